@@ -62,12 +62,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 #define SECONDS 60 /* until that is found: it takes far less */
 
-/* A program of one page: a call of a hook by way of the slot, a marker, a table of NOPs. */
+/*
+ * A program of one page: calls of hooks by way of the slots, one with an argument in a function of
+ * two parts, a marker, a table of NOPs.
+ */
 static struct {
 	Elf64_Ehdr header;
 	Elf64_Phdr segment;
 	uint8_t text[64];
-	uint64_t slot;
+	uint64_t slot[2];
 	uint64_t entries[2];
 	struct {
 		Elf64_Nhdr head;
@@ -76,9 +79,9 @@ static struct {
 		char strings[24];
 	} __attribute__((packed)) note;
 	char names[96];
-	char strings[64];
-	Elf64_Sym symbols[3];
-	Elf64_Rela relocations[1];
+	char strings[96];
+	Elf64_Sym symbols[6];
+	Elf64_Rela relocations[2];
 	Elf64_Shdr sections[8];
 } sample;
 
@@ -100,16 +103,48 @@ static uint64_t addr(const void *at)
 	return 0x10000 + (uint64_t)((const char *)at - (const char *)&sample);
 }
 
+/* Where an instruction ends, in its last four bytes, how far it is from there to an address. */
+static void put_distance(size_t end, uint64_t to)
+{
+	int32_t distance = (int32_t)(to - addr(sample.text + end));
+
+	memcpy(sample.text + end - sizeof(distance), &distance, sizeof(distance));
+}
+
+static Elf64_Sym function_of(uint32_t name, size_t from, size_t to)
+{
+	return (Elf64_Sym){ .st_name = name,
+			    .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
+			    .st_shndx = 1,
+			    .st_value = addr(sample.text + from),
+			    .st_size = to - from };
+}
+
+static Elf64_Sym undefined(uint32_t name)
+{
+	return (Elf64_Sym){ .st_name = name, .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_NOTYPE) };
+}
+
+#define OUTER	   18
+#define OUTER_COLD 36
+#define TEXT_END   41
+
 static void make_sample(void)
 {
 	static const char names[] = "\0.text\0.shstrtab\0.dynsym\0.rela\0.note.stapsdt\0"
 				    "__patchable_function_entries";
-	static const char strings[] = "\0__sanitizer_cov_trace_pc\0work";
+	static const char strings[] = "\0__sanitizer_cov_trace_pc\0work\0"
+				      "__cyg_profile_func_enter\0outer\0outer.cold";
 	static const uint8_t text[] = { 0x0f, 0x1f, 0x44, 0x00, 0x00,	    /* the entry */
-					0xff, 0x15, 0,	  0,	0,    0,    /* the hook */
+					0xff, 0x15, 0, 0, 0, 0,		    /* the hook */
 					0x90, 0x0f, 0x1f, 0x44, 0x00, 0x08, /* the marker */
-					0xc3 };
-	int32_t rel;
+					0xc3,
+					/* outer: what is given, the hook, to the other part */
+					0xbf, 0, 0, 0, 0, 0xff, 0x15, 0, 0, 0, 0, 0x0f, 0x85, 0, 0,
+					0, 0, 0xc3,
+					/* and back */
+					0xe9, 0, 0, 0, 0 };
+	uint32_t given = (uint32_t)addr(sample.text);
 
 	sample.header = (Elf64_Ehdr){ .e_type = ET_EXEC,
 				      .e_machine = EM_X86_64,
@@ -129,8 +164,11 @@ static void make_sample(void)
 				       .p_filesz = sizeof(sample),
 				       .p_memsz = sizeof(sample) };
 	memcpy(sample.text, text, sizeof(text));
-	rel = (int32_t)(addr(&sample.slot) - addr(sample.text) - 11);
-	memcpy(sample.text + 7, &rel, sizeof(rel));
+	memcpy(sample.text + OUTER + 1, &given, sizeof(given));
+	put_distance(11, addr(&sample.slot[0]));
+	put_distance(OUTER + 11, addr(&sample.slot[1]));
+	put_distance(OUTER + 17, addr(sample.text + OUTER_COLD));
+	put_distance(TEXT_END, addr(sample.text + OUTER + 11));
 	sample.entries[0] = addr(sample.text);
 	sample.note.head = (Elf64_Nhdr){ 8, sizeof(sample.note) - sizeof(Elf64_Nhdr) - 8, 3 };
 	memcpy(sample.note.owner, "stapsdt", 8);
@@ -138,15 +176,15 @@ static void make_sample(void)
 	memcpy(sample.note.strings, "shop\0sold\0-4@%edi", 18);
 	memcpy(sample.names, names, sizeof(names));
 	memcpy(sample.strings, strings, sizeof(strings));
-	sample.symbols[1] =
-		(Elf64_Sym){ .st_name = 1, .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_NOTYPE) };
-	sample.symbols[2] = (Elf64_Sym){ .st_name = 26,
-					 .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
-					 .st_shndx = 1,
-					 .st_value = addr(sample.text),
-					 .st_size = sizeof(text) };
-	sample.relocations[0] = (Elf64_Rela){ .r_offset = addr(&sample.slot),
-					      .r_info = ELF64_R_INFO(1, R_X86_64_GLOB_DAT) };
+	sample.symbols[1] = undefined(1);
+	sample.symbols[2] = function_of(26, 0, OUTER);
+	sample.symbols[3] = undefined(31);
+	sample.symbols[4] = function_of(56, OUTER, OUTER_COLD);
+	sample.symbols[5] = function_of(62, OUTER_COLD, TEXT_END);
+	for (uint32_t i = 0; i < 2; i++)
+		sample.relocations[i] =
+			(Elf64_Rela){ .r_offset = addr(&sample.slot[i]),
+				      .r_info = ELF64_R_INFO(1 + 2 * i, R_X86_64_GLOB_DAT) };
 	sample.sections[1] = section(1, SHT_PROGBITS, SHF_ALLOC | SHF_EXECINSTR, sample.text,
 				     sizeof(sample.text));
 	sample.sections[2] = section(7, SHT_STRTAB, 0, sample.names, sizeof(sample.names));
@@ -167,13 +205,16 @@ static void sample_must_be_read(void)
 	struct sites sites = { 0 };
 
 	must(elf_open(&sites.elf, &sample, sizeof(sample)) && !file_sites_find(&sites));
-	must(sites.n == 3);
+	must(sites.n == 4);
 	must(!strcmp(sites.site[0].kind, "block") && !strcmp(sites.site[0].name, "work+0x5") &&
 	     sites.site[0].len == 6);
-	must(!strcmp(sites.site[1].name, "shop.sold") && !strcmp(sites.site[1].args, "-4@%edi") &&
-	     !sites.site[1].reason);
-	must(!strcmp(sites.site[2].kind, "entry") && !strcmp(sites.site[2].name, "work") &&
+	/* Without a decoder nothing is told, and the reason is. */
+	must(!strcmp(sites.site[1].provider, "cyg") &&
+	     !strcmp(sites.site[1].name, sites.site[1].reason ? "outer" : "work"));
+	must(!strcmp(sites.site[2].name, "shop.sold") && !strcmp(sites.site[2].args, "-4@%edi") &&
 	     !sites.site[2].reason);
+	must(!strcmp(sites.site[3].kind, "entry") && !strcmp(sites.site[3].name, "work") &&
+	     !sites.site[3].reason);
 	file_sites_free(&sites);
 }
 
