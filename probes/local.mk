@@ -67,6 +67,7 @@ include probes/marker/local.mk
 include probes/branch/local.mk
 include probes/real/local.mk
 include probes/blocks/local.mk
+include probes/tables/local.mk
 include probes/calls/local.mk
 include probes/cyg/local.mk
 include probes/inject/local.mk
@@ -166,7 +167,7 @@ fastinst_SOURCES = \
 	probes/trace/ring.h
 dist_pkgdata_DATA += probes/list/straddlers.gp
 fastinst_CPPFLAGS = $(AM_CPPFLAGS) -DPKGLIBDIR='"$(pkglibdir)"'
-fastinst_LDADD = libfastinst_find.la libfastinst_source.la libfastinst_inject.la libfastinst_survey.la \
+fastinst_LDADD = libfastinst_find.la libfastinst_source.la libfastinst_inject.la libfastinst_survey.la $(tables_la) \
 	libfastinst_elf.la libresults.a libstress.a $(JANSSON_LIBS)
 fastinst_LDFLAGS = $(HARDEN_LDFLAGS) $(HARDEN_PIE)
 
@@ -275,7 +276,7 @@ probes_list_tests_fuzz_sites_SOURCES = \
 probes_list_tests_fuzz_sites_CPPFLAGS = $(fuzz_cppflags)
 probes_list_tests_fuzz_sites_CFLAGS = $(fuzz_cflags)
 probes_list_tests_fuzz_sites_LDFLAGS = -Wl,--wrap=elf_inside
-probes_list_tests_fuzz_sites_LDADD = libfastinst_find.la libfastinst_elf.la
+probes_list_tests_fuzz_sites_LDADD = libfastinst_find.la $(tables_la) libfastinst_elf.la
 
 check_PROGRAMS += probes/trace/tests/fuzz_ring
 TESTS += probes/trace/tests/fuzz_ring

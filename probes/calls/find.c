@@ -19,6 +19,7 @@
 #include "probes/calls/calls.h"
 #include "probes/calls/entered.h"
 #include "probes/calls/given.h"
+#include "probes/calls/jumps.h"
 #include "probes/calls/starts.h"
 
 #define SLOTS_MAX 64 /* of all functions in one object: each is called in three ways at most */
@@ -50,6 +51,7 @@ static const struct way {
 
 struct place {
 	const struct calls *calls;
+	const struct elf *elf;
 	const struct object *object;
 	const struct elf_symbols *symbols;
 	struct slot slots[SLOTS_MAX];
@@ -258,6 +260,26 @@ static void tell_entered(const struct entered *entered, const struct elf_symbol 
 		given->stays = 0;
 }
 
+/* Then the jumps are ways like others that are not seen, to few places. */
+static int tell_jumps(const struct place *place, const struct elf_symbol *function,
+		      const uint8_t *code, struct given *given)
+{
+	const struct jumps jumps = { place->elf, place->symbols, &place->entered };
+	uint64_t *to;
+	uint32_t n;
+	int ret = jumps_follow(&jumps, function, code, &to, &n);
+
+	for (uint32_t i = 0; i < n && ret > 0; i++) {
+		if (to[i] - function->addr < function->size)
+			given_entered(given, to[i] - function->addr);
+		else
+			given->stays = 0;
+	}
+	free(to);
+	given->jumps = ret <= 0;
+	return ret < 0 ? ret : 0;
+}
+
 /* The calls in one function, from the first on. Of what is not plain the name stays. */
 static int name_sites(const struct place *place, const struct elf_symbol *function,
 		      const uint8_t *code, size_t first)
@@ -266,6 +288,8 @@ static int name_sites(const struct place *place, const struct elf_symbol *functi
 	struct given given;
 	int ret = given_open(&given, code, function->size, place->pads);
 
+	if (!ret && given.jumps)
+		ret = tell_jumps(place, function, code, &given);
 	tell_entered(&place->entered, function, &given);
 	/* Most of what is set there is set in the part that it was split from. */
 	if (strstr(function->name, ".cold"))
@@ -367,7 +391,7 @@ int calls_find(const struct calls *calls, const struct object *object, const str
 	       const struct elf_symbols *symbols, struct call_sites *sites)
 {
 	struct place place = {
-		.calls = calls, .object = object, .symbols = symbols, .sites = sites
+		.calls = calls, .elf = elf, .object = object, .symbols = symbols, .sites = sites
 	};
 	int ret = 0;
 

@@ -12,11 +12,13 @@ libfastinst_find_la_SOURCES = \
 	probes/calls/entered.h \
 	probes/calls/find.c \
 	probes/calls/given.h \
+	probes/calls/jumps.h \
 	probes/calls/starts.h
 libfastinst_find_la_LIBADD =
 if HAVE_ZYDIS
 libfastinst_find_la_SOURCES += \
 	probes/calls/given.c \
+	probes/calls/jumps.c \
 	probes/calls/starts.c
 noinst_LTLIBRARIES += libfastinst_decode.la
 libfastinst_decode_la_SOURCES = \
@@ -31,10 +33,13 @@ endif
 if HAVE_CMOCKA
 check_PROGRAMS += probes/calls/tests/test_entered
 TESTS += probes/calls/tests/test_entered
-probes_calls_tests_test_entered_LDADD = libfastinst_find.la libfastinst_elf.la $(LDADD)
+probes_calls_tests_test_entered_LDADD = libfastinst_find.la $(tables_la) libfastinst_elf.la $(LDADD)
 if HAVE_ZYDIS
 check_PROGRAMS += probes/calls/tests/test_given
 TESTS += probes/calls/tests/test_given
-probes_calls_tests_test_given_LDADD = libfastinst_find.la libfastinst_elf.la $(LDADD)
+probes_calls_tests_test_given_LDADD = libfastinst_find.la $(tables_la) libfastinst_elf.la $(LDADD)
 endif
 endif
+
+TESTS += probes/calls/tests/test_jumps.sh
+EXTRA_DIST += probes/calls/tests/test_jumps.sh

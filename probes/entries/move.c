@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "probes/entries/decode.h"
+#include "probes/tables/decode.h"
 
 static int put_distance(uint8_t *bytes, uint64_t target, uint64_t next)
 {

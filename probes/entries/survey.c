@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "probes/entries/decode.h"
 #include "probes/entries/program.h"
-#include "probes/entries/tables.h"
+#include "probes/tables/decode.h"
+#include "probes/tables/tables.h"
 
 #define ENDBR_LEN 4
 #define LINE	  16 /* functions are aligned to that where bytes are left between them */

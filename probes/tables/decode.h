@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What is looked at in a decoded instruction. */
-#ifndef PROBES_ENTRIES_DECODE_H
-#define PROBES_ENTRIES_DECODE_H
+#ifndef PROBES_TABLES_DECODE_H
+#define PROBES_TABLES_DECODE_H
 
 #include <stdbool.h>
 

@@ -4,7 +4,7 @@
  * a round proves those that it began with, there are no others: a thread that were the first to be
  * led elsewhere would have come along known ways until then, of which that is not true.
  */
-#include "probes/entries/tables.h"
+#include "probes/tables/tables.h"
 #include "probes/elf/sorted.h"
 
 #include <elf.h>
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "probes/entries/tables_value.h"
+#include "probes/tables/tables_value.h"
 
 #define TABLES_INSTRUCTIONS (1u << 18)
 #define ROUNDS		    8

@@ -18,8 +18,8 @@
  *the table since long before: that is followed along all branches. What is in memory is taken to
  *stay as it was checked, if nothing is stored in between: so the compiler did.
  */
-#ifndef PROBES_ENTRIES_TABLES_H
-#define PROBES_ENTRIES_TABLES_H
+#ifndef PROBES_TABLES_TABLES_H
+#define PROBES_TABLES_TABLES_H
 
 #include <stdbool.h>
 #include <stdint.h>

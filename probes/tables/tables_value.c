@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "probes/entries/tables_value.h"
+#include "probes/tables/tables_value.h"
 
 #include <string.h>
 
-#include "probes/entries/decode.h"
+#include "probes/tables/decode.h"
 
 /* --- Operands --------------------------------------------------------------------------------- */
 

@@ -3,8 +3,8 @@
  * What registers hold while instructions are run in one line: numbers that were checked, addresses,
  * entries of tables.
  */
-#ifndef PROBES_ENTRIES_TABLES_VALUE_H
-#define PROBES_ENTRIES_TABLES_VALUE_H
+#ifndef PROBES_TABLES_TABLES_VALUE_H
+#define PROBES_TABLES_TABLES_VALUE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: MIT */
+#include "probes/calls/jumps.h"
+
+#include <Zydis/Zydis.h>
+
+#include "probes/tables/decode.h"
+#include "probes/tables/tables.h"
+
+static bool is_entered(void *data, uint64_t at)
+{
+	const struct jumps *jumps = data;
+	size_t i = entered_from(jumps->entered, at);
+	const struct elf_symbol *symbol = elf_function_from(jumps->symbols, at);
+
+	return (i < jumps->entered->n && jumps->entered->place[i].at == at) ||
+	       (symbol && symbol->addr == at);
+}
+
+/* By the GOT. */
+static bool leaves(void *data, const ZydisDecodedInstruction *insn, uint64_t next)
+{
+	(void)data;
+	(void)next;
+	return is_relative(insn);
+}
+
+static bool begins(void *data, uint64_t at)
+{
+	const struct elf_symbol *symbol =
+		elf_function_from(((const struct jumps *)data)->symbols, at);
+
+	return symbol && symbol->addr == at;
+}
+
+int jumps_follow(const struct jumps *jumps, const struct elf_symbol *function, const uint8_t *code,
+		 uint64_t **to, uint32_t *n)
+{
+	struct jumps own = *jumps;
+	struct tables_targets targets;
+	ZydisDecoder decoder;
+	int ret;
+
+	*to = NULL;
+	*n = 0;
+	if (ZYAN_FAILED(
+		    ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64)))
+		return 0;
+	ret = tables_follow(&(struct tables_function){ .elf = jumps->elf,
+						       .decoder = &decoder,
+						       .addr = function->addr,
+						       .end = function->addr + function->size,
+						       .bytes = code,
+						       .data = &own,
+						       .entered = is_entered,
+						       .leaves = leaves,
+						       .begins = begins },
+			    &targets);
+	*to = targets.to;
+	*n = targets.n;
+	return ret;
+}
