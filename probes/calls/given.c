@@ -140,11 +140,10 @@ static void note_step(struct given_step *step, const struct decoded *decoded, ui
 	}
 }
 
-/* Not by the GOT. */
 static bool jumps_anywhere(const struct decoded *decoded)
 {
 	return decoded->insn.mnemonic == ZYDIS_MNEMONIC_JMP &&
-	       !decoded->insn.raw.imm[0].is_relative && !by_rip(&decoded->operand[0]);
+	       !decoded->insn.raw.imm[0].is_relative;
 }
 
 static struct given_step *step_at(const struct given *given, uint64_t at)

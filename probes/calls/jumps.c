@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "probes/calls/jumps.h"
 
+#include <string.h>
+
 #include <Zydis/Zydis.h>
 
 #include "probes/tables/decode.h"
@@ -16,12 +18,18 @@ static bool is_entered(void *data, uint64_t at)
 	       (symbol && symbol->addr == at);
 }
 
-/* By the GOT. */
+/* Through a slot that the loader fills in: to the entry of a function. */
 static bool leaves(void *data, const ZydisDecodedInstruction *insn, uint64_t next)
 {
-	(void)data;
-	(void)next;
-	return is_relative(insn);
+	const struct elf *elf = ((const struct jumps *)data)->elf;
+	uint64_t slot = next + (uint64_t)insn->raw.disp.value;
+	struct elf_section section;
+
+	for (uint32_t i = 0; i < elf->number && is_relative(insn); i++)
+		if (elf_section(elf, i, &section) && slot - section.addr < section.len &&
+		    !strncmp(section.name, ".got", strlen(".got")))
+			return true;
+	return false;
 }
 
 static bool begins(void *data, uint64_t at)

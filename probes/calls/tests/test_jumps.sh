@@ -100,6 +100,26 @@ told "a table and addresses" f -shared -Wl,-z,pack-relative-relocs <<END
 .Lb:	$call
 END
 
+data='	.data
+	.balign 8
+pointer: .quad .Lb'
+told "a pointer" f -shared <<END
+	lea h(%rip), %rdi
+	test %edx, %edx
+	je .La
+	jmp *pointer(%rip)
+.La:	lea g(%rip), %rdi
+.Lb:	$call
+END
+data=
+told "a function of another object" h -shared <<END
+	lea h(%rip), %rdi
+	test %edx, %edx
+	je .La
+	jmp *other@GOTPCREL(%rip)
+.La:	$call
+END
+
 data='	.globl main
 main:	ret
 	.section .text.unlikely,"ax"
