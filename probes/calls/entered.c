@@ -48,13 +48,23 @@ static bool has_no_name(const struct scan *scan, uint64_t at)
 	return false;
 }
 
+/* Compilers lead what never happens to where the function ends. */
+static bool is_end(const struct scan *scan, uint64_t from, uint64_t to)
+{
+	const struct elf_symbol *function = elf_function_at(scan->symbols, from);
+
+	return function && to - function->addr == function->size;
+}
+
 /* A jump from one place to another. */
 static int see_jump(struct scan *scan, uint64_t from, uint64_t to)
 {
 	const struct elf_symbol *function = elf_function_at(scan->symbols, to);
 
 	if (!function)
-		return has_no_name(scan, to) ? note_place(scan->entered, from, true) : 0;
+		return has_no_name(scan, to) && !is_end(scan, from, to)
+			       ? note_place(scan->entered, from, true)
+			       : 0;
 	if (from - function->addr < function->size)
 		return 0;
 	if (scan->open[function - scan->symbols->symbol])

@@ -31,7 +31,7 @@ __asm__(".pushsection .text\n"
 		 "test %edi, %edi\n.byte 0x0f, 0x85\n.long open_part.cold - . - 4\nret\n")
 	FUNCTION("open_part.cold", "jmp *%rax\n")
 	FUNCTION("nameless_part", "test %edi, %edi\n.byte 0x0f, 0x85\n.long 1f - . - 4\nret\n")
-	"1: jmp *%rax\n"
+	"nop\n1: jmp *%rax\n"
 	".popsection\n");
 /* clang-format on */
 extern const uint8_t by_part[], open_part[], nameless_part[];
