@@ -15,8 +15,8 @@
  * one that picks the entry, its upper half is 0, the table is the one that is added, and lies where
  * the program cannot write. All entries up to the bound lead to instructions of the function, or to
  * where another begins: a part of it that was put elsewhere. A register may have had the address of
- *the table since long before: that is followed along all branches. What is in memory is taken to
- *stay as it was checked, if nothing is stored in between: so the compiler did.
+ * the table since long before: that is followed along all branches. What is in memory is taken to
+ * stay as it was checked or stored, if nothing is stored in between: so the compiler did.
  */
 #ifndef PROBES_TABLES_TABLES_H
 #define PROBES_TABLES_TABLES_H

@@ -145,7 +145,7 @@ static struct value load_value(struct state *state, const ZydisDecodedOperand *o
 {
 	if (is_cell(state, operand))
 		return (struct value){ .kind = NUMBER,
-				       .bits = state->cell.bits,
+				       .bits = state->cell.low,
 				       .id = state->cell.id };
 	return fresh(state, (uint8_t)operand->size);
 }
@@ -307,6 +307,7 @@ static void compare(struct state *state, const struct decoded *decoded)
 				.index = of_register(state, what->mem.index),
 				.id = ++state->ids,
 				.bits = (uint8_t)what->size,
+				.low = (uint8_t)what->size,
 			};
 		value = load_value(state, what);
 	} else if (reg >= 0 && state->reg[reg].kind == NUMBER) {
@@ -316,6 +317,37 @@ static void compare(struct state *state, const struct decoded *decoded)
 	}
 	state->compared = true;
 	state->comparison = (struct fact){ value.id, value.bits, max };
+}
+
+static bool is_bound(const struct state *state, uint32_t id)
+{
+	for (int i = 0; i < FACTS; i++)
+		if (state->fact[i].id == id)
+			return true;
+	return state->compared && state->comparison.id == id;
+}
+
+/* What is not optimized keeps a number in memory between its check and the table. */
+static void store(struct state *state, const struct decoded *decoded)
+{
+	const ZydisDecodedOperand *to = &decoded->operand[0];
+	int reg = low_register(&decoded->operand[1]);
+	struct value value;
+
+	if (decoded->insn.mnemonic != ZYDIS_MNEMONIC_MOV || !is_memory(to) || reg < 0 ||
+	    state->reg[reg].kind != NUMBER || !state->reg[reg].id ||
+	    (state->cell.known && is_bound(state, state->cell.id)))
+		return;
+	value = low(state, &state->reg[reg], (uint8_t)to->size);
+	state->cell = (struct cell){
+		.known = true,
+		.operand = to->mem,
+		.base = of_register(state, to->mem.base),
+		.index = of_register(state, to->mem.index),
+		.id = value.id,
+		.bits = (uint8_t)to->size,
+		.low = value.bits,
+	};
 }
 
 static bool known_step(struct state *state, const struct decoded *decoded, uint64_t at)
@@ -369,8 +401,12 @@ void state_step(struct state *state, const struct decoded *decoded, uint64_t at)
 	}
 	if (decoded->insn.meta.category == ZYDIS_CATEGORY_SYSCALL)
 		state->cell.known = false;
+	/* Its flags are those of a comparison. */
+	if (decoded->insn.mnemonic == ZYDIS_MNEMONIC_SUB && !is_memory(&decoded->operand[0]))
+		compare(state, decoded);
 	if (!known_step(state, decoded, at))
 		change_value(state, decoded);
+	store(state, decoded);
 }
 
 void state_branch(struct state *state, const struct decoded *decoded, bool taken)

@@ -42,13 +42,14 @@ struct fact {
 	uint64_t max;
 };
 
-/* What was read from memory last and compared. */
+/* What was read from memory last and compared, or stored there. */
 struct cell {
 	bool known;
 	ZydisDecodedOperandMem operand;
 	struct value base, index;
 	uint32_t id;
 	uint8_t bits;
+	uint8_t low; /* of them, the others are 0 */
 };
 
 struct state {

@@ -63,6 +63,67 @@ told "a table that is not checked" f -shared <<END
 .Lb:	lea h(%rip), %rdi
 	$call
 END
+told "a number that was stored" h -shared <<END
+	sub \$32, %rsp
+	mov %esi, %ecx
+	mov %rcx, 8(%rsp)
+	sub \$1, %esi
+	ja .Lb
+	mov 8(%rsp), %rax
+	lea table(%rip), %rcx
+	movslq (%rcx,%rax,4), %rax
+	add %rcx, %rax
+	jmp *%rax
+.La:	nop
+.Lb:	lea h(%rip), %rdi
+	$call
+END
+told "a number that was stored over" f -shared <<END
+	sub \$32, %rsp
+	mov %esi, %ecx
+	mov %rcx, 8(%rsp)
+	sub \$1, %esi
+	ja .Lb
+	mov %edx, 12(%rsp)
+	mov 8(%rsp), %rax
+	lea table(%rip), %rcx
+	movslq (%rcx,%rax,4), %rax
+	add %rcx, %rax
+	jmp *%rax
+.La:	nop
+.Lb:	lea h(%rip), %rdi
+	$call
+END
+told "a number of which half was stored" f -shared <<END
+	sub \$32, %rsp
+	mov %esi, %ecx
+	mov %ecx, 8(%rsp)
+	sub \$1, %esi
+	ja .Lb
+	mov 8(%rsp), %rax
+	lea table(%rip), %rcx
+	movslq (%rcx,%rax,4), %rax
+	add %rcx, %rax
+	jmp *%rax
+.La:	nop
+.Lb:	lea h(%rip), %rdi
+	$call
+END
+told "another number that was stored" f -shared <<END
+	sub \$32, %rsp
+	mov %esi, %ecx
+	mov %rdx, 8(%rsp)
+	sub \$1, %esi
+	ja .Lb
+	mov 8(%rsp), %rax
+	lea table(%rip), %rcx
+	movslq (%rcx,%rax,4), %rax
+	add %rcx, %rax
+	jmp *%rax
+.La:	nop
+.Lb:	lea h(%rip), %rdi
+	$call
+END
 
 data='	.section .rodata
 	.balign 4
