@@ -56,6 +56,7 @@ dist_man_MANS += docs/tmax.1 \
 	docs/fi_compare.3 \
 	docs/fi_compare_arg.3 \
 	docs/fi_compare_args.3 \
+	docs/fi_compare_float.3 \
 	docs/fi_count.3 \
 	docs/fi_deactivate.3 \
 	docs/fi_deactivate_batch.3 \

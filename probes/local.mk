@@ -38,7 +38,13 @@ libfastinst_elf_la_SOURCES = \
 noinst_LTLIBRARIES += libfastinst_source.la
 libfastinst_source_la_SOURCES = probes/source/source.h
 if HAVE_LIBDW
-libfastinst_source_la_SOURCES += probes/source/source.c
+libfastinst_source_la_SOURCES += \
+	probes/source/abi.c \
+	probes/source/abi.h \
+	probes/source/by_reference.c \
+	probes/source/libdw.c \
+	probes/source/libdw.h \
+	probes/source/source.c
 else
 libfastinst_source_la_SOURCES += probes/source/no_source.c
 endif
@@ -216,6 +222,7 @@ TESTS += \
 	probes/command/tests/test_limits.sh \
 	probes/command/tests/test_refused.sh \
 	probes/command/tests/test_top.sh \
+	probes/command/tests/test_floats.sh \
 	probes/command/tests/test_trace.sh \
 	probes/command/tests/test_usage.sh \
 	probes/command/tests/test_why.sh \
@@ -253,6 +260,7 @@ EXTRA_DIST += \
 	probes/command/tests/test_limits.sh \
 	probes/command/tests/test_refused.sh \
 	probes/command/tests/test_top.sh \
+	probes/command/tests/test_floats.sh \
 	probes/command/tests/test_trace.sh \
 	probes/command/tests/test_usage.sh \
 	probes/command/tests/test_why.sh \
@@ -261,6 +269,7 @@ EXTRA_DIST += \
 	probes/core/tests/test_grace.sh \
 	probes/core/tests/test_unload.sh \
 	probes/core/tests/unload.c \
+	probes/command/tests/floats.c \
 	probes/command/tests/traced.c \
 	probes/list/tests/listed.c \
 	probes/list/tests/test_list.sh

@@ -159,43 +159,58 @@ static size_t take_string(uint8_t *to, uint64_t from)
 	return 1 + size;
 }
 
-static unsigned take_values(uint32_t id, const struct fi_regs *regs, uintptr_t how, uint64_t *value)
+/* What a probe function is given to read, and how it is to be read. */
+struct taken {
+	uint32_t id;
+	const struct fi_regs *regs;
+	const double *vector;
+	uintptr_t how;
+};
+
+/* The number of values, as struct ring_event has it. */
+static uint8_t take_values(const struct taken *from, uint64_t *value)
 {
+	const struct fi_regs *regs = from->regs;
+
 	const uint64_t args[] = { regs->rdi, regs->rsi, regs->rdx, regs->rcx, regs->r8, regs->r9 };
-	unsigned n = how & RING_HOW_VALUES;
+	uintptr_t how = from->how;
+	unsigned n = how & RING_HOW_VALUES, vectors = how >> RING_HOW_VECTORS & 0xf;
 
 	for (unsigned i = 0; i < n; i++) {
 		int64_t arg = 0;
 
 		if (how & RING_HOW_MARKER)
-			fi_marker_arg(id, regs, i, &arg);
+			fi_marker_arg(from->id, regs, i, &arg);
 		else if (how & RING_HOW_COMPARE)
-			fi_compare_arg(id, regs, i, &arg);
+			fi_compare_arg(from->id, regs, i, &arg);
 		else if (how & RING_HOW_RESULT)
 			arg = (int64_t)regs->rax;
 		else
 			arg = (int64_t)args[i];
 		value[i] = (uint64_t)arg;
 	}
-	return n;
+	memcpy(value + n, from->vector, 8 * vectors);
+	return (uint8_t)(n | vectors << 4);
 }
 
-static void write_event(struct ring *ring, uint32_t id, const struct fi_regs *regs, uintptr_t how)
+static void write_event(struct ring *ring, const struct taken *from)
 {
 	uint8_t bytes[RING_EVENT_MAX];
 	struct ring_event *event = (struct ring_event *)bytes;
 	uint64_t *value = (uint64_t *)(event + 1);
 	size_t len = sizeof(*event);
 	struct timespec now;
+	unsigned values;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	event->time = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-	event->id = id;
-	event->table = (uint16_t)(how >> RING_HOW_TABLE);
-	event->values = (uint8_t)take_values(id, regs, how, value);
-	len += 8 * (size_t)event->values;
-	for (unsigned i = 0; i < event->values && i < RING_STRINGS; i++)
-		if (how >> (RING_HOW_STRINGS + i) & 1)
+	event->id = from->id;
+	event->table = (uint16_t)(from->how >> RING_HOW_TABLE);
+	event->values = take_values(from, value);
+	values = event->values & 0xf;
+	len += 8 * (size_t)(values + (event->values >> 4));
+	for (unsigned i = 0; i < values && i < RING_STRINGS; i++)
+		if (from->how >> (RING_HOW_STRINGS + i) & 1)
 			len += take_string(bytes + len, value[i]);
 	len = (len + 7) / 8 * 8;
 	event->words = (uint8_t)(len / 8);
@@ -203,14 +218,18 @@ static void write_event(struct ring *ring, uint32_t id, const struct fi_regs *re
 }
 
 /* In signal handlers as well: errno is the program's. */
-static void on_event(uint32_t id, void *site, const struct fi_regs *regs, void *data)
+static void on_event(uint32_t id, void *site, const struct fi_regs *regs, void *data, double xmm0,
+		     double xmm1, double xmm2, double xmm3, double xmm4, double xmm5, double xmm6,
+		     double xmm7)
 {
+	const double vector[] = { xmm0, xmm1, xmm2, xmm3, xmm4, xmm5, xmm6, xmm7 };
+	const struct taken from = { id, regs, vector, (uintptr_t)data };
 	int saved = errno;
 	struct ring *ring = my_ring();
 
 	(void)site;
 	if (ring && !atomic_load_explicit(&ring->closed, memory_order_relaxed))
-		write_event(ring, id, regs, (uintptr_t)data);
+		write_event(ring, &from);
 	errno = saved;
 }
 
@@ -221,6 +240,8 @@ static const char *kind_of(const struct fi_probe *probe)
 	static const char *const names[] = { "entry", "exit",  "marker", "branch",
 					     "call",  "block", "compare" };
 
+	if (fi_compare_float(probe->id) > 0)
+		return fi_compare_float(probe->id) == 4 ? "compare-float" : "compare-double";
 	return probe->kind < sizeof(names) / sizeof(*names) ? names[probe->kind] : "unknown";
 }
 
@@ -365,7 +386,7 @@ int trace_on(const uint32_t *ids, size_t n)
 
 	if (ret == -ECONNREFUSED)
 		return 0;
-	return ret ? ret : fi_activate_batch(ids, n, on_event);
+	return ret ? ret : fi_activate_batch(ids, n, fi_vectors(on_event));
 }
 
 /* --- Start ------------------------------------------------------------------------------------ */

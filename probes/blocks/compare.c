@@ -27,7 +27,18 @@ int fi_compare_args(uint32_t id)
 
 	if (operands == OPERANDS_SWITCH)
 		return 1;
+	if (operands > OPERANDS_FLOAT)
+		return 0;
 	return operands > 0 ? 2 : operands;
+}
+
+int fi_compare_float(uint32_t id)
+{
+	int operands = operands_of(id);
+
+	if (operands > OPERANDS_FLOAT)
+		return operands - OPERANDS_FLOAT;
+	return operands < 0 ? operands : 0;
 }
 
 /* The compiler says nothing of what the register holds above the operand. */

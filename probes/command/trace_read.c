@@ -64,12 +64,44 @@ static enum traced_kind kind_of(const char *word)
 		return TRACED_LEAVE;
 	if (!strcmp(word, "marker"))
 		return TRACED_MARKER;
-	return strcmp(word, "compare") ? TRACED_BLOCK : TRACED_COMPARE;
+	return strncmp(word, "compare", 7) != 0 ? TRACED_BLOCK : TRACED_COMPARE;
 }
 
 static unsigned string_bit(const struct source_value *value)
 {
 	return value->form == SOURCE_STRING ? 1u << (RING_HOW_STRINGS + value->reg) : 0;
+}
+
+/* What is taken along of a register. */
+static void want_value(struct traced *probe, const struct source_value *value)
+{
+	unsigned n = value->reg + 1u, shift = 0;
+
+	if (value->form == SOURCE_OTHER)
+		return;
+	if (value->reg >= SOURCE_VECTOR) {
+		n -= SOURCE_VECTOR;
+		shift = RING_HOW_VECTORS;
+	}
+	if ((probe->how >> shift & 0xf) < n)
+		probe->how = (probe->how & ~(0xfu << shift)) | n << shift;
+	probe->how |= string_bit(value);
+}
+
+/* Two in vector registers. */
+static void set_floats(struct traced *probe, unsigned bits)
+{
+	probe->has_types = true;
+	probe->types.args = 2;
+	for (unsigned i = 0; i < 2; i++) {
+		probe->types.arg[i] = (struct source_value){
+			.name = "",
+			.form = SOURCE_FLOAT,
+			.bits = (uint8_t)bits,
+			.reg = (uint8_t)(SOURCE_VECTOR + i),
+		};
+		want_value(probe, &probe->types.arg[i]);
+	}
 }
 
 /* A copy of a function, as main.cold or f.isra.0, has other arguments than were declared. */
@@ -87,14 +119,11 @@ static void look_up_types(struct traced *probe, const char *provider)
 	if (!probe->has_types)
 		return;
 	if (probe->kind == TRACED_LEAVE && types->returns) {
-		probe->how = RING_HOW_RESULT | 1u | string_bit(&types->result);
+		probe->how = RING_HOW_RESULT;
+		want_value(probe, &types->result);
 	} else if (probe->kind == TRACED_ENTER) {
-		for (unsigned i = 0; i < types->args; i++) {
-			if (types->arg[i].form == SOURCE_OTHER)
-				continue;
-			probe->how &= ~RING_HOW_VALUES;
-			probe->how |= (types->arg[i].reg + 1u) | string_bit(&types->arg[i]);
-		}
+		for (unsigned i = 0; i < types->args; i++)
+			want_value(probe, &types->arg[i]);
 	}
 }
 
@@ -120,7 +149,7 @@ static int take_probe(struct table *table, char *line)
 		.id = (uint32_t)strtoul(field[0], NULL, 10),
 		.kind = kind_of(field[1]),
 		.addr = strtoull(field[2], NULL, 16),
-		.word = strdup(field[1]),
+		.word = strndup(field[1], strcspn(field[1], "-")),
 		.function = text_unescaped(field[4], strlen(field[4])),
 		.object = text_unescaped(field[5], strlen(field[5])),
 		.pair = SIZE_MAX,
@@ -133,7 +162,12 @@ static int take_probe(struct table *table, char *line)
 		return 0;
 	}
 	table->n++;
-	look_up_types(probe, field[3]);
+	if (!strcmp(field[1], "compare-float"))
+		set_floats(probe, 32);
+	else if (!strcmp(field[1], "compare-double"))
+		set_floats(probe, 64);
+	else
+		look_up_types(probe, field[3]);
 	return 0;
 }
 

@@ -3,6 +3,8 @@
 
 #include <ctype.h>
 #include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <jansson.h>
@@ -18,11 +20,41 @@
 /* What the register holds of it: the bits above are anything. */
 static int64_t cut_to(uint64_t value, const struct source_value *type)
 {
-	unsigned unused = 64 - 8 * type->size;
+	unsigned unused = 64u - type->bits;
 
+	if (type->form == SOURCE_OTHER)
+		return 0;
+	value >>= type->shift;
 	if (type->form == SOURCE_SIGNED || type->form == SOURCE_CHAR)
 		return (int64_t)(value << unused) >> unused;
 	return (int64_t)(value << unused >> unused);
+}
+
+#define FLOAT_BYTES 32
+
+static double float_of(int64_t value, const struct source_value *type)
+{
+	uint32_t half = (uint32_t)value;
+	double whole;
+	float single;
+
+	memcpy(&whole, &value, sizeof(whole));
+	memcpy(&single, &half, sizeof(single));
+	return type->bits == 32 ? (double)single : whole;
+}
+
+/* The fewest digits that are read back as the same. */
+static const char *float_text(char text[FLOAT_BYTES], int64_t value,
+			      const struct source_value *type)
+{
+	int digits = type->bits == 32 ? 6 : 15, most = type->bits == 32 ? 9 : 17;
+	double number = float_of(value, type), back = 0;
+
+	do {
+		snprintf(text, FLOAT_BYTES, "%.*g", digits, number);
+		back = type->bits == 32 ? (double)strtof(text, NULL) : strtod(text, NULL);
+	} while (digits++ < most && (back < number || back > number));
+	return text;
 }
 
 static void put_string(FILE *out, const char *text, bool cut)
@@ -45,6 +77,7 @@ static void put_value(FILE *out, const struct trace_event *event, const struct s
 		      unsigned at)
 {
 	int64_t value = cut_to(event->value[at], type);
+	char number[FLOAT_BYTES];
 
 	switch (type->form) {
 	case SOURCE_SIGNED:
@@ -71,6 +104,9 @@ static void put_value(FILE *out, const struct trace_event *event, const struct s
 	case SOURCE_POINTER:
 		fprintf(out, "0x%" PRIx64, (uint64_t)value);
 		break;
+	case SOURCE_FLOAT:
+		fputs(float_text(number, value, type), out);
+		break;
 	case SOURCE_OTHER:
 		fputc('?', out);
 		break;
@@ -81,9 +117,15 @@ static json_t *value_json(const struct trace_event *event, const struct source_v
 			  unsigned at)
 {
 	int64_t value = cut_to(event->value[at], type);
+	char number[FLOAT_BYTES];
 
 	if (type->form == SOURCE_OTHER)
 		return json_null();
+	/* JSON has no infinity, and nothing that is no number. */
+	if (type->form == SOURCE_FLOAT && !isfinite(float_of(value, type)))
+		return json_string(float_text(number, value, type));
+	if (type->form == SOURCE_FLOAT)
+		return json_real(strtod(float_text(number, value, type), NULL));
 	if (type->form == SOURCE_BOOL)
 		return json_boolean(value != 0);
 	if (type->form == SOURCE_STRING && event->string[at])
@@ -97,7 +139,7 @@ static json_t *value_json(const struct trace_event *event, const struct source_v
 }
 
 /* The note of a marker tells no names. */
-static const struct source_value nameless = { .name = "", .form = SOURCE_SIGNED, .size = 8 };
+static const struct source_value nameless = { .name = "", .form = SOURCE_SIGNED, .bits = 64 };
 
 /* All that came with the event, by itself. */
 static bool has_values(const struct traced *probe)
@@ -109,18 +151,25 @@ static const struct source_value *value_of(const struct shown *shown, unsigned i
 {
 	const struct traced *probe = shown->probe;
 
-	if (has_values(probe))
-		return i < shown->event->values ? &nameless : NULL;
 	if (!probe->has_types)
-		return NULL;
+		return has_values(probe) && i < shown->event->values ? &nameless : NULL;
 	if (probe->kind == TRACED_LEAVE)
 		return !i && probe->types.returns ? &probe->types.result : NULL;
-	return probe->kind == TRACED_ENTER && i < probe->types.args ? &probe->types.arg[i] : NULL;
+	return probe->kind != TRACED_BLOCK && i < probe->types.args ? &probe->types.arg[i] : NULL;
 }
 
+/* Which of the event's; the first if it has too few, as none that is sound does. */
 static unsigned place_of(const struct shown *shown, const struct source_value *value, unsigned i)
 {
-	return has_values(shown->probe) ? i : value->reg;
+	const struct trace_event *event = shown->event;
+
+	if (!shown->probe->has_types)
+		return i;
+	if (value->reg >= SOURCE_VECTOR)
+		i = event->values + value->reg - SOURCE_VECTOR;
+	else
+		i = value->reg;
+	return i < RING_VALUES ? i : 0;
 }
 
 /* --- Text ------------------------------------------------------------------------------------- */
@@ -138,7 +187,7 @@ static void put_args(FILE *out, const struct shown *shown)
 	}
 	if (shown->probe->types.more ||
 	    (shown->probe->kind == TRACED_ENTER && !shown->probe->has_types) ||
-	    (shown->probe->kind == TRACED_COMPARE && !shown->event->values))
+	    (shown->probe->kind == TRACED_COMPARE && !value_of(shown, 0)))
 		fputs(shown->probe->types.args ? ", ..." : "...", out);
 	fputc(')', out);
 }

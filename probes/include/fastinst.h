@@ -93,6 +93,24 @@ struct fi_regs {
  */
 typedef void fi_function(uint32_t id, void *site, const struct fi_regs *regs, void *data);
 
+/*
+ * fi_vectors - for probe functions that read floating point, in place of one that does not: the
+ * lower halves of xmm0 to xmm7, as they were at the site. At the entry of a function these are its
+ * arguments of double, by their number among those of floating point; one of float is in the lower
+ * 32 bits of its register.
+ *
+ *	fi_activate(id, fi_vectors(on_call));
+ */
+typedef void fi_vectors_function(uint32_t id, void *site, const struct fi_regs *regs, void *data,
+				 double xmm0, double xmm1, double xmm2, double xmm3, double xmm4,
+				 double xmm5, double xmm6, double xmm7);
+
+/* By the ABI these arguments are where the site had them: the trampoline leaves them there. */
+static inline fi_function *fi_vectors(fi_vectors_function *function)
+{
+	return (fi_function *)(void (*)(void))function;
+}
+
 /* What is told of a probe that was discovered. Called without locks that fi_* functions take. */
 typedef void fi_callback(const struct fi_probe *probe, void *data);
 

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "probes/source/source.h"
 
-#include <dlfcn.h>
-#include <dwarf.h>
 #include <elf.h>
-#include <elfutils/libdw.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <link.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,61 +12,10 @@
 #include <unistd.h>
 
 #include "probes/elf/elf.h"
+#include "probes/source/abi.h"
+#include "probes/source/libdw.h"
 
 #define NESTED_MAX 32 /* namespaces and classes inside of each other */
-
-/* What is used of libdw. */
-#define CALLS(do)                                                                                                                                                                        \
-	do                                                                                                                                                                               \
-	(dwarf_begin) do(dwarf_end) do(dwarf_nextcu) do(dwarf_offdie) do(dwarf_dieoffset) do(dwarf_ranges) do(dwarf_entrypc) do(dwarf_getsrc_die) do(dwarf_linesrc) do(dwarf_lineno) do( \
-		dwarf_child) do(dwarf_siblingof) do(dwarf_tag) do(dwarf_attr) do(dwarf_attr_integrate) do(dwarf_formudata) do(dwarf_formref_die) do(dwarf_diename) do(dwarf_peel_type) do(dwarf_bytesize)
-
-#define DECLARE(name) __typeof__(name) *name;
-static struct {
-	CALLS(DECLARE)
-} dw;
-static bool loaded;
-
-/* Without a loader: the C library's dlopen() is of no use there, and may crash. */
-static int find_loader(struct dl_phdr_info *info, size_t size, void *data)
-{
-	(void)size;
-	for (int i = 0; i < info->dlpi_phnum; i++)
-		*(bool *)data |= info->dlpi_phdr[i].p_type == PT_INTERP;
-	/* Of the program itself, which comes first. */
-	return 1;
-}
-
-static bool is_static(void)
-{
-	bool has_loader = false;
-
-	dl_iterate_phdr(find_loader, &has_loader);
-	return !has_loader;
-}
-
-static void load_libdw(void)
-{
-	void *library;
-
-	if (is_static())
-		return;
-	/* Not the agent's dlopen(), which would look for probes in it. */
-	library = dlmopen(LM_ID_BASE, "libdw.so.1", RTLD_NOW | RTLD_LOCAL);
-	if (!library)
-		return;
-	loaded = true;
-#define FIND(name) loaded = loaded && (dw.name = (__typeof__(dw.name))dlsym(library, #name));
-	CALLS(FIND)
-}
-
-bool source_ready(void)
-{
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-	pthread_once(&once, load_libdw);
-	return loaded;
-}
 
 /* A stretch of code: of a unit, or of a function in a unit. */
 struct range {
@@ -97,6 +41,7 @@ struct source {
 	struct unit *unit;
 	size_t n;
 	struct ranges ranges;
+	struct abi_names *names;
 };
 
 /* --- Ranges ----------------------------------------------------------------------------------- */
@@ -268,6 +213,7 @@ void source_close(struct source *source)
 		free(source->unit[i].functions.range);
 	dw.dwarf_end(source->dwarf);
 	close(source->fd);
+	abi_forget(source->names);
 	free(source->unit);
 	free(source->ranges.range);
 	free(source);
@@ -333,151 +279,6 @@ static bool find_function(struct source *source, uint64_t addr, Dwarf_Die *funct
 	return range && dw.dwarf_offdie(source->dwarf, range->die, function);
 }
 
-static bool follow_attribute(Dwarf_Die *die, unsigned attribute, Dwarf_Die *to)
-{
-	Dwarf_Attribute place;
-
-	return dw.dwarf_attr_integrate(die, attribute, &place) && dw.dwarf_formref_die(&place, to);
-}
-
-/* Without names for types and their qualifiers. False: void. */
-static bool type_of(Dwarf_Die *die, Dwarf_Die *type)
-{
-	Dwarf_Die named;
-
-	return follow_attribute(die, DW_AT_type, &named) && !dw.dwarf_peel_type(&named, type);
-}
-
-static Dwarf_Word attribute_number(Dwarf_Die *die, unsigned attribute)
-{
-	Dwarf_Attribute place;
-	Dwarf_Word value;
-
-	if (!dw.dwarf_attr_integrate(die, attribute, &place) || dw.dwarf_formudata(&place, &value))
-		return 0;
-	return value;
-}
-
-static enum source_form base_form(Dwarf_Die *type)
-{
-	const char *name = dw.dwarf_diename(type);
-
-	switch (attribute_number(type, DW_AT_encoding)) {
-	case DW_ATE_boolean:
-		return SOURCE_BOOL;
-	case DW_ATE_signed_char:
-	case DW_ATE_unsigned_char:
-		if (name && !strcmp(name, "char"))
-			return SOURCE_CHAR;
-		return attribute_number(type, DW_AT_encoding) == DW_ATE_signed_char
-			       ? SOURCE_SIGNED
-			       : SOURCE_UNSIGNED;
-	case DW_ATE_signed:
-		return SOURCE_SIGNED;
-	case DW_ATE_unsigned:
-	case DW_ATE_UTF:
-	case DW_ATE_address:
-		return SOURCE_UNSIGNED;
-	default:
-		return SOURCE_OTHER;
-	}
-}
-
-static enum source_form pointer_form(Dwarf_Die *pointer)
-{
-	Dwarf_Die to;
-
-	if (type_of(pointer, &to) && dw.dwarf_tag(&to) == DW_TAG_base_type &&
-	    base_form(&to) == SOURCE_CHAR)
-		return SOURCE_STRING;
-	return SOURCE_POINTER;
-}
-
-/* How a value of the type is handed over, by the ABI. */
-enum handed {
-	IN_REGISTER, /* for integers */
-	ELSEWHERE,   /* on the stack, or in a register for vectors */
-	NOT_KNOWN,   /* in pieces, or in one of these ways */
-};
-
-static enum handed classify(Dwarf_Die *type, struct source_value *value)
-{
-	Dwarf_Word size = attribute_number(type, DW_AT_byte_size);
-
-	value->form = SOURCE_OTHER;
-	switch (dw.dwarf_tag(type)) {
-	case DW_TAG_base_type:
-		value->form = base_form(type);
-		if (value->form == SOURCE_OTHER)
-			return ELSEWHERE;
-		break;
-	case DW_TAG_enumeration_type:
-		value->form = size == 4 ? SOURCE_SIGNED : SOURCE_UNSIGNED;
-		break;
-	case DW_TAG_pointer_type:
-	case DW_TAG_reference_type:
-	case DW_TAG_rvalue_reference_type:
-	case DW_TAG_unspecified_type:
-		value->form = pointer_form(type);
-		size = 8;
-		break;
-	case DW_TAG_structure_type:
-	case DW_TAG_class_type:
-	case DW_TAG_union_type:
-		if (attribute_number(type, DW_AT_calling_convention) == DW_CC_pass_by_reference) {
-			value->form = SOURCE_POINTER;
-			size = 8;
-			break;
-		}
-		return size > 16 ? ELSEWHERE : NOT_KNOWN;
-	default:
-		return NOT_KNOWN;
-	}
-	value->size = (uint8_t)size;
-	return size == 1 || size == 2 || size == 4 || size == 8 ? IN_REGISTER : NOT_KNOWN;
-}
-
-/* What comes back; whether a pointer to it takes the first register. False: not known. */
-static bool find_result(Dwarf_Die *die, struct source_function *function, unsigned *registers)
-{
-	Dwarf_Die type;
-	enum handed how;
-
-	*registers = 0;
-	if (!type_of(die, &type))
-		return true;
-	how = classify(&type, &function->result);
-	if (how == NOT_KNOWN)
-		return false;
-	if (function->result.form == SOURCE_OTHER)
-		*registers = dw.dwarf_tag(&type) != DW_TAG_base_type;
-	else
-		function->returns = true;
-	if (function->returns && dw.dwarf_tag(&type) != DW_TAG_base_type &&
-	    attribute_number(&type, DW_AT_calling_convention) == DW_CC_pass_by_reference)
-		*registers = 1;
-	return true;
-}
-
-static bool add_arg(struct source_function *function, Dwarf_Die *die, unsigned *registers)
-{
-	struct source_value *arg = &function->arg[function->args];
-	const char *name = dw.dwarf_diename(die);
-	enum handed how;
-	Dwarf_Die type;
-
-	if (function->args == 2 * SOURCE_ARGS || !type_of(die, &type))
-		return false;
-	*arg = (struct source_value){ .name = name ? name : "" };
-	how = classify(&type, arg);
-	if (how == NOT_KNOWN || (how == IN_REGISTER && *registers == SOURCE_ARGS))
-		return false;
-	if (how == IN_REGISTER)
-		arg->reg = (uint8_t)(*registers)++;
-	function->args++;
-	return true;
-}
-
 /* The parameters as they were declared: a copy of the function may leave some out. */
 static void declared(Dwarf_Die *die)
 {
@@ -491,26 +292,18 @@ static void declared(Dwarf_Die *die)
 
 bool source_function(struct source *source, uint64_t addr, struct source_function *function)
 {
-	unsigned registers;
-	Dwarf_Die die, child;
+	Dwarf_Attribute place;
+	Dwarf_Word how;
+	Dwarf_Die die;
 
 	*function = (struct source_function){ 0 };
 	if (!find_function(source, addr, &die))
 		return false;
+	/* The compiler says so of one whose arguments are not where the ABI has them. */
+	if (dw.dwarf_attr(&die, DW_AT_calling_convention, &place) &&
+	    !dw.dwarf_formudata(&place, &how) && how == DW_CC_nocall)
+		return false;
 	declared(&die);
-	if (!find_result(&die, function, &registers)) {
-		function->more = true;
-		return true;
-	}
-	if (dw.dwarf_child(&die, &child))
-		return true;
-	do {
-		int tag = dw.dwarf_tag(&child);
-
-		if (tag == DW_TAG_formal_parameter && !function->more)
-			function->more = !add_arg(function, &child, &registers);
-		else if (tag == DW_TAG_unspecified_parameters)
-			function->more = true;
-	} while (!dw.dwarf_siblingof(&child, &child));
+	abi_function(&die, function, &source->names);
 	return true;
 }

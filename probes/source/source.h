@@ -12,7 +12,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SOURCE_ARGS 6 /* as many as there are registers for integers */
+#define SOURCE_INTEGERS 6 /* registers that hand over integers */
+#define SOURCE_VECTORS	8
+#define SOURCE_VECTOR	SOURCE_INTEGERS /* the first of them, in source_value.reg */
+#define SOURCE_ARGS_MAX 16
 
 enum source_form {
 	SOURCE_SIGNED = 0,
@@ -21,21 +24,24 @@ enum source_form {
 	SOURCE_CHAR,
 	SOURCE_POINTER,
 	SOURCE_STRING, /* of char, up to a 0 */
-	SOURCE_OTHER,  /* in no register for integers */
+	SOURCE_FLOAT,  /* of 32 or 64 bits */
+	SOURCE_OTHER,  /* in no register, or of a type that is not shown */
 };
 
+/* An argument, or a member of one that is handed over in registers, named "argument.member". */
 struct source_value {
 	const char *name; /* "" if it has none; valid until source_close() */
 	enum source_form form;
-	uint8_t size; /* bytes: 1, 2, 4 or 8 */
-	uint8_t reg;  /* 0 to 5: rdi, rsi, rdx, rcx, r8, r9 */
+	uint8_t bits;  /* 1 to 64 */
+	uint8_t shift; /* where in the register it begins */
+	uint8_t reg;   /* 0 to 5: rdi, rsi, rdx, rcx, r8, r9; 6 to 13: xmm0 to xmm7 */
 };
 
 struct source_function {
-	struct source_value arg[2 * SOURCE_ARGS];
+	struct source_value arg[SOURCE_ARGS_MAX];
 	unsigned args;
 	bool more;    /* others behind them, of which it is not known where they are */
-	bool returns; /* something in rax */
+	bool returns; /* something in rax, which is 0 in result.reg, or xmm0 */
 	struct source_value result;
 };
 

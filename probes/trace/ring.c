@@ -49,6 +49,7 @@ int ring_get(struct ring *ring, unsigned (*strings)(unsigned table, uint32_t id,
 	uint64_t there = atomic_load_explicit(&ring->written, memory_order_acquire) - at;
 	uint8_t copy[RING_EVENT_MAX];
 	struct ring_event head;
+	unsigned integers, vectors;
 	size_t len, values;
 
 	if (!there)
@@ -57,8 +58,10 @@ int ring_get(struct ring *ring, unsigned (*strings)(unsigned table, uint32_t id,
 		return -EBADMSG;
 	copy_out(ring, at, &head, sizeof(head));
 	len = 8 * (size_t)head.words;
-	values = 8 * (size_t)head.values;
-	if (len > there || len > sizeof(copy) || head.values > RING_VALUES ||
+	integers = head.values & 0xf;
+	vectors = head.values >> 4;
+	values = 8 * (size_t)(integers + vectors);
+	if (len > there || len > sizeof(copy) || integers + vectors > RING_VALUES ||
 	    len < sizeof(head) + values)
 		return -EBADMSG;
 	copy_out(ring, at, copy, len);
@@ -66,7 +69,8 @@ int ring_get(struct ring *ring, unsigned (*strings)(unsigned table, uint32_t id,
 	event->time = head.time;
 	event->id = head.id;
 	event->table = head.table;
-	event->values = head.values;
+	event->values = integers;
+	event->vectors = vectors;
 	memcpy(event->value, copy + sizeof(head), values);
 	/* Pairs with the acquire of ring_put(): the copy is made before the room is given back. */
 	atomic_store_explicit(&ring->read, at + len, memory_order_release);

@@ -26,11 +26,12 @@
 #define RING_MAGIC   UINT64_C(0x31676e6972696600)
 #define RING_SIZE    (UINT64_C(1) << 20) /* of the data, bytes */
 #define RING_STRING  64			 /* of a string, its first so many bytes */
-#define RING_VALUES  12
+#define RING_VALUES  14
 #define RING_STRINGS 6
 
 /* How an event is taken; in what fi_set_data() gives the probe, with the table above. */
-#define RING_HOW_VALUES	 0xfu /* so many arguments */
+#define RING_HOW_VALUES	 0xfu /* so many registers for integers, or operands */
+#define RING_HOW_VECTORS 4    /* four bits: so many vector registers, their lower 64 bits */
 #define RING_HOW_STRINGS 8    /* six bits: these of them are strings */
 #define RING_HOW_RESULT	 (1u << 16)
 #define RING_HOW_MARKER	 (1u << 17)
@@ -52,13 +53,14 @@ struct ring {
 	uint8_t data[RING_SIZE];
 };
 
-/* Followed by the values, then for each that is a string one byte, and as many bytes as it says. */
+/* Followed by the values, those of vectors last, then for each that is a string one byte, and as
+ * many bytes as it says. */
 struct ring_event {
 	uint64_t time; /* CLOCK_MONOTONIC, ns */
 	uint32_t id;
 	uint16_t table;
-	uint8_t values;
-	uint8_t words; /* length of all of it, in 8 bytes */
+	uint8_t values; /* the lower four bits; the upper ones: of vectors */
+	uint8_t words;	/* length of all of it, in 8 bytes */
 };
 
 #define RING_UNREADABLE 255 /* in place of a string's length */
@@ -95,8 +97,8 @@ struct trace_event {
 	uint64_t time;
 	uint32_t id;
 	unsigned table;
-	unsigned values;
-	uint64_t value[RING_VALUES];
+	unsigned values, vectors;
+	uint64_t value[RING_VALUES]; /* behind the others those of vectors */
 	const char *string[RING_VALUES];
 	bool cut[RING_VALUES]; /* the string goes on */
 	char text[RING_STRINGS * (RING_STRING + 1)];

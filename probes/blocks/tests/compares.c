@@ -133,11 +133,33 @@ static int check(const struct compare *compare)
 	return failed;
 }
 
+static double first, second;
+
+static void on_floats(uint32_t id, void *site, const struct fi_regs *regs, void *data, double xmm0,
+		      double xmm1, double xmm2, double xmm3, double xmm4, double xmm5, double xmm6,
+		      double xmm7)
+{
+	float half[2];
+
+	(void)site;
+	(void)regs;
+	(void)data;
+	(void)xmm2, (void)xmm3, (void)xmm4, (void)xmm5, (void)xmm6, (void)xmm7;
+	called++;
+	memcpy(&half[0], &xmm0, sizeof(*half));
+	memcpy(&half[1], &xmm1, sizeof(*half));
+	first = fi_compare_float(id) == 4 ? (double)half[0] : xmm0;
+	second = fi_compare_float(id) == 4 ? (double)half[1] : xmm1;
+}
+
 /* gcc only: clang tells of no compare of floating point. */
 static int check_floats(void)
 {
 	static const char *const names[] = { "same_float+*", "same_double+*" };
+	static const int bytes[] = { 4, 8 };
 	int failed = 0;
+
+	failed |= fi_compare_float(find("same8+*")) != 0 || fi_compare_float(UINT32_MAX) >= 0;
 
 	for (int i = 0; i < 2; i++) {
 		uint32_t id = find(names[i]);
@@ -145,14 +167,28 @@ static int check_floats(void)
 		if (id == UINT32_MAX)
 			continue;
 		puts("floats");
-		failed |= fi_compare_args(id) != 0 || fi_activate(id, NULL) != 0;
-		for (int round = 0; round < ROUNDS; round++)
-			failed |= !same_float(1.5f, 1.5f) || same_double(1.5, 2.5);
-		failed |= fi_deactivate(id) != 0 || fi_count(id) != ROUNDS;
+		failed |= fi_compare_args(id) != 0 || fi_compare_float(id) != bytes[i];
+		failed |= fi_activate(id, fi_vectors(on_floats)) != 0;
+		called = 0;
+		for (int round = 0; round < ROUNDS; round++) {
+			failed |= !same_float((float)round / 8, (float)round / 8) ||
+				  same_double(round * 0.1, -1);
+			failed |=
+				first < round * (i ? 0.1 : 0.125) ||
+				first > round * (i ? 0.1 : 0.125) ||
+				(i ? second < -1 || second > -1 : second < first || second > first);
+		}
+		failed |= fi_deactivate(id) != 0 || fi_count(id) != ROUNDS || called != ROUNDS;
 	}
 	if (failed)
 		puts("floats: wrong");
 	return failed;
+}
+
+static void run_floats(void)
+{
+	same_float(0.1f, -2);
+	same_double(0.1, 1e300);
 }
 
 int main(int argc, char **argv)
@@ -171,5 +207,7 @@ int main(int argc, char **argv)
 	}
 	if (argc == 1)
 		failed |= check_floats();
+	else
+		run_floats();
 	return failed;
 }

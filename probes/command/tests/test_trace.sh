@@ -58,10 +58,10 @@ expected()
 END
 	printf '> greet(name="\xff\xfe", n=0, flag=false, letter=0)\n'
 	cat <<'END'
-> seven(a='a', b=-2, c=3, d=-4, e=0x0, f=18446744073709551615, ...)
-> mixed(x=?, i=2, y=?, text="mixed")
+> seven(a='a', b=-2, c=3, d=-4, e=0x0, f=18446744073709551615, g=?)
+> mixed(x=1, i=2, y=3, text="mixed")
 > huge(a=1, b=?, color=-1)
-> little(...)
+> little(s.a=1, s.b=2, x=3)
 > deep(depth=2)
 > deep(depth=1)
 > deep(depth=0)

@@ -145,6 +145,37 @@ FI_FUNCTION static void modest(uint32_t id, void *site, const struct fi_regs *re
 	called++;
 }
 
+/* --- Probe functions that read vectors ---------------------------------------------------------
+ */
+
+static double vectors_seen[8];
+
+/* What gcc makes of it changes the first ones at most. */
+static void reads(uint32_t id, void *site, const struct fi_regs *regs, void *data, double xmm0,
+		  double xmm1, double xmm2, double xmm3, double xmm4, double xmm5, double xmm6,
+		  double xmm7)
+{
+	(void)id;
+	(void)site;
+	(void)data;
+	for (size_t i = 0; i < sizeof(*regs) / sizeof(uint64_t); i++)
+		((volatile uint64_t *)&regs_seen)[i] = ((const uint64_t *)regs)[i];
+	vectors_seen[0] = xmm0, vectors_seen[1] = xmm1;
+	vectors_seen[2] = xmm2, vectors_seen[3] = xmm3;
+	vectors_seen[4] = xmm4, vectors_seen[5] = xmm5;
+	vectors_seen[6] = xmm6, vectors_seen[7] = xmm7;
+	called++;
+}
+
+static void reads_and_changes(uint32_t id, void *site, const struct fi_regs *regs, void *data,
+			      double xmm0, double xmm1, double xmm2, double xmm3, double xmm4,
+			      double xmm5, double xmm6, double xmm7)
+{
+	reads(id, site, regs, data, xmm0, xmm1, xmm2, xmm3, xmm4, xmm5, xmm6, xmm7);
+	called--;
+	worst(id, site, regs, data);
+}
+
 /* --- All together ----------------------------------------------------------------------------- */
 
 struct way {
@@ -153,11 +184,21 @@ struct way {
 	unsigned flags;
 	void (*trampoline)(void);
 	enum keeps believes;
+	fi_vectors_function *reader; /* in place of the function */
 };
+
+static bool saw_vectors(void)
+{
+	for (unsigned i = 0; i < 8; i++)
+		if (memcmp(&vectors_seen[i], set.vector[i], sizeof(double)) != 0)
+			return false;
+	return true;
+}
 
 static void keeps_all(const void *arg)
 {
 	const struct way *way = arg;
+	fi_function *function = way->reader ? fi_vectors(way->reader) : way->function;
 	uint32_t id;
 
 	if ((way->vectors >= 1 && !__builtin_cpu_supports("avx")) ||
@@ -168,11 +209,12 @@ static void keeps_all(const void *arg)
 	believes = way->believes;
 	id = register_probe();
 	run_all();
-	MUST(fi_activate_how(&id, 1, way->function, way->flags) == 0);
+	MUST(fi_activate_how(&id, 1, function, way->flags) == 0);
 	run_all();
 	run_all();
-	MUST(called == (way->function ? 18 : 0) && fi_count(id) == 18);
-	if (way->function)
+	MUST(called == (function ? 18 : 0) && fi_count(id) == 18);
+	MUST(!way->reader || saw_vectors());
+	if (function)
 		MUST(regs_seen.rax == set.general[0] && regs_seen.rcx == set.general[2] &&
 		     regs_seen.rdx == set.general[3] && regs_seen.rsi == set.general[4] &&
 		     regs_seen.rdi == set.general[5] && regs_seen.r8 == set.general[7] &&
@@ -224,6 +266,7 @@ static void test_broken(void **state)
 		{ .function = modest, .flags = FI_KEEPS_VECTORS, .trampoline = forgets_r11 },
 		{ .function = NULL, .trampoline = forgets_flags },
 		{ .function = worst, .trampoline = forgets_xmm },
+		{ .reader = reads, .trampoline = forgets_xmm },
 		{ .function = worst, .believes = KEEPS_ALL },
 		{ .function = worst, .believes = KEEPS_UPPER, .vectors = 1 },
 		{ .function = first_vectors, .believes = KEEPS_ALL },
@@ -262,6 +305,13 @@ int main(void)
 				WAY(2, .function = first_vectors, .believes = KEEPS_UPPER)),
 		child_unit_case("the same, as it is seen", keeps_all,
 				WAY(2, .function = first_vectors)),
+		child_unit_case("one that reads vectors", keeps_all, WAY(1, .reader = reads)),
+		child_unit_case("one that reads vectors, and changes the first", keeps_all,
+				WAY(1, .reader = reads, .believes = KEEPS_UPPER)),
+		child_unit_case("one that reads vectors, and changes them", keeps_all,
+				WAY(1, .reader = reads_and_changes)),
+		child_unit_case("one that reads vectors, and changes them, zmm", keeps_all,
+				WAY(2, .reader = reads_and_changes)),
 		child_unit_case("another function at any time", keeps_all_while_it_changes, WAY(0)),
 		cmocka_unit_test(test_broken),
 	};

@@ -24,7 +24,7 @@ static bool is_sound(const struct trace_event *event)
 {
 	const char *end = event->text + sizeof(event->text);
 
-	if (event->values > RING_VALUES)
+	if (event->values + event->vectors > RING_VALUES)
 		return false;
 	for (unsigned i = 0; i < RING_VALUES; i++) {
 		const char *text = event->string[i];

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What is used of libdw. source_ready() loads it; nothing may be called before.
+ */
+#ifndef PROBES_SOURCE_LIBDW_H
+#define PROBES_SOURCE_LIBDW_H
+
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <stdbool.h>
+
+/* clang-format off */
+#define LIBDW_CALLS(do)                                                                            \
+	do(dwarf_begin) do(dwarf_end) do(dwarf_nextcu) do(dwarf_offdie) do(dwarf_dieoffset)        \
+	do(dwarf_ranges) do(dwarf_entrypc) do(dwarf_getsrc_die) do(dwarf_linesrc)                  \
+	do(dwarf_lineno) do(dwarf_child) do(dwarf_siblingof) do(dwarf_tag) do(dwarf_attr)          \
+	do(dwarf_attr_integrate) do(dwarf_formudata) do(dwarf_formref_die) do(dwarf_diename)       \
+	do(dwarf_peel_type) do(dwarf_bytesize) do(dwarf_aggregate_size)
+/* clang-format on */
+
+#define LIBDW_DECLARE(name) __typeof__(name) *name;
+struct libdw {
+	LIBDW_CALLS(LIBDW_DECLARE)
+};
+
+extern struct libdw dw __attribute__((visibility("hidden")));
+
+/* libdw_has, libdw_known, libdw_number - an attribute: whether it is there, and as a number, 0 if
+ * it is none.
+ */
+bool libdw_has(Dwarf_Die *die, unsigned attribute);
+bool libdw_known(Dwarf_Die *die, unsigned attribute, Dwarf_Word *value);
+Dwarf_Word libdw_number(Dwarf_Die *die, unsigned attribute);
+
+/* libdw_type - of a DIE, without names for types and their qualifiers. False: void. */
+bool libdw_type(Dwarf_Die *die, Dwarf_Die *type);
+
+/* libdw_size - of a type, in bytes. 0: not known. */
+Dwarf_Word libdw_size(Dwarf_Die *type);
+
+/* libdw_is_struct - of members: struct, class or union. */
+bool libdw_is_struct(Dwarf_Die *type);
+
+#endif
