@@ -97,7 +97,7 @@ done
 # --- policy wait ---
 
 export PATCHCORE_MACHINE_CONF=$dir/foreign.conf
-expect 0 "$tmax" bench latency --rounds 1 --no-peers --json
+expect 0 "$tmax" bench toggle --rounds 1 --no-peers --json
 valid "$dir/out"
 grep -q '"policy":"wait"[^}]*},"skipped":"[^"]*microcode differs' "$dir/out" ||
 	fail "bench does not say why it skipped policy wait"
@@ -106,7 +106,7 @@ for want in waits_from:none first_wait:0 second_wait:0; do
 done
 
 if [ $waits = config ]; then
-	expect 0 "$tmax" bench latency --rounds 1 --no-peers --json --waits 20000,21000
+	expect 0 "$tmax" bench toggle --rounds 1 --no-peers --json --waits 20000,21000
 	valid "$dir/out"
 	grep -q '"policy":"wait"[^}]*},"samples":' "$dir/out" || fail "assumed waits measure nothing"
 	for want in waits_from:assumed first_wait:20000 second_wait:21000 stretch:4; do
