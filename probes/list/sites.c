@@ -17,9 +17,10 @@
 #include "probes/calls/calls.h"
 #include "probes/marker/notes.h"
 
-#define SITE_LEN 5
-#define SPAN_MAX (UINT64_C(1) << 31) /* from the first to the last byte in memory */
-#define DAMAGED	 "its entry points outside the code"
+#define BREAKPOINT 0xcc
+#define SITE_LEN   5
+#define SPAN_MAX   (UINT64_C(1) << 31) /* from the first to the last byte in memory */
+#define DAMAGED	   "its entry points outside the code"
 
 static const uint8_t nop5[SITE_LEN] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
 
@@ -181,6 +182,10 @@ static int add_marker(const struct note *note, void *data)
 
 	if (!code)
 		reason = "its note points outside the code";
+	/* The kernel puts that of a uprobe into private mappings of the file: into this one, too.
+	 */
+	else if (*code == BREAKPOINT)
+		reason = "a debugger or a uprobe has a breakpoint on it";
 	else if (memcmp(code, off, sizeof(off)) != 0)
 		reason = "one 1-byte NOP has no room for a jump: compile with fastinst's sys/sdt.h";
 	if (asprintf(&name, "%s.%s", note->provider, note->name) < 0)

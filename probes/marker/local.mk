@@ -29,6 +29,7 @@ probes_marker_tests_red_zone_LDADD = $(probes_ldadd)
 probes_marker_tests_red_zone_LDFLAGS = -export-dynamic
 probes_script_tests = \
 	probes/marker/tests/test_compilers.sh \
+	probes/marker/tests/test_consumers.sh \
 	probes/marker/tests/test_red_zone.sh
 TESTS += $(probes_script_tests)
 EXTRA_DIST += \
