@@ -43,6 +43,15 @@ int main(void)
 }
 C
 
+# child_of PID - the first process that it has started, or nothing
+child_of()
+{
+	local children=
+
+	[ -z "$1" ] || read -r children _ 2>/dev/null <"/proc/$1/task/$1/children" || true
+	echo "$children"
+}
+
 # stopped OPTION... - profiles, and stops the program
 stopped()
 {
@@ -51,8 +60,9 @@ stopped()
 	timeout 60 "$fastinst" profile "$@" --format json --output "$dir/p" "$dir/steps" >"$dir/said" 2>"$dir/log" &
 	tool=$!
 	for _ in $(seq 1000); do
-		child=$(pgrep -x steps -P "$(pgrep -P $tool fastinst || echo 0)" || true)
-		[ -z "$child" ] || break
+		child=$(child_of "$(child_of $tool)")
+		[ "$(cat "/proc/${child:-none}/comm" 2>/dev/null)" != steps ] || break
+		child=
 		sleep 0.01
 	done
 	for _ in $(seq $stops); do
