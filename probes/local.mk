@@ -219,10 +219,11 @@ TESTS += \
 	probes/command/tests/test_ends.sh \
 	probes/command/tests/test_fastinst.sh \
 	probes/command/tests/test_leftovers.sh \
+	probes/command/tests/test_floats.sh \
 	probes/command/tests/test_limits.sh \
+	probes/command/tests/test_others.sh \
 	probes/command/tests/test_refused.sh \
 	probes/command/tests/test_top.sh \
-	probes/command/tests/test_floats.sh \
 	probes/command/tests/test_trace.sh \
 	probes/command/tests/test_usage.sh \
 	probes/command/tests/test_why.sh \
@@ -249,6 +250,7 @@ EXTRA_DIST += \
 	probes/tests/test_static.sh \
 	probes/tests/test_users.sh \
 	probes/command/tests/counted.c \
+	probes/command/tests/floats.c \
 	probes/command/tests/plugin.c \
 	probes/command/tests/test_attach.sh \
 	probes/command/tests/test_control.sh \
@@ -257,10 +259,11 @@ EXTRA_DIST += \
 	probes/command/tests/filtered.c \
 	probes/command/tests/refused.c \
 	probes/command/tests/test_leftovers.sh \
+	probes/command/tests/test_floats.sh \
 	probes/command/tests/test_limits.sh \
+	probes/command/tests/test_others.sh \
 	probes/command/tests/test_refused.sh \
 	probes/command/tests/test_top.sh \
-	probes/command/tests/test_floats.sh \
 	probes/command/tests/test_trace.sh \
 	probes/command/tests/test_usage.sh \
 	probes/command/tests/test_why.sh \
@@ -269,7 +272,6 @@ EXTRA_DIST += \
 	probes/core/tests/test_grace.sh \
 	probes/core/tests/test_unload.sh \
 	probes/core/tests/unload.c \
-	probes/command/tests/floats.c \
 	probes/command/tests/traced.c \
 	probes/list/tests/listed.c \
 	probes/list/tests/test_list.sh

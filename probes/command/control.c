@@ -96,6 +96,23 @@ static void talk_to(struct talk *talk, long pid)
 	fclose(stream);
 }
 
+/* Whose the process is, -1: there is none. */
+static long user_of(long pid)
+{
+	char path[32], line[64];
+	long user = -1;
+	FILE *status;
+
+	snprintf(path, sizeof(path), "/proc/%ld/status", pid);
+	status = fopen(path, "re");
+	while (status && user < 0 && fgets(line, sizeof(line), status))
+		if (sscanf(line, "Uid: %*u %ld", &user) != 1)
+			user = -1;
+	if (status)
+		fclose(status);
+	return user;
+}
+
 /* To one process or all that listen. */
 static int talk_to_all(struct talk *talk)
 {
@@ -103,6 +120,7 @@ static int talk_to_all(struct talk *talk)
 	int ret = control_folder(false, folder, sizeof(folder));
 	struct dirent *entry;
 	long pid;
+	long user = talk->pid ? user_of(talk->pid) : -1;
 	DIR *dir;
 
 	dir = ret < 0 ? NULL : opendir(folder);
@@ -119,6 +137,10 @@ static int talk_to_all(struct talk *talk)
 		return STATUS_FAILED;
 	if (talk->answered)
 		return STATUS_OK;
+	if (user >= 0 && user != (long)geteuid())
+		return complain(STATUS_NOT_FOUND, 0,
+				"process %ld: it is a process of user %ld; be that user", talk->pid,
+				user);
 	return complain(STATUS_NOT_FOUND, 0,
 			"no such program listens: start it by \"fastinst run\", or have "
 			"\"fastinst attach\" put the agent into it");
