@@ -19,7 +19,7 @@ static bool is_entered(void *data, uint64_t at)
 }
 
 /* Through a slot that the loader fills in: to the entry of a function. */
-static bool leaves(void *data, const ZydisDecodedInstruction *insn, uint64_t next)
+static bool leaves_part(void *data, const ZydisDecodedInstruction *insn, uint64_t next)
 {
 	const struct elf *elf = ((const struct jumps *)data)->elf;
 	uint64_t slot = next + (uint64_t)insn->raw.disp.value;
@@ -32,7 +32,7 @@ static bool leaves(void *data, const ZydisDecodedInstruction *insn, uint64_t nex
 	return false;
 }
 
-static bool begins(void *data, uint64_t at)
+static bool begins_part(void *data, uint64_t at)
 {
 	const struct elf_symbol *symbol =
 		elf_function_from(((const struct jumps *)data)->symbols, at);
@@ -60,8 +60,8 @@ int jumps_follow(const struct jumps *jumps, const struct elf_symbol *function, c
 						       .bytes = code,
 						       .data = &own,
 						       .entered = is_entered,
-						       .leaves = leaves,
-						       .begins = begins },
+						       .leaves = leaves_part,
+						       .begins = begins_part },
 			    &targets);
 	*to = targets.to;
 	*n = targets.n;

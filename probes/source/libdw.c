@@ -45,7 +45,7 @@ static void load_libdw(void)
 	LIBDW_CALLS(FIND)
 }
 
-bool source_ready(void)
+bool libdw_load(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 

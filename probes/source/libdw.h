@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is used of libdw. source_ready() loads it; nothing may be called before.
+ * What is used of libdw. libdw_load() comes before all else here.
  */
 #ifndef PROBES_SOURCE_LIBDW_H
 #define PROBES_SOURCE_LIBDW_H
@@ -24,6 +24,9 @@ struct libdw {
 };
 
 extern struct libdw dw __attribute__((visibility("hidden")));
+
+/* libdw_load - false: it is not here. */
+bool libdw_load(void);
 
 /* libdw_has, libdw_known, libdw_number - an attribute: whether it is there, and as a number, 0 if
  * it is none.

@@ -193,9 +193,14 @@ static bool open_beside(struct source *source, const char *path)
 	return debug[0] && open_dwarf(source, debug);
 }
 
+bool source_ready(void)
+{
+	return libdw_load();
+}
+
 struct source *source_open(const char *path)
 {
-	struct source *source = source_ready() ? calloc(1, sizeof(*source)) : NULL;
+	struct source *source = libdw_load() ? calloc(1, sizeof(*source)) : NULL;
 
 	if (!source || open_dwarf(source, path) || open_beside(source, path))
 		return source;
