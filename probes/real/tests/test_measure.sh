@@ -79,7 +79,7 @@ TOGGLER_LEAK=10000000 measure 1 --programs "nbody" --no-exits --rounds 0
 has '^- nbody, toggled-entries-membarrier: threads that toggle hold [0-9]{7,} bytes'
 
 # The shares of all edges, and those of a profile: with a phase of 2 ms in 10 they are alike, with none they are not.
-nbody_steps=200000 measure 0 --programs "nbody" --instant --periods 10
+nbody_steps=2000000 measure 0 --programs "nbody" --instant --periods 10
 has '^\| nbody \| [1-9].* \| (9[0-9]|100)[0-9.]* \| [1-9][0-9.]* \| '
 measure 0 --programs "nbody" --instant --periods 90000
 has '^\| nbody \| [0-9].* \| 0 \| 0 \| '
