@@ -68,7 +68,8 @@ NOPATCH bool thread_is_gone(uint64_t id)
 		const struct thread *record = record_at(slot);
 
 		now = atomic_load_explicit(&record->id, memory_order_acquire);
-		/* Acquire: pairs with the last store of make_record(), the mutex stands before it. */
+		/* Acquire: pairs with the last store of make_record(), the mutex stands before it.
+		 */
 		epoch = atomic_load_explicit(&record->epoch, memory_order_acquire);
 		futex = futex_of(record);
 	} else {

@@ -152,8 +152,9 @@ static void test_print_verdicts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_printable),  cmocka_unit_test(test_print_json),  cmocka_unit_test(test_print_junit),
-		cmocka_unit_test(test_print_text), cmocka_unit_test(test_print_verdicts),
+		cmocka_unit_test(test_printable),      cmocka_unit_test(test_print_json),
+		cmocka_unit_test(test_print_junit),    cmocka_unit_test(test_print_text),
+		cmocka_unit_test(test_print_verdicts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
