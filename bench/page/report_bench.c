@@ -182,8 +182,7 @@ static void put_rows(FILE *out, const struct bench_result *result)
 			out,
 			"Median of the medians of blocks with its bootstrap interval. Outliers lie "
 			"beyond the third quartile by three times the distance of the quartiles; "
-			"they "
-			"are in all figures. A ratio whose interval holds 1 is no difference.",
+			"they are in all figures. A ratio whose interval holds 1 is no difference.",
 			"operation\tmeasure\t#median [95 %]\t#5 to 99 "
 			"%\t#most\t#outliers\tratio\tbesides");
 		for (unsigned i = 0; i < result->rows; i++)
@@ -362,14 +361,13 @@ static void put_table2(FILE *out, const struct bench_results *all)
 	html_fold(out, "The paper's table 2, and the same here");
 	html_table(
 		out,
-		"The paper's table 2, in its ticks, and the same here, in this machine's: "
-		"medians with 95 % intervals, of several splits the dearest. Alone: no executor "
-		"runs "
-		"the site, as in the paper, which had one core. Hot: an executor does. Ticks of "
-		"two machines do not compare. The floor is one locked 8-byte exchange on the "
-		"same line in turn, which any protocol must pay. Invocation is what the call "
-		"adds to its loop: the more of a loop of nothing else and of one with work to do "
-		"beside it, so not what a program loses that waits for the call.",
+		"The paper's table 2, in its ticks, and the same here, in this machine's: medians "
+		"with 95 % intervals, of several splits the dearest. Alone: no executor runs the "
+		"site, as in the paper, which had one core. Hot: an executor does. Ticks of two "
+		"machines do not compare. The floor is one locked 8-byte exchange on the same line "
+		"in turn, which any protocol must pay. Invocation is what the call adds to its "
+		"loop: the more of a loop of nothing else and of one with work to do beside it, so "
+		"not what a program loses that waits for the call.",
 		"the paper\t#on\t#off\t#invocation\there\t#on, alone\t#off, alone\t#on, hot\t#x "
 		"floor\t#off, hot\t#x floor\t#invocation");
 	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {

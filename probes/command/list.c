@@ -282,8 +282,7 @@ static int show_entries(struct list *list, const char *path)
 static const struct option_row options[] = {
 	{ "entries", NULL,
 	  "functions that nothing was compiled into: which of them \"fastinst run --entries\" "
-	  "takes, "
-	  "and why not the others",
+	  "takes, and why not the others",
 	  OPTION_FLAG(struct list, entries) },
 	{ "summary", NULL, "only how many there are", OPTION_FLAG(struct list, summary) },
 	{ "json", NULL, "as JSON, an object per program", OPTION_FLAG(struct list, json) },

@@ -417,8 +417,7 @@ static int find_moment(struct inject *inject, struct target *target, struct lett
 	int ret = 1;
 
 	snprintf(target->why, sizeof(target->why),
-		 "its threads are all in system calls that they "
-		 "had better not be stopped in");
+		 "its threads are all in system calls that they had better not be stopped in");
 	for (unsigned round = 0; ret > 0 && inject_now() < until; round++) {
 		pid_t thread = 0;
 

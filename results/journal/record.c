@@ -487,8 +487,7 @@ json_t *gap_to_json(const struct cell *cell, const struct gap_result *r)
 	gap_command(cell, command, sizeof(command));
 	/* What is not known has no number in JSON. */
 	line = json_pack(
-		"{s:s, s:s, s:i, s:o, s:o, s:f, s:f, s:I, s:o, s:o, s:o, s:[o, o], s:O, s:O, "
-		"s:O}",
+		"{s:s, s:s, s:i, s:o, s:o, s:f, s:f, s:I, s:o, s:o, s:o, s:[o, o], s:O, s:O, s:O}",
 		"command", command, "outcome", outcome_name(r->outcome), "error", r->error,
 		"stores", count_to_json(r->stores), "executions", count_to_json(r->executions),
 		"seconds", r->seconds, "rate", gap_rate(r->stores, r->seconds), "offset",
