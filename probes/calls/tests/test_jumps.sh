@@ -41,89 +41,44 @@ table='	.section .rodata
 	.balign 4
 table:	.long .La-table, .Lb-table'
 
+# By the number in %rax.
+jump="lea table(%rip), %rcx
+	movslq (%rcx,%rax,4), %rax
+	add %rcx, %rax
+	jmp *%rax
+.La:	nop
+.Lb:	lea h(%rip), %rdi
+	$call"
+
 data=$table
 told "a table" h -shared <<END
 	cmp \$1, %esi
 	ja .Lb
-	lea table(%rip), %rcx
-	mov %esi, %esi
-	movslq (%rcx,%rsi,4), %rax
-	add %rcx, %rax
-	jmp *%rax
-.La:	nop
-.Lb:	lea h(%rip), %rdi
-	$call
+	mov %esi, %eax
+	$jump
 END
 told "a table that is not checked" f -shared <<END
-	lea table(%rip), %rcx
-	movslq (%rcx,%rsi,4), %rax
-	add %rcx, %rax
-	jmp *%rax
-.La:	nop
-.Lb:	lea h(%rip), %rdi
-	$call
+	mov %rsi, %rax
+	$jump
 END
-told "a number that was stored" h -shared <<END
+# stored WHAT NAME STORE [BETWEEN] - the number is checked in %esi, stored before, and read again
+stored()
+{
+	told "$1" "$2" -shared <<END
 	sub \$32, %rsp
 	mov %esi, %ecx
-	mov %rcx, 8(%rsp)
+	mov $3, 8(%rsp)
 	sub \$1, %esi
 	ja .Lb
+	${4-}
 	mov 8(%rsp), %rax
-	lea table(%rip), %rcx
-	movslq (%rcx,%rax,4), %rax
-	add %rcx, %rax
-	jmp *%rax
-.La:	nop
-.Lb:	lea h(%rip), %rdi
-	$call
+	$jump
 END
-told "a number that was stored over" f -shared <<END
-	sub \$32, %rsp
-	mov %esi, %ecx
-	mov %rcx, 8(%rsp)
-	sub \$1, %esi
-	ja .Lb
-	mov %edx, 12(%rsp)
-	mov 8(%rsp), %rax
-	lea table(%rip), %rcx
-	movslq (%rcx,%rax,4), %rax
-	add %rcx, %rax
-	jmp *%rax
-.La:	nop
-.Lb:	lea h(%rip), %rdi
-	$call
-END
-told "a number of which half was stored" f -shared <<END
-	sub \$32, %rsp
-	mov %esi, %ecx
-	mov %ecx, 8(%rsp)
-	sub \$1, %esi
-	ja .Lb
-	mov 8(%rsp), %rax
-	lea table(%rip), %rcx
-	movslq (%rcx,%rax,4), %rax
-	add %rcx, %rax
-	jmp *%rax
-.La:	nop
-.Lb:	lea h(%rip), %rdi
-	$call
-END
-told "another number that was stored" f -shared <<END
-	sub \$32, %rsp
-	mov %esi, %ecx
-	mov %rdx, 8(%rsp)
-	sub \$1, %esi
-	ja .Lb
-	mov 8(%rsp), %rax
-	lea table(%rip), %rcx
-	movslq (%rcx,%rax,4), %rax
-	add %rcx, %rax
-	jmp *%rax
-.La:	nop
-.Lb:	lea h(%rip), %rdi
-	$call
-END
+}
+stored "a number that was stored" h %rcx
+stored "a number that was stored over" f %rcx "mov %edx, 12(%rsp)"
+stored "a number of which half was stored" f %ecx
+stored "another number that was stored" f %rdx
 
 data='	.section .rodata
 	.balign 4
