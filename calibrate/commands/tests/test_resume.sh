@@ -161,11 +161,19 @@ third=$!
 started+=("$third")
 wait_for grep -sqF "another calibration runs" "$dir/three" || fail "a third does not say so"
 kill -INT "$third"
-ends_behind "$first" $((slices + 2))
-ends_behind "$second" $(($(count_slices) + 2))
 rc=0
 wait "$third" || rc=$?
 [ "$rc" = 130 ] || [ "$rc" = 1 ] || fail "exit status $rc of the third: $(cat "$dir/three")"
+ends_behind "$first" $((slices + 2))
+# The second came while the first ran, and is seen all the same.
+wait_for has_slices "$journal" $(($(count_slices) + 1)) || fail "the second does not go on"
+"$tmax" calibrate --quick --budget 5m --output "$dir/fourth.conf" >"$dir/four" 2>&1 &
+fourth=$!
+started+=("$fourth")
+wait_for grep -sqF "another calibration runs" "$dir/four" || fail "a fourth does not see the second"
+kill -KILL "$fourth"
+wait "$fourth" || true
+ends_behind "$second" $(($(count_slices) + 1))
 [ "$(cat "$dir/one" "$dir/two" | grep -cF "another run writes to $journal: waiting")" = 1 ] ||
 	fail "not one of two at once waits"
 valid "$store"
