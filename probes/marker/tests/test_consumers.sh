@@ -11,8 +11,6 @@ export HOME=$dir
 cat >"$dir/shop.c" <<'END'
 #include <fastinst/marker.h>
 #include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 __attribute__((noinline)) int sell(int item, long price)
 {
@@ -26,25 +24,14 @@ static void thousand(void)
 		sell(i, -2L * i);
 }
 
-/* Until a uprobe stands on the NOP in front of what the library changes. */
-static void wait_for_uprobe(void)
-{
-	const volatile unsigned char *at = (const volatile unsigned char *)sell;
-
-	while (at[0] != 0x90 || (at[1] != 0x0f && at[1] != 0xe9))
-		at++;
-	puts("half");
-	fflush(stdout);
-	for (int i = 0; *at == 0x90 && i < 3000; i++)
-		usleep(10000);
-}
-
 int main(int argc, char **argv)
 {
 	(void)argv;
 	thousand();
 	if (argc > 1) {
-		wait_for_uprobe();
+		puts("half");
+		fflush(stdout);
+		getchar();
 		thousand();
 	}
 	return 0;
@@ -53,12 +40,25 @@ END
 # shellcheck disable=SC2086 # CC may carry options
 $CC -O2 -I "$top/probes/include" -o "$dir/shop" "$dir/shop.c"
 sold=usdt:$dir/shop:shop:sold
+script="$sold { @n = count(); @items = sum(arg0); @prices = sum(arg1); } interval:ms:50 { printf(\"attached\\n\"); }"
 
-# watch OPTION... - has bpftrace count and add up, in the background, until over()
+# until_says FILE WHAT
+until_says()
+{
+	for _ in $(seq 600); do
+		! grep -qs "$2" "$1" || return 0
+		sleep 0.1
+	done
+	wrong "no \"$2\" after a minute: $(cat "$1")"
+}
+
+# watch OPTION... - has bpftrace count and add up, in the background, until over(). Its INT3 stands before it counts: what it
+# prints is read when all of it is attached.
 watch()
 {
-	timeout 60 bpftrace "$@" -e "$sold { @n = count(); @items = sum(arg0); @prices = sum(arg1); }" >"$dir/seen" 2>&1 &
+	timeout 120 bpftrace -B line "$@" -e "$script" >"$dir/seen" 2>&1 &
 	watcher=$!
+	until_says "$dir/seen" '^attached'
 }
 
 # over - timeout(1) hands the signal on
@@ -80,18 +80,17 @@ saw()
 
 timeout 60 bpftrace -l "usdt:$dir/shop:*" >"$dir/list" 2>&1 || skip "bpftrace cannot: $(tail -1 "$dir/list")"
 grep -q 'shop:sold$' "$dir/list" || wrong "bpftrace lists $(cat "$dir/list")"
-timeout 60 bpftrace -e "$sold { @n = count(); @items = sum(arg0); @prices = sum(arg1); }" -c "$dir/shop" >"$dir/seen" 2>&1 ||
+timeout 60 bpftrace -e "$script" -c "$dir/shop" >"$dir/seen" 2>&1 ||
 	skip "bpftrace cannot attach: $(tail -1 "$dir/seen")"
 saw "alone"
 
 # Ours first.
-timeout 120 "$fastinst" run --on shop.sold --output "$dir/counts" -- "$dir/shop" twice >"$dir/says" 2>"$dir/errors" &
+mkfifo "$dir/go"
+timeout 120 "$fastinst" run --on shop.sold --output "$dir/counts" -- "$dir/shop" twice <>"$dir/go" >"$dir/says" 2>"$dir/errors" &
 runner=$!
-for _ in $(seq 300); do
-	! grep -qs half "$dir/says" || break
-	sleep 0.1
-done
+until_says "$dir/says" half
 watch -p "$(basename "$dir"/fastinst/*.sock .sock)"
+echo 1<>"$dir/go"
 wait $runner || wrong "the program failed: $(cat "$dir/errors")"
 over
 saw "with ours"
@@ -100,10 +99,8 @@ grep -q '^ *2000 *0 *marker *shop.sold' "$dir/counts" || wrong "ours counted $(c
 # The uprobe first. It is in private mappings of the file, that of the command among them.
 reason='a debugger or a uprobe has a breakpoint on it'
 watch
-for _ in $(seq 300); do
-	! "$fastinst" list "$dir/shop" | grep -q "$reason" || break
-	sleep 0.1
-done
+"$fastinst" list "$dir/shop" >"$dir/list"
+grep -q "$reason" "$dir/list" || wrong "not listed as refused: $(cat "$dir/list")"
 timeout 60 "$fastinst" run --on shop.sold --output "$dir/counts" -- "$dir/shop" 2>"$dir/errors" || wrong "the program failed"
 over
 saw "ours refused"
