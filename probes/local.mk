@@ -234,7 +234,7 @@ TESTS += \
 	probes/tests/test_exact.sh \
 	probes/tests/test_loads.sh \
 	probes/tests/test_optional.sh \
-	probes/tests/test_last_thread.sh \
+	probes/tests/test_environment.sh probes/tests/test_last_thread.sh \
 	probes/tests/test_pages.sh \
 	probes/tests/test_static.sh \
 	probes/tests/test_users.sh
@@ -245,7 +245,7 @@ EXTRA_DIST += \
 	probes/tests/test_exact.sh \
 	probes/tests/test_loads.sh \
 	probes/tests/test_optional.sh \
-	probes/tests/test_last_thread.sh \
+	probes/tests/test_environment.sh probes/tests/test_last_thread.sh \
 	probes/tests/test_pages.sh \
 	probes/tests/test_static.sh \
 	probes/tests/test_users.sh \

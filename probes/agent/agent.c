@@ -34,7 +34,8 @@ static bool started;
 
 /* Recursive: what is done meanwhile may load an object itself. */
 static pthread_mutex_t scanning = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-static uint32_t served; /* probes that there were when FASTINST_ON was last looked at */
+static const char *wish; /* FASTINST_ON */
+static uint32_t served;	 /* probes that there were when it was last looked at */
 
 static void agent_complain(const char *what, int error)
 {
@@ -50,7 +51,6 @@ static void agent_complain(const char *what, int error)
 /* What has at least that id: of the others "fastinst off" may have turned some off. */
 static void turn_on(uint32_t from)
 {
-	const char *wish = getenv("FASTINST_ON");
 	char *copy = wish ? strdup(wish) : NULL;
 	char *rest = copy, *pattern;
 	long n;
@@ -175,7 +175,9 @@ __attribute__((constructor)) static void start(void)
 		return;
 	}
 	pthread_atfork(before_fork, unlock_scanning, in_child);
-	report_forked();
+	report_begin(getenv("FASTINST_OUTPUT"));
+	/* The program may clear its environment before it loads a library. */
+	wish = getenv("FASTINST_ON") ? strdup(getenv("FASTINST_ON")) : NULL;
 	if (trace)
 		ret = trace_start(trace);
 	if (ret < 0)

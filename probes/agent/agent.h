@@ -36,7 +36,13 @@ bool report_lines(int fd, bool all);
  */
 size_t report_fill(uint32_t *next, char *block, size_t size);
 
-/* report_final - once per process: to FASTINST_OUTPUT/PID, or to stderr. Not in a child of vfork().
+/* report_begin - this process reports to that folder; NULL: to stderr. report_forked - a child
+ * does. */
+void report_begin(const char *folder);
+void report_forked(void);
+
+/* report_final - once per process: a file named by its PID, or to stderr. Not in a child of
+ * vfork().
  */
 void report_final(void);
 
@@ -44,7 +50,6 @@ void report_final(void);
  * not. Only with FASTINST_OUTPUT. */
 void report_image(void);
 void report_back(void);
-void report_forked(void);
 
 /*
  * control_start - the thread that "fastinst on|off|top" talk to. Its socket is in @folder, or where

@@ -8,6 +8,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+const char *file_folder(const char *folder)
+{
+	static char copy[PATH_MAX];
+
+	return folder && strlen(folder) < sizeof(copy) ? strcpy(copy, folder) : NULL;
+}
+
 bool file_put(int fd, const char *text, size_t len)
 {
 	while (len) {

@@ -14,6 +14,13 @@
 
 #include "probes/agent/quiet.h"
 
+/*
+ * file_folder - the folder that reports go to, as a copy: a program may overwrite what its
+ * environment lies in, as setproctitle() does, or clear it. NULL: no folder, or none that a path
+ * can name.
+ */
+const char *file_folder(const char *folder);
+
 struct file {
 	int fd;
 	off_t size; /* before this report */

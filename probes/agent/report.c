@@ -19,6 +19,7 @@
 
 static _Atomic pid_t owner; /* who has not reported yet; 0: it has */
 static pid_t imaged;	    /* who has reported before another program was to be executed */
+static const char *folder;  /* NULL: to stderr */
 static off_t before;	    /* the length of its file before that */
 
 struct sink {
@@ -118,6 +119,12 @@ size_t report_fill(uint32_t *next, char *block, size_t size)
 	return used;
 }
 
+void report_begin(const char *to)
+{
+	folder = file_folder(to);
+	report_forked();
+}
+
 void report_forked(void)
 {
 	atomic_store_explicit(&owner, getpid(), memory_order_relaxed);
@@ -131,7 +138,7 @@ static bool is_mine(void)
 	return atomic_compare_exchange_strong(&owner, &me, 0);
 }
 
-static void write_file(const char *folder)
+static void write_file(void)
 {
 	struct file file;
 
@@ -143,13 +150,12 @@ static void write_file(const char *folder)
 
 void report_final(void)
 {
-	const char *folder = getenv("FASTINST_OUTPUT");
 	struct quiet quiet;
 
 	if (!is_mine())
 		return;
 	if (folder) {
-		write_file(folder);
+		write_file();
 		return;
 	}
 	quiet_begin(&quiet);
@@ -159,18 +165,14 @@ void report_final(void)
 
 void report_image(void)
 {
-	const char *folder = getenv("FASTINST_OUTPUT");
-
 	if (!folder || !is_mine())
 		return;
 	imaged = getpid();
-	write_file(folder);
+	write_file();
 }
 
 void report_back(void)
 {
-	const char *folder = getenv("FASTINST_OUTPUT");
-
 	if (!folder || imaged != getpid())
 		return;
 	imaged = 0;

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 # Real programs with probes: a script that is run by hand, and tests on small programs.
-TESTS += probes/real/tests/test_measure.sh probes/real/tests/test_threads.sh
+TESTS += probes/real/tests/test_latencies.sh probes/real/tests/test_measure.sh probes/real/tests/test_threads.sh
 EXTRA_DIST += \
 	probes/real/inputs/work.lua \
 	probes/real/inputs/work.pl \
 	probes/real/inputs/work.sql \
+	probes/real/latencies \
 	probes/real/measure \
 	probes/real/rebuild \
 	probes/real/programs/blackscholes.c \
@@ -16,5 +17,6 @@ EXTRA_DIST += \
 	probes/real/programs/truth.c \
 	probes/real/recipes.sh \
 	probes/real/tables.sh \
+	probes/real/tests/test_latencies.sh \
 	probes/real/tests/test_measure.sh \
 	probes/real/tests/test_threads.sh

@@ -162,7 +162,7 @@ __attribute__((constructor)) static void start(void)
 	const char *text = getenv("FASTINST_EDGES");
 	int ret;
 
-	folder = getenv("FASTINST_OUTPUT");
+	folder = file_folder(getenv("FASTINST_OUTPUT"));
 	if (!text || !folder)
 		return;
 	ret = begin_edges(text, false);
@@ -176,7 +176,6 @@ __attribute__((constructor)) static void start(void)
  */
 int fastinst_profile(const char *text)
 {
-	static char where[PATH_MAX];
 	struct visit visit;
 
 	if (!visit_begin(&visit, text))
@@ -189,8 +188,7 @@ int fastinst_profile(const char *text)
 		if (ret < 0)
 			return ret;
 	}
-	snprintf(where, sizeof(where), "%s", visit.line[1]);
-	folder = where;
+	folder = file_folder(visit.line[1]);
 	return begin_edges(visit.line[3], true);
 }
 

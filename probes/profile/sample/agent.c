@@ -34,13 +34,17 @@ static bool visited; /* the process was running before */
 
 int fastinst_profile(const char *text);
 
+/* Patterns are a copy, as the folder is. */
 static bool read_options(struct options *options, const char *text, const char *functions)
 {
+	static char *patterns;
 	int by_count, no_times;
 
-	options->functions = functions && *functions ? functions : "*";
-	if (!text || sscanf(text, "%lf %lf %u %u %d %d", &options->epoch, &options->budget,
-			    &options->samples, &options->limit, &by_count, &no_times) != 6)
+	free(patterns);
+	options->functions = patterns = strdup(functions && *functions ? functions : "*");
+	if (!patterns || !text ||
+	    sscanf(text, "%lf %lf %u %u %d %d", &options->epoch, &options->budget,
+		   &options->samples, &options->limit, &by_count, &no_times) != 6)
 		return false;
 	options->by_count = by_count;
 	options->no_times = no_times;
@@ -120,7 +124,7 @@ __attribute__((constructor)) static void start(void)
 	const char *text = getenv("FASTINST_PROFILE");
 	int ret;
 
-	folder = getenv("FASTINST_OUTPUT");
+	folder = file_folder(getenv("FASTINST_OUTPUT"));
 	if (!text || !folder)
 		return;
 	ret = begin_sampling(text, getenv("FASTINST_FUNCTIONS"));
@@ -134,7 +138,6 @@ __attribute__((constructor)) static void start(void)
  */
 int fastinst_profile(const char *text)
 {
-	static char where[PATH_MAX], patterns[sizeof(((struct visit *)0)->copy)];
 	struct visit visit;
 
 	if (!visit_begin(&visit, text))
@@ -147,11 +150,9 @@ int fastinst_profile(const char *text)
 		if (ret < 0)
 			return ret;
 	}
-	snprintf(where, sizeof(where), "%s", visit.line[1]);
-	snprintf(patterns, sizeof(patterns), "%s", visit.line[4]);
-	folder = where;
+	folder = file_folder(visit.line[1]);
 	visited = true;
-	return begin_sampling(visit.line[2], patterns);
+	return begin_sampling(visit.line[2], visit.line[4]);
 }
 
 /* No probe of an object that goes may be turned on meanwhile. */

@@ -690,7 +690,7 @@ static void scan_if_loaded(void)
 	unsigned long long now = 0;
 
 	dl_iterate_phdr(count_loads, &now);
-	if (before && now != before)
+	if (now != before)
 		epochs_scan();
 	before = now;
 }
