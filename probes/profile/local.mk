@@ -75,11 +75,25 @@ libfastinst_profile_la_SOURCES = \
 	probes/agent/quiet.h \
 	probes/agent/visit.c \
 	probes/agent/visit.h \
-	probes/profile/sample/agent.c \
+	probes/profile/epochs/agent.c \
+	probes/profile/epochs/books.c \
+	probes/profile/epochs/books.h \
+	probes/profile/epochs/clocks.c \
+	probes/profile/epochs/clocks.h \
+	probes/profile/epochs/cost.c \
+	probes/profile/epochs/cost.h \
+	probes/profile/epochs/epochs.c \
+	probes/profile/epochs/epochs.h \
+	probes/profile/epochs/functions.c \
+	probes/profile/epochs/functions.h \
+	probes/profile/epochs/profiling.c \
+	probes/profile/epochs/profiling.h \
+	probes/profile/epochs/report.c \
+	probes/profile/epochs/report.h \
+	probes/profile/epochs/windows.c \
+	probes/profile/epochs/windows.h \
 	probes/profile/sample/callers.c \
 	probes/profile/sample/callers.h \
-	probes/profile/sample/epochs.c \
-	probes/profile/sample/epochs.h \
 	probes/profile/sample/exits.c \
 	probes/profile/sample/exits.h \
 	probes/profile/sample/frames.c \
@@ -88,16 +102,14 @@ libfastinst_profile_la_SOURCES = \
 	probes/profile/sample/pages.h \
 	probes/profile/sample/price.c \
 	probes/profile/sample/price.h \
-	probes/profile/sample/report.c \
-	probes/profile/sample/report.h \
 	probes/profile/sample/ring.c \
 	probes/profile/sample/watch.c \
 	probes/profile/sample/watch.h
 libfastinst_profile_la_LIBADD = libfastinst_estimate.la libfastinst_text.la libfastinst.la libpatchcore.la
 libfastinst_profile_la_LDFLAGS = -module -avoid-version -shared -Wl,-z,nodelete -Wl,-z,now $(HARDEN_LDFLAGS) \
-	-Wl,--version-script=$(top_srcdir)/probes/profile/sample/agent.map
-EXTRA_libfastinst_profile_la_DEPENDENCIES = probes/profile/sample/agent.map
-EXTRA_DIST += probes/profile/sample/agent.map
+	-Wl,--version-script=$(top_srcdir)/probes/profile/epochs/agent.map
+EXTRA_libfastinst_profile_la_DEPENDENCIES = probes/profile/epochs/agent.map
+EXTRA_DIST += probes/profile/epochs/agent.map
 
 if HAVE_CMOCKA
 check_PROGRAMS += probes/profile/sample/tests/test_frames

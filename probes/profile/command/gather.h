@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The lines that processes left (probes/profile/sample/report.h), as one profile.
+ * The lines that processes left (probes/profile/epochs/report.h), as one profile.
  */
 #ifndef PROBES_PROFILE_COMMAND_GATHER_H
 #define PROBES_PROFILE_COMMAND_GATHER_H

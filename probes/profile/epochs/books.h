@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The thread that opens windows, once per epoch, and what it has learned.
- *
- * Its lock is held by the thread that changes which probes there are.
+ * What is known of each probe and of the profile as a whole, and the lock of all that: it is held
+ * by the thread that changes which probes there are.
  */
-#ifndef PROBES_PROFILE_SAMPLE_EPOCHS_H
-#define PROBES_PROFILE_SAMPLE_EPOCHS_H
+#ifndef PROBES_PROFILE_EPOCHS_BOOKS_H
+#define PROBES_PROFILE_EPOCHS_BOOKS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "probes/profile/estimate/duration.h"
 #include "probes/profile/estimate/estimate.h"
+#include "probes/profile/estimate/pace.h"
 
+/* What is asked for. */
 struct options {
 	double before; /* CPU seconds of this thread, when its start began */
 	double epoch;  /* seconds */
@@ -38,6 +39,7 @@ struct book {
 	bool watched;
 };
 
+/* A stretch of time. */
 struct moment {
 	double start, length; /* ticks from the start */
 	double calls, cost;   /* estimated; ticks */
@@ -45,6 +47,7 @@ struct moment {
 
 #define MOMENTS 512u
 
+/* Of all probes together. */
 struct account {
 	uint64_t epochs, toggles, lost, refused;
 	uint64_t with_exits;  /* functions */
@@ -55,41 +58,29 @@ struct account {
 	double start;	      /* of them, until the first epoch began */
 	double used_at_start; /* of the process, before it was profiled */
 	double turning_on;    /* of them */
+	double calls_run;     /* of the probe function */
 	struct moment moment[MOMENTS];
 	unsigned moments, merged; /* each is of so many epochs */
 };
 
-/* epochs_start - finds probes, opens all windows, starts the thread. Negative errno. */
-int epochs_start(const struct options *options);
+extern struct options asked;
+extern struct book *books;   /* by probe id; NULL: nothing was profiled yet */
+extern uint8_t book_rests[]; /* epochs until a probe is looked at again */
+extern uint32_t books_known; /* probes that were asked for */
+extern struct account account;
+extern struct pace pace;
 
-/* epochs_stop - nothing is probed any more; epochs_start() may come again. Negative errno. */
-int epochs_stop(void);
+/* books_make - 0 or -ENOMEM. */
+int books_make(void);
 
-/* epochs_count_out - in a child: threads of the parent are not there. Before epochs_forked(). */
-void epochs_count_out(void);
+/* books_lock_start - it is free, whoever had it: before the first, and in a child. */
+void books_lock_start(void);
 
-/* epochs_forked - in the child: nothing was counted, and there is a thread again, or nothing is
- * probed. */
-void epochs_forked(bool again);
+/* books_lock, books_unlock - the thread waits meanwhile. Recursive. -ETIMEDOUT after a second. */
+int books_lock(void);
+void books_unlock(void);
 
-/* epochs_lock, epochs_unlock - the thread waits meanwhile. Recursive. -ETIMEDOUT after a second. */
-int epochs_lock(void);
-void epochs_unlock(void);
-
-/* epochs_scan - what came and went is noticed. The lock is held. */
-void epochs_scan(void);
-
-/* epochs_finish - the last epoch ends. The lock is held. */
-void epochs_finish(void);
-
-struct book *epochs_book(uint32_t id);
-struct account *epochs_account(void);
-
-/* epochs_cost - share of the CPU time of the program that the profile took, by its own measure. */
-double epochs_cost(void);
-
-/* epochs_toggling - of that, what turning probes on and off took. */
-double epochs_toggling(void);
-const struct options *epochs_options(void);
+/* books_wait - as long as it takes. Negative errno. */
+int books_wait(void);
 
 #endif

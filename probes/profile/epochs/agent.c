@@ -24,8 +24,11 @@
 #include "probes/agent/leave.h"
 #include "probes/agent/visit.h"
 #include "probes/include/fastinst.h"
-#include "probes/profile/sample/epochs.h"
-#include "probes/profile/sample/report.h"
+#include "probes/profile/epochs/clocks.h"
+#include "probes/profile/epochs/epochs.h"
+#include "probes/profile/epochs/functions.h"
+#include "probes/profile/epochs/profiling.h"
+#include "probes/profile/epochs/report.h"
 
 static _Atomic pid_t
 	owner; /* the process that has not reported yet; 0: it has, or has nothing to */
@@ -57,7 +60,7 @@ static void forget_sampling(void)
 	if (!owner)
 		return;
 	owner = visited ? 0 : getpid();
-	epochs_forked(!visited);
+	profiling_forked(!visited);
 }
 
 /*
@@ -67,16 +70,16 @@ static void forget_sampling(void)
 static int finish_sampling(bool reports)
 {
 	pid_t me = getpid(), expected = me;
-	int ret = folder && owner == me ? epochs_lock() : 1;
+	int ret = folder && owner == me ? books_lock() : 1;
 
 	if (ret)
 		return ret < 0 ? ret : 0;
 	if (atomic_compare_exchange_strong(&owner, &expected, 0)) {
-		epochs_finish();
+		profiling_finish();
 		if (reports)
 			file_report(folder, report_profile);
 	}
-	epochs_unlock();
+	books_unlock();
 	return 0;
 }
 
@@ -89,26 +92,19 @@ static int stop_sampling(bool reports)
 {
 	int ret = finish_sampling(reports);
 
-	return ret < 0 ? ret : epochs_stop();
-}
-
-static double cpu_seconds(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+	return ret < 0 ? ret : profiling_stop();
 }
 
 static int begin_sampling(const char *text, const char *functions)
 {
 	static const struct leaving leaving = { end_profile, end_profile, NULL };
 	static bool known;
-	struct options options = { .before = cpu_seconds(), .visits = visited };
+	struct options options = { .before = clocks_seconds(CLOCK_THREAD_CPUTIME_ID),
+				   .visits = visited };
 	int ret = read_options(&options, text, functions) ? fi_init() : -EINVAL;
 
 	if (!ret)
-		ret = epochs_start(&options);
+		ret = profiling_start(&options);
 	if (!ret && !known)
 		ret = -pthread_atfork(NULL, NULL, forget_sampling);
 	if (ret)
@@ -159,12 +155,12 @@ int fastinst_profile(const char *text)
 int dlclose(void *handle)
 {
 	int (*close)(void *) = (int (*)(void *))dlsym(RTLD_NEXT, "dlclose");
-	bool locked = owner == getpid() && !epochs_lock();
+	bool locked = owner == getpid() && !books_lock();
 	int ret = close(handle);
 
 	if (locked) {
-		epochs_scan();
-		epochs_unlock();
+		functions_scan();
+		books_unlock();
 	}
 	return ret;
 }

@@ -10,8 +10,8 @@
  *	  that were timed, their seconds
  *	P start length calls cost	a stretch of time, in seconds; the cost is a share
  */
-#ifndef PROBES_PROFILE_SAMPLE_REPORT_H
-#define PROBES_PROFILE_SAMPLE_REPORT_H
+#ifndef PROBES_PROFILE_EPOCHS_REPORT_H
+#define PROBES_PROFILE_EPOCHS_REPORT_H
 
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "probes/profile/sample/report.h"
+#include "probes/profile/epochs/report.h"
 
 #include <dlfcn.h>
 #include <limits.h>
@@ -9,18 +9,12 @@
 #include <unistd.h>
 
 #include "probes/include/fastinst.h"
+#include "probes/profile/epochs/books.h"
+#include "probes/profile/epochs/clocks.h"
+#include "probes/profile/epochs/cost.h"
 #include "probes/profile/sample/callers.h"
-#include "probes/profile/sample/epochs.h"
 #include "probes/profile/sample/watch.h"
 #include "probes/text/text.h"
-
-static double report_now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
 
 static void put_probe(FILE *out, char tag, const struct fi_probe *probe)
 {
@@ -61,7 +55,7 @@ static struct duration in_seconds(const struct duration *ticks, double per_secon
 /* Most functions of most programs are never called, which their probes saw as they were on. */
 static void put_function(FILE *out, uint32_t id, double per_second)
 {
-	const struct book *book = epochs_book(id);
+	const struct book *book = &books[id];
 	struct duration duration = in_seconds(&book->duration, per_second);
 	struct fi_probe probe;
 
@@ -94,10 +88,8 @@ static void put_caller(FILE *out, const struct caller_count *count, const char *
 
 static void put_moments(FILE *out, double per_second)
 {
-	const struct account *account = epochs_account();
-
-	for (unsigned i = 0; i < account->moments; i++) {
-		const struct moment *one = &account->moment[i];
+	for (unsigned i = 0; i < account.moments; i++) {
+		const struct moment *one = &account.moment[i];
 
 		fprintf(out, "P\t%a\t%a\t%a\t%a\n", one->start / per_second,
 			one->length / per_second, one->calls,
@@ -107,9 +99,8 @@ static void put_moments(FILE *out, double per_second)
 
 void report_profile(FILE *out)
 {
-	const struct account *account = epochs_account();
-	double seconds = report_now() - account->began_at;
-	double per_second = (double)(__builtin_ia32_rdtsc() - account->began) / seconds;
+	double seconds = clocks_seconds(CLOCK_MONOTONIC) - account.began_at;
+	double per_second = (double)(clocks_ticks() - account.began) / seconds;
 	char program[PATH_MAX];
 	ssize_t len = readlink("/proc/thread-self/exe", program, sizeof(program) - 1);
 	uint64_t offs = atomic_load_explicit(&watch_common.offs, memory_order_relaxed);
@@ -117,10 +108,9 @@ void report_profile(FILE *out)
 	uint32_t n = fi_probes();
 
 	program[len < 0 ? 0 : len] = '\0';
-	fprintf(out, "Q\t%a\t%a\t%a\t%a\t%a\t%a\t%a\t%a\t%a\n", seconds, (double)account->epochs,
-		epochs_options()->budget, epochs_cost(), (double)(account->toggles + offs),
-		(double)account->lost, (double)account->refused, (double)account->with_exits,
-		epochs_toggling());
+	fprintf(out, "Q\t%a\t%a\t%a\t%a\t%a\t%a\t%a\t%a\t%a\n", seconds, (double)account.epochs,
+		asked.budget, cost_share(), (double)(account.toggles + offs), (double)account.lost,
+		(double)account.refused, (double)account.with_exits, cost_toggling_share());
 	for (uint32_t id = 0; id < n; id++)
 		put_function(out, id, per_second);
 	callers = callers_list(&n);

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+#include "probes/profile/epochs/books.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "probes/include/fastinst.h"
+
+struct options asked;
+struct book *books;
+uint8_t book_rests[FI_PROBES_MAX];
+uint32_t books_known;
+struct account account;
+struct pace pace;
+static pthread_mutex_t lock;
+
+int books_make(void)
+{
+	void *all = mmap(NULL, FI_PROBES_MAX * sizeof(struct book), PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (all == MAP_FAILED)
+		return -ENOMEM;
+	books = all;
+	return 0;
+}
+
+void books_lock_start(void)
+{
+	pthread_mutexattr_t attr;
+
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
+	pthread_mutex_init(&lock, &attr);
+	pthread_mutexattr_destroy(&attr);
+}
+
+int books_lock(void)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec++;
+	return -pthread_mutex_clocklock(&lock, CLOCK_MONOTONIC, &until);
+}
+
+int books_wait(void)
+{
+	return -pthread_mutex_lock(&lock);
+}
+
+void books_unlock(void)
+{
+	pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+#include "probes/profile/epochs/clocks.h"
+
+#include "probes/profile/sample/watch.h"
+
+#define MEASURED 100e-6 /* seconds, of which the ticks are counted */
+#define AT_ONCE	 1000	/* ticks between which two clocks are read */
+
+static double parallel = 1; /* threads of the program that run, of late */
+
+uint64_t clocks_ticks(void)
+{
+	return __builtin_ia32_rdtsc();
+}
+
+double clocks_seconds(clockid_t clock)
+{
+	struct timespec time = { 0 };
+
+	clock_gettime(clock, &time);
+	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+void clocks_sleep(uint64_t length)
+{
+	double time = (double)length / watch_common.per_second;
+	struct timespec pause = { .tv_sec = (time_t)time };
+
+	pause.tv_nsec = (long)((time - (double)pause.tv_sec) * 1e9);
+	nanosleep(&pause, NULL);
+}
+
+/* Both clocks at once: no preemption came between. */
+static double seconds_at(uint64_t *at)
+{
+	uint64_t before;
+	double time;
+	int tries = 0;
+
+	do {
+		before = clocks_ticks();
+		time = clocks_seconds(CLOCK_MONOTONIC);
+		*at = clocks_ticks();
+	} while (*at - before > AT_ONCE && ++tries < 1000);
+	return time;
+}
+
+double clocks_measure(void)
+{
+	uint64_t start, end;
+	double from = seconds_at(&start), to;
+
+	do
+		to = seconds_at(&end);
+	while (to - from < MEASURED);
+	return (double)(end - start) / (to - from);
+}
+
+/* A program that waits for a CPU is not the less parallel. */
+void clocks_parallel(void)
+{
+	static uint64_t own_before, wall_before;
+	uint64_t own = watch_clock(), wall = clocks_ticks();
+
+	if (wall_before && own > own_before && wall > wall_before) {
+		double now = (double)(own - own_before) / (double)(wall - wall_before);
+
+		parallel += (now - parallel) / 16;
+		if (parallel < 1)
+			parallel = 1;
+	}
+	own_before = own;
+	wall_before = wall;
+}
+
+uint64_t clocks_since(uint64_t start, uint64_t now)
+{
+	return now > start ? (uint64_t)((double)(now - start) / parallel) : 0;
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+#include "probes/profile/epochs/epochs.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "probes/agent/alone.h"
+#include "probes/profile/epochs/books.h"
+#include "probes/profile/epochs/clocks.h"
+#include "probes/profile/epochs/cost.h"
+#include "probes/profile/epochs/functions.h"
+#include "probes/profile/epochs/windows.h"
+#include "probes/profile/sample/callers.h"
+#include "probes/profile/sample/watch.h"
+#include "stress/base/random.h"
+
+#define SLOWED_MOST 0.2 /* share */
+
+static double
+	dear; /* share of the program's time, if all windows that are short were open at once */
+static _Atomic unsigned session; /* another for each thread of epochs, and when it is over */
+
+void epochs_drain(void)
+{
+	for (struct ring *ring = ring_list(); ring; ring = ring->next) {
+		uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
+		uint64_t head = atomic_load_explicit(&ring->head, memory_order_acquire);
+
+		for (; tail < head; tail++)
+			account.lost += !callers_count(&ring->caller[tail % RING]);
+		atomic_store_explicit(&ring->tail, tail, memory_order_release);
+		account.lost += atomic_exchange_explicit(&ring->lost, 0, memory_order_relaxed);
+	}
+}
+
+static bool is_closed(uint32_t id)
+{
+	return atomic_load_explicit(&watches[id].state, memory_order_relaxed) & WATCH_BITS;
+}
+
+/*
+ * Of probes that are off, only so many are turned on in an epoch that those together do not slow
+ * the program by more than a fifth while they are on: what they see is corrected for it, but not
+ * well.
+ */
+static bool its_turn(void)
+{
+	double turns = dear / SLOWED_MOST;
+
+	return turns <= 1 || (double)(random_next(&pace.random) >> 40) * turns < 16777216.0;
+}
+
+static double visit_function(uint32_t id, struct reopen *reopen, uint64_t now)
+{
+	uint64_t state = atomic_load_explicit(&watches[id].state, memory_order_acquire);
+	double calls;
+
+	windows_read(id, state, now);
+	if ((state & WATCH_BITS) != WATCH_OPEN) {
+		windows_reopen(reopen, id);
+		return 0;
+	}
+	calls = windows_go_on(id, state, now);
+	/* One may have turned itself off just when the entry was turned on. */
+	windows_exits(&id, 1);
+	windows_rest(id);
+	return calls;
+}
+
+static void look_at_all(struct reopen *reopen, double *calls)
+{
+	uint64_t now = watch_clock();
+	double rates = 0;
+
+	for (uint32_t id = 0; id < books_known; id++) {
+		/* What was rare and turned itself off is not. */
+		if (book_rests[id] && !is_closed(id)) {
+			book_rests[id]--;
+			continue;
+		}
+		if (!books[id].watched)
+			continue;
+		if (books[id].window != WINDOW_WHOLE)
+			rates += books[id].estimate.expected;
+		if (!is_closed(id) || its_turn())
+			*calls += visit_function(id, reopen, now);
+	}
+	dear = rates * watch_common.price;
+}
+
+static void run_epoch(void)
+{
+	struct reopen reopen = windows_reopening(books_known);
+	uint64_t start = account.last ? account.last : account.began;
+	double calls = 0;
+
+	if (reopen.ids) {
+		look_at_all(&reopen, &calls);
+		if (reopen.n)
+			calls += windows_activate(&reopen);
+	}
+	windows_reopening_free(&reopen);
+	epochs_drain();
+	account.last = clocks_ticks();
+	cost_moment(start, account.last, calls, cost_spent() - account.spent);
+	account.epochs++;
+}
+
+/* --- The thread ------------------------------------------------------------------------------ */
+
+static uint64_t tick_epoch(void)
+{
+	double used_before = account.used;
+	double last = account.spent, toggling_before = cost_toggling();
+
+	clocks_parallel();
+	functions_scan_if_loaded();
+	run_epoch();
+	cost_settle();
+	return pace_next(&pace, (uint64_t)(account.spent - last),
+			 (uint64_t)(cost_toggling() - toggling_before),
+			 account.used > used_before ? (uint64_t)(account.used - used_before) : 0);
+}
+
+static bool is_session(const void *data)
+{
+	return (unsigned)(uintptr_t)data == atomic_load_explicit(&session, memory_order_relaxed);
+}
+
+/* That count as the tool's: one that is to end may sleep still when the next begins. */
+static atomic_uint counted_in;
+
+/* None of them is in a child. */
+void epochs_count_out(void)
+{
+	while (atomic_load_explicit(&counted_in, memory_order_relaxed)) {
+		atomic_fetch_sub_explicit(&counted_in, 1, memory_order_relaxed);
+		fi_own_thread(-1);
+	}
+}
+
+static void *run_epochs(void *data)
+{
+	uint64_t next = pace.length;
+
+	fi_own_thread(1);
+	atomic_fetch_add_explicit(&counted_in, 1, memory_order_relaxed);
+	while (is_session(data) && !agent_alone()) {
+		clocks_sleep(next);
+		if (books_wait())
+			break;
+		if (is_session(data))
+			next = tick_epoch();
+		books_unlock();
+	}
+	atomic_fetch_sub_explicit(&counted_in, 1, memory_order_relaxed);
+	fi_own_thread(-1);
+	return NULL;
+}
+
+/* With all signals blocked but the one of patches. */
+int epochs_start_thread(void)
+{
+	sigset_t all, before;
+	pthread_t id;
+	int ret;
+
+	sigfillset(&all);
+	sigdelset(&all, SIGTRAP);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	ret = pthread_create(&id, NULL, run_epochs,
+			     (void *)(uintptr_t)atomic_fetch_add(&session, 1) + 1);
+	if (!ret) {
+		pthread_getcpuclockid(id, &watch_common.own);
+		pthread_detach(id);
+	}
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return -ret;
+}
+
+void epochs_end_thread(void)
+{
+	atomic_fetch_add(&session, 1);
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: MIT */
+#include "probes/profile/epochs/functions.h"
+
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "probes/agent/pin.h"
+#include "probes/profile/epochs/books.h"
+#include "probes/profile/epochs/windows.h"
+#include "probes/profile/sample/exits.h"
+#include "probes/profile/sample/pages.h"
+#include "probes/profile/sample/price.h"
+#include "probes/profile/sample/watch.h"
+
+/* Of an object, where its probes are. */
+struct range {
+	const char *object;
+	uintptr_t from, to;
+};
+
+static void note_range(struct range *range, const struct fi_probe *probe)
+{
+	uintptr_t at = (uintptr_t)probe->address;
+
+	if (range->object != probe->object) {
+		pages_open(range->from, range->to);
+		*range = (struct range){ probe->object, at, at + 8 };
+	}
+	range->from = at < range->from ? at : range->from;
+	range->to = at + 8 > range->to ? at + 8 : range->to;
+}
+
+static void take_function(uint32_t id, struct reopen *reopen, struct range *range)
+{
+	struct fi_probe probe;
+
+	if (id < books_known || books[id].watched || fi_get(id, &probe) < 0 ||
+	    probe.kind != FI_ENTRY || price_is_own(probe.address) ||
+	    (asked.visits && pin_object(probe.address) < 0))
+		return;
+	note_range(range, &probe);
+	books[id].watched = true;
+	reopen->windows[reopen->n] = WINDOW_WHOLE;
+	reopen->ids[reopen->n++] = id;
+}
+
+static void take_pattern(const char *pattern, uint32_t *found, uint32_t n, struct reopen *reopen,
+			 struct range *range)
+{
+	long matches = fi_find(pattern, found, n);
+
+	for (long i = 0; i < matches && i < (long)n; i++)
+		take_function(found[i], reopen, range);
+}
+
+/* Turned on and off with their entries. */
+static void take_exits(const struct reopen *reopen)
+{
+	long functions = asked.no_times ? 0 : exits_take(reopen->ids, reopen->n, books_known);
+
+	if (functions > 0)
+		account.with_exits += (uint64_t)functions;
+}
+
+void functions_watch(uint32_t n)
+{
+	struct reopen reopen = windows_reopening(n);
+	uint32_t *found = calloc(n + 1, sizeof(*found));
+	char *copy = strdup(asked.functions), *rest_of = copy, *pattern;
+	struct range range = { 0 };
+
+	if (reopen.ids && found && copy) {
+		while ((pattern = strsep(&rest_of, " ")))
+			if (*pattern)
+				take_pattern(pattern, found, n, &reopen, &range);
+		pages_open(range.from, range.to);
+		take_exits(&reopen);
+		if (reopen.n)
+			windows_activate(&reopen);
+	}
+	books_known = n;
+	free(copy);
+	free(found);
+	windows_reopening_free(&reopen);
+}
+
+void functions_scan(void)
+{
+	uint32_t n;
+
+	fi_scan();
+	n = fi_probes();
+	for (uint32_t id = 0; id < books_known; id++) {
+		struct fi_probe probe;
+
+		if (books[id].watched && !fi_get(id, &probe) && probe.state == FI_GONE)
+			books[id].watched = false;
+	}
+	if (n > books_known)
+		functions_watch(n);
+}
+
+static int count_loads(struct dl_phdr_info *info, size_t size, void *data)
+{
+	(void)size;
+	*(unsigned long long *)data = info->dlpi_adds;
+	return 1;
+}
+
+void functions_scan_if_loaded(void)
+{
+	static unsigned long long before;
+	unsigned long long now = 0;
+
+	dl_iterate_phdr(count_loads, &now);
+	if (now != before)
+		functions_scan();
+	before = now;
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: MIT */
+#include "probes/profile/epochs/profiling.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "probes/agent/pin.h"
+#include "probes/profile/epochs/clocks.h"
+#include "probes/profile/epochs/cost.h"
+#include "probes/profile/epochs/epochs.h"
+#include "probes/profile/epochs/functions.h"
+#include "probes/profile/epochs/windows.h"
+#include "probes/profile/sample/callers.h"
+#include "probes/profile/sample/exits.h"
+#include "probes/profile/sample/pages.h"
+#include "probes/profile/sample/price.h"
+#include "probes/profile/sample/watch.h"
+
+#define LONGEST_EPOCH 1.0   /* seconds */
+#define RECENT	      50e-6 /* seconds */
+#define OVERLONG      0.1   /* seconds */
+
+static void begin_epochs(void)
+{
+	account.began = clocks_ticks();
+	account.began_at = clocks_seconds(CLOCK_MONOTONIC);
+	account.used_at_start = (clocks_seconds(CLOCK_PROCESS_CPUTIME_ID) - cost_of_start()) *
+				watch_common.per_second;
+	atomic_store_explicit(&watch_common.spent, 0, memory_order_relaxed);
+	atomic_store_explicit(&watch_common.offs, 0, memory_order_relaxed);
+	atomic_store_explicit(&watch_common.off_ticks, 0, memory_order_relaxed);
+	account.merged = 1;
+	pace = (struct pace){ .budget = asked.budget,
+			      .shortest = (uint64_t)(asked.epoch * watch_common.per_second),
+			      .longest = (uint64_t)(LONGEST_EPOCH * watch_common.per_second),
+			      .random = account.began ^ (uint64_t)getpid() };
+	if (pace.longest < pace.shortest)
+		pace.longest = pace.shortest;
+	pace.length = pace.shortest;
+}
+
+static int prepare_epochs(const struct options *wish)
+{
+	int ret = books_make();
+
+	if (ret)
+		return ret;
+	watch_common.per_second = clocks_measure();
+	books_lock_start();
+	ret = watch_start();
+	if (!ret)
+		ret = ring_start();
+	if (ret)
+		return ret;
+	watch_common.callers = wish->samples;
+	watch_common.ticks_per_4s = (uint64_t)(watch_common.per_second * 4294967296e-9);
+	watch_common.recent = (uint64_t)(RECENT * watch_common.per_second);
+	watch_common.overlong = (uint64_t)(OVERLONG * watch_common.per_second);
+	price_measure();
+	return 0;
+}
+
+/* Threads of the parent that were turning probes off are not here to finish it. */
+static void reset_function(uint32_t id)
+{
+	struct watch *watch = &watches[id];
+	uint64_t state = atomic_load_explicit(&watch->state, memory_order_relaxed);
+
+	books[id] = (struct book){ .watched = true };
+	/* A frame that another session has left belongs to no call of this one. */
+	atomic_store_explicit(&watch->pending,
+			      (uint64_t)(PENDING_CUTS(atomic_load_explicit(&watch->pending,
+									   memory_order_relaxed)) +
+					 1)
+				      << 32,
+			      memory_order_relaxed);
+	atomic_store_explicit(&watch->torn, 0, memory_order_relaxed);
+	atomic_store_explicit(&watch->cut, 0, memory_order_relaxed);
+	atomic_store_explicit(&watch->timed, 0, memory_order_relaxed);
+	atomic_store_explicit(&watch->time, 0, memory_order_relaxed);
+	atomic_store_explicit(&watch->wall, 0, memory_order_relaxed);
+	atomic_store_explicit(&watch->taken, 0, memory_order_relaxed);
+	atomic_store_explicit(&watch->calls, 0, memory_order_relaxed);
+	atomic_store_explicit(&watch->late, 0, memory_order_relaxed);
+	atomic_store_explicit(&watch->from, NEVER, memory_order_relaxed);
+	atomic_store_explicit(&watch->state, (state & ~(uint64_t)WATCH_LOW) | WATCH_OVER,
+			      memory_order_relaxed);
+}
+
+/* What comes late sees that no window is open. */
+static int turn_all_off(void)
+{
+	uint32_t *ids = calloc(books_known + 1, sizeof(*ids));
+	size_t n = 0;
+	int ret, exits;
+
+	if (!ids)
+		return -ENOMEM;
+	for (uint32_t id = 0; id < books_known; id++) {
+		if (!books[id].opened)
+			continue;
+		atomic_fetch_or(&watches[id].state, WATCH_OVER);
+		ids[n++] = id;
+	}
+	ret = fi_deactivate_batch(ids, n);
+	exits = exits_off();
+	free(ids);
+	return ret < 0 ? ret : exits;
+}
+
+/* As if it were the first time. */
+static void forget_functions(void)
+{
+	for (uint32_t id = 0; id < books_known; id++) {
+		reset_function(id);
+		books[id] = (struct book){ 0 };
+		watches[id].group = NULL;
+		book_rests[id] = 0;
+	}
+	exits_forget();
+	ring_forget();
+	books_known = 0;
+	account = (struct account){ 0 };
+	callers_forget();
+}
+
+/*
+ * What could not be stopped before is now. What executors note behind the last report would be the
+ * next one's: so all leave the probe functions before it is forgotten.
+ */
+static int end_last(void)
+{
+	int ret;
+
+	turn_all_off();
+	pages_close();
+	ret = fi_synchronize();
+	if (ret != -ETIMEDOUT)
+		forget_functions();
+	return ret == -ETIMEDOUT ? ret : 0;
+}
+
+int profiling_start(const struct options *wish)
+{
+	bool again = books;
+	int ret = again ? 0 : prepare_epochs(wish);
+
+	if (!ret)
+		ret = books_lock();
+	if (ret)
+		return ret;
+	ret = again ? end_last() : 0;
+	if (ret) {
+		books_unlock();
+		return ret;
+	}
+	asked = *wish;
+	watch_common.callers = asked.samples;
+	begin_epochs();
+	ret = epochs_start_thread();
+	if (!ret)
+		functions_watch(fi_probes());
+	account.start = account.spent = pace.spent = cost_of_start() * watch_common.per_second;
+	books_unlock();
+	return ret;
+}
+
+int profiling_stop(void)
+{
+	int ret = books_lock();
+
+	if (ret)
+		return ret;
+	epochs_end_thread();
+	ret = turn_all_off();
+	if (!ret)
+		ret = pages_close();
+	books_unlock();
+	if (!ret)
+		ret = fi_synchronize();
+	if (ret)
+		return ret;
+	/* Nothing runs or changes their code any more, and they may go. */
+	for (uint32_t id = 0; id < books_known; id++)
+		books[id].opened = false;
+	pins_drop();
+	return 0;
+}
+
+/* All of them, before the child runs on. */
+static void open_again(void)
+{
+	struct reopen reopen = windows_reopening(books_known);
+
+	for (uint32_t id = 0; id < books_known; id++) {
+		if (!books[id].watched)
+			continue;
+		reset_function(id);
+		if (reopen.ids)
+			windows_reopen(&reopen, id);
+	}
+	if (reopen.n)
+		windows_activate(&reopen);
+	windows_reopening_free(&reopen);
+}
+
+void profiling_forked(bool again)
+{
+	uint64_t with_exits = account.with_exits;
+
+	books_lock_start();
+	ring_forked();
+	exits_forked();
+	account = (struct account){ .with_exits = with_exits };
+	callers_forget();
+	asked.before = clocks_seconds(CLOCK_THREAD_CPUTIME_ID);
+	begin_epochs();
+	if (!again) {
+		turn_all_off();
+		pages_close();
+		return;
+	}
+	if (books_lock() || epochs_start_thread())
+		return;
+	open_again();
+	books_unlock();
+}
+
+void profiling_finish(void)
+{
+	uint64_t now = watch_clock();
+
+	epochs_end_thread();
+	for (uint32_t id = 0; id < books_known; id++) {
+		uint64_t state = atomic_load_explicit(&watches[id].state, memory_order_relaxed);
+
+		if (!books[id].opened)
+			continue;
+		windows_read(id, state, now);
+		windows_learn(id, now);
+	}
+	epochs_drain();
+	cost_settle();
+}

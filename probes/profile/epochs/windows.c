@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: MIT */
+#include "probes/profile/epochs/windows.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#include "probes/profile/epochs/books.h"
+#include "probes/profile/epochs/clocks.h"
+#include "probes/profile/sample/exits.h"
+#include "probes/profile/sample/watch.h"
+
+#define SHORTEST_WINDOW 200e-6 /* seconds; opening one and switching to a thread take 10e-6 */
+#define WARM_UP		200e-6 /* seconds */
+#define SLACK		10000  /* ticks by which a call may seem to come before the window */
+#define REST		16     /* epochs between looks at what is hardly called */
+#define MANY		4      /* times the samples, of which the first are not timed */
+#define FEW		20     /* times the samples: a window costs more than to count those */
+#define SUDDEN		100    /* times the samples, where few were expected */
+#define MISJUDGED	0.5    /* share of what is taken off calls' time that may be wrong */
+
+/* --- What a window has seen ------------------------------------------------------------------- */
+
+/* The time of calls that ended since the last look. */
+static void learn_times(uint32_t id, double calls)
+{
+	struct watch *watch = &watches[id];
+	struct duration *duration = &books[id].duration;
+	struct timed epoch = { .calls = calls };
+	double taken;
+
+	if (!watch->group)
+		return;
+	epoch.timed = (double)atomic_exchange_explicit(&watch->timed, 0, memory_order_relaxed);
+	epoch.time = (double)atomic_exchange_explicit(&watch->time, 0, memory_order_relaxed);
+	epoch.wall = (double)atomic_exchange_explicit(&watch->wall, 0, memory_order_relaxed);
+	taken = (double)atomic_exchange_explicit(&watch->taken, 0, memory_order_relaxed);
+	if (epoch.timed > 0)
+		epoch.blur = MISJUDGED * taken / epoch.timed;
+	duration->torn += (double)atomic_exchange_explicit(&watch->torn, 0, memory_order_relaxed);
+	duration->cut += (double)atomic_exchange_explicit(&watch->cut, 0, memory_order_relaxed);
+	duration_add(duration, &epoch);
+}
+
+double windows_learn(uint32_t id, uint64_t end)
+{
+	struct book *book = &books[id];
+	double before = book->estimate.calls;
+
+	book->epoch.length = clocks_since(book->start, end);
+	/* An epoch in which the clock stood still has calls all the same. */
+	if (!book->epoch.length)
+		book->epoch.length = 1;
+	if (book->epoch.watched > book->epoch.length)
+		book->epoch.watched = book->epoch.length;
+	estimate_add(&book->estimate, &book->epoch);
+	account.calls_run += (double)book->epoch.calls;
+	learn_times(id, book->estimate.calls - before);
+	return book->estimate.calls - before;
+}
+
+static void read_full_window(const struct watch *watch, const struct book *book,
+			     struct epoch *epoch)
+{
+	uint64_t filled = atomic_load_explicit(&watch->filled, memory_order_relaxed);
+	uint64_t waited = atomic_load_explicit(&watch->waited, memory_order_relaxed);
+	uint64_t first = atomic_load_explicit(&watch->first, memory_order_relaxed);
+	uint64_t middle = atomic_load_explicit(&watch->middle, memory_order_relaxed);
+
+	epoch->full = true;
+	epoch->sudden = book->window == WINDOW_WHOLE && !asked.by_count;
+	epoch->calls = book->limit;
+	epoch->watched = filled > waited ? filled - waited : 1;
+	/* Most often the program waited for its CPU right behind the start. */
+	epoch->first = first > waited ? first - waited : 0;
+	epoch->middle = middle > waited ? middle - waited : 0;
+	if (epoch->first > epoch->watched)
+		epoch->first = epoch->watched;
+	if (epoch->middle > epoch->watched)
+		epoch->middle = epoch->watched;
+}
+
+/* Counting took a share of the window, in which the program did not get on. */
+static void take_off_counting(const struct watch *watch, uint64_t state, uint64_t own,
+			      struct epoch *epoch)
+{
+	uint64_t closed = atomic_load_explicit(&watch->slowed, memory_order_relaxed);
+	double share = (double)closed / 4294967296.0;
+
+	if ((state & WATCH_BITS) == WATCH_OPEN)
+		share = watch_slowed(watch, own);
+	epoch->slowed = share;
+	epoch->watched = (uint64_t)((double)epoch->watched * (1 - share));
+	epoch->first = (uint64_t)((double)epoch->first * (1 - share));
+	epoch->middle = (uint64_t)((double)epoch->middle * (1 - share));
+	if (!epoch->watched)
+		epoch->watched = 1;
+}
+
+void windows_read(uint32_t id, uint64_t state, uint64_t now)
+{
+	struct watch *watch = &watches[id];
+	struct book *book = &books[id];
+	uint64_t calls = atomic_load_explicit(&watch->calls, memory_order_relaxed) - book->base;
+	uint64_t began = atomic_load_explicit(&watch->began, memory_order_relaxed) +
+			 atomic_load_explicit(&watch->warm, memory_order_relaxed);
+	struct epoch *epoch = &book->epoch;
+
+	*epoch = (struct epoch){ .calls = calls, .watched = clocks_since(began, now) };
+	if ((state & WATCH_BITS) == WATCH_FULL && calls >= book->limit)
+		read_full_window(watch, book, epoch);
+	else if ((state & WATCH_BITS) != WATCH_OPEN && book->window == WINDOW_WHOLE)
+		/* It was filled while the epoch before was read: nothing was watched since. */
+		epoch->watched = 0;
+	else if (epoch->watched > book->window)
+		epoch->watched = book->window;
+	if (epoch->full || book->window != WINDOW_WHOLE)
+		take_off_counting(watch, state, now > began ? now - began : 0, epoch);
+}
+
+/* --- The next one ----------------------------------------------------------------------------- */
+
+static uint64_t window_of(const struct book *book)
+{
+	if (asked.by_count)
+		return WINDOW_WHOLE;
+	return estimate_window(&book->estimate, pace.length, asked.samples, FEW * asked.samples,
+			       (uint64_t)(SHORTEST_WINDOW * watch_common.per_second));
+}
+
+/*
+ * The thread that opens windows has just emptied the caches of the CPU that the program gets back,
+ * or the program has just come to it: for a while it is slower than it is on average.
+ */
+static uint64_t warm_of(uint64_t window)
+{
+	if (window == WINDOW_WHOLE)
+		return 0;
+	return (uint64_t)(WARM_UP * watch_common.per_second);
+}
+
+/* Where many calls are expected there are enough behind the first ones. */
+static uint64_t skip_of(const struct book *book, uint64_t window)
+{
+	bool many = window != WINDOW_WHOLE &&
+		    book->estimate.expected * (double)window > MANY * asked.samples;
+
+	return many ? asked.samples : 0;
+}
+
+/*
+ * What was rare and is called often costs as much by then as what turning it off takes, and the
+ * next window tells more.
+ */
+static uint64_t limit_of(uint64_t window)
+{
+	uint64_t sudden = (uint64_t)SUDDEN * asked.samples;
+
+	return window == WINDOW_WHOLE && sudden < asked.limit ? sudden : asked.limit;
+}
+
+/* No window is open, so that nothing is counted until start_window(). */
+static void prepare_window(uint32_t id, uint64_t window)
+{
+	struct watch *watch = &watches[id];
+	struct book *book = &books[id];
+
+	account.calls_run +=
+		(double)atomic_exchange_explicit(&watch->late, 0, memory_order_relaxed);
+	book->base = atomic_load_explicit(&watch->calls, memory_order_relaxed);
+	book->window = window;
+	book->limit = limit_of(window);
+	atomic_store_explicit(&watch->limit, book->limit, memory_order_relaxed);
+	atomic_store_explicit(&watch->base, book->base, memory_order_relaxed);
+	atomic_store_explicit(&watch->window, window, memory_order_relaxed);
+	atomic_store_explicit(&watch->wish, window, memory_order_relaxed);
+	atomic_store_explicit(&watch->warm, warm_of(window), memory_order_relaxed);
+	atomic_store_explicit(&watch->skip, skip_of(book, window), memory_order_relaxed);
+	watch_mark(watch);
+}
+
+/* Right behind the clock was read: the program may run meanwhile. */
+static void start_window(uint32_t id, uint64_t now)
+{
+	atomic_store_explicit(&watches[id].began, now, memory_order_relaxed);
+	atomic_store_explicit(&watches[id].from,
+			      clocks_ticks() +
+				      atomic_load_explicit(&watches[id].warm, memory_order_relaxed),
+			      memory_order_release);
+}
+
+void windows_rest(uint32_t id)
+{
+	const struct book *book = &books[id];
+	bool rare = book->window == WINDOW_WHOLE &&
+		    book->estimate.expected * (double)pace.length * REST < asked.samples;
+
+	book_rests[id] = rare ? REST - 1 : 0;
+}
+
+double windows_go_on(uint32_t id, uint64_t state, uint64_t now)
+{
+	struct watch *watch = &watches[id];
+	struct book *book = &books[id];
+	bool whole = book->window == WINDOW_WHOLE;
+	uint64_t window;
+	double calls;
+
+	if (whole) {
+		calls = windows_learn(id, now);
+		book->base += book->epoch.calls;
+		book->start = now;
+		window = window_of(book);
+		atomic_store_explicit(&watch->base, book->base, memory_order_relaxed);
+		/* Nothing else changes, so that no call is missed. */
+		if (window == WINDOW_WHOLE) {
+			atomic_store_explicit(&watch->began, now, memory_order_relaxed);
+			watch_mark(watch);
+			atomic_store_explicit(&watch->from, clocks_ticks() - SLACK,
+					      memory_order_relaxed);
+			return calls;
+		}
+	}
+	atomic_store_explicit(&watch->from, NEVER, memory_order_release);
+	if (!watch_next(watch, state))
+		return whole ? calls : 0;
+	if (!whole) {
+		calls = windows_learn(id, now);
+		window = window_of(book);
+	}
+	book->start = now;
+	prepare_window(id, window);
+	start_window(id, watch_clock());
+	return calls;
+}
+
+/* --- Those that are off ----------------------------------------------------------------------- */
+
+struct reopen windows_reopening(uint32_t n)
+{
+	struct reopen reopen = { .ids = calloc(n + 1, sizeof(uint32_t)),
+				 .windows = calloc(n + 1, sizeof(uint64_t)) };
+
+	if (!reopen.ids || !reopen.windows)
+		windows_reopening_free(&reopen);
+	return reopen;
+}
+
+void windows_reopening_free(struct reopen *reopen)
+{
+	free(reopen->ids);
+	free(reopen->windows);
+	*reopen = (struct reopen){ 0 };
+}
+
+void windows_reopen(struct reopen *reopen, uint32_t id)
+{
+	reopen->windows[reopen->n] = window_of(&books[id]);
+	reopen->ids[reopen->n++] = id;
+}
+
+/* Without those that are being turned off right now: their turn is the next epoch. */
+static size_t claim_all(const struct reopen *reopen)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < reopen->n; i++) {
+		struct watch *watch = &watches[reopen->ids[i]];
+		uint64_t state = atomic_load(&watch->state);
+
+		if (state & WATCH_LEAVES)
+			continue;
+		/* Before the state: a call that sees the new one must not go by the old window's.
+		 */
+		atomic_store_explicit(&watch->from, NEVER, memory_order_release);
+		if (!watch_next(watch, state))
+			continue;
+		reopen->ids[kept] = reopen->ids[i];
+		reopen->windows[kept++] = reopen->windows[i];
+	}
+	return kept;
+}
+
+void windows_exits(const uint32_t *ids, size_t n)
+{
+	long exits = exits_on(ids, n);
+
+	if (exits < 0)
+		account.refused++;
+	else
+		account.toggles += (uint64_t)exits;
+}
+
+double windows_activate(const struct reopen *reopen)
+{
+	const uint32_t *ids = reopen->ids;
+	size_t n = claim_all(reopen);
+	double calls = 0, before;
+	uint64_t now;
+
+	windows_exits(ids, n);
+	before = clocks_seconds(CLOCK_THREAD_CPUTIME_ID);
+	if (fi_activate_how(ids, n, watch_call, FI_KEEPS_VECTORS) < 0)
+		account.refused++;
+	account.turning_on +=
+		(clocks_seconds(CLOCK_THREAD_CPUTIME_ID) - before) * watch_common.per_second;
+	account.toggles += n;
+	now = watch_clock();
+	for (size_t i = 0; i < n; i++) {
+		struct book *book = &books[ids[i]];
+
+		if (book->opened)
+			calls += windows_learn(ids[i], now);
+		book->opened = true;
+		book->start = now;
+		prepare_window(ids[i], reopen->windows[i]);
+		windows_rest(ids[i]);
+	}
+	now = watch_clock();
+	for (size_t i = 0; i < n; i++) {
+		/* What was called while the first windows were prepared is not books_known at all.
+		 */
+		if (!(books[ids[i]].estimate.known > 0))
+			books[ids[i]].start = now;
+		start_window(ids[i], now);
+	}
+	return calls;
+}
