@@ -73,7 +73,7 @@ extern struct pace pace;
 /* books_make - 0 or -ENOMEM. */
 int books_make(void);
 
-/* books_lock_start - it is free, whoever had it: before the first, and in a child. */
+/* books_lock_start - make it, and free: at first, and in a child, where its owner is no thread. */
 void books_lock_start(void);
 
 /* books_lock, books_unlock - the thread waits meanwhile. Recursive. -ETIMEDOUT after a second. */
