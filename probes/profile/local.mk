@@ -120,6 +120,13 @@ probes_profile_sample_tests_test_frames_SOURCES = \
 # An object of its own: the agent has one of libtool.
 probes_profile_sample_tests_test_frames_CFLAGS = $(AM_CFLAGS)
 probes_profile_sample_tests_test_frames_LDADD = $(CMOCKA_LIBS)
+check_PROGRAMS += probes/profile/sample/tests/test_watch
+TESTS += probes/profile/sample/tests/test_watch
+probes_profile_sample_tests_test_watch_SOURCES = \
+	probes/profile/sample/ring.c \
+	probes/profile/sample/tests/test_watch.c
+probes_profile_sample_tests_test_watch_CFLAGS = $(AM_CFLAGS)
+probes_profile_sample_tests_test_watch_LDADD = libfastinst_estimate.la $(CMOCKA_LIBS)
 endif
 
 # What "fastinst profile --edges" puts into a program.

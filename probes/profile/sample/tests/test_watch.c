@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How long the probe of an entry stays on behind the end of its window: until the calls that are
+ * timed have ended, and no longer than five windows. Ticks are the test's: what reads them is
+ * compiled into it.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static uint64_t ticks_now;
+#define __builtin_ia32_rdtsc() ticks_now
+#include "probes/profile/sample/frames.c"
+#include "probes/profile/sample/watch.c"
+
+enum {
+	ENTRY = 1,
+	EXIT = 2,
+	PROBES
+};
+
+static struct watch all[PROBES];
+static struct group group = { ENTRY, EXIT };
+static unsigned offs[PROBES];
+static uint64_t stack[16];
+
+/* In place of the library's. */
+int fi_deactivate(uint32_t id)
+{
+	offs[id]++;
+	return 0;
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	watches = all;
+	watch_common =
+		(struct watch_common){ .recent = INT64_MAX, .overlong = 1000000, .callers = 10 };
+	memset(all, 0, sizeof(all));
+	memset(offs, 0, sizeof(offs));
+	for (uint32_t id = ENTRY; id < PROBES; id++) {
+		all[id].group = &group;
+		all[id].next = NO_PROBE;
+		all[id].entry = ENTRY;
+	}
+	all[ENTRY].limit = NEVER;
+	all[ENTRY].window = 2000;
+	frames_drop(ring_here() ? ring_here() : ring_make());
+	all[ENTRY].torn = 0;
+	return 0;
+}
+
+/* A return address lies in that word: the lower, the further in. */
+static struct fi_regs at(unsigned word)
+{
+	return (struct fi_regs){ .rsp = (uint64_t)&stack[word] };
+}
+
+static void enter(uint64_t time, unsigned word)
+{
+	struct fi_regs regs = at(word);
+
+	ticks_now = time;
+	watch_call(ENTRY, NULL, &regs, NULL);
+}
+
+static void leave(uint64_t time, unsigned word)
+{
+	struct fi_regs regs = at(word);
+
+	ticks_now = time;
+	watch_exit(EXIT, NULL, &regs, NULL);
+}
+
+/* The window ends at 2000, while a call is timed. */
+static void end_with_one_under_way(void)
+{
+	enter(1000, 9);
+	assert_int_equal(PENDING_CALLS(all[ENTRY].pending), 1);
+	enter(2000, 8);
+	assert_int_equal(all[ENTRY].state, WATCH_OVER | WATCH_WAITS);
+	assert_int_equal(offs[ENTRY], 0);
+}
+
+static void test_call_ends_in_time(void **state)
+{
+	(void)state;
+	end_with_one_under_way();
+	enter(3000, 8);
+	assert_int_equal(offs[ENTRY], 0);
+	leave(4000, 9);
+	assert_int_equal(all[ENTRY].timed, 1);
+	assert_int_equal(all[ENTRY].time, 3000);
+	enter(4001, 9);
+	assert_int_equal(offs[ENTRY], 1);
+	assert_int_equal(all[ENTRY].state, WATCH_OVER);
+	assert_int_equal(all[ENTRY].cut, 0);
+}
+
+static void test_call_goes_on_for_five_windows(void **state)
+{
+	(void)state;
+	end_with_one_under_way();
+	enter(10000, 8);
+	assert_int_equal(offs[ENTRY], 0);
+	assert_int_equal(all[ENTRY].cut, 0);
+	enter(10001, 8);
+	assert_int_equal(offs[ENTRY], 1);
+	assert_int_equal(all[ENTRY].state, WATCH_OVER);
+	assert_int_equal(all[ENTRY].cut, 1);
+	assert_int_equal(PENDING_CALLS(all[ENTRY].pending), 0);
+	/* Its end comes too late, and a late call does not turn off what is off. */
+	leave(10002, 9);
+	enter(10003, 8);
+	assert_int_equal(all[ENTRY].timed, 0);
+	assert_int_equal(all[ENTRY].torn, 0);
+	assert_int_equal(offs[ENTRY], 1);
+}
+
+static void test_nothing_is_under_way(void **state)
+{
+	(void)state;
+	enter(1000, 9);
+	leave(1500, 9);
+	enter(2000, 9);
+	assert_int_equal(offs[ENTRY], 1);
+	assert_int_equal(all[ENTRY].cut, 0);
+}
+
+/* Where calls come so often that there are windows, the machine was stopped in it. */
+static void test_overlong(void **state)
+{
+	(void)state;
+	enter(1000, 9);
+	leave(1001001, 9);
+	assert_int_equal(all[ENTRY].timed, 0);
+	assert_int_equal(all[ENTRY].cut, 1);
+	enter(1500, 9);
+	leave(1001500, 9);
+	assert_int_equal(all[ENTRY].timed, 1);
+	assert_int_equal(all[ENTRY].cut, 1);
+}
+
+static void test_overlong_where_calls_are_rare(void **state)
+{
+	(void)state;
+	all[ENTRY].wish = WINDOW_WHOLE;
+	enter(1000, 9);
+	leave(1001001, 9);
+	assert_int_equal(all[ENTRY].timed, 1);
+	assert_int_equal(all[ENTRY].cut, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(test_call_ends_in_time, setup),
+		cmocka_unit_test_setup(test_call_goes_on_for_five_windows, setup),
+		cmocka_unit_test_setup(test_nothing_is_under_way, setup),
+		cmocka_unit_test_setup(test_overlong, setup),
+		cmocka_unit_test_setup(test_overlong_where_calls_are_rare, setup),
+	};
+
+	if (ring_start())
+		return 1;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
