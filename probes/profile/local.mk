@@ -216,6 +216,17 @@ fastinst_SOURCES += \
 	probes/profile/command/profile_cmd.c \
 	probes/profile/command/profile_cmd.h
 fastinst_LDADD += libfastinst_lines.la libfastinst_writers.la
+if HAVE_CMOCKA
+check_PROGRAMS += probes/profile/command/tests/test_gather
+TESTS += probes/profile/command/tests/test_gather
+probes_profile_command_tests_test_gather_SOURCES = \
+	probes/profile/command/gather.c \
+	probes/profile/command/image.c \
+	probes/profile/command/tests/test_gather.c
+# Objects of its own: the program has some of its flags.
+probes_profile_command_tests_test_gather_CFLAGS = $(AM_CFLAGS)
+probes_profile_command_tests_test_gather_LDADD = libfastinst_writers.la libfastinst_elf.la $(CMOCKA_LIBS)
+endif
 TESTS += \
 	probes/profile/command/tests/test_profile.sh \
 	probes/profile/command/tests/test_profile_attach.sh \

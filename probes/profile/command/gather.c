@@ -28,7 +28,8 @@ struct known {
 	struct estimate estimate;
 	struct duration duration;
 	double seen;	    /* calls whose caller was seen */
-	double seconds;	    /* of calls whose caller was seen */
+	double timed;	    /* and whose time was taken */
+	double seconds;	    /* of those */
 	struct range total; /* of all its calls, also of those within others */
 };
 
@@ -40,11 +41,12 @@ struct gathered {
 	size_t files;
 	struct seen {
 		size_t caller, callee;
-		double calls, seconds;
+		double calls, timed, seconds;
 	} * seen;
 	size_t seens;
 	bool told;   /* the process that is being read */
 	double used; /* time of processes, by which costs are weighed */
+	double cpu;  /* and all that their threads had, which no function has more of */
 };
 
 /* --- Which function an address is in ----------------------------------------------------- */
@@ -150,9 +152,10 @@ static int add_caller(struct gathered *all, char **field)
 	all->seen = seen;
 	seen += all->seens++;
 	*seen = (struct seen){ (size_t)caller, (size_t)callee, number_of_text(field[4]),
-			       number_of_text(field[6]) };
+			       number_of_text(field[5]), number_of_text(field[6]) };
 	seen->seconds = seen->seconds > 0 ? seen->seconds : 0;
 	all->known[callee].seen += seen->calls;
+	all->known[callee].timed += seen->timed;
 	all->known[callee].seconds += seen->seconds;
 	return 0;
 }
@@ -173,6 +176,7 @@ static int add_quality(struct gathered *all, char **field)
 	sum->toggling += time * number_of_text(field[8]);
 	all->told = true;
 	all->used += time;
+	all->cpu += number_of_text(field[9]);
 	return 0;
 }
 
@@ -193,7 +197,7 @@ static int add_line(char *line, void *gathered)
 	} kinds[] = { { 'F', FIELDS, add_function },
 		      { 'T', 2 + DURATION_NUMBERS, add_duration },
 		      { 'C', 7, add_caller },
-		      { 'Q', 9, add_quality },
+		      { 'Q', 10, add_quality },
 		      { 'P', 4, add_phase } };
 	char *field[FIELDS], *rest = line;
 	const char *tag;
@@ -256,15 +260,10 @@ static struct range scaled(const struct range *range, double share)
 	return (struct range){ range->value * share, range->low * share, range->high * share };
 }
 
-static double not_negative(double x)
+static struct range within(const struct range *range, double most)
 {
-	return x > 0 ? x : 0;
-}
-
-static struct range floor_of(const struct range *range)
-{
-	return (struct range){ not_negative(range->value), not_negative(range->low),
-			       not_negative(range->high) };
+	return (struct range){ fmin(fmax(range->value, 0), most), fmin(fmax(range->low, 0), most),
+			       fmin(fmax(range->high, 0), most) };
 }
 
 /* The difference, as far off as both together. */
@@ -278,16 +277,31 @@ static void take_off(struct range *from, const struct range *part)
 	from->high = from->value + above;
 }
 
+/*
+ * The beginning of a call and its end are noted one by one, and either may be lost: what is known
+ * of all callers by the one only, is shared out by that.
+ */
+static double calls_share(const struct gathered *all, const struct seen *seen)
+{
+	const struct known *callee = &all->known[seen->callee];
+
+	if (callee->seen > 0)
+		return seen->calls / callee->seen;
+	return callee->timed > 0 ? seen->timed / callee->timed : 0;
+}
+
 /* Its calls' time, as that of those of which the caller was seen. */
 static struct range time_under(const struct gathered *all, const struct seen *seen)
 {
 	const struct known *callee = &all->known[seen->callee];
-	double share = callee->seconds > 0 ? seen->seconds / callee->seconds : 0;
 
-	return scaled(&callee->total, share);
+	return scaled(&callee->total, callee->seconds > 0 ? seen->seconds / callee->seconds
+							  : calls_share(all, seen));
 }
 
-/* What a function calls is not its own. Of calls within calls of it, the time is the outer one's.
+/*
+ * What a function calls is not its own. Of calls within calls of it, the time is the outer one's,
+ * but for calls by way of others, so the sum of all may be more than the program had.
  */
 static void judge_self(struct gathered *all)
 {
@@ -304,8 +318,8 @@ static void judge_self(struct gathered *all)
 	for (size_t f = 0; f < all->profile->functions; f++) {
 		struct times *times = &function[f].times;
 
-		times->self = floor_of(&times->self);
-		times->total = floor_of(&times->total);
+		times->self = within(&times->self, all->cpu);
+		times->total = within(&times->total, INFINITY);
 	}
 }
 
@@ -327,26 +341,24 @@ static int make_stacks(struct gathered *all)
 
 	for (size_t i = 0; i < all->seens && !ret; i++) {
 		const struct seen *seen = &all->seen[i];
-		const struct known *callee = &all->known[seen->callee];
 		size_t frame[2] = { seen->caller, seen->callee };
-		double share = callee->seen > 0 ? seen->calls / callee->seen : 0;
 		double total = time_under(all, seen).value;
 		const struct function *function = &profile->function[seen->callee];
 
-		ret = profile_stack(profile, &(struct stack){ frame, 2, share * function->calls,
-							      total * self_share(all, seen->callee),
-							      total });
+		ret = profile_stack(
+			profile,
+			&(struct stack){ frame, 2, calls_share(all, seen) * function->calls,
+					 total * self_share(all, seen->callee), total });
 	}
 	for (size_t f = 0; f < profile->functions && !ret; f++) {
 		const struct known *known = &all->known[f];
 		const struct function *function = &profile->function[f];
-		bool timed = !(known->seconds > 0);
 
-		if (known->seen > 0 || !(function->calls > 0))
+		if (known->seen + known->timed > 0 || !(function->calls > 0))
 			continue;
 		ret = profile_stack(profile, &(struct stack){ &f, 1, function->calls,
-							      timed * function->times.self.value,
-							      timed * known->total.value });
+							      function->times.self.value,
+							      known->total.value });
 	}
 	return ret;
 }

@@ -108,9 +108,10 @@ void report_profile(FILE *out)
 	uint32_t n = fi_probes();
 
 	program[len < 0 ? 0 : len] = '\0';
-	fprintf(out, "Q\t%a\t%a\t%a\t%a\t%a\t%a\t%a\t%a\t%a\n", seconds, (double)account.epochs,
+	fprintf(out, "Q\t%a\t%a\t%a\t%a\t%a\t%a\t%a\t%a\t%a\t%a\n", seconds, (double)account.epochs,
 		asked.budget, cost_share(), (double)(account.toggles + offs), (double)account.lost,
-		(double)account.refused, (double)account.with_exits, cost_toggling_share());
+		(double)account.refused, (double)account.with_exits, cost_toggling_share(),
+		clocks_seconds(CLOCK_PROCESS_CPUTIME_ID));
 	for (uint32_t id = 0; id < n; id++)
 		put_function(out, id, per_second);
 	callers = callers_list(&n);

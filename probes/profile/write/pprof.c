@@ -102,18 +102,22 @@ static int put_function(FILE *out, size_t f)
 	return 0;
 }
 
-/* The innermost first; a value per type. */
+/* The innermost first; a value per type. Callers may be known by calls only, or by times. */
 static int put_sample(FILE *out, const struct stack *stack, bool timed)
 {
+	uint64_t calls = (uint64_t)(stack->calls + 0.5);
+	uint64_t time = timed ? (uint64_t)(stack->seconds * 1e9 + 0.5) : 0;
 	struct message message;
 
+	if (!calls && !time)
+		return 0;
 	if (begin_message(&message))
 		return -ENOMEM;
 	for (size_t i = stack->frames; i > 0; i--)
 		put_field(message.out, 1, stack->frame[i - 1] + 1);
-	put_field(message.out, 2, (uint64_t)(stack->calls + 0.5));
+	put_field(message.out, 2, calls);
 	if (timed)
-		put_field(message.out, 2, (uint64_t)(stack->seconds * 1e9 + 0.5));
+		put_field(message.out, 2, time);
 	end_message(out, SAMPLE, &message);
 	return 0;
 }
@@ -146,8 +150,7 @@ int write_pprof(const struct profile *profile, FILE *out)
 	if (timed && !ret)
 		ret = put_fields(out, SAMPLE_TYPE, 2, (uint64_t[]){ TIME, NANOSECONDS });
 	for (size_t i = 0; i < profile->stacks && !ret; i++)
-		if (profile->stack[i].calls >= 0.5)
-			ret = put_sample(out, &profile->stack[i], timed);
+		ret = put_sample(out, &profile->stack[i], timed);
 	for (size_t f = 0; f < profile->functions && !ret; f++)
 		ret = put_function(out, f);
 	for (size_t i = 0; i < NAMES && !ret; i++)

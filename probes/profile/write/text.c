@@ -70,7 +70,7 @@ static struct edge *edges_of(const struct profile *profile, size_t *n)
 	for (size_t i = 0; i < profile->stacks; i++) {
 		const struct stack *stack = &profile->stack[i];
 
-		if (stack->frames > 1 && whole(stack->calls))
+		if (stack->frames > 1 && (whole(stack->calls) || whole(stack->total * 1e9)))
 			edge[(*n)++] = (struct edge){ stack->frame[stack->frames - 2],
 						      stack->frame[stack->frames - 1], stack->calls,
 						      stack->total };

@@ -120,9 +120,10 @@ for format in table json collapsed speedscope callgrind pprof html; do
 done
 expect "$work/timed.table" '2.0000  1 .. 4' '2.7500' '#################### sum;of two'
 expect "$work/table" 'no times: exits cannot be seen'
-printf '%s\n' 'main 250000' 'main;work 500000' 'main;work;sum_of_two 2000000' >"$work/want"
+printf '%s\n' 'main 250000' 'main;work 500000' 'main;work;sum_of_two 2000000' 'never;sum_of_two 500000' >"$work/want"
 diff "$work/want" "$work/timed.collapsed"
-sed -i 's/"main": \[1\]/"main": [1, 250000000]/; s/\[20000\]/[20000, 500000000]/; s/\[1000000\]/[1000000, 2000000000]/' "$work/read.py"
+sed -i 's/"main": \[1\]/"main": [1, 250000000]/; s/\[20000\]/[20000, 500000000]/; s/\[1000000\]/[1000000, 2000000000]/
+	s/^\(assert stacks == .*\)}/\1, "sum;of two;never": [0, 500000000]}/' "$work/read.py"
 python3 "$work/read.py" "$work/timed.pprof"
 python3 - "$work" <<'PY'
 import json, sys
@@ -132,7 +133,7 @@ assert times["self"] == {"seconds": 2, "low": 1, "high": 4} and times["wall"] ==
 assert times["torn"] == 2 and times["timed"] == 10, times
 assert "times" not in json.load(open(work + "/timed.json"))["functions"][3]
 one = json.load(open(work + "/timed.speedscope"))["profiles"][0]
-assert one["unit"] == "seconds" and sum(one["weights"]) == one["endValue"] == 2.75, one
+assert one["unit"] == "seconds" and sum(one["weights"]) == one["endValue"] == 3.25, one
 PY
 
 # All of the page is in it, and nothing is fetched.
@@ -154,6 +155,10 @@ if command -v callgrind_annotate >/dev/null; then
 	grep -Eq '^2,750,000,000 .*main' "$work/annotated" || {
 		cat "$work/annotated"
 		fail "callgrind_annotate reads another time of all that main calls"
+	}
+	grep -Eq '^ *500,000,000 .*never' "$work/annotated" || {
+		cat "$work/annotated"
+		fail "callgrind_annotate does not read the time of a call that was not counted"
 	}
 else
 	echo "callgrind_annotate is not here: not tried"

@@ -42,6 +42,10 @@ static int fill(struct profile *profile, bool timed)
 		ret |= profile_stack(profile, &(struct stack){ chain, i, calls[i - 1],
 							       timed * seconds[i - 1],
 							       timed * total[i - 1] });
+	/* Of a caller only times are known. */
+	if (timed)
+		ret |= profile_stack(profile,
+				     &(struct stack){ (size_t[]){ 3, 2 }, 2, 0, 0.5, 0.5 });
 	ret |= profile_phase(profile, &(struct phase){ 0, 0.5, 1e5, 0.01 });
 	ret |= profile_phase(profile, &(struct phase){ 0.5, 0.5, 9e5, 0.005 });
 	profile->quality = (struct quality){ .seconds = 1, .epochs = 100, .budget = 0.01 };

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a process reports becomes a profile: callers of which the beginnings of calls were lost, or
+ * the ends, and times that are more than the program had.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "probes/launch/launch.h"
+#include "probes/profile/command/gather.h"
+#include "probes/profile/estimate/duration.h"
+#include "probes/profile/estimate/estimate.h"
+
+#define OBJECT "/none"
+#define CPU    3.0
+
+static FILE *report;
+static char *text;
+static size_t length;
+
+/* In place of the files that processes leave: the report of one. */
+int launch_reports(const char *folder, int (*read)(char *line, void *arg), void *arg)
+{
+	char *rest = text, *line;
+	int ret = 0;
+
+	(void)folder;
+	while (!ret && *rest) {
+		line = strsep(&rest, "\n");
+		ret = read(line, arg);
+	}
+	return ret ? ret : read(NULL, arg);
+}
+
+static void begin(void)
+{
+	report = open_memstream(&text, &length);
+	assert_non_null(report);
+	fprintf(report, "Q\t3\t1\t0.01\t0.01\t1\t0\t0\t1\t0\t%g\n", CPU);
+}
+
+static void put_numbers(char tag, const char *name, const void *numbers, int n)
+{
+	const double *number = numbers;
+
+	fprintf(report, "%c\t%s\t" OBJECT, tag, name);
+	for (int i = 0; i < n; i++)
+		fprintf(report, "\t%a", number[i]);
+	fputc('\n', report);
+}
+
+/* All calls were counted, and of one each was timed. */
+static void put_function(const char *name, double calls, double seconds)
+{
+	struct estimate estimate = { .calls = calls, .counted = calls };
+	struct duration duration = {
+		.calls = 1, .time = seconds, .wall = seconds, .epochs = 1, .timed = 1
+	};
+
+	put_numbers('F', name, &estimate, ESTIMATE_NUMBERS);
+	put_numbers('T', name, &duration, DURATION_NUMBERS);
+}
+
+/* The caller is not known, but that it is one. */
+static void put_caller(const char *name, double calls, double timed, double seconds)
+{
+	fprintf(report, "C\t%s\t" OBJECT "\t" OBJECT "\t10\t%g\t%g\t%g\n", name, calls, timed,
+		seconds);
+}
+
+static void end(struct profile *profile)
+{
+	assert_int_equal(fclose(report), 0);
+	assert_int_equal(gather(profile, ""), 0);
+	free(text);
+}
+
+static const struct stack *stack_to(const struct profile *profile, const char *name)
+{
+	const struct stack *found = NULL;
+
+	for (size_t i = 0; i < profile->stacks; i++) {
+		const struct stack *stack = &profile->stack[i];
+
+		if (strcmp(profile->function[stack->frame[stack->frames - 1]].name, name) != 0)
+			continue;
+		assert_null(found);
+		found = stack;
+	}
+	assert_non_null(found);
+	return found;
+}
+
+/* The ring of the thread was full when one of the two was to be noted. */
+static void test_callers_by_one_end(void **state)
+{
+	struct profile profile = { 0 };
+
+	(void)state;
+	begin();
+	put_function("begun", 1, 1);
+	put_caller("begun", 1, 0, 0);
+	put_function("ended", 4, 0.25);
+	put_caller("ended", 0, 1, 0.25);
+	end(&profile);
+	for (size_t i = 0; i < 2; i++) {
+		const struct stack *stack = stack_to(&profile, i ? "ended" : "begun");
+
+		assert_int_equal(stack->frames, 2);
+		assert_true(stack->calls == (i ? 4 : 1));
+		assert_true(stack->seconds == 1 && stack->total == 1);
+	}
+	profile_free(&profile);
+}
+
+static void test_no_more_than_there_was(void **state)
+{
+	struct profile profile = { 0 };
+
+	(void)state;
+	begin();
+	put_function("much", 100, 1);
+	end(&profile);
+	assert_true(profile.function[0].times.self.value == CPU);
+	assert_true(profile.function[0].times.self.high == CPU);
+	assert_true(stack_to(&profile, "much")->seconds == CPU);
+	profile_free(&profile);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_callers_by_one_end),
+		cmocka_unit_test(test_no_more_than_there_was),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
