@@ -204,9 +204,13 @@ fastinst_SOURCES += \
 	probes/profile/command/edges.c \
 	probes/profile/command/edges.h \
 	probes/profile/command/edges_autofdo.c \
+	probes/profile/command/edges_calls.c \
+	probes/profile/command/edges_calls.h \
 	probes/profile/command/edges_cmd.c \
 	probes/profile/command/edges_cmd.h \
 	probes/profile/command/edges_json.c \
+	probes/profile/command/edges_sites.c \
+	probes/profile/command/edges_sites.h \
 	probes/profile/command/formats.c \
 	probes/profile/command/formats.h \
 	probes/profile/command/gather.c \

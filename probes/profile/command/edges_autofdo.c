@@ -5,38 +5,21 @@
  *
  * The format is of one object: the one whose blocks were run most.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "probes/profile/command/edges.h"
-#include "probes/profile/command/image.h"
-#include "probes/text/text.h"
+#include "probes/profile/command/edges_sites.h"
 
-struct site {
-	uint64_t address, entry, end; /* of its function */
-	double count;
-};
-
-struct object {
-	const struct edges *profile;
-	const char *name; /* as long as len; in the name of a block */
-	size_t len;
-	struct image image;
-	struct site *site; /* by address */
-	size_t n;
-};
-
-static void find_object(struct object *object)
+/* NULL: there is none. */
+static const char *most_run(const struct edges *profile, size_t *found)
 {
 	json_t *sums = json_object(), *count;
-	const char *name, *in;
+	const char *name, *in, *object = NULL;
 	uint64_t address;
 	double most = -1;
 	size_t len;
 
-	json_object_foreach(object->profile->counts, name, count)
+	json_object_foreach(profile->counts, name, count)
 	{
 		double sum;
 		json_t *before;
@@ -49,106 +32,54 @@ static void find_object(struct object *object)
 		if (sum <= most)
 			continue;
 		most = sum;
-		object->name = in;
-		object->len = len;
+		object = in;
+		*found = len;
 	}
 	json_decref(sums);
+	return object;
 }
 
-static bool is_of(const struct object *object, const char *name, uint64_t *address)
+static uint64_t start_of(const struct sites *sites, const struct site *site)
 {
-	const char *in;
-	size_t len;
-
-	return edges_place(name, &in, &len, address) && len == object->len &&
-	       !memcmp(in, object->name, len);
+	return sites_first(sites, site) ? site->entry : site->address;
 }
 
-static int by_address(const void *a, const void *b)
+/* Up to the last byte: that of the last instruction, which is what readers look for. */
+static void put_ranges(const struct sites *sites, FILE *out)
 {
-	const struct site *one = a, *two = b;
-
-	return (one->address > two->address) - (one->address < two->address);
-}
-
-static int find_sites(struct object *object)
-{
-	const char *name;
-	uint64_t address;
-	json_t *count;
-
-	object->site = calloc(json_object_size(object->profile->counts) + 1, sizeof(*object->site));
-	if (!object->site)
-		return -ENOMEM;
-	json_object_foreach(object->profile->counts, name, count)
-	{
-		const struct elf_symbol *symbol;
-
-		if (!is_of(object, name, &address))
-			continue;
-		symbol = elf_function_at(&object->image.symbols, address);
-		if (symbol)
-			object->site[object->n++] =
-				(struct site){ address, symbol->addr, symbol->addr + symbol->size,
-					       json_real_value(count) };
-	}
-	qsort(object->site, object->n, sizeof(*object->site), by_address);
-	return 0;
-}
-
-static bool is_first(const struct object *object, size_t i)
-{
-	return !i || object->site[i - 1].entry != object->site[i].entry;
-}
-
-static uint64_t start_of(const struct object *object, size_t i)
-{
-	return is_first(object, i) ? object->site[i].entry : object->site[i].address;
-}
-
-/* Its last byte: that of the last instruction, which is what readers look for. */
-static uint64_t last_of(const struct object *object, size_t i)
-{
-	bool last = i + 1 == object->n || is_first(object, i + 1);
-
-	return (last ? object->site[i].end : object->site[i + 1].address) - 1;
-}
-
-static void put_ranges(const struct object *object, FILE *out)
-{
+	const struct site *end = sites->site + sites->n;
 	size_t n = 0;
 
-	for (size_t i = 0; i < object->n; i++)
-		n += object->site[i].count >= 0.5;
+	for (const struct site *site = sites->site; site < end; site++)
+		n += site->count >= 0.5;
 	fprintf(out, "%zu\n", n);
-	for (size_t i = 0; i < object->n; i++)
-		if (object->site[i].count >= 0.5)
-			fprintf(out, "%" PRIx64 "-%" PRIx64 ":%.0f\n", start_of(object, i),
-				last_of(object, i), object->site[i].count);
+	for (const struct site *site = sites->site; site < end; site++)
+		if (site->count >= 0.5)
+			fprintf(out, "%" PRIx64 "-%" PRIx64 ":%.0f\n", start_of(sites, site),
+				sites_end(sites, site) - 1, site->count);
 }
 
 /* Where an edge leads, if that is a function's first block; else 0. */
-static uint64_t entered_function(const struct object *object, uint64_t to)
+static uint64_t entered_function(const struct sites *sites, uint64_t to)
 {
-	const struct site key = { .address = to };
-	const struct site *site = bsearch(&key, object->site, object->n, sizeof(key), by_address);
+	const struct site *site = sites_at(sites, to);
 
-	return site && is_first(object, (size_t)(site - object->site)) ? site->entry : 0;
+	return site && sites_first(sites, site) ? site->entry : 0;
 }
 
 /* Blocks run one behind the other are no call where a loop leads to the first block. */
-static size_t put_branches(const struct object *object, FILE *out)
+static size_t put_branches(const struct sites *sites, FILE *out)
 {
-	const struct edges *profile = object->profile;
+	const struct edges *profile = sites->profile;
 	size_t n = 0;
 
 	for (size_t i = 0; i < profile->n; i++) {
 		uint64_t from, to, entry;
 
-		if (!is_of(object, profile->row[i].from, &from) ||
-		    !is_of(object, profile->row[i].to, &to))
+		if (!sites_have(sites, profile->row[i].from, &from) ||
+		    !sites_have(sites, profile->row[i].to, &to))
 			continue;
-		entry = entered_function(object, to);
+		entry = entered_function(sites, to);
 		if (!entry)
 			continue;
 		n++;
@@ -161,24 +92,20 @@ static size_t put_branches(const struct object *object, FILE *out)
 
 int edges_write_autofdo(const struct edges *profile, FILE *out)
 {
-	struct object object = { .profile = profile };
-	char *path;
+	struct sites sites;
+	size_t len;
+	const char *object = most_run(profile, &len);
 	int ret;
 
-	find_object(&object);
-	path = object.name ? text_unescaped(object.name, object.len) : NULL;
-	if (!path)
-		return object.name ? -ENOMEM : 0;
-	image_open(&object.image, path);
-	ret = find_sites(&object);
+	if (!object)
+		return 0;
+	ret = sites_open(&sites, profile, object, len);
 	if (!ret) {
-		put_ranges(&object, out);
+		put_ranges(&sites, out);
 		fputs("0\n", out);
-		fprintf(out, "%zu\n", put_branches(&object, NULL));
-		put_branches(&object, out);
+		fprintf(out, "%zu\n", put_branches(&sites, NULL));
+		put_branches(&sites, out);
 	}
-	image_close(&object.image);
-	free(object.site);
-	free(path);
+	sites_close(&sites);
 	return ret;
 }

@@ -12,6 +12,8 @@
 
 #include "probes/launch/launch.h"
 #include "probes/profile/command/edges.h"
+#include "probes/profile/command/edges_calls.h"
+#include "probes/profile/command/edges_sites.h"
 #include "probes/profile/command/formats.h"
 #include "probes/profile/lines/lines.h"
 #include "probes/text/text.h"
@@ -217,22 +219,47 @@ static json_t *objects_of(const struct edges *profile)
 	return objects;
 }
 
-static int each_object(const struct edges *profile, FILE *out,
-		       int (*write)(FILE *, const char *, struct block *, size_t))
+/* @targets: whether it is asked where calls led. */
+static int write_lines(const struct edges *profile, FILE *out, const char *object, bool targets,
+		       int (*write)(FILE *, const char *, const struct seen *))
 {
-	struct block *block = calloc(json_object_size(profile->counts) + 1, sizeof(*block));
+	struct sites sites;
+	struct target *target = NULL;
+	struct block *block = NULL;
+	struct seen seen = { 0 };
+	char *path = text_unescaped(object, strlen(object));
+	int ret = sites_open(&sites, profile, object, strlen(object));
+
+	if (!ret && targets)
+		ret = edges_calls(&sites, &target, &seen.targets);
+	if (!ret)
+		block = calloc(json_object_size(profile->counts) + 1, sizeof(*block));
+	if (block && path) {
+		seen.block = block;
+		seen.blocks = blocks_of(profile, object, block);
+		seen.target = target;
+		ret = write(out, path, &seen);
+	} else if (!ret) {
+		ret = -ENOMEM;
+	}
+	sites_close(&sites);
+	free(target);
+	free(block);
+	free(path);
+	return ret;
+}
+
+static int each_object(const struct edges *profile, FILE *out, bool targets,
+		       int (*write)(FILE *, const char *, const struct seen *))
+{
 	json_t *objects = objects_of(profile), *unused;
 	const char *object;
-	int ret = block && objects ? 0 : -ENOMEM;
+	int ret = objects ? 0 : -ENOMEM;
 
 	json_object_foreach(objects, object, unused)
 	{
-		char *path = text_unescaped(object, strlen(object));
-
 		if (!ret)
-			ret = path ? write(out, path, block, blocks_of(profile, object, block))
-				   : -ENOMEM;
-		free(path);
+			ret = write_lines(profile, out, object, targets, write);
 		if (ret == -ENODATA)
 			complain(0, 0,
 				 "%s has no debug information: compile it with -gline-tables-only "
@@ -242,18 +269,17 @@ static int each_object(const struct edges *profile, FILE *out,
 			complain(0, 0, "built without libdw, which finds the lines of blocks");
 	}
 	json_decref(objects);
-	free(block);
 	return ret;
 }
 
 static int write_llvm(const struct edges *profile, FILE *out)
 {
-	return each_object(profile, out, lines_write_llvm);
+	return each_object(profile, out, true, lines_write_llvm);
 }
 
 static int write_gcov(const struct edges *profile, FILE *out)
 {
-	return each_object(profile, out, lines_write_gcov);
+	return each_object(profile, out, false, lines_write_gcov);
 }
 
 /* --- All -------------------------------------------------------------------------------------- */

@@ -19,6 +19,8 @@ struct spot {
 struct sample {
 	struct spot spot;
 	double count;
+	struct target *target; /* what calls there led to; address is of no use any more */
+	size_t targets;
 };
 
 /* A function, or what is inlined at a spot of another. */
@@ -37,7 +39,7 @@ struct body {
 };
 
 /* lines_each - every outermost function of an object. As lines_write_llvm(). */
-int lines_each(const char *object, struct block *block, size_t n,
-	       void (*function)(struct body *, void *), void *arg);
+int lines_each(const char *object, const struct seen *seen, void (*function)(struct body *, void *),
+	       void *arg);
 
 #endif

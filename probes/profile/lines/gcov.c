@@ -166,10 +166,10 @@ static int put_document(const struct document *document, const char *object, FIL
 	return ret ? -EIO : 0;
 }
 
-int lines_write_gcov(FILE *out, const char *object, struct block *block, size_t n)
+int lines_write_gcov(FILE *out, const char *object, const struct seen *seen)
 {
 	struct document document = { json_object() };
-	int ret = document.files ? lines_each(object, block, n, add_body, &document) : -ENOMEM;
+	int ret = document.files ? lines_each(object, seen, add_body, &document) : -ENOMEM;
 
 	if (!ret)
 		ret = put_document(&document, object, out);

@@ -17,19 +17,33 @@ struct block {
 	double count;
 };
 
+/* A function that a call was seen to lead to. */
+struct target {
+	uint64_t address; /* of the call */
+	const char *function;
+	double count;
+};
+
+/* What was run of an object. */
+struct seen {
+	struct block *block; /* in any order; sorted here. All of them, also those not run */
+	size_t blocks;
+	const struct target *target; /* by address */
+	size_t targets;
+};
+
 /*
  * lines_write_llvm - LLVM's text of sample profiles: functions, what is inlined in them, lines from
- * the function's first, and discriminators. For clang -fprofile-sample-use.
- * @block: of this object, in any order; sorted here. All of them, also those that were not run.
+ * the function's first, discriminators, and where calls led. For clang -fprofile-sample-use.
  *
  * 0, -ENODATA: the file has no lines, -ENOSYS: built without libdw, or another negative errno.
  */
-int lines_write_llvm(FILE *out, const char *object, struct block *block, size_t n);
+int lines_write_llvm(FILE *out, const char *object, const struct seen *seen);
 
 /*
  * lines_write_gcov - what "gcov --json-format" says of a file of counts, for the object: a line of
  * JSON. Without branches: of two blocks one behind the other, calls between them hide the edge.
  */
-int lines_write_gcov(FILE *out, const char *object, struct block *block, size_t n);
+int lines_write_gcov(FILE *out, const char *object, const struct seen *seen);
 
 #endif

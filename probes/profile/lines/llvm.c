@@ -34,13 +34,27 @@ static void put_spot(FILE *out, int depth, struct spot spot)
 	fputs(": ", out);
 }
 
+/* "COUNT FUNCTION:COUNT ...": where calls of the line led. */
+static void put_sample(FILE *out, const struct sample *sample)
+{
+	fprintf(out, "%.0f", sample->count);
+	for (size_t i = 0; i < sample->targets; i++) {
+		if (!(sample->target[i].count >= 0.5))
+			continue;
+		fputc(' ', out);
+		text_put_plain(out, sample->target[i].function, ": ");
+		fprintf(out, ":%.0f", sample->target[i].count);
+	}
+	fputc('\n', out);
+}
+
 static void put_lines(FILE *out, struct body *body, int depth)
 {
 	/* A sample starts with its spot. */
 	qsort(body->sample, body->samples, sizeof(*body->sample), by_spot);
 	for (size_t i = 0; i < body->samples; i++) {
 		put_spot(out, depth, body->sample[i].spot);
-		fprintf(out, "%.0f\n", body->sample[i].count);
+		put_sample(out, &body->sample[i]);
 	}
 	for (struct body *in = body->inlined; in; in = in->next) {
 		if (!(in->total > 0))
@@ -63,7 +77,7 @@ static void put_body(struct body *body, void *arg)
 	put_lines(out, body, 1);
 }
 
-int lines_write_llvm(FILE *out, const char *object, struct block *block, size_t n)
+int lines_write_llvm(FILE *out, const char *object, const struct seen *seen)
 {
-	return lines_each(object, block, n, put_body, out);
+	return lines_each(object, seen, put_body, out);
 }

@@ -4,16 +4,15 @@
 
 #include <errno.h>
 
-int lines_write_llvm(FILE *out, const char *object, struct block *block, size_t n)
+int lines_write_llvm(FILE *out, const char *object, const struct seen *seen)
 {
 	(void)out;
 	(void)object;
-	(void)block;
-	(void)n;
+	(void)seen;
 	return -ENOSYS;
 }
 
-int lines_write_gcov(FILE *out, const char *object, struct block *block, size_t n)
+int lines_write_gcov(FILE *out, const char *object, const struct seen *seen)
 {
-	return lines_write_llvm(out, object, block, n);
+	return lines_write_llvm(out, object, seen);
 }

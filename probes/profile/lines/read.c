@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,8 @@
 struct lines {
 	const struct block *block;
 	size_t blocks;
+	const struct target *target;
+	size_t targets;
 	Dwarf_Die *function;
 	size_t functions;
 	struct body *body; /* outermost ones */
@@ -183,24 +186,62 @@ static struct body *body_of(struct lines *lines, struct body **list, Dwarf_Die *
 	return body;
 }
 
-static void add_sample(struct lines *lines, struct body *body, struct spot spot, double count)
+/* NULL: no memory. */
+static struct sample *sample_of(struct lines *lines, struct body *body, struct spot spot)
 {
 	struct sample *more;
 
 	for (size_t i = 0; i < body->samples; i++) {
 		struct sample *sample = &body->sample[i];
 
-		if (sample->spot.line != spot.line || sample->spot.which != spot.which)
-			continue;
-		if (count > sample->count)
-			sample->count = count;
-		return;
+		if (sample->spot.line == spot.line && sample->spot.which == spot.which)
+			return sample;
 	}
 	more = one_more(lines, body->sample, body->samples, sizeof(*more));
 	if (!more)
-		return;
+		return NULL;
 	body->sample = more;
-	more[body->samples++] = (struct sample){ spot, count };
+	more += body->samples++;
+	*more = (struct sample){ .spot = spot };
+	return more;
+}
+
+/* The same call may stand there more than once. */
+static void add_target(struct lines *lines, struct sample *sample, const struct target *target,
+		       double factor)
+{
+	struct target *more;
+
+	for (size_t i = 0; i < sample->targets; i++) {
+		if (strcmp(sample->target[i].function, target->function) != 0)
+			continue;
+		sample->target[i].count += target->count * factor;
+		return;
+	}
+	more = one_more(lines, sample->target, sample->targets, sizeof(*more));
+	if (!more)
+		return;
+	sample->target = more;
+	more[sample->targets++] =
+		(struct target){ .function = target->function, .count = target->count * factor };
+}
+
+/* Those from an address on, of an instruction or several of one line. */
+static void add_targets(struct lines *lines, struct sample *sample, Dwarf_Addr from, Dwarf_Addr to,
+			double factor)
+{
+	size_t low = 0, high = lines->targets;
+
+	while (low < high) {
+		size_t middle = (low + high) / 2;
+
+		if (lines->target[middle].address < from)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low < lines->targets && lines->target[low].address < to; low++)
+		add_target(lines, sample, &lines->target[low], factor);
 }
 
 /* LLVM keeps 16 bits of it. */
@@ -212,8 +253,10 @@ static struct spot spot_of(unsigned line, Dwarf_Die *function, unsigned packed)
 }
 
 /* One instruction, or several of one line in one block. */
-static void add_line(struct lines *lines, Dwarf_Line *line, Dwarf_Addr address, double count)
+static void add_line(struct lines *lines, Dwarf_Line *line, Dwarf_Addr address, Dwarf_Addr end,
+		     double count)
 {
+	struct sample *sample;
 	Dwarf_Die chain[DEEPEST], *function = function_at(lines, address), *scope = function;
 	unsigned packed = 0;
 	struct body *body;
@@ -239,8 +282,11 @@ static void add_line(struct lines *lines, Dwarf_Line *line, Dwarf_Addr address, 
 	/* The compiler does not note it with the function when there are line tables only. */
 	if (!body->file)
 		body->file = dwarf_linesrc(line, NULL, NULL);
-	add_sample(lines, body, spot_of((unsigned)number, scope, packed),
-		   count * factor_of(packed));
+	sample = sample_of(lines, body, spot_of((unsigned)number, scope, packed));
+	if (!sample)
+		return;
+	sample->count = fmax(sample->count, count * factor_of(packed));
+	add_targets(lines, sample, address, end, factor_of(packed));
 	/* What is inlined begins where its code does. */
 	if (n ? address < body->low : entry_of(function) == address) {
 		body->head = count;
@@ -264,6 +310,13 @@ static size_t block_behind(const struct lines *lines, Dwarf_Addr address)
 	return low;
 }
 
+/* Where a block or a line ends, whichever is first. */
+static Dwarf_Addr end_of(const struct lines *lines, size_t next, Dwarf_Addr to)
+{
+	return next < lines->blocks && lines->block[next].address < to ? lines->block[next].address
+								       : to;
+}
+
 /* What stands before a function's first block is as that one is. */
 static void add_row(struct lines *lines, Dwarf_Line *line, Dwarf_Addr from, Dwarf_Addr to)
 {
@@ -272,11 +325,12 @@ static void add_row(struct lines *lines, Dwarf_Line *line, Dwarf_Addr from, Dwar
 	Dwarf_Addr entry = function ? entry_of(function) : 0;
 
 	if (next && lines->block[next - 1].address >= entry)
-		add_line(lines, line, from, lines->block[next - 1].count);
+		add_line(lines, line, from, end_of(lines, next, to), lines->block[next - 1].count);
 	else if (next < lines->blocks && dwarf_haspc(function, lines->block[next].address) > 0)
-		add_line(lines, line, from, lines->block[next].count);
+		add_line(lines, line, from, end_of(lines, next, to), lines->block[next].count);
 	for (; next < lines->blocks && lines->block[next].address < to; next++)
-		add_line(lines, line, lines->block[next].address, lines->block[next].count);
+		add_line(lines, line, lines->block[next].address, end_of(lines, next + 1, to),
+			 lines->block[next].count);
 }
 
 static void add_rows(struct lines *lines, Dwarf_Lines *rows, size_t n)
@@ -299,6 +353,8 @@ static void free_bodies(struct body *body)
 		struct body *next = body->next;
 
 		free_bodies(body->inlined);
+		for (size_t i = 0; i < body->samples; i++)
+			free(body->sample[i].target);
 		free(body->sample);
 		free(body);
 		body = next;
@@ -368,16 +424,19 @@ static int read_unit(struct lines *lines, Dwarf_Die *unit, void (*function)(stru
 	return n > 0;
 }
 
-int lines_each(const char *object, struct block *block, size_t n,
-	       void (*function)(struct body *, void *), void *arg)
+int lines_each(const char *object, const struct seen *seen, void (*function)(struct body *, void *),
+	       void *arg)
 {
-	struct lines lines = { .block = block, .blocks = n };
+	struct lines lines = { .block = seen->block,
+			       .blocks = seen->blocks,
+			       .target = seen->target,
+			       .targets = seen->targets };
 	int file = open(object, O_RDONLY | O_CLOEXEC), found = 0;
 	Dwarf *dwarf = file < 0 ? NULL : dwarf_begin(file, DWARF_C_READ);
 	Dwarf_Off at = 0;
 	Dwarf_Die unit;
 
-	qsort(block, n, sizeof(*block), by_address);
+	qsort(seen->block, seen->blocks, sizeof(*seen->block), by_address);
 	while (dwarf && !lines.error && next_unit(dwarf, &at, &unit))
 		found += read_unit(&lines, &unit, function, arg);
 	free(lines.function);

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which functions the calls in blocks led to. Where a thread ran a function's first block behind
+ * another block, and that one has a call of the function, or one call through a pointer, that was
+ * the call. A call behind another one in its block is not seen: the block before it is one of what
+ * that one called.
+ */
+#include "probes/profile/command/edges_calls.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "probes/calls/starts.h"
+#include "probes/profile/command/edges_sites.h"
+
+#define TRACER 5 /* bytes of the call that a block begins with */
+
+/* The calls of a block: of a function, and the one through a pointer. 0: there is none. */
+struct found {
+	uint64_t direct, indirect;
+	unsigned indirects;
+};
+
+/* Behind prefixes that such a call can have. */
+static bool is_indirect(const uint8_t *code, size_t len)
+{
+	size_t at = 0;
+
+	while (at < len && ((code[at] & 0xf0) == 0x40 || code[at] == 0x3e || code[at] == 0x2e))
+		at++;
+	return at + 1 < len && code[at] == 0xff && (code[at + 1] >> 3 & 7) == 2;
+}
+
+static bool is_call_of(const uint8_t *code, size_t len, uint64_t address, uint64_t function)
+{
+	int32_t by;
+
+	if (len < 5 || code[0] != 0xe8)
+		return false;
+	memcpy(&by, code + 1, sizeof(by));
+	return address + 5 + (uint64_t)(int64_t)by == function;
+}
+
+static void find_calls(struct found *found, const uint8_t *code, size_t len, const bool *starts,
+		       uint64_t address, uint64_t function)
+{
+	for (size_t i = TRACER; i < len; i++) {
+		if (!starts[i])
+			continue;
+		if (is_call_of(code + i, len - i, address + i, function))
+			found->direct = address + i;
+		if (!is_indirect(code + i, len - i))
+			continue;
+		found->indirect = address + i;
+		found->indirects++;
+	}
+}
+
+/* The call in a block that led to a function, or 0. */
+static uint64_t call_in(const struct sites *sites, const struct elf *elf, const struct site *site,
+			uint64_t function)
+{
+	size_t len = sites_end(sites, site) - site->address;
+	const uint8_t *code = elf_constant(elf, site->address, len);
+	bool *starts = code ? calloc(len, sizeof(*starts)) : NULL;
+	struct found found = { 0 };
+
+	if (starts && !calls_starts(code, len, starts))
+		find_calls(&found, code, len, starts, site->address, function);
+	free(starts);
+	if (found.direct)
+		return found.direct;
+	return found.indirects == 1 ? found.indirect : 0;
+}
+
+static int by_address(const void *a, const void *b)
+{
+	const struct target *one = a, *two = b;
+
+	return (one->address > two->address) - (one->address < two->address);
+}
+
+static void find_targets(const struct sites *sites, const struct elf *elf, struct target *target,
+			 size_t *n)
+{
+	const struct edges *profile = sites->profile;
+
+	for (size_t i = 0; i < profile->n; i++) {
+		const struct row *row = &profile->row[i];
+		uint64_t from, to, call;
+		const struct site *before, *entered;
+
+		if (!sites_have(sites, row->from, &from) || !sites_have(sites, row->to, &to))
+			continue;
+		before = sites_at(sites, from);
+		entered = sites_at(sites, to);
+		if (!before || !entered || !sites_first(sites, entered))
+			continue;
+		call = call_in(sites, elf, before, entered->entry);
+		if (call)
+			target[(*n)++] =
+				(struct target){ call, entered->function, edges_count(row) };
+	}
+	qsort(target, *n, sizeof(*target), by_address);
+}
+
+int edges_calls(const struct sites *sites, struct target **target, size_t *n)
+{
+	struct elf elf;
+
+	*n = 0;
+	*target = calloc(sites->profile->n + 1, sizeof(**target));
+	if (!*target)
+		return -ENOMEM;
+	if (sites->image.bytes && elf_open(&elf, sites->image.bytes, sites->image.size))
+		find_targets(sites, &elf, *target, n);
+	return 0;
+}
