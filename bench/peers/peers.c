@@ -63,23 +63,18 @@ struct peer peers[] = {
 
 /* --- Opening -------------------------------------------------------------------------------- */
 
-static int make_folder(struct peer *peer)
-{
-	const char *tmp = getenv("TMPDIR");
-
-	snprintf(peer->folder, PEER_PATH, "%.400s/tmax-peer-XXXXXX",
-		 tmp && tmp[0] == '/' ? tmp : "/tmp");
-	if (mkdtemp(peer->folder))
-		return 0;
-	peer->folder[0] = '\0';
-	return bench_say(peer->why, "no temporary folder", -errno);
-}
-
 static int find_source(struct peer *peer, char path[PEER_PATH])
 {
+	const char *tmp = getenv("TMPDIR");
 	char file[REQUEST];
 	int ret;
 
+	snprintf(peer->folder, PEER_PATH, "%.400s/tmax-peer-XXXXXX",
+		 tmp && tmp[0] == '/' ? tmp : "/tmp");
+	if (!mkdtemp(peer->folder)) {
+		peer->folder[0] = '\0';
+		return bench_say(peer->why, "no temporary folder", -errno);
+	}
 	snprintf(file, sizeof(file), "peers/%s", peer->source);
 	ret = data_file(file, path, PEER_PATH);
 	if (ret < 0)
@@ -119,9 +114,7 @@ int peer_open(struct peer *peer, const struct bench_run *run)
 	double seconds = seconds_now();
 	char source[PEER_PATH];
 
-	peer->ret = make_folder(peer);
-	if (peer->ret == 0)
-		peer->ret = find_source(peer, source);
+	peer->ret = find_source(peer, source);
 	/* What runs beside its two pinned threads, such as a compiler, has all CPUs of the run. */
 	if (before && hwloc_get_cpubind(topology, before, HWLOC_CPUBIND_THREAD) == 0)
 		hwloc_set_cpubind(topology, hwloc_topology_get_topology_cpuset(topology),

@@ -140,19 +140,14 @@ WAY(ptrace, baseline_ptrace_patch(site->at, site->code[state], LOOP_SITE_BYTES))
 /* mov eax, imm32 */
 static const uint8_t codes[2][8] = { { 0xb8, 1, 2, 3, 4 }, { 0xb8, 5, 6, 7, 8 } };
 
-/* All but the first are to become the first or the second code of the two. */
-static void spare_set(struct spare *spare, unsigned count, unsigned which)
-{
-	for (unsigned i = 1; i < count; i++)
-		spare->op[i].bytes = codes[which];
-}
-
 /* Another batch, of another size, may have left the sites otherwise. */
 static struct pc_op *fill_batch(struct bench_site *site, unsigned state)
 {
 	struct spare *spare = site->spec.spare;
 
-	spare_set(spare, site->spec.batch, state);
+	/* All but the first are to become the first or the second code of the two. */
+	for (unsigned i = 1; i < site->spec.batch; i++)
+		spare->op[i].bytes = codes[state];
 	spare->op[0] = (struct pc_op){
 		.addr = site->at,
 		.bytes = site->code[state],

@@ -53,14 +53,6 @@ int section_machine(struct page *page)
 
 /* --- Placements ------------------------------------------------------------------------------- */
 
-/* Of a run. Journals of older versions call it gaps. */
-static const json_t *untested_of(const json_t *run)
-{
-	const json_t *untested = json_object_get(run, "untested");
-
-	return untested ? untested : json_object_get(run, "gaps");
-}
-
 /* Which placements were tested with how many executors, and why no run could seat the others. */
 int section_placements(struct page *page)
 {
@@ -106,8 +98,13 @@ int section_placements(struct page *page)
 		}
 		if (measured)
 			continue;
-		for (size_t i = 0; !untested && (line = line_next(page->data, "run", &i));)
-			untested = json_find(untested_of(line), "placement", name);
+		/* Journals of older versions call it gaps. */
+		for (size_t i = 0; !untested && (line = line_next(page->data, "run", &i));) {
+			const json_t *list = json_object_get(line, "untested");
+
+			untested = json_find(list ? list : json_object_get(line, "gaps"),
+					     "placement", name);
+		}
 		if (untested)
 			why = json_text_of(untested, "reason");
 		html_line(out, "absent", "t", "%s", name);

@@ -126,16 +126,11 @@ static int build_site(struct gap_child *c)
 	return 0;
 }
 
-static uint64_t mask_of(const struct gap_child *c, enum gap_part part)
-{
-	return (UINT64_C(1) << c->layout.bits[part]) - 1;
-}
-
 /* One locked store, as the library makes it, of one part. */
 static void put_next(struct gap_child *c, uint64_t number)
 {
 	enum gap_part part = (enum gap_part)(number % GAP_PARTS);
-	uint64_t generation = number / GAP_PARTS & mask_of(c, part);
+	uint64_t generation = number / GAP_PARTS % (UINT64_C(1) << c->layout.bits[part]);
 
 	if (part == GAP_BACK) {
 		c->word.new_back = generation;
@@ -220,15 +215,6 @@ static void judge_logs(struct gap_child *c, uint64_t more_than)
 	}
 }
 
-static uint64_t executions_now(const struct gap_child *c)
-{
-	uint64_t sum = 0;
-
-	for (unsigned i = 0; i < c->cell->executors; i++)
-		sum += atomic_load_explicit(&c->executors[i].executions, memory_order_relaxed);
-	return sum;
-}
-
 /*
  * The last reading of the clock before the store. Whether the loop ends depends
  * on it, so the locked store cannot be visible any earlier.
@@ -280,7 +266,7 @@ static int store_until_over(struct gap_child *c)
 {
 	struct gap_result *result = &c->shared->result;
 	double begin = seconds_now();
-	uint64_t judged;
+	uint64_t judged, executions;
 	int ret = 0;
 
 	c->stored = ticks_now();
@@ -290,7 +276,11 @@ static int store_until_over(struct gap_child *c)
 		for (uint64_t i = 0; i < c->look_every && ret == 0; i++)
 			ret = store_next(c);
 		result->stores += c->look_every;
-		result->executions = executions_now(c);
+		executions = 0;
+		for (unsigned i = 0; i < c->cell->executors; i++)
+			executions += atomic_load_explicit(&c->executors[i].executions,
+							   memory_order_relaxed);
+		result->executions = executions;
 		atomic_fetch_add_explicit(&c->shared->leash.life, c->look_every,
 					  memory_order_relaxed);
 		judge_logs(c, LOG / 2);

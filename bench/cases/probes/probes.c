@@ -53,21 +53,17 @@ static void nothing(void)
 
 static void (*volatile guarded)(void) = nothing;
 
-__attribute__((target("general-regs-only"))) static void
-empty_function(uint32_t id, void *site, const struct fi_regs *regs, void *data)
+#define UNUSED __attribute__((unused))
+#define PROBE_FUNCTION(name)                                                                       \
+	void name(uint32_t id UNUSED, void *site UNUSED, const struct fi_regs *regs UNUSED,        \
+		  void *data UNUSED)
+
+__attribute__((target("general-regs-only"))) static PROBE_FUNCTION(empty_function)
 {
-	(void)id;
-	(void)site;
-	(void)regs;
-	(void)data;
 }
 
-static void vector_function(uint32_t id, void *site, const struct fi_regs *regs, void *data)
+static PROBE_FUNCTION(vector_function)
 {
-	(void)id;
-	(void)site;
-	(void)regs;
-	(void)data;
 	__asm__ volatile("pxor %%xmm0, %%xmm0" ::: "xmm0");
 }
 
@@ -223,10 +219,11 @@ static int turn_branch(bool on)
 }
 
 /* What threads may fetch meanwhile is one instruction or the other. */
-static void hand_bytes(bool on)
+static int turn_open_hand(bool on)
 {
 	for (uint8_t **site = __start_probes_hand; site < __stop_probes_hand; site++)
 		*(volatile uint8_t *)*site = on ? JMP : TEST;
+	return 0;
 }
 
 static int protect_hand(int protection)
@@ -243,14 +240,8 @@ static int turn_hand(bool on)
 
 	if (ret < 0)
 		return ret;
-	hand_bytes(on);
+	turn_open_hand(on);
 	return protect_hand(PROT_READ | PROT_EXEC);
-}
-
-static int turn_open_hand(bool on)
-{
-	hand_bytes(on);
-	return 0;
 }
 
 static int turn_static(bool on)

@@ -260,7 +260,7 @@ static struct range scaled(const struct range *range, double share)
 	return (struct range){ range->value * share, range->low * share, range->high * share };
 }
 
-static struct range within(const struct range *range, double most)
+static struct range range_up_to(const struct range *range, double most)
 {
 	return (struct range){ fmin(fmax(range->value, 0), most), fmin(fmax(range->low, 0), most),
 			       fmin(fmax(range->high, 0), most) };
@@ -318,8 +318,8 @@ static void judge_self(struct gathered *all)
 	for (size_t f = 0; f < all->profile->functions; f++) {
 		struct times *times = &function[f].times;
 
-		times->self = within(&times->self, all->cpu);
-		times->total = within(&times->total, INFINITY);
+		times->self = range_up_to(&times->self, all->cpu);
+		times->total = range_up_to(&times->total, INFINITY);
 	}
 }
 
