@@ -155,7 +155,9 @@ libfastinst_edges_la_SOURCES = \
 	probes/profile/edges/phases.c \
 	probes/profile/edges/phases.h \
 	probes/profile/edges/set.c \
-	probes/profile/edges/set.h
+	probes/profile/edges/set.h \
+	probes/profile/edges/weight.c \
+	probes/profile/edges/weight.h
 libfastinst_edges_la_LIBADD = libfastinst_text.la libfastinst.la libpatchcore.la
 libfastinst_edges_la_LDFLAGS = -module -avoid-version -shared -Wl,-z,nodelete -Wl,-z,now $(HARDEN_LDFLAGS) \
 	-Wl,--version-script=$(top_srcdir)/probes/profile/edges/agent.map
@@ -164,8 +166,8 @@ EXTRA_DIST += probes/profile/edges/agent.map
 TESTS += probes/profile/edges/tests/test_phases.sh
 EXTRA_DIST += probes/profile/edges/tests/test_phases.sh
 if HAVE_CMOCKA
-check_PROGRAMS += probes/profile/edges/tests/test_edges
-TESTS += probes/profile/edges/tests/test_edges
+check_PROGRAMS += probes/profile/edges/tests/test_edges probes/profile/edges/tests/test_weight
+TESTS += probes/profile/edges/tests/test_edges probes/profile/edges/tests/test_weight
 probes_profile_edges_tests_test_edges_SOURCES = \
 	probes/profile/edges/bell.c \
 	probes/profile/edges/tests/test_edges.c \
@@ -173,6 +175,11 @@ probes_profile_edges_tests_test_edges_SOURCES = \
 # An object of its own: the agent has one of libtool.
 probes_profile_edges_tests_test_edges_CFLAGS = $(AM_CFLAGS)
 probes_profile_edges_tests_test_edges_LDADD = $(CMOCKA_LIBS)
+probes_profile_edges_tests_test_weight_SOURCES = \
+	probes/profile/edges/tests/test_weight.c \
+	probes/profile/edges/weight.c
+probes_profile_edges_tests_test_weight_CFLAGS = $(AM_CFLAGS)
+probes_profile_edges_tests_test_weight_LDADD = $(CMOCKA_LIBS) -lm
 endif
 
 # The lines that blocks stand on.

@@ -14,7 +14,8 @@
 
 struct row {
 	const char *from, *to; /* FUNCTION+OFFSET, a tab, OBJECT, a tab, address; escaped */
-	double half[2];
+	double half[2];	       /* counts, each as often as its phase counts */
+	double seen;
 };
 
 /* One phase of a process, or several one behind the other; seconds from its start. */
@@ -26,7 +27,7 @@ struct moment {
 
 struct edges {
 	const char *program;
-	json_t *edges;	 /* "FROM\nTO" to two counts */
+	json_t *edges;	 /* "FROM\nTO" to two counts, and what was seen */
 	json_t *counts;	 /* all blocks to theirs */
 	struct row *row; /* the most first */
 	size_t n;

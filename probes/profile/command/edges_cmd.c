@@ -55,7 +55,7 @@ static int keep_name(json_t *counts, json_t *names, char *line)
 }
 
 static int add_edge(struct edges *profile, const json_t *names, const char *from, const char *to,
-		    const double half[2])
+		    const double count[3])
 {
 	const char *a = json_string_value(json_object_get(names, from));
 	const char *b = json_string_value(json_object_get(names, to));
@@ -69,11 +69,12 @@ static int add_edge(struct edges *profile, const json_t *names, const char *from
 		return -ENOMEM;
 	known = json_object_get(profile->edges, key);
 	ret = json_object_set_new(profile->edges, key,
-				  json_pack("[f, f]",
-					    json_real_value(json_array_get(known, 0)) + half[0],
-					    json_real_value(json_array_get(known, 1)) + half[1]));
+				  json_pack("[f, f, f]",
+					    json_real_value(json_array_get(known, 0)) + count[0],
+					    json_real_value(json_array_get(known, 1)) + count[1],
+					    json_real_value(json_array_get(known, 2)) + count[2]));
 	free(key);
-	return ret ? -ENOMEM : add_count(profile->counts, b, half[0] + half[1]);
+	return ret ? -ENOMEM : add_count(profile->counts, b, count[0] + count[1]);
 }
 
 struct reading {
@@ -86,7 +87,7 @@ static int read_line(char *line, void *arg)
 {
 	struct reading *reading = arg;
 	struct edges *profile = reading->profile;
-	double number[8], half[2];
+	double number[8];
 	char from[16], to[16];
 
 	if (!line) {
@@ -96,8 +97,9 @@ static int read_line(char *line, void *arg)
 	}
 	if (!strncmp(line, "block\t", 6))
 		return keep_name(profile->counts, reading->names, line + 6);
-	if (sscanf(line, "edge\t%15s\t%15s\t%lf\t%lf", from, to, &half[0], &half[1]) == 4)
-		return add_edge(profile, reading->names, from, to, half);
+	if (sscanf(line, "edge\t%15s\t%15s\t%lf\t%lf\t%lf", from, to, &number[0], &number[1],
+		   &number[2]) == 5)
+		return add_edge(profile, reading->names, from, to, number);
 	if (sscanf(line, "moment\t%lf\t%lf\t%lf\t%lf\t%lf\t%lf", &number[0], &number[1], &number[2],
 		   &number[3], &number[4], &number[5]) == 6)
 		return add_moment(profile, number);
@@ -155,6 +157,7 @@ static int make_rows(struct edges *profile)
 		*row = (struct row){ .from = key, .to = to + 1 };
 		for (size_t i = 0; i < 2; i++)
 			row->half[i] = json_real_value(json_array_get(counts, i));
+		row->seen = json_real_value(json_array_get(counts, 2));
 	}
 	qsort(profile->row, profile->n, sizeof(*profile->row), by_count);
 	return 0;

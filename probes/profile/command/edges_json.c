@@ -58,10 +58,11 @@ int edges_write_json(const struct edges *profile, FILE *out)
 	for (size_t i = 0; i < profile->n; i++) {
 		const struct row *row = &profile->row[i];
 
-		json_array_append_new(
-			edges, json_pack("{s:o, s:o, s:f, s:f, s:f}", "from", block_json(row->from),
-					 "to", block_json(row->to), "count", edges_count(row),
-					 "odd", row->half[0], "even", row->half[1]));
+		json_array_append_new(edges,
+				      json_pack("{s:o, s:o, s:f, s:f, s:f, s:f}", "from",
+						block_json(row->from), "to", block_json(row->to),
+						"count", edges_count(row), "odd", row->half[0],
+						"even", row->half[1], "seen", row->seen));
 	}
 	json_object_set_new(root, "edges", edges);
 	json_object_set_new(root, "over_time", moments_json(profile));

@@ -10,8 +10,9 @@
  *	phases NUMBER WALL ON TOGGLING LATE LOST BLOCKS REFUSED
  *	block ID FUNCTION+OFFSET OBJECT ADDRESS	all; the address is that in the file, in hex, and
  *						names are escaped (probes/text/text.h)
- *	edge FROM TO COUNT COUNT		of odd and of even phases
- *	moment START LENGTH PHASES ON TOGGLING RUNS	a stretch of time; runs of blocks in phases
+ *	edge FROM TO ODD EVEN SEEN		counts of odd and of even phases, each as often as
+ *its phase counts, in all as many as were seen; what was seen moment START LENGTH PHASES ON
+ *TOGGLING RUNS	a stretch of time; runs of blocks in phases
  *
  * "fastinst profile --edges --pid" puts it into a process that runs, and calls fastinst_profile().
  * A child of fork() is not profiled: the thread of phases is its parent's.
@@ -72,11 +73,35 @@ static void tell_moments(FILE *out)
 			moment[i].toggling, moment[i].runs);
 }
 
+/* What was seen has a count. */
+static uint64_t estimated(const struct edge *edge, int half, double scale)
+{
+	double count = edge->weighed[half] * scale + 0.5;
+
+	return count >= 1 || !edge->count[half] ? (uint64_t)count : 1;
+}
+
+static void tell_edges(FILE *out)
+{
+	double seen = 0, weighed = 0, scale;
+	uint32_t place = 0;
+	struct edge edge;
+
+	while (edges_next(&place, &edge)) {
+		seen += (double)(edge.count[0] + edge.count[1]);
+		weighed += edge.weighed[0] + edge.weighed[1];
+	}
+	scale = weighed > 0 ? seen / weighed : 0;
+	for (place = 0; edges_next(&place, &edge);)
+		fprintf(out, "edge\t%u\t%u\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\n", edge.from,
+			edge.to, estimated(&edge, 1, scale), estimated(&edge, 0, scale),
+			edge.count[0] + edge.count[1]);
+}
+
 static void report_edges(FILE *out)
 {
 	const struct phases *sum = phases_get();
-	uint32_t n = fi_probes(), place = 0;
-	struct edge edge;
+	uint32_t n = fi_probes();
 
 	fprintf(out,
 		"phases\t%" PRIu64 "\t%.9f\t%.9f\t%.9f\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64
@@ -85,9 +110,7 @@ static void report_edges(FILE *out)
 		sum->blocks, sum->refused);
 	for (uint32_t id = 0; id < n; id++)
 		name_block(out, id);
-	while (edges_next(&place, &edge))
-		fprintf(out, "edge\t%u\t%u\t%" PRIu64 "\t%" PRIu64 "\n", edge.from, edge.to,
-			edge.count[1], edge.count[0]);
+	tell_edges(out);
 	tell_moments(out);
 }
 

@@ -32,7 +32,18 @@ struct place {
 	_Atomic uint64_t count[2];
 };
 
-static struct place *places;
+/* What is read between phases does not lie beside what each block reads. */
+struct weighed {
+	uint64_t before[2];
+	double sum[2];
+};
+
+static struct table {
+	struct place place[PLACES];
+	struct weighed weighed[PLACES];
+	_Atomic uint32_t used[PLACES]; /* numbers of places that are not free, and 1 more */
+} * table;
+static _Atomic uint32_t used_n;
 static _Atomic uint64_t late, lost;
 
 /* Read by every block. */
@@ -58,9 +69,10 @@ static __thread struct {
 static int empty(void)
 {
 	late = lost = 0;
+	used_n = 0;
 	for (size_t i = 0; i < BLOCKS; i++)
 		atomic_store_explicit(&ran[i], false, memory_order_relaxed);
-	return madvise(places, PLACES * sizeof(*places), MADV_DONTNEED) ? -ENOMEM : 0;
+	return madvise(table, sizeof(*table), MADV_DONTNEED) ? -ENOMEM : 0;
 }
 
 int edges_start(void)
@@ -69,14 +81,14 @@ int edges_start(void)
 
 	if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) < 0)
 		return -errno;
-	if (places)
+	if (table)
 		return empty();
-	map = mmap(NULL, PLACES * sizeof(*places), PROT_READ | PROT_WRITE,
+	map = mmap(NULL, sizeof(*table), PROT_READ | PROT_WRITE,
 		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (map == MAP_FAILED)
 		return -ENOMEM;
-	places = map;
+	table = map;
 	return 0;
 }
 
@@ -89,14 +101,26 @@ void edges_phase(uint64_t number)
 	atomic_store_explicit(&now.phase, number, memory_order_release);
 }
 
+/* Once for each, so there is room. */
+KEEPS_VECTORS static void note_used(const struct place *place)
+{
+	uint32_t n = atomic_fetch_add_explicit(&used_n, 1, memory_order_relaxed);
+
+	atomic_store_explicit(&table->used[n], (uint32_t)(place - table->place) + 1,
+			      memory_order_release);
+}
+
 KEEPS_VECTORS static bool is_its(struct place *place, uint64_t key)
 {
 	uint64_t there = atomic_load_explicit(&place->key, memory_order_relaxed);
 
-	if (!there)
-		atomic_compare_exchange_strong_explicit(&place->key, &there, key,
-							memory_order_relaxed, memory_order_relaxed);
-	return !there || there == key;
+	if (there)
+		return there == key;
+	if (!atomic_compare_exchange_strong_explicit(&place->key, &there, key, memory_order_relaxed,
+						     memory_order_relaxed))
+		return there == key;
+	note_used(place);
+	return true;
 }
 
 KEEPS_VECTORS static struct place *place_in_rest(uint64_t key)
@@ -104,7 +128,7 @@ KEEPS_VECTORS static struct place *place_in_rest(uint64_t key)
 	uint64_t at = key * UINT64_C(0x9e3779b97f4a7c15) >> 46;
 
 	for (unsigned i = 0; i < TRIES; i++) {
-		struct place *place = &places[BLOCKS * NEAR + (at + i) % REST];
+		struct place *place = &table->place[BLOCKS * NEAR + (at + i) % REST];
 
 		if (is_its(place, key))
 			return place;
@@ -116,7 +140,7 @@ KEEPS_VECTORS static struct place *place_in_rest(uint64_t key)
 KEEPS_VECTORS static struct place *place_of(uint32_t from, uint32_t to)
 {
 	uint64_t key = ((uint64_t)from << 32 | to) + 1;
-	struct place *own = &places[to * NEAR];
+	struct place *own = &table->place[to * NEAR];
 
 	for (unsigned i = 0; i < NEAR; i++) {
 		struct place *place = &own[(from ^ i) % NEAR];
@@ -195,20 +219,48 @@ bool edges_ran(uint32_t id)
 	return atomic_load_explicit(&ran[id], memory_order_relaxed);
 }
 
-int edges_next(uint32_t *at, struct edge *edge)
+/* The number of one that a thread is just taking may not stand there yet. */
+static bool used_place(uint32_t i, uint32_t *place)
 {
-	for (; places && *at < PLACES; ++*at) {
-		struct place *place = &places[*at];
-		uint64_t key = atomic_load_explicit(&place->key, memory_order_relaxed);
+	*place = atomic_load_explicit(&table->used[i], memory_order_acquire);
+	return (*place)-- > 0;
+}
 
-		if (!key)
+void edges_weigh(double weight)
+{
+	uint32_t n = atomic_load_explicit(&used_n, memory_order_relaxed), at;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (!used_place(i, &at))
 			continue;
-		edge->from = (uint32_t)((key - 1) >> 32);
-		edge->to = (uint32_t)(key - 1);
-		for (int i = 0; i < 2; i++)
-			edge->count[i] =
-				atomic_load_explicit(&place->count[i], memory_order_relaxed);
-		++*at;
+		for (int half = 0; half < 2; half++) {
+			uint64_t count = atomic_load_explicit(&table->place[at].count[half],
+							      memory_order_relaxed);
+			struct weighed *weighed = &table->weighed[at];
+
+			weighed->sum[half] += weight * (double)(count - weighed->before[half]);
+			weighed->before[half] = count;
+		}
+	}
+}
+
+int edges_next(uint32_t *i, struct edge *edge)
+{
+	for (; *i < atomic_load_explicit(&used_n, memory_order_relaxed); ++*i) {
+		uint32_t at;
+		uint64_t key;
+
+		if (!used_place(*i, &at))
+			continue;
+		key = atomic_load_explicit(&table->place[at].key, memory_order_relaxed) - 1;
+		edge->from = (uint32_t)(key >> 32);
+		edge->to = (uint32_t)key;
+		for (int half = 0; half < 2; half++) {
+			edge->count[half] = atomic_load_explicit(&table->place[at].count[half],
+								 memory_order_relaxed);
+			edge->weighed[half] = table->weighed[at].sum[half];
+		}
+		++*i;
 		return 1;
 	}
 	return 0;

@@ -13,6 +13,7 @@
 struct edge {
 	uint32_t from, to;
 	uint64_t count[2]; /* in odd and in even phases */
+	double weighed[2]; /* the same, each as often as its phase counts */
 };
 
 /* edges_start - memory for what is counted. -ENOMEM. */
@@ -21,10 +22,14 @@ int edges_start(void);
 /* edges_phase - from now on blocks are counted, in a phase of that number; 0: they are not. */
 void edges_phase(uint64_t number);
 
+/* edges_weigh - what was counted since the last call counts so much. Between phases. */
+void edges_weigh(double weight);
+
 /* edges_block - the probe function of all blocks. Keeps the vectors. */
 fi_function edges_block;
 
-/* edges_next - the edge at or behind *place, which moves on; 0: there is no more. */
+/* edges_next - the edge at or behind *place, which moves on; 0: there is no more. As they were
+ * found. */
 int edges_next(uint32_t *place, struct edge *edge);
 
 /*

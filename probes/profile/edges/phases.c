@@ -24,6 +24,7 @@
 #include "probes/profile/edges/edges.h"
 #include "probes/profile/edges/open.h"
 #include "probes/profile/edges/set.h"
+#include "probes/profile/edges/weight.h"
 
 #define PATIENCE 2	/* seconds */
 #define SWEEP_NS 300000 /* between two looks at what was run between phases */
@@ -36,6 +37,7 @@ static atomic_bool counted_in; /* the thread counts as one of the tool's */
 static pthread_t thread;
 static double period, on_time, began;
 static struct phases sum;
+static struct weights weights;
 static struct moment moments[MOMENTS];
 static size_t moments_n;
 static uint64_t merged = 1; /* phases of a moment */
@@ -177,10 +179,12 @@ static bool phase(void)
 		stop = rest_between(on_time, false);
 		edges_phase(0);
 		over = phase_now();
-		sum.on += watched(over - counted, used() - cpu);
+		cpu = used() - cpu;
+		sum.on += watched(over - counted, cpu);
 		swept = bell_rings();
 		own = own_time();
 		set_rest();
+		edges_weigh(weight_of_phase(&weights, sum.on - on, cpu, edges_runs() - runs));
 	}
 	sum.toggling += own_time() - own;
 	add_moment(&(struct moment){ .phases = 1,
@@ -236,6 +240,7 @@ int phases_start(double every, double on, bool visit)
 	on_time = on;
 	began = phase_now();
 	sum = (struct phases){ 0 };
+	weights = (struct weights){ 0 };
 	moments_n = 0;
 	merged = 1;
 	stopping = false;

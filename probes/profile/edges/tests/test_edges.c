@@ -71,6 +71,34 @@ static void test_a_phase_that_is_not_told_of_is_seen(void **state)
 	assert_int_equal(count(13, 14, 1), 1);
 }
 
+static double weighed(uint32_t from, uint32_t to, int half)
+{
+	struct edge edge;
+	uint32_t place = 0;
+
+	while (edges_next(&place, &edge))
+		if (edge.from == from && edge.to == to)
+			return edge.weighed[half];
+	return -1;
+}
+
+static void test_each_phase_has_its_weight(void **state)
+{
+	static const uint32_t blocks[] = { 21, 22, 23, 22 };
+
+	(void)state;
+	edges_weigh(1);
+	for (uint64_t phase = 4; phase < 7; phase++) {
+		edges_phase(phase);
+		run(blocks, 4);
+		edges_phase(0);
+		edges_weigh((double)phase / 2);
+	}
+	assert_true(weighed(21, 22, 0) == 5 && weighed(23, 22, 0) == 5);
+	assert_true(weighed(21, 22, 1) == 2.5 && weighed(22, 23, 1) == 2.5);
+	assert_int_equal(count(21, 22, 0) + count(21, 22, 1), 3);
+}
+
 #define ROUNDS 20000
 
 static void *loop(void *first)
@@ -143,6 +171,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_phase_begins_anew),
 		cmocka_unit_test(test_a_phase_that_is_not_told_of_is_seen),
+		cmocka_unit_test(test_each_phase_has_its_weight),
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_many_lead_to_one),
 		cmocka_unit_test(test_what_is_run_between_phases_for_the_first_time_rings),

@@ -46,7 +46,9 @@ moments = profile["over_time"]
 assert sum(m["phases"] for m in moments) == profile["phases"] == len(moments)
 assert abs(sum(m["on"] for m in moments) - profile["seconds_in_phases"]) < 1e-6
 # The first block of a thread in a phase ends no edge.
-assert sum(m["entries"] for m in moments) >= sum(edge["count"] for edge in profile["edges"])
+assert sum(m["entries"] for m in moments) >= sum(edge["seen"] for edge in profile["edges"])
+counts, seen = (sum(edge[key] for edge in profile["edges"]) for key in ("count", "seen"))
+assert abs(counts - seen) <= len(edges), (counts, seen)
 assert all(a["start"] + a["length"] <= b["start"] + 1e-6 for a, b in zip(moments, moments[1:]))
 assert all(0 < m["on"] < m["length"] and m["share"] > 0 for m in moments[:-1])
 if not edges:
