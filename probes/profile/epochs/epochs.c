@@ -141,14 +141,27 @@ void epochs_count_out(void)
 	}
 }
 
+/* False: there is no other epoch. A process may end, or the profile, in the middle of a long one.
+ */
+static bool sleep_epoch(uint64_t length, const void *data)
+{
+	const uint64_t slice = (uint64_t)watch_common.per_second;
+
+	for (; is_session(data) && !agent_alone(); length -= slice) {
+		clocks_sleep(length < slice ? length : slice);
+		if (length <= slice)
+			return true;
+	}
+	return false;
+}
+
 static void *run_epochs(void *data)
 {
 	uint64_t next = pace.length;
 
 	fi_own_thread(1);
 	atomic_fetch_add_explicit(&counted_in, 1, memory_order_relaxed);
-	while (is_session(data) && !agent_alone()) {
-		clocks_sleep(next);
+	while (sleep_epoch(next, data)) {
 		if (books_wait())
 			break;
 		if (is_session(data))

@@ -18,7 +18,7 @@
 #include "probes/profile/sample/price.h"
 #include "probes/profile/sample/watch.h"
 
-#define LONGEST_EPOCH 1.0   /* seconds */
+#define LONGEST_EPOCH 10.0  /* seconds */
 #define RECENT	      50e-6 /* seconds */
 #define OVERLONG      0.1   /* seconds */
 
