@@ -38,7 +38,7 @@ struct static_call {
 
 static struct static_call *calls;
 
-static int by_slot(struct static_call *call)
+static int jump_by_slot(struct static_call *call)
 {
 	uint8_t code[SLOT_LEN] = { 0xff, 0x25 };
 	int32_t rel = (int32_t)((uint8_t *)call->slot - (call->at + SLOT_LEN));
@@ -53,7 +53,7 @@ static int by_slot(struct static_call *call)
 	return ret;
 }
 
-static int point(struct static_call *call, void *target)
+static int point_call(struct static_call *call, void *target)
 {
 	void *old = __atomic_load_n(call->slot, __ATOMIC_RELAXED);
 	uint8_t code[DIRECT_LEN];
@@ -61,7 +61,7 @@ static int point(struct static_call *call, void *target)
 
 	__atomic_store_n(call->slot, target, __ATOMIC_RELEASE);
 	if (site_rel32(code, JMP_REL32, call->at, target) < 0) {
-		ret = by_slot(call);
+		ret = jump_by_slot(call);
 	} else {
 		ret = pc_patch(call->at, code, sizeof(code));
 		if (!ret)
@@ -107,7 +107,7 @@ static int add_call(const struct entry *entry, void *data)
 	call->next = calls;
 	calls = call;
 	/* If that fails, the slot serves. */
-	point(call, *call->slot);
+	point_call(call, *call->slot);
 	return 0;
 }
 
@@ -137,7 +137,7 @@ static int retarget(void *data)
 
 	for (call = calls; call && (call->at != wish->at || call->object->gone); call = call->next)
 		;
-	return call ? point(call, wish->function) : -ENOENT;
+	return call ? point_call(call, wish->function) : -ENOENT;
 }
 
 int fi_call_retarget(void *at, void *function)

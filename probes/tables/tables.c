@@ -394,7 +394,7 @@ static int learn_table(struct follow *follow, const struct table *found, struct 
 }
 
 /* 2: nothing new. */
-static int go_round(struct follow *follow, bool whole, struct table *found, bool *reached)
+static int prove_round(struct follow *follow, bool whole, struct table *found, bool *reached)
 {
 	int ret;
 
@@ -420,7 +420,7 @@ static int prove(struct follow *follow)
 	int ret = found && reached ? 1 : -ENOMEM;
 
 	for (uint32_t i = 0; i < follow->tables + ROUNDS && ret > 0 && !proven; i++) {
-		ret = go_round(follow, whole, found, reached);
+		ret = prove_round(follow, whole, found, reached);
 		proven = ret == 2 && whole;
 		whole = whole || ret == 2;
 	}

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static int find_in(const char *folder, const char *name, char *path, size_t size)
+static int find_data_in(const char *folder, const char *name, char *path, size_t size)
 {
 	int length = snprintf(path, size, "%s/%s", folder, name);
 
@@ -24,13 +24,13 @@ int data_file(const char *name, char *path, size_t size)
 	ssize_t length;
 
 	if (folder)
-		return find_in(folder, name, path, size);
+		return find_data_in(folder, name, path, size);
 	length = readlink("/proc/self/exe", beside, PATH_MAX);
 	beside[length > 0 && length < PATH_MAX ? length : 0] = '\0';
 	slash = strrchr(beside, '/');
 	if (slash)
 		strcpy(slash, "/data");
-	if (slash && find_in(beside, name, path, size) == 0)
+	if (slash && find_data_in(beside, name, path, size) == 0)
 		return 0;
-	return find_in(PKGDATADIR, name, path, size);
+	return find_data_in(PKGDATADIR, name, path, size);
 }

@@ -46,12 +46,12 @@
 
 static volatile bool guard_down, guard_up = true, flag;
 
-static void nothing(void)
+static void guarded_function(void)
 {
 	__asm__ volatile("");
 }
 
-static void (*volatile guarded)(void) = nothing;
+static void (*volatile guarded)(void) = guarded_function;
 
 #define UNUSED __attribute__((unused))
 #define PROBE_FUNCTION(name)                                                                       \
