@@ -155,6 +155,8 @@ fastinst_SOURCES = \
 	probes/command/trace.c \
 	probes/command/trace_read.c \
 	probes/command/trace_read.h \
+	probes/command/trace_value.c \
+	probes/command/trace_value.h \
 	probes/command/trace_write.c \
 	probes/command/trace_write.h \
 	probes/command/why.c \
@@ -251,6 +253,7 @@ EXTRA_DIST += \
 	probes/tests/test_users.sh \
 	probes/command/tests/counted.c \
 	probes/command/tests/floats.c \
+	probes/command/tests/stack.c \
 	probes/command/tests/plugin.c \
 	probes/command/tests/test_attach.sh \
 	probes/command/tests/test_control.sh \

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,48 +61,61 @@ static enum traced_kind kind_of(const char *word)
 {
 	if (!strcmp(word, "entry"))
 		return TRACED_ENTER;
-	if (!strcmp(word, "exit"))
+	if (!strncmp(word, "exit", 4))
 		return TRACED_LEAVE;
 	if (!strcmp(word, "marker"))
 		return TRACED_MARKER;
 	return strncmp(word, "compare", 7) != 0 ? TRACED_BLOCK : TRACED_COMPARE;
 }
 
-static unsigned string_bit(const struct source_value *value)
+/* What is taken along of one word, and whether as a string. */
+static void want_word(uint64_t *how, unsigned reg, bool is_string)
 {
-	return value->form == SOURCE_STRING ? 1u << (RING_HOW_STRINGS + value->reg) : 0;
+	unsigned at = reg, shift = 0, mask = 0xf;
+
+	if (reg >= SOURCE_MEMORY) {
+		at -= SOURCE_MEMORY;
+		shift = RING_HOW_MEMORY;
+		mask = 0x3f;
+		if (is_string && at < RING_POINTED)
+			*how |= UINT64_C(1) << (RING_HOW_POINTED + at);
+	} else if (reg >= SOURCE_VECTOR) {
+		at -= SOURCE_VECTOR;
+		shift = RING_HOW_VECTORS;
+	} else if (is_string) {
+		*how |= UINT64_C(1) << (RING_HOW_STRINGS + at);
+	}
+	if ((*how >> shift & mask) <= at)
+		*how = (*how & ~((uint64_t)mask << shift)) | (uint64_t)(at + 1) << shift;
 }
 
-/* What is taken along of a register. */
-static void want_value(struct traced *probe, const struct source_value *value)
+static void want_values(uint64_t *how, const struct source_value *value, unsigned n)
 {
-	unsigned n = value->reg + 1u, shift = 0;
+	for (const struct source_value *end = value + n; value < end; value++) {
+		unsigned bits = value->bits * (value->count ? value->count : 1u);
 
-	if (value->form == SOURCE_OTHER)
-		return;
-	if (value->reg >= SOURCE_VECTOR) {
-		n -= SOURCE_VECTOR;
-		shift = RING_HOW_VECTORS;
+		if (value->form == SOURCE_OTHER || value->form == SOURCE_MORE)
+			continue;
+		for (unsigned i = 0; i < (value->shift + bits + 63) / 64; i++)
+			want_word(how, source_word(value, i),
+				  value->form == SOURCE_STRING && !value->shift);
 	}
-	if ((probe->how >> shift & 0xf) < n)
-		probe->how = (probe->how & ~(0xfu << shift)) | n << shift;
-	probe->how |= string_bit(value);
 }
 
 /* Two in vector registers. */
-static void set_floats(struct traced *probe, unsigned bits)
+static void set_floats(struct traced *probe, bool is_double)
 {
-	probe->has_types = true;
-	probe->types.args = 2;
-	for (unsigned i = 0; i < 2; i++) {
-		probe->types.arg[i] = (struct source_value){
-			.name = "",
-			.form = SOURCE_FLOAT,
-			.bits = (uint8_t)bits,
-			.reg = (uint8_t)(SOURCE_VECTOR + i),
-		};
-		want_value(probe, &probe->types.arg[i]);
+#define FLOAT(size, at)                                                                            \
+	{                                                                                          \
+		.name = "", .form = SOURCE_FLOAT, .bits = size, .reg = SOURCE_VECTOR + (at)        \
 	}
+	static const struct source_value floats[][2] = { { FLOAT(32, 0), FLOAT(32, 1) },
+							 { FLOAT(64, 0), FLOAT(64, 1) } };
+
+	probe->has_types = true;
+	probe->types.arg = floats[is_double];
+	probe->types.args = 2;
+	want_values(&probe->how, probe->types.arg, 2);
 }
 
 /* A copy of a function, as main.cold or f.isra.0, has other arguments than were declared. */
@@ -109,6 +123,7 @@ static void look_up_types(struct traced *probe, const char *provider)
 {
 	const struct source_function *types = &probe->types;
 	struct source *source;
+	uint64_t result = RING_HOW_RESULT;
 
 	/* At others the registers hold something else. */
 	if ((strcmp(provider, "patchable") != 0 && strcmp(provider, "entries") != 0) ||
@@ -118,12 +133,11 @@ static void look_up_types(struct traced *probe, const char *provider)
 	probe->has_types = source && source_function(source, probe->addr, &probe->types);
 	if (!probe->has_types)
 		return;
-	if (probe->kind == TRACED_LEAVE && types->returns) {
-		probe->how = RING_HOW_RESULT;
-		want_value(probe, &types->result);
+	if (probe->kind == TRACED_LEAVE && types->results) {
+		want_values(&result, types->result, types->results);
+		probe->how = result;
 	} else if (probe->kind == TRACED_ENTER) {
-		for (unsigned i = 0; i < types->args; i++)
-			want_value(probe, &types->arg[i]);
+		want_values(&probe->how, types->arg, types->args);
 	}
 }
 
@@ -162,11 +176,9 @@ static int take_probe(struct table *table, char *line)
 		return 0;
 	}
 	table->n++;
-	if (!strcmp(field[1], "compare-float"))
-		set_floats(probe, 32);
-	else if (!strcmp(field[1], "compare-double"))
-		set_floats(probe, 64);
-	else
+	if (!strncmp(field[1], "compare-", 8))
+		set_floats(probe, !strcmp(field[1], "compare-double"));
+	else if (strcmp(field[1], "exit-jump") != 0)
 		look_up_types(probe, field[3]);
 	return 0;
 }
@@ -232,7 +244,7 @@ static void answer_agent(FILE *to, const struct table *table, size_t number)
 	fprintf(to, "table %zu\n", number);
 	for (size_t i = 0; i < table->n; i++)
 		if (table->probe[i].how)
-			fprintf(to, "%u %x\n", table->probe[i].id, table->probe[i].how);
+			fprintf(to, "%u %" PRIx64 "\n", table->probe[i].id, table->probe[i].how);
 }
 
 static int read_table(FILE *from, struct table *table)
@@ -391,11 +403,11 @@ static void drop_ended(struct trace_read *trace)
 
 /* --- Events ----------------------------------------------------------------------------------- */
 
-static unsigned strings_of(unsigned table, uint32_t id, void *trace)
+static uint64_t how_of(unsigned table, uint32_t id, void *trace)
 {
 	const struct traced *probe = probe_of(trace, table, id);
 
-	return probe ? probe->how >> RING_HOW_STRINGS & ((1u << RING_STRINGS) - 1) : 0;
+	return probe ? probe->how : 0;
 }
 
 static uint64_t since_start(const struct trace_read *trace, uint64_t time)
@@ -461,7 +473,7 @@ static struct stream *first_of(struct trace_read *trace)
 
 	for (struct stream *stream = trace->streams; stream; stream = stream->after) {
 		if (!stream->has_next && !stream->damaged) {
-			int ret = ring_get(stream->ring, strings_of, trace, &stream->next);
+			int ret = ring_get(stream->ring, how_of, trace, &stream->next);
 
 			stream->has_next = ret > 0;
 			stream->damaged = ret < 0;

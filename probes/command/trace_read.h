@@ -32,7 +32,7 @@ struct traced {
 	size_t pair;   /* the entry of the same function, or itself; SIZE_MAX: without exits */
 	bool has_types;
 	struct source_function types;
-	unsigned how; /* RING_HOW_* */
+	uint64_t how; /* RING_HOW_* */
 	uint64_t seen;
 };
 

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "probes/command/trace_write.h"
 
-#include <ctype.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <jansson.h>
 
 #include "probes/command/source_of.h"
+#include "probes/command/trace_value.h"
 #include "probes/text/text.h"
 #include "probes/told/told.h"
 
@@ -17,129 +16,16 @@
 
 /* --- Values ----------------------------------------------------------------------------------- */
 
-/* What the register holds of it: the bits above are anything. */
-static int64_t cut_to(uint64_t value, const struct source_value *type)
-{
-	unsigned unused = 64u - type->bits;
-
-	if (type->form == SOURCE_OTHER)
-		return 0;
-	value >>= type->shift;
-	if (type->form == SOURCE_SIGNED || type->form == SOURCE_CHAR)
-		return (int64_t)(value << unused) >> unused;
-	return (int64_t)(value << unused >> unused);
-}
-
-#define FLOAT_BYTES 32
-
-static double float_of(int64_t value, const struct source_value *type)
-{
-	uint32_t half = (uint32_t)value;
-	double whole;
-	float single;
-
-	memcpy(&whole, &value, sizeof(whole));
-	memcpy(&single, &half, sizeof(single));
-	return type->bits == 32 ? (double)single : whole;
-}
-
-/* The fewest digits that are read back as the same. */
-static const char *float_text(char text[FLOAT_BYTES], int64_t value,
-			      const struct source_value *type)
-{
-	int digits = type->bits == 32 ? 6 : 15, most = type->bits == 32 ? 9 : 17;
-	double number = float_of(value, type), back = 0;
-
-	do {
-		snprintf(text, FLOAT_BYTES, "%.*g", digits, number);
-		back = type->bits == 32 ? (double)strtof(text, NULL) : strtod(text, NULL);
-	} while (digits++ < most && (back < number || back > number));
-	return text;
-}
-
-static void put_string(FILE *out, const char *text, bool cut)
-{
-	fputc('"', out);
-	for (; *text; text++) {
-		if (*text == '"' || *text == '\\')
-			fprintf(out, "\\%c", *text);
-		else if (*text == '\n')
-			fputs("\\n", out);
-		else if (iscntrl((unsigned char)*text))
-			fprintf(out, "\\x%02x", (unsigned char)*text);
-		else
-			fputc(*text, out);
-	}
-	fputs(cut ? "\"..." : "\"", out);
-}
-
-static void put_value(FILE *out, const struct trace_event *event, const struct source_value *type,
-		      unsigned at)
-{
-	int64_t value = cut_to(event->value[at], type);
-	char number[FLOAT_BYTES];
-
-	switch (type->form) {
-	case SOURCE_SIGNED:
-		fprintf(out, "%" PRId64, value);
-		break;
-	case SOURCE_UNSIGNED:
-		fprintf(out, "%" PRIu64, (uint64_t)value);
-		break;
-	case SOURCE_BOOL:
-		fputs(value ? "true" : "false", out);
-		break;
-	case SOURCE_CHAR:
-		if (value >= ' ' && value < 127)
-			fprintf(out, "'%c'", (int)value);
-		else
-			fprintf(out, "%" PRId64, value);
-		break;
-	case SOURCE_STRING:
-		if (event->string[at]) {
-			put_string(out, event->string[at], event->cut[at]);
-			break;
-		}
-		/* fall through */
-	case SOURCE_POINTER:
-		fprintf(out, "0x%" PRIx64, (uint64_t)value);
-		break;
-	case SOURCE_FLOAT:
-		fputs(float_text(number, value, type), out);
-		break;
-	case SOURCE_OTHER:
-		fputc('?', out);
-		break;
-	}
-}
-
-static json_t *value_json(const struct trace_event *event, const struct source_value *type,
-			  unsigned at)
-{
-	int64_t value = cut_to(event->value[at], type);
-	char number[FLOAT_BYTES];
-
-	if (type->form == SOURCE_OTHER)
-		return json_null();
-	/* JSON has no infinity, and nothing that is no number. */
-	if (type->form == SOURCE_FLOAT && !isfinite(float_of(value, type)))
-		return json_string(float_text(number, value, type));
-	if (type->form == SOURCE_FLOAT)
-		return json_real(strtod(float_text(number, value, type), NULL));
-	if (type->form == SOURCE_BOOL)
-		return json_boolean(value != 0);
-	if (type->form == SOURCE_STRING && event->string[at])
-		return told_text(event->string[at]);
-	/* As numbers they would be rounded by most who read them. */
-	if (type->form == SOURCE_POINTER || type->form == SOURCE_STRING)
-		return json_sprintf("0x%" PRIx64, (uint64_t)value);
-	if (type->form == SOURCE_UNSIGNED && value < 0)
-		return json_sprintf("%" PRIu64, (uint64_t)value);
-	return json_integer(value);
-}
-
 /* The note of a marker tells no names. */
-static const struct source_value nameless = { .name = "", .form = SOURCE_SIGNED, .bits = 64 };
+#define NAMELESS(at)                                                                               \
+	{                                                                                          \
+		.name = "", .form = SOURCE_SIGNED, .bits = 64, .reg = (at)                         \
+	}
+static const struct source_value nameless[RING_VALUES] = {
+	NAMELESS(0),  NAMELESS(1),  NAMELESS(2),  NAMELESS(3),	NAMELESS(4),
+	NAMELESS(5),  NAMELESS(6),  NAMELESS(7),  NAMELESS(8),	NAMELESS(9),
+	NAMELESS(10), NAMELESS(11), NAMELESS(12), NAMELESS(13),
+};
 
 /* All that came with the event, by itself. */
 static bool has_values(const struct traced *probe)
@@ -147,49 +33,60 @@ static bool has_values(const struct traced *probe)
 	return probe->kind == TRACED_MARKER || probe->kind == TRACED_COMPARE;
 }
 
+/* Of an exit those that are returned. */
 static const struct source_value *value_of(const struct shown *shown, unsigned i)
 {
 	const struct traced *probe = shown->probe;
 
 	if (!probe->has_types)
-		return has_values(probe) && i < shown->event->values ? &nameless : NULL;
+		return has_values(probe) && i < shown->event->values ? &nameless[i] : NULL;
 	if (probe->kind == TRACED_LEAVE)
-		return !i && probe->types.returns ? &probe->types.result : NULL;
+		return i < probe->types.results ? &probe->types.result[i] : NULL;
 	return probe->kind != TRACED_BLOCK && i < probe->types.args ? &probe->types.arg[i] : NULL;
 }
 
-/* Which of the event's; the first if it has too few, as none that is sound does. */
-static unsigned place_of(const struct shown *shown, const struct source_value *value, unsigned i)
+/* What is returned and is no struct. */
+static const struct source_value *only_value(const struct shown *shown)
 {
-	const struct trace_event *event = shown->event;
+	const struct source_value *value = value_of(shown, 0);
 
-	if (!shown->probe->has_types)
-		return i;
-	if (value->reg >= SOURCE_VECTOR)
-		i = event->values + value->reg - SOURCE_VECTOR;
-	else
-		i = value->reg;
-	return i < RING_VALUES ? i : 0;
+	return value && !*value->name && !value_of(shown, 1) ? value : NULL;
 }
 
 /* --- Text ------------------------------------------------------------------------------------- */
 
-static void put_args(FILE *out, const struct shown *shown)
+static void put_values(FILE *out, const struct shown *shown)
 {
 	const struct source_value *value;
 
-	fputc('(', out);
 	for (unsigned i = 0; (value = value_of(shown, i)); i++) {
 		fputs(i ? ", " : "", out);
 		text_put(out, value->name);
 		fputs(*value->name ? "=" : "", out);
-		put_value(out, shown->event, value, place_of(shown, value, i));
+		value_put(out, shown->event, value);
 	}
+}
+
+static void put_args(FILE *out, const struct shown *shown)
+{
+	fputc('(', out);
+	put_values(out, shown);
 	if (shown->probe->types.more ||
 	    (shown->probe->kind == TRACED_ENTER && !shown->probe->has_types) ||
 	    (shown->probe->kind == TRACED_COMPARE && !value_of(shown, 0)))
 		fputs(shown->probe->types.args ? ", ..." : "...", out);
 	fputc(')', out);
+}
+
+static void put_result(FILE *out, const struct shown *shown)
+{
+	bool braces = !only_value(shown);
+
+	if (!value_of(shown, 0))
+		return;
+	fputs(braces ? " = {" : " = ", out);
+	put_values(out, shown);
+	fputs(braces ? "}" : "", out);
 }
 
 static void put_time(FILE *out, uint64_t time, int pid, int tid)
@@ -203,7 +100,6 @@ static void text_event(FILE *out, const struct shown *shown)
 	static const char signs[] = "><*-=";
 	const struct traced *probe = shown->probe;
 	unsigned indent = shown->depth < INDENT_MAX ? shown->depth : INDENT_MAX;
-	const struct source_value *value;
 	char source[512];
 
 	put_time(out, shown->time, shown->pid, shown->tid);
@@ -211,11 +107,8 @@ static void text_event(FILE *out, const struct shown *shown)
 	text_put(out, probe->function);
 	if (probe->kind == TRACED_ENTER || has_values(probe))
 		put_args(out, shown);
-	value = probe->kind == TRACED_LEAVE ? value_of(shown, 0) : NULL;
-	if (value) {
-		fputs(" = ", out);
-		put_value(out, shown->event, value, 0);
-	}
+	if (probe->kind == TRACED_LEAVE)
+		put_result(out, shown);
 	strcpy(source, "  ");
 	source_text(probe->object, probe->addr, source + 2, sizeof(source) - 2);
 	if (source[2] && probe->kind != TRACED_LEAVE)
@@ -242,17 +135,23 @@ static json_t *args_json(const struct shown *shown)
 	json_t *args = json_array();
 
 	for (unsigned i = 0; (value = value_of(shown, i)); i++) {
-		unsigned at = place_of(shown, value, i);
 		json_t *arg = json_object();
 
 		if (*value->name)
 			json_object_set_new(arg, "name", told_text(value->name));
-		json_object_set_new(arg, "value", value_json(shown->event, value, at));
-		if (value->form == SOURCE_STRING && shown->event->cut[at])
+		json_object_set_new(arg, "value", value_json(shown->event, value));
+		if (value_is_cut(shown->event, value))
 			json_object_set_new(arg, "cut", json_true());
 		json_array_append_new(args, arg);
 	}
 	return args;
+}
+
+static json_t *result_json(const struct shown *shown)
+{
+	const struct source_value *only = only_value(shown);
+
+	return only ? value_json(shown->event, only) : args_json(shown);
 }
 
 static const char *const event_words[] = { "enter", "exit", "marker", "block", "compare" };
@@ -265,14 +164,14 @@ static void json_event(FILE *out, const struct shown *shown)
 			  TOLD_SCHEMA, "ns", (json_int_t)shown->time, "pid", shown->pid, "tid",
 			  shown->tid, "event", event_words[probe->kind], "function",
 			  told_text(probe->function), "object", told_text(probe->object));
-	const struct source_value *value = value_of(shown, 0);
+	bool has_value = value_of(shown, 0);
 	char source[512], *colon;
 
 	if (!line)
 		return;
-	if (value && probe->kind == TRACED_LEAVE)
-		json_object_set_new(line, "result", value_json(shown->event, value, 0));
-	else if (value)
+	if (has_value && probe->kind == TRACED_LEAVE)
+		json_object_set_new(line, "result", result_json(shown));
+	else if (has_value)
 		json_object_set_new(line, "args", args_json(shown));
 	colon = strrchr(source_text(probe->object, probe->addr, source, sizeof(source)), ':');
 	if (colon) {
@@ -334,7 +233,7 @@ static json_t *chrome_args(const struct shown *shown)
 	for (unsigned i = 0; (value = value_of(shown, i)); i++) {
 		snprintf(number, sizeof(number), "%u", i);
 		told_member(args, *value->name ? value->name : number,
-			    value_json(shown->event, value, place_of(shown, value, i)));
+			    value_json(shown->event, value));
 	}
 	if (*source_text(shown->probe->object, shown->probe->addr, source, sizeof(source)))
 		json_object_set_new(args, "source", told_text(source));
@@ -358,11 +257,9 @@ static void chrome_event(FILE *out, const struct shown *shown)
 						       : "i",
 			   shown->time, shown->pid, shown->tid);
 	if (probe->kind == TRACED_LEAVE) {
-		if (probe->has_types && probe->types.returns)
-			json_object_set_new(
-				line, "args",
-				json_pack("{s:o}", "result",
-					  value_json(shown->event, &probe->types.result, 0)));
+		if (value_of(shown, 0))
+			json_object_set_new(line, "args",
+					    json_pack("{s:o}", "result", result_json(shown)));
 	} else {
 		json_object_set_new(line, "args", chrome_args(shown));
 		json_object_set_new(line, "cat", json_string(event_words[probe->kind]));

@@ -2,7 +2,12 @@
 /*
  * A value of up to 16 bytes is handed over in registers, eight bytes each: in one for integers if
  * any of the eight is part of an integer or pointer, else in a vector register. All of it is, or
- * all of it is on the stack.
+ * all of it is on the stack, as is what is larger, is not aligned, or has a long double in it.
+ *
+ * Debug information does not tell that a struct is packed. It is seen by where its members are. If
+ * these are where they would be without that, as with a struct of nothing but a long double, it may
+ * begin where another would, and what is behind it on the stack is not known. So it is with an
+ * __int128 there: clang 14 aligns it to 8, and splits it between the last register and the stack.
  */
 #include "probes/source/abi.h"
 
@@ -11,7 +16,8 @@
 #include <string.h>
 
 #define NESTED_MAX 16 /* structs inside of each other */
-#define PIECES_MAX SOURCE_ARGS_MAX
+#define PIECES_MAX 64
+#define SHOWN_BITS (64 * 8) /* of a value, from its beginning */
 #define NAME_BYTES 120
 
 enum class {
@@ -28,15 +34,19 @@ struct piece {
 /* A value with its members. */
 struct whole {
 	enum class eight[2];
-	bool memory, x87, pointer, unknown;
+	bool memory, x87, pointer, unknown, cut;
+	bool is_struct, is_wide;
+	Dwarf_Word size, align; /* on the stack; bytes */
+	Dwarf_Word told;	/* the alignment that debug information tells of; 0: none */
 	struct piece piece[PIECES_MAX];
 	unsigned n;
 	struct abi_names **names;
 };
 
-/* How many registers are taken. */
+/* How many registers are taken, and bytes of the stack. */
 struct taken {
 	unsigned integers, vectors;
+	Dwarf_Word stack;
 };
 
 /* --- Forms ------------------------------------------------------------------------------------ */
@@ -79,25 +89,37 @@ static enum source_form pointer_form(Dwarf_Die *pointer)
 
 /* --- Pieces ----------------------------------------------------------------------------------- */
 
+static void *keep(struct abi_names **names, const void *what, size_t size)
+{
+	struct abi_names *kept = malloc(sizeof(*kept) + size);
+
+	if (!kept)
+		return NULL;
+	memcpy(kept->bytes, what, size);
+	kept->next = *names;
+	*names = kept;
+	return kept->bytes;
+}
+
 /* path NULL: it is not shown by itself. */
 static void add_piece(struct whole *whole, const char *path, enum source_form form, unsigned offset,
 		      unsigned bits)
 {
-	size_t size = path ? strlen(path) + 1 : 0;
-	struct abi_names *name;
+	const char *name;
 
 	if (!path)
 		return;
-	name = whole->n < PIECES_MAX ? malloc(sizeof(*name) + size) : NULL;
+	if (whole->n == PIECES_MAX || offset + (bits ? bits : 1) > SHOWN_BITS) {
+		whole->cut = true;
+		return;
+	}
+	name = keep(whole->names, path, strlen(path) + 1);
 	if (!name) {
 		whole->unknown = true;
 		return;
 	}
-	memcpy(name->name, path, size);
-	name->next = *whole->names;
-	*whole->names = name;
 	whole->piece[whole->n++] = (struct piece){
-		.value = { .name = name->name, .form = form, .bits = (uint8_t)bits },
+		.value = { .name = name, .form = form, .bits = (uint8_t)bits },
 		.offset = offset,
 	};
 }
@@ -112,23 +134,58 @@ static void take_class(struct whole *whole, enum class class, unsigned offset, u
 			whole->eight[i] = class;
 }
 
+static void align_to(struct whole *whole, Dwarf_Word bytes)
+{
+	if (bytes > whole->align && !(bytes & (bytes - 1)))
+		whole->align = bytes;
+}
+
+/* What is not where it would be by itself is in a packed struct. */
+static void place(struct whole *whole, enum class class, unsigned offset, unsigned bits,
+		  unsigned eights)
+{
+	if (offset % bits)
+		whole->memory = true;
+	else if (!(whole->size % (bits / 8)))
+		align_to(whole, bits / 8);
+	take_class(whole, class, offset, eights);
+}
+
 static void add_value(struct whole *whole, const char *path, enum source_form form,
 		      enum class class, unsigned offset, unsigned bits)
 {
-	/* In a packed struct. */
-	if (offset % bits)
-		whole->memory = true;
-	take_class(whole, class, offset, 1);
+	place(whole, class, offset, bits, (bits + 63) / 64);
 	add_piece(whole, path, form, offset, bits);
 }
 
-static void add_other(struct whole *whole, const char *path, enum class class, unsigned offset,
-		      unsigned eights)
+/* In a vector register of 16 bytes, of which the lower half is known. */
+static void add_other(struct whole *whole, const char *path, unsigned offset, unsigned bits)
 {
-	if (offset % 64)
-		whole->memory = true;
-	take_class(whole, class, offset, eights);
+	place(whole, VECTOR, offset, bits, 1);
 	add_piece(whole, path, SOURCE_OTHER, offset, 0);
+}
+
+static char *longer_path(char longer[NAME_BYTES], const char *path, const char *name)
+{
+	snprintf(longer, NAME_BYTES, *path && *name != '[' ? "%s.%s" : "%s%s", path, name);
+	return longer;
+}
+
+/* Where what is large is, is known without that. */
+static void add_unknown(struct whole *whole, const char *path, Dwarf_Die *type, unsigned offset)
+{
+	Dwarf_Word size = libdw_size(type);
+
+	if (whole->size > 16 && size && size < 16)
+		add_piece(whole, path, SOURCE_OTHER, offset, 0);
+	else
+		whole->unknown = true;
+}
+
+static void add_x87(struct whole *whole, const char *path, unsigned offset)
+{
+	whole->x87 = whole->memory = true;
+	add_value(whole, path, SOURCE_FLOAT, NONE, offset, 128);
 }
 
 static void add_float(struct whole *whole, const char *path, Dwarf_Die *type, unsigned offset)
@@ -138,32 +195,29 @@ static void add_float(struct whole *whole, const char *path, Dwarf_Die *type, un
 
 	if (size == 4 || size == 8)
 		return add_value(whole, path, SOURCE_FLOAT, VECTOR, offset, 8 * (unsigned)size);
-	whole->unknown |= size != 16 || !name;
-	if (whole->unknown)
-		return;
-	if (!strcmp(name, "long double"))
-		whole->x87 = whole->memory = true;
-	else if (strcmp(name, "_Float128") != 0 && strcmp(name, "__float128") != 0)
-		whole->unknown = true;
-	add_other(whole, path, whole->x87 ? NONE : VECTOR, offset, 1);
+	if (size == 16 && name && !strcmp(name, "long double"))
+		return add_x87(whole, path, offset);
+	if (size == 16 && name && (!strcmp(name, "_Float128") || !strcmp(name, "__float128")))
+		return add_other(whole, path, offset, 128);
+	add_unknown(whole, path, type, offset);
 }
 
 static void add_complex(struct whole *whole, const char *path, Dwarf_Die *type, unsigned offset)
 {
 	static const char *const parts[] = { "real", "imag" };
-	Dwarf_Word size = libdw_size(type);
+	unsigned bits = 4 * (unsigned)libdw_size(type);
 	char longer[NAME_BYTES];
 
 	if (libdw_number(type, DW_AT_encoding) != DW_ATE_complex_float ||
-	    (size != 8 && size != 16)) {
-		whole->unknown = true;
-		return;
-	}
-	for (unsigned i = 0; i < 2; i++) {
-		if (path)
-			snprintf(longer, sizeof(longer), "%s.%s", path, parts[i]);
-		add_value(whole, path ? longer : NULL, SOURCE_FLOAT, VECTOR,
-			  offset + i * 4 * (unsigned)size, 4 * (unsigned)size);
+	    (bits != 32 && bits != 64 && bits != 128))
+		return add_unknown(whole, path, type, offset);
+	for (unsigned i = 0; i < 2; i++, offset += bits) {
+		const char *part = path ? longer_path(longer, path, parts[i]) : NULL;
+
+		if (bits == 128)
+			add_x87(whole, part, offset);
+		else
+			add_value(whole, part, SOURCE_FLOAT, VECTOR, offset, bits);
 	}
 }
 
@@ -176,30 +230,68 @@ static void add_base(struct whole *whole, const char *path, Dwarf_Die *type, uns
 		return add_float(whole, path, type, offset);
 	if (form == SOURCE_OTHER)
 		return add_complex(whole, path, type, offset);
-	if (size == 16)
-		return add_other(whole, path, INTEGER, offset, 2);
-	if (size == 1 || size == 2 || size == 4 || size == 8)
+	if (size == 1 || size == 2 || size == 4 || size == 8 || size == 16)
 		return add_value(whole, path, form, INTEGER, offset, 8 * (unsigned)size);
-	whole->unknown = true;
+	add_unknown(whole, path, type, offset);
 }
 
 static void add_type(struct whole *whole, const char *path, Dwarf_Die *type, unsigned offset,
 		     unsigned depth);
 
+static bool is_scalar(Dwarf_Die *type)
+{
+	int tag = dw.dwarf_tag(type);
+
+	return !libdw_is_struct(type) && tag != DW_TAG_array_type &&
+	       (tag != DW_TAG_base_type || base_form(type) != SOURCE_OTHER);
+}
+
+/* One value is made of them if they are numbers. */
+static bool add_scalars(struct whole *whole, const char *path, Dwarf_Die *element, unsigned offset,
+			Dwarf_Word n)
+{
+	unsigned before = whole->n, room;
+	struct source_value *value;
+
+	if (!is_scalar(element))
+		return false;
+	add_type(whole, path, element, offset, 0);
+	if (whole->n == before)
+		return true;
+	value = &whole->piece[before].value;
+	if (!value->bits)
+		return true;
+	room = (SHOWN_BITS - offset) / value->bits;
+	value->cut = n > room;
+	value->count = (uint8_t)(value->cut ? room : n);
+	return true;
+}
+
+/* What is in memory by the first 16 bytes stays there. */
 static void add_array(struct whole *whole, const char *path, Dwarf_Die *type, unsigned offset,
 		      unsigned depth)
 {
-	Dwarf_Word size = libdw_size(type), one;
+	Dwarf_Word size = libdw_size(type), one, at;
+	char longer[NAME_BYTES], number[24];
 	Dwarf_Die element;
 
 	if (libdw_has(type, DW_AT_GNU_vector)) {
 		whole->unknown |= size != 8 && size != 16;
-		return add_other(whole, path, VECTOR, offset, 1);
+		return add_other(whole, path, offset, size == 8 ? 64 : 128);
 	}
 	one = libdw_type(type, &element) ? libdw_size(&element) : 0;
-	for (Dwarf_Word at = 0; one && at < size && at < 16; at += one)
-		add_type(whole, NULL, &element, offset + 8 * (unsigned)at, depth + 1);
-	add_piece(whole, path, SOURCE_OTHER, offset, 0);
+	/* Compilers do not agree on where a small struct is that has one without an end. */
+	whole->unknown |= (!one || size < one) && whole->size <= 16;
+	if (!one || size < one)
+		return add_piece(whole, path, SOURCE_OTHER, offset, 0);
+	if (path && add_scalars(whole, path, &element, offset, size / one))
+		path = NULL;
+	for (at = 0; at + one <= size && !whole->unknown && (at < 16 || (path && !whole->cut));
+	     at += one) {
+		snprintf(number, sizeof(number), "[%u]", (unsigned)(at / one));
+		add_type(whole, path ? longer_path(longer, path, number) : NULL, &element,
+			 offset + 8 * (unsigned)at, depth + 1);
+	}
 }
 
 /* In bits, from the beginning of its struct. DWARF 4 counts those of bit fields from the other end.
@@ -230,8 +322,8 @@ static void add_bits(struct whole *whole, const char *path, Dwarf_Die *type, uns
 	enum source_form form =
 		dw.dwarf_tag(type) == DW_TAG_base_type ? base_form(type) : SOURCE_UNSIGNED;
 
-	whole->unknown |= bits > 64 || offset / 64 != (offset + bits - 1) / 64;
-	take_class(whole, INTEGER, offset, 1);
+	whole->unknown |= bits > 64;
+	take_class(whole, INTEGER, offset, (offset % 64 + bits + 63) / 64);
 	add_piece(whole, path, form, offset, bits);
 }
 
@@ -250,10 +342,9 @@ static void add_member(struct whole *whole, const char *path, Dwarf_Die *member,
 		whole->unknown = true;
 		return;
 	}
-	if (path && name && dw.dwarf_tag(member) == DW_TAG_member) {
-		snprintf(longer, sizeof(longer), "%s.%s", path, name);
-		path = longer;
-	}
+	if (path && name && dw.dwarf_tag(member) == DW_TAG_member)
+		path = longer_path(longer, path, name);
+	align_to(whole, libdw_number(member, DW_AT_alignment));
 	if (bits)
 		add_bits(whole, path, &type, offset + at, bits);
 	else
@@ -263,7 +354,6 @@ static void add_member(struct whole *whole, const char *path, Dwarf_Die *member,
 static void add_members(struct whole *whole, const char *path, Dwarf_Die *type, unsigned offset,
 			unsigned depth)
 {
-	bool shown = dw.dwarf_tag(type) != DW_TAG_union_type;
 	unsigned n = whole->n;
 	Dwarf_Die child;
 
@@ -273,9 +363,9 @@ static void add_members(struct whole *whole, const char *path, Dwarf_Die *type, 
 		int tag = dw.dwarf_tag(&child);
 
 		if (tag == DW_TAG_member || tag == DW_TAG_inheritance)
-			add_member(whole, shown ? path : NULL, &child, offset, depth);
+			add_member(whole, path, &child, offset, depth);
 	} while (!dw.dwarf_siblingof(&child, &child));
-	if (whole->n == n)
+	if (whole->n == n && !whole->cut)
 		add_piece(whole, path, SOURCE_OTHER, offset, 0);
 }
 
@@ -288,6 +378,7 @@ static void add_type(struct whole *whole, const char *path, Dwarf_Die *type, uns
 		whole->unknown = true;
 		return;
 	}
+	align_to(whole, libdw_number(type, DW_AT_alignment));
 	switch (dw.dwarf_tag(type)) {
 	case DW_TAG_base_type:
 		return add_base(whole, path, type, offset);
@@ -307,7 +398,7 @@ static void add_type(struct whole *whole, const char *path, Dwarf_Die *type, uns
 	case DW_TAG_array_type:
 		return add_array(whole, path, type, offset, depth);
 	default:
-		whole->unknown = true;
+		add_unknown(whole, path, type, offset);
 	}
 }
 
@@ -315,20 +406,27 @@ static void classify(struct whole *whole, const char *name, Dwarf_Die *type)
 {
 	enum by_reference how = abi_by_reference(type);
 
+	whole->size = whole->align = 8;
 	if (how == BY_REFERENCE_UNKNOWN) {
 		whole->unknown = true;
 	} else if (how == BY_REFERENCE) {
 		whole->pointer = true;
 		add_value(whole, name, SOURCE_POINTER, INTEGER, 0, 64);
-	} else if (libdw_is_struct(type) && libdw_size(type) > 16) {
-		whole->memory = true;
-		add_piece(whole, name, SOURCE_OTHER, 0, 0);
 	} else {
+		if (!is_scalar(type) || dw.dwarf_tag(type) == DW_TAG_base_type)
+			whole->size = libdw_size(type);
+		whole->memory = whole->size > 16;
+		whole->is_struct = libdw_is_struct(type);
+		whole->told = libdw_number(type, DW_AT_alignment);
 		add_type(whole, name, type, 0, 0);
+		whole->is_wide = is_scalar(type) && whole->eight[1];
+		/* Of nothing but empty classes: compilers do not agree. */
+		whole->unknown |=
+			whole->memory && !whole->x87 && !whole->eight[0] && !whole->eight[1];
 	}
 }
 
-/* --- Registers -------------------------------------------------------------------------------- */
+/* --- Places ----------------------------------------------------------------------------------- */
 
 /* False: there are not enough of them, so it takes none. */
 static bool take_registers(struct whole *whole, struct taken *taken, unsigned integers,
@@ -351,9 +449,66 @@ static bool take_registers(struct whole *whole, struct taken *taken, unsigned in
 		struct piece *piece = &whole->piece[i];
 
 		piece->value.reg = (uint8_t)reg[piece->offset / 64 % 2];
+		piece->value.next = (uint8_t)reg[1];
 		piece->value.shift = (uint8_t)(piece->offset % 64);
 	}
 	return true;
+}
+
+/* False: where it is depends on the compiler, or on whether it is packed. */
+static bool take_memory(struct whole *whole, struct taken *taken)
+{
+	Dwarf_Word at = (taken->stack + whole->align - 1) & ~(whole->align - 1);
+
+	if (whole->is_wide && (at != taken->stack || taken->integers == SOURCE_INTEGERS - 1))
+		return false;
+	if (whole->is_struct && at != taken->stack && whole->told < whole->align)
+		return false;
+	taken->stack = at + ((whole->size + 7) & ~UINT64_C(7));
+	for (unsigned i = 0; i < whole->n; i++) {
+		struct source_value *value = &whole->piece[i].value;
+		Dwarf_Word bit = 8 * at + whole->piece[i].offset;
+		unsigned bits = value->bits * (value->count ? value->count : 1u);
+
+		if (bit + bits > 64 * SOURCE_WORDS) {
+			value->form = SOURCE_OTHER;
+			value->count = 0;
+			continue;
+		}
+		value->reg = (uint8_t)(SOURCE_MEMORY + bit / 64);
+		value->next = value->reg + 1;
+		value->shift = (uint8_t)(bit % 64);
+	}
+	return true;
+}
+
+/* --- Functions -------------------------------------------------------------------------------- */
+
+/* Values of a function before they are kept. */
+struct list {
+	struct source_value value[SOURCE_ARGS_MAX];
+	unsigned n;
+};
+
+static bool add_values(struct list *list, const struct whole *whole, const char *name)
+{
+	if (list->n + whole->n + whole->cut > SOURCE_ARGS_MAX)
+		return false;
+	for (unsigned i = 0; i < whole->n; i++)
+		list->value[list->n++] = whole->piece[i].value;
+	if (whole->cut)
+		list->value[list->n++] = (struct source_value){ .name = name, .form = SOURCE_MORE };
+	return true;
+}
+
+static const struct source_value *keep_list(const struct list *list, unsigned *n,
+					    struct abi_names **names)
+{
+	const struct source_value *kept =
+		keep(names, list->value, list->n * sizeof(list->value[0]));
+
+	*n = kept ? list->n : 0;
+	return kept;
 }
 
 /* What comes back; whether a pointer to it takes the first register. False: not known. */
@@ -362,6 +517,8 @@ static bool find_result(Dwarf_Die *die, struct source_function *function, struct
 {
 	struct whole whole = { .names = names };
 	struct taken results = { 0 };
+	struct list list = { .n = 0 };
+	bool in_x87;
 	Dwarf_Die type;
 
 	if (!libdw_type(die, &type))
@@ -369,19 +526,21 @@ static bool find_result(Dwarf_Die *die, struct source_function *function, struct
 	classify(&whole, "", &type);
 	if (whole.unknown)
 		return false;
-	/* A long double, and a struct of one, is in a register of the x87. */
-	if (whole.pointer || (whole.memory && libdw_is_struct(&type) &&
-			      !(whole.x87 && !whole.eight[0] && !whole.eight[1])))
+	/* A long double, a complex one, and a struct of one, are in registers of the x87. */
+	in_x87 = whole.x87 && !whole.eight[0] && !whole.eight[1] &&
+		 (whole.size <= 16 || !libdw_is_struct(&type));
+	if (whole.pointer || (whole.memory && !in_x87))
 		taken->integers = 1;
-	function->returns = take_registers(&whole, &results, 2, 2) &&
-			    (whole.pointer || !libdw_is_struct(&type)) && whole.n == 1 &&
-			    whole.piece[0].value.form != SOURCE_OTHER;
-	if (function->returns)
-		function->result = whole.piece[0].value;
+	if (in_x87 || (whole.n == 1 && whole.piece[0].value.form == SOURCE_OTHER))
+		return true;
+	if (!take_registers(&whole, &results, 2, 2))
+		take_memory(&whole, &results);
+	if (add_values(&list, &whole, ""))
+		function->result = keep_list(&list, &function->results, names);
 	return true;
 }
 
-static bool add_arg(struct source_function *function, Dwarf_Die *die, struct taken *taken,
+static bool add_arg(struct list *list, Dwarf_Die *die, struct taken *taken,
 		    struct abi_names **names)
 {
 	const char *name = dw.dwarf_diename(die);
@@ -394,19 +553,15 @@ static bool add_arg(struct source_function *function, Dwarf_Die *die, struct tak
 	classify(&whole, name, &type);
 	if (whole.unknown)
 		return false;
-	if (!take_registers(&whole, taken, SOURCE_INTEGERS, SOURCE_VECTORS)) {
-		whole.n = 0;
-		add_piece(&whole, name, SOURCE_OTHER, 0, 0);
-	}
-	if (whole.unknown || function->args + whole.n > SOURCE_ARGS_MAX)
+	if (!take_registers(&whole, taken, SOURCE_INTEGERS, SOURCE_VECTORS) &&
+	    !take_memory(&whole, taken))
 		return false;
-	for (unsigned i = 0; i < whole.n; i++)
-		function->arg[function->args++] = whole.piece[i].value;
-	return true;
+	return add_values(list, &whole, name);
 }
 
 void abi_function(Dwarf_Die *die, struct source_function *function, struct abi_names **names)
 {
+	struct list list = { .n = 0 };
 	struct taken taken = { 0 };
 	Dwarf_Die child;
 
@@ -417,10 +572,11 @@ void abi_function(Dwarf_Die *die, struct source_function *function, struct abi_n
 		int tag = dw.dwarf_tag(&child);
 
 		if (tag == DW_TAG_formal_parameter && !function->more)
-			function->more = !add_arg(function, &child, &taken, names);
+			function->more = !add_arg(&list, &child, &taken, names);
 		else if (tag == DW_TAG_unspecified_parameters)
 			function->more = true;
 	} while (!dw.dwarf_siblingof(&child, &child));
+	function->arg = keep_list(&list, &function->args, names);
 }
 
 void abi_forget(struct abi_names *names)

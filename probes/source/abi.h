@@ -8,10 +8,10 @@
 #include "probes/source/libdw.h"
 #include "probes/source/source.h"
 
-/* Names that debug information does not have as such: of members of an argument. */
+/* What debug information does not have as such: names of members of an argument, and values. */
 struct abi_names {
 	struct abi_names *next;
-	char name[];
+	char bytes[];
 };
 
 /*

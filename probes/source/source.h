@@ -14,8 +14,12 @@
 
 #define SOURCE_INTEGERS 6 /* registers that hand over integers */
 #define SOURCE_VECTORS	8
-#define SOURCE_VECTOR	SOURCE_INTEGERS /* the first of them, in source_value.reg */
-#define SOURCE_ARGS_MAX 16
+#define SOURCE_ARGS_MAX 128 /* values */
+
+/* Eight bytes each, in source_value.reg. */
+#define SOURCE_VECTOR 16 /* the first vector register */
+#define SOURCE_MEMORY 24 /* the first word in memory */
+#define SOURCE_WORDS  32 /* in memory */
 
 enum source_form {
 	SOURCE_SIGNED = 0,
@@ -24,25 +28,39 @@ enum source_form {
 	SOURCE_CHAR,
 	SOURCE_POINTER,
 	SOURCE_STRING, /* of char, up to a 0 */
-	SOURCE_FLOAT,  /* of 32 or 64 bits */
-	SOURCE_OTHER,  /* in no register, or of a type that is not shown */
+	SOURCE_FLOAT,  /* of 32, 64, or 128 bits: a long double, 80 of which count */
+	SOURCE_MORE,   /* no value: the struct of that name goes on */
+	SOURCE_OTHER,  /* too far up the stack, or of a type that is not shown */
 };
 
-/* An argument, or a member of one that is handed over in registers, named "argument.member". */
+/*
+ * An argument, or a member of one, named "argument.member". The words in memory are those above the
+ * return address at an entry, and those that rax points at when a struct is returned.
+ */
 struct source_value {
 	const char *name; /* "" if it has none; valid until source_close() */
 	enum source_form form;
-	uint8_t bits;  /* 1 to 64 */
-	uint8_t shift; /* where in the register it begins */
-	uint8_t reg;   /* 0 to 5: rdi, rsi, rdx, rcx, r8, r9; 6 to 13: xmm0 to xmm7 */
+	uint8_t bits;  /* 1 to 64, or 128; of each in an array */
+	uint8_t count; /* of an array, else 0 */
+	bool cut;      /* the array goes on */
+	uint8_t shift; /* where in its first word it begins */
+	uint8_t reg;   /* 0 to 5: rdi, rsi, rdx, rcx, r8, r9; of a result rax, rdx */
+	uint8_t next;  /* its second word; a third is the one behind that */
 };
 
+/* source_word - where the value's word is that comes as the i-th. */
+static inline unsigned source_word(const struct source_value *value, unsigned i)
+{
+	return i ? value->next + i - 1 : value->reg;
+}
+
+/* Valid until source_close(). */
 struct source_function {
-	struct source_value arg[SOURCE_ARGS_MAX];
+	const struct source_value *arg;
 	unsigned args;
-	bool more;    /* others behind them, of which it is not known where they are */
-	bool returns; /* something in rax, which is 0 in result.reg, or xmm0 */
-	struct source_value result;
+	bool more; /* others behind them, of which it is not known where they are */
+	const struct source_value *result;
+	unsigned results; /* one without a name, or members; 0: nothing, or in no such place */
 };
 
 struct source;

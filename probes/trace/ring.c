@@ -12,16 +12,36 @@ static void copy_out(const struct ring *ring, uint64_t at, void *to, size_t len)
 	memcpy((char *)to + first, ring->data, len - first);
 }
 
-/* From a copy, so that it does not change while it is looked at. */
+/* From a copy, so that it does not change while it is looked at. What it takes up; 0: it is none.
+ */
+static size_t take_memory(struct trace_event *event, const uint8_t *from, size_t len)
+{
+	uint64_t words;
+
+	if (len < sizeof(words))
+		return 0;
+	memcpy(&words, from, sizeof(words));
+	if (words > RING_MEMORY || len - sizeof(words) < 8 * words)
+		return 0;
+	event->words = (unsigned)words;
+	memcpy(event->memory, from + sizeof(words), 8 * words);
+	return sizeof(words) + 8 * words;
+}
+
+static bool is_there(const struct trace_event *event, unsigned i)
+{
+	return i < RING_FIRST ? i < event->values : i - RING_FIRST < event->words;
+}
+
 static int take_strings(struct trace_event *event, const uint8_t *from, size_t len,
 			unsigned strings)
 {
 	char *text = event->text;
 
-	for (unsigned i = 0; i < event->values && i < RING_STRINGS; i++) {
+	for (unsigned i = 0; i < RING_STRINGS; i++) {
 		size_t size;
 
-		if (!(strings >> i & 1))
+		if (!(strings >> i & 1) || !is_there(event, i))
 			continue;
 		if (!len--)
 			return -EBADMSG;
@@ -41,8 +61,17 @@ static int take_strings(struct trace_event *event, const uint8_t *from, size_t l
 	return 1;
 }
 
-int ring_get(struct ring *ring, unsigned (*strings)(unsigned table, uint32_t id, void *arg),
-	     void *arg, struct trace_event *event)
+static int take_rest(struct trace_event *event, const uint8_t *from, size_t len, uint64_t how)
+{
+	size_t used = ring_memory(how) ? take_memory(event, from, len) : 0;
+
+	if (ring_memory(how) && !used)
+		return -EBADMSG;
+	return take_strings(event, from + used, len - used, ring_strings(how));
+}
+
+int ring_get(struct ring *ring, uint64_t (*how)(unsigned table, uint32_t id, void *arg), void *arg,
+	     struct trace_event *event)
 {
 	uint64_t at = atomic_load_explicit(&ring->read, memory_order_relaxed);
 	/* Pairs with the release of ring_put(). */
@@ -74,6 +103,6 @@ int ring_get(struct ring *ring, unsigned (*strings)(unsigned table, uint32_t id,
 	memcpy(event->value, copy + sizeof(head), values);
 	/* Pairs with the acquire of ring_put(): the copy is made before the room is given back. */
 	atomic_store_explicit(&ring->read, at + len, memory_order_release);
-	return take_strings(event, copy + sizeof(head) + values, len - sizeof(head) - values,
-			    strings(head.table, head.id, arg));
+	return take_rest(event, copy + sizeof(head) + values, len - sizeof(head) - values,
+			 how(head.table, head.id, arg));
 }

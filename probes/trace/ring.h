@@ -23,20 +23,40 @@
 #include <stdint.h>
 #include <string.h>
 
-#define RING_MAGIC   UINT64_C(0x31676e6972696600)
+#define RING_MAGIC   UINT64_C(0x32676e6972696600)
 #define RING_SIZE    (UINT64_C(1) << 20) /* of the data, bytes */
 #define RING_STRING  64			 /* of a string, its first so many bytes */
 #define RING_VALUES  14
-#define RING_STRINGS 6
+#define RING_MEMORY  32 /* words of eight bytes */
+#define RING_FIRST   6	/* of the values may be strings, */
+#define RING_POINTED 8	/* and of the words */
+#define RING_STRINGS (RING_FIRST + RING_POINTED)
 
-/* How an event is taken; in what fi_set_data() gives the probe, with the table above. */
+/* How an event is taken; in what fi_set_data() gives the probe, with the table inside. */
 #define RING_HOW_VALUES	 0xfu /* so many registers for integers, or operands */
 #define RING_HOW_VECTORS 4    /* four bits: so many vector registers, their lower 64 bits */
-#define RING_HOW_STRINGS 8    /* six bits: these of them are strings */
+#define RING_HOW_STRINGS 8    /* six bits: these of the values are strings */
 #define RING_HOW_RESULT	 (1u << 16)
 #define RING_HOW_MARKER	 (1u << 17)
 #define RING_HOW_COMPARE (1u << 18)
-#define RING_HOW_TABLE	 32
+#define RING_HOW_MEMORY	 20 /* six bits: so many words, of arguments, or of what rax points at */
+#define RING_HOW_TABLE	 32 /* 16 bits */
+#define RING_HOW_POINTED 48 /* eight bits: these of the words are strings */
+
+/* ring_memory, ring_strings - how many words; a bit for each that is a string, those of words last.
+ */
+static inline unsigned ring_memory(uint64_t how)
+{
+	unsigned words = how >> RING_HOW_MEMORY & 0x3f;
+
+	return words < RING_MEMORY ? words : RING_MEMORY;
+}
+
+static inline unsigned ring_strings(uint64_t how)
+{
+	return (how >> RING_HOW_STRINGS & ((1u << RING_FIRST) - 1)) |
+	       (how >> RING_HOW_POINTED & ((1u << RING_POINTED) - 1)) << RING_FIRST;
+}
 
 struct ring {
 	_Atomic uint64_t magic; /* last of all that is written here before the first event */
@@ -53,8 +73,10 @@ struct ring {
 	uint8_t data[RING_SIZE];
 };
 
-/* Followed by the values, those of vectors last, then for each that is a string one byte, and as
- * many bytes as it says. */
+/*
+ * Followed by the values, those of vectors last; if words of memory are taken, by how many could
+ * be, and these; then for each that is a string by one byte, and as many bytes as it says.
+ */
 struct ring_event {
 	uint64_t time; /* CLOCK_MONOTONIC, ns */
 	uint32_t id;
@@ -65,7 +87,8 @@ struct ring_event {
 
 #define RING_UNREADABLE 255 /* in place of a string's length */
 #define RING_EVENT_MAX                                                                             \
-	((sizeof(struct ring_event) + 8 * RING_VALUES + RING_STRINGS * (1 + RING_STRING) + 7) /    \
+	((sizeof(struct ring_event) + 8 * (RING_VALUES + 1 + RING_MEMORY) +                        \
+	  RING_STRINGS * (1 + RING_STRING) + 7) /                                                  \
 	 8 * 8)
 
 static inline void ring_copy_in(struct ring *ring, uint64_t at, const void *from, size_t len)
@@ -99,17 +122,18 @@ struct trace_event {
 	unsigned table;
 	unsigned values, vectors;
 	uint64_t value[RING_VALUES]; /* behind the others those of vectors */
-	const char *string[RING_VALUES];
-	bool cut[RING_VALUES]; /* the string goes on */
+	unsigned words;
+	uint64_t memory[RING_MEMORY];
+	const char *string[RING_STRINGS]; /* of values, then of words */
+	bool cut[RING_STRINGS];		  /* the string goes on */
 	char text[RING_STRINGS * (RING_STRING + 1)];
 };
 
 /*
- * ring_get - the next event. @strings: of an event's table and id, the bits of RING_HOW_STRINGS. 1:
- * here it is. 0: there is none. -EBADMSG: what is there is no event, and the ring is not to be read
- * any more.
+ * ring_get - the next event. @how: of an event's table and id, RING_HOW_*. 1: here it is. 0: there
+ * is none. -EBADMSG: what is there is no event, and the ring is not to be read any more.
  */
-int ring_get(struct ring *ring, unsigned (*strings)(unsigned table, uint32_t id, void *arg),
-	     void *arg, struct trace_event *event);
+int ring_get(struct ring *ring, uint64_t (*how)(unsigned table, uint32_t id, void *arg), void *arg,
+	     struct trace_event *event);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Functions that print what they are given, as fastinst trace is to show it: floating point among
- * other arguments, and small structs, in C and C++. What is on the stack is a question mark.
+ * other arguments, and small structs, in C and C++.
  */
 #include <math.h>
 #include <stdarg.h>
@@ -161,18 +161,19 @@ NOINLINE float small(struct two t, struct point p, struct floats f, struct mixed
 	return f.a;
 }
 
-NOINLINE int hidden(struct nested n, union either e, struct packed p, struct wide w, double last)
+NOINLINE int inside(struct nested n, union either e, struct packed p, struct wide w, double last)
 {
-	say("hidden(n.f.a=%g, n.f.b=%g, n.s=?, e=?, p=?, w=?, last=%g)", (double)n.f.a,
-	    (double)n.f.b, last);
+	say("inside(n.f.a=%g, n.f.b=%g, n.s=[%d, %d], e.i=%d, e.d=%g, p.c=%d, p.d=%g, w.l=%Lg, "
+	    "last=%g)",
+	    (double)n.f.a, (double)n.f.b, n.s[0], n.s[1], e.i, e.d, p.c, p.d, w.l, last);
 	return n.s[0] + e.i + p.c + (int)w.l;
 }
 
 NOINLINE double many(double a, double b, double c, double d, double e, double f, double g, double h,
 		     double i, int j)
 {
-	say("many(a=%g, b=%g, c=%g, d=%g, e=%g, f=%g, g=%g, h=%g, i=?, j=%d)", a, b, c, d, e, f, g,
-	    h, j);
+	say("many(a=%g, b=%g, c=%g, d=%g, e=%g, f=%g, g=%g, h=%g, i=%g, j=%d)", a, b, c, d, e, f, g,
+	    h, i, j);
 	return i;
 }
 
@@ -180,14 +181,16 @@ NOINLINE double many(double a, double b, double c, double d, double e, double f,
 NOINLINE long full(long a, long b, long c, long d, long e, struct pair f, long g, struct mixed h,
 		   double i)
 {
-	say("full(a=%ld, b=%ld, c=%ld, d=%ld, e=%ld, f=?, g=%ld, h=?, i=%g)", a, b, c, d, e, g, i);
+	say("full(a=%ld, b=%ld, c=%ld, d=%ld, e=%ld, f.a=%ld, f.b=%ld, g=%ld, h.d=%g, h.l=%ld, "
+	    "i=%g)",
+	    a, b, c, d, e, f.a, f.b, g, h.d, h.l, i);
 	return f.a + h.l;
 }
 
 NOINLINE double odd(_Complex float c, _Complex double d, long double e, __int128 f, int last)
 {
-	say("odd(c.real=%g, c.imag=%g, d.real=%g, d.imag=%g, e=?, f=?, last=%d)",
-	    (double)__real__ c, (double)__imag__ c, __real__ d, __imag__ d, last);
+	say("odd(c.real=%g, c.imag=%g, d.real=%g, d.imag=%g, e=%Lg, f=%d, last=%d)",
+	    (double)__real__ c, (double)__imag__ c, __real__ d, __imag__ d, e, (int)f, last);
 	return (double)e + (double)f;
 }
 
@@ -264,7 +267,7 @@ int main(void)
 	for (int i = 0; i < 100; i++)
 		sum += ordered((float)i / 8, i * 0.5, i, (float)-i);
 	sum += (double)small(two, point, floats, mixed, both, bits);
-	sum += hidden(nested, either, packed, wide, 6.5);
+	sum += inside(nested, either, packed, wide, 6.5);
 	sum += many(1, 2, 3, 4, 5, 6, 7, 8, 9, 10);
 	sum += (double)full(1, 2, 3, 4, 5, pair, 7, mixed, 9);
 	sum += odd(narrow, broad, 5, 6, 7);

@@ -58,9 +58,9 @@ expected()
 END
 	printf '> greet(name="\xff\xfe", n=0, flag=false, letter=0)\n'
 	cat <<'END'
-> seven(a='a', b=-2, c=3, d=-4, e=0x0, f=18446744073709551615, g=?)
+> seven(a='a', b=-2, c=3, d=-4, e=0x0, f=18446744073709551615, g=7)
 > mixed(x=1, i=2, y=3, text="mixed")
-> huge(a=1, b=?, color=-1)
+> huge(a=1, b.a=1, b.b=2, b.c=3, color=-1)
 > little(s.a=1, s.b=2, x=3)
 > deep(depth=2)
 > deep(depth=1)

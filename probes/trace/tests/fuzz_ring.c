@@ -11,22 +11,24 @@
 #include "probes/trace/ring.h"
 #include "results/tests/fuzz_target.h"
 
-static unsigned wanted = 5; /* the first and the third value */
+/* Three values, of which the first and the third are strings, and two words, the second one. */
+static uint64_t wanted =
+	3 | 5 << RING_HOW_STRINGS | 2 << RING_HOW_MEMORY | UINT64_C(2) << RING_HOW_POINTED;
 
-static unsigned strings(unsigned table, uint32_t id, void *arg)
+/* Of those that say nothing of it, anything. */
+static uint64_t how(unsigned table, uint32_t id, void *arg)
 {
 	(void)table;
-	(void)id;
-	return *(unsigned *)arg;
+	return arg ? *(uint64_t *)arg : (uint64_t)id << 32 | id;
 }
 
 static bool is_sound(const struct trace_event *event)
 {
 	const char *end = event->text + sizeof(event->text);
 
-	if (event->values + event->vectors > RING_VALUES)
+	if (event->values + event->vectors > RING_VALUES || event->words > RING_MEMORY)
 		return false;
-	for (unsigned i = 0; i < RING_VALUES; i++) {
+	for (unsigned i = 0; i < RING_STRINGS; i++) {
 		const char *text = event->string[i];
 
 		if (text && (text < event->text || text >= end ||
@@ -61,7 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	atomic_store(&ring->read, RING_SIZE - 40);
 	atomic_store(&ring->written, RING_SIZE - 40 + size);
 	ring_copy_in(ring, RING_SIZE - 40, data, size);
-	while ((ret = ring_get(ring, strings, &wanted, &event)) > 0) {
+	while ((ret = ring_get(ring, how, size % 2 ? NULL : &wanted, &event)) > 0) {
 		must(is_sound(&event));
 		events++;
 	}
@@ -76,13 +78,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 struct sample {
 	struct ring_event head;
 	uint64_t value[3];
+	uint64_t words, memory[2];
 	char strings[16];
 };
 
 static const struct sample sample = {
 	.head = { .time = 7, .id = 3, .table = 1, .values = 3, .words = sizeof(sample) / 8 },
 	.value = { 1, 2, 3 },
-	.strings = "\3abc\5first",
+	.words = 2,
+	.memory = { 4, 5 },
+	.strings = "\3abc\5first\4word",
 };
 
 static void must_go_round(void)
@@ -100,10 +105,13 @@ static void must_go_round(void)
 		}
 		put--;
 		atomic_store(&ring->lost, 0);
-		for (; ring_get(ring, strings, &wanted, &event) > 0; got++)
+		for (; ring_get(ring, how, &wanted, &event) > 0; got++)
 			must(event.value[1] == got && event.id == 3 && event.table == 1 &&
 			     event.time == 7 && !strcmp(event.string[0], "abc") &&
-			     !event.string[1] && !strcmp(event.string[2], "first"));
+			     !event.string[1] && !strcmp(event.string[2], "first") &&
+			     event.words == 2 && event.memory[0] == 4 && event.memory[1] == 5 &&
+			     !event.string[RING_FIRST] &&
+			     !strcmp(event.string[RING_FIRST + 1], "word"));
 		must(got == put && put == (round + 1) * (RING_SIZE / sizeof(one)));
 	}
 	free(ring);
@@ -117,6 +125,8 @@ static void must_fail(void)
 	must(!is_sound(&event));
 	memset(event.text, 'x', sizeof(event.text));
 	event.string[0] = event.text;
+	must(!is_sound(&event));
+	event = (struct trace_event){ .words = RING_MEMORY + 1 };
 	must(!is_sound(&event));
 }
 

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: MIT */
+#include "probes/command/trace_value.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "probes/told/told.h"
+
+#define NUMBER_BYTES 48
+
+__extension__ typedef unsigned __int128 wide;
+
+/* --- Words ------------------------------------------------------------------------------------ */
+
+static bool word_of(const struct trace_event *event, unsigned reg, uint64_t *word)
+{
+	*word = 0;
+	if (reg >= SOURCE_MEMORY) {
+		reg -= SOURCE_MEMORY;
+		if (reg < event->words)
+			*word = event->memory[reg];
+		return reg < event->words;
+	}
+	if (reg >= SOURCE_VECTOR) {
+		reg -= SOURCE_VECTOR;
+		if (reg < event->vectors)
+			*word = event->value[event->values + reg];
+		return reg < event->vectors;
+	}
+	if (reg < event->values)
+		*word = event->value[reg];
+	return reg < event->values;
+}
+
+/* The bits of one in an array; those above are not its own. False: not all of it has come. */
+static bool bits_of(const struct trace_event *event, const struct source_value *value, unsigned i,
+		    wide *bits)
+{
+	unsigned from = value->shift + i * value->bits, shift = from % 64;
+	unsigned last = (from + value->bits - 1) / 64 - from / 64;
+	uint64_t word[3] = { 0 };
+
+	if (value->form == SOURCE_OTHER)
+		return false;
+	for (unsigned k = 0; k <= last; k++)
+		if (!word_of(event, source_word(value, from / 64 + k), &word[k]))
+			return false;
+	*bits = ((wide)word[1] << 64 | word[0]) >> shift;
+	if (shift)
+		*bits |= (wide)word[2] << (128 - shift);
+	return true;
+}
+
+static bool is_signed(const struct source_value *value)
+{
+	return value->form == SOURCE_SIGNED || value->form == SOURCE_CHAR;
+}
+
+/* As wide as can be, with its sign. */
+static wide cut_to(wide bits, const struct source_value *value)
+{
+	unsigned unused = 128u - value->bits;
+	__extension__ __int128 cut = (__int128)(bits << unused);
+
+	return is_signed(value) ? (wide)(cut >> unused) : bits << unused >> unused;
+}
+
+/* Which string is that of the i-th pointer; RING_STRINGS: none. */
+static unsigned string_of(const struct source_value *value, unsigned i)
+{
+	unsigned reg = source_word(value, i);
+
+	if (value->form != SOURCE_STRING || value->shift)
+		return RING_STRINGS;
+	if (reg < RING_FIRST)
+		return reg;
+	if (reg >= SOURCE_MEMORY && reg < SOURCE_MEMORY + RING_POINTED)
+		return RING_FIRST + reg - SOURCE_MEMORY;
+	return RING_STRINGS;
+}
+
+/* --- Numbers ---------------------------------------------------------------------------------- */
+
+static const char *digits_of(char text[NUMBER_BYTES], wide number, bool with_sign)
+{
+	bool is_below = with_sign && number >> 127;
+	char *at = text + NUMBER_BYTES - 1;
+
+	*at = '\0';
+	if (is_below)
+		number = -number;
+	do
+		*--at = (char)('0' + (int)(number % 10));
+	while (number /= 10);
+	if (is_below)
+		*--at = '-';
+	return at;
+}
+
+static long double float_of(wide bits, const struct source_value *value)
+{
+	uint32_t low = (uint32_t)bits;
+	uint64_t both = (uint64_t)bits;
+	long double all = 0;
+	double whole;
+	float single;
+
+	memcpy(&single, &low, sizeof(single));
+	memcpy(&whole, &both, sizeof(whole));
+	memcpy(&all, &bits, 10);
+	return value->bits == 32   ? (long double)single
+	       : value->bits == 64 ? (long double)whole
+				   : all;
+}
+
+/* Of a long double: the highest bit is not left out, and is wrong in what is none. */
+static bool is_float(wide bits, const struct source_value *value)
+{
+	return value->bits != 128 || !(bits >> 64 & 0x7fff) == !(bits >> 63 & 1);
+}
+
+static long double read_back(const char *text, unsigned bits)
+{
+	if (bits == 128)
+		return strtold(text, NULL);
+	return bits == 32 ? (long double)strtof(text, NULL) : (long double)strtod(text, NULL);
+}
+
+/* The fewest digits that are read back as the same. */
+static const char *float_text(char text[NUMBER_BYTES], wide bits, const struct source_value *value)
+{
+	int digits = value->bits == 32 ? 6 : value->bits == 64 ? 15 : 18, most = digits + 3;
+	long double number = float_of(bits, value), back;
+
+	if (!is_float(bits, value))
+		return "?";
+	do {
+		snprintf(text, NUMBER_BYTES, "%.*Lg", digits, number);
+		back = read_back(text, value->bits);
+	} while (digits++ < most && (back < number || back > number));
+	return text;
+}
+
+/* --- Text ------------------------------------------------------------------------------------- */
+
+static void put_string(FILE *out, const char *text, bool cut)
+{
+	fputc('"', out);
+	for (; *text; text++) {
+		if (*text == '"' || *text == '\\')
+			fprintf(out, "\\%c", *text);
+		else if (*text == '\n')
+			fputs("\\n", out);
+		else if (iscntrl((unsigned char)*text))
+			fprintf(out, "\\x%02x", (unsigned char)*text);
+		else
+			fputc(*text, out);
+	}
+	fputs(cut ? "\"..." : "\"", out);
+}
+
+static void put_one(FILE *out, const struct trace_event *event, const struct source_value *value,
+		    unsigned i)
+{
+	unsigned string = string_of(value, i);
+	char number[NUMBER_BYTES];
+	wide bits;
+
+	if (!bits_of(event, value, i, &bits)) {
+		fputc('?', out);
+		return;
+	}
+	bits = cut_to(bits, value);
+	if (value->form == SOURCE_FLOAT)
+		fputs(float_text(number, bits, value), out);
+	else if (value->form == SOURCE_BOOL)
+		fputs(bits ? "true" : "false", out);
+	else if (value->form == SOURCE_CHAR && bits >= ' ' && bits < 127)
+		fprintf(out, "'%c'", (int)bits);
+	else if (string < RING_STRINGS && event->string[string])
+		put_string(out, event->string[string], event->cut[string]);
+	else if (value->form == SOURCE_POINTER || value->form == SOURCE_STRING)
+		fprintf(out, "0x%" PRIx64, (uint64_t)bits);
+	else
+		fputs(digits_of(number, bits, is_signed(value)), out);
+}
+
+/* Up to a 0, as a string. False: not all of it has come. */
+static bool chars_of(char text[UINT8_MAX + 1], const struct trace_event *event,
+		     const struct source_value *value)
+{
+	memset(text, 0, UINT8_MAX + 1);
+	for (unsigned i = 0; i < value->count; i++) {
+		wide bits;
+
+		if (!bits_of(event, value, i, &bits))
+			return false;
+		text[i] = (char)bits;
+	}
+	return true;
+}
+
+static bool is_text(const struct source_value *value)
+{
+	return value->count && value->form == SOURCE_CHAR;
+}
+
+void value_put(FILE *out, const struct trace_event *event, const struct source_value *value)
+{
+	char text[UINT8_MAX + 1];
+
+	if (value->form == SOURCE_MORE) {
+		fputs("...", out);
+	} else if (is_text(value) && chars_of(text, event, value)) {
+		put_string(out, text, value_is_cut(event, value));
+	} else if (!value->count) {
+		put_one(out, event, value, 0);
+	} else {
+		for (unsigned i = 0; i < value->count; i++) {
+			fputs(i ? ", " : "[", out);
+			put_one(out, event, value, i);
+		}
+		fputs(value->cut ? ", ...]" : "]", out);
+	}
+}
+
+bool value_is_cut(const struct trace_event *event, const struct source_value *value)
+{
+	unsigned string = string_of(value, 0);
+	char text[UINT8_MAX + 1];
+
+	if (value->form == SOURCE_MORE)
+		return true;
+	if (is_text(value))
+		return value->cut && chars_of(text, event, value) && strlen(text) == value->count;
+	return value->count ? value->cut : string < RING_STRINGS && event->cut[string];
+}
+
+/* --- JSON ------------------------------------------------------------------------------------- */
+
+/* JSON has no infinity, and nothing that is no number; most who read it have a double. */
+static json_t *float_json(wide bits, const struct source_value *value)
+{
+	long double number = float_of(bits, value);
+	char text[NUMBER_BYTES];
+
+	float_text(text, bits, value);
+	if (!is_float(bits, value))
+		return json_null();
+	if (!isfinite(number) || (long double)(double)number < number ||
+	    (long double)(double)number > number)
+		return json_string(text);
+	return json_real(strtod(text, NULL));
+}
+
+static json_t *one_json(const struct trace_event *event, const struct source_value *value,
+			unsigned i)
+{
+	unsigned string = string_of(value, i);
+	char number[NUMBER_BYTES];
+	wide bits;
+
+	if (!bits_of(event, value, i, &bits))
+		return json_null();
+	bits = cut_to(bits, value);
+	if (value->form == SOURCE_FLOAT)
+		return float_json(bits, value);
+	if (value->form == SOURCE_BOOL)
+		return json_boolean(bits != 0);
+	if (string < RING_STRINGS && event->string[string])
+		return told_text(event->string[string]);
+	/* As numbers they would be rounded by most who read them. */
+	if (value->form == SOURCE_POINTER || value->form == SOURCE_STRING)
+		return json_sprintf("0x%" PRIx64, (uint64_t)bits);
+	if ((bits + ((wide)1 << 63)) >> 64 || (!is_signed(value) && bits >> 63))
+		return json_string(digits_of(number, bits, is_signed(value)));
+	return json_integer((json_int_t)(int64_t)bits);
+}
+
+json_t *value_json(const struct trace_event *event, const struct source_value *value)
+{
+	char text[UINT8_MAX + 1];
+	json_t *array;
+
+	if (value->form == SOURCE_MORE)
+		return json_null();
+	if (is_text(value) && chars_of(text, event, value))
+		return told_text(text);
+	if (!value->count)
+		return one_json(event, value, 0);
+	array = json_array();
+	for (unsigned i = 0; i < value->count; i++)
+		json_array_append_new(array, one_json(event, value, i));
+	return array;
+}
