@@ -235,6 +235,17 @@ static void add_base(struct whole *whole, const char *path, Dwarf_Die *type, uns
 	add_unknown(whole, path, type, offset);
 }
 
+static void add_enum(struct whole *whole, const char *path, Dwarf_Die *type, unsigned offset)
+{
+	Dwarf_Word size = libdw_size(type);
+
+	if (size == 1 || size == 2 || size == 4 || size == 8)
+		add_value(whole, path, size == 4 ? SOURCE_SIGNED : SOURCE_UNSIGNED, INTEGER, offset,
+			  8 * (unsigned)size);
+	else
+		whole->unknown = true;
+}
+
 static void add_type(struct whole *whole, const char *path, Dwarf_Die *type, unsigned offset,
 		     unsigned depth);
 
@@ -322,7 +333,10 @@ static void add_bits(struct whole *whole, const char *path, Dwarf_Die *type, uns
 	enum source_form form =
 		dw.dwarf_tag(type) == DW_TAG_base_type ? base_form(type) : SOURCE_UNSIGNED;
 
-	whole->unknown |= bits > 64;
+	if (bits > 64) {
+		whole->unknown = true;
+		return;
+	}
 	take_class(whole, INTEGER, offset, (offset % 64 + bits + 63) / 64);
 	add_piece(whole, path, form, offset, bits);
 }
@@ -372,8 +386,6 @@ static void add_members(struct whole *whole, const char *path, Dwarf_Die *type, 
 static void add_type(struct whole *whole, const char *path, Dwarf_Die *type, unsigned offset,
 		     unsigned depth)
 {
-	Dwarf_Word size = libdw_size(type);
-
 	if (depth > NESTED_MAX) {
 		whole->unknown = true;
 		return;
@@ -383,9 +395,7 @@ static void add_type(struct whole *whole, const char *path, Dwarf_Die *type, uns
 	case DW_TAG_base_type:
 		return add_base(whole, path, type, offset);
 	case DW_TAG_enumeration_type:
-		whole->unknown |= size != 1 && size != 2 && size != 4 && size != 8;
-		return add_value(whole, path, size == 4 ? SOURCE_SIGNED : SOURCE_UNSIGNED, INTEGER,
-				 offset, size ? 8 * (unsigned)size : 8);
+		return add_enum(whole, path, type, offset);
 	case DW_TAG_pointer_type:
 	case DW_TAG_reference_type:
 	case DW_TAG_rvalue_reference_type:
