@@ -7,7 +7,9 @@ libfastinst_estimate_la_SOURCES = \
 	probes/profile/estimate/estimate.c \
 	probes/profile/estimate/estimate.h \
 	probes/profile/estimate/pace.c \
-	probes/profile/estimate/pace.h
+	probes/profile/estimate/pace.h \
+	probes/profile/estimate/share.c \
+	probes/profile/estimate/share.h
 libfastinst_estimate_la_LIBADD = -lm
 
 noinst_LTLIBRARIES += libfastinst_writers.la
@@ -51,12 +53,14 @@ if HAVE_CMOCKA
 profile_tests = \
 	probes/profile/estimate/tests/test_duration \
 	probes/profile/estimate/tests/test_estimate \
-	probes/profile/estimate/tests/test_pace
+	probes/profile/estimate/tests/test_pace \
+	probes/profile/estimate/tests/test_share
 check_PROGRAMS += $(profile_tests)
 TESTS += $(profile_tests)
 probes_profile_estimate_tests_test_duration_LDADD = libfastinst_writers.la $(CMOCKA_LIBS)
 probes_profile_estimate_tests_test_estimate_LDADD = libfastinst_writers.la $(CMOCKA_LIBS)
 probes_profile_estimate_tests_test_pace_LDADD = libfastinst_writers.la $(CMOCKA_LIBS)
+probes_profile_estimate_tests_test_share_LDADD = libfastinst_writers.la $(CMOCKA_LIBS)
 endif
 
 # What "fastinst profile" puts into a program.
@@ -86,6 +90,8 @@ libfastinst_profile_la_SOURCES = \
 	probes/profile/epochs/epochs.h \
 	probes/profile/epochs/functions.c \
 	probes/profile/epochs/functions.h \
+	probes/profile/epochs/glances.c \
+	probes/profile/epochs/glances.h \
 	probes/profile/epochs/profiling.c \
 	probes/profile/epochs/profiling.h \
 	probes/profile/epochs/report.c \
@@ -98,6 +104,8 @@ libfastinst_profile_la_SOURCES = \
 	probes/profile/sample/exits.h \
 	probes/profile/sample/frames.c \
 	probes/profile/sample/frames.h \
+	probes/profile/sample/glance.c \
+	probes/profile/sample/glance.h \
 	probes/profile/sample/pages.c \
 	probes/profile/sample/pages.h \
 	probes/profile/sample/price.c \
@@ -123,10 +131,18 @@ probes_profile_sample_tests_test_frames_LDADD = $(CMOCKA_LIBS)
 check_PROGRAMS += probes/profile/sample/tests/test_watch
 TESTS += probes/profile/sample/tests/test_watch
 probes_profile_sample_tests_test_watch_SOURCES = \
+	probes/profile/sample/glance.c \
 	probes/profile/sample/ring.c \
 	probes/profile/sample/tests/test_watch.c
 probes_profile_sample_tests_test_watch_CFLAGS = $(AM_CFLAGS)
 probes_profile_sample_tests_test_watch_LDADD = libfastinst_estimate.la $(CMOCKA_LIBS)
+check_PROGRAMS += probes/profile/sample/tests/test_glance
+TESTS += probes/profile/sample/tests/test_glance
+probes_profile_sample_tests_test_glance_SOURCES = \
+	probes/profile/sample/ring.c \
+	probes/profile/sample/tests/test_glance.c
+probes_profile_sample_tests_test_glance_CFLAGS = $(AM_CFLAGS)
+probes_profile_sample_tests_test_glance_LDADD = libfastinst_estimate.la $(CMOCKA_LIBS)
 endif
 
 # What "fastinst profile --edges" puts into a program.

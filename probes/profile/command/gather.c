@@ -13,6 +13,7 @@
 #include "probes/profile/command/image.h"
 #include "probes/profile/estimate/duration.h"
 #include "probes/profile/estimate/estimate.h"
+#include "probes/profile/estimate/share.h"
 #include "probes/text/text.h"
 
 #define FIELDS (2 + ESTIMATE_NUMBERS) /* the most */
@@ -27,10 +28,11 @@ struct file {
 struct known {
 	struct estimate estimate;
 	struct duration duration;
-	double seen;	    /* calls whose caller was seen */
-	double timed;	    /* and whose time was taken */
-	double seconds;	    /* of those */
-	struct range total; /* of all its calls, also of those within others */
+	double seen;		      /* calls whose caller was seen */
+	double timed;		      /* and whose time was taken */
+	double seconds;		      /* of those */
+	struct range total;	      /* of all its calls, also of those within others */
+	double glanced[SHARE_GROUPS]; /* seconds that it was seen to run, by group of glances */
 };
 
 struct gathered {
@@ -44,9 +46,10 @@ struct gathered {
 		double calls, timed, seconds;
 	} * seen;
 	size_t seens;
-	bool told;   /* the process that is being read */
-	double used; /* time of processes, by which costs are weighed */
-	double cpu;  /* and all that their threads had, which no function has more of */
+	double glanced[SHARE_GROUPS]; /* seconds of all functions, and what is not known */
+	bool told;		      /* the process that is being read */
+	double used;		      /* time of processes, by which costs are weighed */
+	double cpu; /* and all that their threads had, which no function has more of */
 };
 
 /* --- Which function an address is in ----------------------------------------------------- */
@@ -160,6 +163,27 @@ static int add_caller(struct gathered *all, char **field)
 	return 0;
 }
 
+/* Of an object and an address in it, by group; the object that is not known has no name. */
+static int add_glanced(struct gathered *all, char **field)
+{
+	const struct file *file = *field[0] ? file_of(all, field[0]) : NULL;
+	const struct elf_symbol *symbol = NULL;
+	long f = -1;
+
+	if (file)
+		symbol = elf_function_at(&file->image.symbols, strtoull(field[1], NULL, 16) - 1);
+	if (*field[0])
+		f = function_of(all, symbol ? symbol->name : "(unknown)", field[0]);
+	for (int i = 0; i < SHARE_GROUPS; i++) {
+		double seconds = number_of_text(field[2 + i]);
+
+		all->glanced[i] += seconds;
+		if (f >= 0)
+			all->known[f].glanced[i] += seconds;
+	}
+	return *field[0] && f < 0 ? -ENOMEM : 0;
+}
+
 static int add_quality(struct gathered *all, char **field)
 {
 	struct quality *sum = &all->profile->quality;
@@ -194,11 +218,9 @@ static int add_line(char *line, void *gathered)
 		char tag;
 		int fields;
 		int (*add)(struct gathered *, char **);
-	} kinds[] = { { 'F', FIELDS, add_function },
-		      { 'T', 2 + DURATION_NUMBERS, add_duration },
-		      { 'C', 7, add_caller },
-		      { 'Q', 10, add_quality },
-		      { 'P', 4, add_phase } };
+	} kinds[] = { { 'F', FIELDS, add_function }, { 'T', 2 + DURATION_NUMBERS, add_duration },
+		      { 'C', 7, add_caller },	     { 'S', 2 + SHARE_GROUPS, add_glanced },
+		      { 'Q', 10, add_quality },	     { 'P', 4, add_phase } };
 	char *field[FIELDS], *rest = line;
 	const char *tag;
 	int n = 0;
@@ -291,19 +313,20 @@ static double calls_share(const struct gathered *all, const struct seen *seen)
 }
 
 /* Its calls' time, as that of those of which the caller was seen. */
-static struct range time_under(const struct gathered *all, const struct seen *seen)
+static double time_share(const struct gathered *all, const struct seen *seen)
 {
 	const struct known *callee = &all->known[seen->callee];
 
-	return scaled(&callee->total, callee->seconds > 0 ? seen->seconds / callee->seconds
-							  : calls_share(all, seen));
+	return callee->seconds > 0 ? seen->seconds / callee->seconds : calls_share(all, seen);
 }
 
-/*
- * What a function calls is not its own. Of calls within calls of it, the time is the outer one's,
- * but for calls by way of others, so the sum of all may be more than the program had.
- */
-static void judge_self(struct gathered *all)
+static struct range time_under(const struct gathered *all, const struct seen *seen)
+{
+	return scaled(&all->known[seen->callee].total, time_share(all, seen));
+}
+
+/* What a function calls is not its own: right where all calls were timed. */
+static void take_off_callees(struct gathered *all)
 {
 	struct function *function = all->profile->function;
 
@@ -315,19 +338,62 @@ static void judge_self(struct gathered *all)
 		if (seen->caller == seen->callee)
 			take_off(&function[seen->caller].times.total, &part);
 	}
-	for (size_t f = 0; f < all->profile->functions; f++) {
-		struct times *times = &function[f].times;
-
-		times->self = range_up_to(&times->self, all->cpu);
-		times->total = range_up_to(&times->total, INFINITY);
-	}
 }
 
-static double self_share(const struct gathered *all, size_t f)
+/* By what glances saw of it. */
+static struct range glanced_self(const struct gathered *all, const struct known *known)
 {
-	const struct range *total = &all->known[f].total;
+	struct share share = share_of(known->glanced, all->glanced, all->profile->quality.epochs);
 
-	return total->value > 0 ? all->profile->function[f].times.self.value / total->value : 0;
+	return (struct range){ share.value * all->cpu, share.low * all->cpu,
+			       share.high * all->cpu };
+}
+
+static bool is_wider(const struct range *one, const struct range *other)
+{
+	return one->high - one->low > other->high - other->low;
+}
+
+/* A program may end before the first glance. */
+static bool was_glanced_at(const struct gathered *all)
+{
+	for (int i = 0; i < SHARE_GROUPS; i++)
+		if (all->glanced[i] > 0)
+			return true;
+	return false;
+}
+
+/*
+ * Each way has its strength: what calls took in all, without what they called, is exact where all
+ * were timed, and glances are right of what runs most. So the one that knows more is taken.
+ */
+static void choose_self(const struct gathered *all, size_t f)
+{
+	struct times *times = &all->profile->function[f].times;
+	struct range glanced = glanced_self(all, &all->known[f]);
+
+	if (times->timed > 0 && !times->problem && !is_wider(&times->self, &glanced))
+		return;
+	times->self = glanced;
+	times->self_problem = all->profile->quality.epochs < SHARE_GROUPS ? "few epochs" : NULL;
+}
+
+static void judge_self(struct gathered *all)
+{
+	bool glanced = was_glanced_at(all);
+
+	take_off_callees(all);
+	for (size_t f = 0; f < all->profile->functions; f++) {
+		struct times *times = &all->profile->function[f].times;
+
+		times->self = range_up_to(&times->self, all->cpu);
+		times->self_problem = times->problem;
+		if (glanced)
+			choose_self(all, f);
+		times->total = range_up_to(&times->total, all->cpu);
+		times->total.value = fmax(times->total.value, times->self.value);
+		times->total.high = fmax(times->total.high, times->self.high);
+	}
 }
 
 /*
@@ -342,13 +408,15 @@ static int make_stacks(struct gathered *all)
 	for (size_t i = 0; i < all->seens && !ret; i++) {
 		const struct seen *seen = &all->seen[i];
 		size_t frame[2] = { seen->caller, seen->callee };
-		double total = time_under(all, seen).value;
+		const struct known *known = &all->known[seen->callee];
 		const struct function *function = &profile->function[seen->callee];
+		double share = time_share(all, seen);
 
-		ret = profile_stack(
-			profile,
-			&(struct stack){ frame, 2, calls_share(all, seen) * function->calls,
-					 total * self_share(all, seen->callee), total });
+		ret = profile_stack(profile,
+				    &(struct stack){ frame, 2,
+						     calls_share(all, seen) * function->calls,
+						     function->times.self.value * share,
+						     fmin(known->total.value, all->cpu) * share });
 	}
 	for (size_t f = 0; f < profile->functions && !ret; f++) {
 		const struct known *known = &all->known[f];

@@ -11,6 +11,7 @@
 #include "probes/profile/epochs/clocks.h"
 #include "probes/profile/epochs/cost.h"
 #include "probes/profile/epochs/functions.h"
+#include "probes/profile/epochs/glances.h"
 #include "probes/profile/epochs/windows.h"
 #include "probes/profile/sample/callers.h"
 #include "probes/profile/sample/watch.h"
@@ -96,11 +97,13 @@ static void run_epoch(void)
 	uint64_t start = account.last ? account.last : account.began;
 	double calls = 0;
 
+	glances_look();
 	if (reopen.ids) {
 		look_at_all(&reopen, &calls);
 		if (reopen.n)
 			calls += windows_activate(&reopen);
 	}
+	glances_settle();
 	windows_reopening_free(&reopen);
 	epochs_drain();
 	account.last = clocks_ticks();

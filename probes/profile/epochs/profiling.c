@@ -11,9 +11,11 @@
 #include "probes/profile/epochs/cost.h"
 #include "probes/profile/epochs/epochs.h"
 #include "probes/profile/epochs/functions.h"
+#include "probes/profile/epochs/glances.h"
 #include "probes/profile/epochs/windows.h"
 #include "probes/profile/sample/callers.h"
 #include "probes/profile/sample/exits.h"
+#include "probes/profile/sample/glance.h"
 #include "probes/profile/sample/pages.h"
 #include "probes/profile/sample/price.h"
 #include "probes/profile/sample/watch.h"
@@ -124,6 +126,7 @@ static void forget_functions(void)
 	books_known = 0;
 	account = (struct account){ 0 };
 	callers_forget();
+	glances_forget();
 }
 
 /*
@@ -215,6 +218,8 @@ void profiling_forked(bool again)
 	exits_forked();
 	account = (struct account){ .with_exits = with_exits };
 	callers_forget();
+	glance_over();
+	glances_forget();
 	asked.before = clocks_seconds(CLOCK_THREAD_CPUTIME_ID);
 	begin_epochs();
 	if (!again) {

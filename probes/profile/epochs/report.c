@@ -12,6 +12,7 @@
 #include "probes/profile/epochs/books.h"
 #include "probes/profile/epochs/clocks.h"
 #include "probes/profile/epochs/cost.h"
+#include "probes/profile/epochs/glances.h"
 #include "probes/profile/sample/callers.h"
 #include "probes/profile/sample/watch.h"
 #include "probes/text/text.h"
@@ -66,24 +67,67 @@ static void put_function(FILE *out, uint32_t id, double per_second)
 		put_numbers(out, 'T', &probe, &duration, DURATION_NUMBERS);
 }
 
+/* The object that has the address; NULL: none. */
+static const struct link_map *map_of(uint64_t at)
+{
+	const struct link_map *map = NULL;
+	Dl_info info;
+
+	return dladdr1((const void *)at, &info, (void **)&map, RTLD_DL_LINKMAP) ? map : NULL;
+}
+
+/* In the object, and where. */
+static void put_place(FILE *out, const struct link_map *map, uint64_t at, const char *program)
+{
+	fputc('\t', out);
+	text_put(out, map->l_name && *map->l_name ? map->l_name : program);
+	fprintf(out, "\t%lx", (unsigned long)(at - map->l_addr));
+}
+
 static void put_caller(FILE *out, const struct caller_count *count, const char *program,
 		       double per_second)
 {
-	const struct link_map *map = NULL;
+	const struct link_map *map = map_of(count->from);
 	struct fi_probe probe;
-	const char *object;
-	Dl_info info;
 
-	if (fi_get((uint32_t)count->id, &probe) < 0 ||
-	    !dladdr1((const void *)count->from, &info, (void **)&map, RTLD_DL_LINKMAP) || !map)
+	if (fi_get((uint32_t)count->id, &probe) < 0 || !map)
 		return;
-	object = map->l_name && *map->l_name ? map->l_name : program;
 	put_probe(out, 'C', &probe);
-	fputc('\t', out);
-	text_put(out, object);
-	fprintf(out, "\t%lx\t%llu\t%llu\t%a\n", (unsigned long)(count->from - map->l_addr),
-		(unsigned long long)count->calls, (unsigned long long)count->timed,
-		count->time / per_second);
+	put_place(out, map, count->from, program);
+	fprintf(out, "\t%llu\t%llu\t%a\n", (unsigned long long)count->calls,
+		(unsigned long long)count->timed, count->time / per_second);
+}
+
+/* Of the process's CPU time, by what glances saw of it. What is not known has no place. */
+static void put_glanced(FILE *out, const struct glanced *place, const char *program, double scale)
+{
+	const struct link_map *map = place->at ? map_of(place->at) : NULL;
+
+	fputc('S', out);
+	if (map)
+		put_place(out, map, place->at, program);
+	else
+		fputs("\t\t0", out);
+	for (unsigned i = 0; i < SHARE_GROUPS; i++)
+		if (place->ticks[i] > 0)
+			fprintf(out, "\t%a", place->ticks[i] * scale);
+		else
+			fputs("\t0", out);
+	fputc('\n', out);
+}
+
+static void put_glances(FILE *out, const char *program, double cpu)
+{
+	const struct glanced *place;
+	double sum = 0;
+	uint32_t n;
+
+	place = glances_list(&n);
+	for (uint32_t i = 0; i < n; i++)
+		for (unsigned k = 0; k < SHARE_GROUPS; k++)
+			sum += place[i].ticks[k];
+	for (uint32_t i = 0; i < n && sum > 0; i++)
+		put_glanced(out, &place[i], program, cpu / sum);
 }
 
 static void put_moments(FILE *out, double per_second)
@@ -101,6 +145,7 @@ void report_profile(FILE *out)
 {
 	double seconds = clocks_seconds(CLOCK_MONOTONIC) - account.began_at;
 	double per_second = (double)(clocks_ticks() - account.began) / seconds;
+	double cpu = clocks_seconds(CLOCK_PROCESS_CPUTIME_ID);
 	char program[PATH_MAX];
 	ssize_t len = readlink("/proc/thread-self/exe", program, sizeof(program) - 1);
 	uint64_t offs = atomic_load_explicit(&watch_common.offs, memory_order_relaxed);
@@ -110,12 +155,12 @@ void report_profile(FILE *out)
 	program[len < 0 ? 0 : len] = '\0';
 	fprintf(out, "Q\t%a\t%a\t%a\t%a\t%a\t%a\t%a\t%a\t%a\t%a\n", seconds, (double)account.epochs,
 		asked.budget, cost_share(), (double)(account.toggles + offs), (double)account.lost,
-		(double)account.refused, (double)account.with_exits, cost_toggling_share(),
-		clocks_seconds(CLOCK_PROCESS_CPUTIME_ID));
+		(double)account.refused, (double)account.with_exits, cost_toggling_share(), cpu);
 	for (uint32_t id = 0; id < n; id++)
 		put_function(out, id, per_second);
 	callers = callers_list(&n);
 	for (uint32_t i = 0; i < n; i++)
 		put_caller(out, &callers[i], program, per_second);
+	put_glances(out, program, cpu);
 	put_moments(out, per_second);
 }

@@ -171,10 +171,15 @@ int profile_stack(struct profile *profile, const struct stack *stack)
 	return 0;
 }
 
+bool profile_known(const struct times *times)
+{
+	return times->self.value > 0 || times->timed > 0;
+}
+
 bool profile_timed(const struct profile *profile)
 {
 	for (size_t i = 0; i < profile->functions; i++)
-		if (profile->function[i].times.timed > 0)
+		if (profile_known(&profile->function[i].times))
 			return true;
 	return false;
 }

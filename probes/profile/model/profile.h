@@ -14,15 +14,16 @@ struct range {
 	double value, low, high;
 };
 
-/* Seconds of a function's calls. Nothing is known where timed is 0. */
+/* Seconds of a function's calls. Nothing is known where all are 0. */
 struct times {
 	struct range
 		total; /* with a CPU, with what the calls called; of nested ones the outermost */
-	struct range self;   /* without what they called, where that was timed */
+	struct range self;   /* without what they called */
 	double wall;	     /* total, and what the calls waited */
 	double timed;	     /* calls */
 	double torn, cut;    /* calls that were timed in vain: without an exit, and for too long */
-	const char *problem; /* why the intervals may be wrong; static, or NULL */
+	const char *problem; /* why that of total may be wrong; static, or NULL */
+	const char *self_problem;
 };
 
 struct function {
@@ -89,6 +90,9 @@ long profile_function(struct profile *profile, const char *name, const char *obj
  * 0, -ENOMEM. */
 int profile_stack(struct profile *profile, const struct stack *stack);
 int profile_phase(struct profile *profile, const struct phase *phase);
+
+/* profile_known - whether times of the function are. */
+bool profile_known(const struct times *times);
 
 /* profile_timed - whether times of any function are known. */
 bool profile_timed(const struct profile *profile);

@@ -172,6 +172,26 @@ long exits_on(const uint32_t *entries, size_t n)
 	return ret < 0 ? ret : (long)found;
 }
 
+static size_t find_closed(void)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < all_n; i++)
+		if ((atomic_load(&watches[all[i]].state) & WATCH_LOW) == WATCH_OVER)
+			closed[n++] = all[i];
+	return n;
+}
+
+int exits_on_too(void)
+{
+	return fi_activate_how(closed, find_closed(), watch_exit, FI_KEEPS_VECTORS);
+}
+
+int exits_off_again(void)
+{
+	return fi_deactivate_batch(closed, find_closed());
+}
+
 int exits_off(void)
 {
 	return fi_deactivate_batch(all, all_n);

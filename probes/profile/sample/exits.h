@@ -20,6 +20,13 @@ long exits_take(const uint32_t *entries, size_t n, uint32_t first);
 /* exits_on - those of entries, before these are turned on. How many were off; a negative errno. */
 long exits_on(const uint32_t *entries, size_t n);
 
+/*
+ * exits_on_too, exits_off_again - those that are off, whatever their entries are, and those of them
+ * that were not turned on with their entries since. 0 or a negative errno.
+ */
+int exits_on_too(void);
+int exits_off_again(void);
+
 /* exits_off - all of them. 0 or a negative errno. exits_forget - there are none. */
 int exits_off(void);
 void exits_forget(void);

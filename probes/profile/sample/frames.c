@@ -43,23 +43,29 @@ FRAMES_FUNCTION bool frames_spot(struct spot *spot, uint32_t entry, const struct
  */
 
 /* No call of libc: those change vectors. */
-FRAMES_FUNCTION static uint64_t thread_clock(void)
+FRAMES_FUNCTION static void thread_clock(struct timespec *time)
 {
-	struct timespec time = { 0 };
 	long ret = SYS_clock_gettime;
 
 	asm volatile("syscall"
 		     : "+a"(ret)
-		     : "D"((long)CLOCK_THREAD_CPUTIME_ID), "S"(&time)
+		     : "D"((long)CLOCK_THREAD_CPUTIME_ID), "S"(time)
 		     : "rcx", "r11", "memory");
-	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+FRAMES_FUNCTION uint64_t frames_without_cpu(const struct timespec *used, uint64_t now)
+{
+	uint64_t ns = (uint64_t)used->tv_sec * 1000000000 + (uint64_t)used->tv_nsec;
+
+	return now - (uint64_t)((unsigned __int128)ns * watch_common.ticks_per_4s >> 32);
 }
 
 FRAMES_FUNCTION uint64_t frames_waited(struct ring *ring, uint64_t now)
 {
-	unsigned __int128 used = (unsigned __int128)thread_clock() * watch_common.ticks_per_4s;
+	struct timespec used = { 0 };
 
-	ring->waited = now - (uint64_t)(used >> 32);
+	thread_clock(&used);
+	ring->waited = frames_without_cpu(&used, now);
 	ring->looked = now;
 	return ring->waited;
 }

@@ -48,6 +48,9 @@ bool frames_leave(struct ring *ring, const struct spot *spot, bool hooks,
 /* frames_cut - no call of it that is under way is timed any more. */
 void frames_cut(struct watch *watch) FRAMES_FUNCTION;
 
+/* frames_without_cpu - ticks until now that are not in what was used, from some time on. */
+uint64_t frames_without_cpu(const struct timespec *used, uint64_t now) FRAMES_FUNCTION;
+
 /* frames_waited - ticks that the calling thread was without a CPU, from some time on until now. */
 uint64_t frames_waited(struct ring *ring, uint64_t now) FRAMES_FUNCTION;
 

@@ -45,6 +45,22 @@ uint64_t ring_run(void)
 	return sum;
 }
 
+/* What pthread_getcpuclockid() would make of it: ~thread << 3, per thread, all. */
+static void read_clock(const struct ring *ring, struct timespec *time)
+{
+	uint32_t thread = (uint32_t)atomic_load_explicit(&ring->thread, memory_order_relaxed);
+
+	clock_gettime((clockid_t)(~thread << 3 | 6), time);
+}
+
+uint64_t ring_waited(const struct ring *ring, uint64_t now)
+{
+	struct timespec time = { 0 };
+
+	read_clock(ring, &time);
+	return frames_without_cpu(&time, now);
+}
+
 /*
  * In the process's clock a thread that runs on another CPU stands as it was up to a tick of the
  * kernel ago, which may be as long as ten windows. Reading the thread's own clock mends that.
@@ -55,13 +71,9 @@ void ring_refresh(void)
 	unsigned n = 0;
 
 	for (struct ring *ring = ring_list(); ring && n < REFRESH; ring = ring->next) {
-		uint32_t thread =
-			(uint32_t)atomic_load_explicit(&ring->thread, memory_order_relaxed);
-
-		/* What pthread_getcpuclockid() would make of it: ~thread << 3, per thread, all. */
 		if (ring == mine || !atomic_load_explicit(&ring->taken, memory_order_relaxed))
 			continue;
-		clock_gettime((clockid_t)(~thread << 3 | 6), &time);
+		read_clock(ring, &time);
 		n++;
 	}
 }

@@ -14,6 +14,7 @@
 
 #include "probes/profile/estimate/estimate.h"
 #include "probes/profile/sample/frames.h"
+#include "probes/profile/sample/glance.h"
 
 #define WITHOUT_VECTORS __attribute__((target("general-regs-only")))
 #define DEAREST		100000 /* ticks of a turning off; what took longer waited for a CPU */
@@ -201,7 +202,8 @@ struct call {
 	uint64_t
 		state; /* that it saw: the thread of epochs may have opened the next window since */
 	uint64_t now;
-	uint64_t since; /* the start of the window */
+	uint64_t since;	 /* the start of the window */
+	uint64_t glance; /* in which it is, or 0 */
 	uint32_t id;
 };
 
@@ -404,38 +406,61 @@ WITHOUT_VECTORS static void wait_for_calls(const struct call *call)
 
 WITHOUT_VECTORS static void count_late(const struct call *call)
 {
-	atomic_fetch_add_explicit(&call->watch->late, 1, memory_order_relaxed);
+	/* Those of glances are counted with them. */
+	if (!call->glance)
+		atomic_fetch_add_explicit(&call->watch->late, 1, memory_order_relaxed);
+}
+
+WITHOUT_VECTORS static void take_call(struct call *call, const struct fi_regs *regs,
+				      struct ring *ring)
+{
+	struct watch *watch = call->watch;
+	uint64_t from = atomic_load_explicit(&watch->from, memory_order_acquire);
+
+	call->since = call->now - from;
+	clear_frames(ring, watch, call->id, regs);
+	if ((call->state & WATCH_BITS) != WATCH_OPEN) {
+		count_late(call);
+		wait_for_calls(call);
+		return;
+	}
+	if (call->now < from ||
+	    (atomic_load_explicit(&watch->warm, memory_order_relaxed) && apart(warms_up, call))) {
+		count_late(call);
+		return;
+	}
+	if (call->since >= atomic_load_explicit(&watch->window, memory_order_relaxed) &&
+	    apart(end_window, call))
+		return;
+	count(call, regs, ring);
+}
+
+/* The caller ran until now. */
+WITHOUT_VECTORS static void note_entry(struct ring *ring, const struct call *call,
+				       const struct fi_regs *regs)
+{
+	struct spot spot;
+
+	if (frames_spot(&spot, call->id, regs))
+		glance_event(ring, call->glance, spot.from, call->now);
 }
 
 WITHOUT_VECTORS void watch_call(uint32_t id, void *site, const struct fi_regs *regs, void *data)
 {
 	struct watch *watch = &watches[id];
-	struct call call = { .watch = watch, .id = id };
+	struct call call = { .watch = watch, .id = id, .glance = glance_number() };
 	struct ring *ring;
-	uint64_t from;
 
 	(void)site;
 	(void)data;
 	call.state = atomic_load_explicit(&watch->state, memory_order_acquire);
-	from = atomic_load_explicit(&watch->from, memory_order_acquire);
 	call.now = __builtin_ia32_rdtsc();
-	call.since = call.now - from;
 	ring = note_run();
-	clear_frames(ring, watch, id, regs);
-	if ((call.state & WATCH_BITS) != WATCH_OPEN) {
-		count_late(&call);
-		wait_for_calls(&call);
-		return;
-	}
-	if (call.now < from ||
-	    (atomic_load_explicit(&watch->warm, memory_order_relaxed) && apart(warms_up, &call))) {
-		count_late(&call);
-		return;
-	}
-	if (call.since >= atomic_load_explicit(&watch->window, memory_order_relaxed) &&
-	    apart(end_window, &call))
-		return;
-	count(&call, regs, ring);
+	if (call.glance && ring)
+		note_entry(ring, &call, regs);
+	take_call(&call, regs, ring);
+	if (call.glance && ring)
+		glance_go_on(ring, call.now);
 }
 
 /* --- Exits --------------------------------------------------------------------------------------
@@ -482,18 +507,21 @@ WITHOUT_VECTORS void watch_exit(uint32_t id, void *site, const struct fi_regs *r
 {
 	uint64_t now = __builtin_ia32_rdtsc();
 	struct watch *watch = &watches[id];
-	struct call call = { .watch = watch, .id = id };
+	struct call call = { .watch = watch, .id = id, .glance = glance_number() };
 	struct ring *ring = ring_here();
 	struct frame frame;
 	struct spot spot;
 
-	(void)site;
 	(void)data;
 	call.state = atomic_load(&watch->state);
+	if (call.glance && ring)
+		glance_event(ring, call.glance, (uint64_t)site, now);
 	if (ring && ring->depth && frames_spot(&spot, watch->entry, regs) &&
 	    frames_leave(ring, &spot, watches[watch->entry].hooks, &frame))
 		take_time(ring, &frame, now);
 	note_run();
-	if ((call.state & WATCH_BITS) == WATCH_OPEN && is_idle(watch->group))
+	if (!call.glance && (call.state & WATCH_BITS) == WATCH_OPEN && is_idle(watch->group))
 		apart(end_exit, &call);
+	if (call.glance && ring)
+		glance_go_on(ring, now);
 }

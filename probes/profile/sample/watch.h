@@ -70,17 +70,19 @@ struct group {
 
 /* What all entries share. */
 struct watch_common {
-	clockid_t own;		    /* clock of the thread of epochs */
-	double per_second;	    /* ticks */
-	double price;		    /* ticks of a call of the probe function */
-	uint64_t whole_price;	    /* the same */
-	uint64_t pair;		    /* ticks of the probes of a call that is timed, in its time */
-	uint64_t ticks_per_4s;	    /* of 2^32 ns, to be exact */
-	uint64_t recent;	    /* ticks for which a look at a thread's clock holds */
-	uint64_t overlong;	    /* see frames_overlong() */
-	uint32_t callers;	    /* of calls in a window whose callers are kept */
-	_Atomic uint64_t spent;	    /* ticks in turning off */
-	_Atomic uint64_t off_ticks; /* of them, in the library */
+	clockid_t own;		     /* clock of the thread of epochs */
+	double per_second;	     /* ticks */
+	double price;		     /* ticks of a call of the probe function */
+	uint64_t whole_price;	     /* the same */
+	uint64_t pair;		     /* ticks of the probes of a call that is timed, in its time */
+	uint64_t ticks_per_4s;	     /* of 2^32 ns, to be exact */
+	uint64_t recent;	     /* ticks for which a look at a thread's clock holds */
+	uint64_t overlong;	     /* see frames_overlong() */
+	uint32_t callers;	     /* of calls in a window whose callers are kept */
+	_Atomic uint64_t glance;     /* its number; 0: none is under way. See glance.h */
+	_Atomic uint64_t glance_end; /* ticks; NEVER: it goes on */
+	_Atomic uint64_t spent;	     /* ticks in turning off */
+	_Atomic uint64_t off_ticks;  /* of them, in the library */
 	_Atomic uint64_t offs;
 };
 
@@ -130,6 +132,24 @@ struct frame {
 
 #define FRAMES 256u
 
+#define PLACES 512u /* a power of two */
+
+/* What the thread did in a glance: see glance.h. */
+struct glimpse {
+	_Atomic uint64_t start;	 /* of the glance; 0: the thread was not known by then */
+	_Atomic uint64_t waited; /* ticks without a CPU until then, from some time on */
+	_Atomic uint64_t number; /* of the glance that the rest is of */
+	_Atomic uint64_t done;	 /* of the last whose end the thread has seen */
+	_Atomic uint64_t last;	 /* until when it is known what the thread did */
+	_Atomic uint64_t idle;	 /* ticks without a CPU until then */
+	_Atomic uint64_t used;	 /* with a CPU, those of probes among them */
+	_Atomic uint64_t beyond; /* in places that found no room */
+	uint64_t polled;	 /* ticks with a CPU, when it was last asked for them */
+	struct {
+		_Atomic uint64_t at, ticks;
+	} place[PLACES];
+};
+
 struct ring {
 	_Atomic uint64_t head; /* written by the thread */
 	_Atomic uint64_t tail; /* by the reader */
@@ -141,6 +161,7 @@ struct ring {
 	uint64_t looked;	/* when the thread's clock was read, in ticks */
 	uint64_t waited;	/* ticks without a CPU until then, from some time on */
 	uint32_t depth;		/* frames; the last one is the innermost */
+	struct glimpse glimpse;
 	struct ring *next;
 	struct frame frame[FRAMES];
 	struct caller caller[RING];
@@ -155,6 +176,9 @@ struct ring *ring_list(void);
 
 /* ring_run - calls of the probe function by all threads. */
 uint64_t ring_run(void);
+
+/* ring_waited - ticks that its thread was without a CPU until @now, from some time on. */
+uint64_t ring_waited(const struct ring *ring, uint64_t now);
 
 /* ring_refresh - the kernel adds up what threads that run right now have used. */
 void ring_refresh(void);

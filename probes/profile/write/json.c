@@ -25,11 +25,16 @@ static json_t *range(const struct range *range)
 /* NULL: nothing is known. */
 static json_t *times(const struct times *times)
 {
-	if (!(times->timed + times->torn + times->cut > 0))
+	json_t *self;
+
+	if (!profile_known(times) && !(times->torn + times->cut > 0))
 		return NULL;
-	return json_pack("{s:o, s:o, s:f, s:f, s:f, s:f, s:s*}", "self", range(&times->self),
-			 "total", range(&times->total), "wall", times->wall, "timed", times->timed,
-			 "torn", times->torn, "cut", times->cut, "problem", times->problem);
+	self = range(&times->self);
+	if (times->self_problem)
+		json_object_set_new(self, "problem", json_string(times->self_problem));
+	return json_pack("{s:o, s:o, s:f, s:f, s:f, s:f, s:s*}", "self", self, "total",
+			 range(&times->total), "wall", times->wall, "timed", times->timed, "torn",
+			 times->torn, "cut", times->cut, "problem", times->problem);
 }
 
 static json_t *functions(const struct profile *profile)

@@ -34,6 +34,10 @@ static void put_calls(FILE *out, const struct function *function)
 {
 	char interval[64];
 
+	if (!(function->calls > 0)) {
+		fprintf(out, "%15s  %-23s   ", "-", "");
+		return;
+	}
 	if (function->low == function->high)
 		snprintf(interval, sizeof(interval), "exact");
 	else
@@ -46,13 +50,13 @@ static void put_times(FILE *out, const struct times *times)
 {
 	char interval[64];
 
-	if (!(times->timed > 0)) {
+	if (!profile_known(times)) {
 		fprintf(out, "%10s  %-21s   %10s ", "-", "", "-");
 		return;
 	}
 	snprintf(interval, sizeof(interval), "%.3g .. %.3g", times->self.low, times->self.high);
 	fprintf(out, "%10.4f  %-21s %c %10.4f ", times->self.value, interval,
-		times->problem ? '!' : ' ', times->total.value);
+		times->self_problem ? '!' : ' ', times->total.value);
 }
 
 static double weight_of(const struct function *function, bool timed)
@@ -79,7 +83,7 @@ static void put_rows(const struct profile *profile, FILE *out, bool timed)
 	for (size_t i = 0; i < profile->functions; i++) {
 		const struct function *function = &profile->function[i];
 
-		if (!(function->calls > 0))
+		if (!(weight_of(function, timed) > 0 || function->calls > 0))
 			continue;
 		put_calls(out, function);
 		if (timed)

@@ -75,6 +75,14 @@ static void put_caller(const char *name, double calls, double timed, double seco
 		seconds);
 }
 
+/* Seconds seen at an address of an object that has no symbols, in two groups of glances; no object:
+ * not known where.
+ */
+static void put_glanced(const char *object, double one, double two)
+{
+	fprintf(report, "S\t%s\t10\t%g\t%g\t0\t0\t0\t0\t0\t0\t0\t0\n", object, one, two);
+}
+
 static void end(struct profile *profile)
 {
 	assert_int_equal(fclose(report), 0);
@@ -134,11 +142,60 @@ static void test_no_more_than_there_was(void **state)
 	profile_free(&profile);
 }
 
+static const struct times *times_of(const struct profile *profile, const char *name)
+{
+	for (size_t f = 0; f < profile->functions; f++)
+		if (!strcmp(profile->function[f].name, name))
+			return &profile->function[f].times;
+	fail();
+	return NULL;
+}
+
+/* A function without exits has the time that glances saw, of which some was nowhere. */
+static void test_glances_see_the_rest(void **state)
+{
+	struct profile profile = { 0 };
+	const struct times *seen;
+
+	(void)state;
+	begin();
+	put_glanced(OBJECT, 1, 1);
+	put_glanced("", 0.5, 0.5);
+	end(&profile);
+	seen = times_of(&profile, "(unknown)");
+	assert_float_equal(seen->self.value, 2, 1e-9);
+	assert_float_equal(seen->total.value, 2, 1e-9);
+	assert_non_null(seen->self_problem);
+	profile_free(&profile);
+}
+
+/* What was timed from end to end is known better than by two looks that differ. */
+static void test_the_better_way(void **state)
+{
+	struct profile profile = { 0 };
+
+	(void)state;
+	begin();
+	put_function("all", 1, 2);
+	put_function("much", 100, 1);
+	put_glanced(OBJECT, 2, 0);
+	put_glanced("", 0, 1);
+	end(&profile);
+	assert_true(times_of(&profile, "all")->self.value == 2);
+	assert_null(times_of(&profile, "all")->self_problem);
+	assert_float_equal(times_of(&profile, "(unknown)")->self.value, 2, 1e-9);
+	/* No glance has seen it. */
+	assert_true(times_of(&profile, "much")->self.value == 0);
+	profile_free(&profile);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_callers_by_one_end),
 		cmocka_unit_test(test_no_more_than_there_was),
+		cmocka_unit_test(test_glances_see_the_rest),
+		cmocka_unit_test(test_the_better_way),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

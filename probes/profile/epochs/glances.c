@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+#include "probes/profile/epochs/glances.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "probes/profile/epochs/books.h"
+#include "probes/profile/epochs/clocks.h"
+#include "probes/profile/sample/exits.h"
+#include "probes/profile/sample/glance.h"
+
+#define LENGTH	 1500e-6 /* seconds */
+#define SHORTEST 20e-6	 /* seconds between looks at who has told, */
+#define LONGEST	 1e-3	 /* and at last */
+#define PATIENCE 20	 /* looks */
+#define ENOUGH	 20000	 /* calls of probe functions behind the end */
+#define PLACED	 16384u	 /* a power of two */
+#define TRIES	 64
+
+static struct glanced places[PLACED];
+static uint32_t place_by_hash[PLACED]; /* number of a place and 1, or 0 */
+static uint32_t used = 1;	       /* the first is the unknown one */
+static unsigned glances;
+static uint32_t *turned_on;
+static size_t turned_on_n;
+
+/* --- Places ----------------------------------------------------------------------------------- */
+
+static struct glanced *place_of(uint64_t at)
+{
+	uint32_t hash = (uint32_t)((at * 0x9e3779b97f4a7c15) >> 40);
+
+	for (unsigned i = 0; i < TRIES && used < PLACED; i++) {
+		uint32_t *place = &place_by_hash[(hash + i) % PLACED];
+
+		if (!*place) {
+			*place = ++used;
+			places[used - 1] = (struct glanced){ .at = at };
+		}
+		if (places[*place - 1].at == at)
+			return &places[*place - 1];
+	}
+	return &places[0];
+}
+
+static uint64_t take(_Atomic uint64_t *sum)
+{
+	return atomic_exchange_explicit(sum, 0, memory_order_relaxed);
+}
+
+/* Each glance counts by the time that it took, with that of the probes: it is one look at the
+ * program like any other, however much they slow what it sees.
+ */
+static void add_glimpses(double scale, double unknown)
+{
+	unsigned group = glances % SHARE_GROUPS;
+
+	places[0].ticks[group] += unknown;
+	for (struct ring *ring = ring_list(); ring; ring = ring->next) {
+		struct glimpse *glimpse = &ring->glimpse;
+
+		places[0].ticks[group] += scale * (double)take(&glimpse->beyond);
+		for (unsigned i = 0; i < PLACES; i++) {
+			uint64_t at =
+				atomic_load_explicit(&glimpse->place[i].at, memory_order_relaxed);
+			uint64_t ticks = take(&glimpse->place[i].ticks);
+
+			atomic_store_explicit(&glimpse->place[i].at, 0, memory_order_relaxed);
+			if (ticks)
+				place_of(at)->ticks[group] += scale * (double)ticks;
+		}
+	}
+}
+
+static void read_glance(void)
+{
+	uint64_t with_probes = 0, without = 0, unknown = glance_unknown();
+
+	for (struct ring *ring = ring_list(); ring; ring = ring->next) {
+		struct glimpse *glimpse = &ring->glimpse;
+
+		with_probes += take(&glimpse->used);
+		without += atomic_load_explicit(&glimpse->beyond, memory_order_relaxed);
+		for (unsigned i = 0; i < PLACES; i++)
+			without += atomic_load_explicit(&glimpse->place[i].ticks,
+							memory_order_relaxed);
+	}
+	add_glimpses(without ? (double)with_probes / (double)without : 0, (double)unknown);
+	glances++;
+}
+
+/* --- On and off ------------------------------------------------------------------------------- */
+
+static bool is_off(uint32_t id)
+{
+	uint64_t state = atomic_load(&watches[id].state);
+
+	return books[id].watched && books[id].opened && (state & WATCH_BITS) != WATCH_OPEN &&
+	       !(state & (WATCH_WAITS | WATCH_LEAVES));
+}
+
+static void turn_on(void)
+{
+	double before = clocks_seconds(CLOCK_THREAD_CPUTIME_ID);
+
+	turned_on_n = 0;
+	for (uint32_t id = 0; id < books_known; id++)
+		if (is_off(id))
+			turned_on[turned_on_n++] = id;
+	if (exits_on_too() < 0 ||
+	    fi_activate_how(turned_on, turned_on_n, watch_call, FI_KEEPS_VECTORS) < 0)
+		account.refused++;
+	account.toggles += turned_on_n;
+	account.turning_on +=
+		(clocks_seconds(CLOCK_THREAD_CPUTIME_ID) - before) * watch_common.per_second;
+}
+
+void glances_settle(void)
+{
+	double before = clocks_seconds(CLOCK_THREAD_CPUTIME_ID);
+	size_t kept = 0;
+
+	if (!turned_on)
+		return;
+	for (size_t i = 0; i < turned_on_n; i++)
+		if (is_off(turned_on[i]))
+			turned_on[kept++] = turned_on[i];
+	if (fi_deactivate_batch(turned_on, kept) < 0 || exits_off_again() < 0)
+		account.refused++;
+	free(turned_on);
+	turned_on = NULL;
+	account.turning_on +=
+		(clocks_seconds(CLOCK_THREAD_CPUTIME_ID) - before) * watch_common.per_second;
+}
+
+/* While others run on, and pay for it. */
+static void wait_for_all(void)
+{
+	uint64_t run = ring_run();
+	double pause = SHORTEST;
+
+	glance_waits();
+	for (int i = 0; i < PATIENCE && ring_run() - run < ENOUGH; i++) {
+		clocks_sleep((uint64_t)(pause * watch_common.per_second));
+		if (!glance_waits())
+			return;
+		pause = pause < LONGEST / 2 ? 2 * pause : LONGEST;
+	}
+}
+
+void glances_look(void)
+{
+	uint64_t run = ring_run();
+
+	turned_on = account.with_exits ? calloc(books_known + 1, sizeof(*turned_on)) : NULL;
+	if (!turned_on)
+		return;
+	turn_on();
+	glance_begin();
+	clocks_sleep((uint64_t)(LENGTH * watch_common.per_second));
+	glance_end();
+	wait_for_all();
+	glance_over();
+	read_glance();
+	account.calls_run += (double)(ring_run() - run);
+}
+
+/* --- All of them ------------------------------------------------------------------------------ */
+
+const struct glanced *glances_list(uint32_t *n)
+{
+	*n = used;
+	return places;
+}
+
+void glances_forget(void)
+{
+	for (uint32_t i = 0; i < PLACED; i++)
+		place_by_hash[i] = 0;
+	places[0] = (struct glanced){ 0 };
+	used = 1;
+	glances = 0;
+}

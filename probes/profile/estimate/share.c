@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+#include "probes/profile/estimate/share.h"
+
+#include <math.h>
+
+/* Student's, for 95 %, by degrees of freedom. */
+static const double student[SHARE_GROUPS] = { INFINITY, 12.71, 4.303, 3.182, 2.776,
+					      2.571,	2.447, 2.365, 2.306, 2.262 };
+
+struct share share_of(const double part[SHARE_GROUPS], const double all[SHARE_GROUPS],
+		      double samples)
+{
+	double parts = 0, sum = 0, squares = 0, error;
+	struct share share;
+	unsigned groups = 0;
+
+	for (unsigned i = 0; i < SHARE_GROUPS; i++) {
+		parts += part[i];
+		sum += all[i];
+		groups += all[i] > 0;
+	}
+	if (groups < 2)
+		return (struct share){ sum > 0 ? parts / sum : 0, 0, 1 };
+	share.value = parts / sum;
+	for (unsigned i = 0; i < SHARE_GROUPS; i++)
+		squares += pow(part[i] - share.value * all[i], 2);
+	error = student[groups - 1] * sqrt(squares * groups / (groups - 1)) / sum;
+	share.low = fmax(0, share.value - error);
+	share.high = fmin(1, fmax(share.value + error, 3 / fmax(samples, 3)));
+	return share;
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT */
+#include "probes/profile/sample/glance.h"
+
+#include "probes/profile/sample/frames.h"
+
+#define TRIES 16
+#define NOTED 64   /* threads of which clocks are read: each is a system call */
+#define RUNS  2000 /* ticks, which a thread that only waits does not use */
+
+static uint64_t numbers;
+
+/* --- Threads of the program ------------------------------------------------------------------- */
+
+/* Only the thread, and its signal handlers, write here: one that is lost is no harm. */
+GLANCE_FUNCTION static void add(_Atomic uint64_t *sum, uint64_t ticks)
+{
+	atomic_store_explicit(sum, atomic_load_explicit(sum, memory_order_relaxed) + ticks,
+			      memory_order_relaxed);
+}
+
+GLANCE_FUNCTION static void add_at(struct glimpse *glimpse, uint64_t at, uint64_t ticks)
+{
+	for (unsigned i = 0; i < TRIES; i++) {
+		unsigned place = (unsigned)((at * 0x9e3779b97f4a7c15) >> 55) + i;
+		uint64_t there = 0;
+		_Atomic uint64_t *key = &glimpse->place[place % PLACES].at;
+
+		if (atomic_compare_exchange_strong_explicit(key, &there, at, memory_order_relaxed,
+							    memory_order_relaxed) ||
+		    there == at)
+			return add(&glimpse->place[place % PLACES].ticks, ticks);
+	}
+	add(&glimpse->beyond, ticks);
+}
+
+GLANCE_FUNCTION static void begin_glimpse(struct ring *ring, uint64_t number, uint64_t now)
+{
+	struct glimpse *glimpse = &ring->glimpse;
+	uint64_t start = atomic_load_explicit(&glimpse->start, memory_order_relaxed);
+	uint64_t idle = start ? atomic_load_explicit(&glimpse->waited, memory_order_relaxed)
+			      : frames_waited(ring, now);
+
+	atomic_store_explicit(&glimpse->last, start ? start : now, memory_order_relaxed);
+	atomic_store_explicit(&glimpse->idle, idle, memory_order_relaxed);
+	atomic_store_explicit(&glimpse->number, number, memory_order_relaxed);
+}
+
+/* Ticks with a CPU since the last event. Where it is not known from when on: since now. */
+GLANCE_FUNCTION static uint64_t used_since(struct ring *ring, uint64_t last, uint64_t now)
+{
+	struct glimpse *glimpse = &ring->glimpse;
+	uint64_t used = now > last ? now - last : 0, idle, more;
+
+	if (used < watch_common.recent)
+		return used;
+	idle = frames_waited(ring, now);
+	more = idle - atomic_load_explicit(&glimpse->idle, memory_order_relaxed);
+	atomic_store_explicit(&glimpse->idle, idle, memory_order_relaxed);
+	return (int64_t)more < 0 ? used : more < used ? used - more : 0;
+}
+
+GLANCE_FUNCTION void glance_event(struct ring *ring, uint64_t number, uint64_t at, uint64_t now)
+{
+	struct glimpse *glimpse = &ring->glimpse;
+	uint64_t end = atomic_load_explicit(&watch_common.glance_end, memory_order_relaxed);
+	uint64_t last, used, until;
+
+	if (atomic_load_explicit(&glimpse->number, memory_order_relaxed) != number)
+		begin_glimpse(ring, number, now);
+	if (atomic_load_explicit(&glimpse->done, memory_order_relaxed) == number)
+		return;
+	last = atomic_load_explicit(&glimpse->last, memory_order_relaxed);
+	used = used_since(ring, last, now);
+	until = now < end ? now : end;
+	if (used > until - last)
+		used = until > last ? until - last : 0;
+	add(&glimpse->used, used);
+	add_at(glimpse, at, used > watch_common.pair ? used - watch_common.pair : 0);
+	if (now >= end)
+		atomic_store_explicit(&glimpse->done, number, memory_order_relaxed);
+}
+
+GLANCE_FUNCTION void glance_go_on(struct ring *ring, uint64_t now)
+{
+	uint64_t after = __builtin_ia32_rdtsc();
+
+	if (atomic_load_explicit(&ring->glimpse.done, memory_order_relaxed) ==
+	    atomic_load_explicit(&ring->glimpse.number, memory_order_relaxed))
+		return;
+	add(&ring->glimpse.used, after - now);
+	atomic_store_explicit(&ring->glimpse.last, after, memory_order_relaxed);
+}
+
+/* --- The thread of epochs --------------------------------------------------------------------- */
+
+/* The n-th of those that are looked at; NULL behind the last. */
+static struct ring *next_known(struct ring *ring, unsigned *n)
+{
+	for (; ring && *n < NOTED; ring = ring->next)
+		if (ring != ring_here() &&
+		    atomic_load_explicit(&ring->taken, memory_order_relaxed)) {
+			++*n;
+			return ring;
+		}
+	return NULL;
+}
+
+void glance_begin(void)
+{
+	unsigned n = 0;
+
+	for (struct ring *ring = ring_list(); ring; ring = ring->next)
+		atomic_store_explicit(&ring->glimpse.start, 0, memory_order_relaxed);
+	for (struct ring *ring = ring_list(); (ring = next_known(ring, &n)); ring = ring->next) {
+		uint64_t now = __builtin_ia32_rdtsc();
+
+		atomic_store_explicit(&ring->glimpse.waited, ring_waited(ring, now),
+				      memory_order_relaxed);
+		atomic_store_explicit(&ring->glimpse.start, now, memory_order_relaxed);
+	}
+	atomic_store_explicit(&watch_common.glance_end, NEVER, memory_order_relaxed);
+	/* Pairs with the acquire of glance_number(). */
+	atomic_store_explicit(&watch_common.glance, ++numbers, memory_order_release);
+}
+
+void glance_end(void)
+{
+	atomic_store_explicit(&watch_common.glance_end, __builtin_ia32_rdtsc(),
+			      memory_order_relaxed);
+}
+
+void glance_over(void)
+{
+	atomic_store_explicit(&watch_common.glance, 0, memory_order_release);
+}
+
+static bool has_told(const struct ring *ring)
+{
+	return atomic_load_explicit(&ring->glimpse.done, memory_order_relaxed) == numbers;
+}
+
+/* Ticks with a CPU until the end that the thread has not told of. */
+static uint64_t untold(const struct ring *ring)
+{
+	const struct glimpse *glimpse = &ring->glimpse;
+	bool begun = atomic_load_explicit(&glimpse->number, memory_order_relaxed) == numbers;
+	uint64_t end = atomic_load_explicit(&watch_common.glance_end, memory_order_relaxed);
+	uint64_t last = atomic_load_explicit(begun ? &glimpse->last : &glimpse->start,
+					     memory_order_relaxed);
+	uint64_t idle = atomic_load_explicit(begun ? &glimpse->idle : &glimpse->waited,
+					     memory_order_relaxed);
+	uint64_t now = __builtin_ia32_rdtsc(), used;
+
+	if (!last || end <= last)
+		return 0;
+	used = now - last;
+	idle = ring_waited(ring, now) - idle;
+	if ((int64_t)idle > 0)
+		used -= idle < used ? idle : used;
+	return used < end - last ? used : end - last;
+}
+
+bool glance_waits(void)
+{
+	bool waits = false;
+	unsigned n = 0;
+
+	for (struct ring *ring = ring_list(); (ring = next_known(ring, &n)); ring = ring->next) {
+		uint64_t now = __builtin_ia32_rdtsc(), used = now - ring_waited(ring, now);
+
+		waits |= used - ring->glimpse.polled > RUNS && !has_told(ring);
+		ring->glimpse.polled = used;
+	}
+	return waits;
+}
+
+uint64_t glance_unknown(void)
+{
+	uint64_t sum = 0;
+	unsigned n = 0;
+
+	for (struct ring *ring = ring_list(); (ring = next_known(ring, &n)); ring = ring->next)
+		sum += has_told(ring) ? 0 : untold(ring);
+	return sum;
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Whom the time between two events is told to, in a glance and behind its end. Ticks are the
+ * test's: what reads them is compiled into it.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static uint64_t ticks_now;
+#define __builtin_ia32_rdtsc() ticks_now
+#include "probes/profile/sample/frames.c"
+#include "probes/profile/sample/glance.c"
+#include "probes/profile/sample/watch.c"
+
+enum {
+	OUTER = 1,
+	INNER,
+	OUTER_EXIT,
+	INNER_EXIT,
+	PROBES
+};
+
+#define CALLS_OUTER 0x1000 /* behind the call, in what calls it */
+#define CALLS_INNER 0x2000 /* in OUTER */
+#define SITE(exit)  (0x3000 + (exit))
+
+static struct watch all[PROBES];
+static struct group groups[] = { { OUTER, OUTER_EXIT }, { INNER, INNER_EXIT } };
+static unsigned offs[PROBES];
+
+/* In place of the library's. */
+int fi_deactivate(uint32_t id)
+{
+	offs[id]++;
+	return 0;
+}
+
+static int setup(void **state)
+{
+	struct ring *ring = ring_here() ? ring_here() : ring_make();
+
+	(void)state;
+	watches = all;
+	watch_common = (struct watch_common){ .recent = INT64_MAX };
+	memset(all, 0, sizeof(all));
+	memset(offs, 0, sizeof(offs));
+	memset(&ring->glimpse, 0, sizeof(ring->glimpse));
+	for (uint32_t id = OUTER; id < PROBES; id++) {
+		all[id].group = &groups[(id - OUTER) % 2];
+		all[id].next = NO_PROBE;
+		all[id].entry = (id - OUTER) % 2 + OUTER;
+		all[id].state = WATCH_OVER;
+	}
+	return 0;
+}
+
+static void enter(uint64_t time, uint32_t id, uint64_t from)
+{
+	struct fi_regs regs = { .rsp = (uint64_t)&from };
+
+	ticks_now = time;
+	watch_call(id, NULL, &regs, NULL);
+}
+
+static void leave(uint64_t time, uint32_t id)
+{
+	uint64_t from = 0;
+	struct fi_regs regs = { .rsp = (uint64_t)&from };
+
+	ticks_now = time;
+	watch_exit(id, (void *)(uintptr_t)SITE(id), &regs, NULL);
+}
+
+static uint64_t ticks_at(uint64_t at)
+{
+	const struct glimpse *glimpse = &ring_here()->glimpse;
+
+	for (unsigned i = 0; i < PLACES; i++)
+		if (glimpse->place[i].at == at)
+			return glimpse->place[i].ticks;
+	return 0;
+}
+
+static void run(uint64_t start)
+{
+	enter(start, OUTER, CALLS_OUTER);
+	enter(start + 100, INNER, CALLS_INNER);
+	leave(start + 130, INNER_EXIT);
+	leave(start + 180, OUTER_EXIT);
+}
+
+static void test_each_has_its_own(void **state)
+{
+	(void)state;
+	glance_begin();
+	run(1000);
+	enter(1400, OUTER, CALLS_OUTER);
+	assert_int_equal(ticks_at(CALLS_OUTER), 220);
+	assert_int_equal(ticks_at(CALLS_INNER), 100);
+	assert_int_equal(ticks_at(SITE(INNER_EXIT)), 30);
+	assert_int_equal(ticks_at(SITE(OUTER_EXIT)), 50);
+	assert_int_equal(ring_here()->glimpse.used, 400);
+	glance_over();
+}
+
+static void test_start_is_known(void **state)
+{
+	(void)state;
+	glance_begin();
+	ring_here()->glimpse.start = 700;
+	run(1000);
+	assert_int_equal(ticks_at(CALLS_OUTER), 300);
+	glance_over();
+}
+
+static void test_without_what_probes_took(void **state)
+{
+	(void)state;
+	watch_common.pair = 40;
+	glance_begin();
+	run(1000);
+	assert_int_equal(ticks_at(CALLS_INNER), 60);
+	assert_int_equal(ticks_at(SITE(INNER_EXIT)), 0);
+	assert_int_equal(ticks_at(SITE(OUTER_EXIT)), 10);
+	assert_int_equal(ring_here()->glimpse.used, 180);
+	glance_over();
+}
+
+/* What the thread does at the end is told by its next event, however late that comes. */
+static void test_until_the_end(void **state)
+{
+	(void)state;
+	glance_begin();
+	enter(1000, OUTER, CALLS_OUTER);
+	ticks_now = 1500;
+	glance_end();
+	assert_false(has_told(ring_here()));
+	leave(9000, OUTER_EXIT);
+	assert_true(has_told(ring_here()));
+	assert_int_equal(ticks_at(SITE(OUTER_EXIT)), 500);
+	run(9100);
+	assert_int_equal(ticks_at(CALLS_INNER), 0);
+	assert_int_equal(ring_here()->glimpse.used, 500);
+	glance_over();
+}
+
+static void test_no_glance(void **state)
+{
+	(void)state;
+	run(1000);
+	assert_int_equal(ring_here()->glimpse.used, 0);
+	glance_begin();
+	glance_over();
+	run(2000);
+	assert_int_equal(ring_here()->glimpse.used, 0);
+	assert_int_equal(all[OUTER].late, 2);
+}
+
+/* Its entry is off, so it would turn itself off. */
+static void test_exits_stay_on(void **state)
+{
+	(void)state;
+	all[OUTER_EXIT].state = WATCH_OPEN;
+	glance_begin();
+	run(1000);
+	assert_int_equal(offs[OUTER_EXIT], 0);
+	glance_over();
+	run(2000);
+	assert_int_equal(offs[OUTER_EXIT], 1);
+}
+
+/* Its price is in no other's time. */
+static void test_no_room(void **state)
+{
+	uint64_t sum = 0;
+
+	(void)state;
+	glance_begin();
+	enter(0, OUTER, 1);
+	for (uint64_t i = 1; i <= 2 * PLACES; i++)
+		enter(10 * i, OUTER, 1 + i);
+	for (unsigned i = 0; i < PLACES; i++)
+		sum += ring_here()->glimpse.place[i].ticks;
+	assert_true(ring_here()->glimpse.beyond > 0);
+	assert_int_equal(sum + ring_here()->glimpse.beyond, 20 * PLACES);
+	glance_over();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(test_each_has_its_own, setup),
+		cmocka_unit_test_setup(test_start_is_known, setup),
+		cmocka_unit_test_setup(test_without_what_probes_took, setup),
+		cmocka_unit_test_setup(test_until_the_end, setup),
+		cmocka_unit_test_setup(test_no_glance, setup),
+		cmocka_unit_test_setup(test_exits_stay_on, setup),
+		cmocka_unit_test_setup(test_no_room, setup),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
