@@ -50,15 +50,15 @@ struct moment {
 /* Of all probes together. */
 struct account {
 	uint64_t epochs, toggles, lost, refused;
-	uint64_t with_exits;  /* functions */
-	uint64_t began;	      /* ticks */
-	uint64_t last;	      /* epoch's end; 0: there was none */
-	double began_at;      /* seconds */
-	double spent, used;   /* ticks */
-	double start;	      /* of them, until the first epoch began */
-	double used_at_start; /* of the process, before it was profiled */
-	double turning_on;    /* of them */
-	double calls_run;     /* of the probe function */
+	uint64_t with_exits;   /* functions */
+	uint64_t began;	       /* ticks */
+	uint64_t last;	       /* epoch's end; 0: there was none */
+	double began_at;       /* seconds */
+	double spent, used;    /* ticks */
+	double start;	       /* of them, until the first epoch began */
+	double used_at_start;  /* of the process, before it was profiled */
+	double turning_on;     /* of them */
+	uint64_t run_at_start; /* calls of the probe functions */
 	struct moment moment[MOMENTS];
 	unsigned moments, merged; /* each is of so many epochs */
 };

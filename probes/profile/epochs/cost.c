@@ -20,7 +20,7 @@ double cost_spent(void)
 {
 	return account.start + clocks_seconds(watch_common.own) * watch_common.per_second +
 	       (double)atomic_load_explicit(&watch_common.spent, memory_order_relaxed) +
-	       account.calls_run * watch_common.price;
+	       (double)(ring_run() - account.run_at_start) * watch_common.price;
 }
 
 void cost_settle(void)

@@ -151,8 +151,6 @@ static void wait_for_all(void)
 
 void glances_look(void)
 {
-	uint64_t run = ring_run();
-
 	turned_on = account.with_exits ? calloc(books_known + 1, sizeof(*turned_on)) : NULL;
 	if (!turned_on)
 		return;
@@ -163,7 +161,6 @@ void glances_look(void)
 	wait_for_all();
 	glance_over();
 	read_glance();
-	account.calls_run += (double)(ring_run() - run);
 }
 
 /* --- All of them ------------------------------------------------------------------------------ */

@@ -33,6 +33,7 @@ static void begin_epochs(void)
 	atomic_store_explicit(&watch_common.spent, 0, memory_order_relaxed);
 	atomic_store_explicit(&watch_common.offs, 0, memory_order_relaxed);
 	atomic_store_explicit(&watch_common.off_ticks, 0, memory_order_relaxed);
+	account.run_at_start = ring_run();
 	account.merged = 1;
 	pace = (struct pace){ .budget = asked.budget,
 			      .shortest = (uint64_t)(asked.epoch * watch_common.per_second),
@@ -85,7 +86,6 @@ static void reset_function(uint32_t id)
 	atomic_store_explicit(&watch->wall, 0, memory_order_relaxed);
 	atomic_store_explicit(&watch->taken, 0, memory_order_relaxed);
 	atomic_store_explicit(&watch->calls, 0, memory_order_relaxed);
-	atomic_store_explicit(&watch->late, 0, memory_order_relaxed);
 	atomic_store_explicit(&watch->from, NEVER, memory_order_relaxed);
 	atomic_store_explicit(&watch->state, (state & ~(uint64_t)WATCH_LOW) | WATCH_OVER,
 			      memory_order_relaxed);

@@ -53,7 +53,6 @@ double windows_learn(uint32_t id, uint64_t end)
 	if (book->epoch.watched > book->epoch.length)
 		book->epoch.watched = book->epoch.length;
 	estimate_add(&book->estimate, &book->epoch);
-	account.calls_run += (double)book->epoch.calls;
 	learn_times(id, book->estimate.calls - before);
 	return book->estimate.calls - before;
 }
@@ -164,8 +163,6 @@ static void prepare_window(uint32_t id, uint64_t window)
 	struct watch *watch = &watches[id];
 	struct book *book = &books[id];
 
-	account.calls_run +=
-		(double)atomic_exchange_explicit(&watch->late, 0, memory_order_relaxed);
 	book->base = atomic_load_explicit(&watch->calls, memory_order_relaxed);
 	book->window = window;
 	book->limit = limit_of(window);

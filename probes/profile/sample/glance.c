@@ -75,7 +75,7 @@ GLANCE_FUNCTION void glance_event(struct ring *ring, uint64_t number, uint64_t a
 	if (used > until - last)
 		used = until > last ? until - last : 0;
 	add(&glimpse->used, used);
-	add_at(glimpse, at, used > watch_common.pair ? used - watch_common.pair : 0);
+	add_at(glimpse, at, used > watch_common.between ? used - watch_common.between : 0);
 	if (now >= end)
 		atomic_store_explicit(&glimpse->done, number, memory_order_relaxed);
 }

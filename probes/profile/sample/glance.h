@@ -28,6 +28,16 @@ static inline uint64_t glance_number(void)
 }
 
 /*
+ * glance_clock - when all loads of the program have come: a function that waits for memory has the
+ * time of it, and not the next one.
+ */
+static inline GLANCE_FUNCTION uint64_t glance_clock(void)
+{
+	asm volatile("lfence" : : : "memory");
+	return __builtin_ia32_rdtsc();
+}
+
+/*
  * glance_event - until now the thread was at that address, but for what its last probe took.
  * glance_go_on - the event is over.
  * @number: of the glance

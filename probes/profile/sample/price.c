@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "probes/profile/sample/glance.h"
 #include "probes/profile/sample/pages.h"
 #include "probes/profile/sample/watch.h"
 
@@ -118,6 +119,31 @@ static double round_of_pairs(struct watch *entry)
 	return (double)entry->time / (double)(entry->timed ? entry->timed : 1);
 }
 
+static uint64_t take(_Atomic uint64_t *sum)
+{
+	return atomic_exchange_explicit(sum, 0, memory_order_relaxed);
+}
+
+/* From one event to the next, with nothing between them. */
+static double round_of_glanced(void)
+{
+	struct ring *ring = ring_here();
+	uint64_t ticks = 0;
+
+	if (!ring)
+		return 0;
+	glance_begin();
+	for (unsigned i = 0; i < CALLS; i++)
+		((void (*)(void))(uintptr_t)price_pair)();
+	glance_over();
+	for (unsigned i = 0; i < PLACES; i++) {
+		ticks += take(&ring->glimpse.place[i].ticks);
+		take(&ring->glimpse.place[i].at);
+	}
+	take(&ring->glimpse.used);
+	return (double)ticks / (2 * CALLS - 1);
+}
+
 /* These were no calls of the program. */
 static void forget_calls(void)
 {
@@ -146,11 +172,14 @@ static void measure_pair(uint32_t entry, uint32_t exit)
 		return;
 	for (int i = 0; i < ROUNDS; i++)
 		price[i] = round_of_pairs(watch);
+	watch_common.pair = (uint64_t)median(price);
+	for (int i = 0; i < ROUNDS; i++)
+		price[i] = round_of_glanced();
+	watch_common.between = (uint64_t)median(price);
 	fi_deactivate(entry);
 	fi_deactivate(exit);
 	watch->group = watches[exit].group = NULL;
 	forget_calls();
-	watch_common.pair = (uint64_t)median(price);
 }
 
 static void measure_all(void)

@@ -404,13 +404,6 @@ WITHOUT_VECTORS static void wait_for_calls(const struct call *call)
 		apart(end_waiting, call);
 }
 
-WITHOUT_VECTORS static void count_late(const struct call *call)
-{
-	/* Those of glances are counted with them. */
-	if (!call->glance)
-		atomic_fetch_add_explicit(&call->watch->late, 1, memory_order_relaxed);
-}
-
 WITHOUT_VECTORS static void take_call(struct call *call, const struct fi_regs *regs,
 				      struct ring *ring)
 {
@@ -420,15 +413,12 @@ WITHOUT_VECTORS static void take_call(struct call *call, const struct fi_regs *r
 	call->since = call->now - from;
 	clear_frames(ring, watch, call->id, regs);
 	if ((call->state & WATCH_BITS) != WATCH_OPEN) {
-		count_late(call);
 		wait_for_calls(call);
 		return;
 	}
 	if (call->now < from ||
-	    (atomic_load_explicit(&watch->warm, memory_order_relaxed) && apart(warms_up, call))) {
-		count_late(call);
+	    (atomic_load_explicit(&watch->warm, memory_order_relaxed) && apart(warms_up, call)))
 		return;
-	}
 	if (call->since >= atomic_load_explicit(&watch->window, memory_order_relaxed) &&
 	    apart(end_window, call))
 		return;
@@ -456,8 +446,10 @@ WITHOUT_VECTORS void watch_call(uint32_t id, void *site, const struct fi_regs *r
 	call.state = atomic_load_explicit(&watch->state, memory_order_acquire);
 	call.now = __builtin_ia32_rdtsc();
 	ring = note_run();
-	if (call.glance && ring)
+	if (call.glance && ring) {
+		call.now = glance_clock();
 		note_entry(ring, &call, regs);
+	}
 	take_call(&call, regs, ring);
 	if (call.glance && ring)
 		glance_go_on(ring, call.now);
@@ -514,8 +506,10 @@ WITHOUT_VECTORS void watch_exit(uint32_t id, void *site, const struct fi_regs *r
 
 	(void)data;
 	call.state = atomic_load(&watch->state);
-	if (call.glance && ring)
+	if (call.glance && ring) {
+		now = glance_clock();
 		glance_event(ring, call.glance, (uint64_t)site, now);
+	}
 	if (ring && ring->depth && frames_spot(&spot, watch->entry, regs) &&
 	    frames_leave(ring, &spot, watches[watch->entry].hooks, &frame))
 		take_time(ring, &frame, now);

@@ -25,15 +25,26 @@ enum {
 	WATCH_LOW = 15,
 };
 
-/* One entry; of an exit the fields from group on, and its state: open or over. */
+/*
+ * One entry; of an exit the state, open or over, the group, next and entry. What every call reads
+ * comes first: most functions are called so seldom that it is not in the cache.
+ */
 struct watch {
+	_Alignas(64) _Atomic uint64_t state;
+	struct group *group;	 /* NULL: it has no exits */
+	_Atomic uint64_t from;	 /* start of the window, in ticks; NEVER: none is open */
+	_Atomic uint64_t warm;	 /* ticks of the program's own time before it; 0: it has begun */
+	_Atomic uint64_t window; /* until when no clock of the program's need be asked */
 	_Atomic uint64_t calls;	 /* that were ever counted */
 	_Atomic uint64_t base;	 /* of them before the window */
 	_Atomic uint64_t limit;	 /* of calls in it */
-	_Atomic uint64_t from;	 /* start of the window, in ticks; NEVER: none is open */
-	_Atomic uint64_t window; /* until when no clock of the program's need be asked */
-	_Atomic uint64_t warm;	 /* ticks of the program's own time before it; 0: it has begun */
-	_Atomic uint64_t wish;	 /* ticks of the program's own time that it shall have */
+
+	uint32_t next;		  /* entry, or exit, of the group; NO_PROBE */
+	uint32_t entry;		  /* of an exit */
+	bool hooks;		  /* see frames.h */
+	_Atomic uint64_t pending; /* calls that are timed, and how often those were cut */
+	_Atomic uint64_t skip; /* first calls of a window that are not timed: the probes are cold */
+	_Atomic uint64_t wish; /* ticks of the program's own time that it shall have */
 	_Atomic uint64_t began;	 /* at its start, by that clock */
 	_Atomic uint64_t first;	 /* call in it */
 	_Atomic uint64_t middle; /* as many calls were counted as then came until it was full */
@@ -43,19 +54,11 @@ struct watch {
 	_Atomic uint64_t spent;	 /* ticks in turning probes off before it */
 	_Atomic uint64_t
 		slowed; /* share of the window that calls of the probe function took, / 2^32 */
-	_Atomic uint64_t late; /* calls that came while none was open */
-	_Atomic uint64_t skip; /* first calls of a window that are not timed: the probes are cold */
 	_Atomic uint64_t until; /* since the start of the window: no call is waited for longer */
 	_Atomic uint64_t timed; /* calls that ended, and their ticks, with a CPU and in all */
 	_Atomic int64_t time, wall;
 	_Atomic uint64_t taken;	    /* off these: what the profile took */
 	_Atomic uint64_t torn, cut; /* calls that were timed in vain */
-	_Atomic uint64_t pending;   /* calls that are timed, and how often those were cut */
-	struct group *group;	    /* NULL: it has no exits */
-	uint32_t next;		    /* entry, or exit, of the group; NO_PROBE */
-	uint32_t entry;		    /* of an exit */
-	bool hooks;		    /* see frames.h */
-	_Atomic uint64_t state;
 };
 
 /* The entries and the exits of a function: more than one where others are inlined in it. */
@@ -70,16 +73,17 @@ struct group {
 
 /* What all entries share. */
 struct watch_common {
-	clockid_t own;		     /* clock of the thread of epochs */
-	double per_second;	     /* ticks */
-	double price;		     /* ticks of a call of the probe function */
-	uint64_t whole_price;	     /* the same */
-	uint64_t pair;		     /* ticks of the probes of a call that is timed, in its time */
-	uint64_t ticks_per_4s;	     /* of 2^32 ns, to be exact */
-	uint64_t recent;	     /* ticks for which a look at a thread's clock holds */
-	uint64_t overlong;	     /* see frames_overlong() */
-	uint32_t callers;	     /* of calls in a window whose callers are kept */
-	_Atomic uint64_t glance;     /* its number; 0: none is under way. See glance.h */
+	clockid_t own;		 /* clock of the thread of epochs */
+	double per_second;	 /* ticks */
+	double price;		 /* ticks of a call of the probe function */
+	uint64_t whole_price;	 /* the same */
+	uint64_t pair;		 /* ticks of the probes of a call that is timed, in its time */
+	uint64_t between;	 /* ticks of the probes from one event of a glance to the next */
+	uint64_t ticks_per_4s;	 /* of 2^32 ns, to be exact */
+	uint64_t recent;	 /* ticks for which a look at a thread's clock holds */
+	uint64_t overlong;	 /* see frames_overlong() */
+	uint32_t callers;	 /* of calls in a window whose callers are kept */
+	_Atomic uint64_t glance; /* its number; 0: none is under way. See glance.h */
 	_Atomic uint64_t glance_end; /* ticks; NEVER: it goes on */
 	_Atomic uint64_t spent;	     /* ticks in turning off */
 	_Atomic uint64_t off_ticks;  /* of them, in the library */
