@@ -44,7 +44,7 @@ static struct glanced *place_of(uint64_t at)
 	return &places[0];
 }
 
-static uint64_t take(_Atomic uint64_t *sum)
+static uint64_t read_out(_Atomic uint64_t *sum)
 {
 	return atomic_exchange_explicit(sum, 0, memory_order_relaxed);
 }
@@ -60,11 +60,11 @@ static void add_glimpses(double scale, double unknown)
 	for (struct ring *ring = ring_list(); ring; ring = ring->next) {
 		struct glimpse *glimpse = &ring->glimpse;
 
-		places[0].ticks[group] += scale * (double)take(&glimpse->beyond);
+		places[0].ticks[group] += scale * (double)read_out(&glimpse->beyond);
 		for (unsigned i = 0; i < PLACES; i++) {
 			uint64_t at =
 				atomic_load_explicit(&glimpse->place[i].at, memory_order_relaxed);
-			uint64_t ticks = take(&glimpse->place[i].ticks);
+			uint64_t ticks = read_out(&glimpse->place[i].ticks);
 
 			atomic_store_explicit(&glimpse->place[i].at, 0, memory_order_relaxed);
 			if (ticks)
@@ -80,7 +80,7 @@ static void read_glance(void)
 	for (struct ring *ring = ring_list(); ring; ring = ring->next) {
 		struct glimpse *glimpse = &ring->glimpse;
 
-		with_probes += take(&glimpse->used);
+		with_probes += read_out(&glimpse->used);
 		without += atomic_load_explicit(&glimpse->beyond, memory_order_relaxed);
 		for (unsigned i = 0; i < PLACES; i++)
 			without += atomic_load_explicit(&glimpse->place[i].ticks,

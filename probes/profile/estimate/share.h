@@ -3,7 +3,7 @@
  * What share of the program's time a function has, by a random sample of that time.
  *
  * Samples are dealt out to groups in turn. How much groups differ tells how far off all together
- * may be, whatever one sample has to do with the next part of the program.
+ * may be, also where one sample has to do with the next part of the program.
  */
 #ifndef PROBES_PROFILE_ESTIMATE_SHARE_H
 #define PROBES_PROFILE_ESTIMATE_SHARE_H

@@ -21,8 +21,8 @@ long exits_take(const uint32_t *entries, size_t n, uint32_t first);
 long exits_on(const uint32_t *entries, size_t n);
 
 /*
- * exits_on_too, exits_off_again - those that are off, whatever their entries are, and those of them
- * that were not turned on with their entries since. 0 or a negative errno.
+ * exits_on_too - all that are off, also where the entry is. exits_off_again - all that were not
+ * turned on with their entries since. 0 or a negative errno.
  */
 int exits_on_too(void);
 int exits_off_again(void);

@@ -119,7 +119,7 @@ static double round_of_pairs(struct watch *entry)
 	return (double)entry->time / (double)(entry->timed ? entry->timed : 1);
 }
 
-static uint64_t take(_Atomic uint64_t *sum)
+static uint64_t take_ticks(_Atomic uint64_t *sum)
 {
 	return atomic_exchange_explicit(sum, 0, memory_order_relaxed);
 }
@@ -137,10 +137,10 @@ static double round_of_glanced(void)
 		((void (*)(void))(uintptr_t)price_pair)();
 	glance_over();
 	for (unsigned i = 0; i < PLACES; i++) {
-		ticks += take(&ring->glimpse.place[i].ticks);
-		take(&ring->glimpse.place[i].at);
+		ticks += take_ticks(&ring->glimpse.place[i].ticks);
+		take_ticks(&ring->glimpse.place[i].at);
 	}
-	take(&ring->glimpse.used);
+	take_ticks(&ring->glimpse.used);
 	return (double)ticks / (2 * CALLS - 1);
 }
 
