@@ -106,6 +106,8 @@ libfastinst_profile_la_SOURCES = \
 	probes/profile/sample/frames.h \
 	probes/profile/sample/glance.c \
 	probes/profile/sample/glance.h \
+	probes/profile/sample/meter.c \
+	probes/profile/sample/meter.h \
 	probes/profile/sample/pages.c \
 	probes/profile/sample/pages.h \
 	probes/profile/sample/price.c \

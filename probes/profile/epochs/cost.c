@@ -3,6 +3,7 @@
 
 #include "probes/profile/epochs/books.h"
 #include "probes/profile/epochs/clocks.h"
+#include "probes/profile/sample/meter.h"
 #include "probes/profile/sample/watch.h"
 
 double cost_of_start(void)
@@ -20,7 +21,7 @@ double cost_spent(void)
 {
 	return account.start + clocks_seconds(watch_common.own) * watch_common.per_second +
 	       (double)atomic_load_explicit(&watch_common.spent, memory_order_relaxed) +
-	       (double)(ring_run() - account.run_at_start) * watch_common.price;
+	       (double)(ring_run() - account.run_at_start) * meter_price();
 }
 
 void cost_settle(void)
@@ -58,7 +59,8 @@ void cost_moment(uint64_t start, uint64_t end, double calls, double cost)
 	last = &account.moment[account.moments - 1];
 	last->length = (double)(end - account.began) - last->start;
 	last->calls += calls;
-	last->cost += cost;
+	/* Less by now than it was: the price of calls has fallen. */
+	last->cost += cost > 0 ? cost : 0;
 }
 
 double cost_share(void)

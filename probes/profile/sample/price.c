@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "probes/profile/sample/glance.h"
+#include "probes/profile/sample/meter.h"
 #include "probes/profile/sample/pages.h"
 #include "probes/profile/sample/watch.h"
 
@@ -106,6 +107,7 @@ static void measure(uint32_t id)
 	}
 	if (median(price) > 0)
 		watch_common.price = median(price);
+	watch_common.warm = meter_mean(ring_here());
 }
 
 /* The call's own time, as the probes themselves see it. Of a few calls: those of a window. */
@@ -149,11 +151,12 @@ static void forget_calls(void)
 {
 	struct ring *ring = ring_here();
 
-	if (ring)
-		atomic_store_explicit(&ring->tail,
-				      atomic_load_explicit(&ring->head, memory_order_relaxed),
-				      memory_order_relaxed);
 	atomic_store_explicit(&watch_common.spent, 0, memory_order_relaxed);
+	if (!ring)
+		return;
+	atomic_store_explicit(&ring->tail, atomic_load_explicit(&ring->head, memory_order_relaxed),
+			      memory_order_relaxed);
+	meter_forget(ring);
 }
 
 /* The exit belongs to the entry for so long. */
@@ -179,7 +182,6 @@ static void measure_pair(uint32_t entry, uint32_t exit)
 	fi_deactivate(entry);
 	fi_deactivate(exit);
 	watch->group = watches[exit].group = NULL;
-	forget_calls();
 }
 
 static void measure_all(void)
@@ -209,6 +211,8 @@ void price_measure(void)
 
 	pages_open(one < two ? one : two, (one < two ? two : one) + OWN);
 	watch_common.price = GUESS;
+	watch_common.warm = 0;
 	measure_all();
+	forget_calls();
 	watch_common.whole_price = (uint64_t)watch_common.price;
 }

@@ -15,6 +15,7 @@
 #include "probes/profile/estimate/estimate.h"
 #include "probes/profile/sample/frames.h"
 #include "probes/profile/sample/glance.h"
+#include "probes/profile/sample/meter.h"
 
 #define WITHOUT_VECTORS __attribute__((target("general-regs-only")))
 #define DEAREST		100000 /* ticks of a turning off; what took longer waited for a CPU */
@@ -323,6 +324,12 @@ WITHOUT_VECTORS static void note_caller(struct ring *ring, uint32_t id, uint64_t
 }
 
 /* Its only writer is the thread, and a signal handler of its: one that is lost is no harm. */
+WITHOUT_VECTORS static void add_own(_Atomic uint64_t *sum, uint64_t value)
+{
+	atomic_store_explicit(sum, atomic_load_explicit(sum, memory_order_relaxed) + value,
+			      memory_order_relaxed);
+}
+
 WITHOUT_VECTORS static struct ring *note_run(void)
 {
 	struct ring *ring = ring_here();
@@ -330,9 +337,7 @@ WITHOUT_VECTORS static struct ring *note_run(void)
 	if (!ring)
 		ring = first_ring();
 	if (ring)
-		atomic_store_explicit(&ring->run,
-				      atomic_load_explicit(&ring->run, memory_order_relaxed) + 1,
-				      memory_order_relaxed);
+		add_own(&ring->run, 1);
 	return ring;
 }
 
@@ -435,11 +440,31 @@ WITHOUT_VECTORS static void note_entry(struct ring *ring, const struct call *cal
 		glance_event(ring, call->glance, spot.from, call->now);
 }
 
+/* See meter.h. What was noted as spent meanwhile is told apart. */
+WITHOUT_VECTORS static void meter(struct ring *ring, const struct call *call, uint64_t spent)
+{
+	uint64_t ticks = __builtin_ia32_rdtsc() - call->now - (ring->spent - spent);
+
+	if (ticks > DEAREST)
+		return;
+	add_own(&ring->metered, 1);
+	add_own(&ring->meter, ticks);
+}
+
+WITHOUT_VECTORS static void call_over(struct ring *ring, const struct call *call, uint64_t spent)
+{
+	if (call->glance)
+		glance_go_on(ring, call->now);
+	else if (!(atomic_load_explicit(&ring->run, memory_order_relaxed) % METERED))
+		meter(ring, call, spent);
+}
+
 WITHOUT_VECTORS void watch_call(uint32_t id, void *site, const struct fi_regs *regs, void *data)
 {
 	struct watch *watch = &watches[id];
 	struct call call = { .watch = watch, .id = id, .glance = glance_number() };
 	struct ring *ring;
+	uint64_t spent;
 
 	(void)site;
 	(void)data;
@@ -450,9 +475,10 @@ WITHOUT_VECTORS void watch_call(uint32_t id, void *site, const struct fi_regs *r
 		call.now = glance_clock();
 		note_entry(ring, &call, regs);
 	}
+	spent = ring ? ring->spent : 0;
 	take_call(&call, regs, ring);
-	if (call.glance && ring)
-		glance_go_on(ring, call.now);
+	if (ring)
+		call_over(ring, &call, spent);
 }
 
 /* --- Exits --------------------------------------------------------------------------------------
@@ -499,15 +525,16 @@ WITHOUT_VECTORS void watch_exit(uint32_t id, void *site, const struct fi_regs *r
 {
 	uint64_t now = __builtin_ia32_rdtsc();
 	struct watch *watch = &watches[id];
-	struct call call = { .watch = watch, .id = id, .glance = glance_number() };
+	struct call call = { .watch = watch, .id = id, .now = now, .glance = glance_number() };
 	struct ring *ring = ring_here();
+	uint64_t spent = ring ? ring->spent : 0;
 	struct frame frame;
 	struct spot spot;
 
 	(void)data;
 	call.state = atomic_load(&watch->state);
 	if (call.glance && ring) {
-		now = glance_clock();
+		call.now = now = glance_clock();
 		glance_event(ring, call.glance, (uint64_t)site, now);
 	}
 	if (ring && ring->depth && frames_spot(&spot, watch->entry, regs) &&
@@ -516,6 +543,6 @@ WITHOUT_VECTORS void watch_exit(uint32_t id, void *site, const struct fi_regs *r
 	note_run();
 	if (!call.glance && (call.state & WATCH_BITS) == WATCH_OPEN && is_idle(watch->group))
 		apart(end_exit, &call);
-	if (call.glance && ring)
-		glance_go_on(ring, now);
+	if (ring)
+		call_over(ring, &call, spent);
 }

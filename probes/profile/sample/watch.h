@@ -75,7 +75,8 @@ struct group {
 struct watch_common {
 	clockid_t own;		 /* clock of the thread of epochs */
 	double per_second;	 /* ticks */
-	double price;		 /* ticks of a call of the probe function */
+	double price;		 /* ticks of a call of the probe function, caches warm */
+	double warm;		 /* of them, those that its meter sees; 0: not known */
 	uint64_t whole_price;	 /* the same */
 	uint64_t pair;		 /* ticks of the probes of a call that is timed, in its time */
 	uint64_t between;	 /* ticks of the probes from one event of a glance to the next */
@@ -158,7 +159,9 @@ struct ring {
 	_Atomic uint64_t head; /* written by the thread */
 	_Atomic uint64_t tail; /* by the reader */
 	_Atomic uint64_t lost;
-	_Atomic uint64_t run; /* calls of the probe function */
+	_Atomic uint64_t run;	  /* calls of the probe function */
+	_Atomic uint64_t metered; /* of them, those that have a part in meter: see meter.h */
+	_Atomic uint64_t meter;
 	_Atomic uint32_t taken;
 	_Atomic int32_t thread; /* its number in the kernel */
 	uint64_t spent;		/* ticks of the thread in turning off */

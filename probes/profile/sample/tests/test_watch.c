@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How long the probe of an entry stays on behind the end of its window: until the calls that are
- * timed have ended, and no longer than five windows. Ticks are the test's: what reads them is
- * compiled into it.
+ * timed have ended, and no longer than five windows. What calls of the probe function take. Ticks
+ * are the test's: what reads them is compiled into it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,9 +13,10 @@
 
 #include <cmocka.h>
 
-static uint64_t ticks_now;
-#define __builtin_ia32_rdtsc() ticks_now
+static uint64_t ticks_now, ticks_step;
+#define __builtin_ia32_rdtsc() (ticks_now += ticks_step)
 #include "probes/profile/sample/frames.c"
+#include "probes/profile/sample/meter.c"
 #include "probes/profile/sample/watch.c"
 
 enum {
@@ -157,6 +158,73 @@ static void test_overlong_where_calls_are_rare(void **state)
 	assert_int_equal(all[ENTRY].cut, 0);
 }
 
+static void setup_meter(void)
+{
+	struct ring *ring = ring_here();
+
+	meter_forget(ring);
+	atomic_store(&ring->run, 0);
+	ring->spent = 0;
+	watch_common.price = 30;
+	watch_common.warm = 200;
+	watch_common.callers = 0;
+}
+
+static void call_often(unsigned calls, uint64_t step)
+{
+	ticks_step = step;
+	for (unsigned i = 0; i < calls; i++)
+		enter(1000, 9);
+	ticks_step = 0;
+}
+
+static void test_price_in_place(void **state)
+{
+	struct ring *ring = ring_here();
+
+	(void)state;
+	setup_meter();
+	assert_true(meter_price() == 30);
+	call_often(METERED - 1, 100);
+	assert_int_equal(ring->metered, 0);
+	call_often(METERED + 1, 100);
+	assert_int_equal(ring->metered, 2);
+	assert_true(meter_mean(ring) == 100);
+	/* No less than what was measured at start. */
+	assert_true(meter_price() == 30);
+	call_often(2 * METERED, 700);
+	assert_int_equal(ring->metered, 4);
+	assert_true(meter_mean(ring) == 400);
+	assert_true(meter_price() == 60);
+	/* Of a thread that had no CPU meanwhile. */
+	call_often(METERED, 100001);
+	assert_int_equal(ring->metered, 4);
+	watch_common.warm = 0;
+	assert_true(meter_price() == 30);
+}
+
+/* What is told as spent is not told twice. */
+static void test_price_without_spent(void **state)
+{
+	struct ring *ring = ring_here();
+
+	(void)state;
+	setup_meter();
+	watch_common.callers = 2 * METERED;
+	ticks_step = 100;
+	for (unsigned i = 0; i < METERED; i++) {
+		atomic_store(&ring->run, i);
+		ring->spent = 0;
+		enter(1000, 1);
+		leave(1500, 1);
+	}
+	ticks_step = 0;
+	/* The end of one call, the start of another. */
+	assert_int_equal(ring->metered, 2);
+	assert_true(ring->spent >= 300);
+	assert_true(meter_mean(ring) <= 150);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -165,6 +233,8 @@ int main(void)
 		cmocka_unit_test_setup(test_nothing_is_under_way, setup),
 		cmocka_unit_test_setup(test_overlong, setup),
 		cmocka_unit_test_setup(test_overlong_where_calls_are_rare, setup),
+		cmocka_unit_test_setup(test_price_in_place, setup),
+		cmocka_unit_test_setup(test_price_without_spent, setup),
 	};
 
 	if (ring_start())

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+#include "probes/profile/sample/meter.h"
+
+#include <stddef.h>
+
+static void add_ring(const struct ring *ring, double *calls, double *ticks)
+{
+	*calls += (double)atomic_load_explicit(&ring->metered, memory_order_relaxed);
+	*ticks += (double)atomic_load_explicit(&ring->meter, memory_order_relaxed);
+}
+
+double meter_mean(const struct ring *ring)
+{
+	double calls = 0, ticks = 0;
+
+	if (ring)
+		add_ring(ring, &calls, &ticks);
+	return calls > 0 ? ticks / calls : 0;
+}
+
+/* The meter is inside of the probe function; what leads there finds the same caches. */
+double meter_price(void)
+{
+	double calls = 0, ticks = 0;
+
+	for (const struct ring *ring = ring_list(); ring; ring = ring->next)
+		add_ring(ring, &calls, &ticks);
+	if (watch_common.warm <= 0 || ticks <= calls * watch_common.warm)
+		return watch_common.price;
+	return watch_common.price * ticks / calls / watch_common.warm;
+}
+
+void meter_forget(struct ring *ring)
+{
+	atomic_store_explicit(&ring->metered, 0, memory_order_relaxed);
+	atomic_store_explicit(&ring->meter, 0, memory_order_relaxed);
+}
