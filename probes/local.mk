@@ -42,6 +42,10 @@ libfastinst_source_la_SOURCES += \
 	probes/source/abi.c \
 	probes/source/abi.h \
 	probes/source/by_reference.c \
+	probes/source/form.c \
+	probes/source/form.h \
+	probes/source/handed.c \
+	probes/source/handed.h \
 	probes/source/libdw.c \
 	probes/source/libdw.h \
 	probes/source/source.c
@@ -222,6 +226,7 @@ TESTS += \
 	probes/command/tests/test_fastinst.sh \
 	probes/command/tests/test_leftovers.sh \
 	probes/command/tests/test_floats.sh \
+	probes/command/tests/test_handed.sh \
 	probes/command/tests/test_limits.sh \
 	probes/command/tests/test_others.sh \
 	probes/command/tests/test_refused.sh \
@@ -253,6 +258,7 @@ EXTRA_DIST += \
 	probes/tests/test_users.sh \
 	probes/command/tests/counted.c \
 	probes/command/tests/floats.c \
+	probes/command/tests/handed.cc \
 	probes/command/tests/stack.c \
 	probes/command/tests/plugin.c \
 	probes/command/tests/test_attach.sh \
@@ -263,6 +269,7 @@ EXTRA_DIST += \
 	probes/command/tests/refused.c \
 	probes/command/tests/test_leftovers.sh \
 	probes/command/tests/test_floats.sh \
+	probes/command/tests/test_handed.sh \
 	probes/command/tests/test_limits.sh \
 	probes/command/tests/test_others.sh \
 	probes/command/tests/test_refused.sh \

@@ -137,6 +137,7 @@ int elf_functions(const struct elf *elf, struct elf_symbols *symbols)
 			.addr = symbol.st_value,
 			.size = symbol.st_size,
 			.name = string_at(elf, &strings, symbol.st_name),
+			.exported = ELF64_ST_BIND(symbol.st_info) != STB_LOCAL,
 		};
 	}
 	qsort(symbols->symbol, symbols->n, sizeof(*symbols->symbol), by_addr);

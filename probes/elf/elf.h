@@ -34,6 +34,7 @@ struct elf_symbol {
 	uint64_t addr;
 	uint64_t size;
 	const char *name; /* in the image */
+	bool exported;	  /* a function: code of another object may call it by its name */
 };
 
 struct elf_symbols {

@@ -15,6 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "probes/source/form.h"
+#include "probes/source/handed.h"
+
 #define NESTED_MAX 16 /* structs inside of each other */
 #define PIECES_MAX 64
 #define SHOWN_BITS (64 * 8) /* of a value, from its beginning */
@@ -36,6 +39,7 @@ struct whole {
 	enum class eight[2];
 	bool memory, x87, pointer, unknown, cut;
 	bool is_struct, is_wide;
+	uint8_t reg[2];		/* in which the eight bytes are, if they are in registers */
 	Dwarf_Word size, align; /* on the stack; bytes */
 	Dwarf_Word told;	/* the alignment that debug information tells of; 0: none */
 	struct piece piece[PIECES_MAX];
@@ -47,45 +51,8 @@ struct whole {
 struct taken {
 	unsigned integers, vectors;
 	Dwarf_Word stack;
+	bool moved; /* one that took these is not there */
 };
-
-/* --- Forms ------------------------------------------------------------------------------------ */
-
-static enum source_form base_form(Dwarf_Die *type)
-{
-	const char *name = dw.dwarf_diename(type);
-
-	switch (libdw_number(type, DW_AT_encoding)) {
-	case DW_ATE_boolean:
-		return SOURCE_BOOL;
-	case DW_ATE_signed_char:
-	case DW_ATE_unsigned_char:
-		if (name && !strcmp(name, "char"))
-			return SOURCE_CHAR;
-		return libdw_number(type, DW_AT_encoding) == DW_ATE_signed_char ? SOURCE_SIGNED
-										: SOURCE_UNSIGNED;
-	case DW_ATE_signed:
-		return SOURCE_SIGNED;
-	case DW_ATE_unsigned:
-	case DW_ATE_UTF:
-	case DW_ATE_address:
-		return SOURCE_UNSIGNED;
-	case DW_ATE_float:
-		return SOURCE_FLOAT;
-	default:
-		return SOURCE_OTHER;
-	}
-}
-
-static enum source_form pointer_form(Dwarf_Die *pointer)
-{
-	Dwarf_Die to;
-
-	if (libdw_type(pointer, &to) && dw.dwarf_tag(&to) == DW_TAG_base_type &&
-	    base_form(&to) == SOURCE_CHAR)
-		return SOURCE_STRING;
-	return SOURCE_POINTER;
-}
 
 /* --- Pieces ----------------------------------------------------------------------------------- */
 
@@ -223,7 +190,7 @@ static void add_complex(struct whole *whole, const char *path, Dwarf_Die *type, 
 
 static void add_base(struct whole *whole, const char *path, Dwarf_Die *type, unsigned offset)
 {
-	enum source_form form = base_form(type);
+	enum source_form form = form_base(type);
 	Dwarf_Word size = libdw_size(type);
 
 	if (form == SOURCE_FLOAT)
@@ -254,7 +221,7 @@ static bool is_scalar(Dwarf_Die *type)
 	int tag = dw.dwarf_tag(type);
 
 	return !libdw_is_struct(type) && tag != DW_TAG_array_type &&
-	       (tag != DW_TAG_base_type || base_form(type) != SOURCE_OTHER);
+	       (tag != DW_TAG_base_type || form_base(type) != SOURCE_OTHER);
 }
 
 /* One value is made of them if they are numbers. */
@@ -331,7 +298,7 @@ static void add_bits(struct whole *whole, const char *path, Dwarf_Die *type, uns
 		     unsigned bits)
 {
 	enum source_form form =
-		dw.dwarf_tag(type) == DW_TAG_base_type ? base_form(type) : SOURCE_UNSIGNED;
+		dw.dwarf_tag(type) == DW_TAG_base_type ? form_base(type) : SOURCE_UNSIGNED;
 
 	if (bits > 64) {
 		whole->unknown = true;
@@ -400,7 +367,7 @@ static void add_type(struct whole *whole, const char *path, Dwarf_Die *type, uns
 	case DW_TAG_reference_type:
 	case DW_TAG_rvalue_reference_type:
 	case DW_TAG_unspecified_type:
-		return add_value(whole, path, pointer_form(type), INTEGER, offset, 64);
+		return add_value(whole, path, form_pointer(type), INTEGER, offset, 64);
 	case DW_TAG_structure_type:
 	case DW_TAG_class_type:
 	case DW_TAG_union_type:
@@ -455,6 +422,8 @@ static bool take_registers(struct whole *whole, struct taken *taken, unsigned in
 	if (more.integers > integers || more.vectors > vectors)
 		return false;
 	*taken = more;
+	for (unsigned i = 0; i < 2; i++)
+		whole->reg[i] = whole->eight[i] ? (uint8_t)reg[i] : HANDED_NONE;
 	for (unsigned i = 0; i < whole->n; i++) {
 		struct piece *piece = &whole->piece[i];
 
@@ -550,26 +519,54 @@ static bool find_result(Dwarf_Die *die, struct source_function *function, struct
 	return true;
 }
 
-static bool add_arg(struct list *list, Dwarf_Die *die, struct taken *taken,
-		    struct abi_names **names)
+/* False: not known. */
+static bool find_place(struct whole *whole, struct taken *taken, struct handed_place *place)
+{
+	place->memory = !take_registers(whole, taken, SOURCE_INTEGERS, SOURCE_VECTORS);
+	memcpy(place->eight, whole->reg, sizeof(place->eight));
+	return !place->memory || take_memory(whole, taken);
+}
+
+/* What the compiler hands over in its own way. */
+static void take_handed(struct whole *whole, const char *name, enum handed_how how,
+			const struct handed_place *place)
+{
+	if (how == HANDED_UNKNOWN) {
+		whole->n = 0;
+		whole->cut = false;
+		add_piece(whole, name, SOURCE_OTHER, 0, 0);
+	}
+	for (unsigned i = 0; i < whole->n; i++) {
+		whole->piece[i].value.reg = place->eight[0];
+		whole->piece[i].value.shift = (uint8_t)whole->piece[i].offset;
+	}
+}
+
+static bool add_arg(struct list *list, const struct handed *handed, Dwarf_Die *die,
+		    struct taken *taken, struct abi_names **names)
 {
 	const char *name = dw.dwarf_diename(die);
 	struct whole whole = { .names = names };
+	struct handed_place place = { .moved = taken->moved };
+	enum handed_how how;
 	Dwarf_Die type;
 
 	if (!libdw_type(die, &type))
 		return false;
 	name = name ? name : "";
 	classify(&whole, name, &type);
-	if (whole.unknown)
+	if (whole.unknown || !find_place(&whole, taken, &place))
 		return false;
-	if (!take_registers(&whole, taken, SOURCE_INTEGERS, SOURCE_VECTORS) &&
-	    !take_memory(&whole, taken))
-		return false;
+	place.size = whole.size;
+	how = handed_how(handed, die, &place);
+	taken->moved |= how != HANDED_SO;
+	if (how != HANDED_SO)
+		take_handed(&whole, name, how, &place);
 	return add_values(list, &whole, name);
 }
 
-void abi_function(Dwarf_Die *die, struct source_function *function, struct abi_names **names)
+void abi_function(Dwarf_Die *die, const struct handed *handed, struct source_function *function,
+		  struct abi_names **names)
 {
 	struct list list = { .n = 0 };
 	struct taken taken = { 0 };
@@ -582,7 +579,7 @@ void abi_function(Dwarf_Die *die, struct source_function *function, struct abi_n
 		int tag = dw.dwarf_tag(&child);
 
 		if (tag == DW_TAG_formal_parameter && !function->more)
-			function->more = !add_arg(&list, &child, &taken, names);
+			function->more = !add_arg(&list, handed, &child, &taken, names);
 		else if (tag == DW_TAG_unspecified_parameters)
 			function->more = true;
 	} while (!dw.dwarf_siblingof(&child, &child));

@@ -14,11 +14,15 @@ struct abi_names {
 	char bytes[];
 };
 
+struct handed;
+
 /*
- * abi_function - fills in the function of that DIE, as it was declared. What is in @names must stay
+ * abi_function - fills in the function of that DIE, as it was declared, up to the first argument
+ * that the code is not known to be handed where the ABI has it. What is in @names must stay
  * as long as @function is in use; it ends with abi_forget().
  */
-void abi_function(Dwarf_Die *die, struct source_function *function, struct abi_names **names);
+void abi_function(Dwarf_Die *die, const struct handed *handed, struct source_function *function,
+		  struct abi_names **names);
 void abi_forget(struct abi_names *names);
 
 enum by_reference {

@@ -15,7 +15,8 @@
 	do(dwarf_ranges) do(dwarf_entrypc) do(dwarf_getsrc_die) do(dwarf_linesrc)                  \
 	do(dwarf_lineno) do(dwarf_child) do(dwarf_siblingof) do(dwarf_tag) do(dwarf_attr)          \
 	do(dwarf_attr_integrate) do(dwarf_formudata) do(dwarf_formref_die) do(dwarf_diename)       \
-	do(dwarf_peel_type) do(dwarf_bytesize) do(dwarf_aggregate_size)
+	do(dwarf_peel_type) do(dwarf_bytesize) do(dwarf_aggregate_size)        \
+	do(dwarf_diecu) do(dwarf_formstring) do(dwarf_getlocation_addr)
 /* clang-format on */
 
 #define LIBDW_DECLARE(name) __typeof__(name) *name;

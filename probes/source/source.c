@@ -13,6 +13,7 @@
 
 #include "probes/elf/elf.h"
 #include "probes/source/abi.h"
+#include "probes/source/handed.h"
 #include "probes/source/libdw.h"
 
 #define NESTED_MAX 32 /* namespaces and classes inside of each other */
@@ -42,6 +43,8 @@ struct source {
 	size_t n;
 	struct ranges ranges;
 	struct abi_names *names;
+	bool has_symbols;	    /* or there are none */
+	struct elf_symbols symbols; /* without names */
 };
 
 /* --- Ranges ----------------------------------------------------------------------------------- */
@@ -172,24 +175,42 @@ static bool debug_path(const struct elf *elf, char *path, size_t size)
 	return false;
 }
 
+/* Until unmap_elf(). */
+static bool map_elf(int fd, struct elf *elf)
+{
+	struct stat stat;
+	void *map;
+
+	if (fstat(fd, &stat) || !S_ISREG(stat.st_mode) || stat.st_size <= 0)
+		return false;
+	map = mmap(NULL, (size_t)stat.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (map == MAP_FAILED)
+		return false;
+	if (elf_open(elf, map, (size_t)stat.st_size))
+		return true;
+	munmap(map, (size_t)stat.st_size);
+	return false;
+}
+
+static void unmap_elf(const struct elf *elf)
+{
+	munmap((void *)(uintptr_t)elf->image, elf->size);
+}
+
 static bool open_beside(struct source *source, const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	char debug[256] = "";
-	struct stat stat;
 	struct elf elf;
-	void *map = MAP_FAILED;
 
 	if (fd < 0)
 		return false;
-	if (!fstat(fd, &stat) && S_ISREG(stat.st_mode) && stat.st_size > 0)
-		map = mmap(NULL, (size_t)stat.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+	if (map_elf(fd, &elf)) {
+		if (!debug_path(&elf, debug, sizeof(debug)))
+			debug[0] = '\0';
+		unmap_elf(&elf);
+	}
 	close(fd);
-	if (map == MAP_FAILED)
-		return false;
-	if (!elf_open(&elf, map, (size_t)stat.st_size) || !debug_path(&elf, debug, sizeof(debug)))
-		debug[0] = '\0';
-	munmap(map, (size_t)stat.st_size);
 	return debug[0] && open_dwarf(source, debug);
 }
 
@@ -219,6 +240,7 @@ void source_close(struct source *source)
 	dw.dwarf_end(source->dwarf);
 	close(source->fd);
 	abi_forget(source->names);
+	elf_free(&source->symbols);
 	free(source->unit);
 	free(source->ranges.range);
 	free(source);
@@ -266,7 +288,8 @@ static void find_functions(struct ranges *functions, Dwarf_Die *parent, unsigned
 	} while (!dw.dwarf_siblingof(&die, &die));
 }
 
-static bool find_function(struct source *source, uint64_t addr, Dwarf_Die *function)
+static bool find_function(struct source *source, uint64_t addr, Dwarf_Die *function,
+			  uint64_t *begin)
 {
 	const struct range *range = find_range(&source->ranges, addr);
 	struct unit *unit;
@@ -281,6 +304,7 @@ static bool find_function(struct source *source, uint64_t addr, Dwarf_Die *funct
 	}
 	unit->looked = true;
 	range = find_range(&unit->functions, addr);
+	*begin = range ? range->from : 0;
 	return range && dw.dwarf_offdie(source->dwarf, range->die, function);
 }
 
@@ -295,20 +319,53 @@ static void declared(Dwarf_Die *die)
 			return;
 }
 
+static void find_symbols(struct source *source)
+{
+	struct elf elf;
+
+	if (source->has_symbols || !map_elf(source->fd, &elf))
+		return;
+	elf_functions(&elf, &source->symbols);
+	for (size_t i = 0; i < source->symbols.n; i++)
+		source->symbols.symbol[i].name = NULL;
+	source->has_symbols = true;
+	unmap_elf(&elf);
+}
+
+/* A linker that sees the whole program makes functions local, of which the DIE still says that they
+ * are not.
+ */
+static bool is_exported(struct source *source, uint64_t addr)
+{
+	const struct elf_symbol *symbol, *end;
+
+	find_symbols(source);
+	symbol = elf_function_from(&source->symbols, addr);
+	end = source->symbols.symbol + source->symbols.n;
+	for (; symbol && symbol < end && symbol->addr == addr; symbol++)
+		if (symbol->exported)
+			return true;
+	return false;
+}
+
 bool source_function(struct source *source, uint64_t addr, struct source_function *function)
 {
 	Dwarf_Attribute place;
+	struct handed handed;
+	Dwarf_Die die, code;
+	uint64_t begin;
 	Dwarf_Word how;
-	Dwarf_Die die;
 
 	*function = (struct source_function){ 0 };
-	if (!find_function(source, addr, &die))
+	if (!find_function(source, addr, &die, &begin))
 		return false;
 	/* The compiler says so of one whose arguments are not where the ABI has them. */
 	if (dw.dwarf_attr(&die, DW_AT_calling_convention, &place) &&
-	    !dw.dwarf_formudata(&place, &how) && how == DW_CC_nocall)
+	    !dw.dwarf_formudata(&place, &how) && how != DW_CC_normal)
 		return false;
+	code = die;
+	handed = handed_by(&code, addr, is_exported(source, begin));
 	declared(&die);
-	abi_function(&die, function, &source->names);
+	abi_function(&die, &handed, function, &source->names);
 	return true;
 }

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+#include "probes/source/handed.h"
+
+#include <string.h>
+
+#include "probes/source/source.h"
+
+#define PATCHABLE  5 /* bytes; clang's arguments have a place from behind them on */
+#define NESTED_MAX 32
+
+/* Where an argument is, if it is in none of the registers that hand over arguments. */
+enum {
+	NO_PLACE = -1,
+	IN_MEMORY = -2,
+	IN_ANOTHER = -3,
+};
+
+/* gcc makes a copy with another name, as f.isra.0. So does no other compiler that is known. */
+static bool is_gcc(Dwarf_Die *code)
+{
+	Dwarf_Attribute place;
+	const char *producer;
+	Dwarf_Die unit;
+
+	producer = dw.dwarf_diecu(code, &unit, NULL, NULL) &&
+				   dw.dwarf_attr(&unit, DW_AT_producer, &place)
+			   ? dw.dwarf_formstring(&place)
+			   : NULL;
+	return producer && !strncmp(producer, "GNU ", 4);
+}
+
+struct handed handed_by(Dwarf_Die *code, uint64_t addr, bool exported)
+{
+	return (struct handed){ .code = code, .addr = addr, .by_abi = exported || is_gcc(code) };
+}
+
+static bool is_of(Dwarf_Die *die, Dwarf_Die *argument)
+{
+	Dwarf_Attribute place;
+	Dwarf_Die origin = *die;
+
+	for (unsigned i = 0; i < NESTED_MAX; i++) {
+		if (dw.dwarf_dieoffset(&origin) == dw.dwarf_dieoffset(argument))
+			return true;
+		if (!dw.dwarf_attr(&origin, DW_AT_abstract_origin, &place) ||
+		    !dw.dwarf_formref_die(&place, &origin))
+			return false;
+	}
+	return false;
+}
+
+static bool find_argument(Dwarf_Die *code, Dwarf_Die *argument, Dwarf_Die *found)
+{
+	if (dw.dwarf_child(code, found))
+		return false;
+	do
+		if (dw.dwarf_tag(found) == DW_TAG_formal_parameter && is_of(found, argument))
+			return true;
+	while (!dw.dwarf_siblingof(found, found));
+	return false;
+}
+
+/* As source_value has it. */
+static int reg_of(Dwarf_Word dwarf)
+{
+	static const uint8_t integers[] = { 5, 4, 1, 2, 8, 9 };
+
+	for (int i = 0; i < SOURCE_INTEGERS; i++)
+		if (integers[i] == dwarf)
+			return i;
+	return dwarf >= 17 && dwarf < 17 + SOURCE_VECTORS ? (int)(SOURCE_VECTOR + dwarf - 17)
+							  : IN_ANOTHER;
+}
+
+/* By rbp or rsp it is in the frame; by another, it is behind a pointer, such as one to a copy. */
+static int base_place(Dwarf_Word dwarf, Dwarf_Word offset)
+{
+	int reg = dwarf == 6 || dwarf == 7 ? IN_MEMORY : reg_of(dwarf);
+
+	return reg == IN_ANOTHER || (reg >= 0 && offset) ? NO_PLACE : reg;
+}
+
+static int op_place(const Dwarf_Op *op)
+{
+	if (op->atom >= DW_OP_reg0 && op->atom <= DW_OP_reg31)
+		return reg_of(op->atom - DW_OP_reg0);
+	if (op->atom >= DW_OP_breg0 && op->atom <= DW_OP_breg31)
+		return base_place(op->atom - DW_OP_breg0, op->number);
+	return op->atom == DW_OP_fbreg || op->atom == DW_OP_call_frame_cfa ? IN_MEMORY : NO_PLACE;
+}
+
+/* It is a piece's, or all of the argument's, and ends at @end. */
+static int ops_place(const Dwarf_Op *op, const Dwarf_Op *end)
+{
+	int is = op < end ? op_place(op++) : NO_PLACE;
+
+	/* What it is, is made of a register. */
+	if (is >= 0 && op < end && op->atom != DW_OP_stack_value)
+		return NO_PLACE;
+	return is;
+}
+
+/* What an argument has in memory, in its frame, the function has put there. */
+static enum handed_how in_eight(int is, const struct handed_place *place, unsigned eight)
+{
+	if (is == NO_PLACE)
+		return HANDED_UNKNOWN;
+	if (is == IN_MEMORY)
+		return place->moved ? HANDED_UNKNOWN : HANDED_SO;
+	return !place->memory && eight < 2 && place->eight[eight] == is ? HANDED_SO
+									: HANDED_UNKNOWN;
+}
+
+static bool is_taken(const struct handed_place *place, unsigned eight)
+{
+	return place->memory || place->eight[eight] != HANDED_NONE;
+}
+
+static enum handed_how by_pieces(const Dwarf_Op *op, size_t n, const struct handed_place *place)
+{
+	bool known[2] = { !is_taken(place, 0), !is_taken(place, 1) };
+	const Dwarf_Op *piece = op;
+	unsigned bytes = 0;
+
+	for (const Dwarf_Op *end = op + n; op < end; op++) {
+		unsigned eight = bytes / 8;
+
+		if (op->atom != DW_OP_piece)
+			continue;
+		if (eight < 2) {
+			int is = ops_place(piece, op);
+
+			/* Padding has no place. */
+			if (is != NO_PLACE && in_eight(is, place, eight) != HANDED_SO)
+				return HANDED_UNKNOWN;
+			known[eight] |= is != NO_PLACE;
+		}
+		bytes += (unsigned)op->number;
+		piece = op + 1;
+	}
+	return known[0] && known[1] ? HANDED_SO : HANDED_UNKNOWN;
+}
+
+/* A whole argument in another register is shown as it is in that. */
+static enum handed_how by_place(int is, struct handed_place *place)
+{
+	if (is < 0 || place->size > 8 || in_eight(is, place, 0) == HANDED_SO)
+		return in_eight(is, place, 0);
+	place->eight[0] = (uint8_t)is;
+	return HANDED_ELSEWHERE;
+}
+
+static enum handed_how by_ops(const Dwarf_Op *op, size_t n, struct handed_place *place)
+{
+	for (size_t i = 0; i < n; i++)
+		if (op[i].atom == DW_OP_piece)
+			return by_pieces(op, n, place);
+	return by_place(ops_place(op, op + n), place);
+}
+
+static bool place_at(Dwarf_Attribute *attribute, uint64_t addr, Dwarf_Op **op, size_t *n)
+{
+	return dw.dwarf_getlocation_addr(attribute, addr, op, n, 1) == 1 && *n > 0;
+}
+
+enum handed_how handed_how(const struct handed *handed, Dwarf_Die *argument,
+			   struct handed_place *place)
+{
+	enum handed_how how = HANDED_UNKNOWN;
+	Dwarf_Attribute attribute;
+	Dwarf_Die die;
+	Dwarf_Op *op;
+	size_t n;
+
+	if (find_argument(handed->code, argument, &die) &&
+	    dw.dwarf_attr(&die, DW_AT_location, &attribute) &&
+	    (place_at(&attribute, handed->addr, &op, &n) ||
+	     place_at(&attribute, handed->addr + PATCHABLE, &op, &n)))
+		how = by_ops(op, n, place);
+	return how == HANDED_UNKNOWN && handed->by_abi ? HANDED_SO : how;
+}
