@@ -64,14 +64,13 @@ double estimate_bound(const struct count *count, double spread, double cap, doub
 		    bound_capped(count->tears, count->toggles, slices, cap, each));
 }
 
-double estimate_section(struct section *section, double spread, double cap, double confidence)
+/* By itself or by all below; section->lent tells which. */
+static double bound_either(struct section *section, double spread, double cap, double confidence)
 {
 	const struct count *own = &section->count, *below = &section->below;
 	double each = bound_confidence_each(confidence, 2), pooled, alone;
 
 	section->lent = false;
-	if (!own->toggles)
-		return 1;
 	if (below->slices == own->slices)
 		return estimate_bound(own, spread, cap, confidence);
 	pooled = estimate_bound(below, spread, cap, each);
@@ -81,4 +80,12 @@ double estimate_section(struct section *section, double spread, double cap, doub
 	alone = estimate_bound(own, spread, cap, each);
 	section->lent = pooled < alone;
 	return section->lent ? pooled : alone;
+}
+
+double estimate_section(struct section *section, double spread, double cap, double confidence)
+{
+	section->lent = false;
+	if (!section->count.toggles)
+		return 1;
+	return fmax(bound_either(section, spread, cap, confidence), section->longer_p);
 }

@@ -65,6 +65,14 @@ static struct section make_section(const struct estimate *e, const struct sums *
 	return section;
 }
 
+/* What is known of the longest waits is known of all. */
+static double least_p(const struct section *section)
+{
+	const struct count *c = &section->count;
+
+	return fmax(section->longer_p, bound_lower(c->tears, c->toggles, CONFIDENCE));
+}
+
 /*
  * A section for each placement of the plan, with what was counted there. The cap rises to the
  * highest rate of all slices.
@@ -93,6 +101,21 @@ static void make_sections(struct estimate *e, const struct sums *runs, const str
 		if (s->count.worst_toggles)
 			e->cap[which] = fmax(e->cap[which], (double)s->count.worst_tears /
 								    (double)s->count.worst_toggles);
+	}
+}
+
+/* From the longest wait down, apart for waits that stretch and for those that do not. */
+static void note_longer(struct estimate *e, int claim, unsigned from, unsigned to)
+{
+	for (unsigned i = to; i-- > from;) {
+		const struct claim *longer = i + 1 < to ? &e->level[i + 1].claim[claim] : NULL;
+		struct claim *of = &e->level[i].claim[claim];
+
+		for (unsigned k = 0; longer && k < of->sections; k++) {
+			of->section[k].longer_p = least_p(&longer->section[k]);
+			for (int d = 0; d < DISTANCES; d++)
+				of->at[d][k].longer_p = least_p(&longer->at[d][k]);
+		}
 	}
 }
 
@@ -181,6 +204,8 @@ static void make_levels(struct estimate *e, const struct sums *runs, const struc
 		level->ticks = cost_of(&first);
 	}
 	for (int c = 0; c < CLAIMS; c++) {
+		note_longer(e, c, 0, e->levels);
+		note_longer(e, c, e->levels, e->ladder.count);
 		e->spread[c] = spread_of(e, c, DISTANCES);
 		/* Twice the highest rate: no slice to come is taken to have more. */
 		e->cap[c] = fmin(1, 2 * e->cap[c]);

@@ -39,6 +39,7 @@ struct section {
 	enum placement placement;
 	struct count count;
 	struct count below; /* with those of all shorter waits, too */
+	double longer_p;    /* so often at least some longer wait tore; 0: none did */
 	double upper_p;	    /* 1: nothing is known */
 	bool lent;	    /* upper_p rests on below, not on count */
 	double dispersion;  /* of count */
@@ -138,8 +139,9 @@ double estimate_bound(const struct count *count, double spread, double cap, doub
 /*
  * estimate_section - of a section, by its own counts or by those of all shorter waits as well,
  * whichever say more; each get half of the error. A longer wait tears no more often than a shorter
- * one of the same time, so what bounds the mean of both bounds the longer one. 1 where it was not
- * tried itself.
+ * one of the same time, so what bounds the mean of both bounds the longer one, and what a longer
+ * one has counted bounds the shorter one from below: what came in a storm at one wait, would have
+ * come at each shorter one. 1 where it was not tried itself.
  */
 double estimate_section(struct section *section, double spread, double cap, double confidence);
 

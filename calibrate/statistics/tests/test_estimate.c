@@ -117,6 +117,33 @@ static void bursts_widen_a_bound(void **state)
 	sums_free(&burst);
 }
 
+/* A storm came while a longer wait was measured: it would have come at shorter ones, too. */
+static void a_storm_at_a_longer_wait_bounds_shorter_ones(void **state)
+{
+	const double least = bound_lower(1000, 20 * 100000, CONFIDENCE);
+	struct plan plan = sample_plan(1);
+	struct sums sums = { 0 };
+	struct section alone;
+	struct estimate e;
+
+	(void)state;
+	sample_rung(&sums, &plan, low, sample_count(400, 100000, 0));
+	sample_rung(&sums, &plan, high, sample_count(19, 100000, 0));
+	sample_rung(&sums, &plan, high, sample_count(1, 100000, 1000));
+	e = estimate_of(&sums, &plan);
+	assert_true(least > 1e-4);
+	assert_true(level_at(&e, low)->claim[CLAIM_LINE].upper_p >= least);
+	assert_true(level_at(&e, low)->claim[CLAIM_PAGE].upper_p >= least);
+	/* What waits longer than the storm's is not bounded by it. */
+	assert_true(e.level[e.levels - 1].claim[CLAIM_LINE].section[0].longer_p == 0);
+	/* Broken: by its own count the shorter wait would be claimed to tear less often. */
+	alone = level_at(&e, low)->claim[CLAIM_LINE].section[0];
+	alone.longer_p = 0;
+	assert_true(estimate_section(&alone, e.spread[CLAIM_LINE], e.cap[CLAIM_LINE], CONFIDENCE) <
+		    least);
+	sums_free(&sums);
+}
+
 static void too_many_tears_at_the_top_fail(void **state)
 {
 	struct plan plan = sample_plan(1);
@@ -310,6 +337,7 @@ int main(void)
 		cmocka_unit_test(every_placement_must_be_known),
 		cmocka_unit_test(lines_and_pages_are_judged_apart),
 		cmocka_unit_test(bursts_widen_a_bound),
+		cmocka_unit_test(a_storm_at_a_longer_wait_bounds_shorter_ones),
 		cmocka_unit_test(too_many_tears_at_the_top_fail),
 		cmocka_unit_test(a_word_that_tears_fails_whatever_else),
 		cmocka_unit_test(the_window_ends_where_a_store_tore),
