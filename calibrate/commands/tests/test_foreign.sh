@@ -34,8 +34,8 @@ cmp -s "$dir/before" "$dir/elsewhere" || fail "the journal of another machine wa
 
 # --- a journal of rubbish, and no gnuplot: the calibration stands ---
 
-# What it knows of this machine is before it, with a cell that fits the figure, whatever was drawn
-# and however few the budget lets it measure.
+# What it knows of this machine is before it. A cell fits the figure, whichever cells the draw takes
+# and however few the budget allows.
 record
 replay "$dir/plain" 1
 sed -E '/"stage":"ladder"/s/("loop":)[0-9]+/\10/
