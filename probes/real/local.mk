@@ -7,6 +7,7 @@ EXTRA_DIST += \
 	probes/real/inputs/work.sql \
 	probes/real/latencies \
 	probes/real/measure \
+	probes/real/numbers.sh \
 	probes/real/rebuild \
 	probes/real/programs/blackscholes.c \
 	probes/real/programs/held.c \

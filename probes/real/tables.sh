@@ -9,7 +9,7 @@ facts()
 	local name
 
 	for name in $names; do
-		cat "$work/results/$name".{costs,toggled,instant} 2>/dev/null | sort -s -k 1,2 || true
+		cat "$work/results/$name".{costs,pairs,toggled,instant} 2>/dev/null | sort -s -k 1,2 || true
 	done
 }
 
@@ -64,6 +64,22 @@ spread()
 		END { if (n) printf "worst %.3f (%s), geometric mean of %d programs %.3f", worst, name, n, exp(sum / n) }' "$work/facts"
 }
 
+# mean_of_programs - of the pairs of the same number the geometric mean of all programs
+mean_of_programs()
+{
+	awk '$2 == "pairs" && $3 ~ /^pair_/ { sum[$3] += log($4); n[$3]++; if (n[$3] > most) most = n[$3] }
+		END { for (pair in n) if (n[pair] == most) print exp(sum[pair] / most) }' "$work/facts" | interval | told
+}
+
+pairs_tables()
+{
+	has pairs || return 0
+	titled "Profiled / off, in pairs of runs, with the interval of 95 %" pairs \
+		'off, ms | pairs | profiled / off | low | high | of it changes, % | cost by its own measure, %' \
+		off_ms pairs ratio low high toggling_share own_share
+	printf '\nGeometric mean of the programs: %s.\n' "$(mean_of_programs)"
+}
+
 costs_tables()
 {
 	local form
@@ -115,6 +131,7 @@ markdown()
 {
 	echo "Machine: $(machine). CPU time (user and system), medians of runs in turn; ratios are medians of pairs."
 	costs_tables
+	pairs_tables
 	toggled_tables
 	instant_tables
 	[ ! -s "$work/not-had" ] || { printf '\nNot had:\n\n' && sed 's/^/- /' "$work/not-had"; }

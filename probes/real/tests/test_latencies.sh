@@ -42,14 +42,14 @@ echo '{"cost":0.01,"toggling":0.001}' >"$output"
 END
 chmod +x "$dir/fastinst" "$tools"/* "$dir/work/build/entries/redis/program"
 
-FASTINST=$dir/fastinst "$top/probes/real/latencies" --rounds 24 --requests 10 "$dir/work" >"$dir/told" 2>"$dir/errors" ||
+FASTINST=$dir/fastinst "$top/probes/real/latencies" --servers 3 --rounds 6 --requests 10 "$dir/work" >"$dir/told" 2>"$dir/errors" ||
 	wrong "status $?: $(cat "$dir/errors")"
 for row in GET SET 'all, geometric mean'; do
 	grep -qxF "| $row | 1.100 [1.100, 1.100] | 1.000 [1.000, 1.000] | 1.200 [1.200, 1.200] | 1.000 [1.000, 1.000] |" "$dir/told" ||
 		wrong "no row of $row as it should be in $(cat "$dir/told")"
 done
 grep -q '"cost":0.01' "$dir/told" || wrong "the profile is not told: $(cat "$dir/told")"
-[ "$(sort -u "$dir"/*.rounds | wc -l) $(wc -l <"$dir/same.rounds")" = "1 25" ] || wrong "not a round to warm up and 24"
+[ "$(sort -u "$dir"/*.rounds | wc -l) $(wc -l <"$dir/same.rounds")" = "1 21" ] || wrong "not three times a round to warm up and six"
 
 status=0
 "$top/probes/real/latencies" --rounds 0 "$dir/work" 2>/dev/null || status=$?

@@ -84,6 +84,15 @@ has '^\| nbody \| [1-9].* \| (9[0-9]|100)[0-9.]* \| [1-9][0-9.]* \| '
 measure 0 --programs "nbody" --instant --periods 90000
 has '^\| nbody \| [0-9].* \| 0 \| 0 \| '
 
+# Of two pairs the median is the mean, and the interval has both.
+nbody_steps=2000000 measure 0 --programs "nbody" --pairs
+has '^\| nbody \| [1-9][0-9]* \| 2 \| [0-9.]+ \| [0-9.]+ \| [0-9.]+ \| [0-9.]+ \| [0-9.]+ \|$'
+sed -nE 's/.*"ratio": ([0-9.]+), "low": ([0-9.]+), "high": ([0-9.]+),.*"pair_1": ([0-9.]+), "pair_2": ([0-9.]+).*/\1 \2 \3 \4 \5/p' "$dir/made/table.json" |
+	awk 'function is(a, b) { return a - b < 0.001 && b - a < 0.001 }
+		{ least = $4 < $5 ? $4 : $5; right = is($1, ($4 + $5) / 2) && is($2, least) && is($3, $4 + $5 - least) }
+		END { exit !right }' || wrong "not the pairs: $(cat "$dir/made/table.json")"
+has "^Geometric mean of the programs: $(sed -nE 's/.*"ratio": ([0-9.]+).*/\1/p' "$dir/made/table.json") \["
+
 export own_sources=$dir/sources
 measure 1 --programs "liar" --no-exits
 has '^- liar, init: the output differs'
