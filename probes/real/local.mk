@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Real programs with probes: a script that is run by hand, and tests on small programs.
-TESTS += probes/real/tests/test_latencies.sh probes/real/tests/test_measure.sh probes/real/tests/test_threads.sh
+TESTS += probes/real/tests/test_latencies.sh probes/real/tests/test_measure.sh probes/real/tests/test_overlap.sh \
+	probes/real/tests/test_threads.sh
 EXTRA_DIST += \
 	probes/real/inputs/work.lua \
 	probes/real/inputs/work.pl \
@@ -8,6 +9,7 @@ EXTRA_DIST += \
 	probes/real/latencies \
 	probes/real/measure \
 	probes/real/numbers.sh \
+	probes/real/overlap.py \
 	probes/real/rebuild \
 	probes/real/programs/blackscholes.c \
 	probes/real/programs/held.c \
@@ -20,4 +22,5 @@ EXTRA_DIST += \
 	probes/real/tables.sh \
 	probes/real/tests/test_latencies.sh \
 	probes/real/tests/test_measure.sh \
+	probes/real/tests/test_overlap.sh \
 	probes/real/tests/test_threads.sh
