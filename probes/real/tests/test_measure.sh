@@ -81,17 +81,22 @@ has '^- nbody, toggled-entries-membarrier: threads that toggle hold [0-9]{7,} by
 # The shares of all edges, and those of a profile: with a phase of 2 ms in 10 they are alike, with none they are not.
 nbody_steps=2000000 measure 0 --programs "nbody" --instant --periods 10
 has '^\| nbody \| [1-9].* \| (9[0-9]|100)[0-9.]* \| [1-9][0-9.]* \| '
+nbody_steps=500000 measure 0 --programs "nbody" --instant --periods 10 --seconds 2 --counted 1
+has '^\| nbody \| [1-9].* \| (9[0-9]|100)[0-9.]* \| [1-9][0-9.]* \| '
 measure 0 --programs "nbody" --instant --periods 90000
 has '^\| nbody \| [0-9].* \| 0 \| 0 \| '
 
 # Of two pairs the median is the mean, and the interval has both.
 nbody_steps=2000000 measure 0 --programs "nbody" --pairs
-has '^\| nbody \| [1-9][0-9]* \| 2 \| [0-9.]+ \| [0-9.]+ \| [0-9.]+ \| [0-9.]+ \| [0-9.]+ \|$'
-sed -nE 's/.*"ratio": ([0-9.]+), "low": ([0-9.]+), "high": ([0-9.]+),.*"pair_1": ([0-9.]+), "pair_2": ([0-9.]+).*/\1 \2 \3 \4 \5/p' "$dir/made/table.json" |
-	awk 'function is(a, b) { return a - b < 0.001 && b - a < 0.001 }
-		{ least = $4 < $5 ? $4 : $5; right = is($1, ($4 + $5) / 2) && is($2, least) && is($3, $4 + $5 - least) }
-		END { exit !right }' || wrong "not the pairs: $(cat "$dir/made/table.json")"
-has "^Geometric mean of the programs: $(sed -nE 's/.*"ratio": ([0-9.]+).*/\1/p' "$dir/made/table.json") \["
+has '^\| nbody \| [1-9][0-9]* \| 2 \| ([0-9.]+ \| ){7}[0-9.]+ \|$'
+for key in to_off to_init; do
+	sed -nE "s/.*\"$key\": ([0-9.]+), \"${key}_low\": ([0-9.]+), \"${key}_high\": ([0-9.]+), \"${key}_1\": ([0-9.]+), \"${key}_2\": ([0-9.]+).*/\1 \2 \3 \4 \5/p" \
+		"$dir/made/table.json" |
+		awk 'function is(a, b) { return a - b < 0.001 && b - a < 0.001 }
+			{ least = $4 < $5 ? $4 : $5; right = is($1, ($4 + $5) / 2) && is($2, least) && is($3, $4 + $5 - least) }
+			END { exit !right }' || wrong "$key: not the pairs: $(cat "$dir/made/table.json")"
+	has "^Geometric mean of the programs: .*profiled / ${key#to_}[a-z]* $(sed -nE "s/.*\"$key\": ([0-9.]+).*/\1/p" "$dir/made/table.json") \\["
+done
 
 export own_sources=$dir/sources
 measure 1 --programs "liar" --no-exits
