@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <link.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -87,14 +88,21 @@ const char *object_string(const char *text)
 	return strdup(text);
 }
 
+/* Where a relative one lies is known now; a program may change its folder. */
 static const char *path_of(const char *name)
 {
-	char buffer[PATH_MAX];
+	char buffer[2 * PATH_MAX];
 	ssize_t len;
 
-	if (*name)
+	if (*name == '/' || (*name && (!strchr(name, '/') || !getcwd(buffer, PATH_MAX))))
 		return object_string(name);
-	len = readlink("/proc/thread-self/exe", buffer, sizeof(buffer) - 1);
+	if (*name) {
+		len = (ssize_t)strlen(buffer);
+		snprintf(buffer + len, sizeof(buffer) - (size_t)len, "/%s",
+			 strncmp(name, "./", 2) != 0 ? name : name + 2);
+		return object_string(buffer);
+	}
+	len = readlink("/proc/thread-self/exe", buffer, PATH_MAX - 1);
 	buffer[len < 0 ? 0 : len] = '\0';
 	return object_string(buffer);
 }
