@@ -46,6 +46,10 @@ libfastinst_source_la_SOURCES += \
 	probes/source/form.h \
 	probes/source/handed.c \
 	probes/source/handed.h \
+	probes/source/unit.c \
+	probes/source/unit.h \
+	probes/source/whole.c \
+	probes/source/whole.h \
 	probes/source/libdw.c \
 	probes/source/libdw.h \
 	probes/source/source.c
@@ -227,6 +231,7 @@ TESTS += \
 	probes/command/tests/test_leftovers.sh \
 	probes/command/tests/test_floats.sh \
 	probes/command/tests/test_handed.sh \
+	probes/command/tests/test_odd.sh \
 	probes/command/tests/test_limits.sh \
 	probes/command/tests/test_others.sh \
 	probes/command/tests/test_refused.sh \
@@ -258,7 +263,10 @@ EXTRA_DIST += \
 	probes/tests/test_users.sh \
 	probes/command/tests/counted.c \
 	probes/command/tests/floats.c \
+	probes/command/tests/compare_args.py \
 	probes/command/tests/handed.cc \
+	probes/command/tests/odd.c \
+	probes/command/tests/odd.cc \
 	probes/command/tests/stack.c \
 	probes/command/tests/plugin.c \
 	probes/command/tests/test_attach.sh \
@@ -270,6 +278,7 @@ EXTRA_DIST += \
 	probes/command/tests/test_leftovers.sh \
 	probes/command/tests/test_floats.sh \
 	probes/command/tests/test_handed.sh \
+	probes/command/tests/test_odd.sh \
 	probes/command/tests/test_limits.sh \
 	probes/command/tests/test_others.sh \
 	probes/command/tests/test_refused.sh \

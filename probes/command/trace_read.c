@@ -23,6 +23,7 @@
 #define DEPTH_MAX 4096
 #define PATIENCE  5	/* seconds */
 #define ROUND	  20000 /* events, before other things are looked at */
+#define PATCHABLE 5	/* bytes of NOPs */
 
 struct table {
 	struct traced *probe; /* by id */
@@ -122,15 +123,16 @@ static void set_floats(struct traced *probe, bool is_double)
 static void look_up_types(struct traced *probe, const char *provider)
 {
 	const struct source_function *types = &probe->types;
+	bool is_patchable = !strcmp(provider, "patchable");
 	struct source *source;
 	uint64_t result = RING_HOW_RESULT;
 
 	/* At others the registers hold something else. */
-	if ((strcmp(provider, "patchable") != 0 && strcmp(provider, "entries") != 0) ||
-	    strchr(probe->function, '.'))
+	if ((!is_patchable && strcmp(provider, "entries") != 0) || strchr(probe->function, '.'))
 		return;
 	source = source_of(probe->object);
-	probe->has_types = source && source_function(source, probe->addr, &probe->types);
+	probe->has_types = source && source_function(source, probe->addr,
+						     is_patchable ? PATCHABLE : 0, &probe->types);
 	if (!probe->has_types)
 		return;
 	if (probe->kind == TRACED_LEAVE && types->results) {

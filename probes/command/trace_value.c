@@ -54,6 +54,11 @@ static bool bits_of(const struct trace_event *event, const struct source_value *
 	return true;
 }
 
+static bool is_char(const struct source_value *value)
+{
+	return value->form == SOURCE_CHAR || value->form == SOURCE_BYTE;
+}
+
 static bool is_signed(const struct source_value *value)
 {
 	return value->form == SOURCE_SIGNED || value->form == SOURCE_CHAR;
@@ -178,7 +183,7 @@ static void put_one(FILE *out, const struct trace_event *event, const struct sou
 		fputs(float_text(number, bits, value), out);
 	else if (value->form == SOURCE_BOOL)
 		fputs(bits ? "true" : "false", out);
-	else if (value->form == SOURCE_CHAR && bits >= ' ' && bits < 127)
+	else if (is_char(value) && bits >= ' ' && bits < 127)
 		fprintf(out, "'%c'", (int)bits);
 	else if (string < RING_STRINGS && event->string[string])
 		put_string(out, event->string[string], event->cut[string]);
@@ -205,7 +210,7 @@ static bool chars_of(char text[UINT8_MAX + 1], const struct trace_event *event,
 
 static bool is_text(const struct source_value *value)
 {
-	return value->count && value->form == SOURCE_CHAR;
+	return value->count && is_char(value);
 }
 
 void value_put(FILE *out, const struct trace_event *event, const struct source_value *value)

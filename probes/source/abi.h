@@ -21,7 +21,7 @@ struct handed;
  * that the code is not known to be handed where the ABI has it. What is in @names must stay
  * as long as @function is in use; it ends with abi_forget().
  */
-void abi_function(Dwarf_Die *die, const struct handed *handed, struct source_function *function,
+void abi_function(Dwarf_Die *die, struct handed *handed, struct source_function *function,
 		  struct abi_names **names);
 void abi_forget(struct abi_names *names);
 

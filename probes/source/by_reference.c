@@ -4,10 +4,12 @@
  * says so; of gcc's it is seen by what was declared, in the class or in one that is a part of it.
  */
 #include "probes/source/abi.h"
+#include "probes/source/unit.h"
 
 #include <string.h>
 
 #define NESTED_MAX 16
+#define LOOKED_MAX 4096 /* types in one; damage makes classes that are parts of themselves */
 
 /* vector<int> has constructors with the name vector. */
 static bool same_name(const char *class, const char *function)
@@ -37,7 +39,7 @@ static bool takes_another(Dwarf_Die *constructor, Dwarf_Die *class)
 	do
 		if (dw.dwarf_tag(&child) == DW_TAG_formal_parameter && n++ == 1)
 			return refers_to(&child, class);
-	while (!dw.dwarf_siblingof(&child, &child));
+	while (libdw_next(&child));
 	return false;
 }
 
@@ -56,9 +58,9 @@ static enum by_reference by_function(Dwarf_Die *function, Dwarf_Die *class)
 	return libdw_has(function, DW_AT_deleted) ? BY_REFERENCE_UNKNOWN : BY_REFERENCE;
 }
 
-static enum by_reference of_class(Dwarf_Die *class, unsigned depth);
+static enum by_reference of_class(Dwarf_Die *class, unsigned depth, unsigned *looked);
 
-static enum by_reference by_part(Dwarf_Die *part, unsigned depth)
+static enum by_reference by_part(Dwarf_Die *part, unsigned depth, unsigned *looked)
 {
 	Dwarf_Die type;
 
@@ -70,12 +72,20 @@ static enum by_reference by_part(Dwarf_Die *part, unsigned depth)
 	if (!libdw_type(part, &type))
 		return BY_REFERENCE_UNKNOWN;
 	while (dw.dwarf_tag(&type) == DW_TAG_array_type)
-		if (!libdw_type(&type, &type))
+		if (++*looked > LOOKED_MAX || !libdw_type(&type, &type))
 			return BY_REFERENCE_UNKNOWN;
-	return libdw_is_struct(&type) ? of_class(&type, depth + 1) : BY_VALUE;
+	return libdw_is_struct(&type) ? of_class(&type, depth + 1, looked) : BY_VALUE;
 }
 
-static enum by_reference of_class(Dwarf_Die *class, unsigned depth)
+/* Of C++ clang tells it, but not with -gstrict-dwarf. */
+static bool is_left_out(Dwarf_Die *class)
+{
+	struct unit_by by = unit_by(class);
+
+	return by.clang && by.cpp;
+}
+
+static enum by_reference of_class(Dwarf_Die *class, unsigned depth, unsigned *looked)
 {
 	enum by_reference is = BY_VALUE, one;
 	Dwarf_Word how;
@@ -83,7 +93,8 @@ static enum by_reference of_class(Dwarf_Die *class, unsigned depth)
 
 	if (libdw_known(class, DW_AT_calling_convention, &how))
 		return how == DW_CC_pass_by_reference ? BY_REFERENCE : BY_VALUE;
-	if (depth > NESTED_MAX || libdw_has(class, DW_AT_declaration))
+	if (depth > NESTED_MAX || ++*looked > LOOKED_MAX || libdw_has(class, DW_AT_declaration) ||
+	    is_left_out(class))
 		return BY_REFERENCE_UNKNOWN;
 	if (dw.dwarf_child(class, &child))
 		return BY_VALUE;
@@ -94,16 +105,18 @@ static enum by_reference of_class(Dwarf_Die *class, unsigned depth)
 		if (tag == DW_TAG_subprogram)
 			one = by_function(&child, class);
 		else if (tag == DW_TAG_member || tag == DW_TAG_inheritance)
-			one = by_part(&child, depth);
+			one = by_part(&child, depth, looked);
 		if (one == BY_REFERENCE)
 			return one;
 		if (one)
 			is = one;
-	} while (!dw.dwarf_siblingof(&child, &child));
+	} while (libdw_next(&child));
 	return is;
 }
 
 enum by_reference abi_by_reference(Dwarf_Die *type)
 {
-	return libdw_is_struct(type) ? of_class(type, 0) : BY_VALUE;
+	unsigned looked = 0;
+
+	return libdw_is_struct(type) ? of_class(type, 0, &looked) : BY_VALUE;
 }

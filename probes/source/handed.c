@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "probes/source/handed.h"
 
-#include <string.h>
-
 #include "probes/source/source.h"
+#include "probes/source/unit.h"
 
-#define PATCHABLE  5 /* bytes; clang's arguments have a place from behind them on */
 #define NESTED_MAX 32
 
 /* Where an argument is, if it is in none of the registers that hand over arguments. */
@@ -15,23 +13,17 @@ enum {
 	IN_ANOTHER = -3,
 };
 
-/* gcc makes a copy with another name, as f.isra.0. So does no other compiler that is known. */
-static bool is_gcc(Dwarf_Die *code)
+struct handed handed_by(Dwarf_Die *code, uint64_t addr, unsigned nops, bool exported)
 {
-	Dwarf_Attribute place;
-	const char *producer;
-	Dwarf_Die unit;
+	struct unit_by by = unit_by(code);
 
-	producer = dw.dwarf_diecu(code, &unit, NULL, NULL) &&
-				   dw.dwarf_attr(&unit, DW_AT_producer, &place)
-			   ? dw.dwarf_formstring(&place)
-			   : NULL;
-	return producer && !strncmp(producer, "GNU ", 4);
-}
-
-struct handed handed_by(Dwarf_Die *code, uint64_t addr, bool exported)
-{
-	return (struct handed){ .code = code, .addr = addr, .by_abi = exported || is_gcc(code) };
+	return (struct handed){
+		.code = code,
+		.addr = addr,
+		.nops = nops,
+		.by_abi = exported || by.gcc,
+		.has_prototype = !by.c || libdw_has(code, DW_AT_prototyped),
+	};
 }
 
 static bool is_of(Dwarf_Die *die, Dwarf_Die *argument)
@@ -56,8 +48,15 @@ static bool find_argument(Dwarf_Die *code, Dwarf_Die *argument, Dwarf_Die *found
 	do
 		if (dw.dwarf_tag(found) == DW_TAG_formal_parameter && is_of(found, argument))
 			return true;
-	while (!dw.dwarf_siblingof(found, found));
+	while (libdw_next(found));
 	return false;
+}
+
+bool handed_has(const struct handed *handed, Dwarf_Die *argument)
+{
+	Dwarf_Die found;
+
+	return find_argument(handed->code, argument, &found);
 }
 
 /* As source_value has it. */
@@ -141,21 +140,43 @@ static enum handed_how by_pieces(const Dwarf_Op *op, size_t n, const struct hand
 	return known[0] && known[1] ? HANDED_SO : HANDED_UNKNOWN;
 }
 
-/* A whole argument in another register is shown as it is in that. */
-static enum handed_how by_place(int is, struct handed_place *place)
+/*
+ * Those behind arguments that are left out move up, and stay in their order. What is not so is of
+ * later code, which has no instruction before it: a = b, say.
+ */
+static bool moves_up(struct handed *handed, unsigned is, const struct handed_place *place)
 {
-	if (is < 0 || place->size > 8 || in_eight(is, place, 0) == HANDED_SO)
-		return in_eight(is, place, 0);
-	place->eight[0] = (uint8_t)is;
-	return HANDED_ELSEWHERE;
+	unsigned *taken = &handed->taken[is >= SOURCE_VECTOR];
+	unsigned number = is % SOURCE_VECTOR;
+	bool up = number >= *taken && (place->memory || is < place->eight[0]);
+
+	if (number >= *taken)
+		*taken = number + 1;
+	return up;
 }
 
-static enum handed_how by_ops(const Dwarf_Op *op, size_t n, struct handed_place *place)
+/* A whole argument in another register is shown as it is in that. */
+static enum handed_how by_place(struct handed *handed, int is, struct handed_place *place)
+{
+	enum handed_how how = in_eight(is, place, 0);
+
+	if (is < 0 || place->size > 8)
+		return how;
+	if (!moves_up(handed, (unsigned)is, place) && how != HANDED_SO)
+		return handed->by_abi ? HANDED_OTHERWISE : HANDED_UNKNOWN;
+	if (how == HANDED_SO)
+		return how;
+	place->eight[0] = (uint8_t)is;
+	return handed->by_abi ? HANDED_OTHERWISE : HANDED_ELSEWHERE;
+}
+
+static enum handed_how by_ops(struct handed *handed, const Dwarf_Op *op, size_t n,
+			      struct handed_place *place)
 {
 	for (size_t i = 0; i < n; i++)
 		if (op[i].atom == DW_OP_piece)
 			return by_pieces(op, n, place);
-	return by_place(ops_place(op, op + n), place);
+	return by_place(handed, ops_place(op, op + n), place);
 }
 
 static bool place_at(Dwarf_Attribute *attribute, uint64_t addr, Dwarf_Op **op, size_t *n)
@@ -163,8 +184,7 @@ static bool place_at(Dwarf_Attribute *attribute, uint64_t addr, Dwarf_Op **op, s
 	return dw.dwarf_getlocation_addr(attribute, addr, op, n, 1) == 1 && *n > 0;
 }
 
-enum handed_how handed_how(const struct handed *handed, Dwarf_Die *argument,
-			   struct handed_place *place)
+enum handed_how handed_how(struct handed *handed, Dwarf_Die *argument, struct handed_place *place)
 {
 	enum handed_how how = HANDED_UNKNOWN;
 	Dwarf_Attribute attribute;
@@ -175,7 +195,7 @@ enum handed_how handed_how(const struct handed *handed, Dwarf_Die *argument,
 	if (find_argument(handed->code, argument, &die) &&
 	    dw.dwarf_attr(&die, DW_AT_location, &attribute) &&
 	    (place_at(&attribute, handed->addr, &op, &n) ||
-	     place_at(&attribute, handed->addr + PATCHABLE, &op, &n)))
-		how = by_ops(op, n, place);
+	     (handed->nops && place_at(&attribute, handed->addr + handed->nops, &op, &n))))
+		how = by_ops(handed, op, n, place);
 	return how == HANDED_UNKNOWN && handed->by_abi ? HANDED_SO : how;
 }

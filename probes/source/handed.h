@@ -16,7 +16,11 @@
 struct handed {
 	Dwarf_Die *code;
 	uint64_t addr; /* of its probe */
-	bool by_abi;   /* also where debug information does not tell */
+	unsigned nops; /* bytes, there; clang's arguments have a place from behind them on */
+	bool by_abi;
+	bool has_prototype;
+	unsigned taken[2]; /* registers for integers and for vectors, by what debug information says
+			    */
 };
 
 /* Where the ABI has an argument. */
@@ -32,16 +36,21 @@ enum handed_how {
 	HANDED_SO = 0,
 	HANDED_ELSEWHERE, /* in the register that is the first now */
 	HANDED_UNKNOWN,
+	HANDED_OTHERWISE, /* debug information is of another ABI, or of what the code does first */
 };
 
 /*
  * handed_by - @code is a function at @addr, of a unit. All compilers follow the ABI where it is
- * @exported, but may not set what it makes no use of.
+ * @exported, but may not set what it makes no use of; gcc follows it elsewhere too, but for copies,
+ * which have names of their own, and what is asked for.
  */
-struct handed handed_by(Dwarf_Die *code, uint64_t addr, bool exported);
+struct handed handed_by(Dwarf_Die *code, uint64_t addr, unsigned nops, bool exported);
 
-/* handed_how - @argument may be one of what @code was made of, an inline function's or a copy's. */
-enum handed_how handed_how(const struct handed *handed, Dwarf_Die *argument,
-			   struct handed_place *place);
+/*
+ * handed_how - @argument may be one of what @code was made of, an inline function's or a copy's.
+ * For each argument once, in their order. handed_has - the code has it.
+ */
+enum handed_how handed_how(struct handed *handed, Dwarf_Die *argument, struct handed_place *place);
+bool handed_has(const struct handed *handed, Dwarf_Die *argument);
 
 #endif

@@ -9,6 +9,8 @@
 
 #include "probes/source/source.h"
 
+#define NAMES_MAX 32 /* of a type, one for another */
+
 struct libdw dw;
 static bool loaded;
 
@@ -76,13 +78,76 @@ Dwarf_Word libdw_number(Dwarf_Die *die, unsigned attribute)
 	return libdw_known(die, attribute, &value) ? value : 0;
 }
 
+static bool refer(Dwarf_Die *die, unsigned attribute, Dwarf_Die *to)
+{
+	Dwarf_Attribute place;
+
+	return dw.dwarf_attr_integrate(die, attribute, &place) && dw.dwarf_formref_die(&place, to);
+}
+
+/* One that another is a name for, or a qualified form of. */
+static bool is_name(Dwarf_Die *type)
+{
+	switch (dw.dwarf_tag(type)) {
+	case DW_TAG_typedef:
+	case DW_TAG_const_type:
+	case DW_TAG_volatile_type:
+	case DW_TAG_restrict_type:
+	case DW_TAG_atomic_type:
+		return true;
+	default:
+		return false;
+	}
+}
+
 bool libdw_type(Dwarf_Die *die, Dwarf_Die *type)
 {
 	Dwarf_Attribute place;
-	Dwarf_Die named;
+	Dwarf_Die name;
 
-	return dw.dwarf_attr_integrate(die, DW_AT_type, &place) &&
-	       dw.dwarf_formref_die(&place, &named) && !dw.dwarf_peel_type(&named, type);
+	if (!refer(die, DW_AT_type, type))
+		return false;
+	for (unsigned i = 0; i < NAMES_MAX && is_name(type); i++) {
+		name = *type;
+		if (!refer(&name, DW_AT_type, type))
+			return false;
+	}
+	/* It lies by itself, in .debug_types. */
+	if (dw.dwarf_attr(type, DW_AT_signature, &place))
+		dw.dwarf_formref_die(&place, type);
+	return true;
+}
+
+bool libdw_is_odd(Dwarf_Die *die)
+{
+	Dwarf_Word aligned = 0, told;
+	bool is_atomic = false;
+	Dwarf_Die type, at, name = *die;
+
+	if (!libdw_type(die, &type))
+		return false;
+	for (unsigned i = 0; refer(&name, DW_AT_type, &at) && is_name(&at); i++, name = at) {
+		if (i == NAMES_MAX)
+			return true;
+		is_atomic |= dw.dwarf_tag(&at) == DW_TAG_atomic_type;
+		if (libdw_known(&at, DW_AT_alignment, &told))
+			aligned = told;
+	}
+	return (is_atomic && libdw_is_struct(&type)) || (aligned && aligned != libdw_size(&type));
+}
+
+bool libdw_next(Dwarf_Die *die)
+{
+	Dwarf_Off before = dw.dwarf_dieoffset(die);
+
+	return !dw.dwarf_siblingof(die, die) && dw.dwarf_dieoffset(die) > before;
+}
+
+bool libdw_is_declared(Dwarf_Die *die)
+{
+	Dwarf_Attribute place;
+
+	return dw.dwarf_attr(die, DW_AT_declaration, &place) != NULL;
 }
 
 Dwarf_Word libdw_size(Dwarf_Die *type)

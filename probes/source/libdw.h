@@ -15,7 +15,7 @@
 	do(dwarf_ranges) do(dwarf_entrypc) do(dwarf_getsrc_die) do(dwarf_linesrc)                  \
 	do(dwarf_lineno) do(dwarf_child) do(dwarf_siblingof) do(dwarf_tag) do(dwarf_attr)          \
 	do(dwarf_attr_integrate) do(dwarf_formudata) do(dwarf_formref_die) do(dwarf_diename)       \
-	do(dwarf_peel_type) do(dwarf_bytesize) do(dwarf_aggregate_size)        \
+	do(dwarf_formsdata) do(dwarf_cu_info) do(dwarf_aggregate_size)                                             \
 	do(dwarf_diecu) do(dwarf_formstring) do(dwarf_getlocation_addr)
 /* clang-format on */
 
@@ -36,8 +36,19 @@ bool libdw_has(Dwarf_Die *die, unsigned attribute);
 bool libdw_known(Dwarf_Die *die, unsigned attribute, Dwarf_Word *value);
 Dwarf_Word libdw_number(Dwarf_Die *die, unsigned attribute);
 
-/* libdw_type - of a DIE, without names for types and their qualifiers. False: void. */
+/*
+ * libdw_type - of a DIE, without names for types and their qualifiers. False: void. libdw_is_odd -
+ * compilers do not agree on where that is: one of them goes by such a name's alignment, or an
+ * _Atomic struct is aligned as no other, of which debug information says nothing.
+ */
 bool libdw_type(Dwarf_Die *die, Dwarf_Die *type);
+bool libdw_is_odd(Dwarf_Die *die);
+
+/* libdw_next - the next of the same parent. False: there is none, or damage leads back. */
+bool libdw_next(Dwarf_Die *die);
+
+/* libdw_is_declared - what it is, is not told there. */
+bool libdw_is_declared(Dwarf_Die *die);
 
 /* libdw_size - of a type, in bytes. 0: not known. */
 Dwarf_Word libdw_size(Dwarf_Die *type);

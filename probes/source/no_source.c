@@ -29,10 +29,12 @@ bool source_line(struct source *source, uint64_t addr, const char **file, unsign
 	return false;
 }
 
-bool source_function(struct source *source, uint64_t addr, struct source_function *function)
+bool source_function(struct source *source, uint64_t addr, unsigned nops,
+		     struct source_function *function)
 {
 	(void)source;
 	(void)addr;
+	(void)nops;
 	(void)function;
 	return false;
 }

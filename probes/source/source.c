@@ -15,6 +15,7 @@
 #include "probes/source/abi.h"
 #include "probes/source/handed.h"
 #include "probes/source/libdw.h"
+#include "probes/source/unit.h"
 
 #define NESTED_MAX 32 /* namespaces and classes inside of each other */
 
@@ -285,7 +286,7 @@ static void find_functions(struct ranges *functions, Dwarf_Die *parent, unsigned
 			find_functions(functions, &die, depth + 1);
 			break;
 		}
-	} while (!dw.dwarf_siblingof(&die, &die));
+	} while (libdw_next(&die));
 }
 
 static bool find_function(struct source *source, uint64_t addr, Dwarf_Die *function,
@@ -319,6 +320,7 @@ static void declared(Dwarf_Die *die)
 			return;
 }
 
+/* Names are in the file's map; of a copy's, as f.isra.0, the dot stays. */
 static void find_symbols(struct source *source)
 {
 	struct elf elf;
@@ -326,45 +328,63 @@ static void find_symbols(struct source *source)
 	if (source->has_symbols || !map_elf(source->fd, &elf))
 		return;
 	elf_functions(&elf, &source->symbols);
-	for (size_t i = 0; i < source->symbols.n; i++)
-		source->symbols.symbol[i].name = NULL;
+	for (size_t i = 0; i < source->symbols.n; i++) {
+		struct elf_symbol *symbol = &source->symbols.symbol[i];
+
+		symbol->name = symbol->name && strchr(symbol->name, '.') ? "." : NULL;
+	}
 	source->has_symbols = true;
 	unmap_elf(&elf);
 }
 
-/* A linker that sees the whole program makes functions local, of which the DIE still says that they
- * are not.
+/*
+ * Whether a function is known by a name, and none of a copy, which has other arguments than were
+ * declared. A linker that sees the whole program makes functions local, of which the DIE still says
+ * that they are not.
  */
-static bool is_exported(struct source *source, uint64_t addr)
+static bool is_named(struct source *source, uint64_t addr, bool *exported)
 {
 	const struct elf_symbol *symbol, *end;
+	bool is = false;
 
 	find_symbols(source);
 	symbol = elf_function_from(&source->symbols, addr);
 	end = source->symbols.symbol + source->symbols.n;
-	for (; symbol && symbol < end && symbol->addr == addr; symbol++)
-		if (symbol->exported)
-			return true;
-	return false;
+	*exported = false;
+	for (; symbol && symbol < end && symbol->addr == addr; symbol++) {
+		if (symbol->name)
+			return false;
+		is = true;
+		*exported |= symbol->exported;
+	}
+	return is;
 }
 
-bool source_function(struct source *source, uint64_t addr, struct source_function *function)
+/* Whose arguments are where the ABI has them, but for what debug information says. */
+static bool is_by_abi(Dwarf_Die *die)
 {
-	Dwarf_Attribute place;
-	struct handed handed;
-	Dwarf_Die die, code;
-	uint64_t begin;
+	struct unit_by by = unit_by(die);
 	Dwarf_Word how;
 
-	*function = (struct source_function){ 0 };
-	if (!find_function(source, addr, &die, &begin))
+	if (by.odd || !(by.c || by.cpp))
 		return false;
-	/* The compiler says so of one whose arguments are not where the ABI has them. */
-	if (dw.dwarf_attr(&die, DW_AT_calling_convention, &place) &&
-	    !dw.dwarf_formudata(&place, &how) && how != DW_CC_normal)
+	return !libdw_known(die, DW_AT_calling_convention, &how) || how == DW_CC_normal;
+}
+
+bool source_function(struct source *source, uint64_t addr, unsigned nops,
+		     struct source_function *function)
+{
+	struct handed handed;
+	Dwarf_Die die, code;
+	bool exported;
+	uint64_t begin;
+
+	*function = (struct source_function){ 0 };
+	if (!find_function(source, addr, &die, &begin) || !is_by_abi(&die) ||
+	    !is_named(source, begin, &exported))
 		return false;
 	code = die;
-	handed = handed_by(&code, addr, is_exported(source, begin));
+	handed = handed_by(&code, addr, nops, exported);
 	declared(&die);
 	abi_function(&die, &handed, function, &source->names);
 	return true;

@@ -26,6 +26,7 @@ enum source_form {
 	SOURCE_UNSIGNED,
 	SOURCE_BOOL,
 	SOURCE_CHAR,
+	SOURCE_BYTE, /* a char without a sign */
 	SOURCE_POINTER,
 	SOURCE_STRING, /* of char, up to a 0 */
 	SOURCE_FLOAT,  /* of 32, 64, or 128 bits: a long double, 80 of which count */
@@ -83,8 +84,11 @@ void source_close(struct source *source);
 bool source_line(struct source *source, uint64_t addr, const char **file, unsigned *line);
 
 /*
- * source_function - the function that starts there, or has that address in it. False: not known.
+ * source_function - the function that starts there, or has that address in it. Of a probe at an
+ * entry so many bytes of NOPs are at @addr: clang's arguments have a place from behind those on.
+ * False: not known.
  */
-bool source_function(struct source *source, uint64_t addr, struct source_function *function);
+bool source_function(struct source *source, uint64_t addr, unsigned nops,
+		     struct source_function *function);
 
 #endif

@@ -12,46 +12,7 @@ needs_patchable
 python3 -c 'import ctypes; ctypes.CDLL("libdw.so.1")' 2>/dev/null || skip "no libdw"
 
 # compare LEAST - the trace with what the program has told; so many values at least are shown
-compare()
-{
-	python3 - "$dir/told" "$dir/trace" "$1" <<'END' || return
-import json, sys
-told = {}
-for line in open(sys.argv[1]):
-    name, *values = line.split()
-    told[name] = dict(value.split("=", 1) for value in values)
-shown = wrong = 0
-seen = set()
-
-def text(value):
-    if isinstance(value, list):
-        return "[" + ",".join(text(one) for one in value) + "]"
-    return json.dumps(value) if isinstance(value, str) and not value.startswith("0x") else str(value)
-
-for line in open(sys.argv[2]):
-    event = json.loads(line)
-    function = event.get("function", "")
-    name = next((one for one in told if one == function or f"{len(one)}{one}" in function), None)
-    if event.get("event") != "enter" or not name:
-        continue
-    seen.add(name)
-    for arg in event.get("args", []):
-        if "value" not in arg or arg["value"] is None:
-            continue
-        is_, shows = told[name].get(arg["name"]), text(arg["value"])
-        shown += 1
-        if is_ != "*" and is_ != shows:
-            wrong += 1
-            print(f"{name}: {arg['name']} is {is_}, {shows} is shown")
-    # gcc tells by a suffix that a function is a copy with other arguments.
-    if name in ("known", "all_used") and "." not in function and (event.get("more") or len(event.get("args", [])) != len(told[name])):
-        wrong += 1
-        print(f"{name}: not all is shown: {event}")
-if shown < int(sys.argv[3]):
-    print(f"{shown} values shown of {sorted(seen)}")
-sys.exit(wrong > 0 or shown < int(sys.argv[3]))
-END
-}
+compare() { python3 "$top/probes/command/tests/compare_args.py" "$dir/told" "$dir/trace" "$1" known all_used; }
 
 compiled=0
 for compiler in "${CXX:-g++}" clang++; do

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What made a piece of debug information.
+ */
+#ifndef PROBES_SOURCE_UNIT_H
+#define PROBES_SOURCE_UNIT_H
+
+#include <stdbool.h>
+
+#include "probes/source/libdw.h"
+
+struct unit_by {
+	bool gcc, clang;
+	bool c, cpp;  /* languages whose arguments are where the ABI of C has them */
+	bool aligned; /* it tells of types that are aligned as no other: DWARF 5 */
+	bool odd;     /* with options that change where arguments are, or leave out what tells it */
+};
+
+/* unit_by - of the unit that a DIE is in. */
+struct unit_by unit_by(Dwarf_Die *die);
+
+#endif

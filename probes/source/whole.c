@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: MIT */
+#include "probes/source/whole.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "probes/source/form.h"
+#include "probes/source/unit.h"
+
+#define NESTED_MAX 16	    /* structs inside of each other */
+#define LOOKED_MAX 4096	    /* types in one value; damage makes structs that are in themselves */
+#define SHOWN_BITS (64 * 8) /* of a value, from its beginning */
+#define NAME_BYTES 120
+
+void *abi_keep(struct abi_names **names, const void *what, size_t size)
+{
+	struct abi_names *kept = malloc(sizeof(*kept) + size);
+
+	if (!kept)
+		return NULL;
+	memcpy(kept->bytes, what, size);
+	kept->next = *names;
+	*names = kept;
+	return kept->bytes;
+}
+
+/* path NULL: it is not shown by itself. */
+static void add_piece(struct whole *whole, const char *path, enum source_form form, unsigned offset,
+		      unsigned bits)
+{
+	const char *name;
+
+	if (!path)
+		return;
+	if (whole->n == PIECES_MAX || offset + (bits ? bits : 1) > SHOWN_BITS) {
+		whole->cut = true;
+		return;
+	}
+	name = abi_keep(whole->names, path, strlen(path) + 1);
+	if (!name) {
+		whole->unknown = true;
+		return;
+	}
+	whole->piece[whole->n++] = (struct piece){
+		.value = { .name = name, .form = form, .bits = (uint8_t)bits },
+		.offset = offset,
+	};
+}
+
+/* So many eight bytes from there are in registers of that class. */
+static void take_class(struct whole *whole, enum class class, unsigned offset, unsigned eights)
+{
+	for (unsigned i = offset / 64; i < offset / 64 + eights; i++)
+		if (i > 1)
+			whole->memory = true;
+		else if (whole->eight[i] < class)
+			whole->eight[i] = class;
+}
+
+static void align_to(struct whole *whole, Dwarf_Word bytes)
+{
+	if (bytes > whole->align && !(bytes & (bytes - 1)))
+		whole->align = bytes;
+}
+
+static void cover(struct whole *whole, unsigned offset, unsigned bits)
+{
+	for (unsigned byte = offset / 8; byte < 16 && 8 * byte < offset + bits; byte++)
+		whole->covered |= (uint16_t)(1u << byte);
+}
+
+/* What is not where it would be by itself is in a packed struct. */
+static void place(struct whole *whole, enum class class, unsigned offset, unsigned bits,
+		  unsigned eights)
+{
+	if (offset % bits)
+		whole->memory = true;
+	else if (!(whole->size % (bits / 8)))
+		align_to(whole, bits / 8);
+	cover(whole, offset, bits);
+	take_class(whole, class, offset, eights);
+}
+
+static void add_value(struct whole *whole, const char *path, enum source_form form,
+		      enum class class, unsigned offset, unsigned bits)
+{
+	place(whole, class, offset, bits, (bits + 63) / 64);
+	add_piece(whole, path, form, offset, bits);
+}
+
+/* In a vector register of 16 bytes, of which the lower half is known. */
+static void add_other(struct whole *whole, const char *path, unsigned offset, unsigned bits)
+{
+	place(whole, VECTOR, offset, bits, 1);
+	add_piece(whole, path, SOURCE_OTHER, offset, 0);
+}
+
+static char *longer_path(char longer[NAME_BYTES], const char *path, const char *name)
+{
+	snprintf(longer, NAME_BYTES, *path && *name != '[' ? "%s.%s" : "%s%s", path, name);
+	return longer;
+}
+
+/* Where what is large is, is known without that. */
+static void add_unknown(struct whole *whole, const char *path, Dwarf_Die *type, unsigned offset)
+{
+	Dwarf_Word size = libdw_size(type);
+
+	if (whole->size > 16 && size && size < 16)
+		add_piece(whole, path, SOURCE_OTHER, offset, 0);
+	else
+		whole->unknown = true;
+}
+
+static void add_x87(struct whole *whole, const char *path, unsigned offset)
+{
+	whole->x87 = whole->memory = true;
+	add_value(whole, path, SOURCE_FLOAT, NONE, offset, 128);
+}
+
+static void add_float(struct whole *whole, const char *path, Dwarf_Die *type, unsigned offset)
+{
+	Dwarf_Word size = libdw_size(type);
+	const char *name = dw.dwarf_diename(type);
+
+	if (size == 4 || size == 8)
+		return add_value(whole, path, SOURCE_FLOAT, VECTOR, offset, 8 * (unsigned)size);
+	if (size == 16 && name && !strcmp(name, "long double"))
+		return add_x87(whole, path, offset);
+	if (size == 16 && name && (!strcmp(name, "_Float128") || !strcmp(name, "__float128")))
+		return add_other(whole, path, offset, 128);
+	add_unknown(whole, path, type, offset);
+}
+
+static void add_complex(struct whole *whole, const char *path, Dwarf_Die *type, unsigned offset)
+{
+	static const char *const parts[] = { "real", "imag" };
+	unsigned bits = 4 * (unsigned)libdw_size(type);
+	char longer[NAME_BYTES];
+
+	if (libdw_number(type, DW_AT_encoding) != DW_ATE_complex_float ||
+	    (bits != 32 && bits != 64 && bits != 128))
+		return add_unknown(whole, path, type, offset);
+	for (unsigned i = 0; i < 2; i++, offset += bits) {
+		const char *part = path ? longer_path(longer, path, parts[i]) : NULL;
+
+		if (bits == 128)
+			add_x87(whole, part, offset);
+		else
+			add_value(whole, part, SOURCE_FLOAT, VECTOR, offset, bits);
+	}
+}
+
+static void add_base(struct whole *whole, const char *path, Dwarf_Die *type, unsigned offset)
+{
+	enum source_form form = form_base(type);
+	const char *name = dw.dwarf_diename(type);
+	Dwarf_Word size = libdw_size(type);
+
+	/* What is above its bits is not its value. */
+	if (name && strstr(name, "_BitInt")) {
+		whole->unknown = true;
+		return;
+	}
+	if (form == SOURCE_FLOAT)
+		return add_float(whole, path, type, offset);
+	if (form == SOURCE_OTHER)
+		return add_complex(whole, path, type, offset);
+	if (size == 1 || size == 2 || size == 4 || size == 8 || size == 16)
+		return add_value(whole, path, form, INTEGER, offset, 8 * (unsigned)size);
+	add_unknown(whole, path, type, offset);
+}
+
+static void add_enum(struct whole *whole, const char *path, Dwarf_Die *type, unsigned offset)
+{
+	Dwarf_Word size = libdw_size(type);
+
+	if (size == 1 || size == 2 || size == 4 || size == 8)
+		add_value(whole, path, form_enum(type), INTEGER, offset, 8 * (unsigned)size);
+	else
+		whole->unknown = true;
+}
+
+/* Those of 32 bits are a compiler's own. */
+static void add_pointer(struct whole *whole, const char *path, Dwarf_Die *type, unsigned offset)
+{
+	Dwarf_Word size;
+
+	if (libdw_known(type, DW_AT_byte_size, &size) && size != 8)
+		whole->unknown = true;
+	else
+		add_value(whole, path, form_pointer(type), INTEGER, offset, 64);
+}
+
+static void add_type(struct whole *whole, const char *path, Dwarf_Die *type, unsigned offset,
+		     unsigned depth);
+
+static bool is_scalar(Dwarf_Die *type)
+{
+	int tag = dw.dwarf_tag(type);
+
+	return !libdw_is_struct(type) && tag != DW_TAG_array_type &&
+	       (tag != DW_TAG_base_type || form_base(type) != SOURCE_OTHER);
+}
+
+/* One value is made of them if they are numbers. */
+static bool add_scalars(struct whole *whole, const char *path, Dwarf_Die *element, unsigned offset,
+			Dwarf_Word n)
+{
+	unsigned before = whole->n, room;
+	struct source_value *value;
+
+	if (!is_scalar(element))
+		return false;
+	add_type(whole, path, element, offset, 0);
+	if (whole->n == before)
+		return true;
+	value = &whole->piece[before].value;
+	if (!value->bits)
+		return true;
+	room = (SHOWN_BITS - offset) / value->bits;
+	value->cut = n > room;
+	value->count = (uint8_t)(value->cut ? room : n);
+	return true;
+}
+
+/* What is in memory by the first 16 bytes stays there. */
+static void add_array(struct whole *whole, const char *path, Dwarf_Die *type, unsigned offset,
+		      unsigned depth)
+{
+	Dwarf_Word size = libdw_size(type), one, at;
+	char longer[NAME_BYTES], number[24];
+	Dwarf_Die element;
+
+	one = libdw_type(type, &element) ? libdw_size(&element) : 0;
+	whole->unknown |= libdw_is_odd(type);
+	if (libdw_has(type, DW_AT_GNU_vector)) {
+		/* Compilers do not agree on where one of one is. */
+		whole->unknown |= (size != 8 && size != 16) || size == one;
+		return add_other(whole, path, offset, size == 8 ? 64 : 128);
+	}
+	/* Compilers do not agree on where a small struct is that has one without an end. */
+	whole->unknown |= (!one || size < one) && whole->size <= 16;
+	if (!one || size < one)
+		return add_piece(whole, path, SOURCE_OTHER, offset, 0);
+	if (path && add_scalars(whole, path, &element, offset, size / one))
+		path = NULL;
+	for (at = 0; at + one <= size && !whole->unknown && (at < 16 || (path && !whole->cut));
+	     at += one) {
+		snprintf(number, sizeof(number), "[%u]", (unsigned)(at / one));
+		add_type(whole, path ? longer_path(longer, path, number) : NULL, &element,
+			 offset + 8 * (unsigned)at, depth + 1);
+	}
+}
+
+/* In bits, from the beginning of its struct. DWARF 4 counts those of bit fields from the other end.
+ */
+static bool member_offset(Dwarf_Die *member, Dwarf_Die *type, unsigned bits, unsigned *offset)
+{
+	Dwarf_Word at, from_end, storage;
+
+	if (libdw_known(member, DW_AT_data_bit_offset, &at)) {
+		*offset = (unsigned)at;
+		return true;
+	}
+	if (!libdw_known(member, DW_AT_data_member_location, &at) &&
+	    libdw_has(member, DW_AT_data_member_location))
+		return false;
+	*offset = 8 * (unsigned)at;
+	if (!libdw_known(member, DW_AT_bit_offset, &from_end))
+		return true;
+	if (!libdw_known(member, DW_AT_byte_size, &storage))
+		storage = libdw_size(type);
+	*offset += 8 * (unsigned)storage - (unsigned)from_end - bits;
+	return true;
+}
+
+static void add_bits(struct whole *whole, const char *path, Dwarf_Die *type, unsigned offset,
+		     unsigned bits)
+{
+	bool is_enum = dw.dwarf_tag(type) == DW_TAG_enumeration_type;
+	enum source_form form = is_enum ? form_enum(type) : form_base(type);
+
+	if (bits > 64) {
+		whole->unknown = true;
+		return;
+	}
+	cover(whole, offset, bits);
+	take_class(whole, INTEGER, offset, (offset % 64 + bits + 63) / 64);
+	add_piece(whole, path, form, offset, bits);
+}
+
+static void add_member(struct whole *whole, const char *path, Dwarf_Die *member, unsigned offset,
+		       unsigned depth)
+{
+	unsigned bits = (unsigned)libdw_number(member, DW_AT_bit_size), at;
+	const char *name = dw.dwarf_diename(member);
+	char longer[NAME_BYTES];
+	Dwarf_Die type;
+
+	/* One of the class, not of its objects. */
+	if (libdw_has(member, DW_AT_external) || libdw_has(member, DW_AT_declaration))
+		return;
+	if (libdw_is_odd(member) || !libdw_type(member, &type) ||
+	    !member_offset(member, &type, bits, &at)) {
+		whole->unknown = true;
+		return;
+	}
+	if (path && name && dw.dwarf_tag(member) == DW_TAG_member)
+		path = longer_path(longer, path, name);
+	align_to(whole, libdw_number(member, DW_AT_alignment));
+	if (bits)
+		add_bits(whole, path, &type, offset + at, bits);
+	else
+		add_type(whole, path, &type, offset + at, depth + 1);
+}
+
+static void add_members(struct whole *whole, const char *path, Dwarf_Die *type, unsigned offset,
+			unsigned depth)
+{
+	unsigned n = whole->n;
+	bool has_member = false;
+	Dwarf_Die child;
+
+	if (libdw_is_declared(type)) {
+		whole->unknown = true;
+		return;
+	}
+	if (dw.dwarf_child(type, &child)) {
+		cover(whole, offset, 8);
+		return add_piece(whole, path, SOURCE_OTHER, offset, 0);
+	}
+	do {
+		int tag = dw.dwarf_tag(&child);
+
+		if (tag != DW_TAG_member && tag != DW_TAG_inheritance)
+			continue;
+		has_member = true;
+		add_member(whole, path, &child, offset, depth);
+	} while (!whole->unknown && libdw_next(&child));
+	if (!has_member)
+		cover(whole, offset, 8);
+	if (whole->n == n && !whole->cut)
+		add_piece(whole, path, SOURCE_OTHER, offset, 0);
+}
+
+static void add_type(struct whole *whole, const char *path, Dwarf_Die *type, unsigned offset,
+		     unsigned depth)
+{
+	whole->unknown |= depth > NESTED_MAX || whole->looked++ == LOOKED_MAX;
+	if (whole->unknown)
+		return;
+	align_to(whole, libdw_number(type, DW_AT_alignment));
+	switch (dw.dwarf_tag(type)) {
+	case DW_TAG_base_type:
+		return add_base(whole, path, type, offset);
+	case DW_TAG_enumeration_type:
+		return add_enum(whole, path, type, offset);
+	case DW_TAG_pointer_type:
+	case DW_TAG_reference_type:
+	case DW_TAG_rvalue_reference_type:
+	case DW_TAG_unspecified_type:
+		return add_pointer(whole, path, type, offset);
+	case DW_TAG_structure_type:
+	case DW_TAG_class_type:
+	case DW_TAG_union_type:
+		return add_members(whole, path, type, offset, depth);
+	case DW_TAG_array_type:
+		return add_array(whole, path, type, offset, depth);
+	default:
+		add_unknown(whole, path, type, offset);
+	}
+}
+
+/*
+ * Bit fields without names are integers to gcc. Debug information has nothing of them but a hole
+ * that no alignment explains.
+ */
+static bool has_hole(const struct whole *whole)
+{
+	for (unsigned i = 0; i < 2 && 8 * i < whole->size; i++) {
+		unsigned bytes = whole->covered >> 8 * i & 0xff;
+
+		if (whole->eight[i] != INTEGER && !(bytes & 0xf) && (bytes || whole->align < 16))
+			return true;
+	}
+	return false;
+}
+
+static void look_inside(struct whole *whole, const char *name, Dwarf_Die *type)
+{
+	if (!is_scalar(type) || dw.dwarf_tag(type) == DW_TAG_base_type)
+		whole->size = libdw_size(type);
+	whole->memory = whole->size > 16;
+	whole->is_struct = libdw_is_struct(type);
+	whole->told = libdw_number(type, DW_AT_alignment);
+	whole->may_be_wide = whole->is_struct && !(whole->size % 16) && !unit_by(type).aligned;
+	add_type(whole, name, type, 0, 0);
+	whole->is_wide = is_scalar(type) && whole->eight[1];
+	/* Of nothing but empty classes: compilers do not agree. */
+	whole->unknown |= whole->memory && !whole->x87 && !whole->eight[0] && !whole->eight[1];
+	whole->unknown |= whole->is_struct && !whole->memory && has_hole(whole);
+}
+
+void whole_of(struct whole *whole, const char *name, Dwarf_Die *die, Dwarf_Die *type)
+{
+	enum by_reference how = abi_by_reference(type);
+
+	whole->size = whole->align = 8;
+	if (how == BY_REFERENCE_UNKNOWN || libdw_is_odd(die)) {
+		whole->unknown = true;
+	} else if (how == BY_REFERENCE) {
+		whole->pointer = true;
+		add_value(whole, name, SOURCE_POINTER, INTEGER, 0, 64);
+	} else {
+		look_inside(whole, name, type);
+	}
+}
+
+void whole_hide(struct whole *whole, const char *name)
+{
+	whole->n = 0;
+	whole->cut = false;
+	add_piece(whole, name, SOURCE_OTHER, 0, 0);
+}
