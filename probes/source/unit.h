@@ -12,7 +12,7 @@
 struct unit_by {
 	bool gcc, clang;
 	bool c, cpp;  /* languages whose arguments are where the ABI of C has them */
-	bool aligned; /* it tells of types that are aligned as no other: DWARF 5 */
+	bool atomics; /* it tells of _Atomic types: DWARF 5 */
 	bool odd;     /* with options that change where arguments are, or leave out what tells it */
 };
 

@@ -291,6 +291,14 @@ static void add_bits(struct whole *whole, const char *path, Dwarf_Die *type, uns
 	add_piece(whole, path, form, offset, bits);
 }
 
+/* Such a struct is aligned to 16 bytes. */
+static bool may_be_atomic(Dwarf_Die *type)
+{
+	struct unit_by by = unit_by(type);
+
+	return by.c && !by.atomics && libdw_is_struct(type) && libdw_size(type) == 16;
+}
+
 static void add_member(struct whole *whole, const char *path, Dwarf_Die *member, unsigned offset,
 		       unsigned depth)
 {
@@ -310,6 +318,7 @@ static void add_member(struct whole *whole, const char *path, Dwarf_Die *member,
 	if (path && name && dw.dwarf_tag(member) == DW_TAG_member)
 		path = longer_path(longer, path, name);
 	align_to(whole, libdw_number(member, DW_AT_alignment));
+	whole->may_be_wide |= may_be_atomic(&type);
 	if (bits)
 		add_bits(whole, path, &type, offset + at, bits);
 	else
@@ -395,7 +404,6 @@ static void look_inside(struct whole *whole, const char *name, Dwarf_Die *type)
 	whole->memory = whole->size > 16;
 	whole->is_struct = libdw_is_struct(type);
 	whole->told = libdw_number(type, DW_AT_alignment);
-	whole->may_be_wide = whole->is_struct && !(whole->size % 16) && !unit_by(type).aligned;
 	add_type(whole, name, type, 0, 0);
 	whole->is_wide = is_scalar(type) && whole->eight[1];
 	/* Of nothing but empty classes: compilers do not agree. */
