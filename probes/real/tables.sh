@@ -64,20 +64,25 @@ spread()
 		END { if (n) printf "worst %.3f (%s), geometric mean of %d programs %.3f", worst, name, n, exp(sum / n) }' "$work/facts"
 }
 
-# mean_of_programs KEY - of the pairs of the same number the geometric mean of all programs
+# mean_of_programs FORM KEY - of the pairs of the same number the geometric mean of all programs
 mean_of_programs()
 {
-	awk -v key="^$1_[0-9]" '$2 == "pairs" && $3 ~ key { sum[$3] += log($4); n[$3]++; if (n[$3] > most) most = n[$3] }
+	awk -v form="$1" -v key="^$2_[0-9]" '$2 == form && $3 ~ key { sum[$3] += log($4); n[$3]++; if (n[$3] > most) most = n[$3] }
 		END { for (pair in n) if (n[pair] == most) print exp(sum[pair] / most) }' "$work/facts" | interval | told
 }
 
 pairs_tables()
 {
-	has pairs || return 0
-	titled "Profiled, in pairs of runs, with intervals of 95 %" pairs \
-		'off, ms | pairs | profiled / off | low | high | profiled / initialised | low | high | of it changes, % | cost by its own measure, %' \
-		off_ms pairs to_off to_off_low to_off_high to_init to_init_low to_init_high toggling_share own_share
-	printf '\nGeometric mean of the programs: profiled / off %s, profiled / initialised %s.\n' "$(mean_of_programs to_off)" "$(mean_of_programs to_init)"
+	local form
+
+	for form in pairs-entries pairs-exits; do
+		has $form || continue
+		titled "Profiled, ${form#pairs-}, in pairs of runs, with intervals of 95 %" $form \
+			'off, ms | pairs | profiled / off | low | high | profiled / initialised | low | high | of it changes, % | cost by its own measure, %' \
+			off_ms pairs to_off to_off_low to_off_high to_init to_init_low to_init_high toggling_share own_share
+		printf '\nGeometric mean of the programs: profiled / off %s, profiled / initialised %s.\n' \
+			"$(mean_of_programs $form to_off)" "$(mean_of_programs $form to_init)"
+	done
 }
 
 costs_tables()
