@@ -267,6 +267,7 @@ EXTRA_DIST += \
 	probes/command/tests/handed.cc \
 	probes/command/tests/odd.c \
 	probes/command/tests/odd.cc \
+	probes/command/tests/tell.h \
 	probes/command/tests/stack.c \
 	probes/command/tests/plugin.c \
 	probes/command/tests/test_attach.sh \

@@ -221,7 +221,7 @@ EXTRA_DIST += \
 	probes/profile/lines/none.c \
 	probes/profile/lines/read.c
 TESTS += probes/profile/lines/tests/test_lines.sh
-EXTRA_DIST += probes/profile/lines/tests/test_lines.sh
+EXTRA_DIST += probes/profile/lines/tests/lined.c probes/profile/lines/tests/test_lines.sh
 
 fastinst_SOURCES += \
 	probes/profile/command/attach.c \

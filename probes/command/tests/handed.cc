@@ -3,8 +3,7 @@
  * Functions that only this file calls, so that a compiler may hand over to them what it likes.
  * Before each call the program tells what is given: a name of an argument is one function's only.
  */
-#include <cstdarg>
-#include <cstdio>
+#include "tell.h"
 
 #define LOCAL __attribute__((noinline)) static
 
@@ -104,16 +103,6 @@ LOCAL int all_used(int all_used_1, const struct pair *all_used_2, double all_use
 {
 	return sink = all_used_1 + (int)(all_used_3 + (double)(all_used_4.c + all_used_4.d)) +
 		      (all_used_2 != nullptr);
-}
-
-__attribute__((format(printf, 1, 2))) static void tell(const char *format, ...)
-{
-	va_list list;
-
-	va_start(list, format);
-	vprintf(format, list);
-	va_end(list);
-	putchar('\n');
 }
 
 int main(int argc, char **)

@@ -4,8 +4,7 @@
  * are. Before each call the program tells what is given. All are called from other files as well,
  * for what the compiler knows.
  */
-#include <stdarg.h>
-#include <stdio.h>
+#include "tell.h"
 
 #define FUNCTION __attribute__((noinline))
 
@@ -164,16 +163,6 @@ int old_c;
 FUNCTION __attribute__((ms_abi)) long other(int other_a, double other_b, int other_c)
 {
 	return sink = other_a + (long)other_b + other_c;
-}
-
-__attribute__((format(printf, 1, 2))) static void tell(const char *format, ...)
-{
-	va_list list;
-
-	va_start(list, format);
-	vprintf(format, list);
-	va_end(list);
-	putchar('\n');
 }
 
 int main(int argc, char **argv)

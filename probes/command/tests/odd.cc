@@ -3,9 +3,9 @@
  * The same of C++. Compiled with OTHER_FILE it is the other file, which has what the first one only
  * declares.
  */
-#include <cstdarg>
-#include <cstdio>
 #include <utility>
+
+#include "tell.h"
 
 #define FUNCTION __attribute__((noinline))
 
@@ -75,16 +75,6 @@ FUNCTION void paired(std::pair<int, double> paired_a, int paired_b)
 FUNCTION void by_default(defaulted by_default_a, int by_default_b)
 {
 	sink = by_default_a.value + (long)by_default_a.more + by_default_b;
-}
-
-__attribute__((format(printf, 1, 2))) static void tell(const char *format, ...)
-{
-	va_list list;
-
-	va_start(list, format);
-	vprintf(format, list);
-	va_end(list);
-	putchar('\n');
 }
 
 int main(int argc, char **)
