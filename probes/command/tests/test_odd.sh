@@ -65,6 +65,26 @@ try odd.cc 0 "${CXX:-g++}" "-O0 -gdwarf-4 -gstrict-dwarf"
 try odd.cc 0 clang++ "-O0 -gdwarf-4 -gstrict-dwarf"
 [ $compiled -gt 0 ] || skip "no compiler has -fpatchable-function-entry"
 
+# A library is loaded from where the program has gone to, and another of that name lies where the tool is.
+mkdir "$dir/here" "$dir/here/there"
+cat >"$dir/loads.c" <<'END'
+#include <dlfcn.h>
+#include <unistd.h>
+int main(void)
+{
+	void *library = chdir("there") ? 0 : dlopen("./plugin.so", RTLD_NOW);
+	int (*plugged)(int, double) = library ? (int (*)(int, double))dlsym(library, "plugged") : 0;
+	return plugged ? plugged(71, 2.5) != 73 : 2;
+}
+END
+echo 'int plugged(int right, double other) { return right + (int)other; }' >"$dir/right.c"
+echo 'int plugged(double wrong, int another) { return another + (int)wrong; }' >"$dir/wrong.c"
+"$CC" -o "$dir/here/loads" "$dir/loads.c" -ldl
+"$CC" -g -fpatchable-function-entry=5 -shared -fPIC -o "$dir/here/there/plugin.so" "$dir/right.c"
+"$CC" -g -fpatchable-function-entry=5 -shared -fPIC -o "$dir/here/plugin.so" "$dir/wrong.c"
+(cd "$dir/here" && timeout 60 "$fastinst" trace --output "$dir/trace" -- ./loads 2>"$dir/errors") || wrong "a relative path: status $?, $(cat "$dir/errors")"
+grep -q 'plugged(right=71, other=2.5)' "$dir/trace" || wrong "a relative path: $(cat "$dir/trace")"
+
 # Each member of a struct is the struct.
 cat >"$dir/circle.c" <<'END'
 typedef int circle;

@@ -4,10 +4,10 @@
 # shellcheck source=probes/tests/common.sh
 . "${srcdir:-.}/probes/tests/common.sh"
 
-mkdir -p "$dir/work/build/entries/redis" "$dir/work/build/native/redis/src"
-tools=$dir/work/build/native/redis/src
+mkdir -p "$dir/real/build/entries/redis" "$dir/real/build/native/redis/src"
+tools=$dir/real/build/native/redis/src
 # Lives until the file of its socket is gone.
-cat >"$dir/work/build/entries/redis/program" <<'END'
+cat >"$dir/real/build/entries/redis/program" <<'END'
 #!/usr/bin/env bash
 touch "$4"
 while [ -e "$4" ]; do sleep 0.05; done
@@ -40,9 +40,9 @@ shift
 "$@"
 echo '{"cost":0.01,"toggling":0.001}' >"$output"
 END
-chmod +x "$dir/fastinst" "$tools"/* "$dir/work/build/entries/redis/program"
+chmod +x "$dir/fastinst" "$tools"/* "$dir/real/build/entries/redis/program"
 
-FASTINST=$dir/fastinst "$top/probes/real/latencies" --servers 3 --rounds 6 --requests 10 "$dir/work" >"$dir/told" 2>"$dir/errors" ||
+FASTINST=$dir/fastinst "$top/probes/real/latencies" --servers 3 --rounds 6 --requests 10 "$dir/real" >"$dir/told" 2>"$dir/errors" ||
 	wrong "status $?: $(cat "$dir/errors")"
 for row in GET SET 'all, geometric mean'; do
 	grep -qxF "| $row | 1.100 [1.100, 1.100] | 1.000 [1.000, 1.000] | 1.200 [1.200, 1.200] | 1.000 [1.000, 1.000] |" "$dir/told" ||
@@ -52,6 +52,6 @@ grep -q '"cost":0.01' "$dir/told" || wrong "the profile is not told: $(cat "$dir
 [ "$(sort -u "$dir"/*.rounds | wc -l) $(wc -l <"$dir/same.rounds")" = "1 21" ] || wrong "not three times a round to warm up and six"
 
 status=0
-"$top/probes/real/latencies" --rounds 0 "$dir/work" 2>/dev/null || status=$?
+"$top/probes/real/latencies" --rounds 0 "$dir/real" 2>/dev/null || status=$?
 [ $status = 64 ] || wrong "no rounds: exit status $status"
 exit $failed
