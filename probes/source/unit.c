@@ -56,7 +56,7 @@ struct unit_by unit_by(Dwarf_Die *die)
 
 	if (!dw.dwarf_diecu(die, &unit, NULL, NULL))
 		return by;
-	by.atomics = !dw.dwarf_cu_info(unit.cu, &version, NULL, NULL, NULL, NULL, NULL, NULL) &&
+	by.dwarf_5 = !dw.dwarf_cu_info(unit.cu, &version, NULL, NULL, NULL, NULL, NULL, NULL) &&
 		     version >= 5;
 	find_language(&by, &unit);
 	producer =

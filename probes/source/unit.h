@@ -12,7 +12,7 @@
 struct unit_by {
 	bool gcc, clang;
 	bool c, cpp;  /* languages whose arguments are where the ABI of C has them */
-	bool atomics; /* it tells of _Atomic types: DWARF 5 */
+	bool dwarf_5; /* which tells of _Atomic types */
 	bool odd;     /* with options that change where arguments are, or leave out what tells it */
 };
 

@@ -296,7 +296,7 @@ static bool may_be_atomic(Dwarf_Die *type)
 {
 	struct unit_by by = unit_by(type);
 
-	return by.c && !by.atomics && libdw_is_struct(type) && libdw_size(type) == 16;
+	return by.c && !by.dwarf_5 && libdw_is_struct(type) && libdw_size(type) == 16;
 }
 
 static void add_member(struct whole *whole, const char *path, Dwarf_Die *member, unsigned offset,

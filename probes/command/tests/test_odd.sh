@@ -36,7 +36,7 @@ compiled=0
 # try SOURCE LEAST COMPILER FLAGS...
 try()
 {
-	local source=$1 least=$2 compiler=$3 flags what
+	local source=$1 least=$2 compiler=$3 flags what before=$compiled
 
 	command -v "${compiler%% *}" >/dev/null || return 0
 	for flags in "${@:4}"; do
@@ -49,16 +49,20 @@ try()
 			mv "$dir/odd.stripped" "$dir/odd"
 			what="$what, stripped"
 			shows 0
+		else
+			echo "not built: $what: $(grep -m 1 error "$dir/errors")"
 		fi
 		what="$compiler $flags $source, without NOPs"
 		! build "$compiler" "$flags" "$source" || shows "$least" --entries
 	done
+	[ $compiled -gt $before ] || wrong "$compiler has built nothing of $source: $(cat "$dir/errors")"
 }
 
-try odd.c 14 "$CC" -O0 -O1 -O2 "-O2 -gdwarf-4 -funsigned-char"
+try odd.c 14 "$CC" -O0 -O1 -O2 "-O2 -gdwarf-4 -DDWARF_4 -funsigned-char"
 # gcc makes copies of all of them.
 try odd.c 0 "$CC" "-O2 -flto"
-try odd.c 14 clang -O0 -O1 -O2 "-O2 -gdwarf-4 -funsigned-char" "-O2 -flto"
+try odd.c 14 clang -O0 -O1 -O2 "-O2 -gdwarf-4 -DDWARF_4 -funsigned-char"
+try odd.c 6 clang "-O2 -flto"
 try odd.cc 3 "${CXX:-g++}" -O0 -O2 "-O0 -fdebug-types-section" "-O2 -gdwarf-4"
 try odd.cc 3 clang++ -O0 -O2 "-O2 -gdwarf-4"
 try odd.cc 0 "${CXX:-g++}" "-O0 -gdwarf-4 -gstrict-dwarf"
