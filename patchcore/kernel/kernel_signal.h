@@ -3,6 +3,8 @@
 #ifndef PATCHCORE_KERNEL_KERNEL_SIGNAL_H
 #define PATCHCORE_KERNEL_KERNEL_SIGNAL_H
 
+#include <signal.h>
+
 #include "patchcore/kernel/sys.h"
 
 #define KERNEL_SIGNALS	64
@@ -10,6 +12,11 @@
 
 /* kernel_bit - of a signal in a mask. */
 #define kernel_bit(signal) (UINT64_C(1) << ((signal)-1))
+
+/* Signals that code raises where it runs; they must be handled there. All others are sent. */
+#define KERNEL_RAISED                                                                              \
+	(kernel_bit(SIGTRAP) | kernel_bit(SIGSEGV) | kernel_bit(SIGBUS) | kernel_bit(SIGILL) |     \
+	 kernel_bit(SIGFPE) | kernel_bit(SIGSYS))
 
 struct kernel_action {
 	uintptr_t handler;

@@ -89,24 +89,16 @@ NOPATCH void fork_adopt(void)
 	}
 }
 
-/* What code raises must be handled where it is raised. */
-static uint64_t not_raised(void)
-{
-	return ~(kernel_bit(SIGTRAP) | kernel_bit(SIGSEGV) | kernel_bit(SIGBUS) |
-		 kernel_bit(SIGILL) | kernel_bit(SIGFPE) | kernel_bit(SIGSYS));
-}
-
 /* False: it is not the turn of this thread. The others wait, so no handler may end or leave it. */
 static bool try_adopt_rest(void)
 {
-	uint64_t before = kernel_mask(SIG_BLOCK, not_raised());
+	uint64_t before = kernel_mask(SIG_BLOCK, ~KERNEL_RAISED);
 	uint32_t me = ADOPTING | (uint32_t)sys_call(SYS_gettid), state = REST;
 	bool is_turn = atomic_compare_exchange_strong(fork_adopted, &state, me), all_over;
 
 	if (is_turn) {
 		all_over = !thread_any_inside();
 		if (all_over) {
-			flight_rescue_all();
 			/* Else membarrier lacks memory, and what is in flight needs its pages. */
 			all_over = flight_drain() == 0;
 		}
@@ -194,7 +186,7 @@ static void before_fork(void)
 		nap();
 		gate = 0;
 	}
-	cancel = cancel_hold();
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	thread_enter_as(self);
 	flight_finish_own();
 	all_outside = thread_await_all();
@@ -202,7 +194,7 @@ static void before_fork(void)
 		flight_drain();
 	objects_before_fork();
 	text_before_fork();
-	mask = kernel_mask(SIG_BLOCK, not_raised());
+	mask = kernel_mask(SIG_BLOCK, ~KERNEL_RAISED);
 	atomic_store_explicit(&prepared, true, memory_order_relaxed);
 }
 
@@ -225,7 +217,7 @@ static void after_fork(struct thread *self, void (*drop_copy)(void))
 	atomic_store_explicit(&fork_gate, 0, memory_order_release);
 	thread_leave(self);
 	kernel_mask(SIG_SETMASK, mask_before);
-	cancel_let(before);
+	pthread_setcancelstate(before, NULL);
 }
 
 static void fork_in_parent(void)

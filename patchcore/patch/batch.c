@@ -90,7 +90,7 @@ static int begin_op(struct batch *batch, struct pc_op *op)
  *
  * If the first sync fails, every INT3 is taken back, and nothing was changed. From the first
  * INT3 on nothing is allocated and no lock is taken: a thread that holds that lock may be
- * interrupted by a signal, and wait in the handler for us.
+ * an executor, and wait in the trap handler for us.
  */
 NOPATCH static void make_straddlers(struct batch *batch)
 {
@@ -152,6 +152,7 @@ int pc_patch_batch(struct pc_op *ops, size_t n)
 {
 	const struct sync *sync = choice_sync();
 	struct batch batch = { .sync = sync };
+	struct signals_held held;
 	int ret;
 
 	if (!sync)
@@ -160,6 +161,8 @@ int pc_patch_batch(struct pc_op *ops, size_t n)
 		return 0;
 	if (!ops)
 		return -EINVAL;
+	/* A signal comes when all is made, and none of it is in the hands of a thread that ends. */
+	held = signals_hold();
 	batch.by_addr = calloc(n, sizeof(*batch.by_addr));
 	batch.sites = calloc(n, sizeof(*batch.sites));
 	batch.ops = calloc(n, sizeof(*batch.ops));
@@ -169,6 +172,7 @@ int pc_patch_batch(struct pc_op *ops, size_t n)
 	free(batch.by_addr);
 	free(batch.sites);
 	free(batch.ops);
+	signals_let(held);
 	for (size_t i = 0; i < n && ret == 0; i++)
 		ret = ops[i].result;
 	return ret;

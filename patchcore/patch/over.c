@@ -79,12 +79,8 @@ static int over_begin(struct merge *merge, const struct pc_op *op, enum pc_insid
 
 static void look_for(struct merge_set *set)
 {
-	int cancel;
-
 	set->places.n = set->n;
-	cancel = cancel_hold();
 	merge_undisturbed(set);
-	cancel_let(cancel);
 }
 
 /* --- One -------------------------------------------------------------------------------------- */
@@ -238,16 +234,13 @@ static int make_batch(struct batch *batch, struct pc_over *ops, enum pc_inside w
 		ops[i].op.result = batch->merges[i].result;
 	}
 	fork_leave(self);
-	/* Each of them may take a second. A fork waits for one at most, and comes in between. */
-	for (size_t i = 0; i < batch->n; i++)
-		if (ops[i].op.result == MERGE_PENDING)
-			ops[i].op.result = make_one(&ops[i], who);
 	return 0;
 }
 
 int pc_patch_over_batch(struct pc_over *ops, size_t n, enum pc_inside who)
 {
 	const struct sync *sync = choice_sync();
+	struct signals_held held;
 	struct batch batch;
 	int ret;
 
@@ -257,10 +250,16 @@ int pc_patch_over_batch(struct pc_over *ops, size_t n, enum pc_inside who)
 		return 0;
 	if (!ops || !is_who(who))
 		return -EINVAL;
+	held = signals_hold();
 	ret = batch_alloc(&batch, n) ? make_batch(&batch, ops, who, sync) : -ENOMEM;
 	for (size_t i = 0; ret < 0 && i < n; i++)
 		ops[i].op.result = ret;
 	batch_free(&batch);
+	signals_let(held);
+	/* Each of them may take a second. Forks and signals wait for one at most. */
+	for (size_t i = 0; i < n; i++)
+		if (ops[i].op.result == MERGE_PENDING)
+			ops[i].op.result = make_one(&ops[i], who);
 	for (size_t i = 0; i < n && ret == 0; i++)
 		ret = ops[i].op.result;
 	return ret;

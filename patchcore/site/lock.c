@@ -23,17 +23,24 @@ static bool try_take(struct lock *lock, uint64_t self, uint64_t *holder)
 	return true;
 }
 
-/* Counted before it is taken and after it is dropped: a signal handler errs on the safe side. */
-static void count_held(int change)
+/* Signals are held off before the first lock is taken, and let come after the last was dropped. */
+static void enter_locked(void)
 {
+	struct signals_held held;
+
 	if (!thread_here)
 		return;
-	thread_here->locks += (unsigned)change;
-	atomic_signal_fence(memory_order_seq_cst);
-	if (change > 0 && thread_here->locks == 1)
-		thread_here->cancel = cancel_hold();
-	if (change < 0 && thread_here->locks == 0)
-		cancel_let(thread_here->cancel);
+	if (!thread_here->locks) {
+		held = signals_hold();
+		thread_here->held = held;
+	}
+	thread_here->locks++;
+}
+
+static void leave_locked(void)
+{
+	if (thread_here && --thread_here->locks == 0)
+		signals_let(thread_here->held);
 }
 
 bool lock_any_held(void)
@@ -47,7 +54,7 @@ void lock_take(struct lock *lock)
 	uint64_t self = thread_id(), holder;
 	bool taken;
 
-	count_held(1);
+	enter_locked();
 	for (unsigned i = 0; i < SPINS; i++) {
 		if (try_take(lock, self, &holder))
 			return;
@@ -69,5 +76,5 @@ void lock_drop(struct lock *lock)
 	atomic_store_explicit(&lock->owner, 0, memory_order_seq_cst);
 	if (atomic_load_explicit(&lock->waiters, memory_order_seq_cst))
 		sys_call(SYS_futex, FUTEX_OF(lock), FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
-	count_held(-1);
+	leave_locked();
 }

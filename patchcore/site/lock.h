@@ -3,8 +3,9 @@
  * A mutex without libc, which outlives its holder. Private.
  *
  * It is taken inside the library only (fork_enter()), so no thread but the forking one holds one
- * when the process forks. One that a thread has left behind all the same, because it
- * ended or because a fork went past the handlers, is free. It does not nest.
+ * when the process forks. Its holder takes no signals that are sent, so it runs no handler of the
+ * program, is not cancelled, and does not end. A lock that is left behind all the same, by a task
+ * that the kernel has killed or by a fork that went past the handlers, is free. It does not nest.
  */
 #ifndef PATCHCORE_SITE_LOCK_H
 #define PATCHCORE_SITE_LOCK_H
@@ -13,6 +14,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "patchcore/kernel/kernel_signal.h"
 
 struct lock {
 	_Atomic(uint64_t) owner;   /* thread_id() of the holder; 0: it is free */
@@ -29,24 +32,32 @@ void lock_take(struct lock *lock);
 void lock_drop(struct lock *lock);
 
 /*
- * cancel_hold - a thread that pthread_cancel(3) ended inside the library would leave locks, pages
- * and descriptors behind: so it is not, until cancel_let() of what this returns. They nest.
+ * signals_hold - until signals_let(), the calling thread takes no signal that is sent to it, and is
+ * not cancelled. A thread that ended in the middle of malloc(3), say, would leave a lock of libc
+ * behind. The two nest. Signals that code raises come through: libc may be under patches.
  * lock_take() does so by itself.
  */
-static inline int cancel_hold(void)
-{
-	int state = PTHREAD_CANCEL_ENABLE;
+struct signals_held {
+	uint64_t mask; /* as it was before */
+	int cancel;
+};
 
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	return state;
+static inline struct signals_held signals_hold(void)
+{
+	struct signals_held held = { .cancel = PTHREAD_CANCEL_ENABLE };
+
+	held.mask = kernel_mask(SIG_BLOCK, ~KERNEL_RAISED);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &held.cancel);
+	return held;
 }
 
-static inline void cancel_let(int state)
+static inline void signals_let(struct signals_held held)
 {
-	pthread_setcancelstate(state, NULL);
+	pthread_setcancelstate(held.cancel, NULL);
+	kernel_mask(SIG_SETMASK, held.mask);
 }
 
-/* lock_any_held - does the calling thread hold some lock, being interrupted by a signal? */
+/* lock_any_held - does the calling thread hold some lock, in a handler of a raised signal? */
 bool lock_any_held(void);
 
 #endif

@@ -18,6 +18,7 @@
 #include <stdbool.h>
 
 #include "patchcore/kernel/sys.h"
+#include "patchcore/site/lock.h"
 
 /*
  * An id is a generation << THREAD_SLOT_BITS | the slot of a record. Generations are never
@@ -40,8 +41,8 @@ struct thread {
 	 * membarrier (thread_await_all).
 	 */
 	_Atomic(uint64_t) inside;
-	unsigned locks; /* that the thread holds */
-	int cancel;	/* its cancellation when it took the first of them */
+	unsigned locks;		  /* that the thread holds */
+	struct signals_held held; /* when it took the first of them */
 	pthread_mutex_t life;
 } __attribute__((aligned(128)));
 

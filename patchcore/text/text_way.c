@@ -101,18 +101,19 @@ int pc_text_way(void *addr, size_t len, enum pc_text_way *way, char *reason, siz
 {
 	uintptr_t start, end;
 	struct thread *self;
-	int ret = way ? text_enter(addr, len, &start, &end, &self) : -EINVAL, cancel;
+	int ret = way ? text_enter(addr, len, &start, &end, &self) : -EINVAL;
+	struct signals_held held;
 
 	if (ret < 0)
 		return ret;
-	cancel = cancel_hold();
+	held = signals_hold();
 	if (!reason)
 		size = 0;
 	text_forget_unmapped();
 	*way = PC_TEXT_PROTECT;
 	ret = text_is_open(start, end) ? say_open(start, end, way, reason, size)
 				       : say_protect(start, end, reason, size);
-	cancel_let(cancel);
+	signals_let(held);
 	fork_leave(self);
 	return ret;
 }

@@ -362,7 +362,6 @@ struct look {
 /* False: it could not be told of this one, which ends the list. */
 static bool meet_thread(pid_t tid, void *arg)
 {
-	const struct timespec moment = { .tv_nsec = 1000000 };
 	struct look *look = arg;
 	struct task_signals signals;
 	struct task_stat stat;
@@ -375,7 +374,7 @@ static bool meet_thread(pid_t tid, void *arg)
 		blocking = ret == 0 && (signals.blocked & kernel_bit(SIGTRAP));
 		if (!blocking || i == MOMENTS)
 			break;
-		nanosleep(&moment, NULL);
+		clock_sleep(CLOCK_MS);
 	}
 	if (ret == 0)
 		ret = task_stat(tid, &stat);
@@ -433,7 +432,7 @@ int pc_check_signals(struct pc_signals *report)
 	struct look look = { .report = report };
 	struct sigaction now;
 	stack_t stack;
-	int ret, cancel;
+	int ret;
 
 	if (!report)
 		return -EINVAL;
@@ -447,9 +446,7 @@ int pc_check_signals(struct pc_signals *report)
 		report->owner = PC_TRAP_OTHER;
 	else
 		report->owner = now.sa_handler == SIG_IGN ? PC_TRAP_IGNORED : PC_TRAP_DEFAULT;
-	cancel = cancel_hold();
 	ret = task_list(0, meet_thread, &look);
-	cancel_let(cancel);
 	if (ret < 0 || look.error < 0)
 		return ret < 0 ? ret : look.error;
 	/* That of SIGTRAP itself is the owner's business. libc keeps two of its own to itself. */

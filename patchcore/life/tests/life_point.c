@@ -26,6 +26,7 @@
 #define SA_OWN_RESTORER 0x04000000
 
 #define LET_THROUGH (UINT64_C(1) << (SIGTRAP - 1) | UINT64_C(1) << (SIGSYS - 1))
+#define SENT	    (UINT64_C(1) << (SIGUSR2 - 1)) /* stands for all signals that are sent */
 
 static struct {
 	struct point point;
@@ -35,9 +36,10 @@ static struct {
 	uint64_t last;
 	unsigned calls;
 	int steps, most;
-	uintptr_t left_at; /* stack pointer with which the library has called others, 0: not */
-	bool armed;	   /* the point is still to come */
-	bool blocked;	   /* as the library would have it */
+	uintptr_t left_at;   /* stack pointer with which the library has called others, 0: not */
+	bool armed;	     /* the point is still to come */
+	bool raised_blocked; /* LET_THROUGH as well, as the library would have it */
+	bool blocked;	     /* what is sent */
 } now;
 
 static volatile char selector = DISPATCH_ALLOW;
@@ -134,7 +136,7 @@ static long set_mask(ucontext_t *context, int how, const uint64_t *set, uint64_t
 	uint64_t mask;
 
 	memcpy(&mask, &context->uc_sigmask, sizeof(mask));
-	if (now.blocked)
+	if (now.raised_blocked)
 		mask |= LET_THROUGH;
 	if (old)
 		memcpy(old, &mask, sizeof(mask));
@@ -146,7 +148,8 @@ static long set_mask(ucontext_t *context, int how, const uint64_t *set, uint64_t
 		mask &= ~*set;
 	else
 		mask = *set;
-	now.blocked = mask & LET_THROUGH;
+	now.raised_blocked = mask & LET_THROUGH;
+	now.blocked = mask & SENT;
 	mask &= ~LET_THROUGH;
 	memcpy(&context->uc_sigmask, &mask, sizeof(mask));
 	return 0;
