@@ -107,7 +107,7 @@ int call_own_get(struct pc_call *call, struct stub **own)
 /* --- Which calls are under a pc_call -----------------------------------------------------------
  */
 
-static struct table places = TABLE_INIT(struct call_place);
+static struct table places = TABLE_INIT(struct call_place, 6, NULL);
 static _Atomic(uint64_t) numbers; /* relaxed: only to be different */
 
 static uint64_t user_of(const struct call_place *place)

@@ -15,45 +15,55 @@ struct range {
 	int ret;
 };
 
+static bool own_site(struct site *site)
+{
+	while (!site_try_own(site, thread_id()))
+		if (!flight_rescue(site))
+			return false;
+	return true;
+}
+
 /*
- * Its span is ended only on pages that stay: the others are forgotten, see text_forget(). A site
- * that is held for the change of another is free when that one is.
+ * Give up the change that is in flight there, if there is one. Its span is ended only on pages that
+ * stay: the others are forgotten, see text_forget(). False: a patcher is at it.
  */
-static int forget_site(struct site *site, const struct range *range)
+static bool give_change_up(struct site *site, const struct range *range)
 {
 	struct text_span span;
 
-	if (!site_try_own(site, thread_id()) &&
-	    !(flight_rescue(site) && site_try_own(site, thread_id())))
-		return -EBUSY;
-	site_set_resume(site, 0);
+	if (!own_site(site))
+		return false;
 	if (!flight_is_on(site)) {
 		site_disown(site);
-		return 0;
+		return true;
 	}
 	span = site->word.span;
 	word_release(&site->word);
 	text_end_outside(&span, range->start, range->end);
-	return 0;
+	return true;
+}
+
+static bool forget_site(struct site *site, const struct range *range)
+{
+	struct site *lead = site_lead(site);
+
+	/* A site that is held for the change of another is free when that change is over. */
+	if ((lead != site && !give_change_up(lead, range)) || !give_change_up(site, range) ||
+	    !own_site(site))
+		return false;
+	site_set_resume(site, 0);
+	site_remove(site);
+	site_disown(site);
+	return true;
 }
 
 /* All of them, also where one is busy. */
 static int forget_entry(struct entry *entry, void *arg)
 {
-	struct site *site = (struct site *)entry;
 	struct range *range = arg;
-	int ret;
 
-	if (entry->addr < range->start || entry->addr >= range->end)
-		return 0;
-	ret = forget_site(site, range);
-	if (ret == -EBUSY && site_lead(site) != site) {
-		ret = forget_site(site_lead(site), range);
-		if (ret == 0)
-			ret = forget_site(site, range);
-	}
-	if (range->ret == 0)
-		range->ret = ret;
+	if (!forget_site((struct site *)entry, range))
+		range->ret = -EBUSY;
 	return 0;
 }
 
@@ -65,7 +75,7 @@ static int forget_flights(uintptr_t start, uintptr_t end)
 {
 	struct range range = { start, end, 0 };
 
-	sites_each(forget_entry, &range);
+	sites_each_in(start, end, forget_entry, &range);
 	return range.ret;
 }
 

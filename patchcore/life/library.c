@@ -95,13 +95,10 @@ int pc_fini(void)
 
 	if (ret < 0)
 		return ret;
-	/* The look at the sites puts on the list what threads that are gone have left in flight. */
-	flight_rescue_all();
 	flight_drain();
 	lock_take(&setup_lock);
 	if (choice_in_use()) {
-		flight_rescue_all();
-		ret = flight_any() || sites_count().held ? -EBUSY : trap_remove();
+		ret = sites_count().held ? -EBUSY : trap_remove();
 		if (ret == 0) {
 			choice_use(NULL);
 			others_give_back();

@@ -46,7 +46,7 @@ NOPATCH static bool hold_door(const struct merge *merge, size_t i)
 
 	if (i > 0)
 		word->also[word->also_count++] = site;
-	if (!site_try_hold(site, merge->id)) {
+	if (!site_try_hold(site, (uintptr_t)merge->span.addr + i, merge->id)) {
 		if (i > 0)
 			word->also_count--;
 		return false;

@@ -18,6 +18,7 @@
 #include "patchcore/word/flight.h"
 
 #define LOOKS 1000
+#define STEPS 2 /* of a change in flight: its back part, its front */
 
 /* INT3 as new code could not be told from a held site. */
 int change_check(const void *addr, const void *bytes, size_t len, unsigned starts)
@@ -77,8 +78,11 @@ bool change_try_again(const struct change *change)
 {
 	struct site *site = site_find((uintptr_t)change->span.addr);
 
-	if (!site || flight_rescue(site))
-		return site;
+	if (!site)
+		return false;
+	flight_rescue(site);
+	for (int i = 0; i < STEPS && flight_is_orphaned(site); i++)
+		flight_step(site);
 	for (int i = 0; i < LOOKS; i++) {
 		if (site_turn(site) % 2)
 			return false;
@@ -228,8 +232,6 @@ int pc_text_close(void *addr, size_t len)
 			text_use_again(start, end, loan);
 			return ret;
 		}
-		/* The look at the sites lists what threads that are gone have left in flight. */
-		flight_rescue_all();
 		ret = flight_drain();
 		if (ret == 0 && !all_left)
 			ret = -ETIMEDOUT;

@@ -16,6 +16,7 @@ patchcore_site_tests = \
 	patchcore/site/tests/test_cancel \
 	patchcore/site/tests/test_guest \
 	patchcore/site/tests/test_own_text \
+	patchcore/site/tests/test_table \
 	patchcore/site/tests/test_thread \
 	patchcore/site/tests/test_thread_late
 check_PROGRAMS += $(patchcore_site_tests)

@@ -2,9 +2,98 @@
 #include "patchcore/site/site.h"
 
 #include <link.h>
+#include <stdlib.h>
 #include <string.h>
 
-static struct table sites = TABLE_INIT(struct site);
+static bool renew_site(struct entry *entry);
+
+static struct table sites = TABLE_INIT(struct site, 6, renew_site);
+
+/* What was counted at sites that were removed since. */
+static _Atomic(uint64_t) removed_changes, removed_traps;
+
+/* --- Numbers and marks ------------------------------------------------------------------------ */
+
+#define CHUNK  (1u << 15)
+#define CHUNKS (1u << 10)
+
+struct chunk {
+	_Atomic(uint64_t) marks[CHUNK / 64];
+	struct site *sites[CHUNK];
+};
+
+static struct chunk *_Atomic chunks[CHUNKS]; /* published with release */
+static _Atomic(size_t) numbered;	     /* numbers that sites have, from 0 on; after chunks */
+
+NOPATCH static struct chunk *chunk_of(size_t number)
+{
+	return atomic_load_explicit(&chunks[number / CHUNK], memory_order_acquire);
+}
+
+NOPATCH static _Atomic(uint64_t) *marks_of(size_t number)
+{
+	return &chunk_of(number)->marks[number % CHUNK / 64];
+}
+
+NOPATCH bool site_is_marked(size_t number)
+{
+	return atomic_load_explicit(marks_of(number), memory_order_relaxed) >> number % 64 & 1;
+}
+
+NOPATCH void site_set_mark(size_t number, bool on)
+{
+	uint64_t bit = UINT64_C(1) << number % 64;
+
+	if (on)
+		atomic_fetch_or_explicit(marks_of(number), bit, memory_order_seq_cst);
+	else
+		atomic_fetch_and_explicit(marks_of(number), ~bit, memory_order_seq_cst);
+}
+
+NOPATCH struct site *sites_next_marked(size_t number)
+{
+	size_t count = atomic_load_explicit(&numbered, memory_order_acquire);
+	uint64_t marks;
+
+	for (; number < count; number = (number | 63) + 1) {
+		marks = atomic_load_explicit(marks_of(number), memory_order_acquire) >> number % 64;
+		if (!marks)
+			continue;
+		number += (size_t)__builtin_ctzll(marks);
+		return chunk_of(number)->sites[number % CHUNK];
+	}
+	return NULL;
+}
+
+/* Under the lock of the table. */
+static bool number_site(struct site *site)
+{
+	size_t number = atomic_load_explicit(&numbered, memory_order_relaxed);
+	struct chunk *chunk;
+
+	if (number == (size_t)CHUNK * CHUNKS)
+		return false;
+	if (number % CHUNK == 0) {
+		chunk = calloc(1, sizeof(*chunk));
+		if (!chunk)
+			return false;
+		atomic_store_explicit(&chunks[number / CHUNK], chunk, memory_order_release);
+	}
+	site->number = number;
+	chunk_of(number)->sites[number % CHUNK] = site;
+	atomic_store_explicit(&numbered, number + 1, memory_order_release);
+	return true;
+}
+
+/* --- Which there are -------------------------------------------------------------------------- */
+
+/* A thread that was pointed to it before may own it for a moment, and finds it IDLE. */
+static bool renew_site(struct entry *entry)
+{
+	struct site *site = (struct site *)entry;
+
+	return entry->addr ? !atomic_load(&site->owner) : number_site(site);
+}
 
 NOPATCH struct site *site_find(uintptr_t addr)
 {
@@ -16,9 +105,25 @@ struct site *site_get(uintptr_t addr)
 	return (struct site *)table_get(&sites, addr);
 }
 
+void site_remove(struct site *site)
+{
+	uint64_t changes = atomic_exchange_explicit(&site->changes, 0, memory_order_relaxed);
+	uint64_t traps = atomic_exchange_explicit(&site->traps, 0, memory_order_relaxed);
+
+	atomic_fetch_add_explicit(&removed_changes, changes, memory_order_relaxed);
+	atomic_fetch_add_explicit(&removed_traps, traps, memory_order_relaxed);
+	site_unmark(site);
+	table_remove(&sites, &site->entry);
+}
+
 NOPATCH int sites_each(table_fn *fn, void *arg)
 {
 	return table_each(&sites, fn, arg);
+}
+
+int sites_each_in(uintptr_t start, uintptr_t end, table_fn *fn, void *arg)
+{
+	return table_each_in(&sites, start, end, fn, arg);
 }
 
 NOPATCH void word_release(struct word *word)
@@ -42,7 +147,10 @@ static int count_entry(struct entry *entry, void *arg)
 
 struct site_counts sites_count(void)
 {
-	struct site_counts sum = { 0 };
+	struct site_counts sum = {
+		.changes = atomic_load_explicit(&removed_changes, memory_order_relaxed),
+		.traps = atomic_load_explicit(&removed_traps, memory_order_relaxed),
+	};
 
 	sites_each(count_entry, &sum);
 	return sum;

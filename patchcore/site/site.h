@@ -2,9 +2,9 @@
 /*
  * The sites that were ever patched with INT3, which are held, and for which change. Private.
  *
- * The trap handler needs this to tell the library's traps from foreign ones. A site,
- * once known, stays known: an executor may deliver its trap long after the
- * patch is finished.
+ * The trap handler needs this to tell the library's traps from foreign ones. A site, once known,
+ * stays known until its code is forgotten: an executor may deliver its trap long after the patch is
+ * finished.
  */
 #ifndef PATCHCORE_SITE_SITE_H
 #define PATCHCORE_SITE_SITE_H
@@ -81,7 +81,7 @@ struct word {
 	uint64_t seen;	   /* ... and first seen on another CPU: ns of CLOCK_MONOTONIC_RAW, or 0 */
 	unsigned failures; /* of its first sync, so far */
 	struct text_span span;
-	uint64_t holder;		    /* id of the patcher that held it and its also */
+	_Atomic(uint64_t) holder;	    /* id of the patcher that held it and its also */
 	struct site *also[WORD_STARTS - 1]; /* held for starts behind the first */
 	unsigned also_count;
 	const struct merge *merge; /* the change is one of these (merge.h); else NULL */
@@ -115,8 +115,9 @@ struct word {
  *
  * `lead`: a change with several instruction starts in its front has an INT3 on each. The sites of
  * the others are HELD for the first one's, which has the change and releases them; a trap
- * there is one of the first. `queued` and `next`: the list of what flight_drain() would
- * find; a site leaves it when a drain meets it, not when its change is over.
+ * there is one of the first.
+ *
+ * A thread that does not own a site reads its atomics alone: all else may change at any moment.
  *
  * Three groups, each on lines of its own: what every trap reads and a patch hardly ever writes,
  * what the owner writes and executors leave alone, and what waiting executors watch.
@@ -136,10 +137,10 @@ struct site {
 	uint64_t turns;			/* turn as it was when last free */
 	_Atomic(enum word_state) state; /* relaxed where read by others: a guess */
 	_Atomic(bool) undone;		/* the last change was taken back after it had begun */
+	_Atomic(bool) by_barrier;	/* its syncs are membarriers; relaxed, `turn` tells whose */
 	_Atomic(uint64_t) changes;	/* made so far; relaxed */
 	struct word word;		/* the change */
-	_Atomic(bool) queued;		/* is it in the list of flights? */
-	struct site *next;		/* there */
+	size_t number;			/* of its mark; the same for ever */
 	/*
 	 * Odd while a patcher is between INT3 and front part. Counts on rather
 	 * than back, so that a trap handler that was held up can tell "free all
@@ -156,8 +157,38 @@ struct site *site_find(uintptr_t addr);
 /* site_get - the same, added if need be. NULL: out of memory. */
 struct site *site_get(uintptr_t addr);
 
-/* sites_each - as table_each(). */
+/*
+ * site_remove - by the owner of a site that is IDLE and whose code no thread runs any more: it is
+ * not known any more.
+ */
+void site_remove(struct site *site);
+
+/* sites_each, sites_each_in - as table_each() and table_each_in(). */
 int sites_each(table_fn *fn, void *arg);
+int sites_each_in(uintptr_t start, uintptr_t end, table_fn *fn, void *arg);
+
+/*
+ * A site is marked from before its change begins until a drain finds that it has none. One locked
+ * store does it, so a thread that ends at any moment leaves the mark. A marked site costs its next
+ * patcher one load.
+ *
+ * site_mark - by the owner. sites_next_marked - the first one from that number on; NULL: there is
+ * no more. Async-signal-safe.
+ */
+void site_set_mark(size_t number, bool on);
+bool site_is_marked(size_t number);
+struct site *sites_next_marked(size_t number);
+
+NOPATCH_INLINE void site_mark(const struct site *site)
+{
+	if (!site_is_marked(site->number))
+		site_set_mark(site->number, true);
+}
+
+NOPATCH_INLINE void site_unmark(const struct site *site)
+{
+	site_set_mark(site->number, false);
+}
 
 /* sites_count - the sum over all sites: how many are held just now, changes made, traps met. */
 struct site_counts {
@@ -217,23 +248,24 @@ NOPATCH_INLINE bool site_move(struct site *site, enum word_state from, enum word
 }
 
 /*
- * site_try_hold - own it for a change of which nothing is done yet. False: another thread is at
- * it, or has a change in flight there.
+ * site_try_hold - own the site that was found for that address, for a change of which nothing is
+ * done yet. False: another thread is at it, or has a change in flight there, or forgets that code.
  *
  * The turn is a plain store: the locked store of the INT3 that follows makes it
  * visible first, so no executor can meet the INT3 of a site that looks free.
  */
-NOPATCH_INLINE bool site_try_hold(struct site *site, uint64_t id)
+NOPATCH_INLINE bool site_try_hold(struct site *site, uintptr_t addr, uint64_t id)
 {
 	/* A caller that retries must not keep the site from the thread that finishes its change. */
 	if (site_state(site) != WORD_IDLE)
 		return false;
 	if (!site_try_own(site, id))
 		return false;
-	if (site_state(site) != WORD_IDLE) {
+	if (site_state(site) != WORD_IDLE || site->entry.addr != addr) {
 		site_disown(site);
 		return false;
 	}
+	site_mark(site);
 	if (atomic_load_explicit(&site->undone, memory_order_relaxed))
 		atomic_store_explicit(&site->undone, false, memory_order_relaxed);
 	atomic_store_explicit(&site->turn, site->turns + 1, memory_order_relaxed);

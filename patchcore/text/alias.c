@@ -22,7 +22,7 @@
 #define PATIENCE_MS 1000
 #define LATE_MAX    16 /* children that may be late at a time; fork() waits for the next one */
 
-struct table text_pages = TABLE_INIT(struct page);
+struct table text_pages = TABLE_INIT(struct page, 12, NULL);
 
 /* The pages that have an alias of the library's own, in order. */
 static struct page *alias_first;

@@ -17,48 +17,9 @@ static _Atomic(uint64_t) undone;       /* changes that were taken back */
 static _Atomic(uint64_t) undone_known; /* of these, what a drain has told of */
 static struct lock drain_lock = LOCK_INIT;
 
-/*
- * The list of what is in flight. Pushed by the patcher that starts a change, taken as a whole by
- * the thread that drains: so no ABA. Sites that others finish meanwhile are still in it and are
- * passed over.
- */
-static _Atomic(struct site *) flights;
-
-/* Unless it is there. Async-signal-safe. Release: pairs with the acquire in flight_drain(). */
-NOPATCH static void flight_push(struct site *site)
-{
-	struct site *first = atomic_load_explicit(&flights, memory_order_relaxed);
-
-	if (atomic_exchange_explicit(&site->queued, true, memory_order_acq_rel))
-		return;
-	do {
-		site->next = first;
-	} while (!atomic_compare_exchange_weak_explicit(
-		&flights, &first, site, memory_order_seq_cst, memory_order_relaxed));
-}
-
 uint64_t flight_undone(void)
 {
 	return atomic_load_explicit(&undone, memory_order_relaxed);
-}
-
-bool flight_any(void)
-{
-	return atomic_load_explicit(&flights, memory_order_seq_cst);
-}
-
-/*
- * Take the first site off a list. A thread that leaves a change behind at this moment finds the
- * site queued or not. If queued, the drain sees that thread's last state, because this exchange
- * comes after its own. If not, the thread pushes the site again.
- */
-static struct site *unqueue_first(struct site **rest)
-{
-	struct site *site = *rest;
-
-	*rest = site->next;
-	atomic_exchange_explicit(&site->queued, false, memory_order_acq_rel);
-	return site;
 }
 
 /* --- One step ---------------------------------------------------------------------------- */
@@ -98,46 +59,44 @@ NOPATCH static bool leave(struct site *site, bool in_handler)
 			word_release(&site->word);
 			return false;
 		}
-		flight_push(site);
 	}
 	site_disown(site);
 	return false;
 }
 
-/*
- * Membarrier is asked while the site has no owner yet: a filter may end the thread that asks. What
- * it says counts if the site is as it was before.
- */
-__attribute__((no_sanitize("thread"))) NOPATCH static int barrier_for(const struct site *site)
+/* May a thread that comes to own the site take a step that needs a membarrier before? */
+NOPATCH static bool needs_barrier(const struct site *site)
 {
 	enum word_state state = site_state(site);
 
-	if (state != WORD_FIRST_WAIT && state != WORD_SECOND_WAIT)
-		return 0;
-	return site->word.sync->policy == PC_POLICY_MEMBARRIER ? membarrier_sync() : 0;
+	return !atomic_load_explicit(&site->owner, memory_order_relaxed) &&
+	       (state == WORD_FIRST_WAIT || state == WORD_SECOND_WAIT) &&
+	       atomic_load_explicit(&site->by_barrier, memory_order_relaxed);
 }
 
 /*
  * One step, as the owner of that id; the table of states in site.h says what each does. True:
  * stepped and owned, false: not owned.
+ *
+ * Membarrier is asked while the site has no owner yet: a filter may end the thread that asks. What
+ * it says counts if the site is as it was before.
  */
-NOPATCH static bool own_and_step(struct site *site, uint64_t id)
+__attribute__((no_sanitize("thread"))) NOPATCH static bool own_and_step(struct site *site,
+									uint64_t id)
 {
 	struct word *word = &site->word;
 	uint64_t turn = site_turn(site);
 	enum word_state state = site_state(site);
-	/* What membarrier has said since the last store, where it was asked. */
-	int barrier = barrier_for(site);
+	bool asks = needs_barrier(site);
+	int barrier = asks ? membarrier_sync() : 0;
 	struct moment asked;
-	bool waits, due;
+	bool waits = !asks, due;
 
 	if (!site_try_own(site, id))
 		return false;
-	if (site_turn(site) != turn || site_state(site) != state ||
-	    !text_span_is_ours(&site->word.span))
+	if (site_turn(site) != turn || site_state(site) != state || !text_span_is_ours(&word->span))
 		return true;
 	if (state == WORD_FIRST_WAIT) {
-		waits = word->sync->policy != PC_POLICY_MEMBARRIER;
 		due = waits ? word_has_passed(word, word_stretch(word, word->sync->waits.first))
 			    : barrier == 0;
 		if (due) {
@@ -148,7 +107,6 @@ NOPATCH static bool own_and_step(struct site *site, uint64_t id)
 			take_back(site);
 		}
 	} else if (state == WORD_SECOND_WAIT) {
-		waits = word->sync->policy != PC_POLICY_MEMBARRIER;
 		due = waits ? word_has_passed(word, word_stretch(word, word->sync->waits.second))
 			    : barrier == 0 || word_has_passed(word, SYNC_LAST_RESORT);
 		if (due)
@@ -195,8 +153,8 @@ enum word_state flight_step(struct site *site)
  * If no sync can be had for 2 (a filter that was installed since), the owner takes the INT3 back,
  * which needs none (UNDONE). For 3 it waits SYNC_LAST_RESORT instead.
  *
- * It is in the list before it is disowned, so that a drain that begins after the
- * caller was told of success finds it.
+ * It was marked before step 1, so a drain that begins after the caller was told of success finds
+ * it.
  */
 int flight_start(const struct change *change, const struct sync *sync)
 {
@@ -210,8 +168,6 @@ int flight_start(const struct change *change, const struct sync *sync)
 	word_note_since(word, WORD_PART_INT3, word->asked);
 	/* Unless a signal handler of this thread has met the INT3 and made the change. */
 	site_move(site, WORD_HELD, WORD_FIRST_WAIT);
-	/* Only now: a drain passes over HELD sites, whose owner sees the change through. */
-	flight_push(site);
 	if (leave(site, false))
 		flight_end(site);
 	return 0;
@@ -290,31 +246,70 @@ NOPATCH int flight_complete(struct site *const *sites, size_t n)
 	return 0;
 }
 
-/*
- * Own up to CHUNK of the sites of a list and return how many; *rest is what is
- * left. Sites that another thread is just busy with go back to the list, and count.
- */
-static size_t take_sites(struct site **rest, struct site **mine, size_t *busy)
+/* Does a site have no change, and no thread that may begin one? */
+static bool is_at_rest(const struct site *site)
 {
+	/* Acquire: a thread that leaves a change in flight disowns the site last. */
+	return !atomic_load_explicit(&site->owner, memory_order_acquire) &&
+	       site_state(site) == WORD_IDLE;
+}
+
+/*
+ * Unmark a site that is at rest. It is not owned for that, or its next patcher would be refused. A
+ * patcher owns it before it looks at the mark, and the mark goes before the owner is looked at once
+ * more: so one of the two sees the other.
+ */
+static bool unmark_at_rest(const struct site *site)
+{
+	if (!is_at_rest(site))
+		return false;
+	site_unmark(site);
+	if (is_at_rest(site))
+		return true;
+	site_mark(site);
+	return false;
+}
+
+/*
+ * Own a marked site whose change is in flight. A thread that owns it may leave it to others, so it
+ * is waited for; what this thread owns itself, being interrupted, it finishes itself. False: it has
+ * no such change, or a new one by now.
+ */
+static bool take_site(struct site *site)
+{
+	uint64_t id = thread_id(), turn = site_turn(site);
+
+	if (unmark_at_rest(site))
+		return false;
+	while (!site_try_own(site, id)) {
+		if (flight_rescue(site))
+			continue;
+		if (!flight_is_on(site) || site_is_owned_by(site, id) || site_turn(site) != turn)
+			return false;
+		nap();
+	}
+	/* A child leaves the changes of its parent alone. */
+	if (site_state(site) != WORD_IDLE && text_span_is_ours(&site->word.span))
+		return true;
+	site_disown(site);
+	return false;
+}
+
+/*
+ * Own up to CHUNK of the sites that are in flight, from the number *next on. Returns how many; 0:
+ * there are no more.
+ */
+static size_t take_sites(size_t *next, struct site **mine)
+{
+	struct site *site;
 	size_t n = 0;
 
-	while (*rest && n < CHUNK) {
-		struct site *site = unqueue_first(rest);
-
-		if (!site_try_own(site, thread_id())) {
-			flight_rescue(site);
-			/* Its owner leaves it to others, or may do so. */
-			if (flight_is_on(site)) {
-				flight_push(site);
-				/* An interrupted thread finishes its own change. */
-				*busy += !site_is_owned_by(site, thread_id());
-			}
-			continue;
-		}
-		/* A child leaves the changes of its parent alone. */
-		if (site_state(site) == WORD_IDLE || !text_span_is_ours(&site->word.span))
-			site_disown(site);
-		else
+	while (n < CHUNK && (site = sites_next_marked(*next))) {
+		/* Not with other sites in hand, whose executors would wait as well. */
+		if (n && atomic_load_explicit(&site->owner, memory_order_relaxed))
+			break;
+		*next = site->number + 1;
+		if (take_site(site))
 			mine[n++] = site;
 	}
 	return n;
@@ -345,42 +340,30 @@ static int put_aside(struct site *const *sites, size_t n, int error)
 			flight_end(site);
 			continue;
 		}
-		flight_push(site);
 		site_disown(site);
 		ret = error;
 	}
 	return ret;
 }
 
-/* What starts meanwhile is not waited for, or this might never end. */
 int flight_drain(void)
 {
-	struct site *mine[CHUNK], *rest;
-	size_t n, busy;
+	struct site *mine[CHUNK];
+	size_t n, next = 0;
 	int ret = 0;
 
-	for (;;) {
-		busy = 0;
-		/* The lock: what another drain has taken off the list is still in flight. */
-		lock_take(&drain_lock);
-		rest = atomic_exchange_explicit(&flights, NULL, memory_order_acq_rel);
-		while (rest && ret == 0) {
-			n = take_sites(&rest, mine, &busy);
-			ret = flight_complete(mine, n);
-			if (ret < 0)
-				ret = put_aside(mine, n, ret);
-			else
-				for (size_t i = 0; i < n; i++)
-					flight_end(mine[i]);
-		}
-		/* After an error what is left goes back to the list. */
-		while (rest)
-			flight_push(unqueue_first(&rest));
-		lock_drop(&drain_lock);
-		if (ret < 0 || !busy)
-			return ret;
-		nap();
+	/* The lock: what another drain owns is still in flight. */
+	lock_take(&drain_lock);
+	while (ret == 0 && (n = take_sites(&next, mine)) != 0) {
+		ret = flight_complete(mine, n);
+		if (ret < 0)
+			ret = put_aside(mine, n, ret);
+		else
+			for (size_t i = 0; i < n; i++)
+				flight_end(mine[i]);
 	}
+	lock_drop(&drain_lock);
+	return ret;
 }
 
 int flight_drain_told(void)
@@ -397,9 +380,13 @@ int flight_drain_told(void)
 
 /* --- As the owner that was interrupted -------------------------------------------------------- */
 
+/* Read where it is written: of the code it may be that it can only be run. */
 NOPATCH_INLINE bool int3_stands(const struct site *site)
 {
-	return *(const volatile uint8_t *)site->entry.addr == WORD_INT3;
+	const uint8_t *at =
+		text_span_is_ours(&site->word.span) ? site->word.front_at : site->word.addr;
+
+	return *(const volatile uint8_t *)at == WORD_INT3;
 }
 
 /* The owner is this same thread, so it sees its own stores in order. */
@@ -518,11 +505,15 @@ NOPATCH static bool rescue(struct site *lead, uint64_t id, bool in_handler, bool
 	} else if (was_left && site_state(lead) == WORD_COMMITTED) {
 		word_store_back(&lead->word);
 	}
-	if (was_left && !is_over(lead)) {
+	if (was_left && !is_over(lead))
 		word_set_since(&lead->word);
-		flight_push(lead);
-	}
 	return leave(lead, in_handler);
+}
+
+bool flight_is_orphaned(struct site *site)
+{
+	return flight_is_on(site) && !atomic_load_explicit(&site->owner, memory_order_relaxed) &&
+	       thread_is_gone(atomic_load_explicit(&site->word.holder, memory_order_relaxed));
 }
 
 bool flight_rescue(struct site *site)
@@ -552,16 +543,4 @@ NOPATCH bool flight_rescue_as_guest(struct site *site)
 	rescue(lead, guest, true, &done);
 	thread_guest_leave(guest);
 	return done;
-}
-
-static int rescue_entry(struct entry *entry, void *unused)
-{
-	(void)unused;
-	flight_rescue((struct site *)entry);
-	return 0;
-}
-
-void flight_rescue_all(void)
-{
-	sites_each(rescue_entry, NULL);
 }

@@ -37,12 +37,10 @@ int flight_start(const struct change *change, const struct sync *sync);
  */
 enum word_state flight_step(struct site *site);
 
-/* flight_any - has something been started that flight_drain() would find? Async-signal-safe. */
-bool flight_any(void);
-
 /*
- * flight_drain - finish all that was started before. One pair of syncs for all
- * of them. 0, or what the first sync failed with for want of memory: then they are still in flight.
+ * flight_drain - finish all that was started before, and what threads have left behind that are
+ * gone. One pair of syncs for all of them. 0, or what the first sync failed with for want of
+ * memory: then they are still in flight.
  *
  * flight_drain_told - the same for a caller of the library. -ECANCELED: since the last such drain
  * some thread has taken a change back, because it could have no sync.
@@ -79,8 +77,8 @@ void flight_finish_own(void);
 bool flight_rescue(struct site *site);
 bool flight_rescue_as_guest(struct site *site);
 
-/* flight_rescue_all - the same for all sites. */
-void flight_rescue_all(void);
+/* flight_is_orphaned - has the patcher that began the change ended, and no thread is at it? */
+bool flight_is_orphaned(struct site *site);
 
 /* flight_undone - how many changes have been taken back since the start of the process. */
 uint64_t flight_undone(void);

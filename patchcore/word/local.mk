@@ -10,6 +10,7 @@ if HAVE_CMOCKA
 patchcore_word_tests = \
 	patchcore/word/tests/test_async \
 	patchcore/word/tests/test_async_threads \
+	patchcore/word/tests/test_not_owned \
 	patchcore/word/tests/test_rescue \
 	patchcore/word/tests/test_starts \
 	patchcore/word/tests/test_steps

@@ -138,7 +138,7 @@ static int hold_also(struct word *word, uint8_t starts)
 		if (!site)
 			return -ENOMEM;
 		word->also[word->also_count++] = site;
-		if (!site_try_hold(site, id)) {
+		if (!site_try_hold(site, (uintptr_t)word->addr + i, id)) {
 			word->also_count--;
 			return -EAGAIN;
 		}
@@ -171,7 +171,7 @@ int word_hold(struct word **held, const struct change *change, const struct sync
 	line_for_writing(&site->turn);
 	asked = moment_now();
 	line_for_writing(text_at(&change->span, addr));
-	if (!site_try_hold(site, id))
+	if (!site_try_hold(site, (uintptr_t)addr, id))
 		return -EAGAIN;
 	word = &site->word;
 	word->site = site;
@@ -193,6 +193,8 @@ int word_hold(struct word **held, const struct change *change, const struct sync
 	word->failures = 0;
 	word->holder = id;
 	word->also_count = 0;
+	atomic_store_explicit(&site->by_barrier, sync->policy == PC_POLICY_MEMBARRIER,
+			      memory_order_relaxed);
 	site_set_resume(site, 0);
 	site_set_state(site, WORD_HELD);
 	/*

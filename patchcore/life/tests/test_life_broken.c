@@ -140,7 +140,7 @@ int main(int argc, char **argv)
 		NOTICED(NONE_IS_GONE, "word", "clone beside"),
 		NOTICED(ALL_ARE_INTERRUPTED, "word", "executor"),
 		NOTICED(NONE_IS_INTERRUPTED, "word", "_Fork"),
-		NOTICED(NONE_IS_ADOPTED, "drain", "_Fork"),
+		NOTICED(NONE_IS_ADOPTED, "word", "clone beside"),
 		NOTICED(NONE_IS_COPIED, "alias", "fork beside"),
 	};
 

@@ -59,7 +59,7 @@ static double find_ticks(struct table *table, unsigned known, bool random)
 
 int main(void)
 {
-	static struct table table = TABLE_INIT(struct entry);
+	static struct table table = TABLE_INIT(struct entry, 6, NULL);
 	double same_first = 0, random_first = 0;
 	unsigned known = 0;
 

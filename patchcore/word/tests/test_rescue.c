@@ -137,24 +137,39 @@ static void must_finish(enum end end)
 	must_be_free();
 }
 
-/*
- * Of one that has put its INT3 another thread must go on with the change, and it is in
- * flight meanwhile; in place of any other the next comes at once.
- */
-static void must_make_way(enum end end)
+static int patch_now(void)
+{
+	return pc_patch(site, old_code, CODE_LEN);
+}
+
+static int start_now(void)
+{
+	return pc_start_patch(site, old_code, CODE_LEN);
+}
+
+static int batch_now(void)
 {
 	struct pc_op op = { .addr = site, .bytes = old_code, .len = CODE_LEN };
-	int expected = int3_stands(end) ? -EAGAIN : 0;
 
-	leave_at(end);
-	MUST(pc_patch(site, old_code, CODE_LEN) == expected && pc_drain() == 0);
-	must_be_free();
-	leave_at(end);
-	MUST(pc_start_patch(site, old_code, CODE_LEN) == expected && pc_drain() == 0);
-	must_be_free();
-	leave_at(end);
-	MUST(pc_patch_batch(&op, 1) == expected && pc_drain() == 0);
-	must_be_free();
+	return pc_patch_batch(&op, 1);
+}
+
+#define TRIES 100000 /* a wait of 1000 ticks is over long before */
+
+/* What another thread has left is no more in the way, once it has been waited for what is due. */
+static void must_make_way(enum end end)
+{
+	static int (*const ways[])(void) = { patch_now, start_now, batch_now };
+	int ret;
+
+	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
+		leave_at(end);
+		ret = -EAGAIN;
+		for (int tries = 0; ret == -EAGAIN && tries < TRIES; tries++)
+			ret = ways[i]();
+		MUST(ret == 0 && pc_drain() == 0);
+		must_be_free();
+	}
 }
 
 static void ended(const void *arg)
@@ -198,7 +213,8 @@ static void *hold_two(void *int3)
 static void *own_second(void *unused)
 {
 	last = thread_id();
-	MUST(site_try_hold(site_get((uintptr_t)site + SECOND), thread_id()));
+	MUST(site_try_hold(site_get((uintptr_t)site + SECOND), (uintptr_t)site + SECOND,
+			   thread_id()));
 	return unused;
 }
 
@@ -259,7 +275,8 @@ static atomic_bool stay;
 
 static void *stay_owner(void *unused)
 {
-	MUST(site_try_hold(site_get((uintptr_t)site + SECOND), thread_id()));
+	MUST(site_try_hold(site_get((uintptr_t)site + SECOND), (uintptr_t)site + SECOND,
+			   thread_id()));
 	stay = true;
 	while (stay)
 		usleep(100);
