@@ -13,6 +13,7 @@ EXTRA_DIST += \
 
 if HAVE_CMOCKA
 patchcore_life_tests = \
+	patchcore/life/tests/test_ends \
 	patchcore/life/tests/test_fork_amid \
 	patchcore/life/tests/test_fork_gate \
 	patchcore/life/tests/test_fork_rest \

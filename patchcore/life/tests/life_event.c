@@ -402,7 +402,6 @@ const struct event other_events[] = {
 	  .what = "the patcher ends in the handler of a signal, by `pthread_exit` or the system "
 		  "call",
 	  .to_it = end_thread,
-	  .libc = true,
 	  .ends = true,
 	  .outcome = "left" },
 	{ .name = "cancellation",
@@ -413,7 +412,6 @@ const struct event other_events[] = {
 	  .what = "the handler of a signal leaves the operation by `siglongjmp`; later the thread "
 		  "ends",
 	  .to_it = jump,
-	  .libc = true,
 	  .ends = true,
 	  .outcome = "left" },
 	{ .name = "dlclose",

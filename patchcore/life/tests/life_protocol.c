@@ -11,6 +11,7 @@
 #include "patchcore/async.h"
 #include "patchcore/batch.h"
 #include "patchcore/merge.h"
+#include "patchcore/signals.h"
 #include "patchcore/site/site.h"
 #include "patchcore/tests/call_site.h"
 
@@ -232,6 +233,36 @@ static int turn_call(void)
 	return ret < 0 ? ret : pc_activate_call(&call, two);
 }
 
+/* A pc_call of a moment. One that a thread has left is under it for good, until it is forgotten. */
+static int change_place(unsigned site, bool to_new)
+{
+	uint8_t *at = life.site[site].at;
+	struct pc_call_info info;
+	struct pc_call once;
+	int ret = pc_call_init(&once, at), ended;
+
+	if (ret == -EBUSY && pc_forget(at, CODE_LEN) == 0)
+		ret = pc_call_init(&once, at);
+	if (ret < 0)
+		return ret;
+	ret = pc_activate_call(&once, to_new ? two : one);
+	if (ret == 0)
+		ret = pc_call_get(&once, &info);
+	ended = pc_call_fini(&once);
+	return ret < 0 ? ret : ended;
+}
+
+static int change_only_place(void)
+{
+	return change_place(0, true);
+}
+
+static void prepare_place(void)
+{
+	prepare_call();
+	MUST(pc_call_fini(&call) == 0);
+}
+
 /* --- Runs of NOPs
  * --------------------------------------------------------------------------------------- */
 
@@ -263,6 +294,84 @@ static int change_run(unsigned site, bool to_new)
 static int merge_first(void)
 {
 	return change_run(0, true);
+}
+
+/* Two of them at once. */
+static void prepare_over(void)
+{
+	prepare_merge();
+	life.site[1] = life.site[0];
+	life.site[1].at += CODE_PAGE / 4;
+	life.site[1].entry = life.site[1].at;
+	life.sites = 2;
+	MUST(mprotect(life.pages, life.len, RWX) == 0);
+	memcpy(life.site[1].at, life.site[0].at, RUN + 1);
+	MUST(mprotect(life.pages, life.len, RX) == 0);
+}
+
+static int over_both(void)
+{
+	struct pc_over ops[2];
+
+	for (unsigned i = 0; i < life.sites; i++)
+		ops[i] = (struct pc_over){ { life.site[i].at, new_code, RUN, 0 }, 0, 1 };
+	return pc_patch_over_batch(ops, life.sites, PC_CHECK_THREADS);
+}
+
+/* --- Several instructions
+ * ---------------------------------------------------------------------------------- */
+
+#define STARTS (1u | 1u << 1) /* as if another instruction started there */
+
+static int change_by_starts(unsigned site, bool to_new)
+{
+	return pc_patch_starts(life.site[site].at, to_new ? new_code : old_code, CODE_LEN, STARTS);
+}
+
+static int starts_first(void)
+{
+	return change_by_starts(0, true);
+}
+
+/* --- What changes no code
+ * ---------------------------------------------------------------------------------- */
+
+static int set_and_ask(void)
+{
+	char reason[64];
+	enum pc_text_way way;
+	struct pc_signals report;
+	struct pc_status status;
+	int ret = pc_set_policy(PC_POLICY_MEMBARRIER);
+
+	if (ret == 0)
+		ret = pc_set_accept_p(1e-6);
+	if (ret == 0)
+		ret = pc_get_status(&status);
+	if (ret == 0)
+		ret = pc_text_way(life.pages, life.len, &way, reason, sizeof(reason));
+	if (ret < 0)
+		return ret;
+	/* A debugger's thread, say, has SIGTRAP blocked: that is for the caller to judge. */
+	pc_check_signals(&report);
+	return patch_first();
+}
+
+static uint8_t *other_code;
+
+static void prepare_forget(void)
+{
+	prepare_one();
+	other_code = flight_site(flights_map(1, RX, 8), 4);
+}
+
+static int patch_and_forget(void)
+{
+	int ret = pc_patch(other_code, new_code, CODE_LEN);
+
+	if (ret == 0)
+		ret = pc_forget(other_code, CODE_LEN);
+	return ret < 0 ? ret : patch_first();
 }
 
 /* --- Ways to write
@@ -352,6 +461,14 @@ const struct protocol protocols[] = {
 	  .change = change_call,
 	  .steps = 600,
 	  .ready = true },
+	{ .name = "place",
+	  .what = "`pc_call_init`, `pc_activate_call` with another target, `pc_call_get`, "
+		  "`pc_call_fini`",
+	  .prepare = prepare_place,
+	  .operate = change_only_place,
+	  .change = change_place,
+	  .steps = 400,
+	  .ready = true },
 	{ .name = "merge",
 	  .what = "`pc_patch_merge` with `PC_CHECK_THREADS`; its thread takes no signals while the "
 		  "INT3 "
@@ -360,6 +477,37 @@ const struct protocol protocols[] = {
 	  .operate = merge_first,
 	  .change = change_run,
 	  .steps = 400,
+	  .single = true },
+	{ .name = "over",
+	  .what = "`pc_patch_over_batch` of two runs of NOPs, likewise",
+	  .prepare = prepare_over,
+	  .operate = over_both,
+	  .change = change_run,
+	  .steps = 400 },
+	{ .name = "starts",
+	  .what = "`pc_patch_starts`, with two starts before the boundary",
+	  .prepare = prepare_one,
+	  .operate = starts_first,
+	  .change = change_by_starts,
+	  .steps = 600,
+	  .ready = true,
+	  .single = true },
+	{ .name = "settings",
+	  .what = "`pc_set_policy`, `pc_set_accept_p`, `pc_get_status`, `pc_text_way`, "
+		  "`pc_check_signals`, then `pc_patch`",
+	  .prepare = prepare_one,
+	  .operate = set_and_ask,
+	  .change = change_by_patch,
+	  .steps = 600,
+	  .ready = true,
+	  .single = true },
+	{ .name = "forget",
+	  .what = "`pc_patch` and `pc_forget` of other code, then `pc_patch`",
+	  .prepare = prepare_forget,
+	  .operate = patch_and_forget,
+	  .change = change_by_patch,
+	  .steps = 400,
+	  .ready = true,
 	  .single = true },
 	{ .name = "open",
 	  .what = "`pc_text_open`, `pc_patch`, `pc_text_close`",
