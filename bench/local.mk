@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 noinst_LIBRARIES += libbench.a
 libbench_a_SOURCES = \
+	bench/cases/growth/growth.c \
 	bench/cases/latency/latency.c \
 	bench/cases/pass/pass.c \
 	bench/cases/probes/many.c \
@@ -40,6 +41,7 @@ libcalibrate_a_SOURCES += \
 	bench/page/report_bench.h
 
 dist_pkgdata_DATA += \
+	bench/figures/bench-growth.gp \
 	bench/figures/bench-latency.gp \
 	bench/figures/bench-rows.gp \
 	bench/figures/bench-throughput.gp
@@ -70,6 +72,7 @@ EXTRA_DIST += \
 if HAVE_CMOCKA
 bench_tests = \
 	bench/cases/tests/test_bench_flow \
+	bench/cases/tests/test_bench_growth \
 	bench/cases/tests/test_bench_invoke \
 	bench/cases/tests/test_bench_latency \
 	bench/cases/tests/test_bench_latent \

@@ -36,7 +36,7 @@ struct bench_entry {
 	int (*run)(const struct bench_run *run, struct bench_result *result);
 };
 
-#define BENCH_ENTRIES 8
+#define BENCH_ENTRIES 9
 #define BENCH_NO_SEED UINT64_MAX
 
 /* What was asked for. Texts are the command line's. */
@@ -61,6 +61,7 @@ static const struct bench_entry bench_entries[BENCH_ENTRIES] = {
 	{ "throughput", bench_throughput }, { "scaling", bench_scaling },
 	{ "latent", bench_latent },	    { "stall", bench_stall },
 	{ "invoke", bench_invoke },	    { "probes", bench_probes },
+	{ "growth", bench_growth },
 };
 
 /* "FIRST,SECOND" or "FIRST,SECOND,STRETCH" */
@@ -117,7 +118,8 @@ static const struct command_line line = {
 		 "  latent      a site that is switched off, in a loop\n"
 		 "  stall       what an executor loses while its site is changed\n"
 		 "  invoke      the call that a site makes which is switched on\n"
-		 "  probes      probes of functions and markers, and switching them\n",
+		 "  probes      probes of functions and markers, and switching them\n"
+		 "  growth      cost against sites, mappings, threads and the like; what is kept\n",
 	.options = { options },
 	.end = "Without --waits policy wait needs a machine.conf of this machine. What cannot be\n"
 	       "measured is skipped with its reason.\n"

@@ -343,6 +343,47 @@ static unsigned draw_throughput(const struct bench_result *result, FILE *out,
 	return c.names.count ? 3 : 0;
 }
 
+/* --- Growth --------------------------------------------------------------------------------- */
+
+static double size_of(const struct bench_row *row)
+{
+	double cut = bench_row_extra_of(row, "cut_at");
+
+	return isnan(cut) ? row->param[0].number : cut;
+}
+
+/* How many CURVES: of an operation and what there is more of, in rows that follow each other. */
+static unsigned draw_growth(const struct bench_result *result, FILE *out,
+			    char (*args)[BENCH_ARGS_SIZE])
+{
+	const struct bench_row *end = result->row + result->rows, *first = NULL;
+	char name[WORDS_ROOM], of[WORDS_ROOM];
+	unsigned curves = 0;
+
+	fputs("# K curve name\n# G curve size cost low high: multiples of the first row's\n", out);
+	for (const struct bench_row *row = result->row; row < end; row++) {
+		double small;
+
+		if (!row_measured(row) || !row->params || !(row->param[0].number > 0))
+			continue;
+		if (!first || strcmp(first->name, row->name) != 0 ||
+		    strcmp(first->param[0].key, row->param[0].key) != 0) {
+			first = row;
+			fprintf(out, "\nK %u \"%s: %s\"\n", curves++,
+				words_plain(row->name, name, sizeof(name)),
+				words_plain(row->param[0].key, of, sizeof(of)));
+		}
+		small = first->value.median;
+		fprintf(out, "G %u %.9g", curves - 1, size_of(row) / size_of(first));
+		put_value(out,
+			  &(struct bench_value){ row->value.median / small, row->value.low / small,
+						 row->value.high / small });
+		fputs("\n", out);
+	}
+	add_number(args[0], curves);
+	return curves ? 1 : 0;
+}
+
 /* --- All ------------------------------------------------------------------------------------ */
 
 #define DOTS                                                                                       \
@@ -395,6 +436,11 @@ static const struct kind {
 	  "Ticks per pass of a loop that calls an empty function. " DOTS, draw_rows },
 	{ "probes", "bench-rows.gp", "What a probe costs, off, on and being switched",
 	  "Ticks per call of a function with a probe, or per change. " DOTS, draw_rows },
+	{ "growth", "bench-growth.gp", "Cost of operations against what there is",
+	  "Microseconds per operation, by how much there is of what its name has behind the colon, "
+	  "both "
+	  "as multiples of the smallest measured. A level line is flat; dotted: in proportion.",
+	  draw_growth },
 	{ 0 },
 };
 

@@ -108,6 +108,7 @@ int bench_latent(const struct bench_run *run, struct bench_result *result);
 int bench_stall(const struct bench_run *run, struct bench_result *result);
 int bench_invoke(const struct bench_run *run, struct bench_result *result);
 int bench_probes(const struct bench_run *run, struct bench_result *result);
+int bench_growth(const struct bench_run *run, struct bench_result *result);
 
 /*
  * probes_many - those of bench_probes() that are of many. probes_know - the process that it starts

@@ -138,6 +138,7 @@ static unsigned find_telling(const struct bench_result *result,
 		{ "invoke", NULL, "?body=none", { "aligned", "call", "flag", "pointer", "direct" } },
 		{ "probes", "on activate", "?site=entry ?split=0 ?mapping=open",
 		  { "counts", "keeps", "any", "probe", "batch" } },
+		{ "growth", "slope", NULL, { "change", "alias", "forget", "merge", "fork" } },
 	};
 	/* clang-format on */
 	unsigned count = 0, i = 0;

@@ -68,7 +68,7 @@ static const struct field figures[] = {
 /* clang-format on */
 
 static const char *const benchmarks[] = { "toggle", "latency", "throughput", "scaling", "latent",
-					  "stall",  "invoke",  "probes",     NULL };
+					  "stall",  "invoke",  "probes",     "growth",	NULL };
 static const char *const waits[] = { "none", "config", "assumed", NULL };
 
 /* What is not known is left out. A key that is there already would be lost. */

@@ -37,7 +37,7 @@ char *words_of_params(const struct bench_row *row, const char *const without[], 
 		      size_t size)
 {
 	/* Values that speak for themselves, and what is there or not and no number of anything. */
-	static const char *const bare[] = { "policy", "mapping", "cache", "mode", NULL };
+	static const char *const bare[] = { "policy", "mapping", "cache", "mode", "verdict", NULL };
 	static const char *const flags[] = { "oversubscribed", "one-site", NULL };
 	char raw[WORDS_ROOM] = "", one[BENCH_KEY + BENCH_TEXT + 16];
 	size_t length = 0;

@@ -404,15 +404,37 @@ static inline struct bench_result sample_probes(void)
 	return r;
 }
 
+static inline struct bench_result sample_growth(void)
+{
+	static const double sizes[] = { 100, 3000, 100000 };
+	struct bench_result r = sample_result("growth");
+	struct bench_row *row;
+
+	for (unsigned i = 0; i < 6; i++) {
+		double size = sizes[i % 3];
+
+		row = sample_row(&r, i < 3 ? "forget" : "alias", "operation", "us",
+				 i < 3 ? 0.7 + size / 100 : 220);
+		bench_row_param(row, i < 3 ? "sites" : "aliases", size);
+		bench_row_extra(row, "heap_kept", 313);
+		if (i == 2)
+			bench_row_extra(row, "cut_at", 40000);
+	}
+	row = sample_row(&r, "forget", "slope", "x per doubling", 1.97);
+	bench_row_param_text(row, "of", "sites");
+	bench_row_param_text(row, "verdict", "grows");
+	return r;
+}
+
 /* --- All ---------------------------------------------------------------------------------- */
 
-#define SAMPLE_BENCHMARKS 8
+#define SAMPLE_BENCHMARKS 9
 
 static inline struct bench_result sample_bench(unsigned i)
 {
 	static struct bench_result (*const make[SAMPLE_BENCHMARKS])(void) = {
-		sample_toggle, sample_latency, sample_throughput, sample_scaling,
-		sample_latent, sample_stall,   sample_invoke,	  sample_probes,
+		sample_toggle, sample_latency, sample_throughput, sample_scaling, sample_latent,
+		sample_stall,  sample_invoke,  sample_probes,	  sample_growth,
 	};
 
 	assert(i < SAMPLE_BENCHMARKS);

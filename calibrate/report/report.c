@@ -31,6 +31,7 @@ static const struct section {
 	{ "bench-stall", "What an executor loses", NULL, "stall" },
 	{ "bench-invoke", "The call of an active site", NULL, "invoke" },
 	{ "bench-probes", "Probes", NULL, "probes" },
+	{ "bench-growth", "Cost against what there is", NULL, "growth" },
 	{ "machine", "The machine and its runs", section_machine, NULL },
 	{ "limits", "What this page cannot say", section_limits, NULL },
 };

@@ -59,6 +59,7 @@ static inline int leave_place(void **state)
 		"bench-stall.dat",
 		"bench-invoke.dat",
 		"bench-probes.dat",
+		"bench-growth.dat",
 	};
 	struct place *place = *state;
 	char path[64];

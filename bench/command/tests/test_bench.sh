@@ -5,7 +5,7 @@
 # shellcheck source=calibrate/tests/common.sh
 . "${srcdir:-.}/calibrate/tests/common.sh"
 
-benchmarks=(toggle latency throughput scaling latent stall invoke probes)
+benchmarks=(toggle latency throughput scaling latent stall invoke probes growth)
 
 if [ "$cpus" = 1 ]; then
 	complains 69 executor "$tmax" bench toggle

@@ -198,6 +198,21 @@ static void executors_have_panels_where_there_are_several(void **state)
 	bench_result_free(&r);
 }
 
+static void growth_is_drawn_in_multiples(void **state)
+{
+	struct place *place = *state;
+	struct bench_result r = sample_growth();
+
+	assert_int_equal(write_it(place, &r), 0);
+	/* Up to where it was cut. */
+	expect_in("out.dat", "\nK 0 \"forget: sites\"\nG 0 1 1 0.97 1.03\nG 0 30 18.0588235 ");
+	expect_in("out.dat", "\nG 0 400 588.647059 ");
+	expect_in("out.dat", "\nK 1 \"alias: aliases\"\nG 1 1 1 0.97 1.03\nG 1 30 1 0.97 1.03\n");
+	assert_false(file_has("out.dat", "slope"));
+	expect_in("arguments", "\n2\n");
+	bench_result_free(&r);
+}
+
 /* --- When it does not work ------------------------------------------------------------------ */
 
 static void nothing_measured_is_nothing_drawn(void **state)
@@ -269,6 +284,7 @@ static void all_benchmarks_are_drawn(void **state)
 		"stop-the-world",
 		"baseline, in turn",
 		"site entry",
+		"alias: aliases",
 	};
 	struct place *place = *state;
 
@@ -378,6 +394,7 @@ int main(void)
 		IN_PLACE(outlines_go_round_their_bins),
 		IN_PLACE(throughput_is_drawn_where_it_got),
 		IN_PLACE(executors_have_panels_where_there_are_several),
+		IN_PLACE(growth_is_drawn_in_multiples),
 		IN_PLACE(nothing_measured_is_nothing_drawn),
 		IN_PLACE(data_are_left_without_gnuplot),
 		IN_PLACE(all_benchmarks_are_drawn),
