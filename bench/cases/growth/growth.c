@@ -532,17 +532,22 @@ static double size_of(const struct bench_row *row)
 	return isnan(cut) ? row->param[0].number : cut;
 }
 
-/* A power law through the smallest and the largest size that was measured. */
+/*
+ * A power law through the largest size that was measured and the next that is at most a quarter of
+ * it: the part of a cost that does not grow hides the rest at small sizes.
+ */
 static int add_slope(struct bench_result *result, unsigned first)
 {
-	struct bench_row *row = bench_result_add(result), *small = &result->row[first];
-	struct bench_row *large = small + SIZES - 1;
+	struct bench_row *row = bench_result_add(result), *least = &result->row[first];
+	struct bench_row *large = least + SIZES - 1, *small;
 	double power;
 
 	if (!row)
 		return -ENOMEM;
-	while (large > small && !large->samples)
+	while (large > least && !large->samples)
 		large--;
+	for (small = large; small > least && size_of(small) > size_of(large) / 4; small--)
+		continue;
 	power = 1 / log2(size_of(large) / size_of(small));
 	bench_row_name(row, small->name, "slope", "x per doubling");
 	bench_row_param_text(row, "of", small->param[0].key);

@@ -146,7 +146,7 @@ static void children_have_children(void **state)
 static const struct bench_row *slope(struct bench_result *r, double small, double large,
 				     double spread)
 {
-	const double cost[SIZES] = { small, (small + large) / 2, large };
+	const double cost[SIZES] = { small, large ? sqrt(small * large) : small / 2, large };
 
 	bench_result_free(r);
 	for (unsigned i = 0; i < SIZES; i++) {
@@ -186,6 +186,29 @@ static void slopes_have_a_verdict(void **state)
 		assert_string_equal(bench_row_text(row, "of"), "sites");
 		assert_true(bench_row_extra_of(row, "heap_kept") == 2);
 	}
+	bench_result_free(&r);
+}
+
+/* A JIT's pages at 123 us, of which each adds 1/13 us: from 100 to 20,000 the power is 0.5. */
+static void what_does_not_grow_hides_nothing(void **state)
+{
+	static const double size[SIZES] = { 100, 1500, 20000 };
+	struct bench_result r = { 0 };
+
+	(void)state;
+	slope(&r, 1, 1, 1);
+	for (unsigned i = 0; i < SIZES; i++) {
+		double cost = 123 + size[i] / 13;
+
+		r.row[i].param[0].number = size[i];
+		r.row[i].value = (struct bench_value){ cost, cost, cost };
+	}
+	assert_int_equal(add_slope(&r, 0), 0);
+	assert_true(r.row[SIZES + 1].value.median > 1.55);
+	/* Cut soon after the middle one, it counts from the first. */
+	bench_row_extra(&r.row[2], "cut_at", 2000);
+	assert_int_equal(add_slope(&r, 0), 0);
+	assert_true(r.row[SIZES + 2].value.median > 1.1 && r.row[SIZES + 2].value.median < 1.9);
 	bench_result_free(&r);
 }
 
@@ -253,6 +276,7 @@ int main(void)
 		cmocka_unit_test(what_hangs_dies_or_fails_is_told),
 		cmocka_unit_test(children_have_children),
 		cmocka_unit_test(slopes_have_a_verdict),
+		cmocka_unit_test(what_does_not_grow_hides_nothing),
 		cmocka_unit_test(slopes_do_without_what_was_not_done),
 		cmocka_unit_test(every_row_is_there),
 		cmocka_unit_test(it_can_be_interrupted),
