@@ -87,17 +87,94 @@ static void hand_close(void)
 	hand.before.sa_sigaction = NULL;
 }
 
-static int hand_patch(uint8_t *site, const uint8_t *code, size_t len)
+/* From its INT3 on. */
+static int hand_finish(uint8_t *site, const uint8_t *code, size_t len)
 {
-	/* It is known before its INT3 is there: an executor that traps must find it. */
-	atomic_store_explicit(&hand.site, site, memory_order_release);
-	__atomic_store_n(site, INT3, __ATOMIC_RELEASE);
 	sync_all();
 	memcpy(site + 1, code + 1, len - 1);
 	sync_all();
 	__atomic_store_n(site, code[0], __ATOMIC_RELEASE);
 	sync_all();
 	return 0;
+}
+
+static int hand_patch(uint8_t *site, const uint8_t *code, size_t len)
+{
+	/* It is known before its INT3 is there: an executor that traps must find it. */
+	atomic_store_explicit(&hand.site, site, memory_order_release);
+	__atomic_store_n(site, INT3, __ATOMIC_RELEASE);
+	return hand_finish(site, code, len);
+}
+
+/* --- The paper's ---------------------------------------------------------------------------- */
+
+/*
+ * The protocols of "Living on the Edge", figures 4 and 6 and section 6, and nothing else: pages are
+ * writable, no process forks, no bytes are refused, and no patcher dies. Functions of a library
+ * are called, so these are not inlined.
+ */
+struct paper_patch {
+	uint8_t *addr;
+	const uint8_t *code;
+	uint64_t since;
+	int state;
+};
+
+static struct paper_patch paper_table[256];
+static struct paper_patch *paper_last;
+
+static bool paper_straddles(const uint8_t *addr)
+{
+	return (uintptr_t)addr % 64 > 64 - LOOP_SITE_BYTES;
+}
+
+/* Figure 4, inside a line. The bytes behind keep what they hold. */
+static __attribute__((noinline)) int paper_patch(uint8_t *addr, const uint8_t *code)
+{
+	const uint64_t mask = (UINT64_C(1) << 8 * LOOP_SITE_BYTES) - 1;
+	uint64_t old, new;
+
+	if (paper_straddles(addr))
+		return -ENOTSUP;
+	old = *(volatile uint64_t *)addr;
+	memcpy(&new, code, sizeof(new));
+	new = (old & ~mask) | (new &mask);
+	return __sync_bool_compare_and_swap((uint64_t *)addr, old, new) ? 0 : -EAGAIN;
+}
+
+/* Section 6, of the splits from 2 on: a jump over the rest. */
+static __attribute__((noinline)) int paper_call(uint8_t *addr, const uint8_t *code, unsigned off)
+{
+	uint16_t front = 0x03eb;
+
+	if (!paper_straddles(addr))
+		return paper_patch(addr, code);
+	if (!off)
+		memcpy(&front, code, sizeof(front));
+	__atomic_exchange_n((uint16_t *)addr, front, __ATOMIC_SEQ_CST);
+	return 0;
+}
+
+/* Figure 6: the lock, the time, and an object in a table. */
+static __attribute__((noinline)) int paper_start(uint8_t *addr, const uint8_t *code)
+{
+	struct paper_patch *patch =
+		&paper_table[(uintptr_t)addr * UINT64_C(0x9e3779b97f4a7c15) >> 56];
+
+	if (!paper_straddles(addr))
+		return paper_patch(addr, code);
+	atomic_store_explicit(&hand.site, addr, memory_order_release);
+	if (__atomic_exchange_n(addr, INT3, __ATOMIC_SEQ_CST) == INT3)
+		return -EAGAIN;
+	*patch = (struct paper_patch){ addr, code, ticks_now(), 1 };
+	paper_last = patch;
+	return 0;
+}
+
+/* Untimed, so no wait is needed whose length would have to be known. */
+static int paper_finish(void)
+{
+	return hand_finish(paper_last->addr, paper_last->code, LOOP_SITE_BYTES);
 }
 
 /* --- One change ----------------------------------------------------------------------------- */
@@ -134,6 +211,9 @@ WAY(pointer, (atomic_store_explicit((_Atomic(void *) *)site->data, site->target[
 				    memory_order_seq_cst),
 	      0))
 WAY(hand, hand_patch(site->at, site->code[state], LOOP_SITE_BYTES))
+WAY(paper, paper_patch(site->at, site->code[state]))
+WAY(paper_call, paper_call(site->at, site->code[state], state))
+WAY(paper_start, paper_start(site->at, site->code[state]))
 WAY(stop, baseline_stop_patch(site->at, site->code[state], LOOP_SITE_BYTES))
 WAY(ptrace, baseline_ptrace_patch(site->at, site->code[state], LOOP_SITE_BYTES))
 
@@ -192,6 +272,10 @@ const struct way ways[WAYS] = {
 	[WAY_HAND] = { "hand-membarrier", ON_OFF, THEIRS, .pairs = 50, BY(hand),
 		       .needs = "membarrier SYNC_CORE, or SIGTRAP", .open = hand_open,
 		       .close = hand_close },
+	[WAY_PAPER] = { "paper", ON_OFF, THEIRS, .pairs = 100, BY(paper) },
+	[WAY_PAPER_CALL] = { "paper", ON_OFF, THEIRS, .pairs = 100, BY(paper_call) },
+	[WAY_PAPER_START] = { "paper", ON_OFF, THEIRS, .pairs = 100, BY(paper_start),
+			      .settle = paper_finish, .open = hand_open, .close = hand_close },
 	[WAY_STOP] = { "stop-the-world", ON_OFF, THEIRS, .pairs = 20, BY(stop) },
 	[WAY_PTRACE] = { "ptrace", ON_OFF, THEIRS, .pairs = 10, BY(ptrace),
 			 .open = baseline_ptrace_open, .close = baseline_ptrace_close },

@@ -50,6 +50,9 @@ enum way_name {
 	WAY_FLAG,
 	WAY_POINTER,
 	WAY_HAND,
+	WAY_PAPER,	 /* the bare protocols of "Living on the Edge": a word, */
+	WAY_PAPER_CALL,	 /* a call at split 0 or from 2 on, */
+	WAY_PAPER_START, /* and a straddler that is finished later */
 	WAY_STOP,
 	WAY_PTRACE,
 	WAYS

@@ -104,6 +104,22 @@ static const struct expected {
 	{ "start split=3|2 policy=wait executors=0", 100, false, NULL },
 	{ "start split=3|2 policy=membarrier executors=1", 100, false, NULL },
 	{ "start split=3|2 policy=membarrier executors=0", 100, false, NULL },
+	{ "beside paper of=aligned policy=wait executors=1", 10, false, NULL },
+	{ "beside paper of=aligned policy=wait executors=0", 10, false, NULL },
+	{ "beside paper of=aligned policy=membarrier executors=1", 10, false, NULL },
+	{ "beside paper of=aligned policy=membarrier executors=0", 10, false, NULL },
+	{ "beside paper of=call split=0 policy=wait executors=1", 10, false, NULL },
+	{ "beside paper of=call split=3|2 policy=wait executors=1", 10, false, NULL },
+	{ "beside paper of=call split=0 policy=wait executors=0", 10, false, NULL },
+	{ "beside paper of=call split=3|2 policy=wait executors=0", 10, false, NULL },
+	{ "beside paper of=call split=0 policy=membarrier executors=1", 10, false, NULL },
+	{ "beside paper of=call split=3|2 policy=membarrier executors=1", 10, false, NULL },
+	{ "beside paper of=call split=0 policy=membarrier executors=0", 10, false, NULL },
+	{ "beside paper of=call split=3|2 policy=membarrier executors=0", 10, false, NULL },
+	{ "beside paper of=start split=3|2 policy=wait executors=1", 10, false, NULL },
+	{ "beside paper of=start split=3|2 policy=wait executors=0", 10, false, NULL },
+	{ "beside paper of=start split=3|2 policy=membarrier executors=1", 10, false, NULL },
+	{ "beside paper of=start split=3|2 policy=membarrier executors=0", 10, false, NULL },
 	{ "flag executors=1", 100, false, NULL },
 	{ "flag executors=0", 100, false, NULL },
 	{ "pointer executors=1", 200, true, "retarget" },
@@ -145,7 +161,9 @@ static void check_measured(const struct bench_row *row, unsigned samples)
 	assert_int_equal(row->samples, samples);
 	assert_string_equal(row->unit, start ? "us" : "ticks");
 	assert_true(row->value.median > 0 && row->least <= row->p5 && row->p99 <= row->most);
-	assert_string_equal(row->against, start ? "" : "floor");
+	assert_string_equal(row->against, start			       ? ""
+					  : strstr(row->name, "paper") ? "paper"
+								       : "floor");
 	assert_true(start || (row->base.median > 0 && row->ratio.median > 0));
 	if (bench_row_number(row, "executors") > 0)
 		assert_true(bench_row_extra_of(row, "executed") > 0);
@@ -295,8 +313,8 @@ static void auto_waits_only_where_the_risk_is_taken(void **state)
 
 static void the_library_is_no_peer(void **state)
 {
-	static const char *const ours[] = { "pc_init",	 "aligned", "call",
-					    "straddler", "start",   "batch" };
+	static const char *const ours[] = { "pc_init", "aligned", "call",	 "straddler",
+					    "start",   "batch",	  "beside paper" };
 
 	(void)state;
 	for (unsigned i = 0; i < full.rows; i++) {

@@ -40,8 +40,9 @@ struct toggle_spec {
 	bool has_policy; /* set it, and tell it */
 	enum pc_policy policy;
 	enum site_mapping mapping;
-	unsigned batch;	   /* sites; 0: no batch */
-	struct peer *peer; /* that is asked; then there is no site but the floor's */
+	unsigned batch;	     /* sites; 0: no batch */
+	enum way_name rival; /* against this instead of the floor; 0: none */
+	struct peer *peer;   /* that is asked; then there is no site but the floor's */
 };
 
 /* What the cases share. */
@@ -71,7 +72,9 @@ struct toggle_list {
 	size_t count;
 };
 
-#define PEER_PAIRS  25
+#define PEER_PAIRS 25
+/* The clock of some CPUs moves in steps of 26 ticks, a third of what these take. */
+#define RIVAL_MEAN  10
 #define FLOOR_LEAST 20 /* pairs, also where the operation is slow */
 
 /* --- Which cases there are ------------------------------------------------------------ */
@@ -89,6 +92,7 @@ struct line {
 	enum pc_policy policy;
 	bool page;
 	enum site_mapping mapping;
+	enum way_name rival;
 };
 
 #define WAIT	   .has_policy = true, .policy = PC_POLICY_WAIT
@@ -110,6 +114,12 @@ static const struct line singles[] = {
 	{ WAY_STRADDLER, "1", .splits = "3", MEMBARRIER, .page = true },
 	{ WAY_START, "10", .splits = "3", WAIT },
 	{ WAY_START, "10", .splits = "3", MEMBARRIER },
+	{ WAY_ALIGNED, "10", WAIT, .rival = WAY_PAPER },
+	{ WAY_ALIGNED, "10", MEMBARRIER, .rival = WAY_PAPER },
+	{ WAY_CALL, "10", .splits = "03", WAIT, .rival = WAY_PAPER_CALL },
+	{ WAY_CALL, "10", .splits = "03", MEMBARRIER, .rival = WAY_PAPER_CALL },
+	{ WAY_START, "10", .splits = "3", WAIT, .rival = WAY_PAPER_START },
+	{ WAY_START, "10", .splits = "3", MEMBARRIER, .rival = WAY_PAPER_START },
 	{ .way = WAY_FLAG, .executors = "10" },
 	{ .way = WAY_POINTER, .executors = "10" },
 	{ .way = WAY_HAND, .executors = "10", .splits = "3" },
@@ -144,6 +154,7 @@ static void add_line(struct toggle_list *list, const struct line *line, unsigned
 		.has_policy = line->has_policy,
 		.policy = line->policy,
 		.mapping = line->mapping,
+		.rival = line->rival,
 	};
 	const char *split = line->splits ? line->splits : "0";
 
@@ -247,10 +258,12 @@ static void end_case(struct bench_case *bench)
 }
 
 /* Off, and on again: what stands there first stands there last. */
-static int block_of_changes(struct bench_case *bench, struct samples *s, char *why)
+static int change_often(struct toggle_case *c, struct bench_site *site, struct samples *s,
+			char *why)
 {
-	struct toggle_case *c = bench->arg;
-	const struct way *way = c->spec.way;
+	const struct way *way = site->spec.way;
+	unsigned mean = c->spec.rival ? RIVAL_MEAN : 1;
+	double sum[2] = { 0, 0 };
 	int ret = 0;
 
 	for (unsigned i = 0; i < 2 * c->pairs && ret == 0; i++) {
@@ -258,13 +271,24 @@ static int block_of_changes(struct bench_case *bench, struct samples *s, char *w
 		double ticks;
 
 		hot_cool(c->toggle->hot);
-		ret = way->time(&c->site, state, &ticks);
+		ret = way->time(site, state, &ticks);
 		if (ret < 0)
 			break;
-		samples_add(&s[way->second ? state : 0], ticks);
+		sum[state] += ticks / mean;
+		if (i / 2 % mean == mean - 1) {
+			samples_add(&s[way->second ? state : 0], sum[state]);
+			sum[state] = 0;
+		}
 		ret = way->settle ? way->settle() : 0;
 	}
 	return ret < 0 ? bench_say(why, way->name, ret) : 0;
+}
+
+static int block_of_changes(struct bench_case *bench, struct samples *s, char *why)
+{
+	struct toggle_case *c = bench->arg;
+
+	return change_often(c, &c->site, s, why);
 }
 
 static void sum_up(struct bench_case *bench, struct bench_row *row)
@@ -318,6 +342,29 @@ static int block_of_floor(struct bench_case *bench, struct samples *s, char *why
 	return 0;
 }
 
+/* --- A rival in the place of the floor -------------------------------------------------- */
+
+static int begin_rival(struct bench_case *bench, char *why)
+{
+	struct toggle_case *c = bench->arg;
+	int ret = bench_site_begin(&c->twin, c->spec.policy, why);
+
+	return ret < 0 ? ret : begin_floor(bench, why);
+}
+
+static void end_rival(struct bench_case *bench)
+{
+	end_floor(bench);
+	bench_site_end(&((struct toggle_case *)bench->arg)->twin);
+}
+
+static int block_of_rival(struct bench_case *bench, struct samples *s, char *why)
+{
+	struct toggle_case *c = bench->arg;
+
+	return change_often(c, &c->twin, s, why);
+}
+
 /* --- Building ------------------------------------------------------------------------- */
 
 /* What this machine does not offer makes the case one that is skipped. */
@@ -342,19 +389,20 @@ static void toggle_case_build(struct toggle_case *c, const struct toggle_spec *s
 	c->pairs = spec->batch >= TOGGLE_BATCH_MAX ? 2 : spec->batch >= 1000 ? 5 : spec->way->pairs;
 	c->pairs = spec->peer ? PEER_PAIRS : c->pairs;
 	c->ret = bench_site_build(&c->site, &site, c->why);
-	if (c->ret == 0 && spec->mapping != SITE_OPEN) {
-		site.way = &ways[WAY_STORE];
+	if (c->ret == 0 && (spec->rival || spec->mapping != SITE_OPEN)) {
+		site.way = &ways[spec->rival ? spec->rival : WAY_STORE];
 		site.mapping = SITE_RAW;
 		c->ret = bench_site_build(&c->twin, &site, c->why);
 	}
 	c->floor = c->twin.place ? &c->twin : &c->site;
 	*floor = (struct bench_case){
-		.begin = begin_floor,
-		.block = block_of_floor,
-		.end = end_floor,
+		.begin = spec->rival ? begin_rival : begin_floor,
+		.block = spec->rival ? block_of_rival : block_of_floor,
+		.end = spec->rival ? end_rival : end_floor,
 		.arg = c,
 	};
-	bench_row_name(&floor->row, "floor", spec->way->first, "ticks");
+	bench_row_name(&floor->row, spec->rival ? site.way->name : "floor", spec->way->first,
+		       "ticks");
 	*bench = (struct bench_case){
 		.begin = spec->peer ? NULL : begin_case,
 		.block = spec->peer ? block_of_peer : block_of_changes,
@@ -366,7 +414,13 @@ static void toggle_case_build(struct toggle_case *c, const struct toggle_spec *s
 	};
 	row = &bench->row;
 	/* What is as in most cases is not told: mapping open, across a line. */
-	bench_row_name(row, spec->peer ? spec->peer->name : way->name, way->first, "ticks");
+	bench_row_name(row,
+		       spec->rival  ? "beside paper"
+		       : spec->peer ? spec->peer->name
+				    : way->name,
+		       way->first, "ticks");
+	if (spec->rival)
+		bench_row_param_text(row, "of", way->name);
 	row->peer = way->peer;
 	if (spec->batch)
 		bench_row_param(row, "batch", spec->batch);
