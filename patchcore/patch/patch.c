@@ -149,9 +149,30 @@ int pc_patch_starts(void *addr, const void *bytes, size_t len, unsigned starts)
 	return ret < 0 ? ret : change_make(&change, sync);
 }
 
+/*
+ * The usual change: one instruction inside one aligned word of a page that a caller holds open, and
+ * that has no alias. False, and nothing changed: the change is another one, or is refused.
+ */
+static bool patch_open_word(uint8_t *addr, const uint8_t *bytes, size_t len)
+{
+	struct thread *self = thread_here;
+	const struct page *page;
+	bool done;
+
+	line_for_writing(addr);
+	if (len - 1 >= 8 - (uintptr_t)addr % 8 || !bytes || bytes[0] == WORD_INT3 || !self ||
+	    own_overlaps(addr, len) || !fork_enter_at_once(self))
+		return false;
+	/* Closed pages are found here after pc_fini(), and none is open before pc_init(). */
+	page = page_find((uintptr_t)addr);
+	done = page_is_open(page) && !page_shift(page) && word_put(addr, bytes, len);
+	fork_leave(self);
+	return done;
+}
+
 int pc_patch(void *addr, const void *bytes, size_t len)
 {
-	return pc_patch_starts(addr, bytes, len, 1);
+	return patch_open_word(addr, bytes, len) ? 0 : pc_patch_starts(addr, bytes, len, 1);
 }
 
 int pc_start_patch(void *addr, const void *bytes, size_t len)

@@ -53,7 +53,7 @@ NOPATCH_INLINE uint64_t load(const uint8_t *at)
 }
 
 /* 1 to 8 bytes as a number, by at most two loads that may overlap. */
-static uint64_t number_of(const uint8_t *bytes, size_t len)
+NOPATCH_INLINE uint64_t number_of(const uint8_t *bytes, size_t len)
 {
 	uint64_t all;
 	uint32_t four[2];
@@ -491,6 +491,22 @@ static int patch_inside(const struct text_span *span, const uint8_t *bytes, cons
 			return -EACCES;
 	} while (!compare_exchange(word, &seen, (seen & ~(mask << shift)) | new << shift));
 	return 0;
+}
+
+bool word_put(uint8_t *at, const uint8_t *bytes, size_t len)
+{
+	uint8_t *word = (uint8_t *)((uintptr_t)at & ~(uintptr_t)7);
+	unsigned shift = 8 * (unsigned)(at - word);
+	uint64_t mask = mask_of(len) << shift, new = number_of(bytes, len) << shift;
+	uint64_t seen = load(word);
+
+	do {
+		uint8_t first = (uint8_t)(seen >> shift);
+
+		if (first == WORD_INT3 || first == MERGE_NOP)
+			return false;
+	} while (!compare_exchange(word, &seen, (seen & ~mask) | new));
+	return true;
 }
 
 int word_patch(const struct change *change, const struct sync *sync)

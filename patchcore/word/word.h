@@ -159,6 +159,12 @@ int word_finish(struct word *word);
 bool word_has_failed(struct word *word, int error);
 
 /*
+ * word_put - change bytes inside one aligned word, whose page is writable. False, and nothing
+ * changed: its first byte is an INT3, or a 1-byte NOP, which may be one of several.
+ */
+bool word_put(uint8_t *at, const uint8_t *bytes, size_t len);
+
+/*
  * word_patch - change a site: by one store inside the window, a straddler by the sync that
  * word_sync() and sync_pick() choose. The pages must be writable, and for a straddler SIGTRAP
  * must come to us. Errors as pc_patch().
