@@ -107,8 +107,11 @@ void text_return_kept(struct text_span *span)
 
 void text_end(struct text_span *span)
 {
-	text_return_kept(span);
-	fork_leave(thread_here);
+	struct thread *self = thread_here;
+
+	if (__builtin_expect(span->loan || fork_is_mine(self), 0))
+		text_return_kept(span);
+	fork_leave(self);
 }
 
 void text_keep(void)
