@@ -5,13 +5,15 @@
 #include "patchcore/word/word.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 
 #include "patchcore/kernel/clock.h"
 #include "patchcore/merge/merge_check.h"
 #include "patchcore/text/text.h"
 
-#define LINE 64u
+#define LINE   64u
+#define NO_CPU UINT_MAX /* of a moment that was not read: time counts from when it is asked for */
 
 /* Longer latencies are those of a patcher that lost its CPU: they say nothing of the line. */
 #define LATENCY_MAX UINT64_C(100000) /* ticks */
@@ -149,6 +151,15 @@ static int hold_also(struct word *word, uint8_t starts)
 	return 0;
 }
 
+/*
+ * A reading of the clock costs as much as the rest of a start, and no wait depends on the INT3's
+ * under membarrier: a last resort counts from the back part.
+ */
+NOPATCH static bool word_is_timed(const struct sync *sync)
+{
+	return sync->policy != PC_POLICY_MEMBARRIER || sync->trace;
+}
+
 int word_hold(struct word **held, const struct change *change, const struct sync *sync)
 {
 	uint8_t *addr = change->span.addr, old[PC_PATCH_MAX];
@@ -169,7 +180,7 @@ int word_hold(struct word **held, const struct change *change, const struct sync
 	 */
 	line_for_writing(&site->owner);
 	line_for_writing(&site->turn);
-	asked = moment_now();
+	asked = word_is_timed(sync) ? moment_now() : (struct moment){ .cpu = 0 };
 	line_for_writing(text_at(&change->span, addr));
 	if (!site_try_hold(site, (uintptr_t)addr, id))
 		return -EAGAIN;
@@ -189,6 +200,8 @@ int word_hold(struct word **held, const struct change *change, const struct sync
 			word->int3_mask |= UINT64_C(0xff) << 8 * i;
 	word->sync = sync;
 	word->latency = 0;
+	word->since.cpu = NO_CPU;
+	word->seen = 0;
 	word->span = change->span;
 	word->failures = 0;
 	word->holder = id;
@@ -344,6 +357,8 @@ NOPATCH void word_set_since(struct word *word)
 
 NOPATCH void word_note_since(struct word *word, enum word_part which, struct moment asked)
 {
+	if (which == WORD_PART_INT3 && !word_is_timed(word->sync))
+		return;
 	word_set_since(word);
 	word_note_visible(word, which, asked, word->since);
 }

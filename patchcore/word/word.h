@@ -128,7 +128,8 @@ void word_note_visible(struct word *word, enum word_part which, struct moment as
 
 /*
  * word_set_since - the time of a sync begins now. word_note_since - right after a store that was
- * asked for then: the same, and word_note_visible(). word_has_passed - have so many ticks since?
+ * asked for then: the same, and word_note_visible(); not of an INT3 under membarrier.
+ * word_has_passed - have so many ticks since?
  */
 void word_set_since(struct word *word);
 void word_note_since(struct word *word, enum word_part which, struct moment asked);
