@@ -9,6 +9,7 @@ libpatchcore_internal_la_SOURCES += \
 if HAVE_CMOCKA
 patchcore_patch_tests = \
 	patchcore/patch/tests/test_batch \
+	patchcore/patch/tests/test_cost \
 	patchcore/patch/tests/test_patch
 check_PROGRAMS += $(patchcore_patch_tests)
 TESTS += $(patchcore_patch_tests)
