@@ -29,8 +29,6 @@ int change_check(const void *addr, const void *bytes, size_t len, unsigned start
 		return -EINVAL;
 	if (own_overlaps(addr, len))
 		return -EPERM;
-	if (starts == 1)
-		return code[0] == WORD_INT3 ? -EINVAL : 0;
 	for (size_t i = 0; i < len; i++)
 		if (starts & 1u << i && code[i] == WORD_INT3)
 			return -EINVAL;
@@ -142,37 +140,32 @@ int pc_patch_how(void *addr, const void *bytes, size_t len, const struct pc_how 
 
 int pc_patch_starts(void *addr, const void *bytes, size_t len, unsigned starts)
 {
-	const struct sync *sync = choice_sync();
-	struct change change;
-	int ret = change_begin(&change, addr, bytes, len, starts, sync);
-
-	return ret < 0 ? ret : change_make(&change, sync);
+	return starts ? pc_patch_how(addr, bytes, len, &(struct pc_how){ .starts = starts })
+		      : -EINVAL;
 }
 
-/*
- * The usual change: one instruction inside one aligned word of a page that a caller holds open, and
- * that has no alias. False, and nothing changed: the change is another one, or is refused.
+/* As a rule one instruction inside one word of an open page without an alias; else all is checked.
  */
-static bool patch_open_word(uint8_t *addr, const uint8_t *bytes, size_t len)
-{
-	struct thread *self = thread_here;
-	const struct page *page;
-	bool done;
-
-	line_for_writing(addr);
-	if (len - 1 >= 8 - (uintptr_t)addr % 8 || !bytes || bytes[0] == WORD_INT3 || !self ||
-	    own_overlaps(addr, len) || !fork_enter_at_once(self))
-		return false;
-	/* Closed pages are found here after pc_fini(), and none is open before pc_init(). */
-	page = page_find((uintptr_t)addr);
-	done = page_is_open(page) && !page_shift(page) && word_put(addr, bytes, len);
-	fork_leave(self);
-	return done;
-}
-
 int pc_patch(void *addr, const void *bytes, size_t len)
 {
-	return patch_open_word(addr, bytes, len) ? 0 : pc_patch_starts(addr, bytes, len, 1);
+	const struct page *page;
+	struct thread *self;
+	bool done;
+	int ret;
+
+	line_for_writing(addr);
+	if (len - 1 < 8 - (uintptr_t)addr % 8 && bytes && *(const uint8_t *)bytes != WORD_INT3 &&
+	    !own_overlaps(addr, len) && choice_sync()) {
+		ret = fork_enter_in_handler(&self);
+		if (ret < 0)
+			return ret;
+		page = page_find((uintptr_t)addr);
+		done = page_is_open(page) && !page_shift(page) && word_put(addr, bytes, len);
+		fork_leave(self);
+		if (done)
+			return 0;
+	}
+	return pc_patch_starts(addr, bytes, len, 1);
 }
 
 int pc_start_patch(void *addr, const void *bytes, size_t len)

@@ -47,22 +47,19 @@ NOPATCH_INLINE bool fork_is_mine(const struct thread *self)
 	return gate && gate == atomic_load_explicit(&self->id, memory_order_relaxed);
 }
 
-/* fork_is_far - is all of the process its own, and forks no thread of it just now? */
-static inline bool fork_is_far(void)
-{
-	return __builtin_expect(atomic_load_explicit(fork_adopted, memory_order_relaxed) ==
-						FORK_ADOPTED &&
-					!atomic_load_explicit(&fork_gate, memory_order_acquire),
-				1);
-}
-
 static inline int fork_enter_within(struct thread **self, int64_t ns)
 {
 	*self = thread_self();
 	if (!*self)
 		return -ENOMEM;
 	thread_enter_as(*self);
-	return fork_is_far() ? 0 : fork_enter_slowly(*self, ns);
+	/* All of the process is its own, and no thread of it forks just now. */
+	if (__builtin_expect(atomic_load_explicit(fork_adopted, memory_order_relaxed) ==
+					     FORK_ADOPTED &&
+				     !atomic_load_explicit(&fork_gate, memory_order_acquire),
+			     1))
+		return 0;
+	return fork_enter_slowly(*self, ns);
 }
 
 /*
@@ -84,16 +81,6 @@ static inline int fork_enter_in_handler(struct thread **self)
 static inline void fork_leave(struct thread *self)
 {
 	thread_leave(self);
-}
-
-/* fork_enter_at_once - enter the library if there is nothing to wait for; else stay outside. */
-static inline bool fork_enter_at_once(struct thread *self)
-{
-	thread_enter_as(self);
-	if (fork_is_far())
-		return true;
-	thread_leave(self);
-	return false;
 }
 
 #endif

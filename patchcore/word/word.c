@@ -115,13 +115,6 @@ NOPATCH static bool store_bytes(uint8_t *addr, size_t len, uint64_t code, uint64
 	return true;
 }
 
-int word_store(uint8_t *at, const uint8_t *bytes, size_t len)
-{
-	uint64_t mask = mask_of(len);
-
-	return store_bytes(at, len, number_of(bytes, len), mask, UNLESS_INT3, NULL) ? 0 : -EAGAIN;
-}
-
 /*
  * Hold the sites of the starts behind the first, so that traps there are ours.
  * Each is noted before it is held: if this thread goes no further, the thread that
@@ -151,9 +144,7 @@ static int hold_also(struct word *word, uint8_t starts)
 	return 0;
 }
 
-/*
- * A reading of the clock costs as much as the rest of a start, and no wait depends on the INT3's
- * under membarrier: a last resort counts from the back part.
+/* Under membarrier no wait counts from the INT3; a reading of the clock costs as much as a start.
  */
 NOPATCH static bool word_is_timed(const struct sync *sync)
 {
@@ -486,42 +477,41 @@ NOPATCH int word_finish(struct word *word)
 	return 0;
 }
 
-/* At the front of a span; where old bytes are expected only if they are there, else -ESTALE. */
-static int patch_inside(const struct text_span *span, const uint8_t *bytes, const uint8_t *expected,
-			size_t len)
+/*
+ * At the front of a span, or of NULL at bytes without an alias, that are no 1-byte NOP; where old
+ * bytes are expected only if they are there, else -ESTALE.
+ */
+NOPATCH_INLINE int put_inside(const struct text_span *span, uint8_t *at, const uint8_t *bytes,
+			      const uint8_t *expected, size_t len)
 {
-	uint8_t *at = text_at(span, span->addr), *word = container(at, len);
-	uint64_t mask = mask_of(len), new = number_of(bytes, len);
-	uint64_t old = expected ? number_of(expected, len) : 0, seen;
-	bool is_int3_expected = expected && expected[0] == WORD_INT3;
-	unsigned shift = 8 * (unsigned)(at - word);
-
-	seen = load(word);
-	do {
-		if ((seen >> shift & 0xff) == WORD_INT3 && !is_int3_expected)
-			return -EAGAIN;
-		if (expected && (seen >> shift & mask) != old)
-			return -ESTALE;
-		if (!text_follow(span))
-			return -EACCES;
-	} while (!compare_exchange(word, &seen, (seen & ~(mask << shift)) | new << shift));
-	return 0;
-}
-
-bool word_put(uint8_t *at, const uint8_t *bytes, size_t len)
-{
-	uint8_t *word = (uint8_t *)((uintptr_t)at & ~(uintptr_t)7);
+	uint8_t *word = container(at, len);
 	unsigned shift = 8 * (unsigned)(at - word);
 	uint64_t mask = mask_of(len) << shift, new = number_of(bytes, len) << shift;
-	uint64_t seen = load(word);
+	uint64_t old = expected ? number_of(expected, len) << shift : 0, seen = load(word);
 
 	do {
 		uint8_t first = (uint8_t)(seen >> shift);
 
-		if (first == WORD_INT3 || first == MERGE_NOP)
-			return false;
+		if ((first == WORD_INT3 && !(expected && expected[0] == WORD_INT3)) ||
+		    (first == MERGE_NOP && !span))
+			return -EAGAIN;
+		if (expected && (seen & mask) != old)
+			return -ESTALE;
+		if (span && !text_follow(span))
+			return -EACCES;
 	} while (!compare_exchange(word, &seen, (seen & ~mask) | new));
-	return true;
+	return 0;
+}
+
+static int patch_inside(const struct text_span *span, const uint8_t *bytes, const uint8_t *expected,
+			size_t len)
+{
+	return put_inside(span, text_at(span, span->addr), bytes, expected, len);
+}
+
+bool word_put(uint8_t *at, const uint8_t *bytes, size_t len)
+{
+	return put_inside(NULL, at, bytes, NULL, len) == 0;
 }
 
 int word_patch(const struct change *change, const struct sync *sync)

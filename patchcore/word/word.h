@@ -39,13 +39,12 @@ NOPATCH_INLINE const struct sync *word_sync(const struct sync *sync, const void 
 }
 
 /*
- * word_store - change bytes inside one window with one locked store.
- *
- * Neighbours in the same 8 bytes keep what they hold at that moment. The range
- * must not cross a 64-byte line. -EAGAIN, nothing changed: its first byte is
- * INT3, so another patcher holds it.
+ * word_put - change bytes inside one 64-byte line of writable code with one locked store.
+ * Neighbours in the same 8 bytes keep what they hold at that moment. False, and nothing changed:
+ * the first byte is an INT3, so another patcher holds it, or a 1-byte NOP, which may be one of
+ * several.
  */
-int word_store(uint8_t *at, const uint8_t *bytes, size_t len);
+bool word_put(uint8_t *at, const uint8_t *bytes, size_t len);
 
 /* What is to be changed. */
 struct change {
@@ -158,12 +157,6 @@ int word_finish(struct word *word);
 
 /* word_has_failed - count one more failure of the first sync. True: there will be no sync. */
 bool word_has_failed(struct word *word, int error);
-
-/*
- * word_put - change bytes inside one aligned word, whose page is writable. False, and nothing
- * changed: its first byte is an INT3, or a 1-byte NOP, which may be one of several.
- */
-bool word_put(uint8_t *at, const uint8_t *bytes, size_t len);
 
 /*
  * word_patch - change a site: by one store inside the window, a straddler by the sync that

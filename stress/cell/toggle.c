@@ -63,7 +63,7 @@ int toggle(enum protocol protocol, uint8_t *site, const uint8_t *bytes, const st
 		return word_patch(&change, sync);
 	case PROTOCOL_ATOMIC:
 		tell_prepared(sync);
-		ret = word_store(site, bytes, CODE_LENGTH);
+		ret = word_put(site, bytes, CODE_LENGTH) ? 0 : -EAGAIN;
 		note_visible(sync, 2);
 		return ret;
 	case PROTOCOL_NAIVE:
