@@ -241,6 +241,40 @@ static void what_is_asked_for_stands_there(void **state)
 	hand_close();
 }
 
+/* The paper's, likewise: a word, a call by its first two bytes, and a start, whose end it awaits.
+ */
+static void the_papers_code_stands_there(void **state)
+{
+	struct loop_spec spec = { .kind = LOOP_SITE, .target = LOOP_COUNT };
+	static const unsigned splits[] = { 0, 2, 3, 4 };
+	struct loop loop;
+
+	(void)state;
+	assert_int_equal(hand_open(), 0);
+	for (unsigned i = 0; i < 4; i++) {
+		uint8_t behind[3];
+
+		spec.split = splits[i];
+		assert_int_equal(loop_build(&loop, &spec), 0);
+		memcpy(behind, loop.site + LOOP_SITE_BYTES, sizeof(behind));
+		assert_int_equal(paper_call(loop.site, loop.bytes[LOOP_NOP], 1), 0);
+		assert_memory_equal(loop.site,
+				    spec.split ? (uint8_t *)"\xeb\x03" : loop.bytes[LOOP_NOP], 2);
+		assert_int_equal(paper_call(loop.site, loop.bytes[LOOP_CALL_0], 0), 0);
+		assert_memory_equal(loop.site, loop.bytes[LOOP_CALL_0], LOOP_SITE_BYTES);
+		assert_int_equal(paper_start(loop.site, loop.bytes[LOOP_CALL_1]), 0);
+		if (spec.split) {
+			assert_int_equal(loop.site[0], INT3);
+			assert_int_equal(paper_start(loop.site, loop.bytes[LOOP_NOP]), -EAGAIN);
+			assert_int_equal(paper_finish(), 0);
+		}
+		assert_memory_equal(loop.site, loop.bytes[LOOP_CALL_1], LOOP_SITE_BYTES);
+		assert_memory_equal(loop.site + LOOP_SITE_BYTES, behind, sizeof(behind));
+		loop_free(&loop);
+	}
+	hand_close();
+}
+
 /* --- SIGTRAP -----------------------------------------------------------------------------------
  */
 
@@ -312,6 +346,7 @@ int main(void)
 		cmocka_unit_test(without_int3_it_is_caught),
 		cmocka_unit_test(every_call_is_counted),
 		cmocka_unit_test(what_is_asked_for_stands_there),
+		cmocka_unit_test(the_papers_code_stands_there),
 		cmocka_unit_test(other_traps_go_where_they_went),
 		cmocka_unit_test(the_library_goes_on_afterwards),
 	};
