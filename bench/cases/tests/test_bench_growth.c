@@ -156,7 +156,8 @@ static const struct bench_row *slope(struct bench_result *r, double small, doubl
 		bench_row_param(row, "sites", 10 * pow(10, i));
 		bench_row_extra(row, "heap_kept", i);
 		row->samples = 2;
-		row->value = (struct bench_value){ cost[i], cost[i] / spread, cost[i] * spread };
+		row->p5 = cost[i];
+		row->p25 = cost[i] * spread;
 		if (cost[i] == 0)
 			bench_row_skip(row, "not done");
 	}
@@ -201,7 +202,7 @@ static void what_does_not_grow_hides_nothing(void **state)
 		double cost = 123 + size[i] / 13;
 
 		r.row[i].param[0].number = size[i];
-		r.row[i].value = (struct bench_value){ cost, cost, cost };
+		r.row[i].p5 = r.row[i].p25 = cost;
 	}
 	assert_int_equal(add_slope(&r, 0), 0);
 	assert_true(r.row[SIZES + 1].value.median > 1.55);
