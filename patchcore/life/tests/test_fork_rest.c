@@ -212,8 +212,9 @@ static void waited_for(const void *arg)
 /* Membarrier has no memory at first: the page stays with the change that is in flight. */
 static void try_again(void)
 {
-	failures = 2; /* to look which threads are inside, and to drain */
+	failures = 1000; /* to look which threads are inside, and to drain */
 	patch_another(NULL);
+	failures = 0;
 	must_be((const int[]){ RWX, RX, RX });
 	MUST(!is_all_adopted());
 	patch_another(NULL);
