@@ -23,6 +23,7 @@ patchcore_text_tests = \
 	patchcore/text/tests/test_text_fork_locks \
 	patchcore/text/tests/test_text_kinds \
 	patchcore/text/tests/test_text_loan \
+	patchcore/text/tests/test_text_maps \
 	patchcore/text/tests/test_text_refused \
 	patchcore/text/tests/test_text_shared \
 	patchcore/text/tests/test_text_threads

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/sysmacros.h>
 #include <sys/uio.h>
@@ -14,52 +15,168 @@
 #include "patchcore/text/pkeys.h"
 #include "patchcore/text/text.h"
 
-/* By the calling thread: what is told of the process is nothing once its main thread has ended. */
+/* Of the calling thread: /proc/self has nothing once the process's main thread has ended. */
+#define MAPS "/proc/thread-self/maps"
+
+/* --- Asked for one mapping: Linux 6.11 -------------------------------------------------------- */
+
+bool mappings_by_text;
+
+/* struct procmap_query and PROCMAP_QUERY of linux/fs.h, which older headers lack. */
+struct query {
+	uint64_t size, flags, addr;
+	uint64_t start, end, prot, page_size, offset, inode;
+	uint32_t major, minor, name_size, build_id_size;
+	uint64_t name, build_id;
+};
+
+#define QUERY		 _IOWR('f', 17, struct query)
+#define COVERING_OR_NEXT 0x10u
+#define SHARED		 0x08u /* of prot; in flags: find no others */
+
+/* --- Read as text ----------------------------------------------------------------------------- */
+
+#define HUGE_PAGE ((size_t)2 << 20)
+
+struct text {
+	long fd;
+	long left; /* bytes that were read and not used; negative: an error */
+	const char *at;
+	char bytes[2048];
+};
+
+/* The next line, or as much of it as there is room for. False: there is no more. */
+static bool next_line(struct text *text, char *line, size_t size)
+{
+	for (size_t used = 0;; used += used + 1 < size) {
+		if (text->left <= 0) {
+			text->at = text->bytes;
+			text->left = sys_call(SYS_read, text->fd, text->bytes, sizeof(text->bytes));
+		}
+		if (text->left <= 0)
+			return false;
+		text->left--;
+		line[used] = *text->at++;
+		if (line[used] == '\n') {
+			line[used] = 0;
+			return true;
+		}
+	}
+}
+
+/* False: the line is not the first one of a mapping. */
+static bool parse_mapping(const char *line, struct mapping *map)
+{
+	unsigned long start, end, offset, inode;
+	unsigned major, minor;
+	char prot[5];
+
+	if (sscanf(line, "%lx-%lx %4s %lx %x:%x %lu", &start, &end, prot, &offset, &major, &minor,
+		   &inode) != 7)
+		return false;
+	*map = (struct mapping){
+		.start = start,
+		.end = end,
+		.prot = (prot[0] == 'r' ? PROT_READ : 0) | (prot[1] == 'w' ? PROT_WRITE : 0) |
+			(prot[2] == 'x' ? PROT_EXEC : 0),
+		.shared = prot[3] == 's',
+		.page_size = (start | end) & (HUGE_PAGE - 1) ? TEXT_PAGE : HUGE_PAGE,
+		.origin = { makedev(major, minor), inode, offset },
+	};
+	return true;
+}
+
+/* Without the kernel's own page, above all addresses of the process: a query does not find it. */
+static int each_by_text(long fd, uintptr_t start, uintptr_t end, enum mapping_kind kind,
+			mapping_fn *fn, void *arg)
+{
+	struct text text = { .fd = fd };
+	struct mapping map;
+	char line[128];
+	int ret = 0;
+
+	while (ret == 0 && next_line(&text, line, sizeof(line))) {
+		if (!parse_mapping(line, &map) || map.end <= start)
+			continue;
+		if (map.start >= end || map.start > INTPTR_MAX)
+			return 0;
+		if (map.shared || kind == MAPPING_ANY)
+			ret = fn(&map, arg);
+	}
+	return text.left < 0 ? -EACCES : ret;
+}
+
+/* --- Either way ------------------------------------------------------------------------------- */
+
+int mappings_each(uintptr_t start, uintptr_t end, enum mapping_kind kind, mapping_fn *fn, void *arg)
+{
+	long fd = sys_call(SYS_openat, AT_FDCWD, MAPS, O_RDONLY | O_CLOEXEC), error = 0;
+	int ret = 0;
+
+	if (fd < 0)
+		return fd == -ENOMEM ? -ENOMEM : -EACCES;
+	while (ret == 0 && error == 0 && start < end) {
+		struct query query = {
+			.size = sizeof(query),
+			.flags = COVERING_OR_NEXT | (kind == MAPPING_SHARED ? SHARED : 0),
+			.addr = start,
+		};
+
+		error = mappings_by_text ? -ENOTTY : sys_call(SYS_ioctl, fd, QUERY, &query);
+		if (error < 0 || query.start >= end)
+			break;
+		ret = fn(
+			&(struct mapping){
+				.start = query.start,
+				.end = query.end,
+				.prot = (int)query.prot & (PROT_READ | PROT_WRITE | PROT_EXEC),
+				.shared = query.prot & SHARED,
+				.page_size = query.page_size,
+				.origin = { makedev(query.major, query.minor), query.inode,
+					    query.offset },
+			},
+			arg);
+		start = query.end;
+	}
+	/* -ENOENT: that was all. */
+	if (error < 0 && error != -ENOENT)
+		ret = each_by_text(fd, start, end, kind, fn, arg);
+	sys_call(SYS_close, fd);
+	return ret;
+}
+
+struct found {
+	struct mapping *list;
+	int count, room;
+};
+
+static int add_mapping(const struct mapping *map, void *arg)
+{
+	struct found *found = arg;
+	struct mapping *more;
+
+	if (found->count == found->room) {
+		found->room = found->room ? found->room * 2 : 4;
+		more = realloc(found->list, (size_t)found->room * sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		found->list = more;
+	}
+	found->list[found->count++] = *map;
+	return 0;
+}
+
 int mappings_read(uintptr_t start, uintptr_t end, struct mapping **list)
 {
-	FILE *file = fopen("/proc/thread-self/maps", "re");
-	unsigned long from, to, offset, inode;
-	struct mapping *found = NULL, *more;
-	unsigned major, minor;
-	int count = 0, room = 0;
-	char *line = NULL, prot[5];
-	size_t size = 0;
+	struct found found = { 0 };
+	int ret = mappings_each(start, end, MAPPING_ANY, add_mapping, &found);
 
+	*list = found.list;
+	if (ret == 0)
+		return found.count;
+	free(found.list);
 	*list = NULL;
-	if (!file)
-		return errno == ENOMEM ? -ENOMEM : -EACCES;
-	while (getline(&line, &size, file) > 0) {
-		if (sscanf(line, "%lx-%lx %4s %lx %x:%x %lu", &from, &to, prot, &offset, &major,
-			   &minor, &inode) != 7 ||
-		    to <= start)
-			continue;
-		if (from >= end)
-			break;
-		if (count == room) {
-			room = room ? room * 2 : 4;
-			more = realloc(found, room * sizeof(*more));
-			if (!more) {
-				free(found);
-				found = NULL;
-				count = -ENOMEM;
-				break;
-			}
-			found = more;
-		}
-		found[count++] = (struct mapping){
-			.start = from,
-			.end = to,
-			.prot = (prot[0] == 'r' ? PROT_READ : 0) |
-				(prot[1] == 'w' ? PROT_WRITE : 0) |
-				(prot[2] == 'x' ? PROT_EXEC : 0),
-			.shared = prot[3] == 's',
-			.origin = { makedev(major, minor), inode, offset },
-		};
-	}
-	free(line);
-	fclose(file);
-	*list = found;
-	return count;
+	return ret;
 }
 
 const struct mapping *mappings_find(const struct mapping *list, int count, uintptr_t addr)
@@ -89,24 +206,11 @@ struct origin mapping_origin(const struct mapping *map, uintptr_t addr)
 
 size_t mapping_page_size(uintptr_t addr)
 {
-	FILE *file = fopen("/proc/thread-self/smaps", "re");
-	unsigned long start, end, kib;
-	size_t size = 0, page = TEXT_PAGE;
-	char *line = NULL;
-	bool inside = false;
+	struct mapping *map;
+	size_t size = mappings_read(addr, addr + 1, &map) == 1 ? map->page_size : TEXT_PAGE;
 
-	while (file && getline(&line, &size, file) > 0) {
-		if (sscanf(line, "%lx-%lx ", &start, &end) == 2) {
-			inside = addr >= start && addr < end;
-		} else if (inside && sscanf(line, "KernelPageSize: %lu kB", &kib) == 1) {
-			page = kib * 1024;
-			break;
-		}
-	}
-	free(line);
-	if (file)
-		fclose(file);
-	return page;
+	free(map);
+	return size;
 }
 
 int text_read(void *buffer, const void *addr, size_t len)

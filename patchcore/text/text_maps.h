@@ -20,8 +20,26 @@ struct mapping {
 	uintptr_t end;
 	int prot;
 	bool shared;	      /* a change shows in other mappings of the same */
+	size_t page_size;     /* bytes; before Linux 6.11 2 MiB if that could be */
 	struct origin origin; /* of its first page */
 };
+
+typedef int mapping_fn(const struct mapping *map, void *arg);
+enum mapping_kind {
+	MAPPING_ANY,
+	MAPPING_SHARED
+};
+
+/*
+ * mappings_each - call fn for those that share a byte with [start, end), in order, until it returns
+ * non-zero, and return that; or 0, -EACCES, -ENOMEM. Takes no lock and no memory. Before Linux
+ * 6.11 all mappings below end are read as text; since then only these are asked for.
+ */
+int mappings_each(uintptr_t start, uintptr_t end, enum mapping_kind kind, mapping_fn *fn,
+		  void *arg);
+
+/* For tests: as before Linux 6.11. */
+extern bool mappings_by_text;
 
 /*
  * mappings_read - those that share a byte with [start, end), in order. Their number, or -EACCES,
@@ -40,10 +58,7 @@ static inline bool origin_same(struct origin a, struct origin b)
 	return a.device == b.device && a.inode == b.inode && a.offset == b.offset;
 }
 
-/*
- * mapping_page_size - of the pages that the mapping at addr is made of, bytes: more than the usual
- * by MAP_HUGETLB or hugetlbfs. The usual where the kernel does not say. Slow.
- */
+/* mapping_page_size - of the mapping at addr. The usual where there is none. */
 size_t mapping_page_size(uintptr_t addr);
 
 #endif
