@@ -110,6 +110,7 @@ static void forget_range(uintptr_t start, uintptr_t end)
 	end = (end + TEXT_PAGE - 1) & ~(uintptr_t)(TEXT_PAGE - 1);
 	forget_flights(start, end);
 	call_places_forget(start, end);
+	text_forget(start, end);
 }
 
 void forget_gone(void)

@@ -24,8 +24,8 @@
 
 struct table text_pages = TABLE_INIT(struct page, 12, NULL);
 
-/* The pages that have an alias of the library's own, in order. */
-static struct page *alias_first;
+static size_t aliased; /* pages that have an alias of the library's own, or are about to */
+static size_t longest; /* bytes of the longest memory that was made for aliases */
 
 static int error_of_refusal(int error)
 {
@@ -42,12 +42,13 @@ static int error_of_refusal(int error)
 	}
 }
 
-/* New memory to map, as a file. Its descriptor or -errno. */
+/* New memory to map, as a file, all of which is there. Its descriptor or -errno. */
 static int alias_memory(size_t len)
 {
 	struct rlimit limit;
 	int fd, ret;
 
+	longest = len > longest ? len : longest;
 	/* Beyond the limit the kernel sends a signal instead of returning an error. */
 	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < len)
 		return -EACCES;
@@ -55,7 +56,7 @@ static int alias_memory(size_t len)
 	fd = memfd_create("patchcore", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
 	if (fd < 0 && errno == EINVAL)
 		fd = memfd_create("patchcore", MFD_CLOEXEC);
-	if (fd >= 0 && ftruncate(fd, (off_t)len) == 0)
+	if (fd >= 0 && fallocate(fd, 0, 0, (off_t)len) == 0)
 		return fd;
 	ret = error_of_refusal(errno);
 	if (fd >= 0)
@@ -63,176 +64,103 @@ static int alias_memory(size_t len)
 	return ret;
 }
 
-/* --- The list of them ------------------------------------------------------------------------ */
-
-static struct page **place_in_list(uintptr_t addr)
+/* Counted before it has an alias and after it lost it: fork() must not miss one. */
+static void set_shift(struct page *page, ptrdiff_t shift)
 {
-	struct page **link = &alias_first;
-
-	while (*link && (*link)->entry.addr < addr)
-		link = &(*link)->next;
-	return link;
-}
-
-/* Noted before its shift is, so that a shift alone always leads to the code. */
-static void note_changing(uintptr_t start, uintptr_t end, bool changing)
-{
-	for (uintptr_t p = start; p < end; p += TEXT_PAGE)
-		page_find(p)->changing = changing;
-	/* The thread may end behind each of these. */
+	aliased += shift != 0;
+	atomic_store_explicit(&page->stale, false, memory_order_relaxed);
+	atomic_store_explicit(&page->shift, shift, memory_order_relaxed);
 	atomic_signal_fence(memory_order_seq_cst);
-}
-
-/* Of what is changing, some may not be in the list, as the thread that began it has ended. */
-static void list_remove(uintptr_t start, uintptr_t end)
-{
-	struct page **link = place_in_list(start);
-
-	while (*link && (*link)->entry.addr < end)
-		*link = (*link)->next;
-	atomic_signal_fence(memory_order_seq_cst);
-	for (uintptr_t p = start; p < end; p += TEXT_PAGE) {
-		struct page *page = page_find(p);
-
-		page->next = NULL;
-		atomic_store_explicit(&page->shift, 0, memory_order_relaxed);
-		atomic_store_explicit(&page->stale, false, memory_order_relaxed);
-	}
-	note_changing(start, end, false);
+	aliased -= shift == 0;
 }
 
 /* --- Making and ending one ------------------------------------------------------------------- */
 
-/* Also what only executes can be read here. */
-static int copy_forcibly(int fd, uintptr_t from, size_t len)
+#define CHUNK ((size_t)1 << 30) /* bytes: a system call reads less than twice that */
+
+/* New memory with that code in it, mapped at *at: its descriptor. */
+static int copy_code(uintptr_t from, size_t len, uint8_t **at)
 {
-	int mem = open("/proc/thread-self/mem", O_RDONLY | O_CLOEXEC);
-	uint8_t page[TEXT_PAGE];
-	size_t done = 0;
-
-	if (mem < 0)
-		return error_of_refusal(errno);
-	while (done < len && pread(mem, page, sizeof(page), (off_t)(from + done)) == TEXT_PAGE &&
-	       pwrite(fd, page, sizeof(page), (off_t)done) == TEXT_PAGE)
-		done += TEXT_PAGE;
-	close(mem);
-	return done < len ? -EFAULT : 0;
-}
-
-/* By system call, so that what cannot be read, or has no room, is an error and not a signal. */
-static int write_memory(int fd, size_t at, const void *from, size_t len)
-{
-	for (size_t done = 0; done < len;) {
-		ssize_t n =
-			pwrite(fd, (const uint8_t *)from + done, len - done, (off_t)(at + done));
-
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		done += n > 0 ? (size_t)n : 0;
-	}
-	return 0;
-}
-
-/* New memory with that code in it: its descriptor. */
-static int memory_with(uintptr_t from, size_t len)
-{
-	int fd = alias_memory(len), ret;
+	int fd = alias_memory(len), ret = 0;
 
 	if (fd < 0)
 		return fd;
-	ret = write_memory(fd, 0, (const void *)from, len);
-	if (ret == -EFAULT)
-		ret = copy_forcibly(fd, from, len);
-	else if (ret < 0)
-		ret = error_of_refusal(-ret);
-	if (ret == 0)
-		return fd;
-	close(fd);
-	return ret;
-}
-
-/* That memory where the code runs. The descriptor is closed, also after an error. */
-static int put_in_place(uintptr_t start, uintptr_t end, int prot, int flags, int fd)
-{
-	void *put = mmap((void *)start, end - start, prot, flags | MAP_FIXED, fd, 0);
-	int ret = put == MAP_FAILED ? error_of_refusal(errno) : 0;
-	struct stat stat = { 0 };
-
-	fstat(fd, &stat);
-	for (uintptr_t p = start; ret == 0 && p < end; p += TEXT_PAGE)
-		page_find(p)->origin = (struct origin){
-			.device = stat.st_dev,
-			.inode = stat.st_ino,
-			.offset = p - start,
-		};
-	close(fd);
-	return ret;
-}
-
-int alias_make(uintptr_t start, uintptr_t end)
-{
-	struct page **link = place_in_list(start);
-	size_t len = end - start;
-	int fd = memory_with(start, len), ret;
-	uint8_t *at;
-
-	if (fd < 0)
-		return fd;
-	at = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (at == MAP_FAILED) {
+	*at = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (*at == MAP_FAILED) {
 		ret = error_of_refusal(errno);
 		close(fd);
 		return ret;
 	}
-	note_changing(start, end, true);
-	for (uintptr_t p = start; p < end; p += TEXT_PAGE, link = &(*link)->next) {
+	for (size_t done = 0, some; done < len && ret >= 0; done += some) {
+		some = len - done < CHUNK ? len - done : CHUNK;
+		ret = text_read(*at + done, (const void *)(from + done), some);
+	}
+	if (ret >= 0)
+		return fd;
+	munmap(*at, len);
+	close(fd);
+	return ret;
+}
+
+/* That memory where the code runs: at that shift is its alias; 0: it has none. */
+static int put_in_place(uintptr_t start, uintptr_t end, int prot, ptrdiff_t shift, int fd)
+{
+	int flags = MAP_FIXED | (shift ? MAP_SHARED : MAP_PRIVATE);
+	struct stat stat;
+
+	if (fstat(fd, &stat) < 0 ||
+	    mmap((void *)start, end - start, prot, flags, fd, 0) == MAP_FAILED)
+		return error_of_refusal(errno);
+	for (uintptr_t p = start; p < end; p += TEXT_PAGE) {
 		struct page *page = page_find(p);
 
 		page->granule = TEXT_PAGE;
-		atomic_store_explicit(&page->stale, false, memory_order_relaxed);
-		atomic_store_explicit(&page->shift, (intptr_t)at - (intptr_t)start,
-				      memory_order_relaxed);
-		page->next = *link;
-		*link = page;
+		set_shift(page, shift);
+		page->origin = (struct origin){ stat.st_dev, stat.st_ino, p - start };
 	}
-	ret = put_in_place(start, end, alias_prot(page_find(start)), MAP_SHARED, fd);
-	if (ret < 0) {
-		list_remove(start, end);
+	return 0;
+}
+
+int alias_make(uintptr_t start, uintptr_t end)
+{
+	size_t len = end - start;
+	uint8_t *at;
+	int fd = copy_code(start, len, &at), ret;
+
+	if (fd < 0)
+		return fd;
+	ret = put_in_place(start, end, alias_prot(page_find(start)), (intptr_t)at - (intptr_t)start,
+			   fd);
+	close(fd);
+	if (ret < 0)
 		munmap(at, len);
-	}
 	return ret;
 }
 
 void alias_forget(struct page *page)
 {
-	uintptr_t start = page->entry.addr;
 	uint8_t *alias = page_alias(page);
 
-	list_remove(start, start + TEXT_PAGE);
+	set_shift(page, 0);
 	munmap(alias, TEXT_PAGE);
 }
 
-/*
- * Not the same memory with one mapping less: that would still be shared with every child to come.
- * The alias stays until nothing leads to it: a thread that ends in between leaves what can be done
- * again from the beginning.
- */
+/* Not the same memory with one mapping less: children would still share it. */
 int alias_end(uintptr_t start, uintptr_t end)
 {
-	struct page *first = page_find(start);
-	uint8_t *alias = page_alias(first);
-	bool stale = atomic_load_explicit(&first->stale, memory_order_relaxed);
-	int fd = memory_with(stale ? start : (uintptr_t)alias, end - start), ret;
+	const struct page *first = page_find(start);
+	uint8_t *alias = page_alias(first), *copy;
+	uintptr_t from = page_may_be_written(first) ? (uintptr_t)alias : start;
+	int fd = copy_code(from, end - start, &copy), ret;
 
 	if (fd < 0)
 		return fd;
-	note_changing(start, end, true);
-	ret = put_in_place(start, end, first->prot, MAP_PRIVATE, fd);
-	if (ret < 0)
-		return ret;
-	list_remove(start, end);
-	munmap(alias, end - start);
-	return 0;
+	ret = put_in_place(start, end, first->prot, 0, fd);
+	close(fd);
+	munmap(copy, end - start);
+	if (ret == 0)
+		munmap(alias, end - start);
+	return ret;
 }
 
 /* --- Around fork() --------------------------------------------------------------------------- */
@@ -254,9 +182,10 @@ int alias_end(uintptr_t start, uintptr_t end)
 static struct {
 	int fd; /* -1: there is none */
 	uint8_t *at;
-	size_t len;
-	uint64_t device;
-	uint64_t inode;
+	size_t len, used;
+	bool is_whole;
+	uint64_t number; /* of the copies of this process and its ancestors */
+	struct stat stat;
 	int ready[2]; /* a pipe, -1: there is none */
 } copied = { .fd = -1, .ready = { -1, -1 } };
 
@@ -264,16 +193,18 @@ static struct {
 static _Atomic(int) late[LATE_MAX];
 static _Atomic(unsigned) lates;
 
-/* The end of pages whose code and whose aliases are both in one piece. */
-NOPATCH static struct page *run_last(struct page *first)
+NOPATCH_INLINE bool is_copied(const struct page *page)
 {
-	struct page *page = first;
+	return copied.is_whole && page->copied_in == copied.number;
+}
 
-	while (page->next && page->next->entry.addr == page->entry.addr + TEXT_PAGE &&
-	       page_shift(page->next) == page_shift(first) &&
-	       alias_prot(page->next) == alias_prot(first))
-		page = page->next;
-	return page;
+/* The code, the alias and the copy of the two are each in one piece. */
+NOPATCH static bool are_one_run(const struct page *page, const struct page *next)
+{
+	return page && page_shift(page) && page_shift(next) == page_shift(page) &&
+	       is_copied(next) == is_copied(page) &&
+	       (!is_copied(page) || (next->copied_at == page->copied_at + TEXT_PAGE &&
+				     next->copied_prot == page->copied_prot));
 }
 
 static void close_if_open(int *fd)
@@ -288,8 +219,9 @@ void text_drop_copy(void)
 	uint8_t *at = copied.at;
 
 	/* First, for a handler that patches here and now. */
-	copied.at = NULL;
+	copied.is_whole = false;
 	atomic_signal_fence(memory_order_seq_cst);
+	copied.at = NULL;
 	if (at)
 		munmap(at, copied.len);
 	close_if_open(&copied.fd);
@@ -297,36 +229,52 @@ void text_drop_copy(void)
 	close_if_open(&copied.ready[1]);
 }
 
+/*
+ * Copy what is ours there: the aliases, since the code may not be readable. A mapping of their
+ * memory is no longer than the longest that was made. A thread that a debugger had stopped inside
+ * may make more of them just now.
+ */
+static int copy_mapped(const struct mapping *map, void *unused)
+{
+	uintptr_t end = map->end - map->start <= longest ? map->end : map->start;
+
+	(void)unused;
+	for (uintptr_t p = map->start; p < end && copied.used < copied.len; p += TEXT_PAGE) {
+		struct page *page = page_find(p);
+
+		if (!page || !page_shift(page) || !page_may_be_written(page) ||
+		    !origin_same(mapping_origin(map, p), page->origin))
+			continue;
+		memcpy(copied.at + copied.used, page_alias(page), TEXT_PAGE);
+		page->copied_at = copied.used;
+		page->copied_in = copied.number;
+		page->copied_prot = map->prot;
+		copied.used += TEXT_PAGE;
+	}
+	return 0;
+}
+
 void text_before_fork(void)
 {
 	void *at = MAP_FAILED;
-	struct page *last;
-	struct stat stat;
-	bool all;
 
 	text_child_is_late();
-	if (!alias_first)
+	if (!aliased)
 		return;
-	copied.len = 0;
-	for (struct page *page = alias_first; page; page = page->next, copied.len += TEXT_PAGE)
-		page->copied_at = copied.len;
+	copied.number++;
+	copied.used = 0;
+	copied.len = aliased * TEXT_PAGE;
 	copied.fd = alias_memory(copied.len);
-	all = copied.fd >= 0 && fstat(copied.fd, &stat) == 0;
-	/* The code may not be readable; its alias is. */
-	for (struct page *page = alias_first; page && all; page = last->next) {
-		last = run_last(page);
-		all = write_memory(copied.fd, page->copied_at, page_alias(page),
-				   last->entry.addr - page->entry.addr + TEXT_PAGE) == 0;
-	}
-	if (all)
+	if (copied.fd >= 0 && fstat(copied.fd, &copied.stat) == 0)
 		at = mmap(NULL, copied.len, PROT_READ | PROT_WRITE, MAP_SHARED, copied.fd, 0);
-	if (at == MAP_FAILED) {
+	copied.at = at == MAP_FAILED ? NULL : at;
+	if (!copied.at || mappings_each(0, UINTPTR_MAX, MAPPING_SHARED, copy_mapped, NULL) < 0) {
 		text_drop_copy();
 		return;
 	}
-	copied.at = at;
-	copied.device = stat.st_dev;
-	copied.inode = stat.st_ino;
+	/* From now on it counts: a child that is made past the handlers takes no half of it. */
+	atomic_signal_fence(memory_order_seq_cst);
+	copied.is_whole = true;
 	if (pipe2(copied.ready, O_CLOEXEC) < 0)
 		copied.ready[0] = copied.ready[1] = -1;
 }
@@ -336,8 +284,8 @@ void text_copy_again(const struct text_span *span)
 	uintptr_t addr = (uintptr_t)span->addr;
 	const struct page *const ends[] = { page_find(addr), page_find(addr + span->len - 1) };
 
-	for (int i = 0; copied.at && i < 2; i++)
-		if (ends[i] && page_shift(ends[i]))
+	for (int i = 0; i < 2; i++)
+		if (ends[i] && page_shift(ends[i]) && is_copied(ends[i]))
 			memcpy(copied.at + ends[i]->copied_at, page_alias(ends[i]), TEXT_PAGE);
 }
 
@@ -419,37 +367,43 @@ NOPATCH static bool map_copy_at(uintptr_t at, size_t len, int prot, size_t from)
 	       (long)at;
 }
 
+/* A run with the first of its pages: what the parent could not write to, it could not copy either.
+ */
+NOPATCH static int adopt_run(struct entry *entry, void *unused)
+{
+	struct page *first = (struct page *)entry, *page = first;
+	uintptr_t start = entry->addr, end = start + TEXT_PAGE;
+	bool taken;
+
+	(void)unused;
+	if (!page_shift(first) || !page_may_be_written(first) ||
+	    are_one_run(page_find(start - TEXT_PAGE), first))
+		return 0;
+	for (struct page *next; (next = page_find(end)) && are_one_run(page, next); page = next)
+		end += TEXT_PAGE;
+	/* The code first: an alias of its own is of no use for code that it shares. */
+	taken = is_copied(first) &&
+		map_copy_at(start, end - start, first->copied_prot, first->copied_at) &&
+		map_copy_at((uintptr_t)page_alias(first), end - start, PROT_READ | PROT_WRITE,
+			    first->copied_at);
+	/* Else what this process stores there goes nowhere: a change that it goes on with. */
+	if (!taken)
+		sys_call(SYS_mmap, page_alias(first), end - start, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	for (uintptr_t p = start; p < end; p += TEXT_PAGE) {
+		page = page_find(p);
+		if (taken)
+			page->origin = (struct origin){ copied.stat.st_dev, copied.stat.st_ino,
+							page->copied_at };
+		else
+			atomic_store_explicit(&page->stale, true, memory_order_relaxed);
+	}
+	return 0;
+}
+
 NOPATCH void text_adopt(void)
 {
-	struct page *last;
-
-	for (struct page *first = alias_first; first; first = last->next) {
-		size_t len;
-		bool taken;
-
-		last = run_last(first);
-		/* What the parent could not write to, it could not copy either. */
-		if (atomic_load_explicit(&first->stale, memory_order_relaxed))
-			continue;
-		len = last->entry.addr - first->entry.addr + TEXT_PAGE;
-		/* The code first: an alias of its own is of no use for code that it shares. */
-		taken = copied.fd >= 0 &&
-			map_copy_at(first->entry.addr, len, alias_prot(first), first->copied_at) &&
-			map_copy_at((uintptr_t)page_alias(first), len, PROT_READ | PROT_WRITE,
-				    first->copied_at);
-		/* Else what this process stores there goes nowhere: a change that it goes on with.
-		 */
-		if (!taken)
-			sys_call(SYS_mmap, page_alias(first), len, PROT_READ | PROT_WRITE,
-				 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-		for (struct page *page = first; page != last->next; page = page->next) {
-			if (taken)
-				page->origin = (struct origin){ copied.device, copied.inode,
-								page->copied_at };
-			else
-				atomic_store_explicit(&page->stale, true, memory_order_relaxed);
-		}
-	}
+	table_each(&text_pages, adopt_run, NULL);
 	if (copied.ready[1] >= 0)
 		sys_call(SYS_close, copied.ready[1]);
 	copied.ready[1] = -1;

@@ -21,6 +21,8 @@ patchcore_text_tests = \
 	patchcore/text/tests/test_text_forget \
 	patchcore/text/tests/test_text_fork \
 	patchcore/text/tests/test_text_fork_locks \
+	patchcore/text/tests/test_text_gone \
+	patchcore/text/tests/test_text_growth \
 	patchcore/text/tests/test_text_kinds \
 	patchcore/text/tests/test_text_loan \
 	patchcore/text/tests/test_text_maps \
@@ -29,6 +31,9 @@ patchcore_text_tests = \
 	patchcore/text/tests/test_text_threads
 check_PROGRAMS += $(patchcore_text_tests)
 TESTS += $(patchcore_text_tests)
+patchcore_text_tests_test_text_gone_LDFLAGS = -Wl,--wrap=mprotect \
+	-Wl,--wrap=mappings_read,--wrap=mappings_each
+patchcore_text_tests_test_text_growth_LDFLAGS = -Wl,--wrap=table_find
 patchcore_text_tests_test_text_loan_LDFLAGS = -Wl,--wrap=mapping_page_size,--wrap=mprotect \
 	-Wl,--wrap=text_end_outside,--wrap=flight_drain
 endif

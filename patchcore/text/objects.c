@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 #include "patchcore/text/objects.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <link.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/single_threaded.h>
 
+#include "patchcore/kernel/kernel_signal.h"
+
 struct object {
 	uintptr_t start;
 	uintptr_t end;
-	uint64_t identity; /* of base, file name and build-id */
+	uint64_t identity; /* of base, file name and notes: the build-id is one */
 };
 
 /* FNV-1a */
@@ -21,26 +23,6 @@ static uint64_t hash_bytes(uint64_t seed, const void *data, size_t len)
 
 	for (size_t i = 0; i < len; i++)
 		seed = (seed ^ bytes[i]) * UINT64_C(0x100000001b3);
-	return seed;
-}
-
-#define PADDED(len) (((len) + 3) & ~(size_t)3) /* as the fields of a note are */
-
-static uint64_t hash_build_id(uint64_t seed, const uint8_t *notes, size_t len)
-{
-	while (len >= sizeof(ElfW(Nhdr))) {
-		const ElfW(Nhdr) *note = (const void *)notes;
-		size_t name = sizeof(*note), data = name + PADDED(note->n_namesz);
-		size_t next = data + PADDED(note->n_descsz);
-
-		if (next > len)
-			break;
-		if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 &&
-		    memcmp(notes + name, "GNU", 4) == 0)
-			return hash_bytes(seed, notes + data, note->n_descsz);
-		notes += next;
-		len -= next;
-	}
 	return seed;
 }
 
@@ -76,7 +58,7 @@ static int add_object(struct dl_phdr_info *info, size_t size, void *data)
 		uintptr_t at = info->dlpi_addr + part->p_vaddr;
 
 		if (part->p_type == PT_NOTE)
-			seed = hash_build_id(seed, (const void *)at, part->p_memsz);
+			seed = hash_bytes(seed, (const void *)at, part->p_memsz);
 		if (part->p_type != PT_LOAD)
 			continue;
 		if (at < object->start)
@@ -106,16 +88,19 @@ void objects_in_child(void)
 		atomic_store_explicit(&lock_may_be_lost, true, memory_order_relaxed);
 }
 
-uint64_t objects_unloads(void)
+/* What code raises is handled where it is raised. */
+#define RAISED                                                                                     \
+	(kernel_bit(SIGTRAP) | kernel_bit(SIGSEGV) | kernel_bit(SIGBUS) | kernel_bit(SIGILL) |     \
+	 kernel_bit(SIGFPE) | kernel_bit(SIGSYS))
+
+/* A thread that a signal handler ended in it would leave that lock behind, too. */
+static int ask_linker(int (*fn)(struct dl_phdr_info *, size_t, void *), struct objects_view *look)
 {
-	static _Atomic(uint64_t) guesses; /* relaxed: only to differ each time */
-	struct objects_view look = OBJECTS_VIEW_INIT;
+	uint64_t mask = kernel_mask(SIG_BLOCK, ~RAISED);
+	int ret = dl_iterate_phdr(fn, look);
 
-	if (atomic_load_explicit(&lock_may_be_lost, memory_order_relaxed))
-		return UINT64_MAX - atomic_fetch_add_explicit(&guesses, 1, memory_order_relaxed);
-
-	dl_iterate_phdr(count_only, &look);
-	return look.unloads;
+	kernel_mask(SIG_SETMASK, mask);
+	return ret;
 }
 
 static bool contains(const struct objects_view *look, const struct object *object)
@@ -136,13 +121,13 @@ int objects_each_gone(struct objects_view *view, void (*gone)(uintptr_t start, u
 
 	if (atomic_load_explicit(&lock_may_be_lost, memory_order_relaxed))
 		return 0;
-	dl_iterate_phdr(count_only, &look);
+	ask_linker(count_only, &look);
 	lock_take(&view->lock);
 	is_new = look.loads != view->loads || look.unloads != view->unloads;
 	lock_drop(&view->lock);
 	if (!is_new)
 		return 0;
-	ret = dl_iterate_phdr(add_object, &look);
+	ret = ask_linker(add_object, &look);
 	unused = look.list;
 	lock_take(&view->lock);
 	/* Another thread may have looked meanwhile: the later of the two looks counts. */

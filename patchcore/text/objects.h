@@ -23,13 +23,6 @@ struct objects_view {
 	}
 
 /*
- * objects_unloads - changes when an object is unloaded. Cheap. Not async-signal-safe. In the child
- * of a process that had threads it changes each time: the dynamic linker cannot be asked there,
- * since one of them may have left its lock behind.
- */
-uint64_t objects_unloads(void);
-
-/*
  * objects_each_gone - call gone for each object that was loaded when the view was last looked at
  * and is not any more, with the addresses that it covered, and look again. An object of another
  * base, file or build-id at the same address is not the same; the same file, loaded again at the
@@ -38,7 +31,8 @@ uint64_t objects_unloads(void);
  * To be called before anything is noted down about an address, so that the view knows every object
  * that something was noted about. Cheap when nothing was loaded or unloaded. Waits for the dynamic
  * linker's lock, so the caller must hold none that a callback of dl_iterate_phdr(3) might want. 0
- * or -ENOMEM. Does nothing in a child as above.
+ * or -ENOMEM. Does nothing in the child of a process that had threads: one of them may have left
+ * the linker's lock behind.
  */
 int objects_each_gone(struct objects_view *view, void (*gone)(uintptr_t start, uintptr_t end));
 

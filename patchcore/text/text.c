@@ -63,27 +63,6 @@ bool text_is_open(uintptr_t start, uintptr_t end)
 
 /* --- Giving back ----------------------------------------------------------------------------- */
 
-static bool needs_giving_back(const struct page *page)
-{
-	return page && (page->owed || page->changing);
-}
-
-/* What is not mapped any more has no protection to get back. */
-static int protect_again(uintptr_t start, uintptr_t end, int prot)
-{
-	unsigned char unused;
-
-	if (mprotect((void *)start, end - start, prot) == 0)
-		return 0;
-	if (errno != ENOMEM)
-		return -EACCES;
-	for (uintptr_t p = start; p < end; p += TEXT_PAGE)
-		if ((mincore((void *)p, TEXT_PAGE, &unused) == 0 || errno != ENOMEM) &&
-		    mprotect((void *)p, TEXT_PAGE, prot) < 0)
-			return errno == ENOMEM ? -ENOMEM : -EACCES;
-	return 0;
-}
-
 /* All that is owed in [start, end), with one call what is alike. The first error, if any. */
 static int give_back_pages(uintptr_t start, uintptr_t end)
 {
@@ -95,23 +74,88 @@ static int give_back_pages(uintptr_t start, uintptr_t end)
 		int failed = 0;
 
 		to = p + TEXT_PAGE;
-		if (!needs_giving_back(first))
+		if (!first || !first->owed)
 			continue;
-		while (to < end && needs_giving_back(page = page_find(to)) &&
+		while (to < end && (page = page_find(to)) && page->owed &&
 		       page_shift(page) == page_shift(first) && page->prot == first->prot)
 			to += TEXT_PAGE;
 		if (page_shift(first))
 			failed = alias_end(p, to);
-		else if (!(first->prot & PROT_WRITE))
-			failed = protect_again(p, to, first->prot);
-		for (uintptr_t at = p; at < to; at += TEXT_PAGE) {
+		else if (!(first->prot & PROT_WRITE) &&
+			 mprotect((void *)p, to - p, first->prot) < 0)
+			failed = errno == ENOMEM ? -ENOMEM : -EACCES;
+		for (uintptr_t at = p; at < to; at += TEXT_PAGE)
 			page_find(at)->owed = failed < 0;
-			page_find(at)->changing &= failed < 0;
-		}
 		if (ret == 0)
 			ret = failed;
 	}
 	return ret;
+}
+
+/* --- What lies there now --------------------------------------------------------------------- */
+
+/* Called with text_lock held. */
+static void forget_page(struct page *page)
+{
+	/* First of all, so that no patcher begins to write. */
+	atomic_store_explicit(&page->opens, 0, memory_order_relaxed);
+	page_lose_users(page);
+	page->owed = false;
+	page->granule = TEXT_PAGE;
+	if (page_shift(page))
+		alias_forget(page);
+}
+
+static bool is_known(const struct page *page)
+{
+	return page && (page->users || page->owed || page_shift(page));
+}
+
+/* Is it what the library left there, under a protection that the program may have changed? */
+static void compare_page(struct page *page, const struct mapping *map)
+{
+	bool is_aliased;
+
+	if (!is_known(page))
+		return;
+	is_aliased = page_shift(page);
+	if (!map || map->start > page->entry.addr ||
+	    !origin_same(mapping_origin(map, page->entry.addr), page->origin) ||
+	    (!is_aliased && !(map->prot & PROT_WRITE)))
+		forget_page(page);
+	else if (map->prot != (is_aliased ? alias_prot(page) : page->prot | PROT_WRITE))
+		page->prot = map->prot;
+}
+
+/* Up to the end of that mapping; without one, to the end of the range. */
+static int compare_until(const struct mapping *map, void *range)
+{
+	uintptr_t *at = range, end = at[1];
+
+	for (; *at < end && (!map || *at < map->end); *at += TEXT_PAGE)
+		compare_page(page_find(*at), map);
+	return 0;
+}
+
+/* To what was opened along with the first and the last page. */
+static void widen_to_opened(uintptr_t *start, uintptr_t *end)
+{
+	*start &= ~(page_granule(page_find(*start)) - 1);
+	*end = ((*end - 1) | (page_granule(page_find(*end - 1)) - 1)) + 1;
+}
+
+/* Asks only where there is something to compare with. */
+void text_compare(uintptr_t start, uintptr_t end)
+{
+	uintptr_t range[2];
+
+	widen_to_opened(&start, &end);
+	while (start < end && !is_known(page_find(start)))
+		start += TEXT_PAGE;
+	range[0] = start;
+	range[1] = end;
+	if (start < end && mappings_each(start, end, MAPPING_ANY, compare_until, range) == 0)
+		compare_until(NULL, range);
 }
 
 /* --- Making writable ------------------------------------------------------------------------- */
@@ -127,18 +171,16 @@ struct wish {
 /* Until they have a user, they are to be given back. */
 static void note_changed(uintptr_t start, uintptr_t end)
 {
-	for (uintptr_t p = start; p < end; p += TEXT_PAGE) {
-		struct page *page = page_find(p);
-
-		page->owed = page->users == 0;
-		page->changing = false;
-	}
+	for (uintptr_t p = start; p < end; p += TEXT_PAGE)
+		page_find(p)->owed = page_find(p)->users == 0;
 }
 
 /* Where they run: [start, end), all of one mapping and without an alias. */
 static int make_writable(const struct wish *wish, uintptr_t start, uintptr_t end,
 			 const struct mapping *map)
 {
+	char byte;
+
 	/* Other mappings of the same show what is changed in this one. */
 	for (uintptr_t p = start; map->shared && !wish->shared && p < end; p += TEXT_PAGE) {
 		const struct page *page = page_find(p);
@@ -147,16 +189,10 @@ static int make_writable(const struct wish *wish, uintptr_t start, uintptr_t end
 		if (wish->opens || !page->users || !page->shared)
 			return -EPERM;
 	}
-	/* Behind the end of a file that is cut short a store is a SIGBUS, under any protection.
-	 */
-	for (uintptr_t p = start;
-	     wish->loan && map->origin.inode && map->prot & PROT_READ && p < end; p += TEXT_PAGE) {
-		char byte;
-
-		if (text_read(&byte, (const void *)p, 1) == -EFAULT)
-			return -EFAULT;
-	}
-	/* Noted before: a thread that ends in between leaves what others give back. */
+	/* Behind the end of a file that is cut short a store is a SIGBUS, under any protection. */
+	if (wish->loan && map->origin.inode && map->prot & PROT_READ &&
+	    text_read(&byte, (const void *)(end - TEXT_PAGE), 1) == -EFAULT)
+		return -EFAULT;
 	note_changed(start, end);
 	/* A page that is open already is writable already; asking again is harmless. */
 	if (map->prot & PROT_WRITE ||
@@ -204,20 +240,18 @@ static int prepare_mapped(const struct wish *wish, uintptr_t start, uintptr_t en
 }
 
 /* All of it, or leave it as it is. */
-static int prepare_pages(const struct wish *wish, uintptr_t start, uintptr_t end)
+static int prepare_pages(const struct wish *wish, uintptr_t start, uintptr_t end,
+			 const struct mapping *map, int count)
 {
-	uintptr_t reached = start;
-	struct mapping *map;
-	int count = mappings_read(start, end, &map), ret = count < 0 ? count : 0;
+	int ret = 0;
 
-	for (int i = 0; i < count && map[i].start <= reached; i++)
-		reached = map[i].end;
-	if (ret == 0 && reached < end)
-		ret = -EFAULT;
-	for (int i = 0; i < count && ret == 0; i++)
-		ret = prepare_mapped(wish, map[i].start > start ? map[i].start : start,
-				     map[i].end < end ? map[i].end : end, &map[i]);
-	free(map);
+	for (; count-- > 0 && ret == 0; map++) {
+		uintptr_t from = map->start > start ? map->start : start;
+		uintptr_t to = map->end < end ? map->end : end;
+
+		if (from < to)
+			ret = prepare_mapped(wish, from, to, map);
+	}
 	/* Of what lies behind, only an old protection is known; to set it again does no harm. */
 	if (ret < 0)
 		give_back_pages(start, end);
@@ -226,42 +260,54 @@ static int prepare_pages(const struct wish *wish, uintptr_t start, uintptr_t end
 
 /* --- Users ----------------------------------------------------------------------------------- */
 
-/* To what was opened along with the first and the last page. */
-static void widen_to_opened(uintptr_t *start, uintptr_t *end)
+#define LONGEST ((size_t)4 << 30) /* bytes to open at a time: 1,048,576 entries */
+
+/* -EFAULT: there is a hole. */
+static int check_range(const struct mapping *map, int count, uintptr_t start, uintptr_t end)
 {
-	*start &= ~(page_granule(page_find(*start)) - 1);
-	*end = ((*end - 1) | (page_granule(page_find(*end - 1)) - 1)) + 1;
+	uintptr_t reached = start;
+
+	for (; count-- > 0 && map->start <= reached; map++)
+		reached = map->end;
+	if (reached < end)
+		return -EFAULT;
+	return end - start > LONGEST ? -ENOMEM : 0;
+}
+
+static int prepare_range(const struct wish *wish, uintptr_t *start, uintptr_t *end)
+{
+	uintptr_t from = *start, to = *end;
+	struct mapping *list;
+	int count, ret;
+
+	widen_to_opened(&from, &to);
+	count = mappings_read(from, to, &list);
+	ret = count < 0 ? count : check_range(list, count, *start, *end);
+	if (ret == 0) {
+		/* What was opened along with it counts only if it lies there still. */
+		text_compare(*start, *end);
+		widen_to_opened(start, end);
+		ret = check_range(list, count, *start, *end);
+	}
+	if (ret == 0)
+		ret = prepare_pages(wish, *start, *end, list, count);
+	free(list);
+	return ret;
 }
 
 static int use_locked(const struct wish *wish, uintptr_t start, uintptr_t end)
 {
-	size_t granule = TEXT_PAGE;
-	bool left_over = false;
-	int ret = 0;
+	int ret = prepare_range(wish, &start, &end);
 
-	widen_to_opened(&start, &end);
-	/* An alias that a thread began to make or to end, before that thread ended. */
-	for (uintptr_t p = start; p < end; p += TEXT_PAGE)
-		left_over |= page_find(p) && page_find(p)->changing;
-	if (left_over)
-		ret = give_back_pages(start, end);
-	if (ret < 0)
-		return ret;
-	ret = prepare_pages(wish, start, end);
 	/* A protection that can only be had for more than was asked for: for whole huge pages. */
 	if (ret == -EINVAL) {
-		uintptr_t first = mapping_page_size(start), last = mapping_page_size(end - 1);
-		uintptr_t from = start & ~(first - 1), to = ((end - 1) | (last - 1)) + 1;
-		bool wider = from < start || to > end;
-
-		start = from;
-		end = to;
-		if (wider)
-			ret = prepare_pages(wish, start, end);
-		for (uintptr_t p = start; wider && ret == 0 && p < end; p += TEXT_PAGE) {
-			if ((p & (granule - 1)) == 0)
-				granule = mapping_page_size(p);
-			page_find(p)->granule = granule;
+		start &= ~(mapping_page_size(start) - 1);
+		end = ((end - 1) | (mapping_page_size(end - 1) - 1)) + 1;
+		ret = prepare_range(wish, &start, &end);
+		for (uintptr_t p = start, size; ret == 0 && p < end; p += size) {
+			size = mapping_page_size(p);
+			for (uintptr_t part = p; part < p + size; part += TEXT_PAGE)
+				page_find(part)->granule = size;
 		}
 		if (ret == -EINVAL)
 			ret = -EACCES;
@@ -287,7 +333,8 @@ static int use_pages(const struct wish *wish, uintptr_t start, uintptr_t end)
 	int ret;
 
 	text_refused_with = 0;
-	text_forget_unmapped();
+	/* Now, that what is mapped there since has no change in flight yet. */
+	forget_gone();
 	lock_take(&text_lock);
 	ret = use_locked(wish, start, end);
 	lock_drop(&text_lock);
@@ -304,6 +351,7 @@ int text_return(uintptr_t start, uintptr_t end, uint64_t loan)
 	int ret;
 
 	lock_take(&text_lock);
+	text_compare(start, end);
 	widen_to_opened(&start, &end);
 	for (uintptr_t p = start; p < end; p += TEXT_PAGE) {
 		struct page *page = page_find(p);
@@ -317,13 +365,19 @@ int text_return(uintptr_t start, uintptr_t end, uint64_t loan)
 	return ret;
 }
 
-static int close_entry(struct entry *entry, void *unused)
+struct maps {
+	struct mapping *list;
+	int count; /* negative: the kernel does not say */
+};
+
+static int close_entry(struct entry *entry, void *arg)
 {
 	struct page *page = (struct page *)entry;
+	const struct maps *maps = arg;
 
-	(void)unused;
-	if (page->users)
-		page->owed = true;
+	if (maps->count >= 0)
+		compare_page(page, mappings_find(maps->list, maps->count, entry->addr));
+	page->owed |= is_known(page);
 	page_lose_users(page);
 	atomic_store_explicit(&page->opens, 0, memory_order_relaxed);
 	return 0;
@@ -343,11 +397,14 @@ static int give_back_entry(struct entry *entry, void *first_failure)
 
 int text_give_back(void)
 {
+	struct maps maps;
 	int ret = 0;
 
 	lock_take(&text_lock);
-	table_each(&text_pages, close_entry, NULL);
+	maps.count = mappings_read(0, UINTPTR_MAX, &maps.list);
+	table_each(&text_pages, close_entry, &maps);
 	table_each(&text_pages, give_back_entry, &ret);
+	free(maps.list);
 	lock_drop(&text_lock);
 	return ret;
 }
@@ -372,7 +429,7 @@ static int give_back_owed(struct entry *entry, void *unused)
 	const struct page *page = (struct page *)entry;
 
 	(void)unused;
-	if (page->owed && !page_shift(page) && !page->changing)
+	if (page->owed && !page_shift(page))
 		text_return(entry->addr, entry->addr + TEXT_PAGE, 0);
 	return 0;
 }
@@ -390,6 +447,8 @@ int text_stop_using(uintptr_t *start, uintptr_t *end, uint64_t *loan)
 	bool is_open;
 
 	lock_take(&text_lock);
+	if (text_is_open(*start, *end))
+		text_compare(*start, *end);
 	widen_to_opened(start, end);
 	is_open = text_is_open(*start, *end);
 	for (uintptr_t p = *start; is_open && p < *end; p += TEXT_PAGE)
@@ -410,18 +469,6 @@ void text_use_again(uintptr_t start, uintptr_t end, uint64_t loan)
 }
 
 /* --- Pages whose code is gone ----------------------------------------------------------------- */
-
-/* Called with text_lock held. */
-static void forget_page(struct page *page)
-{
-	/* First of all, so that no patcher begins to write. */
-	atomic_store_explicit(&page->opens, 0, memory_order_relaxed);
-	page_lose_users(page);
-	page->owed = false;
-	page->granule = TEXT_PAGE;
-	if (page_shift(page))
-		alias_forget(page);
-}
 
 bool text_is_gone(uintptr_t page, uintptr_t start, uintptr_t end, uintptr_t *to)
 {
@@ -453,46 +500,6 @@ void text_forget(uintptr_t start, uintptr_t end)
 
 	lock_take(&text_lock);
 	table_each(&text_pages, forget_gone_page, &gone);
-	lock_drop(&text_lock);
-}
-
-struct maps {
-	struct mapping *list;
-	int count;
-};
-
-/* Unless the mapping there is what this library made of it. */
-static int forget_if_gone(struct entry *entry, void *arg)
-{
-	const struct maps *maps = arg;
-	const struct mapping *map = mappings_find(maps->list, maps->count, entry->addr);
-	struct page *page = (struct page *)entry;
-
-	if ((page->users || page->owed || page_shift(page)) &&
-	    !(map && origin_same(mapping_origin(map, entry->addr), page->origin) &&
-	      (page_shift(page) || (map->prot & PROT_WRITE))))
-		forget_page(page);
-	return 0;
-}
-
-void text_forget_unmapped(void)
-{
-	static _Atomic(uint64_t) seen; /* written under text_lock */
-	uint64_t unloads = objects_unloads();
-	struct maps now;
-
-	if (atomic_load_explicit(&seen, memory_order_acquire) == unloads)
-		return;
-	/* Now, that what is mapped there since has no change in flight yet. */
-	forget_gone();
-	lock_take(&text_lock);
-	now.count = mappings_read(0, UINTPTR_MAX, &now.list);
-	/* Without memory it is left to the next call. */
-	if (now.count >= 0) {
-		table_each(&text_pages, forget_if_gone, &now);
-		atomic_store_explicit(&seen, unloads, memory_order_release);
-	}
-	free(now.list);
 	lock_drop(&text_lock);
 }
 

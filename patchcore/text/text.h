@@ -61,13 +61,9 @@ void text_forget(uintptr_t start, uintptr_t end);
 void text_end_outside(struct text_span *span, uintptr_t start, uintptr_t end);
 
 /*
- * text_forget_unmapped - the same for pages of objects that dlclose() took away, also where others
- * are mapped there since. Costs next to nothing unless an object was unloaded since the last call.
- * Not async-signal-safe, and takes no lock of the dynamic linker while it holds its own.
+ * text_give_back - close all that is open and lies there still; no patch is under way. 0, or as
+ * pc_text_close().
  */
-void text_forget_unmapped(void);
-
-/* text_give_back - close all that is open; no patch is under way. 0, or as pc_text_close(). */
 int text_give_back(void);
 
 /*

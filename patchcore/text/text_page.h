@@ -15,12 +15,12 @@ struct page {
 	int prot;	      /* to be given back */
 	unsigned users;	      /* opens and borrowers */
 	bool owed;	      /* without users, yet not given back: that failed */
-	bool changing;	      /* without users, its alias being made or ended: until that is over */
 	bool shared;	      /* opened by a caller that knows that others see what changes */
 	size_t granule;	      /* bytes whose protection changes together */
 	struct origin origin; /* what it showed when last looked at; with an alias: of that */
-	struct page *next;    /* the next in order that has an alias */
-	size_t copied_at;     /* in the copy for a child: bytes from its start */
+	uint64_t copied_in;   /* the last copy for a child that it is in; 0: none */
+	size_t copied_at;     /* in that: bytes from its start */
+	int copied_prot;      /* the protection that it ran with then */
 	/* Written under text_lock, read without. */
 	_Atomic(uint64_t) forgotten; /* which of all times that a page was; 0: never */
 	atomic_uint opens;	     /* stored with release, after the shift; acquired */
@@ -79,6 +79,13 @@ int text_range(const void *addr, size_t len, uintptr_t *start, uintptr_t *end);
  */
 bool text_is_gone(uintptr_t page, uintptr_t start, uintptr_t end, uintptr_t *to);
 
+/*
+ * text_compare - with text_lock: forget the pages of [start, end) where something else lies now
+ * than what the library left there. The protection that the program gave one since is the one to be
+ * given back. Where the kernel does not say what is mapped, all are held to be as they were.
+ */
+void text_compare(uintptr_t start, uintptr_t end);
+
 /* text_is_open - does some caller have all these pages open? Async-signal-safe. */
 bool text_is_open(uintptr_t start, uintptr_t end);
 
@@ -116,8 +123,8 @@ void text_use_again(uintptr_t start, uintptr_t end, uint64_t loan);
 
 /*
  * alias_make - for pages that are in the table, have none, and are all of one mapping. 0, or
- * -EACCES, -EINVAL (part of a huge page), -ENOMEM, -EMFILE, -ENFILE, -EFAULT (cannot be read) and
- * nothing has changed.
+ * -EACCES, -EINVAL (part of a huge page), -ENOMEM, -EMFILE, -ENFILE, -EFAULT (cannot be read)
+ * and nothing has changed.
  *
  * alias_end - make them private memory with page->prot again, as they read now. All have one alias
  * and one protection. Errors as alias_make().

@@ -109,7 +109,10 @@ int pc_text_way(void *addr, size_t len, enum pc_text_way *way, char *reason, siz
 	held = signals_hold();
 	if (!reason)
 		size = 0;
-	text_forget_unmapped();
+	lock_take(&text_lock);
+	if (text_is_open(start, end))
+		text_compare(start, end);
+	lock_drop(&text_lock);
 	*way = PC_TEXT_PROTECT;
 	ret = text_is_open(start, end) ? say_open(start, end, way, reason, size)
 				       : say_protect(start, end, reason, size);

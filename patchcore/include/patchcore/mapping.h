@@ -5,8 +5,18 @@
  * There are three ways (enum pc_text_way), and the caller chooses.
  *
  * Every function returns 0 or a negative errno, and is thread-safe: -ESHUTDOWN
- * before pc_init() and after pc_fini(). None is async-signal-safe, and none may
- * be called in the child of vfork(2).
+ * before pc_init() and after pc_fini(); -EAGAIN while another thread forks, and sleeps for a minute.
+ * None is async-signal-safe, and none may be called in the child of vfork(2).
+ *
+ * Each looks at how the range is mapped, and so does a change of a page that is not open. Since
+ * Linux 6.11 that takes as long as the range has mappings (PROCMAP_QUERY); before, as long as there
+ * are mappings below its end.
+ *
+ * Close a range before it is unmapped, or pc_forget() it. Else pages that show another file since,
+ * or are not writable any more, are noticed when they are next opened, closed, borrowed by a
+ * change, copied by fork(2), or given back by pc_fini(), and left as they are. Memory of no file,
+ * mapped there anew with the protection that the library gave, is taken for the old, and a change of
+ * a page that is open does not look.
  */
 #ifndef PATCHCORE_MAPPING_H
 #define PATCHCORE_MAPPING_H
@@ -41,7 +51,7 @@ enum pc_text_way {
  *
  * -EINVAL: len is 0, or the range wraps. -EFAULT: not mapped. -EACCES: refused;
  * pc_text_way() says why. -EPERM: a shared mapping, see pc_text_open_shared().
- * -ENOMEM. Then no page is open that was not before.
+ * -ENOMEM: also if it is longer than 4 GiB. Then no page is open that was not before.
  */
 int pc_text_open(void *addr, size_t len);
 
@@ -82,7 +92,8 @@ int pc_text_open_shared(void *addr, size_t len);
  * cost nothing.
  *
  * -EBUSY: a page is open, or a change there is under way or in flight. -EINVAL,
- * -EFAULT, -EACCES (refused), -ENOMEM, -EMFILE, -ENFILE. Then nothing has changed.
+ * -EFAULT, -EACCES (refused), -ENOMEM (as pc_text_open()), -EMFILE, -ENFILE. Then nothing has
+ * changed.
  */
 int pc_text_alias(void *addr, size_t len);
 
@@ -90,7 +101,7 @@ int pc_text_alias(void *addr, size_t len);
  * pc_text_close - undo one of the above, of the same addr and len.
  *
  * Pages that no caller has open any more get the protection back that they had
- * before; with an alias, they become private memory again, as they read
+ * before, or keep the one that the program gave them since; with an alias, they become private memory again, as they read
  * now. Changes of these pages that are under way are waited for, and those in flight are
  * finished.
  *
@@ -98,7 +109,7 @@ int pc_text_alias(void *addr, size_t len);
  * debugger, or has got no CPU for 16. Then the pages are still open, to be closed later.
  * -EAGAIN (another thread forks), -ENOMEM (by membarrier): the same.
  *
- * -ENOENT: not open, or forgotten since the code was unmapped. -EINVAL: len is 0, or
+ * -ENOENT: not open, or forgotten since the code was unmapped, or made read-only. -EINVAL: len is 0, or
  * the range wraps. -EACCES, -ENOMEM, -EMFILE, -ENFILE: closed, but the kernel
  * refused to give some page its protection back. The library tries again when
  * such a page is next opened and closed, or patched.
