@@ -4,7 +4,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -121,16 +123,52 @@ static int put_in_place(uintptr_t start, uintptr_t end, int prot, ptrdiff_t shif
 	return 0;
 }
 
-int alias_make(uintptr_t start, uintptr_t end)
+#define INT3 0xcc
+
+/*
+ * A uprobe, or a debugger, has its INT3 in memory and not in the file. In a copy it would stay for
+ * good, and nothing there would answer for it. The path counts if it still leads to that file.
+ */
+static bool has_breakpoint(const struct mapping *map, uintptr_t start, const uint8_t *code,
+			   size_t len)
+{
+	uint8_t page[TEXT_PAGE];
+	char link[64], path[PATH_MAX];
+	bool found = false;
+	struct stat stat;
+	ssize_t n;
+	int fd;
+
+	snprintf(link, sizeof(link), "/proc/self/map_files/%lx-%lx", map->start, map->end);
+	n = map->shared ? -1 : readlink(link, path, sizeof(path) - 1);
+	path[n > 0 ? n : 0] = 0;
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return false;
+	if (fstat(fd, &stat) < 0 || stat.st_ino != map->origin.inode)
+		len = 0;
+	for (size_t done = 0; done < len && !found; done += TEXT_PAGE) {
+		off_t at = (off_t)mapping_origin(map, start + done).offset;
+
+		n = pread(fd, page, sizeof(page), at);
+		for (ssize_t i = 0; i < n; i++)
+			found |= code[done + (size_t)i] == INT3 && page[i] != INT3;
+	}
+	close(fd);
+	return found;
+}
+
+int alias_make(uintptr_t start, uintptr_t end, const struct mapping *map)
 {
 	size_t len = end - start;
 	uint8_t *at;
-	int fd = copy_code(start, len, &at), ret;
+	int fd = copy_code(start, len, &at), ret = -EBUSY;
 
 	if (fd < 0)
 		return fd;
-	ret = put_in_place(start, end, alias_prot(page_find(start)), (intptr_t)at - (intptr_t)start,
-			   fd);
+	if (!has_breakpoint(map, start, at, len))
+		ret = put_in_place(start, end, alias_prot(page_find(start)),
+				   (intptr_t)at - (intptr_t)start, fd);
 	close(fd);
 	if (ret < 0)
 		munmap(at, len);

@@ -18,6 +18,7 @@ patchcore_text_tests = \
 	patchcore/text/tests/test_pkeys \
 	patchcore/text/tests/test_text \
 	patchcore/text/tests/test_text_alias \
+	patchcore/text/tests/test_text_breakpoint \
 	patchcore/text/tests/test_text_forget \
 	patchcore/text/tests/test_text_fork \
 	patchcore/text/tests/test_text_fork_locks \

@@ -229,7 +229,7 @@ static int prepare_mapped(const struct wish *wish, uintptr_t start, uintptr_t en
 		for (; to < end && (page_shift(page_find(to)) != 0) == aliased; to += TEXT_PAGE)
 			used |= page_find(to)->users > 0;
 		if (!aliased && wish->alias)
-			ret = used ? -EBUSY : alias_make(start, to);
+			ret = used ? -EBUSY : alias_make(start, to, map);
 		else if (!aliased)
 			ret = make_writable(wish, start, to, map);
 		if (ret == 0)

@@ -122,14 +122,14 @@ void text_use_again(uintptr_t start, uintptr_t end, uint64_t loan);
 /* --- Pages that are written through a second mapping (alias.c). All under text_lock ----------- */
 
 /*
- * alias_make - for pages that are in the table, have none, and are all of one mapping. 0, or
- * -EACCES, -EINVAL (part of a huge page), -ENOMEM, -EMFILE, -ENFILE, -EFAULT (cannot be read)
- * and nothing has changed.
+ * alias_make - for pages that are in the table, have none, and are all of that mapping. 0, or
+ * -EACCES, -EINVAL (part of a huge page), -ENOMEM, -EMFILE, -ENFILE, -EFAULT (cannot be read),
+ * -EBUSY (a breakpoint that is not in the file) and nothing has changed.
  *
  * alias_end - make them private memory with page->prot again, as they read now. All have one alias
  * and one protection. Errors as alias_make().
  */
-int alias_make(uintptr_t start, uintptr_t end);
+int alias_make(uintptr_t start, uintptr_t end, const struct mapping *map);
 int alias_end(uintptr_t start, uintptr_t end);
 
 /* alias_forget - the page is gone, only its alias is still there. */

@@ -91,9 +91,10 @@ int pc_text_open_shared(void *addr, size_t len);
  * so that in the child patches fail with -EACCES. vfork(2) and posix_spawn(3)
  * cost nothing.
  *
- * -EBUSY: a page is open, or a change there is under way or in flight. -EINVAL,
- * -EFAULT, -EACCES (refused), -ENOMEM (as pc_text_open()), -EMFILE, -ENFILE. Then nothing has
- * changed.
+ * -EBUSY: a page is open, or a change there is under way or in flight; or a page of a file has an
+ * INT3 where the file has none: a uprobe's, or a debugger's, which would stay in the copy and end
+ * the program. It is noticed where the file can still be opened by its name. -EINVAL, -EFAULT,
+ * -EACCES (refused), -ENOMEM (as pc_text_open()), -EMFILE, -ENFILE. Then nothing has changed.
  */
 int pc_text_alias(void *addr, size_t len);
 
