@@ -175,10 +175,23 @@ static void note_changed(uintptr_t start, uintptr_t end)
 		page_find(p)->owed = page_find(p)->users == 0;
 }
 
+/* Does that mapping run the same memory at other addresses? */
+static int compare_view(const struct mapping *map, void *arg)
+{
+	const struct mapping *part = arg;
+	uint64_t at = map->origin.offset, from = part->origin.offset;
+
+	return map->prot & PROT_EXEC && (map->start >= part->end || map->end <= part->start) &&
+	       map->origin.device == part->origin.device &&
+	       map->origin.inode == part->origin.inode && at < from + (part->end - part->start) &&
+	       from < at + (map->end - map->start);
+}
+
 /* Where they run: [start, end), all of one mapping and without an alias. */
 static int make_writable(const struct wish *wish, uintptr_t start, uintptr_t end,
 			 const struct mapping *map)
 {
+	struct mapping part = { start, end, .origin = mapping_origin(map, start) };
 	char byte;
 
 	/* Other mappings of the same show what is changed in this one. */
@@ -189,6 +202,10 @@ static int make_writable(const struct wish *wish, uintptr_t start, uintptr_t end
 		if (wish->opens || !page->users || !page->shared)
 			return -EPERM;
 	}
+	/* An INT3 in one that runs would be none that the library knows. */
+	if (map->shared && wish->opens &&
+	    mappings_each(0, UINTPTR_MAX, MAPPING_SHARED, compare_view, &part))
+		return -EPERM;
 	/* Behind the end of a file that is cut short a store is a SIGBUS, under any protection. */
 	if (wish->loan && map->origin.inode && map->prot & PROT_READ &&
 	    text_read(&byte, (const void *)(end - TEXT_PAGE), 1) == -EFAULT)

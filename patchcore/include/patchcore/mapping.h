@@ -66,7 +66,9 @@ int pc_text_open(void *addr, size_t len);
  * while it changes. All other ways to change such a mapping fail with -EPERM: pc_text_open(), and
  * every patch of a page that is not opened by this, or written through an alias.
  *
- * Errors as pc_text_open(), but -EPERM.
+ * Errors as pc_text_open(), but -EPERM: this process maps the same executable at other addresses,
+ * too, where a thread would meet an INT3 that the library knows nothing of. To be asked for last:
+ * such a mapping that is made later goes unnoticed.
  */
 int pc_text_open_shared(void *addr, size_t len);
 

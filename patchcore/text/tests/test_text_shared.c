@@ -157,6 +157,30 @@ static void opened(const void *arg)
 	MUST(pc_fini() == 0 && open_shared(0, 1) == -ESHUTDOWN);
 }
 
+/*
+ * Memory that this process runs at two addresses: an INT3 would stand at one that the library knows
+ * nothing of. Other parts of the same file are no such thing.
+ */
+static void run_twice(const void *arg)
+{
+	uint8_t *other;
+
+	(void)arg;
+	start();
+	other = mmap(NULL, CODE_PAGE, RX, MAP_SHARED, file, CODE_PAGE);
+	MUST(other != MAP_FAILED);
+	MUST(open_shared(1, 1) == -EPERM && open_shared(0, 3) == -EPERM);
+	MUST(pc_text_open_shared(other, 1) == -EPERM && code_prot(other) == RX);
+	must_be((const int[]){ RX, RX, RX });
+	MUST(open_shared(0, 1) == 0 && open_shared(2, 1) == 0);
+	MUST(close_pages(0, 1) == 0 && close_pages(2, 1) == 0);
+	/* That which is written to and not run is the wrong one. */
+	MUST(pc_text_open_shared(writable, 1) == -EPERM);
+	MUST(munmap(other, CODE_PAGE) == 0 && open_shared(1, 1) == 0);
+	MUST(change(1, CODE_NEW) == 0 && run(1) == CODE_NEW && close_pages(1, 1) == 0);
+	must_be((const int[]){ RX, RX, RX });
+}
+
 /* A change across two pages, of which one is open. */
 static void across(const void *arg)
 {
@@ -206,8 +230,10 @@ static void aliased(const void *arg)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		child_unit_test(refused), child_unit_test(refused_memory), child_unit_test(opened),
-		child_unit_test(across),  child_unit_test(no_better),	   child_unit_test(aliased),
+		child_unit_test(refused),   child_unit_test(refused_memory),
+		child_unit_test(opened),    child_unit_test(across),
+		child_unit_test(no_better), child_unit_test(aliased),
+		child_unit_test(run_twice),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
