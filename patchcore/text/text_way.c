@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* How a change would be written, in words. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include "patchcore/mapping.h"
 #include "patchcore/site/fork.h"
@@ -17,25 +19,19 @@
 /* What of this process could have forbidden it; the kernel does not say which. */
 static const char *suspect(void)
 {
-	FILE *status, *enforce;
-	int mode = 0, enforcing = 0;
-	char line[256];
+	int filter, enforce;
+	char mode = '0';
+	bool enforcing;
 
 	if (prctl(PR_GET_MDWE, 0, 0, 0, 0) > 0)
 		return "PR_SET_MDWE is in force";
-	status = fopen("/proc/self/status", "re");
-	while (status && fgets(line, sizeof(line), status))
-		if (sscanf(line, "Seccomp: %d", &mode) == 1)
-			break;
-	if (status)
-		fclose(status);
-	if (mode > 0)
+	filter = prctl(PR_GET_SECCOMP, 0, 0, 0, 0);
+	if (filter > 0 || (filter < 0 && errno != EINVAL))
 		return "a seccomp filter is in force";
-	enforce = fopen("/sys/fs/selinux/enforce", "re");
-	if (enforce) {
-		enforcing = getc(enforce) == '1';
-		fclose(enforce);
-	}
+	enforce = open("/sys/fs/selinux/enforce", O_RDONLY | O_CLOEXEC);
+	enforcing = enforce >= 0 && read(enforce, &mode, 1) == 1 && mode == '1';
+	if (enforce >= 0)
+		close(enforce);
 	return enforcing ? "SELinux is enforcing" : "a security module, perhaps";
 }
 
@@ -59,6 +55,10 @@ static int say_open(uintptr_t start, uintptr_t end, enum pc_text_way *way, char 
 			aliased = page;
 	}
 	*way = aliased ? PC_TEXT_ALIAS : PC_TEXT_OPEN;
+	if (aliased && text_child_is_late()) {
+		snprintf(reason, size, "a child of fork() still runs these pages");
+		return -EAGAIN;
+	}
 	if (aliased)
 		snprintf(reason, size, "written through an alias at %p",
 			 (void *)page_alias(aliased));
@@ -82,7 +82,7 @@ static int say_protect(uintptr_t start, uintptr_t end, char *reason, size_t size
 				 "back";
 		text_return(start, end, loan);
 	} else if (ret == -EFAULT) {
-		what = "some of it is not mapped";
+		what = "some of it is not mapped, or behind the end of its file";
 	} else if (ret == -EPERM) {
 		what = "a shared mapping: a change shows wherever the same is mapped, see "
 		       "pc_text_open_shared()";

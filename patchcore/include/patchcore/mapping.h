@@ -128,9 +128,10 @@ int pc_text_close(void *addr, size_t len);
  * Finds out by trying: where no caller has them open, the pages are made writable
  * and get their protection back.
  *
- * -EACCES, -EPERM, -ENOMEM: a change there would fail so; way and reason say which was
- * refused and by whom. -EFAULT: not mapped; reason says so. -EINVAL: way is NULL,
- * len is 0, or the range wraps.
+ * -EACCES, -EPERM, -ENOMEM, -EAGAIN (a child of fork(2) still runs the pages): a change there would
+ * fail so; way and reason say which was refused and by whom. -EFAULT: not mapped, or behind the end
+ * of its file; reason says so. -EINVAL: way is NULL, len is 0, or the range wraps.
+ * With -EINVAL and -ESHUTDOWN, way and reason are as they were.
  */
 int pc_text_way(void *addr, size_t len, enum pc_text_way *way, char *reason, size_t size);
 

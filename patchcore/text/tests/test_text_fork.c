@@ -453,6 +453,8 @@ static void fork_brother(pid_t late)
 /* What it still runs is not changed under it; as soon as it is ready, or dead, it may be. */
 static void late_child(void (*end)(pid_t))
 {
+	enum pc_text_way way;
+	char reason[128];
 	pid_t pid;
 
 	start();
@@ -473,6 +475,8 @@ static void late_child(void (*end)(pid_t))
 		;
 	for (unsigned i = 0; i < 100; i++)
 		MUST(try_patch(fn, CODE_NEW) == -EAGAIN);
+	MUST(pc_text_way(fn, 1, &way, reason, sizeof(reason)) == -EAGAIN);
+	MUST(way == PC_TEXT_ALIAS && strstr(reason, "child"));
 	MUST(code_run(fn) == CODE_OLD);
 	end(pid);
 	must_patch(fn, CODE_NEW);
