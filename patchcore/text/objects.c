@@ -3,12 +3,9 @@
 
 #include <errno.h>
 #include <link.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/single_threaded.h>
-
-#include "patchcore/kernel/kernel_signal.h"
 
 struct object {
 	uintptr_t start;
@@ -88,18 +85,13 @@ void objects_in_child(void)
 		atomic_store_explicit(&lock_may_be_lost, true, memory_order_relaxed);
 }
 
-/* What code raises is handled where it is raised. */
-#define RAISED                                                                                     \
-	(kernel_bit(SIGTRAP) | kernel_bit(SIGSEGV) | kernel_bit(SIGBUS) | kernel_bit(SIGILL) |     \
-	 kernel_bit(SIGFPE) | kernel_bit(SIGSYS))
-
 /* A thread that a signal handler ended in it would leave that lock behind, too. */
 static int ask_linker(int (*fn)(struct dl_phdr_info *, size_t, void *), struct objects_view *look)
 {
-	uint64_t mask = kernel_mask(SIG_BLOCK, ~RAISED);
+	struct signals_held held = signals_hold();
 	int ret = dl_iterate_phdr(fn, look);
 
-	kernel_mask(SIG_SETMASK, mask);
+	signals_let(held);
 	return ret;
 }
 
