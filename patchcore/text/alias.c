@@ -24,8 +24,6 @@
 #define PATIENCE_MS 1000
 #define LATE_MAX    16 /* children that may be late at a time; fork() waits for the next one */
 
-struct table text_pages = TABLE_INIT(struct page, 12, NULL);
-
 static size_t aliased; /* pages that have an alias of the library's own, or are about to */
 static size_t longest; /* bytes of the longest memory that was made for aliases */
 

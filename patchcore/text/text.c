@@ -15,6 +15,9 @@
 #include "patchcore/text/objects.h"
 #include "patchcore/text/text_page.h"
 
+static bool renew_page(struct entry *entry);
+
+struct table text_pages = TABLE_INIT(struct page, 12, renew_page);
 struct lock text_lock = LOCK_INIT;
 static uint64_t text_forgets; /* how often a page was forgotten, under text_lock */
 
@@ -479,9 +482,12 @@ int text_stop_using(uintptr_t *start, uintptr_t *end, uint64_t *loan)
 void text_use_again(uintptr_t start, uintptr_t end, uint64_t loan)
 {
 	lock_take(&text_lock);
-	for (uintptr_t p = start; p < end; p += TEXT_PAGE)
-		if (!page_has_changed(page_find(p), loan))
-			atomic_fetch_add_explicit(&page_find(p)->opens, 1, memory_order_relaxed);
+	for (uintptr_t p = start; p < end; p += TEXT_PAGE) {
+		struct page *page = page_find(p);
+
+		if (page && !page_has_changed(page, loan))
+			atomic_fetch_add_explicit(&page->opens, 1, memory_order_relaxed);
+	}
 	lock_drop(&text_lock);
 }
 
@@ -500,23 +506,34 @@ struct gone {
 	uintptr_t start, end;
 };
 
+/* No loan of before counts there, and it is in no copy. With text_lock. */
+static bool renew_page(struct entry *entry)
+{
+	struct page *page = (struct page *)entry;
+
+	page->copied_in = 0;
+	atomic_store_explicit(&page->forgotten, text_forgets, memory_order_relaxed);
+	return true;
+}
+
 static int forget_gone_page(struct entry *entry, void *arg)
 {
 	const struct gone *gone = arg;
 	uintptr_t to;
 
-	if (text_is_gone(entry->addr, gone->start, gone->end, &to))
+	if (text_is_gone(entry->addr, gone->start, gone->end, &to)) {
 		forget_page((struct page *)entry);
+		table_remove(&text_pages, entry);
+	}
 	return 0;
 }
 
-/* By the list of pages: a range may be as long as the address space. */
 void text_forget(uintptr_t start, uintptr_t end)
 {
 	struct gone gone = { start, end };
 
 	lock_take(&text_lock);
-	table_each(&text_pages, forget_gone_page, &gone);
+	table_each_in(&text_pages, start, end, forget_gone_page, &gone);
 	lock_drop(&text_lock);
 }
 

@@ -22,7 +22,7 @@ struct page {
 	size_t copied_at;     /* in that: bytes from its start */
 	int copied_prot;      /* the protection that it ran with then */
 	/* Written under text_lock, read without. */
-	_Atomic(uint64_t) forgotten; /* which of all times that a page was; 0: never */
+	_Atomic(uint64_t) forgotten; /* which of all times that a page was */
 	atomic_uint opens;	     /* stored with release, after the shift; acquired */
 	_Atomic(ptrdiff_t) shift;    /* from here to its alias, 0 if it has none */
 	atomic_bool stale;	     /* the alias is the parent's: there was no copy */

@@ -21,6 +21,7 @@
 
 #include "patchcore/site/table.h"
 #include "patchcore/tests/text_fork.h"
+#include "patchcore/text/text_page.h"
 
 #define MANY	  10000
 #define FEW_BYTES 2000 /* that one operation may read */
@@ -212,6 +213,34 @@ static void aliases(const void *arg)
 	MUST(finds <= 2 * first);
 }
 
+/* --- Pages that come and go --------------------------------------------------------------------
+ */
+
+/* As a JIT makes them: at addresses that are new each time. */
+static void forgotten(const void *arg)
+{
+	enum {
+		COUNT = 2000
+	};
+	size_t before, first = 0;
+
+	(void)arg;
+	start_library();
+	base = code_map(COUNT, RX);
+	pages = COUNT;
+	before = text_pages.count;
+	for (size_t i = 0; i < COUNT; i++) {
+		finds = 0;
+		MUST((i % 2 ? open_pages(i, 1) : pc_text_alias(page_at(i), 1)) == 0);
+		if (i % 3)
+			MUST(close_pages(i, 1) == 0);
+		MUST(pc_forget(page_at(i), CODE_PAGE) == 0 && text_pages.count == before);
+		MUST(close_pages(i, 1) == -ENOENT);
+		first = i < 6 && finds > first ? finds : first;
+		MUST(finds <= first);
+	}
+}
+
 /* --- Ranges -------------------------------------------------------------------------------------
  */
 
@@ -252,10 +281,8 @@ static void ranges(const void *arg)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		child_unit_test(mappings),
-		child_unit_test(in_child),
-		child_unit_test(aliases),
-		child_unit_test(ranges),
+		child_unit_test(mappings),  child_unit_test(in_child), child_unit_test(aliases),
+		child_unit_test(forgotten), child_unit_test(ranges),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
