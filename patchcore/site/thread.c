@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "patchcore/site/thread.h"
 
+#include <errno.h>
 #include <linux/futex.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 
 #include "patchcore/kernel/clock.h"
 #include "patchcore/kernel/kernel_signal.h"
@@ -28,12 +30,16 @@ static _Atomic(uint64_t) making; /* a lock: the guest that makes a record; 0: it
 static struct guest {
 	_Atomic(uint64_t) id;
 	_Atomic(uint32_t) epoch;
-	_Atomic(uint32_t) word; /* the task's id; FUTEX_OWNER_DIED: it was killed; 0: free */
+	/* The task's id; 0: free. FUTEX_OWNER_DIED: it was killed. ASKED: see thread_ask_end(). */
+	_Atomic(uint32_t) word;
 	struct robust_list entry;
 	struct robust_list_head head;
 	struct robust_list_head
 		*list; /* that it is in: its own, that of the guest around it, or NULL */
 } guests[GUESTS];
+
+/* In the word of a guest that is a thread of this process, which the kernel has no list of. */
+#define ASKED FUTEX_WAITERS
 
 _Static_assert(offsetof(pthread_mutex_t, __data.__lock) == 0, "the futex of a mutex comes first");
 
@@ -44,40 +50,97 @@ NOPATCH static struct thread *record_at(uint32_t slot)
 	return &chunk[slot % CHUNK];
 }
 
-NOPATCH static uint32_t futex_of(const struct thread *record)
+NOPATCH static _Atomic(uint32_t) *futex_of(struct thread *record)
 {
-	return atomic_load_explicit((const _Atomic(uint32_t) *)(const void *)&record->life,
-				    memory_order_acquire);
+	return (_Atomic(uint32_t) *)(void *)&record->life;
 }
 
 /* --- Is it gone? ------------------------------------------------------------------------------ */
 
+/* NULL: the slot was never used. The id is read first: it is stored last when a slot is taken. */
+NOPATCH static _Atomic(uint32_t) *read_slot(uint32_t slot, uint64_t *id, uint32_t *epoch)
+{
+	struct thread *record;
+
+	if (slot >= SLOTS - GUESTS) {
+		struct guest *guest = &guests[slot - (SLOTS - GUESTS)];
+
+		*id = atomic_load_explicit(&guest->id, memory_order_acquire);
+		*epoch = atomic_load_explicit(&guest->epoch, memory_order_relaxed);
+		return &guest->word;
+	}
+	if (slot >= atomic_load_explicit(&used, memory_order_acquire))
+		return NULL;
+	record = record_at(slot);
+	*id = atomic_load_explicit(&record->id, memory_order_acquire);
+	/* Acquire: pairs with the last store of make_record(), the mutex stands before it. */
+	*epoch = atomic_load_explicit(&record->epoch, memory_order_acquire);
+	return futex_of(record);
+}
+
 NOPATCH bool thread_is_gone(uint64_t id)
 {
-	uint32_t slot = id % SLOTS, epoch, futex;
+	uint32_t epoch;
+	uint64_t now;
+	_Atomic(uint32_t) *futex = read_slot(id % SLOTS, &now, &epoch);
+
+	/* Another id: another thread has the slot now, so the one that is asked for has ended. */
+	return !futex || id != now ||
+	       epoch != atomic_load_explicit(&process_epoch, memory_order_acquire) ||
+	       (atomic_load_explicit(futex, memory_order_acquire) & FUTEX_OWNER_DIED);
+}
+
+/*
+ * The calling task's list of robust futexes. 1: it is libc's, so the task is a thread of this
+ * process. 0: there is none, or it is a guest's. Negative: it could not be read.
+ */
+NOPATCH static int read_list(struct robust_list_head **list)
+{
+	uintptr_t first = (uintptr_t)guests, at;
+	uint64_t length;
+	long ret;
+
+	*list = NULL;
+	ret = sys_call(SYS_get_robust_list, 0, list, &length);
+	at = (uintptr_t)*list;
+	return ret < 0 ? (int)ret : at && (at < first || at >= first + sizeof(guests));
+}
+
+/* A first thread stays until all others have ended, but it has no memory any more. */
+NOPATCH static bool task_is_over(uint32_t tid)
+{
+	char byte = 0;
+	struct iovec there = { &byte, 1 };
+
+	return sys_call(SYS_tgkill, sys_call(SYS_getpid), tid, 0) == -ESRCH ||
+	       sys_call(SYS_process_vm_readv, tid, &there, 1, &there, 1, 0) == -ESRCH;
+}
+
+/*
+ * In a child of vfork() the ids of threads are strangers', and before fork_adopt() those of the
+ * parent's: there it is not asked.
+ */
+NOPATCH bool thread_ask_end(uint64_t id)
+{
+	uint32_t slot = id % SLOTS, epoch, seen, tid;
+	struct robust_list_head *list;
+	_Atomic(uint32_t) *futex;
 	uint64_t now;
 
-	/* The id is read first: the others are stored before it when a slot is taken again. */
-	if (slot >= SLOTS - GUESTS) {
-		const struct guest *guest = &guests[slot - (SLOTS - GUESTS)];
-
-		now = atomic_load_explicit(&guest->id, memory_order_acquire);
-		epoch = atomic_load_explicit(&guest->epoch, memory_order_relaxed);
-		futex = atomic_load_explicit(&guest->word, memory_order_acquire);
-	} else if (slot < atomic_load_explicit(&used, memory_order_acquire)) {
-		const struct thread *record = record_at(slot);
-
-		now = atomic_load_explicit(&record->id, memory_order_acquire);
-		/* Acquire: pairs with the last store of make_record(), the mutex stands before it.
-		 */
-		epoch = atomic_load_explicit(&record->epoch, memory_order_acquire);
-		futex = futex_of(record);
-	} else {
+	if (thread_is_gone(id))
 		return true;
-	}
-	/* Another id: another thread has the slot now, so the one that is asked for has ended. */
-	return id != now || epoch != atomic_load_explicit(&process_epoch, memory_order_acquire) ||
-	       (futex & FUTEX_OWNER_DIED);
+	futex = read_slot(slot, &now, &epoch);
+	seen = atomic_load_explicit(futex, memory_order_acquire);
+	if (slot < SLOTS - GUESTS)
+		tid = atomic_load_explicit(&record_at(slot)->tid, memory_order_relaxed);
+	else
+		tid = seen & ASKED ? seen & FUTEX_TID_MASK : 0;
+	if (!tid || id != now || fork_is_new() || read_list(&list) <= 0 || !task_is_over(tid))
+		return false;
+	/* Release: pairs with the acquire in thread_is_gone(). */
+	atomic_compare_exchange_strong_explicit(futex, &seen, seen | FUTEX_OWNER_DIED,
+						memory_order_acq_rel, memory_order_relaxed);
+	return thread_is_gone(id);
 }
 
 /* --- Registering ------------------------------------------------------------------------------ */
@@ -102,7 +165,7 @@ static void hold_life(struct thread *record)
 	pthread_mutex_init(&record->life, &attr);
 	pthread_mutexattr_destroy(&attr);
 	pthread_mutex_lock(&record->life);
-	atomic_store_explicit(&record->tid, futex_of(record) & FUTEX_TID_MASK,
+	atomic_store_explicit(&record->tid, *futex_of(record) & FUTEX_TID_MASK,
 			      memory_order_relaxed);
 }
 
@@ -163,7 +226,7 @@ static uint64_t lock_making(void)
 	if (atomic_compare_exchange_strong_explicit(&making, &holder, guest, memory_order_acq_rel,
 						    memory_order_acquire))
 		return guest;
-	if (thread_is_gone(holder) &&
+	if (thread_ask_end(holder) &&
 	    atomic_compare_exchange_strong_explicit(&making, &holder, guest, memory_order_acq_rel,
 						    memory_order_acquire))
 		return guest;
@@ -226,7 +289,7 @@ static bool has_left(const struct thread *record, uint64_t first)
 	uint64_t now = atomic_load_explicit(&record->inside, memory_order_acquire);
 
 	return !(now & THREAD_INSIDE) || now / THREAD_PASSED != first / THREAD_PASSED ||
-	       record_is_over(record);
+	       thread_ask_end(atomic_load_explicit(&record->id, memory_order_relaxed));
 }
 
 bool thread_runs(uint64_t id)
@@ -306,76 +369,102 @@ bool thread_await_all(void)
 
 #define FUTEX_OFFSET ((long)offsetof(struct guest, word) - (long)offsetof(struct guest, entry))
 
-NOPATCH static bool is_guests(const struct robust_list_head *list)
+NOPATCH static void set_list(struct robust_list_head *list)
 {
-	uintptr_t at = (uintptr_t)list, first = (uintptr_t)guests;
+	sys_call(SYS_set_robust_list, list, sizeof(*list));
+}
 
-	return !list || (at >= first && at < first + sizeof(guests));
+NOPATCH static void begin_list(struct robust_list_head *list)
+{
+	*list = (struct robust_list_head){ { &list->list }, FUTEX_OFFSET, NULL };
+}
+
+/* By step 4 below, or not. The task may be killed after any instruction. */
+NOPATCH static bool claim(struct guest *guest, uint32_t epoch, uint32_t mine)
+{
+	/* Acquire, before the word: pairs with step 5. */
+	uint64_t last = atomic_load_explicit(&guest->id, memory_order_acquire);
+	/* Acquire: pairs with step 4, the epoch is the claim's. */
+	uint32_t word = atomic_load_explicit(&guest->word, memory_order_acquire);
+
+	/* One that was left behind, by a task that was killed or by fork(), is free. */
+	if (word && !(word & FUTEX_OWNER_DIED) &&
+	    atomic_load_explicit(&guest->epoch, memory_order_relaxed) == epoch)
+		return false;
+	/* Release: a task that finds the place free finds that id gone. */
+	if (word && (!atomic_compare_exchange_strong_explicit(
+			     &guest->id, &last, 0, memory_order_relaxed, memory_order_relaxed) ||
+		     !atomic_compare_exchange_strong_explicit(
+			     &guest->word, &word, 0, memory_order_acq_rel, memory_order_relaxed)))
+		return false;
+	atomic_store_explicit(&guest->epoch, epoch, memory_order_relaxed);
+	word = 0;
+	return atomic_compare_exchange_strong_explicit(&guest->word, &word, mine,
+						       memory_order_acq_rel, memory_order_relaxed);
 }
 
 /*
  * To take a place, of which others may take hold at the same time:
  *
- *  1. Where the last guest was left behind, its id goes. It is gone for good, also if this guest is
- * killed.
+ *  0. A task that is no thread of this process, as a child of vfork(), has no list of robust
+ *     futexes, or that of the guest around it. It gets one, whose pending operation is the place
+ *     that it is about to claim: the kernel marks that if the claim was made.
+ *  1. Where the last guest was left behind, its id goes. It is gone for good, also if this guest
+ *     is killed.
  *  2. Then its word goes, and the place is free for all.
  *  3. The epoch, before the word: what is claimed never looks as if fork() had left it behind.
  *  4. The word. One task succeeds, and the others look further.
- *  5. The id, and where the task has no list of robust futexes, one of its own.
+ *  5. The id, and of such a task the entry in its list.
  */
 NOPATCH uint64_t thread_guest(void)
 {
-	uint32_t epoch = atomic_load_explicit(&process_epoch, memory_order_relaxed);
-	uint32_t tid = (uint32_t)sys_call(SYS_gettid), i;
-	struct robust_list_head *theirs = NULL;
-	uint64_t length = 0, id;
-	struct guest *guest = NULL;
+	uint32_t epoch = atomic_load_explicit(&process_epoch, memory_order_relaxed), i;
+	uint32_t tid = (uint32_t)sys_call(SYS_gettid);
+	struct robust_list_head first, *list;
+	int theirs = read_list(&list);
+	struct guest *guest;
+	uint64_t id;
 
+	if (theirs) {
+		tid |= theirs > 0 ? ASKED : 0;
+		list = NULL;
+	} else if (!list) {
+		begin_list(list = &first);
+		set_list(list);
+	}
 	for (i = 0; i < GUESTS; i++) {
-		/* Acquire, before the word: pairs with step 5. */
-		uint64_t last = atomic_load_explicit(&guests[i].id, memory_order_acquire);
-		/* Acquire: pairs with step 4, the epoch is the claim's. */
-		uint32_t word = atomic_load_explicit(&guests[i].word, memory_order_acquire);
-
-		guest = &guests[i];
-		/* One that was left behind, by a task that was killed or by fork(), is free. */
-		if (word && !(word & FUTEX_OWNER_DIED) &&
-		    atomic_load_explicit(&guest->epoch, memory_order_relaxed) == epoch)
-			continue;
-		if (word) {
-			/* Release: a task that finds the place free finds that id gone. */
-			if (!atomic_compare_exchange_strong_explicit(&guest->id, &last, 0,
-								     memory_order_relaxed,
-								     memory_order_relaxed) ||
-			    !atomic_compare_exchange_strong_explicit(&guest->word, &word, 0,
-								     memory_order_acq_rel,
-								     memory_order_relaxed))
-				continue;
-		}
-		atomic_store_explicit(&guest->epoch, epoch, memory_order_relaxed);
-		word = 0;
-		if (atomic_compare_exchange_strong_explicit(
-			    &guest->word, &word, tid, memory_order_acq_rel, memory_order_relaxed))
+		if (list)
+			list->list_op_pending = &guests[i].entry;
+		atomic_signal_fence(memory_order_seq_cst);
+		if (claim(&guests[i], epoch, tid))
 			break;
 	}
-	if (i == GUESTS)
+	if (i == GUESTS) {
+		if (list)
+			list->list_op_pending = NULL;
+		if (list == &first)
+			set_list(NULL);
+		for (i = 0; i < GUESTS; i++)
+			thread_ask_end(atomic_load_explicit(&guests[i].id, memory_order_relaxed));
 		return 0;
+	}
+	guest = &guests[i];
 	id = (atomic_fetch_add_explicit(&generations, 1, memory_order_relaxed) + 1)
 		     << THREAD_SLOT_BITS |
 	     (SLOTS - GUESTS + i);
 	atomic_store_explicit(&guest->id, id, memory_order_release);
-	guest->list = NULL;
-	/* Threads have a list of libc's; a child of vfork() has none, or that of another guest. */
-	if (sys_call(SYS_get_robust_list, 0, &theirs, &length) < 0 || !is_guests(theirs))
+	guest->list = list;
+	if (!list)
 		return id;
-	guest->list = theirs ? theirs : &guest->head;
-	guest->head = (struct robust_list_head){ { &guest->head.list }, FUTEX_OFFSET, NULL };
+	if (list == &first)
+		begin_list(guest->list = &guest->head);
 	guest->entry.next = guest->list->list.next;
 	/* The task may be killed in between: the entry leads on before it is led to. */
 	atomic_signal_fence(memory_order_release);
 	guest->list->list.next = &guest->entry;
-	if (!theirs)
-		sys_call(SYS_set_robust_list, &guest->head, sizeof(guest->head));
+	if (list == &first)
+		set_list(&guest->head);
+	list->list_op_pending = NULL;
 	return id;
 }
 
@@ -389,7 +478,7 @@ NOPATCH void thread_guest_leave(uint64_t id)
 	atomic_store_explicit(&guest->word, 0, memory_order_release);
 	/* Behind it: of a task that is killed before, the kernel marks what is still its own. */
 	if (is_own)
-		sys_call(SYS_set_robust_list, NULL, sizeof(*list));
+		set_list(NULL);
 	else if (list)
 		list->list.next = next;
 }

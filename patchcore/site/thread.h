@@ -77,6 +77,13 @@ static inline uint64_t thread_id(void)
 bool thread_is_gone(uint64_t id);
 
 /*
+ * thread_ask_end - the same, for waits that get long. The kernel marks no more than 2,048 robust
+ * mutexes of a thread that ends, and no guest that is a thread of this process: so it is asked
+ * whether the thread exists, and the mark is made here. A few system calls. Async-signal-safe.
+ */
+bool thread_ask_end(uint64_t id);
+
+/*
  * thread_is_interrupted - for the trap handler: is that the id of the thread that this signal
  * has interrupted? In a child of vfork() that is the parent's thread, which stands still until
  * the child is gone. A task that merely shares memory and thread-local storage with a thread

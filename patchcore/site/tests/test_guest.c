@@ -2,6 +2,7 @@
 /*
  * Places of guests: behind each instruction of one that comes another comes, what was left behind
  * by a child that was killed or by fork() is gone and stays gone, and threads that wait leave room.
+ * A task that ends behind any instruction, or a thread in its place, keeps none.
  */
 #include <sched.h>
 #include <setjmp.h>
@@ -174,6 +175,129 @@ static void crowded(const void *arg)
 		pthread_join(threads[i], NULL);
 }
 
+/* --- Places of tasks that end without giving them back ---------------------------------------- */
+
+#define ENDED (GUESTS + 6) /* more than there are places */
+
+static bool die_there(void)
+{
+	if (step_now.count == meeting->at)
+		syscall(SYS_kill, syscall(SYS_getpid), SIGKILL);
+	return true;
+}
+
+static void leave_first(void)
+{
+	thread_guest_leave(first);
+}
+
+static int step_claim(void *unused)
+{
+	step_run(come_first, die_there);
+	syscall(SYS_exit_group, 0);
+	return unused != NULL;
+}
+
+/* The list that it comes into is that of the guest around it. */
+static int step_nested(void *unused)
+{
+	MUST(thread_guest());
+	return step_claim(unused);
+}
+
+static int step_leave(void *unused)
+{
+	come_first();
+	step_run(leave_first, die_there);
+	syscall(SYS_exit_group, 0);
+	return unused != NULL;
+}
+
+/* One that finds none asks after those that have them; the next call may have one. */
+static uint64_t guest_soon(void)
+{
+	uint64_t id = thread_guest();
+
+	return id ? id : thread_guest();
+}
+
+static void must_all_be_free(void)
+{
+	for (unsigned i = 0; i < GUESTS; i++)
+		MUST(guest_soon());
+	MUST(!thread_guest());
+}
+
+/* Children of vfork(), all killed behind the same instruction. */
+static void ended_by_kill(int (*child)(void *))
+{
+	int status = 0;
+
+	step_install();
+	for (unsigned i = 0; i < ENDED; i++) {
+		pid_t pid = clone(child, child_stack + sizeof(child_stack),
+				  CLONE_VM | CLONE_VFORK | SIGCHLD, NULL);
+
+		MUST(pid > 0 && waitpid(pid, &status, 0) == pid);
+		MUST(WIFEXITED(status) || WTERMSIG(status) == SIGKILL);
+	}
+	meeting->over = WIFEXITED(status);
+	/* Of a child that runs to its end, the guest that it leaves behind is its own affair. */
+	if (!meeting->over)
+		must_all_be_free();
+}
+
+static void killed_in_claim(const void *arg)
+{
+	(void)arg;
+	ended_by_kill(step_claim);
+}
+
+static void killed_in_nested(const void *arg)
+{
+	(void)arg;
+	ended_by_kill(step_nested);
+}
+
+static void killed_in_leave(const void *arg)
+{
+	(void)arg;
+	ended_by_kill(step_leave);
+}
+
+/* As a filter ends the calling thread alone. */
+static void *end_as_guest(void *unused)
+{
+	guest_soon();
+	syscall(SYS_exit, 0);
+	return unused;
+}
+
+static void *end_while_making(void *unused)
+{
+	MUST(lock_making());
+	syscall(SYS_exit, 0);
+	return unused;
+}
+
+static void threads_end(const void *arg)
+{
+	pthread_t thread;
+
+	(void)arg;
+	alarm(20);
+	MUST(pthread_create(&thread, NULL, end_while_making, NULL) == 0);
+	pthread_join(thread, NULL);
+	MUST(thread_id());
+	for (unsigned i = 0; i < ENDED; i++) {
+		MUST(pthread_create(&thread, NULL, end_as_guest, NULL) == 0);
+		pthread_join(thread, NULL);
+	}
+	/* The kernel wakes a thread that joins this one a moment before this one is gone. */
+	usleep(10000);
+	must_all_be_free();
+}
+
 static void test_met_at_each_instruction(void **state)
 {
 	if (CHILD_TSAN || CHILD_ASAN)
@@ -236,6 +360,10 @@ int main(void)
 		MET(never_used),
 		MET(left_by_fork),
 		MET(left_by_kill),
+		MET(killed_in_claim),
+		MET(killed_in_nested),
+		MET(killed_in_leave),
+		child_unit_test(threads_end),
 		child_unit_test(left_by_two),
 		child_unit_test(crowded),
 		cmocka_unit_test(test_late_epoch_is_noticed),

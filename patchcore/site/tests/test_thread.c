@@ -2,6 +2,7 @@
 /*
  * The id of a thread, and whether the thread still exists.
  */
+#define _GNU_SOURCE /* clone() */
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -9,6 +10,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/syscall.h>
 
 #include <cmocka.h>
 
@@ -158,6 +160,120 @@ static void vforked_in_namespace(const void *arg)
 	MUST(child_run(vforked, arg) == 0);
 }
 
+/* --- More robust mutexes than the kernel walks --------------------------------------------------
+ */
+
+#define MUTEXES 3000 /* the kernel: ROBUST_LIST_LIMIT, 2,048 */
+
+static pthread_mutex_t mutexes[MUTEXES];
+static atomic_bool held;
+
+static void hold_many(void)
+{
+	pthread_mutexattr_t attr;
+
+	waiting = thread_id();
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+	for (int i = 0; i < MUTEXES; i++) {
+		pthread_mutex_init(&mutexes[i], &attr);
+		MUST(pthread_mutex_lock(&mutexes[i]) == 0);
+	}
+	held = true;
+}
+
+static void *hold_and_wait(void *unused)
+{
+	hold_many();
+	pthread_barrier_wait(&let_go);
+	return unused;
+}
+
+/* All others that look must see that it is there. */
+static int ask_as_child(void *unused)
+{
+	MUST(!thread_ask_end(waiting) && !thread_is_gone(waiting));
+	_exit(0);
+	return unused != NULL;
+}
+
+static void ask_in_children(void)
+{
+	static const int flags[] = { CLONE_VM | CLONE_VFORK, CLONE_VM | CLONE_VFORK | CLONE_NEWPID,
+				     0 };
+	static char stack[65536] __attribute__((aligned(16)));
+	int status;
+
+	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+		pid_t pid = clone(ask_as_child, stack + sizeof(stack), flags[i] | SIGCHLD, NULL);
+
+		/* Without such namespaces there is no such child. */
+		MUST(pid > 0 || (flags[i] & CLONE_NEWPID));
+		if (pid > 0)
+			MUST(waitpid(pid, &status, 0) == pid && status == 0);
+	}
+}
+
+static void many_mutexes(const void *arg)
+{
+	struct thread *here;
+
+	(void)arg;
+	alarm(20);
+	/* It brings the handlers, and what tells a new process. */
+	MUST(fork_enter(&here) == 0);
+	fork_leave(here);
+	MUST(pthread_barrier_init(&let_go, NULL, 2) == 0);
+	MUST(pthread_create(&waiter, NULL, hold_and_wait, NULL) == 0);
+	while (!held)
+		usleep(100);
+	MUST(!thread_ask_end(waiting) && !thread_is_gone(waiting));
+	ask_in_children();
+	MUST(!thread_is_gone(waiting));
+	pthread_barrier_wait(&let_go);
+	pthread_join(waiter, NULL);
+	while (!thread_ask_end(waiting))
+		usleep(100);
+	MUST(thread_is_gone(waiting));
+}
+
+static void *await_first(void *unused)
+{
+	while (!held || !thread_ask_end(waiting))
+		usleep(100);
+	MUST(thread_is_gone(waiting));
+	_exit(0);
+	return unused;
+}
+
+/* The first thread stays as a zombie until the others have ended. */
+static void many_of_first(const void *arg)
+{
+	(void)arg;
+	alarm(20);
+	MUST(pthread_create(&waiter, NULL, await_first, NULL) == 0);
+	hold_many();
+	syscall(SYS_exit, 0);
+}
+
+static void *end_inside(void *unused)
+{
+	thread_enter_as(thread_self());
+	hold_many();
+	return unused;
+}
+
+/* A fork, and a thread that closes pages, wait for none that has ended inside. */
+static void many_inside(const void *arg)
+{
+	(void)arg;
+	alarm(20);
+	MUST(pthread_create(&waiter, NULL, end_inside, NULL) == 0);
+	pthread_join(waiter, NULL);
+	usleep(10000);
+	MUST(!thread_any_inside() && thread_await_all());
+}
+
 /* --- How deep it is inside -------------------------------------------------------------------- */
 
 static const unsigned depths[] = { 1, 2, 255, 256, 257, 65535, 65536, 65537 };
@@ -207,6 +323,9 @@ int main(void)
 		child_unit_test(forked),
 		child_unit_test(vforked),
 		child_unit_test(vforked_in_namespace),
+		child_unit_test(many_mutexes),
+		child_unit_test(many_of_first),
+		child_unit_test(many_inside),
 		child_unit_test(deep),
 	};
 
