@@ -3,7 +3,9 @@
 #ifndef PATCHCORE_KERNEL_KERNEL_SIGNAL_H
 #define PATCHCORE_KERNEL_KERNEL_SIGNAL_H
 
+#include <errno.h>
 #include <signal.h>
+#include <stdbool.h>
 
 #include "patchcore/kernel/sys.h"
 
@@ -45,6 +47,12 @@ NOPATCH_INLINE uint64_t kernel_mask(int how, uint64_t mask)
 
 	sys_call(SYS_rt_sigprocmask, how, &mask, &before, sizeof(mask));
 	return before;
+}
+
+/* kernel_reads - may 8 bytes there be read? The mask is copied before how is refused. */
+NOPATCH_INLINE bool kernel_reads(uintptr_t addr)
+{
+	return sys_call(SYS_rt_sigprocmask, -1, addr, 0, sizeof(uint64_t)) != -EFAULT;
 }
 
 #endif

@@ -22,9 +22,11 @@ patchcore_trap_tests = \
 	patchcore/trap/tests/test_signals \
 	patchcore/trap/tests/test_trap \
 	patchcore/trap/tests/test_trap_chain \
+	patchcore/trap/tests/test_trap_forbidden \
 	patchcore/trap/tests/test_trap_mask \
 	patchcore/trap/tests/test_trap_priority \
 	patchcore/trap/tests/test_trap_process \
+	patchcore/trap/tests/test_trap_rseq \
 	patchcore/trap/tests/test_trap_stack
 check_PROGRAMS += $(patchcore_trap_tests)
 TESTS += $(patchcore_trap_tests)
@@ -33,5 +35,6 @@ TESTS += $(patchcore_trap_tests)
 patchcore_trap_tests_test_guard_LDADD = libpatchcore_guard.la $(LDADD)
 patchcore_trap_tests_test_guard_LDFLAGS = -export-dynamic
 patchcore_trap_tests_test_trap_mask_LDFLAGS = -Wl,--wrap=others_keep_off,--wrap=flight_help
+patchcore_trap_tests_test_trap_rseq_LDFLAGS = -Wl,--wrap=others_keep_off
 patchcore_trap_tests_test_trap_stack_LDFLAGS = -Wl,-z,now
 endif

@@ -183,7 +183,7 @@ NOPATCH static __attribute__((noinline)) void trap_chain(int signal, siginfo_t *
 
 NOPATCH static void trap_on_signal(int signal, siginfo_t *info, void *context)
 {
-	greg_t *rip = &((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+	greg_t *gregs = ((ucontext_t *)context)->uc_mcontext.gregs;
 	bool served = false;
 	uint64_t mask;
 
@@ -195,7 +195,7 @@ NOPATCH static void trap_on_signal(int signal, siginfo_t *info, void *context)
 		/* A patcher that looks at all threads finds this one with all signals blocked. */
 		memcpy(&mask, &((ucontext_t *)context)->uc_sigmask, sizeof(mask));
 		others_keep_off(mask);
-		served = trap_is_served(rip) || probe_met((uintptr_t)*rip - 1);
+		served = trap_is_served(gregs) || probe_met((uintptr_t)gregs[REG_RIP] - 1);
 		pkeys_close(rights);
 	}
 	if (!served)

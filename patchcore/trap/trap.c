@@ -9,6 +9,7 @@
 #include "patchcore/trap/trap.h"
 
 #include "patchcore/kernel/clock.h"
+#include "patchcore/kernel/kernel_signal.h"
 #include "patchcore/machine/wait.h"
 #include "patchcore/site/fork.h"
 #include "patchcore/site/site.h"
@@ -17,18 +18,19 @@
 #include "patchcore/word/word.h"
 
 /*
- * How long, in ticks, an executor only watches before it offers its help: a patcher at work is done
- * by then, and should not have to fetch the line with its own state back from those that wait.
+ * How often an executor looks at the turn, with a PAUSE of 40 to 140 ticks each time, before it
+ * naps (and leaves the CPU to the patcher, if it was the patcher's) and goes back to the INT3. It
+ * will trap again at once if the site is still held; but between two traps its other signals get
+ * through, so no executor spins for ever with signals held off. Until then, and while the patcher
+ * lives, it makes no system call and reads no clock: a thread may be forbidden both.
  */
-#define WATCH_TICKS UINT64_C(10000)
+#define SPINS 25000u
 
 /*
- * How long, in ticks, an executor spins for the patcher before it naps (and leaves the CPU to the
- * patcher, if it was the patcher's) and goes back to the INT3. It will trap again at once if the
- * site is still held; but between two traps its other signals get through, so no executor spins
- * for ever with signals held off.
+ * After so many looks it offers its help: a patcher at work is done by then, and should not have
+ * to fetch the line with its own state back from those that wait.
  */
-#define SPIN_TICKS UINT64_C(1000000)
+#define WATCH 100u
 
 NOPATCH static bool is_int3(uintptr_t addr)
 {
@@ -47,16 +49,16 @@ NOPATCH static bool is_int3(uintptr_t addr)
  */
 NOPATCH static bool settle_trap(struct site *site)
 {
-	uint64_t start = ticks_now();
-	uint64_t turn = site_turn(site);
+	uint64_t turn = site_turn(site), owner;
 
-	while (turn % 2) {
-		uint64_t waited = ticks_now() - start;
-
-		if (waited > WATCH_TICKS && flight_help(site))
+	for (unsigned spins = 1; turn % 2; spins++) {
+		if (spins % WATCH == 0 && flight_help(site))
 			return true;
-		if (waited > SPIN_TICKS) {
+		if (spins == SPINS) {
 			flight_finish_own();
+			owner = atomic_load_explicit(&site_lead(site)->owner, memory_order_relaxed);
+			if (owner)
+				thread_ask_end(owner);
 			if (!flight_rescue_as_guest(site))
 				nap();
 			return true;
@@ -67,8 +69,65 @@ NOPATCH static bool settle_trap(struct site *site)
 	return !is_int3(site->entry.addr) || site_turn(site) != turn;
 }
 
-NOPATCH bool trap_is_served(greg_t *rip)
+/* --- Restartable sequences -------------------------------------------------------------------- */
+
+/* In front of each abort handler: of glibc, librseq and tcmalloc. */
+#define RSEQ_SIGNATURE 0x53053053u
+#define TRAP_INT3      3 /* the processor's number */
+
+/* Where an INT3 was met inside a restartable sequence, of which only the abort handler is known. */
+NOPATCH static bool is_abort(const greg_t *gregs)
 {
+	uintptr_t at = (uintptr_t)gregs[REG_RIP], front = at - sizeof(uint32_t);
+
+	/* A signature on the page before may be none, nor readable. */
+	if (gregs[REG_TRAPNO] != TRAP_INT3 ||
+	    (front / TEXT_PAGE != at / TEXT_PAGE && !kernel_reads(front)))
+		return false;
+	return *(const volatile uint32_t *)front == RSEQ_SIGNATURE;
+}
+
+struct held {
+	struct site *site; /* one of them; NULL: there is none */
+	uint64_t turns;	   /* tells of any change since */
+};
+
+NOPATCH static int help_held(struct entry *entry, void *arg)
+{
+	struct site *site = (struct site *)entry;
+	struct held *held = arg;
+	uint64_t turn = site_turn(site);
+
+	held->turns += (entry->addr + turn) * UINT64_C(0x9e3779b97f4a7c15);
+	if (turn % 2 && !flight_help(site) && !flight_rescue_as_guest(site))
+		held->site = site;
+	return 0;
+}
+
+/*
+ * Any INT3 that stands may have been the one, so this is settled for all. One of a change that is
+ * over by now is ours, too. But between two looks of a thread at the same even turns none of ours
+ * stood: then the program's own has come to the same sequence again.
+ */
+NOPATCH static bool settle_abort(void)
+{
+	static __thread uint64_t seen __attribute__((tls_model("initial-exec")));
+	struct held held = { 0 };
+
+	sites_each(help_held, &held);
+	if (held.site)
+		settle_trap(held.site);
+	else if (held.turns == seen)
+		return false;
+	seen = held.turns;
+	return true;
+}
+
+/* ---------------------------------------------------------------------------------------------- */
+
+NOPATCH bool trap_is_served(greg_t *gregs)
+{
+	greg_t *rip = &gregs[REG_RIP];
 	uintptr_t addr = (uintptr_t)*rip - 1, resume;
 	bool adopted = fork_is_new();
 	struct site *site;
@@ -85,6 +144,8 @@ NOPATCH bool trap_is_served(greg_t *rip)
 		*rip = (greg_t)(resume ? resume : addr);
 		return true;
 	}
+	if (!site && is_abort(gregs))
+		return settle_abort() || adopted;
 	/*
 	 * In a child that shares its code with the parent (no copy of the alias could be made), the
 	 * parent's INT3 may stand where this process knows of no change. It is gone soon.

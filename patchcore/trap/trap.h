@@ -16,10 +16,10 @@
 #define TRAP_STACK 1024
 
 /*
- * trap_is_served - an INT3 at *rip was met. Is it one of ours, and has it come to its end? Then
- * *rip is where to.
+ * trap_is_served - an INT3 was met, with those registers. Is it one of ours, and has it come to its
+ * end? Then the instruction pointer is where to.
  */
-bool trap_is_served(greg_t *rip);
+bool trap_is_served(greg_t *gregs);
 
 /*
  * trap_install - take SIGTRAP, and remember the handler before. Idempotent. trap_remove - give it

@@ -9,11 +9,13 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 
 #include <cmocka.h>
 
 #include "patchcore/machine/wait.h"
+#include "patchcore/tests/barrier.h"
 #include "patchcore/tests/trap_case.h"
 
 /* Ticks: longer than the library relies on a look at the handler of SIGTRAP. */
@@ -193,12 +195,61 @@ static void taken_away(const void *arg)
 	MUST(code_run(site) == CODE_OLD);
 }
 
+/* --- An owner of whose end the kernel says nothing ----------------------------------------------
+ */
+
+#define MUTEXES 3000 /* robust; the kernel marks 2,048 of them when the thread ends */
+
+static pthread_mutex_t mutexes[MUTEXES];
+static pthread_t owner;
+
+static int end_there(void)
+{
+	if (pthread_self() == owner)
+		syscall(SYS_exit, 0);
+	return 0;
+}
+
+static void *patch_and_end(void *unused)
+{
+	pthread_mutexattr_t attr;
+
+	MUST(pc_patch(site, new_code, CODE_LEN) == 0);
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
+	for (int i = 0; i < MUTEXES; i++) {
+		pthread_mutex_init(&mutexes[i], &attr);
+		MUST(pthread_mutex_lock(&mutexes[i]) == 0);
+	}
+	owner = pthread_self();
+	pc_patch(site, old_code, CODE_LEN);
+	return unused;
+}
+
+static void owner_with_mutexes(const void *arg)
+{
+	pthread_t thread;
+
+	(void)arg;
+	start_without_conf();
+	if (pc_set_policy(PC_POLICY_MEMBARRIER) < 0)
+		child_skip("the kernel has no membarrier SYNC_CORE");
+	barrier_play(end_there);
+	MUST(pthread_create(&thread, NULL, patch_and_end, NULL) == 0);
+	pthread_join(thread, NULL);
+	MUST(*(volatile uint8_t *)site == CODE_INT3);
+	alarm(20);
+	MUST(code_run(site) == CODE_OLD);
+	MUST(pc_patch(site, new_code, CODE_LEN) == 0 && pc_fini() == 0);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		child_unit_test(foreign_on_site),  child_unit_test(stale),
-		child_unit_test(sent_behind_site), child_unit_test(waits),
-		child_unit_test(own_signals),	   child_unit_test(taken_away),
+		child_unit_test(foreign_on_site),    child_unit_test(stale),
+		child_unit_test(sent_behind_site),   child_unit_test(waits),
+		child_unit_test(own_signals),	     child_unit_test(taken_away),
+		child_unit_test(owner_with_mutexes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
