@@ -30,17 +30,31 @@
 
 #define TRAP_BIT (UINT64_C(1) << (SIGTRAP - 1))
 
+/* They are newer than some C libraries, or not for programs to call by name. */
+int epoll_pwait2(int epoll, struct epoll_event *events, int count, const struct timespec *timeout,
+		 const sigset_t *set);
+int __ppoll_chk(struct pollfd *fds, nfds_t count, const struct timespec *timeout,
+		const sigset_t *set, size_t size);
+int pthread_attr_setsigmask_np(pthread_attr_t *attr, const sigset_t *set);
+
+#define WRAPPED(X)                                                                                 \
+	X(sigaction)                                                                               \
+	X(sigprocmask)                                                                             \
+	X(pthread_sigmask)                                                                         \
+	X(pthread_attr_setsigmask_np)                                                              \
+	X(sigpending)                                                                              \
+	X(sigsuspend)                                                                              \
+	X(sigtimedwait)                                                                            \
+	X(ppoll)                                                                                   \
+	X(__ppoll_chk)                                                                             \
+	X(pselect)                                                                                 \
+	X(epoll_pwait)                                                                             \
+	X(epoll_pwait2)
+
 /* What libc has under these names; found at load time, or before if need be. */
+#define DECLARE(name) __typeof__(name) *name;
 static struct {
-	guard_sigaction_fn *sigaction;
-	__typeof__(sigprocmask) *sigprocmask;
-	__typeof__(pthread_sigmask) *pthread_sigmask;
-	__typeof__(sigpending) *sigpending;
-	__typeof__(sigsuspend) *sigsuspend;
-	__typeof__(sigtimedwait) *sigtimedwait;
-	__typeof__(ppoll) *ppoll;
-	__typeof__(pselect) *pselect;
-	__typeof__(epoll_pwait) *epoll_pwait;
+	WRAPPED(DECLARE)
 } real;
 
 /* How the calling thread believes to stand with SIGTRAP. */
@@ -93,6 +107,8 @@ static const sigset_t *without_trap(const sigset_t *set, sigset_t *room)
 	sigdelset(room, SIGTRAP);
 	return room;
 }
+
+#define BARE(set) without_trap(set, &(sigset_t){ 0 })
 
 static void set_bit(sigset_t *set, bool on)
 {
@@ -160,24 +176,41 @@ int sigpending(sigset_t *set)
 
 int sigsuspend(const sigset_t *set)
 {
-	return REAL(sigsuspend)(without_trap(set, &(sigset_t){ 0 }));
+	return REAL(sigsuspend)(BARE(set));
 }
 
 int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout, const sigset_t *set)
 {
-	return REAL(ppoll)(fds, count, timeout, without_trap(set, &(sigset_t){ 0 }));
+	return REAL(ppoll)(fds, count, timeout, BARE(set));
 }
 
 int pselect(int count, fd_set *in, fd_set *out, fd_set *except, const struct timespec *timeout,
 	    const sigset_t *set)
 {
-	return REAL(pselect)(count, in, out, except, timeout, without_trap(set, &(sigset_t){ 0 }));
+	return REAL(pselect)(count, in, out, except, timeout, BARE(set));
 }
 
 int epoll_pwait(int epoll, struct epoll_event *events, int count, int timeout, const sigset_t *set)
 {
-	return REAL(epoll_pwait)(epoll, events, count, timeout,
-				 without_trap(set, &(sigset_t){ 0 }));
+	return REAL(epoll_pwait)(epoll, events, count, timeout, BARE(set));
+}
+
+int __ppoll_chk(struct pollfd *fds, nfds_t count, const struct timespec *timeout,
+		const sigset_t *set, size_t size)
+{
+	return REAL(__ppoll_chk)(fds, count, timeout, BARE(set), size);
+}
+
+int epoll_pwait2(int epoll, struct epoll_event *events, int count, const struct timespec *timeout,
+		 const sigset_t *set)
+{
+	return REAL(epoll_pwait2)(epoll, events, count, timeout, BARE(set));
+}
+
+/* A thread starts with it unblocked, in its own view too. */
+int pthread_attr_setsigmask_np(pthread_attr_t *attr, const sigset_t *set)
+{
+	return REAL(pthread_attr_setsigmask_np)(attr, BARE(set));
 }
 
 /* --- Waiting for the signal itself --------------------------------------------------- */
@@ -284,6 +317,11 @@ void (*signal(int signal, void (*handler)(int)))(int)
 	return set_handler(signal, handler, SA_RESTART);
 }
 
+#define ALIAS(name) __attribute__((nothrow, leaf, alias(name)))
+void (*bsd_signal(int signal, void (*handler)(int)))(int) ALIAS("signal");
+void (*ssignal(int signal, void (*handler)(int)))(int) ALIAS("signal");
+int __sigaction(int signal, const struct sigaction *now, struct sigaction *old) ALIAS("sigaction");
+
 void (*__sysv_signal(int signal, void (*handler)(int)))(int)
 {
 	return set_handler(signal, handler, SA_RESETHAND | SA_NODEFER);
@@ -327,21 +365,15 @@ const struct guard GUARD_OBJECT = {
 	.holds = is_held,
 };
 
+#define FIND(name) REAL(name);
+
 /* A mask is inherited: SIGTRAP may be blocked from the start. */
 __attribute__((constructor)) static void start(void)
 {
 	const uint64_t trap = TRAP_BIT;
 	uint64_t before = 0;
 
-	REAL(sigprocmask);
-	REAL(pthread_sigmask);
-	REAL(sigpending);
-	REAL(sigsuspend);
-	REAL(sigtimedwait);
-	REAL(ppoll);
-	REAL(pselect);
-	REAL(epoll_pwait);
-	REAL(sigaction);
+	WRAPPED(FIND)
 	note_process();
 	pthread_atfork(NULL, NULL, note_process);
 	syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &trap, &before, sizeof(trap));

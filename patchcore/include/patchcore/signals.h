@@ -10,6 +10,11 @@
  * both: it wraps the functions that set handlers and masks, so that SIGTRAP is
  * never blocked and stays with this library, while the program reads back what
  * it set. See pc_signals(3).
+ *
+ * An INT3 inside a restartable sequence (rseq(2)) with glibc's signature is met like any other: the
+ * thread goes on at the abort handler. While the patcher is at work, an executor that waits makes
+ * no system call and does not read the TSC; it makes some if that takes a million ticks, or if the
+ * change was left to others.
  */
 #ifndef PATCHCORE_SIGNALS_H
 #define PATCHCORE_SIGNALS_H

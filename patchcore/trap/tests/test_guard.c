@@ -104,6 +104,9 @@ static void test_later_handler(void **state)
 	must_pass(later_handler, NULL);
 }
 
+/* No header has it any more; a program of long ago may. */
+void (*bsd_signal(int signal, void (*handler)(int)))(int);
+
 static void later_signal(const void *arg)
 {
 	(void)arg;
@@ -111,6 +114,8 @@ static void later_signal(const void *arg)
 	MUST(signal(SIGTRAP, earlier_plain) == SIG_DFL);
 	MUST(signal(SIGTRAP, SIG_IGN) == earlier_plain);
 	MUST(raise(SIGTRAP) == 0 && earlier.count == 0);
+	MUST(bsd_signal(SIGTRAP, SIG_DFL) == SIG_IGN && ssignal(SIGTRAP, SIG_IGN) == SIG_DFL);
+	MUST(trap_is_ours());
 	MUST(sysv_signal(SIGTRAP, earlier_plain) == SIG_IGN);
 	must_survive_int3();
 	MUST(raise(SIGTRAP) == 0 && earlier.count == 1 && !earlier.trap_held);
@@ -237,6 +242,33 @@ static void test_pending(void **state)
 	must_pass(pending, NULL);
 }
 
+static void *execute_in_thread(void *unused)
+{
+	must_survive_int3();
+	return unused;
+}
+
+/* A thread that is to start with all signals blocked. */
+static void in_attributes(const void *arg)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	sigset_t all;
+
+	(void)arg;
+	start_guarded();
+	sigfillset(&all);
+	MUST(pthread_attr_init(&attr) == 0 && pthread_attr_setsigmask_np(&attr, &all) == 0);
+	MUST(pthread_create(&thread, &attr, execute_in_thread, NULL) == 0);
+	pthread_join(thread, NULL);
+}
+
+static void test_in_attributes(void **state)
+{
+	(void)state;
+	must_pass(in_attributes, NULL);
+}
+
 /* --- Waiting for it ----------------------------------------------------------------------------
  */
 
@@ -361,12 +393,17 @@ static void test_other_handlers(void **state)
 	must_pass(other_handlers, NULL);
 }
 
+/* ppoll() of a program that is built with _FORTIFY_SOURCE=2. */
+int __ppoll_chk(struct pollfd *fds, nfds_t count, const struct timespec *timeout,
+		const sigset_t *set, size_t size);
+
 /* Handlers that come while a call waits with a mask of its own. */
 static void in_wait(const void *arg)
 {
 	struct timespec soon = { .tv_sec = 20 };
 	sigset_t usr1, wait;
 	int fd = epoll_create1(0);
+	struct pollfd none = { .fd = -1 };
 	struct epoll_event event;
 
 	(void)arg;
@@ -385,6 +422,10 @@ static void in_wait(const void *arg)
 	MUST(pselect(0, NULL, NULL, NULL, &soon, &wait) == -1 && errno == EINTR && handled == 3);
 	raise(SIGUSR1);
 	MUST(epoll_pwait(fd, &event, 1, 20000, &wait) == -1 && errno == EINTR && handled == 4);
+	raise(SIGUSR1);
+	MUST(__ppoll_chk(&none, 1, &soon, &wait, sizeof(none)) == -1 && handled == 5);
+	raise(SIGUSR1);
+	MUST(epoll_pwait2(fd, &event, 1, &soon, &wait) == -1 && errno == EINTR && handled == 6);
 	soon.tv_sec = 0;
 	MUST(ppoll(NULL, 0, &soon, NULL) == 0 && epoll_pwait(fd, &event, 1, 0, NULL) == 0);
 	MUST(pselect(0, NULL, NULL, NULL, &soon, NULL) == 0);
@@ -473,7 +514,8 @@ int main(void)
 		cmocka_unit_test(test_masks_fail),     cmocka_unit_test(test_pending),
 		cmocka_unit_test(test_waited_for),     cmocka_unit_test(test_sent_before_wait),
 		cmocka_unit_test(test_other_handlers), cmocka_unit_test(test_in_wait),
-		cmocka_unit_test(test_vforked),	       cmocka_unit_test(test_forked),
+		cmocka_unit_test(test_in_attributes),  cmocka_unit_test(test_vforked),
+		cmocka_unit_test(test_forked),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
