@@ -62,7 +62,7 @@ int pc_init(void)
 	if (ret < 0)
 		return ret;
 	lock_take(&setup_lock);
-	if (!choice_in_use()) {
+	if (!choice_in_use() && (ret = trap_install()) != -EEXIST) {
 		facts_learn(&facts);
 		if (assumed.levels) {
 			facts.have_conf = true;
@@ -73,7 +73,6 @@ int pc_init(void)
 		learned++;
 		/* Without a trap handler, or with one that INT3 does not reach, straddlers are off.
 		 */
-		ret = trap_install();
 		if (ret < 0)
 			snprintf(facts.trap_reason, sizeof(facts.trap_reason),
 				 "SIGTRAP could not be taken");

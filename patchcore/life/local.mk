@@ -42,7 +42,7 @@ life_sources = \
 	patchcore/life/tests/life_visit.c
 patchcore_life_tests_test_life_broken_SOURCES = patchcore/life/tests/test_life_broken.c \
 	$(life_sources)
-patchcore_life_tests_test_life_broken_LDFLAGS = -Wl,--wrap=thread_is_gone \
+patchcore_life_tests_test_life_broken_LDFLAGS = -Wl,--wrap=thread_is_gone,--wrap=thread_ask_end \
 	-Wl,--wrap=thread_is_interrupted,--wrap=thread_adopt,--wrap=text_before_fork
 patchcore_life_tests_test_life_matrix_SOURCES = patchcore/life/tests/test_life_matrix.c \
 	$(life_sources)

@@ -22,6 +22,7 @@ patchcore_trap_tests = \
 	patchcore/trap/tests/test_signals \
 	patchcore/trap/tests/test_trap \
 	patchcore/trap/tests/test_trap_chain \
+	patchcore/trap/tests/test_trap_copies \
 	patchcore/trap/tests/test_trap_forbidden \
 	patchcore/trap/tests/test_trap_mask \
 	patchcore/trap/tests/test_trap_priority \
@@ -34,6 +35,9 @@ TESTS += $(patchcore_trap_tests)
 # The guard comes before libc; -export-dynamic: so that it is found if linked statically.
 patchcore_trap_tests_test_guard_LDADD = libpatchcore_guard.la $(LDADD)
 patchcore_trap_tests_test_guard_LDFLAGS = -export-dynamic
+# Its own functions are in sight of the shared library that it loads.
+EXTRA_patchcore_trap_tests_test_trap_copies_DEPENDENCIES = libpatchcore.la
+patchcore_trap_tests_test_trap_copies_LDFLAGS = -export-dynamic
 patchcore_trap_tests_test_trap_mask_LDFLAGS = -Wl,--wrap=others_keep_off,--wrap=flight_help
 patchcore_trap_tests_test_trap_rseq_LDFLAGS = -Wl,--wrap=others_keep_off
 patchcore_trap_tests_test_trap_stack_LDFLAGS = -Wl,-z,now

@@ -226,7 +226,9 @@ static int set_action(int signal, const struct sigaction *new, struct sigaction 
 	if (new) {
 		set = as_kernel(new);
 		set.flags |= KERNEL_RESTORER;
-		set.restorer = (uintptr_t)kernel_sigreturn;
+		set.restorer =
+			(uintptr_t)(new->sa_sigaction == trap_on_signal ? kernel_sigreturn_marked
+									: kernel_sigreturn);
 	}
 	ret = (int)kernel_action(signal, new ? &set : NULL, old ? &was : NULL);
 	if (ret < 0)
@@ -249,6 +251,22 @@ static int trap_now(struct sigaction *now)
 	if (ret < 0)
 		return ret;
 	return (now->sa_flags & SA_SIGINFO) && now->sa_sigaction == trap_on_signal;
+}
+
+/*
+ * Has another copy of the library in this process taken it, as by a plugin that brings its own? Two
+ * would take each other's pages for the program's.
+ */
+static bool is_of_copy(void)
+{
+	struct kernel_action now = { 0 };
+	uint64_t mark = 0;
+
+	kernel_action(SIGTRAP, NULL, &now);
+	if ((now.flags & KERNEL_RESTORER) && now.restorer != (uintptr_t)kernel_sigreturn_marked &&
+	    kernel_reads(now.restorer + KERNEL_MARK_AT))
+		memcpy(&mark, (const void *)(now.restorer + KERNEL_MARK_AT), sizeof(mark));
+	return mark == KERNEL_MARK;
 }
 
 bool trap_is_ours(void)
@@ -319,10 +337,12 @@ int trap_install(void)
 	struct sigaction before;
 	int ret;
 
-	atomic_store(&guard, found);
-	if (found)
-		found->attach(pc_set_chained_trap);
-	ret = trap_now(&before);
+	ret = is_of_copy() ? -EEXIST : trap_now(&before);
+	if (ret >= 0) {
+		atomic_store(&guard, found);
+		if (found)
+			found->attach(pc_set_chained_trap);
+	}
 	if (ret == 0) {
 		put_disposition(as_kernel(&before));
 		ret = put_ours(&before);

@@ -111,6 +111,9 @@ struct pc_status {
  *
  * Returns 0 also when no policy is safe here: changes inside the atomic window
  * work on every machine. Else what sigaction(2) failed with.
+ *   -EEXIST  another copy of this library (one is linked statically, say, and a plugin brings the
+ *            shared one) is in use in this process and has SIGTRAP: nothing is done. Two would
+ *            take each other's changes of pages for the program's
  */
 int pc_init(void);
 

@@ -42,6 +42,7 @@ static enum broken broken;
 /* The linker hands these calls to us: see local.mk. */
 bool __real_thread_is_gone(uint64_t id);
 bool __wrap_thread_is_gone(uint64_t id);
+bool __wrap_thread_ask_end(uint64_t id);
 bool __real_thread_is_interrupted(uint64_t id);
 bool __wrap_thread_is_interrupted(uint64_t id);
 void __real_thread_adopt(void);
@@ -54,6 +55,12 @@ bool __wrap_thread_is_gone(uint64_t id)
 	if (broken == ALL_ARE_GONE)
 		return true;
 	return broken != NONE_IS_GONE && __real_thread_is_gone(id);
+}
+
+/* It would mend what is broken. */
+bool __wrap_thread_ask_end(uint64_t id)
+{
+	return __wrap_thread_is_gone(id);
 }
 
 bool __wrap_thread_is_interrupted(uint64_t id)
