@@ -33,12 +33,6 @@ struct kernel_action {
  */
 void kernel_sigreturn(void) __attribute__((visibility("hidden")));
 
-/* kernel_sigreturn_marked - of SIGTRAP, by which a copy of the library knows that of another. */
-void kernel_sigreturn_marked(void) __attribute__((visibility("hidden")));
-
-#define KERNEL_MARK    UINT64_C(0x4d61785400841f0f)
-#define KERNEL_MARK_AT 9 /* bytes behind the start of that */
-
 /* kernel_action - as sigaction(2). 0 or a negative errno. Async-signal-safe. */
 NOPATCH_INLINE long kernel_action(int signal, const struct kernel_action *new_action,
 				  struct kernel_action *old_action)

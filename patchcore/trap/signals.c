@@ -41,6 +41,16 @@
  */
 #define CHECK_TICKS UINT64_C(1000000)
 
+/*
+ * SIGTRAP is blocked in the handler: a signal that came on top of it could not run a site. But
+ * one that an instruction of ours raises cannot wait: a system call may be a sandbox's to answer.
+ * Of the two signals that libc keeps to itself and in or out of a mask together, one is in it: so
+ * each copy of the library knows the handler of another.
+ */
+#define MASK                                                                                       \
+	(~(kernel_bit(SIGSYS) | kernel_bit(SIGSEGV) | kernel_bit(SIGBUS) | kernel_bit(SIGILL) |    \
+	   kernel_bit(SIGFPE) | kernel_bit(SIGKILL) | kernel_bit(SIGSTOP) | kernel_bit(33)))
+
 /* As the kernel knows it, but without a restorer, which is libc's business. */
 static struct {
 	_Atomic(uintptr_t) handler;
@@ -226,9 +236,7 @@ static int set_action(int signal, const struct sigaction *new, struct sigaction 
 	if (new) {
 		set = as_kernel(new);
 		set.flags |= KERNEL_RESTORER;
-		set.restorer =
-			(uintptr_t)(new->sa_sigaction == trap_on_signal ? kernel_sigreturn_marked
-									: kernel_sigreturn);
+		set.restorer = (uintptr_t)kernel_sigreturn;
 	}
 	ret = (int)kernel_action(signal, new ? &set : NULL, old ? &was : NULL);
 	if (ret < 0)
@@ -253,22 +261,6 @@ static int trap_now(struct sigaction *now)
 	return (now->sa_flags & SA_SIGINFO) && now->sa_sigaction == trap_on_signal;
 }
 
-/*
- * Has another copy of the library in this process taken it, as by a plugin that brings its own? Two
- * would take each other's pages for the program's.
- */
-static bool is_of_copy(void)
-{
-	struct kernel_action now = { 0 };
-	uint64_t mark = 0;
-
-	kernel_action(SIGTRAP, NULL, &now);
-	if ((now.flags & KERNEL_RESTORER) && now.restorer != (uintptr_t)kernel_sigreturn_marked &&
-	    kernel_reads(now.restorer + KERNEL_MARK_AT))
-		memcpy(&mark, (const void *)(now.restorer + KERNEL_MARK_AT), sizeof(mark));
-	return mark == KERNEL_MARK;
-}
-
 bool trap_is_ours(void)
 {
 	return trap_now(&(struct sigaction){ 0 }) == 1;
@@ -290,21 +282,13 @@ bool trap_was_ours_lately(void)
 /* On top of `before`, the program's own. */
 static int put_ours(const struct sigaction *before)
 {
-	/*
-	 * SIGTRAP is blocked in the handler: what came on top of it could not run a site. But a
-	 * signal that an instruction of ours raises cannot wait: a system call may be a sandbox's
-	 * to answer.
-	 */
-	static const int raised[] = { SIGSYS, SIGSEGV, SIGBUS, SIGILL, SIGFPE };
 	struct sigaction ours = { .sa_sigaction = trap_on_signal,
+				  .sa_mask = { { MASK } },
 				  .sa_flags = SA_SIGINFO | SA_ONSTACK };
 
 	/* A SIGTRAP that is sent must not break off system calls that it did not before. */
 	if ((before->sa_flags & SA_RESTART) || before->sa_handler == SIG_IGN)
 		ours.sa_flags |= SA_RESTART;
-	sigfillset(&ours.sa_mask);
-	for (size_t i = 0; i < sizeof(raised) / sizeof(raised[0]); i++)
-		sigdelset(&ours.sa_mask, raised[i]);
 	return set_action(SIGTRAP, &ours, NULL);
 }
 
@@ -337,7 +321,10 @@ int trap_install(void)
 	struct sigaction before;
 	int ret;
 
-	ret = is_of_copy() ? -EEXIST : trap_now(&before);
+	ret = trap_now(&before);
+	/* Of another copy in this process, as of a plugin that brings its own. */
+	if (ret == 0 && before.sa_mask.__val[0] == MASK)
+		ret = -EEXIST;
 	if (ret >= 0) {
 		atomic_store(&guard, found);
 		if (found)

@@ -94,7 +94,7 @@ static uint32_t run_to_end(void)
 
 /* --- Changes that end ------------------------------------------------------------------------ */
 
-/* Each is met: the next one waits for it. */
+/* The two threads run into most of them. */
 static void toggle(void)
 {
 	unsigned toggles = (unsigned)(TOGGLES * test_scale());
@@ -130,7 +130,7 @@ static void toggled_by_wait(const void *arg)
 	toggle();
 }
 
-/* --- Changes that nobody goes on with ----------------------------------------------------------
+/* --- Changes without an owner ----------------------------------------------------------
  */
 
 static void in_flight(const void *arg)
