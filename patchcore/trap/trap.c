@@ -88,7 +88,8 @@ NOPATCH static bool is_abort(const greg_t *gregs)
 }
 
 struct held {
-	struct site *site; /* one of them; NULL: there is none */
+	bool is_any;
+	struct site *site; /* one that no help ended */
 	uint64_t turns;	   /* tells of any change since */
 };
 
@@ -98,8 +99,11 @@ NOPATCH static int help_held(struct entry *entry, void *arg)
 	struct held *held = arg;
 	uint64_t turn = site_turn(site);
 
-	held->turns += (entry->addr + turn) * UINT64_C(0x9e3779b97f4a7c15);
-	if (turn % 2 && !flight_help(site) && !flight_rescue_as_guest(site))
+	held->turns += entry->addr * (turn + UINT64_C(0x9e3779b97f4a7c15));
+	if (turn % 2 == 0)
+		return 0;
+	held->is_any = true;
+	if (!flight_help(site) && !flight_rescue_as_guest(site))
 		held->site = site;
 	return 0;
 }
@@ -117,13 +121,11 @@ NOPATCH static bool settle_abort(void)
 	sites_each(help_held, &held);
 	if (held.site)
 		settle_trap(held.site);
-	else if (held.turns == seen)
+	if (!held.is_any && held.turns == seen)
 		return false;
 	seen = held.turns;
 	return true;
 }
-
-/* ---------------------------------------------------------------------------------------------- */
 
 NOPATCH bool trap_is_served(greg_t *gregs)
 {
