@@ -31,7 +31,7 @@ bool task_ids_are_ours(void);
  */
 char task_state(pid_t tid);
 
-/* task_has_ended - it is gone, or a first thread that waits for the others to go. */
+/* task_has_ended - it is gone, or a first thread that waits for the others to go. No /proc. */
 bool task_has_ended(pid_t tid);
 
 /* task_clock - now, on the clock of a thread's start: ticks of 10 ms. */

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "patchcore/site/thread.h"
 
-#include <errno.h>
 #include <linux/futex.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/uio.h>
 
 #include "patchcore/kernel/clock.h"
 #include "patchcore/kernel/kernel_signal.h"
@@ -106,16 +104,6 @@ NOPATCH static int read_list(struct robust_list_head **list)
 	return ret < 0 ? (int)ret : at && (at < first || at >= first + sizeof(guests));
 }
 
-/* A first thread stays until all others have ended, but it has no memory any more. */
-NOPATCH static bool task_is_over(uint32_t tid)
-{
-	char byte = 0;
-	struct iovec there = { &byte, 1 };
-
-	return sys_call(SYS_tgkill, sys_call(SYS_getpid), tid, 0) == -ESRCH ||
-	       sys_call(SYS_process_vm_readv, tid, &there, 1, &there, 1, 0) == -ESRCH;
-}
-
 /*
  * In a child of vfork() the ids of threads are strangers', and before fork_adopt() those of the
  * parent's: there it is not asked.
@@ -135,7 +123,8 @@ NOPATCH bool thread_ask_end(uint64_t id)
 		tid = atomic_load_explicit(&record_at(slot)->tid, memory_order_relaxed);
 	else
 		tid = seen & ASKED ? seen & FUTEX_TID_MASK : 0;
-	if (!tid || id != now || fork_is_new() || read_list(&list) <= 0 || !task_is_over(tid))
+	if (!tid || id != now || fork_is_new() || read_list(&list) <= 0 ||
+	    !task_has_ended((pid_t)tid))
 		return false;
 	/* Release: pairs with the acquire in thread_is_gone(). */
 	atomic_compare_exchange_strong_explicit(futex, &seen, seen | FUTEX_OWNER_DIED,
