@@ -14,8 +14,7 @@
 
 #define OWN_TASKS "/proc/self/task/"
 #define TEXT_MAX  4096u
-#define LINES	  256u /* bytes; more than the lines of signals in a status are long */
-#define PIECE	  96u  /* bytes; more than a line of ids in a status is long */
+#define PIECE	  96u /* bytes; more than a line of ids in a status is long */
 
 /* linux/sched.h, which is the kernel's own, and since when. */
 #define IO_WORKER	    0x10u
@@ -152,22 +151,30 @@ NOPATCH static long read_file(const char *folder, pid_t tid, const char *name, c
 	return len;
 }
 
-/* The last number of the line of a status that name begins. *count: of numbers there, may be 0. */
-NOPATCH static uint64_t last_number(long fd, const char *name, char *text, size_t size,
-				    unsigned *count)
+/* Behind the name of a line of a status, with at least half of size from there on; or NULL. */
+NOPATCH static const char *find_line(long fd, const char *name, char *text, size_t size)
 {
 	const size_t half = (size - 1) / 2;
 	const char *at;
-	uint64_t last = 0;
 	size_t from = 0;
 	long len;
 
-	/* A line that begins in the second half is read again as a whole. */
+	/* Before a line there may be any number of groups. One in the second half is read again. */
 	do {
 		len = read_some(fd, text, size, from);
 		at = proc_find(text, name);
 		from += half;
-	} while (len == (long)size - 1 && !(at && at <= text + half + 16));
+	} while (len == (long)size - 1 && !(at && at <= text + half + 32));
+	return at;
+}
+
+/* The last number of such a line. *count: of numbers there, may be 0. */
+NOPATCH static uint64_t last_number(long fd, const char *name, char *text, size_t size,
+				    unsigned *count)
+{
+	const char *at = find_line(fd, name, text, size);
+	uint64_t last = 0;
+
 	*count = 0;
 	while (at && *at && *at != '\n') {
 		if (digit(*at) < 10) {
@@ -373,52 +380,75 @@ NOPATCH uint64_t task_clock(void)
 
 NOPATCH int task_signals(pid_t tid, struct task_signals *signals)
 {
-	struct iovec here = { &signals->waited, sizeof(uint64_t) }, there = { 0, sizeof(uint64_t) };
-	const char *found, *shared, *blocked, *set;
+	const char *own, *shared, *blocked, *switches, *more;
 	char text[TEXT_MAX];
-	long fd = open_of(OWN_TASKS, tid, "/status"), len;
-	size_t from = 0;
+	long fd = open_of(OWN_TASKS, tid, "/status");
 
-	signals->waits = false;
-	signals->waited = 0;
+	*signals = (struct task_signals){ .pending = 0 };
 	if (fd < 0)
 		return (int)fd;
-	/* Before these lines there may be any number of groups. Pieces overlap. */
-	for (;; from += (size_t)len - 2 * LINES) {
-		len = read_some(fd, text, sizeof(text), from);
-		found = len > 0 ? proc_find(text, "\nSigPnd:") : NULL;
-		if (found && (len < (long)TEXT_MAX - 1 || found < text + len - LINES))
-			break;
-		found = NULL;
-		/* The last piece lacks these lines: the thread has ended. */
-		if (len <= 2 * (long)LINES)
-			break;
+	own = find_line(fd, "\nSigPnd:", text, sizeof(text));
+	shared = own ? proc_find(own, "\nShdPnd:") : NULL;
+	blocked = shared ? proc_find(shared, "\nSigBlk:") : NULL;
+	if (blocked) {
+		signals->pending = proc_number(own, 16) | proc_number(shared, 16);
+		signals->blocked = proc_number(blocked, 16);
 	}
+	switches = blocked ? proc_find(blocked, "\nvoluntary_ctxt_switches:") : NULL;
+	/* Lists of CPUs come before. */
+	if (blocked && !switches)
+		switches = find_line(fd, "\nvoluntary_ctxt_switches:", text, sizeof(text));
+	more = switches ? proc_find(switches, "\nnonvoluntary_ctxt_switches:") : NULL;
+	if (more)
+		signals->switches = proc_number(switches, 10) + proc_number(more, 10);
 	sys_call(SYS_close, fd);
-	if (!found)
-		return len < 0 ? (int)len : -ESRCH;
-	shared = proc_find(found, "\nShdPnd:");
-	blocked = proc_find(found, "\nSigBlk:");
-	if (!shared || !blocked)
-		return -ESRCH;
-	signals->pending = proc_number(found, 16) | proc_number(shared, 16);
-	signals->blocked = proc_number(blocked, 16);
-	if (read_file(OWN_TASKS, tid, "/syscall", text, sizeof(text)) < 0 || text[0] < '0' ||
-	    text[0] > '9' || proc_number(text, 10) != SYS_rt_sigtimedwait)
-		return 0;
-	signals->waits = true;
-	set = proc_field(text, 1);
-	if (!set)
-		return 0;
-	/* The set is in memory of this process, where the sleeping thread has put it. */
-	there.iov_base = (void *)(uintptr_t)proc_number(set, 16);
-	sys_call(SYS_process_vm_readv, sys_call(SYS_gettid), &here, 1, &there, 1, 0);
-	return 0;
+	/* One that has ended lacks these lines. */
+	return more ? 0 : -ESRCH;
 }
 
-NOPATCH bool task_takes(const struct task_signals *signals, int number)
+NOPATCH bool task_tells_calls(void)
 {
-	return !signals->waits && !(signals->blocked & kernel_bit(number));
+	long fd = sys_call(SYS_openat, AT_FDCWD, "/proc/thread-self/syscall", O_RDONLY | O_CLOEXEC,
+			   0);
+
+	if (fd >= 0)
+		sys_call(SYS_close, fd);
+	return fd >= 0;
+}
+
+/* "running", or "-1 SP PC", or the number of the system call, its arguments, SP and PC. */
+NOPATCH int task_call(pid_t tid, struct task_call *call)
+{
+	struct iovec here = { &call->waited, sizeof(uint64_t) }, there = { 0, sizeof(uint64_t) };
+	char text[256], *pc, *sp;
+	long len = read_file(OWN_TASKS, tid, "/syscall", text, sizeof(text));
+	uint64_t number;
+
+	*call = (struct task_call){ .sleeps = false };
+	if (len < 0)
+		return (int)len;
+	pc = (char *)proc_last(text, ' ');
+	if (!pc)
+		return 0;
+	call->pc = proc_number(pc, 16);
+	*pc = '\0';
+	sp = (char *)proc_last(text, ' ');
+	if (!sp)
+		return 0;
+	call->sp = proc_number(sp, 16);
+	call->sleeps = true;
+	number = digit(text[0]) < 10 ? proc_number(text, 10) : 0;
+	call->waits = number == SYS_rt_sigtimedwait;
+	/* Or it sleeps for a page when it has its mask back, and not yet its registers. */
+	call->masks =
+		number == SYS_rt_sigsuspend || number >= SYS_pselect6 || number == SYS_rt_sigreturn;
+	if (!call->waits)
+		return 0;
+	/* The set is in memory of this process, where the sleeping thread has put it. */
+	there.iov_base = (void *)(uintptr_t)proc_number(proc_field(text, 1), 16);
+	call->masks = sys_call(SYS_process_vm_readv, sys_call(SYS_gettid), &here, 1, &there, 1,
+			       0) != sizeof(uint64_t);
+	return 0;
 }
 
 /* A set of more than half of them was made by leaving some out: none in it is meant. */
@@ -432,24 +462,7 @@ NOPATCH static uint64_t particular(uint64_t set)
 	return count > REAL_TIMES / 2 ? 0 : set;
 }
 
-NOPATCH uint64_t task_uses(const struct task_signals *signals)
+NOPATCH uint64_t task_uses(uint64_t blocked, uint64_t waited)
 {
-	return particular(signals->blocked) | particular(signals->waited);
-}
-
-/* "running", or "-1 SP PC", or the number of the system call, its arguments, SP and PC. */
-NOPATCH bool task_sleeps(pid_t tid, uintptr_t *pc, uintptr_t *sp)
-{
-	char text[TEXT_MAX], *last;
-
-	if (read_file(OWN_TASKS, tid, "/syscall", text, sizeof(text)) < 0 || text[0] == 'r')
-		return false;
-	last = (char *)proc_last(text, ' ');
-	if (!last)
-		return false;
-	*pc = proc_number(last, 16);
-	*last = '\0';
-	last = (char *)proc_last(text, ' ');
-	*sp = last ? proc_number(last, 16) : 0;
-	return last;
+	return particular(blocked) | particular(waited);
 }

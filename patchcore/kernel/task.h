@@ -58,23 +58,33 @@ int task_stat(pid_t tid, struct task_stat *stat);
 struct task_signals {
 	uint64_t pending; /* for the thread or the process */
 	uint64_t blocked;
-	uint64_t waited; /* for, in sigwait(): the kernel counts these as not blocked */
-	bool waits;	 /* it is in sigwait() */
+	uint64_t switches; /* away from the thread: as long as it sleeps there are no more */
 };
 
 /* task_signals - how it is with signals. 0, or what that could not be read with. */
 int task_signals(pid_t tid, struct task_signals *signals);
 
-/* task_takes - would a signal of that number run its handler in the thread? */
-bool task_takes(const struct task_signals *signals, int number);
+struct task_call {
+	bool sleeps;	 /* in the kernel */
+	bool waits;	 /* in sigwait() */
+	uint64_t waited; /* for: the kernel counts these as not blocked */
+	bool masks;	 /* its mask may be another: sigsuspend(), ppoll(), sigreturn() */
+	uintptr_t pc;	 /* where, and with which stack, a thread that sleeps goes on */
+	uintptr_t sp;
+};
+
+/*
+ * task_tells_calls - may this process read the system calls of its own threads? Not one that has
+ * changed its user or is otherwise not dumpable (prctl(2)). task_call - the system call in which a
+ * thread sleeps. 0, or what that could not be read with.
+ */
+bool task_tells_calls(void);
+int task_call(pid_t tid, struct task_call *call);
 
 /*
  * task_uses - the real-time signals that it has a use for: blocked, or waited for, by
  * themselves and not along with most others. Not what is pending: that may be the library's own.
  */
-uint64_t task_uses(const struct task_signals *signals);
-
-/* task_sleeps - is it asleep in the kernel? pc, sp: where, and with which stack, it goes on. */
-bool task_sleeps(pid_t tid, uintptr_t *pc, uintptr_t *sp);
+uint64_t task_uses(uint64_t blocked, uint64_t waited);
 
 #endif

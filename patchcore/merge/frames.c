@@ -1,22 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory is read and written by system calls: nothing tells where a stack ends, and
+ * Memory is read and written by system calls: the end of a stack may be unknown, and
  * what lies behind may be unmapped at any moment.
  */
 #include "patchcore/merge/frames.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stddef.h>
 #include <sys/uio.h>
 
 #include "patchcore/merge/others.h"
 
-/* Of the frame: the restorer's address, and the context behind it. */
-#define FRAME_RSP (8 + offsetof(ucontext_t, uc_mcontext.gregs) + REG_RSP * sizeof(greg_t))
-#define FRAME_RIP (8 + offsetof(ucontext_t, uc_mcontext.gregs) + REG_RIP * sizeof(greg_t))
-/* The kernel's context ends with a mask of 8 bytes, then comes siginfo. */
-#define FRAME_SIGNAL (8 + offsetof(ucontext_t, uc_sigmask) + 8)
-#define INFO_READ    32 /* bytes of siginfo, up to the value that it carries */
+#define REGISTER(name)                                                                             \
+	(offsetof(ucontext_t, uc_mcontext.gregs) + (name) * sizeof(greg_t)) /* in a context */
 
 NOPATCH static bool is_restorer(const struct frames *frames, uintptr_t word)
 {
@@ -26,15 +23,33 @@ NOPATCH static bool is_restorer(const struct frames *frames, uintptr_t word)
 	return false;
 }
 
-NOPATCH void frames_learn(struct frames *frames)
+NOPATCH bool frames_learn(struct frames *frames)
 {
+	uint64_t handled = 0;
+	bool nests = frames->nests;
+	unsigned count = frames->count;
 	struct kernel_action action;
 
-	frames->count = 0;
-	for (int i = 1; i <= KERNEL_SIGNALS; i++)
-		if (kernel_action(i, NULL, &action) == 0 && (action.flags & KERNEL_RESTORER) &&
-		    !is_restorer(frames, action.restorer))
+	for (int i = 1; i <= KERNEL_SIGNALS; i++) {
+		/* Every handler needs a restorer, and keeps it when its signal is reset. */
+		if (kernel_action(i, NULL, &action) < 0 || !(action.flags & KERNEL_RESTORER))
+			continue;
+		handled |= kernel_bit(i);
+		frames->nests |= (action.flags & SA_NODEFER) != 0;
+		if (!is_restorer(frames, action.restorer) && frames->count < KERNEL_SIGNALS)
 			frames->restorers[frames->count++] = action.restorer;
+	}
+	handled &= ~frames->handled;
+	frames->handled |= handled;
+	return handled || nests != frames->nests || count != frames->count;
+}
+
+NOPATCH uintptr_t frames_top(pid_t tid)
+{
+	uintptr_t head = 0;
+	size_t len = 0;
+
+	return sys_call(SYS_get_robust_list, tid, &head, &len) == 0 ? head : 0;
 }
 
 NOPATCH static long transfer(long call, uintptr_t at, void *local, size_t size)
@@ -44,27 +59,25 @@ NOPATCH static long transfer(long call, uintptr_t at, void *local, size_t size)
 	return sys_call(call, sys_call(SYS_gettid), &here, 1, &there, 1, 0);
 }
 
-NOPATCH static uintptr_t word_at(uintptr_t at)
+NOPATCH static uintptr_t read_register(const struct frames_frame *frame, size_t at)
 {
-	uintptr_t word = 0;
-
-	return transfer(SYS_process_vm_readv, at, &word, sizeof(word)) == sizeof(word) ? word : 0;
+	return *(const uintptr_t *)(const void *)(frame->context + at);
 }
 
 /*
- * Does the thread not go on behind this place? At the INT3 of a door it runs the door again. A
- * frame of the look itself is stale: a thread that is still on it has all signals blocked, and is
- * asked again when it has left it.
+ * Does the thread not go on behind this place? Siginfo is read in frames of our own handlers only:
+ * the kernel leaves it unwritten for a handler without SA_SIGINFO, and old bytes lie there.
  */
-NOPATCH static bool is_void(const struct frames_inside *inside, uintptr_t frame, uintptr_t pc)
+NOPATCH static bool is_void(const struct frames_frame *frame, const struct frames_inside *inside,
+			    uintptr_t pc)
 {
-	siginfo_t info;
+	const siginfo_t *info = (const void *)frame->info;
 
-	if (transfer(SYS_process_vm_readv, frame + FRAME_SIGNAL, &info, INFO_READ) != INFO_READ)
+	if (frame->restorer != (uintptr_t)kernel_sigreturn)
 		return false;
-	if (others_is_ours(info.si_code, (uintptr_t)info.si_value.sival_ptr))
+	if (others_is_ours(info->si_code, (uintptr_t)info->si_value.sival_ptr))
 		return true;
-	return info.si_signo == SIGTRAP && info.si_code == SI_KERNEL &&
+	return info->si_signo == SIGTRAP && info->si_code == SI_KERNEL &&
 	       frames_is_door(inside, pc - 1);
 }
 
@@ -72,51 +85,95 @@ NOPATCH static bool is_void(const struct frames_inside *inside, uintptr_t frame,
  * Also of what only looks like a frame (an old one, or a copy): that costs a search
  * in vain, while a real one must not be lost.
  */
-NOPATCH static void add_stack(struct frames_search *search, uintptr_t sp)
+NOPATCH static void add_stack(struct frames_search *search, const struct frames_stack *stack,
+			      uintptr_t sp)
 {
-	sp &= ~(uintptr_t)7;
+	/* A handler that has just returned to the restorer has the frame's first word below sp. */
+	uintptr_t from = (sp & ~(uintptr_t)7) - sizeof(uintptr_t), end = from + FRAMES_REACH;
+
+	if (!sp)
+		return;
 	for (unsigned i = 0; i < search->stack_count; i++)
-		if (sp - search->stacks[i] < FRAMES_REACH)
+		if (from >= search->stacks[i].from && from < search->stacks[i].end)
 			return;
-	if (sp && search->stack_count < FRAMES_STACKS)
-		search->stacks[search->stack_count++] = sp;
+	search->is_full = search->stack_count == FRAMES_STACKS;
+	if (search->is_full)
+		return;
+	if (from < stack->top && end > stack->top)
+		end = stack->top;
+	if (from >= stack->alternate && from < stack->alternate_end && end > stack->alternate_end)
+		end = stack->alternate_end;
+	search->stacks[search->stack_count].from = from;
+	search->stacks[search->stack_count++].end = end;
 }
 
-NOPATCH int frames_visit(const struct frames *frames, struct frames_search *search, uintptr_t sp,
-			 const struct frames_places *places, bool move)
+/* Is it inside a place? Then it is moved, or counted. */
+NOPATCH static bool meet_frame(struct frames_search *search, const struct frames_stack *stack,
+			       const struct frames_places *places, uintptr_t at, bool move)
 {
+	struct frames_frame *frame = &search->frame;
 	struct frames_inside *inside;
-	uintptr_t frame, pc;
+	uintptr_t pc;
+
+	/* Not what the search itself has copied. */
+	if (at - (uintptr_t)search < sizeof(*search) ||
+	    transfer(SYS_process_vm_readv, at, frame, sizeof(*frame)) != sizeof(*frame))
+		return false;
+	pc = read_register(frame, REGISTER(REG_RIP));
+	add_stack(search, stack, read_register(frame, REGISTER(REG_RSP)));
+	inside = frames_find(places, pc);
+	if (!inside || is_void(frame, inside, pc))
+		return false;
+	if (move)
+		transfer(SYS_process_vm_writev,
+			 at + offsetof(struct frames_frame, context) + REGISTER(REG_RIP),
+			 &inside->end, sizeof(inside->end));
+	else
+		frames_count(inside);
+	return true;
+}
+
+/* How many such frames, or -EACCES. */
+NOPATCH static int search_stack(const struct frames *frames, struct frames_search *search,
+				const struct frames_stack *stack,
+				const struct frames_places *places, unsigned index, bool move)
+{
+	uintptr_t at = search->stacks[index].from, end = search->stacks[index].end;
+	long len = FRAMES_CHUNK, size = FRAMES_CHUNK;
 	int found = 0;
 
-	search->stack_count = 0;
-	add_stack(search, sp);
-	for (unsigned i = 0; i < search->stack_count; i++) {
-		uintptr_t at = search->stacks[i], end = at + FRAMES_REACH;
-		long len = FRAMES_CHUNK;
-
-		for (; at < end && len == (long)FRAMES_CHUNK; at += FRAMES_CHUNK) {
-			len = transfer(SYS_process_vm_readv, at, search->words, FRAMES_CHUNK);
-			if (len < 0 && len != -EFAULT)
-				return -EACCES;
-			for (size_t n = 0; len > 0 && n < (size_t)len / sizeof(*search->words);
-			     n++) {
-				if (!is_restorer(frames, search->words[n]))
-					continue;
-				frame = at + n * sizeof(*search->words);
-				add_stack(search, word_at(frame + FRAME_RSP));
-				pc = word_at(frame + FRAME_RIP);
-				inside = frames_find(places, pc);
-				if (!inside || (!move && is_void(inside, frame, pc)))
-					continue;
-				found++;
-				if (move)
-					transfer(SYS_process_vm_writev, frame + FRAME_RIP,
-						 &inside->end, sizeof(inside->end));
-				else
-					frames_count(inside);
-			}
-		}
+	for (; at < end && len == size; at += (uintptr_t)size) {
+		if (end - at < FRAMES_CHUNK)
+			size = (long)(end - at);
+		len = transfer(SYS_process_vm_readv, at, search->words, (size_t)size);
+		if (len < 0 && len != -EFAULT)
+			return -EACCES;
+		for (size_t n = 0; len > 0 && n < (size_t)len / sizeof(*search->words); n++)
+			if (is_restorer(frames, search->words[n]))
+				found += meet_frame(search, stack, places,
+						    at + n * sizeof(*search->words), move);
 	}
+	/* Beyond what was read there is no stack. */
+	search->stacks[index].end = at;
 	return found;
+}
+
+NOPATCH int frames_visit(const struct frames *frames, struct frames_search *search,
+			 const struct frames_stack *stack, const struct frames_places *places,
+			 bool move)
+{
+	int found = 0, ret = 0;
+
+	search->stack_count = 0;
+	search->is_full = false;
+	add_stack(search, stack, stack->sp);
+	for (unsigned i = 0; i < search->stack_count && ret >= 0; i++) {
+		ret = search_stack(frames, search, stack, places, i, move);
+		found += ret;
+	}
+	/* Copies of frames, which another search might come upon. */
+	for (size_t n = 0; n < sizeof(search->words) / sizeof(*search->words); n++)
+		*(volatile uintptr_t *)&search->words[n] = 0;
+	*(volatile uintptr_t *)&search->frame.restorer = 0;
+	return ret < 0 || search->is_full ? -EACCES : found;
 }

@@ -4,14 +4,16 @@
  * on a stack. Private. All is NOPATCH.
  *
  * A frame is known by its return address, which is the restorer that the handler
- * was installed with; the C library has one for all. Of a stack the first
- * FRAMES_REACH bytes are searched.
+ * was installed with; the C library has one for all. A stack is searched up to its end, as far as
+ * that is known (frames_top(), struct frames_stack), and for FRAMES_REACH bytes at most.
  */
 #ifndef PATCHCORE_MERGE_FRAMES_H
 #define PATCHCORE_MERGE_FRAMES_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
+#include <ucontext.h>
 
 #include "patchcore/kernel/kernel_signal.h"
 
@@ -22,6 +24,15 @@
 struct frames {
 	uintptr_t restorers[KERNEL_SIGNALS];
 	unsigned count;
+	uint64_t handled; /* signals that have, or had, a handler */
+	bool nests;	  /* some handler runs without its own signal blocked */
+};
+
+/* Where a thread is, and what is known of its stacks. */
+struct frames_stack {
+	uintptr_t sp;
+	uintptr_t top; /* no stack of the thread reaches beyond this, if it begins below */
+	uintptr_t alternate, alternate_end;
 };
 
 /*
@@ -41,10 +52,21 @@ struct frames_places {
 	size_t n;
 };
 
+/* As the kernel has put it, up to the value that siginfo carries. */
+struct frames_frame {
+	uintptr_t restorer;
+	char context[offsetof(ucontext_t, uc_sigmask) + sizeof(uint64_t)];
+	char info[32];
+};
+
 /* What one search needs, for which the stack of a signal handler may be too small. */
 struct frames_search {
 	unsigned stack_count;
-	uintptr_t stacks[FRAMES_STACKS]; /* where to search from */
+	bool is_full;
+	struct {
+		uintptr_t from, end;
+	} stacks[FRAMES_STACKS];
+	struct frames_frame frame;
 	uintptr_t words[FRAMES_CHUNK / sizeof(uintptr_t)];
 };
 
@@ -82,22 +104,41 @@ NOPATCH_INLINE void frames_count(struct frames_inside *inside)
 	__atomic_fetch_add(&inside->found, 1, __ATOMIC_SEQ_CST);
 }
 
-/* frames_learn - which restorers are in use now. */
-void frames_learn(struct frames *frames);
+/*
+ * frames_learn - add which restorers are in use now, and how handlers run. Is there anything new?
+ * Then a thread may since be in a handler that was taken for none.
+ */
+bool frames_learn(struct frames *frames);
+
+/*
+ * frames_may_be - may a thread that blocks these signals be in a handler? There its signal is
+ * blocked, unless the handler was installed with SA_NODEFER, or has let it in.
+ */
+NOPATCH_INLINE bool frames_may_be(const struct frames *frames, uint64_t blocked)
+{
+	return frames->nests || (blocked & frames->handled);
+}
+
+/*
+ * frames_top - an address above the stack of a thread, 0: the calling one; 0 if none is known. The
+ * C library keeps the list of robust mutexes with the thread's own data, at the top of the stack.
+ * (That of the first thread is elsewhere, below its stack.)
+ */
+uintptr_t frames_top(pid_t tid);
 
 /*
  * frames_visit - for every frame on the stack above sp, and on those that it leads
  * to: is its place inside one of them? Then set it to the end of that, if move is set; else it
  * is counted there. search: memory to work with. Returns how many such there were, or -EACCES:
- * stacks cannot be read. Async-signal-safe.
+ * stacks cannot be read, or are more than can be searched. Async-signal-safe.
  *
- * An executor that waits in our trap handler, with all signals blocked, has a
- * place behind the INT3 in its frame, but goes back to it. So without move,
- * frames of INT3 at a door are passed over; with move there are none, since the
- * signal of the look does not get through to such an executor. And a thread that was
- * found inside by a look leaves the frame of that behind: these are passed over, too.
+ * Frames of the library's own handlers, which have a restorer of their own, are passed over in two
+ * cases. An executor that waits in our trap handler has a place behind the INT3 in its frame, but
+ * goes back to it: so does the frame of an INT3 at a door. And a thread that was found inside by a
+ * look leaves the frame of that behind; one that is still on it has all signals blocked, and is
+ * asked again when it has left it.
  */
-int frames_visit(const struct frames *frames, struct frames_search *search, uintptr_t sp,
-		 const struct frames_places *places, bool move);
+int frames_visit(const struct frames *frames, struct frames_search *search,
+		 const struct frames_stack *stack, const struct frames_places *places, bool move);
 
 #endif

@@ -165,10 +165,19 @@ NOPATCH static void look_inside(ucontext_t *context, struct others_room *room, v
 	greg_t *gregs = context->uc_mcontext.gregs;
 	struct look *look = arg;
 	struct frames_inside *inside = frames_find(look->places, (uintptr_t)gregs[REG_RIP]);
-	/* The calling thread may itself be in a handler that has interrupted the code. */
-	int found = frames_visit(&look->frames, (struct frames_search *)room,
-				 (uintptr_t)gregs[REG_RSP], look->places, look->move);
+	struct frames_stack stack = {
+		.sp = (uintptr_t)gregs[REG_RSP],
+		.alternate = (uintptr_t)context->uc_stack.ss_sp,
+		.alternate_end = (uintptr_t)context->uc_stack.ss_sp + context->uc_stack.ss_size,
+	};
+	int found = 0;
 
+	/* The calling thread may itself be in a handler that has interrupted the code. */
+	if (frames_may_be(&look->frames, *(const uint64_t *)(const void *)&context->uc_sigmask)) {
+		stack.top = frames_top(0);
+		found = frames_visit(&look->frames, (struct frames_search *)room, &stack,
+				     look->places, look->move);
+	}
 	if (found < 0)
 		atomic_store(&look->error, found);
 	else if (inside && look->move)
@@ -178,16 +187,26 @@ NOPATCH static void look_inside(ucontext_t *context, struct others_room *room, v
 }
 
 /*
- * A handler that sleeps may wake and return while its frame is looked at: so none is moved,
- * and where that is to be done, it must answer.
+ * One that sleeps outside and not in a handler does not get inside any more. A handler that sleeps
+ * may wake and return while its frame is looked at: so none is moved, and where that is to be done,
+ * it must answer.
  */
-NOPATCH static bool look_asleep(uintptr_t pc, uintptr_t sp, struct others_room *room, void *arg)
+NOPATCH static bool look_asleep(pid_t tid, const struct task_call *call, uint64_t blocked,
+				struct others_room *room, void *arg)
 {
 	struct look *look = arg;
-	struct frames_inside *inside = frames_find(look->places, pc);
-	int found =
-		frames_visit(&look->frames, (struct frames_search *)room, sp, look->places, false);
+	struct frames_inside *inside = frames_find(look->places, call->pc);
+	struct frames_stack stack = { .sp = call->sp };
+	int found;
 
+	/* The call may be restarted: at the SYSCALL, of two bytes. */
+	if (!inside)
+		inside = frames_find(look->places, call->pc - 2);
+	if (blocked != OTHERS_ANY)
+		return !inside && !frames_may_be(&look->frames, blocked);
+	stack.top = frames_top(tid);
+	found = frames_visit(&look->frames, (struct frames_search *)room, &stack, look->places,
+			     false);
 	if (found < 0)
 		return false;
 	if (look->move)
@@ -261,10 +280,15 @@ NOPATCH static int look_once(struct merge_set *set)
 	look.places = &set->places;
 	look.move = set->merges[0]->move;
 	look.error = 0;
-	for (size_t i = 0; i < set->n; i++)
-		set->places.inside[i].found = 0;
+	look.frames.count = 0;
+	look.frames.handled = 0;
+	look.frames.nests = false;
 	frames_learn(&look.frames);
-	ret = others_look(look_inside, look_asleep, &look);
+	do {
+		for (size_t i = 0; i < set->n; i++)
+			set->places.inside[i].found = 0;
+		ret = others_look(look_inside, look_asleep, &look);
+	} while (ret == 0 && frames_learn(&look.frames));
 	return ret == 0 ? look.error : ret;
 }
 

@@ -24,6 +24,7 @@
 
 #define CHUNK  256u /* slots per chunk */
 #define CHUNKS 1024u
+#define CHAINS 1024u
 #define SPINS  2000u
 
 /* The signals that may be taken: not SIGRTMAX, which programs take first. */
@@ -42,8 +43,11 @@ enum answer {
 struct slot {
 	pid_t tid;
 	bool sent;
-	unsigned pass;		     /* the last one that found the thread there */
-	struct task_signals signals; /* as they were when the thread was last asked */
+	unsigned pass; /* the last one that found the thread there */
+	unsigned next; /* of the chain: the index of a slot, and 1; 0: none */
+	/* As they were when the thread was last asked. */
+	struct task_signals signals;
+	struct task_call call;
 	_Atomic(int) answer;
 };
 
@@ -63,6 +67,7 @@ struct round {
 	pid_t process, self;
 	uint64_t began;	  /* by task_clock() */
 	uint64_t trapped; /* what a thread blocks in the handler of SIGTRAP */
+	int64_t deadline; /* by clock_ns() */
 	unsigned pass;
 	int error; /* the first */
 };
@@ -74,6 +79,7 @@ static _Atomic(pid_t) holder;
 static struct round *current;
 static struct chunk *chunks[CHUNKS]; /* kept for the next round */
 static _Atomic(unsigned) count;	     /* slots in use; a signal carries only a number below it */
+static unsigned chains[CHAINS];	     /* of the slots in use, by thread id */
 
 static _Atomic(int) tickets;
 static _Atomic(int) ticket;	  /* of the round; 0: none, claim nothing */
@@ -173,8 +179,7 @@ NOPATCH static bool take_signal(int signal)
 
 NOPATCH void others_keep_off(uint64_t blocked)
 {
-	struct task_signals signals = { .blocked = blocked };
-	uint64_t used = task_uses(&signals);
+	uint64_t used = task_uses(blocked, 0);
 
 	if (used & ~atomic_load_explicit(&known_used, memory_order_relaxed))
 		atomic_fetch_or(&known_used, used);
@@ -287,35 +292,61 @@ NOPATCH static long send_to(const struct round *round, pid_t tid, unsigned index
 	return sys_call(SYS_rt_tgsigqueueinfo, round->process, tid, others_signal, &u.info);
 }
 
-/* A thread that cannot be looked at is asked: it will turn out to have ended. */
-NOPATCH static void learn_thread(struct slot *slot)
+NOPATCH static bool is_late(const struct round *round)
 {
-	if (task_signals(slot->tid, &slot->signals) == 0)
-		return;
-	slot->signals.pending = slot->signals.blocked = slot->signals.waited = 0;
-	slot->signals.waits = false;
+	return clock_ns() > round->deadline;
+}
+
+/*
+ * A thread that has ended is asked, which will show it. One that sleeps in a call that may not be
+ * read could be in sigwait(): a signal would be taken from the program's own.
+ */
+NOPATCH static int learn_thread(const struct round *round, struct slot *slot)
+{
+	int ret = task_signals(slot->tid, &slot->signals);
+
+	slot->call = (struct task_call){ .sleeps = false };
+	if (ret == 0)
+		ret = task_call(slot->tid, &slot->call);
+	if (ret < 0 && !task_has_ended(slot->tid))
+		return -EACCES;
+	return is_late(round) ? -ETIMEDOUT : 0;
+}
+
+/*
+ * Does it sleep where it need not answer? The mask that was read before the call is the one of
+ * that moment if the thread did not run in between: each time it goes to sleep is counted.
+ */
+NOPATCH static bool is_settled(const struct round *round, const struct slot *slot, bool takes)
+{
+	const struct task_call *call = &slot->call;
+	uint64_t blocked = slot->signals.blocked | call->waited;
+	struct task_signals now;
+
+	if (!round->asleep || !call->sleeps)
+		return false;
+	if (!call->masks && round->asleep(slot->tid, call, blocked, &own_room, round->arg) &&
+	    task_signals(slot->tid, &now) == 0 && now.switches == slot->signals.switches)
+		return true;
+	return !takes && round->asleep(slot->tid, call, OTHERS_ANY, &own_room, round->arg);
 }
 
 NOPATCH static void ask_thread(const struct round *round, struct slot *slot, unsigned index)
 {
-	uintptr_t pc, sp;
+	bool takes = !(slot->signals.blocked & kernel_bit(others_signal)) && !slot->call.waits;
 	long ret;
+
+	if (round->ask_first && is_settled(round, slot, takes)) {
+		atomic_store(&slot->answer, SLOT_GONE);
+		return;
+	}
 	/*
 	 * An executor that waits at an INT3 of ours blocks all signals, but for a short while
 	 * between one trap and the next. What is on its way by then comes through before anything
 	 * else.
 	 */
-	bool takes = !round->ask_first || task_takes(&slot->signals, others_signal) ||
-		     (!slot->signals.waits && slot->signals.blocked == round->trapped);
-
-	if (!takes) {
-		/* One that sleeps at a place that the caller allows need not answer. */
-		if (round->asleep && task_sleeps(slot->tid, &pc, &sp) &&
-		    round->asleep(pc, sp, &own_room, round->arg))
-			atomic_store(&slot->answer, SLOT_GONE);
-		return;
-	}
-	if (slot->sent)
+	if (slot->sent || (round->ask_first && !takes &&
+			   (slot->call.waits || slot->signals.blocked != round->trapped)))
 		return;
 	ret = send_to(round, slot->tid, index);
 	slot->sent = ret == 0;
@@ -324,28 +355,35 @@ NOPATCH static void ask_thread(const struct round *round, struct slot *slot, uns
 		atomic_store(&slot->answer, SLOT_GONE);
 }
 
+NOPATCH static struct slot *find_slot(pid_t tid)
+{
+	unsigned index = chains[(unsigned)tid % CHAINS];
+
+	while (index && slot_at(index - 1)->tid != tid)
+		index = slot_at(index - 1)->next;
+	return index ? slot_at(index - 1) : NULL;
+}
+
 /* A thread that /proc lists. */
 NOPATCH static bool meet(pid_t tid, void *arg)
 {
 	struct round *round = arg;
+	struct slot *slot = find_slot(tid);
 	struct task_stat stat;
-	struct slot *slot;
 	long chunk;
 
 	if (tid == round->self)
 		return true;
-	for (unsigned i = 0; i < count; i++) {
-		if (slot_at(i)->tid == tid) {
-			slot_at(i)->pass = round->pass;
-			return true;
-		}
+	if (slot) {
+		slot->pass = round->pass;
+		return true;
 	}
 	/*
 	 * A look is for those that were there before: so it ends, however many are made. Threads
-	 * of the kernel's never answer; a stop, which is to be quick, looks for them only once it
-	 * has waited for one.
+	 * of the kernel's never answer; they are looked for only once one has been waited for.
 	 */
-	if ((!round->park || atomic_load_explicit(&kernels_seen, memory_order_relaxed)) &&
+	if (((!round->park && round->pass > 1) ||
+	     atomic_load_explicit(&kernels_seen, memory_order_relaxed)) &&
 	    task_stat(tid, &stat) == 0 &&
 	    (stat.is_kernels || (!round->park && stat.started > round->began)))
 		return true;
@@ -363,8 +401,9 @@ NOPATCH static bool meet(pid_t tid, void *arg)
 	slot->tid = tid;
 	slot->sent = false;
 	slot->pass = round->pass;
+	slot->next = chains[(unsigned)tid % CHAINS];
 	atomic_store(&slot->answer, SLOT_ASKED);
-	atomic_fetch_add(&count, 1);
+	chains[(unsigned)tid % CHAINS] = atomic_fetch_add(&count, 1) + 1;
 	return true;
 }
 
@@ -374,9 +413,11 @@ NOPATCH static bool is_open(const struct slot *slot)
 }
 
 /* Some have not answered for a while. */
-NOPATCH static void insist(const struct round *round)
+NOPATCH static int insist(const struct round *round)
 {
-	for (unsigned i = 0; i < count; i++) {
+	int ret = 0;
+
+	for (unsigned i = 0; i < count && ret == 0; i++) {
 		struct slot *slot = slot_at(i);
 		struct task_stat stat;
 		bool is_kernels;
@@ -392,9 +433,11 @@ NOPATCH static void insist(const struct round *round)
 			continue;
 		}
 		if (round->ask_first)
-			learn_thread(slot);
-		ask_thread(round, slot, i);
+			ret = learn_thread(round, slot);
+		if (ret == 0)
+			ask_thread(round, slot, i);
 	}
+	return ret;
 }
 
 NOPATCH static bool any_open(unsigned *from)
@@ -406,23 +449,25 @@ NOPATCH static bool any_open(unsigned *from)
 
 NOPATCH static int await_answers(const struct round *round)
 {
-	int64_t deadline = clock_ns() + OTHERS_MS * CLOCK_MS;
 	unsigned from = 0;
 	uint32_t seen;
+	int ret = 0;
 
-	for (unsigned spins = 0; any_open(&from); spins++) {
+	for (unsigned spins = 0; ret == 0 && any_open(&from); spins++) {
 		if (spins < SPINS) {
 			_mm_pause();
 			continue;
 		}
-		if (clock_ns() > deadline)
+		if (is_late(round))
 			return -ETIMEDOUT;
 		seen = atomic_load(&answers);
 		if (any_open(&from))
 			futex_wait(&answers, seen);
-		insist(round);
+		/* A millisecond without an answer. */
+		if (atomic_load(&answers) == seen)
+			ret = insist(round);
 	}
-	return 0;
+	return ret;
 }
 
 /*
@@ -451,16 +496,18 @@ NOPATCH static int ask_all(struct round *round)
 		if (round->ask_first ||
 		    (first && !(stands(others_signal) &&
 				!(atomic_load(&known_used) & kernel_bit(others_signal))))) {
-			for (unsigned i = before; i < count; i++) {
-				learn_thread(slot_at(i));
-				used |= task_uses(&slot_at(i)->signals);
-				pending |= slot_at(i)->signals.pending;
+			for (unsigned i = before; i < count && ret == 0; i++) {
+				const struct slot *slot = slot_at(i);
+
+				ret = learn_thread(round, slot_at(i));
+				used |= task_uses(slot->signals.blocked, slot->call.waited);
+				pending |= slot->signals.pending;
 			}
+		}
+		if (first && ret == 0) {
 			/* The mask of this thread is not its own now. */
 			if (task_signals(round->self, &own) == 0)
 				pending |= own.pending;
-		}
-		if (first) {
 			known = atomic_fetch_or(&known_used, used) | used;
 			/* Rather one that was in use once than none. */
 			ret = choose_from(known, pending);
@@ -469,7 +516,7 @@ NOPATCH static int ask_all(struct round *round)
 		}
 		if (ret < 0)
 			return ret;
-		for (unsigned i = before; i < count; i++)
+		for (unsigned i = before; i < count && !is_late(round); i++)
 			ask_thread(round, slot_at(i), i);
 		ret = await_answers(round);
 		again = count > before;
@@ -519,17 +566,14 @@ NOPATCH static int run_round(struct round *round)
 	int next = atomic_fetch_add(&tickets, 1) % INT_MAX + 1, ret;
 	struct kernel_action trap;
 
-	/* Signals to the ids of another namespace would find no thread, as if all had ended. */
-	if (!task_ids_are_ours()) {
-		others_resume();
-		return -EACCES;
-	}
-
 	current = round;
 	count = 0;
+	for (unsigned i = 0; i < CHAINS; i++)
+		*(volatile unsigned *)&chains[i] = 0; /* no memset() of libc's */
 	round->process = (pid_t)sys_call(SYS_getpid);
 	round->self = (pid_t)sys_call(SYS_gettid);
 	round->began = task_clock();
+	round->deadline = clock_ns() + OTHERS_MS * CLOCK_MS;
 	/* 0, which is no mask of such a thread: there is no handler. */
 	round->trapped = 0;
 	if (kernel_action(SIGTRAP, NULL, &trap) == 0 && trap.handler != (uintptr_t)SIG_DFL &&
@@ -544,6 +588,12 @@ NOPATCH static int run_round(struct round *round)
 	return ret;
 }
 
+NOPATCH int others_may_look(void)
+{
+	/* Signals to the ids of another namespace would find no thread, as if all had ended. */
+	return task_ids_are_ours() && task_tells_calls() ? 0 : -EACCES;
+}
+
 NOPATCH int others_look(others_fn *fn, others_asleep_fn *asleep, void *arg)
 {
 	struct round round = { .fn = fn, .asleep = asleep, .arg = arg, .ask_first = true };
@@ -556,6 +606,8 @@ NOPATCH int others_stop(others_fn *fn, void *arg)
 {
 	static struct round round; /* the parked read it until they are resumed */
 
+	if (!task_ids_are_ours())
+		return -EACCES;
 	hold();
 	round = (struct round){ .fn = fn, .arg = arg, .park = true };
 	return run_round(&round);
@@ -567,9 +619,10 @@ NOPATCH static bool note_pending(pid_t tid, void *arg)
 {
 	struct task_signals signals;
 	uint64_t *pending = arg;
-
-	if (task_signals(tid, &signals) == 0)
-		*pending |= signals.pending;
+	/* One that cannot be read may have any. */
+	if (task_signals(tid, &signals) < 0 && !task_has_ended(tid))
+		signals.pending = ~UINT64_C(0);
+	*pending |= signals.pending;
 	return true;
 }
 

@@ -35,8 +35,9 @@
 #include <ucontext.h>
 
 #include "patchcore/kernel/sys.h"
+#include "patchcore/kernel/task.h"
 
-#define OTHERS_MS 1000 /* how long those that are asked may take to answer */
+#define OTHERS_MS 1000 /* how long one call may take to have all its answers */
 
 /*
  * What the handler takes of the stack below the kernel's frame, bytes, if fn takes no
@@ -62,7 +63,7 @@ NOPATCH_INLINE bool others_is_ours(int code, uint64_t value)
 
 /* Memory that fn may use instead of its stack. Its own for every thread. */
 struct others_room {
-	_Alignas(16) char bytes[2304];
+	_Alignas(16) char bytes[2560];
 };
 
 /*
@@ -74,11 +75,14 @@ struct others_room {
 typedef void others_fn(ucontext_t *context, struct others_room *room, void *arg);
 
 /*
- * Called in the calling thread, for one that blocks the signal or waits for it
- * (sigwait) and sleeps in the kernel. pc, sp: where and with which stack it goes
- * on. True: that will do. False: it must answer, or be asked again.
+ * Called in the calling thread, for one that sleeps in the kernel, in that call, with these signals
+ * blocked, sigwait() and the like apart. True: that will do, if it has slept all the while. False:
+ * it must answer. One that blocks the signal or waits for it (sigwait) is then called
+ * for again, with OTHERS_ANY for what it blocks, and true will do at once.
  */
-typedef bool others_asleep_fn(uintptr_t pc, uintptr_t sp, struct others_room *room, void *arg);
+#define OTHERS_ANY (~UINT64_C(0))
+typedef bool others_asleep_fn(pid_t tid, const struct task_call *call, uint64_t blocked,
+			      struct others_room *room, void *arg);
 
 /*
  * others_keep_off - the calling thread blocked these before it blocked all: leave them to it.
@@ -87,13 +91,20 @@ typedef bool others_asleep_fn(uintptr_t pc, uintptr_t sp, struct others_room *ro
 void others_keep_off(uint64_t blocked);
 
 /*
+ * others_may_look - 0, or -EACCES: /proc is not there, or of another pid namespace, or does not
+ * tell in which system calls threads sleep (task_tells_calls()). To be asked before a look.
+ */
+int others_may_look(void);
+
+/*
  * others_look - every thread that there was when this was called, and is still
  * there when it returns, has called fn once, or asleep has said true for it.
  * asleep may be NULL: such threads must then answer themselves.
  *
- * -ETIMEDOUT: some have not, and none will any more. -EAGAIN: no signal is free.
- * -EACCES: /proc cannot be read. -ENOMEM. Not async-signal-safe; the calling
- * thread must not hold anything that its own handlers need.
+ * -ETIMEDOUT: some have not, and none will any more; OTHERS_MS are over, and the time that it
+ * takes to send each thread a signal. -EAGAIN: no signal is free. -EACCES: some of /proc cannot be
+ * read. -ENOMEM. Not async-signal-safe; the calling thread must not hold anything that its own
+ * handlers need.
  */
 int others_look(others_fn *fn, others_asleep_fn *asleep, void *arg);
 

@@ -11,6 +11,7 @@
 #include "patchcore/machine/policy.h"
 #include "patchcore/merge/merge.h"
 #include "patchcore/merge/merge_check.h"
+#include "patchcore/merge/others.h"
 #include "patchcore/patch/patch.h"
 #include "patchcore/site/fork.h"
 #include "patchcore/site/lock.h"
@@ -54,7 +55,9 @@ static int prepare_look(struct merge *merge)
 		return -ENOTSUP;
 	if (!trap_was_ours_lately())
 		return -EBUSY;
-	ret = merge_find(merge);
+	ret = others_may_look();
+	if (ret == 0)
+		ret = merge_find(merge);
 	return ret < 0 ? ret : NEEDS_LOOK;
 }
 

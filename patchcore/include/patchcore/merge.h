@@ -57,14 +57,15 @@ enum pc_inside {
  * and the change is made as by pc_patch_starts(). If one is, no jump may lead to it. With
  * PC_CHECK_THREADS executors wait in the trap handler while there are threads inside; these run
  * on until they are out. A thread that sleeps in a system call inside is waited for like any
- * other, for a second; so is a signal handler that has interrupted the code.
+ * other, for a second; so is a signal handler that has interrupted the code. One look takes a
+ * second at most, and begins when those of other callers are over; so a call takes two.
  *
  * What PC_CHECK_THREADS does not see, and the caller must rule out:
- *   - code inside that a signal handler has interrupted and will go
- *     back to, if the handler was installed without a restorer of the kind that
- *     is in use when this is called (every C library has one for all handlers),
- *     or if there are more than 256 KiB of stack between the handler and where
- *     its thread is now;
+ *   - code inside that a signal handler has interrupted and will go back to, if the handler has
+ *     let its own signal in (one with SA_NODEFER is seen as long as its action stands), if its
+ *     restorer is not in use any more (every C library has one for all handlers), or if more than
+ *     256 KiB of stack or a list of robust mutexes (set_robust_list(2)) lie between the
+ *     handler's frame and where its thread is now;
  *   - a place inside kept in a context of the program's own (the context
  *     of a signal handler that was saved for later, and the like);
  *   - a child between vfork() and exec, or in posix_spawn(), that runs
@@ -83,19 +84,20 @@ enum pc_inside {
  *   -EAGAIN     another patcher is at it; or no real-time signal is free; or another thread forks,
  *               and sleeps meanwhile
  *   -ETIMEDOUT  a thread was still inside after a second, or did not answer within one: it
- *               runs with all signals blocked, sleeps without end in the kernel, or is
- *               held by a debugger
+ *               runs with all signals blocked, or is held inside by a debugger; or there are
+ *               too many threads for a second
  *   -ENOTSUP    PC_CHECK_THREADS: the kernel has no membarrier SYNC_CORE; else as
  *               pc_patch()
  *   -EBUSY      another handler has taken SIGTRAP
  *   -EFAULT, -EACCES, -ENOMEM, -EPERM, -ESHUTDOWN as pc_patch(); -EACCES also: there
- *               is no /proc, or only one of another pid namespace, or process_vm_readv()
- *               is denied
+ *               is no /proc, or only one of another pid namespace; the process may not read the
+ *               system calls of its threads, as it has changed its user or is not dumpable
+ *               (prctl(2)); or process_vm_readv() is denied
  *
- * Thread-safe, not async-signal-safe. Costs two membarriers and an interruption of every
- * thread, or several: tens of microseconds and some more per thread. On pages that are not
- * open (pc_text_open()) also a look at the list of mappings, and mprotect().
- * Source: AMD APM vol. 2, 7.6.1.
+ * Thread-safe, not async-signal-safe. Costs two membarriers and one or more looks, which
+ * interrupt the threads that do not sleep: tens of microseconds for each thread. On pages that are
+ * not open (pc_text_open()) also a look at the list of mappings, and mprotect(). Source: AMD APM
+ * vol. 2, 7.6.1.
  */
 int pc_patch_over(void *addr, const void *bytes, size_t len, unsigned old_starts,
 		  unsigned new_starts, enum pc_inside who);

@@ -21,6 +21,7 @@
 #include "patchcore/merge.h"
 #include "patchcore/merge/others.h"
 #include "patchcore/signals.h"
+#include "patchcore/tests/asleep.h"
 #include "patchcore/tests/io_worker.h"
 #include "patchcore/tests/trap_case.h"
 
@@ -114,22 +115,16 @@ static void test_old_kernels(void **state)
 
 static void test_uses(void **state)
 {
-	struct task_signals some = { .pending = kernel_bit(63), .blocked = kernel_bit(50) };
-	struct task_signals all = { .blocked = ~UINT64_C(0) };
-	struct task_signals waits = { .waits = true, .waited = kernel_bit(60) };
-	struct task_signals plain = { .pending = kernel_bit(SIGINT),
-				      .blocked = kernel_bit(SIGTRAP) | kernel_bit(SIGUSR1) };
+	const uint64_t all = ~UINT64_C(0);
 
 	(void)state;
-	assert_int_equal(task_uses(&some), kernel_bit(50));
-	assert_true(task_takes(&some, 63) && !task_takes(&some, 50));
-	assert_int_equal(task_uses(&all), 0);
-	assert_false(task_takes(&all, 63));
-	all.blocked &= ~(kernel_bit(32) | kernel_bit(33) | kernel_bit(40));
-	assert_int_equal(task_uses(&all), 0);
-	assert_int_equal(task_uses(&waits), kernel_bit(60));
-	assert_false(task_takes(&waits, 60) || task_takes(&waits, 61));
-	assert_int_equal(task_uses(&plain), 0);
+	assert_int_equal(task_uses(kernel_bit(50), 0), kernel_bit(50));
+	assert_int_equal(task_uses(all, 0), 0);
+	assert_int_equal(task_uses(all & ~(kernel_bit(32) | kernel_bit(33) | kernel_bit(40)), 0),
+			 0);
+	assert_int_equal(task_uses(0, kernel_bit(60)), kernel_bit(60));
+	assert_int_equal(task_uses(all, kernel_bit(60)), kernel_bit(60));
+	assert_int_equal(task_uses(kernel_bit(SIGTRAP) | kernel_bit(SIGUSR1), 0), 0);
 }
 
 static void mine(struct task_signals *signals)
@@ -145,7 +140,7 @@ static void real(const void *arg)
 
 	(void)arg;
 	mine(&signals);
-	MUST(!(signals.blocked & kernel_bit(TOP)) && !signals.pending && !signals.waits);
+	MUST(!(signals.blocked & kernel_bit(TOP)) && !signals.pending);
 	sigemptyset(&set);
 	sigaddset(&set, TOP);
 	sigaddset(&set, 1);
@@ -173,6 +168,82 @@ static void test_real(void **state)
 	if (CHILD_TSAN)
 		skip();
 	child_must_pass(real, NULL);
+}
+
+/* --- Calls --------------------------------------------------------------------------------- */
+
+/* One that lets signals in while it sleeps shows another mask than the handler has that calls it.
+ */
+struct sleep_call {
+	long number;
+	bool masks;
+};
+
+static _Atomic(pid_t) sleeper;
+
+static void *sleep_in(void *arg)
+{
+	const struct sleep_call *call = arg;
+	const struct timespec second = { .tv_sec = 100 };
+	struct kernel_mask {
+		const uint64_t *set;
+		size_t size;
+	} sixth;
+	const uint64_t set = kernel_bit(SIGUSR2);
+	int ends[2];
+	char byte;
+
+	sixth.set = &set;
+	sixth.size = sizeof(set);
+	MUST(pipe(ends) == 0);
+	sleeper = (pid_t)syscall(SYS_gettid);
+	switch (call->number) {
+	case SYS_read:
+		return (void *)syscall(SYS_read, ends[0], &byte, 1);
+	case SYS_rt_sigsuspend:
+		return (void *)syscall(SYS_rt_sigsuspend, &set, sizeof(set));
+	case SYS_ppoll:
+		return (void *)syscall(SYS_ppoll, NULL, 0, &second, &set, sizeof(set));
+	case SYS_pselect6:
+		return (void *)syscall(SYS_pselect6, 0, NULL, NULL, NULL, &second, &sixth);
+	case SYS_rt_sigtimedwait:
+		return (void *)syscall(SYS_rt_sigtimedwait, &set, NULL, &second, sizeof(set));
+	default:
+		return (void *)syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &second, NULL);
+	}
+}
+
+static void calls(const void *arg)
+{
+	const struct sleep_call *expected = arg;
+	struct task_signals signals, later;
+	struct task_call call;
+	pthread_t thread;
+
+	MUST(task_tells_calls());
+	MUST(pthread_create(&thread, NULL, sleep_in, (void *)expected) == 0);
+	while (!sleeper)
+		sched_yield();
+	await_asleep(sleeper, expected->number);
+	MUST(task_signals(sleeper, &signals) == 0 && task_call(sleeper, &call) == 0);
+	MUST(call.sleeps && call.pc && call.sp && call.masks == expected->masks);
+	MUST(call.waits == (expected->number == SYS_rt_sigtimedwait));
+	MUST(call.waited == (call.waits ? kernel_bit(SIGUSR2) : 0));
+	/* As long as it sleeps, and no longer. */
+	MUST(task_signals(sleeper, &later) == 0 && later.switches == signals.switches);
+	MUST(signals.switches > 0 && pthread_cancel(thread) == 0);
+}
+
+static void test_calls(void **state)
+{
+	static const struct sleep_call all[] = {
+		{ SYS_read, false }, { SYS_clock_nanosleep, false }, { SYS_rt_sigsuspend, true },
+		{ SYS_ppoll, true }, { SYS_pselect6, true },	     { SYS_rt_sigtimedwait, false },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		child_must_pass(calls, &all[i]);
 }
 
 /* --- Threads of the kernel's ----------------------------------------------------------------- */
@@ -279,7 +350,7 @@ static void as_stranger(const void *arg)
 	while (task_state(tid) != 'S' && count_down--)
 		usleep(10000);
 	MUST(task_state(tid) == 'S' && task_state((pid_t)syscall(SYS_gettid)) == 'R');
-	MUST(others_look(NULL, NULL, NULL) == -EACCES && others_stop(NULL, NULL) == -EACCES);
+	MUST(others_may_look() == -EACCES && others_stop(NULL, NULL) == -EACCES);
 	MUST(pc_patch_merge(site, new_code, CODE_LEN, PC_CHECK_THREADS) == -EACCES);
 	MUST(memcmp(site, nops, sizeof(nops)) == 0);
 	MUST(pc_patch_merge(site, new_code, CODE_LEN, PC_NOBODY_INSIDE) == 0);
@@ -306,7 +377,7 @@ int main(void)
 		cmocka_unit_test(test_text),	    cmocka_unit_test(test_recorded),
 		cmocka_unit_test(test_old_kernels), cmocka_unit_test(test_uses),
 		cmocka_unit_test(test_real),	    cmocka_unit_test(test_kernels),
-		cmocka_unit_test(test_namespace),
+		cmocka_unit_test(test_namespace),   cmocka_unit_test(test_calls),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

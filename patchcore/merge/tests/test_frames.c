@@ -2,6 +2,8 @@
 /*
  * The frames of signal handlers are found on every kind of stack.
  */
+#include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -26,7 +28,9 @@ static int visit(struct frames_inside *inside, bool move)
 {
 	const struct frames_places places = { .inside = inside, .n = 1 };
 
-	return frames_visit(&frames, &search, (uintptr_t)__builtin_frame_address(0), &places, move);
+	const struct frames_stack stack = { .sp = (uintptr_t)__builtin_frame_address(0) };
+
+	return frames_visit(&frames, &search, &stack, &places, move);
 }
 
 static int around(uintptr_t pc, uintptr_t before, uintptr_t behind, bool move)
@@ -109,7 +113,7 @@ static void from_stack_to_stack(const void *arg)
 }
 
 extern char at_int3[], at_landing[];
-static volatile bool landed;
+static volatile bool landed, is_ours;
 
 static void on_trap(int signal, siginfo_t *info, void *context)
 {
@@ -118,7 +122,8 @@ static void on_trap(int signal, siginfo_t *info, void *context)
 
 	MUST(signal == SIGTRAP && info->si_code == SI_KERNEL && behind == (uintptr_t)at_int3 + 1);
 	/* It may go back to the INT3, so that is not said to be its place, if it is one of ours. */
-	MUST(visit(&door, false) == 0);
+	MUST(visit(&door, false) == !is_ours);
+	MUST(!is_ours || visit(&door, true) == 0);
 	MUST(around(behind, 1, 1, false) == 1);
 	MUST(around(behind, 1, (uintptr_t)at_landing - behind, true) == 1);
 }
@@ -135,14 +140,155 @@ static void run_int3(void)
 	landed = here;
 }
 
-/* Moved: the thread goes on at the end, here over an instruction that would kill it. */
+/*
+ * Moved: the thread goes on at the end, here over an instruction that would kill it. A frame with
+ * the library's restorer is taken for one of its own handlers'.
+ */
 static void moved(const void *arg)
 {
-	(void)arg;
+	struct kernel_action action = { .handler = (uintptr_t)on_trap,
+					.flags = SA_SIGINFO | KERNEL_RESTORER,
+					.restorer = (uintptr_t)kernel_sigreturn };
+
+	is_ours = *(const bool *)arg;
 	handle(SIGTRAP, on_trap, 0);
+	if (is_ours)
+		MUST(kernel_action(SIGTRAP, &action, NULL) == 0);
 	frames_learn(&frames);
 	run_int3();
 	MUST(landed);
+}
+
+static void test_moved(void **state)
+{
+	static const bool programs = false, ours = true;
+
+	(void)state;
+	child_must_pass(moved, &programs);
+	child_must_pass(moved, &ours);
+}
+
+/* --- Where a stack ends ----------------------------------------------------------------------- */
+
+#define WORDS 4096u /* of 8 bytes */
+
+static uintptr_t words[WORDS];
+
+/* A frame that lies so many words up, and has interrupted this. */
+static void plant(size_t at, uintptr_t pc, uintptr_t sp)
+{
+	struct frames_frame frame = { .restorer = frames.restorers[0] };
+	uintptr_t *registers = (uintptr_t *)(frame.context + sizeof(unsigned long) +
+					     sizeof(void *) + sizeof(stack_t));
+
+	registers[REG_RIP] = pc;
+	registers[REG_RSP] = sp;
+	memcpy(&words[at], &frame, sizeof(frame));
+}
+
+static int search_from(struct frames_stack stack)
+{
+	struct frames_inside inside = { .start = 0x1000, .end = 0x1008 };
+	const struct frames_places places = { .inside = &inside, .n = 1 };
+
+	return frames_visit(&frames, &search, &stack, &places, false);
+}
+
+static uintptr_t word(size_t at)
+{
+	return (uintptr_t)&words[at];
+}
+
+/* Each end that is known holds, and of two the first. */
+static void ends(const void *arg)
+{
+	(void)arg;
+	handle(SIGUSR1, on_signal, 0);
+	frames_learn(&frames);
+	plant(1000, 0x1004, word(1100));
+	MUST(search_from((struct frames_stack){ .sp = word(10) }) == 1);
+	MUST(search_from((struct frames_stack){ .sp = word(10), .top = word(1001) }) == 1);
+	MUST(search_from((struct frames_stack){ .sp = word(10), .top = word(1000) }) == 0);
+	/* A list that lies below is not at the top of this stack. */
+	MUST(search_from((struct frames_stack){ .sp = word(10), .top = word(5) }) == 1);
+	MUST(search_from((struct frames_stack){
+		     .sp = word(10), .alternate = word(0), .alternate_end = word(1000) }) == 0);
+	MUST(search_from((struct frames_stack){
+		     .sp = word(10), .alternate = word(0), .alternate_end = word(1001) }) == 1);
+	MUST(search_from((struct frames_stack){
+		     .sp = word(10), .alternate = word(20), .alternate_end = word(1000) }) == 1);
+	/* A handler that has returned to its restorer has taken the address from the stack. */
+	MUST(search_from((struct frames_stack){ .sp = word(1001) }) == 1);
+	MUST(search_from((struct frames_stack){ .sp = word(1002) }) == 0);
+	/* No copies are left behind. */
+	for (size_t i = 0; i < sizeof(search) / sizeof(uintptr_t); i++)
+		MUST(((uintptr_t *)&search)[i] != frames.restorers[0]);
+}
+
+/* An alternate stack in the middle of the thread's own: its frame leads to the rest of that. */
+static void stack_within(const void *arg)
+{
+	const struct frames_stack stack = {
+		.sp = word(10), .top = word(WORDS), .alternate = word(0), .alternate_end = word(100)
+	};
+
+	(void)arg;
+	handle(SIGUSR1, on_signal, 0);
+	frames_learn(&frames);
+	plant(20, 0x2000, word(200));
+	plant(300, 0x1004, word(400));
+	MUST(search_from(stack) == 1);
+	/* More of them than are searched. */
+	plant(20, 0x2000, word(1000));
+	for (unsigned i = 0; i < FRAMES_STACKS; i++)
+		plant(1000 + 100 * i, 0x2000, (uintptr_t)alternate_stack + 16 * i);
+	MUST(search_from(stack) == 0);
+	for (unsigned i = 0; i < FRAMES_STACKS; i++)
+		plant(1000 + 100 * i, 0x2000, 4096 * (2 * FRAMES_STACKS - i));
+	MUST(search_from(stack) == -EACCES);
+}
+
+/* A thread's own data are above its stack; of the first thread they are elsewhere. */
+static void *look_up(void *arg)
+{
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0), top = frames_top(0);
+
+	MUST(top > here && top - here < 8192);
+	MUST(top == frames_top((pid_t)syscall(SYS_gettid)));
+	return arg;
+}
+
+static void tops(const void *arg)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+
+	(void)arg;
+	MUST(pthread_attr_init(&attr) == 0);
+	MUST(pthread_create(&thread, NULL, look_up, NULL) == 0 && !pthread_join(thread, NULL));
+	MUST(pthread_attr_setstack(&attr, alternate_stack, sizeof(alternate_stack)) == 0);
+	MUST(pthread_create(&thread, &attr, look_up, NULL) == 0 && !pthread_join(thread, NULL));
+	MUST(frames_top(1 << 22) == 0);
+}
+
+/* --- Threads that cannot be in a handler ------------------------------------------------------ */
+
+static void may_be(const void *arg)
+{
+	(void)arg;
+	frames_learn(&frames);
+	MUST(!frames_may_be(&frames, kernel_bit(SIGUSR1)));
+	handle(SIGUSR1, on_signal, 0);
+	frames_learn(&frames);
+	MUST(!frames_may_be(&frames, 0) && !frames_may_be(&frames, kernel_bit(SIGUSR2)));
+	MUST(frames_may_be(&frames, kernel_bit(SIGUSR1)));
+	/* A handler may have taken itself out. */
+	MUST(signal(SIGUSR1, SIG_DFL) != SIG_ERR);
+	frames_learn(&frames);
+	MUST(frames_may_be(&frames, kernel_bit(SIGUSR1)));
+	handle(SIGUSR2, on_signal, SA_NODEFER);
+	frames_learn(&frames);
+	MUST(frames_may_be(&frames, 0));
 }
 
 /* Without a restorer that is known there are no frames. */
@@ -157,8 +303,10 @@ static void none_known(const void *arg)
 	handle(SIGUSR1, on_signal, 0);
 	frames_learn(&frames);
 	MUST(frames.count >= 1);
-	MUST(frames_visit(&frames, &search, 4096, &places, false) == 0);
-	MUST(frames_visit(&frames, &search, 0, &places, false) == 0);
+	MUST(frames_visit(&frames, &search, &(struct frames_stack){ .sp = 4096 }, &places, false) ==
+	     0);
+	MUST(frames_visit(&frames, &search, &(struct frames_stack){ .sp = 0 }, &places, false) ==
+	     0);
 	child_filter(SYS_process_vm_readv, 0, 0, SECCOMP_RET_ERRNO | EPERM);
 	MUST(visit(&all, false) == -EACCES);
 }
@@ -166,10 +314,10 @@ static void none_known(const void *arg)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_nested),
-		child_unit_test(from_stack_to_stack),
-		child_unit_test(moved),
-		child_unit_test(none_known),
+		cmocka_unit_test(test_nested), child_unit_test(from_stack_to_stack),
+		cmocka_unit_test(test_moved),  child_unit_test(ends),
+		child_unit_test(stack_within), child_unit_test(tops),
+		child_unit_test(may_be),       child_unit_test(none_known),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "patchcore/merge/others.h"
+#include "patchcore/merge/others.c"
 #include "patchcore/tests/child.h"
 
 #define THREADS 8
@@ -28,7 +28,7 @@ static _Atomic(unsigned) asked, slept;
 static __thread _Atomic(unsigned) asked_here;
 static sem_t ready;
 
-static void count(ucontext_t *context, struct others_room *room, void *arg)
+static void count_call(ucontext_t *context, struct others_room *room, void *arg)
 {
 	MUST(context && arg == &asked);
 	/* A room of its own: with eight threads in here at once they would meet. */
@@ -38,9 +38,11 @@ static void count(ucontext_t *context, struct others_room *room, void *arg)
 	MUST(*(volatile pid_t *)room->bytes == (pid_t)syscall(SYS_gettid));
 }
 
-static bool count_asleep(uintptr_t pc, uintptr_t sp, struct others_room *room, void *arg)
+static bool count_asleep(pid_t tid, const struct task_call *call, uint64_t blocked,
+			 struct others_room *room, void *arg)
 {
-	MUST(pc && sp && room && arg == &asked);
+	(void)blocked;
+	MUST(tid > 0 && call->sleeps && call->pc && call->sp && room && arg == &asked);
 	atomic_fetch_add(&slept, 1);
 	return true;
 }
@@ -119,7 +121,7 @@ static void each_once(const void *arg)
 	for (int i = 0; i < THREADS; i++)
 		threads[i] = start(i % 2 ? spin : sleep_on, NULL);
 	for (unsigned i = 1; i <= ROUNDS; i++) {
-		MUST(others_look(count, NULL, &asked) == 0);
+		MUST(others_look(count_call, NULL, &asked) == 0);
 		MUST(asked == i * THREADS);
 		MUST(asked_here == 0);
 		MUST(one_handler());
@@ -127,7 +129,7 @@ static void each_once(const void *arg)
 	wake();
 	for (int i = 0; i < THREADS; i++)
 		MUST(pthread_join(threads[i], NULL) == 0);
-	MUST(others_look(count, NULL, &asked) == 0 && asked == ROUNDS * THREADS);
+	MUST(others_look(count_call, NULL, &asked) == 0 && asked == ROUNDS * THREADS);
 }
 
 /* --- Threads that come and go ---------------------------------------------------------- */
@@ -157,7 +159,7 @@ static void come_and_go(const void *arg)
 	for (int i = 0; i < 3; i++)
 		threads[i] = start(storm, NULL);
 	for (unsigned i = 1; i <= ROUNDS; i++) {
-		MUST(others_look(count, NULL, &asked) == 0);
+		MUST(others_look(count_call, NULL, &asked) == 0);
 		MUST(asked >= 3 * i);
 	}
 	stop = true;
@@ -174,7 +176,7 @@ static void *look_and_end(void *arg)
 
 		nanosleep(&ms, NULL);
 		asked = 0;
-		MUST(others_look(count, NULL, &asked) == 0);
+		MUST(others_look(count_call, NULL, &asked) == 0);
 		if (asked == 0)
 			_exit(0);
 	}
@@ -224,11 +226,11 @@ static void must_time_out(void)
 {
 	pthread_t other = start(sleep_on, NULL);
 
-	MUST(others_look(count, count_asleep, &asked) == -ETIMEDOUT);
+	MUST(others_look(count_call, count_asleep, &asked) == -ETIMEDOUT);
 	MUST(others_stop(NULL, NULL) == -ETIMEDOUT);
 	MUST(one_handler());
 	/* That of the stop is still pending there: it is the library's own. */
-	MUST(others_look(count, count_asleep, &asked) == -ETIMEDOUT);
+	MUST(others_look(count_call, count_asleep, &asked) == -ETIMEDOUT);
 	MUST(one_handler());
 	wake();
 	MUST(pthread_join(other, NULL) == 0);
@@ -266,7 +268,7 @@ static void blocked_and_asleep(const void *arg)
 	thread[0] = start(sleep_blocked, NULL);
 	thread[1] = start(wait_for_signals, NULL);
 	for (unsigned i = 1; i <= ROUNDS; i++) {
-		MUST(others_look(count, count_asleep, &asked) == 0);
+		MUST(others_look(count_call, count_asleep, &asked) == 0);
 		MUST(asked == 0 && slept >= 2 * i);
 	}
 	wake();
@@ -274,9 +276,11 @@ static void blocked_and_asleep(const void *arg)
 	MUST(pthread_join(thread[0], NULL) == 0 && pthread_join(thread[1], NULL) == 0);
 }
 
-static bool never_mind(uintptr_t pc, uintptr_t sp, struct others_room *room, void *arg)
+static bool never_mind(pid_t tid, const struct task_call *call, uint64_t blocked,
+		       struct others_room *room, void *arg)
 {
-	return !pc || !sp || !room || !arg;
+	(void)blocked;
+	return !tid || !call || !room || !arg;
 }
 
 /* What the caller does not accept of a sleeper is no answer. */
@@ -285,8 +289,8 @@ static void refused_asleep(const void *arg)
 	(void)arg;
 	prepare();
 	start(sleep_blocked, NULL);
-	MUST(others_look(count, never_mind, &asked) == -ETIMEDOUT);
-	MUST(others_look(count, NULL, &asked) == -ETIMEDOUT);
+	MUST(others_look(count_call, never_mind, &asked) == -ETIMEDOUT);
+	MUST(others_look(count_call, NULL, &asked) == -ETIMEDOUT);
 	MUST(asked == 0);
 }
 
@@ -306,11 +310,11 @@ static void no_signal_free(const void *arg)
 	prepare();
 	for (int i = SIGRTMIN; i <= SIGRTMAX; i++)
 		MUST(sigaction(i, &action, NULL) == 0);
-	MUST(others_look(count, NULL, &asked) == -EAGAIN);
+	MUST(others_look(count_call, NULL, &asked) == -EAGAIN);
 	MUST(others_stop(NULL, NULL) == -EAGAIN);
 	action.sa_handler = SIG_DFL;
 	MUST(sigaction(SIGRTMIN + 3, &action, NULL) == 0);
-	MUST(others_look(count, NULL, &asked) == 0);
+	MUST(others_look(count_call, NULL, &asked) == 0);
 	for (int i = SIGRTMIN; i <= SIGRTMAX; i++)
 		MUST(sigaction(i, NULL, &now) == 0 &&
 		     (now.sa_handler == other_handler) == (i != SIGRTMIN + 3));
@@ -385,7 +389,7 @@ static void all_stand(const void *arg)
 	stormer = start(storm, NULL);
 	for (int i = 0; i < ROUNDS; i++) {
 		asked = 0;
-		MUST(others_stop(count, &asked) == 0);
+		MUST(others_stop(count_call, &asked) == 0);
 		MUST(asked >= THREADS + 1);
 		before = sum();
 		nanosleep(&ms, NULL);
@@ -405,7 +409,7 @@ static void *look_on(void *arg)
 {
 	sem_post(&ready);
 	while (!stop)
-		MUST(others_look(count, NULL, arg) == 0);
+		MUST(others_look(count_call, NULL, arg) == 0);
 	return NULL;
 }
 
@@ -440,15 +444,40 @@ static void fork_within(const void *arg)
 	MUST(others_stop(NULL, NULL) == 0);
 	pid = fork();
 	if (pid == 0) {
-		MUST(others_look(count, NULL, &asked) == 0 && asked == 0);
+		MUST(others_look(count_call, NULL, &asked) == 0 && asked == 0);
 		MUST(one_handler());
 		start(spin, NULL);
-		MUST(others_look(count, NULL, &asked) == 0 && asked == 1);
+		MUST(others_look(count_call, NULL, &asked) == 0 && asked == 1);
 		_exit(0);
 	}
 	MUST(waitpid(pid, &status, 0) == pid && status == 0);
 	others_resume();
-	MUST(others_look(count, NULL, &asked) == 0 && asked == 1);
+	MUST(others_look(count_call, NULL, &asked) == 0 && asked == 1);
+}
+
+/* --- Many threads ------------------------------------------------------------------------- */
+
+/* A thread is found without a look at all others, also if a list names it again. */
+static void found_at_once(const void *arg)
+{
+	struct round round = { .park = true, .pass = 1 };
+	unsigned longest = 0;
+
+	(void)arg;
+	count = 0;
+	for (pid_t tid = 1000; tid < 1000 + 4000; tid++)
+		MUST(meet(tid, &round) && find_slot(tid)->tid == tid);
+	for (pid_t tid = 1000; tid < 1000 + 4000; tid++)
+		MUST(meet(tid, &round));
+	MUST(count == 4000 && !find_slot(999) && !find_slot(5000));
+	for (unsigned i = 0; i < CHAINS; i++) {
+		unsigned length = 0;
+
+		for (unsigned at = chains[i]; at; at = slot_at(at - 1)->next)
+			length++;
+		longest = length > longest ? length : longest;
+	}
+	MUST(longest <= 4);
 }
 
 int main(void)
@@ -459,7 +488,7 @@ int main(void)
 		child_unit_test(blocked_and_asleep), child_unit_test(refused_asleep),
 		child_unit_test(no_signal_free),     child_unit_test(moved),
 		child_unit_test(all_stand),	     child_unit_test(together),
-		child_unit_test(fork_within),
+		child_unit_test(fork_within),	     child_unit_test(found_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

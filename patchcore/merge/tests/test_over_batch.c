@@ -227,7 +227,7 @@ static void stand(const void *arg)
 	MUST(turn->at == 0 || handled == turn->interrupt);
 	saw = stand_end(tracer);
 	MUST(pthread_join(thread, NULL) == 0);
-	MUST(saw == (looks ? STAND_SAW_SIGNAL : STAND_SAW_CHANGE));
+	MUST(saw == (looks && turn->at ? STAND_SAW_SIGNAL : STAND_SAW_CHANGE));
 	MUST(got_last == (looks || turn->at == 0 ? GOT_NEW : GOT_BAD));
 	for (size_t i = 0; i < SITES; i++)
 		MUST(run(sites[i]) == GOT_NEW);

@@ -148,6 +148,36 @@ static void test_asleep(void **state)
 	child_must_pass(asleep, &second_blocks);
 }
 
+/*
+ * The system call is the last instruction that is replaced. The thread sleeps behind all of them,
+ * but would begin the call anew, should it be stopped and go on.
+ */
+static void asleep_at_end(const void *arg)
+{
+	static const uint8_t nop[4] = { 0x0f, 0x1f, 0x40, 0x00 };
+	struct sleeper sleeper = *(const struct sleeper *)arg;
+	pthread_t thread;
+
+	prepare(2);
+	MUST(pipe(ends) == 0);
+	put_read(false);
+	MUST(pthread_create(&thread, NULL, read_once, &sleeper) == 0 && sem_wait(&ready) == 0);
+	await_asleep(stander, SYS_read);
+	MUST(pc_patch_over(site, nop, 4, 5, 1, PC_CHECK_THREADS) == -ETIMEDOUT);
+	MUST(write(ends[1], "", 1) == 1 && pthread_join(thread, NULL) == 0);
+	MUST(got_last == GOT_SECOND);
+	MUST(pc_patch_over(site, nop, 4, 5, 1, PC_CHECK_THREADS) == 0);
+}
+
+static void test_asleep_at_end(void **state)
+{
+	static const struct sleeper takes = { false, false }, blocks = { false, true };
+
+	(void)state;
+	child_must_pass(asleep_at_end, &takes);
+	child_must_pass(asleep_at_end, &blocks);
+}
+
 /* --- A fork that goes past the handlers ------------------------------------------------------- */
 
 /*
@@ -281,9 +311,8 @@ static void test_sync_fails(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		child_unit_test(handler_stays),
-		cmocka_unit_test(test_asleep),
-		cmocka_unit_test(test_forked),
+		child_unit_test(handler_stays),	      cmocka_unit_test(test_asleep),
+		cmocka_unit_test(test_asleep_at_end), cmocka_unit_test(test_forked),
 		cmocka_unit_test(test_sync_fails),
 	};
 

@@ -238,7 +238,7 @@ static uint64_t *paint(stack_t *stack)
 
 static bool is_restorer(uint64_t word)
 {
-	struct frames frames;
+	struct frames frames = { .count = 0 };
 
 	frames_learn(&frames);
 	for (unsigned i = 0; i < frames.count; i++)
