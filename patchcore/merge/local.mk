@@ -12,7 +12,9 @@ libpatchcore_internal_la_SOURCES += \
 if HAVE_CMOCKA
 patchcore_merge_tests = \
 	patchcore/merge/tests/test_frames \
+	patchcore/merge/tests/test_look_denied \
 	patchcore/merge/tests/test_look_exec \
+	patchcore/merge/tests/test_look_stacks \
 	patchcore/merge/tests/test_merge \
 	patchcore/merge/tests/test_merge_libc \
 	patchcore/merge/tests/test_merge_signal \
