@@ -64,9 +64,11 @@ void lock_take(struct lock *lock)
 		/* Counted before it looks again; lock_drop() looks after it has let go. */
 		atomic_fetch_add_explicit(&lock->waiters, 1, memory_order_seq_cst);
 		taken = try_take(lock, self, &holder);
-		if (!taken)
+		if (!taken) {
 			sys_call(SYS_futex, FUTEX_OF(lock), FUTEX_WAIT_PRIVATE, (uint32_t)holder,
 				 &some);
+			thread_ask_end(holder);
+		}
 		atomic_fetch_sub_explicit(&lock->waiters, 1, memory_order_relaxed);
 	} while (!taken);
 }

@@ -522,7 +522,7 @@ bool flight_rescue(struct site *site)
 	uint64_t owner;
 	bool done;
 
-	if (!needs_rescue(lead, &owner))
+	if (!needs_rescue(lead, &owner) && !(owner && thread_ask_end(owner)))
 		return false;
 	if (rescue(lead, thread_id(), false, &done))
 		flight_end(lead);
