@@ -37,7 +37,7 @@ struct point {
 };
 
 #define POINTS_MAX 4096
-#define CALLS_MAX  256
+#define CALLS_MAX  1024
 
 /* What a survey finds. */
 struct survey {
