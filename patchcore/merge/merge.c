@@ -56,9 +56,8 @@ NOPATCH static bool hold_door(const struct merge *merge, size_t i)
 	} else {
 		/* Of the word protocol's business one byte, for what a rescue asks at the end. */
 		word->site = first;
-		word->addr = merge->span.addr;
 		word->front_at = word->back_at = text_at(&merge->span, merge->span.addr);
-		word->len = word->front = 1;
+		word->front = 1;
 		word->new_front = word->new_back = merge->bytes[0];
 		word->old_front = merge->old[0];
 		word->int3_mask = 0xff;

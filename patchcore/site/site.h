@@ -61,31 +61,40 @@ enum word_state {
 	WORD_UNDONE,  /* the INT3 is being taken back, or was */
 };
 
-/* The change of a straddler. */
+/*
+ * The change of a straddler. First what is new with each change and each step, behind what its site
+ * has in front: two lines. Then what is the same with most changes of a site, and is stored only
+ * where it differs: executors that help read these lines, and need not lose them.
+ */
 struct word {
-	struct site *site; /* held */
-	uint8_t *addr;	   /* where it runs */
-	uint8_t *front_at; /* where its parts are written */
-	uint8_t *back_at;
 	uint64_t new_front; /* lowest byte first */
 	uint64_t new_back;
-	uint64_t old_front; /* what the INT3 stand on, for undoing them */
-	uint64_t int3_mask; /* 0xff for each byte of the front that starts an instruction */
-	size_t len;
-	size_t front; /* bytes before the boundary */
-	const struct sync *sync;
+	uint64_t old_front;  /* what the INT3 stand on, for undoing them */
 	struct moment asked; /* for the front line */
 	uint64_t latency;    /* ticks, the longest of the stores so far */
 	/* For changes that other threads go on with: when the last part was visible, ... */
 	struct moment since;
 	uint64_t seen;	   /* ... and first seen on another CPU: ns of CLOCK_MONOTONIC_RAW, or 0 */
 	unsigned failures; /* of its first sync, so far */
-	struct text_span span;
-	_Atomic(uint64_t) holder;	    /* id of the patcher that held it and its also */
-	struct site *also[WORD_STARTS - 1]; /* held for starts behind the first */
 	unsigned also_count;
-	const struct merge *merge; /* the change is one of these (merge.h); else NULL */
+	struct site *site;     /* held */
+	struct text_span span; /* where it runs */
+	uint8_t *front_at;     /* where its parts are written */
+	uint8_t *back_at;
+	size_t front;	    /* bytes before the boundary */
+	uint64_t int3_mask; /* 0xff for each byte of the front that starts an instruction */
+	const struct sync *sync;
+	_Atomic(uint64_t) holder;	    /* id of the patcher that held it and its also */
+	const struct merge *merge;	    /* the change is one of these (merge.h); else NULL */
+	struct site *also[WORD_STARTS - 1]; /* held for starts behind the first */
 };
+
+/* WORD_KEEP - store a member only where it differs. */
+#define WORD_KEEP(word, member, value)                                                             \
+	do {                                                                                       \
+		if ((word)->member != (value))                                                     \
+			(word)->member = (value);                                                  \
+	} while (0)
 
 /*
  * A site, and the change of it that is being made.
@@ -131,6 +140,7 @@ struct site {
 	_Atomic(struct site *) lead;
 	/* Where an executor that trapped here goes on, 0: here again. Kept, for late traps. */
 	_Atomic(uintptr_t) resume;
+	size_t number; /* of its mark; the same for ever */
 	/* The id (thread.h) of the owner, 0 if there is none. The rest of the group is the owner's.
 	 */
 	_Atomic(uint64_t) owner __attribute__((aligned(SITE_LINE)));
@@ -140,7 +150,6 @@ struct site {
 	_Atomic(bool) by_barrier;	/* its syncs are membarriers; relaxed, `turn` tells whose */
 	_Atomic(uint64_t) changes;	/* made so far; relaxed */
 	struct word word;		/* the change */
-	size_t number;			/* of its mark; the same for ever */
 	/*
 	 * Odd while a patcher is between INT3 and front part. Counts on rather
 	 * than back, so that a trap handler that was held up can tell "free all

@@ -384,7 +384,7 @@ int flight_drain_told(void)
 NOPATCH_INLINE bool int3_stands(const struct site *site)
 {
 	const uint8_t *at =
-		text_span_is_ours(&site->word.span) ? site->word.front_at : site->word.addr;
+		text_span_is_ours(&site->word.span) ? site->word.front_at : site->word.span.addr;
 
 	return *(const volatile uint8_t *)at == WORD_INT3;
 }

@@ -129,11 +129,11 @@ static int hold_also(struct word *word, uint8_t starts)
 
 		if (!(starts & 1u << i))
 			continue;
-		site = site_get((uintptr_t)word->addr + i);
+		site = site_get((uintptr_t)word->span.addr + i);
 		if (!site)
 			return -ENOMEM;
 		word->also[word->also_count++] = site;
-		if (!site_try_hold(site, (uintptr_t)word->addr + i, id)) {
+		if (!site_try_hold(site, (uintptr_t)word->span.addr + i, id)) {
 			word->also_count--;
 			return -EAGAIN;
 		}
@@ -157,7 +157,7 @@ int word_hold(struct word **held, const struct change *change, const struct sync
 	size_t len = change->span.len,
 	       front = sync->window - ((uintptr_t)addr & (sync->window - 1));
 	struct site *site = site_get((uintptr_t)addr);
-	uint64_t id = thread_id();
+	uint64_t id = thread_id(), int3_mask = 0;
 	struct word *word;
 	struct moment asked;
 	int ret;
@@ -176,27 +176,26 @@ int word_hold(struct word **held, const struct change *change, const struct sync
 	if (!site_try_hold(site, (uintptr_t)addr, id))
 		return -EAGAIN;
 	word = &site->word;
-	word->site = site;
-	word->asked = asked;
-	word->addr = addr;
-	word->len = len;
-	word->front = front;
-	word->front_at = text_at(&change->span, addr);
-	word->back_at = text_at(&change->span, addr + front);
-	word->new_front = number_of(change->bytes, front);
-	word->new_back = number_of(change->bytes + front, len - front);
-	word->int3_mask = 0;
 	for (unsigned i = 0; i < front; i++)
 		if (change->starts & 1u << i)
-			word->int3_mask |= UINT64_C(0xff) << 8 * i;
-	word->sync = sync;
+			int3_mask |= UINT64_C(0xff) << 8 * i;
+	word->new_front = number_of(change->bytes, front);
+	word->new_back = number_of(change->bytes + front, len - front);
+	word->asked = asked;
 	word->latency = 0;
 	word->since.cpu = NO_CPU;
 	word->seen = 0;
-	word->span = change->span;
 	word->failures = 0;
-	word->holder = id;
 	word->also_count = 0;
+	WORD_KEEP(word, site, site);
+	if (memcmp(&word->span, &change->span, sizeof(word->span)) != 0)
+		word->span = change->span;
+	WORD_KEEP(word, front_at, text_at(&change->span, addr));
+	WORD_KEEP(word, back_at, text_at(&change->span, addr + front));
+	WORD_KEEP(word, front, front);
+	WORD_KEEP(word, int3_mask, int3_mask);
+	WORD_KEEP(word, sync, sync);
+	WORD_KEEP(word, holder, id);
 	atomic_store_explicit(&site->by_barrier, sync->policy == PC_POLICY_MEMBARRIER,
 			      memory_order_relaxed);
 	site_set_resume(site, 0);
@@ -241,7 +240,7 @@ int word_begin(struct word **held, const struct change *change, const struct syn
 		return ret;
 	word_prepared(word);
 	ret = word_put_int3(word);
-	back = word->len - word->front;
+	back = word->span.len - word->front;
 	/* Only the site's owner changes the back part. */
 	if (ret == 0 && expected &&
 	    (word->old_front != number_of(expected, word->front) ||
@@ -273,7 +272,7 @@ NOPATCH int word_put_int3(struct word *word)
 
 NOPATCH void word_put_back(struct word *word)
 {
-	size_t len = word->len - word->front;
+	size_t len = word->span.len - word->front;
 
 	store_bytes(word->back_at, len, word->new_back, mask_of(len), ALWAYS, NULL);
 }

@@ -120,7 +120,7 @@ static int build_site(struct gap_child *c)
 	c->word = (struct word){
 		.front_at = c->site,
 		.back_at = c->site + cell->split,
-		.len = CODE_LENGTH,
+		.span.len = CODE_LENGTH,
 		.front = cell->split,
 	};
 	return 0;

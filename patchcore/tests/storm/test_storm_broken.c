@@ -55,9 +55,9 @@ static void put_front(const struct storm_site *site, unsigned code)
 static void put_back(const struct storm_site *site, unsigned code)
 {
 	size_t front = front_of(site);
-	struct word word = { .back_at = site->at + front, .front = front, .len = site->len };
+	struct word word = { .back_at = site->at + front, .front = front, .span.len = site->len };
 
-	memcpy(&word.new_back, site->code[code] + front, word.len - front);
+	memcpy(&word.new_back, site->code[code] + front, word.span.len - front);
 	word_put_back(&word);
 }
 
