@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "patchcore/life/library.h"
 #include "patchcore/machine/policy.h"
@@ -19,23 +20,25 @@
 
 static struct lock setup_lock = LOCK_INIT; /* protects all below */
 static struct facts facts;
-static unsigned learned; /* pc_init() so far */
 static enum pc_policy asked = PC_POLICY_AUTO;
 static double accept_p = PC_ACCEPT_P_DEFAULT;
+static char reason[sizeof(((struct pc_status *)0)->reason)];
 static struct machine_conf assumed; /* without a level: none */
 
 /* The process's own, from now on. */
 static int choose_policy(enum pc_policy policy, double p, bool is_to_be_possible)
 {
-	struct choice *choice = choice_get(&facts, learned, policy, p);
+	char why[sizeof(reason)];
+	const struct syncs *syncs = choice_get(&facts, policy, p, why, sizeof(why));
 
-	if (!choice)
+	if (!syncs)
 		return -ENOMEM;
-	if (is_to_be_possible && !policy_is_possible(&choice->syncs))
+	if (is_to_be_possible && !policy_is_possible(syncs))
 		return -ENOTSUP;
 	asked = policy;
 	accept_p = p;
-	choice_use(choice);
+	strcpy(reason, why);
+	choice_current = syncs;
 	return 0;
 }
 
@@ -57,12 +60,13 @@ void library_assume_waits(uint64_t first, uint64_t second, uint64_t stretch)
 int pc_init(void)
 {
 	struct thread *self;
-	int ret = fork_enter(&self), chosen;
+	int ret = fork_enter(&self);
 
 	if (ret < 0)
 		return ret;
 	lock_take(&setup_lock);
-	if (!choice_in_use() && (ret = trap_install()) != -EEXIST) {
+	/* Without SIGTRAP nothing has begun. */
+	if (!choice_current && (ret = trap_install()) == 0) {
 		facts_learn(&facts);
 		if (assumed.levels) {
 			facts.have_conf = true;
@@ -70,17 +74,8 @@ int pc_init(void)
 			facts.conf = assumed;
 			sync_expect_level(1, 0);
 		}
-		learned++;
-		/* Without a trap handler, or with one that INT3 does not reach, straddlers are off.
-		 */
-		if (ret < 0)
-			snprintf(facts.trap_reason, sizeof(facts.trap_reason),
-				 "SIGTRAP could not be taken");
-		else
-			facts.trap = probe_int3(facts.trap_reason, sizeof(facts.trap_reason)) == 0;
-		chosen = choose_policy(asked, accept_p, false);
-		if (ret == 0)
-			ret = chosen;
+		facts.trap = probe_int3(facts.trap_reason, sizeof(facts.trap_reason)) == 0;
+		ret = choose_policy(asked, accept_p, false);
 	}
 	lock_drop(&setup_lock);
 	fork_leave(self);
@@ -96,10 +91,10 @@ int pc_fini(void)
 		return ret;
 	flight_drain();
 	lock_take(&setup_lock);
-	if (choice_in_use()) {
+	if (choice_current) {
 		ret = sites_count().held ? -EBUSY : trap_remove();
 		if (ret == 0) {
-			choice_use(NULL);
+			choice_current = NULL;
 			others_give_back();
 			ret = text_give_back();
 		}
@@ -133,8 +128,7 @@ static int settings_enter(struct thread **self)
 
 int pc_set_policy(enum pc_policy policy)
 {
-	bool is_one = policy == PC_POLICY_AUTO || policy == PC_POLICY_WAIT ||
-		      policy == PC_POLICY_MEMBARRIER;
+	bool is_one = (unsigned)policy <= PC_POLICY_MEMBARRIER;
 	struct thread *self;
 	int ret = is_one ? settings_enter(&self) : -EINVAL;
 
@@ -159,7 +153,6 @@ int pc_set_accept_p(double p)
 
 int pc_get_status(struct pc_status *status)
 {
-	const struct choice *choice;
 	const struct syncs *syncs;
 	const struct sync *page;
 	double line_p, page_p, upper_p = 1;
@@ -169,8 +162,7 @@ int pc_get_status(struct pc_status *status)
 
 	if (ret < 0)
 		return ret;
-	choice = choice_in_use();
-	syncs = &choice->syncs;
+	syncs = choice_current;
 	page = &syncs->page;
 	counts = sites_count();
 	line_p = policy_bound(&facts, &syncs->line, false);
@@ -181,7 +173,7 @@ int pc_get_status(struct pc_status *status)
 	else if (facts.have_conf)
 		upper_p = machine_conf_p(machine_conf_surest(&facts.conf));
 	*status = (struct pc_status){
-		.asked = choice->asked,
+		.asked = asked,
 		.in_use = page->policy,
 		.first_wait = page->waits.first,
 		.second_wait = page->waits.second,
@@ -189,7 +181,7 @@ int pc_get_status(struct pc_status *status)
 		.atomic_window = page->window,
 		.conf_valid = facts.have_conf,
 		.upper_p = upper_p,
-		.accept_p = choice->accept_p,
+		.accept_p = accept_p,
 		.traps = counts.traps,
 		.changes = counts.changes,
 		.undone = flight_undone(),
@@ -207,7 +199,7 @@ int pc_get_status(struct pc_status *status)
 		.fleet = facts.have_conf && facts.conf.fleet,
 	};
 	snprintf(status->conf_path, sizeof(status->conf_path), "%s", facts.conf_path);
-	snprintf(status->reason, sizeof(status->reason), "%s", choice->reason);
+	snprintf(status->reason, sizeof(status->reason), "%s", reason);
 	settings_leave(self);
 	return 0;
 }

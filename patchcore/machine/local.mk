@@ -27,6 +27,7 @@ patchcore_machine_tests_fuzz_conf_LDADD = $(LDADD) -lm
 
 if HAVE_CMOCKA
 patchcore_machine_tests = \
+	patchcore/machine/tests/test_choices \
 	patchcore/machine/tests/test_conf \
 	patchcore/machine/tests/test_conf_file \
 	patchcore/machine/tests/test_conf_form \
@@ -42,5 +43,6 @@ patchcore_machine_tests = \
 check_PROGRAMS += $(patchcore_machine_tests)
 TESTS += $(patchcore_machine_tests)
 
+patchcore_machine_tests_test_choices_LDADD = $(LDADD) -lm
 patchcore_machine_tests_test_policy_LDFLAGS = -Wl,--wrap=identity_read,--wrap=tsc_problem
 endif

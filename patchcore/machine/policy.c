@@ -199,18 +199,17 @@ static void explain_policy(const struct facts *facts, enum pc_policy asked, doub
 	const char *conf = facts->conf.fleet ? "machine.conf, by a fleet," : "machine.conf";
 	bool is_membarrier = page->policy == PC_POLICY_MEMBARRIER;
 	const char *comma = is_membarrier ? "; " : ", and ";
-	const char *instead = is_membarrier ? "so membarrier" : no_membarrier;
+	const char *instead = is_membarrier ? "so membarrier" : no_membarrier, *why = NULL;
 	char lines[64] = "";
 
 	if (!facts->trap)
-		snprintf(reason, size, "%s",
-			 facts->trap_reason[0] ? facts->trap_reason : "SIGTRAP could not be taken");
+		why = facts->trap_reason;
 	else if (asked == PC_POLICY_WAIT)
-		snprintf(reason, size, "%s",
-			 facts->have_conf ? "wait: asked for by name" : facts->conf_reason);
+		why = facts->have_conf ? "wait: asked for by name" : facts->conf_reason;
 	else if (asked == PC_POLICY_MEMBARRIER)
-		snprintf(reason, size, "%s",
-			 facts->membarrier ? "membarrier: asked for by name" : no_membarrier);
+		why = facts->membarrier ? "membarrier: asked for by name" : no_membarrier;
+	if (why)
+		snprintf(reason, size, "%s", why);
 	else if (page->policy == PC_POLICY_WAIT)
 		snprintf(reason, size, "auto: %s bounds tears by %.2g per toggle", conf,
 			 level[page->level - 1].page.upper_p);
@@ -255,47 +254,43 @@ double policy_bound(const struct facts *facts, const struct sync *sync, bool pag
 
 /* --- Choices ---------------------------------------------------------------------------------- */
 
-static struct choice *choices;
+/* Kept for ever, as changes in flight point to their syncs; so none is there twice. */
+static struct choice {
+	struct choice *next;
+	struct syncs syncs;
+} * choices;
 
-/* The process's own. NULL before pc_init() and after pc_fini(). Release; patchers acquire. */
-static _Atomic(struct choice *) current;
+_Atomic(const struct syncs *) choice_current;
 
-struct choice *choice_get(const struct facts *facts, unsigned learned, enum pc_policy policy,
-			  double accept_p)
+/* Where they point to follows from the rest. */
+static bool syncs_same(const struct syncs *a, const struct syncs *b)
 {
-	struct choice *choice = choices;
+	const struct sync *one = &a->page, *other = &b->page;
 
-	while (choice && (choice->learned != learned || choice->asked != policy ||
-			  choice->accept_p != accept_p))
-		choice = choice->next;
-	if (choice)
-		return choice;
-	choice = calloc(1, sizeof(*choice));
-	if (!choice)
+	_Static_assert(sizeof(*a) == 6 * sizeof(*one), "syncs and nothing else");
+	for (int i = 0; i < 6; i++)
+		if (one[i].policy != other[i].policy || one[i].level != other[i].level ||
+		    one[i].window != other[i].window ||
+		    memcmp(&one[i].waits, &other[i].waits, sizeof(one[i].waits)) != 0)
+			return false;
+	return true;
+}
+
+const struct syncs *choice_get(const struct facts *facts, enum pc_policy policy, double accept_p,
+			       char *reason, size_t size)
+{
+	struct choice *made = malloc(sizeof(*made)), *choice = choices;
+
+	if (!made)
 		return NULL;
-	choice->learned = learned;
-	choice->asked = policy;
-	choice->accept_p = accept_p;
-	policy_choose(facts, policy, accept_p, &choice->syncs, choice->reason,
-		      sizeof(choice->reason));
-	choice->next = choices;
-	choices = choice;
-	return choice;
-}
-
-void choice_use(struct choice *choice)
-{
-	atomic_store_explicit(&current, choice, memory_order_release);
-}
-
-const struct choice *choice_in_use(void)
-{
-	return atomic_load_explicit(&current, memory_order_relaxed);
-}
-
-const struct sync *choice_sync(void)
-{
-	const struct choice *own = atomic_load_explicit(&current, memory_order_acquire);
-
-	return own ? &own->syncs.page : NULL;
+	policy_choose(facts, policy, accept_p, &made->syncs, reason, size);
+	while (choice && !syncs_same(&choice->syncs, &made->syncs))
+		choice = choice->next;
+	if (choice) {
+		free(made);
+		return &choice->syncs;
+	}
+	made->next = choices;
+	choices = made;
+	return &made->syncs;
 }

@@ -3,6 +3,8 @@
 #ifndef PATCHCORE_MACHINE_POLICY_H
 #define PATCHCORE_MACHINE_POLICY_H
 
+#include <stdatomic.h>
+
 #include "patchcore/machine/machine_conf.h"
 #include "patchcore/machine/sync.h"
 #include "patchcore/patchcore.h"
@@ -58,37 +60,24 @@ double policy_bound(const struct facts *facts, const struct sync *sync, bool pag
 /* --- Choices ---------------------------------------------------------------------------------- */
 
 /*
- * A policy and an accepted probability, and what follows from them on this machine. Kept for ever:
- * changes in flight point to the sync. There are as many as callers have had wishes.
+ * choice_get - policy_choose(), kept for ever: changes in flight point to a sync. The same again
+ * where it comes to the same. NULL: no memory. Callers exclude each other.
  */
-struct choice {
-	struct choice *next;
-	unsigned learned; /* number of the pc_init() that learned its facts */
-	enum pc_policy asked;
-	double accept_p;
-	struct syncs syncs; /* how straddlers are patched, and the atomic window */
-	char reason[256];
-};
+const struct syncs *choice_get(const struct facts *facts, enum pc_policy policy, double accept_p,
+			       char *reason, size_t size);
+
+/* The process's own. NULL before pc_init() and after pc_fini(). */
+extern _Atomic(const struct syncs *) choice_current __attribute__((visibility("hidden")));
 
 /*
  * choice_sync - how straddlers are patched now, and the atomic window. Lock-free and
- * async-signal-safe. NULL before pc_init() and after pc_fini(): entry points return -ESHUTDOWN
- * then.
+ * async-signal-safe. NULL: entry points return -ESHUTDOWN then.
  */
-const struct sync *choice_sync(void);
+static inline const struct sync *choice_sync(void)
+{
+	const struct syncs *own = atomic_load_explicit(&choice_current, memory_order_acquire);
 
-/*
- * choice_get - the one for these wishes, by those facts, which pc_init() number `learned` has
- * learned. NULL: no memory. Callers exclude each other.
- */
-struct choice *choice_get(const struct facts *facts, unsigned learned, enum pc_policy policy,
-			  double accept_p);
-
-/*
- * choice_use - from now on this is the process's own; NULL: there is none. choice_in_use - the
- * process's own choice. The caller keeps choice_use() out meanwhile.
- */
-void choice_use(struct choice *choice);
-const struct choice *choice_in_use(void);
+	return own ? &own->page : NULL;
+}
 
 #endif

@@ -54,6 +54,7 @@ static struct facts made_up(bool have_conf, bool accepted, bool membarrier)
 			.window_p = ACCEPTED * 1.001,
 		},
 		.conf_reason = "no config here",
+		.trap_reason = "SIGTRAP could not be taken",
 	};
 }
 
