@@ -2,36 +2,34 @@
 /*
  * Calls, on and off (paper, section 6).
  *
- * DISPLACEMENT. The four bytes lie in one 8-byte word, and one locked exchange
- * replaces them. Nothing else of the call ever changes, so an executor has the
- * old displacement or the new one.
+ * DISPLACEMENT. The four bytes lie in one 8-byte word, and one locked exchange replaces them.
+ * Nothing else of the call ever changes, so an executor has the old displacement or the new one.
  *
- * FRONT. The first two bytes lie in one 8-byte word: E8 d0 when on, EB 03 when
- * off (67 E8 or FF 15, and EB 04, for the longer forms). The rest is what it is
- * when on, and a jump that skips it does not read it. A compare-exchange and not
- * an exchange, because a word patch may be under way (the first target of its
- * own, below): then the first byte is INT3, and must stay it. As only two values
- * are possible besides, one attempt is enough: if it fails, the bytes were
- * already as wanted, or it is not for us to change them.
+ * FRONT. The first two bytes lie in one 8-byte word: E8 d0 when on, EB 03 when off (67 E8 or FF
+ * 15, and EB 04, for the longer forms). The rest is what it is when on, and a jump that skips it
+ * does not read it. A compare-exchange and not an exchange, because a word patch may be under way
+ * (other targets, below): then the first byte is INT3, and must stay it. As only two
+ * values are possible besides, one attempt is enough: if it fails, the bytes were already as
+ * wanted, or it is not for us to change them.
  *
  * TAIL. The same with one byte: E9 or FF, and C3.
  *
- * Targets of its own, FRONT and TAIL: a word patch moves the instruction to a
- * stub, once; from then on only the stub's target changes.
+ * Other targets, FRONT and TAIL: a word patch leads the instruction through a stub, first through
+ * the one that calls with that target share, then through one of its own; from then on only the
+ * stub's target changes. See enum call_stage.
  *
- *   1. store the target in the slot, which no executor reads yet
+ *   1. store the target in an own stub, which no executor reads yet
  *   2. word patch: the whole instruction, on, with the stub's displacement
- *   3. moved = 1
+ *   3. moved: the stage that is reached
  *
- * A thread that turns it on or off may come from before the patch: it has read
- * the front, is held up for any time, and then compares and exchanges. That is
- * harmless because a move does not change what on and off look like: for E8 d0
- * the stub is one whose displacement has the same d0. Without that it could put
- * the old d0 before the new d1 d2 d3.
+ * A thread that turns it on or off may come from before the patch: it has read the front, is held
+ * up for any time, and then compares and exchanges. That is harmless because a move does not
+ * change what on and off look like: for E8 d0 the stub is one whose displacement has the same d0.
+ * Without that it could put the old d0 before the new d1 d2 d3.
  *
- * Once moved, the target is stored before the front (both are locked, so seen in
- * that order by all); an executor fetches the front and then executes the stub,
- * which loads the target: an executor that sees the call on sees that target, or a later one.
+ * With a stub of its own, the target is stored before the front (both are locked, so seen in that
+ * order by all); an executor fetches the front and then executes the stub, which loads the target:
+ * an executor that sees the call on sees that target, or a later one.
  */
 #include "patchcore/call.h"
 
@@ -42,28 +40,15 @@
 #include "patchcore/machine/policy.h"
 #include "patchcore/machine/wait.h"
 #include "patchcore/patchcore.h"
+#include "patchcore/site/fork.h"
 #include "patchcore/site/site.h"
-#include "patchcore/site/thread.h"
 #include "patchcore/text/text.h"
+#include "patchcore/text/text_page.h"
 
 /*
- * The loads and the locked stores of a call. In assembly, because C has no atomic access to
- * unaligned memory; all of them stay inside one 8-byte word, where the processor makes them one
- * access (AMD APM vol. 2, 7.3.2).
+ * As call_first(): all loads and locked stores stay inside one 8-byte word, where the processor
+ * makes them one access.
  */
-static uint8_t call_load_byte(const uint8_t *at)
-{
-	return __atomic_load_n(at, __ATOMIC_ACQUIRE);
-}
-
-static uint16_t call_load_two(const uint8_t *at)
-{
-	uint16_t two;
-
-	__asm__ volatile("movw %1, %0" : "=r"(two) : "m"(*(const uint8_t(*)[2])at) : "memory");
-	return two;
-}
-
 static int32_t call_load_four(const uint8_t *at)
 {
 	int32_t four;
@@ -72,70 +57,29 @@ static int32_t call_load_four(const uint8_t *at)
 	return four;
 }
 
-/* True: it was *seen and is now `to`. False: *seen is what it was instead. */
-static bool call_exchange_byte(uint8_t *at, uint16_t *seen, uint8_t to)
-{
-	uint8_t expected = (uint8_t)*seen;
-	bool done = __atomic_compare_exchange_n(at, &expected, to, false, __ATOMIC_SEQ_CST,
-						__ATOMIC_SEQ_CST);
-
-	*seen = expected;
-	return done;
-}
-
-static bool call_exchange_two(uint8_t *at, uint16_t *seen, uint16_t to)
+/* Of one byte or two. True: it was *seen and is now `to`. False: *seen is what it was instead. */
+NOPATCH_INLINE bool call_exchange(uint8_t *at, uint16_t *seen, uint16_t to, bool is_byte)
 {
 	bool done;
 
-	__asm__ volatile("lock cmpxchgw %3, %1"
-			 : "=@ccz"(done), "+m"(*(uint8_t(*)[2])at), "+a"(*seen)
-			 : "r"(to)
-			 : "memory");
+	if (is_byte)
+		__asm__ volatile("lock cmpxchgb %b3, %1"
+				 : "=@ccz"(done), "+m"(*at), "+a"(*seen)
+				 : "q"(to)
+				 : "memory");
+	else
+		__asm__ volatile("lock cmpxchgw %3, %1"
+				 : "=@ccz"(done), "+m"(*(uint8_t(*)[2])at), "+a"(*seen)
+				 : "r"(to)
+				 : "memory");
 	return done;
 }
 
-static uint16_t off_first(const struct pc_call *call)
+static unsigned known_stage(const struct pc_call *call)
 {
-	uint8_t code[CALL_MAX];
-
-	call_encode_off(code, call->form);
-	return call_first(code, call->way);
-}
-
-static bool is_known_moved(const struct pc_call *call)
-{
-	/* Acquire: pairs with the release in move_held(), so own is there. */
+	/* Acquire: pairs with the release in move_to_stub(), so the stub is there. */
 	return __atomic_load_n(&call->moved, __ATOMIC_ACQUIRE);
 }
-
-/* Also by a thread that has ended, or was left behind by fork(), before it could say so. */
-static bool is_moved(const struct pc_call *call, const struct text_span *span)
-{
-	const struct stub *own;
-	int32_t displacement;
-	uint8_t bytes[sizeof(displacement)];
-
-	if (is_known_moved(call))
-		return true;
-	own = call_own(call);
-	if (!own)
-		return false;
-	/* One byte at a time: it may lie on two pages, each with an alias of its own. */
-	for (size_t i = 0; i < sizeof(bytes); i++)
-		bytes[i] = call_load_byte(text_at(span, call_operand(call) + i));
-	memcpy(&displacement, bytes, sizeof(bytes));
-	return displacement == call_to_own(call, own);
-}
-
-/* Locked, so that it is visible before the next store. */
-static void *aim_stub(struct stub *own, void *target)
-{
-	if (atomic_load(&own->target) == target)
-		return target;
-	return atomic_exchange(&own->target, target);
-}
-
-/* --- Stores ------------------------------------------------------------------ */
 
 /* Why the first byte is not the expected one. */
 static int explain_first_byte(uint8_t first)
@@ -143,56 +87,102 @@ static int explain_first_byte(uint8_t first)
 	return first == WORD_INT3 ? -EAGAIN : -ENOENT;
 }
 
-/* first: two bytes, lowest first, of which those behind the opcode do not count. */
-static bool has_opcode(const struct pc_call *call, uint16_t first)
+/*
+ * Spans are NULL for the usual call, on a page that is open and written where it runs: see
+ * is_open(). What comes before its store is inline, for there is nothing to look up then.
+ */
+NOPATCH_INLINE uint8_t *written_at(const struct text_span *span, uint8_t *addr)
+{
+	return span ? text_at(span, addr) : addr;
+}
+
+NOPATCH_INLINE bool may_store(const struct text_span *span)
+{
+	return !span || text_follow(span);
+}
+
+/* 1: it is there. */
+NOPATCH_INLINE int check_opcode(const struct pc_call *call, const uint8_t *at,
+				const uint8_t *behind)
 {
 	const struct call_shape *shape = call_shape(call);
+	uint8_t first = __atomic_load_n(at, __ATOMIC_ACQUIRE);
 
-	return (uint8_t)first == shape->code[0] &&
-	       (shape->opcode == 1 || first >> 8 == shape->code[1]);
+	if (first == shape->code[0] &&
+	    (shape->opcode == 1 || __atomic_load_n(behind, __ATOMIC_ACQUIRE) == shape->code[1]))
+		return 1;
+	return explain_first_byte(first);
 }
 
-static int check_opcode(const struct pc_call *call, const struct text_span *span)
+/* 1: on, 0: off, -EAGAIN, or -ENOENT. */
+static int is_on(const struct pc_call *call, const uint8_t *at)
 {
-	uint8_t first = call_load_byte(text_at(span, call->addr));
-	uint8_t second = call_load_byte(text_at(span, call->addr + 1));
+	uint16_t first;
 
-	return has_opcode(call, (uint16_t)(first | second << 8)) ? 0 : explain_first_byte(first);
+	if (call->way == PC_CALL_DISPLACEMENT)
+		return check_opcode(call, at, at + 1);
+	first = call_first(call, at);
+	if (first == call->on)
+		return 1;
+	return first == call_shape(call)->off ? 0 : explain_first_byte((uint8_t)first);
 }
 
-/* at: where it can be read; both bytes are on the page of the first. */
-static uint16_t load_first(const struct pc_call *call, const uint8_t *at)
+/* The same, where it runs, and then its displacement. A copy, if loads may fault. */
+static int load_call(const struct pc_call *call, int32_t *displacement)
 {
-	return call->way == PC_CALL_TAIL ? call_load_byte(at) : call_load_two(at);
+	const uint8_t *at = call->addr;
+	uint8_t copy[CALL_MAX];
+	int ret = 0;
+
+	if (call->hidden) {
+		ret = text_read(copy, at, call_shape(call)->len);
+		at = copy;
+	}
+	if (ret >= 0)
+		ret = is_on(call, at);
+	if (ret >= 0)
+		*displacement = call_load_four(at + call_shape(call)->opcode);
+	return ret;
+}
+
+/* Also by a thread that has ended, or was left behind by fork(), before it could say so. */
+static enum call_stage call_stage(const struct pc_call *call)
+{
+	enum call_stage stage = known_stage(call);
+	const struct stub *own = call_own(call), *stub;
+	int32_t displacement;
+
+	if (stage == CALL_OWN || !(own || (stage == CALL_ORIGINAL && call_shared(call))) ||
+	    load_call(call, &displacement) < 0)
+		return stage;
+	stub = call_stub_at(call, displacement);
+	return !stub ? stage : stub == own ? CALL_OWN : CALL_SHARED;
 }
 
 /* On to off or off to on. */
-static int store_first(const struct pc_call *call, const struct text_span *span, uint16_t from,
-		       uint16_t to)
+NOPATCH_INLINE int store_first(const struct pc_call *call, const struct text_span *span,
+			       uint16_t from, uint16_t to)
 {
-	uint8_t *at = text_at(span, call->addr);
-	uint16_t seen = load_first(call, at);
-	bool done = false;
+	uint8_t *at = written_at(span, call->addr);
+	uint16_t seen = call_first(call, at);
 
-	if (seen == from) {
-		if (!text_follow(span))
-			return -EACCES;
-		done = call->way == PC_CALL_TAIL ? call_exchange_byte(at, &seen, (uint8_t)to)
-						 : call_exchange_two(at, &seen, to);
-	}
-	return done || seen == to ? 0 : explain_first_byte((uint8_t)seen);
+	if (seen == from && !may_store(span))
+		return -EACCES;
+	if (seen == from && call_exchange(at, &seen, to, call->way == PC_CALL_TAIL))
+		return 0;
+	return seen == to ? 0 : explain_first_byte((uint8_t)seen);
 }
 
 /* By way of DISPLACEMENT. */
-static int store_displacement(const struct pc_call *call, const struct text_span *span,
-			      int32_t displacement)
+NOPATCH_INLINE int store_displacement(const struct pc_call *call, const struct text_span *span,
+				      int32_t displacement)
 {
-	uint8_t *at = text_at(span, call_operand(call));
+	uint8_t *at = written_at(span, call_operand(call));
 
 	/* Saves the executors the loss of the line where nothing changes. */
 	if (call_load_four(at) == displacement)
 		return 0;
-	if (!text_follow(span))
+	if (!may_store(span))
 		return -EACCES;
 	/* xchg locks without being told. */
 	__asm__ volatile("xchgl %1, %0"
@@ -204,12 +194,18 @@ static int store_displacement(const struct pc_call *call, const struct text_span
 
 /* --- On and off -------------------------------------------------------------- */
 
-/* Give it its first target of its own, and turn it on with it. */
-static int move_to_stub(struct pc_call *call, void *target, const struct text_span *span)
+/* Locked, so that it is visible before the next store. What it was. */
+static void *aim_stub(struct stub *own, void *target)
+{
+	return atomic_load(&own->target) == target ? target : atomic_exchange(&own->target, target);
+}
+
+/* Lead it through a stub to that target, and turn it on with it. */
+static int move_to_stub(struct pc_call *call, enum call_stage stage, void *target)
 {
 	uint64_t holder = __atomic_load_n(&call->moving, __ATOMIC_RELAXED);
 	uint8_t code[CALL_MAX];
-	struct stub *own;
+	struct stub *stub;
 	int ret = -EAGAIN;
 
 	/*
@@ -220,15 +216,23 @@ static int move_to_stub(struct pc_call *call, void *target, const struct text_sp
 	    !__atomic_compare_exchange_n(&call->moving, &holder, thread_id(), false,
 					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return -EAGAIN;
-	if (!is_moved(call, span))
-		ret = call_own_get(call, &own);
-	if (ret == 0) {
-		aim_stub(own, target);
-		ret = pc_patch(call->addr, code,
-			       call_encode(code, call->form, call_to_own(call, own)));
+	if (call_stage(call) == stage) {
+		/* Before the next one, if a thread that has ended could not say so. */
+		__atomic_store_n(&call->moved, stage, __ATOMIC_RELEASE);
+		ret = call_stub_get(call, target, stage == CALL_ORIGINAL, &stub);
+	}
+	if (ret == 0 && stub == call_own(call)) {
+		aim_stub(stub, target);
+		/* It will not be led through that one: see look_at_call(). */
+		if (stage == CALL_ORIGINAL)
+			__atomic_store_n(&call->shared, NULL, __ATOMIC_RELEASE);
 	}
 	if (ret == 0)
-		__atomic_store_n(&call->moved, 1, __ATOMIC_RELEASE);
+		ret = pc_patch(call->addr, code,
+			       call_encode(code, call->form, call_to_stub(call, stub)));
+	if (ret == 0)
+		__atomic_store_n(&call->moved, stub == call_own(call) ? CALL_OWN : CALL_SHARED,
+				 __ATOMIC_RELEASE);
 	__atomic_store_n(&call->moving, 0, __ATOMIC_RELEASE);
 	return ret;
 }
@@ -238,30 +242,30 @@ static void *original_target(const struct pc_call *call)
 {
 	void *original = call_original(call);
 
-	return call_shape(call)->slot && original
-		       ? __atomic_load_n((void **)original, __ATOMIC_ACQUIRE)
-		       : original;
+	if (!call_shape(call)->slot || !original)
+		return original;
+	return __atomic_load_n((void **)original, __ATOMIC_ACQUIRE);
 }
 
-/* By way of FRONT or TAIL. */
-static int turn_on(struct pc_call *call, void *target, const struct text_span *span)
+/* By way of FRONT or TAIL, for a call that has not always led there. */
+static int turn_on_elsewhere(struct pc_call *call, void *target, const struct text_span *span)
 {
-	uint16_t off = off_first(call), seen;
-	bool moved = is_moved(call, span);
+	enum call_stage stage = call_stage(call);
+	uint16_t off = call_shape(call)->off;
 	struct stub *own;
 	void *before;
 	int ret;
 
-	if (!moved && (!target || (!call_shape(call)->slot && target == call_original(call))))
-		return store_first(call, span, off, call->on);
-	seen = load_first(call, text_at(span, call->addr));
-	if (seen != off && seen != call->on)
-		return explain_first_byte((uint8_t)seen);
-	if (!moved)
-		return move_to_stub(call, target, span);
-	own = call_own(call);
 	if (!target)
 		target = original_target(call);
+	if (stage == CALL_SHARED && target == atomic_load(&call_shared(call)->target))
+		return store_first(call, span, off, call->on);
+	ret = is_on(call, written_at(span, call->addr));
+	if (ret < 0)
+		return ret;
+	if (stage != CALL_OWN)
+		return move_to_stub(call, stage, target);
+	own = call_own(call);
 	before = aim_stub(own, target);
 	ret = store_first(call, span, off, call->on);
 	/* Unless another thread has changed it since. */
@@ -270,172 +274,182 @@ static int turn_on(struct pc_call *call, void *target, const struct text_span *s
 	return ret;
 }
 
-/* By way of DISPLACEMENT; a target of NULL is the original one. */
-static int displace_call(struct pc_call *call, void *target, const struct text_span *span)
+/* The stub that leads there, or can be made to by one store; NULL: there is none yet. */
+static struct stub *known_stub(const struct pc_call *call, const void *target)
 {
-	void *to = target ? target : call_original(call);
-	struct stub *own;
-	int ret = check_opcode(call, span);
+	struct stub *shared = call_shared(call);
 
-	if (ret < 0)
-		return ret;
-	if ((!target || !call_shape(call)->slot) && stub_in_reach(call_end(call), (uintptr_t)to))
-		return store_displacement(call, span, call_displacement(call, to));
-	ret = call_own_get(call, &own);
-	if (ret < 0)
-		return ret;
-	aim_stub(own, to);
-	return store_displacement(call, span, call_to_own(call, own));
+	return shared && atomic_load(&shared->target) == target ? shared : call_own(call);
 }
 
-/* Ask for the line that the store will go to; the other one, if there is, stays the executors'. */
-static void expect_store(const struct pc_call *call)
+/* By way of DISPLACEMENT. */
+static int displace_through_stub(struct pc_call *call, void *target, const struct text_span *span)
 {
-	line_for_writing(call->way == PC_CALL_DISPLACEMENT ? call_operand(call) : call->addr);
+	struct stub *stub = known_stub(call, target);
+	int ret = stub ? 0 : call_stub_get(call, target, true, &stub);
+
+	if (ret < 0)
+		return ret;
+	if (stub == call_own(call))
+		aim_stub(stub, target);
+	return store_displacement(call, span, call_to_stub(call, stub));
+}
+
+/* A target of NULL is the original one. */
+NOPATCH_INLINE int change_call(struct pc_call *call, bool on, void *target,
+			       const struct text_span *span)
+{
+	void *original = call_original(call), *to = target ? target : original;
+	bool is_direct = !target || !call_shape(call)->slot;
+	uint16_t off = call_shape(call)->off;
+	int ret;
+
+	if (call->way != PC_CALL_DISPLACEMENT && !on)
+		return store_first(call, span, call->on, off);
+	if (call->way != PC_CALL_DISPLACEMENT)
+		return is_direct && to == original && call_stage(call) == CALL_ORIGINAL
+			       ? store_first(call, span, off, call->on)
+			       : turn_on_elsewhere(call, target, span);
+	ret = check_opcode(call, written_at(span, call->addr), written_at(span, call->addr + 1));
+	if (ret < 0)
+		return ret;
+	if (!on)
+		return store_displacement(call, span, call->off);
+	return is_direct && stub_in_reach(call_end(call), (uintptr_t)to)
+		       ? store_displacement(call, span, call_displacement(call, to))
+		       : displace_through_stub(call, to, span);
+}
+
+/* A call that never had one remembers the first that it was given. */
+static void note_original(struct pc_call *call, void *target)
+{
+	void *original = call_shape(call)->slot ? known_stub(call, target) : target, *none = NULL;
+
+	__atomic_compare_exchange_n(&call->original, &none, original, false, __ATOMIC_RELEASE,
+				    __ATOMIC_RELAXED);
+}
+
+__attribute__((noinline)) static int turn_anywhere(struct pc_call *call, bool on, void *target)
+{
+	struct text_span span;
+	int ret = text_begin(&span, call->addr, call_shape(call)->len);
+
+	if (ret < 0)
+		return ret;
+	ret = change_call(call, on, target, &span);
+	text_end(&span);
+	return ret;
+}
+
+/* Is it all on one page, which is open and written where it runs? Inside only. */
+NOPATCH_INLINE bool is_open(const struct pc_call *call)
+{
+	uintptr_t addr = (uintptr_t)call->addr;
+	const struct page *page = page_find(addr);
+
+	return page_is_open(page) && !page_shift(page) && addr % TEXT_PAGE <= TEXT_PAGE - CALL_MAX;
+}
+
+NOPATCH_INLINE int turn(struct pc_call *call, bool on, void *target)
+{
+	bool displaces = call->way == PC_CALL_DISPLACEMENT;
+	struct thread *self;
+	int ret;
+
+	/*
+	 * Ask for the line that the store will go to. Not of a call through a stub of its own, of
+	 * which most likely only the slot will change: executors would lose the line for nothing.
+	 */
+	if (!target || displaces || known_stage(call) != CALL_OWN)
+		line_for_writing(displaces ? call_operand(call) : call->addr);
+	if (!choice_sync())
+		return -ESHUTDOWN;
+	ret = fork_enter_in_handler(&self);
+	if (ret < 0)
+		return ret;
+	ret = is_open(call) ? change_call(call, on, target, NULL) : turn_anywhere(call, on, target);
+	if (ret == -EAGAIN)
+		call_go_on(call->addr);
+	fork_leave(self);
+	return ret;
 }
 
 int pc_activate_call(struct pc_call *call, void *target)
 {
-	void *none = NULL, *original;
-	struct text_span span;
 	int ret;
 
 	if (!call || !call->addr || (!target && !call_original(call)))
 		return -EINVAL;
-	/*
-	 * Of a call that goes through its stub most likely only the slot will change then: to ask
-	 * for the line of the code would take it away from the executors for nothing.
-	 */
-	if (!target || call->way == PC_CALL_DISPLACEMENT || !is_known_moved(call))
-		expect_store(call);
-	if (!choice_sync())
-		return -ESHUTDOWN;
-	ret = text_begin(&span, call->addr, call_shape(call)->len);
-	if (ret < 0)
-		return ret;
-	if (call->way == PC_CALL_DISPLACEMENT)
-		ret = displace_call(call, target, &span);
-	else
-		ret = turn_on(call, target, &span);
-	/* A call that never had one remembers the first that it was given. */
-	if (ret == 0 && target && !call_original(call)) {
-		original = call_shape(call)->slot ? call_own(call) : target;
-		__atomic_compare_exchange_n(&call->original, &none, original, false,
-					    __ATOMIC_RELEASE, __ATOMIC_RELAXED);
-	}
-	if (ret == -EAGAIN)
-		call_go_on(call->addr);
-	text_end(&span);
+	ret = turn(call, true, target);
+	if (ret == 0 && target && !call_original(call))
+		note_original(call, target);
 	return ret;
 }
 
 int pc_deactivate_call(struct pc_call *call)
 {
-	struct text_span span;
-	int ret;
-
-	if (!call || !call->addr)
-		return -EINVAL;
-	expect_store(call);
-	if (!choice_sync())
-		return -ESHUTDOWN;
-	ret = text_begin(&span, call->addr, call_shape(call)->len);
-	if (ret < 0)
-		return ret;
-	if (call->way != PC_CALL_DISPLACEMENT) {
-		ret = store_first(call, &span, call->on, off_first(call));
-	} else {
-		ret = check_opcode(call, &span);
-		if (ret == 0)
-			ret = store_displacement(call, &span, call->off);
-	}
-	if (ret == -EAGAIN)
-		call_go_on(call->addr);
-	text_end(&span);
-	return ret;
+	return call && call->addr ? turn(call, false, NULL) : -EINVAL;
 }
 
 /* --- A look at it ------------------------------------------------------------ */
 
 /*
- * While the call is moved, its displacement may be read half old and half new. Each byte
- * of it changes once, and one of the two whole displacements is known from the beginning
- * and the other as soon as a store of it can be seen. So what is neither is a mixture,
- * and what is either was the call's while the front was read before it, or is the
- * call's while the front is read after it. Nothing is followed that is not one of them.
+ * While the call is moved, its displacement may be read half old and half new. Each byte of it
+ * changes once, and one of the two whole displacements is known from the beginning and the other
+ * as soon as a store of it can be seen. So what is neither is a mixture, and what is either was
+ * the call's while the front was read before it, or is the call's while the front is read after
+ * it. Nothing is followed that is not one of them. There are two moves at most, and a look that
+ * meets both, by the stage, does not count.
  */
 
-/* Looks, of which one may meet a move that ends meanwhile. A plain load tears nothing else. */
-#define LOOKS 3
-
-/* Bytes that are wrong in one look may be a mixture; in every look, they are other code. */
-#define MIXTURE (-ENOENT)
-
-/* 1: on, 0: off, -EAGAIN, or MIXTURE. */
-static int is_on(const struct pc_call *call, uint16_t first)
-{
-	if (call->way == PC_CALL_DISPLACEMENT)
-		return has_opcode(call, first) ? 1 : explain_first_byte((uint8_t)first);
-	if (first == call->on)
-		return 1;
-	return first == off_first(call) ? 0 : explain_first_byte((uint8_t)first);
-}
-
-/* Where the code can be read: a copy, if loads from it may fault. */
-static int readable_call(const struct pc_call *call, uint8_t copy[CALL_MAX], const uint8_t **at)
-{
-	int ret = call->hidden ? text_read(copy, call->addr, call_shape(call)->len) : 0;
-
-	*at = call->hidden ? copy : call->addr;
-	return ret < 0 ? ret : 0;
-}
+/*
+ * Looks, of which a move may spoil two. A plain load tears nothing else. Bytes that are wrong in
+ * one look may be a mixture; in every look, they are other code.
+ */
+#define LOOKS 5
 
 /* 1: on, and leads to *target; 0: off; or a negative errno. */
 static int look_at_call(const struct pc_call *call, void **target)
 {
-	uint8_t copy[CALL_MAX];
-	int32_t displacement;
-	const struct stub *own;
-	const uint8_t *at;
+	bool displaces = call->way == PC_CALL_DISPLACEMENT, is_found = true;
+	unsigned stage = known_stage(call);
+	struct stub *stub;
+	int32_t displacement, later;
 	void *original;
-	bool is_found = true;
-	int ret = readable_call(call, copy, &at);
+	int ret = load_call(call, &displacement);
 
-	if (ret == 0)
-		ret = is_on(call, load_first(call, at));
 	if (ret <= 0)
 		return ret;
-	displacement = call_load_four(at + call_shape(call)->opcode);
-	if (call->way == PC_CALL_DISPLACEMENT && displacement == call->off)
+	if (displaces && displacement == call->off)
 		return 0;
 	/* Read after the displacement, as they were stored before it. */
-	own = call_own(call);
-	original = call_original(call);
-	if (own && displacement == call_to_own(call, own)) {
-		*target = atomic_load(&((struct stub *)own)->target);
+	stub = call_stub_at(call, displacement);
+	original = displaces || stage == CALL_ORIGINAL ? call_original(call) : NULL;
+	if (stub) {
+		*target = atomic_load(&stub->target);
 	} else if (original && stub_in_reach(call_end(call), (uintptr_t)original) &&
 		   displacement == call_displacement(call, original)) {
 		*target = original_target(call);
 	} else {
 		/* Any target in reach is stored as it is, by one store. Else it is not ours. */
 		*target = (void *)(call_end(call) + (uintptr_t)displacement);
-		is_found = call->way == PC_CALL_DISPLACEMENT && !call_shape(call)->slot;
+		is_found = displaces && !call_shape(call)->slot;
 	}
 	/* The front once more. */
-	ret = readable_call(call, copy, &at);
-	if (ret == 0)
-		ret = is_on(call, load_first(call, at));
-	return ret == 1 && !is_found ? MIXTURE : ret;
+	ret = load_call(call, &later);
+	return ret == 1 && (!is_found || known_stage(call) != stage) ? -ENOENT : ret;
 }
 
 int pc_call_get(const struct pc_call *call, struct pc_call_info *info)
 {
 	void *target = NULL;
-	int on = MIXTURE;
+	int on = -ENOENT;
 
 	if (!call || !call->addr || !info)
 		return -EINVAL;
-	for (int i = 0; i < LOOKS && on == MIXTURE; i++)
+	if (!choice_sync())
+		return -ESHUTDOWN;
+	for (int i = 0; i < LOOKS && on == -ENOENT; i++)
 		on = look_at_call(call, &target);
 	if (on < 0)
 		return on;

@@ -27,6 +27,14 @@ struct call_shape {
 	uint8_t code[2];
 	bool slot; /* the displacement leads to the target's address, not to the target */
 	bool tail;
+	uint16_t off; /* the first bytes of what stands for off by FRONT or TAIL, lowest first */
+};
+
+/* Through which stub the instruction leads: pc_call.moved. It only grows. */
+enum call_stage {
+	CALL_ORIGINAL, /* none */
+	CALL_SHARED,
+	CALL_OWN
 };
 
 extern const struct call_shape call_shapes[CALL_FORMS];
@@ -37,13 +45,7 @@ unsigned call_split(const void *addr, unsigned len);
 /* call_encode - the instruction, with that displacement. Returns its length. */
 size_t call_encode(uint8_t code[CALL_MAX], enum call_form form, int32_t displacement);
 
-/* call_encode_off - put what stands for off by FRONT or TAIL into the first bytes of code. */
-void call_encode_off(uint8_t code[CALL_MAX], enum call_form form);
-
-/* call_first - the first bytes of code as a number: two, or one of a tail call. */
-uint16_t call_first(const uint8_t *code, enum pc_call_way way);
-
-/* --- Of one call --------------------------------------------------------------------------------
+/* --- Of one call ---------------------------------------------------------------------------------
  */
 
 static inline const struct call_shape *call_shape(const struct pc_call *call)
@@ -69,28 +71,53 @@ static inline int32_t call_displacement(const struct pc_call *call, const void *
 	return (int32_t)((uintptr_t)addr - call_end(call));
 }
 
+/*
+ * The first bytes of code, two or one of a tail call, lowest first. At once, as they are in one
+ * 8-byte word (AMD APM vol. 2, 7.3.2); in assembly, as C has no atomic access to unaligned memory.
+ */
+static inline uint16_t call_first(const struct pc_call *call, const uint8_t *code)
+{
+	uint16_t two;
+
+	if (call->way == PC_CALL_TAIL)
+		return __atomic_load_n(code, __ATOMIC_ACQUIRE);
+	__asm__ volatile("movw %1, %0" : "=r"(two) : "m"(*(const uint8_t(*)[2])code) : "memory");
+	return two;
+}
+
 static inline void *call_original(const struct pc_call *call)
 {
 	return __atomic_load_n(&call->original, __ATOMIC_ACQUIRE);
 }
 
-/* Its own stub, NULL if it has none yet. */
+/* Its stubs, NULL if it has none yet. Acquire: pair with call_stub_get(). */
+static inline struct stub *call_shared(const struct pc_call *call)
+{
+	return (struct stub *)__atomic_load_n(&call->shared, __ATOMIC_ACQUIRE);
+}
+
 static inline struct stub *call_own(const struct pc_call *call)
 {
-	/* Acquire: pairs with the exchange in call_own_get(). */
 	return (struct stub *)__atomic_load_n(&call->own, __ATOMIC_ACQUIRE);
 }
 
 /* The displacement that leads through it. */
-static inline int32_t call_to_own(const struct pc_call *call, const struct stub *own)
+static inline int32_t call_to_stub(const struct pc_call *call, const struct stub *stub)
 {
-	return call_displacement(call, call_shape(call)->slot ? (const void *)own : own->code);
+	return call_displacement(call, call_shape(call)->slot ? (const void *)stub : stub->code);
 }
 
-/*
- * call_go_on - a word patch of the call is under way. It may be one that a thread has left
- * behind, and then no other goes on with it.
- */
+/* The one of its stubs that displacement leads through, or NULL. */
+static inline struct stub *call_stub_at(const struct pc_call *call, int32_t displacement)
+{
+	struct stub *own = call_own(call), *shared = call_shared(call);
+
+	if (own && displacement == call_to_stub(call, own))
+		return own;
+	return shared && displacement == call_to_stub(call, shared) ? shared : NULL;
+}
+
+/* call_go_on - a word patch of the call is under way, which a thread may have left behind. */
 void call_go_on(const void *addr);
 
 /* The lowest byte of a stub's address that keeps d0 (see call.c), or STUB_ANY. */
@@ -102,20 +129,18 @@ static inline int call_low(const struct pc_call *call)
 }
 
 /*
- * call_own_get - its own stub, allocated if need be. -ENOSPC: there is no room, or
- * the system allows no new code. -ENOMEM.
+ * call_stub_get - the one that calls to target share, if it may, and the call has no other yet;
+ * else its own, where a target can be stored. As stub_get(); -ENOENT: the call was forgotten.
  */
-int call_own_get(struct pc_call *call, struct stub **own);
+int call_stub_get(struct pc_call *call, void *target, bool may_share, struct stub **stub);
 
-/* --- Places ------------------------------------------------------------------------------------
+/* --- Places --------------------------------------------------------------------------------------
  */
 
 /*
- * Which calls are under a pc_call: one each at most, since two would not know of each other's stubs
- * and moves. Nothing here is async-signal-safe.
+ * The address of a call, which is under one pc_call at most, since two would not know of each
+ * other's stubs and moves. Nothing here is async-signal-safe.
  */
-
-/* The address of a call. */
 struct call_place {
 	struct entry entry;
 	/*
@@ -125,21 +150,23 @@ struct call_place {
 	 */
 	_Atomic(uint64_t) user;
 	_Atomic(unsigned) len; /* bytes of the call, 0 while not known */
-	struct stub *own;      /* the user's: the stub that it was left with, or NULL */
+	struct stubs stubs;    /* kept until the code is forgotten: threads may be inside */
+	int32_t off;	       /* DISPLACEMENT: that of its ret, or 0 */
 };
 
 #define CALL_PLACE_TAKING (UINT64_C(1) << 63)
 
-/*
- * call_place_take - for one pc_call.
- * -EBUSY: another has it. -ENOMEM.
- */
+/* call_place_take - for one pc_call. -EBUSY: another has it. -ENOMEM. */
 int call_place_take(struct call_place **place, const void *addr);
 
 /* call_place_claim - it has len bytes. -EBUSY: another place that is not free has some of them. */
 int call_place_claim(struct call_place *place, unsigned len);
 
-/* call_places_forget - the code of [start, end) is no more: its places are free. */
+/*
+ * call_place_forget - its code is no more: it is free, and so are its stubs. call_places_forget -
+ * all that begin in [start, end).
+ */
+void call_place_forget(struct call_place *place);
 void call_places_forget(uintptr_t start, uintptr_t end);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Getting a call ready: what stands there, how it will be turned on and off, and
- * what that takes. All that is allocated is allocated here, so that turning it on
- * and off may be done in a signal handler.
+ * Getting a call ready: what stands there, how it will be turned on and off, and what that takes.
+ * All that is allocated is allocated here, so that turning it on and off may be done in a signal
+ * handler.
  */
 #include <errno.h>
 #include <string.h>
@@ -19,28 +19,31 @@
 #define DISPLACEMENT 4 /* bytes */
 
 const struct call_shape call_shapes[CALL_FORMS] = {
-	[CALL_NEAR] = { .len = 5, .opcode = 1, .code = { 0xe8 } },
-	[CALL_ADDR32] = { .len = 6, .opcode = 2, .code = { 0x67, 0xe8 } },
-	[CALL_SLOT] = { .len = 6, .opcode = 2, .code = { 0xff, 0x15 }, .slot = true },
-	[CALL_TAIL] = { .len = 5, .opcode = 1, .code = { 0xe9 }, .tail = true },
-	[CALL_TAIL_SLOT] = { .len = 6,
-			     .opcode = 2,
-			     .code = { 0xff, 0x25 },
-			     .slot = true,
-			     .tail = true },
+	/* off: EB, a jump over the rest, or C3, a ret. */
+	[CALL_NEAR] = { .len = 5, .opcode = 1, .code = { 0xe8 }, .off = 0x03eb },
+	[CALL_ADDR32] = { .len = 6, .opcode = 2, .code = { 0x67, 0xe8 }, .off = 0x04eb },
+	[CALL_SLOT] = { 6, .opcode = 2, .code = { 0xff, 0x15 }, .slot = true, .off = 0x04eb },
+	[CALL_TAIL] = { .len = 5, .opcode = 1, .code = { 0xe9 }, .tail = true, .off = 0xc3 },
+	[CALL_TAIL_SLOT] = { 6, 2, { 0xff, 0x25 }, .slot = true, .tail = true, .off = 0xc3 },
 };
 
-/* What may stand for a call that is off. */
+/* What a call is known by, and what may stand for one that is off. */
 static const struct {
 	uint8_t code[CALL_MAX];
 	uint8_t compared; /* bytes of it */
 	uint8_t form;
-} offs[] = {
-	{ { 0x0f, 0x1f, 0x44, 0x00, 0x00 }, 5, CALL_NEAR },
-	{ { 0x0f, 0x1f, 0x44, 0x00, 0x08 }, 5, CALL_NEAR },
-	{ { 0xeb, 0x03 }, 2, CALL_NEAR },
-	{ { 0x66, 0x0f, 0x1f, 0x44, 0x00, 0x00 }, 6, CALL_ADDR32 },
-	{ { 0xeb, 0x04 }, 2, CALL_ADDR32 },
+	bool off;
+} looks[] = {
+	{ { 0xe8 }, 1, CALL_NEAR, false },
+	{ { 0x67, 0xe8 }, 2, CALL_ADDR32, false },
+	{ { 0xff, 0x15 }, 2, CALL_SLOT, false },
+	{ { 0xe9 }, 1, CALL_TAIL, false },
+	{ { 0xff, 0x25 }, 2, CALL_TAIL_SLOT, false },
+	{ { 0x0f, 0x1f, 0x44, 0x00, 0x00 }, 5, CALL_NEAR, true },
+	{ { 0x0f, 0x1f, 0x44, 0x00, 0x08 }, 5, CALL_NEAR, true },
+	{ { 0xeb, 0x03 }, 2, CALL_NEAR, true },
+	{ { 0x66, 0x0f, 0x1f, 0x44, 0x00, 0x00 }, 6, CALL_ADDR32, true },
+	{ { 0xeb, 0x04 }, 2, CALL_ADDR32, true },
 };
 
 unsigned call_split(const void *addr, unsigned len)
@@ -59,21 +62,6 @@ size_t call_encode(uint8_t code[CALL_MAX], enum call_form form, int32_t displace
 	return shape->len;
 }
 
-void call_encode_off(uint8_t code[CALL_MAX], enum call_form form)
-{
-	if (call_shapes[form].tail) {
-		code[0] = 0xc3; /* ret */
-		return;
-	}
-	code[0] = 0xeb; /* jmp */
-	code[1] = (uint8_t)(call_shapes[form].len - 2);
-}
-
-uint16_t call_first(const uint8_t *code, enum pc_call_way way)
-{
-	return way == PC_CALL_TAIL ? code[0] : (uint16_t)(code[0] | code[1] << 8);
-}
-
 void call_go_on(const void *addr)
 {
 	struct site *site = site_find((uintptr_t)addr);
@@ -82,29 +70,7 @@ void call_go_on(const void *addr)
 		flight_step(site);
 }
 
-int call_own_get(struct pc_call *call, struct stub **own)
-{
-	struct stub *made;
-	void *none = NULL;
-	int ret;
-
-	*own = call_own(call);
-	if (*own)
-		return 0;
-	ret = stub_get(&made, call_end(call), call_low(call));
-	if (ret < 0)
-		return ret == -EACCES ? -ENOSPC : ret;
-	*own = made;
-	if (__atomic_compare_exchange_n(&call->own, &none, made, false, __ATOMIC_ACQ_REL,
-					__ATOMIC_ACQUIRE))
-		return 0;
-	/* Another thread was faster. */
-	stub_put(made);
-	*own = none;
-	return 0;
-}
-
-/* --- Which calls are under a pc_call -----------------------------------------------------------
+/* --- Which calls are under a pc_call ------------------------------------------------------------
  */
 
 static struct table places = TABLE_INIT(struct call_place, 6, NULL);
@@ -131,9 +97,8 @@ int call_place_take(struct call_place **taken, const void *addr)
 	if (!place)
 		return -ENOMEM;
 	seen = user_of(place);
-	if (seen && !is_abandoned(seen))
-		return -EBUSY;
-	if (!atomic_compare_exchange_strong_explicit(&place->user, &seen,
+	if ((seen && !is_abandoned(seen)) ||
+	    !atomic_compare_exchange_strong_explicit(&place->user, &seen,
 						     CALL_PLACE_TAKING | thread_id(),
 						     memory_order_acquire, memory_order_relaxed))
 		return -EBUSY;
@@ -162,11 +127,42 @@ int call_place_claim(struct call_place *place, unsigned len)
 	return 0;
 }
 
-static void leave_place(struct call_place *place, struct stub *own)
+/* That the call has; NULL: its code was forgotten. */
+static struct call_place *place_of(const struct pc_call *call)
 {
-	place->own = own;
-	atomic_store_explicit(&place->len, 0, memory_order_relaxed);
-	atomic_store_explicit(&place->user, 0, memory_order_release);
+	struct call_place *place = (void *)table_find(&places, (uintptr_t)call->addr);
+
+	return place && user_of(place) == call->number ? place : NULL;
+}
+
+int call_stub_get(struct pc_call *call, void *target, bool may_share, struct stub **stub)
+{
+	struct call_place *place = place_of(call);
+	int ret;
+
+	if (!place)
+		return -ENOENT;
+	ret = stub_get(stub, &place->stubs, call_end(call), call_low(call),
+		       may_share ? target : NULL);
+	if (ret == 0)
+		__atomic_store_n(*stub == place->stubs.shared ? &call->shared : &call->own, *stub,
+				 __ATOMIC_RELEASE);
+	return ret;
+}
+
+/* To that user. One that is not ready yet, or any more, has no bytes. */
+static void leave_place(struct call_place *place, uint64_t user)
+{
+	if (!user)
+		atomic_store_explicit(&place->len, 0, memory_order_relaxed);
+	atomic_store_explicit(&place->user, user, memory_order_release);
+}
+
+void call_place_forget(struct call_place *place)
+{
+	stubs_put(&place->stubs);
+	place->off = 0;
+	leave_place(place, 0);
 }
 
 struct range {
@@ -179,7 +175,7 @@ static int forget_place(struct entry *entry, void *arg)
 	const struct range *range = arg;
 
 	if (entry->addr >= range->start && entry->addr < range->end)
-		leave_place((struct call_place *)entry, NULL);
+		call_place_forget((struct call_place *)entry);
 	return 0;
 }
 
@@ -192,165 +188,120 @@ void call_places_forget(uintptr_t start, uintptr_t end)
 
 /* --- A look at it ----------------------------------------------------------------------------- */
 
-/* What is there, and whether loads from it may fault. */
-struct looked {
-	enum call_form form;
-	bool off; /* has no target, and is not yet of our making */
-	int32_t displacement;
-	uint8_t code[CALL_MAX];
-	bool hidden;
-};
-
-/* What stands in the first len bytes. -ENOENT: no call. */
-static int recognise_call(struct looked *looked, const uint8_t *addr, size_t len)
+/*
+ * Its form, and whether loads from it may fault. 1: it is off, and not yet of our making. No more
+ * bytes are needed than the call has: it may end where the mapping ends.
+ */
+static int look_at_code(struct pc_call *call, uint8_t code[CALL_MAX])
 {
-	const uint8_t *code = looked->code;
-	int ret = text_read(looked->code, addr, len);
+	unsigned len = CALL_MAX;
+	int ret = text_read(code, call->addr, len);
+	struct site *site;
 
+	if (ret == -EFAULT)
+		ret = text_read(code, call->addr, --len);
 	if (ret < 0)
 		return ret;
-	looked->hidden = ret;
-	looked->off = false;
-	for (unsigned form = 0; form < CALL_FORMS; form++) {
-		const struct call_shape *shape = &call_shapes[form];
-
-		looked->form = form;
-		memcpy(&looked->displacement, code + shape->opcode, DISPLACEMENT);
-		if (len >= shape->len && memcmp(code, shape->code, shape->opcode) == 0)
-			return 0;
+	call->hidden = (unsigned)ret;
+	for (size_t i = 0; i < sizeof(looks) / sizeof(*looks); i++) {
+		call->form = looks[i].form;
+		if (len >= call_shape(call)->len &&
+		    memcmp(code, looks[i].code, looks[i].compared) == 0)
+			return looks[i].off;
 	}
-	looked->off = true;
-	for (size_t i = 0; i < sizeof(offs) / sizeof(*offs); i++) {
-		looked->form = offs[i].form;
-		if (len >= call_shapes[looked->form].len &&
-		    memcmp(code, offs[i].code, offs[i].compared) == 0)
-			return 0;
-	}
-	return -ENOENT;
-}
-
-/* No more bytes are read than the call has: it may end where the mapping ends. */
-static int look_at_code(struct looked *looked, const uint8_t *addr)
-{
-	struct site *site = NULL;
-	int ret = recognise_call(looked, addr, CALL_MAX - 1);
-
-	if (ret != -ENOENT)
-		return ret;
 	/* An INT3 where a change is under way, or was left by a thread that is no more. */
-	if (looked->code[0] == WORD_INT3)
-		site = site_find((uintptr_t)addr);
-	if (site && site_turn(site) % 2) {
-		call_go_on(addr);
-		return -EAGAIN;
-	}
-	ret = recognise_call(looked, addr, CALL_MAX);
-	return ret == -EFAULT ? -ENOENT : ret;
+	site = code[0] == WORD_INT3 ? site_find((uintptr_t)call->addr) : NULL;
+	if (!site || site_turn(site) % 2 == 0)
+		return -ENOENT;
+	call_go_on(call->addr);
+	return -EAGAIN;
 }
 
 /* Where off leads; two bytes of front, where there is nothing for the displacement to lead to. */
 static int find_ret(struct pc_call *call)
 {
-	struct stub_ret found;
-	int ret = stub_ret_get(&found, call_end(call));
+	void *found;
+	int ret = stub_ret_get(&found, call_end(call), call_shape(call)->slot);
 
-	if (ret < 0 && ret != -ENOSPC && ret != -EACCES)
-		return ret;
 	if (ret == 0)
-		call->off = call_displacement(
-			call, (void *)(call_shape(call)->slot ? found.slot : found.code));
-	else if (call_split(call->addr, call_shape(call)->len) == 1)
-		return -ENOSPC;
-	else
-		call->way = PC_CALL_FRONT;
+		call->off = call_displacement(call, found);
+	if (ret != -ENOSPC || call_split(call->addr, call_shape(call)->len) == 1)
+		return ret;
+	call->way = PC_CALL_FRONT;
 	return 0;
 }
 
-/* As pc_patch(), which need not be told of a change that is none. */
-static int patch_call(const struct pc_call *call, const uint8_t code[CALL_MAX], size_t len,
-		      const uint8_t *there)
-{
-	return memcmp(code, there, len) == 0 ? 0 : pc_patch(call->addr, code, len);
-}
-
 /* Put our off form where there was some other one. */
-static int turn_into_off(struct pc_call *call, const uint8_t *there)
+static int turn_into_off(struct pc_call *call, struct call_place *place, const uint8_t *there)
 {
-	struct stub *had = call_own(call), *own;
 	uint8_t code[CALL_MAX];
-	size_t len;
+	size_t len = call_encode(code, call->form, call->off);
+	struct stub *own;
 	int ret;
 
-	if (call->way == PC_CALL_DISPLACEMENT) {
-		len = call_encode(code, call->form, call->off);
-		return patch_call(call, code, len, there);
+	if (call->way != PC_CALL_DISPLACEMENT) {
+		ret = stub_get(&own, &place->stubs, call_end(call), STUB_ANY, NULL);
+		if (ret < 0)
+			return ret;
+		call_encode(code, call->form, call_to_stub(call, own));
+		call->on = call_first(call, code);
+		call->own = own;
+		call->moved = CALL_OWN;
+		memcpy(code, &call_shape(call)->off, sizeof(uint16_t));
 	}
-	ret = call_own_get(call, &own);
-	if (ret < 0)
-		return ret;
-	len = call_encode(code, call->form, call_to_own(call, own));
-	call->on = call_first(code, call->way);
-	call->moved = 1;
-	call_encode_off(code, call->form);
-	ret = patch_call(call, code, len, there);
-	if (ret < 0 && !had)
-		stub_put(own);
-	return ret;
+	place->off = call->off;
+	return memcmp(code, there, len) == 0 ? 0 : pc_patch(call->addr, code, len);
 }
 
 static int init_at(struct pc_call *call, struct call_place *place)
 {
-	uint8_t *addr = (uint8_t *)place->entry.addr;
-	struct stub *own = place->own;
-	struct looked looked;
-	uintptr_t target;
-	unsigned len;
-	int ret = look_at_code(&looked, addr), low;
+	struct stub *stub, *own = place->stubs.own;
+	uint8_t code[CALL_MAX];
+	int32_t displacement;
+	int is_off, ret;
 
+	*call = (struct pc_call){ .addr = (uint8_t *)place->entry.addr, .way = PC_CALL_FRONT };
+	is_off = look_at_code(call, code);
+	if (is_off < 0)
+		return is_off;
+	ret = call_place_claim(place, call_shape(call)->len);
 	if (ret < 0)
 		return ret;
-	len = call_shapes[looked.form].len;
-	ret = call_place_claim(place, len);
-	if (ret < 0)
-		return ret;
-	*call = (struct pc_call){
-		.addr = addr,
-		.form = looked.form,
-		.way = PC_CALL_FRONT,
-		.hidden = looked.hidden,
-	};
 	if (call_shape(call)->tail)
 		call->way = PC_CALL_TAIL;
-	else if (call_split(addr, len) <= call_shape(call)->opcode)
+	else if (call_split(call->addr, call_shape(call)->len) <= call_shape(call)->opcode)
 		call->way = PC_CALL_DISPLACEMENT;
-	if (!looked.off)
-		call->on = call_first(looked.code, call->way);
-	/*
-	 * The stub that an earlier pc_call had here is kept, if the code is still such that it will
-	 * do: the code may lead through it, and a thread may be inside.
-	 */
-	low = call_low(call);
-	if (own && (low == STUB_ANY || (uint8_t)(uintptr_t)own->code == low))
-		call->own = own;
+	if (!is_off)
+		call->on = call_first(call, code);
 	if (call->way == PC_CALL_DISPLACEMENT)
 		ret = find_ret(call);
 	if (ret < 0)
 		return ret;
-	if (looked.off)
-		return turn_into_off(call, looked.code);
-	target = call_end(call) + (uintptr_t)looked.displacement;
-	own = call_own(call);
+	if (is_off)
+		return turn_into_off(call, place, code);
+	memcpy(&displacement, code + call_shape(call)->opcode, DISPLACEMENT);
+	/*
+	 * The stubs that an earlier pc_call had here are kept, if the code is still such that they
+	 * will do: the code may lead through one, and a thread may be inside.
+	 */
+	while (own && !stub_fits(own, call_low(call)))
+		own = own->next;
+	call->own = own;
+	call->shared = place->stubs.shared;
+	stub = call_stub_at(call, displacement);
+	if (stub)
+		call->moved = stub == own ? CALL_OWN : CALL_SHARED;
+	if (call->way != PC_CALL_DISPLACEMENT && call->moved != CALL_SHARED)
+		call->shared = NULL;
 	/* Turned off by us, through a pc_call that gave it up. */
-	if (call->way == PC_CALL_DISPLACEMENT && stub_is_ret(target)) {
-		call->off = looked.displacement;
+	if (call->off && place->off && displacement == place->off) {
+		call->off = place->off;
 		return 0;
 	}
-	if (own && looked.displacement == call_to_own(call, own)) {
-		call->moved = 1;
-		if (!call_shape(call)->slot)
-			target = (uintptr_t)atomic_load(&own->target);
-	}
-	call->original = (void *)target;
+	place->off = call->off;
+	call->original = stub && !call_shape(call)->slot
+				 ? atomic_load(&stub->target)
+				 : (void *)(call_end(call) + (uintptr_t)displacement);
 	return 0;
 }
 
@@ -374,13 +325,10 @@ int pc_call_init(struct pc_call *call, void *addr)
 	ret = call_place_take(&place, addr);
 	if (ret == 0) {
 		ret = init_at(&ready, place);
-		if (ret < 0) {
-			leave_place(place, place->own);
-		} else {
-			ready.number = atomic_fetch_add_explicit(&numbers, 1, memory_order_relaxed);
-			atomic_store_explicit(&place->user, ++ready.number, memory_order_release);
+		ready.number = atomic_fetch_add_explicit(&numbers, 1, memory_order_relaxed) + 1;
+		leave_place(place, ret < 0 ? 0 : ready.number);
+		if (ret == 0)
 			*call = ready;
-		}
 	}
 	fork_leave(self);
 	return ret;
@@ -390,8 +338,6 @@ int pc_call_fini(struct pc_call *call)
 {
 	struct call_place *place;
 	struct thread *self;
-	int32_t displacement;
-	struct stub *own;
 	int ret;
 
 	if (!call || !call->addr)
@@ -402,21 +348,11 @@ int pc_call_fini(struct pc_call *call)
 	if (ret < 0)
 		return ret;
 	forget_gone();
-	place = (struct call_place *)table_find(&places, (uintptr_t)call->addr);
-	if (place && user_of(place) == call->number) {
-		own = call_own(call);
-		/* The code has never led there: the patch that was to change that failed. */
-		if (own && call->way != PC_CALL_DISPLACEMENT && !call->moved && !call->moving &&
-		    text_read(&displacement, call_operand(call), sizeof(displacement)) >= 0 &&
-		    displacement != call_to_own(call, own)) {
-			stub_put(own);
-			own = NULL;
-		}
+	place = place_of(call);
+	if (place) {
 		*call = (struct pc_call){ 0 };
-		leave_place(place, own);
-	} else {
-		ret = -ENOENT;
+		leave_place(place, 0);
 	}
 	fork_leave(self);
-	return ret;
+	return place ? 0 : -ENOENT;
 }

@@ -11,6 +11,7 @@ if HAVE_CMOCKA
 patchcore_call_tests = \
 	patchcore/call/tests/test_call \
 	patchcore/call/tests/test_call_get \
+	patchcore/call/tests/test_call_growth \
 	patchcore/call/tests/test_call_place \
 	patchcore/call/tests/test_call_threads \
 	patchcore/call/tests/test_call_turns \

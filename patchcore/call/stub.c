@@ -22,14 +22,14 @@
 #define TOP    UINT64_C(0x7fffffff0000) /* the end of user space with four-level page tables */
 
 /*
- * A pool is a page of code and after it a page of data. In each 16 bytes of the
- * code there is, from `low` on, a jump through the 16 bytes of data at the same
- * place, and behind it the same ret. The last 16 bytes, where not all of that
- * would fit for every low, have no jump; their data is the slot of the ret.
+ * A pool is code and after it data. In each 16 bytes of the code there is, from `low` on, a jump
+ * through the stub at the same place of the data. In place of the first there is a ret, and its
+ * slot; the last has no room for every low.
  */
-#define STRIDE 16u
-#define STUBS  (TEXT_PAGE / STRIDE - 1)
-#define LOWS   (256u / STRIDE) /* stubs with the same lowest byte are so many apart */
+#define STRIDE	 16u
+#define LOWS	 (256u / STRIDE) /* stubs with the same lowest byte are so many apart */
+#define POOL_MAX (256 * TEXT_PAGE)
+#define BUCKETS	 4096u /* with more targets the stubs that are shared are looked for */
 
 /* NOTRACK, for targets that do not begin with an ENDBR64 (CET, IBT). */
 static const uint8_t jump[] = { 0x3e, 0xff, 0x25 };
@@ -42,212 +42,270 @@ static const uint8_t ret_code[] = { 0xf3, 0x0f, 0x1e, 0xfa, 0xc3 };
 struct pool {
 	struct pool *next;
 	uint8_t *code;
-	unsigned low;	      /* below STRIDE: where in each 16 bytes a jump begins */
-	uint16_t taken[LOWS]; /* bit j of i: stub i + LOWS * j */
+	size_t size;		 /* of the code, bytes */
+	struct stub *free[LOWS]; /* each of one lowest byte of their code */
 };
 
 static struct lock lock = LOCK_INIT; /* protects all below */
 static struct pool *pools;
+static struct stub *shared[BUCKETS]; /* by target */
 
 /* --- Where ------------------------------------------------------------------------------------ */
 
-/* Free addresses in reach, whole pages. */
-struct hole {
-	uintptr_t start;
-	uintptr_t end;
-	bool below_stack; /* which wants to grow into it */
-};
-
-static uintptr_t lowest_stub(uintptr_t end)
+static bool map_at(uint8_t **at, uintptr_t wanted, size_t size)
 {
-	uintptr_t low = end > REACH + BOTTOM ? end - REACH : BOTTOM;
-
-	return (low + TEXT_PAGE - 1) & ~(uintptr_t)(TEXT_PAGE - 1);
-}
-
-static uintptr_t highest_stub(uintptr_t end)
-{
-	uintptr_t high = end < TOP - REACH ? end + REACH : TOP;
-
-	return high & ~(uintptr_t)(TEXT_PAGE - 1);
+	*at = mmap((void *)wanted, size, PROT_READ | PROT_WRITE,
+		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	/* Else another thread was faster, or this is no place for a mapping. */
+	if ((uintptr_t)*at == wanted)
+		return true;
+	/* Before Linux 4.17 that address is only a hint. */
+	if (*at != MAP_FAILED)
+		munmap(*at, size);
+	return false;
 }
 
 /*
- * At the end of the hole, as the kernel does it: the heap may grow into its
- * beginning. But the main thread's stack grows the other way.
+ * Map size bytes, for reading and writing, all in reach. At the end of a hole, as the kernel does
+ * it: the heap may grow into its beginning. But the main thread's stack grows the other way. 0,
+ * -ENOSPC: no room there, or an error.
  */
-static bool map_in_hole(uint8_t **at, const struct hole *hole, size_t size)
-{
-	uint8_t *wanted, *got;
-
-	if (hole->end <= hole->start || hole->end - hole->start < size)
-		return false;
-	wanted = (uint8_t *)(hole->below_stack ? hole->start : hole->end - size);
-	got = mmap(wanted, size, PROT_READ | PROT_WRITE,
-		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-	/* Another thread was faster, or this is no place for a mapping. */
-	if (got == MAP_FAILED)
-		return false;
-	/* Before Linux 4.17 that address is only a hint. */
-	if (got != wanted) {
-		munmap(got, size);
-		return false;
-	}
-	*at = got;
-	return true;
-}
-
-/* Map size bytes, for reading and writing, all in reach. 0, -ENOSPC: no room there, or an error. */
 static int map_in_reach(uint8_t **at, uintptr_t end, size_t size)
 {
-	uintptr_t high = highest_stub(end), on_stack = getauxval(AT_RANDOM);
-	struct hole hole = { .start = lowest_stub(end) };
-	struct mapping *map;
-	int count = mappings_read(hole.start, UINTPTR_MAX, &map);
+	const uintptr_t page = ~(uintptr_t)(TEXT_PAGE - 1), on_stack = getauxval(AT_RANDOM);
+	uintptr_t start = end > REACH + BOTTOM ? (end - REACH + TEXT_PAGE - 1) & page : BOTTOM;
+	uintptr_t high = (end < TOP - REACH ? end + REACH : TOP) & page, to;
+	struct mapping *map, past = { .start = UINTPTR_MAX, .end = UINTPTR_MAX };
+	int count = mappings_read(start, UINTPTR_MAX, &map);
 	bool done = false;
 
-	for (int i = 0; i < count && !done && hole.start < high; i++) {
-		hole.end = map[i].start < high ? map[i].start : high;
-		hole.below_stack = map[i].start <= on_stack && on_stack < map[i].end;
-		done = map_in_hole(at, &hole, size);
-		hole.start = map[i].end > hole.start ? map[i].end : hole.start;
+	for (int i = 0; i <= count && !done && start < high; i++) {
+		const struct mapping *next = i < count ? &map[i] : &past;
+		bool is_stack = next->start <= on_stack && on_stack < next->end;
+
+		to = next->start < high ? next->start : high;
+		if (to > start && to - start >= size)
+			done = map_at(at, is_stack ? start : to - size, size);
+		start = next->end > start ? next->end : start;
 	}
 	free(map);
-	if (count < 0)
-		return count;
-	hole.end = high;
-	hole.below_stack = false;
-	return done || map_in_hole(at, &hole, size) ? 0 : -ENOSPC;
+	return count == -ENOMEM ? count : done ? 0 : -ENOSPC;
 }
 
 /* --- Pools ------------------------------------------------------------------------------------ */
 
-static struct stub *pool_stub(const struct pool *pool, unsigned index)
+static struct stub *pool_stub(const struct pool *pool, size_t index)
 {
-	return (struct stub *)(pool->code + TEXT_PAGE + index * STRIDE);
+	return (struct stub *)(pool->code + pool->size) + index;
 }
 
-static uint8_t *pool_code(const struct pool *pool, unsigned index)
+static size_t pool_bytes(const struct pool *pool)
 {
-	return pool->code + index * STRIDE + pool->low;
+	return pool->size + pool->size / STRIDE * sizeof(struct stub);
 }
 
 static bool pool_in_reach(const struct pool *pool, uintptr_t end)
 {
 	return stub_in_reach(end, (uintptr_t)pool->code) &&
-	       stub_in_reach(end, (uintptr_t)pool->code + 2 * TEXT_PAGE);
+	       stub_in_reach(end, (uintptr_t)pool->code + pool_bytes(pool));
 }
 
-static int pool_fill(const struct pool *pool)
+static void pool_put(struct pool *pool, struct stub *stub)
 {
-	uint8_t *code = pool->code, *ret = pool_code(pool, 0) + JUMP;
-	struct rlimit limit;
-	int fd, error = -EACCES;
+	struct stub **free = &pool->free[(uintptr_t)stub->code % (LOWS * STRIDE) / STRIDE];
 
-	memset(code, 0xcc, TEXT_PAGE);
-	for (unsigned i = 0; i < STUBS; i++) {
-		uint8_t *at = pool_code(pool, i);
-		int32_t displacement = (int32_t)((uint8_t *)pool_stub(pool, i) - (at + JUMP));
+	stub->next = *free;
+	*free = stub;
+}
+
+static int pool_fill(struct pool *pool, unsigned low)
+{
+	uint8_t *code = pool->code;
+	struct rlimit limit;
+	int fd, error = -ENOSPC;
+
+	memset(code, 0xcc, pool->size);
+	memcpy(code, ret_code, sizeof(ret_code));
+	*pool_stub(pool, 0) = (struct stub){ .target = code, .code = code };
+	for (size_t i = pool->size / STRIDE - 2; i > 0; i--) {
+		uint8_t *at = code + i * STRIDE + low;
+		struct stub *stub = pool_stub(pool, i);
+		int32_t displacement = (int32_t)((uint8_t *)stub - (at + JUMP));
 
 		memcpy(at, jump, sizeof(jump));
 		memcpy(at + sizeof(jump), &displacement, sizeof(displacement));
-		memcpy(at + JUMP, ret_code, sizeof(ret_code));
+		*stub = (struct stub){ .target = code, .code = at };
+		pool_put(pool, stub);
 	}
-	/* Without a target, go back. */
-	for (unsigned i = 0; i <= STUBS; i++)
-		*pool_stub(pool, i) = (struct stub){ .target = ret, .code = pool_code(pool, i) };
-	if (mprotect(code, TEXT_PAGE, PROT_READ | PROT_EXEC) == 0)
+	if (mprotect(code, pool->size, PROT_READ | PROT_EXEC) == 0)
 		return 0;
 	/*
 	 * Where memory that was writable may not become executable (SELinux, MDWE): the
 	 * page of a file that holds the same bytes may be. Beyond the limit of its size the
 	 * kernel sends a signal instead of returning an error.
 	 */
-	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < TEXT_PAGE)
-		return -EACCES;
+	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < pool->size)
+		return -ENOSPC;
 	fd = memfd_create("patchcore", MFD_CLOEXEC);
 	if (fd < 0)
-		return -EACCES;
-	if (write(fd, code, TEXT_PAGE) == (ssize_t)TEXT_PAGE &&
-	    mmap(code, TEXT_PAGE, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, fd, 0) == code)
+		return -ENOSPC;
+	if (write(fd, code, pool->size) == (ssize_t)pool->size &&
+	    mmap(code, pool->size, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, fd, 0) == code)
 		error = 0;
 	close(fd);
 	return error;
 }
 
-static int pool_new(struct pool **made, uintptr_t end, unsigned low)
+/* As large as all of its kind that are in reach together, so that there are few. */
+static int pool_new(struct pool **made, uintptr_t end, int low)
 {
+	unsigned from = low == STUB_ANY ? 0 : (unsigned)low % STRIDE;
 	struct pool *pool = calloc(1, sizeof(*pool));
 	int ret;
 
 	if (!pool)
 		return -ENOMEM;
-	pool->low = low;
-	ret = map_in_reach(&pool->code, end, 2 * TEXT_PAGE);
+	for (struct pool *other = pools; other && pool->size < POOL_MAX; other = other->next)
+		if ((uintptr_t)pool_stub(other, 1)->code % STRIDE == from &&
+		    pool_in_reach(other, end))
+			pool->size += other->size;
+	pool->size = pool->size > TEXT_PAGE ? pool->size : TEXT_PAGE;
+	while ((ret = map_in_reach(&pool->code, end, pool_bytes(pool))) == -ENOSPC &&
+	       pool->size > TEXT_PAGE)
+		pool->size = pool->size / 2 & ~(size_t)(TEXT_PAGE - 1);
 	if (ret == 0) {
-		ret = pool_fill(pool);
+		ret = pool_fill(pool, from);
 		if (ret < 0)
-			munmap(pool->code, 2 * TEXT_PAGE);
+			munmap(pool->code, pool_bytes(pool));
 	}
 	if (ret < 0) {
 		free(pool);
 		return ret;
 	}
 	pool->next = pools;
-	pools = pool;
-	*made = pool;
+	pools = *made = pool;
 	return 0;
 }
 
-/* NULL: no free one whose code has that lowest byte. */
-static struct stub *take_stub(struct pool *pool, int low)
-{
-	unsigned first = low == STUB_ANY ? 0 : (unsigned)low / STRIDE;
-	unsigned last = low == STUB_ANY ? LOWS - 1 : first;
+/* --- Stubs, with the lock --------------------------------------------------------------------- */
 
-	if (low != STUB_ANY && (unsigned)low % STRIDE != pool->low)
-		return NULL;
-	for (unsigned i = first; i <= last; i++)
-		for (unsigned j = 0; i + LOWS * j < STUBS; j++) {
-			if (pool->taken[i] & 1u << j)
-				continue;
-			pool->taken[i] |= (uint16_t)(1u << j);
-			return pool_stub(pool, i + LOWS * j);
-		}
+/* NULL: no free one whose code has that lowest byte. */
+static struct stub *take_from(struct pool *pool, int low)
+{
+	for (unsigned i = 0; i < LOWS; i++) {
+		struct stub *stub = pool->free[i];
+
+		if (!stub || !stub_fits(stub, low))
+			continue;
+		pool->free[i] = stub->next;
+		/* Without a target, go back. */
+		atomic_store(&stub->target, pool->code);
+		return stub;
+	}
 	return NULL;
 }
 
-int stub_get(struct stub **stub, uintptr_t end, int low)
+static int take_stub(struct stub **stub, uintptr_t end, int low)
 {
-	struct pool *pool;
+	int ret;
+
+	*stub = NULL;
+	for (struct pool *pool = pools; !*stub; pool = pool->next) {
+		if (!pool && (ret = pool_new(&pool, end, low)) < 0)
+			return ret;
+		if (pool_in_reach(pool, end))
+			*stub = take_from(pool, low);
+	}
+	return 0;
+}
+
+static void give_stub(struct stub *stub)
+{
+	struct pool *pool = pools;
+
+	while (stub < pool_stub(pool, 0) || stub >= pool_stub(pool, pool->size / STRIDE))
+		pool = pool->next;
+	pool_put(pool, stub);
+}
+
+static struct stub **bucket_of(const void *target)
+{
+	return &shared[(uintptr_t)target * UINT64_C(0x9e3779b97f4a7c15) >> 32 & (BUCKETS - 1)];
+}
+
+static int share_stub(struct stub **found, uintptr_t end, int low, void *target)
+{
+	struct stub **bucket = bucket_of(target), *stub = *bucket;
+	int ret;
+
+	while (stub &&
+	       !(stub->target == target && stub_fits(stub, low) &&
+		 stub_in_reach(end, (uintptr_t)stub->code) && stub_in_reach(end, (uintptr_t)stub)))
+		stub = stub->next;
+	if (!stub) {
+		ret = take_stub(&stub, end, low);
+		if (ret < 0)
+			return ret;
+		atomic_store(&stub->target, target);
+		stub->next = *bucket;
+		*bucket = stub;
+	}
+	stub->users++;
+	*found = stub;
+	return 0;
+}
+
+static void unshare_stub(struct stub *stub)
+{
+	struct stub **at = bucket_of(stub->target);
+
+	if (--stub->users)
+		return;
+	while (*at != stub)
+		at = &(*at)->next;
+	*at = stub->next;
+	give_stub(stub);
+}
+
+/* --- Stubs of a place ------------------------------------------------------------------------- */
+
+int stub_get(struct stub **stub, struct stubs *stubs, uintptr_t end, int low, void *shared_by)
+{
 	int ret = 0;
 
 	lock_take(&lock);
-	*stub = NULL;
-	for (pool = pools; pool && !*stub; pool = pool->next)
-		if (pool_in_reach(pool, end))
-			*stub = take_stub(pool, low);
-	if (!*stub)
-		ret = pool_new(&pool, end, low == STUB_ANY ? 0 : (unsigned)low % STRIDE);
-	if (!*stub && ret == 0)
-		*stub = take_stub(pool, low);
+	if (shared_by && !stubs->shared && !stubs->own)
+		ret = share_stub(&stubs->shared, end, low, shared_by);
+	*stub = stubs->shared;
+	if (ret == 0 &&
+	    !(shared_by && *stub && (*stub)->target == shared_by && stub_fits(*stub, low))) {
+		for (*stub = stubs->own; *stub && !stub_fits(*stub, low); *stub = (*stub)->next)
+			;
+		if (!*stub && (ret = take_stub(stub, end, low)) == 0) {
+			(*stub)->next = stubs->own;
+			stubs->own = *stub;
+		}
+	}
 	lock_drop(&lock);
 	return ret;
 }
 
-void stub_put(struct stub *stub)
+void stubs_put(struct stubs *stubs)
 {
-	uint8_t *code = (uint8_t *)((uintptr_t)stub & ~(uintptr_t)(TEXT_PAGE - 1)) - TEXT_PAGE;
-	unsigned index = (unsigned)((uintptr_t)stub % TEXT_PAGE / STRIDE);
+	struct stub *stub, *next;
 
 	lock_take(&lock);
-	for (struct pool *pool = pools; pool; pool = pool->next)
-		if (pool->code == code)
-			pool->taken[index % LOWS] &= (uint16_t) ~(1u << index / LOWS);
+	if (stubs->shared)
+		unshare_stub(stubs->shared);
+	for (stub = stubs->own; stub; stub = next) {
+		next = stub->next;
+		give_stub(stub);
+	}
+	*stubs = (struct stubs){ NULL, NULL };
 	lock_drop(&lock);
 }
 
-int stub_ret_get(struct stub_ret *found, uintptr_t end)
+int stub_ret_get(void **found, uintptr_t end, bool slot)
 {
 	struct pool *pool;
 	int ret = 0;
@@ -256,23 +314,9 @@ int stub_ret_get(struct stub_ret *found, uintptr_t end)
 	for (pool = pools; pool && !pool_in_reach(pool, end); pool = pool->next)
 		;
 	if (!pool)
-		ret = pool_new(&pool, end, 0);
-	if (ret == 0) {
-		found->code = (uintptr_t)pool_code(pool, 0) + JUMP + RET_DIRECT;
-		found->slot = (uintptr_t)pool_stub(pool, STUBS);
-	}
+		ret = pool_new(&pool, end, STUB_ANY);
+	if (ret == 0)
+		*found = slot ? (void *)pool_stub(pool, 0) : pool->code + RET_DIRECT;
 	lock_drop(&lock);
 	return ret;
-}
-
-bool stub_is_ret(uintptr_t addr)
-{
-	bool is = false;
-
-	lock_take(&lock);
-	for (struct pool *pool = pools; pool && !is; pool = pool->next)
-		is = addr == (uintptr_t)pool_code(pool, 0) + JUMP + RET_DIRECT ||
-		     addr == (uintptr_t)pool_stub(pool, STUBS);
-	lock_drop(&lock);
-	return is;
 }

@@ -396,6 +396,7 @@ static void replaced(const void *arg)
 static void shut_down(const void *arg)
 {
 	struct pc_call call, other;
+	struct pc_call_info info;
 	uint8_t *at;
 
 	(void)arg;
@@ -405,9 +406,26 @@ static void shut_down(const void *arg)
 	MUST(pc_fini() == 0);
 	MUST(pc_activate_call(&call, NULL) == -ESHUTDOWN);
 	MUST(pc_deactivate_call(&call) == -ESHUTDOWN);
+	MUST(pc_call_get(&call, &info) == -ESHUTDOWN && pc_call_fini(&call) == -ESHUTDOWN);
+	MUST(pc_fini() == 0);
 	MUST(pc_call_init(&other, at) == -ESHUTDOWN);
 	MUST(pc_init() == 0);
 	call_must_turn_off(&call);
+}
+
+/* What membarrier fails with comes back, and the call is as it was. */
+static void forbidden(const void *arg)
+{
+	const struct place *place = arg;
+	struct pc_call call;
+
+	start();
+	MUST(pc_call_init(&call, put_call(place_at(place), place->form)) == 0);
+	child_filter(SYS_membarrier, 0, 1 << 5, SECCOMP_RET_ERRNO | EPERM);
+	MUST(pc_activate_call(&call, two) == -EPERM);
+	call_must_be(&call, 1, one);
+	call_must_turn_off(&call);
+	call_must_turn(&call, NULL, one, ONE);
 }
 
 static void *note_id(void *id)
@@ -530,6 +548,7 @@ static const struct CMUnitTest tests[] = {
 	AT_PLACE(slot_changes, 22),   AT_PLACE(slot_changes, 25),
 	child_unit_test(adopt),	      child_unit_test(at_the_end),
 	child_unit_test(no_call),     child_unit_test(arguments),
+	AT_PLACE(forbidden, 2),	      AT_PLACE(forbidden, 18),
 	child_unit_test(shut_down),   child_unit_test(left_by_a_thread),
 	child_unit_test(ended),	      child_unit_test(left_by_a_fork),
 };

@@ -23,10 +23,17 @@
 static const struct place *place;
 static struct pc_call call;
 
-static void renew(bool on)
+/* What it leads to, and is to lead to. */
+static uint8_t *from, *to;
+
+/* One that has no stub yet, or leads through that of its first other target. */
+static void renew(bool on, bool is_second)
 {
-	MUST(!call.addr || pc_call_fini(&call) == 0);
+	MUST(!call.addr || pc_forget(call.addr, 1) == 0);
 	MUST(pc_call_init(&call, put_call(place_at(place), place->form)) == 0);
+	from = is_second ? two : one;
+	to = is_second ? far_away : two;
+	MUST(!is_second || pc_activate_call(&call, two) == 0);
 	MUST(on || pc_deactivate_call(&call) == 0);
 }
 
@@ -43,8 +50,8 @@ static void start(const void *arg)
 	MUST(pc_text_open(code, CODE_PAGES * CODE_PAGE) == 0);
 	place = arg;
 	/* Once before, so that no pages are mapped while stepping. */
-	renew(true);
-	MUST(pc_activate_call(&call, two) == 0);
+	renew(true, true);
+	MUST(pc_activate_call(&call, far_away) == 0);
 }
 
 /* --- The change in steps ---------------------------------------------------------------- */
@@ -73,7 +80,7 @@ static int result;
 
 static void retarget(void)
 {
-	result = pc_activate_call(&call, two);
+	result = pc_activate_call(&call, to);
 }
 
 static bool look_at_call(void)
@@ -88,19 +95,19 @@ static bool look_at_call(void)
 		return true;
 	}
 	MUST(ret == 0);
-	if (info.active && info.target == two) {
+	if (info.active && info.target == to) {
 		phase = AFTER;
 		return true;
 	}
 	MUST(phase == BEFORE && info.active == was_on);
-	MUST(info.target == (was_on ? one : NULL));
+	MUST(info.target == (was_on ? from : NULL));
 	return true;
 }
 
 /* It leads to the old target, then pc_call_get() cannot tell, then it leads to the new one. */
-static void must_retarget(bool on)
+static void must_retarget(bool on, bool is_second)
 {
-	renew(on);
+	renew(on, is_second);
 	was_on = on;
 	phase = BEFORE;
 	states = 0;
@@ -111,8 +118,8 @@ static void must_retarget(bool on)
 static void changed(const void *arg)
 {
 	start(arg);
-	must_retarget(true);
-	must_retarget(false);
+	for (int i = 0; i < 4; i++)
+		must_retarget(i & 1, i & 2);
 }
 
 /* --- The reader, load by load ------------------------------------------------------------- */
@@ -164,6 +171,8 @@ static void get(void)
 /* --- The same states again ---------------------------------------------------------------- */
 
 static unsigned back_at, front_at; /* loads: before them the last state but one, and the last */
+static uint32_t moved_before, moved_after;
+static bool is_said; /* the mover has said so by then */
 
 /* Bytes outside of the call are its neighbours'. */
 static void put_state(unsigned i)
@@ -175,13 +184,16 @@ static void change_meanwhile(void)
 {
 	if (loads == back_at && states > 2)
 		put_state(states - 2);
-	if (loads == front_at)
+	if (loads == front_at) {
 		put_state(states - 1);
+		call.moved = is_said ? moved_after : moved_before;
+	}
 }
 
 static void must_read_one_or_two(void)
 {
 	put_state(0);
+	call.moved = moved_before;
 	get();
 	if (result == -EAGAIN)
 		return;
@@ -189,34 +201,39 @@ static void must_read_one_or_two(void)
 	if (!read_info.active)
 		MUST(!was_on && read_info.target == NULL);
 	else
-		MUST(read_info.target == two || (was_on && read_info.target == one));
+		MUST(read_info.target == to || (was_on && read_info.target == from));
 }
 
 /*
  * As many loads as there are, with changes before each of them. A reader may have read the front
  * before the change, the bytes behind it in the middle, and the front again after it.
  */
-static void must_read(bool on)
+static void must_read(bool on, bool is_second)
 {
 	unsigned most = 1;
 
-	must_retarget(on);
+	must_retarget(on, is_second);
+	moved_after = call.moved;
+	moved_before = moved_after ? moved_after - 1 : 0;
 	before_load = change_meanwhile;
 	for (back_at = 1; back_at <= most; back_at++)
-		for (front_at = back_at; front_at <= most + 1; front_at++) {
-			must_read_one_or_two();
-			most = loads > most ? loads : most;
-		}
+		for (front_at = back_at; front_at <= most + 1; front_at++)
+			for (int i = 0; i < 2; i++) {
+				is_said = i;
+				must_read_one_or_two();
+				most = loads > most ? loads : most;
+			}
 	MUST(most >= (on ? 2 : 1));
 	put_state(states - 1);
-	MUST(pc_call_get(&call, &read_info) == 0 && read_info.active && read_info.target == two);
+	call.moved = moved_after;
+	MUST(pc_call_get(&call, &read_info) == 0 && read_info.active && read_info.target == to);
 }
 
 static void reader(const void *arg)
 {
 	start(arg);
-	must_read(true);
-	must_read(false);
+	for (int i = 0; i < 4; i++)
+		must_read(i & 1, i & 2);
 }
 
 /* --- A reader that was held up ------------------------------------------------------------ */
@@ -240,13 +257,88 @@ static void held_up(const void *arg)
 	start(arg);
 	before_load = toggle_here;
 	for (at_load = 1; !is_last; at_load++) {
-		renew(true);
+		renew(true, false);
 		get();
 		is_last = loads < at_load;
 		MUST(result == 0 && read_info.active);
 		MUST(read_info.target == one || (!is_last && read_info.target == far_away));
 	}
 	MUST(at_load > 3);
+}
+
+/* --- Mixtures that happen to lead somewhere ------------------------------------------------- */
+
+static uint8_t mixed[CALL_MAX], last[CALL_MAX];
+static void *later_own;
+static uint32_t later_moved;
+
+static void put_code(const uint8_t *bytes)
+{
+	memcpy(call.addr, bytes, call_shapes[place->form].len);
+}
+
+/* The displacement is read amid a move, the front after it. */
+static void mix_amid_look(void)
+{
+	if (loads == 2) {
+		put_code(mixed);
+		call.own = later_own;
+		call.moved = later_moved;
+	}
+	if (loads == 3)
+		put_code(last);
+}
+
+/* What is before the boundary is that of one, and the rest that of the next. */
+static void *mix(const uint8_t *before, const uint8_t *after)
+{
+	unsigned opcode = call_shapes[place->form].opcode;
+	int32_t displacement;
+
+	memcpy(last, after, CALL_MAX);
+	memcpy(mixed, after, CALL_MAX);
+	memcpy(mixed, before, place->split);
+	if (memcmp(mixed, after, CALL_MAX) == 0 || memcmp(mixed, before, CALL_MAX) == 0)
+		child_skip("they have bytes in common");
+	memcpy(&displacement, mixed + opcode, sizeof(displacement));
+	return call.addr + call_shapes[place->form].len + displacement;
+}
+
+static void must_read_later(void *expected)
+{
+	before_load = mix_amid_look;
+	get();
+	MUST(result == 0 && read_info.active && read_info.target == expected);
+}
+
+/* To the stub of the next move, which is not yet made; to the original, which is long left. */
+static void coincidence(const void *arg)
+{
+	uint8_t original[CALL_MAX], through[2][CALL_MAX];
+	struct stub next = { .target = NULL };
+	int32_t displacement;
+
+	start(arg);
+	renew(true, false);
+	memcpy(original, call.addr, CALL_MAX);
+	MUST(pc_activate_call(&call, two) == 0);
+	memcpy(through[0], call.addr, CALL_MAX);
+	next.target = far_away;
+	next.code = mix(original, through[0]);
+	put_code(original);
+	call.moved = CALL_ORIGINAL;
+	later_own = &next;
+	later_moved = CALL_SHARED;
+	must_read_later(two);
+	/* No byte that differs from on to off, and each of the others. */
+	memcpy(through[1], through[0], CALL_MAX);
+	for (unsigned i = call.way == PC_CALL_TAIL ? 1 : 2; i < call_shapes[place->form].len; i++)
+		through[1][i] ^= 0x55;
+	call.original = mix(through[0], through[1]);
+	memcpy(&displacement, through[1] + call_shapes[place->form].opcode, sizeof(displacement));
+	next.code = call.addr + call_shapes[place->form].len + displacement;
+	put_code(through[0]);
+	must_read_later(far_away);
 }
 
 /* --- Something else --------------------------------------------------------------------------- */
@@ -257,15 +349,17 @@ static void not_followed(const void *arg)
 	struct pc_call_info info;
 
 	start(arg);
-	renew(true);
+	renew(true, false);
 	memset(call.addr + call_shapes[place->form].opcode, 0x7f, 4);
 	MUST(pc_call_get(&call, &info) == -ENOENT);
 }
 
 static const struct CMUnitTest tests[] = {
 	AT_ALL_PLACES(changed),	    AT_ALL_PLACES(reader),	AT_ALL_PLACES(held_up),
-	AT_PLACE(not_followed, 2),  AT_PLACE(not_followed, 11), AT_PLACE(not_followed, 16),
-	AT_PLACE(not_followed, 18), AT_PLACE(not_followed, 27),
+	AT_PLACE(coincidence, 3),   AT_PLACE(coincidence, 4),	AT_PLACE(coincidence, 19),
+	AT_PLACE(coincidence, 20),  AT_PLACE(coincidence, 21),	AT_PLACE(not_followed, 2),
+	AT_PLACE(not_followed, 11), AT_PLACE(not_followed, 16), AT_PLACE(not_followed, 18),
+	AT_PLACE(not_followed, 27),
 };
 
 int main(void)

@@ -151,14 +151,14 @@ static void goes_on(const void *arg)
 	const struct place *place = arg;
 	bool has_off = !call_shapes[place->form].tail;
 	uint8_t *at, before[CALL_MAX];
+	void *own = NULL;
 	struct pc_call call;
-	void *own;
 
 	start();
 	at = put_call(place_at(place), place->form);
 	MUST(pc_call_init(&call, at) == 0);
+	call_must_turn(&call, two, two, TWO);
 	call_must_turn(&call, far_away, far_away, FAR);
-	own = call.own;
 	for (int i = 0; i < 3; i++) {
 		memcpy(before, at, CALL_MAX);
 		MUST(pc_call_fini(&call) == 0);
@@ -171,7 +171,8 @@ static void goes_on(const void *arg)
 		call_must_turn(&call, NULL, far_away, FAR);
 		call_must_turn(&call, one, one, ONE);
 		call_must_turn(&call, far_away, far_away, FAR);
-		MUST(call.own == own);
+		MUST(i == 0 || call.own == own);
+		own = call.own;
 		if (!has_off)
 			continue;
 		call_must_turn_off(&call);
@@ -183,25 +184,69 @@ static void goes_on(const void *arg)
 	}
 }
 
-/* A stub that the code never led to is had by the next. */
+/* Attempts that failed leave stubs behind, which serve the next one. */
 static void unused_stub(const void *arg)
 {
+	static const struct place *const at = &places[18];
 	struct pc_call call;
-	struct stub *stub;
-	uint8_t *end;
-	void *own;
+	uint8_t *to;
 
 	(void)arg;
 	start();
-	MUST(pc_call_init(&call, put_call(code + CODE_PAGE - 2, CALL_TAIL)) == 0);
-	end = call.addr + 5;
-	child_filter(SYS_membarrier, 0, 1 << 5, SECCOMP_RET_ERRNO | EPERM);
-	MUST(pc_activate_call(&call, two) < 0 && call_run(call.addr) == ONE);
-	own = call.own;
-	MUST(own);
-	MUST(stub_get(&stub, (uintptr_t)end, STUB_ANY) == 0 && stub != own);
-	MUST(pc_call_fini(&call) == 0);
-	MUST(stub_get(&stub, (uintptr_t)end, STUB_ANY) == 0 && stub == own);
+	MUST(pc_call_init(&call, put_call(place_at(at), at->form)) == 0);
+	for (int i = 0; i < 4; i++) {
+		to = i % 2 ? two : far_away;
+		*call.addr = CODE_INT3;
+		MUST(pc_activate_call(&call, to) == -EAGAIN);
+		*call.addr = 0xe9;
+		call_must_be(&call, 1, one);
+		if (i == 2)
+			MUST(pc_call_fini(&call) == 0 && pc_call_init(&call, place_at(at)) == 0);
+	}
+	call_must_turn(&call, two, two, TWO);
+	call_must_turn(&call, far_away, far_away, FAR);
+	call_must_turn(&call, NULL, one, ONE);
+}
+
+/* Calls that share a stub are none of each other's business. */
+static void sharing(const void *arg)
+{
+	const struct place *place = arg;
+	struct pc_call calls[3];
+	uint8_t *at;
+
+	start();
+	for (int i = 0; i < 3; i++) {
+		at = put_call(place_at(place) - 64 * i, place->form);
+		MUST(pc_call_init(&calls[i], at) == 0);
+		call_must_turn(&calls[i], far_away, far_away, FAR);
+		MUST(calls[i].shared && calls[i].shared == calls[0].shared && !calls[i].own);
+	}
+	call_must_turn(&calls[0], NULL, one, ONE);
+	call_must_turn_off(&calls[1]);
+	call_must_be(&calls[2], 1, far_away);
+	call_must_turn(&calls[0], two, two, TWO);
+	call_must_turn(&calls[1], far_away, far_away, FAR);
+	/* One that is no more leaves the others theirs. */
+	MUST(pc_forget(calls[0].addr, 1) == 0 && call_run(calls[1].addr) == FAR);
+	at = calls[1].addr;
+	MUST(pc_call_fini(&calls[1]) == 0 && pc_forget(calls[2].addr, 1) == 0);
+	MUST(pc_call_init(&calls[2], calls[2].addr) == 0);
+	call_must_turn(&calls[2], two, two, TWO);
+	MUST(call_run(at) == FAR);
+}
+
+/* A pc_call of code that was forgotten gets nothing more. */
+static void forgotten_one(const void *arg)
+{
+	const struct place *place = arg;
+	struct pc_call call;
+
+	start();
+	MUST(pc_call_init(&call, put_call(place_at(place), place->form)) == 0);
+	MUST(pc_forget(code, CODE_PAGES * CODE_PAGE) == 0);
+	MUST(pc_activate_call(&call, far_away) == -ENOENT && !call.own && !call.shared);
+	MUST(call_run(call.addr) == ONE);
 }
 
 /* --- Forgotten -------------------------------------------------------------------------- */
@@ -407,9 +452,9 @@ static const struct CMUnitTest tests[] = {
 	AT_PLACE(while_toggled, 0),  AT_PLACE(while_toggled, 2),   AT_PLACE(while_toggled, 11),
 	AT_PLACE(while_toggled, 16), AT_PLACE(while_toggled, 18),  AT_PLACE(while_toggled, 25),
 	child_unit_test(refused),    AT_ALL_PLACES(goes_on),	   child_unit_test(unused_stub),
-	child_unit_test(forgotten),  child_unit_test(unloaded),	   child_unit_test(forked),
-	child_unit_test(abandoned),  AT_ALL_PLACES(only_read),	   AT_ALL_PLACES(hidden),
-	child_unit_test(reads),
+	AT_ALL_PLACES(sharing),	     AT_ALL_PLACES(forgotten_one), child_unit_test(forgotten),
+	child_unit_test(unloaded),   child_unit_test(forked),	   child_unit_test(abandoned),
+	AT_ALL_PLACES(only_read),    AT_ALL_PLACES(hidden),	   child_unit_test(reads),
 };
 
 int main(void)

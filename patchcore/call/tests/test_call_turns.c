@@ -45,6 +45,13 @@ static void start(const void *arg)
 	renew();
 }
 
+/* From here on all of its stubs are there, and no target needs another one. */
+static void give_stubs(void)
+{
+	MUST(pc_activate_call(&call, two) == 0 && pc_activate_call(&call, far_away) == 0);
+	MUST(pc_activate_call(&call, two) == 0);
+}
+
 static void start_membarrier(const void *arg)
 {
 	conf_use_none();
@@ -124,9 +131,12 @@ static void whole(const void *arg)
 	MUST(pc_activate_call(&call, two) == 0);
 	allow_now();
 	must_stay_whole(two);
+	/* And with another one. */
 	MUST(pc_activate_call(&call, far_away) == 0);
+	allowed_count = 0;
 	allow_now();
 	MUST(pc_deactivate_call(&call) == 0);
+	allow_now();
 	must_stay_whole(far_away);
 }
 
@@ -258,8 +268,7 @@ static void must_allow_handler(void (*run)(void), void *to, bool off_before)
 static void handler(const void *arg)
 {
 	start_membarrier(arg);
-	/* From here on none of its targets is the first. */
-	MUST(pc_activate_call(&call, far_away) == 0);
+	give_stubs();
 	must_allow_handler(activate, two, true);
 	must_allow_handler(activate, two, false);
 	must_allow_handler(deactivate, NULL, false);
@@ -268,13 +277,14 @@ static void handler(const void *arg)
 /* --- A thread that was held up while the call moved ----------------------------------------- */
 
 static bool off_after; /* leave it off */
+static uint8_t *moved_to;
 
 static bool move_here(void)
 {
 	if (step_now.count != at_step)
 		return true;
 	done = true;
-	MUST(pc_activate_call(&call, two) == 0);
+	MUST(pc_activate_call(&call, moved_to) == 0);
 	if (off_after)
 		MUST(pc_deactivate_call(&call) == 0);
 	return false;
@@ -284,23 +294,28 @@ static bool move_here(void)
  * A call after the move back runs one of the three. A front that was read before the move and
  * stored after it would be a jump into nowhere.
  */
-static void must_survive_move(void (*run)(void), void *to, bool off_before, bool off_then)
+static void must_survive_move(void (*run)(void), bool is_second, bool off_before, bool off_then)
 {
+	uint32_t number = is_second ? TWO : ONE, moved = is_second ? FAR : TWO;
+
 	off_after = off_then;
+	moved_to = is_second ? far_away : two;
 	for (at_step = first_step(), done = true; done; at_step += STRIDE) {
 		renew();
+		if (is_second)
+			MUST(pc_activate_call(&call, two) == 0);
 		if (off_before)
 			MUST(pc_deactivate_call(&call) == 0);
-		target = to;
+		target = is_second ? two : NULL;
 		done = false;
 		step_run(run, move_here);
 		MUST(result == 0 || result == -EAGAIN);
 		if (run == deactivate)
-			MUST(run_now() == OFF || (done && !off_then && run_now() == TWO));
+			MUST(run_now() == OFF || (done && !off_then && run_now() == moved));
 		else
-			MUST(run_now() == ONE || (done && run_now() == TWO) ||
+			MUST(run_now() == number || (done && run_now() == moved) ||
 			     (done && off_then && run_now() == OFF));
-		MUST(pc_activate_call(&call, NULL) == 0 && run_now() == ONE);
+		MUST(pc_activate_call(&call, target) == 0 && run_now() == number);
 		MUST(pc_deactivate_call(&call) == 0 && run_now() == OFF);
 	}
 	MUST(at_step > 30);
@@ -309,9 +324,9 @@ static void must_survive_move(void (*run)(void), void *to, bool off_before, bool
 static void moved_meanwhile(const void *arg)
 {
 	start_membarrier(arg);
-	for (int off_then = 0; off_then < 2; off_then++) {
-		must_survive_move(activate, NULL, true, off_then);
-		must_survive_move(deactivate, NULL, false, off_then);
+	for (int i = 0; i < 4; i++) {
+		must_survive_move(activate, i & 1, true, i & 2);
+		must_survive_move(deactivate, i & 1, false, i & 2);
 	}
 }
 
@@ -344,8 +359,8 @@ static void must_go_over(void (*run)(void), void *to, uint32_t number)
 static void no_other_target(const void *arg)
 {
 	start_membarrier(arg);
-	/* Its first target of its own may take INT3, which is not to be run here. */
-	MUST(pc_activate_call(&call, two) == 0);
+	/* Its way through a stub may take INT3, which is not to be run here. */
+	give_stubs();
 	must_go_over(deactivate, NULL, OFF);
 	must_go_over(activate, far_away, FAR);
 	must_go_over(activate, NULL, ONE);
@@ -395,7 +410,7 @@ static void must_leave_int3(void (*run)(void), void *to)
 static void int3_stays(const void *arg)
 {
 	start_membarrier(arg);
-	MUST(pc_activate_call(&call, two) == 0);
+	give_stubs();
 	must_leave_int3(deactivate, NULL);
 	MUST(pc_deactivate_call(&call) == 0);
 	must_leave_int3(activate, far_away);
@@ -408,7 +423,8 @@ static void failed_quietly(const void *arg)
 	struct stub *own;
 
 	start_membarrier(arg);
-	MUST(pc_activate_call(&call, two) == 0 && pc_deactivate_call(&call) == 0);
+	give_stubs();
+	MUST(pc_deactivate_call(&call) == 0);
 	own = call.own;
 	MUST(own && atomic_load(&own->target) == two);
 	for (at_step = 1, done = true; done; at_step++) {
@@ -459,7 +475,7 @@ static void wait_free(const void *arg)
 	target = NULL;
 	must_end(activate);
 	must_end(deactivate);
-	MUST(pc_activate_call(&call, two) == 0);
+	give_stubs();
 	memcpy(on_off[0], call.addr, CALL_MAX);
 	MUST(pc_deactivate_call(&call) == 0);
 	memcpy(on_off[1], call.addr, CALL_MAX);

@@ -24,7 +24,8 @@
 #include "patchcore/tests/conf_sample.h"
 #include "patchcore/text/text_maps.h"
 
-#define REACH UINT64_C(0x80000000)
+#define REACH	   UINT64_C(0x80000000)
+#define POOL_PAGES 3 /* of the first pool in some region: code, and twice as much data */
 
 static uintptr_t near_by; /* an address that displacements count from */
 
@@ -34,6 +35,14 @@ static void start(void)
 	MUST(pc_init() == 0);
 	call_pages();
 	near_by = (uintptr_t)code + 512;
+}
+
+/* For a holder that has none yet. */
+static int take_stub(struct stub **stub, uintptr_t end, int low)
+{
+	struct stubs stubs = { NULL, NULL };
+
+	return stub_get(stub, &stubs, end, low, NULL);
 }
 
 /* --- What they do ------------------------------------------------------------------- */
@@ -53,7 +62,7 @@ static void every_low_byte(const void *arg)
 	(void)arg;
 	start();
 	for (int low = 0; low < 256; low++) {
-		MUST(stub_get(&stub, near_by, low) == 0);
+		MUST(take_stub(&stub, near_by, low) == 0);
 		MUST((uint8_t)(uintptr_t)stub->code == low);
 		MUST(stub_in_reach(near_by, (uintptr_t)stub->code));
 		MUST(stub_in_reach(near_by, (uintptr_t)stub));
@@ -82,7 +91,7 @@ static void many(const void *low)
 
 	start();
 	for (int i = 0; i < MANY; i++) {
-		MUST(stub_get(&stub, near_by, low ? *(const int *)low : STUB_ANY) == 0);
+		MUST(take_stub(&stub, near_by, low ? *(const int *)low : STUB_ANY) == 0);
 		must_jump(stub);
 		got[2 * i] = (uintptr_t)stub->code;
 		got[2 * i + 1] = (uintptr_t)stub;
@@ -103,38 +112,74 @@ static void test_many(void **state)
 
 static void put_back(const void *arg)
 {
-	struct stub *first, *second;
+	struct stubs first = { NULL, NULL }, second = { NULL, NULL };
+	struct stub *stub, *other, *third;
 
 	(void)arg;
 	start();
-	MUST(stub_get(&first, near_by, 0x40) == 0);
-	MUST(stub_get(&second, near_by, 0x40) == 0 && second != first);
-	stub_put(first);
-	MUST(stub_get(&second, near_by, 0x40) == 0 && second == first);
+	MUST(stub_get(&stub, &first, near_by, 0x40, NULL) == 0);
+	MUST(stub_get(&other, &first, near_by, 0x40, NULL) == 0 && other == stub);
+	MUST(stub_get(&other, &first, near_by, STUB_ANY, NULL) == 0 && other == stub);
+	MUST(stub_get(&other, &second, near_by, 0x40, NULL) == 0 && other != stub);
+	/* One more, of another lowest byte. */
+	MUST(stub_get(&third, &first, near_by, 0x50, NULL) == 0 && third != stub);
+	MUST(stub_get(&third, &first, near_by, 0x40, NULL) == 0 && third == stub);
+	must_jump(stub);
+	stubs_put(&first);
+	MUST(!first.own && !first.shared);
+	MUST(stub_get(&third, &second, near_by, 0x40, NULL) == 0 && third == other);
+	MUST(stub_get(&third, &first, near_by, 0x40, NULL) == 0 && third == stub);
+	/* It leads nowhere again. */
+	MUST(call_run(stub->code) == OFF);
+}
+
+/* One for all who want the same, for as long as any of them has it. */
+static void shared(const void *arg)
+{
+	struct stubs first = { NULL, NULL }, second = { NULL, NULL };
+	struct stub *stub, *other;
+
+	(void)arg;
+	start();
+	MUST(stub_get(&stub, &first, near_by, 0x40, one) == 0 && call_run(stub->code) == ONE);
+	MUST(stub_get(&other, &first, near_by, 0x40, one) == 0 && other == stub);
+	/* Another one is that holder's own affair. */
+	MUST(stub_get(&other, &first, near_by, 0x40, two) == 0 && other != stub);
+	MUST(other == first.own && call_run(other->code) == OFF);
+	MUST(stub_get(&other, &first, near_by, 0x50, one) == 0 && other != stub);
+	MUST(other == first.own && other->next);
+	MUST(stub_get(&other, &first, near_by, 0x40, one) == 0 && other == stub);
+	MUST(stub_get(&other, &second, near_by, STUB_ANY, one) == 0 && other == stub);
+	stubs_put(&first);
+	MUST(call_run(stub->code) == ONE);
+	MUST(stub_get(&other, &first, near_by, 0x40, two) == 0 && other != stub);
+	MUST(call_run(stub->code) == ONE && call_run(other->code) == TWO);
+	stubs_put(&first);
+	/* Out of reach it is not shared. */
+	MUST(stub_get(&other, &first, (uintptr_t)far_away, STUB_ANY, one) == 0 && other != stub);
+	stubs_put(&first);
+	stubs_put(&second);
+	MUST(stub_get(&other, &first, near_by, 0x40, two) == 0 && call_run(other->code) == TWO);
 }
 
 static void one_ret(const void *arg)
 {
-	struct stub_ret first, second;
+	void *code_at, *slot_at, *other;
 	struct stub *stub;
 
 	(void)arg;
 	start();
-	MUST(stub_ret_get(&first, near_by) == 0);
-	MUST(stub_ret_get(&second, near_by + (REACH / 2 - REACH / 16)) == 0);
-	MUST(first.code == second.code && first.slot == second.slot);
-	MUST(*(uint8_t *)first.code == 0xc3);
-	MUST(call_run((uint8_t *)first.code) == OFF);
+	MUST(stub_ret_get(&code_at, near_by, false) == 0);
+	MUST(stub_ret_get(&slot_at, near_by, true) == 0);
+	MUST(stub_ret_get(&other, near_by + (REACH / 2 - REACH / 16), false) == 0);
+	MUST(other == code_at && *(uint8_t *)code_at == 0xc3 && call_run(code_at) == OFF);
 	/* An indirect call enters by an ENDBR64. */
-	MUST(memcmp(*(void **)first.slot, "\xf3\x0f\x1e\xfa\xc3", 5) == 0);
-	MUST(stub_is_ret(first.code) && stub_is_ret(first.slot));
-	MUST(!stub_is_ret(first.code - 1) && !stub_is_ret(near_by));
-	MUST(stub_get(&stub, near_by, STUB_ANY) == 0);
-	MUST((uintptr_t)stub != first.slot &&
-	     (uintptr_t)stub->code / CODE_PAGE == first.code / CODE_PAGE);
-	/* And another stub for a call that is too far away. */
-	MUST(stub_ret_get(&second, (uintptr_t)far_away) == 0);
-	MUST(second.code != first.code && stub_in_reach((uintptr_t)far_away, second.code));
+	MUST(memcmp(*(void **)slot_at, "\xf3\x0f\x1e\xfa\xc3", 5) == 0);
+	MUST(take_stub(&stub, near_by, STUB_ANY) == 0 && stub != slot_at);
+	MUST((uintptr_t)stub->code / CODE_PAGE == (uintptr_t)code_at / CODE_PAGE);
+	/* And another one for a call that is too far away. */
+	MUST(stub_ret_get(&other, (uintptr_t)far_away, false) == 0);
+	MUST(other != code_at && stub_in_reach((uintptr_t)far_away, (uintptr_t)other));
 }
 
 static void forked(const void *arg)
@@ -142,7 +187,7 @@ static void forked(const void *arg)
 	struct stub *stub;
 
 	start();
-	MUST(stub_get(&stub, near_by, STUB_ANY) == 0);
+	MUST(take_stub(&stub, near_by, STUB_ANY) == 0);
 	atomic_store(&stub->target, one);
 	if (arg)
 		return;
@@ -183,8 +228,8 @@ static void must_be_put(uintptr_t hole)
 {
 	struct stub *stub;
 
-	MUST(munmap((void *)hole, 2 * CODE_PAGE) == 0);
-	MUST(stub_get(&stub, near_by, STUB_ANY) == 0);
+	MUST(munmap((void *)hole, POOL_PAGES * CODE_PAGE) == 0);
+	MUST(take_stub(&stub, near_by, STUB_ANY) == 0);
 	MUST((uintptr_t)stub->code / CODE_PAGE == hole / CODE_PAGE);
 	must_jump(stub);
 }
@@ -197,17 +242,17 @@ static void crowded(const void *arg)
 
 	start();
 	fill();
-	MUST(stub_get(&stub, near_by, STUB_ANY) == -ENOSPC);
-	/* One page is too few. */
-	MUST(munmap(code - 0x100000, CODE_PAGE) == 0);
-	MUST(stub_get(&stub, near_by, STUB_ANY) == -ENOSPC);
+	MUST(take_stub(&stub, near_by, STUB_ANY) == -ENOSPC);
+	/* Two pages are too few. */
+	MUST(munmap(code - 0x100000, 2 * CODE_PAGE) == 0);
+	MUST(take_stub(&stub, near_by, STUB_ANY) == -ENOSPC);
 	must_be_put(((uintptr_t)code & ~(uintptr_t)(CODE_PAGE - 1)) + (uintptr_t)*offset);
 }
 
 static void test_crowded(void **state)
 {
 	static const int64_t offsets[] = { -(INT64_C(0x80000000) - 0x3000), -0x900000, 0x900000,
-					   INT64_C(0x80000000) - 0x3000 };
+					   INT64_C(0x80000000) - 0x4000 };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(offsets) / sizeof(*offsets); i++)
@@ -221,13 +266,13 @@ static void just_too_far(const void *arg)
 
 	start();
 	fill();
-	munmap(code + *offset, 2 * CODE_PAGE);
-	MUST(stub_get(&stub, near_by, STUB_ANY) == -ENOSPC);
+	munmap(code + *offset, POOL_PAGES * CODE_PAGE);
+	MUST(take_stub(&stub, near_by, STUB_ANY) == -ENOSPC);
 }
 
 static void test_just_too_far(void **state)
 {
-	static const int64_t offsets[] = { -INT64_C(0x80000000), INT64_C(0x80000000) - 0x1000 };
+	static const int64_t offsets[] = { -INT64_C(0x80000000), INT64_C(0x80000000) - 0x3000 };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(offsets) / sizeof(*offsets); i++)
@@ -257,7 +302,7 @@ static void below_stack(const void *arg)
 		  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == (void *)low);
 	fill();
 	MUST(munmap((void *)low, map[i].start - low) == 0);
-	MUST(stub_get(&stub, near_by, STUB_ANY) == 0);
+	MUST(take_stub(&stub, near_by, STUB_ANY) == 0);
 	MUST((uintptr_t)stub->code / CODE_PAGE == low / CODE_PAGE);
 }
 
@@ -314,7 +359,7 @@ static void no_mprotect(const void *arg)
 	(void)arg;
 	start();
 	child_filter(SYS_mprotect, 2, PROT_EXEC, SECCOMP_RET_ERRNO | EACCES);
-	MUST(stub_get(&stub, near_by, STUB_ANY) == 0);
+	MUST(take_stub(&stub, near_by, STUB_ANY) == 0);
 	MUST(code_prot(stub->code) == RX);
 	must_jump(stub);
 }
@@ -329,14 +374,14 @@ static void no_file(const void *arg)
 	start();
 	child_filter(SYS_mprotect, 2, PROT_EXEC, SECCOMP_RET_ERRNO | EACCES);
 	setrlimit(RLIMIT_FSIZE, &none);
-	MUST(stub_get(&stub, near_by, STUB_ANY) == -EACCES);
+	MUST(take_stub(&stub, near_by, STUB_ANY) == -ENOSPC);
 }
 
 static void no_code(const void *arg)
 {
-	struct stub_ret ret;
-	struct stub *stub;
 	struct pc_call call;
+	struct stub *stub;
+	void *ret;
 
 	(void)arg;
 	start();
@@ -345,8 +390,8 @@ static void no_code(const void *arg)
 	child_filter(SYS_mprotect, 2, PROT_EXEC, SECCOMP_RET_ERRNO | EACCES);
 	child_filter(SYS_mmap, 2, PROT_EXEC, SECCOMP_RET_ERRNO | EACCES);
 	for (int i = 0; i < 3; i++) {
-		MUST(stub_get(&stub, near_by, STUB_ANY) == -EACCES);
-		MUST(stub_ret_get(&ret, near_by) == -EACCES);
+		MUST(take_stub(&stub, near_by, STUB_ANY) == -ENOSPC);
+		MUST(stub_ret_get(&ret, near_by, false) == -ENOSPC);
 	}
 	MUST(pc_call_init(&call, code + 1024) == 0 && call.way == PC_CALL_FRONT);
 	must_turn(&call);
@@ -361,12 +406,12 @@ static void no_memory(const void *arg)
 	if (CHILD_ASAN)
 		child_skip("the sanitizer needs memory of its own");
 	start();
-	MUST(stub_get(&stub, near_by, STUB_ANY) == 0);
+	MUST(take_stub(&stub, near_by, STUB_ANY) == 0);
 	child_filter(SYS_mmap, 3, MAP_ANONYMOUS, SECCOMP_RET_ERRNO | ENOMEM);
 	/* What is there already serves on. */
-	MUST(stub_get(&stub, near_by, STUB_ANY) == 0);
+	MUST(take_stub(&stub, near_by, STUB_ANY) == 0);
 	must_jump(stub);
-	MUST(stub_get(&stub, near_by, 0x05) == -ENOSPC);
+	MUST(take_stub(&stub, near_by, 0x05) == -ENOSPC);
 }
 
 int main(void)
@@ -375,6 +420,7 @@ int main(void)
 		child_unit_test(every_low_byte),
 		cmocka_unit_test(test_many),
 		child_unit_test(put_back),
+		child_unit_test(shared),
 		child_unit_test(one_ret),
 		child_unit_test(forked),
 		cmocka_unit_test(test_crowded),
