@@ -22,7 +22,7 @@
  * is over. If the forking thread sleeps for two seconds it returns -EAGAIN, and nothing has
  * changed: the fork may be waiting for a lock that the calling thread holds, as where a
  * signal handler patches that has interrupted malloc(). What is not async-signal-safe
- * waits for a minute.
+ * waits for a minute. A thread's first call may also return -ENOMEM.
  */
 #ifndef PATCHCORE_PATCHCORE_H
 #define PATCHCORE_PATCHCORE_H
@@ -102,7 +102,7 @@ struct pc_status {
 /*
  * pc_init - find the machine config, choose the policy, take SIGTRAP.
  *
- * Before it, and after pc_fini(), all other functions return -ESHUTDOWN.
+ * Before it, and after pc_fini(), all functions but these two return -ESHUTDOWN.
  * Idempotent. Looks for
  * machine.conf in $PATCHCORE_MACHINE_CONF, $XDG_CONFIG_HOME/tmax/ (or
  * ~/.config/tmax/), sysconfdir/tmax/, localstatedir/lib/tmax/; the first that
@@ -110,7 +110,8 @@ struct pc_status {
  * set-user-ID programs.
  *
  * Returns 0 also when no policy is safe here: changes inside the atomic window
- * work on every machine. Else what sigaction(2) failed with.
+ * work on every machine. Else what sigaction(2) failed with, or -ENOMEM: nothing has begun, and it
+ * may be tried again. Or:
  *   -EEXIST  another copy of this library (one is linked statically, say, and a plugin brings the
  *            shared one) is in use in this process and has SIGTRAP: nothing is done. Two would
  *            take each other's changes of pages for the program's
@@ -125,7 +126,7 @@ int pc_init(void);
  * its protection back, what pc_text_close() says of it is returned, and all else is done. No thread
  * may be inside a site that was ever patched across the window: an INT3 that it fetched before may
  * still trap. -EBUSY (and nothing done): a patch is in flight, or another SIGTRAP handler was
- * installed on top of ours and may chain to it.
+ * installed on top of ours and may chain to it. 0 also before pc_init() and after pc_fini().
  */
 int pc_fini(void);
 
@@ -133,7 +134,8 @@ int pc_fini(void);
  * pc_patch - replace len bytes of code at addr while other threads run it.
  * @addr:  first byte to change. When the change crosses the atomic window this
  *         must be the start of an instruction, and the len bytes must be (part
- *         of) that one instruction: INT3 stands on this byte meanwhile.
+ *         of) that one instruction: INT3 stands on this byte meanwhile. An operand that begins
+ *         with CC (INT3: -EAGAIN, -EINVAL) or 90 90 (NOPs: -EILSEQ) is changed from its opcode on.
  * @bytes: the new code
  * @len:   1 to 8 bytes
  *
@@ -170,7 +172,8 @@ int pc_fini(void);
  *             pc_get_status()
  *   -EBUSY    a straddler, and SIGTRAP no longer comes to this library (who
  *             has it is looked up at most once in a million ticks)
- *   -ENOMEM   also what membarrier(2) fails with, under that policy
+ *   -ENOMEM   or else what membarrier(2) fails with, under that policy: -EPERM, where a
+ *             filter of system calls says so
  *   -EILSEQ   two or more 1-byte NOPs stand at addr, and the new code has no
  *             instruction start at one of them: see pc_patch_merge()
  *   -EPERM    the code is this library's own, which runs while an INT3 stands
