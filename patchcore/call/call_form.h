@@ -162,11 +162,7 @@ int call_place_take(struct call_place **place, const void *addr);
 /* call_place_claim - it has len bytes. -EBUSY: another place that is not free has some of them. */
 int call_place_claim(struct call_place *place, unsigned len);
 
-/*
- * call_place_forget - its code is no more: it is free, and so are its stubs. call_places_forget -
- * all that begin in [start, end).
- */
-void call_place_forget(struct call_place *place);
+/* call_places_forget - the code of [start, end) is no more: nothing is known of its calls. */
 void call_places_forget(uintptr_t start, uintptr_t end);
 
 #endif

@@ -158,32 +158,20 @@ static void leave_place(struct call_place *place, uint64_t user)
 	atomic_store_explicit(&place->user, user, memory_order_release);
 }
 
-void call_place_forget(struct call_place *place)
+static int forget_place(struct entry *entry, void *unused)
 {
+	struct call_place *place = (struct call_place *)entry;
+
+	(void)unused;
 	stubs_put(&place->stubs);
-	place->off = 0;
 	leave_place(place, 0);
-}
-
-struct range {
-	uintptr_t start;
-	uintptr_t end;
-};
-
-static int forget_place(struct entry *entry, void *arg)
-{
-	const struct range *range = arg;
-
-	if (entry->addr >= range->start && entry->addr < range->end)
-		call_place_forget((struct call_place *)entry);
+	table_remove(&places, entry);
 	return 0;
 }
 
 void call_places_forget(uintptr_t start, uintptr_t end)
 {
-	struct range range = { start, end };
-
-	table_each(&places, forget_place, &range);
+	table_each_in(&places, start, end, forget_place, NULL);
 }
 
 /* --- A look at it ----------------------------------------------------------------------------- */
