@@ -57,7 +57,7 @@ static bool through_stub(const struct pass_spec *spec)
 	assert_true(info.active);
 	assert_ptr_equal(info.target, pass.far ? pass.far : pass.loop.target[1]);
 	assert_int_equal(info.split, spec->loop.split);
-	own = pass.call.own != NULL;
+	own = pass.call.own || pass.call.shared;
 	pass_free(&pass);
 	return own;
 }
