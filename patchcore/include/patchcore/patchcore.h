@@ -164,8 +164,8 @@ int pc_fini(void);
  *             page has an alias, and a child of a fork is starved or stopped and still runs it
  *   -EINVAL   len is 0 or above 8, bytes is NULL, or the new code starts with
  *             INT3, which could not be told from a held site
- *   -EFAULT   addr is not mapped, or behind the end of its file; the latter is a SIGBUS
- *             where the page is open or may only be run
+ *   -EFAULT   addr is not mapped, or in the page of vsyscalls, or behind the end of its file; the
+ *             latter is a SIGBUS where the page is open or may only be run
  *   -EACCES   the page cannot be made writable
  *   -EPERM    the page is of a shared mapping: see pc_text_open_shared()
  *   -ENOTSUP  a straddler, and no policy is safe on this machine: see
