@@ -42,25 +42,56 @@ static int error_of_refusal(int error)
 	}
 }
 
-/* New memory to map, as a file, all of which is there. Its descriptor or -errno. */
-static int alias_memory(size_t len)
-{
-	struct rlimit limit;
-	int fd, ret;
+/* A file without a name, mapped for writing. */
+struct memory {
+	int fd;	     /* -1: there is none */
+	uint8_t *at; /* NULL: not mapped */
+	size_t len;
+	struct origin origin;
+};
 
+static void close_if_open(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+static void drop_memory(struct memory *memory)
+{
+	if (memory->at)
+		munmap(memory->at, memory->len);
+	memory->at = NULL;
+	close_if_open(&memory->fd);
+}
+
+/* All of it is there. 0; or -errno, and there is none. */
+static int make_memory(struct memory *memory, size_t len)
+{
+	void *at = MAP_FAILED;
+	struct rlimit limit;
+	struct stat stat;
+	int ret;
+
+	*memory = (struct memory){ .fd = -1, .len = len };
 	longest = len > longest ? len : longest;
 	/* Beyond the limit the kernel sends a signal instead of returning an error. */
 	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < len)
 		return -EACCES;
 	/* Some systems refuse memory that does not rule out becoming a program. */
-	fd = memfd_create("patchcore", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
-	if (fd < 0 && errno == EINVAL)
-		fd = memfd_create("patchcore", MFD_CLOEXEC);
-	if (fd >= 0 && fallocate(fd, 0, 0, (off_t)len) == 0)
-		return fd;
+	memory->fd = memfd_create("patchcore", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
+	if (memory->fd < 0 && errno == EINVAL)
+		memory->fd = memfd_create("patchcore", MFD_CLOEXEC);
+	if (memory->fd >= 0 && fallocate(memory->fd, 0, 0, (off_t)len) == 0 &&
+	    fstat(memory->fd, &stat) == 0)
+		at = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, memory->fd, 0);
+	if (at != MAP_FAILED) {
+		memory->at = at;
+		memory->origin = (struct origin){ stat.st_dev, stat.st_ino, 0 };
+		return 0;
+	}
 	ret = error_of_refusal(errno);
-	if (fd >= 0)
-		close(fd);
+	drop_memory(memory);
 	return ret;
 }
 
@@ -78,45 +109,34 @@ static void set_shift(struct page *page, ptrdiff_t shift)
 
 #define CHUNK ((size_t)1 << 30) /* bytes: a system call reads less than twice that */
 
-/* New memory with that code in it, mapped at *at: its descriptor. */
-static int copy_code(uintptr_t from, size_t len, uint8_t **at)
+/* New memory with that code in it. */
+static int copy_code(struct memory *copy, uintptr_t from, size_t len)
 {
-	int fd = alias_memory(len), ret = 0;
+	int ret = make_memory(copy, len);
 
-	if (fd < 0)
-		return fd;
-	*at = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (*at == MAP_FAILED) {
-		ret = error_of_refusal(errno);
-		close(fd);
-		return ret;
-	}
 	for (size_t done = 0, some; done < len && ret >= 0; done += some) {
 		some = len - done < CHUNK ? len - done : CHUNK;
-		ret = text_read(*at + done, (const void *)(from + done), some);
+		ret = text_read(copy->at + done, (const void *)(from + done), some);
 	}
-	if (ret >= 0)
-		return fd;
-	munmap(*at, len);
-	close(fd);
+	if (ret < 0)
+		drop_memory(copy);
 	return ret;
 }
 
 /* That memory where the code runs: at that shift is its alias; 0: it has none. */
-static int put_in_place(uintptr_t start, uintptr_t end, int prot, ptrdiff_t shift, int fd)
+static int put_in_place(const struct memory *memory, uintptr_t start, int prot, ptrdiff_t shift)
 {
 	int flags = MAP_FIXED | (shift ? MAP_SHARED : MAP_PRIVATE);
-	struct stat stat;
 
-	if (fstat(fd, &stat) < 0 ||
-	    mmap((void *)start, end - start, prot, flags, fd, 0) == MAP_FAILED)
+	if (mmap((void *)start, memory->len, prot, flags, memory->fd, 0) == MAP_FAILED)
 		return error_of_refusal(errno);
-	for (uintptr_t p = start; p < end; p += TEXT_PAGE) {
+	for (uintptr_t p = start; p < start + memory->len; p += TEXT_PAGE) {
 		struct page *page = page_find(p);
 
 		page->granule = TEXT_PAGE;
 		set_shift(page, shift);
-		page->origin = (struct origin){ stat.st_dev, stat.st_ino, p - start };
+		page->origin = memory->origin;
+		page->origin.offset = p - start;
 	}
 	return 0;
 }
@@ -158,18 +178,17 @@ static bool has_breakpoint(const struct mapping *map, uintptr_t start, const uin
 
 int alias_make(uintptr_t start, uintptr_t end, const struct mapping *map)
 {
-	size_t len = end - start;
-	uint8_t *at;
-	int fd = copy_code(start, len, &at), ret = -EBUSY;
+	struct memory copy;
+	int ret = copy_code(&copy, start, end - start);
 
-	if (fd < 0)
-		return fd;
-	if (!has_breakpoint(map, start, at, len))
-		ret = put_in_place(start, end, alias_prot(page_find(start)),
-				   (intptr_t)at - (intptr_t)start, fd);
-	close(fd);
-	if (ret < 0)
-		munmap(at, len);
+	if (ret >= 0 && has_breakpoint(map, start, copy.at, copy.len))
+		ret = -EBUSY;
+	if (ret >= 0)
+		ret = put_in_place(&copy, start, alias_prot(page_find(start)),
+				   (intptr_t)copy.at - (intptr_t)start);
+	if (ret == 0)
+		copy.at = NULL; /* it stays, as the alias */
+	drop_memory(&copy);
 	return ret;
 }
 
@@ -185,15 +204,14 @@ void alias_forget(struct page *page)
 int alias_end(uintptr_t start, uintptr_t end)
 {
 	const struct page *first = page_find(start);
-	uint8_t *alias = page_alias(first), *copy;
-	uintptr_t from = page_may_be_written(first) ? (uintptr_t)alias : start;
-	int fd = copy_code(from, end - start, &copy), ret;
+	uint8_t *alias = page_alias(first);
+	struct memory copy;
+	int ret = copy_code(&copy, page_may_be_written(first) ? (uintptr_t)alias : start,
+			    end - start);
 
-	if (fd < 0)
-		return fd;
-	ret = put_in_place(start, end, first->prot, 0, fd);
-	close(fd);
-	munmap(copy, end - start);
+	if (ret >= 0)
+		ret = put_in_place(&copy, start, first->prot, 0);
+	drop_memory(&copy);
 	if (ret == 0)
 		munmap(alias, end - start);
 	return ret;
@@ -216,14 +234,12 @@ int alias_end(uintptr_t start, uintptr_t end)
 
 /* The copy for the child, from before the fork until both have it behind them. */
 static struct {
-	int fd; /* -1: there is none */
-	uint8_t *at;
-	size_t len, used;
+	struct memory memory;
+	size_t used;
 	bool is_whole;
 	uint64_t number; /* of the copies of this process and its ancestors */
-	struct stat stat;
-	int ready[2]; /* a pipe, -1: there is none */
-} copied = { .fd = -1, .ready = { -1, -1 } };
+	int ready[2];	 /* a pipe, -1: there is none */
+} copied = { .memory.fd = -1, .ready = { -1, -1 } };
 
 /* The pipes of children that are late: descriptor + 1, 0 where there is none. */
 static _Atomic(int) late[LATE_MAX];
@@ -243,24 +259,12 @@ NOPATCH static bool are_one_run(const struct page *page, const struct page *next
 				     next->copied_prot == page->copied_prot));
 }
 
-static void close_if_open(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
-}
-
 void text_drop_copy(void)
 {
-	uint8_t *at = copied.at;
-
 	/* First, for a handler that patches here and now. */
 	copied.is_whole = false;
 	atomic_signal_fence(memory_order_seq_cst);
-	copied.at = NULL;
-	if (at)
-		munmap(at, copied.len);
-	close_if_open(&copied.fd);
+	drop_memory(&copied.memory);
 	close_if_open(&copied.ready[0]);
 	close_if_open(&copied.ready[1]);
 }
@@ -275,13 +279,13 @@ static int copy_mapped(const struct mapping *map, void *unused)
 	uintptr_t end = map->end - map->start <= longest ? map->end : map->start;
 
 	(void)unused;
-	for (uintptr_t p = map->start; p < end && copied.used < copied.len; p += TEXT_PAGE) {
+	for (uintptr_t p = map->start; p < end && copied.used < copied.memory.len; p += TEXT_PAGE) {
 		struct page *page = page_find(p);
 
 		if (!page || !page_shift(page) || !page_may_be_written(page) ||
 		    !origin_same(mapping_origin(map, p), page->origin))
 			continue;
-		memcpy(copied.at + copied.used, page_alias(page), TEXT_PAGE);
+		memcpy(copied.memory.at + copied.used, page_alias(page), TEXT_PAGE);
 		page->copied_at = copied.used;
 		page->copied_in = copied.number;
 		page->copied_prot = map->prot;
@@ -292,19 +296,13 @@ static int copy_mapped(const struct mapping *map, void *unused)
 
 void text_before_fork(void)
 {
-	void *at = MAP_FAILED;
-
 	text_child_is_late();
 	if (!aliased)
 		return;
 	copied.number++;
 	copied.used = 0;
-	copied.len = aliased * TEXT_PAGE;
-	copied.fd = alias_memory(copied.len);
-	if (copied.fd >= 0 && fstat(copied.fd, &copied.stat) == 0)
-		at = mmap(NULL, copied.len, PROT_READ | PROT_WRITE, MAP_SHARED, copied.fd, 0);
-	copied.at = at == MAP_FAILED ? NULL : at;
-	if (!copied.at || mappings_each(0, UINTPTR_MAX, MAPPING_SHARED, copy_mapped, NULL) < 0) {
+	if (make_memory(&copied.memory, aliased * TEXT_PAGE) < 0 ||
+	    mappings_each(0, UINTPTR_MAX, MAPPING_SHARED, copy_mapped, NULL) < 0) {
 		text_drop_copy();
 		return;
 	}
@@ -322,7 +320,8 @@ void text_copy_again(const struct text_span *span)
 
 	for (int i = 0; i < 2; i++)
 		if (ends[i] && page_shift(ends[i]) && is_copied(ends[i]))
-			memcpy(copied.at + ends[i]->copied_at, page_alias(ends[i]), TEXT_PAGE);
+			memcpy(copied.memory.at + ends[i]->copied_at, page_alias(ends[i]),
+			       TEXT_PAGE);
 }
 
 /* No child holds the other end any more. A signal that is handled makes it no longer wait. */
@@ -399,7 +398,7 @@ void text_drop_late(void)
 
 NOPATCH static bool map_copy_at(uintptr_t at, size_t len, int prot, size_t from)
 {
-	return sys_call(SYS_mmap, at, len, prot, MAP_SHARED | MAP_FIXED, copied.fd, from) ==
+	return sys_call(SYS_mmap, at, len, prot, MAP_SHARED | MAP_FIXED, copied.memory.fd, from) ==
 	       (long)at;
 }
 
@@ -428,11 +427,11 @@ NOPATCH static int adopt_run(struct entry *entry, void *unused)
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	for (uintptr_t p = start; p < end; p += TEXT_PAGE) {
 		page = page_find(p);
-		if (taken)
-			page->origin = (struct origin){ copied.stat.st_dev, copied.stat.st_ino,
-							page->copied_at };
-		else
-			atomic_store_explicit(&page->stale, true, memory_order_relaxed);
+		atomic_store_explicit(&page->stale, !taken, memory_order_relaxed);
+		if (!taken)
+			continue;
+		page->origin = copied.memory.origin;
+		page->origin.offset = page->copied_at;
 	}
 	return 0;
 }
