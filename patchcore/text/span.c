@@ -118,25 +118,3 @@ void text_keep(void)
 {
 	fork_leave(thread_here);
 }
-
-/*
- * What was made writable for it on pages that stay is given back; the others are not touched. A
- * huge page is given back once, however many of its parts the span has.
- */
-void text_end_outside(struct text_span *span, uintptr_t start, uintptr_t end)
-{
-	uintptr_t first, last, to;
-
-	if (span->loan && text_range(span->addr, span->len, &first, &last) == 0) {
-		for (uintptr_t p = first; p < last; p = to) {
-			bool gone;
-
-			lock_take(&text_lock);
-			gone = text_is_gone(p, start, end, &to);
-			lock_drop(&text_lock);
-			if (!gone)
-				text_return(p, p + TEXT_PAGE, span->loan);
-		}
-	}
-	span->loan = 0;
-}

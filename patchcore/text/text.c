@@ -24,25 +24,25 @@ static uint64_t text_forgets; /* how often a page was forgotten, under text_lock
 __thread int text_refused_with __attribute__((tls_model("initial-exec")));
 
 /*
- * page_granule - with text_lock: the bytes whose protection changes together there. Of a page
- * without users nothing is known: something else may lie there now.
+ * The bytes whose protection changes together there, with text_lock. Of a page without users
+ * nothing is known: something else may lie there now.
  */
 static size_t page_granule(const struct page *page)
 {
 	return page && (page->users || page->owed) ? page->granule : TEXT_PAGE;
 }
 
-/* page_lose_users - with text_lock: from now on no loan and no opening of before counts. */
+/* With text_lock: from now on no loan and no opening of before counts. */
 static void page_lose_users(struct page *page)
 {
 	page->users = 0;
 	atomic_store_explicit(&page->forgotten, ++text_forgets, memory_order_relaxed);
 }
 
-/* page_has_changed - was it forgotten since that loan? Then its users are of other code. */
-static bool page_has_changed(const struct page *page, uint64_t loan)
+/* Else it was forgotten since: its users are of other code. */
+static bool is_on_loan(const struct page *page, uint64_t loan)
 {
-	return atomic_load_explicit(&page->forgotten, memory_order_relaxed) >= loan;
+	return page && atomic_load_explicit(&page->forgotten, memory_order_relaxed) < loan;
 }
 
 int text_range(const void *addr, size_t len, uintptr_t *start, uintptr_t *end)
@@ -130,13 +130,21 @@ static void compare_page(struct page *page, const struct mapping *map)
 		page->prot = map->prot;
 }
 
+static int compare_entry(struct entry *entry, void *map)
+{
+	compare_page((struct page *)entry, map);
+	return 0;
+}
+
 /* Up to the end of that mapping; without one, to the end of the range. */
 static int compare_until(const struct mapping *map, void *range)
 {
-	uintptr_t *at = range, end = at[1];
+	uintptr_t *start = range, end = start[1];
 
-	for (; *at < end && (!map || *at < map->end); *at += TEXT_PAGE)
-		compare_page(page_find(*at), map);
+	if (map && map->end < end)
+		end = map->end;
+	table_each_in(&text_pages, *start, end, compare_entry, (void *)(uintptr_t)map);
+	*start = end;
 	return 0;
 }
 
@@ -147,17 +155,22 @@ static void widen_to_opened(uintptr_t *start, uintptr_t *end)
 	*end = ((*end - 1) | (page_granule(page_find(*end - 1)) - 1)) + 1;
 }
 
+static int is_known_entry(struct entry *entry, void *unused)
+{
+	(void)unused;
+	return is_known((const struct page *)entry);
+}
+
 /* Asks only where there is something to compare with. */
 void text_compare(uintptr_t start, uintptr_t end)
 {
 	uintptr_t range[2];
 
 	widen_to_opened(&start, &end);
-	while (start < end && !is_known(page_find(start)))
-		start += TEXT_PAGE;
 	range[0] = start;
 	range[1] = end;
-	if (start < end && mappings_each(start, end, MAPPING_ANY, compare_until, range) == 0)
+	if (table_each_in(&text_pages, start, end, is_known_entry, NULL) &&
+	    mappings_each(start, end, MAPPING_ANY, compare_until, range) == 0)
 		compare_until(NULL, range);
 }
 
@@ -269,8 +282,7 @@ static int prepare_pages(const struct wish *wish, uintptr_t start, uintptr_t end
 		uintptr_t from = map->start > start ? map->start : start;
 		uintptr_t to = map->end < end ? map->end : end;
 
-		if (from < to)
-			ret = prepare_mapped(wish, from, to, map);
+		ret = prepare_mapped(wish, from, to, map);
 	}
 	/* Of what lies behind, only an old protection is known; to set it again does no harm. */
 	if (ret < 0)
@@ -296,19 +308,14 @@ static int check_range(const struct mapping *map, int count, uintptr_t start, ui
 
 static int prepare_range(const struct wish *wish, uintptr_t *start, uintptr_t *end)
 {
-	uintptr_t from = *start, to = *end;
 	struct mapping *list;
 	int count, ret;
 
-	widen_to_opened(&from, &to);
-	count = mappings_read(from, to, &list);
+	/* What was opened along with it counts only if it lies there still. */
+	text_compare(*start, *end);
+	widen_to_opened(start, end);
+	count = mappings_read(*start, *end, &list);
 	ret = count < 0 ? count : check_range(list, count, *start, *end);
-	if (ret == 0) {
-		/* What was opened along with it counts only if it lies there still. */
-		text_compare(*start, *end);
-		widen_to_opened(start, end);
-		ret = check_range(list, count, *start, *end);
-	}
 	if (ret == 0)
 		ret = prepare_pages(wish, *start, *end, list, count);
 	free(list);
@@ -366,37 +373,35 @@ int text_borrow(uintptr_t start, uintptr_t end, uint64_t *loan)
 	return use_pages(&(struct wish){ .loan = loan }, start, end);
 }
 
-int text_return(uintptr_t start, uintptr_t end, uint64_t loan)
+/* With text_lock. A protection that could not be given back is tried again later. */
+static int return_pages(uintptr_t start, uintptr_t end, uint64_t loan)
 {
-	int ret;
-
-	lock_take(&text_lock);
 	text_compare(start, end);
 	widen_to_opened(&start, &end);
 	for (uintptr_t p = start; p < end; p += TEXT_PAGE) {
 		struct page *page = page_find(p);
 
-		if (page && page->users && !page_has_changed(page, loan))
+		if (is_on_loan(page, loan) && page->users)
 			page->owed = --page->users == 0;
 	}
-	/* A protection that could not be given back is tried again later. */
-	ret = give_back_pages(start, end);
+	return give_back_pages(start, end);
+}
+
+int text_return(uintptr_t start, uintptr_t end, uint64_t loan)
+{
+	int ret;
+
+	lock_take(&text_lock);
+	ret = return_pages(start, end, loan);
 	lock_drop(&text_lock);
 	return ret;
 }
 
-struct maps {
-	struct mapping *list;
-	int count; /* negative: the kernel does not say */
-};
-
-static int close_entry(struct entry *entry, void *arg)
+static int close_entry(struct entry *entry, void *unused)
 {
 	struct page *page = (struct page *)entry;
-	const struct maps *maps = arg;
 
-	if (maps->count >= 0)
-		compare_page(page, mappings_find(maps->list, maps->count, entry->addr));
+	(void)unused;
 	page->owed |= is_known(page);
 	page_lose_users(page);
 	atomic_store_explicit(&page->opens, 0, memory_order_relaxed);
@@ -417,14 +422,12 @@ static int give_back_entry(struct entry *entry, void *first_failure)
 
 int text_give_back(void)
 {
-	struct maps maps;
 	int ret = 0;
 
 	lock_take(&text_lock);
-	maps.count = mappings_read(0, UINTPTR_MAX, &maps.list);
-	table_each(&text_pages, close_entry, &maps);
+	text_compare(0, page_of(INTPTR_MAX));
+	table_each(&text_pages, close_entry, NULL);
 	table_each(&text_pages, give_back_entry, &ret);
-	free(maps.list);
 	lock_drop(&text_lock);
 	return ret;
 }
@@ -485,7 +488,7 @@ void text_use_again(uintptr_t start, uintptr_t end, uint64_t loan)
 	for (uintptr_t p = start; p < end; p += TEXT_PAGE) {
 		struct page *page = page_find(p);
 
-		if (page && !page_has_changed(page, loan))
+		if (is_on_loan(page, loan))
 			atomic_fetch_add_explicit(&page->opens, 1, memory_order_relaxed);
 	}
 	lock_drop(&text_lock);
@@ -493,13 +496,27 @@ void text_use_again(uintptr_t start, uintptr_t end, uint64_t loan)
 
 /* --- Pages whose code is gone ----------------------------------------------------------------- */
 
-bool text_is_gone(uintptr_t page, uintptr_t start, uintptr_t end, uintptr_t *to)
+/* With [start, end): not a part of a huge page. *to: the end of the page. */
+static bool is_gone(uintptr_t page, uintptr_t start, uintptr_t end, uintptr_t *to)
 {
 	size_t granule = page_granule(page_find(page));
 	uintptr_t first = page & ~(granule - 1);
 
 	*to = first + granule;
 	return first >= start && first < end && end - first >= granule;
+}
+
+void text_end_outside(const struct text_span *span, uintptr_t start, uintptr_t end)
+{
+	uintptr_t page, last, to;
+
+	if (!span->loan || text_range(span->addr, span->len, &page, &last) < 0)
+		return;
+	lock_take(&text_lock);
+	for (; page < last; page = to)
+		if (!is_gone(page, start, end, &to))
+			return_pages(page, page + TEXT_PAGE, span->loan);
+	lock_drop(&text_lock);
 }
 
 struct gone {
@@ -521,7 +538,7 @@ static int forget_gone_page(struct entry *entry, void *arg)
 	const struct gone *gone = arg;
 	uintptr_t to;
 
-	if (text_is_gone(entry->addr, gone->start, gone->end, &to)) {
+	if (is_gone(entry->addr, gone->start, gone->end, &to)) {
 		forget_page((struct page *)entry);
 		table_remove(&text_pages, entry);
 	}

@@ -55,10 +55,11 @@ int text_read(void *buffer, const void *addr, size_t len);
 /*
  * text_forget - [start, end) was unmapped, or is about to be, by its owner. Pages that lie in it as
  * a whole are no longer open, and aliases are given up; what is mapped there is not touched. No
- * patch there may be under way. text_end_outside - text_end() of a change there that is given up.
+ * patch there may be under way. text_end_outside - text_end() of a change there that is given up:
+ * pages that stay are given back, a huge page once, however many of its parts the span has.
  */
 void text_forget(uintptr_t start, uintptr_t end);
-void text_end_outside(struct text_span *span, uintptr_t start, uintptr_t end);
+void text_end_outside(const struct text_span *span, uintptr_t start, uintptr_t end);
 
 /*
  * text_give_back - close all that is open and lies there still; no patch is under way. 0, or as

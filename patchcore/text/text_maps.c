@@ -34,6 +34,27 @@ struct query {
 #define COVERING_OR_NEXT 0x10u
 #define SHARED		 0x08u /* of prot; in flags: find no others */
 
+/* The first one that ends behind addr. 0 or a negative errno, -ENOENT: there is none. */
+static long find_next(long fd, uintptr_t addr, enum mapping_kind kind, struct mapping *map)
+{
+	struct query query = {
+		.size = sizeof(query),
+		.flags = COVERING_OR_NEXT | (kind == MAPPING_SHARED ? SHARED : 0),
+		.addr = addr,
+	};
+	long ret = mappings_by_text ? -ENOTTY : sys_call(SYS_ioctl, fd, QUERY, &query);
+
+	*map = (struct mapping){
+		.start = query.start,
+		.end = query.end,
+		.prot = (int)query.prot & (PROT_READ | PROT_WRITE | PROT_EXEC),
+		.shared = query.prot & SHARED,
+		.page_size = query.page_size,
+		.origin = { makedev(query.major, query.minor), query.inode, query.offset },
+	};
+	return ret;
+}
+
 /* --- Read as text ----------------------------------------------------------------------------- */
 
 #define HUGE_PAGE ((size_t)2 << 20)
@@ -86,63 +107,44 @@ static bool parse_mapping(const char *line, struct mapping *map)
 	return true;
 }
 
-/* Without the kernel's own page, above all addresses of the process: a query does not find it. */
-static int each_by_text(long fd, uintptr_t start, uintptr_t end, enum mapping_kind kind,
-			mapping_fn *fn, void *arg)
+/* The next one that ends behind addr, as find_next(). */
+static long read_next(struct text *text, uintptr_t addr, struct mapping *map)
 {
-	struct text text = { .fd = fd };
-	struct mapping map;
 	char line[128];
-	int ret = 0;
 
-	while (ret == 0 && next_line(&text, line, sizeof(line))) {
-		if (!parse_mapping(line, &map) || map.end <= start)
-			continue;
-		if (map.start >= end || map.start > INTPTR_MAX)
-			return 0;
-		if (map.shared || kind == MAPPING_ANY)
-			ret = fn(&map, arg);
-	}
-	return text.left < 0 ? -EACCES : ret;
+	do {
+		if (!next_line(text, line, sizeof(line)))
+			return text->left < 0 ? -EACCES : -ENOENT;
+	} while (!parse_mapping(line, map) || map->end <= addr);
+	return 0;
 }
 
 /* --- Either way ------------------------------------------------------------------------------- */
 
 int mappings_each(uintptr_t start, uintptr_t end, enum mapping_kind kind, mapping_fn *fn, void *arg)
 {
-	long fd = sys_call(SYS_openat, AT_FDCWD, MAPS, O_RDONLY | O_CLOEXEC), error = 0;
+	struct text text = { .fd = sys_call(SYS_openat, AT_FDCWD, MAPS, O_RDONLY | O_CLOEXEC) };
+	bool as_text = false;
+	struct mapping map;
+	long error = 0;
 	int ret = 0;
 
-	if (fd < 0)
-		return fd == -ENOMEM ? -ENOMEM : -EACCES;
-	while (ret == 0 && error == 0 && start < end) {
-		struct query query = {
-			.size = sizeof(query),
-			.flags = COVERING_OR_NEXT | (kind == MAPPING_SHARED ? SHARED : 0),
-			.addr = start,
-		};
-
-		error = mappings_by_text ? -ENOTTY : sys_call(SYS_ioctl, fd, QUERY, &query);
-		if (error < 0 || query.start >= end)
+	if (text.fd < 0)
+		return text.fd == -ENOMEM ? -ENOMEM : -EACCES;
+	for (; ret == 0 && start < end; start = map.end) {
+		if (!as_text)
+			error = find_next(text.fd, start, kind, &map);
+		as_text |= error < 0 && error != -ENOENT;
+		if (as_text)
+			error = read_next(&text, start, &map);
+		/* The kernel's own page lies above all of the process: a query does not find it. */
+		if (error < 0 || map.start >= end || map.start > INTPTR_MAX)
 			break;
-		ret = fn(
-			&(struct mapping){
-				.start = query.start,
-				.end = query.end,
-				.prot = (int)query.prot & (PROT_READ | PROT_WRITE | PROT_EXEC),
-				.shared = query.prot & SHARED,
-				.page_size = query.page_size,
-				.origin = { makedev(query.major, query.minor), query.inode,
-					    query.offset },
-			},
-			arg);
-		start = query.end;
+		if (map.shared || kind == MAPPING_ANY)
+			ret = fn(&map, arg);
 	}
-	/* -ENOENT: that was all. */
-	if (error < 0 && error != -ENOENT)
-		ret = each_by_text(fd, start, end, kind, fn, arg);
-	sys_call(SYS_close, fd);
-	return ret;
+	sys_call(SYS_close, text.fd);
+	return error == -EACCES ? -EACCES : ret;
 }
 
 struct found {
@@ -177,21 +179,6 @@ int mappings_read(uintptr_t start, uintptr_t end, struct mapping **list)
 	free(found.list);
 	*list = NULL;
 	return ret;
-}
-
-const struct mapping *mappings_find(const struct mapping *list, int count, uintptr_t addr)
-{
-	int low = 0, high = count;
-
-	while (low < high) {
-		int middle = low + (high - low) / 2;
-
-		if (list[middle].end <= addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < count && list[low].start <= addr ? &list[low] : NULL;
 }
 
 struct origin mapping_origin(const struct mapping *map, uintptr_t addr)

@@ -47,9 +47,6 @@ extern bool mappings_by_text;
  */
 int mappings_read(uintptr_t start, uintptr_t end, struct mapping **list);
 
-/* mappings_find - the one that addr lies in, or NULL. */
-const struct mapping *mappings_find(const struct mapping *list, int count, uintptr_t addr);
-
 /* mapping_origin - what the page at addr, inside it, shows. */
 struct origin mapping_origin(const struct mapping *map, uintptr_t addr);
 

@@ -74,12 +74,6 @@ NOPATCH_INLINE bool page_may_be_written(const struct page *page)
 int text_range(const void *addr, size_t len, uintptr_t *start, uintptr_t *end);
 
 /*
- * text_is_gone - with text_lock: is the page gone with [start, end)? A part of a huge page is not.
- * *to: its end.
- */
-bool text_is_gone(uintptr_t page, uintptr_t start, uintptr_t end, uintptr_t *to);
-
-/*
  * text_compare - with text_lock: forget the pages of [start, end) where something else lies now
  * than what the library left there. The protection that the program gave one since is the one to be
  * given back. Where the kernel does not say what is mapped, all are held to be as they were.

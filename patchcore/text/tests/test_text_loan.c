@@ -36,8 +36,8 @@ size_t __real_mapping_page_size(uintptr_t addr);
 size_t __wrap_mapping_page_size(uintptr_t addr);
 int __real_mprotect(void *addr, size_t len, int prot);
 int __wrap_mprotect(void *addr, size_t len, int prot);
-void __real_text_end_outside(struct text_span *span, uintptr_t start, uintptr_t end);
-void __wrap_text_end_outside(struct text_span *span, uintptr_t start, uintptr_t end);
+void __real_text_end_outside(const struct text_span *span, uintptr_t start, uintptr_t end);
+void __wrap_text_end_outside(const struct text_span *span, uintptr_t start, uintptr_t end);
 int __real_flight_drain(void);
 int __wrap_flight_drain(void);
 
@@ -87,7 +87,7 @@ static void start_patch(uint8_t *at)
 /* --- Pages that are one to the kernel -------------------------------------------------------- */
 
 /* Broken: page by page. */
-void __wrap_text_end_outside(struct text_span *span, uintptr_t start, uintptr_t end)
+void __wrap_text_end_outside(const struct text_span *span, uintptr_t start, uintptr_t end)
 {
 	if (!is_broken) {
 		__real_text_end_outside(span, start, end);
