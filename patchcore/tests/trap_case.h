@@ -44,6 +44,12 @@ static inline void start_without_conf(void)
 	start();
 }
 
+/* How often an executor met an INT3 of the library so far. */
+static inline uint64_t trap_count(void)
+{
+	return sites_count().traps;
+}
+
 /* --- The owner of SIGTRAP before -------------------------------------------------------- */
 
 static volatile struct {

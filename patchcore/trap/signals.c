@@ -48,8 +48,8 @@
  * each copy of the library knows the handler of another.
  */
 #define MASK                                                                                       \
-	(~(kernel_bit(SIGSYS) | kernel_bit(SIGSEGV) | kernel_bit(SIGBUS) | kernel_bit(SIGILL) |    \
-	   kernel_bit(SIGFPE) | kernel_bit(SIGKILL) | kernel_bit(SIGSTOP) | kernel_bit(33)))
+	(kernel_bit(SIGTRAP) |                                                                     \
+	 ~(KERNEL_RAISED | kernel_bit(SIGKILL) | kernel_bit(SIGSTOP) | kernel_bit(33)))
 
 /* As the kernel knows it, but without a restorer, which is libc's business. */
 static struct {
@@ -108,7 +108,7 @@ NOPATCH static void put_disposition(struct kernel_action now)
 	atomic_store(&version, next);
 }
 
-NOPATCH static unsigned read_disposition(struct kernel_action *now)
+NOPATCH unsigned trap_chain_get(struct kernel_action *now)
 {
 	unsigned seen;
 
@@ -139,14 +139,6 @@ static struct sigaction as_libc(const struct kernel_action *action)
 	};
 }
 
-void trap_chain_get(struct sigaction *action)
-{
-	struct kernel_action now;
-
-	read_disposition(&now);
-	*action = as_libc(&now);
-}
-
 /* With a SIGTRAP that is not ours: do what it did before us, as the kernel would. */
 NOPATCH static __attribute__((noinline)) void trap_chain(int signal, siginfo_t *info, void *context)
 {
@@ -159,7 +151,7 @@ NOPATCH static __attribute__((noinline)) void trap_chain(int signal, siginfo_t *
 	if (!synchronous && helper && helper->holds(info, context))
 		return;
 	do {
-		unsigned seen = read_disposition(&now);
+		unsigned seen = trap_chain_get(&now);
 
 		if (!now.handler || !(now.flags & SA_RESETHAND))
 			break;
@@ -216,35 +208,39 @@ NOPATCH static void trap_on_signal(int signal, siginfo_t *info, void *context)
 
 #ifdef __SANITIZE_THREAD__
 /* The thread sanitizer wants to know of handlers, and delivers signals itself. */
-static int set_action(int signal, const struct sigaction *new, struct sigaction *old)
+static int set_action(int signal, const struct kernel_action *new, struct kernel_action *old)
 {
 	const struct guard *helper = atomic_load(&guard);
 	guard_sigaction_fn *real = helper ? helper->sigaction : sigaction;
+	struct sigaction set, was;
 
-	return real(signal, new, old) < 0 ? -errno : 0;
+	if (new)
+		set = as_libc(new);
+	if (real(signal, new ? &set : NULL, &was) < 0)
+		return -errno;
+	if (old)
+		*old = as_kernel(&was);
+	return 0;
 }
 #else
 /*
  * Not libc's: this is called with the lock of the chain, so with SIGTRAP blocked, and libc may be
  * under patches. It also goes past a guard, which tells the program what it wants to hear.
  */
-static int set_action(int signal, const struct sigaction *new, struct sigaction *old)
+static int set_action(int signal, const struct kernel_action *new, struct kernel_action *old)
 {
-	struct kernel_action set = { 0 }, was = { 0 };
+	struct kernel_action set;
 	int ret;
 
 	if (new) {
-		set = as_kernel(new);
+		set = *new;
 		set.flags |= KERNEL_RESTORER;
 		set.restorer = (uintptr_t)kernel_sigreturn;
 	}
-	ret = (int)kernel_action(signal, new ? &set : NULL, old ? &was : NULL);
-	if (ret < 0)
-		return ret;
-	was.flags &= ~KERNEL_RESTORER;
-	if (old)
-		*old = as_libc(&was);
-	return 0;
+	ret = (int)kernel_action(signal, new ? &set : NULL, old);
+	if (ret == 0 && old)
+		old->flags &= ~KERNEL_RESTORER;
+	return ret;
 }
 #endif
 
@@ -252,18 +248,18 @@ static int set_action(int signal, const struct sigaction *new, struct sigaction 
  * Is the kernel's handler of SIGTRAP ours, past what a guard tells the program? 1: it is, 0: not,
  * or what sigaction(2) failed with.
  */
-static int trap_now(struct sigaction *now)
+static int trap_now(struct kernel_action *now)
 {
 	int ret = set_action(SIGTRAP, NULL, now);
 
 	if (ret < 0)
 		return ret;
-	return (now->sa_flags & SA_SIGINFO) && now->sa_sigaction == trap_on_signal;
+	return (now->flags & SA_SIGINFO) && now->handler == (uintptr_t)trap_on_signal;
 }
 
 bool trap_is_ours(void)
 {
-	return trap_now(&(struct sigaction){ 0 }) == 1;
+	return trap_now(&(struct kernel_action){ 0 }) == 1;
 }
 
 bool trap_was_ours_lately(void)
@@ -280,15 +276,17 @@ bool trap_was_ours_lately(void)
 }
 
 /* On top of `before`, the program's own. */
-static int put_ours(const struct sigaction *before)
+static int put_ours(const struct kernel_action *before)
 {
-	struct sigaction ours = { .sa_sigaction = trap_on_signal,
-				  .sa_mask = { { MASK } },
-				  .sa_flags = SA_SIGINFO | SA_ONSTACK };
+	struct kernel_action ours = {
+		.handler = (uintptr_t)trap_on_signal,
+		.flags = SA_SIGINFO | SA_ONSTACK,
+		.mask = MASK,
+	};
 
 	/* A SIGTRAP that is sent must not break off system calls that it did not before. */
-	if ((before->sa_flags & SA_RESTART) || before->sa_handler == SIG_IGN)
-		ours.sa_flags |= SA_RESTART;
+	if ((before->flags & SA_RESTART) || before->handler == (uintptr_t)SIG_IGN)
+		ours.flags |= SA_RESTART;
 	return set_action(SIGTRAP, &ours, NULL);
 }
 
@@ -296,19 +294,18 @@ int pc_set_chained_trap(const struct sigaction *new_action, struct sigaction *ol
 {
 	uint64_t mask = lock_chain();
 	int ret = atomic_load(&installed) ? 0 : -ESHUTDOWN;
-	struct sigaction old;
+	struct kernel_action old, now;
 
-	if (ret == 0) {
-		trap_chain_get(&old);
-		if (new_action) {
-			put_disposition(as_kernel(new_action));
-			if (trap_is_ours())
-				put_ours(new_action);
-		}
+	trap_chain_get(&old);
+	if (ret == 0 && new_action) {
+		now = as_kernel(new_action);
+		put_disposition(now);
+		if (trap_is_ours())
+			put_ours(&now);
 	}
 	unlock_chain(mask);
 	if (ret == 0 && old_action)
-		*old_action = old;
+		*old_action = as_libc(&old);
 	return ret;
 }
 
@@ -318,12 +315,11 @@ int trap_install(void)
 	const struct guard *found = dlsym(RTLD_DEFAULT, GUARD_NAME);
 	/* With the lock held: a sigaction() of the program that comes meanwhile waits. */
 	uint64_t mask = lock_chain();
-	struct sigaction before;
-	int ret;
+	struct kernel_action before;
+	int ret = trap_now(&before);
 
-	ret = trap_now(&before);
 	/* Of another copy in this process, as of a plugin that brings its own. */
-	if (ret == 0 && before.sa_mask.__val[0] == MASK)
+	if (ret == 0 && before.mask == MASK)
 		ret = -EEXIST;
 	if (ret >= 0) {
 		atomic_store(&guard, found);
@@ -331,7 +327,7 @@ int trap_install(void)
 			found->attach(pc_set_chained_trap);
 	}
 	if (ret == 0) {
-		put_disposition(as_kernel(&before));
+		put_disposition(before);
 		ret = put_ours(&before);
 		atomic_store(&installed, ret == 0);
 	}
@@ -342,7 +338,7 @@ int trap_install(void)
 int trap_remove(void)
 {
 	uint64_t mask = lock_chain();
-	struct sigaction before;
+	struct kernel_action before;
 	int ret = -EBUSY;
 
 	if (trap_is_ours()) {
@@ -398,9 +394,9 @@ static bool meet_thread(pid_t tid, void *arg)
 	return ret == 0;
 }
 
-static bool is_handler(const struct sigaction *action)
+static bool is_handler(const struct kernel_action *action)
 {
-	return action->sa_handler != SIG_DFL && action->sa_handler != SIG_IGN;
+	return action->handler != (uintptr_t)SIG_DFL && action->handler != (uintptr_t)SIG_IGN;
 }
 
 /* The deadly first. */
@@ -437,7 +433,7 @@ int pc_check_signals(struct pc_signals *report)
 {
 	size_t frame = getauxval(AT_MINSIGSTKSZ);
 	struct look look = { .report = report };
-	struct sigaction now;
+	struct kernel_action now;
 	stack_t stack;
 	int ret;
 
@@ -452,16 +448,17 @@ int pc_check_signals(struct pc_signals *report)
 	else if (is_handler(&now))
 		report->owner = PC_TRAP_OTHER;
 	else
-		report->owner = now.sa_handler == SIG_IGN ? PC_TRAP_IGNORED : PC_TRAP_DEFAULT;
+		report->owner =
+			now.handler == (uintptr_t)SIG_IGN ? PC_TRAP_IGNORED : PC_TRAP_DEFAULT;
 	ret = task_list(0, meet_thread, &look);
 	if (ret < 0 || look.error < 0)
 		return ret < 0 ? ret : look.error;
 	/* That of SIGTRAP itself is the owner's business. libc keeps two of its own to itself. */
 	for (int signal = 1; signal < NSIG; signal++) {
-		struct sigaction action;
+		struct kernel_action action;
 
 		if (signal == SIGTRAP || set_action(signal, NULL, &action) < 0 ||
-		    !is_handler(&action) || sigismember(&action.sa_mask, SIGTRAP) != 1)
+		    !is_handler(&action) || !(action.mask & kernel_bit(SIGTRAP)))
 			continue;
 		if (report->handlers_blocking++ == 0)
 			report->first_signal = signal;

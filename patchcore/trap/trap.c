@@ -159,8 +159,3 @@ NOPATCH bool trap_is_served(greg_t *gregs)
 	*rip = (greg_t)addr;
 	return true;
 }
-
-uint64_t trap_count(void)
-{
-	return sites_count().traps;
-}

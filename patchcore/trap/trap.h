@@ -3,11 +3,10 @@
 #ifndef PATCHCORE_TRAP_TRAP_H
 #define PATCHCORE_TRAP_TRAP_H
 
-#include <signal.h>
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <ucontext.h>
+
+#include "patchcore/kernel/kernel_signal.h"
 
 /*
  * What the handler takes of the stack below the kernel's frame, bytes. Measured by
@@ -35,11 +34,11 @@ int trap_remove(void);
 bool trap_is_ours(void);
 bool trap_was_ours_lately(void);
 
-/* trap_chain_get - what is done with a SIGTRAP that is not ours, which changes meanwhile. */
-void trap_chain_get(struct sigaction *action);
-
-/* trap_count - how often an executor met one of our INT3 so far. */
-uint64_t trap_count(void);
+/*
+ * trap_chain_get - what is done with a SIGTRAP that is not ours, which changes meanwhile. Returns
+ * the number of the change that it comes from. Async-signal-safe.
+ */
+unsigned trap_chain_get(struct kernel_action *now);
 
 /*
  * probe_int3 - after trap_install(): does INT3 arrive? Well below a millisecond.

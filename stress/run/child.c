@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include "patchcore/machine/wait.h"
+#include "patchcore/site/site.h"
 #include "patchcore/trap/trap.h"
 #include "patchcore/word/word.h"
 #include "stress/base/clock.h"
@@ -226,7 +227,7 @@ static int run_cell(struct child *c)
 	tears_now(c);
 	child_sum(shared, result);
 	trace_latency(&c->trace, &result->latency);
-	result->traps = trap_count();
+	result->traps = sites_count().traps;
 	return ret < 0 ? ret : atomic_load(&c->error);
 }
 

@@ -40,7 +40,7 @@
 #include "bench/ways/ways.h"
 #include "patchcore/async.h"
 #include "patchcore/machine/wait.h"
-#include "patchcore/trap/trap.h"
+#include "patchcore/site/site.h"
 #include "stress/base/random.h"
 
 #define STALL_WINDOWS 50  /* numbers that can be announced, from 1 on */
@@ -266,10 +266,10 @@ static void end_case(struct bench_case *b)
 static int block_of_changes(struct bench_case *b, struct samples *s, char *why)
 {
 	struct stall_case *c = b->arg;
-	uint64_t traps = trap_count();
+	uint64_t traps = sites_count().traps;
 	int ret = run_windows(c, s, true);
 
-	c->traps += trap_count() - traps;
+	c->traps += sites_count().traps - traps;
 	return ret < 0 ? bench_say(why, c->way->name, ret) : 0;
 }
 

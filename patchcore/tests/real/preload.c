@@ -26,7 +26,7 @@
 
 #include "patchcore/patchcore.h"
 #include "patchcore/tests/real/sites.h"
-#include "patchcore/trap/trap.h"
+#include "patchcore/site/site.h"
 
 #define HOT_MAX	  64u
 #define HEAT_MIN  8u
@@ -318,7 +318,7 @@ static void write_report(FILE *file)
 	fprintf(file, "hot %u\nhot_straddlers %zu\n", run.hots, straddlers(run.hots, true));
 	fprintf(file, "toggles %lu\nstraddler_toggles %lu\nline_toggles %lu\nheld %lu\n",
 		run.toggles, run.window_toggles, run.line_toggles, run.held);
-	fprintf(file, "through %lu\ntraps %lu\n", run.through, trap_count());
+	fprintf(file, "through %lu\ntraps %lu\n", run.through, sites_count().traps);
 	fprintf(file, "seconds %.2f\nrate %.0f\n", run.seconds,
 		run.seconds > 0 ? (double)run.toggles / run.seconds : 0);
 }

@@ -365,7 +365,8 @@ static void chained_changes(const void *arg)
  * By turns and not by luck: two changes between any two instructions of a read,
  * which must give one of the three and no mix.
  */
-static struct sigaction kinds[2], whole;
+static struct sigaction kinds[2];
+static struct kernel_action whole;
 static unsigned long change_at;
 
 static void read_chained(void)
@@ -389,12 +390,11 @@ static bool count_only(void)
 
 static void must_be_whole(void)
 {
-	bool usr1 = sigismember(&whole.sa_mask, SIGUSR1),
-	     usr2 = sigismember(&whole.sa_mask, SIGUSR2);
+	bool usr1 = whole.mask & kernel_bit(SIGUSR1), usr2 = whole.mask & kernel_bit(SIGUSR2);
 
-	if (whole.sa_flags & SA_NODEFER)
+	if (whole.flags & SA_NODEFER)
 		MUST(usr1 && !usr2);
-	else if (whole.sa_flags & SA_RESTART)
+	else if (whole.flags & SA_RESTART)
 		MUST(!usr1 && usr2);
 	else
 		MUST(!usr1 && !usr2);
