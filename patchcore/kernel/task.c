@@ -121,12 +121,17 @@ NOPATCH static char *proc_put_number(char *end, unsigned number)
 
 /* --- Files ---------------------------------------------------------------------------------- */
 
+NOPATCH static long open_path(const char *path)
+{
+	return sys_call(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+}
+
 NOPATCH static long open_of(const char *folder, pid_t tid, const char *name)
 {
 	char path[64];
 
 	proc_put(proc_put_number(proc_put(path, folder), (unsigned)tid), name);
-	return sys_call(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+	return open_path(path);
 }
 
 /* From a place in the file on. The length, never 0, or a negative errno. Ends with a NUL. */
@@ -176,16 +181,11 @@ NOPATCH static uint64_t last_number(long fd, const char *name, char *text, size_
 	uint64_t last = 0;
 
 	*count = 0;
-	while (at && *at && *at != '\n') {
-		if (digit(*at) < 10) {
+	for (; at && *at && *at != '\n'; at++)
+		if (digit(*at) < 10 && digit(at[-1]) >= 10) {
 			last = proc_number(at, 10);
 			++*count;
-			while (digit(*at) < 10)
-				at++;
-		} else {
-			at++;
 		}
-	}
 	return last;
 }
 
@@ -222,8 +222,7 @@ NOPATCH static int list_tasks(long fd, char *buffer, size_t size, task_met_fn *m
 
 NOPATCH static long open_tasks(pid_t process)
 {
-	return process ? open_of("/proc/", process, "/task")
-		       : sys_call(SYS_openat, AT_FDCWD, OWN_TASKS, O_RDONLY | O_CLOEXEC, 0);
+	return process ? open_of("/proc/", process, "/task") : open_path(OWN_TASKS);
 }
 
 NOPATCH int task_list(pid_t process, task_met_fn *met, void *arg)
@@ -238,8 +237,7 @@ NOPATCH int task_list(pid_t process, task_met_fn *met, void *arg)
 /* Has the calling task one id only, from the namespace of /proc on? *parent: its parent's there. */
 NOPATCH static bool ids_are_ours(char *text, size_t size, pid_t *parent)
 {
-	long fd =
-		sys_call(SYS_openat, AT_FDCWD, "/proc/thread-self/status", O_RDONLY | O_CLOEXEC, 0);
+	long fd = open_path("/proc/thread-self/status");
 	unsigned ids, parents;
 
 	*parent = 0;
@@ -408,8 +406,7 @@ NOPATCH int task_signals(pid_t tid, struct task_signals *signals)
 
 NOPATCH bool task_tells_calls(void)
 {
-	long fd = sys_call(SYS_openat, AT_FDCWD, "/proc/thread-self/syscall", O_RDONLY | O_CLOEXEC,
-			   0);
+	long fd = open_path("/proc/thread-self/syscall");
 
 	if (fd >= 0)
 		sys_call(SYS_close, fd);
