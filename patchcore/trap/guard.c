@@ -20,7 +20,6 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
 #include <sys/syscall.h>
@@ -52,7 +51,7 @@ int pthread_attr_setsigmask_np(pthread_attr_t *attr, const sigset_t *set);
 	X(epoll_pwait2)
 
 /* What libc has under these names; found at load time, or before if need be. */
-#define DECLARE(name) __typeof__(name) *name;
+#define DECLARE(name) void *name;
 static struct {
 	WRAPPED(DECLARE)
 } real;
@@ -69,18 +68,13 @@ static _Atomic(uint64_t) masked; /* bit n - 1: the program put SIGTRAP in the sa
 static _Atomic(guard_chain_fn *) chain; /* NULL: the library has not got SIGTRAP */
 static _Atomic(int) process;		/* that this memory is of */
 
-#define REAL(name) ((__typeof__(real.name))find_libc_function(&real.name, #name))
+#define REAL(name) ((__typeof__(name) *)find_libc_function(&real.name, #name))
 
-static void *find_libc_function(void *slot, const char *name)
+static void *find_libc_function(void **slot, const char *name)
 {
-	void *function;
-
-	memcpy(&function, slot, sizeof(function));
-	if (!function) {
-		function = dlsym(RTLD_NEXT, name);
-		memcpy(slot, &function, sizeof(function));
-	}
-	return function;
+	if (!*slot)
+		*slot = dlsym(RTLD_NEXT, name);
+	return *slot;
 }
 
 static void note_process(void)
@@ -130,7 +124,6 @@ static int mask_without_trap(int (*set_mask)(int, const sigset_t *, sigset_t *),
 			     const sigset_t *set, sigset_t *old)
 {
 	bool before = here.blocked, after = before;
-	sigset_t kept;
 	siginfo_t info;
 	int ret;
 
@@ -138,7 +131,7 @@ static int mask_without_trap(int (*set_mask)(int, const sigset_t *, sigset_t *),
 		after = how == SIG_BLOCK || (how == SIG_SETMASK && has_trap(set));
 	if (before != after && is_vforked())
 		return set_mask(how, set, old);
-	ret = set_mask(how, how == SIG_UNBLOCK ? set : without_trap(set, &kept), old);
+	ret = set_mask(how, how == SIG_UNBLOCK ? set : BARE(set), old);
 	if (ret != 0)
 		return ret;
 	if (old)
