@@ -25,7 +25,6 @@
 #define LATE_MAX    16 /* children that may be late at a time; fork() waits for the next one */
 
 static size_t aliased; /* pages that have an alias of the library's own, or are about to */
-static size_t longest; /* bytes of the longest memory that was made for aliases */
 
 static int error_of_refusal(int error)
 {
@@ -74,7 +73,6 @@ static int make_memory(struct memory *memory, size_t len)
 	int ret;
 
 	*memory = (struct memory){ .fd = -1, .len = len };
-	longest = len > longest ? len : longest;
 	/* Beyond the limit the kernel sends a signal instead of returning an error. */
 	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < len)
 		return -EACCES;
@@ -269,29 +267,28 @@ void text_drop_copy(void)
 	close_if_open(&copied.ready[1]);
 }
 
-/*
- * Copy what is ours there: the aliases, since the code may not be readable. A mapping of their
- * memory is no longer than the longest that was made. A thread that a debugger had stopped inside
- * may make more of them just now.
- */
+/* Copy what is ours there: the alias, since the code may not be readable. */
+static int copy_page(struct entry *entry, void *mapping)
+{
+	struct page *page = (struct page *)entry;
+	const struct mapping *map = mapping;
+
+	/* A thread that a debugger had stopped inside may make more of them just now. */
+	if (copied.used == copied.memory.len || !page_shift(page) || !page_may_be_written(page) ||
+	    !origin_same(mapping_origin(map, entry->addr), page->origin))
+		return 0;
+	memcpy(copied.memory.at + copied.used, page_alias(page), TEXT_PAGE);
+	page->copied_at = copied.used;
+	page->copied_in = copied.number;
+	page->copied_prot = map->prot;
+	copied.used += TEXT_PAGE;
+	return 0;
+}
+
 static int copy_mapped(const struct mapping *map, void *unused)
 {
-	uintptr_t end = map->end - map->start <= longest ? map->end : map->start;
-
 	(void)unused;
-	for (uintptr_t p = map->start; p < end && copied.used < copied.memory.len; p += TEXT_PAGE) {
-		struct page *page = page_find(p);
-
-		if (!page || !page_shift(page) || !page_may_be_written(page) ||
-		    !origin_same(mapping_origin(map, p), page->origin))
-			continue;
-		memcpy(copied.memory.at + copied.used, page_alias(page), TEXT_PAGE);
-		page->copied_at = copied.used;
-		page->copied_in = copied.number;
-		page->copied_prot = map->prot;
-		copied.used += TEXT_PAGE;
-	}
-	return 0;
+	return table_each_in(&text_pages, map->start, map->end, copy_page, (void *)(uintptr_t)map);
 }
 
 void text_before_fork(void)

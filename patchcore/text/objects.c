@@ -98,8 +98,7 @@ static int ask_linker(int (*fn)(struct dl_phdr_info *, size_t, void *), struct o
 static bool contains(const struct objects_view *look, const struct object *object)
 {
 	for (size_t i = 0; i < look->count; i++)
-		if (look->list[i].identity == object->identity &&
-		    look->list[i].start == object->start && look->list[i].end == object->end)
+		if (memcmp(&look->list[i], object, sizeof(*object)) == 0)
 			return true;
 	return false;
 }

@@ -95,6 +95,10 @@ static int give_back_pages(uintptr_t start, uintptr_t end)
 	return ret;
 }
 
+struct range {
+	uintptr_t start, end;
+};
+
 /* --- What lies there now --------------------------------------------------------------------- */
 
 /* Called with text_lock held. */
@@ -139,12 +143,11 @@ static int compare_entry(struct entry *entry, void *map)
 /* Up to the end of that mapping; without one, to the end of the range. */
 static int compare_until(const struct mapping *map, void *range)
 {
-	uintptr_t *start = range, end = start[1];
+	struct range *rest = range;
+	uintptr_t end = map && map->end < rest->end ? map->end : rest->end;
 
-	if (map && map->end < end)
-		end = map->end;
-	table_each_in(&text_pages, *start, end, compare_entry, (void *)(uintptr_t)map);
-	*start = end;
+	table_each_in(&text_pages, rest->start, end, compare_entry, (void *)(uintptr_t)map);
+	rest->start = end;
 	return 0;
 }
 
@@ -164,14 +167,12 @@ static int is_known_entry(struct entry *entry, void *unused)
 /* Asks only where there is something to compare with. */
 void text_compare(uintptr_t start, uintptr_t end)
 {
-	uintptr_t range[2];
+	struct range rest = { start, end };
 
-	widen_to_opened(&start, &end);
-	range[0] = start;
-	range[1] = end;
-	if (table_each_in(&text_pages, start, end, is_known_entry, NULL) &&
-	    mappings_each(start, end, MAPPING_ANY, compare_until, range) == 0)
-		compare_until(NULL, range);
+	widen_to_opened(&rest.start, &rest.end);
+	if (table_each_in(&text_pages, rest.start, rest.end, is_known_entry, NULL) &&
+	    mappings_each(rest.start, rest.end, MAPPING_ANY, compare_until, &rest) == 0)
+		compare_until(NULL, &rest);
 }
 
 /* --- Making writable ------------------------------------------------------------------------- */
@@ -519,10 +520,6 @@ void text_end_outside(const struct text_span *span, uintptr_t start, uintptr_t e
 	lock_drop(&text_lock);
 }
 
-struct gone {
-	uintptr_t start, end;
-};
-
 /* No loan of before counts there, and it is in no copy. With text_lock. */
 static bool renew_page(struct entry *entry)
 {
@@ -535,7 +532,7 @@ static bool renew_page(struct entry *entry)
 
 static int forget_gone_page(struct entry *entry, void *arg)
 {
-	const struct gone *gone = arg;
+	const struct range *gone = arg;
 	uintptr_t to;
 
 	if (is_gone(entry->addr, gone->start, gone->end, &to)) {
@@ -547,7 +544,7 @@ static int forget_gone_page(struct entry *entry, void *arg)
 
 void text_forget(uintptr_t start, uintptr_t end)
 {
-	struct gone gone = { start, end };
+	struct range gone = { start, end };
 
 	lock_take(&text_lock);
 	table_each_in(&text_pages, start, end, forget_gone_page, &gone);
