@@ -115,28 +115,24 @@ static void forget_page(struct page *page)
 
 static bool is_known(const struct page *page)
 {
-	return page && (page->users || page->owed || page_shift(page));
+	return page->users || page->owed || page_shift(page);
 }
 
 /* Is it what the library left there, under a protection that the program may have changed? */
-static void compare_page(struct page *page, const struct mapping *map)
+static int compare_page(struct entry *entry, void *mapping)
 {
-	bool is_aliased;
+	struct page *page = (struct page *)entry;
+	const struct mapping *map = mapping;
+	bool is_aliased = page_shift(page);
 
 	if (!is_known(page))
-		return;
-	is_aliased = page_shift(page);
-	if (!map || map->start > page->entry.addr ||
-	    !origin_same(mapping_origin(map, page->entry.addr), page->origin) ||
+		return 0;
+	if (!map || map->start > entry->addr ||
+	    !origin_same(mapping_origin(map, entry->addr), page->origin) ||
 	    (!is_aliased && !(map->prot & PROT_WRITE)))
 		forget_page(page);
 	else if (map->prot != (is_aliased ? alias_prot(page) : page->prot | PROT_WRITE))
 		page->prot = map->prot;
-}
-
-static int compare_entry(struct entry *entry, void *map)
-{
-	compare_page((struct page *)entry, map);
 	return 0;
 }
 
@@ -146,7 +142,7 @@ static int compare_until(const struct mapping *map, void *range)
 	struct range *rest = range;
 	uintptr_t end = map && map->end < rest->end ? map->end : rest->end;
 
-	table_each_in(&text_pages, rest->start, end, compare_entry, (void *)(uintptr_t)map);
+	table_each_in(&text_pages, rest->start, end, compare_page, (void *)(uintptr_t)map);
 	rest->start = end;
 	return 0;
 }
