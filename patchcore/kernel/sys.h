@@ -14,10 +14,9 @@
 #include <sys/syscall.h>
 
 /*
- * NOPATCH - of a function that runs while an INT3 may stand or SIGTRAP is blocked. It calls
- * only others of its kind and inline functions. All lie in one section, whose addresses
- * every way to patch refuses (own_overlaps()), and test_own_code follows every branch that leaves
- * it.
+ * NOPATCH - of a function that runs while an INT3 may stand or SIGTRAP is blocked. It calls only
+ * others of its kind and inline functions. All lie in one section, whose addresses every way to
+ * patch refuses (own_overlaps()), and test_own_code follows every branch that leaves it.
  */
 #define NOPATCH __attribute__((section("patchcore_nopatch"))) NOPATCH_BARE
 

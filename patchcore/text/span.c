@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What one patch writes: its pages, and where they are written.
- */
+/* What one patch writes: its pages, and where they are written. */
 #include "patchcore/text/text.h"
 
 #include <errno.h>

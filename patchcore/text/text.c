@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Keeping code pages writable, counted per page, with their own protection
- * given back at the end.
- */
+/* Code pages that are kept writable, counted, and get their own protection back at the end. */
 #include "patchcore/text/text.h"
 
 #include <errno.h>

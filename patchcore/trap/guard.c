@@ -2,13 +2,12 @@
 /*
  * libpatchcore_guard: for programs that block SIGTRAP, or take it after pc_init().
  *
- * Wraps the functions that set handlers and masks. The kernel never gets to see
- * SIGTRAP in a mask, and no other handler for it; the program reads back what it
- * set. pc_signals(3) lists where a program can notice the difference.
+ * Wraps the functions that set handlers and masks. The kernel never gets to see SIGTRAP in a mask,
+ * and no other handler for it; the program reads back what it set. pc_signals(3) lists where a
+ * program can notice the difference.
  *
- * A child of vfork() shares this memory and soon runs another program. It is
- * served as if there were no guard: then that program starts with the signals
- * that this one meant it to have.
+ * A child of vfork() shares this memory and soon runs another program. It is served as if there
+ * were no guard: then that program starts with the signals that this one meant it to have.
  */
 #define _GNU_SOURCE /* RTLD_NEXT */
 #include "patchcore/trap/guard.h"

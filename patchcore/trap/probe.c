@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An INT3 may never reach the handler: a tracer swallows it, a hypervisor turns
- * it into something else (KVM has delivered #UD in an encrypted guest), an
- * emulator calls it by another si_code. Better to learn it from one of our own.
+ * An INT3 may never reach the handler: a tracer swallows it, a hypervisor turns it into something
+ * else (KVM has delivered #UD in an encrypted guest), an emulator calls it by another si_code.
+ * Better to learn it from one of our own.
  *
- * 1. In a child with this memory and handlers of its own: if INT3 is deadly, it
- *    is the child that dies. It is made like that of vfork(): the caller stands
- *    still meanwhile. Its end sends no signal, and no wait() sees it that
- *    does not ask for __WCLONE.
- * 2. In the process itself, because a tracer may follow this one and not the
- *    child. After 1 it is known that INT3 is SIGTRAP, for which there is a handler.
+ * 1. In a child with this memory and handlers of its own: if INT3 is deadly, it is the child that
+ *    dies. It is made like that of vfork(): the caller stands still meanwhile. Its end sends no
+ *    signal, and no wait() sees it that does not ask for __WCLONE.
+ * 2. In the process itself, because a tracer may follow this one and not the child. After 1 it is
+ *    known that INT3 is SIGTRAP, for which there is a handler.
  */
 #include "patchcore/trap/trap.h"
 
@@ -52,14 +51,13 @@ __asm__(".pushsection patchcore_nopatch, \"ax\", @progbits\n"
 	".size probe_run, . - probe_run\n"
 	".popsection\n");
 
-static _Atomic(int) seen; /* what the child saw, unless its memory was its own */
-static _Atomic(bool) met;
+static _Atomic(int) seen; /* what the child saw, unless its memory was its own; or the process */
 
 NOPATCH bool probe_met(uintptr_t addr)
 {
 	if (addr != (uintptr_t)probe_byte)
 		return false;
-	atomic_store(&met, true);
+	atomic_store(&seen, SEEN_TRAP);
 	return true;
 }
 
@@ -172,11 +170,11 @@ int probe_int3(char *why, size_t size)
 	if (stack != MAP_FAILED)
 		munmap(stack, CHILD_STACK);
 	if (what == SEEN_TRAP) {
-		atomic_store(&met, false);
+		atomic_store(&seen, 0);
 		mask = kernel_mask(SIG_UNBLOCK, kernel_bit(SIGTRAP));
 		probe_run();
 		kernel_mask(SIG_SETMASK, mask);
-		if (atomic_load(&met))
+		if (atomic_load(&seen))
 			return 0;
 		what = SEEN_NOTHING;
 	}
