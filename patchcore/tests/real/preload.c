@@ -25,8 +25,8 @@
 #include <unistd.h>
 
 #include "patchcore/patchcore.h"
-#include "patchcore/tests/real/sites.h"
 #include "patchcore/site/site.h"
+#include "patchcore/tests/real/sites.h"
 
 #define HOT_MAX	  64u
 #define HEAT_MIN  8u
