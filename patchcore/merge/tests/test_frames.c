@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 
@@ -231,8 +232,11 @@ static void stack_within(const void *arg)
 	const struct frames_stack stack = {
 		.sp = word(10), .top = word(WORDS), .alternate = word(0), .alternate_end = word(100)
 	};
+	char *empty = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	(void)arg;
+	/* Stacks in there end with it, whatever lies behind. */
+	MUST(empty != MAP_FAILED && mprotect(empty + 4096, 4096, PROT_NONE) == 0);
 	handle(SIGUSR1, on_signal, 0);
 	frames_learn(&frames);
 	plant(20, 0x2000, word(200));
@@ -241,7 +245,7 @@ static void stack_within(const void *arg)
 	/* More of them than are searched. */
 	plant(20, 0x2000, word(1000));
 	for (unsigned i = 0; i < FRAMES_STACKS; i++)
-		plant(1000 + 100 * i, 0x2000, (uintptr_t)alternate_stack + 16 * i);
+		plant(1000 + 100 * i, 0x2000, (uintptr_t)empty + 16 * i);
 	MUST(search_from(stack) == 0);
 	for (unsigned i = 0; i < FRAMES_STACKS; i++)
 		plant(1000 + 100 * i, 0x2000, 4096 * (2 * FRAMES_STACKS - i));

@@ -52,7 +52,7 @@ static void must_be_aliased(int ret)
 static uint64_t kind_of_uprobes(void)
 {
 	FILE *file = fopen("/sys/bus/event_source/devices/uprobe/type", "re");
-	unsigned kind;
+	unsigned kind = 0;
 
 	if (!file || fscanf(file, "%u", &kind) != 1)
 		child_skip("no uprobes here");
