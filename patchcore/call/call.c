@@ -256,6 +256,9 @@ static int turn_on_elsewhere(struct pc_call *call, void *target, const struct te
 	void *before;
 	int ret;
 
+	/* Its stubs may lead other calls by now. */
+	if (call_is_forgotten(call))
+		return -ENOENT;
 	if (!target)
 		target = original_target(call);
 	if (stage == CALL_SHARED && target == atomic_load(&call_shared(call)->target))
@@ -290,6 +293,8 @@ static int displace_through_stub(struct pc_call *call, void *target, const struc
 
 	if (ret < 0)
 		return ret;
+	if (call_is_forgotten(call))
+		return -ENOENT;
 	if (stub == call_own(call))
 		aim_stub(stub, target);
 	return store_displacement(call, span, call_to_stub(call, stub));

@@ -134,6 +134,9 @@ static inline int call_low(const struct pc_call *call)
  */
 int call_stub_get(struct pc_call *call, void *target, bool may_share, struct stub **stub);
 
+/* call_is_forgotten - was its code? Then its stubs may serve other calls. Async-signal-safe. */
+bool call_is_forgotten(const struct pc_call *call);
+
 /* --- Places --------------------------------------------------------------------------------------
  */
 

@@ -135,6 +135,11 @@ static struct call_place *place_of(const struct pc_call *call)
 	return place && user_of(place) == call->number ? place : NULL;
 }
 
+bool call_is_forgotten(const struct pc_call *call)
+{
+	return !place_of(call);
+}
+
 int call_stub_get(struct pc_call *call, void *target, bool may_share, struct stub **stub)
 {
 	struct call_place *place = place_of(call);

@@ -9,9 +9,6 @@ static bool renew_site(struct entry *entry);
 
 static struct table sites = TABLE_INIT(struct site, 6, renew_site);
 
-/* What was counted at sites that were removed since. */
-static _Atomic(uint64_t) removed_changes, removed_traps;
-
 /* --- Numbers and marks ------------------------------------------------------------------------ */
 
 #define CHUNK  (1u << 15)
@@ -107,18 +104,16 @@ struct site *site_get(uintptr_t addr)
 
 void site_remove(struct site *site)
 {
-	uint64_t changes = atomic_exchange_explicit(&site->changes, 0, memory_order_relaxed);
-	uint64_t traps = atomic_exchange_explicit(&site->traps, 0, memory_order_relaxed);
-
-	atomic_fetch_add_explicit(&removed_changes, changes, memory_order_relaxed);
-	atomic_fetch_add_explicit(&removed_traps, traps, memory_order_relaxed);
 	site_unmark(site);
 	table_remove(&sites, &site->entry);
 }
 
-NOPATCH int sites_each(table_fn *fn, void *arg)
+NOPATCH void sites_each(site_fn *fn, void *arg)
 {
-	return table_each(&sites, fn, arg);
+	size_t count = atomic_load_explicit(&numbered, memory_order_acquire);
+
+	for (size_t number = 0; number < count; number++)
+		fn(chunk_of(number)->sites[number % CHUNK], arg);
 }
 
 int sites_each_in(uintptr_t start, uintptr_t end, table_fn *fn, void *arg)
@@ -134,25 +129,20 @@ NOPATCH void word_release(struct word *word)
 	site_release(word->site);
 }
 
-static int count_entry(struct entry *entry, void *arg)
+static void count_site(struct site *site, void *arg)
 {
-	const struct site *site = (const struct site *)entry;
 	struct site_counts *sum = arg;
 
 	sum->held += atomic_load_explicit(&site->turn, memory_order_acquire) % 2;
 	sum->changes += atomic_load_explicit(&site->changes, memory_order_relaxed);
 	sum->traps += atomic_load_explicit(&site->traps, memory_order_relaxed);
-	return 0;
 }
 
 struct site_counts sites_count(void)
 {
-	struct site_counts sum = {
-		.changes = atomic_load_explicit(&removed_changes, memory_order_relaxed),
-		.traps = atomic_load_explicit(&removed_traps, memory_order_relaxed),
-	};
+	struct site_counts sum = { 0 };
 
-	sites_each(count_entry, &sum);
+	sites_each(count_site, &sum);
 	return sum;
 }
 

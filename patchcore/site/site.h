@@ -172,8 +172,13 @@ struct site *site_get(uintptr_t addr);
  */
 void site_remove(struct site *site);
 
-/* sites_each, sites_each_in - as table_each() and table_each_in(). */
-int sites_each(table_fn *fn, void *arg);
+/*
+ * sites_each - call fn for every site, removed ones too, which are IDLE. sites_each_in - as
+ * table_each_in().
+ */
+typedef void site_fn(struct site *site, void *arg);
+
+void sites_each(site_fn *fn, void *arg);
 int sites_each_in(uintptr_t start, uintptr_t end, table_fn *fn, void *arg);
 
 /*
@@ -199,7 +204,8 @@ NOPATCH_INLINE void site_unmark(const struct site *site)
 	site_set_mark(site->number, false);
 }
 
-/* sites_count - the sum over all sites: how many are held just now, changes made, traps met. */
+/* sites_count - the sum over all sites that ever were: how many are held just now, changes made,
+ * traps met. */
 struct site_counts {
 	uint64_t held, changes, traps;
 };

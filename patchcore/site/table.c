@@ -108,8 +108,10 @@ static bool fill_slots(struct table *table)
 			put_entry(table, slots, entry);
 	}
 	table->used = table->count;
-	table->spare = old;
+	/* Never both: a task that is killed in between leaves no slots in use as spare. */
+	table->spare = NULL;
 	atomic_store_explicit(&table->slots, slots, memory_order_release);
+	table->spare = old;
 	return true;
 }
 
@@ -205,8 +207,8 @@ NOPATCH_INLINE int call_for_slot(struct entry *entry, uintptr_t start, uintptr_t
 }
 
 /* Those of one line, which begins at start, stand behind each other, with some of other lines. */
-NOPATCH int table_each_in(struct table *table, uintptr_t start, uintptr_t end, table_fn *fn,
-			  void *arg)
+NOPATCH static int walk_slots(struct table *table, uintptr_t start, uintptr_t end, table_fn *fn,
+			      void *arg)
 {
 	struct slots *slots = atomic_load_explicit(&table->slots, memory_order_acquire);
 	uintptr_t line = start >> table->shift, last = (end - 1) >> table->shift, from, to;
@@ -228,5 +230,20 @@ NOPATCH int table_each_in(struct table *table, uintptr_t start, uintptr_t end, t
 			ret = call_for_slot(entry, from > start ? from : start, to < end ? to : end,
 					    fn, arg);
 	}
+	return ret;
+}
+
+NOPATCH int table_each_in(struct table *table, uintptr_t start, uintptr_t end, table_fn *fn,
+			  void *arg)
+{
+	uint64_t filling;
+	int ret;
+
+	do {
+		/* As in table_find(). */
+		filling = atomic_load_explicit(&table->fillings, memory_order_acquire);
+		ret = walk_slots(table, start, end, fn, arg);
+	} while (ret == 0 &&
+		 filling != atomic_load_explicit(&table->fillings, memory_order_acquire));
 	return ret;
 }

@@ -58,8 +58,8 @@ void table_remove(struct table *table, struct entry *entry);
 
 /*
  * table_each - call fn for every entry until it returns non-zero, and return that. It may remove
- * the entry. table_each_in - for those in [start, end): takes as long as that range or as the
- * table, whichever is smaller.
+ * the entry. It may be called twice for one, where others are added meanwhile. table_each_in - for
+ * those in [start, end): takes as long as that range or as the table, whichever is smaller.
  */
 typedef int table_fn(struct entry *entry, void *arg);
 

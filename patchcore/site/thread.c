@@ -144,9 +144,21 @@ static bool record_is_over(const struct thread *record)
 	       thread_is_gone(atomic_load_explicit(&record->id, memory_order_relaxed));
 }
 
-/* Locks the mutex for good. Its owner is, for libc, the thread of this thread-local storage. */
+static pid_t process; /* that this memory is of */
+
+__attribute__((constructor)) static void note_process(void)
+{
+	process = (pid_t)sys_call(SYS_getpid);
+}
+
+/*
+ * Locks the mutex for good. Its owner is, for libc, the thread of this thread-local storage: in a
+ * child of vfork() that is the parent's thread. In a child that was made past libc it still has the
+ * id of the parent's.
+ */
 static void hold_life(struct thread *record)
 {
+	bool is_here = process == (pid_t)sys_call(SYS_getpid);
 	pthread_mutexattr_t attr;
 
 	pthread_mutexattr_init(&attr);
@@ -154,7 +166,9 @@ static void hold_life(struct thread *record)
 	pthread_mutex_init(&record->life, &attr);
 	pthread_mutexattr_destroy(&attr);
 	pthread_mutex_lock(&record->life);
-	atomic_store_explicit(&record->tid, *futex_of(record) & FUTEX_TID_MASK,
+	atomic_store_explicit(&record->tid,
+			      is_here ? (uint32_t)sys_call(SYS_gettid)
+				      : *futex_of(record) & FUTEX_TID_MASK,
 			      memory_order_relaxed);
 }
 
@@ -479,6 +493,7 @@ NOPATCH void thread_adopt(void)
 	uint32_t epoch = atomic_load_explicit(&process_epoch, memory_order_relaxed) + 1;
 	struct thread *self = thread_here;
 
+	process = (pid_t)sys_call(SYS_getpid);
 	if (self) {
 		atomic_store_explicit(&self->tid, (uint32_t)sys_call(SYS_gettid),
 				      memory_order_relaxed);

@@ -22,6 +22,7 @@ allowed=(
 	trap_chain # the program's own handler of SIGTRAP, or the guard's
 	# What these are given by code of the section is in the section, as its address is looked at.
 	table_each_in  # for each entry
+	sites_each # for each site
 	task_list # for each thread
 	ask_thread # is that thread asleep where it may be?
 	on_look_signal # what a look does in each thread

@@ -93,19 +93,17 @@ struct held {
 	uint64_t turns;	   /* tells of any change since */
 };
 
-NOPATCH static int help_held(struct entry *entry, void *arg)
+NOPATCH static void help_held(struct site *site, void *arg)
 {
-	struct site *site = (struct site *)entry;
 	struct held *held = arg;
 	uint64_t turn = site_turn(site);
 
-	held->turns += entry->addr * (turn + UINT64_C(0x9e3779b97f4a7c15));
+	held->turns += site->entry.addr * (turn + UINT64_C(0x9e3779b97f4a7c15));
 	if (turn % 2 == 0)
-		return 0;
+		return;
 	held->is_any = true;
 	if (!flight_help(site) && !flight_rescue_as_guest(site))
 		held->site = site;
-	return 0;
 }
 
 /*

@@ -410,23 +410,18 @@ NOPATCH static bool finish_as_owner(struct site *site)
 	return true;
 }
 
-NOPATCH static int finish_if_own(struct entry *entry, void *arg)
-{
-	struct site *site = (struct site *)entry;
-
-	/* The first site of a change sees to the others that are held for it. */
-	if (site_is_owned_by(site, *(const uint64_t *)arg) && site_lead(site) == site)
-		finish_as_owner(site);
-	return 0;
-}
-
 NOPATCH void flight_finish_own(void)
 {
 	uint64_t id =
 		thread_here ? atomic_load_explicit(&thread_here->id, memory_order_relaxed) : 0;
+	struct site *site;
 
-	if (id && thread_is_interrupted(id))
-		sites_each(finish_if_own, &id);
+	if (!id || !thread_is_interrupted(id))
+		return;
+	for (size_t next = 0; (site = sites_next_marked(next)); next = site->number + 1)
+		/* The first site of a change sees to the others that are held for it. */
+		if (site_is_owned_by(site, id) && site_lead(site) == site)
+			finish_as_owner(site);
 }
 
 /* --- For the trap handler ---------------------------------------------------------------- */

@@ -164,6 +164,30 @@ static void forgotten_elsewhere(const void *arg)
 	MUST(mappings() <= had + 2);
 }
 
+/* A pc_call whose code was forgotten leaves the stubs alone, which another call has now. */
+static void forgotten_is_refused(const void *arg)
+{
+	const struct place *place = arg;
+	struct pc_call_info info;
+	struct pc_call calls[2];
+	uint8_t *at[2];
+
+	start();
+	for (unsigned i = 0; i < 2; i++) {
+		at[i] = many + (size_t)(2 * i + 1) * STEP - 8 - place->split;
+		call_encode(at[i], place->form, to_target(at[i], place->form, one));
+		MUST(pc_call_init(&calls[i], at[i]) == 0);
+		MUST(pc_activate_call(&calls[i], far_away) == 0);
+		MUST(pc_activate_call(&calls[i], two) == 0);
+		MUST(pc_activate_call(&calls[i], at[i] + 1) == 0);
+		if (i == 0)
+			MUST(pc_forget(at[i], CALL_MAX) == 0);
+	}
+	MUST(pc_activate_call(&calls[0], far_away) == -ENOENT);
+	MUST(pc_activate_call(&calls[0], (uint8_t *)far_away + 1) == -ENOENT);
+	MUST(pc_call_get(&calls[1], &info) == 0 && info.target == at[1] + 1);
+}
+
 static const struct CMUnitTest tests[] = {
 	AT_PLACE(one_target, 0),
 	AT_PLACE(one_target, 2),
@@ -182,6 +206,7 @@ static const struct CMUnitTest tests[] = {
 	AT_PLACE(own_targets, 25),
 	AT_ALL_PLACES(forgotten),
 	AT_ALL_PLACES(forgotten_elsewhere),
+	AT_ALL_PLACES(forgotten_is_refused),
 };
 
 int main(void)

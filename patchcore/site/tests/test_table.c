@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -195,6 +196,69 @@ static void step_through(const void *unused)
 	MUST(come_at > MATES);
 }
 
+/* --- A walk that is interrupted
+ * -------------------------------------------------------------------
+ */
+
+static bool met[MATES];
+
+static int note_met(struct entry *entry, void *unused)
+{
+	(void)unused;
+	if (entry->addr - FIRST < MATES)
+		met[entry->addr - FIRST] = true;
+	return 0;
+}
+
+/* The slots are emptied, and filled anew with the same. */
+static bool refill_alike(void)
+{
+	uint64_t filled = searched.fillings;
+
+	if (step_now.count < come_at)
+		return true;
+	came = true;
+	while (searched.fillings < filled + 2) {
+		struct entry *held[40];
+
+		for (unsigned i = 0; i < 40; i++)
+			held[i] = table_get(&searched, fresh += 64);
+		for (unsigned i = 0; i < 40; i++)
+			table_remove(&searched, held[i]);
+	}
+	return false;
+}
+
+static void walk(void)
+{
+	table_each_in(&searched, FIRST, FIRST + MATES, note_met, NULL);
+	for (unsigned i = 0; i < MATES; i++)
+		MUST(met[i]);
+}
+
+static void step_through_walk(const void *unused)
+{
+	(void)unused;
+	step_install();
+	thread_self();
+	for (unsigned i = 0; i < MATES; i++)
+		MUST(table_get(&searched, FIRST + i));
+	do {
+		memset(met, 0, sizeof(met));
+		came = false;
+		/* Not all of them, of a few hundred. */
+		come_at += 7;
+		step_run(walk, refill_alike);
+	} while (came);
+	MUST(come_at > MATES);
+}
+
+static void test_interrupted_walk(void **state)
+{
+	(void)state;
+	child_must_pass(step_through_walk, NULL);
+}
+
 static void test_interrupted_search(void **state)
 {
 	(void)state;
@@ -208,6 +272,7 @@ int main(void)
 		cmocka_unit_test(test_remove_all),
 		cmocka_unit_test(test_keeps_nothing),
 		cmocka_unit_test(test_interrupted_search),
+		cmocka_unit_test(test_interrupted_walk),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -131,6 +131,45 @@ static void forked(const void *arg)
 	end_waiter();
 }
 
+static void *ask_of_other(void *other)
+{
+	MUST(!thread_ask_end(*(const uint64_t *)other));
+	return other;
+}
+
+/* A thread becomes known in a child for which libc still has the id of its parent. */
+static void *fork_past_libc(void *unused)
+{
+	pid_t pid = (pid_t)syscall(SYS_fork);
+	struct thread *here;
+	pthread_t thread;
+	uint64_t self;
+
+	if (pid == 0) {
+		/* As every entry point does. */
+		MUST(fork_enter(&here) == 0);
+		fork_leave(here);
+		self = thread_id();
+		MUST(thread_here->tid == (uint32_t)syscall(SYS_gettid));
+		MUST(thread_is_interrupted(self));
+		MUST(pthread_create(&thread, NULL, ask_of_other, &self) == 0);
+		pthread_join(thread, NULL);
+		_exit(0);
+	}
+	must_exit_well(pid);
+	return unused;
+}
+
+static void known_in_raw_child(const void *arg)
+{
+	pthread_t thread;
+
+	(void)arg;
+	/* The first thread is known since it has forked. */
+	MUST(pthread_create(&thread, NULL, fork_past_libc, NULL) == 0);
+	pthread_join(thread, NULL);
+}
+
 /* It has the memory, and so the sites, that the threads of its parent work on. */
 static void vforked(const void *arg)
 {
@@ -318,15 +357,11 @@ static void deep(const void *arg)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		child_unit_test(one_by_one),
-		child_unit_test(comes_and_goes),
-		child_unit_test(forked),
-		child_unit_test(vforked),
-		child_unit_test(vforked_in_namespace),
-		child_unit_test(many_mutexes),
-		child_unit_test(many_of_first),
-		child_unit_test(many_inside),
-		child_unit_test(deep),
+		child_unit_test(one_by_one),   child_unit_test(comes_and_goes),
+		child_unit_test(forked),       child_unit_test(known_in_raw_child),
+		child_unit_test(vforked),      child_unit_test(vforked_in_namespace),
+		child_unit_test(many_mutexes), child_unit_test(many_of_first),
+		child_unit_test(many_inside),  child_unit_test(deep),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
