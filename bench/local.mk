@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 noinst_LIBRARIES += libbench.a
 libbench_a_SOURCES = \
+	bench/baseline/baseline.c \
+	bench/baseline/baseline.h \
 	bench/cases/growth/growth.c \
 	bench/cases/latency/latency.c \
 	bench/cases/pass/pass.c \
@@ -71,6 +73,7 @@ EXTRA_DIST += \
 
 if HAVE_CMOCKA
 bench_tests = \
+	bench/baseline/tests/test_baseline \
 	bench/cases/tests/test_bench_flow \
 	bench/cases/tests/test_bench_growth \
 	bench/cases/tests/test_bench_invoke \

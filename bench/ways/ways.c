@@ -13,10 +13,10 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "bench/baseline/baseline.h"
 #include "bench/method/method.h"
 #include "bench/method/result.h"
 #include "patchcore/async.h"
-#include "patchcore/baseline/baseline.h"
 #include "patchcore/machine/wait.h"
 #include "patchcore/patchcore.h"
 

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "patchcore/baseline/baseline.h"
+#include "bench/baseline/baseline.h"
 #include "patchcore/kernel/clock.h"
 #include "patchcore/kernel/task.h"
 #include "patchcore/merge/others.h"

@@ -20,7 +20,7 @@
 
 #include <cmocka.h>
 
-#include "patchcore/baseline/baseline.h"
+#include "bench/baseline/baseline.h"
 #include "patchcore/patchcore.h"
 #include "patchcore/tests/child.h"
 #include "patchcore/tests/code.h"
