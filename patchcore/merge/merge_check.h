@@ -23,6 +23,17 @@ NOPATCH_INLINE size_t merge_nops(const uint8_t *code, size_t len)
 	return n;
 }
 
+/* merge_denies_nops - does the old code begin with 1-byte NOPs that are not all named as starts? */
+NOPATCH_INLINE bool merge_denies_nops(const uint8_t *old, size_t len, unsigned old_starts)
+{
+	size_t were = merge_nops(old, len);
+
+	for (size_t i = 1; i < were; i++)
+		if (!(old_starts & 1u << i))
+			return true;
+	return false;
+}
+
 /*
  * merge_loses_starts - would the change turn some of the 1-byte NOPs that the old
  * code begins with into the middle of an instruction? A thread may stand between
@@ -35,24 +46,10 @@ NOPATCH_INLINE size_t merge_nops(const uint8_t *code, size_t len)
 static inline bool merge_loses_starts(const uint8_t *old, const uint8_t *new, size_t len,
 				      unsigned starts)
 {
-	size_t were = merge_nops(old, len), kept = merge_nops(new, len);
-
 	/* The instruction behind the NOPs that are kept begins where an old one did. */
-	for (size_t i = kept + 1; i < were; i++)
-		if (!(starts & 1u << i))
-			return true;
-	return false;
-}
+	unsigned kept = (2u << merge_nops(new, len)) - 1;
 
-/* merge_denies_nops - does the old code begin with 1-byte NOPs that are not all named as starts? */
-NOPATCH_INLINE bool merge_denies_nops(const uint8_t *old, size_t len, unsigned old_starts)
-{
-	size_t were = merge_nops(old, len);
-
-	for (size_t i = 1; i < were; i++)
-		if (!(old_starts & 1u << i))
-			return true;
-	return false;
+	return merge_denies_nops(old, len, starts | kept);
 }
 
 /* Does an instruction of at most len bytes push where it goes on? CALL, of any kind. */

@@ -12,10 +12,9 @@
 #include "patchcore/word/flight.h"
 
 struct batch {
-	struct pc_op **by_addr; /* all ops, sorted */
-	struct site **sites;	/* of straddlers that are held, ... */
-	struct pc_op **ops;	/* ... and their ops */
-	size_t n;		/* of those two */
+	struct pc_op **ops;  /* by address; those that are held move to the front */
+	struct site **sites; /* that are held */
+	size_t n;	     /* of these */
 	const struct sync *sync;
 	const struct sync *picked[2]; /* for sites inside a page, for others; NULL: none yet */
 };
@@ -126,18 +125,21 @@ NOPATCH static void make_straddlers(struct batch *batch)
 static int make_batch(struct batch *batch, struct pc_op *ops, size_t n)
 {
 	struct thread *self;
+	struct pc_op *op;
 	int ret = fork_enter(&self);
 
 	if (ret < 0)
 		return ret;
 	for (size_t i = 0; i < n; i++) {
 		ops[i].result = change_check(ops[i].addr, ops[i].bytes, ops[i].len, 1);
-		batch->by_addr[i] = &ops[i];
+		batch->ops[i] = &ops[i];
 	}
-	ops_sort(batch->by_addr, n);
-	for (size_t i = 0; i < n; i++)
-		if (batch->by_addr[i]->result == 0)
-			batch->by_addr[i]->result = begin_op(batch, batch->by_addr[i]);
+	ops_sort(batch->ops, n);
+	for (size_t i = 0; i < n; i++) {
+		op = batch->ops[i];
+		if (op->result == 0)
+			op->result = begin_op(batch, op);
+	}
 	make_straddlers(batch);
 	for (size_t i = 0; i < batch->n; i++) {
 		if (site_state(batch->sites[i]) == WORD_UNDONE && batch->ops[i]->result == 0)
@@ -163,14 +165,11 @@ int pc_patch_batch(struct pc_op *ops, size_t n)
 		return -EINVAL;
 	/* A signal comes when all is made, and none of it is in the hands of a thread that ends. */
 	held = signals_hold();
-	batch.by_addr = calloc(n, sizeof(*batch.by_addr));
-	batch.sites = calloc(n, sizeof(*batch.sites));
-	batch.ops = calloc(n, sizeof(*batch.ops));
-	ret = batch.by_addr && batch.sites && batch.ops ? make_batch(&batch, ops, n) : -ENOMEM;
+	batch.ops = calloc(n, sizeof(*batch.ops) + sizeof(*batch.sites));
+	batch.sites = (struct site **)(batch.ops + n);
+	ret = batch.ops ? make_batch(&batch, ops, n) : -ENOMEM;
 	for (size_t i = 0; ret < 0 && i < n; i++)
 		ops[i].result = ret;
-	free(batch.by_addr);
-	free(batch.sites);
 	free(batch.ops);
 	signals_let(held);
 	for (size_t i = 0; i < n && ret == 0; i++)

@@ -80,12 +80,6 @@ static int over_begin(struct merge *merge, const struct pc_op *op, enum pc_insid
 	return ret;
 }
 
-static void look_for(struct merge_set *set)
-{
-	set->places.n = set->n;
-	merge_undisturbed(set);
-}
-
 /* --- One -------------------------------------------------------------------------------------- */
 
 static bool is_who(enum pc_inside who)
@@ -131,7 +125,7 @@ static int make_one(const struct pc_over *over, enum pc_inside who)
 	ret = over_begin(&one, &over->op, who, sync);
 	if (ret != NEEDS_LOOK)
 		return ret;
-	look_for(&set);
+	merge_undisturbed(&set);
 	text_end(&one.span);
 	return one.result;
 }
@@ -154,52 +148,33 @@ int pc_patch_merge(void *addr, const void *bytes, size_t len, enum pc_inside who
 /* What a batch takes of memory: as many of each as it has ops. */
 struct batch {
 	struct merge *merges; /* in the order of the ops */
-	struct pc_op **by_addr;
-	struct merge **looked_for; /* by address */
-	struct merge **together;
 	struct frames_inside *inside;
+	struct merge **together;
+	struct pc_op **by_addr;
 	size_t n;
-	size_t n_looked_for;
 };
 
-static bool batch_alloc(struct batch *batch, size_t n)
-{
-	*batch = (struct batch){ .n = n };
-	batch->merges = calloc(n, sizeof(*batch->merges));
-	batch->by_addr = calloc(n, sizeof(struct pc_op *));
-	batch->looked_for = calloc(n, sizeof(struct merge *));
-	batch->together = calloc(n, sizeof(struct merge *));
-	batch->inside = calloc(n, sizeof(*batch->inside));
-	return batch->merges && batch->by_addr && batch->looked_for && batch->together &&
-	       batch->inside;
-}
-
-static void batch_free(const struct batch *batch)
-{
-	free(batch->merges);
-	free(batch->by_addr);
-	free(batch->looked_for);
-	free(batch->together);
-	free(batch->inside);
-}
-
 /* Those that are moved over, or those that are waited for. */
-static void look_for_some(const struct batch *batch, bool move)
+static void look_for_some(const struct batch *batch, const struct pc_over *ops, bool move)
 {
 	struct merge_set set = { .merges = batch->together, .places.inside = batch->inside };
+	const struct pc_over *over;
+	struct merge *merge;
 
-	for (size_t i = 0; i < batch->n_looked_for; i++)
-		if (batch->looked_for[i]->move == move)
-			set.merges[set.n++] = batch->looked_for[i];
+	for (size_t i = 0; i < batch->n; i++) {
+		over = (const struct pc_over *)batch->by_addr[i];
+		merge = &batch->merges[over - ops];
+		if (over->op.result == NEEDS_LOOK && merge->move == move)
+			set.merges[set.n++] = merge;
+	}
 	if (set.n)
-		look_for(&set);
+		merge_undisturbed(&set);
 }
 
 static void begin_all(struct batch *batch, struct pc_over *ops, enum pc_inside who,
 		      const struct sync *sync)
 {
 	struct pc_over *over;
-	struct merge *merge;
 
 	for (size_t i = 0; i < batch->n; i++) {
 		ops[i].op.result = over_check(&batch->merges[i], &ops[i], who);
@@ -208,14 +183,12 @@ static void begin_all(struct batch *batch, struct pc_over *ops, enum pc_inside w
 	ops_sort(batch->by_addr, batch->n);
 	for (size_t i = 0; i < batch->n; i++) {
 		over = (struct pc_over *)batch->by_addr[i];
-		merge = &batch->merges[over - ops];
 		if (over->op.result == 0)
-			over->op.result = over_begin(merge, &over->op, who, sync);
-		if (over->op.result != NEEDS_LOOK)
-			continue;
-		batch->looked_for[batch->n_looked_for++] = merge;
+			over->op.result =
+				over_begin(&batch->merges[over - ops], &over->op, who, sync);
 		/* The batch as a whole is inside. */
-		text_keep();
+		if (over->op.result == NEEDS_LOOK)
+			text_keep();
 	}
 }
 
@@ -228,8 +201,8 @@ static int make_batch(struct batch *batch, struct pc_over *ops, enum pc_inside w
 	if (ret < 0)
 		return ret;
 	begin_all(batch, ops, who, sync);
-	look_for_some(batch, true);
-	look_for_some(batch, false);
+	look_for_some(batch, ops, true);
+	look_for_some(batch, ops, false);
 	for (size_t i = 0; i < batch->n; i++) {
 		if (ops[i].op.result != NEEDS_LOOK)
 			continue;
@@ -244,7 +217,7 @@ int pc_patch_over_batch(struct pc_over *ops, size_t n, enum pc_inside who)
 {
 	const struct sync *sync = choice_sync();
 	struct signals_held held;
-	struct batch batch;
+	struct batch batch = { .n = n };
 	int ret;
 
 	if (!sync)
@@ -254,10 +227,15 @@ int pc_patch_over_batch(struct pc_over *ops, size_t n, enum pc_inside who)
 	if (!ops || !is_who(who))
 		return -EINVAL;
 	held = signals_hold();
-	ret = batch_alloc(&batch, n) ? make_batch(&batch, ops, who, sync) : -ENOMEM;
+	batch.merges = calloc(n, sizeof(*batch.merges) + sizeof(*batch.inside) +
+					 sizeof(*batch.together) + sizeof(*batch.by_addr));
+	batch.inside = (struct frames_inside *)(batch.merges + n);
+	batch.together = (struct merge **)(batch.inside + n);
+	batch.by_addr = (struct pc_op **)(batch.together + n);
+	ret = batch.merges ? make_batch(&batch, ops, who, sync) : -ENOMEM;
 	for (size_t i = 0; ret < 0 && i < n; i++)
 		ops[i].op.result = ret;
-	batch_free(&batch);
+	free(batch.merges);
 	signals_let(held);
 	/* Each of them may take a second. Forks and signals wait for one at most. */
 	for (size_t i = 0; i < n; i++)
