@@ -62,10 +62,7 @@ NOPATCH static bool hold_door(const struct merge *merge, size_t i)
 		word->old_front = merge->old[0];
 		word->int3_mask = 0xff;
 		word->sync = NULL;
-		word->span.addr = merge->span.addr;
-		word->span.len = merge->span.len;
-		word->span.shift[0] = merge->span.shift[0];
-		word->span.shift[1] = merge->span.shift[1];
+		word->span = merge->span;
 		word->span.loan = 0;
 		word->failures = 0;
 		word->holder = merge->id;
@@ -139,12 +136,11 @@ NOPATCH void merge_put_doors(const struct merge *merge)
 
 NOPATCH void merge_adopt(const struct merge *merge)
 {
-	if (!atomic_load_explicit(&merge->committed, memory_order_acquire)) {
-		put_bytes(merge, true, merge->old);
-		return;
-	}
-	put_bytes(merge, false, merge->bytes);
-	put_bytes(merge, true, merge->bytes);
+	bool committed = atomic_load_explicit(&merge->committed, memory_order_acquire);
+
+	if (committed)
+		put_bytes(merge, false, merge->bytes);
+	put_bytes(merge, true, committed ? merge->bytes : merge->old);
 }
 
 /* --- The look ------------------------------------------------------------------------------ */
@@ -223,14 +219,14 @@ NOPATCH static void keep_pending(struct merge_set *set)
 	struct merge *merge;
 	size_t kept = 0;
 
-	for (size_t i = 0; i < set->n; i++) {
+	for (size_t i = 0; i < set->places.n; i++) {
 		merge = set->merges[i];
 		if (merge->result != MERGE_PENDING)
 			continue;
 		set->merges[kept] = merge;
 		set->places.inside[kept++] = set->places.inside[i];
 	}
-	set->n = set->places.n = kept;
+	set->places.n = kept;
 }
 
 NOPATCH static int begin(struct merge *merge)
@@ -252,7 +248,7 @@ NOPATCH static void hold_all(struct merge_set *set)
 {
 	struct merge *merge;
 
-	for (size_t i = 0; i < set->n; i++) {
+	for (size_t i = 0; i < set->places.n; i++) {
 		merge = set->merges[i];
 		merge->result = begin(merge);
 		set->places.inside[i].start = (uintptr_t)merge->span.addr;
@@ -284,7 +280,7 @@ NOPATCH static int look_once(struct merge_set *set)
 	look.frames.nests = false;
 	frames_learn(&look.frames);
 	do {
-		for (size_t i = 0; i < set->n; i++)
+		for (size_t i = 0; i < set->places.n; i++)
 			set->places.inside[i].found = 0;
 		ret = others_look(look_inside, look_asleep, &look);
 	} while (ret == 0 && frames_learn(&look.frames));
@@ -297,7 +293,7 @@ NOPATCH static bool put_empty(struct merge_set *set)
 	bool found = false, any = false;
 	struct merge *merge;
 
-	for (size_t i = 0; i < set->n; i++) {
+	for (size_t i = 0; i < set->places.n; i++) {
 		merge = set->merges[i];
 		if (!merge->move && set->places.inside[i].found) {
 			expect_looks(merge);
@@ -309,7 +305,7 @@ NOPATCH static bool put_empty(struct merge_set *set)
 	}
 	if (any)
 		membarrier_sync_surely();
-	for (size_t i = 0; i < set->n; i++) {
+	for (size_t i = 0; i < set->places.n; i++) {
 		merge = set->merges[i];
 		if (merge->looks)
 			continue;
@@ -325,11 +321,11 @@ NOPATCH static bool put_empty(struct merge_set *set)
 /* Until none is inside. Those that are not moved out go on, and are looked at again. */
 NOPATCH static int wait_until_empty(struct merge_set *set)
 {
-	int64_t patience = set->n > 1 ? SHARED_PATIENCE : OTHERS_MS * CLOCK_MS;
+	int64_t patience = set->places.n > 1 ? SHARED_PATIENCE : OTHERS_MS * CLOCK_MS;
 	int64_t deadline = clock_ns() + patience, pause = PAUSE_MIN;
-	int late = set->n > 1 ? MERGE_PENDING : -ETIMEDOUT, ret = 0;
+	int late = set->places.n > 1 ? MERGE_PENDING : -ETIMEDOUT, ret = 0;
 
-	while (set->n && ret == 0) {
+	while (set->places.n && ret == 0) {
 		ret = look_once(set);
 		if (ret < 0 || !put_empty(set))
 			continue;
@@ -379,15 +375,15 @@ NOPATCH static void protocol(struct merge_set *set)
 	int ret = 0;
 
 	hold_all(set);
-	for (size_t i = 0; i < set->n; i++) {
+	for (size_t i = 0; i < set->places.n; i++) {
 		expect_looks(set->merges[i]);
 		merge_put_int3(set->merges[i]);
 	}
-	if (set->n)
+	if (set->places.n)
 		ret = membarrier_sync();
 	if (ret == 0)
 		ret = wait_until_empty(set);
-	for (size_t i = 0; i < set->n; i++) {
+	for (size_t i = 0; i < set->places.n; i++) {
 		/* Undone. */
 		put_bytes(set->merges[i], true, set->merges[i]->old);
 		merge_release(set->merges[i]);

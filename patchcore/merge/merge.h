@@ -39,8 +39,7 @@ struct merge {
 /* In order of address. None reaches into another, and all are moved over, or none. */
 struct merge_set {
 	struct merge **merges;
-	struct frames_places places; /* room for as many; the set's own */
-	size_t n;		     /* of those that are held, after it has begun */
+	struct frames_places places; /* of each; of those that are held, after it has begun */
 };
 
 /* merge_find - look up the sites and the patcher's id; takes locks and memory. 0, or -ENOMEM. */

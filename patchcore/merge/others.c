@@ -62,8 +62,7 @@ struct round {
 	others_fn *fn;
 	others_asleep_fn *asleep;
 	void *arg;
-	bool park;
-	bool ask_first; /* does the thread take the signal? */
+	bool park; /* without asking first whether the thread takes the signal */
 	pid_t process, self;
 	uint64_t began;	  /* by task_clock() */
 	uint64_t trapped; /* what a thread blocks in the handler of SIGTRAP */
@@ -336,7 +335,7 @@ NOPATCH static void ask_thread(const struct round *round, struct slot *slot, uns
 	bool takes = !(slot->signals.blocked & kernel_bit(others_signal)) && !slot->call.waits;
 	long ret;
 
-	if (round->ask_first && is_settled(round, slot, takes)) {
+	if (!round->park && is_settled(round, slot, takes)) {
 		atomic_store(&slot->answer, SLOT_GONE);
 		return;
 	}
@@ -345,7 +344,7 @@ NOPATCH static void ask_thread(const struct round *round, struct slot *slot, uns
 	 * between one trap and the next. What is on its way by then comes through before anything
 	 * else.
 	 */
-	if (slot->sent || (round->ask_first && !takes &&
+	if (slot->sent || (!round->park && !takes &&
 			   (slot->call.waits || slot->signals.blocked != round->trapped)))
 		return;
 	ret = send_to(round, slot->tid, index);
@@ -432,7 +431,7 @@ NOPATCH static int insist(const struct round *round)
 			atomic_store(&slot->answer, SLOT_GONE);
 			continue;
 		}
-		if (round->ask_first)
+		if (!round->park)
 			ret = learn_thread(round, slot);
 		if (ret == 0)
 			ask_thread(round, slot, i);
@@ -493,7 +492,7 @@ NOPATCH static int ask_all(struct round *round)
 		if (ret < 0)
 			return ret;
 		/* The new ones are asked. The signal is chosen once they are known. */
-		if (round->ask_first ||
+		if (!round->park ||
 		    (first && !(stands(others_signal) &&
 				!(atomic_load(&known_used) & kernel_bit(others_signal))))) {
 			for (unsigned i = before; i < count && ret == 0; i++) {
@@ -596,7 +595,7 @@ NOPATCH int others_may_look(void)
 
 NOPATCH int others_look(others_fn *fn, others_asleep_fn *asleep, void *arg)
 {
-	struct round round = { .fn = fn, .asleep = asleep, .arg = arg, .ask_first = true };
+	struct round round = { .fn = fn, .asleep = asleep, .arg = arg };
 
 	hold();
 	return run_round(&round);

@@ -14,12 +14,8 @@
  * libc, no heap, no lock of the C library, so a stopped thread may hold any.
  *
  * A thread that blocks the signal, is in the kernel without end, or is held by a
- * debugger does not answer. After OTHERS_MS the call gives up, -ETIMEDOUT, and all
- * run on. Threads that the kernel has made (io_uring) are passed over.
- *
- * Not seen: a child between vfork() (or in posix_spawn()) and exec, which shares
- * the memory but is another process. System calls that signal(7) lists as never
- * restarted may fail with EINTR in the threads that were interrupted.
+ * debugger does not answer. Threads that the kernel has made (io_uring) are passed over. A child
+ * between vfork() and exec, which shares the memory, is another process and not seen.
  *
  * A thread that is in the kernel's execve() takes what is pending into the new program, where the
  * handler is gone and a real-time signal is the end. So the signal says that a timer has sent it

@@ -115,7 +115,7 @@ static int make_one(const struct pc_over *over, enum pc_inside who)
 	const struct sync *sync = choice_sync();
 	struct frames_inside inside;
 	struct merge one, *merge = &one;
-	struct merge_set set = { .merges = &merge, .places.inside = &inside, .n = 1 };
+	struct merge_set set = { .merges = &merge, .places = { &inside, 1 } };
 	int ret = over_check(&one, over, who);
 
 	if (ret < 0)
@@ -157,7 +157,7 @@ struct batch {
 /* Those that are moved over, or those that are waited for. */
 static void look_for_some(const struct batch *batch, const struct pc_over *ops, bool move)
 {
-	struct merge_set set = { .merges = batch->together, .places.inside = batch->inside };
+	struct merge_set set = { .merges = batch->together, .places = { batch->inside, 0 } };
 	const struct pc_over *over;
 	struct merge *merge;
 
@@ -165,9 +165,9 @@ static void look_for_some(const struct batch *batch, const struct pc_over *ops, 
 		over = (const struct pc_over *)batch->by_addr[i];
 		merge = &batch->merges[over - ops];
 		if (over->op.result == NEEDS_LOOK && merge->move == move)
-			set.merges[set.n++] = merge;
+			set.merges[set.places.n++] = merge;
 	}
-	if (set.n)
+	if (set.places.n)
 		merge_undisturbed(&set);
 }
 

@@ -390,7 +390,7 @@ static void crossed_for_good(const void *arg)
 	};
 	struct merge *both[2] = { &merges[0], &merges[1] };
 	struct frames_inside inside[2];
-	struct merge_set set = { .merges = both, .places = { inside, 2 }, .n = 2 };
+	struct merge_set set = { .merges = both, .places = { inside, 2 } };
 	pthread_t threads[2];
 
 	(void)arg;
