@@ -75,15 +75,11 @@ NOPATCH_INLINE bool frames_is_door(const struct frames_inside *inside, uintptr_t
 	return pc - inside->start < 32 && (inside->doors >> (pc - inside->start) & 1);
 }
 
-NOPATCH_INLINE bool frames_is_inside(const struct frames_inside *inside, uintptr_t pc)
-{
-	return pc > inside->start && pc < inside->end && !frames_is_door(inside, pc);
-}
-
 /* frames_find - the one that pc is in, or NULL. */
 NOPATCH_INLINE struct frames_inside *frames_find(const struct frames_places *places, uintptr_t pc)
 {
 	size_t low = 0, high = places->n, mid;
+	struct frames_inside *last;
 
 	/* Below low they start before pc, from high on they do not. */
 	while (low < high) {
@@ -93,9 +89,10 @@ NOPATCH_INLINE struct frames_inside *frames_find(const struct frames_places *pla
 		else
 			high = mid;
 	}
-	if (!low || !frames_is_inside(&places->inside[low - 1], pc))
+	if (!low)
 		return NULL;
-	return &places->inside[low - 1];
+	last = &places->inside[low - 1];
+	return pc < last->end && !frames_is_door(last, pc) ? last : NULL;
 }
 
 /* frames_count - one more was found there. */

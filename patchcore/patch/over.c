@@ -101,13 +101,12 @@ static int over_check(struct merge *merge, const struct pc_over *over, enum pc_i
 	if (!over->old_starts) {
 		merge->move = true;
 		merge->old_starts = (1u << op->len) - 1;
-		ret = op->len < 2 || over->new_starts != 1 ? -EINVAL : 0;
+		if (op->len < 2 || over->new_starts != 1)
+			return -EINVAL;
 	}
 	if (!(merge->old_starts & 1) || merge->old_starts >> op->len || !is_who(who))
 		return -EINVAL;
-	if (who == PC_STARTS_KEPT && (merge->old_starts & ~merge->new_starts))
-		return -EINVAL;
-	return ret;
+	return who == PC_STARTS_KEPT && (merge->old_starts & ~merge->new_starts) ? -EINVAL : 0;
 }
 
 static int make_one(const struct pc_over *over, enum pc_inside who)
