@@ -43,7 +43,8 @@ struct frames_inside {
 	uintptr_t start;
 	uintptr_t end;
 	unsigned doors;
-	unsigned found; /* threads and frames that were not moved out. Atomically */
+	unsigned found;	     /* threads and frames that were not moved out. Atomically */
+	struct merge *merge; /* the change of this place (merge.h) */
 };
 
 /* Such places of several changes, in order of address. None reaches into another. */

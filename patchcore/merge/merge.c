@@ -214,19 +214,14 @@ NOPATCH static bool look_asleep(pid_t tid, const struct task_call *call, uint64_
 /* --- The protocol ---------------------------------------------------------------------------- */
 
 /* Those stay of which it is still to be seen what becomes of them. */
-NOPATCH static void keep_pending(struct merge_set *set)
+NOPATCH static void keep_pending(struct frames_places *places)
 {
-	struct merge *merge;
 	size_t kept = 0;
 
-	for (size_t i = 0; i < set->places.n; i++) {
-		merge = set->merges[i];
-		if (merge->result != MERGE_PENDING)
-			continue;
-		set->merges[kept] = merge;
-		set->places.inside[kept++] = set->places.inside[i];
-	}
-	set->places.n = kept;
+	for (size_t i = 0; i < places->n; i++)
+		if (places->inside[i].merge->result == MERGE_PENDING)
+			places->inside[kept++] = places->inside[i];
+	places->n = kept;
 }
 
 NOPATCH static int begin(struct merge *merge)
@@ -244,18 +239,18 @@ NOPATCH static int begin(struct merge *merge)
 	return ret < 0 ? ret : MERGE_PENDING;
 }
 
-NOPATCH static void hold_all(struct merge_set *set)
+NOPATCH static void hold_all(struct frames_places *places)
 {
 	struct merge *merge;
 
-	for (size_t i = 0; i < set->places.n; i++) {
-		merge = set->merges[i];
+	for (size_t i = 0; i < places->n; i++) {
+		merge = places->inside[i].merge;
 		merge->result = begin(merge);
-		set->places.inside[i].start = (uintptr_t)merge->span.addr;
-		set->places.inside[i].end = (uintptr_t)merge->span.addr + merge->span.len;
-		set->places.inside[i].doors = merge->old_starts & merge->new_starts;
+		places->inside[i].start = (uintptr_t)merge->span.addr;
+		places->inside[i].end = (uintptr_t)merge->span.addr + merge->span.len;
+		places->inside[i].doors = merge->old_starts & merge->new_starts;
 	}
-	keep_pending(set);
+	keep_pending(places);
 }
 
 /*
@@ -267,35 +262,35 @@ NOPATCH static void expect_looks(struct merge *merge)
 	merge->looks = 1 + merge_makes_threads(merge->old, merge->span.len, merge->old_starts);
 }
 
-NOPATCH static int look_once(struct merge_set *set)
+NOPATCH static int look_once(struct frames_places *places)
 {
 	struct look look;
 	int ret;
 
-	look.places = &set->places;
-	look.move = set->merges[0]->move;
+	look.places = places;
+	look.move = places->inside[0].merge->move;
 	look.error = 0;
 	look.frames.count = 0;
 	look.frames.handled = 0;
 	look.frames.nests = false;
 	frames_learn(&look.frames);
 	do {
-		for (size_t i = 0; i < set->places.n; i++)
-			set->places.inside[i].found = 0;
+		for (size_t i = 0; i < places->n; i++)
+			places->inside[i].found = 0;
 		ret = others_look(look_inside, look_asleep, &look);
 	} while (ret == 0 && frames_learn(&look.frames));
 	return ret == 0 ? look.error : ret;
 }
 
 /* After a look: those that are empty get their new code. Is a thread inside one of the others? */
-NOPATCH static bool put_empty(struct merge_set *set)
+NOPATCH static bool put_empty(struct frames_places *places)
 {
 	bool found = false, any = false;
 	struct merge *merge;
 
-	for (size_t i = 0; i < set->places.n; i++) {
-		merge = set->merges[i];
-		if (!merge->move && set->places.inside[i].found) {
+	for (size_t i = 0; i < places->n; i++) {
+		merge = places->inside[i].merge;
+		if (!merge->move && places->inside[i].found) {
 			expect_looks(merge);
 			found = true;
 		} else if (--merge->looks == 0) {
@@ -305,8 +300,8 @@ NOPATCH static bool put_empty(struct merge_set *set)
 	}
 	if (any)
 		membarrier_sync_surely();
-	for (size_t i = 0; i < set->places.n; i++) {
-		merge = set->merges[i];
+	for (size_t i = 0; i < places->n; i++) {
+		merge = places->inside[i].merge;
 		if (merge->looks)
 			continue;
 		merge_put_doors(merge);
@@ -314,20 +309,20 @@ NOPATCH static bool put_empty(struct merge_set *set)
 		merge_release(merge);
 		merge->result = 0;
 	}
-	keep_pending(set);
+	keep_pending(places);
 	return found;
 }
 
 /* Until none is inside. Those that are not moved out go on, and are looked at again. */
-NOPATCH static int wait_until_empty(struct merge_set *set)
+NOPATCH static int wait_until_empty(struct frames_places *places)
 {
-	int64_t patience = set->places.n > 1 ? SHARED_PATIENCE : OTHERS_MS * CLOCK_MS;
+	int64_t patience = places->n > 1 ? SHARED_PATIENCE : OTHERS_MS * CLOCK_MS;
 	int64_t deadline = clock_ns() + patience, pause = PAUSE_MIN;
-	int late = set->places.n > 1 ? MERGE_PENDING : -ETIMEDOUT, ret = 0;
+	int late = places->n > 1 ? MERGE_PENDING : -ETIMEDOUT, ret = 0;
 
-	while (set->places.n && ret == 0) {
-		ret = look_once(set);
-		if (ret < 0 || !put_empty(set))
+	while (places->n && ret == 0) {
+		ret = look_once(places);
+		if (ret < 0 || !put_empty(places))
 			continue;
 		if (clock_ns() > deadline)
 			return late;
@@ -370,24 +365,27 @@ NOPATCH static int wait_until_empty(struct merge_set *set)
  * the INT3 of the other: neither leaves. So the wait for several is short, and what is left is
  * taken back, for its caller to try it alone.
  */
-NOPATCH static void protocol(struct merge_set *set)
+NOPATCH static void protocol(struct frames_places *places)
 {
+	struct merge *merge;
 	int ret = 0;
 
-	hold_all(set);
-	for (size_t i = 0; i < set->places.n; i++) {
-		expect_looks(set->merges[i]);
-		merge_put_int3(set->merges[i]);
+	hold_all(places);
+	for (size_t i = 0; i < places->n; i++) {
+		merge = places->inside[i].merge;
+		expect_looks(merge);
+		merge_put_int3(merge);
 	}
-	if (set->places.n)
+	if (places->n)
 		ret = membarrier_sync();
 	if (ret == 0)
-		ret = wait_until_empty(set);
-	for (size_t i = 0; i < set->places.n; i++) {
+		ret = wait_until_empty(places);
+	for (size_t i = 0; i < places->n; i++) {
 		/* Undone. */
-		put_bytes(set->merges[i], true, set->merges[i]->old);
-		merge_release(set->merges[i]);
-		set->merges[i]->result = ret;
+		merge = places->inside[i].merge;
+		put_bytes(merge, true, merge->old);
+		merge_release(merge);
+		merge->result = ret;
 	}
 }
 
@@ -413,11 +411,11 @@ NOPATCH int merge_check_calls(const struct merge *merge)
  * Without signals, as one of this thread's handlers might run into the code and
  * wait for the very thread that it has interrupted.
  */
-NOPATCH_ENTRY void merge_undisturbed(struct merge_set *set)
+NOPATCH_ENTRY void merge_undisturbed(struct frames_places *places)
 {
 	uint64_t before = kernel_mask(SIG_SETMASK, ~UINT64_C(0));
 
 	others_keep_off(before);
-	protocol(set);
+	protocol(places);
 	kernel_mask(SIG_SETMASK, before);
 }

@@ -36,12 +36,6 @@ struct merge {
 	int result;
 };
 
-/* In order of address. None reaches into another, and all are moved over, or none. */
-struct merge_set {
-	struct merge **merges;
-	struct frames_places places; /* of each; of those that are held, after it has begun */
-};
-
 /* merge_find - look up the sites and the patcher's id; takes locks and memory. 0, or -ENOMEM. */
 int merge_find(struct merge *merge);
 
@@ -78,12 +72,14 @@ int merge_check_calls(const struct merge *merge);
 
 /*
  * merge_undisturbed - the protocol, with all signals blocked; of merges that merge_find() has
- * looked up. The result of each: 0, the errors of merge_hold(), of the checks above or of
- * others_look(), -EACCES: a stack could not be read, -ETIMEDOUT: a thread stayed inside, or what
- * membarrier failed with; then the code is as it was. So it is where the result is MERGE_PENDING:
- * a thread was inside for long, and as executors of all the others wait meanwhile, that one is to
- * be tried alone. One that is alone is never MERGE_PENDING.
+ * looked up; all are moved over, or none. The result of each: 0, the errors of merge_hold(), of the
+ * checks above or of others_look(), -EACCES: a stack could not be read, -ETIMEDOUT: a thread stayed
+ * inside, or what membarrier failed with; then the code is as it was. So it is where the result is
+ * MERGE_PENDING: a thread was inside for long, and as executors of all the others wait meanwhile,
+ * that one is to be tried alone. One that is alone is never MERGE_PENDING.
+ *
+ * Of the places only `merge` is filled in. Those that are done are taken out.
  */
-void merge_undisturbed(struct merge_set *set);
+void merge_undisturbed(struct frames_places *places);
 
 #endif

@@ -112,9 +112,9 @@ static int over_check(struct merge *merge, const struct pc_over *over, enum pc_i
 static int make_one(const struct pc_over *over, enum pc_inside who)
 {
 	const struct sync *sync = choice_sync();
-	struct frames_inside inside;
-	struct merge one, *merge = &one;
-	struct merge_set set = { .merges = &merge, .places = { &inside, 1 } };
+	struct merge one;
+	struct frames_inside inside = { .merge = &one };
+	struct frames_places places = { &inside, 1 };
 	int ret = over_check(&one, over, who);
 
 	if (ret < 0)
@@ -124,7 +124,7 @@ static int make_one(const struct pc_over *over, enum pc_inside who)
 	ret = over_begin(&one, &over->op, who, sync);
 	if (ret != NEEDS_LOOK)
 		return ret;
-	merge_undisturbed(&set);
+	merge_undisturbed(&places);
 	text_end(&one.span);
 	return one.result;
 }
@@ -148,7 +148,6 @@ int pc_patch_merge(void *addr, const void *bytes, size_t len, enum pc_inside who
 struct batch {
 	struct merge *merges; /* in the order of the ops */
 	struct frames_inside *inside;
-	struct merge **together;
 	struct pc_op **by_addr;
 	size_t n;
 };
@@ -156,7 +155,7 @@ struct batch {
 /* Those that are moved over, or those that are waited for. */
 static void look_for_some(const struct batch *batch, const struct pc_over *ops, bool move)
 {
-	struct merge_set set = { .merges = batch->together, .places = { batch->inside, 0 } };
+	struct frames_places places = { batch->inside, 0 };
 	const struct pc_over *over;
 	struct merge *merge;
 
@@ -164,10 +163,10 @@ static void look_for_some(const struct batch *batch, const struct pc_over *ops, 
 		over = (const struct pc_over *)batch->by_addr[i];
 		merge = &batch->merges[over - ops];
 		if (over->op.result == NEEDS_LOOK && merge->move == move)
-			set.merges[set.places.n++] = merge;
+			places.inside[places.n++].merge = merge;
 	}
-	if (set.places.n)
-		merge_undisturbed(&set);
+	if (places.n)
+		merge_undisturbed(&places);
 }
 
 static void begin_all(struct batch *batch, struct pc_over *ops, enum pc_inside who,
@@ -226,11 +225,10 @@ int pc_patch_over_batch(struct pc_over *ops, size_t n, enum pc_inside who)
 	if (!ops || !is_who(who))
 		return -EINVAL;
 	held = signals_hold();
-	batch.merges = calloc(n, sizeof(*batch.merges) + sizeof(*batch.inside) +
-					 sizeof(*batch.together) + sizeof(*batch.by_addr));
+	batch.merges =
+		calloc(n, sizeof(*batch.merges) + sizeof(*batch.inside) + sizeof(*batch.by_addr));
 	batch.inside = (struct frames_inside *)(batch.merges + n);
-	batch.together = (struct merge **)(batch.inside + n);
-	batch.by_addr = (struct pc_op **)(batch.together + n);
+	batch.by_addr = (struct pc_op **)(batch.inside + n);
 	ret = batch.merges ? make_batch(&batch, ops, who, sync) : -ENOMEM;
 	for (size_t i = 0; ret < 0 && i < n; i++)
 		ops[i].op.result = ret;

@@ -388,9 +388,8 @@ static void crossed_for_good(const void *arg)
 		{ .bytes = mov, .old_starts = STARTS, .new_starts = 1 },
 		{ .bytes = mov, .old_starts = STARTS, .new_starts = 1 },
 	};
-	struct merge *both[2] = { &merges[0], &merges[1] };
-	struct frames_inside inside[2];
-	struct merge_set set = { .merges = both, .places = { inside, 2 } };
+	struct frames_inside inside[2] = { { .merge = &merges[0] }, { .merge = &merges[1] } };
+	struct frames_places both = { inside, 2 };
 	pthread_t threads[2];
 
 	(void)arg;
@@ -399,7 +398,7 @@ static void crossed_for_good(const void *arg)
 		MUST(text_begin(&merges[i].span, sites[i], LEN) == 0);
 		MUST(merge_find(&merges[i]) == 0);
 	}
-	merge_undisturbed(&set);
+	merge_undisturbed(&both);
 	for (int i = 0; i < 2; i++) {
 		MUST(merges[i].result == MERGE_PENDING);
 		text_end(&merges[i].span);
