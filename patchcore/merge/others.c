@@ -34,12 +34,6 @@
 /* The kernel takes these two out of every mask that it keeps. */
 #define ALL_SIGNALS (~(kernel_bit(SIGKILL) | kernel_bit(SIGSTOP)))
 
-enum answer {
-	SLOT_ASKED, /* the thread has a signal on its way, or will get one */
-	SLOT_SERVED,
-	SLOT_GONE, /* it has ended, or need not answer */
-};
-
 struct slot {
 	pid_t tid;
 	bool sent;
@@ -48,7 +42,7 @@ struct slot {
 	/* As they were when the thread was last asked. */
 	struct task_signals signals;
 	struct task_call call;
-	_Atomic(int) answer;
+	_Atomic(bool) is_open; /* it is to answer, and has neither done so nor ended */
 };
 
 /* Apart, so that slots are quickly gone through. */
@@ -249,15 +243,14 @@ NOPATCH static void on_look_signal(int signal, siginfo_t *info, void *context)
 	open = atomic_load(&ticket);
 	slot = open && info->si_errno == open && index < count ? slot_at(index) : NULL;
 	/* Is the signal of this round, and for this thread? */
-	if (slot && slot->tid == (pid_t)sys_call(SYS_gettid) &&
-	    atomic_load(&slot->answer) == SLOT_ASKED) {
+	if (slot && slot->tid == (pid_t)sys_call(SYS_gettid) && atomic_load(&slot->is_open)) {
 		const struct round *round = current;
 
 		if (round->fn)
 			round->fn(context, &chunks[index / CHUNK]->rooms[index % CHUNK],
 				  round->arg);
 		/* Release: the asker sees what fn did. */
-		atomic_store_explicit(&slot->answer, SLOT_SERVED, memory_order_release);
+		atomic_store_explicit(&slot->is_open, false, memory_order_release);
 		atomic_fetch_add(&answers, 1);
 		futex_wake(&answers);
 		if (round->park) {
@@ -336,7 +329,7 @@ NOPATCH static void ask_thread(const struct round *round, struct slot *slot, uns
 	long ret;
 
 	if (!round->park && is_settled(round, slot, takes)) {
-		atomic_store(&slot->answer, SLOT_GONE);
+		atomic_store(&slot->is_open, false);
 		return;
 	}
 	/*
@@ -351,7 +344,7 @@ NOPATCH static void ask_thread(const struct round *round, struct slot *slot, uns
 	slot->sent = ret == 0;
 	/* EAGAIN: too many signals are pending, so try again later. */
 	if (ret == -ESRCH)
-		atomic_store(&slot->answer, SLOT_GONE);
+		atomic_store(&slot->is_open, false);
 }
 
 NOPATCH static struct slot *find_slot(pid_t tid)
@@ -401,14 +394,9 @@ NOPATCH static bool meet(pid_t tid, void *arg)
 	slot->sent = false;
 	slot->pass = round->pass;
 	slot->next = chains[(unsigned)tid % CHAINS];
-	atomic_store(&slot->answer, SLOT_ASKED);
+	atomic_store(&slot->is_open, true);
 	chains[(unsigned)tid % CHAINS] = atomic_fetch_add(&count, 1) + 1;
 	return true;
-}
-
-NOPATCH static bool is_open(const struct slot *slot)
-{
-	return atomic_load_explicit(&slot->answer, memory_order_acquire) == SLOT_ASKED;
 }
 
 /* Some have not answered for a while. */
@@ -421,14 +409,14 @@ NOPATCH static int insist(const struct round *round)
 		struct task_stat stat;
 		bool is_kernels;
 
-		if (!is_open(slot))
+		if (!atomic_load(&slot->is_open))
 			continue;
 		is_kernels = task_stat(slot->tid, &stat) == 0 && stat.is_kernels;
 		if (is_kernels)
 			atomic_store_explicit(&kernels_seen, true, memory_order_relaxed);
 		/* These never answer. */
 		if (is_kernels || task_has_ended(slot->tid)) {
-			atomic_store(&slot->answer, SLOT_GONE);
+			atomic_store(&slot->is_open, false);
 			continue;
 		}
 		if (!round->park)
@@ -441,7 +429,9 @@ NOPATCH static int insist(const struct round *round)
 
 NOPATCH static bool any_open(unsigned *from)
 {
-	while (*from < count && !is_open(slot_at(*from)))
+	/* Acquire: what fn did is seen. */
+	while (*from < count &&
+	       !atomic_load_explicit(&slot_at(*from)->is_open, memory_order_acquire))
 		++*from;
 	return *from < count;
 }
