@@ -268,20 +268,16 @@ NOPATCH static void on_look_signal(int signal, siginfo_t *info, void *context)
 
 NOPATCH static long send_to(const struct round *round, pid_t tid, unsigned index)
 {
-	union {
-		siginfo_t info;
-		uint64_t words[sizeof(siginfo_t) / 8];
-	} u;
+	/* The holder alone sends. What is not set stays 0. */
+	static siginfo_t info;
 
-	for (unsigned i = 0; i < sizeof(u.words) / 8; i++)
-		*(volatile uint64_t *)&u.words[i] = 0;
-	u.info.si_signo = others_signal;
-	u.info.si_code = OTHERS_CODE;
-	u.info.si_errno = atomic_load(&ticket);
-	u.info.si_pid = round->process;
-	u.info.si_uid = (uid_t)sys_call(SYS_getuid);
-	u.info.si_value.sival_ptr = (void *)(uintptr_t)(OTHERS_MAGIC << 32 | index);
-	return sys_call(SYS_rt_tgsigqueueinfo, round->process, tid, others_signal, &u.info);
+	info.si_signo = others_signal;
+	info.si_code = OTHERS_CODE;
+	info.si_errno = atomic_load(&ticket);
+	info.si_pid = round->process;
+	info.si_uid = (uid_t)sys_call(SYS_getuid);
+	info.si_value.sival_ptr = (void *)(uintptr_t)(OTHERS_MAGIC << 32 | index);
+	return sys_call(SYS_rt_tgsigqueueinfo, round->process, tid, others_signal, &info);
 }
 
 NOPATCH static bool is_late(const struct round *round)
