@@ -246,8 +246,8 @@ static void step_through_walk(const void *unused)
 	do {
 		memset(met, 0, sizeof(met));
 		came = false;
-		/* Not all of them, of a few hundred. */
-		come_at += 7;
+		/* A few of some hundred. */
+		come_at += 41;
 		step_run(walk, refill_alike);
 	} while (came);
 	MUST(come_at > MATES);
