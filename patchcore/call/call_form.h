@@ -147,23 +147,14 @@ bool call_is_forgotten(const struct pc_call *call);
 struct call_place {
 	struct entry entry;
 	/*
-	 * 0: free. CALL_PLACE_TAKING and a thread_id(): that thread gets it ready. Else the
-	 * number of the pc_call that it is under, which is never used again: so one that was
-	 * forgotten is not taken for one that came later. Release, acquire.
+	 * 0: free. Else the number of the pc_call that it is under, which is never used again:
+	 * so one that was forgotten is not taken for one that came later. Release, acquire.
 	 */
 	_Atomic(uint64_t) user;
-	_Atomic(unsigned) len; /* bytes of the call, 0 while not known */
-	struct stubs stubs;    /* kept until the code is forgotten: threads may be inside */
-	int32_t off;	       /* DISPLACEMENT: that of its ret, or 0 */
+	unsigned len;	    /* bytes of the call */
+	struct stubs stubs; /* kept until the code is forgotten: threads may be inside */
+	int32_t off;	    /* DISPLACEMENT: that of its ret, or 0 */
 };
-
-#define CALL_PLACE_TAKING (UINT64_C(1) << 63)
-
-/* call_place_take - for one pc_call. -EBUSY: another has it. -ENOMEM. */
-int call_place_take(struct call_place **place, const void *addr);
-
-/* call_place_claim - it has len bytes. -EBUSY: another place that is not free has some of them. */
-int call_place_claim(struct call_place *place, unsigned len);
 
 /* call_places_forget - the code of [start, end) is no more: nothing is known of its calls. */
 void call_places_forget(uintptr_t start, uintptr_t end);

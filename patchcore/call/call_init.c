@@ -74,57 +74,36 @@ void call_go_on(const void *addr)
  */
 
 static struct table places = TABLE_INIT(struct call_place, 6, NULL);
-static _Atomic(uint64_t) numbers; /* relaxed: only to be different */
+
+/* Of who gets a call ready. A thread that ends in the middle of it has nothing of the place. */
+static struct lock lock = LOCK_INIT;
+static uint64_t numbers; /* that were given to pc_calls; with the lock */
 
 static uint64_t user_of(const struct call_place *place)
 {
 	return atomic_load_explicit(&place->user, memory_order_acquire);
 }
 
-/* By a thread that ended, or stayed behind in a fork, before it was ready. */
-static bool is_abandoned(uint64_t user)
+static void leave_to(struct call_place *place, uint64_t user)
 {
-	uint64_t taker = user & ~CALL_PLACE_TAKING;
-
-	return taker != user && thread_is_gone(taker);
+	atomic_store_explicit(&place->user, user, memory_order_release);
 }
 
-int call_place_take(struct call_place **taken, const void *addr)
-{
-	struct call_place *place = (struct call_place *)table_get(&places, (uintptr_t)addr);
-	uint64_t seen;
-
-	if (!place)
-		return -ENOMEM;
-	seen = user_of(place);
-	if ((seen && !is_abandoned(seen)) ||
-	    !atomic_compare_exchange_strong_explicit(&place->user, &seen,
-						     CALL_PLACE_TAKING | thread_id(),
-						     memory_order_acquire, memory_order_relaxed))
-		return -EBUSY;
-	*taken = place;
-	return 0;
-}
-
-/* Does a call that begins at from, and is not at a free place, have the byte at addr? */
+/* Does a call that begins at from, and is under a pc_call, have the byte at addr? */
 static bool has_byte(uintptr_t from, uintptr_t addr)
 {
 	const struct call_place *place = (void *)table_find(&places, from);
 
-	return place && from + atomic_load(&place->len) > addr && user_of(place) &&
-	       !is_abandoned(user_of(place));
+	return place && user_of(place) && from + place->len > addr;
 }
 
-/* Sequentially consistent: of two that overlap, one at least sees the other's length. */
-int call_place_claim(struct call_place *place, unsigned len)
+/* Has another call some of its bytes? */
+static bool overlaps(uintptr_t addr, unsigned len)
 {
-	uintptr_t addr = place->entry.addr;
-
-	atomic_store(&place->len, len);
 	for (uintptr_t i = 1; i < CALL_MAX; i++)
 		if (has_byte(addr - i, addr) || (i < len && has_byte(addr + i, addr + i)))
-			return -EBUSY;
-	return 0;
+			return true;
+	return false;
 }
 
 /* That the call has; NULL: its code was forgotten. */
@@ -155,21 +134,13 @@ int call_stub_get(struct pc_call *call, void *target, bool may_share, struct stu
 	return ret;
 }
 
-/* To that user. One that is not ready yet, or any more, has no bytes. */
-static void leave_place(struct call_place *place, uint64_t user)
-{
-	if (!user)
-		atomic_store_explicit(&place->len, 0, memory_order_relaxed);
-	atomic_store_explicit(&place->user, user, memory_order_release);
-}
-
 static int forget_place(struct entry *entry, void *unused)
 {
 	struct call_place *place = (struct call_place *)entry;
 
 	(void)unused;
 	stubs_put(&place->stubs);
-	leave_place(place, 0);
+	leave_to(place, 0);
 	table_remove(&places, entry);
 	return 0;
 }
@@ -251,15 +222,15 @@ static int init_at(struct pc_call *call, struct call_place *place)
 	struct stub *stub, *own = place->stubs.own;
 	uint8_t code[CALL_MAX];
 	int32_t displacement;
-	int is_off, ret;
+	int is_off, ret = 0;
 
 	*call = (struct pc_call){ .addr = (uint8_t *)place->entry.addr, .way = PC_CALL_FRONT };
 	is_off = look_at_code(call, code);
 	if (is_off < 0)
 		return is_off;
-	ret = call_place_claim(place, call_shape(call)->len);
-	if (ret < 0)
-		return ret;
+	place->len = call_shape(call)->len;
+	if (overlaps(place->entry.addr, place->len))
+		return -EBUSY;
 	if (call_shape(call)->tail)
 		call->way = PC_CALL_TAIL;
 	else if (call_split(call->addr, call_shape(call)->len) <= call_shape(call)->opcode)
@@ -298,6 +269,15 @@ static int init_at(struct pc_call *call, struct call_place *place)
 	return 0;
 }
 
+static int enter(struct thread **self)
+{
+	int ret = choice_sync() ? fork_enter(self) : -ESHUTDOWN;
+
+	if (ret == 0)
+		forget_gone();
+	return ret;
+}
+
 int pc_call_init(struct pc_call *call, void *addr)
 {
 	struct call_place *place;
@@ -309,20 +289,21 @@ int pc_call_init(struct pc_call *call, void *addr)
 		return -EINVAL;
 	if (own_overlaps(addr, CALL_MAX))
 		return -EPERM;
-	if (!choice_sync())
-		return -ESHUTDOWN;
-	ret = fork_enter(&self);
+	ret = enter(&self);
 	if (ret < 0)
 		return ret;
-	forget_gone();
-	ret = call_place_take(&place, addr);
+	lock_take(&lock);
+	place = (struct call_place *)table_get(&places, (uintptr_t)addr);
+	if (!place)
+		ret = -ENOMEM;
+	else
+		ret = user_of(place) ? -EBUSY : init_at(&ready, place);
 	if (ret == 0) {
-		ret = init_at(&ready, place);
-		ready.number = atomic_fetch_add_explicit(&numbers, 1, memory_order_relaxed) + 1;
-		leave_place(place, ret < 0 ? 0 : ready.number);
-		if (ret == 0)
-			*call = ready;
+		ready.number = ++numbers;
+		*call = ready;
+		leave_to(place, ready.number);
 	}
+	lock_drop(&lock);
 	fork_leave(self);
 	return ret;
 }
@@ -335,16 +316,13 @@ int pc_call_fini(struct pc_call *call)
 
 	if (!call || !call->addr)
 		return -EINVAL;
-	if (!choice_sync())
-		return -ESHUTDOWN;
-	ret = fork_enter(&self);
+	ret = enter(&self);
 	if (ret < 0)
 		return ret;
-	forget_gone();
 	place = place_of(call);
 	if (place) {
 		*call = (struct pc_call){ 0 };
-		leave_place(place, 0);
+		leave_to(place, 0);
 	}
 	fork_leave(self);
 	return place ? 0 : -ENOENT;

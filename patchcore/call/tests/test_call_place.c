@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 
 #include <cmocka.h>
 
@@ -331,37 +332,91 @@ static void forked(const void *arg)
 	call_must_be(&call, 1, one);
 }
 
-static atomic_int step_of;
+static atomic_bool has_ended;
 
-static void *take_place(void *at)
+static void end_thread(int signal)
 {
-	struct call_place *place;
+	(void)signal;
+	atomic_store(&has_ended, true);
+	pthread_exit(NULL);
+}
 
-	MUST(call_place_take(&place, at) == 0 && call_place_claim(place, CODE_LEN) == 0);
-	atomic_store(&step_of, 1);
-	while (atomic_load(&step_of) == 1)
-		sched_yield();
+/* In the middle of it. The system call fails. */
+static void on_filtered(int signal, siginfo_t *info, void *context)
+{
+	(void)signal;
+	(void)info;
+	((ucontext_t *)context)->uc_mcontext.gregs[REG_RAX] = -EACCES;
+	MUST(pthread_kill(pthread_self(), SIGUSR1) == 0);
+}
+
+static void *end_while_it_gets_ready(void *at)
+{
+	struct pc_call call;
+
+	child_filter(SYS_mprotect, 2, PROT_WRITE, SECCOMP_RET_TRAP);
+	MUST(pc_call_init(&call, at) < 0 && false);
 	return NULL;
 }
 
 /* A thread that ends while it gets a call ready does not have it. */
 static void abandoned(const void *arg)
 {
-	struct pc_call call, inner;
+	static const uint8_t off[] = { 0x66, 0x0f, 0x1f, 0x44, 0x00, 0x00 };
+	struct sigaction filtered = { .sa_flags = SA_SIGINFO };
+	struct pc_call call;
 	pthread_t thread;
 	uint8_t *at;
 
 	(void)arg;
 	start();
 	at = put_call(code + 512, CALL_ADDR32);
-	MUST(pthread_create(&thread, NULL, take_place, at) == 0);
-	while (atomic_load(&step_of) == 0)
-		sched_yield();
-	MUST(pc_call_init(&call, at) == -EBUSY && pc_call_init(&inner, at + 1) == -EBUSY);
-	atomic_store(&step_of, 2);
-	MUST(pthread_join(thread, NULL) == 0);
-	MUST(pc_call_init(&inner, at + 1) == 0 && pc_call_fini(&inner) == 0);
-	MUST(pc_call_init(&call, at) == 0);
+	memcpy(at, off, sizeof(off));
+	MUST(mprotect(code, CODE_PAGES * CODE_PAGE, RX) == 0);
+	filtered.sa_sigaction = on_filtered;
+	MUST(sigaction(SIGSYS, &filtered, NULL) == 0);
+	MUST(signal(SIGUSR1, end_thread) != SIG_ERR);
+	MUST(pthread_create(&thread, NULL, end_while_it_gets_ready, at) == 0);
+	MUST(pthread_join(thread, NULL) == 0 && atomic_load(&has_ended));
+	MUST(mprotect(code, CODE_PAGES * CODE_PAGE, RWX) == 0);
+	MUST(memcmp(at, off, sizeof(off)) == 0 && pc_call_init(&call, at) == 0);
+	call_must_turn(&call, two, two, TWO);
+}
+
+#define ROUNDS 2000
+
+static pthread_barrier_t turn;
+static int rets[2];
+
+static void *take_in_rounds(void *at)
+{
+	size_t which = (size_t)((uint8_t *)at - code) & 1;
+	struct pc_call call;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		pthread_barrier_wait(&turn);
+		rets[which] = pc_call_init(&call, at);
+		pthread_barrier_wait(&turn);
+		MUST(rets[which] == 0 ? rets[!which] == -EBUSY && pc_call_fini(&call) == 0
+				      : rets[which] == -EBUSY && rets[!which] == 0);
+	}
+	return NULL;
+}
+
+/* Of two that overlap one is had, also if they get ready at the same time. */
+static void at_once(const void *arg)
+{
+	pthread_t threads[2];
+	uint8_t *at;
+
+	(void)arg;
+	start();
+	at = put_call(code + 512, CALL_ADDR32);
+	MUST(pthread_barrier_init(&turn, NULL, 2) == 0);
+	for (int i = 0; i < 2; i++)
+		MUST(pthread_create(&threads[i], NULL, take_in_rounds, at + i) == 0);
+	for (int i = 0; i < 2; i++)
+		MUST(pthread_join(threads[i], NULL) == 0);
 }
 
 /* --- A look changes nothing ----------------------------------------------------------------- */
@@ -454,7 +509,8 @@ static const struct CMUnitTest tests[] = {
 	child_unit_test(refused),    AT_ALL_PLACES(goes_on),	   child_unit_test(unused_stub),
 	AT_ALL_PLACES(sharing),	     AT_ALL_PLACES(forgotten_one), child_unit_test(forgotten),
 	child_unit_test(unloaded),   child_unit_test(forked),	   child_unit_test(abandoned),
-	AT_ALL_PLACES(only_read),    AT_ALL_PLACES(hidden),	   child_unit_test(reads),
+	child_unit_test(at_once),    AT_ALL_PLACES(only_read),	   AT_ALL_PLACES(hidden),
+	child_unit_test(reads),
 };
 
 int main(void)
