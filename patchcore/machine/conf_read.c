@@ -21,7 +21,8 @@ enum form {
 	WORD,	/* one of some, numbered from min on */
 	BOUND,	/* a probability above 0 */
 	SURE,	/* of a bound: less than 0.9 is refused, and calibrate writes 0.95 */
-	CPUS	/* a list, of any length: inih would cut it */
+	CPUS,	/* a list, of any length: inih would cut it */
+	PRINTED /* as identity_field() prints it */
 };
 
 /* What the library must know, and where it goes. */
@@ -50,7 +51,9 @@ static const char *const verdicts[] = {
 #define LEVEL(member)	    PLACE(machine_conf_level, member)
 
 /* clang-format off */
-static const struct key conf_keys[] = {
+#define IDENTITY(member, kind) { "identity", #member, false, PRINTED, CONF(identity), 0, 0, NULL },
+
+static const struct key keys[] = {
 	{ "tmax", "schema", false, NUMBER, CONF(schema), MACHINE_CONF_SCHEMA, MACHINE_CONF_SCHEMA, NULL },
 	{ "tmax", "verdict", false, WORD, CONF(verdict), MACHINE_CONF_PASS, 0, verdicts },
 	{ "tmax", "source", true, WORD, CONF(fleet), 0, 0, sources },
@@ -67,9 +70,7 @@ static const struct key conf_keys[] = {
 	{ "window", "toggles", false, NUMBER, CONF(window_toggles), 0, UINT64_MAX, NULL },
 	{ "window", "upper_p", false, BOUND, CONF(window_p), 0, 0, NULL },
 	{ "window", "confidence", false, SURE, CONF(window_confidence), 0, 0, NULL },
-};
-
-static const struct key level_keys[] = {
+	IDENTITY_FIELDS(IDENTITY)
 	{ NULL, "first", false, NUMBER, LEVEL(waits.first), 0, MACHINE_CONF_WAIT, NULL },
 	{ NULL, "second", false, NUMBER, LEVEL(waits.second), 0, MACHINE_CONF_WAIT, NULL },
 	{ NULL, "stretch", false, NUMBER, LEVEL(waits.stretch), 0, MACHINE_CONF_STRETCH, NULL },
@@ -83,7 +84,8 @@ static const struct key level_keys[] = {
 };
 /* clang-format on */
 
-#define LENGTH(keys) (sizeof(keys) / sizeof((keys)[0]))
+#define KEYS (sizeof(keys) / sizeof(keys[0]))
+_Static_assert(KEYS <= 64, "a bit for each key");
 
 /* --- One value ------------------------------------------------------------------------------- */
 
@@ -114,7 +116,7 @@ static bool read_double(const char *text, double *value)
 	return *end == '\0';
 }
 
-/* Into the struct that the key's table is of. False: it is not valid. */
+/* Into the config, or the level. False: it is not valid. */
 static bool read_value(const struct key *key, const char *text, void *to)
 {
 	void *member = (char *)to + key->offset;
@@ -128,6 +130,8 @@ static bool read_value(const struct key *key, const char *text, void *to)
 		return read_double(text, p) && *p > 0 && *p <= 1;
 	case SURE:
 		return read_double(text, p) && *p >= 0.9 && *p < 1;
+	case PRINTED:
+		return identity_set(member, key->name, text) == 0;
 	case WORD:
 		while (key->words[number] && strcmp(key->words[number], text) != 0)
 			number++;
@@ -146,14 +150,14 @@ static bool read_value(const struct key *key, const char *text, void *to)
 
 /* --- One line -------------------------------------------------------------------------------- */
 
-/* What was seen of a table or section: a bit per key. */
 struct parser {
 	struct machine_conf *conf;
-	uint32_t seen, identity_seen, level_seen[MACHINE_CONF_LEVELS];
-	const char *rest;	    /* of the text */
-	const char *line;	    /* the present one, in the text */
-	bool cut;		    /* it did not fit inih's buffer */
-	const char *section, *name; /* of the present line */
+	uint64_t seen[1 + MACHINE_CONF_LEVELS]; /* a bit per key, of the config and each level */
+	const char *rest;			/* of the text */
+	const char *line;			/* the present one, in the text */
+	bool cut;				/* it did not fit inih's buffer */
+	const char *section, *name;		/* of the present line */
+	unsigned level;				/* from 1; 0: it is of none */
 	char *why;
 	size_t why_size;
 };
@@ -168,49 +172,32 @@ static int conf_complain(struct parser *p, const char *format, ...)
 	return -EINVAL;
 }
 
-/* Of each key there is one, and it is whole. */
-static int note_key(struct parser *p, uint32_t *seen, unsigned i, bool any_length)
+static const struct key *find_key(const struct parser *p)
 {
-	if (*seen & (1u << i))
-		return conf_complain(p, "[%s] %s stands twice", p->section, p->name);
-	*seen |= 1u << i;
-	if (p->cut && !any_length)
-		return conf_complain(p, "[%s] %s is too long", p->section, p->name);
-	return 0;
+	for (const struct key *key = keys; key < keys + KEYS; key++)
+		if (strcmp(key->name, p->name) == 0 &&
+		    (p->level ? !key->section
+			      : key->section && strcmp(key->section, p->section) == 0))
+			return key;
+	return NULL;
 }
 
-static int take_identity(struct parser *p, const char *value)
+/* If the present line has a key. Of each there is one, and it is whole. */
+static int take_key(struct parser *p, const char *value)
 {
-	struct identity none = { 0 };
-	char ignored[128];
-	const char *field;
-
-	for (unsigned i = 0; identity_field(&none, i, &field, ignored, sizeof(ignored)); i++) {
-		if (strcmp(field, p->name) != 0)
-			continue;
-		if (note_key(p, &p->identity_seen, i, false) < 0)
-			return -EINVAL;
-		if (identity_set(&p->conf->identity, field, value) < 0)
-			return conf_complain(p, "[%s] %s has no valid value", p->section, p->name);
-	}
-	return 0;
-}
-
-/* If the present line has a key of the table. */
-static int take_key(struct parser *p, const struct key *keys, unsigned count, const char *value,
-		    void *to, uint32_t *seen)
-{
-	const struct key *key = keys;
+	const struct key *key = find_key(p);
+	void *to = p->level ? (void *)&p->conf->level[p->level - 1] : p->conf;
+	uint64_t bit = key ? UINT64_C(1) << (key - keys) : 0;
 	char *whole = NULL;
 	bool is_valid;
 
-	while (key < keys + count && ((key->section && strcmp(key->section, p->section) != 0) ||
-				      strcmp(key->name, p->name) != 0))
-		key++;
-	if (key == keys + count)
+	if (!key)
 		return 0;
-	if (note_key(p, seen, (unsigned)(key - keys), key->form == CPUS) < 0)
-		return -EINVAL;
+	if (p->seen[p->level] & bit)
+		return conf_complain(p, "[%s] %s stands twice", p->section, p->name);
+	p->seen[p->level] |= bit;
+	if (p->cut && key->form != CPUS)
+		return conf_complain(p, "[%s] %s is too long", p->section, p->name);
 	if (p->cut) {
 		/* As it stands in the text, without a comment. */
 		const char *from = p->line + strcspn(p->line, "=:\n"), *to_end;
@@ -241,19 +228,18 @@ static int on_line(void *arg, const char *section, const char *name, const char 
 		return 0;
 	p->section = section;
 	p->name = name;
-	if (strcmp(section, "identity") == 0)
-		return take_identity(p, value) == 0;
-	if (strncmp(section, LEVEL_PREFIX, strlen(LEVEL_PREFIX)) != 0)
-		return take_key(p, conf_keys, LENGTH(conf_keys), value, p->conf, &p->seen) == 0;
-	section += strlen(LEVEL_PREFIX);
-	/* The number has one spelling, so that no level stands twice unnoticed. */
-	if (section[0] == '0' || !read_number(section, 1, MACHINE_CONF_LEVELS, &n)) {
-		conf_complain(p, "a section [" LEVEL_PREFIX "...] is none of 1 to %d",
-			      MACHINE_CONF_LEVELS);
-		return 0;
+	p->level = 0;
+	if (strncmp(section, LEVEL_PREFIX, strlen(LEVEL_PREFIX)) == 0) {
+		section += strlen(LEVEL_PREFIX);
+		/* The number has one spelling, so that no level stands twice unnoticed. */
+		if (section[0] == '0' || !read_number(section, 1, MACHINE_CONF_LEVELS, &n)) {
+			conf_complain(p, "a section [" LEVEL_PREFIX "...] is none of 1 to %d",
+				      MACHINE_CONF_LEVELS);
+			return 0;
+		}
+		p->level = (unsigned)n;
 	}
-	return take_key(p, level_keys, LENGTH(level_keys), value, &p->conf->level[n - 1],
-			&p->level_seen[n - 1]) == 0;
+	return take_key(p, value) == 0;
 }
 
 /*
@@ -277,43 +263,38 @@ static char *next_line(char *line, int size, void *arg)
 
 /* --- The whole ------------------------------------------------------------------------------- */
 
-/* Is there all that there must be? */
-static int check_keys(struct parser *p, const char *section, const struct key *keys, unsigned count,
-		      uint32_t seen)
+/* Is there all that there must be of the config, or of a level? */
+static int check_keys(struct parser *p, unsigned level)
 {
-	for (unsigned i = 0; i < count; i++)
-		if (!(seen & (1u << i)) && !keys[i].optional)
-			return conf_complain(p, "[%s] %s is missing",
-					     keys[i].section ? keys[i].section : section,
-					     keys[i].name);
+	for (const struct key *key = keys; key < keys + KEYS; key++) {
+		if (key->optional || !key->section != !!level || p->seen[level] >> (key - keys) & 1)
+			continue;
+		if (level)
+			return conf_complain(p, "[" LEVEL_PREFIX "%u] %s is missing", level,
+					     key->name);
+		return conf_complain(p, "[%s] %s is missing", key->section, key->name);
+	}
 	return 0;
 }
 
 static int check_complete(struct parser *p)
 {
-	struct machine_conf *conf = p->conf;
-	unsigned levels = machine_conf_all_levels(conf);
-	struct identity none = { 0 };
+	unsigned levels = machine_conf_all_levels(p->conf);
 	char text[128];
-	const char *field;
-	int ret = check_keys(p, NULL, conf_keys, LENGTH(conf_keys), p->seen);
+	int ret = check_keys(p, 0);
 
-	for (unsigned i = 0; ret == 0 && identity_field(&none, i, &field, text, sizeof(text)); i++)
-		if (!(p->identity_seen & (1u << i)))
-			ret = conf_complain(p, "[identity] %s is missing", field);
 	if (ret < 0)
 		return ret;
 	if (levels > MACHINE_CONF_LEVELS)
 		return conf_complain(p, "[wait] has more than %d levels in all",
 				     MACHINE_CONF_LEVELS);
-	for (unsigned i = 0; ret == 0 && i < MACHINE_CONF_LEVELS; i++) {
-		snprintf(text, sizeof(text), LEVEL_PREFIX "%u", i + 1);
-		if (i < levels)
-			ret = check_keys(p, text, level_keys, LENGTH(level_keys), p->level_seen[i]);
-		else if (p->level_seen[i])
-			ret = conf_complain(p, "[%s] is beyond [wait] levels", text);
+	for (unsigned i = 1; ret == 0 && i <= MACHINE_CONF_LEVELS; i++) {
+		if (i <= levels)
+			ret = check_keys(p, i);
+		else if (p->seen[i])
+			ret = conf_complain(p, "[" LEVEL_PREFIX "%u] is beyond [wait] levels", i);
 	}
-	for (unsigned i = 0; ret == 0 && conf_rule(i, conf, text, sizeof(text)); i++)
+	for (unsigned i = 0; ret == 0 && conf_rule(i, p->conf, text, sizeof(text)); i++)
 		if (text[0])
 			ret = conf_complain(p, "%s", text);
 	return ret;

@@ -37,32 +37,14 @@ enum kind {
 	FLAG
 };
 
-/* clang-format off */
-#define SIZE_OF(member) sizeof(((struct identity *)NULL)->member)
-#define FIELD(member, kind) { #member, kind, offsetof(struct identity, member), SIZE_OF(member) }
+#define SIZE_OF(member)	    sizeof(((struct identity *)NULL)->member)
+#define FIELD(member, kind) { #member, kind, offsetof(struct identity, member), SIZE_OF(member) },
+
 static const struct field {
 	const char *name;
 	enum kind kind;
 	size_t offset, size;
-} fields[] = {
-	FIELD(vendor, TEXT),
-	FIELD(family, COUNT),
-	FIELD(model, COUNT),
-	FIELD(stepping, COUNT),
-	FIELD(brand, TEXT),
-	FIELD(microcode, TEXT),
-	FIELD(hypervisor, TEXT),
-	FIELD(cache_line, COUNT),
-	FIELD(caches, TEXT),
-	FIELD(features, HASH),
-	FIELD(tsc_invariant, FLAG),
-	FIELD(tsc_khz, KHZ),
-	FIELD(sockets, COUNT),
-	FIELD(cores, COUNT),
-	FIELD(cpus, COUNT),
-	FIELD(kernel, TEXT), /* the last: for the reader, never compared */
-};
-/* clang-format on */
+} fields[] = { IDENTITY_FIELDS(FIELD) };
 
 #define FIELDS (sizeof(fields) / sizeof(fields[0]))
 

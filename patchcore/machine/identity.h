@@ -32,6 +32,25 @@ struct identity {
 	char kernel[72]; /* uname -r; told, never compared */
 };
 
+/* Each field and how it is printed. The last is for the reader, never compared. */
+#define IDENTITY_FIELDS(FIELD)                                                                     \
+	FIELD(vendor, TEXT)                                                                        \
+	FIELD(family, COUNT)                                                                       \
+	FIELD(model, COUNT)                                                                        \
+	FIELD(stepping, COUNT)                                                                     \
+	FIELD(brand, TEXT)                                                                         \
+	FIELD(microcode, TEXT)                                                                     \
+	FIELD(hypervisor, TEXT)                                                                    \
+	FIELD(cache_line, COUNT)                                                                   \
+	FIELD(caches, TEXT)                                                                        \
+	FIELD(features, HASH)                                                                      \
+	FIELD(tsc_invariant, FLAG)                                                                 \
+	FIELD(tsc_khz, KHZ)                                                                        \
+	FIELD(sockets, COUNT)                                                                      \
+	FIELD(cores, COUNT)                                                                        \
+	FIELD(cpus, COUNT)                                                                         \
+	FIELD(kernel, TEXT)
+
 /* Registers of one CPUID leaf: eax, ebx, ecx, edx. */
 typedef void identity_cpuid_fn(void *arg, uint32_t leaf, uint32_t subleaf, uint32_t regs[4]);
 
