@@ -44,6 +44,7 @@
 #include "patchcore/site/site.h"
 #include "patchcore/text/text.h"
 #include "patchcore/text/text_page.h"
+#include "patchcore/word/flight.h"
 
 /*
  * As call_first(): all loads and locked stores stay inside one 8-byte word, where the processor
@@ -85,20 +86,6 @@ static unsigned known_stage(const struct pc_call *call)
 static int explain_first_byte(uint8_t first)
 {
 	return first == WORD_INT3 ? -EAGAIN : -ENOENT;
-}
-
-/*
- * Spans are NULL for the usual call, on a page that is open and written where it runs: see
- * is_open(). What comes before its store is inline, for there is nothing to look up then.
- */
-NOPATCH_INLINE uint8_t *written_at(const struct text_span *span, uint8_t *addr)
-{
-	return span ? text_at(span, addr) : addr;
-}
-
-NOPATCH_INLINE bool may_store(const struct text_span *span)
-{
-	return !span || text_follow(span);
 }
 
 /* 1: it is there. */
@@ -163,10 +150,10 @@ static enum call_stage call_stage(const struct pc_call *call)
 NOPATCH_INLINE int store_first(const struct pc_call *call, const struct text_span *span,
 			       uint16_t from, uint16_t to)
 {
-	uint8_t *at = written_at(span, call->addr);
+	uint8_t *at = text_at(span, call->addr);
 	uint16_t seen = call_first(call, at);
 
-	if (seen == from && !may_store(span))
+	if (seen == from && !text_follow(span))
 		return -EACCES;
 	if (seen == from && call_exchange(at, &seen, to, call->way == PC_CALL_TAIL))
 		return 0;
@@ -177,12 +164,12 @@ NOPATCH_INLINE int store_first(const struct pc_call *call, const struct text_spa
 NOPATCH_INLINE int store_displacement(const struct pc_call *call, const struct text_span *span,
 				      int32_t displacement)
 {
-	uint8_t *at = written_at(span, call_operand(call));
+	uint8_t *at = text_at(span, call_operand(call));
 
 	/* Saves the executors the loss of the line where nothing changes. */
 	if (call_load_four(at) == displacement)
 		return 0;
-	if (!may_store(span))
+	if (!text_follow(span))
 		return -EACCES;
 	/* xchg locks without being told. */
 	__asm__ volatile("xchgl %1, %0"
@@ -263,7 +250,7 @@ static int turn_on_elsewhere(struct pc_call *call, void *target, const struct te
 		target = original_target(call);
 	if (stage == CALL_SHARED && target == atomic_load(&call_shared(call)->target))
 		return store_first(call, span, off, call->on);
-	ret = is_on(call, written_at(span, call->addr));
+	ret = is_on(call, text_at(span, call->addr));
 	if (ret < 0)
 		return ret;
 	if (stage != CALL_OWN)
@@ -315,7 +302,7 @@ NOPATCH_INLINE int change_call(struct pc_call *call, bool on, void *target,
 		return is_direct && to == original && call_stage(call) == CALL_ORIGINAL
 			       ? store_first(call, span, off, call->on)
 			       : turn_on_elsewhere(call, target, span);
-	ret = check_opcode(call, written_at(span, call->addr), written_at(span, call->addr + 1));
+	ret = check_opcode(call, text_at(span, call->addr), text_at(span, call->addr + 1));
 	if (ret < 0)
 		return ret;
 	if (!on)
@@ -357,8 +344,11 @@ NOPATCH_INLINE bool is_open(const struct pc_call *call)
 
 NOPATCH_INLINE int turn(struct pc_call *call, bool on, void *target)
 {
+	/* Written where it runs: what comes before the store is inline, and has nothing to ask. */
+	static const struct text_span plain;
 	bool displaces = call->way == PC_CALL_DISPLACEMENT;
 	struct thread *self;
+	struct site *site;
 	int ret;
 
 	/*
@@ -372,9 +362,12 @@ NOPATCH_INLINE int turn(struct pc_call *call, bool on, void *target)
 	ret = fork_enter_in_handler(&self);
 	if (ret < 0)
 		return ret;
-	ret = is_open(call) ? change_call(call, on, target, NULL) : turn_anywhere(call, on, target);
-	if (ret == -EAGAIN)
-		call_go_on(call->addr);
+	ret = is_open(call) ? change_call(call, on, target, &plain)
+			    : turn_anywhere(call, on, target);
+	site = ret == -EAGAIN ? site_find((uintptr_t)call->addr) : NULL;
+	/* A word patch of it is under way, which a thread may have left behind. */
+	if (site)
+		flight_step(site);
 	fork_leave(self);
 	return ret;
 }

@@ -117,9 +117,6 @@ static inline struct stub *call_stub_at(const struct pc_call *call, int32_t disp
 	return shared && displacement == call_to_stub(call, shared) ? shared : NULL;
 }
 
-/* call_go_on - a word patch of the call is under way, which a thread may have left behind. */
-void call_go_on(const void *addr);
-
 /* The lowest byte of a stub's address that keeps d0 (see call.c), or STUB_ANY. */
 static inline int call_low(const struct pc_call *call)
 {

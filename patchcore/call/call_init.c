@@ -62,14 +62,6 @@ size_t call_encode(uint8_t code[CALL_MAX], enum call_form form, int32_t displace
 	return shape->len;
 }
 
-void call_go_on(const void *addr)
-{
-	struct site *site = site_find((uintptr_t)addr);
-
-	if (site)
-		flight_step(site);
-}
-
 /* --- Which calls are under a pc_call ------------------------------------------------------------
  */
 
@@ -177,7 +169,7 @@ static int look_at_code(struct pc_call *call, uint8_t code[CALL_MAX])
 	site = code[0] == WORD_INT3 ? site_find((uintptr_t)call->addr) : NULL;
 	if (!site || site_turn(site) % 2 == 0)
 		return -ENOENT;
-	call_go_on(call->addr);
+	flight_step(site);
 	return -EAGAIN;
 }
 

@@ -43,10 +43,11 @@ int decode_layout(struct layout *layout, const uint8_t *code, size_t size, size_
 {
 	uint64_t ahead = entries ? *entries : 0; /* where branches and entries lead */
 	bool dead = false;			 /* no instruction runs on to here */
-	size_t at = 0, dead_from = 0;
+	struct layout to_jump;			 /* without what stands behind the last jump */
+	size_t at = 0;
 	int ret = 0;
 
-	*layout = (struct layout){ 0 };
+	*layout = to_jump = (struct layout){ 0 };
 	while (at < until) {
 		/* The next start behind it, 64 if there is none. */
 		uint64_t rest = at < 63 ? ahead >> (at + 1) << (at + 1) : 0;
@@ -66,11 +67,7 @@ int decode_layout(struct layout *layout, const uint8_t *code, size_t size, size_
 		 * the jump leads; else it is what another change left there.
 		 */
 		if (dead && target < 64 && (ret < 0 || at + insn.length > target)) {
-			rest = ~((bit(at) - 1) & ~(bit(dead_from) - 1));
-			layout->starts &= rest;
-			layout->after_jump &= rest;
-			layout->relative &= rest;
-			layout->nops &= rest;
+			*layout = to_jump;
 			at = target;
 			ret = 0;
 			continue;
@@ -99,7 +96,8 @@ int decode_layout(struct layout *layout, const uint8_t *code, size_t size, size_
 		case ZYDIS_MNEMONIC_UD1:
 		case ZYDIS_MNEMONIC_UD2:
 			/* It never runs on. */
-			dead_from = dead ? dead_from : at;
+			if (!dead)
+				to_jump = *layout;
 			dead = true;
 			break;
 		default:

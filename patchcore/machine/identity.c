@@ -6,28 +6,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #include <x86intrin.h>
 
+#include "patchcore/kernel/clock.h"
 #include "patchcore/machine/cpus.h"
 #include "patchcore/machine/identity.h"
 
 #define CPU_DIR	     "/sys/devices/system/cpu/"
 #define LIST_BYTES   4096 /* sysfs never shows more than a page */
 #define UNKNOWN	     "unknown"
-#define MILLISECOND  UINT64_C(1000000) /* in ns */
 #define CPUINFO_READ 8192
-
-/*
- * Feature bits that change while the machine runs, or that a kernel option
- * changes: they say nothing about the hardware.
- */
-#define LEAF1_ECX_MASK	  (~(1u << 3 | 1u << 27)) /* MONITOR (MISC_ENABLE), OSXSAVE (CR4) */
-#define LEAF1_EDX_MASK	  (~(1u << 9))		  /* APIC (APIC_BASE) */
-#define LEAF7_EBX_MASK	  (~(1u << 4 | 1u << 11)) /* HLE, RTM (TSX_CTRL) */
-#define LEAF7_ECX_MASK	  (~(1u << 4))		  /* OSPKE (CR4) */
-#define EXTENDED_EDX_MASK (~(1u << 9))		  /* AMD's copy of APIC */
 
 enum kind {
 	TEXT,
@@ -99,14 +88,18 @@ static void read_cpuid(struct identity *id, const struct identity_source *src)
 	uint32_t max = read_leaf(src, UINT32_MAX, 0x80000000).eax;
 	struct leaf extended = read_leaf(src, max, 0x80000001), brand[3] = { 0 }, above;
 	unsigned family = one.eax >> 8 & 0xf;
+	/*
+	 * Without the bits that change while the machine runs, or that a kernel option changes:
+	 * they say nothing about the hardware.
+	 */
 	const uint32_t features[] = {
-		one.ecx & LEAF1_ECX_MASK,
-		one.edx & LEAF1_EDX_MASK,
-		seven.ebx & LEAF7_EBX_MASK,
-		seven.ecx & LEAF7_ECX_MASK,
+		one.ecx & ~(1u << 3 | 1u << 27),   /* MONITOR (MISC_ENABLE), OSXSAVE (CR4) */
+		one.edx & ~(1u << 9),		   /* APIC (APIC_BASE) */
+		seven.ebx & ~(1u << 4 | 1u << 11), /* HLE, RTM (TSX_CTRL) */
+		seven.ecx & ~(1u << 4),		   /* OSPKE (CR4) */
 		seven.edx,
 		extended.ecx,
-		extended.edx & EXTENDED_EDX_MASK,
+		extended.edx & ~(1u << 9), /* AMD's copy of APIC */
 	};
 
 	set_text(id->vendor, sizeof(id->vendor),
@@ -183,28 +176,28 @@ static const char *cpuinfo_value(const char *text, const char *key)
 }
 
 /* One TSC stamp and the clock's time at it: the closest of a few tries. */
-static uint64_t stamp(uint64_t *ns)
+static uint64_t stamp(int64_t *ns)
 {
 	uint64_t best = UINT64_MAX, tsc = 0;
 
 	for (int i = 0; i < 5; i++) {
 		uint64_t before = __rdtsc(), width;
-		struct timespec now;
+		int64_t now = clock_ns();
 
-		clock_gettime(CLOCK_MONOTONIC_RAW, &now);
 		width = __rdtsc() - before;
 		if (width >= best)
 			continue;
 		best = width;
 		tsc = before + width / 2;
-		*ns = (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+		*ns = now;
 	}
 	return tsc;
 }
 
 static void read_proc(struct identity *id, const struct identity_source *src, const char *cpuinfo)
 {
-	uint64_t begin, end, begin_ns = 0, end_ns = 0;
+	int64_t begin_ns = 0, end_ns = 0;
+	uint64_t begin, end;
 	const char *microcode = cpuinfo_value(cpuinfo, "microcode");
 	unsigned whole, hundredths;
 	char line[128];
@@ -222,8 +215,8 @@ static void read_proc(struct identity *id, const struct identity_source *src, co
 	begin = stamp(&begin_ns);
 	do {
 		end = stamp(&end_ns);
-	} while (end_ns - begin_ns < MILLISECOND);
-	id->tsc_khz = (end - begin) * MILLISECOND / (end_ns - begin_ns);
+	} while (end_ns - begin_ns < CLOCK_MS);
+	id->tsc_khz = (end - begin) * CLOCK_MS / (uint64_t)(end_ns - begin_ns);
 }
 
 /* Each as "L1d 32K". */
@@ -267,11 +260,10 @@ static unsigned groups_of(unsigned members, unsigned size)
 }
 
 /*
- * One file per CPU would be exact and slow. Packages are alike, so the first
- * one tells: sockets = present CPUs / CPUs of that package, rounded up. It
- * lists only CPUs that are online, so that the number goes up when SMT is
- * switched off or CPUs are taken offline: that is another machine to calibrate,
- * with other placements.
+ * One file per CPU would be exact and slow. Packages are alike, so the first one tells: sockets =
+ * present CPUs / CPUs of that package, rounded up. It lists only CPUs that are online, so that the
+ * number goes up when SMT is switched off or CPUs are taken offline: that is another machine to
+ * calibrate, with other placements.
  */
 static void read_counts(struct identity *id, const struct identity_source *src, const char *cpuinfo)
 {

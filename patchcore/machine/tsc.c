@@ -14,7 +14,7 @@
 bool moment_lacks_cpu;
 
 /* What the kernel may keep time by if it trusts the TSC: the TSC, or what reckons from it. */
-static const char *const by_tsc[] = { "tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "xen" };
+static const char by_tsc[] = "tsc kvm-clock hyperv_clocksource_tsc_page xen";
 
 static bool has_word(const char *line, const char *word)
 {
@@ -52,9 +52,8 @@ const char *tsc_problem_of(const struct identity_source *src, char *text, size_t
 		return text;
 	}
 	if (identity_line(src, CLOCKS "current_clocksource", current, sizeof(current))) {
-		for (size_t i = 0; i < sizeof(by_tsc) / sizeof(by_tsc[0]); i++)
-			if (strcmp(current, by_tsc[i]) == 0)
-				return NULL;
+		if (has_word(by_tsc, current))
+			return NULL;
 		snprintf(text, size, "the kernel keeps time by %s, not by the TSC", current);
 		return text;
 	}

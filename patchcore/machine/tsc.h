@@ -9,10 +9,9 @@
  * tsc_problem - why a wait by the TSC may be shorter here than it should be. NULL if
  * nothing speaks for that, else one line, in text or static.
  *
- * CPUID's word that the TSC is invariant is not enough. The kernel watches it against other
- * clocks and takes it out of its clock sources when they differ (or is told to, by
- * tsc=unstable): then the TSCs of two CPUs need not agree, nor run at one rate. And RDTSCP
- * must tell the CPU that was read.
+ * CPUID's word that the TSC is invariant is not enough. The kernel watches it against other clocks
+ * and takes it out of its clock sources when they differ (or is told to, by tsc=unstable): then the
+ * TSCs of two CPUs need not agree, nor run at one rate. And RDTSCP must tell the CPU that was read.
  */
 const char *tsc_problem(char *text, size_t size);
 

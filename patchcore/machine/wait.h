@@ -2,11 +2,10 @@
 /*
  * Ticks: reading the TSC and waiting by it. Private.
  *
- * Every CPU has a TSC of its own. They should agree; where the kernel doubts that, or where
- * RDTSCP does not tell the CPU, nothing is waited by them (tsc.h). Where it is not in
- * doubt, two readings are compared all the same only if they are of one CPU: a patcher that
- * migrates to a CPU whose TSC is ahead would cut its wait short. All of this runs while an
- * INT3 stands.
+ * Every CPU has a TSC of its own. They should agree; where the kernel doubts that, or where RDTSCP
+ * does not tell the CPU, nothing is waited by them (tsc.h). Where it is not in doubt, two readings
+ * are compared all the same only if they are of one CPU: a patcher that migrates to a CPU whose TSC
+ * is ahead would cut its wait short. All of this runs while an INT3 stands.
  */
 #ifndef PATCHCORE_MACHINE_WAIT_H
 #define PATCHCORE_MACHINE_WAIT_H
