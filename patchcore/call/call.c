@@ -146,10 +146,10 @@ static enum call_stage call_stage(const struct pc_call *call)
 	return !stub ? stage : stub == own ? CALL_OWN : CALL_SHARED;
 }
 
-/* On to off or off to on. */
-NOPATCH_INLINE int store_first(const struct pc_call *call, const struct text_span *span,
-			       uint16_t from, uint16_t to)
+/* By way of FRONT or TAIL. */
+NOPATCH_INLINE int store_first(const struct pc_call *call, const struct text_span *span, bool on)
 {
+	uint16_t off = call_shape(call)->off, from = on ? off : call->on, to = on ? call->on : off;
 	uint8_t *at = text_at(span, call->addr);
 	uint16_t seen = call_first(call, at);
 
@@ -238,7 +238,6 @@ static void *original_target(const struct pc_call *call)
 static int turn_on_elsewhere(struct pc_call *call, void *target, const struct text_span *span)
 {
 	enum call_stage stage = call_stage(call);
-	uint16_t off = call_shape(call)->off;
 	struct stub *own;
 	void *before;
 	int ret;
@@ -249,7 +248,7 @@ static int turn_on_elsewhere(struct pc_call *call, void *target, const struct te
 	if (!target)
 		target = original_target(call);
 	if (stage == CALL_SHARED && target == atomic_load(&call_shared(call)->target))
-		return store_first(call, span, off, call->on);
+		return store_first(call, span, true);
 	ret = is_on(call, text_at(span, call->addr));
 	if (ret < 0)
 		return ret;
@@ -257,7 +256,7 @@ static int turn_on_elsewhere(struct pc_call *call, void *target, const struct te
 		return move_to_stub(call, stage, target);
 	own = call_own(call);
 	before = aim_stub(own, target);
-	ret = store_first(call, span, off, call->on);
+	ret = store_first(call, span, true);
 	/* Unless another thread has changed it since. */
 	if (ret < 0)
 		atomic_compare_exchange_strong(&own->target, &target, before);
@@ -293,14 +292,13 @@ NOPATCH_INLINE int change_call(struct pc_call *call, bool on, void *target,
 {
 	void *original = call_original(call), *to = target ? target : original;
 	bool is_direct = !target || !call_shape(call)->slot;
-	uint16_t off = call_shape(call)->off;
 	int ret;
 
 	if (call->way != PC_CALL_DISPLACEMENT && !on)
-		return store_first(call, span, call->on, off);
+		return store_first(call, span, false);
 	if (call->way != PC_CALL_DISPLACEMENT)
 		return is_direct && to == original && call_stage(call) == CALL_ORIGINAL
-			       ? store_first(call, span, off, call->on)
+			       ? store_first(call, span, true)
 			       : turn_on_elsewhere(call, target, span);
 	ret = check_opcode(call, text_at(span, call->addr), text_at(span, call->addr + 1));
 	if (ret < 0)
@@ -453,7 +451,7 @@ int pc_call_get(const struct pc_call *call, struct pc_call_info *info)
 		return on;
 	*info = (struct pc_call_info){
 		.len = call_shape(call)->len,
-		.split = call_split(call->addr, call_shape(call)->len),
+		.split = call_split(call),
 		.way = (enum pc_call_way)call->way,
 		.active = on,
 		.target = on ? target : NULL,

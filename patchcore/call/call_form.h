@@ -39,9 +39,6 @@ enum call_stage {
 
 extern const struct call_shape call_shapes[CALL_FORMS];
 
-/* call_split - bytes before an 8-byte boundary that the call crosses, or 0. */
-unsigned call_split(const void *addr, unsigned len);
-
 /* call_encode - the instruction, with that displacement. Returns its length. */
 size_t call_encode(uint8_t code[CALL_MAX], enum call_form form, int32_t displacement);
 
@@ -57,6 +54,14 @@ static inline const struct call_shape *call_shape(const struct pc_call *call)
 static inline uintptr_t call_end(const struct pc_call *call)
 {
 	return (uintptr_t)call->addr + call_shape(call)->len;
+}
+
+/* Bytes before an 8-byte boundary that it crosses, or 0. */
+static inline unsigned call_split(const struct pc_call *call)
+{
+	unsigned before = CALL_WINDOW - (uintptr_t)call->addr % CALL_WINDOW;
+
+	return before < call_shape(call)->len ? before : 0;
 }
 
 /* Where its displacement stands. */
@@ -145,7 +150,7 @@ struct call_place {
 	struct entry entry;
 	/*
 	 * 0: free. Else the number of the pc_call that it is under, which is never used again:
-	 * so one that was forgotten is not taken for one that came later. Release, acquire.
+	 * so one that was forgotten is not taken for one that came later.
 	 */
 	_Atomic(uint64_t) user;
 	unsigned len;	    /* bytes of the call */

@@ -46,13 +46,6 @@ static const struct {
 	{ { 0xeb, 0x04 }, 2, CALL_ADDR32, true },
 };
 
-unsigned call_split(const void *addr, unsigned len)
-{
-	unsigned before = CALL_WINDOW - ((uintptr_t)addr & (CALL_WINDOW - 1));
-
-	return before < len ? before : 0;
-}
-
 size_t call_encode(uint8_t code[CALL_MAX], enum call_form form, int32_t displacement)
 {
 	const struct call_shape *shape = &call_shapes[form];
@@ -71,22 +64,12 @@ static struct table places = TABLE_INIT(struct call_place, 6, NULL);
 static struct lock lock = LOCK_INIT;
 static uint64_t numbers; /* that were given to pc_calls; with the lock */
 
-static uint64_t user_of(const struct call_place *place)
-{
-	return atomic_load_explicit(&place->user, memory_order_acquire);
-}
-
-static void leave_to(struct call_place *place, uint64_t user)
-{
-	atomic_store_explicit(&place->user, user, memory_order_release);
-}
-
 /* Does a call that begins at from, and is under a pc_call, have the byte at addr? */
 static bool has_byte(uintptr_t from, uintptr_t addr)
 {
 	const struct call_place *place = (void *)table_find(&places, from);
 
-	return place && user_of(place) && from + place->len > addr;
+	return place && atomic_load(&place->user) && from + place->len > addr;
 }
 
 /* Has another call some of its bytes? */
@@ -103,7 +86,7 @@ static struct call_place *place_of(const struct pc_call *call)
 {
 	struct call_place *place = (void *)table_find(&places, (uintptr_t)call->addr);
 
-	return place && user_of(place) == call->number ? place : NULL;
+	return place && atomic_load(&place->user) == call->number ? place : NULL;
 }
 
 bool call_is_forgotten(const struct pc_call *call)
@@ -132,7 +115,7 @@ static int forget_place(struct entry *entry, void *unused)
 
 	(void)unused;
 	stubs_put(&place->stubs);
-	leave_to(place, 0);
+	atomic_store(&place->user, 0);
 	table_remove(&places, entry);
 	return 0;
 }
@@ -181,7 +164,7 @@ static int find_ret(struct pc_call *call)
 
 	if (ret == 0)
 		call->off = call_displacement(call, found);
-	if (ret != -ENOSPC || call_split(call->addr, call_shape(call)->len) == 1)
+	if (ret != -ENOSPC || call_split(call) == 1)
 		return ret;
 	call->way = PC_CALL_FRONT;
 	return 0;
@@ -225,7 +208,7 @@ static int init_at(struct pc_call *call, struct call_place *place)
 		return -EBUSY;
 	if (call_shape(call)->tail)
 		call->way = PC_CALL_TAIL;
-	else if (call_split(call->addr, call_shape(call)->len) <= call_shape(call)->opcode)
+	else if (call_split(call) <= call_shape(call)->opcode)
 		call->way = PC_CALL_DISPLACEMENT;
 	if (!is_off)
 		call->on = call_first(call, code);
@@ -289,11 +272,11 @@ int pc_call_init(struct pc_call *call, void *addr)
 	if (!place)
 		ret = -ENOMEM;
 	else
-		ret = user_of(place) ? -EBUSY : init_at(&ready, place);
+		ret = atomic_load(&place->user) ? -EBUSY : init_at(&ready, place);
 	if (ret == 0) {
 		ready.number = ++numbers;
 		*call = ready;
-		leave_to(place, ready.number);
+		atomic_store(&place->user, ready.number);
 	}
 	lock_drop(&lock);
 	fork_leave(self);
@@ -314,7 +297,7 @@ int pc_call_fini(struct pc_call *call)
 	place = place_of(call);
 	if (place) {
 		*call = (struct pc_call){ 0 };
-		leave_to(place, 0);
+		atomic_store(&place->user, 0);
 	}
 	fork_leave(self);
 	return place ? 0 : -ENOENT;
