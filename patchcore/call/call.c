@@ -64,15 +64,12 @@ NOPATCH_INLINE bool call_exchange(uint8_t *at, uint16_t *seen, uint16_t to, bool
 	bool done;
 
 	if (is_byte)
-		__asm__ volatile("lock cmpxchgb %b3, %1"
-				 : "=@ccz"(done), "+m"(*at), "+a"(*seen)
-				 : "q"(to)
-				 : "memory");
-	else
-		__asm__ volatile("lock cmpxchgw %3, %1"
-				 : "=@ccz"(done), "+m"(*(uint8_t(*)[2])at), "+a"(*seen)
-				 : "r"(to)
-				 : "memory");
+		return __atomic_compare_exchange_n(at, (uint8_t *)seen, (uint8_t)to, false,
+						   __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	__asm__ volatile("lock cmpxchgw %3, %1"
+			 : "=@ccz"(done), "+m"(*(uint8_t(*)[2])at), "+a"(*seen)
+			 : "r"(to)
+			 : "memory");
 	return done;
 }
 

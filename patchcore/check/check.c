@@ -83,18 +83,16 @@ static int decode_both(struct pair *pair, struct pc_check *result)
 				result, ret,
 				"the old instruction at +%u runs into memory that is not mapped",
 				(unsigned)was->end);
-		if (ret < 0) {
-			result->old_invalid = true;
+		result->old_invalid = ret < 0;
+		if (ret < 0)
 			return because(result, ret, "the old code has no instruction at +%u",
 				       (unsigned)was->end);
-		}
 		until = was->end;
 		ret = decode_layout(is, pair->new_code, pair->size, until, &was->starts);
-		if (ret < 0) {
-			result->new_invalid = true;
+		result->new_invalid = ret < 0;
+		if (ret < 0)
 			return because(result, -ENOEXEC, "the new code has no instruction at +%u",
 				       (unsigned)is->end);
-		}
 		if (is->leaves)
 			is->end = was->end;
 		if (is->end == until)

@@ -34,12 +34,14 @@ static double minus_log(double p)
  * it is not below that either, nor below the rate that was seen; the exact bound is higher
  * still, but these two need no special functions. Nothing toggled: nothing known.
  */
-static bool supports(double toggles, double tears, double confidence, double upper_p)
+static bool supports(const struct machine_conf_bound *bound, double confidence)
 {
-	if (upper_p == 1)
+	double toggles = (double)bound->toggles, tears = (double)bound->tears;
+
+	if (bound->upper_p == 1)
 		return true;
-	return tears < toggles && upper_p >= tears / toggles * (1 - ROUNDING) &&
-	       toggles * minus_log(upper_p) >= minus_log(confidence) * (1 - ROUNDING);
+	return tears < toggles && bound->upper_p >= tears / toggles * (1 - ROUNDING) &&
+	       toggles * minus_log(bound->upper_p) >= minus_log(confidence) * (1 - ROUNDING);
 }
 
 enum rule {
@@ -58,15 +60,14 @@ enum rule {
 static bool rule_holds(enum rule rule, const struct machine_conf *c,
 		       const struct machine_conf_level *level)
 {
-	const struct machine_conf_bound *bound;
-
 	switch (rule) {
 	case VERDICT:
 		return !c->usable || c->verdict == MACHINE_CONF_PASS;
 	case SOME_LEVEL:
 		return !c->usable || c->levels > 0;
 	case WINDOW:
-		return supports((double)c->window_toggles, 0, c->window_confidence, c->window_p);
+		return supports(&(struct machine_conf_bound){ c->window_toggles, 0, c->window_p },
+				c->window_confidence);
 	case CPUS:
 		return !c->identity.cpus || cpus_count(&c->cpus) <= c->identity.cpus;
 	case TOGGLED:
@@ -76,10 +77,9 @@ static bool rule_holds(enum rule rule, const struct machine_conf *c,
 		return !c->usable || level->waits.stretch > 0 ||
 		       (level->waits.first > 0 && level->waits.second > 0);
 	case LINE:
+		return supports(&level->line, c->confidence);
 	case PAGE:
-		bound = rule == LINE ? &level->line : &level->page;
-		return supports((double)bound->toggles, (double)bound->tears, c->confidence,
-				bound->upper_p);
+		return supports(&level->page, c->confidence);
 	default:
 		/* Bounds may rise and fall as they were seen to; what a level costs may not. */
 		for (const struct machine_conf_level *before = c->level; before < level; before++)
