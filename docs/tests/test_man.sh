@@ -206,7 +206,7 @@ sed -nE 's/^\tFIELD\(([A-Z_]+), ([a-z_]+), [^,]+, "[a-z_]+", "([a-z_]+)", .*/\2 
 	awk '$1 == "claim" { print "line_" $2; print "page_" $2; next } { print $2 }' >>"$dir/is"
 library_keys() # of sections without a number, and of a level
 {
-	awk '/^static const struct key (conf|level)_keys/ { on = 1 } /^};/ { on = 0 } on' \
+	awk '/^static const struct key keys/ { on = 1 } /^};/ { on = 0 } on' \
 		"$top/patchcore/machine/conf_read.c" | sed -nE '
 		s/^\t\{ "([a-z]+)", "([a-z_]+)", true.*/[\1] \2/p
 		s/^\t\{ "([a-z]+)", "([a-z_]+)".*/[\1] \2 required/p
@@ -220,7 +220,7 @@ library_keys | grep -oE '^\[[a-z]+' >>"$dir/is"
 sed -nE 's/^\.SS (\[[a-z]+).*/\1/p' "$dir/conf" >"$dir/says"
 same "sections"
 {
-	sed -nE 's/^\t(FIELD|TOLD)\(([a-z_]+), .*/[identity] \2 required/p' "$top/patchcore/machine/identity.c"
+	sed -nE 's/^\tFIELD\(([a-z_]+), .*/[identity] \1 required/p' "$top/patchcore/machine/identity.h"
 	library_keys | grep required
 } >"$dir/is"
 grep required "$dir/documented" >"$dir/says"
