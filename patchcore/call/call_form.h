@@ -7,7 +7,6 @@
 
 #include "patchcore/call.h"
 #include "patchcore/call/stub.h"
-#include "patchcore/site/table.h"
 
 #define CALL_WINDOW 8u /* bytes, AMD APM vol. 2, 7.6.1 */
 #define CALL_MAX    6u /* bytes of the longest form */
@@ -122,14 +121,6 @@ static inline struct stub *call_stub_at(const struct pc_call *call, int32_t disp
 	return shared && displacement == call_to_stub(call, shared) ? shared : NULL;
 }
 
-/* The lowest byte of a stub's address that keeps d0 (see call.c), or STUB_ANY. */
-static inline int call_low(const struct pc_call *call)
-{
-	if (call->way != PC_CALL_FRONT || call_shape(call)->opcode != 1 || !call->on)
-		return STUB_ANY;
-	return (uint8_t)(call_end(call) + (call->on >> 8));
-}
-
 /*
  * call_stub_get - the one that calls to target share, if it may, and the call has no other yet;
  * else its own, where a target can be stored. As stub_get(); -ENOENT: the call was forgotten.
@@ -138,25 +129,6 @@ int call_stub_get(struct pc_call *call, void *target, bool may_share, struct stu
 
 /* call_is_forgotten - was its code? Then its stubs may serve other calls. Async-signal-safe. */
 bool call_is_forgotten(const struct pc_call *call);
-
-/* --- Places --------------------------------------------------------------------------------------
- */
-
-/*
- * The address of a call, which is under one pc_call at most, since two would not know of each
- * other's stubs and moves. Nothing here is async-signal-safe.
- */
-struct call_place {
-	struct entry entry;
-	/*
-	 * 0: free. Else the number of the pc_call that it is under, which is never used again:
-	 * so one that was forgotten is not taken for one that came later.
-	 */
-	_Atomic(uint64_t) user;
-	unsigned len;	    /* bytes of the call */
-	struct stubs stubs; /* kept until the code is forgotten: threads may be inside */
-	int32_t off;	    /* DISPLACEMENT: that of its ret, or 0 */
-};
 
 /* call_places_forget - the code of [start, end) is no more: nothing is known of its calls. */
 void call_places_forget(uintptr_t start, uintptr_t end);

@@ -12,6 +12,7 @@
 #include "patchcore/patchcore.h"
 #include "patchcore/site/fork.h"
 #include "patchcore/site/site.h"
+#include "patchcore/site/table.h"
 #include "patchcore/text/objects.h"
 #include "patchcore/text/text.h"
 #include "patchcore/word/flight.h"
@@ -58,6 +59,22 @@ size_t call_encode(uint8_t code[CALL_MAX], enum call_form form, int32_t displace
 /* --- Which calls are under a pc_call ------------------------------------------------------------
  */
 
+/*
+ * The address of a call, which is under one pc_call at most, since two would not know of each
+ * other's stubs and moves.
+ */
+struct call_place {
+	struct entry entry;
+	/*
+	 * 0: free. Else the number of the pc_call that it is under, which is never used again:
+	 * so one that was forgotten is not taken for one that came later.
+	 */
+	_Atomic(uint64_t) user;
+	unsigned len;	    /* bytes of the call */
+	struct stubs stubs; /* kept until the code is forgotten: threads may be inside */
+	int32_t off;	    /* DISPLACEMENT: that of its ret, or 0 */
+};
+
 static struct table places = TABLE_INIT(struct call_place, 6, NULL);
 
 /* Of who gets a call ready. A thread that ends in the middle of it has nothing of the place. */
@@ -92,6 +109,14 @@ static struct call_place *place_of(const struct pc_call *call)
 bool call_is_forgotten(const struct pc_call *call)
 {
 	return !place_of(call);
+}
+
+/* The lowest byte of a stub's address that keeps d0 (see call.c), or STUB_ANY. */
+static int call_low(const struct pc_call *call)
+{
+	if (call->way != PC_CALL_FRONT || call_shape(call)->opcode != 1 || !call->on)
+		return STUB_ANY;
+	return (uint8_t)(call_end(call) + (call->on >> 8));
 }
 
 int call_stub_get(struct pc_call *call, void *target, bool may_share, struct stub **stub)

@@ -51,13 +51,11 @@ struct identity {
 	FIELD(cpus, COUNT)                                                                         \
 	FIELD(kernel, TEXT)
 
-/* Registers of one CPUID leaf: eax, ebx, ecx, edx. */
-typedef void identity_cpuid_fn(void *arg, uint32_t leaf, uint32_t subleaf, uint32_t regs[4]);
-
 /* Where to read from; tests put recorded machines here. */
 struct identity_source {
 	const char *root; /* prefix of /proc and /sys, "" for this machine */
-	identity_cpuid_fn *cpuid;
+	/* Registers of one CPUID leaf: eax, ebx, ecx, edx. */
+	void (*cpuid)(void *arg, uint32_t leaf, uint32_t subleaf, uint32_t regs[4]);
 	void *arg;
 };
 
