@@ -68,7 +68,11 @@ static double *sorted(const double *values, size_t count)
 
 static double sample_quantile(const double *values, size_t count, double q)
 {
-	return gsl_stats_quantile_from_sorted_data(values, 1, count, q);
+	size_t low = (size_t)(q * (double)(count - 1)), high = low + 1 < count ? low + 1 : low;
+
+	/* Between two that are equal it may come out a rounding beside them. */
+	return fmin(fmax(gsl_stats_quantile_from_sorted_data(values, 1, count, q), values[low]),
+		    values[high]);
 }
 
 double samples_block_median(const struct samples *s, size_t block)

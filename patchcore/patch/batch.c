@@ -122,14 +122,10 @@ NOPATCH static void make_straddlers(struct batch *batch)
 			batch->ops[i]->result = ret;
 }
 
-static int make_batch(struct batch *batch, struct pc_op *ops, size_t n)
+static void make_batch(struct batch *batch, struct pc_op *ops, size_t n)
 {
-	struct thread *self;
 	struct pc_op *op;
-	int ret = fork_enter(&self);
 
-	if (ret < 0)
-		return ret;
 	for (size_t i = 0; i < n; i++) {
 		ops[i].result = change_check(ops[i].addr, ops[i].bytes, ops[i].len, 1);
 		batch->ops[i] = &ops[i];
@@ -146,8 +142,6 @@ static int make_batch(struct batch *batch, struct pc_op *ops, size_t n)
 			batch->ops[i]->result = -ECANCELED;
 		flight_end(batch->sites[i]);
 	}
-	fork_leave(self);
-	return 0;
 }
 
 int pc_patch_batch(struct pc_op *ops, size_t n)
@@ -155,6 +149,7 @@ int pc_patch_batch(struct pc_op *ops, size_t n)
 	const struct sync *sync = choice_sync();
 	struct batch batch = { .sync = sync };
 	struct signals_held held;
+	struct thread *self;
 	int ret;
 
 	if (!sync)
@@ -163,15 +158,23 @@ int pc_patch_batch(struct pc_op *ops, size_t n)
 		return 0;
 	if (!ops)
 		return -EINVAL;
-	/* A signal comes when all is made, and none of it is in the hands of a thread that ends. */
-	held = signals_hold();
-	batch.ops = calloc(n, sizeof(*batch.ops) + sizeof(*batch.sites));
-	batch.sites = (struct site **)(batch.ops + n);
-	ret = batch.ops ? make_batch(&batch, ops, n) : -ENOMEM;
+	ret = fork_enter(&self);
+	if (ret == 0) {
+		/* A signal comes when all is made, and a thread that ends has none of it in hand.
+		 */
+		held = signals_hold();
+		batch.ops = calloc(n, sizeof(*batch.ops) + sizeof(*batch.sites));
+		batch.sites = (struct site **)(batch.ops + n);
+		if (batch.ops)
+			make_batch(&batch, ops, n);
+		else
+			ret = -ENOMEM;
+		free(batch.ops);
+		signals_let(held);
+		fork_leave(self);
+	}
 	for (size_t i = 0; ret < 0 && i < n; i++)
 		ops[i].result = ret;
-	free(batch.ops);
-	signals_let(held);
 	for (size_t i = 0; i < n && ret == 0; i++)
 		ret = ops[i].result;
 	return ret;

@@ -190,14 +190,9 @@ static void begin_all(struct batch *batch, struct pc_over *ops, enum pc_inside w
 	}
 }
 
-static int make_batch(struct batch *batch, struct pc_over *ops, enum pc_inside who,
-		      const struct sync *sync)
+static void make_batch(struct batch *batch, struct pc_over *ops, enum pc_inside who,
+		       const struct sync *sync)
 {
-	struct thread *self;
-	int ret = fork_enter(&self);
-
-	if (ret < 0)
-		return ret;
 	begin_all(batch, ops, who, sync);
 	look_for_some(batch, ops, true);
 	look_for_some(batch, ops, false);
@@ -207,8 +202,6 @@ static int make_batch(struct batch *batch, struct pc_over *ops, enum pc_inside w
 		text_return_kept(&batch->merges[i].span);
 		ops[i].op.result = batch->merges[i].result;
 	}
-	fork_leave(self);
-	return 0;
 }
 
 int pc_patch_over_batch(struct pc_over *ops, size_t n, enum pc_inside who)
@@ -216,6 +209,7 @@ int pc_patch_over_batch(struct pc_over *ops, size_t n, enum pc_inside who)
 	const struct sync *sync = choice_sync();
 	struct signals_held held;
 	struct batch batch = { .n = n };
+	struct thread *self;
 	int ret;
 
 	if (!sync)
@@ -224,16 +218,23 @@ int pc_patch_over_batch(struct pc_over *ops, size_t n, enum pc_inside who)
 		return 0;
 	if (!ops || !is_who(who))
 		return -EINVAL;
-	held = signals_hold();
-	batch.merges =
-		calloc(n, sizeof(*batch.merges) + sizeof(*batch.inside) + sizeof(*batch.by_addr));
-	batch.inside = (struct frames_inside *)(batch.merges + n);
-	batch.by_addr = (struct pc_op **)(batch.inside + n);
-	ret = batch.merges ? make_batch(&batch, ops, who, sync) : -ENOMEM;
+	ret = fork_enter(&self);
+	if (ret == 0) {
+		held = signals_hold();
+		batch.merges = calloc(n, sizeof(*batch.merges) + sizeof(*batch.inside) +
+						 sizeof(*batch.by_addr));
+		batch.inside = (struct frames_inside *)(batch.merges + n);
+		batch.by_addr = (struct pc_op **)(batch.inside + n);
+		if (batch.merges)
+			make_batch(&batch, ops, who, sync);
+		else
+			ret = -ENOMEM;
+		free(batch.merges);
+		signals_let(held);
+		fork_leave(self);
+	}
 	for (size_t i = 0; ret < 0 && i < n; i++)
 		ops[i].op.result = ret;
-	free(batch.merges);
-	signals_let(held);
 	/* Each of them may take a second. Forks and signals wait for one at most. */
 	for (size_t i = 0; i < n; i++)
 		if (ops[i].op.result == MERGE_PENDING)
