@@ -228,13 +228,13 @@ static void must_all_be_free(void)
 	MUST(!thread_guest());
 }
 
-/* Children of vfork(), all killed behind the same instruction. */
+/* Children of vfork(), killed behind the same instruction. One place that is lost is missed. */
 static void ended_by_kill(int (*child)(void *))
 {
 	int status = 0;
 
 	step_install();
-	for (unsigned i = 0; i < ENDED; i++) {
+	for (unsigned i = 0; i < 2; i++) {
 		pid_t pid = clone(child, child_stack + sizeof(child_stack),
 				  CLONE_VM | CLONE_VFORK | SIGCHLD, NULL);
 
