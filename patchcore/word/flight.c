@@ -81,8 +81,7 @@ NOPATCH static bool needs_barrier(const struct site *site)
  * Membarrier is asked while the site has no owner yet: a filter may end the thread that asks. What
  * it says counts if the site is as it was before.
  */
-__attribute__((no_sanitize("thread"))) NOPATCH static bool own_and_step(struct site *site,
-									uint64_t id)
+NOPATCH static bool own_and_step(struct site *site, uint64_t id)
 {
 	struct word *word = &site->word;
 	uint64_t turn = site_turn(site);
