@@ -73,7 +73,8 @@ static bool meet_merge_at(unsigned long step)
 {
 	pthread_t other;
 
-	came = asked = let = held = false;
+	asked = let = held = false;
+	came = false;
 	come_at = step;
 	MUST(pc_patch(site, old_code, CODE_LEN) == 0);
 	MUST(pthread_create(&other, NULL, hold_for_merge, NULL) == 0);
