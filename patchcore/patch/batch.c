@@ -126,6 +126,7 @@ static void make_batch(struct batch *batch, struct pc_op *ops, size_t n)
 {
 	struct pc_op *op;
 
+	batch->sites = (struct site **)(batch->ops + n);
 	for (size_t i = 0; i < n; i++) {
 		ops[i].result = change_check(ops[i].addr, ops[i].bytes, ops[i].len, 1);
 		batch->ops[i] = &ops[i];
@@ -164,7 +165,6 @@ int pc_patch_batch(struct pc_op *ops, size_t n)
 		 */
 		held = signals_hold();
 		batch.ops = calloc(n, sizeof(*batch.ops) + sizeof(*batch.sites));
-		batch.sites = (struct site **)(batch.ops + n);
 		if (batch.ops)
 			make_batch(&batch, ops, n);
 		else

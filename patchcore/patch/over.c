@@ -193,6 +193,8 @@ static void begin_all(struct batch *batch, struct pc_over *ops, enum pc_inside w
 static void make_batch(struct batch *batch, struct pc_over *ops, enum pc_inside who,
 		       const struct sync *sync)
 {
+	batch->inside = (struct frames_inside *)(batch->merges + batch->n);
+	batch->by_addr = (struct pc_op **)(batch->inside + batch->n);
 	begin_all(batch, ops, who, sync);
 	look_for_some(batch, ops, true);
 	look_for_some(batch, ops, false);
@@ -223,8 +225,6 @@ int pc_patch_over_batch(struct pc_over *ops, size_t n, enum pc_inside who)
 		held = signals_hold();
 		batch.merges = calloc(n, sizeof(*batch.merges) + sizeof(*batch.inside) +
 						 sizeof(*batch.by_addr));
-		batch.inside = (struct frames_inside *)(batch.merges + n);
-		batch.by_addr = (struct pc_op **)(batch.inside + n);
 		if (batch.merges)
 			make_batch(&batch, ops, who, sync);
 		else

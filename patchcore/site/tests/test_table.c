@@ -256,12 +256,16 @@ static void step_through_walk(const void *unused)
 static void test_interrupted_walk(void **state)
 {
 	(void)state;
+	if (CHILD_ASAN || CHILD_TSAN)
+		skip();
 	child_must_pass(step_through_walk, NULL);
 }
 
 static void test_interrupted_search(void **state)
 {
 	(void)state;
+	if (CHILD_ASAN || CHILD_TSAN)
+		skip();
 	child_must_pass(step_through, NULL);
 }
 
