@@ -235,7 +235,7 @@ static void stack_within(const void *arg)
 	char *empty = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	(void)arg;
-	/* Stacks in there end with it, whatever lies behind. */
+	/* Stacks in there end with it: nothing can be read behind. */
 	MUST(empty != MAP_FAILED && mprotect(empty + 4096, 4096, PROT_NONE) == 0);
 	handle(SIGUSR1, on_signal, 0);
 	frames_learn(&frames);
