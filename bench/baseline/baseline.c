@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+#include <cpuid.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -9,19 +13,20 @@
 #include <sys/socket.h>
 #include <sys/user.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 #include <unistd.h>
+#include <x86intrin.h>
 
 #include "bench/baseline/baseline.h"
 #include "patchcore/kernel/clock.h"
+#include "patchcore/kernel/kernel_signal.h"
 #include "patchcore/kernel/task.h"
-#include "patchcore/merge/others.h"
 #include "patchcore/patchcore.h"
 #include "patchcore/text/text.h"
 #include "patchcore/word/word.h"
 
-#define TRACEES_MAX 4096u
+#define THREADS_MAX 4096u
 #define STOP_MS	    1000 /* how long all threads may take to stop */
-#define SPINS	    200u
 
 /* What the patcher is asked; it answers 0 or a negative errno, an int32_t. */
 struct patcher_request {
@@ -30,89 +35,143 @@ struct patcher_request {
 	uint8_t bytes[PC_PATCH_MAX];
 };
 
+/* --- Stopping all threads ------------------------------------------------------------------- */
+
+/* A thread that was asked to stop. */
+struct stopped {
+	pid_t tid;
+	bool gone;     /* it runs no code of the program any more, or never did */
+	unsigned pass; /* the last one that found it */
+	int signal;    /* that it was about to take, handed on when it is let go */
+	uintptr_t pc;  /* where it stands */
+	atomic_bool stands;
+};
+
+static struct stopped threads[THREADS_MAX];
+static _Atomic(unsigned) count;
+
+struct way_to_stop {
+	/* 0, or a negative errno. */
+	int (*ask)(struct stopped *thread);
+	/* Does it stand, or is it gone? is_late: it has not for a while. */
+	bool (*stands)(struct stopped *thread, bool is_late);
+	unsigned spins;
+};
+
+struct pass {
+	const struct way_to_stop *way;
+	unsigned number;
+	int error;
+};
+
+static bool meet_thread(pid_t tid, void *arg)
+{
+	struct pass *pass = arg;
+	unsigned n = count;
+
+	for (unsigned i = 0; i < n; i++) {
+		if (threads[i].tid != tid)
+			continue;
+		threads[i].pass = pass->number;
+		return true;
+	}
+	if (n == THREADS_MAX) {
+		pass->error = -ENOMEM;
+		return false;
+	}
+	threads[n] = (struct stopped){ .tid = tid, .pass = pass->number };
+	count = n + 1;
+	pass->error = pass->way->ask(&threads[n]);
+	return pass->error == 0;
+}
+
+static int await_stop(const struct way_to_stop *way, struct stopped *thread, int64_t deadline)
+{
+	for (unsigned i = 0; !thread->gone && !way->stands(thread, i > way->spins); i++) {
+		if (i <= way->spins)
+			continue;
+		if (clock_ns() > deadline)
+			return -ETIMEDOUT;
+		nap();
+	}
+	return 0;
+}
+
+/*
+ * Of a process, 0: of this one. Until a look at the list finds no new thread: then none runs that
+ * could make one. A list that is read while threads end may leave others out.
+ */
+static int stop_all(pid_t process, const struct way_to_stop *way)
+{
+	int64_t deadline = clock_ns() + STOP_MS * CLOCK_MS;
+	struct pass pass = { .way = way };
+	unsigned before;
+	bool again;
+
+	count = 0;
+	do {
+		before = count;
+		pass.number++;
+		if (task_list(process, meet_thread, &pass) < 0)
+			return -EPERM;
+		for (unsigned i = before; i < count && pass.error == 0; i++)
+			pass.error = await_stop(way, &threads[i], deadline);
+		again = count > before;
+		for (unsigned i = 0; i < count; i++)
+			again |= threads[i].pass + 1 == pass.number;
+	} while (pass.error == 0 && again);
+	return pass.error;
+}
+
+static bool any_inside(uintptr_t addr, size_t len)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (threads[i].pc > addr && threads[i].pc < addr + len)
+			return true;
+	return false;
+}
+
 /* --- The patcher: a child made by clone(), which uses neither heap nor locks ---------------- */
 
 /*
  * It is asked over a socket. After each request every thread is detached again, so no tracer has
  * to stay to pass on their signals.
  */
-struct tracee {
-	pid_t tid;
-	int signal; /* that it was about to take, handed on when it is let go */
-	bool gone;
-};
-
-static struct tracee tracees[TRACEES_MAX];
-static unsigned count;
 static pid_t process; /* that is patched */
 
-/* *fresh counts those that are new, and seized; an error ends the list. */
-static bool seize_thread(pid_t tid, void *fresh)
+static int seize_thread(struct stopped *thread)
 {
-	int *ret = fresh;
 	char state;
 
-	for (unsigned i = 0; i < count; i++)
-		if (tracees[i].tid == tid && !tracees[i].gone)
-			return true;
-	if (count == TRACEES_MAX) {
-		*ret = -ENOMEM;
-	} else if (ptrace(PTRACE_SEIZE, tid, 0, 0) < 0) {
-		state = errno == ESRCH ? 'X' : task_state(tid);
-		if (state && state != 'Z' && state != 'X')
-			*ret = -EPERM;
-	} else {
-		tracees[count++] = (struct tracee){ .tid = tid };
-		ptrace(PTRACE_INTERRUPT, tid, 0, 0);
-		++*ret;
+	if (ptrace(PTRACE_SEIZE, thread->tid, 0, 0) == 0) {
+		ptrace(PTRACE_INTERRUPT, thread->tid, 0, 0);
+		return 0;
 	}
-	return *ret >= 0;
+	state = errno == ESRCH ? 'X' : task_state(thread->tid);
+	thread->gone = !state || state == 'Z' || state == 'X';
+	return thread->gone ? 0 : -EPERM;
 }
 
-/* Until a look at the list finds no new thread: then none runs that could make one. */
-static int stop_all(void)
-{
-	int64_t deadline = clock_ns() + STOP_MS * CLOCK_MS;
-	unsigned stopped = 0;
-	int fresh;
-
-	count = 0;
-	do {
-		fresh = 0;
-		if (task_list(process, seize_thread, &fresh) < 0)
-			return -EPERM;
-		for (; fresh >= 0 && stopped < count; stopped++) {
-			struct tracee *tracee = &tracees[stopped];
-			int status = 0;
-			pid_t pid;
-
-			for (unsigned i = 0;; i++) {
-				pid = waitpid(tracee->tid, &status, __WALL | WNOHANG);
-				if (pid != 0)
-					break;
-				if (clock_ns() > deadline)
-					return -ETIMEDOUT;
-				if (i > SPINS)
-					nap();
-			}
-			tracee->gone = pid < 0 || !WIFSTOPPED(status);
-			if (!tracee->gone && status >> 16 != PTRACE_EVENT_STOP)
-				tracee->signal = WSTOPSIG(status);
-		}
-	} while (fresh > 0);
-	return fresh;
-}
-
-static bool any_inside(const struct patcher_request *request)
+static bool is_traced_and_stands(struct stopped *thread, bool is_late)
 {
 	struct user_regs_struct regs;
+	int status = 0;
+	pid_t pid = waitpid(thread->tid, &status, __WALL | WNOHANG);
 
-	for (unsigned i = 0; i < count; i++)
-		if (!tracees[i].gone && ptrace(PTRACE_GETREGS, tracees[i].tid, 0, &regs) == 0 &&
-		    regs.rip > request->addr && regs.rip < request->addr + request->len)
-			return true;
-	return false;
+	(void)is_late;
+	if (pid == 0)
+		return false;
+	thread->gone = pid < 0 || !WIFSTOPPED(status);
+	if (thread->gone)
+		return true;
+	if (status >> 16 != PTRACE_EVENT_STOP)
+		thread->signal = WSTOPSIG(status);
+	if (ptrace(PTRACE_GETREGS, thread->tid, 0, &regs) == 0)
+		thread->pc = regs.rip;
+	return true;
 }
+
+static const struct way_to_stop by_ptrace = { seize_thread, is_traced_and_stands, 200 };
 
 static int write_code(int memory, const struct patcher_request *request)
 {
@@ -144,15 +203,17 @@ static bool serve_request(int socket, const struct patcher_request *request)
 	snprintf(path, sizeof(path), "/proc/%d/mem", (int)process);
 	memory = open(path, O_RDWR | O_CLOEXEC);
 	if (memory >= 0) {
-		answer = stop_all();
-		stopped = answer >= 0;
+		answer = stop_all(process, &by_ptrace);
+		stopped = answer == 0;
 	}
 	if (stopped) {
 		if (request->len)
-			answer = any_inside(request) ? -EBUSY : write_code(memory, request);
+			answer = any_inside(request->addr, request->len)
+					 ? -EBUSY
+					 : write_code(memory, request);
 		for (unsigned i = 0; i < count; i++)
-			if (!tracees[i].gone)
-				ptrace(PTRACE_DETACH, tracees[i].tid, 0, (long)tracees[i].signal);
+			if (!threads[i].gone)
+				ptrace(PTRACE_DETACH, threads[i].tid, 0, (long)threads[i].signal);
 	}
 	if (memory >= 0)
 		close(memory);
@@ -253,26 +314,113 @@ int baseline_ptrace_patch(void *addr, const void *bytes, size_t len)
 
 /* --- Stop the world by signals --------------------------------------------------------------- */
 
-/* In the handlers of the stopped. */
-struct site_range {
-	uintptr_t start;
-	uintptr_t end;
-	atomic_bool inside; /* does some thread stand behind the start? */
-};
+static _Atomic(uint32_t) gate;	   /* futex, 1: threads stand at it */
+static _Atomic(uint32_t) handlers; /* futex: threads in on_stop() */
+static int stop_signal;
 
-static void look_inside(ucontext_t *context, struct others_room *unused, void *arg)
+static void futex(_Atomic(uint32_t) *word, int operation, uint32_t value)
 {
-	uintptr_t pc = (uintptr_t)context->uc_mcontext.gregs[REG_RIP];
-	struct site_range *range = arg;
+	sys_call(SYS_futex, word, operation, value, NULL, NULL, 0);
+}
 
-	(void)unused;
-	if (pc > range->start && pc < range->end)
-		atomic_store_explicit(&range->inside, true, memory_order_relaxed);
+/* A signal that arrives late, or is not ours, finds the gate open or is as good as ours. */
+static void on_stop(int signal, siginfo_t *info, void *context)
+{
+	pid_t tid = (pid_t)sys_call(SYS_gettid);
+	unsigned a, b, c, d;
+
+	(void)signal;
+	(void)info;
+	/* Counted before the gate is read, and let_go() opens it before it reads the count. */
+	atomic_fetch_add(&handlers, 1);
+	for (unsigned i = 0; gate && i < count; i++) {
+		if (threads[i].tid != tid)
+			continue;
+		threads[i].pc = (uintptr_t)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+		threads[i].stands = true;
+		while (gate)
+			futex(&gate, FUTEX_WAIT_PRIVATE, 1);
+	}
+	__cpuid(0, a, b, c, d); /* serialises */
+	(void)(a + b + c + d);
+	if (atomic_fetch_sub(&handlers, 1) == 1)
+		futex(&handlers, FUTEX_WAKE_PRIVATE, 1);
+}
+
+/* The signal stays taken. */
+static int take_signal(void)
+{
+	const struct kernel_action ours = { .handler = (uintptr_t)on_stop,
+					    .flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART |
+						     KERNEL_RESTORER,
+					    .restorer = (uintptr_t)kernel_sigreturn,
+					    .mask = ~UINT64_C(0) };
+	struct kernel_action now;
+
+	for (int i = SIGRTMAX - 1; i >= SIGRTMIN; i--) {
+		if (kernel_action(i, NULL, &now) < 0 ||
+		    (now.handler != ours.handler && now.handler != (uintptr_t)SIG_DFL))
+			continue;
+		stop_signal = i;
+		return now.handler == ours.handler ? 0 : (int)kernel_action(i, &ours, NULL);
+	}
+	return -EAGAIN;
+}
+
+static int signal_thread(struct stopped *thread)
+{
+	long ret = 0;
+
+	thread->gone = thread->tid == sys_call(SYS_gettid);
+	if (!thread->gone)
+		ret = sys_call(SYS_tgkill, sys_call(SYS_getpid), thread->tid, stop_signal);
+	thread->gone |= ret == -ESRCH;
+	return thread->gone ? 0 : (int)ret;
+}
+
+static bool is_signalled_and_stands(struct stopped *thread, bool is_late)
+{
+	struct task_stat stat;
+
+	if (thread->stands)
+		return true;
+	_mm_pause();
+	/* Threads that have ended, or that the kernel has made, never answer. */
+	thread->gone = is_late && (task_has_ended(thread->tid) ||
+				   (task_stat(thread->tid, &stat) == 0 && stat.is_kernels));
+	return thread->gone;
+}
+
+static const struct way_to_stop by_signal = { signal_thread, is_signalled_and_stands, 2000 };
+
+/* Returns when all have left the handler. */
+static void let_go(void)
+{
+	uint32_t left;
+
+	gate = 0;
+	futex(&gate, FUTEX_WAKE_PRIVATE, INT_MAX);
+	while ((left = handlers) != 0)
+		futex(&handlers, FUTEX_WAIT_PRIVATE, left);
+}
+
+/* All threads but the caller stand until let_go(), or none does. */
+static int stop_by_signal(void)
+{
+	/* Signals to the ids of another namespace would find no thread, as if all had ended. */
+	int ret = task_ids_are_ours() ? take_signal() : -EACCES;
+
+	if (ret < 0)
+		return ret;
+	gate = 1;
+	ret = stop_all(0, &by_signal);
+	if (ret < 0)
+		let_go();
+	return ret == -EPERM ? -EACCES : ret;
 }
 
 int baseline_stop_patch(void *addr, const void *bytes, size_t len)
 {
-	struct site_range range = { (uintptr_t)addr, (uintptr_t)addr + len, false };
 	struct text_span span;
 	sigset_t all, before;
 	int ret;
@@ -285,9 +433,9 @@ int baseline_stop_patch(void *addr, const void *bytes, size_t len)
 	/* A handler of this thread's might need a lock that a stopped thread holds. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	ret = others_stop(look_inside, &range);
+	ret = stop_by_signal();
 	if (ret == 0) {
-		if (atomic_load_explicit(&range.inside, memory_order_relaxed))
+		if (any_inside((uintptr_t)addr, len))
 			ret = -EBUSY;
 		else if (*span.addr == WORD_INT3)
 			ret = -EAGAIN;
@@ -295,7 +443,7 @@ int baseline_stop_patch(void *addr, const void *bytes, size_t len)
 		for (size_t i = 0; ret == 0 && i < len; i++)
 			*(volatile uint8_t *)text_at(&span, span.addr + i) =
 				((const uint8_t *)bytes)[i];
-		others_resume();
+		let_go();
 	}
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	text_end(&span);

@@ -9,7 +9,6 @@
  */
 #include "patchcore/merge/others.h"
 
-#include <cpuid.h>
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
@@ -56,7 +55,6 @@ struct round {
 	others_fn *fn;
 	others_asleep_fn *asleep;
 	void *arg;
-	bool park; /* without asking first whether the thread takes the signal */
 	pid_t process, self;
 	uint64_t began;	  /* by task_clock() */
 	uint64_t trapped; /* what a thread blocks in the handler of SIGTRAP */
@@ -76,7 +74,6 @@ static unsigned chains[CHAINS];	     /* of the slots in use, by thread id */
 
 static _Atomic(int) tickets;
 static _Atomic(int) ticket;	  /* of the round; 0: none, claim nothing */
-static _Atomic(uint32_t) gate;	  /* futex: the ticket that stands parked, or 0 */
 static _Atomic(uint32_t) answers; /* futex: counts */
 static _Atomic(uint32_t) inside;  /* futex: threads in the handler */
 
@@ -227,7 +224,7 @@ NOPATCH static struct slot *slot_at(unsigned index)
 NOPATCH static void on_look_signal(int signal, siginfo_t *info, void *context)
 {
 	uint64_t value = (uintptr_t)info->si_value.sival_ptr;
-	unsigned index = (unsigned)value, a, b, c, d;
+	unsigned index = (unsigned)value;
 	struct slot *slot;
 	int open;
 
@@ -253,12 +250,6 @@ NOPATCH static void on_look_signal(int signal, siginfo_t *info, void *context)
 		atomic_store_explicit(&slot->is_open, false, memory_order_release);
 		atomic_fetch_add(&answers, 1);
 		futex_wake(&answers);
-		if (round->park) {
-			while (atomic_load(&gate) == (uint32_t)open)
-				sys_call(SYS_futex, &gate, FUTEX_WAIT_PRIVATE, open, NULL, NULL, 0);
-			__cpuid(0, a, b, c, d); /* serialises */
-			(void)(a + b + c + d);
-		}
 	}
 	if (atomic_fetch_sub(&inside, 1) == 1)
 		futex_wake(&inside);
@@ -324,7 +315,7 @@ NOPATCH static void ask_thread(const struct round *round, struct slot *slot, uns
 	bool takes = !(slot->signals.blocked & kernel_bit(others_signal)) && !slot->call.waits;
 	long ret;
 
-	if (!round->park && is_settled(round, slot, takes)) {
+	if (is_settled(round, slot, takes)) {
 		atomic_store(&slot->is_open, false);
 		return;
 	}
@@ -333,8 +324,7 @@ NOPATCH static void ask_thread(const struct round *round, struct slot *slot, uns
 	 * between one trap and the next. What is on its way by then comes through before anything
 	 * else.
 	 */
-	if (slot->sent || (!round->park && !takes &&
-			   (slot->call.waits || slot->signals.blocked != round->trapped)))
+	if (slot->sent || (!takes && (slot->call.waits || slot->signals.blocked != round->trapped)))
 		return;
 	ret = send_to(round, slot->tid, index);
 	slot->sent = ret == 0;
@@ -370,10 +360,8 @@ NOPATCH static bool meet(pid_t tid, void *arg)
 	 * A look is for those that were there before: so it ends, however many are made. Threads
 	 * of the kernel's never answer; they are looked for only once one has been waited for.
 	 */
-	if (((!round->park && round->pass > 1) ||
-	     atomic_load_explicit(&kernels_seen, memory_order_relaxed)) &&
-	    task_stat(tid, &stat) == 0 &&
-	    (stat.is_kernels || (!round->park && stat.started > round->began)))
+	if ((round->pass > 1 || atomic_load_explicit(&kernels_seen, memory_order_relaxed)) &&
+	    task_stat(tid, &stat) == 0 && (stat.is_kernels || stat.started > round->began))
 		return true;
 	if (count % CHUNK == 0 && count < CHUNK * CHUNKS && !chunks[count / CHUNK]) {
 		chunk = sys_call(SYS_mmap, NULL, sizeof(struct chunk), PROT_READ | PROT_WRITE,
@@ -415,8 +403,7 @@ NOPATCH static int insist(const struct round *round)
 			atomic_store(&slot->is_open, false);
 			continue;
 		}
-		if (!round->park)
-			ret = learn_thread(round, slot);
+		ret = learn_thread(round, slot);
 		if (ret == 0)
 			ask_thread(round, slot, i);
 	}
@@ -458,7 +445,7 @@ NOPATCH static int await_answers(const struct round *round)
 /*
  * Pass after pass over the list of threads, until one finds none that is new and
  * misses none: a list that is read while threads end may leave others out. There are
- * few: a look is not for threads that begin later, and those that stand make none.
+ * few: a look is not for threads that begin later.
  */
 NOPATCH static int ask_all(struct round *round)
 {
@@ -478,16 +465,12 @@ NOPATCH static int ask_all(struct round *round)
 		if (ret < 0)
 			return ret;
 		/* The new ones are asked. The signal is chosen once they are known. */
-		if (!round->park ||
-		    (first && !(stands(others_signal) &&
-				!(atomic_load(&known_used) & kernel_bit(others_signal))))) {
-			for (unsigned i = before; i < count && ret == 0; i++) {
-				const struct slot *slot = slot_at(i);
+		for (unsigned i = before; i < count && ret == 0; i++) {
+			const struct slot *slot = slot_at(i);
 
-				ret = learn_thread(round, slot_at(i));
-				used |= task_uses(slot->signals.blocked, slot->call.waited);
-				pending |= slot->signals.pending;
-			}
+			ret = learn_thread(round, slot_at(i));
+			used |= task_uses(slot->signals.blocked, slot->call.waited);
+			pending |= slot->signals.pending;
 		}
 		if (first && ret == 0) {
 			/* The mask of this thread is not its own now. */
@@ -525,7 +508,6 @@ NOPATCH static void hold(void)
 		} else if (seen && atomic_compare_exchange_strong(&holder, &seen, self)) {
 			/* After fork() in a round of the parent's: its threads are not here. */
 			atomic_store(&ticket, 0);
-			atomic_store(&gate, 0);
 			atomic_store(&inside, 0);
 			atomic_store(&settling, 0);
 			return;
@@ -534,43 +516,14 @@ NOPATCH static void hold(void)
 }
 
 /* None begins any more, and those that have begun have left. */
-NOPATCH void others_resume(void)
+NOPATCH static void end_round(void)
 {
 	uint32_t left;
 
 	atomic_store(&ticket, 0);
-	atomic_store(&gate, 0);
-	futex_wake(&gate);
 	while ((left = atomic_load(&inside)) != 0)
 		futex_wait(&inside, left);
 	atomic_store(&holder, 0);
-}
-
-NOPATCH static int run_round(struct round *round)
-{
-	int next = atomic_fetch_add(&tickets, 1) % INT_MAX + 1, ret;
-	struct kernel_action trap;
-
-	current = round;
-	count = 0;
-	for (unsigned i = 0; i < CHAINS; i++)
-		*(volatile unsigned *)&chains[i] = 0; /* no memset() of libc's */
-	round->process = (pid_t)sys_call(SYS_getpid);
-	round->self = (pid_t)sys_call(SYS_gettid);
-	round->began = task_clock();
-	round->deadline = clock_ns() + OTHERS_MS * CLOCK_MS;
-	/* 0, which is no mask of such a thread: there is no handler. */
-	round->trapped = 0;
-	if (kernel_action(SIGTRAP, NULL, &trap) == 0 && trap.handler != (uintptr_t)SIG_DFL &&
-	    trap.handler != (uintptr_t)SIG_IGN)
-		round->trapped = trap.mask | kernel_bit(SIGTRAP);
-	if (round->park)
-		atomic_store(&gate, (uint32_t)next);
-	atomic_store(&ticket, next);
-	ret = ask_all(round);
-	if (ret < 0 || !round->park)
-		others_resume();
-	return ret;
 }
 
 NOPATCH int others_may_look(void)
@@ -582,20 +535,26 @@ NOPATCH int others_may_look(void)
 NOPATCH int others_look(others_fn *fn, others_asleep_fn *asleep, void *arg)
 {
 	struct round round = { .fn = fn, .asleep = asleep, .arg = arg };
+	struct kernel_action trap;
+	int ret;
 
 	hold();
-	return run_round(&round);
-}
-
-NOPATCH int others_stop(others_fn *fn, void *arg)
-{
-	static struct round round; /* the parked read it until they are resumed */
-
-	if (!task_ids_are_ours())
-		return -EACCES;
-	hold();
-	round = (struct round){ .fn = fn, .arg = arg, .park = true };
-	return run_round(&round);
+	current = &round;
+	count = 0;
+	for (unsigned i = 0; i < CHAINS; i++)
+		*(volatile unsigned *)&chains[i] = 0; /* no memset() of libc's */
+	round.process = (pid_t)sys_call(SYS_getpid);
+	round.self = (pid_t)sys_call(SYS_gettid);
+	round.began = task_clock();
+	round.deadline = clock_ns() + OTHERS_MS * CLOCK_MS;
+	/* Else 0, which is no mask of such a thread: there is no handler. */
+	if (kernel_action(SIGTRAP, NULL, &trap) == 0 && trap.handler != (uintptr_t)SIG_DFL &&
+	    trap.handler != (uintptr_t)SIG_IGN)
+		round.trapped = trap.mask | kernel_bit(SIGTRAP);
+	atomic_store(&ticket, atomic_fetch_add(&tickets, 1) % INT_MAX + 1);
+	ret = ask_all(&round);
+	end_round();
+	return ret;
 }
 
 /* --- Giving back ------------------------------------------------------------------------ */

@@ -105,20 +105,6 @@ int others_may_look(void);
 int others_look(others_fn *fn, others_asleep_fn *asleep, void *arg);
 
 /*
- * others_stop - every other thread has called fn (may be NULL) and stands in
- * the handler. The caller may then take no lock and not use the heap. Errors as
- * others_look(), and then no thread stands. A thread that blocks the signal is sent
- * it all the same.
- */
-int others_stop(others_fn *fn, void *arg);
-
-/*
- * others_resume - they run on, each after a serialising instruction. Returns
- * when all have left the handler.
- */
-void others_resume(void);
-
-/*
  * others_give_back - the signals that were taken get their default action again, but for
  * one that is pending: its handler stays, since the default is the end of the process.
  */

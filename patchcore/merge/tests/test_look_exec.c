@@ -51,13 +51,22 @@ static void *call_exec(void *arg)
 	return arg;
 }
 
-/* In both cases the thread's end, by the execve(), comes before that of the look. */
+static void on_trap(int signal)
+{
+	(void)signal;
+}
+
+/*
+ * The thread's end, by the execve(), comes before that of the look. Where it blocks all, it is
+ * sent the signal as if it were in the handler of SIGTRAP.
+ */
 static void look(void)
 {
-	if (is_blocked)
-		others_stop(NULL, NULL);
-	else
-		others_look(NULL, NULL, NULL);
+	struct sigaction action = { .sa_handler = on_trap };
+
+	sigfillset(&action.sa_mask);
+	MUST(sigaction(SIGTRAP, &action, NULL) == 0);
+	others_look(NULL, NULL, NULL);
 }
 
 /* The broken variant: a signal as others.c has sent it once, by a program's own right. */

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -222,14 +223,24 @@ static void *wait_for_signals(void *arg)
 	return arg;
 }
 
+static void other_handler(int signal)
+{
+	(void)signal;
+}
+
 static void must_time_out(void)
 {
+	struct sigaction action = { .sa_handler = other_handler };
 	pthread_t other = start(sleep_on, NULL);
 
 	MUST(others_look(count_call, count_asleep, &asked) == -ETIMEDOUT);
-	MUST(others_stop(NULL, NULL) == -ETIMEDOUT);
 	MUST(one_handler());
-	/* That of the stop is still pending there: it is the library's own. */
+	/* Now it blocks what a thread in that handler blocks, and is sent the signal. */
+	sigfillset(&action.sa_mask);
+	MUST(sigaction(SIGTRAP, &action, NULL) == 0);
+	MUST(others_look(count_call, count_asleep, &asked) == -ETIMEDOUT);
+	MUST(one_handler());
+	/* It is still pending there: it is the library's own. */
 	MUST(others_look(count_call, count_asleep, &asked) == -ETIMEDOUT);
 	MUST(one_handler());
 	wake();
@@ -296,11 +307,6 @@ static void refused_asleep(const void *arg)
 
 /* --- The signal --------------------------------------------------------------------------- */
 
-static void other_handler(int signal)
-{
-	(void)signal;
-}
-
 /* With every real-time signal taken there is none, and no handler is touched. */
 static void no_signal_free(const void *arg)
 {
@@ -311,7 +317,6 @@ static void no_signal_free(const void *arg)
 	for (int i = SIGRTMIN; i <= SIGRTMAX; i++)
 		MUST(sigaction(i, &action, NULL) == 0);
 	MUST(others_look(count_call, NULL, &asked) == -EAGAIN);
-	MUST(others_stop(NULL, NULL) == -EAGAIN);
 	action.sa_handler = SIG_DFL;
 	MUST(sigaction(SIGRTMIN + 3, &action, NULL) == 0);
 	MUST(others_look(count_call, NULL, &asked) == 0);
@@ -351,59 +356,7 @@ static void moved(const void *arg)
 		MUST(others_look(move_on, NULL, loop_start) == 0);
 }
 
-/* --- Stopping ------------------------------------------------------------------------------ */
-
-static _Atomic(unsigned long) steps[THREADS];
-
-static void *step(void *arg)
-{
-	_Atomic(unsigned long) *mine = arg;
-
-	sem_post(&ready);
-	while (!stop) {
-		++*mine;
-		free(malloc(100));
-	}
-	return NULL;
-}
-
-static unsigned long sum(void)
-{
-	unsigned long all = 0;
-
-	for (int i = 0; i < THREADS; i++)
-		all += steps[i];
-	return all;
-}
-
-static void all_stand(const void *arg)
-{
-	static const struct timespec ms = { .tv_nsec = 1000000 };
-	pthread_t threads[THREADS], stormer;
-	unsigned long before;
-
-	(void)arg;
-	prepare();
-	for (int i = 0; i < THREADS; i++)
-		threads[i] = start(step, &steps[i]);
-	stormer = start(storm, NULL);
-	for (int i = 0; i < ROUNDS; i++) {
-		asked = 0;
-		MUST(others_stop(count_call, &asked) == 0);
-		MUST(asked >= THREADS + 1);
-		before = sum();
-		nanosleep(&ms, NULL);
-		MUST(sum() == before);
-		others_resume();
-		MUST(one_handler());
-		while (sum() == before)
-			;
-	}
-	stop = true;
-	for (int i = 0; i < THREADS; i++)
-		MUST(pthread_join(threads[i], NULL) == 0);
-	MUST(pthread_join(stormer, NULL) == 0);
-}
+/* --- Rounds at the same time ----------------------------------------------------------------- */
 
 static void *look_on(void *arg)
 {
@@ -422,26 +375,50 @@ static void together(const void *arg)
 	prepare();
 	for (int i = 0; i < 3; i++)
 		threads[i] = start(look_on, &asked);
-	for (int i = 0; i < ROUNDS; i++) {
-		MUST(others_stop(NULL, NULL) == 0);
-		others_resume();
-	}
+	for (int i = 0; i < ROUNDS; i++)
+		MUST(others_look(NULL, NULL, NULL) == 0);
 	stop = true;
 	for (int i = 0; i < 3; i++)
 		MUST(pthread_join(threads[i], NULL) == 0);
 	MUST(asked > 0);
 }
 
-/* A child of fork() made in the middle of a round begins anew. */
-static void fork_within(const void *arg)
+static _Atomic(pid_t) sleeper;
+
+static void *sleep_noted(void *arg)
+{
+	sleeper = (pid_t)syscall(SYS_gettid);
+	return sleep_on(arg);
+}
+
+static atomic_bool in_handler, has_forked;
+
+static void stand_until_forked(ucontext_t *context, struct others_room *room, void *arg)
+{
+	(void)context;
+	(void)room;
+	(void)arg;
+	in_handler = true;
+	while (!has_forked)
+		;
+}
+
+/* The thread that spins was asked before, since it was made before. */
+static bool fork_once(pid_t tid, const struct task_call *call, uint64_t blocked,
+		      struct others_room *room, void *arg)
 {
 	int status;
 	pid_t pid;
 
+	(void)tid;
+	(void)call;
+	(void)blocked;
+	(void)room;
 	(void)arg;
-	prepare();
-	start(spin, NULL);
-	MUST(others_stop(NULL, NULL) == 0);
+	if (has_forked)
+		return true;
+	while (!in_handler)
+		;
 	pid = fork();
 	if (pid == 0) {
 		MUST(others_look(count_call, NULL, &asked) == 0 && asked == 0);
@@ -451,8 +428,21 @@ static void fork_within(const void *arg)
 		_exit(0);
 	}
 	MUST(waitpid(pid, &status, 0) == pid && status == 0);
-	others_resume();
-	MUST(others_look(count_call, NULL, &asked) == 0 && asked == 1);
+	has_forked = true;
+	return true;
+}
+
+/* A child of fork() made in the middle of a round begins anew. */
+static void fork_within(const void *arg)
+{
+	(void)arg;
+	prepare();
+	start(spin, NULL);
+	start(sleep_noted, NULL);
+	while (task_state(sleeper) != 'S')
+		sched_yield();
+	MUST(others_look(stand_until_forked, fork_once, NULL) == 0 && has_forked);
+	MUST(others_look(count_call, NULL, &asked) == 0 && asked == 2);
 }
 
 /* --- Many threads ------------------------------------------------------------------------- */
@@ -460,7 +450,7 @@ static void fork_within(const void *arg)
 /* A thread is found without a look at all others, also if a list names it again. */
 static void found_at_once(const void *arg)
 {
-	struct round round = { .park = true, .pass = 1 };
+	struct round round = { .pass = 1 };
 	unsigned longest = 0;
 
 	(void)arg;
@@ -487,8 +477,8 @@ int main(void)
 		child_unit_test(first_has_ended),    child_unit_test(blocked_and_running),
 		child_unit_test(blocked_and_asleep), child_unit_test(refused_asleep),
 		child_unit_test(no_signal_free),     child_unit_test(moved),
-		child_unit_test(all_stand),	     child_unit_test(together),
-		child_unit_test(fork_within),	     child_unit_test(found_at_once),
+		child_unit_test(together),	     child_unit_test(fork_within),
+		child_unit_test(found_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
