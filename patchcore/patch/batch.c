@@ -115,7 +115,7 @@ NOPATCH static void make_straddlers(struct batch *batch)
 		batch->ops[standing++] = op;
 	}
 	if (standing)
-		ret = flight_complete(batch->sites, standing);
+		ret = word_finish_all(batch->sites, standing);
 	for (size_t i = 0; ret < 0 && i < standing; i++)
 		/* What a signal handler of this thread has completed is made. */
 		if (word_undo(&batch->sites[i]->word))

@@ -174,77 +174,6 @@ int flight_start(const struct change *change, const struct sync *sync)
 
 /* --- Many at once ------------------------------------------------------------------------ */
 
-/*
- * The syncs of a set: as long a wait as any of them calls for, and a membarrier
- * if any is under that policy. From now on, not from a store of each: the last
- * store is just behind us.
- */
-NOPATCH static int sync_all(struct site *const *sites, size_t n, bool first)
-{
-	struct moment start = moment_now();
-	uint64_t ticks = 0;
-	bool barrier = false;
-	int ret = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		const struct word *word = &sites[i]->word;
-		const struct sync *sync = word->sync;
-		uint64_t wait = word_stretch(word, first ? sync->waits.first : sync->waits.second);
-
-		if (sync->policy == PC_POLICY_MEMBARRIER)
-			barrier = true;
-		else if (wait > ticks)
-			ticks = wait;
-	}
-	if (barrier && first)
-		ret = membarrier_sync();
-	else if (barrier)
-		membarrier_sync_surely();
-	if (ret == 0)
-		ticks_wait_since(start, ticks);
-	return ret;
-}
-
-/*
- * Steps 2 to 5 of the word protocol, each for all sites before the next for any: so one sync does
- * for all. A site that is further on already misses only the rest.
- */
-NOPATCH int flight_complete(struct site *const *sites, size_t n)
-{
-	/* The cost of different syncs together says nothing of each. */
-	const struct sync *alike = n ? sites[0]->word.sync : NULL;
-	uint64_t start = __rdtsc(), between;
-	struct moment now;
-	int ret;
-
-	for (size_t i = 1; alike && i < n; i++)
-		if (sites[i]->word.sync->policy != alike->policy ||
-		    sites[i]->word.sync->level != alike->level)
-			alike = NULL;
-	ret = sync_all(sites, n, true);
-	if (ret < 0)
-		return ret;
-	between = __rdtsc();
-	now = moment_now();
-	for (size_t i = 0; i < n; i++) {
-		struct moment asked = now;
-
-		if (is_over(sites[i]))
-			continue;
-		word_store_back(&sites[i]->word);
-		now = moment_now();
-		word_note_visible(&sites[i]->word, WORD_PART_BACK, asked, now);
-	}
-	start += __rdtsc() - between;
-	sync_all(sites, n, false);
-	if (alike && alike->other)
-		sync_note_cost(alike, __rdtsc() - start);
-	for (size_t i = 0; i < n; i++)
-		if (!is_over(sites[i]))
-			word_store_front(&sites[i]->word);
-	return 0;
-}
-
 /* Does a site have no change, and no thread that may begin one? */
 static bool is_at_rest(const struct site *site)
 {
@@ -354,7 +283,7 @@ int flight_drain(void)
 	/* The lock: what another drain owns is still in flight. */
 	lock_take(&drain_lock);
 	while (ret == 0 && (n = take_sites(&next, mine)) != 0) {
-		ret = flight_complete(mine, n);
+		ret = word_finish_all(mine, n);
 		if (ret < 0)
 			ret = put_aside(mine, n, ret);
 		else

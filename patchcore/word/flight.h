@@ -49,12 +49,6 @@ int flight_drain(void);
 int flight_drain_told(void);
 
 /*
- * flight_complete - syncs and parts for n straddlers, held by the caller, whose
- * INT3 stand. 0, or what the first sync failed with: all INT3 still stand.
- */
-int flight_complete(struct site *const *sites, size_t n);
-
-/*
  * flight_help - for the trap handler: go on with the change of a held site if it has no owner, or
  * if the owner is the thread that this signal has interrupted. True: the site is whole.
  * Async-signal-safe.

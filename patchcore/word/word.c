@@ -393,21 +393,73 @@ NOPATCH void word_note_visible(struct word *word, enum word_part which, struct m
 
 /* --- The protocol ----------------------------------------------------------------------------- */
 
-NOPATCH static struct moment wait_since(const struct word *word, unsigned which,
-					struct moment visible, uint64_t ticks)
-{
-	struct word_trace *trace = word->sync->trace;
-
-	if (!trace)
-		return ticks_wait_since(visible, ticks);
-	trace->step[which] = ticks_wait_watched(visible, ticks);
-	trace->waited[which] = ticks_now() - visible.ticks;
-	return moment_now();
-}
-
 NOPATCH bool word_has_failed(struct word *word, int error)
 {
 	return error != -ENOMEM || ++word->failures >= SYNC_TRIES;
+}
+
+NOPATCH static bool awaits_first(const struct site *site)
+{
+	enum word_state state = site_state(site);
+
+	return state == WORD_HELD || state == WORD_FIRST_WAIT;
+}
+
+/*
+ * The sync that all of them make twice, else NULL: the cost of different syncs together says
+ * nothing of each.
+ */
+NOPATCH static const struct sync *common_sync(struct site *const *sites, size_t n)
+{
+	const struct sync *common = sites[0]->word.sync, *sync;
+
+	for (size_t i = 0; i < n; i++) {
+		sync = sites[i]->word.sync;
+		if (!awaits_first(sites[i]) || sync->policy != common->policy ||
+		    sync->level != common->level)
+			return NULL;
+	}
+	return common;
+}
+
+/*
+ * One sync for all that need it: as long a wait as any of them calls for, and a membarrier if any
+ * is under that policy. From now on, not from a store of each: the last store is just behind us.
+ */
+NOPATCH static int sync_all(struct site *const *sites, size_t n, bool first)
+{
+	struct word_trace *trace = sites[0]->word.sync->trace;
+	struct moment start = moment_now();
+	bool barrier = false;
+	uint64_t ticks = 0;
+	int ret = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct word *word = &sites[i]->word;
+		const struct sync *sync = word->sync;
+		uint64_t wait = word_stretch(word, first ? sync->waits.first : sync->waits.second);
+
+		if (first ? !awaits_first(sites[i]) : site_state(sites[i]) != WORD_SECOND_WAIT)
+			continue;
+		if (sync->policy == PC_POLICY_MEMBARRIER)
+			barrier = true;
+		else if (wait > ticks)
+			ticks = wait;
+	}
+	if (barrier && first)
+		ret = membarrier_sync();
+	else if (barrier)
+		/* There is no way back, so there must be one forward. */
+		membarrier_sync_surely();
+	if (ret < 0 || !ticks)
+		return ret;
+	if (!trace) {
+		ticks_wait_since(start, ticks);
+		return 0;
+	}
+	trace->step[!first] = ticks_wait_watched(start, ticks);
+	trace->waited[!first] = ticks_now() - start.ticks;
+	return 0;
 }
 
 /*
@@ -436,44 +488,46 @@ NOPATCH bool word_has_failed(struct word *word, int error)
  * No step is needed at the end. Executors with a stale INT3 trap once more and
  * find the site in the table.
  */
-NOPATCH int word_finish(struct word *word)
+NOPATCH int word_finish_all(struct site *const *sites, size_t n)
 {
-	const struct sync *sync = word->sync;
-	struct site *site = word->site;
-	enum word_state state = site_state(site);
-	struct moment asked = moment_now(), visible;
+	const struct sync *common = common_sync(sites, n);
+	uint64_t start, between;
+	struct moment asked;
 	int ret;
 
-	if (state == WORD_HELD || state == WORD_FIRST_WAIT) {
-		/* Right after the INT3, which was asked for when the site was held. */
-		visible = word_note_store(word, WORD_PART_INT3, word->asked);
-		if (sync->policy == PC_POLICY_MEMBARRIER) {
-			ret = membarrier_sync();
-			if (ret < 0)
-				return ret;
-			asked = moment_now();
-		} else {
-			asked = wait_since(word, WORD_PART_INT3, visible,
-					   word_stretch(word, sync->waits.first));
-		}
+	for (size_t i = 0; i < n; i++)
+		/* Right after the INT3, where that is not noted yet. */
+		if (awaits_first(sites[i]) && !sites[i]->word.latency)
+			word_note_store(&sites[i]->word, WORD_PART_INT3, sites[i]->word.asked);
+	start = __rdtsc();
+	ret = sync_all(sites, n, true);
+	if (ret < 0)
+		return ret;
+	between = __rdtsc();
+	asked = moment_now();
+	for (size_t i = 0; i < n; i++) {
+		word_store_back(&sites[i]->word);
+		if (site_state(sites[i]) == WORD_SECOND_WAIT)
+			asked = word_note_store(&sites[i]->word, WORD_PART_BACK, asked);
 	}
-	if (!word_store_back(word))
-		return -ECANCELED;
-	if (site_state(site) == WORD_SECOND_WAIT) {
-		visible = word_note_store(word, WORD_PART_BACK, asked);
-		if (sync->policy == PC_POLICY_MEMBARRIER) {
-			/* There is no way back, so there must be one forward. */
-			membarrier_sync_surely();
-			asked = moment_now();
-		} else {
-			asked = wait_since(word, WORD_PART_BACK, visible,
-					   word_stretch(word, sync->waits.second));
-		}
+	start += __rdtsc() - between;
+	sync_all(sites, n, false);
+	if (common && common->other)
+		sync_note_cost(common, __rdtsc() - start);
+	asked = moment_now();
+	for (size_t i = 0; i < n; i++) {
+		word_store_front(&sites[i]->word);
+		if (sites[i]->word.sync->trace)
+			asked = word_note_store(&sites[i]->word, WORD_PART_FRONT, asked);
 	}
-	word_store_front(word);
-	if (sync->trace)
-		word_note_store(word, WORD_PART_FRONT, asked);
 	return 0;
+}
+
+NOPATCH int word_finish(struct word *word)
+{
+	int ret = word_finish_all(&word->site, 1);
+
+	return ret == 0 && site_state(word->site) == WORD_UNDONE ? -ECANCELED : ret;
 }
 
 /*
@@ -516,7 +570,6 @@ bool word_put(uint8_t *at, const uint8_t *bytes, size_t len)
 int word_patch(const struct change *change, const struct sync *sync)
 {
 	struct word *word;
-	uint64_t start;
 	int ret;
 
 	if (!word_straddles(change->span.addr, change->span.len, sync->window))
@@ -526,7 +579,6 @@ int word_patch(const struct change *change, const struct sync *sync)
 	if (sync->policy == PC_POLICY_AUTO)
 		return -ENOTSUP;
 	sync = sync_pick(sync);
-	start = __rdtsc();
 	ret = word_begin(&word, change, sync);
 	if (ret < 0)
 		return ret;
@@ -540,8 +592,6 @@ int word_patch(const struct change *change, const struct sync *sync)
 	if (ret == 0 && !text_follow(&word->span))
 		ret = -EACCES;
 	word_release(word);
-	if (sync->other)
-		sync_note_cost(sync, __rdtsc() - start);
 	return ret;
 }
 

@@ -152,8 +152,11 @@ void word_settle(struct word *word);
  * word_finish - the rest of a change whose INT3 stands: both syncs, back and
  * front, from the state it is in. 0: it is made. -ECANCELED: it is undone. Else what the first
  * sync failed with; then the INT3 still stands. Async-signal-safe.
+ * word_finish_all - the same for some that the caller owns, at least one: each step for all before
+ * the next for any, so one sync does for all. 0 also where some are undone.
  */
 int word_finish(struct word *word);
+int word_finish_all(struct site *const *sites, size_t n);
 
 /* word_has_failed - count one more failure of the first sync. True: there will be no sync. */
 bool word_has_failed(struct word *word, int error);
