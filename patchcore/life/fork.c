@@ -97,11 +97,8 @@ static bool try_adopt_rest(void)
 	bool is_turn = atomic_compare_exchange_strong(fork_adopted, &state, me), all_over;
 
 	if (is_turn) {
-		all_over = !thread_any_inside();
-		if (all_over) {
-			/* Else membarrier lacks memory, and what is in flight needs its pages. */
-			all_over = flight_drain() == 0;
-		}
+		/* A drain fails for want of memory: then what is in flight needs its pages. */
+		all_over = !thread_any_inside() && flight_drain() == 0;
 		if (all_over)
 			text_give_back_borrowed();
 		atomic_store_explicit(fork_adopted, all_over ? FORK_ADOPTED : REST,
@@ -161,9 +158,8 @@ int fork_enter_slowly(struct thread *self, int64_t ns)
 /* --- The handlers ----------------------------------------------------------------------------- */
 
 /* The gate's owner's. */
-static unsigned depth; /* forks inside the handlers of a fork */
-static int cancel;     /* its cancellation before */
-static uint64_t mask;  /* its signal mask before */
+static unsigned depth;		 /* forks inside the handlers of a fork */
+static struct signals_held held; /* cancellation from 1 on, signals from 6 on */
 
 static void before_fork(void)
 {
@@ -186,7 +182,7 @@ static void before_fork(void)
 		nap();
 		gate = 0;
 	}
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &held.cancel);
 	thread_enter_as(self);
 	flight_finish_own();
 	all_outside = thread_await_all();
@@ -194,15 +190,14 @@ static void before_fork(void)
 		flight_drain();
 	objects_before_fork();
 	text_before_fork();
-	mask = kernel_mask(SIG_BLOCK, ~KERNEL_RAISED);
+	held.mask = kernel_mask(SIG_BLOCK, ~KERNEL_RAISED);
 	atomic_store_explicit(&prepared, true, memory_order_relaxed);
 }
 
 /* In parent and child; after a nested fork nothing is to be done. */
 static void after_fork(struct thread *self, void (*drop_copy)(void))
 {
-	uint64_t mask_before;
-	int before;
+	struct signals_held before;
 
 	if (!self || !fork_is_mine(self))
 		return;
@@ -210,14 +205,12 @@ static void after_fork(struct thread *self, void (*drop_copy)(void))
 		depth--;
 		return;
 	}
-	mask_before = mask;
-	before = cancel;
+	before = held;
 	atomic_store_explicit(&prepared, false, memory_order_relaxed);
 	drop_copy();
 	atomic_store_explicit(&fork_gate, 0, memory_order_release);
 	thread_leave(self);
-	kernel_mask(SIG_SETMASK, mask_before);
-	pthread_setcancelstate(before, NULL);
+	signals_let(before);
 }
 
 static void fork_in_parent(void)

@@ -57,14 +57,28 @@ void library_assume_waits(uint64_t first, uint64_t second, uint64_t stretch)
 	};
 }
 
+static int setup_enter(struct thread **self)
+{
+	int ret = fork_enter(self);
+
+	if (ret == 0)
+		lock_take(&setup_lock);
+	return ret;
+}
+
+static void setup_leave(struct thread *self)
+{
+	lock_drop(&setup_lock);
+	fork_leave(self);
+}
+
 int pc_init(void)
 {
 	struct thread *self;
-	int ret = fork_enter(&self);
+	int ret = setup_enter(&self);
 
 	if (ret < 0)
 		return ret;
-	lock_take(&setup_lock);
 	/* Without SIGTRAP nothing has begun. */
 	if (!choice_current && (ret = trap_install()) == 0) {
 		facts_learn(&facts);
@@ -77,8 +91,7 @@ int pc_init(void)
 		facts.trap = probe_int3(facts.trap_reason, sizeof(facts.trap_reason)) == 0;
 		ret = choose_policy(asked, accept_p, false);
 	}
-	lock_drop(&setup_lock);
-	fork_leave(self);
+	setup_leave(self);
 	return ret;
 }
 
@@ -99,30 +112,20 @@ int pc_fini(void)
 			ret = text_give_back();
 		}
 	}
-	lock_drop(&setup_lock);
-	fork_leave(self);
+	setup_leave(self);
 	return ret;
 }
 
 /* --- Choices ---------------------------------------------------------------------------------- */
 
-static void settings_leave(struct thread *self)
-{
-	lock_drop(&setup_lock);
-	fork_leave(self);
-}
-
 /* With the lock, between pc_init() and pc_fini(). Else -ESHUTDOWN, and nothing is to be left. */
 static int settings_enter(struct thread **self)
 {
-	int ret = fork_enter(self);
+	int ret = setup_enter(self);
 
-	if (ret < 0)
+	if (ret < 0 || choice_sync())
 		return ret;
-	lock_take(&setup_lock);
-	if (choice_sync())
-		return 0;
-	settings_leave(*self);
+	setup_leave(*self);
 	return -ESHUTDOWN;
 }
 
@@ -135,7 +138,7 @@ int pc_set_policy(enum pc_policy policy)
 	if (ret < 0)
 		return ret;
 	ret = choose_policy(policy, accept_p, true);
-	settings_leave(self);
+	setup_leave(self);
 	return ret;
 }
 
@@ -147,7 +150,7 @@ int pc_set_accept_p(double p)
 	if (ret < 0)
 		return ret;
 	ret = choose_policy(asked, p, false);
-	settings_leave(self);
+	setup_leave(self);
 	return ret;
 }
 
@@ -200,6 +203,6 @@ int pc_get_status(struct pc_status *status)
 	};
 	snprintf(status->conf_path, sizeof(status->conf_path), "%s", facts.conf_path);
 	snprintf(status->reason, sizeof(status->reason), "%s", reason);
-	settings_leave(self);
+	setup_leave(self);
 	return 0;
 }

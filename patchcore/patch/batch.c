@@ -81,11 +81,7 @@ static int begin_op(struct batch *batch, struct pc_op *op)
  *   0. hold all, and make their pages writable (begin_op()). What cannot be had is left out,
  *      and its op says why.
  *   1. all INT3
- *   2. one sync, the longest that any of them calls for, counted from the last INT3: no
- *      executor is left with any of the old fronts and without its back.
- *   3. all backs
- *   4. one sync
- *   5. all fronts
+ *   2. to 5.: word_finish_all()
  *
  * If the first sync fails, every INT3 is taken back, and nothing was changed. From the first
  * INT3 on nothing is allocated and no lock is taken: a thread that holds that lock may be

@@ -21,9 +21,9 @@ int change_begin(struct change *change, void *addr, const void *bytes, size_t le
 int change_make(struct change *change, const struct sync *sync);
 
 /*
- * change_try_again - after -EAGAIN: may it go better now? A change whose patcher is gone is taken as
- * much further as is due, so that a caller that tries again gets through in the end. An owner may
- * also have only looked for what to do.
+ * change_try_again - after -EAGAIN: may it go better now? A change whose patcher is gone is taken
+ * as much further as is due, so that a caller that tries again gets through in the end. An owner
+ * may also have only looked for what to do.
  */
 bool change_try_again(const struct change *change);
 

@@ -32,19 +32,20 @@ NOPATCH static _Atomic(uint64_t) *marks_of(size_t number)
 	return &chunk_of(number)->marks[number % CHUNK / 64];
 }
 
-NOPATCH bool site_is_marked(size_t number)
+NOPATCH void site_mark(const struct site *site)
 {
-	return atomic_load_explicit(marks_of(number), memory_order_relaxed) >> number % 64 & 1;
+	_Atomic(uint64_t) *marks = marks_of(site->number);
+	uint64_t bit = UINT64_C(1) << site->number % 64;
+
+	if (!(atomic_load_explicit(marks, memory_order_relaxed) & bit))
+		atomic_fetch_or_explicit(marks, bit, memory_order_seq_cst);
 }
 
-NOPATCH void site_set_mark(size_t number, bool on)
+NOPATCH void site_unmark(const struct site *site)
 {
-	uint64_t bit = UINT64_C(1) << number % 64;
+	uint64_t bit = UINT64_C(1) << site->number % 64;
 
-	if (on)
-		atomic_fetch_or_explicit(marks_of(number), bit, memory_order_seq_cst);
-	else
-		atomic_fetch_and_explicit(marks_of(number), ~bit, memory_order_seq_cst);
+	atomic_fetch_and_explicit(marks_of(site->number), ~bit, memory_order_seq_cst);
 }
 
 NOPATCH struct site *sites_next_marked(size_t number)

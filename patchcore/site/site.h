@@ -186,23 +186,12 @@ int sites_each_in(uintptr_t start, uintptr_t end, table_fn *fn, void *arg);
  * store does it, so a thread that ends at any moment leaves the mark. A marked site costs its next
  * patcher one load.
  *
- * site_mark - by the owner. sites_next_marked - the first one from that number on; NULL: there is
- * no more. Async-signal-safe.
+ * site_mark, site_unmark - by the owner. sites_next_marked - the first one from that number on;
+ * NULL: there is no more. Async-signal-safe.
  */
-void site_set_mark(size_t number, bool on);
-bool site_is_marked(size_t number);
+void site_mark(const struct site *site);
+void site_unmark(const struct site *site);
 struct site *sites_next_marked(size_t number);
-
-NOPATCH_INLINE void site_mark(const struct site *site)
-{
-	if (!site_is_marked(site->number))
-		site_set_mark(site->number, true);
-}
-
-NOPATCH_INLINE void site_unmark(const struct site *site)
-{
-	site_set_mark(site->number, false);
-}
 
 /* sites_count - the sum over all sites that ever were: how many are held just now, changes made,
  * traps met. */

@@ -224,15 +224,12 @@ static uint64_t lock_making(void)
 
 	if (!guest)
 		return 0;
-	/* Acquire: pairs with the release of the last one, and of a holder whose id is asked for.
-	 */
-	if (atomic_compare_exchange_strong_explicit(&making, &holder, guest, memory_order_acq_rel,
-						    memory_order_acquire))
-		return guest;
-	if (thread_ask_end(holder) &&
-	    atomic_compare_exchange_strong_explicit(&making, &holder, guest, memory_order_acq_rel,
-						    memory_order_acquire))
-		return guest;
+	do {
+		/* Acquire: pairs with the release of the last one, also of one that is gone. */
+		if (atomic_compare_exchange_strong_explicit(
+			    &making, &holder, guest, memory_order_acq_rel, memory_order_acquire))
+			return guest;
+	} while (thread_ask_end(holder));
 	thread_guest_leave(guest);
 	return 0;
 }

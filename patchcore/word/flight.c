@@ -44,24 +44,26 @@ void flight_end(struct site *site)
 	text_return_kept(&span);
 }
 
-/*
- * Let others own a site that is in flight. One whose change is over is released,
- * unless its pages are to be given back, which takes a lock: in the trap handler that is left to a
- * drain. True: it is to be ended by the caller, with flight_end().
- */
-NOPATCH static bool leave(struct site *site, bool in_handler)
+/* Let others own a site, which is in flight or has no change; one whose change is over is ended. */
+static void leave(struct site *site)
 {
-	if (is_over(site)) {
+	if (is_over(site))
+		flight_end(site);
+	else
+		site_disown(site);
+}
+
+/* To give pages back takes a lock: that is left to a drain, and so is the site. */
+NOPATCH static void leave_in_handler(struct site *site)
+{
+	bool is_whole = is_over(site);
+
+	if (is_whole)
 		word_settle(&site->word);
-		if (!in_handler)
-			return true;
-		if (!site->word.span.loan) {
-			word_release(&site->word);
-			return false;
-		}
-	}
-	site_disown(site);
-	return false;
+	if (is_whole && !site->word.span.loan)
+		word_release(&site->word);
+	else
+		site_disown(site);
 }
 
 /* May a thread that comes to own the site take a step that needs a membarrier before? */
@@ -114,46 +116,30 @@ NOPATCH static bool own_and_step(struct site *site, uint64_t id)
 	return true;
 }
 
-static enum word_state idle_or_undone(const struct site *site)
-{
-	return atomic_load_explicit(&site->undone, memory_order_relaxed) ? WORD_UNDONE : WORD_IDLE;
-}
-
 enum word_state flight_step(struct site *site)
 {
 	enum word_state state = site_state(site);
 
-	if (state == WORD_IDLE && !atomic_load_explicit(&site->owner, memory_order_relaxed))
-		return idle_or_undone(site);
-	if (!own_and_step(site, thread_id())) {
-		flight_rescue(site);
-		state = site_state(site);
-		return state == WORD_IDLE ? idle_or_undone(site) : state;
+	if (state != WORD_IDLE || atomic_load_explicit(&site->owner, memory_order_relaxed)) {
+		if (own_and_step(site, thread_id())) {
+			state = site_state(site);
+			leave(site);
+			if (state == WORD_WRITTEN)
+				return WORD_IDLE;
+		} else {
+			flight_rescue(site);
+			state = site_state(site);
+		}
 	}
-	state = site_state(site);
-	if (state == WORD_IDLE) {
-		site_disown(site);
-		return idle_or_undone(site);
-	}
-	if (leave(site, false))
-		flight_end(site);
-	return state == WORD_WRITTEN ? WORD_IDLE : state;
+	if (state == WORD_IDLE && atomic_load_explicit(&site->undone, memory_order_relaxed))
+		return WORD_UNDONE;
+	return state;
 }
 
 /*
- * The protocol for a straddler that is started here and finished elsewhere:
- *
- *   1. hold the site, F B -> 3 B, note when (FIRST_WAIT), disown the site.
- *      Executors that trap from now on wait, or do 2 and 3 when they are due.
- *   2. the owner when the first sync is done: 3 B -> 3 b (SECOND_WAIT)
- *   3. the owner when the second is done: 3 b -> f b (WRITTEN), give the
- *      pages back, release.
- *
- * If no sync can be had for 2 (a filter that was installed since), the owner takes the INT3 back,
- * which needs none (UNDONE). For 3 it waits SYNC_LAST_RESORT instead.
- *
- * It was marked before step 1, so a drain that begins after the caller was told of success finds
- * it.
+ * The word protocol, of which each further step is made by the thread that comes to own the site
+ * when it is due: the table in site.h says which. The site is marked before the INT3 stands, so a
+ * drain that begins after the caller was told of success finds it.
  */
 int flight_start(const struct change *change, const struct sync *sync)
 {
@@ -167,8 +153,7 @@ int flight_start(const struct change *change, const struct sync *sync)
 	word_note_since(word, WORD_PART_INT3, word->asked);
 	/* Unless a signal handler of this thread has met the INT3 and made the change. */
 	site_move(site, WORD_HELD, WORD_FIRST_WAIT);
-	if (leave(site, false))
-		flight_end(site);
+	leave(site);
 	return 0;
 }
 
@@ -264,12 +249,9 @@ static int put_aside(struct site *const *sites, size_t n, int error)
 			membarrier_sync_surely();
 			word_store_front(&site->word);
 		}
-		if (is_over(site)) {
-			flight_end(site);
-			continue;
-		}
-		site_disown(site);
-		ret = error;
+		if (!is_over(site))
+			ret = error;
+		leave(site);
 	}
 	return ret;
 }
@@ -369,10 +351,7 @@ NOPATCH bool flight_help(struct site *site)
 		return false;
 	if (own_and_step(lead, guest)) {
 		whole = is_over(lead);
-		if (site_state(lead) == WORD_IDLE)
-			site_disown(lead);
-		else
-			leave(lead, true);
+		leave_in_handler(lead);
 	}
 	thread_guest_leave(guest);
 	return whole;
@@ -387,32 +366,27 @@ NOPATCH static bool needs_rescue(const struct site *lead, uint64_t *owner)
 	return *owner ? thread_is_gone(*owner) : is_over(lead);
 }
 
+/* Own a site in place of an owner that is gone, or one without an owner. */
+NOPATCH static bool replace_owner(struct site *lead, uint64_t owner, uint64_t id)
+{
+	return atomic_compare_exchange_strong_explicit(&lead->owner, &owner, id,
+						       memory_order_acquire, memory_order_relaxed);
+}
+
 /*
- * Own a site whose owner is gone, or one without an owner that is only to be given back; then let
- * its change go on as one in flight. *done: look again. True: the caller is to end it.
+ * Let the change of a site that is owned now go on as one in flight. True: the caller is to leave
+ * it, false: that is done.
  *
  * The owner may have gone after any instruction. Each state tells which stores it may have made;
  * those are made again, and the rest is a change in flight like any other.
  */
-NOPATCH static bool rescue(struct site *lead, uint64_t id, bool in_handler, bool *done)
+NOPATCH static bool rescue(struct site *lead, bool was_left)
 {
-	uint64_t owner;
-	bool was_left;
-
-	*done = needs_rescue(lead, &owner);
-	was_left = owner != 0;
-	if (*done)
-		*done = atomic_compare_exchange_strong_explicit(
-			&lead->owner, &owner, id, memory_order_acquire, memory_order_relaxed);
-	if (!*done)
-		return false;
 	/* With a change that was never begun, the turn may still be odd. */
 	if (site_state(lead) == WORD_IDLE) {
 		if (was_left)
 			site_release(lead);
-		else
-			site_disown(lead);
-		return false;
+		return !was_left;
 	}
 	/* The parent's own threads see to what is its parent's. */
 	if (!text_span_is_ours(&lead->word.span)) {
@@ -430,7 +404,7 @@ NOPATCH static bool rescue(struct site *lead, uint64_t id, bool in_handler, bool
 	}
 	if (was_left && !is_over(lead))
 		word_set_since(&lead->word);
-	return leave(lead, in_handler);
+	return true;
 }
 
 bool flight_is_orphaned(struct site *site)
@@ -443,13 +417,14 @@ bool flight_rescue(struct site *site)
 {
 	struct site *lead = site_lead(site);
 	uint64_t owner;
-	bool done;
 
 	if (!needs_rescue(lead, &owner) && !(owner && thread_ask_end(owner)))
 		return false;
-	if (rescue(lead, thread_id(), false, &done))
-		flight_end(lead);
-	return done;
+	if (!replace_owner(lead, owner, thread_id()))
+		return false;
+	if (rescue(lead, owner))
+		leave(lead);
+	return true;
 }
 
 NOPATCH bool flight_rescue_as_guest(struct site *site)
@@ -463,7 +438,9 @@ NOPATCH bool flight_rescue_as_guest(struct site *site)
 	guest = thread_guest();
 	if (!guest)
 		return false;
-	rescue(lead, guest, true, &done);
+	done = replace_owner(lead, owner, guest);
+	if (done && rescue(lead, owner))
+		leave_in_handler(lead);
 	thread_guest_leave(guest);
 	return done;
 }
