@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The asynchronous word protocol (paper, section 5.1, figures 6 and 7), the word protocol for many
- * sites at once, and changes whose patcher does not go on: it was interrupted, has left them to the
- * executors, or is gone.
- */
+/* The asynchronous word protocol (paper, section 5.1, figures 6 and 7). */
 #include "patchcore/word/flight.h"
 
 #include <errno.h>
@@ -88,28 +84,27 @@ NOPATCH static bool own_and_step(struct site *site, uint64_t id)
 	struct word *word = &site->word;
 	uint64_t turn = site_turn(site);
 	enum word_state state = site_state(site);
-	bool asks = needs_barrier(site);
+	bool asks = needs_barrier(site), due;
 	int barrier = asks ? membarrier_sync() : 0;
 	struct moment asked;
-	bool waits = !asks, due;
 
 	if (!site_try_own(site, id))
 		return false;
 	if (site_turn(site) != turn || site_state(site) != state || !text_span_is_ours(&word->span))
 		return true;
 	if (state == WORD_FIRST_WAIT) {
-		due = waits ? word_has_passed(word, word_stretch(word, word->sync->waits.first))
-			    : barrier == 0;
+		due = asks ? barrier == 0
+			   : word_has_passed(word, word_stretch(word, word->sync->waits.first));
 		if (due) {
 			asked = moment_now();
 			word_store_back(word);
 			word_note_since(word, WORD_PART_BACK, asked);
-		} else if (!waits && word_has_failed(word, barrier)) {
+		} else if (asks && word_has_failed(word, barrier)) {
 			take_back(site);
 		}
 	} else if (state == WORD_SECOND_WAIT) {
-		due = waits ? word_has_passed(word, word_stretch(word, word->sync->waits.second))
-			    : barrier == 0 || word_has_passed(word, SYNC_LAST_RESORT);
+		due = asks ? barrier == 0 || word_has_passed(word, SYNC_LAST_RESORT)
+			   : word_has_passed(word, word_stretch(word, word->sync->waits.second));
 		if (due)
 			word_store_front(word);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Changes of straddlers that do not end where they began: left for later, made
- * many at a time, or left behind by a thread that is gone. Private.
+ * Changes of straddlers that do not end where they began: left for later, or left behind by a
+ * thread that was interrupted or is gone. Private.
  *
  * A site has at most one change. The owner of the site (site_try_own) takes the next step of it,
  * if that is due; in the trap handler too. So an executor never waits for a patcher that has left,
