@@ -406,20 +406,25 @@ NOPATCH static bool awaits_first(const struct site *site)
 }
 
 /*
- * The sync that all of them make twice, else NULL: the cost of different syncs together says
- * nothing of each.
+ * The sync whose cost is to be noted: that of all, for the cost of different ones together says
+ * nothing of each. NULL: none, and no clock is read for it.
  */
-NOPATCH static const struct sync *common_sync(struct site *const *sites, size_t n)
+NOPATCH static const struct sync *noted_sync(struct site *const *sites, size_t n)
 {
-	const struct sync *common = sites[0]->word.sync, *sync;
+	const struct sync *noted = sites[0]->word.sync, *sync;
 
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n && noted->other; i++) {
 		sync = sites[i]->word.sync;
-		if (!awaits_first(sites[i]) || sync->policy != common->policy ||
-		    sync->level != common->level)
+		if (!awaits_first(sites[i]) || sync->policy != noted->policy ||
+		    sync->level != noted->level)
 			return NULL;
 	}
-	return common;
+	return noted->other ? noted : NULL;
+}
+
+NOPATCH static uint64_t ticks_if(const struct sync *noted)
+{
+	return noted ? __rdtsc() : 0;
 }
 
 /*
@@ -429,7 +434,7 @@ NOPATCH static const struct sync *common_sync(struct site *const *sites, size_t 
 NOPATCH static int sync_all(struct site *const *sites, size_t n, bool first)
 {
 	struct word_trace *trace = sites[0]->word.sync->trace;
-	struct moment start = moment_now();
+	struct moment start = { .cpu = 0 };
 	bool barrier = false;
 	uint64_t ticks = 0;
 	int ret = 0;
@@ -446,6 +451,8 @@ NOPATCH static int sync_all(struct site *const *sites, size_t n, bool first)
 		else if (wait > ticks)
 			ticks = wait;
 	}
+	if (ticks)
+		start = moment_now();
 	if (barrier && first)
 		ret = membarrier_sync();
 	else if (barrier)
@@ -490,7 +497,7 @@ NOPATCH static int sync_all(struct site *const *sites, size_t n, bool first)
  */
 NOPATCH int word_finish_all(struct site *const *sites, size_t n)
 {
-	const struct sync *common = common_sync(sites, n);
+	const struct sync *noted = noted_sync(sites, n);
 	uint64_t start, between;
 	struct moment asked;
 	int ret;
@@ -499,26 +506,29 @@ NOPATCH int word_finish_all(struct site *const *sites, size_t n)
 		/* Right after the INT3, where that is not noted yet. */
 		if (awaits_first(sites[i]) && !sites[i]->word.latency)
 			word_note_store(&sites[i]->word, WORD_PART_INT3, sites[i]->word.asked);
-	start = __rdtsc();
+	start = ticks_if(noted);
 	ret = sync_all(sites, n, true);
 	if (ret < 0)
 		return ret;
-	between = __rdtsc();
+	between = ticks_if(noted);
 	asked = moment_now();
 	for (size_t i = 0; i < n; i++) {
 		word_store_back(&sites[i]->word);
 		if (site_state(sites[i]) == WORD_SECOND_WAIT)
 			asked = word_note_store(&sites[i]->word, WORD_PART_BACK, asked);
 	}
-	start += __rdtsc() - between;
+	start += ticks_if(noted) - between;
 	sync_all(sites, n, false);
-	if (common && common->other)
-		sync_note_cost(common, __rdtsc() - start);
-	asked = moment_now();
+	if (noted)
+		sync_note_cost(noted, __rdtsc() - start);
 	for (size_t i = 0; i < n; i++) {
+		bool is_traced = sites[i]->word.sync->trace;
+
+		if (is_traced)
+			asked = moment_now();
 		word_store_front(&sites[i]->word);
-		if (sites[i]->word.sync->trace)
-			asked = word_note_store(&sites[i]->word, WORD_PART_FRONT, asked);
+		if (is_traced)
+			word_note_store(&sites[i]->word, WORD_PART_FRONT, asked);
 	}
 	return 0;
 }
