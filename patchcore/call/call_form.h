@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What a call looks like, what may stand in its place, and the stub of its own. Private.
- */
+/* What a call looks like, what may stand in its place, and the stub of its own. Private. */
 #ifndef PATCHCORE_CALL_CALL_FORM_H
 #define PATCHCORE_CALL_CALL_FORM_H
 
@@ -41,8 +39,7 @@ extern const struct call_shape call_shapes[CALL_FORMS];
 /* call_encode - the instruction, with that displacement. Returns its length. */
 size_t call_encode(uint8_t code[CALL_MAX], enum call_form form, int32_t displacement);
 
-/* --- Of one call ---------------------------------------------------------------------------------
- */
+/* --- Of one call ------------------------------------------------------------------------------ */
 
 static inline const struct call_shape *call_shape(const struct pc_call *call)
 {

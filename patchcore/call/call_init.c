@@ -56,8 +56,7 @@ size_t call_encode(uint8_t code[CALL_MAX], enum call_form form, int32_t displace
 	return shape->len;
 }
 
-/* --- Which calls are under a pc_call ------------------------------------------------------------
- */
+/* --- Which calls are under a pc_call ---------------------------------------------------------- */
 
 /*
  * The address of a call, which is under one pc_call at most, since two would not know of each

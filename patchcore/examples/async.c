@@ -45,8 +45,7 @@ int main(void)
 		return 0;
 	}
 
-	/* The first is wanted now: a step whenever one is due, and time for other things between.
-	 */
+	/* The first is wanted now: a step when one is due, and time for other things between. */
 	while (ret == 0 && pc_finish_patch(site(0)) > PC_FINISHED)
 		asked++;
 

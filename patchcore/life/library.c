@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Start-up, shut-down and settings.
- */
+/* Start-up, shut-down and settings. */
 #include "patchcore/patchcore.h"
 
 #include <errno.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What a harness may set before pc_init(). Private.
- */
+/* What a harness may set before pc_init(). Private. */
 #ifndef PATCHCORE_LIFE_LIBRARY_H
 #define PATCHCORE_LIFE_LIBRARY_H
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Which changes would take instruction starts away, and from what. Private. Pure.
- */
+/* Which changes would take instruction starts away, and from what. Private. Pure. */
 #ifndef PATCHCORE_MERGE_MERGE_CHECK_H
 #define PATCHCORE_MERGE_MERGE_CHECK_H
 

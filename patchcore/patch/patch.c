@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * One change: pc_patch() and its kin; and closing pages.
- */
+/* One change: pc_patch() and its kin; and closing pages. */
 #include "patchcore/patch/patch.h"
 
 #include <errno.h>
@@ -144,8 +142,7 @@ int pc_patch_starts(void *addr, const void *bytes, size_t len, unsigned starts)
 		      : -EINVAL;
 }
 
-/* As a rule one instruction inside one word of an open page without an alias; else all is checked.
- */
+/* As a rule one instruction inside a word of an open page without an alias; else all is checked. */
 int pc_patch(void *addr, const void *bytes, size_t len)
 {
 	const struct page *page;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What every way to patch does before and after. Private.
- */
+/* What every way to patch does before and after. Private. */
 #ifndef PATCHCORE_PATCH_PATCH_H
 #define PATCHCORE_PATCH_PATCH_H
 

@@ -141,8 +141,7 @@ struct site {
 	/* Where an executor that trapped here goes on, 0: here again. Kept, for late traps. */
 	_Atomic(uintptr_t) resume;
 	size_t number; /* of its mark; the same for ever */
-	/* The id (thread.h) of the owner, 0 if there is none. The rest of the group is the owner's.
-	 */
+	/* The owner's id (thread.h), 0: there is none. The rest of the group is the owner's. */
 	_Atomic(uint64_t) owner __attribute__((aligned(SITE_LINE)));
 	uint64_t turns;			/* turn as it was when last free */
 	_Atomic(enum word_state) state; /* relaxed where read by others: a guess */
@@ -223,9 +222,7 @@ NOPATCH_INLINE bool site_is_owned_by(const struct site *site, uint64_t id)
 	return atomic_load_explicit(&site->owner, memory_order_relaxed) == id;
 }
 
-/*
- * site_state - acquire: pairs with site_release(). For a thread that does not own it, a guess.
- */
+/* site_state - acquire: pairs with site_release(). For a thread that does not own it, a guess. */
 NOPATCH_INLINE enum word_state site_state(const struct site *site)
 {
 	return atomic_load_explicit(&site->state, memory_order_acquire);

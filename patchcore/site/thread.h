@@ -94,8 +94,8 @@ bool thread_is_interrupted(uint64_t id);
 /* --- Inside the library --------------------------------------------------------------------- */
 
 /*
- * thread_enter, thread_leave - around all that an entry point does with locks, pages and sites.
- * They nest, also in signal handlers. NULL: no memory for a record.
+ * thread_enter_as, thread_leave - around all that an entry point does with locks, pages and sites.
+ * They nest, also in signal handlers.
  */
 NOPATCH_INLINE void thread_enter_as(struct thread *self)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The word protocol (paper, section 5, figure 4).
- */
+/* The word protocol (paper, section 5, figure 4). */
 #include "patchcore/word/word.h"
 
 #include <errno.h>
@@ -57,14 +55,9 @@ NOPATCH_INLINE uint64_t load(const uint8_t *at)
 /* 1 to 8 bytes as a number, by at most two loads that may overlap. */
 NOPATCH_INLINE uint64_t number_of(const uint8_t *bytes, size_t len)
 {
-	uint64_t all;
 	uint32_t four[2];
 	uint16_t two[2];
 
-	if (len == 8) {
-		memcpy(&all, bytes, 8);
-		return all;
-	}
 	if (len >= 4) {
 		memcpy(&four[0], bytes, 4);
 		memcpy(&four[1], bytes + len - 4, 4);
@@ -144,8 +137,7 @@ static int hold_also(struct word *word, uint8_t starts)
 	return 0;
 }
 
-/* Under membarrier no wait counts from the INT3; a reading of the clock costs as much as a start.
- */
+/* Under membarrier no wait counts from the INT3; to read the clock costs as much as a start. */
 NOPATCH static bool word_is_timed(const struct sync *sync)
 {
 	return sync->policy != PC_POLICY_MEMBARRIER || sync->trace;
