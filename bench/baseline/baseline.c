@@ -318,7 +318,7 @@ static _Atomic(uint32_t) gate;	   /* futex, 1: threads stand at it */
 static _Atomic(uint32_t) handlers; /* futex: threads in on_stop() */
 static int stop_signal;
 
-static void futex(_Atomic(uint32_t) *word, int operation, uint32_t value)
+static void call_futex(_Atomic(uint32_t) *word, int operation, uint32_t value)
 {
 	sys_call(SYS_futex, word, operation, value, NULL, NULL, 0);
 }
@@ -339,12 +339,12 @@ static void on_stop(int signal, siginfo_t *info, void *context)
 		threads[i].pc = (uintptr_t)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
 		threads[i].stands = true;
 		while (gate)
-			futex(&gate, FUTEX_WAIT_PRIVATE, 1);
+			call_futex(&gate, FUTEX_WAIT_PRIVATE, 1);
 	}
 	__cpuid(0, a, b, c, d); /* serialises */
 	(void)(a + b + c + d);
 	if (atomic_fetch_sub(&handlers, 1) == 1)
-		futex(&handlers, FUTEX_WAKE_PRIVATE, 1);
+		call_futex(&handlers, FUTEX_WAKE_PRIVATE, 1);
 }
 
 /* The signal stays taken. */
@@ -399,9 +399,9 @@ static void let_go(void)
 	uint32_t left;
 
 	gate = 0;
-	futex(&gate, FUTEX_WAKE_PRIVATE, INT_MAX);
+	call_futex(&gate, FUTEX_WAKE_PRIVATE, INT_MAX);
 	while ((left = handlers) != 0)
-		futex(&handlers, FUTEX_WAIT_PRIVATE, left);
+		call_futex(&handlers, FUTEX_WAIT_PRIVATE, left);
 }
 
 /* All threads but the caller stand until let_go(), or none does. */

@@ -41,7 +41,7 @@ void flight_end(struct site *site)
 }
 
 /* Let others own a site, which is in flight or has no change; one whose change is over is ended. */
-static void leave(struct site *site)
+static void leave_site(struct site *site)
 {
 	if (is_over(site))
 		flight_end(site);
@@ -118,7 +118,7 @@ enum word_state flight_step(struct site *site)
 	if (state != WORD_IDLE || atomic_load_explicit(&site->owner, memory_order_relaxed)) {
 		if (own_and_step(site, thread_id())) {
 			state = site_state(site);
-			leave(site);
+			leave_site(site);
 			if (state == WORD_WRITTEN)
 				return WORD_IDLE;
 		} else {
@@ -148,7 +148,7 @@ int flight_start(const struct change *change, const struct sync *sync)
 	word_note_since(word, WORD_PART_INT3, word->asked);
 	/* Unless a signal handler of this thread has met the INT3 and made the change. */
 	site_move(site, WORD_HELD, WORD_FIRST_WAIT);
-	leave(site);
+	leave_site(site);
 	return 0;
 }
 
@@ -246,7 +246,7 @@ static int put_aside(struct site *const *sites, size_t n, int error)
 		}
 		if (!is_over(site))
 			ret = error;
-		leave(site);
+		leave_site(site);
 	}
 	return ret;
 }
@@ -418,7 +418,7 @@ bool flight_rescue(struct site *site)
 	if (!replace_owner(lead, owner, thread_id()))
 		return false;
 	if (rescue(lead, owner))
-		leave(lead);
+		leave_site(lead);
 	return true;
 }
 
