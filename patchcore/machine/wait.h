@@ -88,7 +88,9 @@ NOPATCH_INLINE struct moment moment_visible(struct moment asked)
 #endif
 
 /*
- * ticks_wait_since - return no earlier than ticks after start, and the last reading.
+ * ticks_wait_since - return no earlier than ticks after start, and the longest time between two
+ * readings of the clock: how long the waiting CPU itself stood still at most. UINT64_MAX: that
+ * cannot be told of a step.
  *
  * The steps are added up, each between two readings of one CPU's TSC. So neither a migration nor a
  * TSC near its wrap or one that steps back makes the wait shorter, or endless: what a step lasted
@@ -96,25 +98,7 @@ NOPATCH_INLINE struct moment moment_visible(struct moment asked)
  * locked store that depends on the outcome cannot run ahead of RDTSCP: so what follows is late
  * enough. No PAUSE: on recent Intel parts one takes 140 cycles, which would coarsen every wait.
  */
-NOPATCH_INLINE struct moment ticks_wait_since(struct moment start, uint64_t ticks)
-{
-	uint64_t waited = 0;
-
-	do {
-		struct moment now = MOMENT_READ();
-
-		if (moment_known(start, now))
-			waited += now.ticks - start.ticks;
-		start = now;
-	} while (waited < ticks);
-	return start;
-}
-
-/*
- * ticks_wait_watched - the same, and returns the longest time between two readings of the clock:
- * how long the waiting CPU itself stood still at most. UINT64_MAX: that cannot be told of a step.
- */
-NOPATCH_INLINE uint64_t ticks_wait_watched(struct moment start, uint64_t ticks)
+NOPATCH_INLINE uint64_t ticks_wait_since(struct moment start, uint64_t ticks)
 {
 	uint64_t waited = 0, longest = 0;
 

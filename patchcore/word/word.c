@@ -428,7 +428,7 @@ NOPATCH static int sync_all(struct site *const *sites, size_t n, bool first)
 	struct word_trace *trace = sites[0]->word.sync->trace;
 	struct moment start = { .cpu = 0 };
 	bool barrier = false;
-	uint64_t ticks = 0;
+	uint64_t ticks = 0, longest;
 	int ret = 0;
 
 	for (size_t i = 0; i < n; i++) {
@@ -452,12 +452,11 @@ NOPATCH static int sync_all(struct site *const *sites, size_t n, bool first)
 		membarrier_sync_surely();
 	if (ret < 0 || !ticks)
 		return ret;
-	if (!trace) {
-		ticks_wait_since(start, ticks);
-		return 0;
+	longest = ticks_wait_since(start, ticks);
+	if (trace) {
+		trace->step[!first] = longest;
+		trace->waited[!first] = ticks_now() - start.ticks;
 	}
-	trace->step[!first] = ticks_wait_watched(start, ticks);
-	trace->waited[!first] = ticks_now() - start.ticks;
 	return 0;
 }
 
