@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <sys/uio.h>
 
@@ -17,31 +18,46 @@
 
 NOPATCH static bool is_restorer(const struct frames *frames, uintptr_t word)
 {
-	for (unsigned i = 0; i < frames->count; i++)
-		if (frames->restorers[i] == word)
+	uintptr_t known = 1;
+
+	for (unsigned i = 0; i < KERNEL_SIGNALS && known; i++) {
+		known = atomic_load_explicit(&frames->restorers[i], memory_order_relaxed);
+		if (word && known == word)
 			return true;
+	}
 	return false;
 }
 
-NOPATCH bool frames_learn(struct frames *frames)
+NOPATCH static bool keep_restorer(struct frames *frames, uintptr_t restorer)
 {
-	uint64_t handled = 0;
-	bool nests = frames->nests;
-	unsigned count = frames->count;
+	bool is_kept = false;
+
+	for (unsigned i = 0; i < KERNEL_SIGNALS && !is_kept; i++) {
+		uintptr_t known = 0;
+
+		is_kept = atomic_compare_exchange_strong(&frames->restorers[i], &known, restorer) ||
+			  known == restorer;
+	}
+	return is_kept;
+}
+
+NOPATCH int frames_learn(struct frames *frames)
+{
 	struct kernel_action action;
+	int known = 0;
 
 	for (int i = 1; i <= KERNEL_SIGNALS; i++) {
-		/* Every handler needs a restorer, and keeps it when its signal is reset. */
+		/* Every handler needs a restorer; the C library keeps it when a signal is reset. */
 		if (kernel_action(i, NULL, &action) < 0 || !(action.flags & KERNEL_RESTORER))
 			continue;
-		handled |= kernel_bit(i);
-		frames->nests |= (action.flags & SA_NODEFER) != 0;
-		if (!is_restorer(frames, action.restorer) && frames->count < KERNEL_SIGNALS)
-			frames->restorers[frames->count++] = action.restorer;
+		if (action.flags & SA_NODEFER)
+			atomic_store(&frames->nests, true);
+		if (!keep_restorer(frames, action.restorer))
+			return -EACCES;
 	}
-	handled &= ~frames->handled;
-	frames->handled |= handled;
-	return handled || nests != frames->nests || count != frames->count;
+	while (known < KERNEL_SIGNALS && atomic_load(&frames->restorers[known]))
+		known++;
+	return known + atomic_load(&frames->nests);
 }
 
 NOPATCH uintptr_t frames_top(pid_t tid)
@@ -94,8 +110,11 @@ NOPATCH static void add_stack(struct frames_search *search, const struct frames_
 	if (!sp)
 		return;
 	for (unsigned i = 0; i < search->stack_count; i++)
-		if (from >= search->stacks[i].from && from < search->stacks[i].end)
+		if (from >= search->stacks[i].from && from < search->stacks[i].end) {
+			if (from > search->stacks[i].last)
+				search->stacks[i].last = from;
 			return;
+		}
 	search->is_full = search->stack_count == FRAMES_STACKS;
 	if (search->is_full)
 		return;
@@ -103,13 +122,14 @@ NOPATCH static void add_stack(struct frames_search *search, const struct frames_
 		end = stack->top;
 	if (from >= stack->alternate && from < stack->alternate_end && end > stack->alternate_end)
 		end = stack->alternate_end;
-	search->stacks[search->stack_count].from = from;
+	search->stacks[search->stack_count].from = search->stacks[search->stack_count].last = from;
 	search->stacks[search->stack_count++].end = end;
 }
 
 /* Is it inside a place? Then it is moved, or counted. */
 NOPATCH static bool meet_frame(struct frames_search *search, const struct frames_stack *stack,
-			       const struct frames_places *places, uintptr_t at, bool move)
+			       const struct frames_places *places, uintptr_t at,
+			       enum frames_mode mode)
 {
 	struct frames_frame *frame = &search->frame;
 	struct frames_inside *inside;
@@ -124,11 +144,11 @@ NOPATCH static bool meet_frame(struct frames_search *search, const struct frames
 	inside = frames_find(places, pc);
 	if (!inside || is_void(frame, inside, pc))
 		return false;
-	if (move)
+	if (mode == FRAMES_MOVE)
 		transfer(SYS_process_vm_writev,
 			 at + offsetof(struct frames_frame, context) + REGISTER(REG_RIP),
 			 &inside->end, sizeof(inside->end));
-	else
+	else if (mode == FRAMES_COUNT)
 		frames_count(inside);
 	return true;
 }
@@ -136,22 +156,25 @@ NOPATCH static bool meet_frame(struct frames_search *search, const struct frames
 /* How many such frames, or -EACCES. */
 NOPATCH static int search_stack(const struct frames *frames, struct frames_search *search,
 				const struct frames_stack *stack,
-				const struct frames_places *places, unsigned index, bool move)
+				const struct frames_places *places, unsigned index,
+				enum frames_mode mode)
 {
-	uintptr_t at = search->stacks[index].from, end = search->stacks[index].end;
-	long len = FRAMES_CHUNK, size = FRAMES_CHUNK;
+	uintptr_t from = search->stacks[index].from, at = from, end = search->stacks[index].end;
+	long len = 0, size = 0;
 	int found = 0;
 
-	for (; at < end && len == size; at += (uintptr_t)size) {
-		if (end - at < FRAMES_CHUNK)
-			size = (long)(end - at);
+	for (; at < end && len == size; at += (uintptr_t)len) {
+		size = end - at < FRAMES_CHUNK ? (long)(end - at) : (long)FRAMES_CHUNK;
 		len = transfer(SYS_process_vm_readv, at, search->words, (size_t)size);
 		if (len < 0 && len != -EFAULT)
 			return -EACCES;
 		for (size_t n = 0; len > 0 && n < (size_t)len / sizeof(*search->words); n++)
 			if (is_restorer(frames, search->words[n]))
 				found += meet_frame(search, stack, places,
-						    at + n * sizeof(*search->words), move);
+						    at + n * sizeof(*search->words), mode);
+		/* The word below sp is no part of a stack that is used to the last byte. */
+		if (len < 0)
+			len = at == from ? size = sizeof(uintptr_t) : 0;
 	}
 	/* Beyond what was read there is no stack. */
 	search->stacks[index].end = at;
@@ -160,7 +183,7 @@ NOPATCH static int search_stack(const struct frames *frames, struct frames_searc
 
 NOPATCH int frames_visit(const struct frames *frames, struct frames_search *search,
 			 const struct frames_stack *stack, const struct frames_places *places,
-			 bool move)
+			 enum frames_mode mode)
 {
 	int found = 0, ret = 0;
 
@@ -168,8 +191,12 @@ NOPATCH int frames_visit(const struct frames *frames, struct frames_search *sear
 	search->is_full = false;
 	add_stack(search, stack, stack->sp);
 	for (unsigned i = 0; i < search->stack_count && ret >= 0; i++) {
-		ret = search_stack(frames, search, stack, places, i, move);
+		ret = search_stack(frames, search, stack, places, i, mode);
 		found += ret;
+		/* Another stack was taken for part of this one: what leads there is sought. */
+		for (unsigned j = 0; j <= i && ret >= 0; j++)
+			if (search->stacks[i].last >= search->stacks[i].end)
+				ret = search_stack(frames, search, stack, places, j, FRAMES_FIND);
 	}
 	/* Copies of frames, which another search might come upon. */
 	for (size_t n = 0; n < sizeof(search->words) / sizeof(*search->words); n++)

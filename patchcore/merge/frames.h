@@ -21,11 +21,17 @@
 #define FRAMES_STACKS 8		   /* one leading to the next */
 #define FRAMES_CHUNK  2048u	   /* bytes, read at once */
 
+/* All that was ever learnt: a handler may still run when its signal has long been reset. */
 struct frames {
-	uintptr_t restorers[KERNEL_SIGNALS];
-	unsigned count;
-	uint64_t handled; /* signals that have, or had, a handler */
-	bool nests;	  /* some handler runs without its own signal blocked */
+	_Atomic(uintptr_t) restorers[KERNEL_SIGNALS]; /* up to the first 0 */
+	_Atomic(bool) nests; /* some handler runs without its own signal blocked */
+};
+
+/* For the frames that are inside of a place. */
+enum frames_mode {
+	FRAMES_COUNT,
+	FRAMES_MOVE, /* to the end of the place */
+	FRAMES_FIND, /* and no more */
 };
 
 /* Where a thread is, and what is known of its stacks. */
@@ -66,6 +72,7 @@ struct frames_search {
 	bool is_full;
 	struct {
 		uintptr_t from, end;
+		uintptr_t last; /* the highest that was taken for part of it */
 	} stacks[FRAMES_STACKS];
 	struct frames_frame frame;
 	uintptr_t words[FRAMES_CHUNK / sizeof(uintptr_t)];
@@ -103,18 +110,20 @@ NOPATCH_INLINE void frames_count(struct frames_inside *inside)
 }
 
 /*
- * frames_learn - add which restorers are in use now, and how handlers run. Is there anything new?
- * Then a thread may since be in a handler that was taken for none.
+ * frames_learn - add which restorers are in use now, and how handlers run. Returns how much is
+ * known: if that is more than before, a thread may since be in a handler that was taken for none.
+ * -EACCES: there are more restorers than can be kept. By any number of threads at once.
  */
-bool frames_learn(struct frames *frames);
+int frames_learn(struct frames *frames);
 
 /*
  * frames_may_be - may a thread that blocks these signals be in a handler? There its signal is
- * blocked, unless the handler was installed with SA_NODEFER, or has let it in.
+ * blocked, unless the handler was installed with SA_NODEFER, or has let it in. The signal may have
+ * been reset since, so that no signal is left out for having no handler.
  */
 NOPATCH_INLINE bool frames_may_be(const struct frames *frames, uint64_t blocked)
 {
-	return frames->nests || (blocked & frames->handled);
+	return blocked || frames->nests;
 }
 
 /*
@@ -126,9 +135,8 @@ uintptr_t frames_top(pid_t tid);
 
 /*
  * frames_visit - for every frame on the stack above sp, and on those that it leads
- * to: is its place inside one of them? Then set it to the end of that, if move is set; else it
- * is counted there. search: memory to work with. Returns how many such there were, or -EACCES:
- * stacks cannot be read, or are more than can be searched. Async-signal-safe.
+ * to: is its place inside one of them? search: memory to work with. Returns how many such there
+ * were, or -EACCES: stacks cannot be read, or are more than can be searched. Async-signal-safe.
  *
  * Frames of the library's own handlers, which have a restorer of their own, are passed over in two
  * cases. An executor that waits in our trap handler has a place behind the INT3 in its frame, but
@@ -137,6 +145,7 @@ uintptr_t frames_top(pid_t tid);
  * asked again when it has left it.
  */
 int frames_visit(const struct frames *frames, struct frames_search *search,
-		 const struct frames_stack *stack, const struct frames_places *places, bool move);
+		 const struct frames_stack *stack, const struct frames_places *places,
+		 enum frames_mode mode);
 
 #endif

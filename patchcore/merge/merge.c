@@ -145,9 +145,10 @@ NOPATCH void merge_adopt(const struct merge *merge)
 
 /* --- The look ------------------------------------------------------------------------------ */
 
+static struct frames frames;
+
 /* What the handlers need too. */
 struct look {
-	struct frames frames;
 	const struct frames_places *places;
 	bool move;
 	_Atomic(int) error; /* of those of which it could not be told */
@@ -168,10 +169,10 @@ NOPATCH static void look_inside(ucontext_t *context, struct others_room *room, v
 	int found = 0;
 
 	/* The calling thread may itself be in a handler that has interrupted the code. */
-	if (frames_may_be(&look->frames, *(const uint64_t *)(const void *)&context->uc_sigmask)) {
+	if (frames_may_be(&frames, *(const uint64_t *)(const void *)&context->uc_sigmask)) {
 		stack.top = frames_top(0);
-		found = frames_visit(&look->frames, (struct frames_search *)room, &stack,
-				     look->places, look->move);
+		found = frames_visit(&frames, (struct frames_search *)room, &stack, look->places,
+				     look->move ? FRAMES_MOVE : FRAMES_COUNT);
 	}
 	if (found < 0)
 		atomic_store(&look->error, found);
@@ -182,30 +183,29 @@ NOPATCH static void look_inside(ucontext_t *context, struct others_room *room, v
 }
 
 /*
- * One that sleeps outside and not in a handler does not get inside any more. A handler that sleeps
- * may wake and return while its frame is looked at: so none is moved, and where that is to be done,
- * it must answer.
+ * One that sleeps outside, and in no handler that will go back inside, does not get there any more.
+ * It may wake while its frames are looked at: so none is moved, and where that is to be done, it
+ * must answer. So must any that can, since it knows its alternate stack.
  */
 NOPATCH static bool look_asleep(pid_t tid, const struct task_call *call, uint64_t blocked,
-				struct others_room *room, void *arg)
+				bool takes, struct others_room *room, void *arg)
 {
 	struct look *look = arg;
 	struct frames_inside *inside = frames_find(look->places, call->pc);
 	struct frames_stack stack = { .sp = call->sp };
-	int found;
+	int found = 0;
 
+	takes |= look->move;
 	/* The call may be restarted: at the SYSCALL, of two bytes. */
 	if (!inside)
 		inside = frames_find(look->places, call->pc - 2);
-	if (blocked != OTHERS_ANY)
-		return !inside && !frames_may_be(&look->frames, blocked);
-	stack.top = frames_top(tid);
-	found = frames_visit(&look->frames, (struct frames_search *)room, &stack, look->places,
-			     false);
-	if (found < 0)
+	if (frames_may_be(&frames, blocked)) {
+		stack.top = frames_top(tid);
+		found = frames_visit(&frames, (struct frames_search *)room, &stack, look->places,
+				     takes ? FRAMES_FIND : FRAMES_COUNT);
+	}
+	if (found < 0 || (takes && (found || inside)))
 		return false;
-	if (look->move)
-		return !found && !inside;
 	if (inside)
 		frames_count(inside);
 	return true;
@@ -265,20 +265,19 @@ NOPATCH static void expect_looks(struct merge *merge)
 NOPATCH static int look_once(struct frames_places *places)
 {
 	struct look look;
-	int ret;
+	int ret, known;
 
 	look.places = places;
 	look.move = places->inside[0].merge->move;
 	look.error = 0;
-	look.frames.count = 0;
-	look.frames.handled = 0;
-	look.frames.nests = false;
-	frames_learn(&look.frames);
 	do {
+		known = frames_learn(&frames);
+		if (known < 0)
+			return known;
 		for (size_t i = 0; i < places->n; i++)
 			places->inside[i].found = 0;
 		ret = others_look(look_inside, look_asleep, &look);
-	} while (ret == 0 && frames_learn(&look.frames));
+	} while (ret == 0 && frames_learn(&frames) != known);
 	return ret == 0 ? look.error : ret;
 }
 

@@ -293,21 +293,20 @@ NOPATCH static int learn_thread(const struct round *round, struct slot *slot)
 }
 
 /*
- * Does it sleep where it need not answer? The mask that was read before the call is the one of
- * that moment if the thread did not run in between: each time it goes to sleep is counted.
+ * Does it sleep where it need not answer? Each time it goes to sleep is counted. If it sleeps
+ * afterwards, and there was no other time since its mask was read, it has slept all the while.
  */
 NOPATCH static bool is_settled(const struct round *round, const struct slot *slot, bool takes)
 {
 	const struct task_call *call = &slot->call;
-	uint64_t blocked = slot->signals.blocked | call->waited;
-	struct task_signals now;
+	uint64_t blocked = call->masks ? ~UINT64_C(0) : slot->signals.blocked | call->waited;
+	struct task_signals signals;
+	struct task_call after;
 
-	if (!round->asleep || !call->sleeps)
-		return false;
-	if (!call->masks && round->asleep(slot->tid, call, blocked, &own_room, round->arg) &&
-	    task_signals(slot->tid, &now) == 0 && now.switches == slot->signals.switches)
-		return true;
-	return !takes && round->asleep(slot->tid, call, OTHERS_ANY, &own_room, round->arg);
+	return round->asleep && call->sleeps &&
+	       round->asleep(slot->tid, call, blocked, takes, &own_room, round->arg) &&
+	       task_call(slot->tid, &after) == 0 && after.sleeps &&
+	       task_signals(slot->tid, &signals) == 0 && signals.switches == slot->signals.switches;
 }
 
 NOPATCH static void ask_thread(const struct round *round, struct slot *slot, unsigned index)

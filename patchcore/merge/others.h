@@ -59,7 +59,7 @@ NOPATCH_INLINE bool others_is_ours(int code, uint64_t value)
 
 /* Memory that fn may use instead of its stack. Its own for every thread. */
 struct others_room {
-	_Alignas(16) char bytes[2560];
+	_Alignas(16) char bytes[2592];
 };
 
 /*
@@ -72,12 +72,10 @@ typedef void others_fn(ucontext_t *context, struct others_room *room, void *arg)
 
 /*
  * Called in the calling thread, for one that sleeps in the kernel, in that call, with these signals
- * blocked, sigwait() and the like apart. True: that will do, if it has slept all the while. False:
- * it must answer. One that blocks the signal or waits for it (sigwait) is then called
- * for again, with OTHERS_ANY for what it blocks, and true will do at once.
+ * blocked, sigwait() and the like apart; all, if they cannot be told. True: that will do, if it has
+ * slept all the while. False: it must answer. takes: the signal, and so it can.
  */
-#define OTHERS_ANY (~UINT64_C(0))
-typedef bool others_asleep_fn(pid_t tid, const struct task_call *call, uint64_t blocked,
+typedef bool others_asleep_fn(pid_t tid, const struct task_call *call, uint64_t blocked, bool takes,
 			      struct others_room *room, void *arg);
 
 /*

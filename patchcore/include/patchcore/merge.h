@@ -62,8 +62,9 @@ enum pc_inside {
  *
  * What PC_CHECK_THREADS does not see, and the caller must rule out:
  *   - code inside that a signal handler has interrupted and will go back to, if the handler has
- *     let its own signal in (one with SA_NODEFER is seen as long as its action stands), if its
- *     restorer is not in use any more (every C library has one for all handlers), or if more than
+ *     let its own signal in (one with SA_NODEFER is seen if its action stands or an earlier
+ *     change has met it), if its restorer is not in use any more and no earlier change has met
+ *     it (every C library has one for all handlers), or if more than
  *     256 KiB of stack or a list of robust mutexes (set_robust_list(2)) lie between the
  *     handler's frame and where its thread is now;
  *   - a place inside kept in a context of the program's own (the context

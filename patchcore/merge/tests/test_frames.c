@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "patchcore/merge/frames.h"
+#include "patchcore/merge/others.h"
 #include "patchcore/tests/child.h"
 
 static struct frames frames;
@@ -31,7 +32,7 @@ static int visit(struct frames_inside *inside, bool move)
 
 	const struct frames_stack stack = { .sp = (uintptr_t)__builtin_frame_address(0) };
 
-	return frames_visit(&frames, &search, &stack, &places, move);
+	return frames_visit(&frames, &search, &stack, &places, move ? FRAMES_MOVE : FRAMES_COUNT);
 }
 
 static int around(uintptr_t pc, uintptr_t before, uintptr_t behind, bool move)
@@ -175,8 +176,8 @@ static void test_moved(void **state)
 
 static uintptr_t words[WORDS];
 
-/* A frame that lies so many words up, and has interrupted this. */
-static void plant(size_t at, uintptr_t pc, uintptr_t sp)
+/* A frame at this word, which has interrupted this. */
+static void plant_at(uintptr_t *word, uintptr_t pc, uintptr_t sp)
 {
 	struct frames_frame frame = { .restorer = frames.restorers[0] };
 	uintptr_t *registers = (uintptr_t *)(frame.context + sizeof(unsigned long) +
@@ -184,7 +185,12 @@ static void plant(size_t at, uintptr_t pc, uintptr_t sp)
 
 	registers[REG_RIP] = pc;
 	registers[REG_RSP] = sp;
-	memcpy(&words[at], &frame, sizeof(frame));
+	memcpy(word, &frame, sizeof(frame));
+}
+
+static void plant(size_t at, uintptr_t pc, uintptr_t sp)
+{
+	plant_at(&words[at], pc, sp);
 }
 
 static int search_from(struct frames_stack stack)
@@ -192,7 +198,7 @@ static int search_from(struct frames_stack stack)
 	struct frames_inside inside = { .start = 0x1000, .end = 0x1008 };
 	const struct frames_places places = { .inside = &inside, .n = 1 };
 
-	return frames_visit(&frames, &search, &stack, &places, false);
+	return frames_visit(&frames, &search, &stack, &places, FRAMES_COUNT);
 }
 
 static uintptr_t word(size_t at)
@@ -252,6 +258,48 @@ static void stack_within(const void *arg)
 	MUST(search_from(stack) == -EACCES);
 }
 
+#define HOLES 4 /* stacks of two pages, and one that cannot be read behind each */
+
+/*
+ * Stacks that lie close to each other, with no more than a page between: each leads to the one that
+ * row says, 0: to nothing, and the last in the row has interrupted the code.
+ */
+static void close_stacks(const void *arg)
+{
+	static const unsigned rows[][HOLES] = {
+		{ 0 },		{ 0, 1 },	{ 1, 0 },	{ 0, 3 },	{ 3, 1 },
+		{ 0, 1, 2, 3 }, { 3, 2, 1, 0 }, { 0, 3, 1, 2 }, { 1, 3, 0, 2 }, { 2, 0, 3, 1 },
+	};
+	static const unsigned lens[] = { 1, 2, 2, 2, 2, 4, 4, 4, 4, 4 };
+	const size_t size = 3 * 4096;
+	uint8_t *base = mmap(NULL, HOLES * size, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	(void)arg;
+	handle(SIGUSR1, on_signal, 0);
+	frames_learn(&frames);
+	for (unsigned i = 0; i < HOLES; i++)
+		MUST(mprotect(base + i * size + 8192, 4096, PROT_NONE) == 0);
+	for (unsigned row = 0; row < sizeof(lens) / sizeof(*lens); row++) {
+		/* Used to the last byte, or less: the stack's first word is at sp, or far below. */
+		for (unsigned used = 0; used <= 4096; used += 4096) {
+			for (unsigned i = 0; i < HOLES; i++)
+				memset(base + i * size, 0, 8192);
+			for (unsigned i = 0; i < lens[row]; i++) {
+				uint8_t *at = base + rows[row][i] * size + used;
+				bool last = i + 1 == lens[row];
+				uintptr_t next =
+					last ? 0 : (uintptr_t)(base + rows[row][i + 1] * size);
+
+				plant_at((uintptr_t *)(void *)(at + 2048), last ? 0x1004 : 0x2000,
+					 last ? (uintptr_t)at + 3000 : next + used);
+			}
+			MUST(search_from((struct frames_stack){
+				     .sp = (uintptr_t)base + rows[row][0] * size + used }) == 1);
+		}
+	}
+}
+
 /* A thread's own data are above its stack; of the first thread they are elsewhere. */
 static void *look_up(void *arg)
 {
@@ -280,19 +328,20 @@ static void tops(const void *arg)
 static void may_be(const void *arg)
 {
 	(void)arg;
-	frames_learn(&frames);
-	MUST(!frames_may_be(&frames, kernel_bit(SIGUSR1)));
-	handle(SIGUSR1, on_signal, 0);
-	frames_learn(&frames);
-	MUST(!frames_may_be(&frames, 0) && !frames_may_be(&frames, kernel_bit(SIGUSR2)));
-	MUST(frames_may_be(&frames, kernel_bit(SIGUSR1)));
-	/* A handler may have taken itself out. */
-	MUST(signal(SIGUSR1, SIG_DFL) != SIG_ERR);
-	frames_learn(&frames);
-	MUST(frames_may_be(&frames, kernel_bit(SIGUSR1)));
+	int known = frames_learn(&frames), more;
+
+	/* Whether or not the signal has a handler: it may have had one. */
+	MUST(!frames_may_be(&frames, 0) && frames_may_be(&frames, kernel_bit(SIGUSR1)));
 	handle(SIGUSR2, on_signal, SA_NODEFER);
-	frames_learn(&frames);
-	MUST(frames_may_be(&frames, 0));
+	more = frames_learn(&frames);
+	MUST(more > known && frames_may_be(&frames, 0));
+	MUST(kernel_action(SIGUSR2, &(struct kernel_action){ .handler = 0 }, NULL) == 0);
+	MUST(frames_learn(&frames) == more && frames_may_be(&frames, 0));
+	/* There is an end to what is kept. */
+	for (unsigned i = 0; i < KERNEL_SIGNALS; i++)
+		frames.restorers[i] = i + 1;
+	handle(SIGUSR1, on_signal, 0);
+	MUST(frames_learn(&frames) == -EACCES);
 }
 
 /* Without a restorer that is known there are no frames. */
@@ -306,11 +355,11 @@ static void none_known(const void *arg)
 	/* Nor on a stack that cannot be read. */
 	handle(SIGUSR1, on_signal, 0);
 	frames_learn(&frames);
-	MUST(frames.count >= 1);
-	MUST(frames_visit(&frames, &search, &(struct frames_stack){ .sp = 4096 }, &places, false) ==
-	     0);
-	MUST(frames_visit(&frames, &search, &(struct frames_stack){ .sp = 0 }, &places, false) ==
-	     0);
+	MUST(frames.restorers[0]);
+	MUST(frames_visit(&frames, &search, &(struct frames_stack){ .sp = 4096 }, &places,
+			  FRAMES_COUNT) == 0);
+	MUST(frames_visit(&frames, &search, &(struct frames_stack){ .sp = 0 }, &places,
+			  FRAMES_COUNT) == 0);
 	child_filter(SYS_process_vm_readv, 0, 0, SECCOMP_RET_ERRNO | EPERM);
 	MUST(visit(&all, false) == -EACCES);
 }
@@ -320,8 +369,9 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nested), child_unit_test(from_stack_to_stack),
 		cmocka_unit_test(test_moved),  child_unit_test(ends),
-		child_unit_test(stack_within), child_unit_test(tops),
-		child_unit_test(may_be),       child_unit_test(none_known),
+		child_unit_test(stack_within), child_unit_test(close_stacks),
+		child_unit_test(tops),	       child_unit_test(may_be),
+		child_unit_test(none_known),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

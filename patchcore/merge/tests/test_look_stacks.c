@@ -195,6 +195,89 @@ static void at_restorer(const void *arg)
 	must_leave(thread);
 }
 
+/*
+ * The handler's signal is reset past the C library, which leaves no restorer, either before or
+ * after the first look.
+ */
+static void reset_signal(const void *arg)
+{
+	static const struct kernel_action reset = { .handler = (uintptr_t)SIG_DFL };
+	const bool nests = *(const bool *)arg;
+	pthread_t thread;
+
+	put_read();
+	take(SIGSEGV, stay_in_handler, SA_RESTART | (nests ? SA_NODEFER : 0));
+	take(SIGUSR2, note_signal, 0);
+	thread = start_inside(read_inside, NULL);
+	MUST(pthread_kill(thread, SIGSEGV) == 0);
+	await_asleep(stander, SYS_clock_nanosleep);
+	/* A handler that blocks nothing has to be met by a look while it is there. */
+	if (nests)
+		MUST(over_at(site, mov) == -ETIMEDOUT && !site_is(mov));
+	MUST(kernel_action(SIGSEGV, &reset, NULL) == 0);
+	MUST(over_at(site, mov) == -ETIMEDOUT && !site_is(mov));
+	leave = true;
+	must_leave(thread);
+}
+
+static void test_reset_signal(void **state)
+{
+	static const bool plain = false, nests = true;
+
+	(void)state;
+	child_must_pass(reset_signal, &plain);
+	child_must_pass(reset_signal, &nests);
+}
+
+#define NEAR (64u << 10)
+
+static uint8_t *near_stack;
+
+static void go_to_near_stack(int number)
+{
+	(void)number;
+	pthread_kill(pthread_self(), SIGUSR2);
+}
+
+static void *read_with_near_stack(void *arg)
+{
+	stack_t alternate = { .ss_sp = near_stack, .ss_size = NEAR };
+
+	MUST(sigaltstack(&alternate, NULL) == 0);
+	return read_inside(arg);
+}
+
+/*
+ * A handler on the thread's own stack has interrupted the code, and another has interrupted that,
+ * on an alternate stack just below: between both lies no more than a page that cannot be read.
+ */
+static void near_alternate(const void *arg)
+{
+	struct sigaction action = { .sa_handler = stay_in_handler, .sa_flags = SA_ONSTACK };
+	pthread_attr_t attr;
+	pthread_t thread;
+
+	(void)arg;
+	put_read();
+	near_stack = mmap(NULL, NEAR + CODE_PAGE + 2 * NEAR, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	MUST(mprotect(near_stack + NEAR, CODE_PAGE, PROT_NONE) == 0);
+	take(SIGUSR1, go_to_near_stack, SA_RESTART);
+	/* All are blocked, so that it cannot answer. */
+	sigfillset(&action.sa_mask);
+	MUST(sigaction(SIGUSR2, &action, NULL) == 0);
+	MUST(pthread_attr_init(&attr) == 0 &&
+	     pthread_attr_setstack(&attr, near_stack + NEAR + CODE_PAGE, 2 * NEAR) == 0);
+	MUST(pthread_create(&thread, &attr, read_with_near_stack, NULL) == 0 &&
+	     sem_wait(&ready) == 0);
+	await_asleep(stander, SYS_read);
+	MUST(pthread_kill(thread, SIGUSR1) == 0);
+	await_asleep(stander, SYS_clock_nanosleep);
+	MUST(over_at(site, mov) == -ETIMEDOUT && !site_is(mov));
+	leave = true;
+	must_leave(thread);
+}
+
 /* --- Old frames ------------------------------------------------------------------------------- */
 
 static sigjmp_buf before;
@@ -418,7 +501,8 @@ static void await_sleepers(unsigned n)
 }
 
 /*
- * A change reads two small files of each thread, however many there are. These threads need not
+ * A change reads four small files of each thread, however many there are: two of them again in the
+ * end, to tell that it slept all the while. These threads need not
  * answer, so that none is asked again.
  */
 static void reads_per_thread(const void *arg)
@@ -438,14 +522,15 @@ static void reads_per_thread(const void *arg)
 	await_sleepers(MANY);
 	many = reads_of_change();
 	dprintf(2, "%lu reads, with %u more threads %lu\n", few, MANY, many);
-	MUST(many - few == 2 * MANY);
+	MUST(many - few == 4 * MANY);
 }
 
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_over_old_frame), child_unit_test(suspended),
-		child_unit_test(at_restorer),	       cmocka_unit_test(test_old_frame),
+		child_unit_test(at_restorer),	       cmocka_unit_test(test_reset_signal),
+		child_unit_test(near_alternate),       cmocka_unit_test(test_old_frame),
 		cmocka_unit_test(test_beyond_end),     child_unit_test(blocked_like_executor),
 		child_unit_test(no_stack_read),	       child_unit_test(reads_per_thread),
 	};

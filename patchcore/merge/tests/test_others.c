@@ -39,10 +39,11 @@ static void count_call(ucontext_t *context, struct others_room *room, void *arg)
 	MUST(*(volatile pid_t *)room->bytes == (pid_t)syscall(SYS_gettid));
 }
 
-static bool count_asleep(pid_t tid, const struct task_call *call, uint64_t blocked,
+static bool count_asleep(pid_t tid, const struct task_call *call, uint64_t blocked, bool takes,
 			 struct others_room *room, void *arg)
 {
 	(void)blocked;
+	(void)takes;
 	MUST(tid > 0 && call->sleeps && call->pc && call->sp && room && arg == &asked);
 	atomic_fetch_add(&slept, 1);
 	return true;
@@ -287,10 +288,11 @@ static void blocked_and_asleep(const void *arg)
 	MUST(pthread_join(thread[0], NULL) == 0 && pthread_join(thread[1], NULL) == 0);
 }
 
-static bool never_mind(pid_t tid, const struct task_call *call, uint64_t blocked,
+static bool never_mind(pid_t tid, const struct task_call *call, uint64_t blocked, bool takes,
 		       struct others_room *room, void *arg)
 {
 	(void)blocked;
+	(void)takes;
 	return !tid || !call || !room || !arg;
 }
 
@@ -303,6 +305,45 @@ static void refused_asleep(const void *arg)
 	MUST(others_look(count_call, never_mind, &asked) == -ETIMEDOUT);
 	MUST(others_look(count_call, NULL, &asked) == -ETIMEDOUT);
 	MUST(asked == 0);
+}
+
+/* One that wakes while it is looked at may be anywhere by the end of that. */
+static bool wake_asleep(pid_t tid, const struct task_call *call, uint64_t blocked, bool takes,
+			struct others_room *room, void *arg)
+{
+	(void)blocked;
+	MUST(tid && call->sleeps && room && arg);
+	if (slept)
+		return false;
+	MUST(!takes);
+	wake();
+	while (!slept)
+		;
+	return true;
+}
+
+static void *sleep_then_spin(void *arg)
+{
+	sigset_t none;
+
+	sleep_blocked(arg);
+	slept = 1;
+	sigemptyset(&none);
+	MUST(pthread_sigmask(SIG_SETMASK, &none, NULL) == 0);
+	while (!asked)
+		;
+	return arg;
+}
+
+static void woken_asleep(const void *arg)
+{
+	pthread_t thread;
+
+	(void)arg;
+	prepare();
+	thread = start(sleep_then_spin, NULL);
+	MUST(others_look(count_call, wake_asleep, &asked) == 0 && asked == 1);
+	MUST(pthread_join(thread, NULL) == 0);
 }
 
 /* --- The signal --------------------------------------------------------------------------- */
@@ -473,11 +514,17 @@ static void found_at_once(const void *arg)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		child_unit_test(each_once),	     child_unit_test(come_and_go),
-		child_unit_test(first_has_ended),    child_unit_test(blocked_and_running),
-		child_unit_test(blocked_and_asleep), child_unit_test(refused_asleep),
-		child_unit_test(no_signal_free),     child_unit_test(moved),
-		child_unit_test(together),	     child_unit_test(fork_within),
+		child_unit_test(each_once),
+		child_unit_test(come_and_go),
+		child_unit_test(first_has_ended),
+		child_unit_test(blocked_and_running),
+		child_unit_test(blocked_and_asleep),
+		child_unit_test(refused_asleep),
+		child_unit_test(woken_asleep),
+		child_unit_test(no_signal_free),
+		child_unit_test(moved),
+		child_unit_test(together),
+		child_unit_test(fork_within),
 		child_unit_test(found_at_once),
 	};
 

@@ -238,10 +238,10 @@ static uint64_t *paint(stack_t *stack)
 
 static bool is_restorer(uint64_t word)
 {
-	struct frames frames = { .count = 0 };
+	struct frames frames = { .nests = false };
+	int known = frames_learn(&frames);
 
-	frames_learn(&frames);
-	for (unsigned i = 0; i < frames.count; i++)
+	for (int i = 0; i < known; i++)
 		if (frames.restorers[i] == word)
 			return true;
 	return false;
