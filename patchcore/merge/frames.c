@@ -85,14 +85,14 @@ NOPATCH static uintptr_t read_register(const struct frames_frame *frame, size_t 
  * the kernel leaves it unwritten for a handler without SA_SIGINFO, and old bytes lie there.
  */
 NOPATCH static bool is_void(const struct frames_frame *frame, const struct frames_inside *inside,
-			    uintptr_t pc)
+			    uintptr_t pc, bool may_be_live)
 {
 	const siginfo_t *info = (const void *)frame->info;
 
 	if (frame->restorer != (uintptr_t)kernel_sigreturn)
 		return false;
 	if (others_is_ours(info->si_code, (uintptr_t)info->si_value.sival_ptr))
-		return true;
+		return !may_be_live;
 	return info->si_signo == SIGTRAP && info->si_code == SI_KERNEL &&
 	       frames_is_door(inside, pc - 1);
 }
@@ -142,7 +142,7 @@ NOPATCH static bool meet_frame(struct frames_search *search, const struct frames
 	pc = read_register(frame, REGISTER(REG_RIP));
 	add_stack(search, stack, read_register(frame, REGISTER(REG_RSP)));
 	inside = frames_find(places, pc);
-	if (!inside || is_void(frame, inside, pc))
+	if (!inside || is_void(frame, inside, pc, at < stack->looks_end))
 		return false;
 	if (mode == FRAMES_MOVE)
 		transfer(SYS_process_vm_writev,

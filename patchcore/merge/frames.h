@@ -39,6 +39,7 @@ struct frames_stack {
 	uintptr_t sp;
 	uintptr_t top; /* no stack of the thread reaches beyond this, if it begins below */
 	uintptr_t alternate, alternate_end;
+	uintptr_t looks_end; /* below, the thread may still be on the frame of a look */
 };
 
 /*
@@ -141,8 +142,7 @@ uintptr_t frames_top(pid_t tid);
  * Frames of the library's own handlers, which have a restorer of their own, are passed over in two
  * cases. An executor that waits in our trap handler has a place behind the INT3 in its frame, but
  * goes back to it: so does the frame of an INT3 at a door. And a thread that was found inside by a
- * look leaves the frame of that behind; one that is still on it has all signals blocked, and is
- * asked again when it has left it.
+ * look leaves the frame of that behind; one that may still be on it (looks_end) is not passed over.
  */
 int frames_visit(const struct frames *frames, struct frames_search *search,
 		 const struct frames_stack *stack, const struct frames_places *places,

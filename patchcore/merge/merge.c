@@ -192,7 +192,7 @@ NOPATCH static bool look_asleep(pid_t tid, const struct task_call *call, uint64_
 {
 	struct look *look = arg;
 	struct frames_inside *inside = frames_find(look->places, call->pc);
-	struct frames_stack stack = { .sp = call->sp };
+	struct frames_stack stack = { .sp = call->sp, .looks_end = call->sp + OTHERS_STACK };
 	int found = 0;
 
 	takes |= look->move;

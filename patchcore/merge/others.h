@@ -37,7 +37,7 @@
 
 /*
  * What the handler takes of the stack below the kernel's frame, bytes, if fn takes no
- * more than OTHERS_FN_STACK. Measured by test_trap_stack.
+ * more than OTHERS_FN_STACK. Measured by test_trap_stack. A look knows by it who is in the handler.
  */
 #define OTHERS_STACK	1024
 #define OTHERS_FN_STACK 768

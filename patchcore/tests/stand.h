@@ -27,6 +27,7 @@ static _Atomic(pid_t) stander;
 struct stand {
 	const uint8_t *at;	/* where it is to stand */
 	bool interrupt;		/* and then be in a handler of SIGUSR1 */
+	bool in_look;		/* or at the beginning of the look's handler, and not be let go */
 	const uint8_t *changed; /* it is let go when these len bytes stand there */
 	const uint8_t *bytes;
 	size_t len;
@@ -80,6 +81,27 @@ static inline void stand_step(const struct stand *stand)
 	}
 }
 
+static inline void stand_in_look(const struct stand *stand)
+{
+	struct user_regs_struct regs;
+	int status;
+
+	while (!stand_has_signal(stander))
+		usleep(1000);
+	do {
+		MUST(ptrace(PTRACE_CONT, stander, 0, 0) == 0);
+		MUST(waitpid(stander, &status, __WALL) == stander && WIFSTOPPED(status));
+	} while (WSTOPSIG(status) < SIGRTMIN);
+	/* One step into the handler. */
+	MUST(ptrace(PTRACE_SINGLESTEP, stander, 0, WSTOPSIG(status)) == 0);
+	MUST(waitpid(stander, &status, __WALL) == stander && WIFSTOPPED(status));
+	MUST(ptrace(PTRACE_GETREGS, stander, 0, &regs) == 0);
+	MUST(regs.rip - (uintptr_t)stand->at > 4096);
+	/* Until this one is killed, or the thread. */
+	waitpid(stander, &status, __WALL);
+	_exit(1);
+}
+
 static inline void stand_trace(const struct stand *stand, int report)
 {
 	static const struct timespec ms = { .tv_nsec = 1000000 };
@@ -90,6 +112,8 @@ static inline void stand_trace(const struct stand *stand, int report)
 	if (stand->interrupt)
 		MUST(syscall(SYS_tgkill, getppid(), stander, SIGUSR1) == 0);
 	MUST(write(report, "x", 1) == 1);
+	if (stand->in_look)
+		stand_in_look(stand);
 	while (!saw) {
 		if (stand_sees_change(stand))
 			saw = STAND_SAW_CHANGE;

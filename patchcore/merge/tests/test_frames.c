@@ -300,6 +300,31 @@ static void close_stacks(const void *arg)
 	}
 }
 
+/* A thread's own frame of a look is live as far as its handler's stack reaches, and void above. */
+static void frame_of_look(const void *arg)
+{
+	struct frames_frame *frame = (void *)&words[1000];
+	siginfo_t *info = (void *)frame->info;
+
+	(void)arg;
+	handle(SIGUSR1, on_signal, 0);
+	frames_learn(&frames);
+	MUST(kernel_action(SIGUSR2,
+			   &(struct kernel_action){ .handler = (uintptr_t)SIG_IGN,
+						    .flags = KERNEL_RESTORER,
+						    .restorer = (uintptr_t)kernel_sigreturn },
+			   NULL) == 0);
+	frames_learn(&frames);
+	plant(1000, 0x1004, word(1100));
+	MUST(search_from((struct frames_stack){ .sp = word(990) }) == 1);
+	frame->restorer = (uintptr_t)kernel_sigreturn;
+	info->si_code = OTHERS_CODE;
+	info->si_value.sival_ptr = (void *)(uintptr_t)(OTHERS_MAGIC << 32);
+	MUST(search_from((struct frames_stack){ .sp = word(990) }) == 0);
+	MUST(search_from((struct frames_stack){ .sp = word(990), .looks_end = word(1000) }) == 0);
+	MUST(search_from((struct frames_stack){ .sp = word(990), .looks_end = word(1001) }) == 1);
+}
+
 /* A thread's own data are above its stack; of the first thread they are elsewhere. */
 static void *look_up(void *arg)
 {
@@ -367,11 +392,11 @@ static void none_known(const void *arg)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_nested), child_unit_test(from_stack_to_stack),
-		cmocka_unit_test(test_moved),  child_unit_test(ends),
-		child_unit_test(stack_within), child_unit_test(close_stacks),
-		child_unit_test(tops),	       child_unit_test(may_be),
-		child_unit_test(none_known),
+		cmocka_unit_test(test_nested),	child_unit_test(from_stack_to_stack),
+		cmocka_unit_test(test_moved),	child_unit_test(ends),
+		child_unit_test(stack_within),	child_unit_test(close_stacks),
+		child_unit_test(frame_of_look), child_unit_test(tops),
+		child_unit_test(may_be),	child_unit_test(none_known),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -278,6 +278,31 @@ static void near_alternate(const void *arg)
 	must_leave(thread);
 }
 
+/* --- The handler of the look itself ------------------------------------------------------------
+ */
+
+/* The look's signal finds the thread inside; it is held before the handler has done anything. */
+static void held_in_look(const void *arg)
+{
+	struct stand where = { .in_look = true };
+	pthread_t thread;
+	pid_t tracer;
+
+	(void)arg;
+	over_begin();
+	over_put_site(over_place(2));
+	where.at = site + 2;
+	MUST(pthread_create(&thread, NULL, run_until_other, site - 2) == 0 &&
+	     sem_wait(&ready) == 0);
+	tracer = stand_start(&where);
+	/* In the round whose signal it has, and in one after it. */
+	MUST(over_at(site, mov) == -ETIMEDOUT && !site_is(mov));
+	MUST(over_at(site, mov) == -ETIMEDOUT && !site_is(mov));
+	MUST(kill(tracer, SIGKILL) == 0 && waitpid(tracer, NULL, 0) == tracer);
+	MUST(over_at(site, mov) == 0 && site_is(mov));
+	MUST(pthread_join(thread, NULL) == 0 && got_last == GOT_NEW);
+}
+
 /* --- Old frames ------------------------------------------------------------------------------- */
 
 static sigjmp_buf before;
@@ -528,11 +553,12 @@ static void reads_per_thread(const void *arg)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_over_old_frame), child_unit_test(suspended),
-		child_unit_test(at_restorer),	       cmocka_unit_test(test_reset_signal),
-		child_unit_test(near_alternate),       cmocka_unit_test(test_old_frame),
-		cmocka_unit_test(test_beyond_end),     child_unit_test(blocked_like_executor),
-		child_unit_test(no_stack_read),	       child_unit_test(reads_per_thread),
+		cmocka_unit_test(test_over_old_frame),	child_unit_test(suspended),
+		child_unit_test(at_restorer),		cmocka_unit_test(test_reset_signal),
+		child_unit_test(near_alternate),	child_unit_test(held_in_look),
+		cmocka_unit_test(test_old_frame),	cmocka_unit_test(test_beyond_end),
+		child_unit_test(blocked_like_executor), child_unit_test(no_stack_read),
+		child_unit_test(reads_per_thread),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
