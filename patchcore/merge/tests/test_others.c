@@ -445,7 +445,7 @@ static void stand_until_forked(ucontext_t *context, struct others_room *room, vo
 }
 
 /* The thread that spins was asked before, since it was made before. */
-static bool fork_once(pid_t tid, const struct task_call *call, uint64_t blocked,
+static bool fork_once(pid_t tid, const struct task_call *call, uint64_t blocked, bool takes,
 		      struct others_room *room, void *arg)
 {
 	int status;
@@ -454,6 +454,7 @@ static bool fork_once(pid_t tid, const struct task_call *call, uint64_t blocked,
 	(void)tid;
 	(void)call;
 	(void)blocked;
+	(void)takes;
 	(void)room;
 	(void)arg;
 	if (has_forked)
