@@ -354,10 +354,9 @@ NOPATCH static int wait_until_empty(struct frames_places *places)
  * too, it is a door like the first byte: executors may come there by a jump, or have come
  * from O. It gets its INT3 in step 1 and its byte in step 6.
  *
- * If step 2 or 3 fails, the doors get their old bytes again: nothing else was
- * changed. (A thread that was moved has missed some NOPs.) After step 4 there is no way back;
- * but membarrier has just worked, and can then only fail for want of memory, or because
- * it was forbidden since.
+ * If step 2 or 3 fails, the doors get their old bytes again: nothing else was changed. (A thread
+ * that was moved has missed some NOPs.) After step 4 there is no way back; but membarrier has just
+ * worked, and can then only fail for want of memory, or because it was forbidden since.
  *
  * Of several each step is taken for all. Those that a look finds empty are made at once; for the
  * others there is another look. Two threads may each be inside of one, in a handler that waits at

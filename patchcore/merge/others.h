@@ -2,13 +2,12 @@
 /*
  * Interrupting every other thread of the process, by a signal. Private.
  *
- * The signal is the highest real-time signal, SIGRTMAX itself left out, that the
- * program has no use for: it has its default action, none is pending, and no thread
- * blocks it or waits for it in particular (a thread that blocks most of them does not
- * mean this one). That is looked at again for every look. The handler then stays
- * until others_give_back(), so that a signal of the library that arrives late harms no
- * thread; what is pending is never dropped. A signal that another sends gets what it
- * would get without the library.
+ * The signal is the highest real-time signal, SIGRTMAX itself left out, that the program has no use
+ * for: it has its default action, none is pending, and no thread blocks it or waits for it in
+ * particular (a thread that blocks most of them does not mean this one). That is looked at again
+ * for every look. The handler then stays until others_give_back(), so that a signal of the library
+ * that arrives late harms no thread; what is pending is never dropped. A signal that another sends
+ * gets what it would get without the library.
  *
  * All that runs from the choice of the signal to the end of a call is NOPATCH: no
  * libc, no heap, no lock of the C library, so a stopped thread may hold any.
@@ -63,10 +62,9 @@ struct others_room {
 };
 
 /*
- * Called in each other thread, in a signal handler with all signals blocked.
- * What it changes in the context is what the thread goes on with; errno it leaves
- * alone. The context of a thread that was running a signal handler is the handler's;
- * what that handler has interrupted is not looked at.
+ * Called in each other thread, in a signal handler with all signals blocked. What it changes in the
+ * context is what the thread goes on with; errno it leaves alone. The context of a thread that was
+ * running a signal handler is the handler's; what that handler has interrupted is not looked at.
  */
 typedef void others_fn(ucontext_t *context, struct others_room *room, void *arg);
 

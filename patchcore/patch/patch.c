@@ -214,8 +214,7 @@ int pc_drain(void)
 /* --- Closing ---------------------------------------------------------------------------------- */
 
 /*
- * Closing takes pages away from patches that have found them open. So it is done in three
- * steps:
+ * Closing takes pages away from patches that have found them open. So it is done in three steps:
  *
  *   1. from now on the pages are not open any more: a patch that comes borrows them
  *   2. wait until every thread inside has left, and drain what is in flight there

@@ -27,10 +27,9 @@ struct sync;
 #define TEXT_PAGE 4096u
 
 /*
- * Where one patch writes. The code of [addr, addr + len) runs at addr and is
- * written at addr + shift: shift[0] for bytes on the first page, shift[1] for
- * those on the last (the same page, if it does not cross). 0 unless the page has
- * an alias.
+ * Where one patch writes. The code of [addr, addr + len) runs at addr and is written at addr +
+ * shift: shift[0] for bytes on the first page, shift[1] for those on the last (the same page, if it
+ * does not cross). 0 unless the page has an alias.
  */
 struct text_span {
 	uint8_t *addr;

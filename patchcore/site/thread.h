@@ -70,9 +70,8 @@ static inline uint64_t thread_id(void)
 }
 
 /*
- * thread_is_gone - has the owner of that id ended, or stayed behind in the process that
- * this one was forked from? Never true of one that runs. No system call.
- * Async-signal-safe.
+ * thread_is_gone - has the owner of that id ended, or stayed behind in the process that this one
+ * was forked from? Never true of one that runs. No system call. Async-signal-safe.
  */
 bool thread_is_gone(uint64_t id);
 

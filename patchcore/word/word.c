@@ -109,9 +109,8 @@ NOPATCH static bool store_bytes(uint8_t *addr, size_t len, uint64_t code, uint64
 }
 
 /*
- * Hold the sites of the starts behind the first, so that traps there are ours.
- * Each is noted before it is held: if this thread goes no further, the thread that
- * releases the first site finds it.
+ * Hold the sites of the starts behind the first, so that traps there are ours. Each is noted before
+ * it is held: if this thread goes no further, the thread that releases the first site finds it.
  */
 static int hold_also(struct word *word, uint8_t starts)
 {

@@ -12,10 +12,9 @@
 #include "patchcore/site/site.h"
 
 /*
- * One patch of a straddler, to tell why it tore. TSC ticks.
- * latency: from asking for a line to its store being visible everywhere.
- * prepared: of a harness, called when all is ready for the INT3, which is put as soon as
- * it returns; NULL: nothing is.
+ * One patch of a straddler, to tell why it tore. TSC ticks. latency: from asking for a line to its
+ * store being visible everywhere. prepared: of a harness, called when all is ready for the INT3,
+ * which is put as soon as it returns; NULL: nothing is.
  */
 struct word_trace {
 	void (*prepared)(void *arg);
@@ -80,10 +79,9 @@ int word_begin(struct word **word, const struct change *change, const struct syn
 /*
  * word_stretch - the longest wait that the stores so far call for, ticks.
  *
- * The executor's two fetches and the patcher's stores travel the same way. When
- * that way is slow (CPUs far apart, a busy interconnect) the gap between the
- * fetches grows with it, and so does what our own store takes: measured here,
- * while the thing is happening, it says more than any constant.
+ * The executor's two fetches and the patcher's stores travel the same way. When that way is slow
+ * (CPUs far apart, a busy interconnect) the gap between the fetches grows with it, and so does what
+ * our own store takes: measured here, while the thing is happening, it says more than any constant.
  */
 NOPATCH_INLINE uint64_t word_stretch(const struct word *word, uint64_t ticks)
 {
@@ -115,9 +113,8 @@ enum word_part {
 };
 
 /*
- * word_note_store - right after one that was asked for then. When it was visible. If
- * the patcher has migrated meanwhile it cannot be told how long that took: the longest
- * latency that may count.
+ * word_note_store - right after one that was asked for then. When it was visible. If the patcher
+ * has migrated meanwhile it cannot be told how long that took: the longest latency that may count.
  */
 struct moment word_note_store(struct word *word, enum word_part which, struct moment asked);
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Changes that are started now and finished later ("Living on the Edge", sec.
- * 5.1): the caller does not stand through the waits, and one thread may have
- * thousands of changes in flight.
+ * Changes that are started now and finished later ("Living on the Edge", sec. 5.1): the caller does
+ * not stand through the waits, and one thread may have thousands of changes in flight.
  *
  * While a straddler is in flight its executors stand at an INT3, but not for ever: one that has
  * waited some 10,000 ticks makes the steps that are due itself. So a change that the caller never
@@ -15,8 +14,7 @@
  * If membarrier is forbidden (a seccomp filter) after a change was started under it, the change
  * is taken back: executors run the old code, and -ECANCELED tells of it.
  *
- * Changes inside the atomic window are made at once. All functions are
- * thread-safe.
+ * Changes inside the atomic window are made at once. All functions are thread-safe.
  */
 #ifndef PATCHCORE_ASYNC_H
 #define PATCHCORE_ASYNC_H
@@ -48,8 +46,7 @@ enum pc_progress {
  * stands waiting, and a membarrier interrupts every executor. An executor that comes to the
  * site meanwhile does stand: both waits at most.
  *
- * Async-signal-safe where the pages are held open and the site was patched
- * before. Paper: figure 6.
+ * Async-signal-safe where the pages are held open and the site was patched before. Paper: figure 6.
  */
 int pc_start_patch(void *addr, const void *bytes, size_t len);
 
@@ -66,11 +63,10 @@ int pc_finish_patch(void *addr);
 /*
  * pc_drain - finish every change that was started before the call.
  *
- * One pair of syncs does for up to 256 changes. Changes that other threads
- * start meanwhile may or may not be among them. 0, or what membarrier(2) failed
- * with for want of memory, -ENOMEM: then the rest is still in flight. -ECANCELED: of what was
- * started since the last drain, some was taken back: by this call, an executor, a fork, or
- * pc_text_close().
+ * One pair of syncs does for up to 256 changes. Changes that other threads start meanwhile may or
+ * may not be among them. 0, or what membarrier(2) failed with for want of memory, -ENOMEM: then the
+ * rest is still in flight. -ECANCELED: of what was started since the last drain, some was taken
+ * back: by this call, an executor, a fork, or pc_text_close().
  */
 int pc_drain(void);
 

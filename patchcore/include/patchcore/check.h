@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * patchcore, optional checking layer: may this change be made while other
- * threads run the code?
+ * patchcore, optional checking layer: may this change be made while other threads run the code?
  *
  * A library of its own, libpatchcore_check (pkg-config patchcore_check), because
  * it needs a decoder of instructions, Zydis. Built where Zydis was found.
@@ -21,9 +20,8 @@ extern "C" {
 #define PC_CHECK_MAX 32
 
 /*
- * What a change does. In the masks bit i stands for addr + i. They reach to where
- * an instruction ends in both the old and the new code, at the end of the change or
- * some bytes behind it.
+ * What a change does. In the masks bit i stands for addr + i. They reach to where an instruction
+ * ends in both the old and the new code, at the end of the change or some bytes behind it.
  */
 struct pc_check {
 	uint64_t old_starts;  /* an instruction of the old code starts there */

@@ -86,12 +86,11 @@ int pc_text_open_shared(void *addr, size_t len);
  * "memfd:patchcore". Huge pages become small ones. A shared mapping is no longer
  * shared: what others write to it does not show here any more, and the reverse.
  *
- * fork(2) gives parent and child each their own copy, which costs a copy of all
- * pages with an alias, and one file descriptor meanwhile. Where that copy cannot
- * be made, and after a fork that skips the handlers of pthread_atfork(3), the
- * child shares the code with its parent: what is patched there shows in both,
- * so that in the child patches fail with -EACCES. vfork(2) and posix_spawn(3)
- * cost nothing.
+ * fork(2) gives parent and child each their own copy, which costs a copy of all pages with an
+ * alias, and one file descriptor meanwhile. Where that copy cannot be made, and after a fork that
+ * skips the handlers of pthread_atfork(3), the child shares the code with its parent: what is
+ * patched there shows in both, so that in the child patches fail with -EACCES. vfork(2) and
+ * posix_spawn(3) cost nothing.
  *
  * -EBUSY: a page is open, or a change there is under way or in flight; or a page of a file has an
  * INT3 where the file has none: a uprobe's, or a debugger's, which would stay in the copy and end

@@ -2,13 +2,12 @@
 /*
  * Replacing several instructions by others, and a run of 1-byte NOPs by one.
  *
- * gcc -fpatchable-function-entry=5 leaves five NOPs of one byte each: five
- * instructions. A jump of five bytes that is put at the beginning of a function replaces
- * two or three of its instructions. A thread may stand between any two of them, without
- * a time limit (pre-empted, stopped, asleep in a system call, in a signal handler), and
- * would go on in the middle of the new instruction. No wait and no membarrier alone helps
- * against that. pc_patch() cannot see it (of NOPs it can, and refuses them with -EILSEQ),
- * and this is how to have it done.
+ * gcc -fpatchable-function-entry=5 leaves five NOPs of one byte each: five instructions. A jump of
+ * five bytes that is put at the beginning of a function replaces two or three of its instructions.
+ * A thread may stand between any two of them, without a time limit (pre-empted, stopped, asleep in
+ * a system call, in a signal handler), and would go on in the middle of the new instruction. No
+ * wait and no membarrier alone helps against that. pc_patch() cannot see it (of NOPs it can, and
+ * refuses them with -EILSEQ), and this is how to have it done.
  */
 #ifndef PATCHCORE_MERGE_H
 #define PATCHCORE_MERGE_H
@@ -24,19 +23,17 @@ extern "C" {
 /* How it is known that no thread stands inside: where an instruction starts no more. */
 enum pc_inside {
 	/*
-	 * The caller promises: from the beginning of the call to its end no
-	 * thread, and no signal handler's interrupted code, is inside, or gets
-	 * there. For code that cannot run yet: before the first thread is made, or
-	 * before a function's address is given away. Then the change is made as by
-	 * pc_patch().
+	 * The caller promises: from the beginning of the call to its end no thread, and no signal
+	 * handler's interrupted code, is inside, or gets there. For code that cannot run yet:
+	 * before the first thread is made, or before a function's address is given away. Then the
+	 * change is made as by pc_patch().
 	 */
 	PC_NOBODY_INSIDE = 0,
 	/*
-	 * The library sees to it: INT3 on the first byte, membarrier, and a look at
-	 * every thread by a real-time signal for which the program has no use. Of NOPs, a
-	 * thread inside goes on behind them, which is where they lead; of other code
-	 * it is waited for. Only what is said below is not seen. Policy wait does not
-	 * apply here.
+	 * The library sees to it: INT3 on the first byte, membarrier, and a look at every thread by
+	 * a real-time signal for which the program has no use. Of NOPs, a thread inside goes on
+	 * behind them, which is where they lead; of other code it is waited for. Only what is said
+	 * below is not seen. Policy wait does not apply here.
 	 */
 	PC_CHECK_THREADS = 1,
 	/* There is no such place: every old start is a new one. Else -EINVAL. */

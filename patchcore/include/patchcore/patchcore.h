@@ -102,12 +102,10 @@ struct pc_status {
 /*
  * pc_init - find the machine config, choose the policy, take SIGTRAP.
  *
- * Before it, and after pc_fini(), all functions but these two return -ESHUTDOWN.
- * Idempotent. Looks for
- * machine.conf in $PATCHCORE_MACHINE_CONF, $XDG_CONFIG_HOME/tmax/ (or
- * ~/.config/tmax/), sysconfdir/tmax/, localstatedir/lib/tmax/; the first that
- * exists decides, also when it is refused. The environment is ignored in
- * set-user-ID programs.
+ * Before it, and after pc_fini(), all functions but these two return -ESHUTDOWN. Idempotent. Looks
+ * for machine.conf in $PATCHCORE_MACHINE_CONF, $XDG_CONFIG_HOME/tmax/ (or ~/.config/tmax/),
+ * sysconfdir/tmax/, localstatedir/lib/tmax/; the first that exists decides, also when it is
+ * refused. The environment is ignored in set-user-ID programs.
  *
  * Returns 0 also when no policy is safe here: changes inside the atomic window
  * work on every machine. Else what sigaction(2) failed with, or -ENOMEM: nothing has begun, and it
@@ -189,11 +187,10 @@ int pc_patch(void *addr, const void *bytes, size_t len);
  * @starts: bit i: an instruction starts at addr + i, in the old code and in the
  *          new; bit 0 is set, none beyond len
  *
- * A straddler gets an INT3 on every start before the boundary. What executors
- * may see is what a change of one instruction after the other would show: an executor that has
- * run the first old one may go on with the second new one. Errors as pc_patch(); -EINVAL also for
- * starts, or for an INT3 on one of them.
- * Paper: section 4, footnote 1.
+ * A straddler gets an INT3 on every start before the boundary. What executors may see is what a
+ * change of one instruction after the other would show: an executor that has run the first old one
+ * may go on with the second new one. Errors as pc_patch(); -EINVAL also for starts, or for an INT3
+ * on one of them. Paper: section 4, footnote 1.
  */
 int pc_patch_starts(void *addr, const void *bytes, size_t len, unsigned starts);
 
