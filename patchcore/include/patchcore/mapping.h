@@ -5,8 +5,8 @@
  * There are three ways (enum pc_text_way), and the caller chooses.
  *
  * Every function returns 0 or a negative errno, and is thread-safe: -ESHUTDOWN
- * before pc_init() and after pc_fini(); -EAGAIN while another thread forks, and sleeps for a minute.
- * None is async-signal-safe, and none may be called in the child of vfork(2).
+ * before pc_init() and after pc_fini(); -EAGAIN while another thread forks, and sleeps for a
+ * minute. None is async-signal-safe, and none may be called in the child of vfork(2).
  *
  * Each looks at how the range is mapped, and so does a change of a page that is not open. Since
  * Linux 6.11 that takes as long as the range has mappings (PROCMAP_QUERY); before, as long as there
@@ -15,8 +15,8 @@
  * Close a range before it is unmapped, or pc_forget() it. Else pages that show another file since,
  * or are not writable any more, are noticed when they are next opened, closed, borrowed by a
  * change, copied by fork(2), or given back by pc_fini(), and left as they are. Memory of no file,
- * mapped there anew with the protection that the library gave, is taken for the old, and a change of
- * a page that is open does not look.
+ * mapped there anew with the protection that the library gave, is taken for the old, and a change
+ * of a page that is open does not look.
  */
 #ifndef PATCHCORE_MAPPING_H
 #define PATCHCORE_MAPPING_H
@@ -103,18 +103,18 @@ int pc_text_alias(void *addr, size_t len);
  * pc_text_close - undo one of the above, of the same addr and len.
  *
  * Pages that no caller has open any more get the protection back that they had
- * before, or keep the one that the program gave them since; with an alias, they become private memory again, as they read
- * now. Changes of these pages that are under way are waited for, and those in flight are
- * finished.
+ * before, or keep the one that the program gave them since; with an alias, they become private
+ * memory again, as they read now. Changes of these pages that are under way are waited for, and
+ * those in flight are finished.
  *
  * -ETIMEDOUT: a thread in the middle of a change has slept for a second, as under a
  * debugger, or has got no CPU for 16. Then the pages are still open, to be closed later.
  * -EAGAIN (another thread forks), -ENOMEM (by membarrier): the same.
  *
- * -ENOENT: not open, or forgotten since the code was unmapped, or made read-only. -EINVAL: len is 0, or
- * the range wraps. -EACCES, -ENOMEM, -EMFILE, -ENFILE: closed, but the kernel
- * refused to give some page its protection back. The library tries again when
- * such a page is next opened and closed, or patched.
+ * -ENOENT: not open, or forgotten since the code was unmapped, or made read-only. -EINVAL: len is
+ * 0, or the range wraps. -EACCES, -ENOMEM, -EMFILE, -ENFILE: closed, but the kernel refused to give
+ * some page its protection back. The library tries again when such a page is next opened and
+ * closed, or patched.
  */
 int pc_text_close(void *addr, size_t len);
 
