@@ -202,5 +202,7 @@ NOPATCH int frames_visit(const struct frames *frames, struct frames_search *sear
 	for (size_t n = 0; n < sizeof(search->words) / sizeof(*search->words); n++)
 		*(volatile uintptr_t *)&search->words[n] = 0;
 	*(volatile uintptr_t *)&search->frame.restorer = 0;
-	return ret < 0 || search->is_full ? -EACCES : found;
+	if (ret < 0)
+		return ret;
+	return search->is_full ? -ELOOP : found;
 }

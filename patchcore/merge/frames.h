@@ -18,7 +18,7 @@
 #include "patchcore/kernel/kernel_signal.h"
 
 #define FRAMES_REACH  (256u << 10) /* bytes per stack */
-#define FRAMES_STACKS 8		   /* one leading to the next */
+#define FRAMES_STACKS 24	   /* one leading to the next */
 #define FRAMES_CHUNK  2048u	   /* bytes, read at once */
 
 /* All that was ever learnt: a handler may still run when its signal has long been reset. */
@@ -137,7 +137,8 @@ uintptr_t frames_top(pid_t tid);
 /*
  * frames_visit - for every frame on the stack above sp, and on those that it leads
  * to: is its place inside one of them? search: memory to work with. Returns how many such there
- * were, or -EACCES: stacks cannot be read, or are more than can be searched. Async-signal-safe.
+ * were, or -EACCES: stacks cannot be read. -ELOOP: they are more than can be searched, old frames
+ * may lead to any. Async-signal-safe.
  *
  * Frames of the library's own handlers, which have a restorer of their own, are passed over in two
  * cases. An executor that waits in our trap handler has a place behind the INT3 in its frame, but

@@ -58,7 +58,7 @@ NOPATCH_INLINE bool others_is_ours(int code, uint64_t value)
 
 /* Memory that fn may use instead of its stack. Its own for every thread. */
 struct others_room {
-	_Alignas(16) char bytes[2592];
+	_Alignas(16) char bytes[3584];
 };
 
 /*
