@@ -141,7 +141,7 @@ static int add_started(struct ground *c, unsigned i)
 	return ret < 0 ? ret : pc_start_patch(site_at(c, i), codes[i % 2], LENGTH);
 }
 
-static int nothing(struct ground *c, unsigned i)
+static int do_nothing(struct ground *c, unsigned i)
 {
 	(void)c;
 	(void)i;
@@ -202,7 +202,7 @@ static int open_unmapped(struct ground *c, unsigned i)
 	return pc_text_open((void *)(1024 * GIB), c->size * GIB) == -EFAULT ? 0 : -EILSEQ;
 }
 
-static int drain(struct ground *c, unsigned i)
+static int drain_started(struct ground *c, unsigned i)
 {
 	(void)c;
 	(void)i;
@@ -335,11 +335,11 @@ static const struct axis axes[] = {
 	{ "change, page not open, in a child", "MiB once opened", { 1, 32, 1000 }, add_opened, NULL, change_closed, FORKED },
 	{ "open and close", "mappings", { 100, 2000, 30000 }, add_mapping, NULL, open_and_close, ALONE },
 	{ "open and close", "threads", { 1, 30, 1000 }, add_thread, NULL, open_and_close, ALONE },
-	{ "open what is not mapped", "GiB", { 1, 90, 8192 }, nothing, NULL, open_unmapped, ALONE },
+	{ "open what is not mapped", "GiB", { 1, 90, 8192 }, do_nothing, NULL, open_unmapped, ALONE },
 	{ "alias", "aliases", { 16, 250, 4000 }, NULL, NULL, add_alias, ALONE },
 	{ "forget", "sites", { 100, 3000, 100000 }, add_site, patch_apart, forget_apart, ALONE },
 	{ "forget all, each", "sites", { 100, 3000, 100000 }, add_site, NULL, forget_all, ONCE },
-	{ "drain, each", "started", { 10, 300, 10000 }, add_started, NULL, drain, ONCE },
+	{ "drain, each", "started", { 10, 300, 10000 }, add_started, NULL, drain_started, ONCE },
 	{ "open, change, close, forget", "new pages", { 100, 500, 20000 }, NULL, NULL, use_new_page, OFTEN },
 	{ "call to one target", "calls", { 100, 1500, 20000 }, NULL, NULL, add_call, OFTEN },
 	{ "call and forget, one place", "times", { 100, 1500, 20000 }, NULL, NULL, use_one_call, OFTEN },

@@ -9,7 +9,7 @@ static struct bench_run run;
 
 /* --- Operations that grow, keep, hang and die ------------------------------------------------- */
 
-static int keep(struct ground *c, unsigned i)
+static int keep_memory(struct ground *c, unsigned i)
 {
 	static void *volatile last;
 
@@ -24,7 +24,7 @@ static int take_long(struct ground *c, unsigned i)
 	return nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
 }
 
-static int hang(struct ground *c, unsigned i)
+static int hang_for_good(struct ground *c, unsigned i)
 {
 	(void)c;
 	(void)i;
@@ -33,7 +33,7 @@ static int hang(struct ground *c, unsigned i)
 	return 0;
 }
 
-static int die(struct ground *c, unsigned i)
+static int die_by_signal(struct ground *c, unsigned i)
 {
 	(void)c;
 	(void)i;
@@ -41,7 +41,7 @@ static int die(struct ground *c, unsigned i)
 	return 0;
 }
 
-static int refuse(struct ground *c, unsigned i)
+static int refuse_always(struct ground *c, unsigned i)
 {
 	(void)c;
 	return i ? -ENOSPC : 0;
@@ -72,10 +72,10 @@ static int block(const struct axis *axis, unsigned size, struct growth_case *g, 
 
 static void what_is_kept_is_counted(void **state)
 {
-	static const struct axis self = { "a", "n", { 0 }, NULL, NULL, keep, ALONE };
-	static const struct axis often = { "b", "n", { 0 }, NULL, NULL, keep, OFTEN };
-	static const struct axis once = { "c", "n", { 0 }, keep, NULL, nothing, ONCE };
-	static const struct axis beside = { "d", "n", { 0 }, keep, NULL, nothing, ALONE };
+	static const struct axis self = { "a", "n", { 0 }, NULL, NULL, keep_memory, ALONE };
+	static const struct axis often = { "b", "n", { 0 }, NULL, NULL, keep_memory, OFTEN };
+	static const struct axis once = { "c", "n", { 0 }, keep_memory, NULL, do_nothing, ONCE };
+	static const struct axis beside = { "d", "n", { 0 }, keep_memory, NULL, do_nothing, ALONE };
 	const struct axis *const keeps[] = { &self, &often, &once };
 	struct growth_case g;
 	char why[BENCH_WHY];
@@ -95,7 +95,7 @@ static void what_is_kept_is_counted(void **state)
 
 static void what_takes_long_is_cut(void **state)
 {
-	static const struct axis axis = { "a", "n", { 0 }, take_long, NULL, nothing, ALONE };
+	static const struct axis axis = { "a", "n", { 0 }, take_long, NULL, do_nothing, ALONE };
 	struct bench_row row = { 0 };
 	struct growth_case g;
 	char why[BENCH_WHY];
@@ -110,9 +110,11 @@ static void what_takes_long_is_cut(void **state)
 
 static void what_hangs_dies_or_fails_is_told(void **state)
 {
-	static const struct axis hangs = { "a", "n", { 0 }, NULL, NULL, hang, ALONE };
-	static const struct axis dies = { "a", "n", { 0 }, nothing, NULL, die, FORKED };
-	static const struct axis fails = { "a", "n", { 0 }, NULL, NULL, refuse, ALONE };
+	static const struct axis hangs = { "a", "n", { 0 }, NULL, NULL, hang_for_good, ALONE };
+	static const struct axis dies = {
+		"a", "n", { 0 }, do_nothing, NULL, die_by_signal, FORKED
+	};
+	static const struct axis fails = { "a", "n", { 0 }, NULL, NULL, refuse_always, ALONE };
 	struct growth_case g;
 	char why[BENCH_WHY];
 
@@ -128,8 +130,10 @@ static void what_hangs_dies_or_fails_is_told(void **state)
 /* Of this process the operations of one that is forked again are no children. */
 static void children_have_children(void **state)
 {
-	static const struct axis child = { "a", "n", { 0 }, nothing, NULL, tell_parent, ALONE };
-	static const struct axis forked = { "a", "n", { 0 }, nothing, NULL, tell_parent, FORKED };
+	static const struct axis child = { "a", "n", { 0 }, do_nothing, NULL, tell_parent, ALONE };
+	static const struct axis forked = {
+		"a", "n", { 0 }, do_nothing, NULL, tell_parent, FORKED
+	};
 	struct growth_case g;
 	char why[BENCH_WHY];
 
