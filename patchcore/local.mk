@@ -3,7 +3,7 @@
 # The private symbols, for the program and for tests that look inside. Each room adds its own.
 noinst_LTLIBRARIES += libpatchcore_internal.la
 libpatchcore_internal_la_SOURCES =
-libpatchcore_internal_la_LIBADD = $(INIH_LIBS)
+libpatchcore_internal_la_LIBADD = $(INIH_LIBS) -lm
 
 # The same objects with nothing but the public functions in sight.
 lib_LTLIBRARIES += libpatchcore.la

@@ -25,7 +25,7 @@ function(_patchcore_import target name)
     INTERFACE_INCLUDE_DIRECTORIES "${patchcore_INCLUDE_DIR}" INTERFACE_LINK_LIBRARIES "${ARGN}")
 endfunction()
 
-_patchcore_import(patchcore::patchcore patchcore inih pthread)
+_patchcore_import(patchcore::patchcore patchcore inih pthread m)
 _patchcore_import(patchcore::check patchcore_check Zydis Zycore)
 if(TARGET patchcore::check)
   set_property(TARGET patchcore::check APPEND PROPERTY INTERFACE_LINK_LIBRARIES patchcore::patchcore)

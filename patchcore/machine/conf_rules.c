@@ -1,32 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "patchcore/machine/machine_conf.h"
 
+#include <math.h>
 #include <stdio.h>
 
-#define LN2	 0.69314718055994530942
-#define TERMS	 20
 #define ROUNDING 1e-9 /* what printing, reading and reckoning may have changed, relative */
-
-/*
- * -ln(1 - p) for 0 < p < 1, without libm: by the series of artanh, which converges fast for
- * p up to one half; 1 - p is doubled until it is there.
- */
-static double minus_log(double p)
-{
-	double halvings = 0, rest = 1 - p, y, power, sum = 0;
-
-	while (p > 0.5) {
-		rest *= 2;
-		p = 1 - rest;
-		halvings++;
-	}
-	y = power = p / (2 - p);
-	for (int i = 0; i < TERMS; i++) {
-		sum += power / (2 * i + 1);
-		power *= y * y;
-	}
-	return halvings * LN2 + 2 * sum;
-}
 
 /*
  * May a rate be bounded by upper_p after so many tears in so many toggles? No tear: not
@@ -41,7 +19,7 @@ static bool supports(const struct machine_conf_bound *bound, double confidence)
 	if (bound->upper_p == 1)
 		return true;
 	return tears < toggles && bound->upper_p >= tears / toggles * (1 - ROUNDING) &&
-	       toggles * minus_log(bound->upper_p) >= minus_log(confidence) * (1 - ROUNDING);
+	       toggles * log1p(-bound->upper_p) <= log1p(-confidence) * (1 - ROUNDING);
 }
 
 enum rule {

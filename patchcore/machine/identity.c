@@ -7,9 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <x86intrin.h>
 
-#include "patchcore/kernel/clock.h"
 #include "patchcore/machine/cpus.h"
 #include "patchcore/machine/identity.h"
 
@@ -175,29 +173,8 @@ static const char *cpuinfo_value(const char *text, const char *key)
 	return "";
 }
 
-/* One TSC stamp and the clock's time at it: the closest of a few tries. */
-static uint64_t stamp(int64_t *ns)
-{
-	uint64_t best = UINT64_MAX, tsc = 0;
-
-	for (int i = 0; i < 5; i++) {
-		uint64_t before = __rdtsc(), width;
-		int64_t now = clock_ns();
-
-		width = __rdtsc() - before;
-		if (width >= best)
-			continue;
-		best = width;
-		tsc = before + width / 2;
-		*ns = now;
-	}
-	return tsc;
-}
-
 static void read_proc(struct identity *id, const struct identity_source *src, const char *cpuinfo)
 {
-	int64_t begin_ns = 0, end_ns = 0;
-	uint64_t begin, end;
 	const char *microcode = cpuinfo_value(cpuinfo, "microcode");
 	unsigned whole, hundredths;
 	char line[128];
@@ -209,14 +186,6 @@ static void read_proc(struct identity *id, const struct identity_source *src, co
 	/* Bogomips are two per MHz, told to two places: "5192.28" is 2596140 kHz. */
 	if (sscanf(cpuinfo_value(cpuinfo, "bogomips"), " %7u.%2u", &whole, &hundredths) == 2)
 		id->tsc_khz = (UINT64_C(100) * whole + hundredths) * 5;
-	/* The TSC at hand is not that of a recorded machine. */
-	if (id->tsc_khz || src->root[0])
-		return;
-	begin = stamp(&begin_ns);
-	do {
-		end = stamp(&end_ns);
-	} while (end_ns - begin_ns < CLOCK_MS);
-	id->tsc_khz = (end - begin) * CLOCK_MS / (uint64_t)(end_ns - begin_ns);
 }
 
 /* Each as "L1d 32K". */

@@ -32,7 +32,7 @@ fi
 # Sanitizers bring libraries of their own.
 [ "$SANITIZERS" = none ] || exit 0
 strangers=$($OBJDUMP -p "$lib" | awk '$1 == "NEEDED" { print $2 }' |
-	grep -vE '^(libc|libinih|ld-linux-x86-64)\.so\.' || true)
+	grep -vE '^(libc|libm|libinih|ld-linux-x86-64)\.so\.' || true)
 if [ -n "$strangers" ]; then
 	echo "the library needs more than libc and inih: $strangers"
 	exit 1

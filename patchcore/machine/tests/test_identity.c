@@ -450,7 +450,7 @@ static int look_from_a_bare_root(const char *root, const struct identity *outsid
 		return 2;
 	if (strcmp(id.caches, "unknown") != 0 || strcmp(id.kernel, "unknown") != 0 || id.cpus)
 		return 3;
-	return id.tsc_khz > outside->tsc_khz / 2 && id.tsc_khz < outside->tsc_khz * 2 ? 0 : 4;
+	return id.tsc_khz == 0 ? 0 : 4;
 }
 
 static void a_bare_container_has_an_identity(void **state)
