@@ -65,31 +65,44 @@ static bool map_at(uint8_t **at, uintptr_t wanted, size_t size)
 	return false;
 }
 
+struct search {
+	uintptr_t start, end; /* what is left to search */
+	size_t size;
+	uint8_t **at;
+};
+
 /*
- * Map size bytes, for reading and writing, all in reach. At the end of a hole, as the kernel does
- * it: the heap may grow into its beginning. But the main thread's stack grows the other way. 0,
- * -ENOSPC: no room there, or an error.
+ * Before a mapping: at the end of a hole, as the kernel does it, since the heap may grow into its
+ * beginning. But the main thread's stack grows the other way. 1: found.
  */
+static int use_hole(const struct mapping *next, void *arg)
+{
+	struct search *search = arg;
+	uintptr_t start = search->start, on_stack = getauxval(AT_RANDOM);
+	uintptr_t to = next->start < search->end ? next->start : search->end;
+	bool is_stack = next->start <= on_stack && on_stack < next->end;
+
+	search->start = next->end;
+	return to > start && to - start >= search->size &&
+	       map_at(search->at, is_stack ? start : to - search->size, search->size);
+}
+
+/* For reading and writing. 0, -ENOSPC: no room there, or an error. */
 static int map_in_reach(uint8_t **at, uintptr_t end, size_t size)
 {
-	const uintptr_t page = ~(uintptr_t)(TEXT_PAGE - 1), on_stack = getauxval(AT_RANDOM);
-	uintptr_t start = end > REACH + BOTTOM ? (end - REACH + TEXT_PAGE - 1) & page : BOTTOM;
-	uintptr_t high = (end < TOP - REACH ? end + REACH : TOP) & page, to;
-	struct mapping *map, past = { .start = UINTPTR_MAX, .end = UINTPTR_MAX };
-	int count = mappings_read(start, UINTPTR_MAX, &map);
-	bool done = false;
+	const uintptr_t page = ~(uintptr_t)(TEXT_PAGE - 1);
+	struct search search = {
+		.start = end > REACH + BOTTOM ? (end - REACH + TEXT_PAGE - 1) & page : BOTTOM,
+		.end = (end < TOP - REACH ? end + REACH : TOP) & page,
+		.size = size,
+		.at = at,
+	};
+	const struct mapping past = { .start = UINTPTR_MAX, .end = UINTPTR_MAX };
+	int ret = mappings_each(search.start, UINTPTR_MAX, MAPPING_ANY, use_hole, &search);
 
-	for (int i = 0; i <= count && !done && start < high; i++) {
-		const struct mapping *next = i < count ? &map[i] : &past;
-		bool is_stack = next->start <= on_stack && on_stack < next->end;
-
-		to = next->start < high ? next->start : high;
-		if (to > start && to - start >= size)
-			done = map_at(at, is_stack ? start : to - size, size);
-		start = next->end > start ? next->end : start;
-	}
-	free(map);
-	return count == -ENOMEM ? count : done ? 0 : -ENOSPC;
+	if (ret == 0)
+		ret = use_hole(&past, &search);
+	return ret == -ENOMEM ? ret : ret == 1 ? 0 : -ENOSPC;
 }
 
 /* --- Pools ------------------------------------------------------------------------------------ */

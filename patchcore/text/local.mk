@@ -33,7 +33,7 @@ patchcore_text_tests = \
 check_PROGRAMS += $(patchcore_text_tests)
 TESTS += $(patchcore_text_tests)
 patchcore_text_tests_test_text_gone_LDFLAGS = -Wl,--wrap=mprotect \
-	-Wl,--wrap=mappings_read,--wrap=mappings_each
+	-Wl,--wrap=mappings_each
 patchcore_text_tests_test_text_growth_LDFLAGS = -Wl,--wrap=table_find
 patchcore_text_tests_test_text_loan_LDFLAGS = -Wl,--wrap=mapping_page_size,--wrap=mprotect \
 	-Wl,--wrap=text_end_outside,--wrap=flight_drain

@@ -3,7 +3,6 @@
 #include "patchcore/text/text.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 
 #include "patchcore/machine/policy.h"
@@ -266,53 +265,52 @@ static int prepare_mapped(const struct wish *wish, uintptr_t start, uintptr_t en
 	return ret;
 }
 
-/* All of it, or leave it as it is. */
-static int prepare_pages(const struct wish *wish, uintptr_t start, uintptr_t end,
-			 const struct mapping *map, int count)
-{
-	int ret = 0;
-
-	for (; count-- > 0 && ret == 0; map++) {
-		uintptr_t from = map->start > start ? map->start : start;
-		uintptr_t to = map->end < end ? map->end : end;
-
-		ret = prepare_mapped(wish, from, to, map);
-	}
-	/* Of what lies behind, only an old protection is known; to set it again does no harm. */
-	if (ret < 0)
-		give_back_pages(start, end);
-	return ret;
-}
-
 /* --- Users ----------------------------------------------------------------------------------- */
 
 #define LONGEST ((size_t)4 << 30) /* bytes to open at a time: 1,048,576 entries */
 
-/* -EFAULT: there is a hole. */
-static int check_range(const struct mapping *map, int count, uintptr_t start, uintptr_t end)
-{
-	uintptr_t reached = start;
+struct request {
+	const struct wish *wish; /* NULL: only see whether all of it is mapped */
+	uintptr_t reached, end;
+};
 
-	for (; count-- > 0 && map->start <= reached; map++)
-		reached = map->end;
-	if (reached < end)
+static int prepare_next(const struct mapping *map, void *arg)
+{
+	struct request *request = arg;
+	uintptr_t from = request->reached;
+
+	if (map->start > from)
 		return -EFAULT;
-	return end - start > LONGEST ? -ENOMEM : 0;
+	request->reached = map->end < request->end ? map->end : request->end;
+	return request->wish ? prepare_mapped(request->wish, from, request->reached, map) : 0;
 }
 
+/* -EFAULT: there is a hole. */
+static int prepare_all(const struct wish *wish, uintptr_t start, uintptr_t end)
+{
+	struct request request = { wish, start, end };
+	int ret = mappings_each(start, end, MAPPING_ANY, prepare_next, &request);
+
+	return ret == 0 && request.reached < end ? -EFAULT : ret;
+}
+
+/* All of it, or leave it as it is. */
 static int prepare_range(const struct wish *wish, uintptr_t *start, uintptr_t *end)
 {
-	struct mapping *list;
-	int count, ret;
+	int ret;
 
 	/* What was opened along with it counts only if it lies there still. */
 	text_compare(*start, *end);
 	widen_to_opened(start, end);
-	count = mappings_read(*start, *end, &list);
-	ret = count < 0 ? count : check_range(list, count, *start, *end);
-	if (ret == 0)
-		ret = prepare_pages(wish, *start, *end, list, count);
-	free(list);
+	ret = prepare_all(NULL, *start, *end);
+	if (ret < 0)
+		return ret;
+	if (*end - *start > LONGEST)
+		return -ENOMEM;
+	ret = prepare_all(wish, *start, *end);
+	/* Of what lies behind, only an old protection is known; to set it again does no harm. */
+	if (ret < 0)
+		give_back_pages(*start, *end);
 	return ret;
 }
 

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/sysmacros.h>
@@ -147,40 +146,6 @@ int mappings_each(uintptr_t start, uintptr_t end, enum mapping_kind kind, mappin
 	return error == -EACCES ? -EACCES : ret;
 }
 
-struct found {
-	struct mapping *list;
-	int count, room;
-};
-
-static int add_mapping(const struct mapping *map, void *arg)
-{
-	struct found *found = arg;
-	struct mapping *more;
-
-	if (found->count == found->room) {
-		found->room = found->room ? found->room * 2 : 4;
-		more = realloc(found->list, (size_t)found->room * sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		found->list = more;
-	}
-	found->list[found->count++] = *map;
-	return 0;
-}
-
-int mappings_read(uintptr_t start, uintptr_t end, struct mapping **list)
-{
-	struct found found = { 0 };
-	int ret = mappings_each(start, end, MAPPING_ANY, add_mapping, &found);
-
-	*list = found.list;
-	if (ret == 0)
-		return found.count;
-	free(found.list);
-	*list = NULL;
-	return ret;
-}
-
 struct origin mapping_origin(const struct mapping *map, uintptr_t addr)
 {
 	struct origin origin = map->origin;
@@ -191,12 +156,17 @@ struct origin mapping_origin(const struct mapping *map, uintptr_t addr)
 	return origin;
 }
 
+static int note_page_size(const struct mapping *map, void *size)
+{
+	*(size_t *)size = map->page_size;
+	return 0;
+}
+
 size_t mapping_page_size(uintptr_t addr)
 {
-	struct mapping *map;
-	size_t size = mappings_read(addr, addr + 1, &map) == 1 ? map->page_size : TEXT_PAGE;
+	size_t size = TEXT_PAGE;
 
-	free(map);
+	mappings_each(addr, addr + 1, MAPPING_ANY, note_page_size, &size);
 	return size;
 }
 

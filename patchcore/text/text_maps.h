@@ -41,12 +41,6 @@ int mappings_each(uintptr_t start, uintptr_t end, enum mapping_kind kind, mappin
 /* For tests: as before Linux 6.11. */
 extern bool mappings_by_text;
 
-/*
- * mappings_read - those that share a byte with [start, end), in order. Their number, or -EACCES,
- * -ENOMEM. The caller frees *list.
- */
-int mappings_read(uintptr_t start, uintptr_t end, struct mapping **list);
-
 /* mapping_origin - what the page at addr, inside it, shows. */
 struct origin mapping_origin(const struct mapping *map, uintptr_t addr);
 

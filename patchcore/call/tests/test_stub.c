@@ -22,6 +22,7 @@
 #include "patchcore/tests/call_site.h"
 #include "patchcore/tests/child.h"
 #include "patchcore/tests/conf_sample.h"
+#include "patchcore/tests/mappings.h"
 #include "patchcore/text/text_maps.h"
 
 #define REACH	   UINT64_C(0x80000000)

@@ -18,6 +18,7 @@
 
 #include <cmocka.h>
 
+#include "patchcore/tests/mappings.h"
 #include "patchcore/tests/text_library.h"
 #include "patchcore/tests/text_pages.h"
 #include "patchcore/text/text_maps.h"

@@ -33,8 +33,6 @@ static const uint8_t nops[] = { 0x0f, 0x1f, 0x44, 0, 0 };
 /* The linker hands these calls to us: see local.mk. */
 int __real_mprotect(void *addr, size_t len, int prot);
 int __wrap_mprotect(void *addr, size_t len, int prot);
-int __real_mappings_read(uintptr_t start, uintptr_t end, struct mapping **list);
-int __wrap_mappings_read(uintptr_t start, uintptr_t end, struct mapping **list);
 int __real_mappings_each(uintptr_t start, uintptr_t end, enum mapping_kind kind, mapping_fn *fn,
 			 void *arg);
 int __wrap_mappings_each(uintptr_t start, uintptr_t end, enum mapping_kind kind, mapping_fn *fn,
@@ -54,14 +52,6 @@ int __wrap_mprotect(void *addr, size_t len, int prot)
 /* --- Broken: the library believes that all is as it left it ----------------------------------- */
 
 static bool is_broken, breaks; /* now; after something has happened */
-
-int __wrap_mappings_read(uintptr_t start, uintptr_t end, struct mapping **list)
-{
-	if (!is_broken)
-		return __real_mappings_read(start, end, list);
-	*list = NULL;
-	return -EACCES;
-}
 
 int __wrap_mappings_each(uintptr_t start, uintptr_t end, enum mapping_kind kind, mapping_fn *fn,
 			 void *arg)

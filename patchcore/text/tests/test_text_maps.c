@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "patchcore/tests/mappings.h"
 #include "patchcore/tests/text_pages.h"
 #include "patchcore/text/text_maps.h"
 
