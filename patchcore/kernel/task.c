@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/stat.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <sys/uio.h>
@@ -11,6 +12,10 @@
 
 #include "patchcore/kernel/kernel_signal.h"
 #include "patchcore/kernel/sys.h"
+
+#ifndef STATX_MNT_ID_UNIQUE
+#define STATX_MNT_ID_UNIQUE 0x4000u /* Linux 6.8 */
+#endif
 
 #define OWN_TASKS "/proc/self/task/"
 #define TEXT_MAX  4096u
@@ -249,6 +254,15 @@ NOPATCH static bool ids_are_ours(char *text, size_t size, pid_t *parent)
 		*parent = (pid_t)last_number(fd, "\nPPid:", text, size, &parents);
 	sys_call(SYS_close, fd);
 	return ids <= 1;
+}
+
+NOPATCH uint64_t task_mount(void)
+{
+	struct statx proc;
+
+	if (sys_call(SYS_statx, AT_FDCWD, "/proc", 0, STATX_MNT_ID_UNIQUE, &proc) < 0)
+		return 0;
+	return proc.stx_mask & STATX_MNT_ID_UNIQUE ? proc.stx_mnt_id : 0;
 }
 
 NOPATCH bool task_ids_are_ours(void)

@@ -18,6 +18,9 @@
 typedef bool task_met_fn(pid_t tid, void *arg);
 int task_list(pid_t process, task_met_fn *met, void *arg);
 
+/* task_mount - a number of the mounted /proc, which no other mount ever has; 0: not to be had. */
+uint64_t task_mount(void);
+
 /*
  * task_ids_are_ours - is the mounted /proc of this process's pid namespace? Else its list has ids
  * that no system call takes. False also without /proc.

@@ -20,6 +20,7 @@
 #include "patchcore/kernel/clock.h"
 #include "patchcore/kernel/kernel_signal.h"
 #include "patchcore/kernel/task.h"
+#include "patchcore/site/thread.h"
 
 #define CHUNK  256u /* slots per chunk */
 #define CHUNKS 1024u
@@ -448,7 +449,6 @@ NOPATCH static int await_answers(const struct round *round)
  */
 NOPATCH static int ask_all(struct round *round)
 {
-	struct task_signals own;
 	unsigned before;
 	bool again;
 	int ret;
@@ -456,7 +456,7 @@ NOPATCH static int ask_all(struct round *round)
 	do {
 		/* By how many threads signals are used, see task_uses(); pending: the library's
 		 * too. */
-		uint64_t used = 0, pending = 0, known;
+		uint64_t used = 0, pending = 0, own = 0, known;
 		bool first = ++round->pass == 1;
 
 		before = count;
@@ -472,9 +472,9 @@ NOPATCH static int ask_all(struct round *round)
 			pending |= slot->signals.pending;
 		}
 		if (first && ret == 0) {
-			/* The mask of this thread is not its own now. */
-			if (task_signals(round->self, &own) == 0)
-				pending |= own.pending;
+			/* This thread blocks all of them, and its mask is not its own now. */
+			sys_call(SYS_rt_sigpending, &own, sizeof(own));
+			pending |= own;
 			known = atomic_fetch_or(&known_used, used) | used;
 			/* Rather one that was in use once than none. */
 			ret = choose_from(known, pending);
@@ -527,8 +527,20 @@ NOPATCH static void end_round(void)
 
 NOPATCH int others_may_look(void)
 {
+	/* Where ids were found to be ours, and the process that found it; 0: there is none. */
+	static _Atomic(uint64_t) known_mount;
+	static _Atomic(uint32_t) known_epoch;
+	uint32_t epoch = atomic_load(&process_epoch);
+	uint64_t mount = task_mount();
+
 	/* Signals to the ids of another namespace would find no thread, as if all had ended. */
-	return task_ids_are_ours() && task_tells_calls() ? 0 : -EACCES;
+	if (!mount || mount != known_mount || epoch != known_epoch) {
+		if (!task_ids_are_ours())
+			return -EACCES;
+		known_mount = mount;
+		known_epoch = epoch;
+	}
+	return task_tells_calls() ? 0 : -EACCES;
 }
 
 NOPATCH int others_look(others_fn *fn, others_asleep_fn *asleep, void *arg)
