@@ -47,6 +47,15 @@ NOPATCH_INLINE bool fork_is_mine(const struct thread *self)
 	return gate && gate == atomic_load_explicit(&self->id, memory_order_relaxed);
 }
 
+/*
+ * fork_enter, fork_enter_in_handler - enter the library; while another thread forks, wait for it
+ * outside. A thread that is inside already does not wait, since the fork waits for it. Else the
+ * calling thread is outside again: -ENOMEM; -EAGAIN, the forking thread has slept for a minute, or
+ * for two seconds: for what signal handlers may call, which the fork itself may be waiting for.
+ */
+#define fork_enter(self)	    fork_enter_within(self, INT64_C(60000000000))
+#define fork_enter_in_handler(self) fork_enter_within(self, INT64_C(2000000000))
+
 static inline int fork_enter_within(struct thread **self, int64_t ns)
 {
 	*self = thread_self();
@@ -60,22 +69,6 @@ static inline int fork_enter_within(struct thread **self, int64_t ns)
 			     1))
 		return 0;
 	return fork_enter_slowly(*self, ns);
-}
-
-/*
- * fork_enter, fork_enter_in_handler - enter the library; while another thread forks, wait for it
- * outside. A thread that is inside already does not wait, since the fork waits for it. Else the
- * calling thread is outside again: -ENOMEM; -EAGAIN, the forking thread has slept for a minute, or
- * for two seconds: for what signal handlers may call, which the fork itself may be waiting for.
- */
-static inline int fork_enter(struct thread **self)
-{
-	return fork_enter_within(self, INT64_C(60000000000));
-}
-
-static inline int fork_enter_in_handler(struct thread **self)
-{
-	return fork_enter_within(self, INT64_C(2000000000));
 }
 
 static inline void fork_leave(struct thread *self)

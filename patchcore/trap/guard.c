@@ -166,44 +166,29 @@ int sigpending(sigset_t *set)
 
 /* --- Calls that set a mask while they wait ------------------------------------------ */
 
-int sigsuspend(const sigset_t *set)
-{
-	return REAL(sigsuspend)(BARE(set));
-}
+#define PASS_ON(name, parameters, ...)                                                             \
+	int name parameters                                                                        \
+	{                                                                                          \
+		return REAL(name)(__VA_ARGS__);                                                    \
+	}
 
-int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout, const sigset_t *set)
-{
-	return REAL(ppoll)(fds, count, timeout, BARE(set));
-}
-
-int pselect(int count, fd_set *in, fd_set *out, fd_set *except, const struct timespec *timeout,
-	    const sigset_t *set)
-{
-	return REAL(pselect)(count, in, out, except, timeout, BARE(set));
-}
-
-int epoll_pwait(int epoll, struct epoll_event *events, int count, int timeout, const sigset_t *set)
-{
-	return REAL(epoll_pwait)(epoll, events, count, timeout, BARE(set));
-}
-
-int __ppoll_chk(struct pollfd *fds, nfds_t count, const struct timespec *timeout,
-		const sigset_t *set, size_t size)
-{
-	return REAL(__ppoll_chk)(fds, count, timeout, BARE(set), size);
-}
-
-int epoll_pwait2(int epoll, struct epoll_event *events, int count, const struct timespec *timeout,
-		 const sigset_t *set)
-{
-	return REAL(epoll_pwait2)(epoll, events, count, timeout, BARE(set));
-}
-
+/* clang-format off */
+PASS_ON(sigsuspend, (const sigset_t *set), BARE(set))
+PASS_ON(ppoll, (struct pollfd *fds, nfds_t count, const struct timespec *timeout,
+	const sigset_t *set), fds, count, timeout, BARE(set))
+PASS_ON(__ppoll_chk, (struct pollfd *fds, nfds_t count, const struct timespec *timeout,
+	const sigset_t *set, size_t size), fds, count, timeout, BARE(set), size)
+PASS_ON(pselect, (int count, fd_set *in, fd_set *out, fd_set *except,
+	const struct timespec *timeout, const sigset_t *set),
+	count, in, out, except, timeout, BARE(set))
+PASS_ON(epoll_pwait, (int epoll, struct epoll_event *events, int count, int timeout,
+	const sigset_t *set), epoll, events, count, timeout, BARE(set))
+PASS_ON(epoll_pwait2, (int epoll, struct epoll_event *events, int count,
+	const struct timespec *timeout, const sigset_t *set),
+	epoll, events, count, timeout, BARE(set))
 /* A thread starts with it unblocked, in its own view too. */
-int pthread_attr_setsigmask_np(pthread_attr_t *attr, const sigset_t *set)
-{
-	return REAL(pthread_attr_setsigmask_np)(attr, BARE(set));
-}
+PASS_ON(pthread_attr_setsigmask_np, (pthread_attr_t *attr, const sigset_t *set), attr, BARE(set))
+/* clang-format on */
 
 /* --- Waiting for the signal itself --------------------------------------------------- */
 
