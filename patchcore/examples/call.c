@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Turn a probe, a call that a compiler could have put there, off and on while a thread runs it. */
 #include <patchcore/call.h>
-#include <pthread.h>
 
 #include "example.h"
 
@@ -9,15 +8,7 @@
 #define PROBE 256
 #define OTHER 1024
 
-static _Atomic unsigned long results[3]; /* by what the code returned */
-static _Atomic int stop;
-
-static void *execute(void *code)
-{
-	while (!stop)
-		results[run(code)]++;
-	return NULL;
-}
+static struct runner runner;
 
 /* xor eax, eax; call PROBE; ret */
 static void make_code(uint8_t *page)
@@ -47,7 +38,6 @@ int main(void)
 	uint8_t *page = map_open_code();
 	struct pc_call_info info = { 0 };
 	struct pc_call call;
-	pthread_t thread;
 	int ret;
 
 	make_code(page);
@@ -57,16 +47,16 @@ int main(void)
 		ret = pc_text_open(page, PAGE);
 	if (ret == 0)
 		ret = pc_call_init(&call, page + CALL);
-	if (ret < 0 || pthread_create(&thread, NULL, execute, page + CALL - 2) != 0)
+	if (ret < 0)
 		return printf("not ready: %s\n", strerror(-ret)), 1;
+	runner_start(&runner, page + CALL - 2);
 	ret = toggle(&call, page + OTHER);
-	stop = 1;
-	pthread_join(thread, NULL);
+	runner_stop(&runner);
 	pc_call_get(&call, &info);
 	/* The place may be had again. The code stays as it is, and runs on. */
 	if (ret == 0)
 		ret = pc_call_fini(&call);
 	printf("%s: off %lu, probe %lu, other %lu times; %u bytes before the boundary\n",
-	       strerror(-ret), results[0], results[1], results[2], info.split);
+	       strerror(-ret), runner.results[0], runner.results[1], runner.results[2], info.split);
 	return ret == 0 && info.active && run(page + CALL - 2) > 0 ? 0 : 1;
 }

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <patchcore/patchcore.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,6 +84,36 @@ static inline function *function_at(const uint8_t *code)
 static inline int run(const uint8_t *code)
 {
 	return function_at(code)();
+}
+
+/* runner_start, runner_stop - a thread that runs a function, and counts its results, 0 to 2. */
+struct runner {
+	pthread_t thread;
+	const uint8_t *code;
+	_Atomic unsigned long results[3];
+	_Atomic int stop;
+};
+
+static inline void *runner_main(void *arg)
+{
+	struct runner *runner = arg;
+
+	while (!runner->stop)
+		runner->results[run(runner->code)]++;
+	return NULL;
+}
+
+static inline void runner_start(struct runner *runner, const uint8_t *code)
+{
+	runner->code = code;
+	if (pthread_create(&runner->thread, NULL, runner_main, runner) != 0)
+		skip("no thread to be had");
+}
+
+static inline void runner_stop(struct runner *runner)
+{
+	runner->stop = 1;
+	pthread_join(runner->thread, NULL);
 }
 
 #endif

@@ -12,8 +12,7 @@ examples = \
 	patchcore/examples/policy \
 	patchcore/examples/signals \
 	patchcore/examples/starts \
-	patchcore/examples/text_alias \
-	patchcore/examples/text_open \
+	patchcore/examples/text \
 	patchcore/examples/text_shared
 check_PROGRAMS += $(examples)
 TESTS += $(examples)
@@ -29,8 +28,7 @@ patchcore_examples_patch_LDADD = libpatchcore.la
 patchcore_examples_policy_LDADD = libpatchcore.la
 patchcore_examples_signals_LDADD = libpatchcore.la
 patchcore_examples_starts_LDADD = libpatchcore.la
-patchcore_examples_text_alias_LDADD = libpatchcore.la
-patchcore_examples_text_open_LDADD = libpatchcore.la
+patchcore_examples_text_LDADD = libpatchcore.la
 patchcore_examples_text_shared_LDADD = libpatchcore.la
 
 examplesdir = $(docdir)/examples
@@ -47,8 +45,7 @@ dist_examples_DATA = \
 	patchcore/examples/policy.c \
 	patchcore/examples/signals.c \
 	patchcore/examples/starts.c \
-	patchcore/examples/text_alias.c \
-	patchcore/examples/text_open.c \
+	patchcore/examples/text.c \
 	patchcore/examples/text_shared.c
 
 # Of other languages and builds.

@@ -8,11 +8,16 @@ static const char *const names[] = {
 	[PC_POLICY_MEMBARRIER] = "membarrier",
 };
 
-static int tell(void)
+/* What this machine cannot do is no failure: the policy stays as it was. */
+static int ask(enum pc_policy policy)
 {
 	struct pc_status s;
-	int ret = pc_get_status(&s);
+	int ret = pc_set_policy(policy);
 
+	if (ret == -ENOTSUP)
+		printf("%s is not to be had here\n", names[policy]);
+	if (ret == 0 || ret == -ENOTSUP)
+		ret = pc_get_status(&s);
 	if (ret < 0)
 		return ret;
 	printf("asked for %s, in use %s\n  %s\n", names[s.asked],
@@ -23,34 +28,15 @@ static int tell(void)
 	return 0;
 }
 
-/* What this machine cannot do is no failure: the policy stays as it was. */
-static int ask(enum pc_policy policy)
-{
-	int ret = pc_set_policy(policy);
-
-	if (ret == -ENOTSUP)
-		printf("%s is not to be had here\n", names[policy]);
-	if (ret < 0 && ret != -ENOTSUP)
-		return ret;
-	return tell();
-}
-
 int main(void)
 {
 	int ret = pc_init();
 
-	if (ret == 0)
-		ret = tell();
-
 	/* For a program that patches a thousand times a day, one in a million is rare. */
 	if (ret == 0)
 		ret = pc_set_accept_p(1e-6);
-	if (ret == 0)
-		ret = ask(PC_POLICY_AUTO);
-	if (ret == 0)
-		ret = ask(PC_POLICY_WAIT);
-	if (ret == 0)
-		ret = ask(PC_POLICY_MEMBARRIER);
+	for (unsigned policy = PC_POLICY_AUTO; ret == 0 && policy <= PC_POLICY_MEMBARRIER; policy++)
+		ret = ask(policy);
 	if (ret < 0)
 		fprintf(stderr, "patchcore: %s\n", strerror(-ret));
 	return ret < 0 ? 1 : 0;

@@ -3,6 +3,7 @@
  * Patch code that other processes map, too: here a child, which does not run it meanwhile. Without
  * being asked to, the library refuses.
  */
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,24 +27,20 @@ static int change(uint8_t *code)
 	return ret;
 }
 
-/* What a child that is told when to look gets from the function. */
+/* What a child gets from the function, which stops until the function is changed. */
 static int ask_child(uint8_t *code)
 {
-	int told[2], status = 0;
-	char byte = 0;
-	pid_t pid;
+	int status = 0, ret;
+	pid_t pid = fork();
 
-	if (pipe(told) < 0)
-		return -1;
-	pid = fork();
-	if (pid == 0)
-		_exit(read(told[0], &byte, 1) == 1 ? run(code) : 255);
-	if (change(code) < 0 || write(told[1], &byte, 1) != 1)
-		status = -1;
-	close(told[1]);
-	if (waitpid(pid, status < 0 ? NULL : &status, 0) != pid || status < 0)
-		return -1;
-	return WEXITSTATUS(status);
+	if (pid == 0) {
+		raise(SIGSTOP);
+		_exit(run(code));
+	}
+	waitpid(pid, NULL, WUNTRACED);
+	ret = change(code);
+	kill(pid, SIGCONT);
+	return waitpid(pid, &status, 0) == pid && ret == 0 ? WEXITSTATUS(status) : -1;
 }
 
 int main(void)
