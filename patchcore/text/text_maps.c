@@ -4,7 +4,6 @@
 #include <cpuid.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/sysmacros.h>
@@ -60,61 +59,63 @@ static long find_next(long fd, uintptr_t addr, enum mapping_kind kind, struct ma
 
 struct text {
 	long fd;
-	long left; /* bytes that were read and not used; negative: an error */
+	long left; /* bytes that were read and not used; not positive at the end or on an error */
 	const char *at;
 	char bytes[2048];
 };
 
-/* The next line, or as much of it as there is room for. False: there is no more. */
-static bool next_line(struct text *text, char *line, size_t size)
+/* 0: there is no more. */
+static char next_char(struct text *text)
 {
-	for (size_t used = 0;; used += used + 1 < size) {
-		if (text->left <= 0) {
-			text->at = text->bytes;
-			text->left = sys_call(SYS_read, text->fd, text->bytes, sizeof(text->bytes));
-		}
-		if (text->left <= 0)
-			return false;
-		text->left--;
-		line[used] = *text->at++;
-		if (line[used] == '\n') {
-			line[used] = 0;
-			return true;
-		}
+	if (text->left <= 0) {
+		text->at = text->bytes;
+		text->left = sys_call(SYS_read, text->fd, text->bytes, sizeof(text->bytes));
 	}
+	return text->left-- > 0 ? *text->at++ : 0;
 }
 
-/* False: the line is not the first one of a mapping. */
-static bool parse_mapping(const char *line, struct mapping *map)
+/* Up to what follows it, which is passed over: *end. */
+static uint64_t next_number(struct text *text, unsigned base, char *end)
 {
-	unsigned long start, end, offset, inode;
-	unsigned major, minor;
-	char prot[5];
+	uint64_t number = 0;
 
-	if (sscanf(line, "%lx-%lx %4s %lx %x:%x %lu", &start, &end, prot, &offset, &major, &minor,
-		   &inode) != 7)
-		return false;
-	*map = (struct mapping){
-		.start = start,
-		.end = end,
-		.prot = (prot[0] == 'r' ? PROT_READ : 0) | (prot[1] == 'w' ? PROT_WRITE : 0) |
-			(prot[2] == 'x' ? PROT_EXEC : 0),
-		.shared = prot[3] == 's',
-		.page_size = (start | end) & (HUGE_PAGE - 1) ? TEXT_PAGE : HUGE_PAGE,
-		.origin = { makedev(major, minor), inode, offset },
-	};
-	return true;
+	for (*end = next_char(text); (*end >= '0' && *end <= '9') || (*end >= 'a' && *end <= 'f');
+	     *end = next_char(text))
+		number = number * base + (unsigned)(*end <= '9' ? *end - '0' : *end - 'a' + 10);
+	return number;
+}
+
+/* A line is START-END rwxp OFFSET MAJOR:MINOR INODE, and mostly blanks and a name. */
+static void read_line(struct text *text, struct mapping *map)
+{
+	char prot[4], end;
+	unsigned major;
+
+	map->start = next_number(text, 16, &end);
+	map->end = next_number(text, 16, &end);
+	for (unsigned i = 0; i < 4; i++)
+		prot[i] = next_char(text);
+	next_char(text);
+	map->prot = (prot[0] == 'r' ? PROT_READ : 0) | (prot[1] == 'w' ? PROT_WRITE : 0) |
+		    (prot[2] == 'x' ? PROT_EXEC : 0);
+	map->shared = prot[3] == 's';
+	map->page_size = (map->start | map->end) & (HUGE_PAGE - 1) ? TEXT_PAGE : HUGE_PAGE;
+	map->origin.offset = next_number(text, 16, &end);
+	major = (unsigned)next_number(text, 16, &end);
+	map->origin.device = makedev(major, (unsigned)next_number(text, 16, &end));
+	map->origin.inode = next_number(text, 10, &end);
+	while (end && end != '\n')
+		end = next_char(text);
 }
 
 /* The next one that ends behind addr, as find_next(). */
 static long read_next(struct text *text, uintptr_t addr, struct mapping *map)
 {
-	char line[128];
-
 	do {
-		if (!next_line(text, line, sizeof(line)))
-			return text->left < 0 ? -EACCES : -ENOENT;
-	} while (!parse_mapping(line, map) || map->end <= addr);
+		read_line(text, map);
+		if (!map->end)
+			return text->left < -1 ? -EACCES : -ENOENT;
+	} while (map->end <= addr);
 	return 0;
 }
 
@@ -191,13 +192,12 @@ int text_read(void *buffer, const void *addr, size_t len)
 
 /* --- Protection keys -------------------------------------------------------------------------- */
 
-#define OSPKE (1u << 4) /* leaf 7, ECX: the kernel has switched them on */
-
 bool pkeys_on;
 
 __attribute__((constructor)) static void look_for_pkeys(void)
 {
 	unsigned a, b, c, d;
 
-	pkeys_on = __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c & OSPKE);
+	/* OSPKE: the kernel has switched them on. */
+	pkeys_on = __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c & 1u << 4);
 }
