@@ -10,6 +10,7 @@
 #ifndef PATCHCORE_KERNEL_SYS_H
 #define PATCHCORE_KERNEL_SYS_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 #include <sys/syscall.h>
 
@@ -39,6 +40,12 @@
 
 /* NOPATCH_INLINE - of an inline function for both kinds of callers: never a copy elsewhere. */
 #define NOPATCH_INLINE static inline __attribute__((always_inline))
+
+/* Atomic accesses by the order that they have. */
+#define load_relaxed(at)	 atomic_load_explicit(at, memory_order_relaxed)
+#define load_acquire(at)	 atomic_load_explicit(at, memory_order_acquire)
+#define store_relaxed(at, value) atomic_store_explicit(at, value, memory_order_relaxed)
+#define store_release(at, value) atomic_store_explicit(at, value, memory_order_release)
 
 NOPATCH_INLINE long sys_six(long number, long a, long b, long c, long d, long e, long f)
 {

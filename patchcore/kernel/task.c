@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/stat.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <sys/uio.h>
 #include <sys/utsname.h>
@@ -300,7 +299,7 @@ NOPATCH static int task_stat_parse(const char *text, unsigned release, struct ta
 NOPATCH static unsigned kernel_release(void)
 {
 	static _Atomic(unsigned) known; /* relaxed: it is the same whenever it is looked up */
-	unsigned release = atomic_load_explicit(&known, memory_order_relaxed);
+	unsigned release = load_relaxed(&known);
 	struct utsname name;
 	const char *minor;
 
@@ -309,7 +308,7 @@ NOPATCH static unsigned kernel_release(void)
 	minor = proc_find(name.release, ".");
 	release = (unsigned)proc_number(name.release, 10) * 1000;
 	release += minor ? (unsigned)proc_number(minor, 10) : 0;
-	atomic_store_explicit(&known, release, memory_order_relaxed);
+	store_relaxed(&known, release);
 	return release;
 }
 

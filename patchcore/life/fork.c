@@ -79,13 +79,13 @@ NOPATCH void fork_adopt(void)
 						    memory_order_acquire, memory_order_acquire)) {
 		thread_adopt();
 		text_adopt();
-		atomic_store_explicit(fork_adopted, REST, memory_order_release);
+		store_release(fork_adopted, REST);
 		return;
 	}
 	/* This thread itself, interrupted, or another one of a child that has made some already. */
 	while (state & ADOPTING && state != self) {
 		nap();
-		state = atomic_load_explicit(fork_adopted, memory_order_acquire);
+		state = load_acquire(fork_adopted);
 	}
 }
 
@@ -101,8 +101,7 @@ static bool try_adopt_rest(void)
 		all_over = !thread_any_inside() && flight_drain() == 0;
 		if (all_over)
 			text_give_back_borrowed();
-		atomic_store_explicit(fork_adopted, all_over ? FORK_ADOPTED : REST,
-				      memory_order_release);
+		store_release(fork_adopted, all_over ? FORK_ADOPTED : REST);
 	}
 	kernel_mask(SIG_SETMASK, before);
 	return is_turn;
@@ -130,19 +129,19 @@ int fork_enter_slowly(struct thread *self, int64_t ns)
 
 	if (fork_is_new())
 		fork_adopt();
-	while (atomic_load_explicit(fork_adopted, memory_order_acquire) != FORK_ADOPTED &&
-	       !thread_is_nested(self) && !lock_any_held() && !try_adopt_rest()) {
+	while (load_acquire(fork_adopted) != FORK_ADOPTED && !thread_is_nested(self) &&
+	       !lock_any_held() && !try_adopt_rest()) {
 		thread_leave(self);
 		nap();
 		thread_enter_as(self);
 	}
-	while ((gate = atomic_load_explicit(&fork_gate, memory_order_acquire)) != 0) {
+	while ((gate = load_acquire(&fork_gate)) != 0) {
 		if (fork_is_mine(self) || thread_is_nested(self) || thread_is_gone(gate))
 			return 0;
 		thread_leave(self);
 		/* Once it is time, as long as the forking thread sleeps. */
 		now = clock_ns();
-		if (!deadline || !atomic_load_explicit(&prepared, memory_order_relaxed))
+		if (!deadline || !load_relaxed(&prepared))
 			deadline = now + ns;
 		if (now > deadline) {
 			if (!thread_runs(gate))
@@ -174,7 +173,7 @@ static void before_fork(void)
 		return;
 	}
 	/* 1 to 6 of the list above. */
-	id = atomic_load_explicit(&self->id, memory_order_relaxed);
+	id = load_relaxed(&self->id);
 	/* Sequentially consistent: pairs with the barrier in thread_await_all(). */
 	while (!atomic_compare_exchange_strong(&fork_gate, &gate, id)) {
 		if (thread_is_gone(gate))
@@ -191,7 +190,7 @@ static void before_fork(void)
 	objects_before_fork();
 	text_before_fork();
 	held.mask = kernel_mask(SIG_BLOCK, ~KERNEL_RAISED);
-	atomic_store_explicit(&prepared, true, memory_order_relaxed);
+	store_relaxed(&prepared, true);
 }
 
 /* In parent and child; after a nested fork nothing is to be done. */
@@ -206,9 +205,9 @@ static void after_fork(struct thread *self, void (*drop_copy)(void))
 		return;
 	}
 	before = held;
-	atomic_store_explicit(&prepared, false, memory_order_relaxed);
+	store_relaxed(&prepared, false);
 	drop_copy();
-	atomic_store_explicit(&fork_gate, 0, memory_order_release);
+	store_release(&fork_gate, 0);
 	thread_leave(self);
 	signals_let(before);
 }
@@ -221,7 +220,7 @@ static void fork_in_parent(void)
 static void fork_in_child(void)
 {
 	if (fork_adopted == &never_wiped)
-		atomic_store_explicit(fork_adopted, FORK_NEW, memory_order_relaxed);
+		store_relaxed(fork_adopted, FORK_NEW);
 	if (fork_is_new())
 		fork_adopt();
 	thread_rearm();

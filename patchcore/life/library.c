@@ -129,9 +129,8 @@ static int settings_enter(struct thread **self)
 
 int pc_set_policy(enum pc_policy policy)
 {
-	bool is_one = (unsigned)policy <= PC_POLICY_MEMBARRIER;
 	struct thread *self;
-	int ret = is_one ? settings_enter(&self) : -EINVAL;
+	int ret = (unsigned)policy <= PC_POLICY_MEMBARRIER ? settings_enter(&self) : -EINVAL;
 
 	if (ret < 0)
 		return ret;

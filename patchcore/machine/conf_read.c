@@ -354,7 +354,7 @@ int machine_conf_read(struct machine_conf *conf, const char *path, char *why, si
 
 const struct machine_conf_level *machine_conf_surest(const struct machine_conf *conf)
 {
-	const struct machine_conf_level *surest = &conf->level[0];
+	const struct machine_conf_level *surest = conf->level;
 
 	for (unsigned i = 1; i < conf->levels; i++)
 		if (machine_conf_p(&conf->level[i]) < machine_conf_p(surest))

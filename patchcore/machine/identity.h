@@ -25,7 +25,7 @@ struct identity {
 	char caches[96];     /* sysfs cpu0: "L1d 32K L1i 32K L2 1024K L3 32768K" */
 	uint64_t features;   /* FNV-1a 64 over the CPUID feature words */
 	bool tsc_invariant;  /* CPUID 80000007 edx bit 8 */
-	uint64_t tsc_khz;    /* from bogomips (lpj is the TSC on x86), else measured */
+	uint64_t tsc_khz;    /* from bogomips (lpj is the TSC on x86) */
 	unsigned sockets;    /* from sysfs, packages and cores of all present CPUs */
 	unsigned cores;
 	unsigned cpus;	 /* present logical CPUs */

@@ -3,7 +3,6 @@
 #include "patchcore/machine/policy.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,8 +3,7 @@
 #ifndef PATCHCORE_MACHINE_POLICY_H
 #define PATCHCORE_MACHINE_POLICY_H
 
-#include <stdatomic.h>
-
+#include "patchcore/kernel/sys.h"
 #include "patchcore/machine/machine_conf.h"
 #include "patchcore/machine/sync.h"
 #include "patchcore/patchcore.h"
@@ -75,7 +74,7 @@ extern _Atomic(const struct syncs *) choice_current __attribute__((visibility("h
  */
 static inline const struct sync *choice_sync(void)
 {
-	const struct syncs *own = atomic_load_explicit(&choice_current, memory_order_acquire);
+	const struct syncs *own = load_acquire(&choice_current);
 
 	return own ? &own->page : NULL;
 }

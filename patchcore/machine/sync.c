@@ -2,7 +2,6 @@
 #include "patchcore/machine/sync.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 
 #include "patchcore/kernel/clock.h"
 #include "patchcore/machine/wait.h"
@@ -45,7 +44,7 @@ NOPATCH static _Atomic(uint64_t) *cost_at(const struct sync *sync)
 
 NOPATCH uint64_t sync_cost(const struct sync *sync)
 {
-	return atomic_load_explicit(cost_at(sync), memory_order_relaxed);
+	return load_relaxed(cost_at(sync));
 }
 
 /*
@@ -59,12 +58,12 @@ NOPATCH void sync_note_cost(const struct sync *sync, uint64_t ticks)
 	if (cost && ticks / 8 > cost)
 		ticks = 8 * cost;
 	cost = cost ? cost - cost / 8 + ticks / 8 : ticks;
-	atomic_store_explicit(cost_at(sync), cost, memory_order_relaxed);
+	store_relaxed(cost_at(sync), cost);
 }
 
 void sync_expect_level(unsigned level, uint64_t ticks)
 {
-	atomic_store_explicit(&costs[level], ticks, memory_order_relaxed);
+	store_relaxed(&costs[level], ticks);
 }
 
 void sync_expect_membarrier(uint64_t ticks)
@@ -101,6 +100,6 @@ const struct sync *sync_pick(const struct sync *sync)
 	}
 	/* The cost of the sync that is not picked decays, so that it is tried again. */
 	cost = sync_cost(other);
-	atomic_store_explicit(cost_at(other), cost - cost / FORGET, memory_order_relaxed);
+	store_relaxed(cost_at(other), cost - cost / FORGET);
 	return one;
 }

@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <sys/uio.h>
 
@@ -21,7 +20,7 @@ NOPATCH static bool is_restorer(const struct frames *frames, uintptr_t word)
 	uintptr_t known = 1;
 
 	for (unsigned i = 0; i < KERNEL_SIGNALS && known; i++) {
-		known = atomic_load_explicit(&frames->restorers[i], memory_order_relaxed);
+		known = load_relaxed(&frames->restorers[i]);
 		if (word && known == word)
 			return true;
 	}

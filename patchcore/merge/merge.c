@@ -125,7 +125,7 @@ NOPATCH void merge_put_int3(const struct merge *merge)
 
 NOPATCH void merge_put_rest(struct merge *merge)
 {
-	atomic_store_explicit(&merge->committed, true, memory_order_release);
+	store_release(&merge->committed, true);
 	put_bytes(merge, false, merge->bytes);
 }
 
@@ -136,7 +136,7 @@ NOPATCH void merge_put_doors(const struct merge *merge)
 
 NOPATCH void merge_adopt(const struct merge *merge)
 {
-	bool committed = atomic_load_explicit(&merge->committed, memory_order_acquire);
+	bool committed = load_acquire(&merge->committed);
 
 	if (committed)
 		put_bytes(merge, false, merge->bytes);

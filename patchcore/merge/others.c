@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
-#include <stdatomic.h>
 #include <stddef.h>
 #include <sys/mman.h>
 #include <x86intrin.h>
@@ -172,7 +171,7 @@ NOPATCH void others_keep_off(uint64_t blocked)
 {
 	uint64_t used = task_uses(blocked, 0);
 
-	if (used & ~atomic_load_explicit(&known_used, memory_order_relaxed))
+	if (used & ~load_relaxed(&known_used))
 		atomic_fetch_or(&known_used, used);
 }
 
@@ -248,7 +247,7 @@ NOPATCH static void on_look_signal(int signal, siginfo_t *info, void *context)
 			round->fn(context, &chunks[index / CHUNK]->rooms[index % CHUNK],
 				  round->arg);
 		/* Release: the asker sees what fn did. */
-		atomic_store_explicit(&slot->is_open, false, memory_order_release);
+		store_release(&slot->is_open, false);
 		atomic_fetch_add(&answers, 1);
 		futex_wake(&answers);
 	}
@@ -360,8 +359,8 @@ NOPATCH static bool meet(pid_t tid, void *arg)
 	 * A look is for those that were there before: so it ends, however many are made. Threads
 	 * of the kernel's never answer; they are looked for only once one has been waited for.
 	 */
-	if ((round->pass > 1 || atomic_load_explicit(&kernels_seen, memory_order_relaxed)) &&
-	    task_stat(tid, &stat) == 0 && (stat.is_kernels || stat.started > round->began))
+	if ((round->pass > 1 || load_relaxed(&kernels_seen)) && task_stat(tid, &stat) == 0 &&
+	    (stat.is_kernels || stat.started > round->began))
 		return true;
 	if (count % CHUNK == 0 && count < CHUNK * CHUNKS && !chunks[count / CHUNK]) {
 		chunk = sys_call(SYS_mmap, NULL, sizeof(struct chunk), PROT_READ | PROT_WRITE,
@@ -397,7 +396,7 @@ NOPATCH static int insist(const struct round *round)
 			continue;
 		is_kernels = task_stat(slot->tid, &stat) == 0 && stat.is_kernels;
 		if (is_kernels)
-			atomic_store_explicit(&kernels_seen, true, memory_order_relaxed);
+			store_relaxed(&kernels_seen, true);
 		/* These never answer. */
 		if (is_kernels || task_has_ended(slot->tid)) {
 			atomic_store(&slot->is_open, false);
@@ -413,8 +412,7 @@ NOPATCH static int insist(const struct round *round)
 NOPATCH static bool any_open(unsigned *from)
 {
 	/* Acquire: what fn did is seen. */
-	while (*from < count &&
-	       !atomic_load_explicit(&slot_at(*from)->is_open, memory_order_acquire))
+	while (*from < count && !load_acquire(&slot_at(*from)->is_open))
 		++*from;
 	return *from < count;
 }
@@ -454,8 +452,7 @@ NOPATCH static int ask_all(struct round *round)
 	int ret;
 
 	do {
-		/* By how many threads signals are used, see task_uses(); pending: the library's
-		 * too. */
+		/* The signals that some thread uses, or has pending, the library's too. */
 		uint64_t used = 0, pending = 0, own = 0, known;
 		bool first = ++round->pass == 1;
 

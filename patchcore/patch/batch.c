@@ -157,8 +157,7 @@ int pc_patch_batch(struct pc_op *ops, size_t n)
 		return -EINVAL;
 	ret = fork_enter(&self);
 	if (ret == 0) {
-		/* A signal comes when all is made, and a thread that ends has none of it in hand.
-		 */
+		/* No handler runs, and no thread ends, with some of it in hand. */
 		held = signals_hold();
 		batch.ops = calloc(n, sizeof(*batch.ops) + sizeof(*batch.sites));
 		if (batch.ops)

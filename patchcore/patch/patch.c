@@ -82,7 +82,7 @@ bool change_try_again(const struct change *change)
 	for (int i = 0; i < LOOKS; i++) {
 		if (site_turn(site) % 2)
 			return false;
-		if (!atomic_load_explicit(&site->owner, memory_order_relaxed))
+		if (!load_relaxed(&site->owner))
 			return true;
 		_mm_pause();
 	}

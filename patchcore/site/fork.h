@@ -36,15 +36,15 @@ void fork_adopt(void);
 /* fork_is_new - is that still to be done? Async-signal-safe. */
 NOPATCH_INLINE bool fork_is_new(void)
 {
-	return atomic_load_explicit(fork_adopted, memory_order_relaxed) == FORK_NEW;
+	return load_relaxed(fork_adopted) == FORK_NEW;
 }
 
 /* fork_is_mine - is the calling thread between the handlers of its own fork()? */
 NOPATCH_INLINE bool fork_is_mine(const struct thread *self)
 {
-	uint64_t gate = atomic_load_explicit(&fork_gate, memory_order_relaxed);
+	uint64_t gate = load_relaxed(&fork_gate);
 
-	return gate && gate == atomic_load_explicit(&self->id, memory_order_relaxed);
+	return gate && gate == load_relaxed(&self->id);
 }
 
 /*
@@ -63,10 +63,8 @@ static inline int fork_enter_within(struct thread **self, int64_t ns)
 		return -ENOMEM;
 	thread_enter_as(*self);
 	/* All of the process is its own, and no thread of it forks just now. */
-	if (__builtin_expect(atomic_load_explicit(fork_adopted, memory_order_relaxed) ==
-					     FORK_ADOPTED &&
-				     !atomic_load_explicit(&fork_gate, memory_order_acquire),
-			     1))
+	if (__builtin_expect(
+		    load_relaxed(fork_adopted) == FORK_ADOPTED && !load_acquire(&fork_gate), 1))
 		return 0;
 	return fork_enter_slowly(*self, ns);
 }

@@ -11,7 +11,6 @@
 #define PATCHCORE_SITE_LOCK_H
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -22,10 +21,9 @@ struct lock {
 	_Atomic(uint32_t) waiters; /* asleep, or about to be */
 };
 
-#define LOCK_INIT                                                                                  \
-	{                                                                                          \
-		0                                                                                  \
-	}
+/* clang-format off */
+#define LOCK_INIT { 0 }
+/* clang-format on */
 
 /* lock_take, lock_drop - acquire and release. The caller is registered (thread_self()). */
 void lock_take(struct lock *lock);

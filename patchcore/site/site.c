@@ -24,7 +24,7 @@ static _Atomic(size_t) numbered;	     /* numbers that sites have, from 0 on; aft
 
 NOPATCH static struct chunk *chunk_of(size_t number)
 {
-	return atomic_load_explicit(&chunks[number / CHUNK], memory_order_acquire);
+	return load_acquire(&chunks[number / CHUNK]);
 }
 
 NOPATCH static _Atomic(uint64_t) *marks_of(size_t number)
@@ -37,7 +37,7 @@ NOPATCH void site_mark(const struct site *site)
 	_Atomic(uint64_t) *marks = marks_of(site->number);
 	uint64_t bit = UINT64_C(1) << site->number % 64;
 
-	if (!(atomic_load_explicit(marks, memory_order_relaxed) & bit))
+	if (!(load_relaxed(marks) & bit))
 		atomic_fetch_or_explicit(marks, bit, memory_order_seq_cst);
 }
 
@@ -50,11 +50,11 @@ NOPATCH void site_unmark(const struct site *site)
 
 NOPATCH struct site *sites_next_marked(size_t number)
 {
-	size_t count = atomic_load_explicit(&numbered, memory_order_acquire);
+	size_t count = load_acquire(&numbered);
 	uint64_t marks;
 
 	for (; number < count; number = (number | 63) + 1) {
-		marks = atomic_load_explicit(marks_of(number), memory_order_acquire) >> number % 64;
+		marks = load_acquire(marks_of(number)) >> number % 64;
 		if (!marks)
 			continue;
 		number += (size_t)__builtin_ctzll(marks);
@@ -66,7 +66,7 @@ NOPATCH struct site *sites_next_marked(size_t number)
 /* Under the lock of the table. */
 static bool number_site(struct site *site)
 {
-	size_t number = atomic_load_explicit(&numbered, memory_order_relaxed);
+	size_t number = load_relaxed(&numbered);
 	struct chunk *chunk;
 
 	if (number == (size_t)CHUNK * CHUNKS)
@@ -75,11 +75,11 @@ static bool number_site(struct site *site)
 		chunk = calloc(1, sizeof(*chunk));
 		if (!chunk)
 			return false;
-		atomic_store_explicit(&chunks[number / CHUNK], chunk, memory_order_release);
+		store_release(&chunks[number / CHUNK], chunk);
 	}
 	site->number = number;
 	chunk_of(number)->sites[number % CHUNK] = site;
-	atomic_store_explicit(&numbered, number + 1, memory_order_release);
+	store_release(&numbered, number + 1);
 	return true;
 }
 
@@ -111,7 +111,7 @@ void site_remove(struct site *site)
 
 NOPATCH void sites_each(site_fn *fn, void *arg)
 {
-	size_t count = atomic_load_explicit(&numbered, memory_order_acquire);
+	size_t count = load_acquire(&numbered);
 
 	for (size_t number = 0; number < count; number++)
 		fn(chunk_of(number)->sites[number % CHUNK], arg);
@@ -134,9 +134,9 @@ static void count_site(struct site *site, void *arg)
 {
 	struct site_counts *sum = arg;
 
-	sum->held += atomic_load_explicit(&site->turn, memory_order_acquire) % 2;
-	sum->changes += atomic_load_explicit(&site->changes, memory_order_relaxed);
-	sum->traps += atomic_load_explicit(&site->traps, memory_order_relaxed);
+	sum->held += load_acquire(&site->turn) % 2;
+	sum->changes += load_relaxed(&site->changes);
+	sum->traps += load_relaxed(&site->traps);
 }
 
 struct site_counts sites_count(void)

@@ -213,23 +213,23 @@ NOPATCH_INLINE bool site_try_own(struct site *site, uint64_t id)
 
 NOPATCH_INLINE void site_disown(struct site *site)
 {
-	atomic_store_explicit(&site->owner, 0, memory_order_release);
+	store_release(&site->owner, 0);
 }
 
 NOPATCH_INLINE bool site_is_owned_by(const struct site *site, uint64_t id)
 {
-	return atomic_load_explicit(&site->owner, memory_order_relaxed) == id;
+	return load_relaxed(&site->owner) == id;
 }
 
 /* site_state - acquire: pairs with site_release(). For a thread that does not own it, a guess. */
 NOPATCH_INLINE enum word_state site_state(const struct site *site)
 {
-	return atomic_load_explicit(&site->state, memory_order_acquire);
+	return load_acquire(&site->state);
 }
 
 NOPATCH_INLINE void site_set_state(struct site *site, enum word_state state)
 {
-	atomic_store_explicit(&site->state, state, memory_order_relaxed);
+	store_relaxed(&site->state, state);
 }
 
 /*
@@ -266,23 +266,23 @@ NOPATCH_INLINE bool site_try_hold(struct site *site, uintptr_t addr, uint64_t id
 		return false;
 	}
 	site_mark(site);
-	if (atomic_load_explicit(&site->undone, memory_order_relaxed))
-		atomic_store_explicit(&site->undone, false, memory_order_relaxed);
-	atomic_store_explicit(&site->turn, site->turns + 1, memory_order_relaxed);
+	if (load_relaxed(&site->undone))
+		store_relaxed(&site->undone, false);
+	store_relaxed(&site->turn, site->turns + 1);
 	return true;
 }
 
 /* Stored only if it differs: executors read this line. `turn` puts these stores in order. */
 NOPATCH_INLINE void site_set_lead(struct site *site, struct site *lead)
 {
-	if (atomic_load_explicit(&site->lead, memory_order_relaxed) != lead)
-		atomic_store_explicit(&site->lead, lead, memory_order_release);
+	if (load_relaxed(&site->lead) != lead)
+		store_release(&site->lead, lead);
 }
 
 NOPATCH_INLINE void site_set_resume(struct site *site, uintptr_t resume)
 {
-	if (atomic_load_explicit(&site->resume, memory_order_relaxed) != resume)
-		atomic_store_explicit(&site->resume, resume, memory_order_relaxed);
+	if (load_relaxed(&site->resume) != resume)
+		store_relaxed(&site->resume, resume);
 }
 
 /*
@@ -294,9 +294,9 @@ NOPATCH_INLINE void site_release(struct site *site)
 {
 	site->turns += 2;
 	site_set_lead(site, NULL);
-	atomic_store_explicit(&site->turn, site->turns, memory_order_release);
+	store_release(&site->turn, site->turns);
 	/* After the turn: a caller whose drain finds the site IDLE must find its turn even. */
-	atomic_store_explicit(&site->state, WORD_IDLE, memory_order_release);
+	store_release(&site->state, WORD_IDLE);
 	site_disown(site);
 }
 
@@ -319,20 +319,20 @@ void word_release(struct word *word);
 /* site_count_change - the owner's: one more change was made. */
 NOPATCH_INLINE void site_count_change(struct site *site)
 {
-	uint64_t changes = atomic_load_explicit(&site->changes, memory_order_relaxed);
+	uint64_t changes = load_relaxed(&site->changes);
 
-	atomic_store_explicit(&site->changes, changes + 1, memory_order_relaxed);
+	store_relaxed(&site->changes, changes + 1);
 }
 
 NOPATCH_INLINE uint64_t site_turn(struct site *site)
 {
-	return atomic_load_explicit(&site->turn, memory_order_acquire);
+	return load_acquire(&site->turn);
 }
 
 /* site_lead - the site that has the change for which this one is held. */
 NOPATCH_INLINE struct site *site_lead(struct site *site)
 {
-	struct site *lead = atomic_load_explicit(&site->lead, memory_order_acquire);
+	struct site *lead = load_acquire(&site->lead);
 
 	return lead ? lead : site;
 }

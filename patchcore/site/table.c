@@ -33,12 +33,12 @@ NOPATCH static size_t home_of(const struct table *table, uintptr_t addr)
 NOPATCH static struct entry *load_slot(struct slots *slots, size_t i)
 {
 	/* Acquire: pairs with the release in store_slot(). */
-	return atomic_load_explicit(&slots->at[i & slots->mask], memory_order_acquire);
+	return load_acquire(&slots->at[i & slots->mask]);
 }
 
 static void store_slot(struct slots *slots, size_t i, struct entry *entry)
 {
-	atomic_store_explicit(&slots->at[i & slots->mask], entry, memory_order_release);
+	store_release(&slots->at[i & slots->mask], entry);
 }
 
 NOPATCH struct entry *table_find(struct table *table, uintptr_t addr)
@@ -49,14 +49,14 @@ NOPATCH struct entry *table_find(struct table *table, uintptr_t addr)
 
 	do {
 		/* Acquire, and read first: pairs with fill_slots(). */
-		filling = atomic_load_explicit(&table->fillings, memory_order_acquire);
-		slots = atomic_load_explicit(&table->slots, memory_order_acquire);
+		filling = load_acquire(&table->fillings);
+		slots = load_acquire(&table->slots);
 		for (size_t i = home_of(table, addr); slots; i++) {
 			entry = load_slot(slots, i);
 			if (!entry || (entry->addr == addr && entry != &trace))
 				break;
 		}
-	} while (!entry && filling != atomic_load_explicit(&table->fillings, memory_order_acquire));
+	} while (!entry && filling != load_acquire(&table->fillings));
 	return entry;
 }
 
@@ -91,7 +91,7 @@ static struct slots *take_slots(struct table *table, size_t count)
 /* In others, without traces, and at most a quarter full. */
 static bool fill_slots(struct table *table)
 {
-	struct slots *old = atomic_load_explicit(&table->slots, memory_order_relaxed), *slots;
+	struct slots *old = load_relaxed(&table->slots), *slots;
 	size_t count = old ? old->mask + 1 : SLOTS_MIN;
 	struct entry *entry;
 
@@ -110,7 +110,7 @@ static bool fill_slots(struct table *table)
 	table->used = table->count;
 	/* Never both: a task that is killed in between leaves no slots in use as spare. */
 	table->spare = NULL;
-	atomic_store_explicit(&table->slots, slots, memory_order_release);
+	store_release(&table->slots, slots);
 	table->spare = old;
 	return true;
 }
@@ -155,7 +155,7 @@ struct entry *table_get(struct table *table, uintptr_t addr)
 	lock_take(&table->lock);
 	entry = table_find(table, addr);
 	if (!entry) {
-		slots = atomic_load_explicit(&table->slots, memory_order_relaxed);
+		slots = load_relaxed(&table->slots);
 		/* At most half full, so that every search meets an empty slot soon. */
 		if ((slots && table->used * 2 <= slots->mask) || fill_slots(table))
 			entry = make_entry(table, addr);
@@ -175,7 +175,7 @@ void table_remove(struct table *table, struct entry *entry)
 	size_t i = home_of(table, entry->addr);
 
 	lock_take(&table->lock);
-	slots = atomic_load_explicit(&table->slots, memory_order_relaxed);
+	slots = load_relaxed(&table->slots);
 	while (load_slot(slots, i) != entry)
 		i++;
 	store_slot(slots, i, &trace);
@@ -210,7 +210,7 @@ NOPATCH_INLINE int call_for_slot(struct entry *entry, uintptr_t start, uintptr_t
 NOPATCH static int walk_slots(struct table *table, uintptr_t start, uintptr_t end, table_fn *fn,
 			      void *arg)
 {
-	struct slots *slots = atomic_load_explicit(&table->slots, memory_order_acquire);
+	struct slots *slots = load_acquire(&table->slots);
 	uintptr_t line = start >> table->shift, last = (end - 1) >> table->shift, from, to;
 	struct entry *entry;
 	int ret = 0;
@@ -241,9 +241,8 @@ NOPATCH int table_each_in(struct table *table, uintptr_t start, uintptr_t end, t
 
 	do {
 		/* As in table_find(). */
-		filling = atomic_load_explicit(&table->fillings, memory_order_acquire);
+		filling = load_acquire(&table->fillings);
 		ret = walk_slots(table, start, end, fn, arg);
-	} while (ret == 0 &&
-		 filling != atomic_load_explicit(&table->fillings, memory_order_acquire));
+	} while (ret == 0 && filling != load_acquire(&table->fillings));
 	return ret;
 }

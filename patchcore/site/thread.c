@@ -43,7 +43,7 @@ _Static_assert(offsetof(pthread_mutex_t, __data.__lock) == 0, "the futex of a mu
 
 NOPATCH static struct thread *record_at(uint32_t slot)
 {
-	struct thread *chunk = atomic_load_explicit(&chunks[slot / CHUNK], memory_order_acquire);
+	struct thread *chunk = load_acquire(&chunks[slot / CHUNK]);
 
 	return &chunk[slot % CHUNK];
 }
@@ -63,16 +63,16 @@ NOPATCH static _Atomic(uint32_t) *read_slot(uint32_t slot, uint64_t *id, uint32_
 	if (slot >= SLOTS - GUESTS) {
 		struct guest *guest = &guests[slot - (SLOTS - GUESTS)];
 
-		*id = atomic_load_explicit(&guest->id, memory_order_acquire);
-		*epoch = atomic_load_explicit(&guest->epoch, memory_order_relaxed);
+		*id = load_acquire(&guest->id);
+		*epoch = load_relaxed(&guest->epoch);
 		return &guest->word;
 	}
-	if (slot >= atomic_load_explicit(&used, memory_order_acquire))
+	if (slot >= load_acquire(&used))
 		return NULL;
 	record = record_at(slot);
-	*id = atomic_load_explicit(&record->id, memory_order_acquire);
+	*id = load_acquire(&record->id);
 	/* Acquire: pairs with the last store of make_record(), the mutex stands before it. */
-	*epoch = atomic_load_explicit(&record->epoch, memory_order_acquire);
+	*epoch = load_acquire(&record->epoch);
 	return futex_of(record);
 }
 
@@ -83,9 +83,8 @@ NOPATCH bool thread_is_gone(uint64_t id)
 	_Atomic(uint32_t) *futex = read_slot(id % SLOTS, &now, &epoch);
 
 	/* Another id: another thread has the slot now, so the one that is asked for has ended. */
-	return !futex || id != now ||
-	       epoch != atomic_load_explicit(&process_epoch, memory_order_acquire) ||
-	       (atomic_load_explicit(futex, memory_order_acquire) & FUTEX_OWNER_DIED);
+	return !futex || id != now || epoch != load_acquire(&process_epoch) ||
+	       (load_acquire(futex) & FUTEX_OWNER_DIED);
 }
 
 /*
@@ -118,9 +117,9 @@ NOPATCH bool thread_ask_end(uint64_t id)
 	if (thread_is_gone(id))
 		return true;
 	futex = read_slot(slot, &now, &epoch);
-	seen = atomic_load_explicit(futex, memory_order_acquire);
+	seen = load_acquire(futex);
 	if (slot < SLOTS - GUESTS)
-		tid = atomic_load_explicit(&record_at(slot)->tid, memory_order_relaxed);
+		tid = load_relaxed(&record_at(slot)->tid);
 	else
 		tid = seen & ASKED ? seen & FUTEX_TID_MASK : 0;
 	if (!tid || id != now || fork_is_new() || read_list(&list) <= 0 ||
@@ -140,8 +139,7 @@ NOPATCH bool thread_ask_end(uint64_t id)
  */
 static bool record_is_over(const struct thread *record)
 {
-	return atomic_load_explicit(&record->epoch, memory_order_relaxed) &&
-	       thread_is_gone(atomic_load_explicit(&record->id, memory_order_relaxed));
+	return load_relaxed(&record->epoch) && thread_is_gone(load_relaxed(&record->id));
 }
 
 static pid_t process; /* that this memory is of */
@@ -166,10 +164,8 @@ static void hold_life(struct thread *record)
 	pthread_mutex_init(&record->life, &attr);
 	pthread_mutexattr_destroy(&attr);
 	pthread_mutex_lock(&record->life);
-	atomic_store_explicit(&record->tid,
-			      is_here ? (uint32_t)sys_call(SYS_gettid)
-				      : *futex_of(record) & FUTEX_TID_MASK,
-			      memory_order_relaxed);
+	store_relaxed(&record->tid, is_here ? (uint32_t)sys_call(SYS_gettid)
+					    : *futex_of(record) & FUTEX_TID_MASK);
 }
 
 /*
@@ -178,7 +174,7 @@ static void hold_life(struct thread *record)
  */
 static struct thread *make_record(void)
 {
-	uint32_t count = atomic_load_explicit(&used, memory_order_relaxed), slot = 0;
+	uint32_t count = load_relaxed(&used), slot = 0;
 	uint64_t generation = atomic_fetch_add_explicit(&generations, 1, memory_order_relaxed) + 1;
 	struct thread *record;
 
@@ -196,21 +192,18 @@ static struct thread *make_record(void)
 				     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (chunk == MAP_FAILED)
 			return NULL;
-		atomic_store_explicit(&chunks[slot / CHUNK], chunk, memory_order_release);
+		store_release(&chunks[slot / CHUNK], chunk);
 	}
 	record = record_at(slot);
-	atomic_store_explicit(&record->inside, 0, memory_order_relaxed);
+	store_relaxed(&record->inside, 0);
 	record->locks = 0;
 	/* A task that is killed in here, a child of vfork(), is gone, and leaves the slot. */
-	atomic_store_explicit(&record->epoch, 0, memory_order_relaxed);
-	atomic_store_explicit(&record->id, generation << THREAD_SLOT_BITS | slot,
-			      memory_order_release);
+	store_relaxed(&record->epoch, 0);
+	store_release(&record->id, generation << THREAD_SLOT_BITS | slot);
 	if (slot == count)
-		atomic_store_explicit(&used, count + 1, memory_order_release);
+		store_release(&used, count + 1);
 	hold_life(record);
-	atomic_store_explicit(&record->epoch,
-			      atomic_load_explicit(&process_epoch, memory_order_relaxed),
-			      memory_order_release);
+	store_release(&record->epoch, load_relaxed(&process_epoch));
 	return record;
 }
 
@@ -249,7 +242,7 @@ struct thread *thread_register(void)
 		while (!(guest = lock_making()))
 			nap();
 		thread_here = make_record();
-		atomic_store_explicit(&making, 0, memory_order_release);
+		store_release(&making, 0);
 		thread_guest_leave(guest);
 	}
 	kernel_mask(SIG_SETMASK, before);
@@ -265,9 +258,9 @@ NOPATCH bool thread_is_interrupted(uint64_t id)
 	const struct thread *record = thread_here;
 	uint32_t tid;
 
-	if (!record || atomic_load_explicit(&record->id, memory_order_relaxed) != id)
+	if (!record || load_relaxed(&record->id) != id)
 		return false;
-	tid = atomic_load_explicit(&record->tid, memory_order_relaxed);
+	tid = load_relaxed(&record->tid);
 	if ((uint32_t)sys_call(SYS_gettid) == tid)
 		return true;
 	/*
@@ -286,16 +279,16 @@ NOPATCH bool thread_is_interrupted(uint64_t id)
 
 static bool has_left(const struct thread *record, uint64_t first)
 {
-	uint64_t now = atomic_load_explicit(&record->inside, memory_order_acquire);
+	uint64_t now = load_acquire(&record->inside);
 
 	return !(now & THREAD_INSIDE) || now / THREAD_PASSED != first / THREAD_PASSED ||
-	       thread_ask_end(atomic_load_explicit(&record->id, memory_order_relaxed));
+	       thread_ask_end(load_relaxed(&record->id));
 }
 
 bool thread_runs(uint64_t id)
 {
 	const struct thread *record = record_at(id % SLOTS);
-	char state = task_state((pid_t)atomic_load_explicit(&record->tid, memory_order_relaxed));
+	char state = task_state((pid_t)load_relaxed(&record->tid));
 
 	return state == 'R' || state == 'D';
 }
@@ -307,8 +300,7 @@ static bool any_inside(uint32_t count, bool that_runs)
 		const struct thread *record = record_at(slot);
 
 		if (record != thread_here && !has_left(record, atomic_load(&record->inside)) &&
-		    (!that_runs ||
-		     thread_runs(atomic_load_explicit(&record->id, memory_order_relaxed))))
+		    (!that_runs || thread_runs(load_relaxed(&record->id))))
 			return true;
 	}
 	return false;
@@ -328,7 +320,7 @@ static uint32_t see_all(void)
 	atomic_thread_fence(memory_order_seq_cst);
 	if (membarrier_sync() < 0)
 		nap();
-	return atomic_load_explicit(&used, memory_order_acquire);
+	return load_acquire(&used);
 }
 
 bool thread_any_inside(void)
@@ -344,16 +336,14 @@ bool thread_await_all(void)
 
 	for (uint32_t slot = 0; slot < count; slot++) {
 		const struct thread *record = record_at(slot);
-		uint64_t first = atomic_load_explicit(&record->inside, memory_order_acquire);
+		uint64_t first = load_acquire(&record->inside);
 
 		while (record != thread_here && !has_left(record, first)) {
 			int64_t now = clock_ns();
 
 			/* At the end only as long as one inside runs, in a fork too. */
 			if (now > start + STARVED_NS ||
-			    (now > deadline &&
-			     !any_inside(atomic_load_explicit(&used, memory_order_acquire),
-					 true))) {
+			    (now > deadline && !any_inside(load_acquire(&used), true))) {
 				all = false;
 				break;
 			}
@@ -383,13 +373,12 @@ NOPATCH static void begin_list(struct robust_list_head *list)
 NOPATCH static bool claim(struct guest *guest, uint32_t epoch, uint32_t mine)
 {
 	/* Acquire, before the word: pairs with step 5. */
-	uint64_t last = atomic_load_explicit(&guest->id, memory_order_acquire);
+	uint64_t last = load_acquire(&guest->id);
 	/* Acquire: pairs with step 4, the epoch is the claim's. */
-	uint32_t word = atomic_load_explicit(&guest->word, memory_order_acquire);
+	uint32_t word = load_acquire(&guest->word);
 
 	/* One that was left behind, by a task that was killed or by fork(), is free. */
-	if (word && !(word & FUTEX_OWNER_DIED) &&
-	    atomic_load_explicit(&guest->epoch, memory_order_relaxed) == epoch)
+	if (word && !(word & FUTEX_OWNER_DIED) && load_relaxed(&guest->epoch) == epoch)
 		return false;
 	/* Release: a task that finds the place free finds that id gone. */
 	if (word && (!atomic_compare_exchange_strong_explicit(
@@ -397,7 +386,7 @@ NOPATCH static bool claim(struct guest *guest, uint32_t epoch, uint32_t mine)
 		     !atomic_compare_exchange_strong_explicit(
 			     &guest->word, &word, 0, memory_order_acq_rel, memory_order_relaxed)))
 		return false;
-	atomic_store_explicit(&guest->epoch, epoch, memory_order_relaxed);
+	store_relaxed(&guest->epoch, epoch);
 	word = 0;
 	return atomic_compare_exchange_strong_explicit(&guest->word, &word, mine,
 						       memory_order_acq_rel, memory_order_relaxed);
@@ -418,7 +407,7 @@ NOPATCH static bool claim(struct guest *guest, uint32_t epoch, uint32_t mine)
  */
 NOPATCH uint64_t thread_guest(void)
 {
-	uint32_t epoch = atomic_load_explicit(&process_epoch, memory_order_relaxed), i;
+	uint32_t epoch = load_relaxed(&process_epoch), i;
 	uint32_t tid = (uint32_t)sys_call(SYS_gettid);
 	struct robust_list_head first, *list;
 	int theirs = read_list(&list);
@@ -445,14 +434,14 @@ NOPATCH uint64_t thread_guest(void)
 		if (list == &first)
 			set_list(NULL);
 		for (i = 0; i < GUESTS; i++)
-			thread_ask_end(atomic_load_explicit(&guests[i].id, memory_order_relaxed));
+			thread_ask_end(load_relaxed(&guests[i].id));
 		return 0;
 	}
 	guest = &guests[i];
 	id = (atomic_fetch_add_explicit(&generations, 1, memory_order_relaxed) + 1)
 		     << THREAD_SLOT_BITS |
 	     (SLOTS - GUESTS + i);
-	atomic_store_explicit(&guest->id, id, memory_order_release);
+	store_release(&guest->id, id);
 	guest->list = list;
 	if (!list)
 		return id;
@@ -475,7 +464,7 @@ NOPATCH void thread_guest_leave(uint64_t id)
 	struct robust_list *next = guest->entry.next;
 	bool is_own = list == &guest->head;
 
-	atomic_store_explicit(&guest->word, 0, memory_order_release);
+	store_release(&guest->word, 0);
 	/* Behind it: of a task that is killed before, the kernel marks what is still its own. */
 	if (is_own)
 		set_list(NULL);
@@ -487,17 +476,16 @@ NOPATCH void thread_guest_leave(uint64_t id)
 
 NOPATCH void thread_adopt(void)
 {
-	uint32_t epoch = atomic_load_explicit(&process_epoch, memory_order_relaxed) + 1;
+	uint32_t epoch = load_relaxed(&process_epoch) + 1;
 	struct thread *self = thread_here;
 
 	process = (pid_t)sys_call(SYS_getpid);
 	if (self) {
-		atomic_store_explicit(&self->tid, (uint32_t)sys_call(SYS_gettid),
-				      memory_order_relaxed);
-		atomic_store_explicit(&self->epoch, epoch, memory_order_relaxed);
+		store_relaxed(&self->tid, (uint32_t)sys_call(SYS_gettid));
+		store_relaxed(&self->epoch, epoch);
 	}
 	/* Release: pairs with the acquire in thread_is_gone(). */
-	atomic_store_explicit(&process_epoch, epoch, memory_order_release);
+	store_release(&process_epoch, epoch);
 }
 
 void thread_rearm(void)

@@ -14,7 +14,6 @@
 #define PATCHCORE_SITE_THREAD_H
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "patchcore/kernel/sys.h"
@@ -66,7 +65,7 @@ static inline uint64_t thread_id(void)
 {
 	const struct thread *self = thread_self();
 
-	return self ? atomic_load_explicit(&self->id, memory_order_relaxed) : 0;
+	return self ? load_relaxed(&self->id) : 0;
 }
 
 /*
@@ -98,25 +97,25 @@ bool thread_is_interrupted(uint64_t id);
  */
 NOPATCH_INLINE void thread_enter_as(struct thread *self)
 {
-	uint64_t inside = atomic_load_explicit(&self->inside, memory_order_relaxed);
+	uint64_t inside = load_relaxed(&self->inside);
 
-	atomic_store_explicit(&self->inside, inside + 1, memory_order_relaxed);
+	store_relaxed(&self->inside, inside + 1);
 	/* The compiler's order; the processor's is made by the membarrier in thread_await_all(). */
 	atomic_signal_fence(memory_order_seq_cst);
 }
 
 NOPATCH_INLINE void thread_leave(struct thread *self)
 {
-	uint64_t inside = atomic_load_explicit(&self->inside, memory_order_relaxed);
+	uint64_t inside = load_relaxed(&self->inside);
 
 	inside += (inside & THREAD_INSIDE) == 1 ? THREAD_PASSED - 1 : UINT64_C(-1);
 	/* Release: a thread that sees it outside sees what it did. */
-	atomic_store_explicit(&self->inside, inside, memory_order_release);
+	store_release(&self->inside, inside);
 }
 
 NOPATCH_INLINE bool thread_is_nested(const struct thread *self)
 {
-	return (atomic_load_explicit(&self->inside, memory_order_relaxed) & THREAD_INSIDE) > 1;
+	return (load_relaxed(&self->inside) & THREAD_INSIDE) > 1;
 }
 
 /* thread_runs - has the task a CPU, or waits for one, or for a page? */

@@ -28,17 +28,9 @@ static size_t aliased; /* pages that have an alias of the library's own, or are 
 
 static int error_of_refusal(int error)
 {
-	switch (error) {
-	case ENOMEM:
-	case ENOSPC:
+	if (error == ENOMEM || error == ENOSPC)
 		return -ENOMEM;
-	case EMFILE:
-	case ENFILE:
-	case EINVAL:
-		return -error;
-	default:
-		return -EACCES;
-	}
+	return error == EMFILE || error == ENFILE || error == EINVAL ? -error : -EACCES;
 }
 
 /* A file without a name, mapped for writing. */
@@ -97,8 +89,8 @@ static int make_memory(struct memory *memory, size_t len)
 static void set_shift(struct page *page, ptrdiff_t shift)
 {
 	aliased += shift != 0;
-	atomic_store_explicit(&page->stale, false, memory_order_relaxed);
-	atomic_store_explicit(&page->shift, shift, memory_order_relaxed);
+	store_relaxed(&page->stale, false);
+	store_relaxed(&page->shift, shift);
 	atomic_signal_fence(memory_order_seq_cst);
 	aliased -= shift == 0;
 }
@@ -139,8 +131,6 @@ static int put_in_place(const struct memory *memory, uintptr_t start, int prot, 
 	return 0;
 }
 
-#define INT3 0xcc
-
 /*
  * A uprobe, or a debugger, has its INT3 in memory and not in the file. In a copy it would stay for
  * good, and nothing there would answer for it. The path counts if it still leads to that file.
@@ -168,7 +158,7 @@ static bool has_breakpoint(const struct mapping *map, uintptr_t start, const uin
 
 		n = pread(fd, page, sizeof(page), at);
 		for (ssize_t i = 0; i < n; i++)
-			found |= code[done + (size_t)i] == INT3 && page[i] != INT3;
+			found |= code[done + (size_t)i] == WORD_INT3 && page[i] != WORD_INT3;
 	}
 	close(fd);
 	return found;
@@ -331,10 +321,10 @@ NOPATCH static bool is_ready(int fd, int ms)
 
 NOPATCH bool text_child_is_late(void)
 {
-	if (atomic_load_explicit(&lates, memory_order_acquire) == 0)
+	if (load_acquire(&lates) == 0)
 		return false;
 	for (unsigned i = 0; i < LATE_MAX; i++) {
-		int fd = atomic_load_explicit(&late[i], memory_order_acquire);
+		int fd = load_acquire(&late[i]);
 
 		/* The thread that takes it out closes it. */
 		if (fd && is_ready(fd - 1, 0) &&
@@ -344,7 +334,7 @@ NOPATCH bool text_child_is_late(void)
 			atomic_fetch_sub_explicit(&lates, 1, memory_order_release);
 		}
 	}
-	return atomic_load_explicit(&lates, memory_order_acquire) != 0;
+	return load_acquire(&lates) != 0;
 }
 
 /* The forking thread alone, with the gate closed. False: there is no room. */
@@ -352,9 +342,9 @@ static bool note_late(int fd)
 {
 	text_child_is_late();
 	for (unsigned i = 0; i < LATE_MAX; i++) {
-		if (atomic_load_explicit(&late[i], memory_order_relaxed))
+		if (load_relaxed(&late[i]))
 			continue;
-		atomic_store_explicit(&late[i], fd + 1, memory_order_release);
+		store_release(&late[i], fd + 1);
 		atomic_fetch_add_explicit(&lates, 1, memory_order_release);
 		return true;
 	}
@@ -388,7 +378,7 @@ void text_drop_late(void)
 		if (fd)
 			close(fd - 1);
 	}
-	atomic_store_explicit(&lates, 0, memory_order_relaxed);
+	store_relaxed(&lates, 0);
 }
 
 /* --- In the child ---------------------------------------------------------------------------- */
@@ -423,7 +413,7 @@ NOPATCH static int adopt_run(struct entry *entry, void *unused)
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	for (uintptr_t p = start; p < end; p += TEXT_PAGE) {
 		page = page_find(p);
-		atomic_store_explicit(&page->stale, !taken, memory_order_relaxed);
+		store_relaxed(&page->stale, !taken);
 		if (!taken)
 			continue;
 		page->origin = copied.memory.origin;

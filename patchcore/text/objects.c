@@ -76,13 +76,13 @@ static atomic_bool lock_may_be_lost;
 
 void objects_before_fork(void)
 {
-	atomic_store_explicit(&threads_at_fork, !__libc_single_threaded, memory_order_relaxed);
+	store_relaxed(&threads_at_fork, !__libc_single_threaded);
 }
 
 void objects_in_child(void)
 {
-	if (atomic_load_explicit(&threads_at_fork, memory_order_relaxed))
-		atomic_store_explicit(&lock_may_be_lost, true, memory_order_relaxed);
+	if (load_relaxed(&threads_at_fork))
+		store_relaxed(&lock_may_be_lost, true);
 }
 
 /* A thread that a signal handler ended in it would leave that lock behind, too. */
@@ -110,7 +110,7 @@ int objects_each_gone(struct objects_view *view, void (*gone)(uintptr_t start, u
 	bool is_new;
 	int ret;
 
-	if (atomic_load_explicit(&lock_may_be_lost, memory_order_relaxed))
+	if (load_relaxed(&lock_may_be_lost))
 		return 0;
 	ask_linker(count_only, &look);
 	lock_take(&view->lock);

@@ -32,13 +32,13 @@ static size_t page_granule(const struct page *page)
 static void page_lose_users(struct page *page)
 {
 	page->users = 0;
-	atomic_store_explicit(&page->forgotten, ++text_forgets, memory_order_relaxed);
+	store_relaxed(&page->forgotten, ++text_forgets);
 }
 
 /* Else it was forgotten since: its users are of other code. */
 static bool is_on_loan(const struct page *page, uint64_t loan)
 {
-	return page && atomic_load_explicit(&page->forgotten, memory_order_relaxed) < loan;
+	return page && load_relaxed(&page->forgotten) < loan;
 }
 
 int text_range(const void *addr, size_t len, uintptr_t *start, uintptr_t *end)
@@ -101,7 +101,7 @@ struct range {
 static void forget_page(struct page *page)
 {
 	/* First of all, so that no patcher begins to write. */
-	atomic_store_explicit(&page->opens, 0, memory_order_relaxed);
+	store_relaxed(&page->opens, 0);
 	page_lose_users(page);
 	page->owed = false;
 	page->granule = TEXT_PAGE;
@@ -396,7 +396,7 @@ static int close_entry(struct entry *entry, void *unused)
 	(void)unused;
 	page->owed |= is_known(page);
 	page_lose_users(page);
-	atomic_store_explicit(&page->opens, 0, memory_order_relaxed);
+	store_relaxed(&page->opens, 0);
 	return 0;
 }
 
@@ -427,7 +427,7 @@ int text_give_back(void)
 static int take_from_borrowers(struct entry *entry, void *unused)
 {
 	struct page *page = (struct page *)entry;
-	unsigned opens = atomic_load_explicit(&page->opens, memory_order_relaxed);
+	unsigned opens = load_relaxed(&page->opens);
 
 	(void)unused;
 	if (page->users <= opens)
@@ -517,7 +517,7 @@ static bool renew_page(struct entry *entry)
 	struct page *page = (struct page *)entry;
 
 	page->copied_in = 0;
-	atomic_store_explicit(&page->forgotten, text_forgets, memory_order_relaxed);
+	store_relaxed(&page->forgotten, text_forgets);
 	return true;
 }
 

@@ -43,7 +43,7 @@ NOPATCH_INLINE struct page *page_find(uintptr_t addr)
 
 NOPATCH_INLINE ptrdiff_t page_shift(const struct page *page)
 {
-	return atomic_load_explicit(&page->shift, memory_order_relaxed);
+	return load_relaxed(&page->shift);
 }
 
 /* page_alias - where a page with an alias is written. */
@@ -61,13 +61,13 @@ NOPATCH_INLINE int alias_prot(const struct page *page)
 /* Acquire: a thread that sees it open may use its shift, or write to it. */
 NOPATCH_INLINE bool page_is_open(const struct page *page)
 {
-	return page && atomic_load_explicit(&page->opens, memory_order_acquire) > 0;
+	return page && load_acquire(&page->opens) > 0;
 }
 
 /* By this process? Not where its alias is the memory of the process that it was forked from. */
 NOPATCH_INLINE bool page_may_be_written(const struct page *page)
 {
-	return !page_shift(page) || !atomic_load_explicit(&page->stale, memory_order_relaxed);
+	return !page_shift(page) || !load_relaxed(&page->stale);
 }
 
 /* text_range - the pages of [addr, addr + len). -EINVAL: none, or it wraps. */

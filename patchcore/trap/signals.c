@@ -11,7 +11,6 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -80,7 +79,7 @@ NOPATCH static uint64_t lock_chain(void)
 
 	if (fork_is_new())
 		fork_adopt();
-	me = atomic_load_explicit(&process_epoch, memory_order_relaxed);
+	me = load_relaxed(&process_epoch);
 	/* Acquire: pairs with the release in unlock_chain(). */
 	while (!atomic_compare_exchange_strong_explicit(&locked, &holder, me, memory_order_acquire,
 							memory_order_relaxed)) {
@@ -94,7 +93,7 @@ NOPATCH static uint64_t lock_chain(void)
 
 NOPATCH static void unlock_chain(uint64_t mask)
 {
-	atomic_store_explicit(&locked, 0, memory_order_release);
+	store_release(&locked, 0);
 	kernel_mask(SIG_SETMASK, mask);
 }
 
@@ -142,7 +141,7 @@ static struct sigaction as_libc(const struct kernel_action *action)
 /* With a SIGTRAP that is not ours: do what it did before us, as the kernel would. */
 NOPATCH static __attribute__((noinline)) void trap_chain(int signal, siginfo_t *info, void *context)
 {
-	const struct guard *helper = atomic_load_explicit(&guard, memory_order_acquire);
+	const struct guard *helper = load_acquire(&guard);
 	const struct kernel_action dfl = { 0 }; /* SIG_DFL is 0 */
 	bool synchronous = info->si_code > 0, first = true;
 	struct kernel_action now;
@@ -267,11 +266,11 @@ bool trap_was_ours_lately(void)
 	static _Atomic(uint64_t) checked; /* ticks; a race costs one check more */
 	uint64_t now = __rdtsc();
 
-	if (now - atomic_load_explicit(&checked, memory_order_relaxed) < CHECK_TICKS)
+	if (now - load_relaxed(&checked) < CHECK_TICKS)
 		return true;
 	if (!trap_is_ours())
 		return false;
-	atomic_store_explicit(&checked, now, memory_order_relaxed);
+	store_relaxed(&checked, now);
 	return true;
 }
 

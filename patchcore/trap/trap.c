@@ -34,8 +34,7 @@
 
 NOPATCH static bool is_int3(uintptr_t addr)
 {
-	return atomic_load_explicit((const _Atomic(uint8_t) *)addr, memory_order_acquire) ==
-	       WORD_INT3;
+	return load_acquire((const _Atomic(uint8_t) *)addr) == WORD_INT3;
 }
 
 /*
@@ -56,7 +55,7 @@ NOPATCH static bool settle_trap(struct site *site)
 			return true;
 		if (spins == SPINS) {
 			flight_finish_own();
-			owner = atomic_load_explicit(&site_lead(site)->owner, memory_order_relaxed);
+			owner = load_relaxed(&site_lead(site)->owner);
 			if (owner)
 				thread_ask_end(owner);
 			if (!flight_rescue_as_guest(site))
@@ -139,7 +138,7 @@ NOPATCH bool trap_is_served(greg_t *gregs)
 	}
 	site = site_find(addr);
 	if (site && settle_trap(site)) {
-		resume = atomic_load_explicit(&site->resume, memory_order_relaxed);
+		resume = load_relaxed(&site->resume);
 		atomic_fetch_add_explicit(&site->traps, 1, memory_order_relaxed);
 		*rip = (greg_t)(resume ? resume : addr);
 		return true;

@@ -15,7 +15,7 @@ static struct lock drain_lock = LOCK_INIT;
 
 uint64_t flight_undone(void)
 {
-	return atomic_load_explicit(&undone, memory_order_relaxed);
+	return load_relaxed(&undone);
 }
 
 /* --- One step ---------------------------------------------------------------------------- */
@@ -67,9 +67,9 @@ NOPATCH static bool needs_barrier(const struct site *site)
 {
 	enum word_state state = site_state(site);
 
-	return !atomic_load_explicit(&site->owner, memory_order_relaxed) &&
+	return !load_relaxed(&site->owner) &&
 	       (state == WORD_FIRST_WAIT || state == WORD_SECOND_WAIT) &&
-	       atomic_load_explicit(&site->by_barrier, memory_order_relaxed);
+	       load_relaxed(&site->by_barrier);
 }
 
 /*
@@ -115,7 +115,7 @@ enum word_state flight_step(struct site *site)
 {
 	enum word_state state = site_state(site);
 
-	if (state != WORD_IDLE || atomic_load_explicit(&site->owner, memory_order_relaxed)) {
+	if (state != WORD_IDLE || load_relaxed(&site->owner)) {
 		if (own_and_step(site, thread_id())) {
 			state = site_state(site);
 			leave_site(site);
@@ -126,7 +126,7 @@ enum word_state flight_step(struct site *site)
 			state = site_state(site);
 		}
 	}
-	if (state == WORD_IDLE && atomic_load_explicit(&site->undone, memory_order_relaxed))
+	if (state == WORD_IDLE && load_relaxed(&site->undone))
 		return WORD_UNDONE;
 	return state;
 }
@@ -158,8 +158,7 @@ int flight_start(const struct change *change, const struct sync *sync)
 static bool is_at_rest(const struct site *site)
 {
 	/* Acquire: a thread that leaves a change in flight disowns the site last. */
-	return !atomic_load_explicit(&site->owner, memory_order_acquire) &&
-	       site_state(site) == WORD_IDLE;
+	return !load_acquire(&site->owner) && site_state(site) == WORD_IDLE;
 }
 
 /*
@@ -214,7 +213,7 @@ static size_t take_sites(size_t *next, struct site **mine)
 
 	while (n < CHUNK && (site = sites_next_marked(*next))) {
 		/* Not with other sites in hand, whose executors would wait as well. */
-		if (n && atomic_load_explicit(&site->owner, memory_order_relaxed))
+		if (n && load_relaxed(&site->owner))
 			break;
 		*next = site->number + 1;
 		if (take_site(site))
@@ -317,8 +316,7 @@ NOPATCH static bool finish_as_owner(struct site *site)
 
 NOPATCH void flight_finish_own(void)
 {
-	uint64_t id =
-		thread_here ? atomic_load_explicit(&thread_here->id, memory_order_relaxed) : 0;
+	uint64_t id = thread_here ? load_relaxed(&thread_here->id) : 0;
 	struct site *site;
 
 	if (!id || !thread_is_interrupted(id))
@@ -334,7 +332,7 @@ NOPATCH void flight_finish_own(void)
 NOPATCH bool flight_help(struct site *site)
 {
 	struct site *lead = site_lead(site);
-	uint64_t owner = atomic_load_explicit(&lead->owner, memory_order_relaxed), guest;
+	uint64_t owner = load_relaxed(&lead->owner), guest;
 	bool whole = false;
 
 	if (owner)
@@ -357,7 +355,7 @@ NOPATCH bool flight_help(struct site *site)
 /* Is there anything to take over? Cheaper than to become a guest for nothing. */
 NOPATCH static bool needs_rescue(const struct site *lead, uint64_t *owner)
 {
-	*owner = atomic_load_explicit(&lead->owner, memory_order_relaxed);
+	*owner = load_relaxed(&lead->owner);
 	return *owner ? thread_is_gone(*owner) : is_over(lead);
 }
 
@@ -404,8 +402,8 @@ NOPATCH static bool rescue(struct site *lead, bool was_left)
 
 bool flight_is_orphaned(struct site *site)
 {
-	return flight_is_on(site) && !atomic_load_explicit(&site->owner, memory_order_relaxed) &&
-	       thread_is_gone(atomic_load_explicit(&site->word.holder, memory_order_relaxed));
+	return flight_is_on(site) && !load_relaxed(&site->owner) &&
+	       thread_is_gone(load_relaxed(&site->word.holder));
 }
 
 bool flight_rescue(struct site *site)

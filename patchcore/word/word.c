@@ -187,8 +187,7 @@ int word_hold(struct word **held, const struct change *change, const struct sync
 	WORD_KEEP(word, int3_mask, int3_mask);
 	WORD_KEEP(word, sync, sync);
 	WORD_KEEP(word, holder, id);
-	atomic_store_explicit(&site->by_barrier, sync->policy == PC_POLICY_MEMBARRIER,
-			      memory_order_relaxed);
+	store_relaxed(&site->by_barrier, sync->policy == PC_POLICY_MEMBARRIER);
 	site_set_resume(site, 0);
 	site_set_state(site, WORD_HELD);
 	/*
@@ -295,7 +294,7 @@ NOPATCH bool word_undo(struct word *word)
 	if (!site_move(site, WORD_HELD, WORD_UNDONE) &&
 	    !site_move(site, WORD_FIRST_WAIT, WORD_UNDONE) && site_state(site) != WORD_UNDONE)
 		return false;
-	atomic_store_explicit(&site->undone, true, memory_order_relaxed);
+	store_relaxed(&site->undone, true);
 	word_settle(word);
 	return true;
 }
