@@ -89,9 +89,11 @@ zshcompletiondir = $(datadir)/zsh/site-functions
 nodist_bashcompletion_DATA = completion/tmax
 nodist_zshcompletion_DATA = completion/_tmax
 EXTRA_DIST += calibrate/program/completion.awk
-CLEANFILES += completion/tmax completion/_tmax
-completion/tmax completion/_tmax: tmax$(EXEEXT) calibrate/program/completion.awk
-	$(AM_V_GEN)$(MKDIR_P) $(@D) && ./tmax$(EXEEXT) completion >$@.new && \
+CLEANFILES += completion/tmax completion/_tmax completion/fastinst completion/_fastinst
+completion/tmax completion/_tmax: tmax$(EXEEXT)
+completion/fastinst completion/_fastinst: fastinst$(EXEEXT)
+completion/tmax completion/_tmax completion/fastinst completion/_fastinst: calibrate/program/completion.awk
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && program=$(@F) && ./$${program#_}$(EXEEXT) completion >$@.new && \
 		$(AWK) -v file=$(@F) -f $(srcdir)/calibrate/program/completion.awk $@.new >$@.script && \
 		rm $@.new && mv $@.script $@
 

@@ -188,6 +188,8 @@ fastinst_LDADD = libfastinst_find.la libfastinst_source.la libfastinst_inject.la
 fastinst_LDFLAGS = $(HARDEN_LDFLAGS) $(HARDEN_PIE)
 
 EXTRA_DIST += probes/tests/sample.h probes/core/tests/registers.h
+nodist_bashcompletion_DATA += completion/fastinst
+nodist_zshcompletion_DATA += completion/_fastinst
 if HAVE_CMOCKA
 probes_tests = \
 	probes/core/tests/test_entry \
@@ -227,6 +229,7 @@ TESTS += \
 	probes/command/tests/test_attach.sh \
 	probes/command/tests/test_control.sh \
 	probes/command/tests/test_ends.sh \
+	probes/command/tests/test_completion.sh \
 	probes/command/tests/test_fastinst.sh \
 	probes/command/tests/test_leftovers.sh \
 	probes/command/tests/test_floats.sh \
@@ -275,6 +278,7 @@ EXTRA_DIST += \
 	probes/command/tests/test_ends.sh \
 	probes/command/tests/test_fastinst.sh \
 	probes/command/tests/filtered.c \
+	probes/command/tests/test_completion.sh \
 	probes/command/tests/refused.c \
 	probes/command/tests/test_leftovers.sh \
 	probes/command/tests/test_floats.sh \

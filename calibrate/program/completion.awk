@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: MIT
 # Makes a shell's completion of the tables of options.
 #
-# usage: tmax completion | awk -v file=tmax|_tmax -f completion.awk
-#	file	tmax: for bash; _tmax: for zsh. As the shells want them called
+# usage: PROGRAM completion | awk -v file=PROGRAM|_PROGRAM -f completion.awk
+#	file	PROGRAM: for bash; _PROGRAM: for zsh. As the shells want them called
 #
 # Fields of a line, apart by tabs: command, option, argument, words, help. Without a command it
 # names one, and tells what it does; without an option it is of operands.
 BEGIN {
 	FS = OFS = "\t"
 	quote = "'"
+	program = file
+	sub(/^_/, "", program)
 }
 
 # What an argument is called tells whether it is a file.
 function files(argument)
 {
-	return argument ~ /FILE|DIR|DB|JOURNAL|EVIDENCE|PREFIX/
+	return argument ~ /FILE|DIR|DB|JOURNAL|EVIDENCE|PREFIX|PROGRAM/
 }
 
 # A text in zsh's specifications, inside single quotes.
@@ -41,18 +43,21 @@ $1 == "" {
 	next
 }
 
-# Help names the default once more.
+# Help names the default once more. What operands are called, and options in front, are no words.
 function once(words,   n, i, word, seen, all)
 {
 	n = split(words, word, " ")
 	for (i = 1; i <= n; i++)
-		if (!seen[word[i]]++)
+		if (word[i] ~ /^[a-z0-9]/ && !seen[word[i]]++)
 			all = all (all == "" ? "" : " ") word[i]
 	return all
 }
 
+# A value that may be left out is not a word of its own.
 {
 	$4 = once($4)
+	if ($3 ~ /^\[=/)
+		$3 = ""
 }
 
 $2 == "" {
@@ -75,8 +80,8 @@ function bash(   i, c, all)
 {
 	for (i = 1; i <= commands; i++)
 		all = all name[i] " "
-	print "# bash completion of tmax, made of its tables of options"
-	print "_tmax()\n{"
+	print "# bash completion of " program ", made of its tables of options"
+	print "_" program "()\n{"
 	print "\tlocal cur=${COMP_WORDS[COMP_CWORD]} options= words= files="
 	print ""
 	print "\tif [ \"$COMP_CWORD\" = 1 ] || [ \"$COMP_CWORD:${COMP_WORDS[1]}\" = 2:help ]; then"
@@ -103,14 +108,14 @@ function bash(   i, c, all)
 	print "\t\t\tmapfile -t -O \"${#COMPREPLY[@]}\" COMPREPLY < <(compgen -f -- \"$cur\")"
 	print "\t\tfi ;;"
 	print "\tesac\n}"
-	print "complete -F _tmax tmax"
+	print "complete -F _" program " " program
 }
 
 function zsh(   i, c)
 {
-	print "#compdef tmax"
-	print "# Made of the tables of options of tmax."
-	print "_tmax()\n{"
+	print "#compdef " program
+	print "# Made of the tables of options of " program "."
+	print "_" program "()\n{"
 	print "\tlocal -a commands"
 	print "\tcommands=("
 	for (i = 1; i <= commands; i++)
@@ -132,13 +137,13 @@ function zsh(   i, c)
 		print "\n\t\t;;"
 	}
 	print "\tesac\n}"
-	print "if [[ $zsh_eval_context[-1] == loadautofunc ]]; then\n\t_tmax \"$@\"\nfi"
+	print "if [[ $zsh_eval_context[-1] == loadautofunc ]]; then\n\t_" program " \"$@\"\nfi"
 }
 
 END {
 	if (!commands)
 		exit 1
-	if (file == "_tmax")
+	if (file != program)
 		zsh()
 	else
 		bash()

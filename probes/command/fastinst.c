@@ -8,30 +8,49 @@
 #include "probes/profile/command/profile_cmd.h"
 #include "stress/base/exit_status.h"
 
-static const char help[] =
-	"Usage: fastinst COMMAND [OPTION]... [ARGUMENT]...\n"
-	"Probes that are turned on and off while a program runs.\n"
-	"\n"
-	"  run PROGRAM    run a program with probes; print how often each was run\n"
-	"  attach PID     put the agent into a process that runs\n"
-	"  on PATTERN     turn probes on in programs that run, by either of these\n"
-	"  off PATTERN    turn them off\n"
-	"  top            show their counts while they run\n"
-	"  trace PROGRAM  run a program; show each call as it happens\n"
-	"  list PROGRAM   show what a program or library has to put probes on\n"
-	"  profile PROGRAM\n"
-	"                 run a program; estimate how often each function is called\n"
-	"\n"
-	"'fastinst help COMMAND' tells its options; fastinst(1) tells everything.\n";
-
 static const struct {
 	const char *name;
 	int (*run)(int argc, char **argv);
+	const char *what, *example;
 } commands[] = {
-	{ "attach", attach_command },	{ "run", run_command },	    { "on", on_command },
-	{ "off", off_command },		{ "top", top_command },	    { "list", list_command },
-	{ "profile", profile_command }, { "trace", trace_command },
+	{ "run", run_command, "run a program with probes; print how often each was run",
+	  "run --on 'parse_*' -- ./prog input" },
+	{ "attach", attach_command, "put the agent into a process that runs",
+	  "attach --entries --for 10s 1234" },
+	{ "on", on_command, "turn probes on in programs that run, by either of these",
+	  "on --pid 1234 'src/net/*.c:*'" },
+	{ "off", off_command, "turn them off", "off 'libz.so*:*'" },
+	{ "top", top_command, "show their counts while they run", "top --pid 1234" },
+	{ "trace", trace_command, "run a program; show each call as it happens",
+	  "trace --on 'Shop::add*' --limit 1000 -- ./prog input" },
+	{ "list", list_command, "show what a program or library has to put probes on",
+	  "list --entries --summary /usr/bin/python3" },
+	{ "profile", profile_command, "run a program; estimate how often each function is called",
+	  "profile --format html --output prog.html -- ./prog input" },
 };
+
+#define COMMANDS (sizeof(commands) / sizeof(*commands))
+
+static void print_help(FILE *to)
+{
+	fputs("Usage: fastinst COMMAND [OPTION]... [ARGUMENT]...\n"
+	      "Probes that are turned on and off while a program runs.\n"
+	      "\n"
+	      "Count all calls; of a program that was not compiled for it; of one that runs, for\n"
+	      "ten seconds. See the calls of one source file with their arguments. Find where the\n"
+	      "calls come from, as a page with a flame graph:\n"
+	      "\n"
+	      "  $ fastinst run -- ./prog input\n"
+	      "  $ fastinst run --entries -- ./prog input\n"
+	      "  $ fastinst attach --entries --for 10s 1234\n"
+	      "  $ fastinst trace --on 'src/net/*.c:*' -- ./prog input\n"
+	      "  $ fastinst profile --format html --output prog.html -- ./prog input\n"
+	      "\n",
+	      to);
+	for (size_t i = 0; i < COMMANDS; i++)
+		fprintf(to, "  %-8s %s\n", commands[i].name, commands[i].what);
+	fputs("\n'fastinst help COMMAND' tells its options; fastinst(1) tells everything.\n", to);
+}
 
 static void on_limit(int number)
 {
@@ -56,17 +75,35 @@ static int flushed(int status)
 }
 
 /* All complaints, getopt's too, begin with the name of the command. */
-static int run_line(char *name, int argc, char **argv)
+static int run_line(size_t i, int argc, char **argv)
 {
 	static char invoked[32];
+	int status;
 
-	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++) {
-		if (strcmp(name, commands[i].name) != 0)
-			continue;
-		snprintf(invoked, sizeof(invoked), "fastinst %s", name);
-		program_invocation_name = argv[0] = invoked;
-		return commands[i].run(argc, argv);
+	snprintf(invoked, sizeof(invoked), "fastinst %s", commands[i].name);
+	program_invocation_name = argv[0] = invoked;
+	status = commands[i].run(argc, argv);
+	if (status == EXIT_HELPED && !completion_wanted)
+		printf("\nExample: fastinst %s\n", commands[i].example);
+	return status;
+}
+
+/* Not in the help: the build makes the shells' completions of it. */
+static int print_completion(void)
+{
+	completion_wanted = true;
+	for (size_t i = 0; i < COMMANDS; i++) {
+		printf("\t%s\t\t\t%s\n", commands[i].name, commands[i].what);
+		run_line(i, 1, (char *[]){ NULL, NULL });
 	}
+	return STATUS_OK;
+}
+
+static int run_command_named(const char *name, int argc, char **argv)
+{
+	for (size_t i = 0; i < COMMANDS; i++)
+		if (!strcmp(name, commands[i].name))
+			return run_line(i, argc, argv);
 	return refuse_usage("no such command '%s'", name);
 }
 
@@ -80,16 +117,18 @@ static int run_fastinst(int argc, char **argv)
 	if (what && !strcmp(what, "help"))
 		what = argc > 2 ? argv[2] : asked;
 	if (!what) {
-		fputs(help, stderr);
+		print_help(stderr);
 		status = EXIT_USAGE;
 	} else if (!strcmp(what, "--help") || !strcmp(what, "-h")) {
-		fputs(help, stdout);
+		print_help(stdout);
 	} else if (!strcmp(what, "--version")) {
 		puts("fastinst (" PACKAGE_STRING ")");
+	} else if (!strcmp(what, "completion")) {
+		status = print_completion();
 	} else {
 		/* fastinst help COMMAND is fastinst COMMAND --help. */
-		status = what == argv[1] ? run_line(what, argc - 1, argv + 1)
-					 : run_line(what, 2, question);
+		status = what == argv[1] ? run_command_named(what, argc - 1, argv + 1)
+					 : run_command_named(what, 2, question);
 	}
 	return status == EXIT_HELPED ? STATUS_OK : status;
 }

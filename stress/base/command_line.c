@@ -287,7 +287,8 @@ bool completion_wanted;
 static void completion_print(const struct command_line *line)
 {
 	const struct option_row *rows[OPTIONS_MAX];
-	const char *text = line->about, *word;
+	const char *text = line->about, *word, *blank = strrchr(program_invocation_name, ' ');
+	const char *name = line->name ? line->name : blank ? blank + 1 : "";
 	int count = rows_of(line, rows);
 
 	for (int n = 0; n < count; n++) {
@@ -295,7 +296,7 @@ static void completion_print(const struct command_line *line)
 
 		if (!r->name)
 			continue;
-		printf("%s\t--%s\t%s\t", line->name, r->name, r->argument ? r->argument : "");
+		printf("%s\t--%s\t%s\t", name, r->name, r->argument ? r->argument : "");
 		/* What several names may be is told by the other command. */
 		if (r->like && strcmp(r->argument, "NAME") == 0)
 			real = option_named(r->like, r->name);
@@ -317,7 +318,7 @@ static void completion_print(const struct command_line *line)
 		return;
 	/* Operands: what a list in what the command is about begins its lines with, and what is in
 	 * small letters. */
-	printf("%s\t\t%s\t", line->name, line->operands);
+	printf("%s\t\t%s\t", name, line->operands);
 	for (; text && *text; text = strchr(text, '\n')) {
 		text += strspn(text, "\n");
 		if (strncmp(text, "  ", 2) == 0 && strspn(text + 2, WORD_CHARS))

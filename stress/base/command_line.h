@@ -57,7 +57,7 @@ option_take option_flag, option_text, option_file, option_number, option_time, o
 	OPTION_INTO(option_choice, type, member), .parse = (names)
 
 struct command_line {
-	const char *name;     /* "stress" */
+	const char *name;     /* "stress"; NULL: the last word of program_invocation_name */
 	const char *operands; /* as help calls them, "": untold; NULL: none are taken */
 	const char *about;    /* what the command does, in lines */
 	bool program;	      /* the first operand ends the options: those behind it are its own */
