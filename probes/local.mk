@@ -24,7 +24,7 @@ libfastinst_internal_la_SOURCES = \
 	probes/patchable/patchable.c \
 	probes/patchable/patchable.h
 
-libfastinst_internal_la_LIBADD = libfastinst_elf.la libfastinst_source.la
+libfastinst_internal_la_LIBADD = libfastinst_elf.la libfastinst_names.la libfastinst_source.la
 
 noinst_LTLIBRARIES += libfastinst_elf.la
 libfastinst_elf_la_SOURCES = \
@@ -184,7 +184,7 @@ fastinst_SOURCES = \
 dist_pkgdata_DATA += probes/list/straddlers.gp
 fastinst_CPPFLAGS = $(AM_CPPFLAGS) -DPKGLIBDIR='"$(pkglibdir)"'
 fastinst_LDADD = libfastinst_find.la libfastinst_source.la libfastinst_inject.la libfastinst_survey.la $(tables_la) \
-	libfastinst_elf.la libresults.a libstress.a $(JANSSON_LIBS)
+	libfastinst_elf.la libfastinst_names.la libresults.a libstress.a $(JANSSON_LIBS)
 fastinst_LDFLAGS = $(HARDEN_LDFLAGS) $(HARDEN_PIE)
 
 EXTRA_DIST += probes/tests/sample.h probes/core/tests/registers.h

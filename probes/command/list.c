@@ -15,6 +15,7 @@
 #include "probes/command/reach.h"
 #include "probes/command/source_of.h"
 #include "probes/list/sites.h"
+#include "probes/text/demangle.h"
 #include "probes/text/text.h"
 #include "probes/told/told.h"
 #include "results/figures/gnuplot.h"
@@ -79,7 +80,7 @@ static void print_site(const struct site *site, const char *path)
 	char source[512];
 
 	printf("%12" PRIx64 "  %-7s  ", site->addr, site->kind);
-	text_put(stdout, *site->name ? site->name : "?");
+	text_put(stdout, *site->name ? name_for_people(site->name, true) : "?");
 	if (site->args && *site->args) {
 		putchar('(');
 		text_put(stdout, site->args);
@@ -127,10 +128,11 @@ static void print_text(const struct sites *sites, const char *path, bool summary
 
 static json_t *site_json(const struct site *site, const char *path)
 {
-	json_t *json = json_pack("{s:I, s:s, s:s, s:o, s:b, s:i}", "address",
-				 (json_int_t)site->addr, "kind", site->kind, "provider",
-				 site->provider, "function", told_text(site->name), "usable",
-				 !site->reason, "crosses", (int)site->crosses);
+	json_t *json =
+		json_pack("{s:I, s:s, s:s, s:o, s:o*, s:b, s:i}", "address", (json_int_t)site->addr,
+			  "kind", site->kind, "provider", site->provider, "function",
+			  told_text(site->name), "demangled", told_demangled(site->name), "usable",
+			  !site->reason, "crosses", (int)site->crosses);
 	struct source *source = source_of(path);
 	const char *file;
 	unsigned line;

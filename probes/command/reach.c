@@ -12,6 +12,7 @@
 
 #include "probes/command/reach.h"
 #include "probes/entries/survey.h"
+#include "probes/text/demangle.h"
 #include "probes/text/text.h"
 #include "probes/told/told.h"
 
@@ -53,7 +54,7 @@ static void print_text(const struct survey *survey, bool summary)
 		const struct survey_site *site = &survey->site[i];
 
 		printf("%12" PRIx64 "  entry  ", site->function);
-		text_put(stdout, *site->name ? site->name : "?");
+		text_put(stdout, *site->name ? name_for_people(site->name, true) : "?");
 		printf("%s%s\n", site->reason ? "  refused: " : "",
 		       site->reason ? site->reason : "");
 	}
@@ -65,9 +66,10 @@ static void print_text(const struct survey *survey, bool summary)
 
 static json_t *site_json(const struct survey_site *site)
 {
-	return json_pack("{s:I, s:s, s:o, s:b, s:s}", "address", (json_int_t)site->function, "kind",
-			 "entry", "function", told_text(site->name), "usable", !site->reason,
-			 "reason", site->reason ? site->reason : "");
+	return json_pack("{s:I, s:s, s:o, s:o*, s:b, s:s}", "address", (json_int_t)site->function,
+			 "kind", "entry", "function", told_text(site->name), "demangled",
+			 told_demangled(site->name), "usable", !site->reason, "reason",
+			 site->reason ? site->reason : "");
 }
 
 static void print_json(const struct survey *survey, const char *path, bool summary)

@@ -9,6 +9,7 @@
 
 #include "probes/command/source_of.h"
 #include "probes/command/trace_value.h"
+#include "probes/text/demangle.h"
 #include "probes/text/text.h"
 #include "probes/told/told.h"
 
@@ -104,7 +105,7 @@ static void text_event(FILE *out, const struct shown *shown)
 
 	put_time(out, shown->time, shown->pid, shown->tid);
 	fprintf(out, "%*s%c ", (int)indent * 2, "", signs[probe->kind]);
-	text_put(out, probe->function);
+	text_put(out, name_for_people(probe->function, false));
 	if (probe->kind == TRACED_ENTER || has_values(probe))
 		put_args(out, shown);
 	if (probe->kind == TRACED_LEAVE)
@@ -159,11 +160,11 @@ static const char *const event_words[] = { "enter", "exit", "marker", "block", "
 static void json_event(FILE *out, const struct shown *shown)
 {
 	const struct traced *probe = shown->probe;
-	json_t *line =
-		json_pack("{s:s, s:i, s:I, s:i, s:i, s:s, s:o, s:o}", "type", "event", "schema",
-			  TOLD_SCHEMA, "ns", (json_int_t)shown->time, "pid", shown->pid, "tid",
-			  shown->tid, "event", event_words[probe->kind], "function",
-			  told_text(probe->function), "object", told_text(probe->object));
+	json_t *line = json_pack(
+		"{s:s, s:i, s:I, s:i, s:i, s:s, s:o, s:o*, s:o}", "type", "event", "schema",
+		TOLD_SCHEMA, "ns", (json_int_t)shown->time, "pid", shown->pid, "tid", shown->tid,
+		"event", event_words[probe->kind], "function", told_text(probe->function),
+		"demangled", told_demangled(probe->function), "object", told_text(probe->object));
 	bool has_value = value_of(shown, 0);
 	char source[512], *colon;
 
@@ -251,7 +252,7 @@ static void chrome_event(FILE *out, const struct shown *shown)
 		put_chrome(out, chrome_line("", "E", shown->time, shown->pid, shown->tid));
 	if (probe->kind == TRACED_LEAVE && !shown->left)
 		return;
-	line = chrome_line(probe->function,
+	line = chrome_line(name_for_people(probe->function, true),
 			   probe->kind == TRACED_LEAVE ? "E"
 			   : is_span		       ? "B"
 						       : "i",

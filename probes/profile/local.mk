@@ -26,7 +26,7 @@ libfastinst_writers_la_SOURCES = \
 	probes/told/page.c \
 	probes/told/told.c \
 	probes/told/told.h
-libfastinst_writers_la_LIBADD = libfastinst_estimate.la libfastinst_text.la $(JANSSON_LIBS)
+libfastinst_writers_la_LIBADD = libfastinst_estimate.la libfastinst_names.la libfastinst_text.la $(JANSSON_LIBS)
 
 # Pages are strings in the program.
 SUFFIXES = .html .inc

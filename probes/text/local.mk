@@ -1,6 +1,16 @@
 # SPDX-License-Identifier: MIT
 noinst_LTLIBRARIES += libfastinst_text.la
-libfastinst_text_la_SOURCES = probes/text/text.c probes/text/text.h
+libfastinst_text_la_SOURCES = \
+	probes/text/text.c \
+	probes/text/text.h
+noinst_LTLIBRARIES += libfastinst_names.la
+libfastinst_names_la_SOURCES = probes/text/demangle.h
+if HAVE_LIBIBERTY
+libfastinst_names_la_SOURCES += probes/text/demangle.c
+libfastinst_names_la_LIBADD = -liberty
+else
+libfastinst_names_la_SOURCES += probes/text/no_demangle.c
+endif
 if HAVE_CMOCKA
 check_PROGRAMS += probes/text/tests/test_text
 TESTS += probes/text/tests/test_text

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "probes/text/demangle.h"
 #include "probes/text/text.h"
 
 json_t *told_text(const char *name)
@@ -14,6 +15,13 @@ json_t *told_text(const char *name)
 
 	free(text);
 	return json;
+}
+
+json_t *told_demangled(const char *name)
+{
+	const char *shown = name_for_people(name, true);
+
+	return shown == name ? NULL : told_text(shown);
 }
 
 int told_member(json_t *object, const char *name, json_t *value)

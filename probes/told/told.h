@@ -17,6 +17,9 @@
  */
 json_t *told_text(const char *name);
 
+/* told_demangled - a function's name as its source has it. NULL: it is the same. */
+json_t *told_demangled(const char *name);
+
 /* told_member - sets the member that is called by a name. Takes the value, as
  * json_object_set_new().
  */

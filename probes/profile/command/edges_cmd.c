@@ -16,6 +16,7 @@
 #include "probes/profile/command/edges_sites.h"
 #include "probes/profile/command/formats.h"
 #include "probes/profile/lines/lines.h"
+#include "probes/text/demangle.h"
 #include "probes/text/text.h"
 #include "probes/told/told.h"
 
@@ -163,9 +164,12 @@ static int make_rows(struct edges *profile)
 	return 0;
 }
 
-static int name_length(const char *name)
+static void put_block(FILE *out, const char *field)
 {
-	return (int)strcspn(name, "\t");
+	char *name = text_unescaped(field, strcspn(field, "\t"));
+
+	text_put(out, name_for_people(name ? name : "", true));
+	free(name);
 }
 
 static int write_table(const struct edges *profile, FILE *out)
@@ -178,9 +182,11 @@ static int write_table(const struct edges *profile, FILE *out)
 	for (size_t i = 0; i < profile->n && i < ROWS; i++) {
 		const struct row *row = &profile->row[i];
 
-		fprintf(out, "%7.2f%% %12.0f  %.*s -> %.*s\n", 100 * edges_count(row) / all,
-			edges_count(row), name_length(row->from), row->from, name_length(row->to),
-			row->to);
+		fprintf(out, "%7.2f%% %12.0f  ", 100 * edges_count(row) / all, edges_count(row));
+		put_block(out, row->from);
+		fputs(" -> ", out);
+		put_block(out, row->to);
+		fputc('\n', out);
 	}
 	if (profile->n > ROWS)
 		fprintf(out, "and %zu more edges: --format json has them\n", profile->n - ROWS);

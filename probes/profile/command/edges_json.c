@@ -18,14 +18,16 @@ static json_t *field_json(const char *field, size_t len)
 	return json;
 }
 
-static json_t *block_json(const char *name)
+static json_t *block_json(const char *field)
 {
-	size_t len = strcspn(name, "\t"), rest = strcspn(name + len + !!name[len], "\t");
+	size_t len = strcspn(field, "\t"), rest = strcspn(field + len + !!field[len], "\t");
+	char *name = text_unescaped(field, len);
+	json_t *json = json_pack("{s:o, s:o*, s:o*}", "block", told_text(name), "demangled",
+				 name ? told_demangled(name) : NULL, "object",
+				 field[len] ? field_json(field + len + 1, rest) : NULL);
 
-	if (!name[len])
-		return json_pack("{s:o}", "block", field_json(name, len));
-	return json_pack("{s:o, s:o}", "block", field_json(name, len), "object",
-			 field_json(name + len + 1, rest));
+	free(name);
+	return json;
 }
 
 static json_t *moments_json(const struct edges *profile)

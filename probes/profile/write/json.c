@@ -5,6 +5,7 @@
 #include <jansson.h>
 
 #include "probes/profile/write/write.h"
+#include "probes/text/demangle.h"
 #include "probes/told/told.h"
 
 static json_t *indices(const struct stack *stack)
@@ -44,12 +45,13 @@ static json_t *functions(const struct profile *profile)
 	for (size_t i = 0; i < profile->functions; i++) {
 		const struct function *one = &profile->function[i];
 
-		json_array_append_new(array, json_pack("{s:o, s:o, s:f, s:f, s:f, s:f, s:s*, s:o*}",
-						       "name", told_text(one->name), "object",
-						       told_text(one->object), "calls", one->calls,
-						       "low", one->low, "high", one->high,
-						       "counted", one->counted, "problem",
-						       one->problem, "times", times(&one->times)));
+		json_array_append_new(
+			array,
+			json_pack("{s:o, s:o*, s:o, s:f, s:f, s:f, s:f, s:s*, s:o*}", "name",
+				  told_text(one->name), "demangled", told_demangled(one->name),
+				  "object", told_text(one->object), "calls", one->calls, "low",
+				  one->low, "high", one->high, "counted", one->counted, "problem",
+				  one->problem, "times", times(&one->times)));
 	}
 	return array;
 }
@@ -106,10 +108,11 @@ int write_speedscope(const struct profile *profile, FILE *out)
 	double end = 0;
 
 	for (size_t i = 0; i < profile->functions; i++)
-		json_array_append_new(frames,
-				      json_pack("{s:o, s:o}", "name",
-						told_text(profile->function[i].name), "file",
-						told_text(profile->function[i].object)));
+		json_array_append_new(
+			frames,
+			json_pack("{s:o, s:o}", "name",
+				  told_text(name_for_people(profile->function[i].name, true)),
+				  "file", told_text(profile->function[i].object)));
 	for (size_t i = 0; i < profile->stacks; i++) {
 		const struct stack *stack = &profile->stack[i];
 		double weight = timed ? stack->seconds : stack->calls;

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "probes/text/demangle.h"
 #include "probes/text/text.h"
 
 enum wire {
@@ -91,7 +92,7 @@ static int put_fields(FILE *out, unsigned field, size_t n, const uint64_t *numbe
 /* A location per function, without address and line. */
 static int put_function(FILE *out, size_t f)
 {
-	uint64_t function[] = { f + 1, NAMES + 2 * f, NAMES + 2 * f, NAMES + 2 * f + 1 };
+	uint64_t function[] = { f + 1, NAMES + 3 * f, NAMES + 3 * f + 1, NAMES + 3 * f + 2 };
 	struct message message;
 
 	if (put_fields(out, FUNCTION, 4, function) || begin_message(&message))
@@ -156,7 +157,9 @@ int write_pprof(const struct profile *profile, FILE *out)
 	for (size_t i = 0; i < NAMES && !ret; i++)
 		ret = put_string(out, first[i]);
 	for (size_t f = 0; f < profile->functions && !ret; f++) {
-		ret = put_string(out, profile->function[f].name);
+		ret = put_string(out, name_for_people(profile->function[f].name, true));
+		if (!ret)
+			ret = put_string(out, profile->function[f].name);
 		if (!ret)
 			ret = put_string(out, profile->function[f].object);
 	}

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "probes/text/demangle.h"
 #include "probes/text/text.h"
 
 #define BAR 20
@@ -90,7 +91,7 @@ static void put_rows(const struct profile *profile, FILE *out, bool timed)
 			put_times(out, &function->times);
 		put_bar(out, most > 0 ? weight_of(function, timed) / most : 0, colour);
 		fputc(' ', out);
-		text_put(out, function->name);
+		text_put(out, name_for_people(function->name, true));
 		fputc('\n', out);
 	}
 }

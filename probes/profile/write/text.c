@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "probes/text/demangle.h"
 #include "probes/text/text.h"
 
 static uint64_t whole(double calls)
@@ -19,6 +20,11 @@ static uint64_t whole(double calls)
 static int result(FILE *out)
 {
 	return ferror(out) ? -EIO : 0;
+}
+
+static void put_name(FILE *out, const struct function *function, const char *bad)
+{
+	text_put_plain(out, name_for_people(function->name, true), bad);
 }
 
 /* Microseconds where times are known, else calls. */
@@ -35,7 +41,7 @@ int write_collapsed(const struct profile *profile, FILE *out)
 		for (size_t j = 0; j < stack->frames; j++) {
 			if (j)
 				fputc(';', out);
-			text_put_plain(out, profile->function[stack->frame[j]].name, "; ");
+			put_name(out, &profile->function[stack->frame[j]], "; ");
 		}
 		fprintf(out, " %" PRIu64 "\n", weight);
 	}
@@ -106,14 +112,14 @@ static void put_callgrind(const struct profile *profile, size_t f, const struct 
 	fputs("\nob=", out);
 	text_put_plain(out, function->object, "");
 	fputs("\nfl=???\nfn=", out);
-	text_put_plain(out, function->name, "");
+	put_name(out, function, "");
 	fputc('\n', out);
 	put_costs(profile, out, function->times.self.value, function->calls);
 	for (; edge < end; edge++) {
 		fputs("cob=", out);
 		text_put_plain(out, profile->function[edge->to].object, "");
 		fputs("\ncfi=???\ncfn=", out);
-		text_put_plain(out, profile->function[edge->to].name, "");
+		put_name(out, &profile->function[edge->to], "");
 		fprintf(out, "\ncalls=%" PRIu64 " 0\n", whole(edge->calls));
 		put_costs(profile, out, edge->total, edge->calls);
 	}

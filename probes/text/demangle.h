@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Names of C++ and Rust functions as their source has them, by libiberty. Built without it, all
+ * names are as symbol tables have them.
+ */
+#ifndef PROBES_TEXT_DEMANGLE_H
+#define PROBES_TEXT_DEMANGLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define NAME_ROOM 4096
+
+static inline bool is_mangled(const char *name)
+{
+	return name[0] == '_' && (name[1] == 'Z' || name[1] == 'R');
+}
+
+/*
+ * demangle_name - the name of a function, or of a block (FUNCTION+OFFSET), in @room. The name
+ * itself where it is not mangled, above 1,024 bytes, or has no room. Asks for no memory but for
+ * Rust's identifiers beyond ASCII.
+ * @parameters: with their types
+ */
+const char *demangle_name(const char *name, bool parameters, char room[NAME_ROOM]);
+
+/*
+ * name_for_people - the same, until the next call: for commands, which print by one thread. Built
+ * without libiberty it says so at the first name that stays mangled.
+ */
+const char *name_for_people(const char *name, bool parameters);
+
+#endif
