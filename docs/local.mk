@@ -61,6 +61,7 @@ dist_man_MANS += docs/tmax.1 \
 	docs/fi_deactivate.3 \
 	docs/fi_deactivate_batch.3 \
 	docs/fi_find.3 \
+	docs/fi_find_from.3 \
 	docs/fi_fini.3 \
 	docs/fi_get.3 \
 	docs/fi_init.3 \

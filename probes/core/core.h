@@ -55,6 +55,9 @@ extern bool near_is_open __attribute__((visibility("hidden")));
 int site_toggle(const uint32_t *ids, size_t n, bool on);
 int site_toggle_one(struct probe *probe, bool on);
 
+/* source_look_up - fill in file and line of a probe, by debug information. -ENODATA. */
+int source_look_up(struct probe *probe);
+
 /* site_merge_early - make one NOP of several where that is cheap: while there is one thread. */
 void site_merge_early(uint32_t from, uint32_t to);
 

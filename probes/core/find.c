@@ -10,44 +10,74 @@
 #include <string.h>
 
 #include "probes/core/core.h"
+#include "probes/source/source.h"
+#include "probes/text/demangle.h"
 
 /* A pattern, ready to be held against many probes. */
 struct pattern {
 	char *text;	    /* a copy that is cut into pieces */
 	const char *object; /* NULL: any */
+	const char *file;   /* NULL: any */
 	const char *function;
 	bool is_regex;
 	regex_t regex;
 };
 
+static bool is_regex(const char *text)
+{
+	size_t len = strlen(text);
+
+	return len > 1 && text[0] == '/' && text[len - 1] == '/';
+}
+
 static int parse_regex(struct pattern *pattern)
 {
-	size_t len = strlen(pattern->text);
-
-	if (len < 2 || pattern->text[len - 1] != '/')
-		return -EINVAL;
-	pattern->text[len - 1] = '\0';
+	pattern->text[strlen(pattern->text) - 1] = '\0';
 	pattern->is_regex = true;
 	return regcomp(&pattern->regex, pattern->text + 1, REG_EXTENDED | REG_NOSUB) ? -EINVAL : 0;
 }
 
+/* The one in front of the function; those of C++ and Rust stand in pairs. */
+static char *find_colon(char *text)
+{
+	for (size_t run; *text; text += run) {
+		run = strspn(text, ":");
+		if (run == 1)
+			return text;
+		run += strcspn(text + run, ":");
+	}
+	return NULL;
+}
+
+/* An object is named by the last part of its path. */
+static bool is_source_file(const char *glob)
+{
+	return strchr(glob, '/') || !fnmatch("*.@(c|cc|cpp|cxx|C|h|hh|hpp|rs)", glob, FNM_EXTMATCH);
+}
+
+static int parse_globs(struct pattern *pattern)
+{
+	char *colon = find_colon(pattern->text);
+
+	pattern->function = colon ? colon + 1 : pattern->text;
+	if (!colon)
+		return *pattern->text == '/' ? -EINVAL : 0;
+	*colon = '\0';
+	if (is_source_file(pattern->text))
+		pattern->file = pattern->text;
+	else
+		pattern->object = pattern->text;
+	return 0;
+}
+
 static int parse_pattern(struct pattern *pattern, const char *text)
 {
-	char *colon;
-	int ret = 0;
+	int ret;
 
 	*pattern = (struct pattern){ .text = strdup(text) };
 	if (!pattern->text)
 		return -ENOMEM;
-	if (*text == '/')
-		ret = parse_regex(pattern);
-	pattern->function = pattern->text;
-	colon = pattern->is_regex ? NULL : strchr(pattern->text, ':');
-	if (colon) {
-		*colon = '\0';
-		pattern->object = pattern->text;
-		pattern->function = colon + 1;
-	}
+	ret = is_regex(text) ? parse_regex(pattern) : parse_globs(pattern);
 	if (ret)
 		free(pattern->text);
 	return ret;
@@ -72,21 +102,49 @@ static bool regex_matches(const struct pattern *pattern, const char *object, con
 	return found;
 }
 
-static bool matches(const struct pattern *pattern, const struct probe *probe)
+static bool name_matches(const struct pattern *pattern, const char *object, const char *function)
+{
+	if (pattern->is_regex)
+		return regex_matches(pattern, object, function);
+	return !fnmatch(pattern->function, function, 0);
+}
+
+/* As symbol tables have it, or as the source has it, with its parameters or without. */
+static bool any_name_matches(const struct pattern *pattern, const char *object, const char *name)
+{
+	char room[NAME_ROOM];
+
+	if (name_matches(pattern, object, name))
+		return true;
+	return demangle_name(name, false, room) != name &&
+	       (name_matches(pattern, object, room) ||
+		name_matches(pattern, object, demangle_name(name, true, room)));
+}
+
+/* The whole path that the compiler noted, or the last parts of it. */
+static bool file_matches(const char *glob, const char *file)
+{
+	while (file && fnmatch(glob, file, 0)) {
+		file = strchr(file, '/');
+		file += !!file;
+	}
+	return file;
+}
+
+static bool probe_matches(const struct pattern *pattern, struct probe *probe)
 {
 	const char *slash = strrchr(probe->object->path, '/');
 	const char *object = slash ? slash + 1 : probe->object->path;
-	const char *function = probe->name ? probe->name : "";
 
-	if (probe->object->gone || probe->reason)
+	if (probe->object->gone || probe->reason ||
+	    (pattern->object && fnmatch(pattern->object, object, 0)) ||
+	    !any_name_matches(pattern, object, probe->name ? probe->name : ""))
 		return false;
-	if (pattern->is_regex)
-		return regex_matches(pattern, object, function);
-	return (!pattern->object || !fnmatch(pattern->object, object, 0)) &&
-	       !fnmatch(pattern->function, function, 0);
+	return !pattern->file ||
+	       (!source_look_up(probe) && file_matches(pattern->file, probe->file));
 }
 
-long fi_find(const char *text, uint32_t *ids, size_t max)
+long fi_find_from(const char *text, uint32_t from, uint32_t *ids, size_t max)
 {
 	struct pattern pattern;
 	size_t n = 0;
@@ -97,12 +155,20 @@ long fi_find(const char *text, uint32_t *ids, size_t max)
 	ret = parse_pattern(&pattern, text);
 	if (ret < 0)
 		return ret;
+	/* Before the lock: the loader may wait for threads that wait for it. */
+	if (pattern.file)
+		source_ready();
 	ret = core_lock();
-	for (uint32_t id = 0; !ret && id < fi_probes(); id++)
-		if (matches(&pattern, probe_get(id)) && n++ < max)
+	for (uint32_t id = from; !ret && id < fi_probes(); id++)
+		if (probe_matches(&pattern, probe_get(id)) && n++ < max)
 			ids[n - 1] = id;
 	if (!ret)
 		core_unlock();
 	release_pattern(&pattern);
 	return ret < 0 ? ret : (long)n;
+}
+
+long fi_find(const char *text, uint32_t *ids, size_t max)
+{
+	return fi_find_from(text, 0, ids, max);
 }

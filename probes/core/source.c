@@ -8,11 +8,13 @@
 #include "probes/core/core.h"
 #include "probes/source/source.h"
 
-static int look_up(struct probe *probe)
+int source_look_up(struct probe *probe)
 {
 	struct object *object = probe->object;
 	const char *file;
 
+	if (probe->file)
+		return 0;
 	if (!object->source_asked)
 		object->source = source_open(object->path);
 	object->source_asked = true;
@@ -37,10 +39,7 @@ int fi_source(uint32_t id, const char **file, unsigned *line)
 	if (ret < 0)
 		return ret;
 	probe = probe_get(id);
-	if (!probe)
-		ret = -ENOENT;
-	else if (!probe->file)
-		ret = look_up(probe);
+	ret = probe ? source_look_up(probe) : -ENOENT;
 	if (!ret) {
 		*file = probe->file;
 		*line = probe->line;

@@ -201,16 +201,22 @@ int fi_get(uint32_t id, struct fi_probe *probe);
 int fi_source(uint32_t id, const char **file, unsigned *line);
 
 /*
- * fi_find - the set of probes that a pattern names, in order of their ids.
- * @pattern: "FUNCTION" or "OBJECT:FUNCTION", globs (fnmatch(3)); OBJECT is matched against the last
- *	     part of the path. With a '/' in front, "/REGEX/": an extended regular expression
- *	     (regex(7)) on "OBJECT:FUNCTION".
+ * fi_find, fi_find_from - the set of probes that a pattern names, in order of their ids.
+ * @pattern: "FUNCTION", "OBJECT:FUNCTION" or "FILE:FUNCTION", globs (fnmatch(3)); OBJECT is matched
+ *	     against the last part of the path. FILE, which has a '/' or ends as sources do (.c,
+ *	     .cc, .cpp, .cxx, .h, .rs), against what fi_source() tells: all of it, or its last
+ *	     parts. Or "/REGEX/": an extended regular expression (regex(7)) on "OBJECT:FUNCTION".
+ *	     FUNCTION of C++ and Rust is matched as the symbol is named, and, where the library was
+ *	     built with libiberty, as the source names it, with parameters and without:
+ *	     "Foo::bar", "Foo::bar(int)". The colon in front of it is one that stands alone.
+ * @from:    the lowest id
  * @ids:     filled up to max
  *
  * Returns how many there are, which may be more than max. Probes that are gone or refused are not
  * among them. -EINVAL: pattern is NULL or no regular expression. -ENOMEM.
  */
 long fi_find(const char *pattern, uint32_t *ids, size_t max);
+long fi_find_from(const char *pattern, uint32_t from, uint32_t *ids, size_t max);
 
 /* --- On and off ------------------------------------------------------------------------------- */
 
