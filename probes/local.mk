@@ -154,6 +154,8 @@ fastinst_SOURCES = \
 	probes/command/counts.h \
 	probes/command/fastinst.c \
 	probes/command/list.c \
+	probes/command/near.c \
+	probes/command/near.h \
 	probes/command/reach.c \
 	probes/command/reach.h \
 	probes/command/run.c \
@@ -186,10 +188,10 @@ fastinst_CPPFLAGS = $(AM_CPPFLAGS) -DPKGLIBDIR='"$(pkglibdir)"'
 fastinst_LDADD = libfastinst_find.la libfastinst_source.la libfastinst_inject.la libfastinst_survey.la $(tables_la) \
 	libfastinst_elf.la libfastinst_names.la libresults.a libstress.a $(JANSSON_LIBS)
 fastinst_LDFLAGS = $(HARDEN_LDFLAGS) $(HARDEN_PIE)
-
-EXTRA_DIST += probes/tests/sample.h probes/core/tests/registers.h
 nodist_bashcompletion_DATA += completion/fastinst
 nodist_zshcompletion_DATA += completion/_fastinst
+
+EXTRA_DIST += probes/tests/sample.h probes/core/tests/registers.h
 if HAVE_CMOCKA
 probes_tests = \
 	probes/core/tests/test_entry \
@@ -227,9 +229,9 @@ endif
 
 TESTS += \
 	probes/command/tests/test_attach.sh \
+	probes/command/tests/test_completion.sh \
 	probes/command/tests/test_control.sh \
 	probes/command/tests/test_ends.sh \
-	probes/command/tests/test_completion.sh \
 	probes/command/tests/test_fastinst.sh \
 	probes/command/tests/test_leftovers.sh \
 	probes/command/tests/test_floats.sh \
@@ -237,6 +239,7 @@ TESTS += \
 	probes/command/tests/test_odd.sh \
 	probes/command/tests/test_limits.sh \
 	probes/command/tests/test_others.sh \
+	probes/command/tests/test_patterns.sh \
 	probes/command/tests/test_refused.sh \
 	probes/command/tests/test_top.sh \
 	probes/command/tests/test_trace.sh \
@@ -266,6 +269,7 @@ EXTRA_DIST += \
 	probes/tests/test_users.sh \
 	probes/command/tests/counted.c \
 	probes/command/tests/floats.c \
+	probes/command/tests/named.c \
 	probes/command/tests/compare_args.py \
 	probes/command/tests/handed.cc \
 	probes/command/tests/odd.c \
@@ -274,11 +278,11 @@ EXTRA_DIST += \
 	probes/command/tests/stack.c \
 	probes/command/tests/plugin.c \
 	probes/command/tests/test_attach.sh \
+	probes/command/tests/test_completion.sh \
 	probes/command/tests/test_control.sh \
 	probes/command/tests/test_ends.sh \
 	probes/command/tests/test_fastinst.sh \
 	probes/command/tests/filtered.c \
-	probes/command/tests/test_completion.sh \
 	probes/command/tests/refused.c \
 	probes/command/tests/test_leftovers.sh \
 	probes/command/tests/test_floats.sh \
@@ -286,6 +290,7 @@ EXTRA_DIST += \
 	probes/command/tests/test_odd.sh \
 	probes/command/tests/test_limits.sh \
 	probes/command/tests/test_others.sh \
+	probes/command/tests/test_patterns.sh \
 	probes/command/tests/test_refused.sh \
 	probes/command/tests/test_top.sh \
 	probes/command/tests/test_trace.sh \

@@ -2,7 +2,7 @@
 /*
  * Start and end of the agent, and its environment:
  *
- *	FASTINST_ON	  patterns of fi_find(), separated by blanks: on from the start
+ *	FASTINST_ON	  patterns of fi_find(), as text_word() reads them: on from the start
  *	FASTINST_OUTPUT	  folder; each process leaves its counts there in a file named by its PID.
  *			  Without it they go to stderr at the end
  *	FASTINST_ENTRIES  objects of which functions are taken that nothing was compiled into
@@ -27,6 +27,7 @@
 #include "probes/agent/quiet.h"
 #include "probes/agent/trace.h"
 #include "probes/include/fastinst.h"
+#include "probes/text/text.h"
 
 #define PATIENCE 10 /* seconds */
 
@@ -34,35 +35,44 @@ static bool started;
 
 /* Recursive: what is done meanwhile may load an object itself. */
 static pthread_mutex_t scanning = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-static const char *wish; /* FASTINST_ON */
-static uint32_t served;	 /* probes that there were when it was last looked at */
+static struct wish *wishes; /* of FASTINST_ON */
+static size_t wishes_n;
+static uint32_t served; /* probes that there were when they were last looked at */
 
 static void agent_complain(const char *what, int error)
 {
 	bool filtered = (error == -EPERM || error == -EACCES || error == -ENOSYS) &&
 			prctl(PR_GET_SECCOMP) > 0;
 
-	quiet_say("%s: %s%s\n", what, strerror(-error),
-		  filtered ? ": a seccomp filter is in force; probes need membarrier, mprotect and "
+	quiet_say("%s: %s\n", what,
+		  filtered ? "a seccomp filter is in force; probes need membarrier, mprotect and "
 			     "mmap of code"
-			   : "");
+			   : error_cause(error));
 }
 
 /* What has at least that id: of the others "fastinst off" may have turned some off. */
 static void turn_on(uint32_t from)
 {
-	char *copy = wish ? strdup(wish) : NULL;
-	char *rest = copy, *pattern;
-	long n;
+	for (size_t i = 0; i < wishes_n; i++) {
+		long n = agent_change(wishes[i].pattern, true, from);
 
-	while (rest && (pattern = strsep(&rest, " "))) {
-		if (!*pattern)
-			continue;
-		n = agent_change(pattern, true, from);
+		wishes[i].matched |= n != 0 && n != -EINVAL;
 		if (n < 0)
-			agent_complain(pattern, (int)n);
+			agent_complain(wishes[i].pattern, (int)n);
 	}
-	free(copy);
+}
+
+/* A copy: the program may clear its environment before it loads a library. */
+static void read_wishes(void)
+{
+	const char *list = getenv("FASTINST_ON");
+	char *rest = list ? strdup(list) : NULL;
+
+	wishes = rest ? calloc(strlen(rest) / 2 + 1, sizeof(*wishes)) : NULL;
+	while (wishes && rest) {
+		wishes[wishes_n].pattern = text_word(&rest);
+		wishes_n += *wishes[wishes_n].pattern != '\0';
+	}
 }
 
 /*
@@ -175,9 +185,8 @@ __attribute__((constructor)) static void start(void)
 		return;
 	}
 	pthread_atfork(before_fork, unlock_scanning, in_child);
-	report_begin(getenv("FASTINST_OUTPUT"));
-	/* The program may clear its environment before it loads a library. */
-	wish = getenv("FASTINST_ON") ? strdup(getenv("FASTINST_ON")) : NULL;
+	read_wishes();
+	report_begin(getenv("FASTINST_OUTPUT"), wishes, wishes_n);
 	if (trace)
 		ret = trace_start(trace);
 	if (ret < 0)

@@ -16,6 +16,9 @@
  */
 long agent_change(const char *pattern, bool on, uint32_t from);
 
+/* error_cause - what went wrong, and what helps, of a negative errno of libfastinst. */
+const char *error_cause(int error);
+
 /*
  * agent_scan - after an object came or went: finds its probes, turns on what FASTINST_ON names.
  * agent_loading - the loader begins, or ends, to load or unload one for this thread. What is done
@@ -24,21 +27,30 @@ long agent_change(const char *pattern, bool on, uint32_t from);
 void agent_scan(void);
 void agent_loading(bool begins);
 
-/*
- * report_lines - one line per probe that was run: count, lost, kind, function, object. False: not
- * all could be written.
- */
-bool report_lines(int fd, bool all);
+/* Which probes a report is of; 0: of none. */
+enum report {
+	REPORT_RUN = 1, /* those that were run */
+	REPORT_ON,	/* those that are on, too */
+	REPORT_ALL,	/* all that can be turned on, too */
+};
 
 /*
- * report_fill - such lines of all probes that are on or were run, from *next on; *next is where to
- * go on. As many as fit, or 0: there are no more.
+ * report_fill - a line per probe: count, lost, kind, function, object. From the probe *next on;
+ * *next is where to go on. As many as fit, or 0: there are no more.
  */
-size_t report_fill(uint32_t *next, char *block, size_t size);
+size_t report_fill(uint32_t *next, char *block, size_t size, enum report which);
 
-/* report_begin - this process reports to that folder; NULL: to stderr. report_forked - a child
- * does. */
-void report_begin(const char *folder);
+/* A pattern of FASTINST_ON, and whether it has matched a probe. */
+struct wish {
+	const char *pattern;
+	bool matched;
+};
+
+/*
+ * report_begin - this process reports to that folder, of patterns too: lines of the kind "pattern",
+ * and the count 0 or 1. NULL: to stderr, of probes only. report_forked - a child does.
+ */
+void report_begin(const char *folder, const struct wish *wishes, size_t n);
 void report_forked(void);
 
 /* report_final - once per process: a file named by its PID, or to stderr. Not in a child of

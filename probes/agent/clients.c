@@ -25,9 +25,9 @@ struct client {
 	struct stat socket;
 	int64_t deadline;
 	bool answering;
-	bool counts;   /* follow the first line */
-	uint32_t next; /* probe whose count follows */
-	size_t used;   /* of the text */
+	enum report report; /* that follows the first line */
+	uint32_t next;	    /* probe whose count follows */
+	size_t used;	    /* of the text */
 	size_t sent;
 	char text[TEXT]; /* the request, then a part of the answer */
 };
@@ -68,8 +68,9 @@ static void drop(struct client *client)
 static bool fill(struct client *client)
 {
 	client->sent = 0;
-	client->used =
-		client->counts ? report_fill(&client->next, client->text, sizeof(client->text)) : 0;
+	client->used = client->report ? report_fill(&client->next, client->text,
+						    sizeof(client->text), client->report)
+				      : 0;
 	return client->used > 0;
 }
 
@@ -98,7 +99,7 @@ static void answer(struct client *client, clients_serve *serve)
 {
 	char text[CLIENTS_ANSWER];
 
-	client->used = serve(client->text, text, sizeof(text), &client->counts);
+	client->used = serve(client->text, text, sizeof(text), &client->report);
 	memcpy(client->text, text, client->used);
 	client->answering = true;
 	client->deadline = now() + PATIENCE;

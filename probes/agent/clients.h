@@ -12,14 +12,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define CLIENTS_ANSWER 128 /* that the first line of an answer fits into */
+#include "probes/agent/agent.h"
+
+#define CLIENTS_ANSWER 256 /* that the first line of an answer fits into */
 
 /*
  * clients_serve - does what a line asks for, and cuts it. Writes "ok N" or "error TEXT", with its
- * end of line, to @text, which has CLIENTS_ANSWER bytes; *counts: all counts are to follow. The
- * length.
+ * end of line, to @text, which has CLIENTS_ANSWER bytes, and which report is to follow. The length.
  */
-typedef size_t clients_serve(char *request, char *text, size_t size, bool *counts);
+typedef size_t clients_serve(char *request, char *text, size_t size, enum report *report);
 
 /*
  * clients_wait - for @ms at most, until a client has something to do, which is done, or until

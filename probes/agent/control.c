@@ -28,6 +28,7 @@
 #include "probes/agent/trace.h"
 #include "probes/include/fastinst.h"
 #include "probes/include/fastinst/branch.h"
+#include "probes/text/text.h"
 
 #define LOOK_MS 1000
 
@@ -38,19 +39,30 @@ static atomic_bool serving; /* the thread counts as one of ours */
 
 /* --- Requests --------------------------------------------------------------------------------- */
 
-/* FOLDER PATTERN */
+static long change_all(char *patterns, bool on)
+{
+	long ret = 0, sum = 0;
+
+	while (patterns && ret >= 0) {
+		ret = agent_change(text_word(&patterns), on, 0);
+		sum += ret;
+	}
+	return ret < 0 ? ret : sum;
+}
+
+/* FOLDER PATTERN... */
 static long trace_request(char *rest)
 {
 	const char *folder = strsep(&rest, " ");
 	int ret = rest ? trace_start(folder) : -EINVAL;
 
-	return ret < 0 ? ret : agent_change(rest, true, 0);
+	return ret < 0 ? ret : change_all(rest, true);
 }
 
-static long untrace(const char *pattern)
+static long untrace(char *patterns)
 {
 	trace_start(NULL);
-	return agent_change(pattern, false, 0);
+	return change_all(patterns, false);
 }
 
 /* Static branches: they are no probes. */
@@ -85,7 +97,7 @@ static long take_entries(const char *objects)
 /* How many it was done to, or a negative errno; -ENOMSG: no such request. */
 static long serve_client(const char *word, char *rest)
 {
-	if (!strcmp(word, "counts"))
+	if (!strcmp(word, "counts") || !strcmp(word, "names"))
 		return fi_probes();
 	if (!rest)
 		return -ENOMSG;
@@ -101,18 +113,20 @@ static long serve_client(const char *word, char *rest)
 }
 
 /* As clients_serve has it. */
-static size_t request_serve(char *request, char *text, size_t size, bool *counts)
+static size_t request_serve(char *request, char *text, size_t size, enum report *report)
 {
 	char *rest = request;
 	const char *word = strsep(&rest, " ");
 	long result = serve_client(word, rest);
 	int len;
 
-	*counts = !strcmp(word, "counts");
+	*report = !strcmp(word, "counts") ? REPORT_ON : !strcmp(word, "names") ? REPORT_ALL : 0;
 	if (result == -ENOMSG)
-		len = snprintf(text, size, "error no such request\n");
+		len = snprintf(text, size,
+			       "error the agent knows no such request; it is of another version of "
+			       "fastinst\n");
 	else if (result < 0)
-		len = snprintf(text, size, "error %s\n", strerror((int)-result));
+		len = snprintf(text, size, "error %s\n", error_cause((int)result));
 	else
 		len = snprintf(text, size, "ok %ld\n", result);
 	return (size_t)len;

@@ -21,6 +21,8 @@ static _Atomic pid_t owner; /* who has not reported yet; 0: it has */
 static pid_t imaged;	    /* who has reported before another program was to be executed */
 static const char *folder;  /* NULL: to stderr */
 static off_t before;	    /* the length of its file before that */
+static const struct wish *wishes;
+static size_t wishes_n;
 
 struct sink {
 	int fd; /* -1: what does not fit has failed */
@@ -69,15 +71,18 @@ static const char *kind_name(enum fi_kind kind)
 	return kind < sizeof(names) / sizeof(*names) ? names[kind] : "unknown";
 }
 
-static void put_line(struct sink *to, uint32_t id, bool all)
+static void put_line(struct sink *to, uint32_t id, enum report which)
 {
 	uint64_t count = fi_count(id), lost = fi_lost(id);
 	struct fi_probe probe;
 	char numbers[64];
 
-	if (!count && !lost && !all)
+	if (!count && !lost && which == REPORT_RUN)
 		return;
-	if (fi_get(id, &probe) < 0 || (!count && !lost && probe.state != FI_ON))
+	if (fi_get(id, &probe) < 0)
+		return;
+	if (!count && !lost && probe.state != FI_ON &&
+	    (which == REPORT_ON || probe.state != FI_OFF))
 		return;
 	snprintf(numbers, sizeof(numbers), "%llu\t%llu\t", (unsigned long long)count,
 		 (unsigned long long)lost);
@@ -90,19 +95,28 @@ static void put_line(struct sink *to, uint32_t id, bool all)
 	put_escaped(to, "\n");
 }
 
-bool report_lines(int fd, bool all)
+static void put_wish(struct sink *to, const struct wish *wish)
+{
+	put_escaped(to, wish->matched ? "1\t0\tpattern\t" : "0\t0\tpattern\t");
+	put_name(to, wish->pattern);
+	put_escaped(to, "\t\n");
+}
+
+static bool report_lines(int fd)
 {
 	char block[16384];
 	struct sink to = { .fd = fd, .size = sizeof(block), .text = block };
 	uint32_t n = fi_probes();
 
 	for (uint32_t id = 0; id < n; id++)
-		put_line(&to, id, all);
+		put_line(&to, id, REPORT_RUN);
+	for (size_t i = 0; i < wishes_n && folder; i++)
+		put_wish(&to, &wishes[i]);
 	flush(&to);
 	return !to.failed;
 }
 
-size_t report_fill(uint32_t *next, char *block, size_t size)
+size_t report_fill(uint32_t *next, char *block, size_t size, enum report which)
 {
 	uint32_t n = fi_probes();
 	size_t used = 0;
@@ -110,7 +124,7 @@ size_t report_fill(uint32_t *next, char *block, size_t size)
 	for (; *next < n; (*next)++) {
 		struct sink to = { .fd = -1, .size = size - used, .text = block + used };
 
-		put_line(&to, *next, true);
+		put_line(&to, *next, which);
 		if (to.failed && used)
 			return used;
 		/* One that does not fit at all is left out. */
@@ -119,8 +133,10 @@ size_t report_fill(uint32_t *next, char *block, size_t size)
 	return used;
 }
 
-void report_begin(const char *to)
+void report_begin(const char *to, const struct wish *patterns, size_t n)
 {
+	wishes = patterns;
+	wishes_n = n;
 	folder = file_folder(to);
 	report_forked();
 }
@@ -145,7 +161,7 @@ static void write_file(void)
 	if (!file_open(&file, folder))
 		return;
 	before = file.size;
-	file_close(&file, report_lines(file.fd, false));
+	file_close(&file, report_lines(file.fd));
 }
 
 void report_final(void)
@@ -159,7 +175,7 @@ void report_final(void)
 		return;
 	}
 	quiet_begin(&quiet);
-	report_lines(STDERR_FILENO, false);
+	report_lines(STDERR_FILENO);
 	quiet_end(&quiet);
 }
 

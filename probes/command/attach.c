@@ -14,6 +14,7 @@
 #include "probes/command/counts.h"
 #include "probes/inject/inject.h"
 #include "probes/launch/ending.h"
+#include "probes/text/text.h"
 
 struct attach {
 	long pid;
@@ -70,7 +71,7 @@ static int switch_patterns(const struct attach *attach, const char *word)
 	const char *pattern;
 	int status = copy ? STATUS_OK : STATUS_FAILED;
 
-	while (status == STATUS_OK && (pattern = strsep(&rest, " "))) {
+	while (status == STATUS_OK && (pattern = text_word(&rest))) {
 		char request[4000];
 
 		snprintf(request, sizeof(request), "%s %s", word, pattern);

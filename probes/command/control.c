@@ -17,6 +17,7 @@
 #include "probes/agent/control.h"
 #include "probes/command/command.h"
 #include "probes/command/counts.h"
+#include "probes/command/near.h"
 #include "probes/text/text.h"
 
 /* A request, and what is done with the answer. */
@@ -24,9 +25,11 @@ struct talk {
 	const char *request;
 	bool branch; /* the answer counts branches */
 	bool veto;
-	long pid; /* 0: all */
+	long pid;	     /* 0: all */
+	const char *pattern; /* has to match in one process; NULL: need not */
 	struct counts *counts;
 	unsigned answered;
+	long matched; /* in all */
 	int failed;
 };
 
@@ -47,18 +50,21 @@ static FILE *connect_to(const char *path)
 
 static void take_answer(struct talk *talk, long pid, FILE *stream)
 {
-	char line[256] = "";
+	char line[512] = "";
 	long n;
 
 	if (!fgets(line, sizeof(line), stream))
 		line[0] = '\0';
 	line[strcspn(line, "\n")] = '\0';
 	if (sscanf(line, "ok %ld", &n) != 1) {
-		talk->failed =
-			complain(1, 0, "process %ld: %s", pid, *line ? line : "it did not answer");
+		talk->failed = complain(1, 0, "process %ld: %s", pid,
+					!*line			      ? "it did not answer"
+					: !strncmp(line, "error ", 6) ? line + 6
+								      : line);
 		return;
 	}
 	talk->answered++;
+	talk->matched += n;
 	if (talk->counts)
 		counts_read(talk->counts, stream);
 	else
@@ -66,13 +72,6 @@ static void take_answer(struct talk *talk, long pid, FILE *stream)
 		       n == 1	      ? ""
 		       : talk->branch ? "es"
 				      : "s");
-	if (!n && !strncmp(talk->request, "on ", 3))
-		complain(
-			0, 0,
-			"process %ld has no such probe: \"fastinst list\" tells those of a "
-			"program; where nothing was compiled in, \"fastinst attach --entries\" may "
-			"find functions",
-			pid);
 }
 
 static void talk_to(struct talk *talk, long pid)
@@ -113,6 +112,28 @@ static long user_of(long pid)
 	return user;
 }
 
+static int talk_to_all(struct talk *talk);
+
+static int refuse_pattern(const struct talk *talk)
+{
+	struct counts names = { 0 };
+	struct talk question = { .request = "names", .pid = talk->pid, .counts = &names };
+	struct near near;
+	char process[32] = "these processes";
+
+	if (talk->branch)
+		return complain(STATUS_FAILED, 0, "no static branch is called '%s'", talk->pattern);
+	near_begin(&near, talk->pattern);
+	talk_to_all(&question);
+	for (size_t i = 0; i < names.n; i++)
+		near_look(&near, names.count[i].function);
+	if (talk->pid)
+		snprintf(process, sizeof(process), "process %ld", talk->pid);
+	near_tell(&near, process);
+	counts_free(&names);
+	return STATUS_FAILED;
+}
+
 /* To one process or all that listen. */
 static int talk_to_all(struct talk *talk)
 {
@@ -136,7 +157,7 @@ static int talk_to_all(struct talk *talk)
 	if (talk->failed)
 		return STATUS_FAILED;
 	if (talk->answered)
-		return STATUS_OK;
+		return talk->pattern && !talk->matched ? refuse_pattern(talk) : STATUS_OK;
 	if (user >= 0 && user != (long)geteuid())
 		return complain(STATUS_NOT_FOUND, 0,
 				"process %ld: it is a process of user %ld; be that user", talk->pid,
@@ -184,6 +205,11 @@ int control_ask(long pid, const char *request, struct counts *counts)
 {
 	struct talk talk = { .request = request, .pid = pid, .counts = counts };
 
+	/* "on PATTERN", "trace FOLDER PATTERN": what is to be turned off may have left. */
+	if (!strncmp(request, "on ", 3))
+		talk.pattern = request + 3;
+	else if (!strncmp(request, "trace ", 6) && strchr(request + 6, ' '))
+		talk.pattern = strchr(request + 6, ' ') + 1;
 	return talk_to_all(&talk);
 }
 
@@ -215,7 +241,7 @@ static const struct command_line switch_line = {
 	.about = "Turn probes on or off in running programs of this user: those started by\n"
 		 "\"fastinst run\", or that \"fastinst attach\" has been to.\n",
 	.options = { switch_options },
-	.end = "PATTERN is FUNCTION, OBJECT:FUNCTION, both globs, or /REGEX/.\n",
+	.end = "PATTERN is FUNCTION, OBJECT:FUNCTION or FILE:FUNCTION, all globs, or /REGEX/.\n",
 };
 
 static int switch_probes(const char *word, int argc, char **argv)
@@ -229,6 +255,7 @@ static int switch_probes(const char *word, int argc, char **argv)
 	if (optind + 1 != argc)
 		return refuse_usage("it takes one pattern");
 	talk.branch |= talk.veto;
+	talk.pattern = argv[optind];
 	if (talk.veto)
 		word = strcmp(word, "on") != 0 ? "veto" : "allow";
 	if (snprintf(request, sizeof(request), "%s%s %s", talk.branch ? "branch-" : "", word,

@@ -9,6 +9,7 @@
 #include <jansson.h>
 
 #include "probes/command/source_of.h"
+#include "probes/text/demangle.h"
 #include "probes/text/text.h"
 #include "probes/told/told.h"
 #include "stress/base/command_line.h"
@@ -86,10 +87,17 @@ static int by_place(const void *a, const void *b)
 	return order ? order : strcmp(one->kind, two->kind);
 }
 
+static bool is_pattern(const struct count *count)
+{
+	return !strcmp(count->kind, "pattern");
+}
+
 static int by_count(const void *a, const void *b)
 {
 	const struct count *one = a, *two = b;
 
+	if (is_pattern(one) != is_pattern(two))
+		return is_pattern(one) ? 1 : -1;
 	if (one->count != two->count)
 		return one->count > two->count ? -1 : 1;
 	return by_place(a, b);
@@ -122,6 +130,8 @@ void counts_join(struct counts *counts)
 	}
 	counts->n = kept + 1;
 	qsort(counts->count, counts->n, sizeof(*counts->count), by_count);
+	for (; counts->n && is_pattern(&counts->count[counts->n - 1]); counts->n--)
+		counts->patterns++;
 }
 
 /* "FILE:LINE" */
@@ -140,10 +150,11 @@ static void print_json(const struct counts *counts, FILE *out)
 		char source[SOURCE_ROOM];
 
 		json_array_append_new(probes,
-				      json_pack("{s:I, s:I, s:o, s:o, s:o, s:o*}", "count",
+				      json_pack("{s:I, s:I, s:o, s:o, s:o*, s:o, s:o*}", "count",
 						(json_int_t)one->count, "lost",
 						(json_int_t)one->lost, "kind", told_text(one->kind),
-						"function", told_text(one->function), "object",
+						"function", told_text(one->function), "demangled",
+						told_demangled(one->function), "object",
 						told_text(one->object), "source",
 						told_text(source_or_null(one, source))));
 	}
@@ -165,7 +176,7 @@ static void print_line(const struct count *one, FILE *out)
 	const char *source = source_or_null(one, room);
 
 	fprintf(out, "%14" PRIu64 " %10" PRIu64 "  %-7s  ", one->count, one->lost, one->kind);
-	put_padded(out, one->function, 32);
+	put_padded(out, name_for_people(one->function, true), 32);
 	fputs("  ", out);
 	text_put(out, one->object);
 	fputs(source ? "  " : "", out);
@@ -202,7 +213,7 @@ int counts_write(const struct counts *counts, const char *path, bool json)
 
 void counts_free(struct counts *counts)
 {
-	for (size_t i = 0; i < counts->n; i++)
+	for (size_t i = 0; i < counts->n + counts->patterns; i++)
 		release_count(&counts->count[i]);
 	free(counts->count);
 	*counts = (struct counts){ 0 };

@@ -25,18 +25,21 @@ struct run {
 static int print(const struct run *run, const char *program)
 {
 	struct counts counts = { 0 };
+	bool unmatched = false;
 	int ret = launch_reports(run->launch.folder, counts_line, &counts);
 
 	if (ret < 0)
 		complain(0, ret, "the counts cannot be read");
 	if (ret >= 0)
 		counts_join(&counts);
-	if (!ret)
+	if (!ret && run->on)
+		unmatched = why_unmatched(program, &counts, run->entries);
+	if (!ret && !unmatched)
 		why_none(program, &counts, !run->nothing_on);
 	if (ret >= 0)
 		ret = counts_write(&counts, run->output, run->json);
 	counts_free(&counts);
-	return ret < 0 ? STATUS_FAILED : STATUS_OK;
+	return ret < 0 || unmatched ? STATUS_FAILED : STATUS_OK;
 }
 
 static int run_program(struct run *run, char **argv)
@@ -67,7 +70,8 @@ static int run_program(struct run *run, char **argv)
 
 static const struct option_row options[] = {
 	{ "on", "PATTERN",
-	  "on from the start (*): FUNCTION, OBJECT:FUNCTION, /REGEX/; may be given several times",
+	  "on from the start (*): FUNCTION, OBJECT:FUNCTION, FILE:FUNCTION, /REGEX/; may be given "
+	  "several times",
 	  OPTION_PATTERN(struct run, on) },
 	{ "off", NULL, "nothing is on until \"fastinst on\" says so",
 	  OPTION_FLAG(struct run, nothing_on) },

@@ -19,6 +19,7 @@
 #include "probes/command/trace_write.h"
 #include "probes/command/why.h"
 #include "probes/launch/ending.h"
+#include "probes/text/demangle.h"
 #include "probes/text/text.h"
 #include "stress/base/number.h"
 
@@ -123,7 +124,7 @@ static void tell_losers(const struct trace *trace, const struct counts *counts)
 		if (loser.seen >= loser.count->count)
 			continue;
 		fprintf(stderr, "%s: ", program_invocation_name);
-		text_put(stderr, loser.count->function);
+		text_put(stderr, name_for_people(loser.count->function, true));
 		fprintf(stderr, ": %" PRIu64 " of %" PRIu64 " event%s lost\n",
 			loser.count->count - loser.seen, loser.count->count, S(loser.count->count));
 		told++;
@@ -155,6 +156,7 @@ static int run_program(struct trace *trace, char **argv)
 	struct counts counts = { 0 };
 	pthread_t thread;
 	int status, lost;
+	bool unmatched;
 
 	if (trace->no_control)
 		setenv("FASTINST_CONTROL", "off", 1);
@@ -176,10 +178,11 @@ static int run_program(struct trace *trace, char **argv)
 		if (!trace->sum.limited)
 			tell_losers(trace, &counts);
 	}
-	if (!lost)
+	unmatched = !lost && trace->on && why_unmatched(argv[0], &counts, trace->entries);
+	if (!lost && !unmatched)
 		why_none(argv[0], &counts, true);
 	counts_free(&counts);
-	return status;
+	return !status && unmatched ? STATUS_FAILED : status;
 }
 
 /* --- One that runs ---------------------------------------------------------------------------- */
@@ -277,7 +280,8 @@ static bool take_format(const struct option_row *row, const char *text, void *re
 
 static const struct option_row options[] = {
 	{ "on", "PATTERN",
-	  "these only (*): FUNCTION, OBJECT:FUNCTION, /REGEX/; may be given several times; once "
+	  "these only (*): FUNCTION, OBJECT:FUNCTION, FILE:FUNCTION, /REGEX/; may be given several "
+	  "times; once "
 	  "with --pid",
 	  OPTION_PATTERN(struct trace, on) },
 	{ "entries", "[=OBJECT]",
@@ -316,8 +320,6 @@ int trace_command(int argc, char **argv)
 
 	if (status == STATUS_OK && (optind == argc) != (trace.pid != 0))
 		status = refuse_usage("it takes either a program to run or --pid");
-	if (status == STATUS_OK && trace.pid && trace.on && strchr(trace.on, ' '))
-		status = refuse_usage("with --pid it takes one --on");
 	if (status == STATUS_OK)
 		status = start_trace(&trace, argv + optind);
 	free(trace.on);

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "probes/command/near.h"
 #include "probes/launch/launch.h"
 #include "probes/list/sites.h"
 
@@ -65,6 +66,30 @@ static bool has_names(const struct counts *counts)
 		if (*counts->count[i].function)
 			return true;
 	return false;
+}
+
+bool why_unmatched(const char *program, const struct counts *counts, const char *entries)
+{
+	char path[PATH_MAX];
+	struct sites sites;
+	bool any = false;
+
+	file_sites_read(&sites, launch_which(program, path, sizeof(path)));
+	for (size_t i = counts->n; i < counts->n + counts->patterns; i++) {
+		struct near near;
+
+		if (counts->count[i].count)
+			continue;
+		any = true;
+		near_begin(&near, counts->count[i].function);
+		for (size_t k = 0; k < sites.n; k++)
+			near_look(&near, sites.site[k].name);
+		for (size_t k = 0; k < sites.symbols.n && entries && !*entries; k++)
+			near_look(&near, sites.symbols.symbol[k].name);
+		near_tell(&near, path);
+	}
+	file_sites_free(&sites);
+	return any;
 }
 
 void why_none(const char *program, const struct counts *counts, bool expected)

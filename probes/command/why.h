@@ -12,4 +12,10 @@
  */
 void why_none(const char *program, const struct counts *counts, bool expected);
 
+/*
+ * why_unmatched - tell of the patterns that matched no probe, with names of the program's file that
+ * are near. Whether there are any.
+ */
+bool why_unmatched(const char *program, const struct counts *counts, const char *entries);
+
 #endif

@@ -14,14 +14,25 @@
 #include "probes/launch/ending.h"
 #include "probes/launch/folder.h"
 
+/* As text_word() reads them: a blank that has no backslash gets one. */
 bool option_pattern(const struct option_row *row, const char *text, void *request, char *why)
 {
-	char **all = (char **)((char *)request + row->at), *more;
+	char **all = (char **)((char *)request + row->at);
+	size_t used = *all ? strlen(*all) : 0;
+	char *more = realloc(*all, used + 2 * strlen(text) + 2), *to = more + used;
 
-	if (asprintf(&more, "%s%s%s", *all ? *all : "", *all ? " " : "", text) < 0)
+	if (!more)
 		return option_refuse(why, "there is no memory for it");
-	free(*all);
+	if (*all)
+		*to++ = ' ';
 	*all = more;
+	while (*text) {
+		if (*text == ' ' || (*text == '\\' && text[1]))
+			*to++ = '\\';
+		text += *text == '\\' && text[1];
+		*to++ = *text++;
+	}
+	*to = '\0';
 	return true;
 }
 

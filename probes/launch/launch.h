@@ -29,7 +29,7 @@ struct launch {
 };
 
 /* An option that may be given several times: a pattern for fi_find(). The member is a char * to be
- * freed, in which blanks, which no symbol has, separate them. */
+ * freed, a list for text_word(). */
 option_take option_pattern;
 #define OPTION_PATTERN(type, member) OPTION_INTO(option_pattern, type, member)
 

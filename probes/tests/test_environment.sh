@@ -67,11 +67,11 @@ reports()
 
 build -fpatchable-function-entry=5
 reports 0 ' 100 .*NAME\b' "$fastinst" run
-reports 0 ' 100 .*NAME\b' "$fastinst" run --on 'early late'
+reports 0 ' 100 .*NAME\b' "$fastinst" run --on early --on late
 reports 0 '> NAME\(' "$fastinst" trace --on '*'
 # Epochs find what was loaded.
 reports 0.6 '^ *[0-9].* NAME$' "$fastinst" profile
-reports 0.6 '^ *[0-9].* NAME$' "$fastinst" profile --on 'early late'
+reports 0.6 '^ *[0-9].* NAME$' "$fastinst" profile --on early --on late
 if [ -e "$build/probes/calls/starts.lo" ]; then
 	build -fsanitize-coverage=trace-pc "-L$build/.libs" "-Wl,-rpath,$build/.libs" -lfastinst -lpatchcore
 	reports 0.3 'NAME\+0x' "$fastinst" profile --edges --format json --period 20

@@ -136,6 +136,20 @@ void text_put_plain(FILE *out, const char *name, const char *bad)
 		fputc(is_control((unsigned char)*name) || strchr(bad, *name) ? '_' : *name, out);
 }
 
+char *text_word(char **rest)
+{
+	char *word = *rest, *end = word;
+
+	while (end && *end && *end != ' ')
+		end += *end == '\\' && end[1] ? 2 : 1;
+	if (end && *end)
+		*end++ = '\0';
+	else
+		end = NULL;
+	*rest = end;
+	return word;
+}
+
 char *text_utf8(const char *name)
 {
 	static const char other[] = "\xef\xbf\xbd";

@@ -40,6 +40,12 @@ int text_put(FILE *out, const char *name);
  */
 void text_put_plain(FILE *out, const char *name, const char *bad);
 
+/*
+ * text_word - cuts the next word off, as strsep(3): blanks part words, unless a backslash stands in
+ * front, which stays: patterns, globs and regular expressions, take it as that of a blank.
+ */
+char *text_word(char **rest);
+
 /* text_utf8 - a new string, with U+FFFD in place of each byte that is no UTF-8. NULL: no memory. */
 char *text_utf8(const char *name);
 

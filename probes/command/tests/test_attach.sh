@@ -128,8 +128,8 @@ else
 		# Asked for when the agent is there already; once more changes nothing.
 		start "$dir/plain"
 		timeout 60 "$fastinst" attach "$pid" >/dev/null 2>"$dir/log" || wrong "attach: $(cat "$dir/log")"
-		"$fastinst" on leaf >/dev/null 2>"$dir/log" || wrong "on: $(cat "$dir/log")"
-		grep -q 'attach --entries' "$dir/log" || wrong "on, where there are no sites, says $(cat "$dir/log")"
+		! "$fastinst" on leaf >/dev/null 2>"$dir/log" || wrong "on, where there are no sites: status 0"
+		grep -q 'try --entries' "$dir/log" || wrong "on, where there are no sites, says $(cat "$dir/log")"
 		for n in 1 2; do
 			timeout 60 "$fastinst" attach --entries "$pid" >"$dir/log" 2>&1 || wrong "attach --entries: $(cat "$dir/log")"
 		done

@@ -64,7 +64,6 @@ top|--delay never|--delay 'never': must be a time
 list||there is no program to look at
 trace||it takes either a program to run or --pid
 trace|--pid 1 true|it takes either a program to run or --pid
-trace|--pid 1 --on a --on b|with --pid it takes one --on
 trace|--limit -1 true|--limit '-1': must be a whole number
 trace|--format xml true|--format 'xml': must be text, json or chrome
 profile||it takes either a program to run or --pid

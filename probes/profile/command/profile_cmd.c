@@ -193,7 +193,7 @@ static const struct option_row options[] = {
 	  "profile it for that time, such as 10s; until it ends or ^C where it is sooner",
 	  OPTION_TIME(struct run, seconds, 0) },
 	{ "on", "PATTERN",
-	  "only these functions: FUNCTION, OBJECT:FUNCTION, /REGEX/; may be given several times",
+	  "only these functions: FUNCTION, OBJECT:FUNCTION, FILE:FUNCTION, /REGEX/; may be given several times",
 	  OPTION_PATTERN(struct run, on) },
 	{ "format", "FORMAT",
 	  "table, json, collapsed, speedscope, callgrind, llvm, pprof, html or chrome; of edges "

@@ -4,7 +4,7 @@
  *
  *	FASTINST_OUTPUT	   folder; each process leaves its lines there in a file named by its PID
  *	FASTINST_PROFILE   "EPOCH BUDGET SAMPLES LIMIT BY_COUNT NO_TIMES", numbers
- *	FASTINST_FUNCTIONS patterns of fi_find(), separated by blanks
+ *	FASTINST_FUNCTIONS patterns of fi_find(), as text_word() reads them
  *
  * "fastinst profile --pid" puts it into a process that runs, and calls fastinst_profile().
  */

@@ -23,7 +23,7 @@ struct options {
 	bool by_count;	       /* windows are never closed by time */
 	bool no_times;	       /* exits are left alone */
 	bool visits;	       /* a process that runs: see probes/agent/pin.h */
-	const char *functions; /* patterns of fi_find(), separated by blanks */
+	const char *functions; /* patterns, as text_word() reads them */
 };
 
 /* What is known of one probe. */

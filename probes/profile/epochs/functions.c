@@ -12,6 +12,7 @@
 #include "probes/profile/sample/pages.h"
 #include "probes/profile/sample/price.h"
 #include "probes/profile/sample/watch.h"
+#include "probes/text/text.h"
 
 /* Of an object, where its probes are. */
 struct range {
@@ -48,7 +49,7 @@ static void take_function(uint32_t id, struct reopen *reopen, struct range *rang
 static void take_pattern(const char *pattern, uint32_t *found, uint32_t n, struct reopen *reopen,
 			 struct range *range)
 {
-	long matches = fi_find(pattern, found, n);
+	long matches = fi_find_from(pattern, books_known, found, n);
 
 	for (long i = 0; i < matches && i < (long)n; i++)
 		take_function(found[i], reopen, range);
@@ -71,7 +72,7 @@ void functions_watch(uint32_t n)
 	struct range range = { 0 };
 
 	if (reopen.ids && found && copy) {
-		while ((pattern = strsep(&rest_of, " ")))
+		while ((pattern = text_word(&rest_of)))
 			if (*pattern)
 				take_pattern(pattern, found, n, &reopen, &range);
 		pages_open(range.from, range.to);
