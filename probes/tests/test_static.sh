@@ -81,11 +81,13 @@ END
 without=()
 [ ! -e "$build/probes/calls/starts.lo" ] ||
 	without=("$top/probes/calls/no_starts.c" "$top/probes/keeps/no_keeps.c" "$top/probes/entries/no_survey.c")
+demangler=()
+[ ! -e "$build/probes/text/demangle.lo" ] || demangler=(-liberty)
 for place in -static -static-pie; do
 	# shellcheck disable=SC2086 # CC may carry options
 	$CC -g -O2 -w -D_GNU_SOURCE -fpatchable-function-entry=5 $place -I "$top" -I "$top/probes/include" -I "$top/patchcore/include" \
 		-o "$dir/static" "$dir/static.c" "${without[@]}" "$build/.libs/libfastinst_internal.a" \
-		"$build/.libs/libpatchcore_internal.a" -linih -pthread 2>"$dir/errors" || skip "it cannot be linked: $(cat "$dir/errors")"
+		"${demangler[@]}" "$build/.libs/libpatchcore_internal.a" -linih -pthread 2>"$dir/errors" || skip "it cannot be linked: $(cat "$dir/errors")"
 	status=0
 	timeout 60 "$dir/static" >"$dir/log" 2>&1 || status=$?
 	[ $status != 77 ] || skip "probes cannot be used here"
