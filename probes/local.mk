@@ -156,8 +156,6 @@ fastinst_SOURCES = \
 	probes/command/list.c \
 	probes/command/near.c \
 	probes/command/near.h \
-	probes/command/reach.c \
-	probes/command/reach.h \
 	probes/command/run.c \
 	probes/command/source_of.c \
 	probes/command/source_of.h \

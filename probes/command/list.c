@@ -12,8 +12,8 @@
 #include <jansson.h>
 
 #include "probes/command/command.h"
-#include "probes/command/reach.h"
 #include "probes/command/source_of.h"
+#include "probes/entries/survey.h"
 #include "probes/list/sites.h"
 #include "probes/text/demangle.h"
 #include "probes/text/text.h"
@@ -239,6 +239,86 @@ static int draw_figure(const struct list *list)
 	return complain(STATUS_FAILED, 0, "%s", error);
 }
 
+/* --- Functions that nothing was compiled into ------------------------------------------------- */
+
+#define REASONS_MAX 32
+
+/* Functions by the reason of their refusal: the texts are constants of the survey. */
+struct tally {
+	const char *reason;
+	size_t n;
+};
+
+static size_t tally_reasons(const struct survey *survey, struct tally tallies[REASONS_MAX])
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < survey->n; i++) {
+		const char *reason = survey->site[i].reason;
+		size_t k = 0;
+
+		while (reason && k < n && strcmp(tallies[k].reason, reason) != 0)
+			k++;
+		if (!reason || k == REASONS_MAX)
+			continue;
+		if (k == n)
+			tallies[n++] = (struct tally){ .reason = reason };
+		tallies[k].n++;
+	}
+	return n;
+}
+
+static struct site entry_site(const struct survey_site *one)
+{
+	return (struct site){ .addr = one->function,
+			      .kind = "entry",
+			      .provider = "entries",
+			      .name = (char *)one->name,
+			      .reason = one->reason,
+			      .crosses = find_boundary(one->site, SURVEY_JUMP) };
+}
+
+static void print_entries(const struct survey *survey, const char *path, bool summary)
+{
+	struct tally tallies[REASONS_MAX];
+	size_t n = tally_reasons(survey, tallies);
+
+	for (size_t i = 0; i < survey->n && !summary; i++) {
+		struct site site = entry_site(&survey->site[i]);
+
+		print_site(&site, path);
+	}
+	printf("%zu functions, %zu (%.1f %%) can be taken\n", survey->n, survey->usable,
+	       share(survey->usable, survey->n));
+	for (size_t i = 0; i < n; i++)
+		printf("%8zu  %s\n", tallies[i].n, tallies[i].reason);
+}
+
+static void print_entries_json(const struct survey *survey, const char *path, bool summary)
+{
+	struct tally tallies[REASONS_MAX];
+	size_t n = tally_reasons(survey, tallies);
+	json_t *refused = json_object(), *list = json_array();
+
+	for (size_t i = 0; i < n; i++)
+		json_object_set_new(refused, tallies[i].reason,
+				    json_integer((json_int_t)tallies[i].n));
+	for (size_t i = 0; i < survey->n && !summary; i++) {
+		struct site site = entry_site(&survey->site[i]);
+		json_t *json = site_json(&site, path);
+
+		if (!site.reason)
+			json_object_set_new(json, "reason", json_string(""));
+		json_array_append_new(list, json);
+	}
+	told(stdout, "functions",
+	     json_pack("{s:o, s:I, s:I, s:o, s:o*}", "object", told_text(path), "functions",
+		       (json_int_t)survey->n, "usable", (json_int_t)survey->usable, "refused",
+		       refused, "list", summary ? NULL : list));
+	if (summary)
+		json_decref(list);
+}
+
 /* --- The command ------------------------------------------------------------------------------ */
 
 static int show_sites(struct list *list, const char *path)
@@ -266,11 +346,17 @@ static int show_sites(struct list *list, const char *path)
 
 static int show_entries(struct list *list, const char *path)
 {
+	struct survey survey = { 0 };
 	struct sites file;
 	int ret = file_sites_open(&file, path);
 
 	if (!ret)
-		ret = reach_print(&file.elf, path, list->json, list->summary);
+		ret = survey_make(&survey, &file.elf);
+	if (!ret && list->json)
+		print_entries_json(&survey, path, list->summary);
+	else if (!ret)
+		print_entries(&survey, path, list->summary);
+	survey_free(&survey);
 	if (ret < 0)
 		complain(0, 0, "%s: %s", path,
 			 ret == -ENOEXEC   ? "no ELF file for x86-64"

@@ -37,7 +37,7 @@ static const uint8_t *code_at(const struct elf *elf, uint64_t addr, uint64_t len
 	return NULL;
 }
 
-static unsigned boundary(uint64_t addr, unsigned len)
+unsigned find_boundary(uint64_t addr, unsigned len)
 {
 	for (unsigned size = 4096; size >= 8; size /= 2)
 		if (addr / size != (addr + len - 1) / size)
@@ -62,7 +62,7 @@ static int add_site(struct sites *sites, const struct site *site)
 		sites->room = room;
 	}
 	sites->site[sites->n] = *site;
-	sites->site[sites->n++].crosses = boundary(site->addr, site->len);
+	sites->site[sites->n++].crosses = find_boundary(site->addr, site->len);
 	return 0;
 }
 

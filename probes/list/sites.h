@@ -31,6 +31,9 @@ struct sites {
 	const void *image;
 };
 
+/* find_boundary - the largest that so many bytes cross, 8 to 4096; 0: they cross none. */
+unsigned find_boundary(uint64_t addr, unsigned len);
+
 /* file_sites_read - -ENOEXEC: no ELF file for x86-64; else as open(2), or -ENOMEM. Free it in any
  * case.
  */
