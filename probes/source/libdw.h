@@ -7,6 +7,7 @@
 
 #include <dwarf.h>
 #include <elfutils/libdw.h>
+#include <elfutils/libdwelf.h>
 #include <stdbool.h>
 
 /* clang-format off */
@@ -16,6 +17,7 @@
 	do(dwarf_lineno) do(dwarf_child) do(dwarf_siblingof) do(dwarf_tag) do(dwarf_attr)          \
 	do(dwarf_attr_integrate) do(dwarf_formudata) do(dwarf_formref_die) do(dwarf_diename)       \
 	do(dwarf_formsdata) do(dwarf_cu_info) do(dwarf_aggregate_size)                                             \
+	do(elf_begin) do(elf_end) do(dwelf_elf_gnu_build_id)                                         \
 	do(dwarf_diecu) do(dwarf_formstring) do(dwarf_getlocation_addr)
 /* clang-format on */
 

@@ -144,38 +144,6 @@ static bool open_dwarf(struct source *source, const char *path)
 	return false;
 }
 
-static bool is_build_id(const struct elf_section *section, const Elf64_Nhdr *note)
-{
-	return note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 && note->n_descsz >= 2 &&
-	       note->n_descsz <= 64 && section->len >= sizeof(*note) + 4 + note->n_descsz &&
-	       !memcmp(section->bytes + sizeof(*note), "GNU", 4);
-}
-
-/* /usr/lib/debug/.build-id/ab/cdef.debug */
-static bool debug_path(const struct elf *elf, char *path, size_t size)
-{
-	struct elf_section section;
-	Elf64_Nhdr note;
-	const uint8_t *id;
-	int used;
-
-	for (uint32_t i = 0; i < elf->number; i++) {
-		if (!elf_section(elf, i, &section) || section.type != SHT_NOTE || !section.bytes ||
-		    section.len < sizeof(note))
-			continue;
-		memcpy(&note, section.bytes, sizeof(note));
-		if (!is_build_id(&section, &note))
-			continue;
-		id = section.bytes + sizeof(note) + 4;
-		used = snprintf(path, size, "/usr/lib/debug/.build-id/%02x/", id[0]);
-		for (uint32_t k = 1; k < note.n_descsz; k++)
-			used += snprintf(path + used, size - (size_t)used, "%02x", id[k]);
-		snprintf(path + used, size - (size_t)used, ".debug");
-		return true;
-	}
-	return false;
-}
-
 /* Until unmap_elf(). */
 static bool map_elf(int fd, struct elf *elf)
 {
@@ -198,21 +166,33 @@ static void unmap_elf(const struct elf *elf)
 	munmap((void *)(uintptr_t)elf->image, elf->size);
 }
 
+/* /usr/lib/debug/.build-id/ab/cdef.debug */
+static bool debug_path(Elf *elf, char *path, size_t size)
+{
+	const void *id;
+	ssize_t len = dw.dwelf_elf_gnu_build_id(elf, &id);
+	int used = snprintf(path, size, "/usr/lib/debug/.build-id/");
+
+	if (len < 2 || len > 64)
+		return false;
+	for (ssize_t i = 0; i < len; i++)
+		used += snprintf(path + used, size - (size_t)used, i ? "%02x" : "%02x/",
+				 ((const uint8_t *)id)[i]);
+	snprintf(path + used, size - (size_t)used, ".debug");
+	return true;
+}
+
 static bool open_beside(struct source *source, const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	char debug[256] = "";
-	struct elf elf;
+	Elf *elf = fd < 0 ? NULL : dw.elf_begin(fd, ELF_C_READ, NULL);
+	char debug[256];
+	bool known = elf && debug_path(elf, debug, sizeof(debug));
 
-	if (fd < 0)
-		return false;
-	if (map_elf(fd, &elf)) {
-		if (!debug_path(&elf, debug, sizeof(debug)))
-			debug[0] = '\0';
-		unmap_elf(&elf);
-	}
-	close(fd);
-	return debug[0] && open_dwarf(source, debug);
+	dw.elf_end(elf);
+	if (fd >= 0)
+		close(fd);
+	return known && open_dwarf(source, debug);
 }
 
 bool source_ready(void)
