@@ -16,7 +16,7 @@ calls()
 {
 	cut -c34- "$dir/trace" |
 		sed -e 's/  [^ ]*:[0-9]*$//' -e 's/0x[0-9a-f]\{5,\}/PTR/g' -e 's/^ *> //' -e 's/^ *< /< /' |
-		grep -v -e '^\(< \)\?main\>' -e '^\(< \)\?say\>' -e '^\(< \)\?_Z' -e '^\(< \)\?call_' -e '^_start' -e '^< tails'
+		grep -v -e '^\(< \)\?main\>' -e '^\(< \)\?say\>' -e '^\(< \)\?_Z' -e '^\(< \)\?[^(]*::' -e '^\(< \)\?call_' -e '^_start' -e '^< tails'
 }
 
 # shown HOW [OPTION...] - trace the program, and compare with what it prints
