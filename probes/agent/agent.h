@@ -16,9 +16,6 @@
  */
 long agent_change(const char *pattern, bool on, uint32_t from);
 
-/* error_cause - what went wrong, and what helps, of a negative errno of libfastinst. */
-const char *error_cause(int error);
-
 /*
  * agent_scan - after an object came or went: finds its probes, turns on what FASTINST_ON names.
  * agent_loading - the loader begins, or ends, to load or unload one for this thread. What is done

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "probes/agent/trace.h"
 #include "probes/include/fastinst.h"
@@ -42,34 +41,4 @@ long agent_change(const char *pattern, bool on, uint32_t from)
 	for (int i = 0; i < TRIES && ret == -ENODEV; i++)
 		ret = change_probes(pattern, on, from);
 	return ret;
-}
-
-const char *error_cause(int error)
-{
-	static const struct {
-		int error;
-		const char *cause;
-	} causes[] = {
-		{ -EINVAL, "this is no regular expression (regex(7))" },
-		{ -ENOMEM, "the process has no memory left, or a limit (ulimit -v) forbids more" },
-		{ -ENOSPC, "no memory is free within 2 GiB of the function; close what it maps" },
-		{ -ESTALE, "a debugger or another tool has changed the code; end it first" },
-		{ -EAGAIN, "a debugger's breakpoint, or a change by another thread, stands in the "
-			   "code; try again" },
-		{ -ENODEV, "the library was unloaded meanwhile; try again" },
-		{ -ENOTSUP, "this machine has no safe way to change a site that crosses a line; "
-			    "\"tmax calibrate\" finds one" },
-		{ -EBUSY, "the program has taken SIGTRAP, which changes of code need" },
-		{ -EPERM, "the kernel forbids to change code (SELinux, say)" },
-		{ -EACCES, "the kernel forbids to change code (SELinux, say)" },
-		{ -ENOSYS, "the kernel is too old: probes need membarrier(2)" },
-		{ -EEXIST,
-		  "the program has a library of its own that changes code (libpatchcore)" },
-		{ -ESHUTDOWN, "the process is ending" },
-	};
-
-	for (size_t i = 0; i < sizeof(causes) / sizeof(*causes); i++)
-		if (causes[i].error == error)
-			return causes[i].cause;
-	return strerror(-error);
 }

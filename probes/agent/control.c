@@ -25,6 +25,7 @@
 #include "probes/agent/alone.h"
 #include "probes/agent/clients.h"
 #include "probes/agent/control.h"
+#include "probes/agent/quiet.h"
 #include "probes/agent/trace.h"
 #include "probes/include/fastinst.h"
 #include "probes/include/fastinst/branch.h"

@@ -19,4 +19,7 @@ void quiet_end(const struct quiet *quiet);
 /* quiet_say - "fastinst: ", and that, to standard error. */
 __attribute__((format(printf, 1, 2))) void quiet_say(const char *format, ...);
 
+/* error_cause - what went wrong, and what helps, of a negative errno of libfastinst. */
+const char *error_cause(int error);
+
 #endif

@@ -14,7 +14,7 @@ endif
 if HAVE_CMOCKA
 check_PROGRAMS += probes/text/tests/test_text
 TESTS += probes/text/tests/test_text
-probes_text_tests_test_text_LDADD = libfastinst_text.la $(CMOCKA_LIBS)
+probes_text_tests_test_text_LDADD = libfastinst_names.la libfastinst_text.la $(CMOCKA_LIBS)
 endif
 TESTS += probes/text/tests/test_names.sh
 EXTRA_DIST += probes/text/tests/test_names.sh

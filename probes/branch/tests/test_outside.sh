@@ -76,7 +76,7 @@ try()
 	turn off 'net.trace' 1
 	turn off 'disk.*' 1
 	is "0 110 0"
-	"$fastinst" on '*' >/dev/null 2>&1 || wrong "$what: on"
+	! "$fastinst" on '*' >/dev/null 2>&1 || wrong "$what: on, without probes"
 	is "0 110 0"
 	turn off 'net.*' 3 --veto
 	is "0 10 0"
@@ -86,7 +86,8 @@ try()
 	is "1 111 1"
 	turn on net.kept 1 --veto
 	is "1 111 3"
-	turn on nothing 0
+	! "$fastinst" on --branch nothing >"$dir/told" 2>&1 || wrong "$what: on --branch, of nothing"
+	grep -q "no static branch is called 'nothing'" "$dir/told" || wrong "$what: $(cat "$dir/told")"
 	exec 7>&- 8<&-
 	wait "$runner" || wrong "$what: $(cat "$dir/errors")"
 }

@@ -113,6 +113,7 @@ none "did you mean 'shop::Cart::add'" run --on 'shop::Cart::ad' -- "$prog"
 none "matches 'elswhere'; did you mean 'elsewhere'?" run --on plain --on elswhere -- "$prog"
 none "matches 'qqq*': \"fastinst list\" tells" run --on 'qqq*' -- "$prog"
 none "did you mean 'plain'?" trace --on plian -- "$prog"
+[ ! -e "$build/.libs/libfastinst-profile.so" ] || none 'no function that matches plian' profile --on plian -- "$prog"
 none 'this is no regular expression' run --on '/(/' -- "$prog"
 # Another program of the same run has it.
 timeout 60 "$fastinst" run --on plain --output "$dir/counts" -- sh -c "true; '$prog'; true" >/dev/null 2>"$dir/log" ||

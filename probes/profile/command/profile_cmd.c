@@ -91,9 +91,10 @@ static int show_profile(const struct run *run, const char *program)
 			 "no process left a profile: the program is linked statically, or the "
 			 "loader did not take the agent");
 	else if (!profile.functions)
-		complain(0, 0,
-			 "no function could be watched: is the program compiled with "
-			 "-fpatchable-function-entry=5? \"fastinst list\" tells");
+		ret = complain(run->on ? -ENOENT : 0, 0,
+			       "no function %s%s could be watched: is the program compiled with "
+			       "-fpatchable-function-entry=5? \"fastinst list\" tells",
+			       run->on ? "that matches " : "of it", run->on ? run->on : "");
 	else
 		ret = write_formats(run->formats, run->output, write_profile, &profile);
 	profile_free(&profile);
@@ -193,7 +194,8 @@ static const struct option_row options[] = {
 	  "profile it for that time, such as 10s; until it ends or ^C where it is sooner",
 	  OPTION_TIME(struct run, seconds, 0) },
 	{ "on", "PATTERN",
-	  "only these functions: FUNCTION, OBJECT:FUNCTION, FILE:FUNCTION, /REGEX/; may be given several times",
+	  "only these functions: FUNCTION, OBJECT:FUNCTION, FILE:FUNCTION, /REGEX/; may be given "
+	  "several times",
 	  OPTION_PATTERN(struct run, on) },
 	{ "format", "FORMAT",
 	  "table, json, collapsed, speedscope, callgrind, llvm, pprof, html or chrome; of edges "

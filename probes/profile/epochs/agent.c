@@ -125,7 +125,7 @@ __attribute__((constructor)) static void start(void)
 		return;
 	ret = begin_sampling(text, getenv("FASTINST_FUNCTIONS"));
 	if (ret < 0)
-		quiet_say("no profile, the program runs without it: %s\n", strerror(-ret));
+		quiet_say("no profile, the program runs without it: %s\n", error_cause(ret));
 }
 
 /*

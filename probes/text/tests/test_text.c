@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "probes/text/demangle.h"
 #include "probes/text/text.h"
 
 /* By decoding it, not by tables of bytes. */
@@ -137,13 +138,53 @@ static void test_streams(void **state)
 	free(text);
 }
 
+static void test_words(void **state)
+{
+	char list[] = "one  Foo::bar(int,\\ char) a\\\\ b\\", *rest = list;
+
+	(void)state;
+	assert_string_equal(text_word(&rest), "one");
+	assert_string_equal(text_word(&rest), "");
+	assert_string_equal(text_word(&rest), "Foo::bar(int,\\ char)");
+	assert_string_equal(text_word(&rest), "a\\\\");
+	assert_string_equal(text_word(&rest), "b\\");
+	assert_null(rest);
+}
+
+static void expect_name(const char *symbol, bool parameters, const char *expected)
+{
+	char room[NAME_ROOM];
+
+	assert_string_equal(demangle_name(symbol, parameters, room), expected);
+}
+
+static void test_demangled(void **state)
+{
+	char room[NAME_ROOM], longest[4000] = "_Z3fooN";
+
+	(void)state;
+	expect_name("main", true, "main");
+	expect_name("_ZN3Foo", true, "_ZN3Foo");
+	expect_name("_RNvC7mycr", true, "_RNvC7mycr");
+	memset(longest + 7, 'x', sizeof(longest) - 8);
+	expect_name(longest, true, longest);
+	if (demangle_name("_Z3foov", true, room) != room)
+		skip(); /* built without libiberty */
+	expect_name("_ZN3Foo3barEiPKc", true, "Foo::bar(int, char const*)");
+	expect_name("_ZN3Foo3barEiPKc", false, "Foo::bar");
+	expect_name("_Z5twiceIiET_S0_", true, "int twice<int>(int)");
+	expect_name("_ZN3Foo3barEi.part.0", true, "Foo::bar(int) [clone .part.0]");
+	expect_name("_ZN3Foo3barEi+0x1c", true, "Foo::bar(int)+0x1c");
+	expect_name("_ZN7mycrate4cart6render17h0123456789abcdefE", true, "mycrate::cart::render");
+	expect_name("_RNvNtC7mycrate4cart5total", true, "mycrate::cart::total");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_short_names),
-		cmocka_unit_test(test_bounds),
-		cmocka_unit_test(test_forms),
-		cmocka_unit_test(test_streams),
+		cmocka_unit_test(test_short_names), cmocka_unit_test(test_bounds),
+		cmocka_unit_test(test_forms),	    cmocka_unit_test(test_streams),
+		cmocka_unit_test(test_words),	    cmocka_unit_test(test_demangled),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
