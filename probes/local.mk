@@ -12,6 +12,7 @@ libfastinst_internal_la_SOURCES = \
 	probes/core/find.c \
 	probes/core/leaf.c \
 	probes/core/lock.c \
+	probes/core/names.h \
 	probes/core/near.c \
 	probes/core/object.c \
 	probes/core/opened.c \

@@ -11,7 +11,6 @@
 #include <elf.h>
 #include <errno.h>
 #include <fnmatch.h>
-#include <regex.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,6 +19,7 @@
 #include <patchcore/batch.h>
 
 #include "probes/branch/entries.h"
+#include "probes/core/names.h"
 #include "probes/include/fastinst/branch.h"
 
 #define SITE_LEN 5
@@ -262,39 +262,6 @@ static bool step_count(unsigned *number, int by)
 	return true;
 }
 
-/* A glob, or a regular expression between two '/'. */
-struct names {
-	const char *glob;
-	bool is_regex;
-	regex_t regex;
-};
-
-static int names_parse(struct names *names, const char *pattern)
-{
-	size_t len = strlen(pattern);
-	char *inside;
-	int ret;
-
-	*names = (struct names){ .glob = pattern, .is_regex = *pattern == '/' };
-	if (!names->is_regex)
-		return 0;
-	if (len < 2 || pattern[len - 1] != '/')
-		return -EINVAL;
-	inside = strndup(pattern + 1, len - 2);
-	if (!inside)
-		return -ENOMEM;
-	ret = regcomp(&names->regex, inside, REG_EXTENDED | REG_NOSUB) ? -EINVAL : 0;
-	free(inside);
-	return ret;
-}
-
-static bool names_match(const struct names *names, const char *name)
-{
-	if (names->is_regex)
-		return !regexec(&names->regex, name, 0, NULL, 0);
-	return !fnmatch(names->glob, name, 0);
-}
-
 static long change_named(const struct names *names, struct change by)
 {
 	struct flag **moved;
@@ -337,8 +304,7 @@ static long change_switches(const char *pattern, struct change by)
 	if (ret < 0)
 		return ret;
 	ret = change_named(&names, by);
-	if (names.is_regex)
-		regfree(&names.regex);
+	names_free(&names);
 	return ret;
 }
 

@@ -4,12 +4,12 @@
  */
 #include <errno.h>
 #include <fnmatch.h>
-#include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "probes/core/core.h"
+#include "probes/core/names.h"
 #include "probes/source/source.h"
 #include "probes/text/demangle.h"
 
@@ -18,9 +18,7 @@ struct pattern {
 	char *text;	    /* a copy that is cut into pieces */
 	const char *object; /* NULL: any */
 	const char *file;   /* NULL: any */
-	const char *function;
-	bool is_regex;
-	regex_t regex;
+	struct names names; /* of functions, or, as a regular expression, of OBJECT:FUNCTION */
 };
 
 static bool is_regex(const char *text)
@@ -30,11 +28,35 @@ static bool is_regex(const char *text)
 	return len > 1 && text[0] == '/' && text[len - 1] == '/';
 }
 
-static int parse_regex(struct pattern *pattern)
+int names_parse(struct names *names, const char *pattern)
 {
-	pattern->text[strlen(pattern->text) - 1] = '\0';
-	pattern->is_regex = true;
-	return regcomp(&pattern->regex, pattern->text + 1, REG_EXTENDED | REG_NOSUB) ? -EINVAL : 0;
+	char *inside;
+	int ret;
+
+	*names = (struct names){ .glob = pattern, .is_regex = *pattern == '/' };
+	if (!names->is_regex)
+		return 0;
+	if (!is_regex(pattern))
+		return -EINVAL;
+	inside = strndup(pattern + 1, strlen(pattern) - 2);
+	if (!inside)
+		return -ENOMEM;
+	ret = regcomp(&names->regex, inside, REG_EXTENDED | REG_NOSUB) ? -EINVAL : 0;
+	free(inside);
+	return ret;
+}
+
+bool names_match(const struct names *names, const char *name)
+{
+	if (names->is_regex)
+		return !regexec(&names->regex, name, 0, NULL, 0);
+	return !fnmatch(names->glob, name, 0);
+}
+
+void names_free(struct names *names)
+{
+	if (names->is_regex)
+		regfree(&names->regex);
 }
 
 /* The one in front of the function; those of C++ and Rust stand in pairs. */
@@ -55,58 +77,40 @@ static bool is_source_file(const char *glob)
 	return strchr(glob, '/') || !fnmatch("*.@(c|cc|cpp|cxx|C|h|hh|hpp|rs)", glob, FNM_EXTMATCH);
 }
 
-static int parse_globs(struct pattern *pattern)
-{
-	char *colon = find_colon(pattern->text);
-
-	pattern->function = colon ? colon + 1 : pattern->text;
-	if (!colon)
-		return *pattern->text == '/' ? -EINVAL : 0;
-	*colon = '\0';
-	if (is_source_file(pattern->text))
-		pattern->file = pattern->text;
-	else
-		pattern->object = pattern->text;
-	return 0;
-}
-
 static int parse_pattern(struct pattern *pattern, const char *text)
 {
+	char *colon;
 	int ret;
 
 	*pattern = (struct pattern){ .text = strdup(text) };
 	if (!pattern->text)
 		return -ENOMEM;
-	ret = is_regex(text) ? parse_regex(pattern) : parse_globs(pattern);
+	colon = is_regex(text) ? NULL : find_colon(pattern->text);
+	if (colon) {
+		*colon = '\0';
+		if (is_source_file(pattern->text))
+			pattern->file = pattern->text;
+		else
+			pattern->object = pattern->text;
+	}
+	ret = names_parse(&pattern->names, colon ? colon + 1 : pattern->text);
 	if (ret)
 		free(pattern->text);
 	return ret;
 }
 
-static void release_pattern(struct pattern *pattern)
-{
-	if (pattern->is_regex)
-		regfree(&pattern->regex);
-	free(pattern->text);
-}
-
-static bool regex_matches(const struct pattern *pattern, const char *object, const char *function)
+static bool name_matches(const struct pattern *pattern, const char *object, const char *function)
 {
 	char *text;
 	bool found;
 
+	if (!pattern->names.is_regex)
+		return names_match(&pattern->names, function);
 	if (asprintf(&text, "%s:%s", object, function) < 0)
 		return false;
-	found = !regexec(&pattern->regex, text, 0, NULL, 0);
+	found = names_match(&pattern->names, text);
 	free(text);
 	return found;
-}
-
-static bool name_matches(const struct pattern *pattern, const char *object, const char *function)
-{
-	if (pattern->is_regex)
-		return regex_matches(pattern, object, function);
-	return !fnmatch(pattern->function, function, 0);
 }
 
 /* As symbol tables have it, or as the source has it, with its parameters or without. */
@@ -164,7 +168,8 @@ long fi_find_from(const char *text, uint32_t from, uint32_t *ids, size_t max)
 			ids[n - 1] = id;
 	if (!ret)
 		core_unlock();
-	release_pattern(&pattern);
+	names_free(&pattern.names);
+	free(pattern.text);
 	return ret < 0 ? ret : (long)n;
 }
 
