@@ -113,8 +113,9 @@ libfastinst_agent_la_SOURCES = \
 	probes/agent/report.c \
 	probes/agent/trace.c \
 	probes/agent/trace.h \
+	patchcore/trap/guard.c \
 	probes/trace/ring.h
-libfastinst_agent_la_LIBADD = libfastinst_text.la libfastinst.la
+libfastinst_agent_la_LIBADD = libfastinst_text.la libfastinst.la libpatchcore.la
 libfastinst_agent_la_LDFLAGS = -module -avoid-version -Wl,-z,nodelete -Wl,-z,now $(HARDEN_LDFLAGS) \
 	-Wl,--version-script=$(top_srcdir)/probes/agent/agent.map
 EXTRA_libfastinst_agent_la_DEPENDENCIES = probes/agent/agent.map
@@ -140,7 +141,7 @@ libfastinst_attached_la_SOURCES = \
 	probes/agent/trace.c \
 	probes/agent/trace.h \
 	probes/trace/ring.h
-libfastinst_attached_la_LIBADD = libfastinst_text.la libfastinst.la
+libfastinst_attached_la_LIBADD = libfastinst_text.la libfastinst.la libpatchcore.la
 libfastinst_attached_la_LDFLAGS = -module -avoid-version -Wl,-z,nodelete -Wl,-z,now $(HARDEN_LDFLAGS) \
 	-Wl,--version-script=$(top_srcdir)/probes/agent/attached.map
 EXTRA_libfastinst_attached_la_DEPENDENCIES = probes/agent/attached.map

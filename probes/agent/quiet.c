@@ -8,6 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <patchcore/signals.h>
+
 static const int signals[] = { SIGXFSZ, SIGPIPE };
 #define SIGNALS (sizeof(signals) / sizeof(*signals))
 
@@ -54,6 +56,22 @@ void quiet_say(const char *format, ...)
 	va_end(list);
 }
 
+/* The thread, if there is one, for which a change was refused. */
+static const char *find_blocking(void)
+{
+	static __thread char text[224] __attribute__((tls_model("initial-exec")));
+	struct pc_signals report;
+
+	if (pc_check_signals(&report) != -EBUSY || report.owner != PC_TRAP_OURS)
+		return NULL;
+	snprintf(
+		text, sizeof(text),
+		"thread %d has SIGTRAP blocked, and would end the program at a breakpoint that the "
+		"change needs for a moment; under \"fastinst run\" no thread has",
+		(int)report.first_thread);
+	return text;
+}
+
 const char *error_cause(int error)
 {
 	static const struct {
@@ -69,7 +87,8 @@ const char *error_cause(int error)
 		{ -ENODEV, "the library was unloaded meanwhile; try again" },
 		{ -ENOTSUP, "this machine has no safe way to change a site that crosses a line; "
 			    "\"tmax calibrate\" finds one" },
-		{ -EBUSY, "the program has taken SIGTRAP, which changes of code need" },
+		{ -EBUSY, "the program has taken SIGTRAP, which changes of code need; under "
+			  "\"fastinst run\" both have it" },
 		{ -EPERM, "the kernel forbids to change code (SELinux, say)" },
 		{ -EACCES, "the kernel forbids to change code (SELinux, say)" },
 		{ -ENOSYS, "the kernel is too old: probes need membarrier(2)" },
@@ -78,6 +97,10 @@ const char *error_cause(int error)
 		{ -ESHUTDOWN, "the process is ending" },
 	};
 
+	const char *blocking = error == -EBUSY ? find_blocking() : NULL;
+
+	if (blocking)
+		return blocking;
 	for (size_t i = 0; i < sizeof(causes) / sizeof(*causes); i++)
 		if (causes[i].error == error)
 			return causes[i].cause;

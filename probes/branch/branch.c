@@ -75,9 +75,8 @@ static size_t count_changes(void)
 /* Another thread may just change the same bytes, or fork. */
 static int patch(struct pc_op *ops, size_t n)
 {
-	int ret = pc_patch_batch(ops, n);
-
-	for (size_t i = 0; i < n && ret; i++)
+	site_patch(ops, n);
+	for (size_t i = 0; i < n; i++)
 		for (int tries = 0; ops[i].result == -EAGAIN && tries < TRIES; tries++) {
 			sched_yield();
 			ops[i].result = pc_patch(ops[i].addr, ops[i].bytes, ops[i].len);

@@ -56,8 +56,7 @@ static int turn_off(const struct object *object, const struct call_sites *sites)
 						   .len = sites->site[i].len };
 	pages = n ? object_open(object, sites->site[0].at, sites->site[sites->n - 1].at + SITE_6)
 		  : NULL;
-	if (n)
-		pc_patch_batch(ops, n);
+	site_patch(ops, n);
 	object_close(pages);
 	free(ops);
 	return 0;

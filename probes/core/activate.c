@@ -46,48 +46,10 @@ static inline int arm_probe(struct probe *probe, uintptr_t function)
 	return ret;
 }
 
-static int toggle_one(uint32_t id, bool on, uintptr_t function)
-{
-	struct probe *probe = probe_get(id);
-	int ret = on ? arm_probe(probe, function) : usable(probe);
-
-	if (ret < 0)
-		return ret;
-	ret = site_toggle_one(probe, on);
-	if (!probe->is_on)
-		set_function(id, 0);
-	return ret;
-}
-
 static void first_error(int *error, int ret)
 {
 	if (ret < 0 && !*error)
 		*error = ret;
-}
-
-/* Runs of probes that can be changed are toggled together. */
-static int toggle_runs(const uint32_t *ids, size_t n, bool on, uintptr_t function)
-{
-	int error = 0, ret;
-
-	for (size_t i = 0, end; i < n; i = end + 1) {
-		for (end = i; end < n; end++) {
-			ret = on ? arm_probe(probe_get(ids[end]), function)
-				 : usable(probe_get(ids[end]));
-			first_error(&error, ret);
-			if (ret < 0)
-				break;
-		}
-		ret = site_toggle(ids + i, end - i, on);
-		first_error(&error, ret);
-		/* All are on: nothing to take back. */
-		if (on && !ret)
-			continue;
-		for (size_t j = i; j < end; j++)
-			if (!probe_get(ids[j])->is_on)
-				set_function(ids[j], 0);
-	}
-	return error;
 }
 
 struct wish {
@@ -97,13 +59,31 @@ struct wish {
 	uintptr_t function;
 };
 
-static int toggle_held(void *data)
+/* Runs of probes that can be changed are toggled together. */
+static int toggle_runs(void *data)
 {
 	const struct wish *wish = data;
+	const uint32_t *ids = wish->ids;
+	int error = 0, ret;
 
-	if (wish->n == 1)
-		return toggle_one(*wish->ids, wish->on, wish->function);
-	return toggle_runs(wish->ids, wish->n, wish->on, wish->function);
+	for (size_t i = 0, end; i < wish->n; i = end + 1) {
+		for (end = i; end < wish->n; end++) {
+			ret = wish->on ? arm_probe(probe_get(ids[end]), wish->function)
+				       : usable(probe_get(ids[end]));
+			first_error(&error, ret);
+			if (ret < 0)
+				break;
+		}
+		ret = site_toggle(ids + i, end - i, wish->on);
+		first_error(&error, ret);
+		/* All are on: nothing to take back. */
+		if (wish->on && !ret)
+			continue;
+		for (size_t j = i; j < end; j++)
+			if (!probe_get(ids[j])->is_on)
+				set_function(ids[j], 0);
+	}
+	return error;
 }
 
 /* Probes of the program itself need not be held. */
@@ -145,7 +125,7 @@ static int change_probes(const uint32_t *ids, size_t n, bool on, uintptr_t funct
 		return ret;
 	if (function)
 		wish.function = word_of(function, keeps_vectors);
-	ret = stay(ids, n) ? toggle_held(&wish) : objects_hold(toggle_held, &wish);
+	ret = stay(ids, n) ? toggle_runs(&wish) : objects_hold(toggle_runs, &wish);
 	core_unlock();
 	return ret;
 }
@@ -192,7 +172,7 @@ static long membarrier(int command)
 	return syscall(SYS_membarrier, command, 0, 0);
 }
 
-static double activate_now(void)
+double core_now(void)
 {
 	struct timespec time;
 
@@ -208,7 +188,7 @@ static int wait_for(const struct block *block, double until)
 	if (!(inside & 1))
 		return 0;
 	while (atomic_load_explicit(&block->inside, memory_order_acquire) == inside) {
-		if (activate_now() > until)
+		if (core_now() > until)
 			return -ETIMEDOUT;
 		nanosleep(&pause, NULL);
 	}
@@ -218,7 +198,7 @@ static int wait_for(const struct block *block, double until)
 int fi_synchronize(void)
 {
 	const struct block *mine = block_here();
-	double until = activate_now() + PATIENCE;
+	double until = core_now() + PATIENCE;
 	int ret = 0;
 
 	if (mine && atomic_load_explicit(&mine->inside, memory_order_relaxed) & 1)

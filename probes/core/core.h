@@ -45,15 +45,14 @@ int object_again(const struct provider *provider);
  * fi_own_thread(). */
 bool process_is_single(void);
 
+/* core_now - seconds, on a clock that nothing sets. */
+double core_now(void);
+
 /* near_is_open - there is something for near_seal() to do. */
 extern bool near_is_open __attribute__((visibility("hidden")));
 
-/*
- * site_toggle - turn the probes of ids on or off by changing code; 0 or the first error.
- * site_toggle_one - the same for one, with less ado.
- */
+/* site_toggle - turn the probes of ids on or off by changing code; 0 or the first error. */
 int site_toggle(const uint32_t *ids, size_t n, bool on);
-int site_toggle_one(struct probe *probe, bool on);
 
 /* source_look_up - fill in file and line of a probe, by debug information. -ENODATA. */
 int source_look_up(struct probe *probe);

@@ -179,6 +179,7 @@ void near_seal(void);
 void *near_entry(const void *place, uint32_t id);
 
 struct opened;
+struct pc_op;
 
 /*
  * object_open - hold these bytes of an object writable for several changes. NULL: they are not, and
@@ -188,6 +189,12 @@ struct opened;
  */
 struct opened *object_open(const struct object *object, const void *from, const void *to);
 int object_close(struct opened *pages);
+
+/*
+ * site_patch - as pc_patch_batch(), each with its result. -EBUSY: the change takes an INT3, and a
+ * thread has SIGTRAP blocked.
+ */
+void site_patch(struct pc_op *ops, size_t n);
 
 /* site_rel32 - OPCODE rel32, the five bytes that lead from @from to @to. -ERANGE: out of reach. */
 int site_rel32(uint8_t *bytes, uint8_t opcode, const void *from, const void *to);

@@ -25,6 +25,7 @@
 #include <patchcore/batch.h>
 #include <patchcore/merge.h>
 #include <patchcore/patchcore.h>
+#include <patchcore/signals.h>
 
 #include "probes/core/core.h"
 #include "probes/core/entry.h"
@@ -78,11 +79,52 @@ static int only_byte(const struct probe *probe)
 	return (off ^ on) >> 8 * byte > 0xff ? -1 : byte;
 }
 
+static bool crosses_word(const void *at, size_t len)
+{
+	return (uintptr_t)at / 8 != ((uintptr_t)at + len - 1) / 8;
+}
+
 static bool crosses(const struct probe *probe)
 {
-	uintptr_t site = (uintptr_t)probe->site;
+	return crosses_word(probe->site, probe->len);
+}
 
-	return site / 8 != (site + probe->len - 1) / 8;
+/* --- INT3 ------------------------------------------------------------------------------------- */
+
+/*
+ * 0, or -EBUSY: an INT3 would end the program, as a thread has SIGTRAP blocked, or SIGTRAP goes to
+ * a handler of the program's. A profile changes sites all the time, so of that time a hundredth at
+ * most goes into looks.
+ */
+static int check_traps(void)
+{
+	static double until;
+	static int last;
+	double began = core_now();
+	struct pc_signals report;
+
+	if (began < until)
+		return last;
+	if (process_is_single())
+		return 0;
+	/* Where threads cannot be looked at, none is known to be in danger. */
+	last = pc_check_signals(&report) == -EBUSY ? -EBUSY : 0;
+	until = core_now() + 100 * (core_now() - began);
+	return last;
+}
+
+void site_patch(struct pc_op *ops, size_t n)
+{
+	bool has_trap = false;
+	int refusal;
+
+	for (size_t i = 0; i < n; i++)
+		has_trap |= crosses_word(ops[i].addr, ops[i].len);
+	refusal = has_trap ? check_traps() : 0;
+	if (!refusal)
+		pc_patch_batch(ops, n);
+	for (size_t i = 0; i < n && refusal; i++)
+		ops[i].result = refusal;
 }
 
 /* --- A new probe ------------------------------------------------------------------------------ */
@@ -170,15 +212,17 @@ static void queue_over(struct batch *batch, struct probe *probe, const uint8_t *
 /* done() is told of those that were made. */
 static void run_overs(struct batch *batch, void (*done)(struct probe *probe))
 {
-	if (!batch->n_overs)
-		return;
-	pc_patch_over_batch(batch->overs, batch->n_overs,
-			    process_is_single() ? PC_NOBODY_INSIDE : PC_CHECK_THREADS);
+	bool is_single = batch->n_overs && process_is_single();
+	int refusal = batch->n_overs && !is_single ? check_traps() : 0;
+
+	if (!refusal)
+		pc_patch_over_batch(batch->overs, batch->n_overs,
+				    is_single ? PC_NOBODY_INSIDE : PC_CHECK_THREADS);
 	for (size_t i = 0; i < batch->n_overs; i++) {
 		struct probe *probe = probe_get(batch->over_ids[i]);
 
 		probe->queued = false;
-		note_failure(batch, batch->overs[i].op.result);
+		note_failure(batch, refusal ? refusal : batch->overs[i].op.result);
 		if (!batch->overs[i].op.result)
 			done(probe);
 	}
@@ -310,8 +354,7 @@ static void run_batch(struct batch *batch)
 {
 	for (size_t i = 0; i < batch->n; i++)
 		batch->ops[i].result = -ECANCELED;
-	if (batch->n)
-		pc_patch_batch(batch->ops, batch->n);
+	site_patch(batch->ops, batch->n);
 	for (size_t i = 0; i < batch->n; i++)
 		finish_probe(batch, i);
 }
@@ -331,24 +374,19 @@ static int toggle_probes(struct batch *batch, const uint32_t *ids, size_t n)
 	return batch->first_error;
 }
 
-int site_toggle_one(struct probe *probe, bool on)
-{
-	int ret = change_alone(probe, on);
-
-	if (ret == NOT_ALONE)
-		return site_toggle(&probe->id, 1, on);
-	/* Pages that an earlier change could not close. */
-	object_close(NULL);
-	return ret;
-}
-
 int site_toggle(const uint32_t *ids, size_t n, bool on)
 {
 	struct batch batch = { .on = on };
-	int ret = -ENOMEM;
+	int ret = n == 1 ? change_alone(probe_get(*ids), on) : NOT_ALONE;
 
+	if (ret != NOT_ALONE) {
+		/* Pages that an earlier change could not close. */
+		object_close(NULL);
+		return ret;
+	}
 	if (!n)
 		return 0;
+	ret = -ENOMEM;
 	/* Not zeroed: of most batches little is used. */
 	batch.ops = reallocarray(NULL, n, sizeof(*batch.ops));
 	batch.ids = reallocarray(NULL, n, sizeof(*batch.ids));

@@ -246,6 +246,7 @@ int phases_start(double every, double on, bool visit)
 	stopping = false;
 	set_start(visit);
 	sigfillset(&all);
+	sigdelset(&all, SIGTRAP); /* of patches */
 	pthread_sigmask(SIG_BLOCK, &all, &before);
 	ret = -pthread_create(&thread, NULL, run_phases, NULL);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
