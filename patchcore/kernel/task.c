@@ -410,8 +410,8 @@ NOPATCH int task_signals(pid_t tid, struct task_signals *signals)
 	if (blocked && !switches)
 		switches = find_line(fd, "\nvoluntary_ctxt_switches:", text, sizeof(text));
 	more = switches ? proc_find(switches, "\nnonvoluntary_ctxt_switches:") : NULL;
-	if (more)
-		signals->switches = proc_number(switches, 10) + proc_number(more, 10);
+	signals->sleeps = more ? proc_number(switches, 10) : 0;
+	signals->switches = signals->sleeps + (more ? proc_number(more, 10) : 0);
 	sys_call(SYS_close, fd);
 	/* One that has ended lacks these lines. */
 	return more ? 0 : -ESRCH;

@@ -62,6 +62,7 @@ struct task_signals {
 	uint64_t pending; /* for the thread or the process */
 	uint64_t blocked;
 	uint64_t switches; /* away from the thread: as long as it sleeps there are no more */
+	uint64_t sleeps;   /* those of them that it made itself */
 };
 
 /* task_signals - how it is with signals. 0, or what that could not be read with. */

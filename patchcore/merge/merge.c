@@ -180,6 +180,9 @@ NOPATCH static void look_inside(ucontext_t *context, struct others_room *room, v
 		gregs[REG_RIP] = (greg_t)inside->end;
 	else if (inside)
 		frames_count(inside);
+	/* One that is inside is waited for, and should not begin again to wait itself. */
+	else if (!found)
+		others_restart_call(gregs);
 }
 
 /*

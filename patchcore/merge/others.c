@@ -14,6 +14,7 @@
 #include <linux/futex.h>
 #include <stddef.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <x86intrin.h>
 
 #include "patchcore/kernel/clock.h"
@@ -25,6 +26,12 @@
 #define CHUNKS 1024u
 #define CHAINS 1024u
 #define SPINS  2000u
+
+/*
+ * A signal ends some system calls, though its handler has SA_RESTART. A thread that is not asleep
+ * may be about to make one, or to return from it: so it is sent only if it was not so lately.
+ */
+#define AWAKE 3u /* times that a thread was looked at since it slept */
 
 /* The signals that may be taken: not SIGRTMAX, which programs take first. */
 #define SIGNAL_MIN TASK_REAL_TIME_MIN
@@ -41,6 +48,7 @@ struct slot {
 	/* As they were when the thread was last asked. */
 	struct task_signals signals;
 	struct task_call call;
+	unsigned awake;	       /* how often it was looked at since it slept */
 	_Atomic(bool) is_open; /* it is to answer, and has neither done so nor ended */
 };
 
@@ -78,7 +86,6 @@ static _Atomic(uint32_t) answers; /* futex: counts */
 static _Atomic(uint32_t) inside;  /* futex: threads in the handler */
 
 static struct others_room own_room; /* the holder's */
-static _Atomic(bool) kernels_seen;  /* has there been a thread of the kernel's? */
 
 static int others_signal; /* 0: none was ever taken. Chosen by the thread that has the round */
 
@@ -97,12 +104,12 @@ static _Atomic(int) settling;
  */
 static _Atomic(uint64_t) known_used;
 
-/* Sleeps for a millisecond at most, and may wake early. */
-NOPATCH static void futex_wait(_Atomic(uint32_t) *word, uint32_t seen)
+/* May wake early. */
+NOPATCH static void futex_wait(_Atomic(uint32_t) *word, uint32_t seen, int64_t ns)
 {
-	static const struct timespec ms = { .tv_nsec = CLOCK_MS };
+	const struct timespec most = { .tv_nsec = ns };
 
-	sys_call(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, &ms, NULL, 0);
+	sys_call(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, &most, NULL, 0);
 }
 
 NOPATCH static void futex_wake(_Atomic(uint32_t) *word)
@@ -255,6 +262,39 @@ NOPATCH static void on_look_signal(int signal, siginfo_t *info, void *context)
 		futex_wake(&inside);
 }
 
+/* The number of the system call that is made at end, or -1. 24 bytes can be read in front of it. */
+NOPATCH static int call_number(const uint8_t *end)
+{
+	/* MOV n(%rsp), to arguments: the C library may have had something else to do before. */
+	for (int i = 0; i < 3 && end[-4] == 0x8b && (end[-3] & 0xc7) == 0x44 && end[-2] == 0x24;
+	     i++)
+		end -= end[-5] >> 4 == 4 ? 5 : 4;
+	/* XOR %eax, %eax, or MOV to it */
+	if (end[-2] == 0x31 && end[-1] == 0xc0)
+		return 0;
+	return end[-5] == 0xb8 && !end[-2] && !end[-1] ? end[-4] | end[-3] << 8 : -1;
+}
+
+NOPATCH void others_restart_call(greg_t *gregs)
+{
+	uint8_t code[26] = { 0 };
+	struct iovec here = { code, sizeof(code) };
+	struct iovec there = { (void *)(gregs[REG_RIP] - (greg_t)sizeof(code)), sizeof(code) };
+	int number;
+
+	/* SYSCALL leaves in rcx where it goes on. */
+	if (gregs[REG_RAX] != -EINTR || gregs[REG_RCX] != gregs[REG_RIP])
+		return;
+	sys_call(SYS_process_vm_readv, sys_call(SYS_gettid), &here, 1, &there, 1, 0);
+	number = call_number(code + 24);
+	/* These two have done their work even so. */
+	if (code[24] != 0x0f || code[25] != 0x05 || number < 0 || number == SYS_close ||
+	    number == SYS_connect)
+		return;
+	gregs[REG_RAX] = number;
+	gregs[REG_RIP] -= 2;
+}
+
 /* --- Asking ----------------------------------------------------------------------------- */
 
 NOPATCH static long send_to(const struct round *round, pid_t tid, unsigned index)
@@ -282,8 +322,10 @@ NOPATCH static bool is_late(const struct round *round)
  */
 NOPATCH static int learn_thread(const struct round *round, struct slot *slot)
 {
+	uint64_t sleeps = slot->signals.sleeps;
 	int ret = task_signals(slot->tid, &slot->signals);
 
+	slot->awake = slot->signals.sleeps == sleeps ? slot->awake + 1 : 1;
 	slot->call = (struct task_call){ .sleeps = false };
 	if (ret == 0)
 		ret = task_call(slot->tid, &slot->call);
@@ -312,6 +354,7 @@ NOPATCH static bool is_settled(const struct round *round, const struct slot *slo
 NOPATCH static void ask_thread(const struct round *round, struct slot *slot, unsigned index)
 {
 	bool takes = !(slot->signals.blocked & kernel_bit(others_signal)) && !slot->call.waits;
+	bool is_trapped = slot->signals.blocked == round->trapped;
 	long ret;
 
 	if (is_settled(round, slot, takes)) {
@@ -323,7 +366,9 @@ NOPATCH static void ask_thread(const struct round *round, struct slot *slot, uns
 	 * between one trap and the next. What is on its way by then comes through before anything
 	 * else.
 	 */
-	if (slot->sent || (!takes && (slot->call.waits || slot->signals.blocked != round->trapped)))
+	if (slot->sent || (!takes && (slot->call.waits || !is_trapped)))
+		return;
+	if (!is_trapped && slot->awake < AWAKE)
 		return;
 	ret = send_to(round, slot->tid, index);
 	slot->sent = ret == 0;
@@ -357,9 +402,9 @@ NOPATCH static bool meet(pid_t tid, void *arg)
 	}
 	/*
 	 * A look is for those that were there before: so it ends, however many are made. Threads
-	 * of the kernel's never answer; they are looked for only once one has been waited for.
+	 * of the kernel's never answer.
 	 */
-	if ((round->pass > 1 || load_relaxed(&kernels_seen)) && task_stat(tid, &stat) == 0 &&
+	if (round->pass > 1 && task_stat(tid, &stat) == 0 &&
 	    (stat.is_kernels || stat.started > round->began))
 		return true;
 	if (count % CHUNK == 0 && count < CHUNK * CHUNKS && !chunks[count / CHUNK]) {
@@ -375,6 +420,7 @@ NOPATCH static bool meet(pid_t tid, void *arg)
 	slot = slot_at(count);
 	slot->tid = tid;
 	slot->sent = false;
+	slot->awake = 0;
 	slot->pass = round->pass;
 	slot->next = chains[(unsigned)tid % CHAINS];
 	atomic_store(&slot->is_open, true);
@@ -382,31 +428,29 @@ NOPATCH static bool meet(pid_t tid, void *arg)
 	return true;
 }
 
-/* Some have not answered for a while. */
+/* Some have not been asked, or have not answered for a while. How many have not been asked. */
 NOPATCH static int insist(const struct round *round)
 {
-	int ret = 0;
+	int unasked = 0, ret = 0;
 
 	for (unsigned i = 0; i < count && ret == 0; i++) {
 		struct slot *slot = slot_at(i);
 		struct task_stat stat;
-		bool is_kernels;
 
 		if (!atomic_load(&slot->is_open))
 			continue;
-		is_kernels = task_stat(slot->tid, &stat) == 0 && stat.is_kernels;
-		if (is_kernels)
-			store_relaxed(&kernels_seen, true);
 		/* These never answer. */
-		if (is_kernels || task_has_ended(slot->tid)) {
+		if ((task_stat(slot->tid, &stat) == 0 && stat.is_kernels) ||
+		    task_has_ended(slot->tid)) {
 			atomic_store(&slot->is_open, false);
 			continue;
 		}
 		ret = learn_thread(round, slot);
 		if (ret == 0)
 			ask_thread(round, slot, i);
+		unasked += !slot->sent;
 	}
-	return ret;
+	return ret < 0 ? ret : unasked;
 }
 
 NOPATCH static bool any_open(unsigned *from)
@@ -421,9 +465,9 @@ NOPATCH static int await_answers(const struct round *round)
 {
 	unsigned from = 0;
 	uint32_t seen;
-	int ret = 0;
+	int ret = 1; /* some may not have been asked */
 
-	for (unsigned spins = 0; ret == 0 && any_open(&from); spins++) {
+	for (unsigned spins = 0; ret >= 0 && any_open(&from); spins++) {
 		if (spins < SPINS) {
 			_mm_pause();
 			continue;
@@ -432,12 +476,12 @@ NOPATCH static int await_answers(const struct round *round)
 			return -ETIMEDOUT;
 		seen = atomic_load(&answers);
 		if (any_open(&from))
-			futex_wait(&answers, seen);
+			futex_wait(&answers, seen, ret ? CLOCK_MS / 20 : CLOCK_MS);
 		/* A millisecond without an answer. */
-		if (atomic_load(&answers) == seen)
+		if (ret || atomic_load(&answers) == seen)
 			ret = insist(round);
 	}
-	return ret;
+	return ret < 0 ? ret : 0;
 }
 
 /*
@@ -499,7 +543,8 @@ NOPATCH static void hold(void)
 
 	while (!atomic_compare_exchange_strong(&holder, &seen, self)) {
 		if (seen == self) {
-			clock_sleep(CLOCK_MS / 20);
+			/* So long that the thread that has the round can see it asleep. */
+			clock_sleep(CLOCK_MS / 2);
 			seen = 0;
 		} else if (seen && atomic_compare_exchange_strong(&holder, &seen, self)) {
 			/* After fork() in a round of the parent's: its threads are not here. */
@@ -518,7 +563,7 @@ NOPATCH static void end_round(void)
 
 	atomic_store(&ticket, 0);
 	while ((left = atomic_load(&inside)) != 0)
-		futex_wait(&inside, left);
+		futex_wait(&inside, left, CLOCK_MS);
 	atomic_store(&holder, 0);
 }
 

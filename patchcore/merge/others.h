@@ -83,6 +83,12 @@ typedef bool others_asleep_fn(pid_t tid, const struct task_call *call, uint64_t 
 void others_keep_off(uint64_t blocked);
 
 /*
+ * others_restart_call - for fn: a system call that is over by the signal, of which the program is
+ * to notice nothing, begins anew. EINTR has taken the place of its number, but the code has it.
+ */
+void others_restart_call(greg_t *gregs);
+
+/*
  * others_may_look - 0, or -EACCES: /proc is not there, or of another pid namespace, or does not
  * tell in which system calls threads sleep (task_tells_calls()). To be asked before a look.
  */
