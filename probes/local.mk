@@ -238,6 +238,7 @@ TESTS += \
 	probes/command/tests/test_handed.sh \
 	probes/command/tests/test_odd.sh \
 	probes/command/tests/test_limits.sh \
+	probes/command/tests/test_masked.sh \
 	probes/command/tests/test_others.sh \
 	probes/command/tests/test_patterns.sh \
 	probes/command/tests/test_refused.sh \
@@ -289,6 +290,8 @@ EXTRA_DIST += \
 	probes/command/tests/test_handed.sh \
 	probes/command/tests/test_odd.sh \
 	probes/command/tests/test_limits.sh \
+	probes/command/tests/masked.c \
+	probes/command/tests/test_masked.sh \
 	probes/command/tests/test_others.sh \
 	probes/command/tests/test_patterns.sh \
 	probes/command/tests/test_refused.sh \

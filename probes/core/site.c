@@ -93,24 +93,22 @@ static bool crosses(const struct probe *probe)
 
 /*
  * 0, or -EBUSY: an INT3 would end the program, as a thread has SIGTRAP blocked, or SIGTRAP goes to
- * a handler of the program's. A profile changes sites all the time, so of that time a hundredth at
+ * a handler of the program's. A profile changes sites all the time, and of that time a hundredth at
  * most goes into looks.
  */
 static int check_traps(void)
 {
 	static double until;
-	static int last;
 	double began = core_now();
 	struct pc_signals report;
 
-	if (began < until)
-		return last;
-	if (process_is_single())
-		return 0;
 	/* Where threads cannot be looked at, none is known to be in danger. */
-	last = pc_check_signals(&report) == -EBUSY ? -EBUSY : 0;
+	if (began < until || process_is_single())
+		return 0;
+	if (pc_check_signals(&report) == -EBUSY)
+		return -EBUSY;
 	until = core_now() + 100 * (core_now() - began);
-	return last;
+	return 0;
 }
 
 void site_patch(struct pc_op *ops, size_t n)
