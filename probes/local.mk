@@ -245,6 +245,7 @@ TESTS += \
 	probes/command/tests/test_top.sh \
 	probes/command/tests/test_trace.sh \
 	probes/command/tests/test_usage.sh \
+	probes/command/tests/test_waits.sh \
 	probes/command/tests/test_why.sh \
 	probes/core/tests/test_function.sh \
 	probes/core/tests/test_grace.sh \
@@ -298,6 +299,8 @@ EXTRA_DIST += \
 	probes/command/tests/test_top.sh \
 	probes/command/tests/test_trace.sh \
 	probes/command/tests/test_usage.sh \
+	probes/command/tests/test_waits.sh \
+	probes/command/tests/waits.c \
 	probes/command/tests/test_why.sh \
 	probes/core/tests/grace.c \
 	probes/core/tests/test_function.sh \
