@@ -172,14 +172,6 @@ static long membarrier(int command)
 	return syscall(SYS_membarrier, command, 0, 0);
 }
 
-double core_now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
-
 static int wait_for(const struct block *block, double until)
 {
 	const struct timespec pause = { .tv_nsec = 100000 };

@@ -232,7 +232,9 @@ long fi_find_from(const char *pattern, uint32_t from, uint32_t *ids, size_t max)
  *
  * -ENOENT: no such id. -ENODEV: the object is gone. -ENOTSUP: refused, see fi_get(). -ENOSPC: no
  * room for a trampoline within 2 GiB of the site. -ESTALE: the site holds other bytes than it
- * should. Else as pc_patch() and pc_patch_over_batch().
+ * should. -EBUSY: the change takes an INT3, and a thread has SIGTRAP blocked and would die of it,
+ * or SIGTRAP does not come to libpatchcore: see pc_check_signals(). Else as pc_patch() and
+ * pc_patch_over_batch().
  */
 int fi_activate(uint32_t id, fi_function *function);
 int fi_deactivate(uint32_t id);

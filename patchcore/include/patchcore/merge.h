@@ -69,8 +69,10 @@ enum pc_inside {
  *   - a child between vfork() and exec, or in posix_spawn(), that runs
  *     there: it shares the memory but is not a thread of the process.
  *
- * Side effects of PC_CHECK_THREADS: system calls that signal(7) lists as never
- * restarted may fail with EINTR in other threads. fork() in another thread waits
+ * Side effects of PC_CHECK_THREADS: in another thread, a system call that signal(7) lists as
+ * never restarted begins anew, if it is interrupted, which takes a thread that was awake a moment
+ * before. It fails with EINTR where the thread is inside, or where no MOV right in front of the
+ * SYSCALL tells which call it is (syscall(2), and some C libraries). fork() in another thread waits
  * until the call is over, as it does for every change. Signals of the calling thread wait as
  * well. The handler of the signal stays until pc_fini(); the next call takes another signal
  * should the program have found a use for this one.
