@@ -93,6 +93,7 @@ include probes/text/local.mk
 # What "fastinst run" puts into a program.
 pkglib_LTLIBRARIES = libfastinst-agent.la
 libfastinst_agent_la_SOURCES = \
+	patchcore/trap/guard.c \
 	probes/agent/agent.c \
 	probes/agent/agent.h \
 	probes/agent/alone.c \
@@ -113,7 +114,6 @@ libfastinst_agent_la_SOURCES = \
 	probes/agent/report.c \
 	probes/agent/trace.c \
 	probes/agent/trace.h \
-	patchcore/trap/guard.c \
 	probes/trace/ring.h
 libfastinst_agent_la_LIBADD = libfastinst_text.la libfastinst.la libpatchcore.la
 libfastinst_agent_la_LDFLAGS = -module -avoid-version -Wl,-z,nodelete -Wl,-z,now $(HARDEN_LDFLAGS) \
