@@ -28,10 +28,11 @@
 #define SPINS  2000u
 
 /*
- * A signal ends some system calls, though its handler has SA_RESTART. A thread that is not asleep
- * may be about to make one, or to return from it: so it is sent only if it was not so lately.
+ * A signal ends some system calls, though its handler has SA_RESTART. A thread that has slept since
+ * it was looked at before may be about to make such a call, or to return from one: it is not sent
+ * the signal yet.
  */
-#define AWAKE 3u /* times that a thread was looked at since it slept */
+#define AWAKE 2u /* times that a thread has to be seen since it slept */
 
 /* The signals that may be taken: not SIGRTMAX, which programs take first. */
 #define SIGNAL_MIN TASK_REAL_TIME_MIN

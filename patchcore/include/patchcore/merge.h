@@ -95,9 +95,9 @@ enum pc_inside {
  *               (prctl(2)); or process_vm_readv() is denied
  *
  * Thread-safe, not async-signal-safe. Costs two membarriers and one or more looks, which
- * interrupt the threads that do not sleep: tens of microseconds for each thread. On pages that are
- * not open (pc_text_open()) also a look at the list of mappings, and mprotect(). Source: AMD APM
- * vol. 2, 7.6.1.
+ * interrupt the threads that do not sleep: tens of microseconds for each thread, and a fifth of a
+ * millisecond in which they are seen not to. On pages that are not open (pc_text_open()) also a
+ * look at the list of mappings, and mprotect(). Source: AMD APM vol. 2, 7.6.1.
  */
 int pc_patch_over(void *addr, const void *bytes, size_t len, unsigned old_starts,
 		  unsigned new_starts, enum pc_inside who);
