@@ -89,6 +89,9 @@ const char *error_cause(int error)
 			    "\"tmax calibrate\" finds one" },
 		{ -EBUSY, "the program has taken SIGTRAP, which changes of code need; under "
 			  "\"fastinst run\" both have it" },
+		{ -ETIMEDOUT,
+		  "a thread did not answer within a second: it gets no CPU, is stopped, stays "
+		  "in what is to change, or blocks all signals and never sleeps" },
 		{ -EPERM, "the kernel forbids to change code (SELinux, say)" },
 		{ -EACCES, "the kernel forbids to change code (SELinux, say)" },
 		{ -ENOSYS, "the kernel is too old: probes need membarrier(2)" },
