@@ -273,6 +273,7 @@ EXTRA_DIST += \
 	probes/command/tests/floats.c \
 	probes/command/tests/named.c \
 	probes/command/tests/compare_args.py \
+	probes/command/tests/exported.c \
 	probes/command/tests/handed.cc \
 	probes/command/tests/odd.c \
 	probes/command/tests/odd.cc \

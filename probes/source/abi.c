@@ -154,7 +154,7 @@ static bool find_place(struct whole *whole, struct taken *taken, struct handed_p
 static void take_handed(struct whole *whole, const char *name, enum handed_how how,
 			const struct handed_place *place)
 {
-	if (how == HANDED_UNKNOWN)
+	if (how == HANDED_UNKNOWN || how == HANDED_UNSET)
 		whole_hide(whole, name);
 	for (unsigned i = 0; i < whole->n; i++) {
 		whole->piece[i].value.reg = place->eight[0];
@@ -189,10 +189,11 @@ static bool add_arg(struct list *list, struct handed *handed, Dwarf_Die *die, st
 	if (whole.unknown || !find_place(&whole, taken, &place))
 		return false;
 	place.size = whole.size;
+	place.is_number = !whole.is_struct && whole.n == 1 && whole.size <= 8;
 	how = handed_how(handed, die, &place);
 	if (how == HANDED_OTHERWISE)
 		return false;
-	taken->moved |= how != HANDED_SO;
+	taken->moved |= how != HANDED_SO && how != HANDED_UNSET;
 	if (how != HANDED_SO)
 		take_handed(&whole, name, how, &place);
 	else if (is_promoted(&whole, handed))

@@ -22,6 +22,7 @@ struct handed handed_by(Dwarf_Die *code, uint64_t addr, unsigned nops, bool expo
 		.addr = addr,
 		.nops = nops,
 		.by_abi = exported || by.gcc,
+		.sets_all = by.gcc,
 		.has_prototype = !by.c || libdw_has(code, DW_AT_prototyped),
 	};
 }
@@ -184,6 +185,62 @@ static bool place_at(Dwarf_Attribute *attribute, uint64_t addr, Dwarf_Op **op, s
 	return dw.dwarf_getlocation_addr(attribute, addr, op, n, 1) == 1 && *n > 0;
 }
 
+/* --- What callers need not set ---------------------------------------------------------------- */
+
+static bool is_read(const Dwarf_Op *op)
+{
+	return op_place(op) != NO_PLACE || (op->atom >= DW_OP_breg0 && op->atom <= DW_OP_breg31) ||
+	       op->atom == DW_OP_entry_value || op->atom == DW_OP_GNU_entry_value;
+}
+
+/* The eight bytes that a register or memory has; a constant is none that a caller has given. */
+static void note_places(const Dwarf_Op *op, size_t n, bool placed[2])
+{
+	bool read = false, has_pieces = false;
+	unsigned bytes = 0;
+
+	for (const Dwarf_Op *end = op + n; op < end; op++) {
+		if (op->atom != DW_OP_piece) {
+			read |= is_read(op);
+			continue;
+		}
+		for (unsigned i = 0; i < op->number && read; i++)
+			placed[(bytes + i) / 8 % 2] = true;
+		bytes += (unsigned)op->number;
+		has_pieces = true;
+		read = false;
+	}
+	for (int i = 0; i < 2 && !has_pieces; i++)
+		placed[i] |= read;
+}
+
+static bool is_entered(const struct handed *handed, Dwarf_Addr from, Dwarf_Addr to)
+{
+	return (from <= handed->addr && handed->addr < to) ||
+	       (from <= handed->addr + handed->nops && handed->addr + handed->nops < to);
+}
+
+/*
+ * One that the function makes no use of has no place anywhere. A number in a register has one at
+ * the entry; what is loaded or taken apart first has it later.
+ */
+static bool is_used(const struct handed *handed, Dwarf_Attribute *attribute,
+		    const struct handed_place *place)
+{
+	bool placed[2] = { false };
+	Dwarf_Addr base, from, to;
+	ptrdiff_t at = 0;
+	Dwarf_Op *op;
+	size_t n;
+
+	while ((at = dw.dwarf_getlocations(attribute, at, &base, &from, &to, &op, &n)) > 0)
+		if (!place->is_number || place->memory || is_entered(handed, from, to))
+			note_places(op, n, placed);
+	if (place->memory)
+		return placed[0] || placed[1];
+	return (placed[0] || !is_taken(place, 0)) && (placed[1] || !is_taken(place, 1));
+}
+
 enum handed_how handed_how(struct handed *handed, Dwarf_Die *argument, struct handed_place *place)
 {
 	enum handed_how how = HANDED_UNKNOWN;
@@ -191,9 +248,13 @@ enum handed_how handed_how(struct handed *handed, Dwarf_Die *argument, struct ha
 	Dwarf_Die die;
 	Dwarf_Op *op;
 	size_t n;
+	bool has_place = find_argument(handed->code, argument, &die) &&
+			 dw.dwarf_attr(&die, DW_AT_location, &attribute);
 
-	if (find_argument(handed->code, argument, &die) &&
-	    dw.dwarf_attr(&die, DW_AT_location, &attribute) &&
+	if (handed->by_abi && !handed->sets_all &&
+	    !(has_place && is_used(handed, &attribute, place)))
+		return HANDED_UNSET;
+	if (has_place &&
 	    (place_at(&attribute, handed->addr, &op, &n) ||
 	     (handed->nops && place_at(&attribute, handed->addr + handed->nops, &op, &n))))
 		how = by_ops(handed, op, n, place);

@@ -18,6 +18,7 @@ struct handed {
 	uint64_t addr; /* of its probe */
 	unsigned nops; /* bytes, there; clang's arguments have a place from behind them on */
 	bool by_abi;
+	bool sets_all; /* callers set also what the function makes no use of */
 	bool has_prototype;
 	unsigned taken[2]; /* registers for integers and for vectors, by what debug information says
 			    */
@@ -28,6 +29,7 @@ struct handed_place {
 	Dwarf_Word size;  /* in bytes */
 	bool moved;	  /* one before it is not where the ABI has it */
 	bool memory;	  /* on the stack */
+	bool is_number;	  /* of up to eight bytes, or a pointer */
 	uint8_t eight[2]; /* else: registers as in source_value, HANDED_NONE */
 };
 #define HANDED_NONE UINT8_MAX
@@ -36,13 +38,14 @@ enum handed_how {
 	HANDED_SO = 0,
 	HANDED_ELSEWHERE, /* in the register that is the first now */
 	HANDED_UNKNOWN,
+	HANDED_UNSET,	  /* no use is made of it, and callers need not set it */
 	HANDED_OTHERWISE, /* debug information is of another ABI, or of what the code does first */
 };
 
 /*
  * handed_by - @code is a function at @addr, of a unit. All compilers follow the ABI where it is
- * @exported, but may not set what it makes no use of; gcc follows it elsewhere too, but for copies,
- * which have names of their own, and what is asked for.
+ * @exported, but clang's callers may not set what it makes no use of; gcc follows it elsewhere too,
+ * but for copies, which have names of their own, and what is asked for.
  */
 struct handed handed_by(Dwarf_Die *code, uint64_t addr, unsigned nops, bool exported);
 

@@ -18,7 +18,7 @@
 	do(dwarf_attr_integrate) do(dwarf_formudata) do(dwarf_formref_die) do(dwarf_diename)       \
 	do(dwarf_formsdata) do(dwarf_cu_info) do(dwarf_aggregate_size)                                             \
 	do(elf_begin) do(elf_end) do(dwelf_elf_gnu_build_id)                                         \
-	do(dwarf_diecu) do(dwarf_formstring) do(dwarf_getlocation_addr)
+	do(dwarf_diecu) do(dwarf_formstring) do(dwarf_getlocation_addr) do(dwarf_getlocations)
 /* clang-format on */
 
 #define LIBDW_DECLARE(name) __typeof__(name) *name;

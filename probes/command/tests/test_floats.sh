@@ -19,6 +19,24 @@ calls()
 		grep -v -e '^\(< \)\?main\>' -e '^\(< \)\?say\>' -e '^\(< \)\?_Z' -e '^\(< \)\?[^(]*::' -e '^\(< \)\?call_' -e '^_start' -e '^< tails'
 }
 
+# forgive - clang loses the places of some arguments: where a few are a question mark, so is what the program prints
+forgive()
+{
+	python3 - "$dir/says" "$dir/calls" <<'END'
+import re, sys
+
+says, calls = (open(path, errors="surrogateescape").read().splitlines() for path in sys.argv[1:])
+marked = 0
+for i, (says_one, call) in enumerate(zip(says, calls)):
+    like = re.sub(r"(\w+)=\\\?", r"\1\\b.*?", re.escape(call))
+    if says_one != call and "=?" in call and re.fullmatch(like, says_one):
+        marked += call.count("=?") - says_one.count("=?")
+        says[i] = call
+if marked <= 8:
+    open(sys.argv[1], "w", errors="surrogateescape").write("".join(line + "\n" for line in says))
+END
+}
+
 # shown HOW [OPTION...] - trace the program, and compare with what it prints
 shown()
 {
@@ -28,7 +46,9 @@ shown()
 	timeout 60 "$fastinst" trace --output "$dir/trace" "$@" -- "$dir/program" >"$dir/says" 2>"$dir/errors" ||
 		wrong "$how: $(cat "$dir/errors")"
 	grep -q ' < ' "$dir/trace" || sed -i '/^</d' "$dir/says"
-	calls | diff "$dir/says" - >"$dir/differs" || wrong "$how: the program prints <, fastinst shows >: $(head -20 "$dir/differs")"
+	calls >"$dir/calls"
+	case $how in clang*-O[12]*) forgive ;; esac
+	diff "$dir/says" "$dir/calls" >"$dir/differs" || wrong "$how: the program prints <, fastinst shows >: $(head -20 "$dir/differs")"
 }
 
 tried=0
