@@ -9,6 +9,7 @@ EXTRA_DIST += \
 	scripts/machines \
 	scripts/pkeys-in-qemu \
 	scripts/profile-judge \
+	scripts/profile-short \
 	scripts/quick-libtool \
 	scripts/reproducible \
 	scripts/tests/tap-run \

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#define VISIT_LINES 5
+#define VISIT_LINES 6
 
 struct visit {
 	char copy[2048];

@@ -57,10 +57,13 @@ static int make_folder(pid_t pid, struct launch *launch)
 static int start_profile(const struct visited *visited, const struct launch *launch)
 {
 	char text[4096], *functions = text_escaped(visited->functions);
-	int len = snprintf(text, sizeof(text), "start\n%s\n%s\n%s\n%s", launch->folder,
-			   visited->profile, visited->edges, functions ? functions : "");
+	char *entries = text_escaped(visited->entries ? visited->entries : "");
+	int len = snprintf(text, sizeof(text), "start\n%s\n%s\n%s\n%s\n%s%s", launch->folder,
+			   visited->profile, visited->edges, functions ? functions : "",
+			   visited->entries ? "=" : "", entries ? entries : "");
 
 	free(functions);
+	free(entries);
 	if (len < (int)sizeof(text))
 		return tell_agent(visited, launch, text);
 	return complain(-ENAMETOOLONG, 0, "the patterns are too long");

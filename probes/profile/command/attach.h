@@ -10,6 +10,7 @@ struct visited {
 	pid_t pid;
 	double seconds;				 /* 0: until the process ends, or ^C */
 	const char *profile, *edges, *functions; /* as in the environment */
+	const char *entries;			 /* the same, or NULL */
 };
 
 /*

@@ -31,6 +31,7 @@ struct run {
 	uint64_t pid;
 	double seconds;
 	char *on;
+	const char *entries;
 	const char *formats, *output;
 	struct launch launch;
 };
@@ -68,6 +69,8 @@ static void set_environment(const struct run *run)
 	snprintf(options, sizeof(options), "%g %g", run->period / 1000, run->phase / 1000);
 	setenv("FASTINST_EDGES", options, 1);
 	setenv("FASTINST_FUNCTIONS", run->on ? run->on : "*", 1);
+	if (run->entries)
+		setenv("FASTINST_ENTRIES", run->entries, 1);
 }
 
 /* --- The profile ------------------------------------------------------------ */
@@ -93,7 +96,8 @@ static int show_profile(const struct run *run, const char *program)
 	else if (!profile.functions)
 		ret = complain(run->on ? -ENOENT : 0, 0,
 			       "no function %s%s could be watched: is the program compiled with "
-			       "-fpatchable-function-entry=5? \"fastinst list\" tells",
+			       "-fpatchable-function-entry=5? Else take --entries; \"fastinst "
+			       "list\" tells",
 			       run->on ? "that matches " : "of it", run->on ? run->on : "");
 	else
 		ret = write_formats(run->formats, run->output, write_profile, &profile);
@@ -110,6 +114,7 @@ static int visit_process(struct run *run, char *program, size_t size)
 		.profile = getenv("FASTINST_PROFILE"),
 		.edges = getenv("FASTINST_EDGES"),
 		.functions = getenv("FASTINST_FUNCTIONS"),
+		.entries = run->entries,
 	};
 	char path[64];
 	ssize_t len;
@@ -197,6 +202,10 @@ static const struct option_row options[] = {
 	  "only these functions: FUNCTION, OBJECT:FUNCTION, FILE:FUNCTION, /REGEX/; may be given "
 	  "several times",
 	  OPTION_PATTERN(struct run, on) },
+	{ "entries", "[=OBJECT]",
+	  "functions as well that nothing was compiled into, of the program or of objects of these "
+	  "names (a glob)",
+	  OPTION_TEXT(struct run, entries) },
 	{ "format", "FORMAT",
 	  "table, json, collapsed, speedscope, callgrind, llvm, pprof, html or chrome; of edges "
 	  "table, json, llvm, gcov, autofdo, chrome or html; several, joined by commas, go to "
@@ -220,8 +229,8 @@ static int check_request(const struct run *run, bool has_program)
 {
 	if (!formats_known(run))
 		return EXIT_USAGE;
-	if (run->edges && run->on)
-		return refuse_usage("--edges is about all blocks, and takes no --on");
+	if (run->edges && (run->on || run->entries))
+		return refuse_usage("--edges is about all blocks, and takes no --on or --entries");
 	if (run->edges && run->phase > run->period / 2)
 		return refuse_usage("a --phase is at most half as long as the --period");
 	if (has_program == (run->pid > 0))

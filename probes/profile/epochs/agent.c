@@ -5,6 +5,7 @@
  *	FASTINST_OUTPUT	   folder; each process leaves its lines there in a file named by its PID
  *	FASTINST_PROFILE   "EPOCH BUDGET SAMPLES LIMIT BY_COUNT NO_TIMES", numbers
  *	FASTINST_FUNCTIONS patterns of fi_find(), as text_word() reads them
+ *	FASTINST_ENTRIES   objects of which functions are taken that nothing was compiled into
  *
  * "fastinst profile --pid" puts it into a process that runs, and calls fastinst_profile().
  */
@@ -95,14 +96,18 @@ static int stop_sampling(bool reports)
 	return ret < 0 ? ret : profiling_stop();
 }
 
-static int begin_sampling(const char *text, const char *functions)
+static int begin_sampling(const char *text, const char *functions, const char *entries)
 {
 	static const struct leaving leaving = { end_profile, end_profile, NULL };
 	static bool known;
 	struct options options = { .before = clocks_seconds(CLOCK_THREAD_CPUTIME_ID),
 				   .visits = visited };
-	int ret = read_options(&options, text, functions) ? fi_init() : -EINVAL;
+	int ret = read_options(&options, text, functions) ? 0 : -EINVAL;
 
+	if (!ret && entries)
+		ret = fi_take_entries(entries);
+	if (!ret)
+		ret = fi_init();
 	if (!ret)
 		ret = profiling_start(&options);
 	if (!ret && !known)
@@ -123,14 +128,15 @@ __attribute__((constructor)) static void start(void)
 	folder = file_folder(getenv("FASTINST_OUTPUT"));
 	if (!text || !folder)
 		return;
-	ret = begin_sampling(text, getenv("FASTINST_FUNCTIONS"));
+	ret = begin_sampling(text, getenv("FASTINST_FUNCTIONS"), getenv("FASTINST_ENTRIES"));
 	if (ret < 0)
 		quiet_say("no profile, the program runs without it: %s\n", error_cause(ret));
 }
 
 /*
- * @text: "start", the folder of the report, options and patterns as in the environment, a line
- *each; or "stop": the report is written, and nothing is probed any more.
+ * @text: "start", the folder of the report, options and patterns as in the environment, and "=" and
+ * objects of which functions are taken, a line each; or "stop": the report is written, and nothing
+ * is probed any more.
  */
 int fastinst_profile(const char *text)
 {
@@ -148,7 +154,8 @@ int fastinst_profile(const char *text)
 	}
 	folder = file_folder(visit.line[1]);
 	visited = true;
-	return begin_sampling(visit.line[2], visit.line[4]);
+	return begin_sampling(visit.line[2], visit.line[4],
+			      *visit.line[5] ? visit.line[5] + 1 : NULL);
 }
 
 /* No probe of an object that goes may be turned on meanwhile. */

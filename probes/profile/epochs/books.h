@@ -51,6 +51,7 @@ struct moment {
 struct account {
 	uint64_t epochs, toggles, lost, refused;
 	uint64_t with_exits;   /* functions */
+	uint64_t frequent;     /* of them those called too often for all calls to be counted */
 	uint64_t began;	       /* ticks */
 	uint64_t last;	       /* epoch's end; 0: there was none */
 	double began_at;       /* seconds */

@@ -17,6 +17,7 @@
 #include "probes/profile/sample/watch.h"
 #include "stress/base/random.h"
 
+#define OFTEN	    100 /* calls in an epoch */
 #define SLOWED_MOST 0.2 /* share */
 
 static double
@@ -74,6 +75,7 @@ static void look_at_all(struct reopen *reopen, double *calls)
 {
 	uint64_t now = watch_clock();
 	double rates = 0;
+	uint64_t frequent = 0;
 
 	for (uint32_t id = 0; id < books_known; id++) {
 		/* What was rare and turned itself off is not. */
@@ -83,11 +85,13 @@ static void look_at_all(struct reopen *reopen, double *calls)
 		}
 		if (!books[id].watched)
 			continue;
+		frequent += books[id].estimate.expected * (double)pace.length > OFTEN;
 		if (books[id].window != WINDOW_WHOLE)
 			rates += books[id].estimate.expected;
 		if (!is_closed(id) || its_turn())
 			*calls += visit_function(id, reopen, now);
 	}
+	account.frequent = frequent;
 	dear = rates * watch_common.price;
 }
 
@@ -98,6 +102,7 @@ static void run_epoch(void)
 	double calls = 0;
 
 	glances_look();
+	windows_afford();
 	if (reopen.ids) {
 		look_at_all(&reopen, &calls);
 		if (reopen.n)

@@ -21,6 +21,7 @@
 #include "probes/profile/sample/watch.h"
 
 #define LONGEST_EPOCH 10.0  /* seconds */
+#define OPENING	      1.0   /* seconds */
 #define RECENT	      50e-6 /* seconds */
 #define OVERLONG      0.1   /* seconds */
 
@@ -41,7 +42,8 @@ static void begin_epochs(void)
 			      .random = account.began ^ (uint64_t)getpid() };
 	if (pace.longest < pace.shortest)
 		pace.longest = pace.shortest;
-	pace.length = pace.shortest;
+	pace_open(&pace, OPENING * watch_common.per_second);
+	windows_afford();
 }
 
 static int prepare_epochs(const struct options *wish)

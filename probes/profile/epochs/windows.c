@@ -47,6 +47,7 @@ double windows_learn(uint32_t id, uint64_t end)
 	double before = book->estimate.calls;
 
 	book->epoch.length = clocks_since(book->start, end);
+	book->epoch.used = end > book->start ? end - book->start : 0;
 	/* An epoch in which the clock stood still has calls all the same. */
 	if (!book->epoch.length)
 		book->epoch.length = 1;
@@ -67,7 +68,7 @@ static void read_full_window(const struct watch *watch, const struct book *book,
 
 	epoch->full = true;
 	epoch->sudden = book->window == WINDOW_WHOLE && !asked.by_count;
-	epoch->calls = book->limit;
+	epoch->calls = atomic_load_explicit(&watch->limit, memory_order_relaxed);
 	epoch->watched = filled > waited ? filled - waited : 1;
 	/* Most often the program waited for its CPU right behind the start. */
 	epoch->first = first > waited ? first - waited : 0;
@@ -105,7 +106,8 @@ void windows_read(uint32_t id, uint64_t state, uint64_t now)
 	struct epoch *epoch = &book->epoch;
 
 	*epoch = (struct epoch){ .calls = calls, .watched = clocks_since(began, now) };
-	if ((state & WATCH_BITS) == WATCH_FULL && calls >= book->limit)
+	if ((state & WATCH_BITS) == WATCH_FULL &&
+	    calls >= atomic_load_explicit(&watch->limit, memory_order_relaxed))
 		read_full_window(watch, book, epoch);
 	else if ((state & WATCH_BITS) != WATCH_OPEN && book->window == WINDOW_WHOLE)
 		/* It was filled while the epoch before was read: nothing was watched since. */
@@ -118,11 +120,27 @@ void windows_read(uint32_t id, uint64_t state, uint64_t now)
 
 /* --- The next one ----------------------------------------------------------------------------- */
 
+/* Calls of the probe function for which there is something left in the opening. */
+static double affordable(void)
+{
+	return asked.by_count ? 0 : pace.afford / watch_common.price;
+}
+
+void windows_afford(void)
+{
+	atomic_store_explicit(&watch_common.affordable, ring_run() + (uint64_t)affordable(),
+			      memory_order_relaxed);
+}
+
 static uint64_t window_of(const struct book *book)
 {
+	unsigned few = FEW * asked.samples, share;
+
 	if (asked.by_count)
 		return WINDOW_WHOLE;
-	return estimate_window(&book->estimate, pace.length, asked.samples, FEW * asked.samples,
+	share = (unsigned)(affordable() / (account.frequent ? account.frequent : 1));
+	return estimate_window(&book->estimate, pace.length, asked.samples,
+			       share > few ? share : few,
 			       (uint64_t)(SHORTEST_WINDOW * watch_common.per_second));
 }
 

@@ -35,6 +35,9 @@ double windows_learn(uint32_t id, uint64_t end);
  */
 double windows_go_on(uint32_t id, uint64_t state, uint64_t now);
 
+/* windows_afford - what the epoch that begins may count in addition, while the profile is new. */
+void windows_afford(void);
+
 /* windows_rest - how many epochs pass until what is hardly called is looked at again: all its calls
  * are counted anyway. */
 void windows_rest(uint32_t id);

@@ -9,9 +9,10 @@
 #define LARGEST	  0.25	/* share of one epoch */
 #define MATTERS	  0.02	/* share of calls that were not counted, or of time */
 #define ONE_CALL  0.125 /* variance of the place of a window's ends between two calls */
-#define BLUR	  0.25	/* error of the share that counting takes, relative */
+#define BLUR	  0.25	/* error of the price of counting, relative */
+#define FASTEST	  1	/* ticks from a call to the next one, at least */
 #define BLUR_MOST 0.25	/* of calls; beyond, the interval is not believed */
-#define SLOWEST	  0.8	/* share that counting is believed to take at most */
+#define SLOWEST	  0.97	/* share that counting is believed to take at most */
 #define FASTER	  10	/* times as fast as it was seen, at most, behind a sudden end */
 #define LONE	  12	/* times as many or as few calls as a window says that has no neighbour */
 #define FULL_MANY 0.1	/* share of full epochs from which the first call is looked at */
@@ -84,6 +85,16 @@ static void add_sudden(struct estimate *estimate, const struct epoch *epoch)
 		estimate->hidden += (double)epoch->calls;
 }
 
+/* Calls are as far apart as without counting if its price is right, and not if that is off. */
+static void add_blur(struct estimate *estimate, const struct epoch *epoch, double unseen)
+{
+	double apart = (double)epoch->watched / (double)epoch->calls;
+	double off = BLUR * apart * epoch->slowed / (1 - epoch->slowed);
+
+	estimate->blurred += unseen * fmax(0, apart / fmax(apart - off, FASTEST) - 1);
+	estimate->faded += unseen * (1 - apart / (apart + off));
+}
+
 void estimate_add(struct estimate *estimate, const struct epoch *epoch)
 {
 	double length = (double)epoch->length, rate, all, unseen, hidden;
@@ -94,6 +105,7 @@ void estimate_add(struct estimate *estimate, const struct epoch *epoch)
 	rate = epoch->watched ? rate_of(epoch) : estimate->expected;
 	estimate->counted += (double)epoch->calls;
 	estimate->time += length;
+	estimate->used += (double)epoch->used;
 	expect(estimate, rate);
 	if (epoch->sudden) {
 		add_sudden(estimate, epoch);
@@ -112,8 +124,8 @@ void estimate_add(struct estimate *estimate, const struct epoch *epoch)
 	all = rate * length;
 	unseen = all - (double)epoch->calls;
 	estimate->calls += all;
-	if (epoch->slowed > 0 && epoch->slowed < 1)
-		estimate->blurred += unseen * BLUR * epoch->slowed / (1 - epoch->slowed);
+	if (epoch->slowed > 0 && epoch->slowed < 1 && epoch->calls && unseen > 0)
+		add_blur(estimate, epoch, unseen);
 	estimate->unwatched += length - (double)epoch->watched;
 	estimate->sampled++;
 	estimate->active += epoch->calls > 0;
@@ -143,8 +155,10 @@ void estimate_join(struct estimate *sum, const struct estimate *other)
 	sum->hidden += other->hidden;
 	sum->lifted += other->lifted;
 	sum->time += other->time;
+	sum->used += other->used;
 	sum->unwatched += other->unwatched;
 	sum->blurred += other->blurred;
+	sum->faded += other->faded;
 	sum->lone += other->lone;
 }
 
@@ -222,7 +236,7 @@ struct interval estimate_interval(const struct estimate *estimate)
 	factor = estimate_factor(spread * spread,
 				 estimate_freedom(estimate->squares, estimate->quads));
 	/* Calls are whole, and the ends of epochs belong to one or the other. */
-	interval.low = fmax(estimate->counted, interval.calls / factor - 1 - estimate->blurred -
+	interval.low = fmax(estimate->counted, interval.calls / factor - 1 - estimate->faded -
 						       estimate->lone * (1 - 1.0 / LONE));
 	interval.calls += estimate->lifted;
 	/* Nothing came behind a sudden end by which to tell: it went on like that, or faster. */
@@ -230,6 +244,9 @@ struct interval estimate_interval(const struct estimate *estimate)
 	interval.calls += open;
 	interval.high = interval.calls * factor + 1 + estimate->blurred + estimate->hidden +
 			open * (FASTER - 1) + estimate->lone * (LONE - 1);
+	/* More there is no time for. */
+	if (estimate->used > 0)
+		interval.high = fmax(interval.calls, fmin(interval.high, estimate->used / FASTEST));
 	return interval;
 }
 

@@ -25,6 +25,7 @@ struct epoch {
 	uint64_t length;  /* from its start to the start of the next */
 	uint64_t first;	  /* from its start to the first call, if there was one */
 	uint64_t middle;  /* of a full one, to the last call of the first half, if that is known */
+	uint64_t used;	  /* by all threads together; 0: not known */
 	double slowed;	  /* share that counting took, and that watched is without */
 	bool full;	  /* counting stopped by the last of calls */
 	bool sudden;	  /* and so few were expected that all of it was to be watched */
@@ -52,7 +53,9 @@ struct estimate {
 	double hidden;	  /* and that there may be in addition, if it went on, and faster */
 	double time;	  /* ticks of all epochs */
 	double unwatched; /* of them */
-	double blurred;	  /* how far off calls may be since counting slowed the program */
+	double used;	  /* by all threads together */
+	double blurred;	  /* how many more calls there may be since counting slowed the program */
+	double faded;	  /* and how many fewer */
 	double lone;	  /* calls that only windows tell which have no neighbours to differ from */
 };
 
@@ -82,7 +85,7 @@ double estimate_freedom(double squares, double quads);
 double estimate_factor(double variance, double freedom);
 
 /*
- * estimate_slowed - share of a window in which the program did not get on, from 0 to 0.8.
+ * estimate_slowed - share of a window in which the program did not get on, from 0 to 0.97.
  * @calls: of the probe function, by all probes
  * @price: ticks of one
  * @spent: ticks in turning other probes off

@@ -232,11 +232,29 @@ static bool end_window(const struct call *call)
 	return true;
 }
 
+/* One of a whole epoch goes on where as many calls again can be afforded. */
+static bool extend_window(const struct call *call)
+{
+	struct watch *watch = call->watch;
+	uint64_t limit = atomic_load_explicit(&watch->limit, memory_order_relaxed);
+
+	if (atomic_load_explicit(&watch->window, memory_order_relaxed) != WINDOW_WHOLE ||
+	    ring_run() + limit >
+		    atomic_load_explicit(&watch_common.affordable, memory_order_relaxed))
+		return false;
+	atomic_store_explicit(&watch->middle, call->since, memory_order_relaxed);
+	atomic_store_explicit(&watch->limit, 2 * limit, memory_order_relaxed);
+	return true;
+}
+
 static bool end_full(const struct call *call)
 {
 	struct watch *watch = call->watch;
-	uint64_t own = passed(watch);
+	uint64_t own;
 
+	if (extend_window(call))
+		return false;
+	own = passed(watch);
 	note_slowed(watch, own);
 	atomic_store_explicit(&watch->filled, call->since, memory_order_relaxed);
 	atomic_store_explicit(&watch->waited, own < call->since ? call->since - own : 0,

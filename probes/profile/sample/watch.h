@@ -86,6 +86,7 @@ struct watch_common {
 	uint32_t callers;	 /* of calls in a window whose callers are kept */
 	_Atomic uint64_t glance; /* its number; 0: none is under way. See glance.h */
 	_Atomic uint64_t glance_end; /* ticks; NEVER: it goes on */
+	_Atomic uint64_t affordable; /* ring_run() until which windows of a whole epoch go on */
 	_Atomic uint64_t spent;	     /* ticks in turning off */
 	_Atomic uint64_t off_ticks;  /* of them, in the library */
 	_Atomic uint64_t offs;

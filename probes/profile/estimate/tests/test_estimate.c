@@ -263,6 +263,37 @@ static void test_what_slows_a_window(void **state)
 	assert_true(estimate_slowed(1000, 60, 0, 0) == 0);
 }
 
+/*
+ * Counting takes most of a window, by a price that is 15 % off: the interval has what there was,
+ * and no more than there was time for.
+ */
+static void test_price_is_off(void **state)
+{
+	const double apart = 6, price = 65, window = 500000, length = 26000000;
+
+	(void)state;
+	for (int off = -1; off <= 1; off++) {
+		double calls = window / (apart + price);
+		double slowed = estimate_slowed(calls, price * (1 + 0.15 * off), 0, window);
+		struct epoch epoch = { .calls = (uint64_t)calls,
+				       .length = (uint64_t)length,
+				       .used = (uint64_t)length,
+				       .slowed = slowed,
+				       .watched = (uint64_t)(window * (1 - slowed)) };
+		struct estimate estimate = { 0 };
+		struct interval interval;
+
+		for (int i = 0; i < 20; i++)
+			estimate_add(&estimate, &epoch);
+		interval = estimate_interval(&estimate);
+		assert_true(interval.low <= 20 * length / apart);
+		assert_true(interval.high >= 20 * length / apart);
+		assert_true(interval.low > 20 * length / apart / 100);
+		assert_true(interval.high <= 20 * length);
+		assert_non_null(interval.problem);
+	}
+}
+
 /* A window costs more than to count what few calls come in all of the epoch. */
 static void test_few_are_all_counted(void **state)
 {
@@ -447,6 +478,7 @@ int main(void)
 		cmocka_unit_test(test_unseen_end),
 		cmocka_unit_test(test_join),
 		cmocka_unit_test(test_what_slows_a_window),
+		cmocka_unit_test(test_price_is_off),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -103,6 +103,51 @@ static void test_sleeper(void **state)
 	assert_int_equal(pace.length, pace.shortest);
 }
 
+/* Of a program that ends at any time there were some epochs; they cost the budget of a second. */
+static void test_opening(void **state)
+{
+	const uint64_t second = 1000000, cost = 80;
+
+	(void)state;
+	for (uint64_t end = second / 200; end <= second; end *= 2) {
+		struct pace pace = fresh();
+		uint64_t used = 0, last = 0, spent = 0;
+		unsigned epochs = 0;
+
+		pace_open(&pace, (double)second);
+		for (uint64_t length = pace.length; used + length < end; epochs++) {
+			used += length;
+			last = length;
+			/* Calls are counted for as much as is left for that. */
+			spent += cost + (uint64_t)pace.afford;
+			length = pace_next(&pace, cost + (uint64_t)pace.afford, 0, length);
+		}
+		assert_true(epochs >= 2 && epochs < 100);
+		assert_true(last <= end / 2);
+		assert_true((double)spent < pace.budget * (double)second + cost);
+	}
+}
+
+/* Behind it nothing is left for more than the budget allows, and nothing in a program that sleeps.
+ */
+static void test_opening_ends(void **state)
+{
+	struct pace pace = fresh();
+
+	(void)state;
+	pace_open(&pace, 100000);
+	assert_true(pace.afford > 0);
+	for (int i = 0; i < 1000; i++)
+		pace_next(&pace, 20, 0, pace.last);
+	assert_int_equal(pace.length, pace.shortest);
+	assert_true(!(pace.afford > 0));
+	pace = fresh();
+	pace_open(&pace, 1000000);
+	for (int i = 0; i < 5; i++)
+		pace_next(&pace, 20, 0, pace.last / 100);
+	assert_true(pace.length >= pace.shortest);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -112,6 +157,8 @@ int main(void)
 		cmocka_unit_test(test_dear_start),
 		cmocka_unit_test(test_no_budget_is_caught),
 		cmocka_unit_test(test_sleeper),
+		cmocka_unit_test(test_opening),
+		cmocka_unit_test(test_opening_ends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

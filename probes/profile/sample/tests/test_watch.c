@@ -104,6 +104,23 @@ static void test_call_ends_in_time(void **state)
 	assert_int_equal(all[ENTRY].cut, 0);
 }
 
+/* A window of a whole epoch is full when no more calls can be afforded. */
+static void test_as_many_as_can_be_afforded(void **state)
+{
+	(void)state;
+	all[ENTRY].limit = 100;
+	all[ENTRY].window = UINT64_MAX;
+	all[ENTRY].group = NULL;
+	watch_common.affordable = ring_run() + 1000;
+	for (uint64_t i = 1; i <= 2000; i++)
+		enter(i, 9);
+	assert_int_equal(all[ENTRY].calls, 800);
+	assert_int_equal(all[ENTRY].limit, 800);
+	assert_int_equal(all[ENTRY].middle, 400);
+	assert_int_equal(all[ENTRY].filled, 800);
+	assert_int_equal(offs[ENTRY], 1);
+}
+
 static void test_call_goes_on_for_five_windows(void **state)
 {
 	(void)state;
@@ -228,6 +245,7 @@ static void test_price_without_spent(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(test_as_many_as_can_be_afforded, setup),
 		cmocka_unit_test_setup(test_call_ends_in_time, setup),
 		cmocka_unit_test_setup(test_call_goes_on_for_five_windows, setup),
 		cmocka_unit_test_setup(test_nothing_is_under_way, setup),
