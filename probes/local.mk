@@ -163,6 +163,8 @@ fastinst_SOURCES = \
 	probes/command/source_of.h \
 	probes/command/top.c \
 	probes/command/trace.c \
+	probes/command/trace_filter.c \
+	probes/command/trace_filter.h \
 	probes/command/trace_read.c \
 	probes/command/trace_read.h \
 	probes/command/trace_value.c \
@@ -234,6 +236,7 @@ TESTS += \
 	probes/command/tests/test_ends.sh \
 	probes/command/tests/test_fastinst.sh \
 	probes/command/tests/test_leftovers.sh \
+	probes/command/tests/test_filters.sh \
 	probes/command/tests/test_floats.sh \
 	probes/command/tests/test_handed.sh \
 	probes/command/tests/test_odd.sh \
@@ -278,6 +281,7 @@ EXTRA_DIST += \
 	probes/command/tests/odd.c \
 	probes/command/tests/odd.cc \
 	probes/command/tests/tell.h \
+	probes/command/tests/tree.c \
 	probes/command/tests/stack.c \
 	probes/command/tests/plugin.c \
 	probes/command/tests/test_attach.sh \
@@ -288,6 +292,7 @@ EXTRA_DIST += \
 	probes/command/tests/filtered.c \
 	probes/command/tests/refused.c \
 	probes/command/tests/test_leftovers.sh \
+	probes/command/tests/test_filters.sh \
 	probes/command/tests/test_floats.sh \
 	probes/command/tests/test_handed.sh \
 	probes/command/tests/test_odd.sh \

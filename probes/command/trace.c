@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "probes/command/command.h"
+#include "probes/command/trace_filter.h"
 #include "probes/command/trace_read.h"
 #include "probes/command/trace_write.h"
 #include "probes/command/why.h"
@@ -31,6 +32,7 @@ struct trace {
 	const char *output;
 	const struct trace_format *format;
 	uint64_t limit;
+	struct trace_filter filter;
 	long pid;
 	bool no_control;
 	const char *entries;
@@ -47,17 +49,81 @@ static void on_pipe(int signal)
 
 /* --- While it runs ---------------------------------------------------------------------------- */
 
-static void show_event(const struct shown *shown, void *arg)
+static void count_shown(struct trace *trace)
 {
-	struct trace *trace = arg;
-
-	if (trace->sum.limited)
-		return;
-	trace->format->event(trace->out, shown);
 	if (++trace->sum.shown < trace->limit && !ferror(trace->out))
 		return;
 	trace->sum.limited = true;
 	trace_stop(trace->read);
+}
+
+static void write_event(struct trace *trace, struct shown *shown)
+{
+	if (trace->sum.limited)
+		return;
+	trace->format->event(trace->out, shown);
+	if (shown->frame)
+		shown->frame->told = true;
+	count_shown(trace);
+}
+
+static void hold_entry(const struct trace *trace, struct shown *shown)
+{
+	size_t size;
+	FILE *text = open_memstream(&shown->frame->held, &size);
+
+	if (!text)
+		return;
+	trace->format->event(text, shown);
+	fclose(text);
+}
+
+/* A call that takes so long is in others that do. */
+static void write_held(struct trace *trace, struct trace_frame *frames, size_t n)
+{
+	for (size_t i = 0; i < n && !trace->sum.limited; i++) {
+		if (!frames[i].held)
+			continue;
+		fputs(frames[i].held, trace->out);
+		free(frames[i].held);
+		frames[i].held = NULL;
+		frames[i].told = true;
+		count_shown(trace);
+	}
+}
+
+static void show_long(struct trace *trace, struct shown *shown)
+{
+	if (shown->probe->kind == TRACED_ENTER) {
+		hold_entry(trace, shown);
+	} else if (shown->time - shown->frame->since >= trace->filter.longer) {
+		shown->left += shown->frame->held != NULL;
+		write_held(trace, shown->frames, (size_t)(shown->frame - shown->frames) + 1);
+		write_event(trace, shown);
+	}
+}
+
+static void show_event(struct shown *shown, void *arg)
+{
+	struct trace *trace = arg;
+
+	trace->filter.pid = trace->pid ? (int)trace->pid : trace_first(trace->read);
+	if (!filter_takes(&trace->filter, shown))
+		return;
+	if (trace->filter.longer)
+		show_long(trace, shown);
+	else
+		write_event(trace, shown);
+}
+
+/* Calls that have not ended took as long as there were events. */
+static void show_open(struct trace_frame *frames, unsigned n, uint64_t time, void *arg)
+{
+	struct trace *trace = arg;
+
+	while (n && time - frames[n - 1].since < trace->filter.longer)
+		n--;
+	write_held(trace, frames, n);
 }
 
 static void show_lost(uint64_t lost, int pid, int tid, uint64_t time, void *arg)
@@ -133,8 +199,24 @@ static void tell_losers(const struct trace *trace, const struct counts *counts)
 		complain(0, 0, "and of others");
 }
 
+static void count_open(const struct traced *probe, void *arg)
+{
+	size_t *n = arg;
+
+	*n += probe->seen && probe->kind == TRACED_ENTER && probe->pair == SIZE_MAX;
+}
+
 static void tell_end(struct trace *trace)
 {
+	size_t open = 0;
+
+	trace_finish(trace->read);
+	trace_each(trace->read, count_open, &open);
+	if (open && filter_is_of_calls(&trace->filter))
+		complain(0, 0,
+			 "the exits of %zu function%s cannot be seen, so it is not known what they "
+			 "call and for how long; fastinst(1) says how to compile",
+			 open, S(open));
 	trace->sum.lost = trace_lost(trace->read);
 	if (trace->format->end)
 		trace->format->end(trace->out, &trace->sum);
@@ -235,7 +317,7 @@ static int trace_process(struct trace *trace)
 
 static int start_trace(struct trace *trace, char **argv)
 {
-	const struct trace_to to = { show_event, show_lost, trace };
+	const struct trace_to to = { show_event, show_open, show_lost, trace };
 	int status, failed;
 
 	/*
@@ -288,6 +370,20 @@ static const struct option_row options[] = {
 	  "functions as well that nothing was compiled into, of the program or of objects of these "
 	  "names (a glob)",
 	  OPTION_TEXT(struct trace, entries) },
+	{ "filter", "FUNCTION",
+	  "only what FUNCTION, or OBJECT:FUNCTION, and what it calls do (globs)",
+	  OPTION_TEXT(struct trace, filter.from), .letter = 'F' },
+	{ "depth", "N", "only so many levels of calls",
+	  OPTION_NUMBER(struct trace, filter.depth, 1, UINT32_MAX), .letter = 'D' },
+	{ "time-filter", "TIME", "only calls that take as long, as 10us (nanoseconds)",
+	  OPTION_INTO(take_ns, struct trace, filter.longer), .letter = 't' },
+	{ "when", "CONDITION",
+	  "only where an argument is so, as 'n>5' or 'name==text' (== != < <= > >=); may be given "
+	  "several times",
+	  OPTION_INTO(take_when, struct trace, filter.when) },
+	{ "tid", "TID[,TID]...", "only these threads", OPTION_TEXT(struct trace, filter.tids) },
+	{ "no-children", NULL, "not in processes that the program starts",
+	  OPTION_FLAG(struct trace, filter.no_children) },
 	{ "limit", "N", "so many events and no more; the program goes on",
 	  OPTION_NUMBER(struct trace, limit, 1, UINT64_MAX) },
 	{ "format", "FORMAT",
@@ -322,6 +418,7 @@ int trace_command(int argc, char **argv)
 		status = refuse_usage("it takes either a program to run or --pid");
 	if (status == STATUS_OK)
 		status = start_trace(&trace, argv + optind);
+	filter_free(&trace.filter);
 	free(trace.on);
 	return status;
 }

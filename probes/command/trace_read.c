@@ -37,10 +37,7 @@ struct stream {
 	bool damaged, has_next;
 	struct trace_event next;
 	uint64_t lost;
-	struct {
-		unsigned table;
-		size_t pair;
-	} frame[DEPTH_MAX];
+	struct trace_frame frame[DEPTH_MAX];
 	unsigned depth;
 	struct stream *after;
 };
@@ -49,6 +46,7 @@ struct trace_read {
 	struct trace_to to;
 	char folder[40];
 	int listener;
+	int first; /* process */
 	bool stopped;
 	uint64_t start, lost;
 	struct table *table;
@@ -264,6 +262,14 @@ static int read_table(FILE *from, struct table *table)
 	return ret;
 }
 
+static int process_of(int fd)
+{
+	struct ucred process = { 0 };
+	socklen_t len = sizeof(process);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &process, &len) ? 0 : process.pid;
+}
+
 static void serve_agent(struct trace_read *trace, FILE *stream)
 {
 	struct table *more = realloc(trace->table, (trace->tables + 1) * sizeof(*more));
@@ -288,6 +294,8 @@ static size_t accept_all(struct trace_read *trace)
 	while ((fd = accept4(trace->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
 		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 		setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+		if (!trace->first)
+			trace->first = process_of(fd);
 		stream = fdopen(fd, "r+");
 		if (stream) {
 			serve_agent(trace, stream);
@@ -312,6 +320,59 @@ static int listen_in(const char *folder)
 		return -1;
 	}
 	return fd;
+}
+
+/* --- Functions that a thread is in ------------------------------------------------------------ */
+
+static uint64_t since_start(const struct trace_read *trace, uint64_t time)
+{
+	return time > trace->start ? time - trace->start : 0;
+}
+
+static struct trace_frame *find_frame(struct stream *stream, unsigned table, size_t pair)
+{
+	for (unsigned i = stream->depth; i-- > 0;)
+		if (stream->frame[i].table == table && stream->frame[i].pair == pair)
+			return &stream->frame[i];
+	return NULL;
+}
+
+static void drop_frames(struct stream *stream, unsigned depth)
+{
+	while (stream->depth > depth)
+		free(stream->frame[--stream->depth].held);
+}
+
+/* The functions that are left: this one, and what it had called and was never seen to return. */
+static void leave_functions(struct stream *stream, struct shown *shown)
+{
+	unsigned depth;
+
+	shown->frame = find_frame(stream, shown->event->table, shown->probe->pair);
+	if (!shown->frame)
+		return;
+	depth = (unsigned)(shown->frame - stream->frame);
+	for (unsigned i = depth; i < stream->depth; i++)
+		shown->left += stream->frame[i].told;
+	drop_frames(stream, depth + 1);
+	shown->depth = depth;
+}
+
+static void enter_function(struct stream *stream, struct shown *shown)
+{
+	if (stream->depth == DEPTH_MAX)
+		return;
+	shown->frame = &stream->frame[stream->depth++];
+	*shown->frame = (struct trace_frame){ .table = shown->event->table,
+					      .pair = shown->probe->pair,
+					      .since = shown->time };
+}
+
+static void end_stream(const struct trace_read *trace, struct stream *stream)
+{
+	trace->to.end(stream->frame, stream->depth, since_start(trace, stream->next.time),
+		      trace->to.arg);
+	drop_frames(stream, 0);
 }
 
 /* --- Rings ------------------------------------------------------------------------------------ */
@@ -373,6 +434,7 @@ static void drop_stream(const struct trace_read *trace, struct stream *stream)
 {
 	char path[128];
 
+	end_stream(trace, stream);
 	snprintf(path, sizeof(path), "%s/%s", trace->folder, stream->name);
 	unlink(path);
 	munmap(stream->ring, sizeof(*stream->ring));
@@ -412,11 +474,6 @@ static uint64_t how_of(unsigned table, uint32_t id, void *trace)
 	return probe ? probe->how : 0;
 }
 
-static uint64_t since_start(const struct trace_read *trace, uint64_t time)
-{
-	return time > trace->start ? time - trace->start : 0;
-}
-
 static void tell_lost(struct trace_read *trace, struct stream *stream, uint64_t time)
 {
 	uint64_t lost = atomic_load_explicit(&stream->ring->lost, memory_order_relaxed);
@@ -429,20 +486,6 @@ static void tell_lost(struct trace_read *trace, struct stream *stream, uint64_t 
 	stream->lost = lost;
 }
 
-/* The functions that are left: this one, and what it had called and was never seen to return. */
-static unsigned leave_functions(struct stream *stream, unsigned table, size_t pair)
-{
-	for (unsigned i = stream->depth; i-- > 0;) {
-		unsigned left = stream->depth - i;
-
-		if (stream->frame[i].table != table || stream->frame[i].pair != pair)
-			continue;
-		stream->depth = i;
-		return left;
-	}
-	return 0;
-}
-
 static void show_event(struct trace_read *trace, struct stream *stream)
 {
 	const struct trace_event *event = &stream->next;
@@ -453,20 +496,21 @@ static void show_event(struct trace_read *trace, struct stream *stream)
 		.time = since_start(trace, event->time),
 		.pid = stream->ring->pid,
 		.tid = stream->ring->tid,
+		.frames = stream->frame,
 	};
 
 	stream->has_next = false;
 	if (!probe)
 		return;
 	probe->seen++;
-	if (probe->kind == TRACED_LEAVE && probe->pair != SIZE_MAX)
-		shown.left = leave_functions(stream, event->table, probe->pair);
 	shown.depth = stream->depth;
-	if (probe->kind == TRACED_ENTER && probe->pair != SIZE_MAX && stream->depth < DEPTH_MAX) {
-		stream->frame[stream->depth].table = event->table;
-		stream->frame[stream->depth++].pair = probe->pair;
-	}
+	if (probe->kind == TRACED_LEAVE && probe->pair != SIZE_MAX)
+		leave_functions(stream, &shown);
+	else if (probe->kind == TRACED_ENTER && probe->pair != SIZE_MAX)
+		enter_function(stream, &shown);
 	trace->to.event(&shown, trace->to.arg);
+	if (probe->kind == TRACED_LEAVE && shown.frame)
+		drop_frames(stream, (unsigned)(shown.frame - stream->frame));
 }
 
 static struct stream *first_of(struct trace_read *trace)
@@ -498,6 +542,12 @@ size_t trace_poll(struct trace_read *trace)
 		tell_lost(trace, stream, stream->next.time);
 	drop_ended(trace);
 	return n;
+}
+
+void trace_finish(struct trace_read *trace)
+{
+	for (struct stream *stream = trace->streams; stream; stream = stream->after)
+		end_stream(trace, stream);
 }
 
 void trace_stop(struct trace_read *trace)
@@ -552,6 +602,11 @@ void trace_each(struct trace_read *trace, void (*tell)(const struct traced *prob
 	for (size_t t = 0; t < trace->tables; t++)
 		for (size_t i = 0; i < trace->table[t].n; i++)
 			tell(&trace->table[t].probe[i], arg);
+}
+
+int trace_first(const struct trace_read *trace)
+{
+	return trace->first;
 }
 
 size_t trace_processes(const struct trace_read *trace)

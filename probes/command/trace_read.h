@@ -36,19 +36,34 @@ struct traced {
 	uint64_t seen;
 };
 
+/* A function that a thread is in, and whose exits are seen. */
+struct trace_frame {
+	unsigned table;
+	size_t pair;
+	uint64_t since; /* as shown.time */
+	unsigned tree;	/* which frame begins the call tree that is shown, or */
+#define TRACE_NO_TREE UINT32_MAX
+	bool told;  /* its entry is shown */
+	char *held; /* or kept as text until it is known how long the call takes */
+};
+
 struct shown {
 	const struct traced *probe;
 	const struct trace_event *event;
 	uint64_t time; /* ns since the trace began */
 	int pid, tid;
 	unsigned depth; /* of functions that are entered and not left */
-	unsigned left;	/* by this exit: how many are left, itself among them */
+	unsigned left;	/* by this exit: how many that were told are left, itself among them */
+	struct trace_frame *frames; /* those, the outermost first */
+	struct trace_frame *frame;  /* of this entry or exit, behind those; NULL: none */
 };
 
 struct trace_read;
 
 struct trace_to {
-	void (*event)(const struct shown *shown, void *arg);
+	void (*event)(struct shown *shown, void *arg);
+	/* No other event of the thread comes; these it has entered and was not seen to leave. */
+	void (*end)(struct trace_frame *frames, unsigned n, uint64_t time, void *arg);
 	/* So many of a thread were lost before its next event. */
 	void (*lost)(uint64_t lost, int pid, int tid, uint64_t time, void *arg);
 	void *arg;
@@ -61,6 +76,9 @@ const char *trace_folder(const struct trace_read *trace);
 /* trace_poll - take what is there; how many events, or lines of other kinds. */
 size_t trace_poll(struct trace_read *trace);
 
+/* trace_finish - no more events are taken. */
+void trace_finish(struct trace_read *trace);
+
 /* trace_stop - have the programs write no more. */
 void trace_stop(struct trace_read *trace);
 
@@ -68,7 +86,9 @@ void trace_stop(struct trace_read *trace);
 void trace_each(struct trace_read *trace, void (*tell)(const struct traced *probe, void *arg),
 		void *arg);
 
-/* trace_processes - how many have told of probes. trace_lost - of all threads. */
+/* trace_first - the process that was the first to tell of probes; 0: none was.
+ * trace_processes - how many have told of probes. trace_lost - of all threads. */
+int trace_first(const struct trace_read *trace);
 size_t trace_processes(const struct trace_read *trace);
 uint64_t trace_lost(const struct trace_read *trace);
 void trace_close(struct trace_read *trace);

@@ -35,7 +35,7 @@ static bool has_values(const struct traced *probe)
 }
 
 /* Of an exit those that are returned. */
-static const struct source_value *value_of(const struct shown *shown, unsigned i)
+const struct source_value *shown_value(const struct shown *shown, unsigned i)
 {
 	const struct traced *probe = shown->probe;
 
@@ -49,9 +49,9 @@ static const struct source_value *value_of(const struct shown *shown, unsigned i
 /* What is returned and is no struct. */
 static const struct source_value *only_value(const struct shown *shown)
 {
-	const struct source_value *value = value_of(shown, 0);
+	const struct source_value *value = shown_value(shown, 0);
 
-	return value && !*value->name && !value_of(shown, 1) ? value : NULL;
+	return value && !*value->name && !shown_value(shown, 1) ? value : NULL;
 }
 
 /* --- Text ------------------------------------------------------------------------------------- */
@@ -60,7 +60,7 @@ static void put_values(FILE *out, const struct shown *shown)
 {
 	const struct source_value *value;
 
-	for (unsigned i = 0; (value = value_of(shown, i)); i++) {
+	for (unsigned i = 0; (value = shown_value(shown, i)); i++) {
 		fputs(i ? ", " : "", out);
 		text_put(out, value->name);
 		fputs(*value->name ? "=" : "", out);
@@ -74,7 +74,7 @@ static void put_args(FILE *out, const struct shown *shown)
 	put_values(out, shown);
 	if (shown->probe->types.more ||
 	    (shown->probe->kind == TRACED_ENTER && !shown->probe->has_types) ||
-	    (shown->probe->kind == TRACED_COMPARE && !value_of(shown, 0)))
+	    (shown->probe->kind == TRACED_COMPARE && !shown_value(shown, 0)))
 		fputs(shown->probe->types.args ? ", ..." : "...", out);
 	fputc(')', out);
 }
@@ -83,7 +83,7 @@ static void put_result(FILE *out, const struct shown *shown)
 {
 	bool braces = !only_value(shown);
 
-	if (!value_of(shown, 0))
+	if (!shown_value(shown, 0))
 		return;
 	fputs(braces ? " = {" : " = ", out);
 	put_values(out, shown);
@@ -135,7 +135,7 @@ static json_t *args_json(const struct shown *shown)
 	const struct source_value *value;
 	json_t *args = json_array();
 
-	for (unsigned i = 0; (value = value_of(shown, i)); i++) {
+	for (unsigned i = 0; (value = shown_value(shown, i)); i++) {
 		json_t *arg = json_object();
 
 		if (*value->name)
@@ -165,7 +165,7 @@ static void json_event(FILE *out, const struct shown *shown)
 		TOLD_SCHEMA, "ns", (json_int_t)shown->time, "pid", shown->pid, "tid", shown->tid,
 		"event", event_words[probe->kind], "function", told_text(probe->function),
 		"demangled", told_demangled(probe->function), "object", told_text(probe->object));
-	bool has_value = value_of(shown, 0);
+	bool has_value = shown_value(shown, 0);
 	char source[512], *colon;
 
 	if (!line)
@@ -231,7 +231,7 @@ static json_t *chrome_args(const struct shown *shown)
 	json_t *args = json_object();
 	char source[512], number[16];
 
-	for (unsigned i = 0; (value = value_of(shown, i)); i++) {
+	for (unsigned i = 0; (value = shown_value(shown, i)); i++) {
 		snprintf(number, sizeof(number), "%u", i);
 		told_member(args, *value->name ? value->name : number,
 			    value_json(shown->event, value));
@@ -258,7 +258,7 @@ static void chrome_event(FILE *out, const struct shown *shown)
 						       : "i",
 			   shown->time, shown->pid, shown->tid);
 	if (probe->kind == TRACED_LEAVE) {
-		if (value_of(shown, 0))
+		if (shown_value(shown, 0))
 			json_object_set_new(line, "args",
 					    json_pack("{s:o}", "result", result_json(shown)));
 	} else {

@@ -24,6 +24,9 @@ struct trace_format {
 	void (*end)(FILE *out, const struct trace_sum *sum);
 };
 
+/* shown_value - the i-th that came with an event, of an exit what is returned; NULL: no more. */
+const struct source_value *shown_value(const struct shown *shown, unsigned i);
+
 /* trace_format - text, json (lines) or chrome; NULL: no such format. */
 const struct trace_format *trace_format(const char *name);
 

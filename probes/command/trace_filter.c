@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Filters of "fastinst trace": by thread and process, by the call tree, and by values of arguments.
+ */
+#include "probes/command/trace_filter.h"
+
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "probes/command/trace_value.h"
+#include "probes/command/trace_write.h"
+
+#define OPERATORS "<>=!"
+
+struct trace_when {
+	struct trace_when *next;
+	char *name, *value;
+	char sign[3];
+};
+
+/* --- Options ---------------------------------------------------------------------------------- */
+
+bool take_ns(const struct option_row *row, const char *text, void *request, char *why)
+{
+	static const struct {
+		const char *name;
+		double ns;
+	} units[] = { { "", 1 }, { "ns", 1 }, { "us", 1e3 }, { "ms", 1e6 }, { "s", 1e9 } };
+	char *end;
+	double number = strtod(text, &end);
+
+	for (size_t i = 0; end != text && i < sizeof(units) / sizeof(*units); i++) {
+		double ns = number * units[i].ns;
+
+		if (strcmp(end, units[i].name) != 0 || !(ns >= 1 && ns <= 1e18))
+			continue;
+		*(uint64_t *)((char *)request + row->at) = (uint64_t)ns;
+		return true;
+	}
+	return option_refuse(why, "must be a time such as 10us, 2ms or 1s");
+}
+
+static char *copy_word(const char *from, size_t len)
+{
+	while (len && *from == ' ')
+		from++, len--;
+	while (len && from[len - 1] == ' ')
+		len--;
+	if (len > 1 && *from == '"' && from[len - 1] == '"')
+		from++, len -= 2;
+	return strndup(from, len);
+}
+
+bool take_when(const struct option_row *row, const char *text, void *request, char *why)
+{
+	struct trace_when **list = (struct trace_when **)((char *)request + row->at), *when;
+	size_t name = strcspn(text, OPERATORS), sign = strspn(text + name, OPERATORS);
+	const char *value = text + name + sign;
+
+	if (!name || !sign || sign > 2 || !*value || (sign == 2 && value[-1] != '='))
+		return option_refuse(why, "must be as 'x>5' or 'name==text'");
+	when = calloc(1, sizeof(*when));
+	if (!when)
+		return option_refuse(why, "finds no memory");
+	memcpy(when->sign, text + name, sign);
+	when->name = copy_word(text, name);
+	when->value = copy_word(value, strlen(value));
+	when->next = *list;
+	*list = when;
+	return true;
+}
+
+void filter_free(struct trace_filter *filter)
+{
+	while (filter->when) {
+		struct trace_when *when = filter->when;
+
+		filter->when = when->next;
+		free(when->name);
+		free(when->value);
+		free(when);
+	}
+}
+
+/* --- Values ----------------------------------------------------------------------------------- */
+
+static bool number_of(const char *text, long double *number)
+{
+	char *end;
+
+	if (*text == '\'' && text[1] && text[2] == '\'') {
+		*number = text[1];
+		return true;
+	}
+	*number = strtold(text, &end);
+	return end != text && !*end;
+}
+
+static bool holds(const struct trace_when *when, const char *text)
+{
+	long double a, b;
+	int order;
+
+	if (number_of(text, &a) && number_of(when->value, &b))
+		order = (a > b) - (a < b);
+	else
+		order = strcmp(text, when->value);
+	switch (*when->sign) {
+	case '=':
+		return !order;
+	case '!':
+		return order;
+	case '<':
+		return order < 0 || (when->sign[1] && !order);
+	default:
+		return order > 0 || (when->sign[1] && !order);
+	}
+}
+
+/* What is not known is neither this nor that. */
+static bool value_holds(const struct trace_when *when, const struct shown *shown,
+			const struct source_value *value)
+{
+	json_t *json = value_json(shown->event, value);
+	char number[64] = "";
+	bool is;
+
+	if (json_is_integer(json))
+		snprintf(number, sizeof(number), "%" JSON_INTEGER_FORMAT, json_integer_value(json));
+	else if (json_is_real(json))
+		snprintf(number, sizeof(number), "%.17g", json_real_value(json));
+	else if (json_is_boolean(json))
+		strcpy(number, json_is_true(json) ? "true" : "false");
+	is = (*number || json_is_string(json)) &&
+	     holds(when, *number ? number : json_string_value(json));
+	json_decref(json);
+	return is;
+}
+
+/* An operand of a marker or compare has a number for a name. */
+static bool is_when(const struct shown *shown, const struct trace_when *when)
+{
+	const struct source_value *value;
+	char number[16];
+
+	for (unsigned i = 0; (value = shown_value(shown, i)); i++) {
+		snprintf(number, sizeof(number), "%u", i);
+		if (!strcmp(*value->name ? value->name : number, when->name))
+			return value_holds(when, shown, value);
+	}
+	return false;
+}
+
+static bool are_when(const struct trace_filter *filter, const struct shown *shown)
+{
+	for (const struct trace_when *when = filter->when; when; when = when->next)
+		if (!is_when(shown, when))
+			return false;
+	return true;
+}
+
+/* --- Threads and call trees ------------------------------------------------------------------- */
+
+static bool is_thread(const char *tids, int tid)
+{
+	char *end;
+
+	for (; tids && *tids; tids = *end ? end + 1 : end)
+		if (strtol(tids, &end, 10) == tid || end == tids)
+			return end != tids;
+	return !tids;
+}
+
+/* FUNCTION or OBJECT:FUNCTION, globs. */
+static bool is_function(const char *pattern, const struct traced *probe)
+{
+	const char *colon = strchr(pattern, ':'), *slash = strrchr(probe->object, '/');
+	char object[256];
+
+	if (!colon || colon[1] == ':')
+		return !fnmatch(pattern, probe->function, 0);
+	snprintf(object, sizeof(object), "%.*s", (int)(colon - pattern), pattern);
+	return !fnmatch(object, slash ? slash + 1 : probe->object, 0) &&
+	       !fnmatch(colon + 1, probe->function, 0);
+}
+
+/* Where the call tree begins that the event is in; TRACE_NO_TREE. */
+static unsigned tree_of(const struct trace_filter *filter, const struct shown *shown)
+{
+	unsigned tree = shown->depth ? shown->frames[shown->depth - 1].tree : TRACE_NO_TREE;
+
+	if (!filter->from)
+		return 0;
+	if (tree == TRACE_NO_TREE && shown->probe->kind == TRACED_ENTER &&
+	    is_function(filter->from, shown->probe))
+		return shown->depth;
+	return tree;
+}
+
+bool filter_is_of_calls(const struct trace_filter *filter)
+{
+	return filter->from || filter->depth || filter->longer;
+}
+
+bool filter_takes(const struct trace_filter *filter, struct shown *shown)
+{
+	struct trace_frame *frame = shown->frame;
+	bool leaves = shown->probe->kind == TRACED_LEAVE;
+	unsigned tree = leaves && frame ? frame->tree : tree_of(filter, shown);
+
+	if (frame)
+		frame->tree = tree;
+	if ((filter->no_children && shown->pid != filter->pid) ||
+	    !is_thread(filter->tids, shown->tid) || tree == TRACE_NO_TREE)
+		return false;
+	shown->depth -= tree;
+	if (leaves)
+		return frame ? frame->told || frame->held
+			     : !filter_is_of_calls(filter) && !filter->when;
+	return (!filter->depth || shown->depth < filter->depth) && (!filter->longer || frame) &&
+	       are_when(filter, shown);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which events a trace shows.
+ */
+#ifndef PROBES_COMMAND_TRACE_FILTER_H
+#define PROBES_COMMAND_TRACE_FILTER_H
+
+#include "probes/command/trace_read.h"
+#include "stress/base/command_line.h"
+
+/* A condition on an argument, NAME OPERATOR VALUE. */
+struct trace_when;
+
+struct trace_filter {
+	const char *tids;	 /* of threads, with a comma between; NULL: all */
+	const char *from;	 /* the call trees of functions of this pattern; NULL: all */
+	uint64_t depth;		 /* of a call tree; 0: all */
+	uint64_t longer;	 /* ns that a call shown takes at least */
+	struct trace_when *when; /* all of them hold */
+	bool no_children;
+	int pid; /* the process that is not a child */
+};
+
+/* take_ns - an option's time, "10us", "2ms", "1s"; a number alone is nanoseconds. */
+option_take take_ns;
+
+/* take_when - one more condition, for the struct trace_filter that the row says. */
+option_take take_when;
+
+/*
+ * filter_takes - whether an event is one to show, but for how long the call takes. The depth is
+ * that in the call tree shown then. filter_is_of_calls - only where exits are seen, too.
+ */
+bool filter_takes(const struct trace_filter *filter, struct shown *shown);
+bool filter_is_of_calls(const struct trace_filter *filter);
+
+void filter_free(struct trace_filter *filter);
+
+#endif
