@@ -13,14 +13,13 @@ double cost_of_start(void)
 
 double cost_toggling(void)
 {
-	return (double)atomic_load_explicit(&watch_common.off_ticks, memory_order_relaxed) +
-	       account.turning_on;
+	return (double)load_relaxed(&watch_common.off_ticks) + account.turning_on;
 }
 
 double cost_spent(void)
 {
 	return account.start + clocks_seconds(watch_common.own) * watch_common.per_second +
-	       (double)atomic_load_explicit(&watch_common.spent, memory_order_relaxed) +
+	       (double)load_relaxed(&watch_common.spent) +
 	       (double)(ring_run() - account.run_at_start) * meter_price();
 }
 

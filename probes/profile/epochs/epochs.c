@@ -27,19 +27,19 @@ static _Atomic unsigned session; /* another for each thread of epochs, and when 
 void epochs_drain(void)
 {
 	for (struct ring *ring = ring_list(); ring; ring = ring->next) {
-		uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
-		uint64_t head = atomic_load_explicit(&ring->head, memory_order_acquire);
+		uint64_t tail = load_relaxed(&ring->tail);
+		uint64_t head = load_acquire(&ring->head);
 
 		for (; tail < head; tail++)
 			account.lost += !callers_count(&ring->caller[tail % RING]);
-		atomic_store_explicit(&ring->tail, tail, memory_order_release);
-		account.lost += atomic_exchange_explicit(&ring->lost, 0, memory_order_relaxed);
+		store_release(&ring->tail, tail);
+		account.lost += swap_relaxed(&ring->lost, 0);
 	}
 }
 
 static bool is_closed(uint32_t id)
 {
-	return atomic_load_explicit(&watches[id].state, memory_order_relaxed) & WATCH_BITS;
+	return load_relaxed(&watches[id].state) & WATCH_BITS;
 }
 
 /*
@@ -56,7 +56,7 @@ static bool its_turn(void)
 
 static double visit_function(uint32_t id, struct reopen *reopen, uint64_t now)
 {
-	uint64_t state = atomic_load_explicit(&watches[id].state, memory_order_acquire);
+	uint64_t state = load_acquire(&watches[id].state);
 	double calls;
 
 	windows_read(id, state, now);
@@ -134,7 +134,7 @@ static uint64_t tick_epoch(void)
 
 static bool is_session(const void *data)
 {
-	return (unsigned)(uintptr_t)data == atomic_load_explicit(&session, memory_order_relaxed);
+	return (unsigned)(uintptr_t)data == load_relaxed(&session);
 }
 
 /* That count as the tool's: one that is to end may sleep still when the next begins. */
@@ -143,7 +143,7 @@ static atomic_uint counted_in;
 /* None of them is in a child. */
 void epochs_count_out(void)
 {
-	while (atomic_load_explicit(&counted_in, memory_order_relaxed)) {
+	while (load_relaxed(&counted_in)) {
 		atomic_fetch_sub_explicit(&counted_in, 1, memory_order_relaxed);
 		fi_own_thread(-1);
 	}
@@ -168,7 +168,7 @@ static void *run_epochs(void *data)
 	uint64_t next = pace.length;
 
 	fi_own_thread(1);
-	atomic_fetch_add_explicit(&counted_in, 1, memory_order_relaxed);
+	add_relaxed(&counted_in, 1);
 	while (sleep_epoch(next, data)) {
 		if (books_wait())
 			break;

@@ -46,7 +46,7 @@ static struct glanced *place_of(uint64_t at)
 
 static uint64_t read_out(_Atomic uint64_t *sum)
 {
-	return atomic_exchange_explicit(sum, 0, memory_order_relaxed);
+	return swap_relaxed(sum, 0);
 }
 
 /* Each glance counts by the time that it took, with that of the probes: it is one look at the
@@ -62,11 +62,10 @@ static void add_glimpses(double scale, double unknown)
 
 		places[0].ticks[group] += scale * (double)read_out(&glimpse->beyond);
 		for (unsigned i = 0; i < PLACES; i++) {
-			uint64_t at =
-				atomic_load_explicit(&glimpse->place[i].at, memory_order_relaxed);
+			uint64_t at = load_relaxed(&glimpse->place[i].at);
 			uint64_t ticks = read_out(&glimpse->place[i].ticks);
 
-			atomic_store_explicit(&glimpse->place[i].at, 0, memory_order_relaxed);
+			store_relaxed(&glimpse->place[i].at, 0);
 			if (ticks)
 				place_of(at)->ticks[group] += scale * (double)ticks;
 		}
@@ -81,10 +80,9 @@ static void read_glance(void)
 		struct glimpse *glimpse = &ring->glimpse;
 
 		with_probes += read_out(&glimpse->used);
-		without += atomic_load_explicit(&glimpse->beyond, memory_order_relaxed);
+		without += load_relaxed(&glimpse->beyond);
 		for (unsigned i = 0; i < PLACES; i++)
-			without += atomic_load_explicit(&glimpse->place[i].ticks,
-							memory_order_relaxed);
+			without += load_relaxed(&glimpse->place[i].ticks);
 	}
 	add_glimpses(without ? (double)with_probes / (double)without : 0, (double)unknown);
 	glances++;

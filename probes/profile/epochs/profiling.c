@@ -31,9 +31,9 @@ static void begin_epochs(void)
 	account.began_at = clocks_seconds(CLOCK_MONOTONIC);
 	account.used_at_start = (clocks_seconds(CLOCK_PROCESS_CPUTIME_ID) - cost_of_start()) *
 				watch_common.per_second;
-	atomic_store_explicit(&watch_common.spent, 0, memory_order_relaxed);
-	atomic_store_explicit(&watch_common.offs, 0, memory_order_relaxed);
-	atomic_store_explicit(&watch_common.off_ticks, 0, memory_order_relaxed);
+	store_relaxed(&watch_common.spent, 0);
+	store_relaxed(&watch_common.offs, 0);
+	store_relaxed(&watch_common.off_ticks, 0);
 	account.run_at_start = ring_run();
 	account.merged = 1;
 	pace = (struct pace){ .budget = asked.budget,
@@ -71,26 +71,21 @@ static int prepare_epochs(const struct options *wish)
 static void reset_function(uint32_t id)
 {
 	struct watch *watch = &watches[id];
-	uint64_t state = atomic_load_explicit(&watch->state, memory_order_relaxed);
+	uint64_t state = load_relaxed(&watch->state);
 
 	books[id] = (struct book){ .watched = true };
 	/* A frame that another session has left belongs to no call of this one. */
-	atomic_store_explicit(&watch->pending,
-			      (uint64_t)(PENDING_CUTS(atomic_load_explicit(&watch->pending,
-									   memory_order_relaxed)) +
-					 1)
-				      << 32,
-			      memory_order_relaxed);
-	atomic_store_explicit(&watch->torn, 0, memory_order_relaxed);
-	atomic_store_explicit(&watch->cut, 0, memory_order_relaxed);
-	atomic_store_explicit(&watch->timed, 0, memory_order_relaxed);
-	atomic_store_explicit(&watch->time, 0, memory_order_relaxed);
-	atomic_store_explicit(&watch->wall, 0, memory_order_relaxed);
-	atomic_store_explicit(&watch->taken, 0, memory_order_relaxed);
-	atomic_store_explicit(&watch->calls, 0, memory_order_relaxed);
-	atomic_store_explicit(&watch->from, NEVER, memory_order_relaxed);
-	atomic_store_explicit(&watch->state, (state & ~(uint64_t)WATCH_LOW) | WATCH_OVER,
-			      memory_order_relaxed);
+	store_relaxed(&watch->pending, (uint64_t)(PENDING_CUTS(load_relaxed(&watch->pending)) + 1)
+					       << 32);
+	store_relaxed(&watch->torn, 0);
+	store_relaxed(&watch->cut, 0);
+	store_relaxed(&watch->timed, 0);
+	store_relaxed(&watch->time, 0);
+	store_relaxed(&watch->wall, 0);
+	store_relaxed(&watch->taken, 0);
+	store_relaxed(&watch->calls, 0);
+	store_relaxed(&watch->from, NEVER);
+	store_relaxed(&watch->state, (state & ~(uint64_t)WATCH_LOW) | WATCH_OVER);
 }
 
 /* What comes late sees that no window is open. */
@@ -241,7 +236,7 @@ void profiling_finish(void)
 
 	epochs_end_thread();
 	for (uint32_t id = 0; id < books_known; id++) {
-		uint64_t state = atomic_load_explicit(&watches[id].state, memory_order_relaxed);
+		uint64_t state = load_relaxed(&watches[id].state);
 
 		if (!books[id].opened)
 			continue;

@@ -148,7 +148,7 @@ void report_profile(FILE *out)
 	double cpu = clocks_seconds(CLOCK_PROCESS_CPUTIME_ID);
 	char program[PATH_MAX];
 	ssize_t len = readlink("/proc/thread-self/exe", program, sizeof(program) - 1);
-	uint64_t offs = atomic_load_explicit(&watch_common.offs, memory_order_relaxed);
+	uint64_t offs = load_relaxed(&watch_common.offs);
 	const struct caller_count *callers;
 	uint32_t n = fi_probes();
 

@@ -30,14 +30,14 @@ static void learn_times(uint32_t id, double calls)
 
 	if (!watch->group)
 		return;
-	epoch.timed = (double)atomic_exchange_explicit(&watch->timed, 0, memory_order_relaxed);
-	epoch.time = (double)atomic_exchange_explicit(&watch->time, 0, memory_order_relaxed);
-	epoch.wall = (double)atomic_exchange_explicit(&watch->wall, 0, memory_order_relaxed);
-	taken = (double)atomic_exchange_explicit(&watch->taken, 0, memory_order_relaxed);
+	epoch.timed = (double)swap_relaxed(&watch->timed, 0);
+	epoch.time = (double)swap_relaxed(&watch->time, 0);
+	epoch.wall = (double)swap_relaxed(&watch->wall, 0);
+	taken = (double)swap_relaxed(&watch->taken, 0);
 	if (epoch.timed > 0)
 		epoch.blur = MISJUDGED * taken / epoch.timed;
-	duration->torn += (double)atomic_exchange_explicit(&watch->torn, 0, memory_order_relaxed);
-	duration->cut += (double)atomic_exchange_explicit(&watch->cut, 0, memory_order_relaxed);
+	duration->torn += (double)swap_relaxed(&watch->torn, 0);
+	duration->cut += (double)swap_relaxed(&watch->cut, 0);
 	duration_add(duration, &epoch);
 }
 
@@ -61,14 +61,14 @@ double windows_learn(uint32_t id, uint64_t end)
 static void read_full_window(const struct watch *watch, const struct book *book,
 			     struct epoch *epoch)
 {
-	uint64_t filled = atomic_load_explicit(&watch->filled, memory_order_relaxed);
-	uint64_t waited = atomic_load_explicit(&watch->waited, memory_order_relaxed);
-	uint64_t first = atomic_load_explicit(&watch->first, memory_order_relaxed);
-	uint64_t middle = atomic_load_explicit(&watch->middle, memory_order_relaxed);
+	uint64_t filled = load_relaxed(&watch->filled);
+	uint64_t waited = load_relaxed(&watch->waited);
+	uint64_t first = load_relaxed(&watch->first);
+	uint64_t middle = load_relaxed(&watch->middle);
 
 	epoch->full = true;
 	epoch->sudden = book->window == WINDOW_WHOLE && !asked.by_count;
-	epoch->calls = atomic_load_explicit(&watch->limit, memory_order_relaxed);
+	epoch->calls = load_relaxed(&watch->limit);
 	epoch->watched = filled > waited ? filled - waited : 1;
 	/* Most often the program waited for its CPU right behind the start. */
 	epoch->first = first > waited ? first - waited : 0;
@@ -83,7 +83,7 @@ static void read_full_window(const struct watch *watch, const struct book *book,
 static void take_off_counting(const struct watch *watch, uint64_t state, uint64_t own,
 			      struct epoch *epoch)
 {
-	uint64_t closed = atomic_load_explicit(&watch->slowed, memory_order_relaxed);
+	uint64_t closed = load_relaxed(&watch->slowed);
 	double share = (double)closed / 4294967296.0;
 
 	if ((state & WATCH_BITS) == WATCH_OPEN)
@@ -100,14 +100,12 @@ void windows_read(uint32_t id, uint64_t state, uint64_t now)
 {
 	struct watch *watch = &watches[id];
 	struct book *book = &books[id];
-	uint64_t calls = atomic_load_explicit(&watch->calls, memory_order_relaxed) - book->base;
-	uint64_t began = atomic_load_explicit(&watch->began, memory_order_relaxed) +
-			 atomic_load_explicit(&watch->warm, memory_order_relaxed);
+	uint64_t calls = load_relaxed(&watch->calls) - book->base;
+	uint64_t began = load_relaxed(&watch->began) + load_relaxed(&watch->warm);
 	struct epoch *epoch = &book->epoch;
 
 	*epoch = (struct epoch){ .calls = calls, .watched = clocks_since(began, now) };
-	if ((state & WATCH_BITS) == WATCH_FULL &&
-	    calls >= atomic_load_explicit(&watch->limit, memory_order_relaxed))
+	if ((state & WATCH_BITS) == WATCH_FULL && calls >= load_relaxed(&watch->limit))
 		read_full_window(watch, book, epoch);
 	else if ((state & WATCH_BITS) != WATCH_OPEN && book->window == WINDOW_WHOLE)
 		/* It was filled while the epoch before was read: nothing was watched since. */
@@ -128,8 +126,7 @@ static double affordable(void)
 
 void windows_afford(void)
 {
-	atomic_store_explicit(&watch_common.affordable, ring_run() + (uint64_t)affordable(),
-			      memory_order_relaxed);
+	store_relaxed(&watch_common.affordable, ring_run() + (uint64_t)affordable());
 }
 
 static uint64_t window_of(const struct book *book)
@@ -181,26 +178,23 @@ static void prepare_window(uint32_t id, uint64_t window)
 	struct watch *watch = &watches[id];
 	struct book *book = &books[id];
 
-	book->base = atomic_load_explicit(&watch->calls, memory_order_relaxed);
+	book->base = load_relaxed(&watch->calls);
 	book->window = window;
 	book->limit = limit_of(window);
-	atomic_store_explicit(&watch->limit, book->limit, memory_order_relaxed);
-	atomic_store_explicit(&watch->base, book->base, memory_order_relaxed);
-	atomic_store_explicit(&watch->window, window, memory_order_relaxed);
-	atomic_store_explicit(&watch->wish, window, memory_order_relaxed);
-	atomic_store_explicit(&watch->warm, warm_of(window), memory_order_relaxed);
-	atomic_store_explicit(&watch->skip, skip_of(book, window), memory_order_relaxed);
+	store_relaxed(&watch->limit, book->limit);
+	store_relaxed(&watch->base, book->base);
+	store_relaxed(&watch->window, window);
+	store_relaxed(&watch->wish, window);
+	store_relaxed(&watch->warm, warm_of(window));
+	store_relaxed(&watch->skip, skip_of(book, window));
 	watch_mark(watch);
 }
 
 /* Right behind the clock was read: the program may run meanwhile. */
 static void start_window(uint32_t id, uint64_t now)
 {
-	atomic_store_explicit(&watches[id].began, now, memory_order_relaxed);
-	atomic_store_explicit(&watches[id].from,
-			      clocks_ticks() +
-				      atomic_load_explicit(&watches[id].warm, memory_order_relaxed),
-			      memory_order_release);
+	store_relaxed(&watches[id].began, now);
+	store_release(&watches[id].from, clocks_ticks() + load_relaxed(&watches[id].warm));
 }
 
 void windows_rest(uint32_t id)
@@ -225,17 +219,16 @@ double windows_go_on(uint32_t id, uint64_t state, uint64_t now)
 		book->base += book->epoch.calls;
 		book->start = now;
 		window = window_of(book);
-		atomic_store_explicit(&watch->base, book->base, memory_order_relaxed);
+		store_relaxed(&watch->base, book->base);
 		/* Nothing else changes, so that no call is missed. */
 		if (window == WINDOW_WHOLE) {
-			atomic_store_explicit(&watch->began, now, memory_order_relaxed);
+			store_relaxed(&watch->began, now);
 			watch_mark(watch);
-			atomic_store_explicit(&watch->from, clocks_ticks() - SLACK,
-					      memory_order_relaxed);
+			store_relaxed(&watch->from, clocks_ticks() - SLACK);
 			return calls;
 		}
 	}
-	atomic_store_explicit(&watch->from, NEVER, memory_order_release);
+	store_release(&watch->from, NEVER);
 	if (!watch_next(watch, state))
 		return whole ? calls : 0;
 	if (!whole) {
@@ -286,7 +279,7 @@ static size_t claim_all(const struct reopen *reopen)
 			continue;
 		/* Before the state: a call that sees the new one must not go by the old window's.
 		 */
-		atomic_store_explicit(&watch->from, NEVER, memory_order_release);
+		store_release(&watch->from, NEVER);
 		if (!watch_next(watch, state))
 			continue;
 		reopen->ids[kept] = reopen->ids[i];

@@ -82,7 +82,7 @@ static int link_exit(struct group *group, uint32_t id, uint32_t entry)
 	watches[id].entry = entry;
 	watches[id].group = group;
 	group->exits = id;
-	atomic_store_explicit(&watches[id].state, WATCH_OVER, memory_order_relaxed);
+	store_relaxed(&watches[id].state, WATCH_OVER);
 	return keep_exit(id);
 }
 
@@ -207,5 +207,5 @@ void exits_forget(void)
 void exits_forked(void)
 {
 	for (size_t i = 0; i < all_n; i++)
-		atomic_store_explicit(&watches[all[i]].state, WATCH_OVER, memory_order_relaxed);
+		store_relaxed(&watches[all[i]].state, WATCH_OVER);
 }

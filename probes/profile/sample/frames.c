@@ -90,7 +90,7 @@ FRAMES_FUNCTION static void drop_last(struct ring *ring)
 	struct watch *watch = &watches[frame->id];
 
 	if (take_back(watch, frame->cuts))
-		atomic_fetch_add_explicit(&watch->torn, 1, memory_order_relaxed);
+		add_relaxed(&watch->torn, 1);
 }
 
 FRAMES_FUNCTION void frames_cut(struct watch *watch)
@@ -101,7 +101,7 @@ FRAMES_FUNCTION void frames_cut(struct watch *watch)
 		if (atomic_compare_exchange_weak(&watch->pending, &pending,
 						 (uint64_t)(PENDING_CUTS(pending) + 1) << 32))
 			break;
-	atomic_fetch_add_explicit(&watch->cut, PENDING_CALLS(pending), memory_order_relaxed);
+	add_relaxed(&watch->cut, PENDING_CALLS(pending));
 }
 
 /* A function that another ends with has its place; what is inlined in a function as well. */
@@ -149,7 +149,7 @@ FRAMES_FUNCTION void frames_start(struct ring *ring)
 {
 	struct frame *frame = &ring->frame[ring->depth - 1];
 
-	frame->run = atomic_load_explicit(&ring->run, memory_order_relaxed);
+	frame->run = load_relaxed(&ring->run);
 	frame->spent = ring->spent;
 	frame->start = __builtin_ia32_rdtsc();
 }
@@ -181,8 +181,7 @@ FRAMES_FUNCTION bool frames_leave(struct ring *ring, const struct spot *spot, bo
 
 FRAMES_FUNCTION bool frames_overlong(const struct watch *watch, int64_t wall)
 {
-	return wall > (int64_t)watch_common.overlong &&
-	       atomic_load_explicit(&watch->wish, memory_order_relaxed) != WINDOW_WHOLE;
+	return wall > (int64_t)watch_common.overlong && load_relaxed(&watch->wish) != WINDOW_WHOLE;
 }
 
 void frames_drop(struct ring *ring)

@@ -14,8 +14,7 @@ static uint64_t numbers;
 /* Only the thread, and its signal handlers, write here: one that is lost is no harm. */
 GLANCE_FUNCTION static void add(_Atomic uint64_t *sum, uint64_t ticks)
 {
-	atomic_store_explicit(sum, atomic_load_explicit(sum, memory_order_relaxed) + ticks,
-			      memory_order_relaxed);
+	store_relaxed(sum, load_relaxed(sum) + ticks);
 }
 
 GLANCE_FUNCTION static void add_at(struct glimpse *glimpse, uint64_t at, uint64_t ticks)
@@ -36,13 +35,12 @@ GLANCE_FUNCTION static void add_at(struct glimpse *glimpse, uint64_t at, uint64_
 GLANCE_FUNCTION static void begin_glimpse(struct ring *ring, uint64_t number, uint64_t now)
 {
 	struct glimpse *glimpse = &ring->glimpse;
-	uint64_t start = atomic_load_explicit(&glimpse->start, memory_order_relaxed);
-	uint64_t idle = start ? atomic_load_explicit(&glimpse->waited, memory_order_relaxed)
-			      : frames_waited(ring, now);
+	uint64_t start = load_relaxed(&glimpse->start);
+	uint64_t idle = start ? load_relaxed(&glimpse->waited) : frames_waited(ring, now);
 
-	atomic_store_explicit(&glimpse->last, start ? start : now, memory_order_relaxed);
-	atomic_store_explicit(&glimpse->idle, idle, memory_order_relaxed);
-	atomic_store_explicit(&glimpse->number, number, memory_order_relaxed);
+	store_relaxed(&glimpse->last, start ? start : now);
+	store_relaxed(&glimpse->idle, idle);
+	store_relaxed(&glimpse->number, number);
 }
 
 /* Ticks with a CPU since the last event. Where it is not known from when on: since now. */
@@ -54,22 +52,22 @@ GLANCE_FUNCTION static uint64_t used_since(struct ring *ring, uint64_t last, uin
 	if (used < watch_common.recent)
 		return used;
 	idle = frames_waited(ring, now);
-	more = idle - atomic_load_explicit(&glimpse->idle, memory_order_relaxed);
-	atomic_store_explicit(&glimpse->idle, idle, memory_order_relaxed);
+	more = idle - load_relaxed(&glimpse->idle);
+	store_relaxed(&glimpse->idle, idle);
 	return (int64_t)more < 0 ? used : more < used ? used - more : 0;
 }
 
 GLANCE_FUNCTION void glance_event(struct ring *ring, uint64_t number, uint64_t at, uint64_t now)
 {
 	struct glimpse *glimpse = &ring->glimpse;
-	uint64_t end = atomic_load_explicit(&watch_common.glance_end, memory_order_relaxed);
+	uint64_t end = load_relaxed(&watch_common.glance_end);
 	uint64_t last, used, until;
 
-	if (atomic_load_explicit(&glimpse->number, memory_order_relaxed) != number)
+	if (load_relaxed(&glimpse->number) != number)
 		begin_glimpse(ring, number, now);
-	if (atomic_load_explicit(&glimpse->done, memory_order_relaxed) == number)
+	if (load_relaxed(&glimpse->done) == number)
 		return;
-	last = atomic_load_explicit(&glimpse->last, memory_order_relaxed);
+	last = load_relaxed(&glimpse->last);
 	used = used_since(ring, last, now);
 	until = now < end ? now : end;
 	if (used > until - last)
@@ -77,18 +75,17 @@ GLANCE_FUNCTION void glance_event(struct ring *ring, uint64_t number, uint64_t a
 	add(&glimpse->used, used);
 	add_at(glimpse, at, used > watch_common.between ? used - watch_common.between : 0);
 	if (now >= end)
-		atomic_store_explicit(&glimpse->done, number, memory_order_relaxed);
+		store_relaxed(&glimpse->done, number);
 }
 
 GLANCE_FUNCTION void glance_go_on(struct ring *ring, uint64_t now)
 {
 	uint64_t after = __builtin_ia32_rdtsc();
 
-	if (atomic_load_explicit(&ring->glimpse.done, memory_order_relaxed) ==
-	    atomic_load_explicit(&ring->glimpse.number, memory_order_relaxed))
+	if (load_relaxed(&ring->glimpse.done) == load_relaxed(&ring->glimpse.number))
 		return;
 	add(&ring->glimpse.used, after - now);
-	atomic_store_explicit(&ring->glimpse.last, after, memory_order_relaxed);
+	store_relaxed(&ring->glimpse.last, after);
 }
 
 /* --- The thread of epochs --------------------------------------------------------------------- */
@@ -97,8 +94,7 @@ GLANCE_FUNCTION void glance_go_on(struct ring *ring, uint64_t now)
 static struct ring *next_known(struct ring *ring, unsigned *n)
 {
 	for (; ring && *n < NOTED; ring = ring->next)
-		if (ring != ring_here() &&
-		    atomic_load_explicit(&ring->taken, memory_order_relaxed)) {
+		if (ring != ring_here() && load_relaxed(&ring->taken)) {
 			++*n;
 			return ring;
 		}
@@ -110,45 +106,41 @@ void glance_begin(void)
 	unsigned n = 0;
 
 	for (struct ring *ring = ring_list(); ring; ring = ring->next)
-		atomic_store_explicit(&ring->glimpse.start, 0, memory_order_relaxed);
+		store_relaxed(&ring->glimpse.start, 0);
 	for (struct ring *ring = ring_list(); (ring = next_known(ring, &n)); ring = ring->next) {
 		uint64_t now = __builtin_ia32_rdtsc();
 
-		atomic_store_explicit(&ring->glimpse.waited, ring_waited(ring, now),
-				      memory_order_relaxed);
-		atomic_store_explicit(&ring->glimpse.start, now, memory_order_relaxed);
+		store_relaxed(&ring->glimpse.waited, ring_waited(ring, now));
+		store_relaxed(&ring->glimpse.start, now);
 	}
-	atomic_store_explicit(&watch_common.glance_end, NEVER, memory_order_relaxed);
+	store_relaxed(&watch_common.glance_end, NEVER);
 	/* Pairs with the acquire of glance_number(). */
-	atomic_store_explicit(&watch_common.glance, ++numbers, memory_order_release);
+	store_release(&watch_common.glance, ++numbers);
 }
 
 void glance_end(void)
 {
-	atomic_store_explicit(&watch_common.glance_end, __builtin_ia32_rdtsc(),
-			      memory_order_relaxed);
+	store_relaxed(&watch_common.glance_end, __builtin_ia32_rdtsc());
 }
 
 void glance_over(void)
 {
-	atomic_store_explicit(&watch_common.glance, 0, memory_order_release);
+	store_release(&watch_common.glance, 0);
 }
 
 static bool has_told(const struct ring *ring)
 {
-	return atomic_load_explicit(&ring->glimpse.done, memory_order_relaxed) == numbers;
+	return load_relaxed(&ring->glimpse.done) == numbers;
 }
 
 /* Ticks with a CPU until the end that the thread has not told of. */
 static uint64_t untold(const struct ring *ring)
 {
 	const struct glimpse *glimpse = &ring->glimpse;
-	bool begun = atomic_load_explicit(&glimpse->number, memory_order_relaxed) == numbers;
-	uint64_t end = atomic_load_explicit(&watch_common.glance_end, memory_order_relaxed);
-	uint64_t last = atomic_load_explicit(begun ? &glimpse->last : &glimpse->start,
-					     memory_order_relaxed);
-	uint64_t idle = atomic_load_explicit(begun ? &glimpse->idle : &glimpse->waited,
-					     memory_order_relaxed);
+	bool begun = load_relaxed(&glimpse->number) == numbers;
+	uint64_t end = load_relaxed(&watch_common.glance_end);
+	uint64_t last = load_relaxed(begun ? &glimpse->last : &glimpse->start);
+	uint64_t idle = load_relaxed(begun ? &glimpse->idle : &glimpse->waited);
 	uint64_t now = __builtin_ia32_rdtsc(), used;
 
 	if (!last || end <= last)

@@ -24,7 +24,7 @@
 static inline uint64_t glance_number(void)
 {
 	/* Pairs with the release of glance_begin(): the clocks that it noted are there. */
-	return atomic_load_explicit(&watch_common.glance, memory_order_acquire);
+	return load_acquire(&watch_common.glance);
 }
 
 /*

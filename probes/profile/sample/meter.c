@@ -5,8 +5,8 @@
 
 static void add_ring(const struct ring *ring, double *calls, double *ticks)
 {
-	*calls += (double)atomic_load_explicit(&ring->metered, memory_order_relaxed);
-	*ticks += (double)atomic_load_explicit(&ring->meter, memory_order_relaxed);
+	*calls += (double)load_relaxed(&ring->metered);
+	*ticks += (double)load_relaxed(&ring->meter);
 }
 
 double meter_mean(const struct ring *ring)
@@ -32,6 +32,6 @@ double meter_price(void)
 
 void meter_forget(struct ring *ring)
 {
-	atomic_store_explicit(&ring->metered, 0, memory_order_relaxed);
-	atomic_store_explicit(&ring->meter, 0, memory_order_relaxed);
+	store_relaxed(&ring->metered, 0);
+	store_relaxed(&ring->meter, 0);
 }

@@ -94,8 +94,8 @@ static void measure(uint32_t id)
 	double price[ROUNDS];
 
 	/* Far from the limit, which is 0, and from the first call. */
-	atomic_store_explicit(&watch->base, UINT64_MAX / 2, memory_order_relaxed);
-	atomic_store_explicit(&watch->window, UINT64_MAX, memory_order_relaxed);
+	store_relaxed(&watch->base, UINT64_MAX / 2);
+	store_relaxed(&watch->window, UINT64_MAX);
 	round_of_calls();
 	for (int i = 0; i < ROUNDS; i++) {
 		double off = round_of_calls();
@@ -113,9 +113,9 @@ static void measure(uint32_t id)
 /* The call's own time, as the probes themselves see it. Of a few calls: those of a window. */
 static double round_of_pairs(struct watch *entry)
 {
-	atomic_store_explicit(&entry->calls, 0, memory_order_relaxed);
-	atomic_store_explicit(&entry->timed, 0, memory_order_relaxed);
-	atomic_store_explicit(&entry->time, 0, memory_order_relaxed);
+	store_relaxed(&entry->calls, 0);
+	store_relaxed(&entry->timed, 0);
+	store_relaxed(&entry->time, 0);
 	for (unsigned i = 0; i < watch_common.callers; i++)
 		((void (*)(void))(uintptr_t)price_pair)();
 	return (double)entry->time / (double)(entry->timed ? entry->timed : 1);
@@ -123,7 +123,7 @@ static double round_of_pairs(struct watch *entry)
 
 static uint64_t take_ticks(_Atomic uint64_t *sum)
 {
-	return atomic_exchange_explicit(sum, 0, memory_order_relaxed);
+	return swap_relaxed(sum, 0);
 }
 
 /* From one event to the next, with nothing between them. */
@@ -151,11 +151,10 @@ static void forget_calls(void)
 {
 	struct ring *ring = ring_here();
 
-	atomic_store_explicit(&watch_common.spent, 0, memory_order_relaxed);
+	store_relaxed(&watch_common.spent, 0);
 	if (!ring)
 		return;
-	atomic_store_explicit(&ring->tail, atomic_load_explicit(&ring->head, memory_order_relaxed),
-			      memory_order_relaxed);
+	store_relaxed(&ring->tail, load_relaxed(&ring->head));
 	meter_forget(ring);
 }
 
@@ -169,7 +168,7 @@ static void measure_pair(uint32_t entry, uint32_t exit)
 	watch->group = watches[exit].group = &group;
 	watch->next = watches[exit].next = NO_PROBE;
 	watches[exit].entry = entry;
-	atomic_store_explicit(&watch->window, UINT64_MAX, memory_order_relaxed);
+	store_relaxed(&watch->window, UINT64_MAX);
 	if (fi_activate_how(&exit, 1, watch_exit, FI_KEEPS_VECTORS) < 0 ||
 	    fi_activate_how(&entry, 1, watch_call, FI_KEEPS_VECTORS) < 0)
 		return;

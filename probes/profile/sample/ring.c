@@ -23,7 +23,7 @@ static void give_back(void *ring)
 {
 	mine = NULL;
 	frames_drop(ring);
-	atomic_store_explicit(&((struct ring *)ring)->taken, 0, memory_order_release);
+	store_release(&((struct ring *)ring)->taken, 0);
 }
 
 int ring_start(void)
@@ -33,7 +33,7 @@ int ring_start(void)
 
 struct ring *ring_list(void)
 {
-	return atomic_load_explicit(&rings, memory_order_acquire);
+	return load_acquire(&rings);
 }
 
 uint64_t ring_run(void)
@@ -41,14 +41,14 @@ uint64_t ring_run(void)
 	uint64_t sum = 0;
 
 	for (struct ring *ring = ring_list(); ring; ring = ring->next)
-		sum += atomic_load_explicit(&ring->run, memory_order_relaxed);
+		sum += load_relaxed(&ring->run);
 	return sum;
 }
 
 /* What pthread_getcpuclockid() would make of it: ~thread << 3, per thread, all. */
 static void read_clock(const struct ring *ring, struct timespec *time)
 {
-	uint32_t thread = (uint32_t)atomic_load_explicit(&ring->thread, memory_order_relaxed);
+	uint32_t thread = (uint32_t)load_relaxed(&ring->thread);
 
 	clock_gettime((clockid_t)(~thread << 3 | 6), time);
 }
@@ -71,7 +71,7 @@ void ring_refresh(void)
 	unsigned n = 0;
 
 	for (struct ring *ring = ring_list(); ring && n < REFRESH; ring = ring->next) {
-		if (ring == mine || !atomic_load_explicit(&ring->taken, memory_order_relaxed))
+		if (ring == mine || !load_relaxed(&ring->taken))
 			continue;
 		read_clock(ring, &time);
 		n++;
@@ -86,7 +86,7 @@ struct ring *ring_here(void)
 static struct ring *take_free(void)
 {
 	for (struct ring *ring = ring_list(); ring; ring = ring->next)
-		if (!atomic_load_explicit(&ring->taken, memory_order_relaxed) &&
+		if (!load_relaxed(&ring->taken) &&
 		    !atomic_exchange_explicit(&ring->taken, 1, memory_order_acquire))
 			return ring;
 	return NULL;
@@ -99,7 +99,7 @@ static struct ring *map_one(void)
 
 	if (ring == MAP_FAILED)
 		return NULL;
-	atomic_store_explicit(&ring->taken, 1, memory_order_relaxed);
+	store_relaxed(&ring->taken, 1);
 	ring->next = ring_list();
 	while (!atomic_compare_exchange_weak_explicit(&rings, &ring->next, ring,
 						      memory_order_release, memory_order_acquire))
@@ -116,8 +116,7 @@ struct ring *ring_make(void)
 	if (!ring)
 		ring = map_one();
 	if (ring) {
-		atomic_store_explicit(&ring->thread, (int32_t)syscall(SYS_gettid),
-				      memory_order_relaxed);
+		store_relaxed(&ring->thread, (int32_t)syscall(SYS_gettid));
 		ring->looked = 0;
 		mine = ring;
 		pthread_setspecific(key, ring);
@@ -129,10 +128,10 @@ struct ring *ring_make(void)
 void ring_forget(void)
 {
 	for (struct ring *ring = ring_list(); ring; ring = ring->next) {
-		uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
+		uint64_t head = load_relaxed(&ring->head);
 
-		atomic_store_explicit(&ring->tail, head, memory_order_relaxed);
-		atomic_store_explicit(&ring->lost, 0, memory_order_relaxed);
+		store_relaxed(&ring->tail, head);
+		store_relaxed(&ring->lost, 0);
 	}
 }
 
@@ -142,9 +141,8 @@ void ring_forked(void)
 	for (struct ring *ring = ring_list(); ring; ring = ring->next) {
 		ring->depth = 0;
 		if (ring == mine)
-			atomic_store_explicit(&ring->thread, (int32_t)syscall(SYS_gettid),
-					      memory_order_relaxed);
+			store_relaxed(&ring->thread, (int32_t)syscall(SYS_gettid));
 		else
-			atomic_store_explicit(&ring->taken, 0, memory_order_relaxed);
+			store_relaxed(&ring->taken, 0);
 	}
 }

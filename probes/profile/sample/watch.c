@@ -98,24 +98,21 @@ uint64_t watch_clock(void)
 static uint64_t passed(const struct watch *watch)
 {
 	uint64_t now = watch_clock();
-	uint64_t began = atomic_load_explicit(&watch->began, memory_order_relaxed);
+	uint64_t began = load_relaxed(&watch->began);
 
 	return now > began ? now - began : 0;
 }
 
 void watch_mark(struct watch *watch)
 {
-	atomic_store_explicit(&watch->run, ring_run(), memory_order_relaxed);
-	atomic_store_explicit(&watch->spent,
-			      atomic_load_explicit(&watch_common.spent, memory_order_relaxed),
-			      memory_order_relaxed);
+	store_relaxed(&watch->run, ring_run());
+	store_relaxed(&watch->spent, load_relaxed(&watch_common.spent));
 }
 
 double watch_slowed(const struct watch *watch, uint64_t ticks)
 {
-	uint64_t run = ring_run() - atomic_load_explicit(&watch->run, memory_order_relaxed);
-	uint64_t spent = atomic_load_explicit(&watch_common.spent, memory_order_relaxed) -
-			 atomic_load_explicit(&watch->spent, memory_order_relaxed);
+	uint64_t run = ring_run() - load_relaxed(&watch->run);
+	uint64_t spent = load_relaxed(&watch_common.spent) - load_relaxed(&watch->spent);
 
 	return estimate_slowed((double)run, watch_common.price, (double)spent, (double)ticks);
 }
@@ -124,8 +121,7 @@ static void note_slowed(struct watch *watch, uint64_t own)
 {
 	double share = watch_slowed(watch, own);
 
-	atomic_store_explicit(&watch->slowed, (uint64_t)(share * 4294967296.0),
-			      memory_order_relaxed);
+	store_relaxed(&watch->slowed, (uint64_t)(share * 4294967296.0));
 }
 
 static bool claim(struct watch *watch, uint64_t state, uint64_t why)
@@ -148,9 +144,8 @@ static void deactivate(uint32_t id)
 	fi_deactivate(id);
 	/* Of a thread that was preempted meanwhile not many more. */
 	ticks = __builtin_ia32_rdtsc() - before;
-	atomic_fetch_add_explicit(&watch_common.off_ticks, ticks < DEAREST ? ticks : DEAREST,
-				  memory_order_relaxed);
-	atomic_fetch_add_explicit(&watch_common.offs, 1, memory_order_relaxed);
+	add_relaxed(&watch_common.off_ticks, ticks < DEAREST ? ticks : DEAREST);
+	add_relaxed(&watch_common.offs, 1);
 }
 
 /* Until it is off the thread of epochs leaves it alone. */
@@ -168,7 +163,7 @@ static void close_window(struct watch *watch, uint32_t id, uint64_t state, uint6
 			 uint64_t since)
 {
 	why |= WATCH_WAITS;
-	atomic_store_explicit(&watch->until, since * PATIENCE, memory_order_relaxed);
+	store_relaxed(&watch->until, since * PATIENCE);
 	if (claim(watch, state, why) && !is_pending(watch))
 		turn_off(watch, id, state | why);
 }
@@ -180,20 +175,19 @@ static void close_window(struct watch *watch, uint32_t id, uint64_t state, uint6
  */
 static bool warm_up(struct watch *watch, uint64_t warm, uint64_t since)
 {
-	uint64_t wish = atomic_load_explicit(&watch->wish, memory_order_relaxed);
+	uint64_t wish = load_relaxed(&watch->wish);
 	uint64_t own = passed(watch);
 
 	if (own + warm / 64 < warm) {
-		atomic_fetch_add_explicit(&watch->from, since + warm - own, memory_order_relaxed);
+		add_relaxed(&watch->from, since + warm - own);
 		return false;
 	}
 	if (!atomic_compare_exchange_strong_explicit(&watch->warm, &warm, 0, memory_order_relaxed,
 						     memory_order_relaxed))
 		return true;
 	own = own > warm ? own - warm : 0;
-	atomic_fetch_add_explicit(&watch->began, warm, memory_order_relaxed);
-	atomic_store_explicit(&watch->window, own < wish ? since + wish - own : 0,
-			      memory_order_relaxed);
+	add_relaxed(&watch->began, warm);
+	store_relaxed(&watch->window, own < wish ? since + wish - own : 0);
 	watch_mark(watch);
 	return true;
 }
@@ -210,7 +204,7 @@ struct call {
 
 static bool warms_up(const struct call *call)
 {
-	uint64_t warm = atomic_load_explicit(&call->watch->warm, memory_order_relaxed);
+	uint64_t warm = load_relaxed(&call->watch->warm);
 
 	return warm && !warm_up(call->watch, warm, call->since);
 }
@@ -219,12 +213,11 @@ static bool warms_up(const struct call *call)
 static bool end_window(const struct call *call)
 {
 	struct watch *watch = call->watch;
-	uint64_t wish = atomic_load_explicit(&watch->wish, memory_order_relaxed);
+	uint64_t wish = load_relaxed(&watch->wish);
 	uint64_t own = passed(watch);
 
 	if (own + wish / 64 < wish) {
-		atomic_store_explicit(&watch->window, call->since + wish - own,
-				      memory_order_relaxed);
+		store_relaxed(&watch->window, call->since + wish - own);
 		return false;
 	}
 	note_slowed(watch, own);
@@ -236,14 +229,13 @@ static bool end_window(const struct call *call)
 static bool extend_window(const struct call *call)
 {
 	struct watch *watch = call->watch;
-	uint64_t limit = atomic_load_explicit(&watch->limit, memory_order_relaxed);
+	uint64_t limit = load_relaxed(&watch->limit);
 
-	if (atomic_load_explicit(&watch->window, memory_order_relaxed) != WINDOW_WHOLE ||
-	    ring_run() + limit >
-		    atomic_load_explicit(&watch_common.affordable, memory_order_relaxed))
+	if (load_relaxed(&watch->window) != WINDOW_WHOLE ||
+	    ring_run() + limit > load_relaxed(&watch_common.affordable))
 		return false;
-	atomic_store_explicit(&watch->middle, call->since, memory_order_relaxed);
-	atomic_store_explicit(&watch->limit, 2 * limit, memory_order_relaxed);
+	store_relaxed(&watch->middle, call->since);
+	store_relaxed(&watch->limit, 2 * limit);
 	return true;
 }
 
@@ -256,9 +248,8 @@ static bool end_full(const struct call *call)
 		return false;
 	own = passed(watch);
 	note_slowed(watch, own);
-	atomic_store_explicit(&watch->filled, call->since, memory_order_relaxed);
-	atomic_store_explicit(&watch->waited, own < call->since ? call->since - own : 0,
-			      memory_order_relaxed);
+	store_relaxed(&watch->filled, call->since);
+	store_relaxed(&watch->waited, own < call->since ? call->since - own : 0);
 	close_window(watch, call->id, call->state, WATCH_FULL, call->since);
 	return true;
 }
@@ -284,7 +275,7 @@ WITHOUT_VECTORS static void note_ticks(struct ring *ring, uint64_t spent)
 {
 	if (ring)
 		ring->spent += spent;
-	atomic_fetch_add_explicit(&watch_common.spent, spent, memory_order_relaxed);
+	add_relaxed(&watch_common.spent, spent);
 }
 
 WITHOUT_VECTORS static void note_spent(uint64_t before)
@@ -328,24 +319,23 @@ WITHOUT_VECTORS static __attribute__((noinline)) struct ring *first_ring(void)
 WITHOUT_VECTORS static void note_caller(struct ring *ring, uint32_t id, uint64_t from, int64_t time)
 {
 	struct caller *caller;
-	uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
+	uint64_t head = load_relaxed(&ring->head);
 
-	if (head - atomic_load_explicit(&ring->tail, memory_order_acquire) >= RING) {
-		atomic_fetch_add_explicit(&ring->lost, 1, memory_order_relaxed);
+	if (head - load_acquire(&ring->tail) >= RING) {
+		add_relaxed(&ring->lost, 1);
 		return;
 	}
 	caller = &ring->caller[head % RING];
 	caller->id = id;
 	caller->from = from;
 	caller->time = time;
-	atomic_store_explicit(&ring->head, head + 1, memory_order_release);
+	store_release(&ring->head, head + 1);
 }
 
 /* Its only writer is the thread, and a signal handler of its: one that is lost is no harm. */
 WITHOUT_VECTORS static void add_own(_Atomic uint64_t *sum, uint64_t value)
 {
-	atomic_store_explicit(sum, atomic_load_explicit(sum, memory_order_relaxed) + value,
-			      memory_order_relaxed);
+	store_relaxed(sum, load_relaxed(sum) + value);
 }
 
 WITHOUT_VECTORS static struct ring *note_run(void)
@@ -386,7 +376,7 @@ WITHOUT_VECTORS static void begin_time(struct ring *ring, const struct call *cal
 WITHOUT_VECTORS static void sample(struct ring *ring, const struct call *call, uint64_t calls,
 				   const struct fi_regs *regs)
 {
-	uint64_t skip = atomic_load_explicit(&call->watch->skip, memory_order_relaxed);
+	uint64_t skip = load_relaxed(&call->watch->skip);
 	bool timed = call->watch->group && calls > skip && calls - skip <= watch_common.callers;
 	bool noted = calls <= watch_common.callers;
 	struct spot spot;
@@ -403,14 +393,13 @@ WITHOUT_VECTORS static void count(const struct call *call, const struct fi_regs 
 				  struct ring *ring)
 {
 	struct watch *watch = call->watch;
-	uint64_t calls = atomic_fetch_add_explicit(&watch->calls, 1, memory_order_relaxed) + 1 -
-			 atomic_load_explicit(&watch->base, memory_order_relaxed);
-	uint64_t limit = atomic_load_explicit(&watch->limit, memory_order_relaxed);
+	uint64_t calls = add_relaxed(&watch->calls, 1) + 1 - load_relaxed(&watch->base);
+	uint64_t limit = load_relaxed(&watch->limit);
 
 	if (calls == 1)
-		atomic_store_explicit(&watch->first, call->since, memory_order_relaxed);
+		store_relaxed(&watch->first, call->since);
 	if (calls == limit / 2)
-		atomic_store_explicit(&watch->middle, call->since, memory_order_relaxed);
+		store_relaxed(&watch->middle, call->since);
 	if (calls == limit)
 		apart(end_full, call);
 	else if (ring)
@@ -420,7 +409,7 @@ WITHOUT_VECTORS static void count(const struct call *call, const struct fi_regs 
 /* The window is over, and the probe is on since calls were timed. */
 WITHOUT_VECTORS static void wait_for_calls(const struct call *call)
 {
-	uint64_t until = atomic_load_explicit(&call->watch->until, memory_order_relaxed);
+	uint64_t until = load_relaxed(&call->watch->until);
 
 	if ((call->state & WATCH_LOW & ~WATCH_BITS) == WATCH_WAITS &&
 	    (!is_pending(call->watch) || call->since > until))
@@ -431,7 +420,7 @@ WITHOUT_VECTORS static void take_call(struct call *call, const struct fi_regs *r
 				      struct ring *ring)
 {
 	struct watch *watch = call->watch;
-	uint64_t from = atomic_load_explicit(&watch->from, memory_order_acquire);
+	uint64_t from = load_acquire(&watch->from);
 
 	call->since = call->now - from;
 	clear_frames(ring, watch, call->id, regs);
@@ -439,11 +428,9 @@ WITHOUT_VECTORS static void take_call(struct call *call, const struct fi_regs *r
 		wait_for_calls(call);
 		return;
 	}
-	if (call->now < from ||
-	    (atomic_load_explicit(&watch->warm, memory_order_relaxed) && apart(warms_up, call)))
+	if (call->now < from || (load_relaxed(&watch->warm) && apart(warms_up, call)))
 		return;
-	if (call->since >= atomic_load_explicit(&watch->window, memory_order_relaxed) &&
-	    apart(end_window, call))
+	if (call->since >= load_relaxed(&watch->window) && apart(end_window, call))
 		return;
 	count(call, regs, ring);
 }
@@ -473,7 +460,7 @@ WITHOUT_VECTORS static void call_over(struct ring *ring, const struct call *call
 {
 	if (call->glance)
 		glance_go_on(ring, call->now);
-	else if (!(atomic_load_explicit(&ring->run, memory_order_relaxed) % METERED))
+	else if (!(load_relaxed(&ring->run) % METERED))
 		meter(ring, call, spent);
 }
 
@@ -486,7 +473,7 @@ WITHOUT_VECTORS void watch_call(uint32_t id, void *site, const struct fi_regs *r
 
 	(void)site;
 	(void)data;
-	call.state = atomic_load_explicit(&watch->state, memory_order_acquire);
+	call.state = load_acquire(&watch->state);
 	call.now = __builtin_ia32_rdtsc();
 	ring = note_run();
 	if (call.glance && ring) {
@@ -506,24 +493,24 @@ WITHOUT_VECTORS void watch_call(uint32_t id, void *site, const struct fi_regs *r
 WITHOUT_VECTORS static void take_time(struct ring *ring, const struct frame *frame, uint64_t now)
 {
 	struct watch *watch = &watches[frame->id];
-	uint64_t run = atomic_load_explicit(&ring->run, memory_order_relaxed) - frame->run;
+	uint64_t run = load_relaxed(&ring->run) - frame->run;
 	uint64_t taken =
 		ring->spent - frame->spent + run * watch_common.whole_price + watch_common.pair;
 	int64_t wall = (int64_t)(now - frame->start - taken);
 	int64_t time = wall, waited;
 
 	if (frames_overlong(watch, wall)) {
-		atomic_fetch_add_explicit(&watch->cut, 1, memory_order_relaxed);
+		add_relaxed(&watch->cut, 1);
 		return;
 	}
 	if (wall > (int64_t)watch_common.recent) {
 		waited = (int64_t)(frames_waited(ring, now) - frame->waited);
 		time -= waited < 0 ? 0 : waited < wall ? waited : wall;
 	}
-	atomic_fetch_add_explicit(&watch->timed, 1, memory_order_relaxed);
-	atomic_fetch_add_explicit(&watch->time, time, memory_order_relaxed);
-	atomic_fetch_add_explicit(&watch->wall, wall, memory_order_relaxed);
-	atomic_fetch_add_explicit(&watch->taken, taken, memory_order_relaxed);
+	add_relaxed(&watch->timed, 1);
+	add_relaxed(&watch->time, time);
+	add_relaxed(&watch->wall, wall);
+	add_relaxed(&watch->taken, taken);
 	note_caller(ring, frame->id, frame->from, time);
 	note_ticks(ring, __builtin_ia32_rdtsc() - now);
 }

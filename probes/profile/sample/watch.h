@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "probes/include/fastinst.h"
+#include "probes/profile/sample/relaxed.h"
 
 #define NEVER UINT64_MAX
 
