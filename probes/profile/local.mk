@@ -34,11 +34,10 @@ SUFFIXES = .html .inc
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && \
 	sed 's/\\/\\\\/g; s/"/\\"/g; s/^/"/; s/$$/\\n"/' $< > $@.tmp && mv $@.tmp $@
 probes/told/page.lo: probes/told/head.inc
-probes/profile/write/page.lo: probes/profile/write/calls.inc
-probes/profile/command/fastinst-edges_json.$(OBJEXT): probes/profile/command/edges.inc
+probes/profile/write/page.lo: probes/profile/write/calls.inc probes/profile/write/edges.inc
 page_texts = \
-	probes/profile/command/edges.html \
 	probes/profile/write/calls.html \
+	probes/profile/write/edges.html \
 	probes/told/head.html
 EXTRA_DIST += $(page_texts)
 CLEANFILES += $(page_texts:.html=.inc)
@@ -228,14 +227,11 @@ EXTRA_DIST += probes/profile/lines/tests/lined.c probes/profile/lines/tests/test
 fastinst_SOURCES += \
 	probes/profile/command/attach.c \
 	probes/profile/command/attach.h \
-	probes/profile/command/edges.c \
 	probes/profile/command/edges.h \
 	probes/profile/command/edges_autofdo.c \
 	probes/profile/command/edges_calls.c \
 	probes/profile/command/edges_calls.h \
 	probes/profile/command/edges_cmd.c \
-	probes/profile/command/edges_cmd.h \
-	probes/profile/command/edges_json.c \
 	probes/profile/command/edges_sites.c \
 	probes/profile/command/edges_sites.h \
 	probes/profile/command/formats.c \

@@ -8,32 +8,25 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "probes/profile/command/edges.h"
 #include "probes/profile/command/edges_sites.h"
 
 /* NULL: there is none. */
-static const char *most_run(const struct edges *profile, size_t *found)
+static const char *most_run(const struct profile *profile)
 {
-	json_t *sums = json_object(), *count;
-	const char *name, *in, *object = NULL;
-	uint64_t address;
+	json_t *sums = json_object();
+	const char *object = NULL;
 	double most = -1;
-	size_t len;
 
-	json_object_foreach(profile->counts, name, count)
-	{
-		double sum;
-		json_t *before;
+	for (size_t f = 0; f < profile->functions; f++) {
+		const struct function *block = &profile->function[f];
+		double sum = block->calls + json_real_value(json_object_get(sums, block->object));
 
-		if (!edges_place(name, &in, &len, &address))
-			continue;
-		before = json_object_getn(sums, in, len);
-		sum = json_real_value(before) + json_real_value(count);
-		json_object_setn_new(sums, in, len, json_real(sum));
+		json_object_set_new_nocheck(sums, block->object, json_real(sum));
 		if (sum <= most)
 			continue;
 		most = sum;
-		object = in;
-		*found = len;
+		object = block->object;
 	}
 	json_decref(sums);
 	return object;
@@ -59,47 +52,38 @@ static void put_ranges(const struct sites *sites, FILE *out)
 				sites_end(sites, site) - 1, site->count);
 }
 
-/* Where an edge leads, if that is a function's first block; else 0. */
-static uint64_t entered_function(const struct sites *sites, uint64_t to)
-{
-	const struct site *site = sites_at(sites, to);
-
-	return site && sites_first(sites, site) ? site->entry : 0;
-}
-
-/* Blocks run one behind the other are no call where a loop leads to the first block. */
+/*
+ * Where edges lead to a function's first block. Blocks run one behind the other are no call where a
+ * loop leads to it.
+ */
 static size_t put_branches(const struct sites *sites, FILE *out)
 {
-	const struct edges *profile = sites->profile;
+	const struct profile *profile = sites->profile;
 	size_t n = 0;
 
-	for (size_t i = 0; i < profile->n; i++) {
-		uint64_t from, to, entry;
+	for (size_t i = 0; i < profile->stacks; i++) {
+		const struct stack *edge = &profile->stack[i];
+		const struct site *to = sites_at(sites, edge->frame[1]);
 
-		if (!sites_have(sites, profile->row[i].from, &from) ||
-		    !sites_have(sites, profile->row[i].to, &to))
-			continue;
-		entry = entered_function(sites, to);
-		if (!entry)
+		if (!sites_have(sites, edge->frame[0]) || !to || !sites_first(sites, to))
 			continue;
 		n++;
 		if (out)
-			fprintf(out, "%" PRIx64 "->%" PRIx64 ":%.0f\n", from, entry,
-				edges_count(&profile->row[i]));
+			fprintf(out, "%" PRIx64 "->%" PRIx64 ":%.0f\n",
+				profile->function[edge->frame[0]].address, to->entry, edge->calls);
 	}
 	return n;
 }
 
-int edges_write_autofdo(const struct edges *profile, FILE *out)
+int edges_write_autofdo(const struct profile *profile, FILE *out)
 {
 	struct sites sites;
-	size_t len;
-	const char *object = most_run(profile, &len);
+	const char *object = most_run(profile);
 	int ret;
 
 	if (!object)
 		return 0;
-	ret = sites_open(&sites, profile, object, len);
+	ret = sites_open(&sites, profile, object);
 	if (!ret) {
 		put_ranges(&sites, out);
 		fputs("0\n", out);

@@ -84,23 +84,19 @@ static int by_address(const void *a, const void *b)
 static void find_targets(const struct sites *sites, const struct elf *elf, struct target *target,
 			 size_t *n)
 {
-	const struct edges *profile = sites->profile;
+	const struct profile *profile = sites->profile;
 
-	for (size_t i = 0; i < profile->n; i++) {
-		const struct row *row = &profile->row[i];
-		uint64_t from, to, call;
-		const struct site *before, *entered;
+	for (size_t i = 0; i < profile->stacks; i++) {
+		const struct stack *edge = &profile->stack[i];
+		const struct site *before = sites_at(sites, edge->frame[0]);
+		const struct site *entered = sites_at(sites, edge->frame[1]);
+		uint64_t call;
 
-		if (!sites_have(sites, row->from, &from) || !sites_have(sites, row->to, &to))
-			continue;
-		before = sites_at(sites, from);
-		entered = sites_at(sites, to);
 		if (!before || !entered || !sites_first(sites, entered))
 			continue;
 		call = call_in(sites, elf, before, entered->entry);
 		if (call)
-			target[(*n)++] =
-				(struct target){ call, entered->function, edges_count(row) };
+			target[(*n)++] = (struct target){ call, entered->function, edge->calls };
 	}
 	qsort(target, *n, sizeof(*target), by_address);
 }
@@ -110,7 +106,7 @@ int edges_calls(const struct sites *sites, struct target **target, size_t *n)
 	struct elf elf;
 
 	*n = 0;
-	*target = calloc(sites->profile->n + 1, sizeof(**target));
+	*target = calloc(sites->profile->stacks + 1, sizeof(**target));
 	if (!*target)
 		return -ENOMEM;
 	if (sites->image.bytes && elf_open(&elf, sites->image.bytes, sites->image.size))

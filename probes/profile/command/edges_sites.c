@@ -5,15 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "probes/text/text.h"
-
-bool sites_have(const struct sites *sites, const char *name, uint64_t *address)
+bool sites_have(const struct sites *sites, size_t block)
 {
-	const char *in;
-	size_t len;
-
-	return edges_place(name, &in, &len, address) && len == sites->len &&
-	       !memcmp(in, sites->object, len);
+	return !strcmp(sites->profile->function[block].object, sites->object);
 }
 
 static int by_address(const void *a, const void *b)
@@ -23,41 +17,26 @@ static int by_address(const void *a, const void *b)
 	return (one->address > two->address) - (one->address < two->address);
 }
 
-static int find_sites(struct sites *sites)
+int sites_open(struct sites *sites, const struct profile *profile, const char *object)
 {
-	const char *name;
-	uint64_t address;
-	json_t *count;
-
-	sites->site = calloc(json_object_size(sites->profile->counts) + 1, sizeof(*sites->site));
+	*sites = (struct sites){ .profile = profile, .object = object };
+	sites->site = calloc(profile->functions + 1, sizeof(*sites->site));
 	if (!sites->site)
 		return -ENOMEM;
-	json_object_foreach(sites->profile->counts, name, count)
-	{
-		const struct elf_symbol *symbol;
+	image_open(&sites->image, object);
+	for (size_t f = 0; f < profile->functions; f++) {
+		const struct function *block = &profile->function[f];
+		const struct elf_symbol *symbol = NULL;
 
-		if (!sites_have(sites, name, &address))
-			continue;
-		symbol = elf_function_at(&sites->image.symbols, address);
+		if (sites_have(sites, f))
+			symbol = elf_function_at(&sites->image.symbols, block->address);
 		if (symbol)
-			sites->site[sites->n++] =
-				(struct site){ address, symbol->addr, symbol->addr + symbol->size,
-					       symbol->name, json_real_value(count) };
+			sites->site[sites->n++] = (struct site){ block->address, symbol->addr,
+								 symbol->addr + symbol->size,
+								 symbol->name, block->calls };
 	}
 	qsort(sites->site, sites->n, sizeof(*sites->site), by_address);
 	return 0;
-}
-
-int sites_open(struct sites *sites, const struct edges *profile, const char *object, size_t len)
-{
-	char *path = text_unescaped(object, len);
-
-	*sites = (struct sites){ .profile = profile, .object = object, .len = len };
-	if (!path)
-		return -ENOMEM;
-	image_open(&sites->image, path);
-	free(path);
-	return find_sites(sites);
 }
 
 void sites_close(struct sites *sites)
@@ -66,10 +45,12 @@ void sites_close(struct sites *sites)
 	free(sites->site);
 }
 
-const struct site *sites_at(const struct sites *sites, uint64_t address)
+const struct site *sites_at(const struct sites *sites, size_t block)
 {
-	const struct site key = { .address = address };
+	const struct site key = { .address = sites->profile->function[block].address };
 
+	if (!sites_have(sites, block))
+		return NULL;
 	return bsearch(&key, sites->site, sites->n, sizeof(key), by_address);
 }
 

@@ -5,8 +5,8 @@
 #ifndef PROBES_PROFILE_COMMAND_EDGES_SITES_H
 #define PROBES_PROFILE_COMMAND_EDGES_SITES_H
 
-#include "probes/profile/command/edges.h"
 #include "probes/profile/command/image.h"
+#include "probes/profile/model/profile.h"
 
 struct site {
 	uint64_t address, entry, end; /* of its function */
@@ -15,23 +15,22 @@ struct site {
 };
 
 struct sites {
-	const struct edges *profile;
-	const char *object; /* as long as len; in the name of a block: escaped */
-	size_t len;
+	const struct profile *profile;
+	const char *object;
 	struct image image;
 	struct site *site; /* by address */
 	size_t n;
 };
 
 /* sites_open - 0 or -ENOMEM; to be closed in any case. */
-int sites_open(struct sites *sites, const struct edges *profile, const char *object, size_t len);
+int sites_open(struct sites *sites, const struct profile *profile, const char *object);
 void sites_close(struct sites *sites);
 
-/* sites_have - whether a block is in the object, and where. */
-bool sites_have(const struct sites *sites, const char *name, uint64_t *address);
+/* sites_have - whether a block of the profile is in the object. */
+bool sites_have(const struct sites *sites, size_t block);
 
-/* sites_at - the block at an address, or NULL. sites_first - whether it is its function's first. */
-const struct site *sites_at(const struct sites *sites, uint64_t address);
+/* sites_at - that block, or NULL. sites_first - whether it is its function's first. */
+const struct site *sites_at(const struct sites *sites, size_t block);
 bool sites_first(const struct sites *sites, const struct site *site);
 
 /* sites_end - where the next block begins, or the function ends. */

@@ -78,7 +78,7 @@ static const struct file *file_of(struct gathered *all, const char *path)
 
 static long function_of(struct gathered *all, const char *name, const char *object)
 {
-	long f = profile_function(all->profile, name, object);
+	long f = profile_function(all->profile, name, object, 0);
 	size_t room = all->room ? 2 * all->room : 256;
 	struct known *known;
 
@@ -206,9 +206,10 @@ static int add_quality(struct gathered *all, char **field)
 
 static int add_phase(struct gathered *all, char **field)
 {
-	return profile_phase(all->profile,
-			     &(struct phase){ number_of_text(field[0]), number_of_text(field[1]),
-					      number_of_text(field[2]), number_of_text(field[3]) });
+	return profile_phase(all->profile, &(struct phase){ .start = number_of_text(field[0]),
+							    .length = number_of_text(field[1]),
+							    .calls = number_of_text(field[2]),
+							    .cost = number_of_text(field[3]) });
 }
 
 static int add_line(char *line, void *gathered)
@@ -412,11 +413,13 @@ static int make_stacks(struct gathered *all)
 		const struct function *function = &profile->function[seen->callee];
 		double share = time_share(all, seen);
 
-		ret = profile_stack(profile,
-				    &(struct stack){ frame, 2,
-						     calls_share(all, seen) * function->calls,
-						     function->times.self.value * share,
-						     fmin(known->total.value, all->cpu) * share });
+		ret = profile_stack(
+			profile,
+			&(struct stack){ .frame = frame,
+					 .frames = 2,
+					 .calls = calls_share(all, seen) * function->calls,
+					 .seconds = function->times.self.value * share,
+					 .total = fmin(known->total.value, all->cpu) * share });
 	}
 	for (size_t f = 0; f < profile->functions && !ret; f++) {
 		const struct known *known = &all->known[f];
@@ -424,9 +427,11 @@ static int make_stacks(struct gathered *all)
 
 		if (known->seen + known->timed > 0 || !(function->calls > 0))
 			continue;
-		ret = profile_stack(profile, &(struct stack){ &f, 1, function->calls,
-							      function->times.self.value,
-							      known->total.value });
+		ret = profile_stack(profile, &(struct stack){ .frame = &f,
+							      .frames = 1,
+							      .calls = function->calls,
+							      .seconds = function->times.self.value,
+							      .total = known->total.value });
 	}
 	return ret;
 }

@@ -14,7 +14,7 @@
 
 #include "probes/launch/launch.h"
 #include "probes/profile/command/attach.h"
-#include "probes/profile/command/edges_cmd.h"
+#include "probes/profile/command/edges.h"
 #include "probes/profile/command/formats.h"
 #include "probes/profile/command/gather.h"
 #include "probes/profile/write/write.h"
@@ -36,6 +36,11 @@ struct run {
 	struct launch launch;
 };
 
+static const struct profile_format *format_of(bool edges, const char *name)
+{
+	return edges ? edges_format(name) : profile_format(name);
+}
+
 static bool formats_known(const struct run *run)
 {
 	char *copy = strdup(run->formats), *rest = copy;
@@ -43,7 +48,7 @@ static bool formats_known(const struct run *run)
 	bool known = copy != NULL, several = strchr(run->formats, ',');
 
 	while (known && (name = strsep(&rest, ","))) {
-		known = run->edges ? edges_format(name) : profile_format(name) != NULL;
+		known = format_of(run->edges, name);
 		if (!known)
 			refuse_usage("there is no format '%s'%s", name,
 				     run->edges ? " of edges" : "");
@@ -75,15 +80,16 @@ static void set_environment(const struct run *run)
 
 /* --- The profile ------------------------------------------------------------ */
 
-static int write_profile(const char *format, FILE *out, const void *profile)
+static int write_profile(const char *name, FILE *out, const void *profile)
 {
-	return profile_format(format)->write(profile, out);
+	return format_of(((const struct profile *)profile)->edges, name)->write(profile, out);
 }
 
 static int show_profile(const struct run *run, const char *program)
 {
 	struct profile profile = { .program = strdup(program) };
-	int ret = gather(&profile, run->launch.folder);
+	int ret = run->edges ? edges_gather(&profile, run->launch.folder)
+			     : gather(&profile, run->launch.folder);
 
 	if (ret < 0)
 		complain(0, ret, "the profile cannot be read");
@@ -93,6 +99,11 @@ static int show_profile(const struct run *run, const char *program)
 		complain(0, 0,
 			 "no process left a profile: the program is linked statically, or the "
 			 "loader did not take the agent");
+	else if (!profile.functions && run->edges)
+		complain(0, 0,
+			 "no block could be watched: is the program compiled with "
+			 "-fsanitize-coverage=trace-pc and linked with -lfastinst, and has it "
+			 "symbols?");
 	else if (!profile.functions)
 		ret = complain(run->on ? -ENOENT : 0, 0,
 			       "no function %s%s could be watched: is the program compiled with "
@@ -140,11 +151,7 @@ static int run_program(struct run *run, char **argv)
 	name = run->pid > 0 ? program : argv[0];
 	if (!launch->folder[0])
 		return status;
-	if (run->edges)
-		shown = edges_show(launch->folder, name, run->output, run->formats) ? STATUS_FAILED
-										    : STATUS_OK;
-	else
-		shown = show_profile(run, name);
+	shown = show_profile(run, name);
 	return status ? status : shown;
 }
 

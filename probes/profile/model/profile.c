@@ -2,6 +2,8 @@
 #include "probes/profile/model/profile.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,139 +15,68 @@ static void *grow_array(void *array, size_t n, size_t size)
 	return reallocarray(array, n ? 2 * n : 1, size);
 }
 
-/* --- Found again ------------------------------------------------------------ */
-
-/* Elements of an array: alike are those that same() finds to be so, and then hash() is the same. */
-struct kind {
-	size_t size;
-	uint64_t (*hash)(const void *element);
-	bool (*same)(const void *one, const void *two);
-};
-
-static uint64_t hash_bytes(uint64_t hash, const void *bytes, size_t n)
+/* What has a key is found again: its index. One that is new is to become the n-th. */
+static long find_key(json_t **index, const char *key, size_t n)
 {
-	const unsigned char *byte = bytes;
+	const json_t *known;
 
-	for (size_t i = 0; i < n; i++)
-		hash = (hash ^ byte[i]) * 0x100000001b3;
-	return hash;
+	if (!*index)
+		*index = json_object();
+	known = json_object_get(*index, key);
+	if (known)
+		return (long)json_integer_value(known);
+	/* Names may be any bytes. */
+	return json_object_set_new_nocheck(*index, key, json_integer((json_int_t)n)) ? -ENOMEM
+										     : (long)n;
 }
 
-static uint64_t hash_function(const void *element)
+long profile_function(struct profile *profile, const char *name, const char *object,
+		      uint64_t address)
 {
-	const struct function *one = element;
-
-	return hash_bytes(hash_bytes(0, one->name, strlen(one->name)), one->object,
-			  strlen(one->object));
-}
-
-static bool same_function(const void *one, const void *two)
-{
-	const struct function *a = one, *b = two;
-
-	return !strcmp(a->name, b->name) && !strcmp(a->object, b->object);
-}
-
-static uint64_t hash_stack(const void *element)
-{
-	const struct stack *one = element;
-
-	return hash_bytes(0, one->frame, one->frames * sizeof(*one->frame));
-}
-
-static bool same_stack(const void *one, const void *two)
-{
-	const struct stack *a = one, *b = two;
-
-	return a->frames == b->frames && !memcmp(a->frame, b->frame, a->frames * sizeof(*a->frame));
-}
-
-static const struct kind functions = { sizeof(struct function), hash_function, same_function };
-static const struct kind stacks = { sizeof(struct stack), hash_stack, same_stack };
-
-/* Where it is, or is to be. */
-static size_t *place_of(const struct index *index, const struct kind *kind, const char *all,
-			const void *like)
-{
-	size_t i = kind->hash(like) % index->room;
-
-	while (index->place[i] && !kind->same(all + (index->place[i] - 1) * kind->size, like))
-		i = (i + 1) % index->room;
-	return &index->place[i];
-}
-
-/* At least half of it stays free. */
-static bool make_room(struct index *index, size_t n)
-{
-	size_t room = index->room ? index->room : 251;
-
-	while (room < 2 * n + 2)
-		room = 2 * room + 1;
-	if (room == index->room)
-		return true;
-	free(index->place);
-	*index = (struct index){ .place = calloc(room, sizeof(*index->place)) };
-	index->room = index->place ? room : 0;
-	return index->place;
-}
-
-/* Of n, the one that is like this; n where there is none, -ENOMEM. */
-static long find_like(struct index *index, const struct kind *kind, const void *all, size_t n,
-		      const void *like)
-{
-	size_t found;
-
-	if (!make_room(index, n))
-		return -ENOMEM;
-	for (; index->used < n; index->used++)
-		*place_of(index, kind, all, (const char *)all + index->used * kind->size) =
-			index->used + 1;
-	found = *place_of(index, kind, all, like);
-	return (long)(found ? found - 1 : n);
-}
-
-static void forget_index(struct index *index)
-{
-	free(index->place);
-	*index = (struct index){ 0 };
-}
-
-/* --- What a profile has ------------------------------------------------------------ */
-
-long profile_function(struct profile *profile, const char *name, const char *object)
-{
-	const struct function like = { .name = (char *)(uintptr_t)name,
-				       .object = (char *)(uintptr_t)object };
 	size_t n = profile->functions;
-	long found = find_like(&profile->by_name, &functions, profile->function, n, &like);
-	struct function one, *all;
+	struct function *all;
+	long found = -ENOMEM;
+	char *key;
 
-	if (found < (long)n)
+	if (asprintf(&key, "%s\n%s\n%" PRIx64, name, object, address) < 0)
+		return -ENOMEM;
+	found = find_key(&profile->by_name, key, n);
+	free(key);
+	if (found != (long)n)
 		return found;
 	all = grow_array(profile->function, n, sizeof(*all));
 	if (!all)
 		return -ENOMEM;
 	profile->function = all;
-	one = (struct function){ .name = strdup(name), .object = strdup(object) };
-	if (!one.name || !one.object) {
-		free(one.name);
-		free(one.object);
-		return -ENOMEM;
-	}
-	all[profile->functions++] = one;
+	all[profile->functions++] = (struct function){ .name = strdup(name),
+						       .object = strdup(object),
+						       .address = address };
+	return all[n].name && all[n].object ? found : -ENOMEM;
+}
+
+static long find_stack(struct profile *profile, const struct stack *like)
+{
+	char *key = NULL;
+	size_t size = 0;
+	FILE *text = open_memstream(&key, &size);
+	long found = -ENOMEM;
+
+	for (size_t i = 0; text && i < like->frames; i++)
+		fprintf(text, "%zx ", like->frame[i]);
+	if (text && !fclose(text))
+		found = find_key(&profile->by_frames, key, profile->stacks);
+	free(key);
 	return found;
 }
 
 static struct stack *stack_of(struct profile *profile, const struct stack *like)
 {
 	size_t size = like->frames * sizeof(*like->frame), n = profile->stacks;
-	long found = find_like(&profile->by_frames, &stacks, profile->stack, n, like);
+	long found = find_stack(profile, like);
 	struct stack *all;
 
-	if (found < 0)
-		return NULL;
-	if (found < (long)n)
-		return &profile->stack[found];
+	if (found != (long)n)
+		return found < 0 ? NULL : &profile->stack[found];
 	all = grow_array(profile->stack, n, sizeof(*all));
 	if (!all)
 		return NULL;
@@ -168,6 +99,9 @@ int profile_stack(struct profile *profile, const struct stack *stack)
 	known->calls += stack->calls;
 	known->seconds += stack->seconds;
 	known->total += stack->total;
+	known->half[0] += stack->half[0];
+	known->half[1] += stack->half[1];
+	known->seen += stack->seen;
 	return 0;
 }
 
@@ -184,6 +118,22 @@ bool profile_timed(const struct profile *profile)
 	return false;
 }
 
+double profile_agreement(const struct profile *profile)
+{
+	double sum[2] = { 0 }, common = 0;
+
+	for (size_t i = 0; i < profile->stacks; i++)
+		for (int h = 0; h < 2; h++)
+			sum[h] += profile->stack[i].half[h];
+	for (size_t i = 0; i < profile->stacks && sum[0] > 0 && sum[1] > 0; i++) {
+		const double *half = profile->stack[i].half;
+		double a = half[0] / sum[0], b = half[1] / sum[1];
+
+		common += a < b ? a : b;
+	}
+	return common;
+}
+
 int profile_phase(struct profile *profile, const struct phase *phase)
 {
 	struct phase *all = grow_array(profile->phase, profile->phases, sizeof(*all));
@@ -195,6 +145,7 @@ int profile_phase(struct profile *profile, const struct phase *phase)
 	return 0;
 }
 
+/* A function that is sorted: indices name the old order, and are of no use behind it. */
 struct place {
 	struct function function;
 	size_t was;
@@ -236,8 +187,6 @@ int profile_sort(struct profile *profile)
 	}
 	if (!ret)
 		rename_frames(profile, now);
-	forget_index(&profile->by_name);
-	forget_index(&profile->by_frames);
 	free(place);
 	free(now);
 	return ret;
@@ -251,8 +200,8 @@ void profile_free(struct profile *profile)
 	}
 	for (size_t i = 0; i < profile->stacks; i++)
 		free(profile->stack[i].frame);
-	forget_index(&profile->by_name);
-	forget_index(&profile->by_frames);
+	json_decref(profile->by_name);
+	json_decref(profile->by_frames);
 	free(profile->function);
 	free(profile->stack);
 	free(profile->phase);

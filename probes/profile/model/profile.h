@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A profile, by any way of measuring: functions, the stacks that led to them, what happened when.
+ * In one of edges a basic block is a function, and an edge a stack of two.
  */
 #ifndef PROBES_PROFILE_MODEL_PROFILE_H
 #define PROBES_PROFILE_MODEL_PROFILE_H
@@ -8,6 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include <jansson.h>
 
 /* Estimated; the interval of 95 %. */
 struct range {
@@ -29,6 +32,7 @@ struct times {
 struct function {
 	char *name;
 	char *object;		 /* path of the program or library */
+	uint64_t address;	 /* of a block, in the object's file */
 	double calls, low, high; /* estimated; the interval of 95 % */
 	double counted;		 /* calls that were seen */
 	const char *problem;	 /* why the interval may be wrong; static, or NULL */
@@ -42,49 +46,51 @@ struct stack {
 	double calls;	/* self: not those of what it calls */
 	double seconds; /* self; 0 where nothing is known */
 	double total;	/* seconds with what it calls */
+	double half[2]; /* of an edge, calls in odd and in even phases, and those that were seen */
+	double seen;
 };
 
 struct phase {
 	double start, length; /* seconds from the program's start */
 	double calls;	      /* estimated */
 	double cost;	      /* share of the program's time spent on the profile */
+	/* Of edges: how many phases it stands for, seconds in which blocks were on or turned. */
+	double phases, on, toggling;
 };
 
 struct quality {
 	double seconds; /* of the program */
-	double epochs;
-	double budget; /* share; what the profile was to cost */
-	double cost;   /* share; what it says that it cost */
+	double epochs;	/* or phases */
+	double budget;	/* share; what the profile was to cost */
+	double cost;	/* share; what it says that it cost */
 	double toggles;
-	double toggling; /* of the cost: share that they took */
-	double lost;	 /* calls of which the caller was not kept */
-	double refused;	 /* functions that could not be watched */
+	double toggling; /* of the cost: share that they took; of edges, seconds */
+	double lost;	 /* calls of which the caller was not kept, blocks that were not counted */
+	double refused;	 /* functions that could not be watched, or blocks */
 	double processes;
 	double exits;	  /* functions whose exits can be seen */
 	double torn, cut; /* calls, see struct times */
-};
-
-/* Where elements are, by what they are. */
-struct index {
-	size_t *place; /* indices and 1; 0 where there is none */
-	size_t room, used;
+	double on, late;  /* of edges: seconds in phases; runs of blocks outside of them */
+	double blocks;
 };
 
 struct profile {
 	char *program;
+	bool edges; /* it is of those */
 	struct function *function;
 	struct stack *stack;
 	struct phase *phase;
 	size_t functions, stacks, phases;
-	struct index by_name, by_frames;
+	json_t *by_name, *by_frames; /* indices */
 	struct quality quality;
 };
 
 /*
- * profile_function - index of a function by name and object; makes one where there is none.
- * Negative errno.
+ * profile_function - index of a function by name and object, and of a block by its address; makes
+ * one where there is none. Negative errno.
  */
-long profile_function(struct profile *profile, const char *name, const char *object);
+long profile_function(struct profile *profile, const char *name, const char *object,
+		      uint64_t address);
 
 /* profile_stack, profile_phase - one more. A stack that is there already gets the calls, or time.
  * 0, -ENOMEM. */
@@ -96,6 +102,9 @@ bool profile_known(const struct times *times);
 
 /* profile_timed - whether times of any function are known. */
 bool profile_timed(const struct profile *profile);
+
+/* profile_agreement - what the shares of edges have in common in odd and even phases, 0 to 1. */
+double profile_agreement(const struct profile *profile);
 
 /* profile_sort - functions by their own time, then by calls, the most first; stacks name them by
  * their new indices. -ENOMEM. */

@@ -4,15 +4,15 @@
 #include <string.h>
 
 static const struct profile_format formats[] = {
-	{ "table", write_table, "for people" },
-	{ "json", write_json, "all of it" },
-	{ "collapsed", write_collapsed, "stacks, for flame graphs" },
-	{ "speedscope", write_speedscope, "for speedscope" },
-	{ "callgrind", write_callgrind, "for callgrind_annotate and kcachegrind" },
-	{ "llvm", write_llvm, "for clang -fprofile-sample-use" },
-	{ "pprof", write_pprof, "for pprof" },
-	{ "html", write_page, "for browsers" },
-	{ "chrome", write_chrome, "phases, for Perfetto and chrome://tracing" },
+	{ "table", write_table, "for people", true },
+	{ "json", write_json, "all of it", true },
+	{ "collapsed", write_collapsed, "stacks, for flame graphs", false },
+	{ "speedscope", write_speedscope, "for speedscope", false },
+	{ "callgrind", write_callgrind, "for callgrind_annotate and kcachegrind", false },
+	{ "llvm", write_llvm, "for clang -fprofile-sample-use", false },
+	{ "pprof", write_pprof, "for pprof", false },
+	{ "html", write_page, "for browsers", true },
+	{ "chrome", write_chrome, "phases, for Perfetto and chrome://tracing", true },
 };
 
 const struct profile_format *profile_format_at(size_t i)

@@ -92,8 +92,67 @@ static json_t *quality(const struct quality *quality)
 			 quality->torn, "cut", quality->cut);
 }
 
+/* --- Of edges --------------------------------------------------------------------------------- */
+
+static json_t *block(const struct profile *profile, size_t f)
+{
+	const struct function *one = &profile->function[f];
+
+	return json_pack("{s:o, s:o*, s:o}", "block", told_text(one->name), "demangled",
+			 told_demangled(one->name), "object", told_text(one->object));
+}
+
+static json_t *edges(const struct profile *profile)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < profile->stacks; i++) {
+		const struct stack *one = &profile->stack[i];
+
+		json_array_append_new(array, json_pack("{s:o, s:o, s:f, s:f, s:f, s:f}", "from",
+						       block(profile, one->frame[0]), "to",
+						       block(profile, one->frame[1]), "count",
+						       one->calls, "odd", one->half[0], "even",
+						       one->half[1], "seen", one->seen));
+	}
+	return array;
+}
+
+static json_t *over_time(const struct profile *profile)
+{
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < profile->phases; i++) {
+		const struct phase *one = &profile->phase[i];
+
+		json_array_append_new(
+			array, json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "start", one->start,
+					 "length", one->length, "phases", one->phases, "on",
+					 one->on, "toggling", one->toggling, "entries", one->calls,
+					 "share", one->length > 0 ? one->on / one->length : 0));
+	}
+	return array;
+}
+
+static int write_edges(const struct profile *profile, FILE *out)
+{
+	const struct quality *sum = &profile->quality;
+
+	return told(out, "edges",
+		    json_pack("{s:o, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:o}",
+			      "program", told_text(profile->program), "processes",
+			      (int)sum->processes, "phases", sum->epochs, "seconds", sum->seconds,
+			      "seconds_in_phases", sum->on, "seconds_toggling", sum->toggling,
+			      "blocks", sum->blocks, "blocks_refused", sum->refused,
+			      "outside_of_phases", sum->late, "lost", sum->lost,
+			      "agreement_of_halves", profile_agreement(profile), "edges",
+			      edges(profile), "over_time", over_time(profile)));
+}
+
 int write_json(const struct profile *profile, FILE *out)
 {
+	if (profile->edges)
+		return write_edges(profile, out);
 	return told(out, "profile",
 		    json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "unit", "calls", "program",
 			      told_text(profile->program), "quality", quality(&profile->quality),
@@ -131,7 +190,39 @@ int write_speedscope(const struct profile *profile, FILE *out)
 			       weights));
 }
 
-/* Counters, in microseconds. */
+/* --- Trace events ----------------------------------------------------------------------------- */
+
+static json_t *slice(const struct phase *one)
+{
+	return json_pack("{s:s, s:s, s:i, s:i, s:f, s:f, s:{s:f, s:f}}", "name",
+			 one->phases > 1 ? "phases" : "phase", "ph", "X", "pid", 1, "tid", 1, "ts",
+			 one->start * 1e6, "dur", (one->on + one->toggling) * 1e6, "args",
+			 "entries", one->calls, "phases", one->phases);
+}
+
+static json_t *counter(const char *name, const char *unit, double time, double value)
+{
+	return json_pack("{s:s, s:s, s:i, s:f, s:{s:f}}", "name", name, "ph", "C", "pid", 1, "ts",
+			 time * 1e6, "args", unit, value);
+}
+
+static void add_phase(json_t *events, const struct phase *one, bool edges)
+{
+	double length = edges ? one->on : one->length;
+	double share = !edges ? one->cost : one->length > 0 ? one->on / one->length : 0;
+
+	if (edges)
+		json_array_append_new(events, slice(one));
+	json_array_append_new(events,
+			      counter(edges ? "blocks per second in phases" : "calls per second",
+				      edges ? "blocks" : "calls", one->start,
+				      length > 0 ? one->calls / length : 0));
+	json_array_append_new(events,
+			      counter(edges ? "time in phases, %" : "cost of the profile, %",
+				      edges ? "share" : "cost", one->start, 100 * share));
+}
+
+/* Microseconds. */
 int write_chrome(const struct profile *profile, FILE *out)
 {
 	json_t *events = json_array();
@@ -139,19 +230,8 @@ int write_chrome(const struct profile *profile, FILE *out)
 	json_array_append_new(events, json_pack("{s:s, s:s, s:i, s:{s:o}}", "name", "process_name",
 						"ph", "M", "pid", 1, "args", "name",
 						told_text(profile->program)));
-	for (size_t i = 0; i < profile->phases; i++) {
-		const struct phase *one = &profile->phase[i];
-		double rate = one->length > 0 ? one->calls / one->length : 0;
-
-		json_array_append_new(events,
-				      json_pack("{s:s, s:s, s:i, s:f, s:{s:f}}", "name",
-						"calls per second", "ph", "C", "pid", 1, "ts",
-						one->start * 1e6, "args", "calls", rate));
-		json_array_append_new(events,
-				      json_pack("{s:s, s:s, s:i, s:f, s:{s:f}}", "name",
-						"cost of the profile, %", "ph", "C", "pid", 1, "ts",
-						one->start * 1e6, "args", "cost", 100 * one->cost));
-	}
+	for (size_t i = 0; i < profile->phases; i++)
+		add_phase(events, &profile->phase[i], profile->edges);
 	return told_line(out,
 			 json_pack("{s:s, s:o}", "displayTimeUnit", "ms", "traceEvents", events));
 }

@@ -9,6 +9,10 @@ static const char calls_page[] =
 #include "probes/profile/write/calls.inc"
 	;
 
+static const char edges_page[] =
+#include "probes/profile/write/edges.inc"
+	;
+
 static int write_calls(const void *profile, FILE *out)
 {
 	return write_json(profile, out);
@@ -16,5 +20,5 @@ static int write_calls(const void *profile, FILE *out)
 
 int write_page(const struct profile *profile, FILE *out)
 {
-	return told_page(out, calls_page, write_calls, profile);
+	return told_page(out, profile->edges ? edges_page : calls_page, write_calls, profile);
 }

@@ -12,7 +12,8 @@
 #include "probes/text/demangle.h"
 #include "probes/text/text.h"
 
-#define BAR 20
+#define BAR   20
+#define EDGES 25 /* rows */
 
 static bool colours(FILE *out)
 {
@@ -109,12 +110,43 @@ static void put_quality_of_times(const struct quality *quality, FILE *out, bool 
 		fputs("no times: exits cannot be seen; fastinst(1) says how to compile\n", out);
 }
 
+static int write_edges(const struct profile *profile, FILE *out)
+{
+	const struct quality *quality = &profile->quality;
+	double all = 0;
+
+	for (size_t i = 0; i < profile->stacks; i++)
+		all += profile->stack[i].calls;
+	fprintf(out, "   share        count  edge\n");
+	for (size_t i = 0; i < profile->stacks && i < EDGES; i++) {
+		const struct stack *edge = &profile->stack[i];
+
+		fprintf(out, "%7.2f%% %12.0f  ", 100 * edge->calls / all, edge->calls);
+		text_put(out, name_for_people(profile->function[edge->frame[0]].name, true));
+		fputs(" -> ", out);
+		text_put(out, name_for_people(profile->function[edge->frame[1]].name, true));
+		fputc('\n', out);
+	}
+	if (profile->stacks > EDGES)
+		fprintf(out, "and %zu more edges: --format json has them\n",
+			profile->stacks - EDGES);
+	fprintf(out,
+		"%.0f blocks, %.0f refused; %.0f phases, %.3f s of %.3f s, and %.3f s to turn "
+		"blocks on and off; %.0f blocks outside of phases not counted, %.0f lost\n"
+		"odd and even phases agree in %.1f%% of the profile\n",
+		quality->blocks, quality->refused, quality->epochs, quality->on, quality->seconds,
+		quality->toggling, quality->late, quality->lost, 100 * profile_agreement(profile));
+	return ferror(out) ? -EIO : 0;
+}
+
 int write_table(const struct profile *profile, FILE *out)
 {
 	const struct quality *quality = &profile->quality;
 	bool timed = profile_timed(profile);
 	size_t doubtful = 0, silent = 0;
 
+	if (profile->edges)
+		return write_edges(profile, out);
 	put_head(out, timed);
 	put_rows(profile, out, timed);
 	for (size_t i = 0; i < profile->functions; i++) {

@@ -28,6 +28,7 @@ struct profile_format {
 	const char *name;
 	profile_writer *write;
 	const char *what;
+	bool edges; /* of profiles of edges, too */
 };
 
 /* profile_format - by name, or NULL. profile_format_at - the i-th; NULL: there are no more. */

@@ -28,7 +28,7 @@ static int fill(struct profile *profile, bool timed)
 
 	profile->program = strdup("sample");
 	for (size_t i = 0; i < 4; i++) {
-		if (profile_function(profile, names[i], "/bin/sample") != (long)i)
+		if (profile_function(profile, names[i], "/bin/sample", 0) != (long)i)
 			return -1;
 		profile->function[i].calls = calls[i];
 		profile->function[i].counted = calls[i] / 10;
@@ -39,15 +39,21 @@ static int fill(struct profile *profile, bool timed)
 	}
 	profile->function[2].problem = "calls come in bursts";
 	for (size_t i = 1; i <= 3; i++)
-		ret |= profile_stack(profile, &(struct stack){ chain, i, calls[i - 1],
-							       timed * seconds[i - 1],
-							       timed * total[i - 1] });
+		ret |= profile_stack(profile, &(struct stack){ .frame = chain,
+							       .frames = i,
+							       .calls = calls[i - 1],
+							       .seconds = timed * seconds[i - 1],
+							       .total = timed * total[i - 1] });
 	/* Of a caller only times are known. */
 	if (timed)
-		ret |= profile_stack(profile,
-				     &(struct stack){ (size_t[]){ 3, 2 }, 2, 0, 0.5, 0.5 });
-	ret |= profile_phase(profile, &(struct phase){ 0, 0.5, 1e5, 0.01 });
-	ret |= profile_phase(profile, &(struct phase){ 0.5, 0.5, 9e5, 0.005 });
+		ret |= profile_stack(profile, &(struct stack){ .frame = (size_t[]){ 3, 2 },
+							       .frames = 2,
+							       .seconds = 0.5,
+							       .total = 0.5 });
+	ret |= profile_phase(profile, &(struct phase){ .length = 0.5, .calls = 1e5, .cost = 0.01 });
+	ret |= profile_phase(
+		profile,
+		&(struct phase){ .start = 0.5, .length = 0.5, .calls = 9e5, .cost = 0.005 });
 	profile->quality = (struct quality){ .seconds = 1, .epochs = 100, .budget = 0.01 };
 	return ret | profile_sort(profile);
 }
