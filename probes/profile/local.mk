@@ -169,8 +169,9 @@ libfastinst_edges_la_SOURCES = \
 	probes/profile/edges/bell.h \
 	probes/profile/edges/edges.c \
 	probes/profile/edges/edges.h \
-	probes/profile/edges/open.c \
-	probes/profile/edges/open.h \
+	probes/profile/sample/pages.c \
+	probes/profile/sample/pages.h \
+	probes/profile/sample/relaxed.h \
 	probes/profile/edges/phases.c \
 	probes/profile/edges/phases.h \
 	probes/profile/edges/set.c \
@@ -230,12 +231,9 @@ fastinst_SOURCES += \
 	probes/profile/command/edges.h \
 	probes/profile/command/edges_autofdo.c \
 	probes/profile/command/edges_calls.c \
-	probes/profile/command/edges_calls.h \
 	probes/profile/command/edges_cmd.c \
 	probes/profile/command/edges_sites.c \
 	probes/profile/command/edges_sites.h \
-	probes/profile/command/formats.c \
-	probes/profile/command/formats.h \
 	probes/profile/command/gather.c \
 	probes/profile/command/gather.h \
 	probes/profile/command/image.c \

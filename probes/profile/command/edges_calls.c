@@ -5,14 +5,13 @@
  * the call. A call behind another one in its block is not seen: the block before it is one of what
  * that one called.
  */
-#include "probes/profile/command/edges_calls.h"
+#include "probes/profile/command/edges_sites.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "probes/calls/starts.h"
-#include "probes/profile/command/edges_sites.h"
 
 #define TRACER 5 /* bytes of the call that a block begins with */
 

@@ -9,7 +9,6 @@
 
 #include "probes/launch/launch.h"
 #include "probes/profile/command/edges.h"
-#include "probes/profile/command/edges_calls.h"
 #include "probes/profile/command/edges_sites.h"
 #include "probes/profile/lines/lines.h"
 #include "probes/text/demangle.h"

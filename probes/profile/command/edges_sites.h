@@ -6,6 +6,7 @@
 #define PROBES_PROFILE_COMMAND_EDGES_SITES_H
 
 #include "probes/profile/command/image.h"
+#include "probes/profile/lines/lines.h"
 #include "probes/profile/model/profile.h"
 
 struct site {
@@ -35,5 +36,11 @@ bool sites_first(const struct sites *sites, const struct site *site);
 
 /* sites_end - where the next block begins, or the function ends. */
 uint64_t sites_end(const struct sites *sites, const struct site *site);
+
+/*
+ * edges_calls - where calls of an object led, by the address of the call; free() it. Their names
+ * are in the image. None, where fastinst was built without a decoder. 0 or -ENOMEM.
+ */
+int edges_calls(const struct sites *sites, struct target **target, size_t *n);
 
 #endif

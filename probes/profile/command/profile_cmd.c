@@ -15,7 +15,6 @@
 #include "probes/launch/launch.h"
 #include "probes/profile/command/attach.h"
 #include "probes/profile/command/edges.h"
-#include "probes/profile/command/formats.h"
 #include "probes/profile/command/gather.h"
 #include "probes/profile/write/write.h"
 #include "stress/base/exit_status.h"
@@ -80,9 +79,39 @@ static void set_environment(const struct run *run)
 
 /* --- The profile ------------------------------------------------------------ */
 
-static int write_profile(const char *name, FILE *out, const void *profile)
+static int write_one(const char *path, const char *format, const struct profile *profile)
 {
-	return format_of(((const struct profile *)profile)->edges, name)->write(profile, out);
+	FILE *out = path ? fopen(path, "we") : stderr;
+	int ret;
+
+	if (!out)
+		ret = -errno;
+	else
+		ret = format_of(profile->edges, format)->write(profile, out);
+	if (out && out != stderr && fclose(out) && !ret)
+		ret = -errno;
+	if (ret < 0)
+		complain(0, ret, "cannot write %s", path ? path : "to standard error");
+	return ret;
+}
+
+static int write_formats(const char *formats, const char *output, const struct profile *profile)
+{
+	bool several = strchr(formats, ',');
+	char *copy = strdup(formats), *rest = copy, *path = NULL;
+	const char *name;
+	int ret = copy ? 0 : -ENOMEM;
+
+	while (!ret && (name = strsep(&rest, ","))) {
+		if (several && asprintf(&path, "%s.%s", output, name) < 0)
+			ret = -ENOMEM;
+		else
+			ret = write_one(several ? path : output, name, profile);
+		if (several)
+			free(path);
+	}
+	free(copy);
+	return ret;
 }
 
 static int show_profile(const struct run *run, const char *program)
@@ -111,7 +140,7 @@ static int show_profile(const struct run *run, const char *program)
 			       "list\" tells",
 			       run->on ? "that matches " : "of it", run->on ? run->on : "");
 	else
-		ret = write_formats(run->formats, run->output, write_profile, &profile);
+		ret = write_formats(run->formats, run->output, &profile);
 	profile_free(&profile);
 	return ret < 0 ? STATUS_FAILED : STATUS_OK;
 }

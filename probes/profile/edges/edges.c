@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <linux/membarrier.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/mman.h>
@@ -16,6 +15,7 @@
 #include <unistd.h>
 
 #include "probes/profile/edges/bell.h"
+#include "probes/profile/sample/relaxed.h"
 
 #define NEAR   4u /* places of a block */
 #define BLOCKS FI_PROBES_MAX
@@ -71,7 +71,7 @@ static int empty(void)
 	late = lost = 0;
 	used_n = 0;
 	for (size_t i = 0; i < BLOCKS; i++)
-		atomic_store_explicit(&ran[i], false, memory_order_relaxed);
+		store_relaxed(&ran[i], false);
 	return madvise(table, sizeof(*table), MADV_DONTNEED) ? -ENOMEM : 0;
 }
 
@@ -95,24 +95,23 @@ int edges_start(void)
 void edges_phase(uint64_t number)
 {
 	if (number) {
-		atomic_store_explicit(&threads, 0, memory_order_relaxed);
-		atomic_store_explicit(&now.crowded, false, memory_order_relaxed);
+		store_relaxed(&threads, 0);
+		store_relaxed(&now.crowded, false);
 	}
-	atomic_store_explicit(&now.phase, number, memory_order_release);
+	store_release(&now.phase, number);
 }
 
 /* Once for each, so there is room. */
 KEEPS_VECTORS static void note_used(const struct place *place)
 {
-	uint32_t n = atomic_fetch_add_explicit(&used_n, 1, memory_order_relaxed);
+	uint32_t n = add_relaxed(&used_n, 1);
 
-	atomic_store_explicit(&table->used[n], (uint32_t)(place - table->place) + 1,
-			      memory_order_release);
+	store_release(&table->used[n], (uint32_t)(place - table->place) + 1);
 }
 
 KEEPS_VECTORS static bool is_its(struct place *place, uint64_t key)
 {
-	uint64_t there = atomic_load_explicit(&place->key, memory_order_relaxed);
+	uint64_t there = load_relaxed(&place->key);
 
 	if (there)
 		return there == key;
@@ -153,13 +152,13 @@ KEEPS_VECTORS static struct place *place_of(uint32_t from, uint32_t to)
 
 KEEPS_VECTORS static void one_more_of_all(_Atomic uint64_t *count)
 {
-	atomic_fetch_add_explicit(count, 1, memory_order_relaxed);
+	add_relaxed(count, 1);
 }
 
 /* By one thread: without a locked bus, but as one instruction, for signal handlers. */
 KEEPS_VECTORS static void one_more(_Atomic uint64_t *count)
 {
-	if (atomic_load_explicit(&now.crowded, memory_order_relaxed))
+	if (load_relaxed(&now.crowded))
 		one_more_of_all(count);
 	else
 		__asm__("incq %0" : "+m"(*(uint64_t *)count));
@@ -172,7 +171,7 @@ KEEPS_VECTORS static void one_more(_Atomic uint64_t *count)
 KEEPS_VECTORS static void enter(uint64_t phase)
 {
 	previous.phase = phase;
-	if (!atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed) ||
+	if (!add_relaxed(&threads, 1) ||
 	    atomic_exchange_explicit(&now.crowded, true, memory_order_seq_cst))
 		return;
 	syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
@@ -180,21 +179,21 @@ KEEPS_VECTORS static void enter(uint64_t phase)
 
 KEEPS_VECTORS static void note_run(uint32_t id, bool rings)
 {
-	atomic_store_explicit(&ran[id], true, memory_order_relaxed);
+	store_relaxed(&ran[id], true);
 	if (rings)
 		bell_ring();
 }
 
 KEEPS_VECTORS void edges_block(uint32_t id, void *site, const struct fi_regs *regs, void *data)
 {
-	uint64_t phase = atomic_load_explicit(&now.phase, memory_order_acquire);
+	uint64_t phase = load_acquire(&now.phase);
 	uint32_t from = previous.block;
 	struct place *place;
 
 	(void)site;
 	(void)regs;
 	(void)data;
-	if (!atomic_load_explicit(&ran[id], memory_order_relaxed))
+	if (!load_relaxed(&ran[id]))
 		note_run(id, !phase);
 	if (!phase) {
 		one_more_of_all(&late);
@@ -216,26 +215,25 @@ KEEPS_VECTORS void edges_block(uint32_t id, void *site, const struct fi_regs *re
 
 bool edges_ran(uint32_t id)
 {
-	return atomic_load_explicit(&ran[id], memory_order_relaxed);
+	return load_relaxed(&ran[id]);
 }
 
 /* The number of one that a thread is just taking may not stand there yet. */
 static bool used_place(uint32_t i, uint32_t *place)
 {
-	*place = atomic_load_explicit(&table->used[i], memory_order_acquire);
+	*place = load_acquire(&table->used[i]);
 	return (*place)-- > 0;
 }
 
 void edges_weigh(double weight)
 {
-	uint32_t n = atomic_load_explicit(&used_n, memory_order_relaxed), at;
+	uint32_t n = load_relaxed(&used_n), at;
 
 	for (uint32_t i = 0; i < n; i++) {
 		if (!used_place(i, &at))
 			continue;
 		for (int half = 0; half < 2; half++) {
-			uint64_t count = atomic_load_explicit(&table->place[at].count[half],
-							      memory_order_relaxed);
+			uint64_t count = load_relaxed(&table->place[at].count[half]);
 			struct weighed *weighed = &table->weighed[at];
 
 			weighed->sum[half] += weight * (double)(count - weighed->before[half]);
@@ -246,18 +244,17 @@ void edges_weigh(double weight)
 
 int edges_next(uint32_t *i, struct edge *edge)
 {
-	for (; *i < atomic_load_explicit(&used_n, memory_order_relaxed); ++*i) {
+	for (; *i < load_relaxed(&used_n); ++*i) {
 		uint32_t at;
 		uint64_t key;
 
 		if (!used_place(*i, &at))
 			continue;
-		key = atomic_load_explicit(&table->place[at].key, memory_order_relaxed) - 1;
+		key = load_relaxed(&table->place[at].key) - 1;
 		edge->from = (uint32_t)(key >> 32);
 		edge->to = (uint32_t)key;
 		for (int half = 0; half < 2; half++) {
-			edge->count[half] = atomic_load_explicit(&table->place[at].count[half],
-								 memory_order_relaxed);
+			edge->count[half] = load_relaxed(&table->place[at].count[half]);
 			edge->weighed[half] = table->weighed[at].sum[half];
 		}
 		++*i;
@@ -271,16 +268,16 @@ uint64_t edges_runs(void)
 	uint64_t sum = 0;
 
 	for (unsigned i = 0; i < LANES; i++)
-		sum += atomic_load_explicit(&lanes[i].runs, memory_order_relaxed);
+		sum += load_relaxed(&lanes[i].runs);
 	return sum;
 }
 
 uint64_t edges_late(void)
 {
-	return atomic_load_explicit(&late, memory_order_relaxed);
+	return load_relaxed(&late);
 }
 
 uint64_t edges_lost(void)
 {
-	return atomic_load_explicit(&lost, memory_order_relaxed);
+	return load_relaxed(&lost);
 }

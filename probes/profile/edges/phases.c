@@ -22,9 +22,10 @@
 #include "probes/include/fastinst.h"
 #include "probes/profile/edges/bell.h"
 #include "probes/profile/edges/edges.h"
-#include "probes/profile/edges/open.h"
 #include "probes/profile/edges/set.h"
 #include "probes/profile/edges/weight.h"
+#include "probes/profile/sample/pages.h"
+#include "probes/profile/sample/relaxed.h"
 
 #define PATIENCE 2	/* seconds */
 #define SWEEP_NS 300000 /* between two looks at what was run between phases */
@@ -198,7 +199,7 @@ static bool phase(void)
 /* Once in each process: the thread ends, or is not in a child. */
 static void count_out(void)
 {
-	if (atomic_exchange_explicit(&counted_in, false, memory_order_relaxed))
+	if (swap_relaxed(&counted_in, false))
 		fi_own_thread(-1);
 }
 
@@ -210,7 +211,7 @@ static void *run_phases(void *unused)
 	(void)unused;
 	fi_own_thread(1);
 	/* The first one is early: of a program that ends soon something is seen. */
-	atomic_store_explicit(&counted_in, true, memory_order_relaxed);
+	store_relaxed(&counted_in, true);
 	while (!stop && !agent_alone()) {
 		/* A pin waits for the loader, that for a fork(), and that for the lock. */
 		bool ready = fi_scan() >= 0 && !set_collect();
@@ -267,7 +268,7 @@ int phases_stop(void)
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += PATIENCE;
 	ret = -pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until);
-	return ret ? ret : open_close_all();
+	return ret ? ret : pages_close();
 }
 
 void phases_hold(void)

@@ -9,7 +9,7 @@
 #include "probes/agent/pin.h"
 #include "probes/include/fastinst.h"
 #include "probes/profile/edges/edges.h"
-#include "probes/profile/edges/open.h"
+#include "probes/profile/sample/pages.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool visits;
@@ -45,7 +45,7 @@ void set_start(bool visit)
 /* Probes behind those that were looked at: how many blocks are added to the list. */
 static size_t look_at_probes(uint32_t *list, uint32_t end)
 {
-	struct open_range range = { 0 };
+	struct pages_range range = { 0 };
 	struct fi_probe probe;
 	size_t found = 0;
 
@@ -55,11 +55,11 @@ static size_t look_at_probes(uint32_t *list, uint32_t end)
 		if (probe.state == FI_REFUSED) {
 			refused++;
 		} else if (!visits || pin_object(probe.address) == 0) {
-			open_note(&range, &probe);
+			pages_note(&range, &probe);
 			list[found++] = looked_at;
 		}
 	}
-	open_end(&range);
+	pages_open(range.from, range.to);
 	return found;
 }
 

@@ -14,25 +14,7 @@
 #include "probes/profile/sample/watch.h"
 #include "probes/text/text.h"
 
-/* Of an object, where its probes are. */
-struct range {
-	const char *object;
-	uintptr_t from, to;
-};
-
-static void note_range(struct range *range, const struct fi_probe *probe)
-{
-	uintptr_t at = (uintptr_t)probe->address;
-
-	if (range->object != probe->object) {
-		pages_open(range->from, range->to);
-		*range = (struct range){ probe->object, at, at + 8 };
-	}
-	range->from = at < range->from ? at : range->from;
-	range->to = at + 8 > range->to ? at + 8 : range->to;
-}
-
-static void take_function(uint32_t id, struct reopen *reopen, struct range *range)
+static void take_function(uint32_t id, struct reopen *reopen, struct pages_range *range)
 {
 	struct fi_probe probe;
 
@@ -40,14 +22,14 @@ static void take_function(uint32_t id, struct reopen *reopen, struct range *rang
 	    probe.kind != FI_ENTRY || price_is_own(probe.address) ||
 	    (asked.visits && pin_object(probe.address) < 0))
 		return;
-	note_range(range, &probe);
+	pages_note(range, &probe);
 	books[id].watched = true;
 	reopen->windows[reopen->n] = WINDOW_WHOLE;
 	reopen->ids[reopen->n++] = id;
 }
 
 static void take_pattern(const char *pattern, uint32_t *found, uint32_t n, struct reopen *reopen,
-			 struct range *range)
+			 struct pages_range *range)
 {
 	long matches = fi_find_from(pattern, books_known, found, n);
 
@@ -69,7 +51,7 @@ void functions_watch(uint32_t n)
 	struct reopen reopen = windows_reopening(n);
 	uint32_t *found = calloc(n + 1, sizeof(*found));
 	char *copy = strdup(asked.functions), *rest_of = copy, *pattern;
-	struct range range = { 0 };
+	struct pages_range range = { 0 };
 
 	if (reopen.ids && found && copy) {
 		while ((pattern = text_word(&rest_of)))

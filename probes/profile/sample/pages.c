@@ -6,6 +6,8 @@
 
 #include <patchcore/mapping.h>
 
+#define SITE 8 /* bytes at most */
+
 struct span {
 	uintptr_t from, to;
 };
@@ -22,6 +24,18 @@ void pages_open(uintptr_t from, uintptr_t to)
 	if (pc_text_open((void *)from, len) < 0 && pc_text_alias((void *)from, len) < 0)
 		return;
 	opened[opened_n++] = (struct span){ from, to };
+}
+
+void pages_note(struct pages_range *range, const struct fi_probe *probe)
+{
+	uintptr_t at = (uintptr_t)probe->address;
+
+	if (range->object != probe->object) {
+		pages_open(range->from, range->to);
+		*range = (struct pages_range){ probe->object, at, at + SITE };
+	}
+	range->from = at < range->from ? at : range->from;
+	range->to = at + SITE > range->to ? at + SITE : range->to;
 }
 
 int pages_close(void)

@@ -9,6 +9,18 @@
 
 #include <stdint.h>
 
+#include "probes/include/fastinst.h"
+
+/* Probes of one object that come one behind the other. */
+struct pages_range {
+	const char *object;
+	uintptr_t from, to;
+};
+
+/* pages_note - one more; *range begins as zeros. Where another object begins the range before is
+ * opened, by pages_open() as the last one is. */
+void pages_note(struct pages_range *range, const struct fi_probe *probe);
+
 /* pages_open - where it is refused, each change has its system calls. Nothing is from == to. */
 void pages_open(uintptr_t from, uintptr_t to);
 
