@@ -57,11 +57,10 @@ static void find_calls(struct found *found, const uint8_t *code, size_t len, con
 }
 
 /* The call in a block that led to a function, or 0. */
-static uint64_t call_in(const struct sites *sites, const struct elf *elf, const struct site *site,
-			uint64_t function)
+static uint64_t call_in(const struct sites *sites, const struct site *site, uint64_t function)
 {
 	size_t len = sites_end(sites, site) - site->address;
-	const uint8_t *code = elf_constant(elf, site->address, len);
+	const uint8_t *code = elf_constant(&sites->image.elf, site->address, len);
 	bool *starts = code ? calloc(len, sizeof(*starts)) : NULL;
 	struct found found = { 0 };
 
@@ -80,8 +79,7 @@ static int by_address(const void *a, const void *b)
 	return (one->address > two->address) - (one->address < two->address);
 }
 
-static void find_targets(const struct sites *sites, const struct elf *elf, struct target *target,
-			 size_t *n)
+static void find_targets(const struct sites *sites, struct target *target, size_t *n)
 {
 	const struct profile *profile = sites->profile;
 
@@ -93,7 +91,7 @@ static void find_targets(const struct sites *sites, const struct elf *elf, struc
 
 		if (!before || !entered || !sites_first(sites, entered))
 			continue;
-		call = call_in(sites, elf, before, entered->entry);
+		call = call_in(sites, before, entered->entry);
 		if (call)
 			target[(*n)++] = (struct target){ call, entered->function, edge->calls };
 	}
@@ -102,13 +100,11 @@ static void find_targets(const struct sites *sites, const struct elf *elf, struc
 
 int edges_calls(const struct sites *sites, struct target **target, size_t *n)
 {
-	struct elf elf;
-
 	*n = 0;
 	*target = calloc(sites->profile->stacks + 1, sizeof(**target));
 	if (!*target)
 		return -ENOMEM;
-	if (sites->image.bytes && elf_open(&elf, sites->image.bytes, sites->image.size))
-		find_targets(sites, &elf, *target, n);
+	if (sites->image.is_elf)
+		find_targets(sites, *target, n);
 	return 0;
 }

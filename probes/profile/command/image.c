@@ -10,7 +10,6 @@ void image_open(struct image *image, const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	struct stat stat;
-	struct elf elf;
 
 	*image = (struct image){ 0 };
 	if (fd < 0)
@@ -23,8 +22,9 @@ void image_open(struct image *image, const char *path)
 		return;
 	}
 	image->size = (size_t)stat.st_size;
-	if (elf_open(&elf, image->bytes, image->size))
-		elf_functions(&elf, &image->symbols);
+	image->is_elf = elf_open(&image->elf, image->bytes, image->size);
+	if (image->is_elf)
+		elf_functions(&image->elf, &image->symbols);
 }
 
 void image_close(struct image *image)

@@ -8,6 +8,8 @@
 struct image {
 	void *bytes;
 	size_t size;
+	bool is_elf;
+	struct elf elf;
 	struct elf_symbols symbols;
 };
 

@@ -101,9 +101,9 @@ static int add_function(Dwarf_Die *die, void *data)
 	return DWARF_CB_OK;
 }
 
-static Dwarf_Addr entry_of(const Dwarf_Die *die)
+static Dwarf_Addr entry_of(const void *die)
 {
-	Dwarf_Die copy = *die;
+	Dwarf_Die copy = *(const Dwarf_Die *)die;
 	Dwarf_Addr low = 0;
 
 	dwarf_entrypc(&copy, &low);
@@ -117,22 +117,31 @@ static int by_entry(const void *a, const void *b)
 	return (one > two) - (one < two);
 }
 
+/* Of n that are sorted by address, how many are at or before one. */
+static size_t count_until(const void *array, size_t n, size_t size,
+			  Dwarf_Addr (*address_of)(const void *), Dwarf_Addr address)
+{
+	size_t low = 0;
+
+	while (low < n) {
+		size_t middle = (low + n) / 2;
+
+		if (address_of((const char *)array + middle * size) <= address)
+			low = middle + 1;
+		else
+			n = middle;
+	}
+	return low;
+}
+
 /* The last that starts at or before an address, if that is in it. */
 static Dwarf_Die *function_at(const struct lines *lines, Dwarf_Addr address)
 {
-	size_t low = 0, high = lines->functions;
+	size_t n = count_until(lines->function, lines->functions, sizeof(*lines->function),
+			       entry_of, address);
+	Dwarf_Die *function = n ? &lines->function[n - 1] : NULL;
 
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (entry_of(&lines->function[middle]) <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low && dwarf_haspc(&lines->function[low - 1], address) > 0
-		       ? &lines->function[low - 1]
-		       : NULL;
+	return function && dwarf_haspc(function, address) > 0 ? function : NULL;
 }
 
 /* Outermost first: the chain of what is inlined around an address. Blocks of scope are passed. */
@@ -226,20 +235,18 @@ static void add_target(struct lines *lines, struct sample *sample, const struct 
 		(struct target){ .function = target->function, .count = target->count * factor };
 }
 
+static Dwarf_Addr target_at(const void *target)
+{
+	return ((const struct target *)target)->address;
+}
+
 /* Those from an address on, of an instruction or several of one line. */
 static void add_targets(struct lines *lines, struct sample *sample, Dwarf_Addr from, Dwarf_Addr to,
 			double factor)
 {
-	size_t low = 0, high = lines->targets;
+	size_t low = count_until(lines->target, lines->targets, sizeof(*lines->target), target_at,
+				 from - 1);
 
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (lines->target[middle].address < from)
-			low = middle + 1;
-		else
-			high = middle;
-	}
 	for (; low < lines->targets && lines->target[low].address < to; low++)
 		add_target(lines, sample, &lines->target[low], factor);
 }
@@ -294,20 +301,15 @@ static void add_line(struct lines *lines, Dwarf_Line *line, Dwarf_Addr address, 
 	}
 }
 
+static Dwarf_Addr block_at(const void *block)
+{
+	return ((const struct block *)block)->address;
+}
+
 /* The first block behind an address. */
 static size_t block_behind(const struct lines *lines, Dwarf_Addr address)
 {
-	size_t low = 0, high = lines->blocks;
-
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (lines->block[middle].address <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return count_until(lines->block, lines->blocks, sizeof(*lines->block), block_at, address);
 }
 
 /* Where a block or a line ends, whichever is first. */
@@ -365,9 +367,7 @@ static void free_bodies(struct body *body)
 
 static int by_address(const void *a, const void *b)
 {
-	const struct block *one = a, *two = b;
-
-	return (one->address > two->address) - (one->address < two->address);
+	return (block_at(a) > block_at(b)) - (block_at(a) < block_at(b));
 }
 
 static bool next_unit(Dwarf *dwarf, Dwarf_Off *at, Dwarf_Die *unit)
