@@ -5,7 +5,6 @@
 #include "probes/command/trace_filter.h"
 
 #include <fnmatch.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,10 +90,6 @@ static bool number_of(const char *text, long double *number)
 {
 	char *end;
 
-	if (*text == '\'' && text[1] && text[2] == '\'') {
-		*number = text[1];
-		return true;
-	}
 	*number = strtold(text, &end);
 	return end != text && !*end;
 }
@@ -120,23 +115,23 @@ static bool holds(const struct trace_when *when, const char *text)
 	}
 }
 
-/* What is not known is neither this nor that. */
+/* By what is shown of it. What is not known is neither this nor that. */
 static bool value_holds(const struct trace_when *when, const struct shown *shown,
 			const struct source_value *value)
 {
-	json_t *json = value_json(shown->event, value);
-	char number[64] = "";
-	bool is;
+	char *text = NULL, *word = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+	bool is = false;
 
-	if (json_is_integer(json))
-		snprintf(number, sizeof(number), "%" JSON_INTEGER_FORMAT, json_integer_value(json));
-	else if (json_is_real(json))
-		snprintf(number, sizeof(number), "%.17g", json_real_value(json));
-	else if (json_is_boolean(json))
-		strcpy(number, json_is_true(json) ? "true" : "false");
-	is = (*number || json_is_string(json)) &&
-	     holds(when, *number ? number : json_string_value(json));
-	json_decref(json);
+	if (out) {
+		value_put(out, shown->event, value);
+		fclose(out);
+		word = copy_word(text, size);
+		is = word && strcmp(word, "?") != 0 && holds(when, word);
+	}
+	free(word);
+	free(text);
 	return is;
 }
 

@@ -16,7 +16,7 @@
 #include "probes/profile/estimate/share.h"
 #include "probes/text/text.h"
 
-#define FIELDS (2 + ESTIMATE_NUMBERS) /* the most */
+#define TEXTS 4 /* of a line, the most */
 
 /* A program or library, and the functions in it. */
 struct file {
@@ -93,70 +93,70 @@ static long function_of(struct gathered *all, const char *name, const char *obje
 	return f;
 }
 
-static double number_of_text(const char *text)
-{
-	return strtod(text, NULL);
-}
+/* A line of a report: its texts, addresses in hex among them, then its numbers. */
+struct fields {
+	char *text[TEXTS];
+	double number[ESTIMATE_NUMBERS];
+};
 
-/* The numbers of a function. NULL: no memory. */
-static struct known *read_numbers(struct gathered *all, char **field, double *number_of, int n)
+/* NULL: no memory. */
+static struct known *known_of(struct gathered *all, const struct fields *fields)
 {
-	long f = function_of(all, *field[0] ? field[0] : "(no name)", field[1]);
+	long f =
+		function_of(all, *fields->text[0] ? fields->text[0] : "(no name)", fields->text[1]);
 
-	for (int i = 0; i < n; i++)
-		number_of[i] = number_of_text(field[2 + i]);
 	return f < 0 ? NULL : &all->known[f];
 }
 
-static int add_function(struct gathered *all, char **field)
+static int add_function(struct gathered *all, const struct fields *fields)
 {
-	double number_of[ESTIMATE_NUMBERS];
-	struct known *known = read_numbers(all, field, number_of, ESTIMATE_NUMBERS);
+	struct known *known = known_of(all, fields);
 	struct estimate one;
 
 	if (!known)
 		return -ENOMEM;
-	memcpy(&one, number_of, sizeof(one));
+	memcpy(&one, fields->number, sizeof(one));
 	estimate_join(&known->estimate, &one);
 	return 0;
 }
 
-static int add_duration(struct gathered *all, char **field)
+static int add_duration(struct gathered *all, const struct fields *fields)
 {
-	double number_of[DURATION_NUMBERS];
-	struct known *known = read_numbers(all, field, number_of, DURATION_NUMBERS);
+	struct known *known = known_of(all, fields);
 	struct duration one;
 
 	if (!known)
 		return -ENOMEM;
-	memcpy(&one, number_of, sizeof(one));
+	memcpy(&one, fields->number, sizeof(one));
 	duration_join(&known->duration, &one);
 	return 0;
 }
 
-/* Seen calls stay apart until all of a function's are known. */
-static int add_caller(struct gathered *all, char **field)
+/* The function of an object that calls return to, which may end with the call. */
+static long function_before(struct gathered *all, const char *object, const char *address)
 {
-	const struct file *file = file_of(all, field[2]);
+	const struct file *file = file_of(all, object);
 	const struct elf_symbol *symbol = NULL;
-	long callee, caller;
-	struct seen *seen;
 
-	/* The address is behind the call, which may be the last instruction of its function. */
 	if (file)
-		symbol = elf_function_at(&file->image.symbols, strtoull(field[3], NULL, 16) - 1);
-	callee = function_of(all, *field[0] ? field[0] : "(no name)", field[1]);
-	caller = function_of(all, symbol ? symbol->name : "(unknown)", field[2]);
-	if (callee < 0 || caller < 0)
+		symbol = elf_function_at(&file->image.symbols, strtoull(address, NULL, 16) - 1);
+	return function_of(all, symbol ? symbol->name : "(unknown)", object);
+}
+
+/* Seen calls stay apart until all of a function's are known. */
+static int add_caller(struct gathered *all, const struct fields *fields)
+{
+	struct known *known = known_of(all, fields);
+	long callee = known ? known - all->known : -ENOMEM;
+	long caller = function_before(all, fields->text[2], fields->text[3]);
+	struct seen *seen = reallocarray(all->seen, all->seens + 1, sizeof(*seen));
+
+	all->seen = seen ? seen : all->seen;
+	if (callee < 0 || caller < 0 || !seen)
 		return -ENOMEM;
-	seen = reallocarray(all->seen, all->seens + 1, sizeof(*seen));
-	if (!seen)
-		return -ENOMEM;
-	all->seen = seen;
 	seen += all->seens++;
-	*seen = (struct seen){ (size_t)caller, (size_t)callee, number_of_text(field[4]),
-			       number_of_text(field[5]), number_of_text(field[6]) };
-	seen->seconds = seen->seconds > 0 ? seen->seconds : 0;
+	*seen = (struct seen){ (size_t)caller, (size_t)callee, fields->number[0], fields->number[1],
+			       fmax(fields->number[2], 0) };
 	all->known[callee].seen += seen->calls;
 	all->known[callee].timed += seen->timed;
 	all->known[callee].seconds += seen->seconds;
@@ -164,52 +164,48 @@ static int add_caller(struct gathered *all, char **field)
 }
 
 /* Of an object and an address in it, by group; the object that is not known has no name. */
-static int add_glanced(struct gathered *all, char **field)
+static int add_glanced(struct gathered *all, const struct fields *fields)
 {
-	const struct file *file = *field[0] ? file_of(all, field[0]) : NULL;
-	const struct elf_symbol *symbol = NULL;
-	long f = -1;
+	bool named = *fields->text[0];
+	long f = named ? function_before(all, fields->text[0], fields->text[1]) : -1;
 
-	if (file)
-		symbol = elf_function_at(&file->image.symbols, strtoull(field[1], NULL, 16) - 1);
-	if (*field[0])
-		f = function_of(all, symbol ? symbol->name : "(unknown)", field[0]);
 	for (int i = 0; i < SHARE_GROUPS; i++) {
-		double seconds = number_of_text(field[2 + i]);
-
-		all->glanced[i] += seconds;
+		all->glanced[i] += fields->number[i];
 		if (f >= 0)
-			all->known[f].glanced[i] += seconds;
+			all->known[f].glanced[i] += fields->number[i];
 	}
-	return *field[0] && f < 0 ? -ENOMEM : 0;
+	return named && f < 0 ? -ENOMEM : 0;
 }
 
-static int add_quality(struct gathered *all, char **field)
+static int add_quality(struct gathered *all, const struct fields *fields)
 {
 	struct quality *sum = &all->profile->quality;
-	double time = number_of_text(field[0]);
+	const double *number = fields->number;
+	double time = number[0];
 
-	sum->seconds = time > sum->seconds ? time : sum->seconds;
-	sum->epochs += number_of_text(field[1]);
-	sum->budget = number_of_text(field[2]);
-	sum->cost += time * number_of_text(field[3]);
-	sum->toggles += number_of_text(field[4]);
-	sum->lost += number_of_text(field[5]);
-	sum->refused += number_of_text(field[6]);
-	sum->exits += number_of_text(field[7]);
-	sum->toggling += time * number_of_text(field[8]);
+	sum->seconds = fmax(time, sum->seconds);
+	sum->epochs += number[1];
+	sum->budget = number[2];
+	sum->cost += time * number[3];
+	sum->toggles += number[4];
+	sum->lost += number[5];
+	sum->refused += number[6];
+	sum->exits += number[7];
+	sum->toggling += time * number[8];
 	all->told = true;
 	all->used += time;
-	all->cpu += number_of_text(field[9]);
+	all->cpu += number[9];
 	return 0;
 }
 
-static int add_phase(struct gathered *all, char **field)
+static int add_phase(struct gathered *all, const struct fields *fields)
 {
-	return profile_phase(all->profile, &(struct phase){ .start = number_of_text(field[0]),
-							    .length = number_of_text(field[1]),
-							    .calls = number_of_text(field[2]),
-							    .cost = number_of_text(field[3]) });
+	const double *number = fields->number;
+
+	return profile_phase(all->profile, &(struct phase){ .start = number[0],
+							    .length = number[1],
+							    .calls = number[2],
+							    .cost = number[3] });
 }
 
 static int add_line(char *line, void *gathered)
@@ -217,13 +213,17 @@ static int add_line(char *line, void *gathered)
 	struct gathered *all = gathered;
 	static const struct {
 		char tag;
-		int fields;
-		int (*add)(struct gathered *, char **);
-	} kinds[] = { { 'F', FIELDS, add_function }, { 'T', 2 + DURATION_NUMBERS, add_duration },
-		      { 'C', 7, add_caller },	     { 'S', 2 + SHARE_GROUPS, add_glanced },
-		      { 'Q', 10, add_quality },	     { 'P', 4, add_phase } };
-	char *field[FIELDS], *rest = line;
+		int texts, numbers;
+		int (*add)(struct gathered *, const struct fields *);
+	} kinds[] = { { 'F', 2, ESTIMATE_NUMBERS, add_function },
+		      { 'T', 2, DURATION_NUMBERS, add_duration },
+		      { 'C', 4, 3, add_caller },
+		      { 'S', 2, SHARE_GROUPS, add_glanced },
+		      { 'Q', 0, 10, add_quality },
+		      { 'P', 0, 4, add_phase } };
+	struct fields fields = { 0 };
 	const char *tag;
+	size_t kind = 0;
 	int n = 0;
 
 	if (!line) {
@@ -231,15 +231,19 @@ static int add_line(char *line, void *gathered)
 		all->told = false;
 		return 0;
 	}
-	tag = strsep(&rest, "\t");
-	while (n < FIELDS && rest) {
-		field[n] = strsep(&rest, "\t");
-		text_unescape(field[n++]);
+	tag = strsep(&line, "\t");
+	while (kind < sizeof(kinds) / sizeof(*kinds) && kinds[kind].tag != *tag)
+		kind++;
+	if (kind == sizeof(kinds) / sizeof(*kinds))
+		return 0;
+	for (; line && n < kinds[kind].texts; n++) {
+		fields.text[n] = strsep(&line, "\t");
+		text_unescape(fields.text[n]);
 	}
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
-		if (*tag == kinds[i].tag && n == kinds[i].fields)
-			return kinds[i].add(all, field);
-	return 0;
+	for (n = kinds[kind].texts; line && n < kinds[kind].texts + kinds[kind].numbers; n++)
+		fields.number[n - kinds[kind].texts] = strtod(strsep(&line, "\t"), NULL);
+	return !line && n == kinds[kind].texts + kinds[kind].numbers ? kinds[kind].add(all, &fields)
+								     : 0;
 }
 
 /* --- What it comes to ------------------------------------------------------------ */
