@@ -102,19 +102,20 @@ static void want_values(uint64_t *how, const struct source_value *value, unsigne
 }
 
 /* Two in vector registers. */
-static void set_floats(struct traced *probe, bool is_double)
+static void set_floats(struct traced *probe, uint8_t bits)
 {
-#define FLOAT(size, at)                                                                            \
-	{                                                                                          \
-		.name = "", .form = SOURCE_FLOAT, .bits = size, .reg = SOURCE_VECTOR + (at)        \
-	}
-	static const struct source_value floats[][2] = { { FLOAT(32, 0), FLOAT(32, 1) },
-							 { FLOAT(64, 0), FLOAT(64, 1) } };
+	static struct source_value floats[2][2];
+	struct source_value *value = floats[bits == 64];
 
+	for (uint8_t i = 0; i < 2; i++)
+		value[i] = (struct source_value){ .name = "",
+						  .form = SOURCE_FLOAT,
+						  .bits = bits,
+						  .reg = (uint8_t)(SOURCE_VECTOR + i) };
 	probe->has_types = true;
-	probe->types.arg = floats[is_double];
+	probe->types.arg = value;
 	probe->types.args = 2;
-	want_values(&probe->how, probe->types.arg, 2);
+	want_values(&probe->how, value, 2);
 }
 
 /* A copy of a function, as main.cold or f.isra.0, has other arguments than were declared. */
@@ -177,7 +178,7 @@ static int take_probe(struct table *table, char *line)
 	}
 	table->n++;
 	if (!strncmp(field[1], "compare-", 8))
-		set_floats(probe, !strcmp(field[1], "compare-double"));
+		set_floats(probe, strcmp(field[1], "compare-double") ? 32 : 64);
 	else if (strcmp(field[1], "exit-jump") != 0)
 		look_up_types(probe, field[3]);
 	return 0;

@@ -18,15 +18,14 @@
 /* --- Values ----------------------------------------------------------------------------------- */
 
 /* The note of a marker tells no names. */
-#define NAMELESS(at)                                                                               \
-	{                                                                                          \
-		.name = "", .form = SOURCE_SIGNED, .bits = 64, .reg = (at)                         \
-	}
-static const struct source_value nameless[RING_VALUES] = {
-	NAMELESS(0),  NAMELESS(1),  NAMELESS(2),  NAMELESS(3),	NAMELESS(4),
-	NAMELESS(5),  NAMELESS(6),  NAMELESS(7),  NAMELESS(8),	NAMELESS(9),
-	NAMELESS(10), NAMELESS(11), NAMELESS(12), NAMELESS(13),
-};
+static const struct source_value *nameless(unsigned i)
+{
+	static struct source_value values[RING_VALUES];
+
+	values[i] = (struct source_value){ .name = "", .form = SOURCE_SIGNED, .bits = 64 };
+	values[i].reg = (uint8_t)i;
+	return &values[i];
+}
 
 /* All that came with the event, by itself. */
 static bool has_values(const struct traced *probe)
@@ -40,7 +39,7 @@ const struct source_value *shown_value(const struct shown *shown, unsigned i)
 	const struct traced *probe = shown->probe;
 
 	if (!probe->has_types)
-		return has_values(probe) && i < shown->event->values ? &nameless[i] : NULL;
+		return has_values(probe) && i < shown->event->values ? nameless(i) : NULL;
 	if (probe->kind == TRACED_LEAVE)
 		return i < probe->types.results ? &probe->types.result[i] : NULL;
 	return probe->kind != TRACED_BLOCK && i < probe->types.args ? &probe->types.arg[i] : NULL;

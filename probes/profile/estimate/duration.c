@@ -39,16 +39,8 @@ void duration_add(struct duration *duration, const struct timed *epoch)
 
 void duration_join(struct duration *sum, const struct duration *other)
 {
-	sum->calls += other->calls;
-	sum->time += other->time;
-	sum->wall += other->wall;
-	sum->squares += other->squares;
-	sum->quads += other->quads;
-	sum->epochs += other->epochs;
-	sum->timed += other->timed;
-	sum->torn += other->torn;
-	sum->cut += other->cut;
-	sum->blur += other->blur;
+	for (int i = 0; i < DURATION_NUMBERS; i++)
+		((double *)sum)[i] += ((const double *)other)[i];
 }
 
 static bool all_timed(const struct duration *duration, const struct interval *calls)

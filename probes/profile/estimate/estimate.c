@@ -138,28 +138,16 @@ void estimate_add(struct estimate *estimate, const struct epoch *epoch)
 
 void estimate_join(struct estimate *sum, const struct estimate *other)
 {
-	sum->calls += other->calls;
-	sum->counted += other->counted;
-	sum->squares += other->squares;
-	sum->quads += other->quads;
-	sum->largest = fmax(sum->largest, other->largest);
-	sum->sampled += other->sampled;
-	sum->active += other->active;
-	sum->full += other->full;
-	sum->first += other->first;
-	sum->between += other->between;
+	double largest = fmax(sum->largest, other->largest), burst = sum->burst;
+
 	if (other->pending > 0)
-		sum->burst = (sum->burst * sum->pending + other->burst * other->pending) /
-			     (sum->pending + other->pending);
-	sum->pending += other->pending;
-	sum->hidden += other->hidden;
-	sum->lifted += other->lifted;
-	sum->time += other->time;
-	sum->used += other->used;
-	sum->unwatched += other->unwatched;
-	sum->blurred += other->blurred;
-	sum->faded += other->faded;
-	sum->lone += other->lone;
+		burst = (sum->burst * sum->pending + other->burst * other->pending) /
+			(sum->pending + other->pending);
+	/* What is of the last epoch has no meaning in a sum. */
+	for (int i = 0; i < ESTIMATE_NUMBERS; i++)
+		((double *)sum)[i] += ((const double *)other)[i];
+	sum->largest = largest;
+	sum->burst = burst;
 }
 
 /* The quantile of Student's law that 97.5 % are below: Cornish and Fisher's series, and its end. */
