@@ -13,7 +13,7 @@
 #define FASTEST	  1	/* ticks from a call to the next one, at least */
 #define BLUR_MOST 0.25	/* of calls; beyond, the interval is not believed */
 #define SLOWEST	  0.97	/* share that counting is believed to take at most */
-#define FASTER	  10	/* times as fast as it was seen, at most, behind a sudden end */
+#define FASTER	  30	/* times as fast as it was seen, at most, behind a sudden end */
 #define LONE	  12	/* times as many or as few calls as a window says that has no neighbour */
 #define FULL_MANY 0.1	/* share of full epochs from which the first call is looked at */
 
