@@ -11,6 +11,7 @@
 
 #include "probes/command/trace_value.h"
 #include "probes/command/trace_write.h"
+#include "probes/text/demangle.h"
 
 #define OPERATORS "<>=!"
 
@@ -169,6 +170,13 @@ static bool is_thread(const char *tids, int tid)
 	return !tids;
 }
 
+/* As symbols have it, or as the source of C++ or Rust has it. */
+static bool is_name(const char *pattern, const char *name)
+{
+	return !fnmatch(pattern, name, 0) ||
+	       (is_mangled(name) && !fnmatch(pattern, name_for_people(name, false), 0));
+}
+
 /* FUNCTION or OBJECT:FUNCTION, globs. */
 static bool is_function(const char *pattern, const struct traced *probe)
 {
@@ -176,10 +184,10 @@ static bool is_function(const char *pattern, const struct traced *probe)
 	char object[256];
 
 	if (!colon || colon[1] == ':')
-		return !fnmatch(pattern, probe->function, 0);
+		return is_name(pattern, probe->function);
 	snprintf(object, sizeof(object), "%.*s", (int)(colon - pattern), pattern);
 	return !fnmatch(object, slash ? slash + 1 : probe->object, 0) &&
-	       !fnmatch(colon + 1, probe->function, 0);
+	       is_name(colon + 1, probe->function);
 }
 
 /* Where the call tree begins that the event is in; TRACE_NO_TREE. */
