@@ -23,6 +23,30 @@ static bool try_take(struct lock *lock, uint64_t self, uint64_t *holder)
 	return true;
 }
 
+struct signals_held signals_hold(void)
+{
+	struct signals_held held = { .cancel = PTHREAD_CANCEL_ENABLE };
+
+	if (thread_here)
+		held.depth = &thread_here->holds;
+	/* Counted while signals are held off: a handler that comes before has a pair of its own. */
+	if (!held.depth || !*held.depth) {
+		held.mask = kernel_mask(SIG_BLOCK, ~KERNEL_RAISED);
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &held.cancel);
+	}
+	if (held.depth)
+		++*held.depth;
+	return held;
+}
+
+void signals_let(struct signals_held held)
+{
+	if (held.depth && --*held.depth)
+		return;
+	pthread_setcancelstate(held.cancel, NULL);
+	kernel_mask(SIG_SETMASK, held.mask);
+}
+
 /* Signals are held off before the first lock is taken, and let come after the last was dropped. */
 static void enter_locked(void)
 {

@@ -32,28 +32,17 @@ void lock_drop(struct lock *lock);
 /*
  * signals_hold - until signals_let(), the calling thread takes no signal that is sent to it, and is
  * not cancelled. A thread that ended in the middle of malloc(3), say, would leave a lock of libc
- * behind. The two nest. Signals that code raises come through: libc may be under patches.
- * lock_take() does so by itself.
+ * behind. The two nest, and only the outermost pair of a registered thread takes system calls.
+ * Signals that code raises come through: libc may be under patches. lock_take() does so by itself.
  */
 struct signals_held {
 	uint64_t mask; /* as it was before */
 	int cancel;
+	unsigned *depth; /* of the thread's pairs; NULL: it is not registered */
 };
 
-static inline struct signals_held signals_hold(void)
-{
-	struct signals_held held = { .cancel = PTHREAD_CANCEL_ENABLE };
-
-	held.mask = kernel_mask(SIG_BLOCK, ~KERNEL_RAISED);
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &held.cancel);
-	return held;
-}
-
-static inline void signals_let(struct signals_held held)
-{
-	pthread_setcancelstate(held.cancel, NULL);
-	kernel_mask(SIG_SETMASK, held.mask);
-}
+struct signals_held signals_hold(void);
+void signals_let(struct signals_held held);
 
 /* lock_any_held - does the calling thread hold some lock, in a handler of a raised signal? */
 bool lock_any_held(void);

@@ -197,6 +197,7 @@ static struct thread *make_record(void)
 	record = record_at(slot);
 	store_relaxed(&record->inside, 0);
 	record->locks = 0;
+	record->holds = 0;
 	/* A task that is killed in here, a child of vfork(), is gone, and leaves the slot. */
 	store_relaxed(&record->epoch, 0);
 	store_release(&record->id, generation << THREAD_SLOT_BITS | slot);

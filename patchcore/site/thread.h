@@ -40,6 +40,7 @@ struct thread {
 	 * membarrier (thread_await_all).
 	 */
 	_Atomic(uint64_t) inside;
+	unsigned holds;		  /* of signals_hold() that are not over */
 	unsigned locks;		  /* that the thread holds */
 	struct signals_held held; /* when it took the first of them */
 	pthread_mutex_t life;
