@@ -54,7 +54,8 @@ static int turn_off(const struct object *object, const struct call_sites *sites)
 			ops[n++] = (struct pc_op){ .addr = sites->site[i].at,
 						   .bytes = off_bytes(&sites->site[i]),
 						   .len = sites->site[i].len };
-	pages = n ? object_open(object, sites->site[0].at, sites->site[sites->n - 1].at + SITE_6)
+	pages = n ? object_open(object, sites->site[0].at, sites->site[sites->n - 1].at + SITE_6,
+				NULL)
 		  : NULL;
 	site_patch(ops, n);
 	object_close(pages);

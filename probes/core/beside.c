@@ -14,12 +14,12 @@ static int by_place(const void *a, const void *b)
 
 int beside_find(struct beside *beside, const struct object *object, enum fi_kind kind)
 {
-	uint32_t n = fi_probes();
+	uint32_t n = object->end_probe - object->first_probe;
 
 	*beside = (struct beside){ .site = calloc(n + 1, sizeof(*beside->site)) };
 	if (!beside->site)
 		return -ENOMEM;
-	for (uint32_t id = 0; id < n; id++) {
+	for (uint32_t id = object->first_probe; id < object->end_probe; id++) {
 		const struct probe *probe = probe_get(id);
 
 		if (probe->object == object && probe->kind == kind && !probe->reason)

@@ -69,7 +69,7 @@ static void segments(struct object *object, const struct dl_phdr_info *info)
 			continue;
 		object->start = start < object->start ? start : object->start;
 		object->end = end > object->end ? end : object->end;
-		if (n == 8)
+		if (n == SEGMENTS_MAX)
 			continue;
 		object->segment[n].start = start;
 		object->segment[n].end = end;
@@ -231,10 +231,8 @@ const struct object *object_at(uintptr_t address)
 
 static void leave_object(struct object *object)
 {
-	uint32_t n = fi_probes();
-
 	object->gone = true;
-	for (uint32_t id = 0; id < n; id++) {
+	for (uint32_t id = object->first_probe; id < object->end_probe; id++) {
 		struct probe *probe = probe_get(id);
 
 		if (probe->object == object)
@@ -248,9 +246,7 @@ static void leave_object(struct object *object)
  */
 static bool is_anew(const struct object *object)
 {
-	uint32_t n = fi_probes();
-
-	for (uint32_t id = 0; id < n; id++) {
+	for (uint32_t id = object->first_probe; id < object->end_probe; id++) {
 		const struct probe *probe = probe_get(id);
 
 		if (probe->object == object && !probe->reason && probe_is_anew(probe))

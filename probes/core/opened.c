@@ -15,23 +15,24 @@ struct opened {
 	const struct object *object;
 	void *start;
 	size_t len;
-	struct opened *next; /* of those that could not be closed */
+	struct opened *next; /* that is open, too */
 };
 
 static struct opened *left;
 
-struct opened *object_open(const struct object *object, const void *from, const void *to)
+struct opened *object_open(const struct object *object, const void *from, const void *to,
+			   struct opened *others)
 {
 	size_t len = (size_t)((uintptr_t)to - (uintptr_t)from);
 	struct opened *pages = malloc(sizeof(*pages));
 
 	if (!pages)
-		return NULL;
-	*pages = (struct opened){ .object = object, .start = (void *)from, .len = len };
+		return others;
+	*pages = (struct opened){ object, (void *)from, len, others };
 	if (!pc_text_open(pages->start, len))
 		return pages;
 	free(pages);
-	return NULL;
+	return others;
 }
 
 /* All other errors are of closed pages. */
@@ -67,13 +68,19 @@ static int close_left(void *data)
 int object_close(struct opened *pages)
 {
 	int error = left ? objects_hold(close_left, NULL) : 0;
-	int ret = pages ? close_one(pages) : 0;
+	struct opened *next;
 
-	if (ret < 0) {
+	for (; pages; pages = next) {
+		int ret = close_one(pages);
+
+		next = pages->next;
+		if (!ret) {
+			free(pages);
+			continue;
+		}
 		pages->next = left;
 		left = pages;
-	} else {
-		free(pages);
+		error = ret;
 	}
-	return ret < 0 ? ret : error;
+	return error;
 }

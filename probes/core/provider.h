@@ -20,7 +20,8 @@
 
 #include "probes/include/fastinst.h"
 
-#define SITE_MAX 8
+#define SITE_MAX     8
+#define SEGMENTS_MAX 8
 
 struct probe;
 struct source;
@@ -37,8 +38,9 @@ struct object {
 	struct {
 		uintptr_t start, end;
 		uint32_t flags; /* PF_R and so on */
-	} segment[8];
-	struct source *source; /* debug information, or NULL */
+	} segment[SEGMENTS_MAX];
+	uint32_t first_probe, end_probe; /* of ids: those between that are of this object */
+	struct source *source;		 /* debug information, or NULL */
 	bool source_asked;
 	struct object *next;
 };
@@ -134,7 +136,7 @@ bool beside_has(const struct beside *beside, uintptr_t start, uintptr_t end);
 static inline bool object_covers(const struct object *object, uintptr_t addr, size_t len,
 				 uint32_t flags)
 {
-	for (int i = 0; i < 8; i++)
+	for (int i = 0; i < SEGMENTS_MAX; i++)
 		if ((object->segment[i].flags & flags) == flags &&
 		    addr >= object->segment[i].start && addr <= object->segment[i].end &&
 		    len <= object->segment[i].end - addr)
@@ -182,12 +184,14 @@ struct opened;
 struct pc_op;
 
 /*
- * object_open - hold these bytes of an object writable for several changes. NULL: they are not, and
- * each change sees to itself. object_close - them, and what could not be closed before. -EAGAIN,
- * -ETIMEDOUT: some cannot be closed yet, as pc_text_close() has it; the next call tries again. Both
- * under the core's lock.
+ * object_open - hold these bytes of an object writable for several changes, beside others that are
+ * open (NULL: none). If they cannot be, each change sees to itself. All that are open, or NULL.
+ * object_close - close all of these, and what could not be closed before. -EAGAIN, -ETIMEDOUT: some
+ * cannot be closed yet, as pc_text_close() has it; the next call tries again. Both under the core's
+ * lock.
  */
-struct opened *object_open(const struct object *object, const void *from, const void *to);
+struct opened *object_open(const struct object *object, const void *from, const void *to,
+			   struct opened *others);
 int object_close(struct opened *pages);
 
 /*

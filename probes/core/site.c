@@ -32,8 +32,9 @@
 
 #define CALL	   0xe8
 #define JMP	   0xe9
+#define NOP	   0x90
 #define STUB_SIZE  16
-#define WORTH_OPEN 4 /* ops of one object from which on its pages are opened as a whole */
+#define WORTH_OPEN 4 /* sites of one segment from which on its pages are opened as a whole */
 
 int site_rel32(uint8_t *bytes, uint8_t opcode, const void *from, const void *to)
 {
@@ -169,7 +170,7 @@ void site_merge_early(uint32_t from, uint32_t to)
 		first = probe->site < first ? probe->site : first;
 		last = probe->site + probe->len > last ? probe->site + probe->len : last;
 	}
-	pages = object && process_is_single() ? object_open(object, first, last) : NULL;
+	pages = object && process_is_single() ? object_open(object, first, last, NULL) : NULL;
 	if (!pages)
 		return;
 	for (uint32_t id = from; id < to; id++)
@@ -181,6 +182,14 @@ void site_merge_early(uint32_t from, uint32_t to)
 
 /* --- On and off ------------------------------------------------------------------------------- */
 
+/* From the first to the last site of a batch in one segment of an object. */
+struct stretch {
+	const struct object *object;
+	int segment;
+	const uint8_t *from, *to;
+	size_t sites;
+};
+
 struct batch {
 	struct pc_op *ops;
 	uint32_t *ids;
@@ -188,9 +197,21 @@ struct batch {
 	struct pc_over *overs; /* several instructions each; they share a look at all threads */
 	uint32_t *over_ids;
 	size_t n_overs;
+	struct stretch *stretches;
+	size_t n_stretches;
 	int first_error;
 	bool on;
+	bool asked, alone; /* is_alone() */
 };
+
+/* Whether no other thread can be inside of several instructions. */
+static bool is_alone(struct batch *batch)
+{
+	if (!batch->asked)
+		batch->alone = process_is_single();
+	batch->asked = true;
+	return batch->alone;
+}
 
 static void note_failure(struct batch *batch, int ret)
 {
@@ -210,12 +231,11 @@ static void queue_over(struct batch *batch, struct probe *probe, const uint8_t *
 /* done() is told of those that were made. */
 static void run_overs(struct batch *batch, void (*done)(struct probe *probe))
 {
-	bool is_single = batch->n_overs && process_is_single();
-	int refusal = batch->n_overs && !is_single ? check_traps() : 0;
+	int refusal = batch->n_overs && !is_alone(batch) ? check_traps() : 0;
 
-	if (!refusal)
+	if (batch->n_overs && !refusal)
 		pc_patch_over_batch(batch->overs, batch->n_overs,
-				    is_single ? PC_NOBODY_INSIDE : PC_CHECK_THREADS);
+				    is_alone(batch) ? PC_NOBODY_INSIDE : PC_CHECK_THREADS);
 	for (size_t i = 0; i < batch->n_overs; i++) {
 		struct probe *probe = probe_get(batch->over_ids[i]);
 
@@ -307,7 +327,8 @@ static int batch_change(struct batch *batch, struct probe *probe)
 		return ret;
 	if (!site_has(probe, batch->on ? probe->off : probe->on))
 		return -ESTALE;
-	if (batch->on && probe->starts > 1) {
+	/* For one thread several instructions are as one: then all share their membarriers. */
+	if (batch->on && probe->starts > 1 && (probe->off[0] == NOP || !is_alone(batch))) {
 		queue_over(batch, probe, probe->on, probe->starts);
 		return 0;
 	}
@@ -319,23 +340,68 @@ static int batch_change(struct batch *batch, struct probe *probe)
 	return 0;
 }
 
-/* The pages of one object's sites, held writable for all of them by one call. */
-static struct opened *open_pages(const uint32_t *ids, size_t n, bool on)
+/* The segment of its object that a site lies in, or -1. */
+static int segment_of(const struct probe *probe)
 {
-	const struct object *object = n ? probe_get(ids[0])->object : NULL;
-	const uint8_t *from = (const uint8_t *)UINTPTR_MAX, *to = NULL;
-	size_t found = 0;
+	const struct object *object = probe->object;
 
+	for (int i = 0; i < SEGMENTS_MAX; i++)
+		if ((uintptr_t)probe->site - object->segment[i].start <
+		    object->segment[i].end - object->segment[i].start)
+			return i;
+	return -1;
+}
+
+/* Those of one segment follow each other in most batches. */
+static struct stretch *stretch_of(struct batch *batch, const struct probe *probe)
+{
+	int segment = segment_of(probe);
+	struct stretch *more;
+
+	if (segment < 0)
+		return NULL;
+	for (size_t i = batch->n_stretches; i-- > 0;)
+		if (batch->stretches[i].object == probe->object &&
+		    batch->stretches[i].segment == segment)
+			return &batch->stretches[i];
+	more = reallocarray(batch->stretches, batch->n_stretches + 1, sizeof(*more));
+	if (!more)
+		return NULL;
+	batch->stretches = more;
+	more += batch->n_stretches++;
+	*more = (struct stretch){ probe->object, segment, (const uint8_t *)UINTPTR_MAX, NULL, 0 };
+	return more;
+}
+
+/*
+ * The pages of sites, held writable by one call for each segment of an object: between segments
+ * there may be nothing. Else each change opens its pages by itself, which takes ten system calls.
+ */
+static struct opened *open_pages(struct batch *batch, const uint32_t *ids, size_t n)
+{
+	struct opened *pages = NULL;
+
+	if (n < WORTH_OPEN)
+		return NULL;
 	for (size_t i = 0; i < n; i++) {
 		const struct probe *probe = probe_get(ids[i]);
+		struct stretch *stretch =
+			probe->is_on == batch->on ? NULL : stretch_of(batch, probe);
 
-		if (probe->object != object || probe->is_on == on)
+		if (!stretch)
 			continue;
-		from = probe->site < from ? probe->site : from;
-		to = probe->site + probe->len > to ? probe->site + probe->len : to;
-		found++;
+		stretch->from = probe->site < stretch->from ? probe->site : stretch->from;
+		if (probe->site + probe->len > stretch->to)
+			stretch->to = probe->site + probe->len;
+		stretch->sites++;
 	}
-	return found < WORTH_OPEN ? NULL : object_open(object, from, to);
+	for (size_t i = 0; i < batch->n_stretches; i++) {
+		const struct stretch *stretch = &batch->stretches[i];
+
+		if (stretch->sites >= WORTH_OPEN)
+			pages = object_open(stretch->object, stretch->from, stretch->to, pages);
+	}
+	return pages;
 }
 
 static void finish_probe(struct batch *batch, size_t i)
@@ -357,10 +423,9 @@ static void run_batch(struct batch *batch)
 		finish_probe(batch, i);
 }
 
-/* Opens the pages of the first probe's object; those of others are opened change by change. */
 static int toggle_probes(struct batch *batch, const uint32_t *ids, size_t n)
 {
-	struct opened *pages = open_pages(ids, n, batch->on);
+	struct opened *pages = open_pages(batch, ids, n);
 
 	if (batch->on)
 		merge_all(batch, ids, n);
@@ -396,5 +461,6 @@ int site_toggle(const uint32_t *ids, size_t n, bool on)
 	free(batch.ids);
 	free(batch.overs);
 	free(batch.over_ids);
+	free(batch.stretches);
 	return ret;
 }

@@ -58,6 +58,9 @@ int probe_add(const struct probe *model, uint32_t *id)
 	}
 	probe = &chunk[next % PROBE_CHUNK];
 	*probe = *model;
+	if (!probe->object->end_probe)
+		probe->object->first_probe = next;
+	probe->object->end_probe = next + 1;
 	probe->id = next;
 	probe->armed = !model->provider->arm;
 	probe->is_on = false;

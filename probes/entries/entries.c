@@ -94,9 +94,7 @@ static bool is_wished(const struct object *object)
 /* What was taken once stays taken. */
 static bool is_taken(const struct object *object)
 {
-	uint32_t n = fi_probes();
-
-	for (uint32_t id = 0; id < n; id++) {
+	for (uint32_t id = object->first_probe; id < object->end_probe; id++) {
 		const struct probe *probe = probe_get(id);
 
 		if (probe->object == object && probe->provider == &entries_provider)

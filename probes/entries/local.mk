@@ -42,3 +42,8 @@ endif
 # By hand.
 check_PROGRAMS += probes/entries/tests/costs
 probes_entries_tests_costs_LDADD = libfastinst.la
+
+check_PROGRAMS += probes/entries/tests/many
+probes_entries_tests_many_LDADD = libfastinst.la
+TESTS += probes/entries/tests/test_many.sh
+EXTRA_DIST += probes/entries/tests/test_many.sh
