@@ -181,14 +181,11 @@ fastinst_SOURCES = \
 	probes/launch/launch.h \
 	probes/list/sites.c \
 	probes/list/sites.h \
-	probes/branch/entries.c \
-	probes/marker/notes.c \
 	probes/trace/ring.c \
 	probes/trace/ring.h
 dist_pkgdata_DATA += probes/list/straddlers.gp
 fastinst_CPPFLAGS = $(AM_CPPFLAGS) -DPKGLIBDIR='"$(pkglibdir)"'
-fastinst_LDADD = libfastinst_find.la libfastinst_source.la libfastinst_inject.la libfastinst_survey.la $(tables_la) \
-	libfastinst_elf.la libfastinst_names.la libresults.a libstress.a $(JANSSON_LIBS)
+fastinst_LDADD = libfastinst_internal.la libfastinst_inject.la libpatchcore_internal.la libresults.a libstress.a $(JANSSON_LIBS)
 fastinst_LDFLAGS = $(HARDEN_LDFLAGS) $(HARDEN_PIE)
 nodist_bashcompletion_DATA += completion/fastinst
 nodist_zshcompletion_DATA += completion/_fastinst
@@ -320,15 +317,11 @@ EXTRA_DIST += \
 check_PROGRAMS += probes/list/tests/fuzz_sites
 TESTS += probes/list/tests/fuzz_sites
 CLEANFILES += probes/list/tests/fuzz_sites.crash
-probes_list_tests_fuzz_sites_SOURCES = \
-	probes/branch/entries.c \
-	probes/list/sites.c \
-	probes/list/tests/fuzz_sites.c \
-	probes/marker/notes.c
+probes_list_tests_fuzz_sites_SOURCES = probes/list/sites.c probes/list/tests/fuzz_sites.c
 probes_list_tests_fuzz_sites_CPPFLAGS = $(fuzz_cppflags)
 probes_list_tests_fuzz_sites_CFLAGS = $(fuzz_cflags)
 probes_list_tests_fuzz_sites_LDFLAGS = -Wl,--wrap=elf_inside
-probes_list_tests_fuzz_sites_LDADD = libfastinst_find.la $(tables_la) libfastinst_elf.la
+probes_list_tests_fuzz_sites_LDADD = libfastinst_internal.la libpatchcore_internal.la
 
 check_PROGRAMS += probes/trace/tests/fuzz_ring
 TESTS += probes/trace/tests/fuzz_ring

@@ -60,7 +60,7 @@ static const char *refuse_block(const struct object *object, const struct elf_sy
 	/* To a compiler two names are two functions: clang answers without a look. */
 	asm("" : "+r"(tracer));
 	if ((const void *)tracer != to->direct)
-		return "the program, or a library, has such a function of its own";
+		return CALLS_OWN;
 	return NULL;
 }
 

@@ -22,15 +22,14 @@
 #include "probes/core/names.h"
 #include "probes/include/fastinst/branch.h"
 
-#define SITE_LEN 5
-#define TRIES	 1000 /* of a site that another thread is changing */
+#define TRIES 1000 /* of a site that another thread is changing */
 
-static const uint8_t nop[SITE_LEN] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
+static const uint8_t nop[BRANCH_LEN] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
 
 struct site {
 	struct object *object;
 	uint8_t *at;
-	uint8_t jump[SITE_LEN];
+	uint8_t jump[BRANCH_LEN];
 	bool usual;
 	bool jumps;	    /* the code now */
 	const char *reason; /* why it is left alone, or NULL */
@@ -105,7 +104,7 @@ static int apply_held(void *unused)
 			if (to_change(flag, site))
 				ops[i++] = (struct pc_op){ .addr = site->at,
 							   .bytes = site->jumps ? nop : site->jump,
-							   .len = SITE_LEN,
+							   .len = BRANCH_LEN,
 							   .result = -ECANCELED };
 	ret = patch(ops, n);
 	i = 0;
@@ -179,16 +178,15 @@ static struct flag *flag_named(const struct entry *entry)
 	return flag;
 }
 
-static const char *refusal_of_site(const struct site *site, const struct flag *flag,
-				   uintptr_t other)
+const char *branch_refusal(const struct object *object, const struct entry *entry)
 {
-	if (!object_covers(site->object, (uintptr_t)site->at, SITE_LEN, PF_X | PF_R) ||
-	    !object_covers(site->object, other, 1, PF_X))
-		return "its entry points outside the code";
-	if (memcmp(site->at, nop, SITE_LEN) != 0)
+	uintptr_t at = object->base + entry->site;
+
+	if (!object_covers(object, at, BRANCH_LEN, PF_X | PF_R) ||
+	    !object_covers(object, object->base + entry->other, 1, PF_X))
+		return BRANCH_DAMAGED;
+	if (memcmp((const void *)at, nop, BRANCH_LEN) != 0)
 		return "other bytes stand there than the compiler puts there";
-	if (site->usual != flag->usual)
-		return "the switch is usually true at one site and usually false at another";
 	return NULL;
 }
 
@@ -205,9 +203,12 @@ static int add_site(const struct entry *entry, void *data)
 			       .at = (uint8_t *)(object->base + entry->site),
 			       .usual = entry->usual,
 			       .next = flag->sites };
-	site->reason = refusal_of_site(site, flag, other);
+	site->reason = branch_refusal(object, entry);
+	if (!site->reason && site->usual != flag->usual)
+		site->reason =
+			"the switch is usually true at one site and usually false at another";
 	if (site_rel32(site->jump, 0xe9, site->at, (const void *)other) < 0)
-		site->reason = "its entry points outside the code";
+		site->reason = BRANCH_DAMAGED;
 	flag->sites = site;
 	return 0;
 }
@@ -233,7 +234,7 @@ static bool jumps_stand(const struct object *object)
 	for (const struct flag *flag = flags; flag; flag = flag->next)
 		for (const struct site *site = flag->sites; site; site = site->next)
 			if (site->object == object && site->jumps &&
-			    memcmp(site->at, site->jump, SITE_LEN))
+			    memcmp(site->at, site->jump, BRANCH_LEN))
 				return false;
 	return calls_stand(object);
 }

@@ -9,7 +9,15 @@
 #include "probes/core/core.h"
 #include "probes/elf/elf.h"
 
+#define BRANCH_LEN     5
+#define BRANCH_DAMAGED "its entry points outside the code"
+
+struct entry;
+
 extern const struct provider branch_provider;
+
+/* branch_refusal - why the site of an entry cannot be changed, or NULL. */
+const char *branch_refusal(const struct object *object, const struct entry *entry);
 
 /* Of the calls of an object: see struct provider. */
 int call_discover(struct object *object, const struct elf *elf);

@@ -37,6 +37,13 @@ static const uint8_t *off_bytes(const struct call_site *site)
 	return (site->tail ? rets : nops)[site->len == SITE_6];
 }
 
+static void turn_off_copy(const struct call_sites *sites)
+{
+	for (size_t i = 0; i < sites->n; i++)
+		if (!sites->site[i].reason)
+			memcpy(sites->site[i].at, off_bytes(&sites->site[i]), sites->site[i].len);
+}
+
 /* One that cannot be changed is refused by the core: other bytes stand there. */
 static int turn_off(const struct object *object, const struct call_sites *sites)
 {
@@ -44,7 +51,9 @@ static int turn_off(const struct object *object, const struct call_sites *sites)
 	struct opened *pages;
 	size_t n = 0;
 
-	if (!sites->n)
+	if (object->is_file)
+		turn_off_copy(sites);
+	if (!sites->n || object->is_file)
 		return 0;
 	ops = calloc(sites->n, sizeof(*ops));
 	if (!ops)

@@ -49,6 +49,9 @@ struct call_site {
 /* Of one that is its function's own, where another provider has a site of that kind there. */
 #define CALLS_TWICE "the compiler also left room for a probe of this function, which is taken"
 
+/* What is called is not known to do nothing. */
+#define CALLS_OWN "the program, or a library, has such a function of its own"
+
 struct call_sites {
 	struct call_site *site; /* by address; free() it, also after an error */
 	size_t n;
@@ -59,6 +62,9 @@ struct call_sites {
  * and code is asked first.
  */
 bool calls_may_be(const struct calls *calls, const struct object *object, const struct elf *elf);
+
+/* calls_defined - whether the object has a function of that name. */
+bool calls_defined(const struct elf_symbols *symbols, const char *function);
 
 /*
  * calls_find - the calls of an object. Its code is read where it is: in the process, or a copy of

@@ -63,6 +63,23 @@ struct place {
 	struct entered entered;
 };
 
+bool calls_defined(const struct elf_symbols *symbols, const char *function)
+{
+	for (size_t i = 0; i < symbols->n; i++)
+		if (!strcmp(symbols->symbol[i].name, function))
+			return true;
+	return false;
+}
+
+/* Which function the loader takes for a file is not known before. */
+static const char *refusal_of_function(const struct place *place, const struct called *to,
+				       const void *slot)
+{
+	if (!place->object->is_file)
+		return place->calls->refuse(place->object, place->symbols, to, slot);
+	return calls_defined(place->symbols, to->function) ? CALLS_OWN : NULL;
+}
+
 static void add_slot(struct place *place, const struct called *to, uintptr_t at, bool is_code)
 {
 	if (place->slots_n == SLOTS_MAX)
@@ -71,8 +88,7 @@ static void add_slot(struct place *place, const struct called *to, uintptr_t at,
 		.at = at,
 		.is_code = is_code,
 		.to = to,
-		.reason = place->calls->refuse(place->object, place->symbols, to,
-					       is_code ? NULL : (const void *)at),
+		.reason = refusal_of_function(place, to, is_code ? NULL : (const void *)at),
 	};
 }
 

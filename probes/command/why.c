@@ -71,10 +71,12 @@ static bool has_names(const struct counts *counts)
 bool why_unmatched(const char *program, const struct counts *counts, const char *entries)
 {
 	char path[PATH_MAX];
+	struct elf_symbols symbols;
 	struct sites sites;
 	bool any = false;
 
 	file_sites_read(&sites, launch_which(program, path, sizeof(path)));
+	elf_functions(&sites.elf, &symbols);
 	for (size_t i = counts->n; i < counts->n + counts->patterns; i++) {
 		struct near near;
 
@@ -84,10 +86,11 @@ bool why_unmatched(const char *program, const struct counts *counts, const char 
 		near_begin(&near, counts->count[i].function);
 		for (size_t k = 0; k < sites.n; k++)
 			near_look(&near, sites.site[k].name);
-		for (size_t k = 0; k < sites.symbols.n && entries && !*entries; k++)
-			near_look(&near, sites.symbols.symbol[k].name);
+		for (size_t k = 0; k < symbols.n && entries && !*entries; k++)
+			near_look(&near, symbols.symbol[k].name);
 		near_tell(&near, path);
 	}
+	elf_free(&symbols);
 	file_sites_free(&sites);
 	return any;
 }

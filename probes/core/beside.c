@@ -20,7 +20,7 @@ int beside_find(struct beside *beside, const struct object *object, enum fi_kind
 	if (!beside->site)
 		return -ENOMEM;
 	for (uint32_t id = object->first_probe; id < object->end_probe; id++) {
-		const struct probe *probe = probe_get(id);
+		const struct probe *probe = object_probe(object, id);
 
 		if (probe->object == object && probe->kind == kind && !probe->reason)
 			beside->site[beside->n++].at = (uintptr_t)probe->site;

@@ -33,13 +33,15 @@ struct object {
 	uintptr_t start;  /* of its loaded segments, first to last byte */
 	uintptr_t end;
 	uint64_t identity;
-	bool stays; /* the program */
+	bool stays;   /* the program */
+	bool is_file; /* a copy of a file, which is only looked at; its code may be written to */
 	bool gone;
 	struct {
 		uintptr_t start, end;
 		uint32_t flags; /* PF_R and so on */
 	} segment[SEGMENTS_MAX];
-	uint32_t first_probe, end_probe; /* of ids: those between that are of this object */
+	uint32_t first_probe, end_probe; /* object_probe() takes what is between */
+	struct probe *listed;		 /* those of a file, which have no ids */
 	struct source *source;		 /* debug information, or NULL */
 	bool source_asked;
 	struct object *next;
@@ -89,6 +91,7 @@ struct probe {
 	uint8_t starts; /* bit i: an instruction starts there when it is off; 0: it is one */
 	uint8_t off[SITE_MAX];
 	uint8_t on[SITE_MAX];
+	const char *args;   /* of a marker, as the file says; while discover() runs */
 	const char *reason; /* why it is refused, or NULL */
 	void *extra;	    /* the provider's own */
 	/* --- the core's --- */
@@ -101,7 +104,10 @@ struct probe {
 	struct pc_call call;
 };
 
-/* probe_add - copies *probe, gives it its id, tells callbacks of it later. -ENOSPC, -ENOMEM. */
+/*
+ * probe_add - copies *probe, gives it its id, tells callbacks of it later; one of a file is listed
+ * with its object. -ENOSPC, -ENOMEM.
+ */
 int probe_add(const struct probe *probe, uint32_t *id);
 
 #define PROBE_CHUNK 1024
@@ -116,6 +122,12 @@ static inline struct probe *probe_get(uint32_t id)
 		return NULL;
 	return &atomic_load_explicit(&probe_chunks[id / PROBE_CHUNK],
 				     memory_order_relaxed)[id % PROBE_CHUNK];
+}
+
+/* object_probe - those of an object, and others between. */
+static inline struct probe *object_probe(const struct object *object, uint32_t i)
+{
+	return object->is_file ? &object->listed[i] : probe_get(i);
 }
 
 /* Where an object has probes of one kind that are not refused, by address. free() site. */

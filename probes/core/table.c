@@ -41,11 +41,29 @@ static void prepare(struct probe *probe)
 		probe->reason = "other bytes stand there than the compiler puts there";
 }
 
+static int list_probe(const struct probe *model)
+{
+	struct object *object = model->object;
+	struct probe *more;
+
+	if (object->end_probe % PROBE_CHUNK == 0) {
+		more = reallocarray(object->listed, object->end_probe + PROBE_CHUNK, sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		object->listed = more;
+	}
+	object->listed[object->end_probe] = *model;
+	prepare(&object->listed[object->end_probe++]);
+	return 0;
+}
+
 int probe_add(const struct probe *model, uint32_t *id)
 {
 	uint32_t next = fi_probes();
 	struct probe *chunk, *probe;
 
+	if (model->object->is_file)
+		return list_probe(model);
 	if (next == FI_PROBES_MAX)
 		return -ENOSPC;
 	chunk = atomic_load_explicit(&probe_chunks[next / PROBE_CHUNK], memory_order_relaxed);

@@ -49,14 +49,6 @@ __attribute__((constructor)) static void look(void)
 		     object_of((uintptr_t)hooks[1].taken) == libc;
 }
 
-static bool defines(const struct elf_symbols *symbols, const char *function)
-{
-	for (size_t i = 0; i < symbols->n; i++)
-		if (!strcmp(symbols->symbol[i].name, function))
-			return true;
-	return false;
-}
-
 static uintptr_t taken_by(const char *function)
 {
 	return (uintptr_t)hooks[strcmp(function, hooks[0].name) != 0].taken;
@@ -69,10 +61,10 @@ static const char *refuse_call(const struct object *object, const struct elf_sym
 	uintptr_t put;
 
 	memcpy(&put, slot, sizeof(put));
-	if (do_nothing && !defines(symbols, to->function) &&
+	if (do_nothing && !calls_defined(symbols, to->function) &&
 	    (put == taken_by(to->function) || (put >= object->start && put < object->end)))
 		return NULL;
-	return "the program, or a library, has such a function of its own";
+	return CALLS_OWN;
 }
 
 static const struct calls calls = {

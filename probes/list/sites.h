@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "probes/core/provider.h"
 #include "probes/elf/elf.h"
 
 struct site {
@@ -25,9 +26,8 @@ struct site {
 struct sites {
 	struct site *site; /* by provider, then by address */
 	size_t n, room;
-	size_t nops; /* the first ones: those that the compiler lists */
 	struct elf elf;
-	struct elf_symbols symbols;
+	struct object object; /* the copy, while sites are looked for */
 	const void *image;
 };
 

@@ -78,13 +78,16 @@ static int add_marker(const struct note *note, void *data)
 		.kind = FI_MARKER,
 		.site = (uint8_t *)(d->object->base + note->address + 1),
 		.len = sizeof(off_code),
+		.args = note->operands,
 		.reason = refusal_of_note(d->object, note),
 	};
 
 	snprintf(name, sizeof(name), "%s.%s", note->provider, note->name);
 	probe.name = object_string(name);
-	probe.extra = marker_new(d, note);
-	if (!probe.name || !probe.extra) {
+	if (!d->object->is_file)
+		probe.extra = marker_new(d, note);
+	if (!probe.name || (!probe.extra && !d->object->is_file)) {
+		free((char *)probe.name);
 		free(probe.extra);
 		return -ENOMEM;
 	}

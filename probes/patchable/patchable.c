@@ -40,6 +40,7 @@ static const struct table {
 struct place {
 	struct object *object;
 	enum fi_kind kind;
+	uintptr_t moved; /* by which a copy of what is loaded where it was linked lies elsewhere */
 	struct elf_symbols symbols;
 };
 
@@ -115,7 +116,7 @@ static int add_table(const struct place *place, const struct elf_section *sectio
 	for (uint64_t i = 0; i < section->len / sizeof(entry) && !ret; i++) {
 		memcpy(&entry, (const void *)(at + i * sizeof(entry)), sizeof(entry));
 		if (entry)
-			ret = add_patchable(place, entry);
+			ret = add_patchable(place, entry + place->moved);
 	}
 	return ret;
 }
@@ -139,6 +140,8 @@ static int discover_patchable(struct object *object, const void *image, size_t s
 
 	if (!elf_open(&elf, image, size))
 		return 0;
+	if (object->is_file && elf.type == ET_EXEC)
+		place.moved = object->base;
 	for (uint32_t i = 0; i < elf.number && !ret; i++) {
 		table = elf_section(&elf, i, &section) ? table_of(section.name) : NULL;
 		if (!table)
