@@ -9,7 +9,10 @@
 
 #include "probes/core/core.h"
 
-/* NULL: no file, as the vdso has none, or it cannot be read. */
+/*
+ * Shared, as the kernel puts breakpoints of uprobes into private mappings. NULL: no file, as the
+ * vdso has none, or it cannot be read.
+ */
 static const void *map_file(const char *path, size_t *size)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -19,7 +22,7 @@ static const void *map_file(const char *path, size_t *size)
 	if (fd < 0)
 		return NULL;
 	if (!fstat(fd, &stat) && S_ISREG(stat.st_mode) && stat.st_size > 0)
-		map = mmap(NULL, (size_t)stat.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+		map = mmap(NULL, (size_t)stat.st_size, PROT_READ, MAP_SHARED, fd, 0);
 	close(fd);
 	*size = (size_t)stat.st_size;
 	return map == MAP_FAILED ? NULL : map;

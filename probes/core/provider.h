@@ -104,6 +104,9 @@ struct probe {
 	struct pc_call call;
 };
 
+/* The code would come to run with the breakpoint's byte in it, where the kernel knows of none. */
+#define PROBE_BREAKPOINT "a debugger or a uprobe has a breakpoint on it"
+
 /*
  * probe_add - copies *probe, gives it its id, tells callbacks of it later; one of a file is listed
  * with its object. -ENOSPC, -ENOMEM.

@@ -29,6 +29,14 @@ static bool is_nops(const uint8_t *code, size_t len)
 	return true;
 }
 
+static bool has_breakpoint(const struct probe *probe)
+{
+	for (size_t i = 0; i < probe->len; i++)
+		if (probe->site[i] == INT3 && probe->off[i] != INT3)
+			return true;
+	return false;
+}
+
 static void prepare(struct probe *probe)
 {
 	if (probe->reason)
@@ -37,6 +45,8 @@ static void prepare(struct probe *probe)
 		probe->reason = "the provider named no length";
 	else if (probe->off[0] != NOP && is_nops(probe->site, probe->len))
 		probe->merge = true;
+	else if (has_breakpoint(probe))
+		probe->reason = PROBE_BREAKPOINT;
 	else if (memcmp(probe->site, probe->off, probe->len))
 		probe->reason = "other bytes stand there than the compiler puts there";
 }

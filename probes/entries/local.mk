@@ -47,3 +47,9 @@ check_PROGRAMS += probes/entries/tests/many
 probes_entries_tests_many_LDADD = libfastinst.la
 TESTS += probes/entries/tests/test_many.sh
 EXTRA_DIST += probes/entries/tests/test_many.sh
+
+if HAVE_ZYDIS
+check_PROGRAMS += probes/entries/tests/uprobed
+TESTS += probes/entries/tests/uprobed
+probes_entries_tests_uprobed_LDADD = libfastinst.la libpatchcore.la
+endif

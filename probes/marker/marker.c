@@ -59,7 +59,7 @@ static const char *refusal_of_note(const struct object *object, const struct not
 	    !object_covers(object, object->base + note->semaphore, 2, PF_W | PF_R))
 		return "its semaphore is no data of the program";
 	if (*site == BREAKPOINT)
-		return "a debugger or a uprobe has a breakpoint on it";
+		return PROBE_BREAKPOINT;
 	if (*site != NOP)
 		return "no NOP stands where its note points";
 	if (!object_covers(object, at, 1 + sizeof(off_code), PF_X | PF_R) ||

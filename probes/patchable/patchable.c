@@ -21,6 +21,7 @@
 
 #include "probes/elf/elf.h"
 
+#define INT3	  0xcc
 #define SITE_LEN  5
 #define NOPS_MAX  64 /* before a label that is looked for */
 #define ENDBR_LEN 4
@@ -94,6 +95,8 @@ static int add_patchable(const struct place *place, uintptr_t entry)
 	/* clang's has another last byte, and says as little. */
 	if (!probe.reason && !memcmp(code, nop5, SITE_LEN - 1))
 		probe.off[SITE_LEN - 1] = code[SITE_LEN - 1];
+	else if (!probe.reason && *code == INT3)
+		probe.reason = PROBE_BREAKPOINT;
 	else if (!probe.reason && !holds_nops(code, SITE_LEN))
 		probe.reason = "no five bytes of NOPs: compile with -fpatchable-function-entry=5";
 	symbol = elf_function_at(&place->symbols, site - place->object->base);

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A uprobe and a probe on one function: no order that this library can refuse ends the program.
+ * Exit status 77: the kernel refuses uprobes.
+ */
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <patchcore/mapping.h>
+
+#include "probes/include/fastinst.h"
+
+#define CALLS 1000
+
+/* Its first instruction is shorter than a jump. */
+__attribute__((noinline, noclone, used, optimize("O0"))) static int doubled(int n)
+{
+	return n + n;
+}
+
+static int (*volatile function)(int) = doubled;
+
+static void must(bool holds, const char *what)
+{
+	if (holds)
+		return;
+	fprintf(stderr, "uprobed: %s\n", what);
+	exit(1);
+}
+
+static uint64_t offset_in_file(void)
+{
+	uint64_t start, end, offset, at = (uintptr_t)doubled, found = 0;
+	FILE *maps = fopen("/proc/self/maps", "re");
+	char line[512];
+
+	while (maps && fgets(line, sizeof(line), maps))
+		if (sscanf(line, "%lx-%lx %*s %lx", &start, &end, &offset) == 3 && at >= start &&
+		    at < end)
+			found = at - start + offset;
+	if (maps)
+		fclose(maps);
+	return found;
+}
+
+/* As bpftrace(8) does, for this process. */
+static int put_uprobe(void)
+{
+	struct perf_event_attr attr = { .size = sizeof(attr), .disabled = 0 };
+	FILE *file = fopen("/sys/bus/event_source/devices/uprobe/type", "re");
+	int fd = -1;
+
+	if (file && fscanf(file, "%u", &attr.type) == 1) {
+		attr.uprobe_path = (uintptr_t) "/proc/self/exe";
+		attr.probe_offset = offset_in_file();
+		fd = (int)syscall(SYS_perf_event_open, &attr, getpid(), -1, -1,
+				  PERF_FLAG_FD_CLOEXEC);
+	}
+	if (file)
+		fclose(file);
+	if (fd < 0)
+		_exit(77);
+	return fd;
+}
+
+static void call_it(void)
+{
+	for (int i = 0; i < CALLS; i++)
+		must(function(i) == 2 * i, "the function is another");
+}
+
+/* Also one that is refused. */
+static uint32_t find_it(struct fi_probe *probe)
+{
+	must(!fi_take_entries("") && !fi_init(), "no probes");
+	for (uint32_t id = 0; !fi_get(id, probe); id++)
+		if (!strcmp(probe->function, "doubled"))
+			return id;
+	must(false, "the function is not found");
+	return 0;
+}
+
+static void uprobe_then_probe(void)
+{
+	struct fi_probe probe;
+	uint32_t id;
+
+	put_uprobe();
+	id = find_it(&probe);
+	must(probe.state == FI_REFUSED && strstr(probe.reason, "breakpoint"), probe.reason);
+	must(fi_activate(id, NULL) < 0, "it is on");
+	call_it();
+}
+
+static void found_then_uprobe(void)
+{
+	struct fi_probe probe;
+	uint32_t id = find_it(&probe);
+
+	put_uprobe();
+	must(fi_activate(id, NULL) == -ESTALE, "it is on");
+	call_it();
+}
+
+/* Into a page that is writable the kernel puts no breakpoint. */
+static void open_page_then_uprobe(void)
+{
+	struct fi_probe probe;
+	uint32_t id = find_it(&probe);
+
+	must(!pc_text_open((void *)(uintptr_t)doubled, 8), "its page is not opened");
+	must(!fi_activate(id, NULL), "it cannot be turned on");
+	put_uprobe();
+	call_it();
+	must(fi_count(id) == CALLS, "not all calls are counted");
+	must(!fi_deactivate(id), "it cannot be turned off");
+	call_it();
+}
+
+int main(void)
+{
+	static void (*const orders[])(void) = { uprobe_then_probe, found_then_uprobe,
+						open_page_then_uprobe };
+
+	for (size_t i = 0; i < sizeof(orders) / sizeof(*orders); i++) {
+		int status = -1;
+		pid_t child = fork();
+
+		if (!child) {
+			orders[i]();
+			exit(0);
+		}
+		waitpid(child, &status, 0);
+		if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+			return 77;
+		if (status)
+			fprintf(stderr, "order %zu: status %#x\n", i, (unsigned)status);
+		if (status)
+			return 1;
+	}
+	return 0;
+}
