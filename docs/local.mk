@@ -76,6 +76,7 @@ dist_man_MANS += docs/tmax.1 \
 	docs/fi_register_callback.3 \
 	docs/fi_scan.3 \
 	docs/fi_set_data.3 \
+	docs/fi_set_progress.3 \
 	docs/fi_source.3 \
 	docs/fi_synchronize.3 \
 	docs/fi_take_entries.3 \

@@ -172,14 +172,33 @@ static void image_report(void)
 		report_image();
 }
 
+/* Before the program's own first line: once a second. */
+static void say_progress(unsigned done, unsigned of)
+{
+	static long told;
+	struct timespec time;
+	long now;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	now = time.tv_sec * 1000 + time.tv_nsec / 1000000;
+	if (told && now - told < 1000)
+		return;
+	if (told)
+		quiet_say("%u of %u objects are read, with %u probes\n", done, of, fi_probes());
+	told = now;
+}
+
 __attribute__((constructor)) static void start(void)
 {
 	static const struct leaving leaving = { end_report, image_report, report_back };
 	const char *control = getenv("FASTINST_CONTROL"), *trace = getenv("FASTINST_TRACE");
 	int ret = fi_take_entries(getenv("FASTINST_ENTRIES"));
 
-	if (!ret)
-		ret = fi_init();
+	if (ret < 0)
+		agent_complain("functions that nothing was compiled into are left out", ret);
+	fi_set_progress(say_progress);
+	ret = fi_init();
+	fi_set_progress(NULL);
 	if (ret < 0) {
 		agent_complain("the probes cannot be used, the program runs without them", ret);
 		return;

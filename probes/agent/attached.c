@@ -13,17 +13,15 @@
 #include "probes/agent/agent.h"
 #include "probes/include/fastinst.h"
 
-int fastinst_attached(const char *text);
+int fastinst_attached(const char *folder);
 
 /*
- * @text: the folder of the socket, and in a second line, if there is one, what fi_take_entries()
- * takes. In a thread that ends when this returns, and that has all signals blocked.
+ * @folder: of the socket. In a thread that ends when this returns, and that has all signals
+ * blocked.
  */
-int fastinst_attached(const char *text)
+int fastinst_attached(const char *folder)
 {
 	static atomic_bool started;
-	const char *entries = strchr(text, '\n');
-	char folder[96];
 	sigset_t trap;
 	int ret;
 
@@ -33,10 +31,7 @@ int fastinst_attached(const char *text)
 	sigemptyset(&trap);
 	sigaddset(&trap, SIGTRAP);
 	pthread_sigmask(SIG_UNBLOCK, &trap, NULL);
-	snprintf(folder, sizeof(folder), "%.*s", (int)strcspn(text, "\n"), text);
-	ret = entries ? fi_take_entries(entries + 1) : 0;
-	if (!ret)
-		ret = fi_init();
+	ret = fi_init();
 	if (!ret)
 		ret = control_start(folder);
 	if (ret)

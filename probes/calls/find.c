@@ -214,7 +214,7 @@ static const char *refusal_of_slot(const struct slot *slot, int error)
 	if (slot->reason)
 		return slot->reason;
 	if (error == -ENOTSUP)
-		return "this library was built without Zydis, which tells instructions apart";
+		return "built without Zydis: install libzydis-dev and build it again";
 	return error ? "its function does not come out as instructions" : NULL;
 }
 

@@ -37,12 +37,12 @@ static double attach_now(void)
 /* Where the agent makes its socket: where on, off and top of this user look. */
 static int put_agent(struct attach *attach)
 {
-	char folder[96], text[512];
+	char folder[96];
 	struct inject inject = {
 		.pid = (pid_t)attach->pid,
 		.library = attach->launch.path,
 		.entry = "fastinst_attached",
-		.text = text,
+		.text = folder,
 	};
 	double began = attach_now();
 	int ret = control_folder(true, folder, sizeof(folder));
@@ -50,8 +50,6 @@ static int put_agent(struct attach *attach)
 	if (ret < 0)
 		return complain(STATUS_FAILED, ret, "%s cannot be used for the control socket",
 				folder);
-	snprintf(text, sizeof(text), "%s%s%s", folder, attach->entries ? "\n" : "",
-		 attach->entries ? attach->entries : "");
 	ret = inject_library(&inject);
 	if (ret < 0)
 		return complain(STATUS_FAILED, 0, "cannot attach to process %ld: %s", attach->pid,
@@ -109,14 +107,11 @@ static int count_for(const struct attach *attach)
 	return status;
 }
 
-/* One that is there already. */
-static int ask_agent(const struct attach *attach)
+/* To read large objects takes seconds. The agent does so when it can answer. */
+static int take_entries(const struct attach *attach)
 {
 	char request[4000];
 
-	fprintf(stderr, "the agent is in process %ld already\n", attach->pid);
-	if (!attach->entries)
-		return STATUS_OK;
 	if (strlen(attach->entries) > sizeof(request) - 16)
 		return refuse_usage("the name of --entries is too long");
 	snprintf(request, sizeof(request), "entries %s", attach->entries);
@@ -129,11 +124,13 @@ static int attach_to(struct attach *attach)
 
 	attach->launch.agent = "libfastinst-attached.so";
 	if (control_listens(attach->pid))
-		status = ask_agent(attach);
+		fprintf(stderr, "the agent is in process %ld already\n", attach->pid);
 	else if (launch_find(&attach->launch) < 0)
 		status = STATUS_NOT_FOUND;
 	else
 		status = put_agent(attach);
+	if (status == STATUS_OK && attach->entries)
+		status = take_entries(attach);
 	if (status == STATUS_OK && attach->seconds > 0)
 		return count_for(attach);
 	if (status == STATUS_OK && attach->on)
@@ -176,6 +173,8 @@ int attach_command(int argc, char **argv)
 	if (status == STATUS_OK &&
 	    (optind + 1 != argc || !number_in(argv[optind], 1, PID_MOST, &pid)))
 		status = refuse_usage("it takes the number of one process");
+	if (status == STATUS_OK && attach.entries)
+		status = refuse_entries();
 	if (status == STATUS_OK) {
 		attach.pid = (long)pid;
 		status = attach_to(&attach);

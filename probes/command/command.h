@@ -25,6 +25,9 @@ int trace_command(int argc, char **argv);
 int control_ask(long pid, const char *request, struct counts *counts);
 bool control_listens(long pid);
 
+/* refuse_entries - STATUS_FAILED, after a complaint, where --entries can do nothing. */
+int refuse_entries(void);
+
 /* control_sweep - sockets of processes that are gone, and have not removed them, are removed. */
 void control_sweep(void);
 

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,8 @@
 #include "probes/command/counts.h"
 #include "probes/command/near.h"
 #include "probes/text/text.h"
+
+#define PATIENCE 120 /* seconds, for an answer */
 
 /* A request, and what is done with the answer. */
 struct talk {
@@ -48,12 +51,29 @@ static FILE *connect_to(const char *path)
 	return fdopen(fd, "r+");
 }
 
+/* It may read large objects first, wait for a CPU, or be stopped. */
+static bool wait_answer(long pid, FILE *stream)
+{
+	struct pollfd answer = { .fd = fileno(stream), .events = POLLIN };
+
+	for (int waited = 0; waited < PATIENCE; waited++) {
+		if (poll(&answer, 1, 1000) > 0)
+			return true;
+		if (waited % 10 == 0)
+			complain(0, 0, "process %ld has not answered yet: waiting", pid);
+	}
+	return false;
+}
+
 static void take_answer(struct talk *talk, long pid, FILE *stream)
 {
 	char line[512] = "";
 	long n;
 
-	if (!fgets(line, sizeof(line), stream))
+	if (!wait_answer(pid, stream))
+		snprintf(line, sizeof(line), "it did not answer within %d seconds: is it stopped?",
+			 PATIENCE);
+	else if (!fgets(line, sizeof(line), stream))
 		line[0] = '\0';
 	line[strcspn(line, "\n")] = '\0';
 	if (sscanf(line, "ok %ld", &n) != 1) {

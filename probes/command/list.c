@@ -344,6 +344,15 @@ static int show_sites(struct list *list, const char *path)
 	return ret < 0 ? STATUS_NO_INPUT : STATUS_OK;
 }
 
+int refuse_entries(void)
+{
+	if (survey_ready())
+		return STATUS_OK;
+	return complain(STATUS_FAILED, 0,
+			"--entries takes Zydis, which fastinst was built without: install "
+			"libzydis-dev and build it again");
+}
+
 static int show_entries(struct list *list, const char *path)
 {
 	struct survey survey = { 0 };
@@ -359,10 +368,7 @@ static int show_entries(struct list *list, const char *path)
 	survey_free(&survey);
 	if (ret < 0)
 		complain(0, 0, "%s: %s", path,
-			 ret == -ENOEXEC   ? "no ELF file for x86-64"
-			 : ret == -ENOTSUP ? "fastinst was built without Zydis, which tells "
-					     "instructions apart"
-					   : strerror(-ret));
+			 ret == -ENOEXEC ? "no ELF file for x86-64" : strerror(-ret));
 	file_sites_free(&file);
 	return ret < 0 ? STATUS_NO_INPUT : STATUS_OK;
 }
@@ -395,6 +401,8 @@ int list_command(int argc, char **argv)
 
 	if (status == STATUS_OK && optind == argc)
 		status = refuse_usage("there is no program to look at");
+	if (status == STATUS_OK && list.entries)
+		status = refuse_entries();
 	for (int i = optind; i < argc && !status; i++) {
 		if (argc > optind + 1 && !list.json)
 			printf("%s:\n", argv[i]);

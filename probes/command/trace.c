@@ -20,6 +20,7 @@
 #include "probes/command/trace_write.h"
 #include "probes/command/why.h"
 #include "probes/launch/ending.h"
+#include "probes/source/source.h"
 #include "probes/text/demangle.h"
 #include "probes/text/text.h"
 #include "stress/base/number.h"
@@ -416,6 +417,12 @@ int trace_command(int argc, char **argv)
 
 	if (status == STATUS_OK && (optind == argc) != (trace.pid != 0))
 		status = refuse_usage("it takes either a program to run or --pid");
+	if (status == STATUS_OK && trace.entries)
+		status = refuse_entries();
+	if (status == STATUS_OK && !source_ready())
+		complain(0, 0,
+			 "libdw is not here: arguments, results and lines are not shown; install "
+			 "libdw-dev, and if fastinst was built without it, build it again");
 	if (status == STATUS_OK)
 		status = start_trace(&trace, argv + optind);
 	filter_free(&trace.filter);

@@ -62,6 +62,32 @@ static int discover_all(struct object *object, const struct provider *const *by)
 	return ret;
 }
 
+static fi_progress *_Atomic tell_progress;
+
+void fi_set_progress(fi_progress *progress)
+{
+	tell_progress = progress;
+}
+
+/* Those from the newest one down to one that is left out. */
+static int discover_some(struct object *object, const struct object *end,
+			 const struct provider *const *by)
+{
+	fi_progress *tell = tell_progress;
+	unsigned done = 0, of = 0;
+	int ret = 0;
+
+	for (const struct object *one = object; one != end; one = one->next)
+		of++;
+	for (; object != end && !ret; object = object->next) {
+		if (tell)
+			tell(done++, of);
+		if (!object->gone)
+			ret = discover_all(object, by);
+	}
+	return ret;
+}
+
 /*
  * All new ones are listed before one of them is read: what marks those that went looks in that
  * list, and is done with it when the next one is read.
@@ -71,18 +97,11 @@ int object_scan(const struct provider *const *providers)
 	const struct object *const old = objects_list();
 	int ret = objects_look(providers);
 
-	for (struct object *object = objects_list(); object != old && !ret; object = object->next)
-		ret = discover_all(object, providers);
-	return ret;
+	return ret ? ret : discover_some(objects_list(), old, providers);
 }
 
 int object_again(const struct provider *provider)
 {
-	const struct provider *const by[] = { provider, NULL };
-	int ret = 0;
-
-	for (struct object *object = objects_list(); object && !ret; object = object->next)
-		if (!object->gone)
-			ret = discover_all(object, by);
-	return ret;
+	return discover_some(objects_list(), NULL,
+			     (const struct provider *const[]){ provider, NULL });
 }

@@ -39,9 +39,13 @@ static atomic_bool asked;
 
 int fi_take_entries(const char *objects)
 {
-	char *copy = objects ? strdup(objects) : NULL;
+	char *copy = NULL;
 	int ret;
 
+	if (objects && !survey_ready())
+		return -ENOTSUP;
+	if (objects)
+		copy = strdup(objects);
 	if (objects && !copy)
 		return -ENOMEM;
 	ret = core_lock();
@@ -134,6 +138,8 @@ static int add_entry(struct object *object, const struct beside *others,
 
 	if (!probe.name)
 		return -ENOMEM;
+	if (!probe.reason && !strncmp(site->name, "Builtins_", strlen("Builtins_")))
+		probe.reason = "V8 copies its built-in functions, and runs the copies";
 	if (!probe.reason &&
 	    beside_has(others, object->base + site->function, object->base + site->end))
 		probe.reason = "the compiler left room for a probe at its entry";

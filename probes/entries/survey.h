@@ -23,6 +23,7 @@
 #ifndef PROBES_ENTRIES_SURVEY_H
 #define PROBES_ENTRIES_SURVEY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -50,6 +51,9 @@ struct survey {
 	size_t usable;
 	struct elf_symbols symbols, frames; /* that names are in */
 };
+
+/* survey_ready - whether there is a decoder: this was built with Zydis. */
+bool survey_ready(void);
 
 /* survey_make - -ENOMEM; -ENOTSUP: built without a decoder. Free by survey_free() in any case. */
 int survey_make(struct survey *survey, const struct elf *elf);

@@ -165,10 +165,17 @@ int fi_own_thread(int change);
  * Where it can be shown that their first instructions can be moved elsewhere; the others are
  * FI_REFUSED. Such a function begins with a jump while its probe is on; a backtrace from the few
  * instructions that were moved ends there. The C library is not among them, nor what this library
- * is in. FASTINST_ENTRIES in the environment of an agent does the same. -ENOMEM. Not while
- *fi_init() runs.
+ * is in. FASTINST_ENTRIES in the environment of an agent does the same. Not while fi_init() runs.
+ * -ENOMEM; -ENOTSUP: the library was built without Zydis.
  */
 int fi_take_entries(const char *objects);
+
+/*
+ * fi_set_progress - have it told how far fi_init() and fi_scan() are, before they read an object:
+ * the number of objects that were read, and of all. It must not call this library. NULL: nobody.
+ */
+typedef void fi_progress(unsigned done, unsigned of);
+void fi_set_progress(fi_progress *progress);
 
 /* --- Discovery -------------------------------------------------------------------------------- */
 

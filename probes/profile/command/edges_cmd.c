@@ -209,7 +209,9 @@ static int each_object(const struct profile *profile, FILE *out, bool targets,
 				 "-fdebug-info-for-profiling",
 				 object);
 		if (ret == -ENOSYS)
-			complain(0, 0, "built without libdw, which finds the lines of blocks");
+			complain(0, 0,
+				 "built without libdw, which finds the lines of blocks: install "
+				 "libdw-dev and build it again");
 		if (ret)
 			break;
 	}
