@@ -34,6 +34,7 @@ libfastinst_elf_la_SOURCES = \
 	probes/elf/sorted.h \
 	probes/elf/frames.c \
 	probes/elf/inside.c \
+	probes/elf/map.c \
 	probes/elf/slot.c
 
 noinst_LTLIBRARIES += libfastinst_source.la

@@ -64,9 +64,9 @@ static const char *refuse_block(const struct object *object, const struct elf_sy
 	return NULL;
 }
 
-static int discover_blocks(struct object *object, const void *image, size_t size)
+static int discover_blocks(struct object *object, const struct elf *elf)
 {
-	return calls_discover(&calls, object, image, size);
+	return calls_discover(&calls, object, elf);
 }
 
 const struct provider blocks_provider = {

@@ -213,16 +213,12 @@ static int add_site(const struct entry *entry, void *data)
 	return 0;
 }
 
-static int discover_branches(struct object *object, const void *image, size_t size)
+static int discover_branches(struct object *object, const struct elf *elf)
 {
-	struct elf elf;
-	int ret;
+	int ret = entries_read(elf, "fi_branch_sites", add_site, object);
 
-	if (!elf_open(&elf, image, size))
-		return 0;
-	ret = entries_read(&elf, "fi_branch_sites", add_site, object);
 	if (!ret)
-		ret = call_discover(object, &elf);
+		ret = call_discover(object, elf);
 	/* What stays undone is tried again with the next change, and seen in fi_branches(). */
 	if (!ret && count_changes())
 		apply();

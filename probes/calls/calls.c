@@ -47,8 +47,8 @@ static void turn_off_copy(const struct call_sites *sites)
 /* One that cannot be changed is refused by the core: other bytes stand there. */
 static int turn_off(const struct object *object, const struct call_sites *sites)
 {
+	struct opened *pages = NULL;
 	struct pc_op *ops;
-	struct opened *pages;
 	size_t n = 0;
 
 	if (object->is_file)
@@ -58,14 +58,17 @@ static int turn_off(const struct object *object, const struct call_sites *sites)
 	ops = calloc(sites->n, sizeof(*ops));
 	if (!ops)
 		return -ENOMEM;
-	for (size_t i = 0; i < sites->n; i++)
-		if (!sites->site[i].reason)
-			ops[n++] = (struct pc_op){ .addr = sites->site[i].at,
-						   .bytes = off_bytes(&sites->site[i]),
-						   .len = sites->site[i].len };
-	pages = n ? object_open(object, sites->site[0].at, sites->site[sites->n - 1].at + SITE_6,
-				NULL)
-		  : NULL;
+	for (size_t i = 0; i < sites->n; i++) {
+		const struct call_site *site = &sites->site[i];
+
+		if (site->reason)
+			continue;
+		ops[n++] = (struct pc_op){ .addr = site->at,
+					   .bytes = off_bytes(site),
+					   .len = site->len };
+		object_note(&pages, object, site->at, site->len);
+	}
+	pages = object_open(pages, 1);
 	site_patch(ops, n);
 	object_close(pages);
 	free(ops);
@@ -124,19 +127,18 @@ static int refuse_twice(const struct object *object, const struct call_sites *si
 	return ret;
 }
 
-int calls_discover(const struct calls *calls, struct object *object, const void *image, size_t size)
+int calls_discover(const struct calls *calls, struct object *object, const struct elf *elf)
 {
 	struct call_sites sites;
 	struct elf_symbols symbols;
-	struct elf elf;
 	int ret;
 
-	if (!elf_open(&elf, image, size) || !calls_may_be(calls, object, &elf))
+	if (!calls_may_be(calls, object, elf))
 		return 0;
-	ret = elf_functions(&elf, &symbols);
+	ret = elf_functions(elf, &symbols);
 	if (ret)
 		return ret;
-	ret = calls_find(calls, object, &elf, &symbols, &sites);
+	ret = calls_find(calls, object, elf, &symbols, &sites);
 	for (size_t i = 0; calls->given && i < calls->n && sites.n && !ret; i++)
 		ret = refuse_twice(object, &sites, calls->to[i].kind);
 	if (!ret)

@@ -2,37 +2,12 @@
 /*
  * What providers find in the files of objects.
  */
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "probes/core/core.h"
-
-/*
- * Shared, as the kernel puts breakpoints of uprobes into private mappings. NULL: no file, as the
- * vdso has none, or it cannot be read.
- */
-static const void *map_file(const char *path, size_t *size)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	struct stat stat;
-	void *map = MAP_FAILED;
-
-	if (fd < 0)
-		return NULL;
-	if (!fstat(fd, &stat) && S_ISREG(stat.st_mode) && stat.st_size > 0)
-		map = mmap(NULL, (size_t)stat.st_size, PROT_READ, MAP_SHARED, fd, 0);
-	close(fd);
-	*size = (size_t)stat.st_size;
-	return map == MAP_FAILED ? NULL : map;
-}
 
 struct discovery {
 	const struct provider *const *providers;
 	struct object *object;
-	const void *image;
-	size_t size;
+	struct elf elf;
 };
 
 static int ask_providers(void *data)
@@ -42,7 +17,7 @@ static int ask_providers(void *data)
 
 	for (const struct provider *const *one = d->providers; *one && !ret && !d->object->gone;
 	     one++)
-		ret = (*one)->discover(d->object, d->image, d->size);
+		ret = (*one)->discover(d->object, &d->elf);
 	return ret;
 }
 
@@ -52,11 +27,11 @@ static int discover_all(struct object *object, const struct provider *const *by)
 	uint32_t first = fi_probes();
 	int ret;
 
-	d.image = map_file(object->path, &d.size);
-	if (!d.image)
+	/* The vdso has no file. */
+	if (elf_map(&d.elf, object->path) < 0)
 		return 0;
-	ret = object_is_of(object, d.image, d.size) ? objects_hold(ask_providers, &d) : 0;
-	munmap((void *)d.image, d.size);
+	ret = object_is_of(object, d.elf.image, d.elf.size) ? objects_hold(ask_providers, &d) : 0;
+	elf_unmap(&d.elf);
 	/* Where it does something, no thread is left to unload the object. */
 	site_merge_early(first, fi_probes());
 	return ret;

@@ -13,32 +13,65 @@
 
 struct opened {
 	const struct object *object;
-	void *start;
-	size_t len;
-	struct opened *next; /* that is open, too */
+	int segment; /* of it: between two there may be nothing */
+	uintptr_t from, to;
+	size_t sites;
+	struct opened *next;
 };
 
 static struct opened *left;
 
-struct opened *object_open(const struct object *object, const void *from, const void *to,
-			   struct opened *others)
+static int segment_of(const struct object *object, uintptr_t at)
 {
-	size_t len = (size_t)((uintptr_t)to - (uintptr_t)from);
-	struct opened *pages = malloc(sizeof(*pages));
+	int i = 0;
 
-	if (!pages)
-		return others;
-	*pages = (struct opened){ object, (void *)from, len, others };
-	if (!pc_text_open(pages->start, len))
-		return pages;
-	free(pages);
-	return others;
+	while (i < SEGMENTS_MAX &&
+	       at - object->segment[i].start >= object->segment[i].end - object->segment[i].start)
+		i++;
+	return i;
+}
+
+void object_note(struct opened **pages, const struct object *object, const uint8_t *site,
+		 size_t len)
+{
+	uintptr_t at = (uintptr_t)site;
+	int segment = segment_of(object, at);
+	struct opened *one = *pages;
+
+	/* Sites of one segment follow each other in most batches. */
+	while (one && (one->object != object || one->segment != segment))
+		one = one->next;
+	if (!one) {
+		one = malloc(sizeof(*one));
+		if (!one)
+			return;
+		*one = (struct opened){ object, segment, at, at + len, 0, *pages };
+		*pages = one;
+	}
+	one->from = at < one->from ? at : one->from;
+	one->to = at + len > one->to ? at + len : one->to;
+	one->sites++;
+}
+
+struct opened *object_open(struct opened *pages, size_t least)
+{
+	struct opened **link = &pages, *one;
+
+	while ((one = *link)) {
+		if (one->sites >= least && !pc_text_open((void *)one->from, one->to - one->from)) {
+			link = &one->next;
+			continue;
+		}
+		*link = one->next;
+		free(one);
+	}
+	return pages;
 }
 
 /* All other errors are of closed pages. */
 static int close_one(const struct opened *pages)
 {
-	int ret = pc_text_close(pages->start, pages->len);
+	int ret = pc_text_close((void *)pages->from, pages->to - pages->from);
 
 	return ret == -EAGAIN || ret == -ETIMEDOUT ? ret : 0;
 }

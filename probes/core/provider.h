@@ -18,6 +18,7 @@
 
 #include <patchcore/call.h>
 
+#include "probes/elf/elf.h"
 #include "probes/include/fastinst.h"
 
 #define SITE_MAX     8
@@ -58,9 +59,9 @@ struct provider {
 	/*
 	 * Add the probes of an object that was just loaded (probe_add()). The core's lock is held,
 	 * and no object can be unloaded: see objects_hold().
-	 * @image, @size: its file, mapped to be read; see probes/elf/elf.h
+	 * @elf: its file, mapped to be read
 	 */
-	int (*discover)(struct object *object, const void *image, size_t size);
+	int (*discover)(struct object *object, const struct elf *elf);
 	/*
 	 * Before its first activation: fill in probe->on, make what it needs. As for discover().
 	 * NULL: probe->on was given to probe_add().
@@ -199,14 +200,15 @@ struct opened;
 struct pc_op;
 
 /*
- * object_open - hold these bytes of an object writable for several changes, beside others that are
- * open (NULL: none). If they cannot be, each change sees to itself. All that are open, or NULL.
- * object_close - close all of these, and what could not be closed before. -EAGAIN, -ETIMEDOUT: some
- * cannot be closed yet, as pc_text_close() has it; the next call tries again. Both under the core's
+ * object_note - a site of an object is to be changed. object_open - hold the pages of those that
+ * were noted writable, by one call for each segment with so many sites; at others each change sees
+ * to itself. object_close - those, and what could not be closed before. -EAGAIN, -ETIMEDOUT: some
+ * cannot be closed yet, as pc_text_close() has it; the next call tries again. All under the core's
  * lock.
  */
-struct opened *object_open(const struct object *object, const void *from, const void *to,
-			   struct opened *others);
+void object_note(struct opened **pages, const struct object *object, const uint8_t *site,
+		 size_t len);
+struct opened *object_open(struct opened *pages, size_t least);
 int object_close(struct opened *pages);
 
 /*

@@ -157,20 +157,15 @@ static void merge_alone(struct probe *probe)
  */
 void site_merge_early(uint32_t from, uint32_t to)
 {
-	const uint8_t *first = (const uint8_t *)UINTPTR_MAX, *last = NULL;
-	const struct object *object = NULL;
-	struct opened *pages;
+	struct opened *pages = NULL;
 
 	for (uint32_t id = from; id < to; id++) {
 		const struct probe *probe = probe_get(id);
 
-		if (!probe->merge)
-			continue;
-		object = probe->object;
-		first = probe->site < first ? probe->site : first;
-		last = probe->site + probe->len > last ? probe->site + probe->len : last;
+		if (probe->merge)
+			object_note(&pages, probe->object, probe->site, probe->len);
 	}
-	pages = object && process_is_single() ? object_open(object, first, last, NULL) : NULL;
+	pages = pages ? object_open(pages, process_is_single() ? 1 : SIZE_MAX) : NULL;
 	if (!pages)
 		return;
 	for (uint32_t id = from; id < to; id++)
@@ -182,14 +177,6 @@ void site_merge_early(uint32_t from, uint32_t to)
 
 /* --- On and off ------------------------------------------------------------------------------- */
 
-/* From the first to the last site of a batch in one segment of an object. */
-struct stretch {
-	const struct object *object;
-	int segment;
-	const uint8_t *from, *to;
-	size_t sites;
-};
-
 struct batch {
 	struct pc_op *ops;
 	uint32_t *ids;
@@ -197,8 +184,6 @@ struct batch {
 	struct pc_over *overs; /* several instructions each; they share a look at all threads */
 	uint32_t *over_ids;
 	size_t n_overs;
-	struct stretch *stretches;
-	size_t n_stretches;
 	int first_error;
 	bool on;
 	bool asked, alone; /* is_alone() */
@@ -340,68 +325,18 @@ static int batch_change(struct batch *batch, struct probe *probe)
 	return 0;
 }
 
-/* The segment of its object that a site lies in, or -1. */
-static int segment_of(const struct probe *probe)
-{
-	const struct object *object = probe->object;
-
-	for (int i = 0; i < SEGMENTS_MAX; i++)
-		if ((uintptr_t)probe->site - object->segment[i].start <
-		    object->segment[i].end - object->segment[i].start)
-			return i;
-	return -1;
-}
-
-/* Those of one segment follow each other in most batches. */
-static struct stretch *stretch_of(struct batch *batch, const struct probe *probe)
-{
-	int segment = segment_of(probe);
-	struct stretch *more;
-
-	if (segment < 0)
-		return NULL;
-	for (size_t i = batch->n_stretches; i-- > 0;)
-		if (batch->stretches[i].object == probe->object &&
-		    batch->stretches[i].segment == segment)
-			return &batch->stretches[i];
-	more = reallocarray(batch->stretches, batch->n_stretches + 1, sizeof(*more));
-	if (!more)
-		return NULL;
-	batch->stretches = more;
-	more += batch->n_stretches++;
-	*more = (struct stretch){ probe->object, segment, (const uint8_t *)UINTPTR_MAX, NULL, 0 };
-	return more;
-}
-
-/*
- * The pages of sites, held writable by one call for each segment of an object: between segments
- * there may be nothing. Else each change opens its pages by itself, which takes ten system calls.
- */
-static struct opened *open_pages(struct batch *batch, const uint32_t *ids, size_t n)
+/* Else each change opens its pages by itself, which takes ten system calls. */
+static struct opened *open_pages(const uint32_t *ids, size_t n, bool on)
 {
 	struct opened *pages = NULL;
 
-	if (n < WORTH_OPEN)
-		return NULL;
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n && n >= WORTH_OPEN; i++) {
 		const struct probe *probe = probe_get(ids[i]);
-		struct stretch *stretch =
-			probe->is_on == batch->on ? NULL : stretch_of(batch, probe);
 
-		if (!stretch)
-			continue;
-		stretch->from = probe->site < stretch->from ? probe->site : stretch->from;
-		if (probe->site + probe->len > stretch->to)
-			stretch->to = probe->site + probe->len;
-		stretch->sites++;
+		if (probe->is_on != on)
+			object_note(&pages, probe->object, probe->site, probe->len);
 	}
-	for (size_t i = 0; i < batch->n_stretches; i++) {
-		const struct stretch *stretch = &batch->stretches[i];
-
-		if (stretch->sites >= WORTH_OPEN)
-			pages = object_open(stretch->object, stretch->from, stretch->to, pages);
-	}
-	return pages;
+	return object_open(pages, WORTH_OPEN);
 }
 
 static void finish_probe(struct batch *batch, size_t i)
@@ -425,7 +360,7 @@ static void run_batch(struct batch *batch)
 
 static int toggle_probes(struct batch *batch, const uint32_t *ids, size_t n)
 {
-	struct opened *pages = open_pages(batch, ids, n);
+	struct opened *pages = open_pages(ids, n, batch->on);
 
 	if (batch->on)
 		merge_all(batch, ids, n);
@@ -461,6 +396,5 @@ int site_toggle(const uint32_t *ids, size_t n, bool on)
 	free(batch.ids);
 	free(batch.overs);
 	free(batch.over_ids);
-	free(batch.stretches);
 	return ret;
 }

@@ -76,9 +76,9 @@ static const struct calls calls = {
 	.refuse = refuse_call,
 };
 
-static int discover_cyg(struct object *object, const void *image, size_t size)
+static int discover_cyg(struct object *object, const struct elf *elf)
 {
-	return calls_discover(&calls, object, image, size);
+	return calls_discover(&calls, object, elf);
 }
 
 const struct provider cyg_provider = {

@@ -158,19 +158,18 @@ static int add_entry(struct object *object, const struct beside *others,
 	return probe_add(&probe, NULL);
 }
 
-static int discover_entries(struct object *object, const void *image, size_t size)
+static int discover_entries(struct object *object, const struct elf *elf)
 {
 	struct survey survey;
 	struct beside others;
-	struct elf elf;
 	int ret;
 
-	if (!is_wished(object) || is_taken(object) || !elf_open(&elf, image, size))
+	if (!is_wished(object) || is_taken(object))
 		return 0;
 	ret = beside_find(&others, object, FI_ENTRY);
 	if (ret)
 		return ret;
-	ret = survey_make(&survey, &elf);
+	ret = survey_make(&survey, elf);
 	for (size_t i = 0; i < survey.n && !ret; i++)
 		ret = add_entry(object, &others, &survey.site[i]);
 	free(others.site);

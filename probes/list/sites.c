@@ -7,12 +7,9 @@
 
 #include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "probes/blocks/blocks.h"
 #include "probes/branch/branch.h"
@@ -84,7 +81,7 @@ static int find_probes(struct sites *sites)
 	int ret = 0;
 
 	for (size_t i = 0; i < sizeof(providers) / sizeof(*providers) && !ret; i++)
-		ret = providers[i]->discover(object, sites->elf.image, sites->elf.size);
+		ret = providers[i]->discover(object, &sites->elf);
 	for (uint32_t i = 0; i < object->end_probe; i++) {
 		if (!ret)
 			ret = add_probe(sites, &object->listed[i]);
@@ -213,28 +210,12 @@ static int by_addr(const void *a, const void *b)
 
 int file_sites_open(struct sites *sites, const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	struct stat stat;
-	void *image = MAP_FAILED;
-	int ret = 0;
+	int ret;
 
 	*sites = (struct sites){ 0 };
-	if (fd < 0 || fstat(fd, &stat) < 0)
-		ret = -errno;
-	else if (!S_ISREG(stat.st_mode) || !stat.st_size)
-		ret = -ENOEXEC;
-	else
-		/* The kernel puts the breakpoints of uprobes into private mappings. */
-		image = mmap(NULL, (size_t)stat.st_size, PROT_READ, MAP_SHARED, fd, 0);
-	if (!ret && image == MAP_FAILED)
-		ret = -errno;
-	if (fd >= 0)
-		close(fd);
-	if (ret)
-		return ret;
-	sites->image = image;
-	sites->elf.size = (size_t)stat.st_size;
-	return elf_open(&sites->elf, image, (size_t)stat.st_size) ? 0 : -ENOEXEC;
+	ret = elf_map(&sites->elf, path);
+	sites->mapped = !ret;
+	return ret;
 }
 
 int file_sites_find(struct sites *sites)
@@ -269,7 +250,7 @@ void file_sites_free(struct sites *sites)
 	for (size_t i = 0; i < sites->n; i++)
 		free(sites->site[i].name);
 	free(sites->site);
-	if (sites->image)
-		munmap((void *)sites->image, sites->elf.size);
+	if (sites->mapped)
+		elf_unmap(&sites->elf);
 	*sites = (struct sites){ 0 };
 }

@@ -28,7 +28,7 @@ struct sites {
 	size_t n, room;
 	struct elf elf;
 	struct object object; /* the copy, while sites are looked for */
-	const void *image;
+	bool mapped;
 };
 
 /* find_boundary - the largest that so many bytes cross, 8 to 4096; 0: they cross none. */

@@ -95,15 +95,9 @@ static int add_marker(const struct note *note, void *data)
 	return probe_add(&probe, NULL);
 }
 
-static int discover_markers(struct object *object, const void *bytes, size_t size)
+static int discover_markers(struct object *object, const struct elf *elf)
 {
-	struct discovery d = { .object = object };
-	struct elf elf;
-
-	if (!elf_open(&elf, bytes, size))
-		return 0;
-	d.elf = &elf;
-	return notes_read(&elf, add_marker, &d, NULL);
+	return notes_read(elf, add_marker, &(struct discovery){ elf, object }, NULL);
 }
 
 static int arm_marker(struct probe *probe)

@@ -132,26 +132,23 @@ static const struct table *table_of(const char *section)
 	return NULL;
 }
 
-static int discover_patchable(struct object *object, const void *image, size_t size)
+static int discover_patchable(struct object *object, const struct elf *elf)
 {
 	struct place place = { .object = object };
 	const struct table *table;
 	struct elf_section section;
 	bool looked = false;
-	struct elf elf;
 	int ret = 0;
 
-	if (!elf_open(&elf, image, size))
-		return 0;
-	if (object->is_file && elf.type == ET_EXEC)
+	if (object->is_file && elf->type == ET_EXEC)
 		place.moved = object->base;
-	for (uint32_t i = 0; i < elf.number && !ret; i++) {
-		table = elf_section(&elf, i, &section) ? table_of(section.name) : NULL;
+	for (uint32_t i = 0; i < elf->number && !ret; i++) {
+		table = elf_section(elf, i, &section) ? table_of(section.name) : NULL;
 		if (!table)
 			continue;
 		place.kind = table->kind;
 		if (!looked)
-			ret = elf_functions(&elf, &place.symbols);
+			ret = elf_functions(elf, &place.symbols);
 		looked = true;
 		if (!ret)
 			ret = add_table(&place, &section);

@@ -7,8 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "probes/elf/elf.h"
@@ -142,28 +140,6 @@ static bool open_dwarf(struct source *source, const char *path)
 		dw.dwarf_end(source->dwarf);
 	close(source->fd);
 	return false;
-}
-
-/* Until unmap_elf(). */
-static bool map_elf(int fd, struct elf *elf)
-{
-	struct stat stat;
-	void *map;
-
-	if (fstat(fd, &stat) || !S_ISREG(stat.st_mode) || stat.st_size <= 0)
-		return false;
-	map = mmap(NULL, (size_t)stat.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	if (map == MAP_FAILED)
-		return false;
-	if (elf_open(elf, map, (size_t)stat.st_size))
-		return true;
-	munmap(map, (size_t)stat.st_size);
-	return false;
-}
-
-static void unmap_elf(const struct elf *elf)
-{
-	munmap((void *)(uintptr_t)elf->image, elf->size);
 }
 
 /* /usr/lib/debug/.build-id/ab/cdef.debug */
@@ -305,7 +281,7 @@ static void find_symbols(struct source *source)
 {
 	struct elf elf;
 
-	if (source->has_symbols || !map_elf(source->fd, &elf))
+	if (source->has_symbols || elf_map_fd(&elf, source->fd))
 		return;
 	elf_functions(&elf, &source->symbols);
 	for (size_t i = 0; i < source->symbols.n; i++) {
@@ -314,7 +290,7 @@ static void find_symbols(struct source *source)
 		symbol->name = symbol->name && strchr(symbol->name, '.') ? "." : NULL;
 	}
 	source->has_symbols = true;
-	unmap_elf(&elf);
+	elf_unmap(&elf);
 }
 
 /*

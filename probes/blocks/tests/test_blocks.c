@@ -267,6 +267,7 @@ static int reads_damaged(void)
 		return 2;
 	for (unsigned i = 0; i < MUTANTS; i++) {
 		Elf64_Ehdr header;
+		struct elf elf;
 
 		memcpy(copy, whole, (size_t)stat.st_size);
 		memcpy(&header, copy, sizeof(header));
@@ -277,7 +278,8 @@ static int reads_damaged(void)
 
 			copy[at] = (uint8_t)random_number();
 		}
-		blocks_provider.discover(&object, copy, (size_t)stat.st_size);
+		if (elf_open(&elf, copy, (size_t)stat.st_size))
+			blocks_provider.discover(&object, &elf);
 	}
 	return 0;
 }

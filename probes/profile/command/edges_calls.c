@@ -104,7 +104,7 @@ int edges_calls(const struct sites *sites, struct target **target, size_t *n)
 	*target = calloc(sites->profile->stacks + 1, sizeof(**target));
 	if (!*target)
 		return -ENOMEM;
-	if (sites->image.is_elf)
+	if (sites->image.mapped)
 		find_targets(sites, *target, n);
 	return 0;
 }

@@ -6,10 +6,8 @@
 
 /* A program or library in memory, as its file is; the names of its functions are in there. */
 struct image {
-	void *bytes;
-	size_t size;
-	bool is_elf;
 	struct elf elf;
+	bool mapped;
 	struct elf_symbols symbols;
 };
 
