@@ -33,7 +33,7 @@ int objects_look(const struct provider *const *providers);
 struct object *objects_list(void);
 
 /* object_is_of - whether the file is what was loaded: it may have been replaced since. */
-bool object_is_of(const struct object *object, const void *image, size_t size);
+bool object_is_of(const struct object *object, const struct elf *elf);
 
 /* object_scan - the providers get new objects; probes of those that left are marked gone. */
 int object_scan(const struct provider *const *providers);

@@ -30,7 +30,7 @@ static int discover_all(struct object *object, const struct provider *const *by)
 	/* The vdso has no file. */
 	if (elf_map(&d.elf, object->path) < 0)
 		return 0;
-	ret = object_is_of(object, d.elf.image, d.elf.size) ? objects_hold(ask_providers, &d) : 0;
+	ret = object_is_of(object, &d.elf) ? objects_hold(ask_providers, &d) : 0;
 	elf_unmap(&d.elf);
 	/* Where it does something, no thread is left to unload the object. */
 	site_merge_early(first, fi_probes());

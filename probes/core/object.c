@@ -55,25 +55,25 @@ struct look {
 	int error;
 };
 
-static void segments(struct object *object, const struct dl_phdr_info *info)
+void object_segments(struct object *object, const ElfW(Phdr) * headers, size_t n)
 {
-	int n = 0;
+	int segments = 0;
 
 	object->start = UINTPTR_MAX;
-	for (int i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *phdr = &info->dlpi_phdr[i];
-		uintptr_t start = info->dlpi_addr + phdr->p_vaddr;
+	for (size_t i = 0; i < n; i++) {
+		const ElfW(Phdr) *phdr = &headers[i];
+		uintptr_t start = object->base + phdr->p_vaddr;
 		uintptr_t end = start + phdr->p_memsz;
 
 		if (phdr->p_type != PT_LOAD)
 			continue;
 		object->start = start < object->start ? start : object->start;
 		object->end = end > object->end ? end : object->end;
-		if (n == SEGMENTS_MAX)
+		if (segments == SEGMENTS_MAX)
 			continue;
-		object->segment[n].start = start;
-		object->segment[n].end = end;
-		object->segment[n++].flags = phdr->p_flags;
+		object->segment[segments].start = start;
+		object->segment[segments].end = end;
+		object->segment[segments++].flags = phdr->p_flags;
 	}
 }
 
@@ -136,31 +136,17 @@ static uint64_t identity(const struct object *object, const struct dl_phdr_info 
 	return seed;
 }
 
-/* The same of a file. One with more headers than a linker makes is none. */
-static uint64_t file_identity(const uint8_t *image, size_t size)
+bool object_is_of(const struct object *object, const struct elf *elf)
 {
-	ElfW(Ehdr) head;
-	ElfW(Phdr) headers[64];
-	uint64_t seed;
+	Elf64_Phdr headers[ELF_SEGMENTS_MAX];
+	size_t n = elf_segments(elf, headers);
+	uint64_t seed = hash_headers(headers, n);
 
-	if (size < sizeof(head))
-		return 0;
-	memcpy(&head, image, sizeof(head));
-	if (head.e_phnum > sizeof(headers) / sizeof(*headers) || head.e_phoff > size ||
-	    head.e_phnum * sizeof(*headers) > size - head.e_phoff)
-		return 0;
-	memcpy(headers, image + head.e_phoff, head.e_phnum * sizeof(*headers));
-	seed = hash_headers(headers, head.e_phnum);
-	for (size_t i = 0; i < head.e_phnum; i++)
-		if (headers[i].p_type == PT_NOTE && headers[i].p_offset <= size &&
-		    headers[i].p_filesz <= size - headers[i].p_offset)
-			seed = hash(seed, image + headers[i].p_offset, headers[i].p_filesz);
-	return seed;
-}
-
-bool object_is_of(const struct object *object, const void *image, size_t size)
-{
-	return file_identity(image, size) == object->identity;
+	for (size_t i = 0; i < n; i++)
+		if (headers[i].p_type == PT_NOTE &&
+		    elf_inside(elf, headers[i].p_offset, headers[i].p_filesz))
+			seed = hash(seed, elf->image + headers[i].p_offset, headers[i].p_filesz);
+	return seed == object->identity;
 }
 
 /*
@@ -195,7 +181,7 @@ static int take_object(struct dl_phdr_info *info, size_t size, void *data)
 	}
 	object->base = info->dlpi_addr;
 	object->stays = !*info->dlpi_name;
-	segments(object, info);
+	object_segments(object, info->dlpi_phdr, info->dlpi_phnum);
 	object->identity = identity(object, info);
 	look->unloads = info->dlpi_subs;
 	if (is_ready(object)) {

@@ -148,6 +148,9 @@ int beside_find(struct beside *beside, const struct object *object, enum fi_kind
 /* beside_has - whether there is one from start on, before end. */
 bool beside_has(const struct beside *beside, uintptr_t start, uintptr_t end);
 
+/* object_segments - fill in where an object lies, by its program headers and its base. */
+void object_segments(struct object *object, const Elf64_Phdr *headers, size_t n);
+
 /* object_covers - whether the range lies in one segment of it with these flags (PF_X and so on). */
 static inline bool object_covers(const struct object *object, uintptr_t addr, size_t len,
 				 uint32_t flags)

@@ -79,6 +79,18 @@ bool elf_section(const struct elf *elf, uint32_t index, struct elf_section *sect
 	return true;
 }
 
+size_t elf_segments(const struct elf *elf, Elf64_Phdr segments[ELF_SEGMENTS_MAX])
+{
+	Elf64_Ehdr header;
+
+	memcpy(&header, elf->image, sizeof(header));
+	if (header.e_phnum > ELF_SEGMENTS_MAX || header.e_phentsize != sizeof(*segments) ||
+	    !elf_inside(elf, header.e_phoff, header.e_phnum * sizeof(*segments)))
+		return 0;
+	memcpy(segments, elf->image + header.e_phoff, header.e_phnum * sizeof(*segments));
+	return header.e_phnum;
+}
+
 const uint8_t *elf_constant(const struct elf *elf, uint64_t addr, uint64_t len)
 {
 	struct elf_section section;

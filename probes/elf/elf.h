@@ -6,6 +6,7 @@
 #ifndef PROBES_ELF_ELF_H
 #define PROBES_ELF_ELF_H
 
+#include <elf.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -55,6 +56,11 @@ bool elf_inside(const struct elf *elf, uint64_t offset, uint64_t len);
 
 /* elf_left - whether a section that ends at end has them from at on. */
 bool elf_left(const uint8_t *at, const uint8_t *end, uint64_t len);
+
+/* elf_segments - the program headers: how many. 0 of a damaged file, or one with more than a linker
+ * makes. */
+#define ELF_SEGMENTS_MAX 64
+size_t elf_segments(const struct elf *elf, Elf64_Phdr segments[ELF_SEGMENTS_MAX]);
 
 /* elf_section - the one of that index; false: there is none, or it lies outside of the file. */
 bool elf_section(const struct elf *elf, uint32_t index, struct elf_section *section);

@@ -122,60 +122,34 @@ static int add_call(const struct entry *entry, void *data)
 
 /* --- The copy --------------------------------------------------------------------------------- */
 
-static bool segment_at(const struct elf *elf, unsigned i, Elf64_Phdr *segment)
-{
-	Elf64_Ehdr header;
-
-	memcpy(&header, elf->image, sizeof(header));
-	if (i >= header.e_phnum || header.e_phentsize != sizeof(*segment) ||
-	    header.e_phoff > elf->size ||
-	    !elf_inside(elf, header.e_phoff + i * sizeof(*segment), sizeof(*segment)))
-		return false;
-	memcpy(segment, elf->image + header.e_phoff + i * sizeof(*segment), sizeof(*segment));
-	return true;
-}
-
 /* A copy as the loader lays it out, before it relocates it. False: there is no such thing. */
 static bool lay_out(const struct elf *elf, struct object *object)
 {
-	uint64_t low = UINT64_MAX, high = 0;
-	Elf64_Phdr segment;
+	Elf64_Phdr segments[ELF_SEGMENTS_MAX];
+	size_t n = elf_segments(elf, segments);
 	uint8_t *copy;
-	int n = 0;
 
-	for (unsigned i = 0; segment_at(elf, i, &segment); i++) {
-		if (segment.p_type != PT_LOAD)
-			continue;
-		if (segment.p_filesz > segment.p_memsz || segment.p_memsz > SPAN_MAX ||
-		    segment.p_vaddr > INT64_MAX ||
-		    !elf_inside(elf, segment.p_offset, segment.p_filesz))
+	*object = (struct object){ .is_file = true, .path = "" };
+	for (size_t i = 0; i < n; i++)
+		if (segments[i].p_type == PT_LOAD &&
+		    (segments[i].p_filesz > segments[i].p_memsz || segments[i].p_memsz > SPAN_MAX ||
+		     segments[i].p_vaddr > INT64_MAX ||
+		     !elf_inside(elf, segments[i].p_offset, segments[i].p_filesz)))
 			return false;
-		low = segment.p_vaddr < low ? segment.p_vaddr : low;
-		if (segment.p_vaddr + segment.p_memsz > high)
-			high = segment.p_vaddr + segment.p_memsz;
-	}
-	if (low >= high || high - low > SPAN_MAX)
+	object_segments(object, segments, n);
+	if (object->start >= object->end || object->end - object->start > SPAN_MAX)
 		return false;
-	copy = mmap(NULL, high - low, PROT_READ | PROT_WRITE,
+	copy = mmap(NULL, object->end - object->start, PROT_READ | PROT_WRITE,
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (copy == MAP_FAILED)
 		return false;
-	*object = (struct object){ .is_file = true,
-				   .path = "",
-				   .base = (uintptr_t)copy - low,
-				   .start = (uintptr_t)copy,
-				   .end = (uintptr_t)copy + (high - low) };
-	for (unsigned i = 0; segment_at(elf, i, &segment); i++) {
-		if (segment.p_type != PT_LOAD)
-			continue;
-		memcpy(copy + (segment.p_vaddr - low), elf->image + segment.p_offset,
-		       segment.p_filesz);
-		if (n == SEGMENTS_MAX)
-			continue;
-		object->segment[n].start = object->base + segment.p_vaddr;
-		object->segment[n].end = object->segment[n].start + segment.p_memsz;
-		object->segment[n++].flags = segment.p_flags;
-	}
+	object->base = (uintptr_t)copy - object->start;
+	object->end = 0;
+	object_segments(object, segments, n);
+	for (size_t i = 0; i < n; i++)
+		if (segments[i].p_type == PT_LOAD)
+			memcpy((void *)(object->base + segments[i].p_vaddr),
+			       elf->image + segments[i].p_offset, segments[i].p_filesz);
 	return true;
 }
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # What stands in for sources that need Zydis or libdw, where configure has not found them, defines the same
-# functions: else the library would not link there. An empty source in its place is noticed.
+# functions: else the library would not link there. An empty source in its place is noticed. Without Zydis each command
+# with --entries fails and says what to install, and the first command of the README installs both.
 # shellcheck source=probes/tests/common.sh
 . "${srcdir:-.}/probes/tests/common.sh"
 
@@ -39,6 +40,19 @@ stands_in()
 	[ -n "$all" ] || wrong "$* defines nothing"
 	tried=yes
 }
+
+for package in libzydis-dev libdw-dev; do
+	sed -n "/^readonly decoders=/,/^'/p" "$top/scripts/deps" | grep -q "^$package|" || wrong "scripts/deps: $package is not among what it installs"
+	grep -q '1:build) .*\$decoders' "$top/scripts/deps" || wrong "scripts/deps build does not install $package"
+done
+if [ ! -e "$build/probes/calls/starts.lo" ]; then
+	for command in "run -- true" "trace -- true" "attach $$" "list $(command -v true)"; do
+		# shellcheck disable=SC2086 # several words
+		set -- $command
+		! "$fastinst" "$1" --entries "${@:2}" >"$dir/says" 2>&1 || wrong "$command: $(cat "$dir/says")"
+		grep -q 'libzydis-dev' "$dir/says" || wrong "$command: $(cat "$dir/says")"
+	done
+fi
 
 tried=
 some=
