@@ -171,8 +171,9 @@ int fi_own_thread(int change);
 int fi_take_entries(const char *objects);
 
 /*
- * fi_set_progress - have it told how far fi_init() and fi_scan() are, before they read an object:
- * the number of objects that were read, and of all. It must not call this library. NULL: nobody.
+ * fi_set_progress - call a function before fi_init() and fi_scan() read an object, with the number
+ * of objects that were read and the number of all. It must not call this library, but
+ * fi_probes(). NULL: no function.
  */
 typedef void fi_progress(unsigned done, unsigned of);
 void fi_set_progress(fi_progress *progress);

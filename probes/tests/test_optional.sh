@@ -43,7 +43,7 @@ stands_in()
 
 for package in libzydis-dev libdw-dev; do
 	sed -n "/^readonly decoders=/,/^'/p" "$top/scripts/deps" | grep -q "^$package|" || wrong "scripts/deps: $package is not among what it installs"
-	grep -q '1:build) .*\$decoders' "$top/scripts/deps" || wrong "scripts/deps build does not install $package"
+	grep -q '1:build) .*[$]decoders' "$top/scripts/deps" || wrong "scripts/deps build does not install $package"
 done
 if [ ! -e "$build/probes/calls/starts.lo" ]; then
 	for command in "run -- true" "trace -- true" "attach $$" "list $(command -v true)"; do

@@ -77,6 +77,19 @@ for count in 1, 18, 40:
     over.clear()
 END
 python3 "$dir/clients.py" "$socket" "$fastinst" $number || wrong "clients that go on and on"
+
+# A process that is stopped: the command says that it waits, and gets its answer when the process goes on.
+pid=$(basename "$socket" .sock)
+kill -STOP "$pid"
+timeout 100 "$fastinst" on --pid "$pid" 'f*' >"$dir/on" 2>"$dir/waits" &
+waiter=$!
+until grep -q "process $pid has not answered yet" "$dir/waits" || ! kill -0 $waiter 2>/dev/null; do
+	sleep 0.1
+done
+kill -CONT "$pid"
+wait $waiter || wrong "a stopped process: $(cat "$dir/waits")"
+grep -q "has not answered yet" "$dir/waits" || wrong "of a stopped process nothing is said"
+
 exec 7>&-
 wait "$runner" || wrong "the program failed: $(cat "$dir/errors")"
 

@@ -35,8 +35,8 @@ check()
 	off=$(sed -n 's/^off //p' "$dir/numbers")
 	echo "$1: $sites sites, $on system calls on, $off off"
 	[ "$sites" -ge $((objects * functions)) ] || wrong "$1: $sites sites"
-	[ "$on" -gt 0 ] && [ "$on" -le $most ] || wrong "$1: $on system calls turned $sites sites on"
-	[ "$off" -gt 0 ] && [ "$off" -le $most ] || wrong "$1: $off system calls turned $sites sites off"
+	((on > 0 && on <= most)) || wrong "$1: $on system calls turned $sites sites on"
+	((off > 0 && off <= most)) || wrong "$1: $off system calls turned $sites sites off"
 }
 
 LD_LIBRARY_PATH=$build/.libs "$build/probes/entries/tests/many" "$dir"/libmany*.so >"$dir/numbers" || wrong "one thread"
