@@ -43,7 +43,8 @@ struct object {
 	} segment[SEGMENTS_MAX];
 	uint32_t first_probe, end_probe; /* object_probe() takes what is between */
 	struct probe *listed;		 /* those of a file, which have no ids */
-	struct source *source;		 /* debug information, or NULL */
+	bool surveyed;	       /* by the provider of entries that nothing was compiled into */
+	struct source *source; /* debug information, or NULL */
 	bool source_asked;
 	struct object *next;
 };

@@ -95,18 +95,6 @@ static bool is_wished(const struct object *object)
 	return *wished ? !fnmatch(wished, name, 0) : is_program(object);
 }
 
-/* What was taken once stays taken. */
-static bool is_taken(const struct object *object)
-{
-	for (uint32_t id = object->first_probe; id < object->end_probe; id++) {
-		const struct probe *probe = probe_get(id);
-
-		if (probe->object == object && probe->provider == &entries_provider)
-			return true;
-	}
-	return false;
-}
-
 /* --- Probes ------------------------------------------------------------------------------------
  */
 
@@ -164,12 +152,14 @@ static int discover_entries(struct object *object, const struct elf *elf)
 	struct beside others;
 	int ret;
 
-	if (!is_wished(object) || is_taken(object))
+	if (object->surveyed || !is_wished(object))
 		return 0;
 	ret = beside_find(&others, object, FI_ENTRY);
 	if (ret)
 		return ret;
 	ret = survey_make(&survey, elf);
+	/* What was taken stays taken. */
+	object->surveyed = !ret;
 	for (size_t i = 0; i < survey.n && !ret; i++)
 		ret = add_entry(object, &others, &survey.site[i]);
 	free(others.site);
