@@ -348,9 +348,7 @@ int refuse_entries(void)
 {
 	if (survey_ready())
 		return STATUS_OK;
-	return complain(STATUS_FAILED, 0,
-			"--entries takes Zydis, which fastinst was built without: install "
-			"libzydis-dev and build it again");
+	return complain(STATUS_FAILED, 0, SURVEY_MISSING);
 }
 
 static int show_entries(struct list *list, const char *path)

@@ -52,8 +52,11 @@ struct survey {
 	struct elf_symbols symbols, frames; /* that names are in */
 };
 
-/* survey_ready - whether there is a decoder: this was built with Zydis. */
+/* survey_ready - whether there is a decoder: this was built with Zydis. Else what to say. */
 bool survey_ready(void);
+#define SURVEY_MISSING                                                                             \
+	"--entries takes Zydis, which fastinst was built without: install libzydis-dev and build " \
+	"it again"
 
 /* survey_make - -ENOMEM; -ENOTSUP: built without a decoder. Free by survey_free() in any case. */
 int survey_make(struct survey *survey, const struct elf *elf);

@@ -46,7 +46,7 @@ for package in libzydis-dev libdw-dev; do
 	grep -q '1:build) .*[$]decoders' "$top/scripts/deps" || wrong "scripts/deps build does not install $package"
 done
 if [ ! -e "$build/probes/calls/starts.lo" ]; then
-	for command in "run -- true" "trace -- true" "attach $$" "list $(command -v true)"; do
+	for command in "run -- true" "trace -- true" "profile -- true" "attach $$" "list $(command -v true)"; do
 		# shellcheck disable=SC2086 # several words
 		set -- $command
 		! "$fastinst" "$1" --entries "${@:2}" >"$dir/says" 2>&1 || wrong "$command: $(cat "$dir/says")"

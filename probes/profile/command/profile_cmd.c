@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "probes/entries/survey.h"
 #include "probes/launch/launch.h"
 #include "probes/profile/command/attach.h"
 #include "probes/profile/command/edges.h"
@@ -273,6 +274,8 @@ static int check_request(const struct run *run, bool has_program)
 		return refuse_usage("it takes either a program to run or --pid");
 	if (run->seconds > 0 && !run->pid)
 		return refuse_usage("--for goes with --pid");
+	if (run->entries && !survey_ready())
+		return complain(STATUS_FAILED, 0, SURVEY_MISSING);
 	return STATUS_OK;
 }
 
