@@ -157,8 +157,9 @@ int fork_enter_slowly(struct thread *self, int64_t ns)
 /* --- The handlers ----------------------------------------------------------------------------- */
 
 /* The gate's owner's. */
-static unsigned depth;		 /* forks inside the handlers of a fork */
-static struct signals_held held; /* cancellation from 1 on, signals from 6 on */
+static unsigned depth;	     /* forks inside the handlers of a fork */
+static int cancel_before;    /* 1 */
+static uint64_t mask_before; /* 6 */
 
 static void before_fork(void)
 {
@@ -181,7 +182,7 @@ static void before_fork(void)
 		nap();
 		gate = 0;
 	}
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &held.cancel);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_before);
 	thread_enter_as(self);
 	flight_finish_own();
 	all_outside = thread_await_all();
@@ -189,14 +190,15 @@ static void before_fork(void)
 		flight_drain();
 	objects_before_fork();
 	text_before_fork();
-	held.mask = kernel_mask(SIG_BLOCK, ~KERNEL_RAISED);
+	mask_before = kernel_mask(SIG_BLOCK, ~KERNEL_RAISED);
 	store_relaxed(&prepared, true);
 }
 
 /* In parent and child; after a nested fork nothing is to be done. */
 static void after_fork(struct thread *self, void (*drop_copy)(void))
 {
-	struct signals_held before;
+	uint64_t mask = mask_before;
+	int cancel = cancel_before;
 
 	if (!self || !fork_is_mine(self))
 		return;
@@ -204,12 +206,12 @@ static void after_fork(struct thread *self, void (*drop_copy)(void))
 		depth--;
 		return;
 	}
-	before = held;
 	store_relaxed(&prepared, false);
 	drop_copy();
 	store_release(&fork_gate, 0);
 	thread_leave(self);
-	signals_let(before);
+	pthread_setcancelstate(cancel, NULL);
+	kernel_mask(SIG_SETMASK, mask);
 }
 
 static void fork_in_parent(void)

@@ -145,7 +145,6 @@ int pc_patch_batch(struct pc_op *ops, size_t n)
 {
 	const struct sync *sync = choice_sync();
 	struct batch batch = { .sync = sync };
-	struct signals_held held;
 	struct thread *self;
 	int ret;
 
@@ -158,14 +157,14 @@ int pc_patch_batch(struct pc_op *ops, size_t n)
 	ret = fork_enter(&self);
 	if (ret == 0) {
 		/* No handler runs, and no thread ends, with some of it in hand. */
-		held = signals_hold();
+		signals_hold();
 		batch.ops = calloc(n, sizeof(*batch.ops) + sizeof(*batch.sites));
 		if (batch.ops)
 			make_batch(&batch, ops, n);
 		else
 			ret = -ENOMEM;
 		free(batch.ops);
-		signals_let(held);
+		signals_let();
 		fork_leave(self);
 	}
 	for (size_t i = 0; ret < 0 && i < n; i++)

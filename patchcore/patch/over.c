@@ -209,7 +209,6 @@ static void make_batch(struct batch *batch, struct pc_over *ops, enum pc_inside 
 int pc_patch_over_batch(struct pc_over *ops, size_t n, enum pc_inside who)
 {
 	const struct sync *sync = choice_sync();
-	struct signals_held held;
 	struct batch batch = { .n = n };
 	struct thread *self;
 	int ret;
@@ -222,7 +221,7 @@ int pc_patch_over_batch(struct pc_over *ops, size_t n, enum pc_inside who)
 		return -EINVAL;
 	ret = fork_enter(&self);
 	if (ret == 0) {
-		held = signals_hold();
+		signals_hold();
 		batch.merges = calloc(n, sizeof(*batch.merges) + sizeof(*batch.inside) +
 						 sizeof(*batch.by_addr));
 		if (batch.merges)
@@ -230,7 +229,7 @@ int pc_patch_over_batch(struct pc_over *ops, size_t n, enum pc_inside who)
 		else
 			ret = -ENOMEM;
 		free(batch.merges);
-		signals_let(held);
+		signals_let();
 		fork_leave(self);
 	}
 	for (size_t i = 0; ret < 0 && i < n; i++)

@@ -23,48 +23,32 @@ static bool try_take(struct lock *lock, uint64_t self, uint64_t *holder)
 	return true;
 }
 
-struct signals_held signals_hold(void)
+void signals_hold(void)
 {
-	struct signals_held held = { .cancel = PTHREAD_CANCEL_ENABLE };
+	struct thread *self = thread_here;
+	int cancel = PTHREAD_CANCEL_ENABLE;
+	uint64_t mask;
 
-	if (thread_here)
-		held.depth = &thread_here->holds;
-	/* Counted while signals are held off: a handler that comes before has a pair of its own. */
-	if (!held.depth || !*held.depth) {
-		held.mask = kernel_mask(SIG_BLOCK, ~KERNEL_RAISED);
-		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &held.cancel);
-	}
-	if (held.depth)
-		++*held.depth;
-	return held;
-}
-
-void signals_let(struct signals_held held)
-{
-	if (held.depth && --*held.depth)
+	if (!self)
 		return;
-	pthread_setcancelstate(held.cancel, NULL);
-	kernel_mask(SIG_SETMASK, held.mask);
-}
-
-/* Signals are held off before the first lock is taken, and let come after the last was dropped. */
-static void enter_locked(void)
-{
-	struct signals_held held;
-
-	if (!thread_here)
-		return;
-	if (!thread_here->locks) {
-		held = signals_hold();
-		thread_here->held = held;
+	if (!self->holds) {
+		mask = kernel_mask(SIG_BLOCK, ~KERNEL_RAISED);
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+		/* Only now: a handler that came before had a pair of its own. */
+		self->mask = mask;
+		self->cancel = cancel;
 	}
-	thread_here->locks++;
+	self->holds++;
 }
 
-static void leave_locked(void)
+void signals_let(void)
 {
-	if (thread_here && --thread_here->locks == 0)
-		signals_let(thread_here->held);
+	struct thread *self = thread_here;
+
+	if (!self || --self->holds)
+		return;
+	pthread_setcancelstate(self->cancel, NULL);
+	kernel_mask(SIG_SETMASK, self->mask);
 }
 
 bool lock_any_held(void)
@@ -78,7 +62,9 @@ void lock_take(struct lock *lock)
 	uint64_t self = thread_id(), holder;
 	bool taken;
 
-	enter_locked();
+	signals_hold();
+	if (thread_here)
+		thread_here->locks++;
 	for (unsigned i = 0; i < SPINS; i++) {
 		if (try_take(lock, self, &holder))
 			return;
@@ -102,5 +88,7 @@ void lock_drop(struct lock *lock)
 	atomic_store_explicit(&lock->owner, 0, memory_order_seq_cst);
 	if (atomic_load_explicit(&lock->waiters, memory_order_seq_cst))
 		sys_call(SYS_futex, FUTEX_OF(lock), FUTEX_WAKE_PRIVATE, 1, 0, 0, 0);
-	leave_locked();
+	if (thread_here)
+		thread_here->locks--;
+	signals_let();
 }

@@ -35,14 +35,8 @@ void lock_drop(struct lock *lock);
  * behind. The two nest, and only the outermost pair of a registered thread takes system calls.
  * Signals that code raises come through: libc may be under patches. lock_take() does so by itself.
  */
-struct signals_held {
-	uint64_t mask; /* as it was before */
-	int cancel;
-	unsigned *depth; /* of the thread's pairs; NULL: it is not registered */
-};
-
-struct signals_held signals_hold(void);
-void signals_let(struct signals_held held);
+void signals_hold(void);
+void signals_let(void);
 
 /* lock_any_held - does the calling thread hold some lock, in a handler of a raised signal? */
 bool lock_any_held(void);

@@ -40,9 +40,10 @@ struct thread {
 	 * membarrier (thread_await_all).
 	 */
 	_Atomic(uint64_t) inside;
-	unsigned holds;		  /* of signals_hold() that are not over */
-	unsigned locks;		  /* that the thread holds */
-	struct signals_held held; /* when it took the first of them */
+	unsigned locks; /* that the thread holds */
+	unsigned holds; /* of signals_hold() that are not over; before the first of them: */
+	uint64_t mask;
+	int cancel;
 	pthread_mutex_t life;
 } __attribute__((aligned(128)));
 

@@ -88,10 +88,11 @@ void objects_in_child(void)
 /* A thread that a signal handler ended in it would leave that lock behind, too. */
 static int ask_linker(int (*fn)(struct dl_phdr_info *, size_t, void *), struct objects_view *look)
 {
-	struct signals_held held = signals_hold();
-	int ret = dl_iterate_phdr(fn, look);
+	int ret;
 
-	signals_let(held);
+	signals_hold();
+	ret = dl_iterate_phdr(fn, look);
+	signals_let();
 	return ret;
 }
 

@@ -102,11 +102,10 @@ int pc_text_way(void *addr, size_t len, enum pc_text_way *way, char *reason, siz
 	uintptr_t start, end;
 	struct thread *self;
 	int ret = way ? text_enter(addr, len, &start, &end, &self) : -EINVAL;
-	struct signals_held held;
 
 	if (ret < 0)
 		return ret;
-	held = signals_hold();
+	signals_hold();
 	if (!reason)
 		size = 0;
 	lock_take(&text_lock);
@@ -116,7 +115,7 @@ int pc_text_way(void *addr, size_t len, enum pc_text_way *way, char *reason, siz
 	*way = PC_TEXT_PROTECT;
 	ret = text_is_open(start, end) ? say_open(start, end, way, reason, size)
 				       : say_protect(start, end, reason, size);
-	signals_let(held);
+	signals_let();
 	fork_leave(self);
 	return ret;
 }
