@@ -31,7 +31,7 @@ int main(void)
 	uint8_t load[5];
 	int ret = pc_init(), asked = 0;
 
-	code = map_code(BYTES, PROT_READ | PROT_WRITE | PROT_EXEC);
+	code = map_code(BYTES, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE);
 	for (int i = 0; i < COUNT; i++)
 		put_function(site(i), 1);
 	/* Open pages need no look at their protection for each change. */

@@ -15,7 +15,7 @@ static struct pc_op ops[COUNT];
 
 int main(void)
 {
-	uint8_t *code = map_code(BYTES, PROT_READ | PROT_WRITE);
+	uint8_t *code = map_code(BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE);
 	int ret = pc_init(), refused = 0, wrong = 0;
 
 	for (int i = 0; i < COUNT; i++) {

@@ -23,7 +23,7 @@ static int ask(const char *what, uint8_t *at, const uint8_t was[5], const uint8_
 
 int main(void)
 {
-	uint8_t *page = map_code(PAGE, PROT_READ | PROT_WRITE);
+	uint8_t *page = map_code(PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE);
 	int ret = pc_init(); /* so that the answers are about the window of this machine */
 
 	if (ret < 0)

@@ -28,9 +28,9 @@ static inline _Noreturn void skip(const char *why)
 }
 
 /* map_code - memory for code. */
-static inline uint8_t *map_code(size_t size, int prot)
+static inline uint8_t *map_code(size_t size, int prot, int sharing)
 {
-	uint8_t *code = mmap(NULL, size, prot, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *code = mmap(NULL, size, prot, sharing | MAP_ANONYMOUS, -1, 0);
 
 	if (code == MAP_FAILED)
 		skip("no memory for code, of that kind, is to be had here");
@@ -40,7 +40,7 @@ static inline uint8_t *map_code(size_t size, int prot)
 /* map_open_code - one page that stays writable and executable. */
 static inline uint8_t *map_open_code(void)
 {
-	return map_code(PAGE, PROT_READ | PROT_WRITE | PROT_EXEC);
+	return map_code(PAGE, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE);
 }
 
 /* close_code - from now on it may be run, and not be written to. */

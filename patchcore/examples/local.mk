@@ -12,8 +12,7 @@ examples = \
 	patchcore/examples/policy \
 	patchcore/examples/signals \
 	patchcore/examples/starts \
-	patchcore/examples/text \
-	patchcore/examples/text_shared
+	patchcore/examples/text
 check_PROGRAMS += $(examples)
 TESTS += $(examples)
 
@@ -29,7 +28,6 @@ patchcore_examples_policy_LDADD = libpatchcore.la
 patchcore_examples_signals_LDADD = libpatchcore.la
 patchcore_examples_starts_LDADD = libpatchcore.la
 patchcore_examples_text_LDADD = libpatchcore.la
-patchcore_examples_text_shared_LDADD = libpatchcore.la
 
 examplesdir = $(docdir)/examples
 dist_examples_DATA = \
@@ -45,8 +43,7 @@ dist_examples_DATA = \
 	patchcore/examples/policy.c \
 	patchcore/examples/signals.c \
 	patchcore/examples/starts.c \
-	patchcore/examples/text.c \
-	patchcore/examples/text_shared.c
+	patchcore/examples/text.c
 
 # Of other languages and builds.
 examplescmakedir = $(examplesdir)/cmake

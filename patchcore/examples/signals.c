@@ -18,18 +18,6 @@ static void on_breakpoint(int signal)
 	breakpoints++;
 }
 
-static void tell(const struct pc_signals *report)
-{
-	printf("threads:  %u, of which %u have SIGTRAP blocked\n", report->threads,
-	       report->threads_blocking);
-	printf("handlers: %u run with SIGTRAP blocked\n", report->handlers_blocking);
-	printf("stack:    a trap takes %zu bytes, the alternate stack has %zu\n",
-	       report->stack_need, report->alternate_size);
-	printf("guarded:  %s\n", report->guarded ? "yes" : "no");
-	if (report->advice[0])
-		printf("advice:   %s\n", report->advice);
-}
-
 static int check(void)
 {
 	struct pc_signals report;
@@ -37,8 +25,10 @@ static int check(void)
 
 	if (ret < 0 && ret != -EBUSY)
 		return ret;
-	printf("straddlers are %ssafe to patch\n", ret < 0 ? "not " : "");
-	tell(&report);
+	printf("straddlers are %ssafe to patch: %u of %u threads have SIGTRAP blocked\n",
+	       ret < 0 ? "not " : "", report.threads_blocking, report.threads);
+	if (report.advice[0])
+		printf("advice: %s\n", report.advice);
 	return 0;
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Patch many functions, and change the protection of their pages only once: kept writable, or by an
- * alias, with which no page is ever writable and executable.
+ * Patch many functions, and change the protection of their pages only once: kept writable; by an
+ * alias, with which no page is ever writable and executable; or where other processes map the same
+ * memory, which the library refuses unless it is asked to.
  */
 #include "example.h"
 
@@ -34,18 +35,28 @@ static int patch_all(uint8_t *code, uint32_t number, int open_text(void *addr, s
 	return ret == 0 && sum != (int)number * COUNT ? -EPROTO : ret;
 }
 
-int main(void)
+static uint8_t *make_functions(int sharing)
 {
-	uint8_t *code = map_code(BYTES, PROT_READ | PROT_WRITE);
-	int ret = pc_init();
+	uint8_t *code = map_code(BYTES, PROT_READ | PROT_WRITE, sharing);
 
 	for (int i = 0; i < COUNT; i++)
 		put_function(code + i * SLOT, 1);
-	close_code(code, BYTES);
+	return close_code(code, BYTES);
+}
+
+int main(void)
+{
+	uint8_t *code = make_functions(MAP_PRIVATE), *shared = make_functions(MAP_SHARED);
+	int ret = pc_init();
+
 	if (ret == 0)
 		ret = patch_all(code, 2, pc_text_open);
 	if (ret == 0)
 		ret = patch_all(code, 3, pc_text_alias);
+	if (ret == 0 && patch_all(shared, 2, pc_text_open) != -EPERM)
+		ret = -EPROTO;
+	if (ret == 0)
+		ret = patch_all(shared, 2, pc_text_open_shared);
 	if (ret < 0)
 		printf("not patched: %s\n", strerror(-ret));
 	return ret == -EACCES ? SKIPPED : ret < 0;
