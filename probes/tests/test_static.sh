@@ -87,7 +87,7 @@ for place in -static -static-pie; do
 	# shellcheck disable=SC2086 # CC may carry options
 	$CC -g -O2 -w -D_GNU_SOURCE -fpatchable-function-entry=5 $place -I "$top" -I "$top/probes/include" -I "$top/patchcore/include" \
 		-o "$dir/static" "$dir/static.c" "${without[@]}" "$build/.libs/libfastinst_internal.a" \
-		"${demangler[@]}" "$build/.libs/libpatchcore_internal.a" -linih -pthread 2>"$dir/errors" || skip "it cannot be linked: $(cat "$dir/errors")"
+		"${demangler[@]}" "$build/.libs/libpatchcore_internal.a" -linih -lm -pthread 2>"$dir/errors" || skip "it cannot be linked: $(cat "$dir/errors")"
 	status=0
 	timeout 60 "$dir/static" >"$dir/log" 2>&1 || status=$?
 	[ $status != 77 ] || skip "probes cannot be used here"
