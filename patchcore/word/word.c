@@ -161,6 +161,7 @@ int word_hold(struct word **held, const struct change *change, const struct sync
 	 * lines away from executors in mid-fetch, which is what makes them tear.
 	 */
 	line_for_writing(&site->owner);
+	line_for_writing(&site->word.since);
 	line_for_writing(&site->turn);
 	asked = word_is_timed(sync) ? moment_now() : (struct moment){ .cpu = 0 };
 	line_for_writing(text_at(&change->span, addr));
