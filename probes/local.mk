@@ -61,10 +61,10 @@ endif
 
 # The same objects with nothing but the public functions in sight. nodelete: sites call into it.
 lib_LTLIBRARIES += libfastinst.la
-libfastinst_la_SOURCES =
+libfastinst_la_SOURCES = patchcore/life/bind.c
 libfastinst_la_LIBADD = libfastinst_internal.la libpatchcore.la
-libfastinst_la_LDFLAGS = -version-info 0:0:0 -Wl,-z,nodelete -Wl,-z,now $(HARDEN_LDFLAGS) \
-	-Wl,--version-script=$(top_srcdir)/probes/fastinst.map
+libfastinst_la_LDFLAGS = -version-info 0:0:0 -Wl,-z,nodelete -Wl,-z,now -Wl,-Bsymbolic \
+	$(HARDEN_LDFLAGS) -Wl,--version-script=$(top_srcdir)/probes/fastinst.map
 EXTRA_libfastinst_la_DEPENDENCIES = libfastinst_internal.la probes/fastinst.map
 
 include_HEADERS = probes/include/fastinst.h
@@ -94,6 +94,7 @@ include probes/text/local.mk
 # What "fastinst run" puts into a program.
 pkglib_LTLIBRARIES = libfastinst-agent.la
 libfastinst_agent_la_SOURCES = \
+	patchcore/life/bind.c \
 	patchcore/trap/guard.c \
 	probes/agent/agent.c \
 	probes/agent/agent.h \
@@ -125,6 +126,7 @@ EXTRA_DIST += probes/agent/agent.map
 # What "fastinst attach" puts into a process.
 pkglib_LTLIBRARIES += libfastinst-attached.la
 libfastinst_attached_la_SOURCES = \
+	patchcore/life/bind.c \
 	probes/agent/agent.h \
 	probes/agent/alone.c \
 	probes/agent/alone.h \
@@ -251,6 +253,7 @@ TESTS += \
 	probes/core/tests/test_function.sh \
 	probes/core/tests/test_grace.sh \
 	probes/core/tests/test_unload.sh \
+	probes/life/tests/test_imports.sh \
 	probes/list/tests/test_list.sh \
 	probes/tests/test_exact.sh \
 	probes/tests/test_loads.sh \
@@ -312,6 +315,7 @@ EXTRA_DIST += \
 	probes/core/tests/test_unload.sh \
 	probes/core/tests/unload.c \
 	probes/command/tests/traced.c \
+	probes/life/tests/test_imports.sh \
 	probes/list/tests/listed.c \
 	probes/list/tests/test_list.sh
 

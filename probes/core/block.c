@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <sys/mman.h>
 
+#include "patchcore/kernel/sys.h"
 #include "probes/core/entry.h"
 
 __thread struct block *block_of_thread
@@ -62,10 +63,12 @@ static struct block *take_free(void)
 
 static struct block *map_one(void)
 {
-	struct block *block = mmap(NULL, sizeof(*block), PROT_READ | PROT_WRITE,
-				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	/* The program's mmap() may have a probe, which would come back here. */
+	long ret = sys_call(SYS_mmap, 0, sizeof(struct block), PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	struct block *block = (struct block *)ret;
 
-	if (block == MAP_FAILED)
+	if (ret < 0)
 		return NULL;
 	atomic_store_explicit(&block->taken, 1, memory_order_relaxed);
 	block->next = block_list();
@@ -100,7 +103,7 @@ void block_forked(void)
 		 * for. */
 		for (size_t i = 0; i < (4096 - BLOCK_COUNTS) / 8; i++)
 			atomic_store_explicit(&block->counts[i], 0, memory_order_relaxed);
-		madvise((char *)block + 4096, sizeof(*block) - 4096, MADV_DONTNEED);
+		sys_call(SYS_madvise, (char *)block + 4096, sizeof(*block) - 4096, MADV_DONTNEED);
 		if (block == mine)
 			continue;
 		atomic_store_explicit(&block->inside, 0, memory_order_relaxed);

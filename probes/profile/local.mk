@@ -65,6 +65,7 @@ endif
 # What "fastinst profile" puts into a program.
 pkglib_LTLIBRARIES += libfastinst-profile.la
 libfastinst_profile_la_SOURCES = \
+	patchcore/life/bind.c \
 	patchcore/trap/guard.c \
 	probes/agent/alone.c \
 	probes/agent/alone.h \
@@ -150,6 +151,7 @@ endif
 # What "fastinst profile --edges" puts into a program.
 pkglib_LTLIBRARIES += libfastinst-edges.la
 libfastinst_edges_la_SOURCES = \
+	patchcore/life/bind.c \
 	patchcore/trap/guard.c \
 	probes/agent/alone.c \
 	probes/agent/alone.h \
