@@ -4,10 +4,10 @@ noinst_LTLIBRARIES += libfastinst_internal.la
 libfastinst_internal_la_SOURCES = \
 	probes/core/activate.c \
 	probes/core/beside.c \
-	probes/core/block.c \
 	probes/core/core.h \
 	probes/core/discover.c \
-	probes/core/entry.c \
+	probes/core/entry.S \
+	probes/core/entry_setup.c \
 	probes/core/entry.h \
 	probes/core/find.c \
 	probes/core/leaf.c \
@@ -25,7 +25,13 @@ libfastinst_internal_la_SOURCES = \
 	probes/patchable/patchable.c \
 	probes/patchable/patchable.h
 
-libfastinst_internal_la_LIBADD = libfastinst_elf.la libfastinst_names.la libfastinst_source.la
+libfastinst_internal_la_LIBADD = libfastinst_bare.la libfastinst_elf.la libfastinst_names.la \
+	libfastinst_source.la
+
+# Run by the trampoline before it has saved the vectors.
+noinst_LTLIBRARIES += libfastinst_bare.la
+libfastinst_bare_la_SOURCES = probes/core/block.c probes/core/stack.c
+libfastinst_bare_la_CFLAGS = $(AM_CFLAGS) -mgeneral-regs-only
 
 noinst_LTLIBRARIES += libfastinst_elf.la
 libfastinst_elf_la_SOURCES = \
@@ -199,7 +205,8 @@ probes_tests = \
 	probes/core/tests/test_entry \
 	probes/core/tests/test_lock \
 	probes/core/tests/test_probes \
-	probes/core/tests/test_probes_crossing
+	probes/core/tests/test_probes_crossing \
+	probes/core/tests/test_stack
 check_PROGRAMS += $(probes_tests)
 TESTS += $(probes_tests)
 probes_core_tests_test_entry_LDFLAGS = -Wl,--wrap=near_entry,--wrap=keeps_look
@@ -217,6 +224,7 @@ probes_core_tests_test_probes_crossing_CFLAGS = $(AM_CFLAGS) -fcf-protection=bra
 probes_core_tests_test_probes_crossing_LDFLAGS = $(wrap_probes)
 probes_core_tests_test_probes_crossing_LDADD = libfastinst_internal.la $(LDADD)
 probes_core_tests_test_lock_LDADD = libfastinst_internal.la $(LDADD)
+probes_core_tests_test_stack_LDADD = libfastinst_internal.la $(LDADD)
 probes_core_tests_test_probes_LDADD = libfastinst_internal.la $(LDADD)
 endif
 

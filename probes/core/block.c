@@ -23,10 +23,14 @@ static pthread_key_t key;
  * Destructors that run later may run probes: the thread then takes a block again, and the C
  * library comes back here.
  */
-static void give_back(void *block)
+static void give_back(void *data)
 {
+	struct block *block = data;
+
 	block_of_thread = NULL;
-	atomic_store_explicit(&((struct block *)block)->taken, 0, memory_order_release);
+	block->room_size = 0;
+	block->is_looked_for = false;
+	atomic_store_explicit(&block->taken, 0, memory_order_release);
 }
 
 int block_start(void)
@@ -54,7 +58,9 @@ uintptr_t block_offset(void)
 
 static struct block *take_free(void)
 {
-	for (struct block *block = block_list(); block; block = block->next)
+	struct block *block = atomic_load_explicit(&blocks, memory_order_acquire);
+
+	for (; block; block = block->next)
 		if (!atomic_load_explicit(&block->taken, memory_order_relaxed) &&
 		    !atomic_exchange_explicit(&block->taken, 1, memory_order_acquire))
 			return block;
@@ -70,28 +76,33 @@ static struct block *map_one(void)
 
 	if (ret < 0)
 		return NULL;
+	sys_call(SYS_mprotect, block->stack - GUARD_PAGE, GUARD_PAGE, PROT_NONE);
 	atomic_store_explicit(&block->taken, 1, memory_order_relaxed);
-	block->next = block_list();
+	block->next = atomic_load_explicit(&blocks, memory_order_acquire);
 	while (!atomic_compare_exchange_weak_explicit(&blocks, &block->next, block,
 						      memory_order_release, memory_order_acquire))
 		;
 	return block;
 }
 
-/* Of the trampoline, so in any signal handler: keeps errno, and needs no lock. */
+/* In any signal handler: no lock, no errno. */
 struct block *block_make(void)
 {
-	int saved = errno;
 	struct block *block = take_free();
 
 	if (!block)
 		block = map_one();
-	if (block) {
+	if (block)
 		block_of_thread = block;
-		pthread_setspecific(key, block);
-	}
-	errno = saved;
 	return block;
+}
+
+void block_register(void)
+{
+	int saved = errno;
+
+	pthread_setspecific(key, block_of_thread);
+	errno = saved;
 }
 
 void block_forked(void)
@@ -103,7 +114,9 @@ void block_forked(void)
 		 * for. */
 		for (size_t i = 0; i < (4096 - BLOCK_COUNTS) / 8; i++)
 			atomic_store_explicit(&block->counts[i], 0, memory_order_relaxed);
-		sys_call(SYS_madvise, (char *)block + 4096, sizeof(*block) - 4096, MADV_DONTNEED);
+		sys_call(SYS_madvise, (char *)block + 4096,
+			 (block == mine ? offsetof(struct block, guard) : sizeof(*block)) - 4096,
+			 MADV_DONTNEED);
 		if (block == mine)
 			continue;
 		atomic_store_explicit(&block->inside, 0, memory_order_relaxed);

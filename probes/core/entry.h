@@ -5,13 +5,16 @@
 #ifndef PROBES_CORE_ENTRY_H
 #define PROBES_CORE_ENTRY_H
 
-/* Offsets that the assembly of entry.c uses; it asserts them. */
-#define SLOT_SHIFT   5
-#define SLOT_DATA    8
-#define SLOT_SITE    16
-#define SLOT_LOST    24
-#define BLOCK_INSIDE 0
-#define BLOCK_COUNTS 64
+/* Offsets that entry.S uses; entry_setup.c asserts them. */
+#define SLOT_SHIFT	5
+#define SLOT_DATA	8
+#define SLOT_SITE	16
+#define SLOT_LOST	24
+#define BLOCK_INSIDE	0
+#define BLOCK_ROOM	8
+#define BLOCK_ROOM_SIZE 16
+#define BLOCK_COUNTS	64
+#define ENTRY_COPY	832
 
 /*
  * In slot.function: the function keeps the vectors; or the upper parts, and then the flags of MXCSR
@@ -24,11 +27,16 @@
 #define SLOT_LEAF	   60	/* of none of these, but of a copy: see leaf_word() */
 #define SLOT_IS_LEAF	   0x10 /* in the highest byte */
 
+#ifndef __ASSEMBLER__
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "probes/include/fastinst.h"
+
+#define STACK_SIZE (256 * 1024)
+#define GUARD_PAGE 4096
 
 /* What an executor needs of a probe. */
 struct slot {
@@ -41,15 +49,20 @@ struct slot {
 extern struct slot probe_slots[FI_PROBES_MAX] __attribute__((visibility("hidden")));
 
 /*
- * A thread's counters. Blocks are never unmapped: what a thread that has ended counted stays, and
+ * A thread's counters, and the stack on which its probe functions run where it is on none of its
+ * own. Blocks are never unmapped: what a thread that has ended counted stays, and
  * the next thread that takes the block goes on from there.
  */
 struct block {
-	_Atomic uint64_t inside; /* odd: the thread is in a probe function */
+	_Atomic uint64_t inside;   /* odd: the thread is in a probe function */
+	uintptr_t room, room_size; /* the thread's own stack but for its end: see stack.c */
+	bool is_looked_for;	   /* these are known, as far as they can be */
 	_Atomic uint32_t taken;
 	struct block *next;
-	char pad[40];
+	char pad[24];
 	_Atomic uint64_t counts[FI_PROBES_MAX];
+	char guard[2 * GUARD_PAGE - BLOCK_COUNTS]; /* its last page cannot be read or written */
+	char stack[STACK_SIZE];
 };
 
 /* The trampoline; see near_entry() in provider.h. Not a C function. */
@@ -59,7 +72,6 @@ void probe_entry(void);
 void entry_start(void);
 
 /* entry_copy - the part of the trampoline that is in a hurry, for a place where stubs are. */
-#define ENTRY_COPY 832
 void entry_copy(uint8_t to[ENTRY_COPY]);
 
 /* entry_at - where in it the stub of a probe jumps to, by what function it has now. */
@@ -76,10 +88,21 @@ struct block *block_list(void);
 /* block_here - the calling thread's, NULL: it has none yet. Async-signal-safe. */
 struct block *block_here(void);
 
-/* block_make - the same, with one if there is any memory for it. For the trampoline. */
+/*
+ * For the trampoline. block_make - the same, with one if there is any memory for it; uses no vector
+ * and little stack. block_register - have the C library give it back when the thread ends.
+ */
 struct block *block_make(void) __attribute__((visibility("hidden")));
+void block_register(void) __attribute__((visibility("hidden")));
+
+/*
+ * stack_choose - where a probe function is to run when the trampoline has come as far as @at. Uses
+ * no vector and little stack.
+ */
+uintptr_t stack_choose(struct block *block, uintptr_t at) __attribute__((visibility("hidden")));
 
 /* block_forked - in the child of a fork: one thread is left, and it has counted nothing. */
 void block_forked(void);
 
+#endif
 #endif

@@ -84,12 +84,17 @@ struct fi_regs {
  * @regs: valid until it returns; the registers in it are restored afterwards, changed or not
  * @data: what fi_set_data() gave the probe, or NULL
  *
- * Runs on the stack of the thread that came to the site, in a signal handler if that is where the
- * site was run. Registers, vectors and flags are preserved around it. It may call instrumented
- * code, and fi_* functions that are async-signal-safe: probes that it runs into count, but do not
- * call their functions; such calls are lost events. It must return: no longjmp(), no exception,
- * nor a siglongjmp() out of a signal handler that has interrupted it: the thread would count as
- * inside for ever, and all its later events as lost. errno is not preserved.
+ * Runs in the thread that came to the site, in a signal handler if that is where the site was run.
+ * A site that is on needs 320 bytes of the stack that it is run on. A probe function has 64 KiB at
+ * least: those of the thread's own stack, or where the thread is on another, as coroutines are, or
+ * near the end of its own, those of one that the library keeps for the thread. On an alternate
+ * signal stack (sigaltstack(2)) it stays there, and needs its own share and 4 KiB more. An array of
+ * a function that is used as a stack is not told from the thread's own. Registers, vectors and
+ * flags are preserved around it. It may call instrumented code, and fi_* functions that are
+ * async-signal-safe: probes that it runs into count, but do not call their functions; such calls
+ * are lost events. It must return: no longjmp(), no exception, nor a siglongjmp() out of a signal
+ * handler that has interrupted it: the thread would count as inside for ever, and all its later
+ * events as lost. errno is not preserved.
  */
 typedef void fi_function(uint32_t id, void *site, const struct fi_regs *regs, void *data);
 

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/* What the trampoline, entry.S, is told of this machine, and where its copies are. */
+#include "probes/core/entry.h"
+
+#include <assert.h>
+#include <cpuid.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "probes/keeps/keeps.h"
+
+static_assert(sizeof(struct slot) == 1 << SLOT_SHIFT, "the trampoline shifts the id");
+static_assert(offsetof(struct slot, function) == 0, "the trampoline reads it there");
+static_assert(offsetof(struct slot, data) == SLOT_DATA, "the trampoline reads it there");
+static_assert(offsetof(struct slot, site) == SLOT_SITE, "the trampoline reads it there");
+static_assert(offsetof(struct slot, lost) == SLOT_LOST, "the trampoline counts there");
+static_assert(offsetof(struct block, inside) == BLOCK_INSIDE, "the trampoline counts there");
+static_assert(offsetof(struct block, counts) == BLOCK_COUNTS, "the trampoline counts there");
+static_assert(KEEPS_XMM == 8, "the trampoline saves eight");
+static_assert(offsetof(struct block, room) == BLOCK_ROOM, "the trampoline reads it there");
+static_assert(offsetof(struct block, room_size) == BLOCK_ROOM_SIZE,
+	      "the trampoline reads it there");
+static_assert(sizeof(struct fi_regs) == 80, "the trampoline pushes ten registers");
+
+#define VECTOR_STATES 0xe7 /* x87, SSE, AVX, opmask, the upper halves, zmm16 to 31 */
+
+#define STATES_AVX    0x6
+#define STATES_AVX512 0xe0
+#define MOVES_AREA    2176 /* zmm0 to 31, k0 to 7, MXCSR; in whole lines */
+
+enum {
+	BY_FXSAVE = 0,
+	BY_XSAVE = 1,
+	BY_XSAVEC = 2
+};
+
+struct slot probe_slots[FI_PROBES_MAX];
+struct slot *const entry_slots __attribute__((visibility("hidden"))) = probe_slots;
+
+/* For the assembly. */
+uint32_t entry_way __attribute__((visibility("hidden")));
+uint32_t entry_states __attribute__((visibility("hidden"))); /* mask for xsave */
+uint64_t entry_area __attribute__((visibility("hidden"))) = 512;
+uint32_t entry_moves __attribute__((visibility("hidden"))); /* 1: up to ymm15, 2: all of AVX-512 */
+
+extern const uint8_t entry_copied[ENTRY_COPY] __attribute__((visibility("hidden")));
+extern const uint8_t entry_copied_leaf[] __attribute__((visibility("hidden")));
+extern const uint8_t entry_copied_words[] __attribute__((visibility("hidden")));
+extern void probe_called(void) __attribute__((visibility("hidden")));
+
+size_t entry_at(uint32_t id)
+{
+	uintptr_t word = atomic_load_explicit(&probe_slots[id].function, memory_order_relaxed);
+
+	return word >> SLOT_LEAF & 1 ? (size_t)(entry_copied_leaf - entry_copied) : 0;
+}
+
+void entry_copy(uint8_t to[ENTRY_COPY])
+{
+	const uintptr_t words[] = {
+		block_offset(),
+		(uintptr_t)probe_slots,
+		(uintptr_t)probe_called,
+	};
+
+	memcpy(to, entry_copied, ENTRY_COPY);
+	memcpy(to + (entry_copied_words - entry_copied), words, sizeof(words));
+}
+
+static uint64_t xcr0(void)
+{
+	uint32_t low, high;
+
+	asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+	return (uint64_t)high << 32 | low;
+}
+
+/* To the end of the last component in the usual format; the compact one is never longer. */
+static uint64_t area_size(uint32_t states)
+{
+	uint64_t end = 576;
+	unsigned size, offset, c, d;
+
+	for (unsigned i = 2; i < 32; i++) {
+		if (!(states & 1u << i) || !__get_cpuid_count(0xd, i, &size, &offset, &c, &d))
+			continue;
+		if (offset + size > end)
+			end = offset + size;
+	}
+	/* Compact components may be aligned to 64 bytes. */
+	return (end + 64 * 8 + 63) & ~UINT64_C(63);
+}
+
+/* Needs XGETBV of what is in use. Halves of AVX-512 without BW are left to XSAVE. */
+static void moves_start(void)
+{
+	unsigned a, b = 0, c, d;
+
+	if ((entry_states & STATES_AVX) != STATES_AVX)
+		return;
+	__get_cpuid_count(7, 0, &a, &b, &c, &d);
+	if ((entry_states & STATES_AVX512) == STATES_AVX512 && b & bit_AVX512F && b & bit_AVX512BW)
+		entry_moves = 2;
+	else if (!(entry_states & STATES_AVX512))
+		entry_moves = 1;
+	if (entry_moves && entry_area < MOVES_AREA)
+		entry_area = MOVES_AREA;
+}
+
+void entry_start(void)
+{
+	unsigned a, b, c, d;
+
+	if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE))
+		return;
+	entry_states = (uint32_t)xcr0() & VECTOR_STATES;
+	entry_area = area_size(entry_states);
+	entry_way = BY_XSAVE;
+	if (!__get_cpuid_count(0xd, 1, &a, &b, &c, &d))
+		return;
+	if (a & 2)
+		entry_way = BY_XSAVEC;
+	if (a & 4)
+		moves_start();
+}
