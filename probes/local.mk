@@ -258,6 +258,7 @@ TESTS += \
 	probes/command/tests/test_usage.sh \
 	probes/command/tests/test_waits.sh \
 	probes/command/tests/test_why.sh \
+	probes/core/tests/test_coroutine.sh \
 	probes/core/tests/test_function.sh \
 	probes/core/tests/test_grace.sh \
 	probes/core/tests/test_unload.sh \
@@ -318,6 +319,7 @@ EXTRA_DIST += \
 	probes/command/tests/waits.c \
 	probes/command/tests/test_why.sh \
 	probes/core/tests/grace.c \
+	probes/core/tests/test_coroutine.sh \
 	probes/core/tests/test_function.sh \
 	probes/core/tests/test_grace.sh \
 	probes/core/tests/test_unload.sh \

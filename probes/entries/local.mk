@@ -26,8 +26,8 @@ probes_entries_tests_test_entries_LDFLAGS = -Wl,--wrap=survey_move,--wrap=entrie
 probes_entries_tests_test_entries_LDADD = libfastinst_internal.la $(LDADD)
 endif
 
-TESTS += probes/entries/tests/test_beside.sh probes/entries/tests/test_tables.sh
-EXTRA_DIST += probes/entries/tests/test_beside.sh probes/entries/tests/test_tables.sh
+TESTS += probes/entries/tests/test_beside.sh probes/entries/tests/test_go.sh probes/entries/tests/test_tables.sh
+EXTRA_DIST += probes/entries/tests/test_beside.sh probes/entries/tests/test_go.sh probes/entries/tests/test_tables.sh
 
 if HAVE_ZYDIS
 check_PROGRAMS += probes/entries/tests/fuzz_survey

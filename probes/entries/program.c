@@ -25,6 +25,10 @@ void program_sections(struct state *state)
 		piece = (struct piece){ section.addr, section.len, section.bytes };
 		if (!strncmp(section.name, "fi_branch", 9) || !strncmp(section.name, "fi_call", 7))
 			state->has_branches = true;
+		if (!strcmp(section.name, ".go.buildinfo") ||
+		    !strcmp(section.name, ".note.go.buildid") ||
+		    !strcmp(section.name, ".gopclntab"))
+			state->is_go = true;
 		if (!strncmp(section.name, ".got", 4) && state->gots < 4)
 			state->got[state->gots++] = piece;
 		if (section.bytes && section.flags & SHF_EXECINSTR && section.len &&

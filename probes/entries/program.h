@@ -53,6 +53,7 @@ struct state {
 	struct piece got[4];
 	size_t gots;
 	bool has_branches; /* sites that libfastinst changes itself */
+	bool is_go;
 	struct function *function;
 	uint32_t n;
 	struct branch *branch;

@@ -392,6 +392,8 @@ static const char *refusal_of_function(const struct state *state, uint32_t index
 
 	if (state->has_branches)
 		return "the object has static branches, which lead to places of their own";
+	if (state->is_go)
+		return "Go's runtime reads return addresses and moves stacks, by tables of its own";
 	if (!function->decoded)
 		return "it does not come out as instructions";
 	if (why)
