@@ -88,8 +88,10 @@ build bare.so "$dir/bare.c" -shared -fPIC $entries
 build branching.so "$dir/plugin.c" -shared -fPIC -DNAME=plugin_first -DNO_CALL
 build calling.so "$dir/plugin.c" -shared -fPIC -DNAME=plugin_first
 build other.so "$dir/plugin.c" -shared -fPIC $entries -DNAME=plugin_other
-build unload "$top/probes/core/tests/unload.c" $entries -rdynamic -pthread -L "$build/.libs" -lfastinst -lpatchcore -ldl \
-	"-Wl,-rpath,$build/.libs"
+# A part of the program, which has functions of libc of its own: the shared library does not call these.
+mapfile -t needed < <(sed -n "s/^dependency_libs=//p" "$build/libfastinst.la" | tr -d "'" | tr ' ' '\n' | grep '^-l')
+build unload "$top/probes/core/tests/unload.c" $entries -rdynamic -pthread "$build/.libs/libfastinst_internal.a" "${needed[@]}" \
+	-L "$build/.libs" -lpatchcore -ldl "-Wl,-rpath,$build/.libs"
 
 for what in before beside meanwhile unseen probed branched called replaced disk half; do
 	case $what in

@@ -156,7 +156,7 @@ another_round
 "$fastinst" top --once --pid "$pid" >"$dir/said" 2>&1 || wrong "top: $(cat "$dir/said")"
 "$fastinst" off --pid "$pid" '*' >"$dir/said" 2>&1 || wrong "off: $(cat "$dir/said")"
 another_round
-"$fastinst" trace --pid "$pid" --on work --output "$dir/events" 2>"$dir/said" &
+"$fastinst" trace --pid "$pid" --on work --output "$dir/events" 2>"$dir/said" 7>&- &
 tracer=$!
 pids+=("$tracer")
 while kill -0 "$tracer" 2>/dev/null && ! grep -qs work "$dir/events"; do
@@ -172,7 +172,7 @@ expect attach "$((rounds * 1000))"
 # A sanitizer defines half of libc, and is not ready when the agent starts.
 $CC -g -O1 -fsanitize=thread -fpatchable-function-entry=5 '-DSTRANGER="none/"' -o "$dir/sanitized" "$dir/main.c" -pthread 2>/dev/null || true
 if [ -x "$dir/sanitized" ] && "$dir/sanitized" >/dev/null 2>&1; then
-	for command in 'run --on *' 'trace --on work --limit 5' profile; do
+	for command in 'run --on *' 'trace --on work --limit 5'; do
 		# shellcheck disable=SC2086 # words
 		(set -f; exec "$fastinst" $command "$dir/sanitized") >"$dir/out" 2>"$dir/errors" ||
 			wrong "$command of a program with ThreadSanitizer ends with $?: $(head -c 300 "$dir/errors")"
