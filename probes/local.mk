@@ -124,7 +124,7 @@ libfastinst_agent_la_SOURCES = \
 	probes/agent/trace.h \
 	probes/trace/ring.h
 libfastinst_agent_la_LIBADD = libfastinst_text.la libfastinst.la libpatchcore.la
-libfastinst_agent_la_LDFLAGS = -module -avoid-version -Wl,-z,nodelete -Wl,-z,now $(HARDEN_LDFLAGS) \
+libfastinst_agent_la_LDFLAGS = -module -avoid-version -Wl,-z,nodelete -Wl,-z,now -Wl,-Bsymbolic $(HARDEN_LDFLAGS) \
 	-Wl,--version-script=$(top_srcdir)/probes/agent/agent.map
 EXTRA_libfastinst_agent_la_DEPENDENCIES = probes/agent/agent.map
 EXTRA_DIST += probes/agent/agent.map
@@ -151,7 +151,7 @@ libfastinst_attached_la_SOURCES = \
 	probes/agent/trace.h \
 	probes/trace/ring.h
 libfastinst_attached_la_LIBADD = libfastinst_text.la libfastinst.la libpatchcore.la
-libfastinst_attached_la_LDFLAGS = -module -avoid-version -Wl,-z,nodelete -Wl,-z,now $(HARDEN_LDFLAGS) \
+libfastinst_attached_la_LDFLAGS = -module -avoid-version -Wl,-z,nodelete -Wl,-z,now -Wl,-Bsymbolic $(HARDEN_LDFLAGS) \
 	-Wl,--version-script=$(top_srcdir)/probes/agent/attached.map
 EXTRA_libfastinst_attached_la_DEPENDENCIES = probes/agent/attached.map
 EXTRA_DIST += probes/agent/attached.map

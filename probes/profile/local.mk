@@ -117,7 +117,7 @@ libfastinst_profile_la_SOURCES = \
 	probes/profile/sample/watch.c \
 	probes/profile/sample/watch.h
 libfastinst_profile_la_LIBADD = libfastinst_estimate.la libfastinst_text.la libfastinst.la libpatchcore.la
-libfastinst_profile_la_LDFLAGS = -module -avoid-version -shared -Wl,-z,nodelete -Wl,-z,now $(HARDEN_LDFLAGS) \
+libfastinst_profile_la_LDFLAGS = -module -avoid-version -shared -Wl,-z,nodelete -Wl,-z,now -Wl,-Bsymbolic $(HARDEN_LDFLAGS) \
 	-Wl,--version-script=$(top_srcdir)/probes/profile/epochs/agent.map
 EXTRA_libfastinst_profile_la_DEPENDENCIES = probes/profile/epochs/agent.map
 EXTRA_DIST += probes/profile/epochs/agent.map
@@ -181,7 +181,7 @@ libfastinst_edges_la_SOURCES = \
 	probes/profile/edges/weight.c \
 	probes/profile/edges/weight.h
 libfastinst_edges_la_LIBADD = libfastinst_text.la libfastinst.la libpatchcore.la
-libfastinst_edges_la_LDFLAGS = -module -avoid-version -shared -Wl,-z,nodelete -Wl,-z,now $(HARDEN_LDFLAGS) \
+libfastinst_edges_la_LDFLAGS = -module -avoid-version -shared -Wl,-z,nodelete -Wl,-z,now -Wl,-Bsymbolic $(HARDEN_LDFLAGS) \
 	-Wl,--version-script=$(top_srcdir)/probes/profile/edges/agent.map
 EXTRA_libfastinst_edges_la_DEPENDENCIES = probes/profile/edges/agent.map
 EXTRA_DIST += probes/profile/edges/agent.map
