@@ -19,7 +19,6 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,63 +69,6 @@ static void pause_us(long us)
 	const struct timespec pause = { .tv_nsec = us * 1000 };
 
 	nanosleep(&pause, NULL);
-}
-
-/* --- Waits for a CPU -------------------------------------------------------------------------- */
-
-/*
- * Where many want to run, a thread that wakes up waits for a tick, four milliseconds, unless it is
- * in credit and has the shorter slice: so this process and the thread that it stops get short ones
- * (Linux 6.12), and this one sleeps until it is in credit before it stops another. The thread that
- * is made there inherits its slice, and waits most of its time.
- */
-#define SHORT_SLICE 100000 /* ns, the least */
-#define LONG_DELAY  1000000
-#define CREDIT	    5000 /* us */
-
-/* As the kernel has it; the C library may have no such call. */
-struct attr {
-	uint32_t size, policy;
-	uint64_t flags;
-	int32_t nice;
-	uint32_t priority;
-	uint64_t slice, deadline, period;
-};
-
-static uint64_t usual_slice; /* of this process, and so of most */
-
-/* What it was; policy: none where it cannot be changed. */
-static struct attr shorten(pid_t thread)
-{
-	struct attr was = { .size = sizeof(was) }, attr;
-
-	if (syscall(SYS_sched_getattr, thread, &was, sizeof(was), 0) < 0 ||
-	    was.policy != SCHED_OTHER || !was.slice)
-		return (struct attr){ .size = 0 };
-	attr = was;
-	attr.slice = SHORT_SLICE;
-	syscall(SYS_sched_setattr, thread, &attr, 0);
-	return was;
-}
-
-/* 0 is the kernel's own choice, which may change later. */
-static void lengthen(pid_t thread, struct attr was)
-{
-	if (was.slice == usual_slice)
-		was.slice = 0;
-	if (was.size)
-		syscall(SYS_sched_setattr, thread, &was, 0);
-}
-
-static void wait_for_credit(void)
-{
-	FILE *file = fopen("/proc/self/schedstat", "re");
-	unsigned long long delay = 0;
-
-	if (file && fscanf(file, "%*u %llu", &delay) == 1 && delay > LONG_DELAY)
-		pause_us(CREDIT);
-	if (file)
-		fclose(file);
 }
 
 /* --- Stops ------------------------------------------------------------------------------------ */
@@ -374,7 +316,6 @@ static int attempt(struct inject *inject, struct target *target, pid_t thread,
 {
 	static struct stopped stopped;
 	struct stopped *at = &stopped;
-	struct attr was;
 	double began;
 	int ret = 1;
 
@@ -382,10 +323,8 @@ static int attempt(struct inject *inject, struct target *target, pid_t thread,
 		return errno == EPERM ? target_denied(target) : 1;
 	*at = (struct stopped){ .target = target, .thread = thread };
 	letter->alone = is_alone(target);
-	was = shorten(thread);
 	began = inject_now();
 	if (!interrupt(thread)) {
-		lengthen(thread, was);
 		/* It cannot be let go before it stops; it is when this process ends. */
 		snprintf(target->why, sizeof(target->why),
 			 "a thread of it does not stop: it is stopped by a signal, ends, or sleeps "
@@ -403,7 +342,6 @@ static int attempt(struct inject *inject, struct target *target, pid_t thread,
 		go_on(&at->regs);
 		ptrace(PTRACE_SETREGS, thread, 0, &at->regs);
 	}
-	lengthen(thread, was);
 	ptrace(PTRACE_DETACH, thread, 0, 0);
 	inject->stopped += inject_now() - began;
 	if (at->why)
@@ -476,7 +414,6 @@ static int trace_target(struct inject *inject)
 	strcpy(letter.library, inject->library);
 	strcpy(letter.text, inject->text);
 	strcpy(letter.entry, inject->entry);
-	usual_slice = shorten(0).slice;
 	ret = target_look(&target, inject->pid, inject->library);
 	letter.create = target.create;
 	letter.detach = target.detach;
@@ -485,7 +422,6 @@ static int trace_target(struct inject *inject)
 	letter.dlerror = target.dlerror;
 	letter.munmap = target.munmap;
 	letter.error_location = target.error_location;
-	wait_for_credit();
 	if (!ret)
 		ret = find_moment(inject, &target, &letter);
 	if (ret)

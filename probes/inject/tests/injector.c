@@ -7,26 +7,22 @@
  */
 #include <elf.h>
 #include <errno.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ptrace.h>
-#include <sys/syscall.h>
 #include <sys/user.h>
 #include <unistd.h>
 
 #include "probes/inject/inject.h"
 #include "probes/inject/letter.h"
 
-#define NOHAND 514
+#define NOHAND	  514
+#define TIMES_MAX 1000
 
 long __real_ptrace(enum __ptrace_request request, pid_t pid, void *addr, void *data);
 long __wrap_ptrace(enum __ptrace_request request, pid_t pid, void *addr, void *data);
-
-long __real_syscall(long number, ...);
-long __wrap_syscall(long number, ...);
 
 static struct user_regs_struct had;
 
@@ -73,29 +69,30 @@ long __wrap_ptrace(enum __ptrace_request request, pid_t pid, void *addr, void *d
 	return ret;
 }
 
-long __wrap_syscall(long number, ...)
+static int compare_times(const void *a, const void *b)
 {
-	static int set;
-	va_list list;
-	long a[4];
+	double one = *(const double *)a, two = *(const double *)b;
 
-	va_start(list, number);
-	for (int i = 0; i < 4; i++)
-		a[i] = va_arg(list, long);
-	va_end(list);
-	/* Its own, then one for the thread, and one to give it back. */
-	if (number == SYS_sched_setattr && breaks("slice") && ++set > 2)
-		return 0;
-	return __real_syscall(number, a[0], a[1], a[2], a[3]);
+	return (one > two) - (one < two);
+}
+
+static void print_times(double *stopped, int times, unsigned attempts)
+{
+	qsort(stopped, (size_t)times, sizeof(*stopped), compare_times);
+	printf("%d times: %u moments looked at, stopped %.3f ms in the middle, 95 of 100 below "
+	       "%.3f, "
+	       "%.3f at most\n",
+	       times, attempts, stopped[times / 2] * 1e3, stopped[(times * 95 - 1) / 100] * 1e3,
+	       stopped[times - 1] * 1e3);
 }
 
 int main(int argc, char **argv)
 {
-	double stopped = 0, most = 0;
+	static double stopped[TIMES_MAX];
 	unsigned attempts = 0;
 	int times;
 
-	if (argc != 4)
+	if (argc != 4 || atoi(argv[3]) < 1 || atoi(argv[3]) > TIMES_MAX)
 		return 2;
 	times = atoi(argv[3]);
 	for (int i = 0; i < times; i++) {
@@ -119,11 +116,9 @@ int main(int argc, char **argv)
 			       inject.why, inject.result);
 			return 1;
 		}
-		stopped += inject.stopped;
-		most = inject.stopped > most ? inject.stopped : most;
+		stopped[i] = inject.stopped;
 		attempts += inject.attempts;
 	}
-	printf("%d times: %u moments looked at, stopped %.3f ms in the mean, %.3f at most\n", times,
-	       attempts, stopped / times * 1e3, most * 1e3);
+	print_times(stopped, times, attempts);
 	return 0;
 }

@@ -94,9 +94,5 @@ broken vectors registers
 broken stack registers
 broken call sleep
 broken eintr epoll
-# Slices of a thread's own are those of Linux 6.12.
-if printf '6.12\n%s\n' "$(uname -r)" | sort -CV; then
-	broken slice sleep
-fi
 
 exit $failed

@@ -18,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -279,31 +278,10 @@ static void end(int number)
 	atomic_store(&over, true);
 }
 
-/* What the kernel says of how it shares out CPUs; 0: an older one. */
-static uint64_t slice(void)
-{
-	struct {
-		uint32_t size, policy;
-		uint64_t flags;
-		int32_t nice;
-		uint32_t priority;
-		uint64_t slice, deadline, period;
-	} attr = { .size = sizeof(attr) };
-
-	return syscall(SYS_sched_getattr, 0, &attr, sizeof(attr), 0) < 0 ? 0 : attr.slice;
-}
-
 static void *run_part(void *data)
 {
 	const struct part *part = data;
-	uint64_t before = slice();
-
-	part->run((void *)part->data);
-	if (slice() != before) {
-		puts("WRONG: the slice is another");
-		atomic_store(&wrong, 1);
-	}
-	return NULL;
+	return part->run((void *)part->data);
 }
 
 /* The first part of a mode is run by the main thread, so that it may be the only one. */
