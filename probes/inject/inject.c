@@ -3,15 +3,31 @@
  *  1. Choose a thread: one that sleeps in a system call that can be gone on with, else one that
  *     runs. Seize and interrupt it, and look where it is (target_safe()). If that is no place, let
  *     it run and try again.
- *  2. Block its signals. Have it map memory, by an instruction SYSCALL of its C library.
- *  3. Put code and letter there (stub.c), and let the thread run it on a stack that is there, too:
- *     nothing of its own stack is touched, so there is no red zone to step over.
+ *  2. Put code that makes a system call into a cave: the unused end of a page of code. Have the
+ *     thread map memory by that, with its signals blocked.
+ *  3. Put code, letter and vectors there (stub.c), and let the thread run it on a stack that is
+ *     there, too: nothing of its own stack is touched, so there is no red zone to step over.
  *  4. Give it back its registers, vectors and signals, and let it go.
  *  5. Read the answer when the new thread has written it.
  *
  * A system call that was interrupted is gone on with: the kernel sees the registers that it left,
  * orig_rax among them, and does what it had meant to do. Of those that it had meant to end with
  * EINTR, it is told to do what it does to poll(): EINTR if a signal handler runs, else start again.
+ *
+ * This process may be killed at any time. The kernel then lets the thread run from where it is:
+ *
+ *	killed			the thread is	and
+ *	before its registers	where it was	its call may end with EINTR, as after SIGSTOP
+ *	are set (2)
+ *	in 2			in the cave	goes on behind the system call to cave_back, which
+ *gives it back signals and registers
+ *	in 3			in the stub	finishes that, waits for a fifth of a second, and
+ *gives itself back vectors and registers, the rest by the cave in 4			in the stub
+ *the same; behind the registers, which are last, as it was
+ *	in 5			free		the agent is there
+ *
+ * Code and letter stay there, since the second thread cannot know whether the first has left them.
+ * Nothing else ever runs the cave.
  */
 #include "probes/inject/inject.h"
 
@@ -20,6 +36,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,9 +58,19 @@
 #define VECTORS_MAX	 16384
 #define PAGE		 4096
 #define STACK		 (64u << 10)
-#define LENGTH		 (2 * PAGE + STACK) /* code, letter, stack */
-#define NOHAND		 514		    /* ERESTARTNOHAND, in the kernel only */
+#define LENGTH		 (2 * PAGE + VECTORS_MAX + STACK) /* code, letter, vectors, stack */
 #define TRAP_STOP	 (PTRACE_EVENT_STOP << 8 | SIGTRAP)
+#define CALL_STOP	 (SIGTRAP | 0x80)
+#define RESTART		 219	   /* restart_syscall(2) */
+#define GIVE_UP		 200000000 /* ns: until a thread goes on without the tracer */
+
+/* How the kernel says in rax what it means to do with a system call; in the kernel only. */
+enum restart {
+	RESTART_SYS = 512,
+	RESTART_NOINTR = 513,
+	RESTART_NOHAND = 514,
+	RESTART_BLOCK = 516,
+};
 
 /* A thread that was stopped, and what it had. */
 struct stopped {
@@ -53,6 +80,9 @@ struct stopped {
 	uint8_t vectors[VECTORS_MAX];
 	size_t vectors_len;
 	uint64_t mask;
+	uint64_t cave;
+	int memory;	 /* its, as a file */
+	bool changed;	 /* it does not have its registers */
 	const char *why; /* what went wrong */
 };
 
@@ -114,70 +144,97 @@ static bool interrupt(pid_t thread)
 	return false;
 }
 
-/* Run until it traps; -1: it does not come there. */
-static int run_to_trap(struct stopped *at, int how, const struct user_regs_struct *regs)
+/* A stop of the thread that is none of the tracer's: 0, it goes on. */
+static int pass_stop(struct stopped *at, int how, int stop)
 {
-	int stop;
+	if (stop >> 8 == PTRACE_EVENT_STOP)
+		return ptrace(how, at->thread, 0, 0) < 0 ? -EIO : 0;
+	at->why = "the call of its C library failed by a signal";
+	return -EIO;
+}
 
-	if (ptrace(PTRACE_SETREGS, at->thread, 0, regs) < 0 || ptrace(how, at->thread, 0, 0) < 0)
-		return -1;
-	while ((stop = wait_stop(at->thread, PATIENCE_CALL)) >= 0) {
-		if (stop == SIGTRAP)
-			return 0;
-		if (stop >> 8 != PTRACE_EVENT_STOP) {
-			at->why = "the call of its C library failed by a signal";
-			return -1;
-		}
-		if (ptrace(PTRACE_CONT, at->thread, 0, 0) < 0)
-			return -1;
-	}
-	at->why = "its C library did not return within ten seconds";
-	interrupt(at->thread);
-	return -1;
+/* Run until a system call begins or ends. */
+static int run_to_call(struct stopped *at)
+{
+	int stop, ret = ptrace(PTRACE_SYSCALL, at->thread, 0, 0) < 0 ? -EIO : 0;
+
+	while (!ret && (stop = wait_stop(at->thread, PATIENCE_CALL)) != CALL_STOP)
+		ret = stop < 0 ? -EIO : pass_stop(at, PTRACE_SYSCALL, stop);
+	return ret;
+}
+
+/* By the tracer's own way: the pages cannot be written to. */
+static bool put_memory(const struct stopped *at, uint64_t place, const void *what, size_t len)
+{
+	return pwrite(at->memory, what, len, (off_t)place) == (ssize_t)len;
 }
 
 /* --- What it had ------------------------------------------------------------------------------ */
 
 static bool keep_state(struct stopped *at)
 {
-	/* But the trap: for one that is blocked the kernel takes the handler of it away. */
-	static const uint64_t all = ~(UINT64_C(1) << (SIGTRAP - 1));
 	struct iovec vectors = { .iov_base = at->vectors, .iov_len = sizeof(at->vectors) };
 
 	if (ptrace(PTRACE_GETREGSET, at->thread, NT_X86_XSTATE, &vectors) < 0 ||
 	    vectors.iov_len == sizeof(at->vectors) ||
-	    ptrace(PTRACE_GETSIGMASK, at->thread, sizeof(at->mask), &at->mask) < 0 ||
-	    ptrace(PTRACE_SETSIGMASK, at->thread, sizeof(all), &all) < 0)
+	    ptrace(PTRACE_GETSIGMASK, at->thread, sizeof(at->mask), &at->mask) < 0)
 		return false;
 	at->vectors_len = vectors.iov_len;
 	return true;
-}
-
-static void give_back(struct stopped *at)
-{
-	struct iovec vectors = { .iov_base = at->vectors, .iov_len = at->vectors_len };
-
-	ptrace(PTRACE_SETREGSET, at->thread, NT_X86_XSTATE, &vectors);
-	ptrace(PTRACE_SETREGS, at->thread, 0, &at->regs);
-	ptrace(PTRACE_SETSIGMASK, at->thread, sizeof(at->mask), &at->mask);
 }
 
 /* The kernel is to start it again, and not to end it, unless a signal handler runs. */
 static void go_on(struct user_regs_struct *regs)
 {
 	if ((long)regs->orig_rax >= 0 && target_waits(regs) && (long)regs->rax == -EINTR)
-		regs->rax = (uint64_t)-NOHAND;
+		regs->rax = (uint64_t)-RESTART_NOHAND;
+}
+
+/* What the kernel makes of the registers, where no signal came. */
+static void restart(struct user_regs_struct *regs)
+{
+	long meant = (long)regs->orig_rax < 0 ? 0 : -(long)regs->rax;
+
+	if (meant != RESTART_SYS && meant != RESTART_NOINTR && meant != RESTART_NOHAND &&
+	    meant != RESTART_BLOCK)
+		return;
+	regs->rax = meant == RESTART_BLOCK ? RESTART : regs->orig_rax;
+	regs->rip -= 2;
 }
 
 /* --- Calls ------------------------------------------------------------------------------------ */
 
+static bool put_cave(struct stopped *at, const struct user_regs_struct *regs)
+{
+	uint8_t code[CAVE_SIZE] = { 0 };
+	const struct cave_state state = {
+		.mask = at->mask,
+		.rax = regs->rax,
+		.rdi = regs->rdi,
+		.rsi = regs->rsi,
+		.rdx = regs->rdx,
+		.rcx = regs->rcx,
+		.r8 = regs->r8,
+		.r9 = regs->r9,
+		.r10 = regs->r10,
+		.r11 = regs->r11,
+		.rip = regs->rip,
+	};
+
+	memcpy(code, cave_start, (size_t)(cave_end - cave_start));
+	memcpy(code + CAVE_MASK, &state, sizeof(state));
+	return put_memory(at, at->cave, code, sizeof(code));
+}
+
 static long system_call(struct stopped *at, long number, uint64_t a, uint64_t b, uint64_t c,
 			uint64_t d)
 {
+	/* But the trap: for one that is blocked the kernel takes the handler of it away. */
+	static const uint64_t all = ~(UINT64_C(1) << (SIGTRAP - 1));
 	struct user_regs_struct regs = at->regs;
 
 	regs.orig_rax = UINT64_MAX;
-	regs.rip = at->target->system_call;
+	regs.rip = at->cave;
 	regs.rax = (uint64_t)number;
 	regs.rdi = a;
 	regs.rsi = b;
@@ -185,33 +242,21 @@ static long system_call(struct stopped *at, long number, uint64_t a, uint64_t b,
 	regs.r10 = d;
 	regs.r8 = UINT64_MAX;
 	regs.r9 = 0;
-	if (run_to_trap(at, PTRACE_SINGLESTEP, &regs) < 0 ||
-	    ptrace(PTRACE_GETREGS, at->thread, 0, &regs) < 0)
+	at->changed = true;
+	/* In this order: the cave gives it back its mask, but it has to be there. */
+	if (ptrace(PTRACE_SETREGS, at->thread, 0, &regs) < 0 ||
+	    ptrace(PTRACE_SETSIGMASK, at->thread, sizeof(all), &all) < 0 || run_to_call(at) < 0 ||
+	    run_to_call(at) < 0 || ptrace(PTRACE_GETREGS, at->thread, 0, &regs) < 0)
 		return -EIO;
 	return (long)regs.rax;
-}
-
-/* By the tracer's own way: the pages cannot be written to. */
-static bool put_memory(const struct target *target, uint64_t place, const void *what, size_t len)
-{
-	char path[64];
-	bool done;
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/mem", (int)target->pid);
-	fd = open(path, O_RDWR | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	done = pwrite(fd, what, len, (off_t)place) == (ssize_t)len;
-	close(fd);
-	return done;
 }
 
 /*
  * Where all is mapped, or 0. Each system call is two changes of who runs, and where many want to
  * run a wait each time: the stub makes writable what has to be.
  */
-static uint64_t prepare_stub(struct stopped *at, struct letter *letter)
+static uint64_t prepare_stub(struct stopped *at, const struct user_regs_struct *regs,
+			     struct letter *letter)
 {
 	long place = system_call(at, SYS_mmap, 0, LENGTH, PROT_READ | PROT_EXEC,
 				 MAP_PRIVATE | MAP_ANONYMOUS);
@@ -225,12 +270,49 @@ static uint64_t prepare_stub(struct stopped *at, struct letter *letter)
 	}
 	letter->start = (uint64_t)place;
 	letter->length = LENGTH;
-	if (put_memory(at->target, letter->start, stub_start, (size_t)(stub_end - stub_start)) &&
-	    put_memory(at->target, letter->start + PAGE, letter, sizeof(*letter)))
+	letter->back = (struct letter_back){
+		.rbx = regs->rbx,
+		.rbp = regs->rbp,
+		.r12 = regs->r12,
+		.r13 = regs->r13,
+		.r14 = regs->r14,
+		.r15 = regs->r15,
+		.flags = regs->eflags,
+		.rsp = regs->rsp,
+		.cave = at->cave + (uint64_t)(cave_back - cave_start),
+	};
+	if (put_memory(at, letter->start, stub_start, (size_t)(stub_end - stub_start)) &&
+	    put_memory(at, letter->start + PAGE, letter, sizeof(*letter)) &&
+	    put_memory(at, letter->start + PAGE + sizeof(*letter), at->vectors, at->vectors_len))
 		return letter->start;
 	at->why = at->why ? at->why : "its memory cannot be written to";
 	system_call(at, SYS_munmap, letter->start, LENGTH, 0, 0);
 	return 0;
+}
+
+/* Until it has called the C library; it is stopped then. */
+static int wait_called(struct stopped *at, struct letter *letter)
+{
+	double until = inject_now() + PATIENCE_CALL;
+	int stop, ret = 0;
+
+	while (!ret && inject_now() < until) {
+		if (!target_read(at->target, letter->start + PAGE, letter, sizeof(*letter)))
+			return -ESRCH;
+		if (letter->called)
+			return interrupt(at->thread) ? 0 : -EIO;
+		stop = wait_stop(at->thread, 0);
+		if (stop >= 0)
+			ret = pass_stop(at, PTRACE_CONT, stop);
+		else
+			pause_us(20);
+	}
+	if (ret)
+		return ret;
+	/* It is somewhere in there, and is left to itself. */
+	at->why = "its C library did not return within ten seconds";
+	at->changed = false;
+	return -ETIMEDOUT;
 }
 
 static int create_thread(struct stopped *at, uint64_t place, struct letter *letter)
@@ -242,14 +324,9 @@ static int create_thread(struct stopped *at, uint64_t place, struct letter *lett
 	regs.rbx = place + PAGE;
 	regs.rsp = place + LENGTH;
 	regs.eflags &= ~UINT64_C(0x400); /* the direction, as functions expect it */
-	if (run_to_trap(at, PTRACE_CONT, &regs) < 0)
+	if (ptrace(PTRACE_SETREGS, at->thread, 0, &regs) < 0 ||
+	    ptrace(PTRACE_CONT, at->thread, 0, 0) < 0 || wait_called(at, letter) < 0)
 		return -EIO;
-	if (ptrace(PTRACE_GETREGS, at->thread, 0, &regs) < 0 ||
-	    regs.rip != place + (uint64_t)(stub_called - stub_start) ||
-	    !target_read(at->target, place + PAGE, letter, sizeof(*letter))) {
-		at->why = "the call of its C library went astray";
-		return -EIO;
-	}
 	if (!letter->created)
 		return 0;
 	system_call(at, SYS_munmap, place, LENGTH, 0, 0);
@@ -257,20 +334,61 @@ static int create_thread(struct stopped *at, uint64_t place, struct letter *lett
 	return -letter->created;
 }
 
-static int call(struct stopped *at, struct letter *letter)
+/* Registers last: without them it would give itself back the rest. It may have done so already. */
+static void give_back(struct stopped *at, uint64_t place)
 {
+	static const uint8_t unused[CAVE_SIZE];
+	struct iovec vectors = { .iov_base = at->vectors, .iov_len = at->vectors_len };
+	struct user_regs_struct regs;
+
+	/* It runs, and may need the cave. */
+	if (ptrace(PTRACE_GETREGS, at->thread, 0, &regs) < 0)
+		return;
+	if (regs.rip - place < LENGTH || regs.rip - at->cave < CAVE_SIZE) {
+		ptrace(PTRACE_SETREGSET, at->thread, NT_X86_XSTATE, &vectors);
+		ptrace(PTRACE_SETSIGMASK, at->thread, sizeof(at->mask), &at->mask);
+		ptrace(PTRACE_SETREGS, at->thread, 0, &at->regs);
+	}
+	put_memory(at, at->cave, unused, sizeof(unused));
+}
+
+static int call_inside(struct stopped *at, struct letter *letter)
+{
+	struct user_regs_struct regs;
 	uint64_t place;
 	int ret = -EIO;
 
-	if (!keep_state(at)) {
-		at->why = "its registers cannot be read";
+	go_on(&at->regs);
+	regs = at->regs;
+	restart(&regs);
+	if (!keep_state(at) || !put_cave(at, &regs)) {
+		at->why = "its registers cannot be read, or its memory not be written to";
 		return -EIO;
 	}
-	place = prepare_stub(at, letter);
+	place = prepare_stub(at, &regs, letter);
 	if (place)
 		ret = create_thread(at, place, letter);
-	go_on(&at->regs);
-	give_back(at);
+	if (at->changed)
+		give_back(at, place);
+	return ret;
+}
+
+static int call(struct stopped *at, struct letter *letter)
+{
+	char path[64];
+	int ret = -EIO;
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)at->target->pid);
+	at->memory = open(path, O_RDWR | O_CLOEXEC);
+	at->cave = target_cave(at->target, CAVE_SIZE);
+	if (!at->cave)
+		at->why = "no page of its code has room for a system call";
+	else if (at->memory >= 0)
+		ret = call_inside(at, letter);
+	else
+		at->why = "its memory cannot be written to";
+	if (at->memory >= 0)
+		close(at->memory);
 	return ret;
 }
 
@@ -319,7 +437,7 @@ static int attempt(struct inject *inject, struct target *target, pid_t thread,
 	double began;
 	int ret = 1;
 
-	if (ptrace(PTRACE_SEIZE, thread, 0, 0) < 0)
+	if (ptrace(PTRACE_SEIZE, thread, 0, PTRACE_O_TRACESYSGOOD) < 0)
 		return errno == EPERM ? target_denied(target) : 1;
 	*at = (struct stopped){ .target = target, .thread = thread };
 	letter->alone = is_alone(target);
@@ -377,7 +495,7 @@ static int read_answer(struct inject *inject, const struct target *target, struc
 {
 	double until = inject_now() + PATIENCE_LIBRARY;
 	uint64_t place = letter->start + PAGE;
-	const int32_t read = 1;
+	const int32_t read = LETTER_END;
 
 	do {
 		pause_us(100);
@@ -392,7 +510,7 @@ static int read_answer(struct inject *inject, const struct target *target, struc
 			 "the library was not loaded within ten seconds, and may still be");
 		return -ETIMEDOUT;
 	}
-	target_write(target, place + LETTER_READ, &read, sizeof(read));
+	target_write(target, place + offsetof(struct letter, read), &read, sizeof(read));
 	inject->result = letter->result;
 	if (!*letter->error)
 		return 0;
@@ -403,7 +521,7 @@ static int read_answer(struct inject *inject, const struct target *target, struc
 
 static int trace_target(struct inject *inject)
 {
-	struct letter letter = { .pause = { 0, 1000000 } };
+	struct letter letter = { .pause = { 0, 1000000 }, .give_up = { 0, GIVE_UP } };
 	struct target target;
 	int ret;
 
@@ -420,6 +538,7 @@ static int trace_target(struct inject *inject)
 	letter.dlopen = target.dlopen;
 	letter.dlsym = target.dlsym;
 	letter.dlerror = target.dlerror;
+	letter.dlclose = target.dlclose;
 	letter.munmap = target.munmap;
 	letter.error_location = target.error_location;
 	if (!ret)

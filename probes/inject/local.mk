@@ -11,7 +11,7 @@ libfastinst_inject_la_SOURCES = \
 	probes/inject/waits.c
 
 check_PROGRAMS += probes/inject/tests/injector probes/inject/tests/victim
-probes_inject_tests_injector_LDFLAGS = -Wl,--wrap=ptrace
+probes_inject_tests_injector_LDFLAGS = -Wl,--wrap=ptrace,--wrap=pwrite,--wrap=pwrite64
 probes_inject_tests_injector_LDADD = libfastinst_inject.la libfastinst_elf.la
 probes_inject_tests_victim_LDADD = -lpthread
 TESTS += probes/inject/tests/test_inject.sh

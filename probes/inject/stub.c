@@ -2,135 +2,183 @@
 /*
  * The code that is put into a process.
  *
- * stub_call runs in a thread that was interrupted: it makes the letter and its stack writable, has
- * the C library make another thread, and traps. To register for membarrier(2), which the library
- * that is loaded will, takes the kernel many milliseconds once there are two threads, and none
- * before: so it is done here where the thread is alone. That one loads the library, calls its entry
- * function, waits until the tracer has read what came of it, and ends by munmap(), which returns to
- * the C library: nothing of this stays.
+ * cave_start makes a system call in a thread that was interrupted. The tracer stops the thread
+ * behind that; where there is no tracer any more, the thread goes on as it was.
+ *
+ * stub_call runs in the same thread: it makes the letter and its stack writable, has the C library
+ * make another thread, and waits for the tracer to give it back what it had. A tracer that was
+ * killed does not: then it does so itself, the rest by cave_back. To register for membarrier(2),
+ * which the library that is loaded will, takes the kernel many milliseconds once there are two
+ * threads, and none before: so it is done here where the thread is alone. That one loads the
+ * library, calls its entry function, waits until the tracer has read what came of it, and ends by
+ * munmap(), which returns to the C library: nothing of this stays. Unless the tracer was killed:
+ * the first thread may still be in there.
  */
 #include "probes/inject/letter.h"
 
 #include <assert.h>
 #include <stddef.h>
 
-#define AT(field, offset)                                                                          \
-	static_assert(offsetof(struct letter, field) == (offset), "the stub finds it there")
-AT(create, LETTER_CREATE);
-AT(detach, LETTER_DETACH);
-AT(dlopen, LETTER_DLOPEN);
-AT(dlsym, LETTER_DLSYM);
-AT(dlerror, LETTER_DLERROR);
-AT(munmap, LETTER_MUNMAP);
-AT(error_location, LETTER_ERRNO);
-AT(thread, LETTER_THREAD);
-AT(start, LETTER_START);
-AT(length, LETTER_LEN);
-AT(pause, LETTER_PAUSE);
-AT(created, LETTER_CREATED);
-AT(result, LETTER_RESULT);
-AT(done, LETTER_DONE);
-AT(read, LETTER_READ);
-AT(alone, LETTER_ALONE);
-AT(error, LETTER_ERROR);
-AT(entry, LETTER_ENTRY);
-AT(text, LETTER_TEXT);
-AT(library, LETTER_LIBRARY);
 static_assert(sizeof(struct letter) == 4096, "one page");
+static_assert(CAVE_MASK + sizeof(struct cave_state) <= CAVE_SIZE, "all of it");
 
-#define TEXT_(x) #x
-#define TEXT(x)	 TEXT_(x)
+#define AT(field) [field] "i"(offsetof(struct letter, field))
 
-/* clang-format off */
-asm(".pushsection .rodata\n"
-    ".globl stub_start, stub_call, stub_called, stub_end\n"
-    ".hidden stub_start, stub_call, stub_called, stub_end\n"
+/* Never called: for its operands, which code outside of functions has none of. */
+__attribute__((used)) static void assemble(void)
+{
+	/* clang-format off */
+	asm(".pushsection .rodata\n"
+    ".globl stub_start, stub_call, stub_end, cave_start, cave_back, cave_end\n"
+    ".hidden stub_start, stub_call, stub_end, cave_start, cave_back, cave_end\n"
+
+    /* No flag is changed, and no stack used. */
+    "cave_start:\n"
+    "	syscall\n"
+    "cave_back:\n"
+    "	mov $14, %%eax\n" /* rt_sigprocmask */
+    "	mov $2, %%edi\n"
+    "	lea 9f(%%rip), %%rsi\n"
+    "	mov $0, %%edx\n"
+    "	mov $8, %%r10d\n"
+    "	syscall\n"
+    "	mov 9f+8(%%rip), %%rax\n"
+    "	mov 9f+16(%%rip), %%rdi\n"
+    "	mov 9f+24(%%rip), %%rsi\n"
+    "	mov 9f+32(%%rip), %%rdx\n"
+    "	mov 9f+40(%%rip), %%rcx\n"
+    "	mov 9f+48(%%rip), %%r8\n"
+    "	mov 9f+56(%%rip), %%r9\n"
+    "	mov 9f+64(%%rip), %%r10\n"
+    "	mov 9f+72(%%rip), %%r11\n"
+    "	jmp *9f+80(%%rip)\n"
+    ".org cave_start + %c[cave_mask]\n"
+    "9:\n"
+    "cave_end:\n"
+
     "stub_start:\n"
     "stub_call:\n"
-    "	mov $10, %eax\n" /* mprotect */
-    "	mov %rbx, %rdi\n"
-    "	mov " TEXT(LETTER_LEN) "(%rbx), %rsi\n"
-    "	sub $4096, %rsi\n"
-    "	mov $3, %edx\n"
+    "	mov $10, %%eax\n" /* mprotect */
+    "	mov %%rbx, %%rdi\n"
+    "	mov %c[length](%%rbx), %%rsi\n"
+    "	sub $4096, %%rsi\n"
+    "	mov $3, %%edx\n"
     "	syscall\n"
-    "	test %eax, %eax\n"
-    "	jnz 3f\n"
-    "	cmpl $0, " TEXT(LETTER_ALONE) "(%rbx)\n"
+    "	test %%eax, %%eax\n"
+    "	jnz 5f\n"
+    "	cmpl $0, %c[alone](%%rbx)\n"
     "	je 2f\n"
     ".irp command,64,16\n" /* MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE, and without */
-    "	mov $324, %eax\n" /* membarrier */
-    "	mov $\\command, %edi\n"
-    "	xor %esi, %esi\n"
-    "	xor %edx, %edx\n"
+    "	mov $324, %%eax\n" /* membarrier */
+    "	mov $\\command, %%edi\n"
+    "	xor %%esi, %%esi\n"
+    "	xor %%edx, %%edx\n"
     "	syscall\n"
     ".endr\n"
     "2:\n"
-    "	call *" TEXT(LETTER_ERRNO) "(%rbx)\n"
-    "	mov %rax, %r12\n"
-    "	mov (%rax), %r13d\n"
-    "	lea " TEXT(LETTER_THREAD) "(%rbx), %rdi\n"
-    "	xor %esi, %esi\n"
-    "	lea 10f(%rip), %rdx\n"
-    "	mov %rbx, %rcx\n"
-    "	call *" TEXT(LETTER_CREATE) "(%rbx)\n"
-    "	mov %eax, " TEXT(LETTER_CREATED) "(%rbx)\n"
-    "	mov %r13d, (%r12)\n"
-    "	int3\n"
-    "stub_called:\n"
-    "	hlt\n"
-    "3:	int3\n"
-    "	hlt\n"
+    "	call *%c[error_location](%%rbx)\n"
+    "	mov %%rax, %%r12\n"
+    "	mov (%%rax), %%r13d\n"
+    "	lea %c[thread](%%rbx), %%rdi\n"
+    "	xor %%esi, %%esi\n"
+    "	lea 10f(%%rip), %%rdx\n"
+    "	mov %%rbx, %%rcx\n"
+    "	call *%c[create](%%rbx)\n"
+    "	mov %%eax, %c[created](%%rbx)\n"
+    "	mov %%r13d, (%%r12)\n"
+    "	movl $1, %c[called](%%rbx)\n"
+    /* Not nanosleep(), which changes how the kernel goes on with the thread's own. */
+    "5:	mov $271, %%eax\n" /* ppoll */
+    "	xor %%edi, %%edi\n"
+    "	xor %%esi, %%esi\n"
+    "	lea %c[give_up](%%rbx), %%rdx\n"
+    "	xor %%r10d, %%r10d\n"
+    "	syscall\n"
+    "	mov $-1, %%eax\n"
+    "	mov $-1, %%edx\n"
+    "	xrstor64 %c[vectors](%%rbx)\n"
+    "	lea %c[back](%%rbx), %%rax\n"
+    "	pushq 48(%%rax)\n"
+    "	popfq\n"
+    "	mov (%%rax), %%rbx\n"
+    "	mov 8(%%rax), %%rbp\n"
+    "	mov 16(%%rax), %%r12\n"
+    "	mov 24(%%rax), %%r13\n"
+    "	mov 32(%%rax), %%r14\n"
+    "	mov 40(%%rax), %%r15\n"
+    "	mov 56(%%rax), %%rsp\n"
+    "	jmp *64(%%rax)\n"
 
     /* The thread. Its own address is where the C library has it for x86-64. */
     "10:	endbr64\n"
-    "	push %rbx\n"
-    "	push %r12\n"
-    "	sub $8, %rsp\n"
-    "	mov %rdi, %rbx\n"
-    "	mov %fs:16, %rdi\n"
-    "	call *" TEXT(LETTER_DETACH) "(%rbx)\n"
-    "	lea " TEXT(LETTER_LIBRARY) "(%rbx), %rdi\n"
-    "	mov $2, %esi\n" /* RTLD_NOW */
-    "	call *" TEXT(LETTER_DLOPEN) "(%rbx)\n"
-    "	test %rax, %rax\n"
+    "	push %%rbx\n"
+    "	push %%r12\n"
+    "	push %%r13\n"
+    "	mov %%rdi, %%rbx\n"
+    "	mov %%fs:16, %%rdi\n"
+    "	call *%c[detach](%%rbx)\n"
+    "	lea %c[library](%%rbx), %%rdi\n"
+    "	mov $2, %%esi\n" /* RTLD_NOW */
+    "	call *%c[dlopen](%%rbx)\n"
+    "	mov %%rax, %%r13\n"
+    "	test %%rax, %%rax\n"
     "	jz 11f\n"
-    "	mov %rax, %rdi\n"
-    "	lea " TEXT(LETTER_ENTRY) "(%rbx), %rsi\n"
-    "	call *" TEXT(LETTER_DLSYM) "(%rbx)\n"
-    "	test %rax, %rax\n"
+    "4:	mov %%r13, %%rdi\n"
+    "	lea %c[entry](%%rbx), %%rsi\n"
+    "	call *%c[dlsym](%%rbx)\n"
+    "	test %%rax, %%rax\n"
     "	jz 11f\n"
-    "	lea " TEXT(LETTER_TEXT) "(%rbx), %rdi\n"
-    "	call *%rax\n"
-    "	mov %eax, " TEXT(LETTER_RESULT) "(%rbx)\n"
+    "	lea %c[text](%%rbx), %%rdi\n"
+    "	call *%%rax\n"
+    "	mov %%eax, %c[result](%%rbx)\n"
     "	jmp 13f\n"
-    "11:	call *" TEXT(LETTER_DLERROR) "(%rbx)\n"
-    "	movl $-8, " TEXT(LETTER_RESULT) "(%rbx)\n" /* -ENOEXEC */
-    "	test %rax, %rax\n"
+    "11:	call *%c[dlerror](%%rbx)\n"
+    "	movl $-8, %c[result](%%rbx)\n" /* -ENOEXEC */
+    "	test %%rax, %%rax\n"
     "	jz 13f\n"
-    "	mov %rax, %rsi\n"
-    "	lea " TEXT(LETTER_ERROR) "(%rbx), %rdi\n"
-    "	mov $251, %ecx\n"
+    "	mov %%rax, %%rsi\n"
+    "	lea %c[error](%%rbx), %%rdi\n"
+    "	mov $251, %%ecx\n"
     "12:	lodsb\n"
     "	stosb\n"
-    "	test %al, %al\n"
+    "	test %%al, %%al\n"
     "	loopnz 12b\n"
-    "13:	movl $1, " TEXT(LETTER_DONE) "(%rbx)\n"
-    "	mov $5000, %r12d\n"
-    "14:	cmpl $0, " TEXT(LETTER_READ) "(%rbx)\n"
+    "13:	movl $1, %c[done](%%rbx)\n"
+    "	mov $10000, %%r12d\n"
+    "14:	xor %%eax, %%eax\n"
+    "	xchg %%eax, %c[read](%%rbx)\n"
+    "	cmp $2, %%eax\n" /* LETTER_AGAIN */
+    "	je 4b\n"
+    "	test %%eax, %%eax\n"
     "	jne 15f\n"
-    "	mov $35, %eax\n" /* nanosleep */
-    "	lea " TEXT(LETTER_PAUSE) "(%rbx), %rdi\n"
-    "	xor %esi, %esi\n"
+    "	mov $35, %%eax\n" /* nanosleep */
+    "	lea %c[pause](%%rbx), %%rdi\n"
+    "	xor %%esi, %%esi\n"
     "	syscall\n"
-    "	dec %r12d\n"
+    "	dec %%r12d\n"
     "	jnz 14b\n"
-    "15:	mov " TEXT(LETTER_START) "(%rbx), %rdi\n"
-    "	mov " TEXT(LETTER_LEN) "(%rbx), %rsi\n"
-    "	mov " TEXT(LETTER_MUNMAP) "(%rbx), %rax\n"
-    "	add $8, %rsp\n"
-    "	pop %r12\n"
-    "	pop %rbx\n"
-    "	jmp *%rax\n"
+    "	pop %%r13\n"
+    "	pop %%r12\n"
+    "	pop %%rbx\n"
+    "	ret\n"
+    "15:	decl %c[closes](%%rbx)\n"
+    "	js 16f\n"
+    "	mov %%r13, %%rdi\n"
+    "	call *%c[dlclose](%%rbx)\n"
+    "	jmp 15b\n"
+    "16:	mov %c[start](%%rbx), %%rdi\n"
+    "	mov %c[length](%%rbx), %%rsi\n"
+    "	mov %c[munmap](%%rbx), %%rax\n"
+    "	pop %%r13\n"
+    "	pop %%r12\n"
+    "	pop %%rbx\n"
+    "	jmp *%%rax\n"
     "stub_end:\n"
-    ".popsection\n");
+    ".popsection\n"
+    :
+    : AT(create), AT(detach), AT(dlopen), AT(dlsym), AT(dlerror), AT(dlclose), AT(munmap), AT(error_location),
+      AT(thread), AT(start), AT(length), AT(pause), AT(give_up), AT(back), AT(created), AT(called), AT(result),
+      AT(done), AT(read), AT(closes), AT(alone), AT(error), AT(entry), AT(text), AT(library),
+      [vectors] "i"(sizeof(struct letter)), [cave_mask] "i"(CAVE_MASK));
+}
 /* clang-format on */

@@ -229,7 +229,6 @@ static uint64_t exported(const struct elf *elf, const char *name)
 /* The C library's: what is called, and what is looked for on stacks. */
 static bool take_libc(struct target *target, const struct elf *elf, uint64_t base)
 {
-	static const uint8_t system_call[] = { 0x0f, 0x05 };
 	static const uint8_t sigreturn[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
 	const struct {
 		const char *name;
@@ -240,6 +239,7 @@ static bool take_libc(struct target *target, const struct elf *elf, uint64_t bas
 		{ "dlopen", &target->dlopen },
 		{ "dlsym", &target->dlsym },
 		{ "dlerror", &target->dlerror },
+		{ "dlclose", &target->dlclose },
 		{ "munmap", &target->munmap },
 		{ "__errno_location", &target->error_location },
 	};
@@ -256,9 +256,6 @@ static bool take_libc(struct target *target, const struct elf *elf, uint64_t bas
 	for (uint32_t i = 0; i < elf->number; i++) {
 		if (!elf_section(elf, i, &text) || !text.bytes || !(text.flags & SHF_EXECINSTR))
 			continue;
-		found = memmem(text.bytes, text.len, system_call, sizeof(system_call));
-		if (found && !target->system_call)
-			target->system_call = base + text.addr + (uint64_t)(found - text.bytes);
 		for (const uint8_t *from = text.bytes, *end = from + text.len;
 		     (found = memmem(from, (size_t)(end - from), sigreturn, sizeof(sigreturn))) &&
 		     target->restorers < RESTORERS_MAX;
@@ -266,7 +263,7 @@ static bool take_libc(struct target *target, const struct elf *elf, uint64_t bas
 			target->restorer[target->restorers++] =
 				base + text.addr + (uint64_t)(found - text.bytes);
 	}
-	return target->system_call && target->restorers;
+	return target->restorers;
 }
 
 static const char *last_part(const char *path)
@@ -331,6 +328,32 @@ static int new_object(struct target *target, struct reading *reading, const char
 	return ret;
 }
 
+/* The end of a file's last page: nothing is in it, or what an earlier command left there. */
+static uint64_t cave_in(const struct target *target, const struct piece *piece, size_t len)
+{
+	uint8_t page[4096];
+
+	if (!target_read(target, piece->end - sizeof(page), page, sizeof(page)))
+		return 0;
+	for (size_t at = sizeof(page) - len; at; at -= len) {
+		const uint8_t *from = page + at;
+
+		if (!*from && !memcmp(from, from + 1, len - 1))
+			return piece->end - sizeof(page) + at;
+	}
+	return 0;
+}
+
+uint64_t target_cave(const struct target *target, size_t len)
+{
+	uint64_t cave = 0;
+
+	for (size_t i = 0; i < target->n && !cave; i++)
+		if (target->pieces[i].executable && target->pieces[i].own)
+			cave = cave_in(target, &target->pieces[i], len);
+	return cave;
+}
+
 static int add_piece(struct target *target, const struct piece *piece)
 {
 	struct piece *more;
@@ -363,6 +386,7 @@ static int read_line(struct target *target, struct reading *reading, char *line)
 		ret = new_object(target, reading, path, piece.start - offset, inode);
 	piece.writable = flags[1] == 'w';
 	piece.executable = flags[2] == 'x';
+	piece.own = flags[3] == 'p' && inode;
 	piece.quiet = piece.executable && reading->quiet;
 	return ret ? ret : add_piece(target, &piece);
 }

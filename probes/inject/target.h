@@ -19,6 +19,7 @@ struct piece {
 	uint64_t start, end;
 	bool executable;
 	bool writable;
+	bool own;   /* of a file, and what is written there stays out of it */
 	bool quiet; /* code in which no thread holds a lock of the C library: not its own */
 };
 
@@ -26,8 +27,7 @@ struct target {
 	pid_t pid;
 	struct piece *pieces;
 	size_t n;
-	uint64_t create, detach, dlopen, dlsym, dlerror, munmap, error_location;
-	uint64_t system_call;		  /* an instruction SYSCALL */
+	uint64_t create, detach, dlopen, dlsym, dlerror, dlclose, munmap, error_location;
 	uint64_t restorer[RESTORERS_MAX]; /* where signal handlers return to */
 	size_t restorers;
 	uint64_t loader_state; /* where the loader says whether it is at work */
@@ -50,6 +50,9 @@ FILE *target_file(pid_t pid, const char *name);
 /* target_read - len bytes of its memory; false: they are not there. */
 bool target_read(const struct target *target, uint64_t at, void *to, size_t len);
 bool target_write(const struct target *target, uint64_t at, const void *from, size_t len);
+
+/* target_cave - where a page of its code ends with so many bytes that nothing is in; 0: nowhere. */
+uint64_t target_cave(const struct target *target, size_t len);
 
 /*
  * target_sleeps - how well a thread can be interrupted, from the system call that it is in: 0, the

@@ -3,10 +3,14 @@
  * Puts a library into a process again and again. With BROKEN set it forgets something on purpose,
  *and the process is to notice.
  *
+ * With KILL=N it is killed behind the N-th step: a ptrace(2), or a change of memory. With LATE set
+ * those behind the first change of memory count.
+ *
  *	injector PID LIBRARY TIMES
  */
 #include <elf.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,6 +37,40 @@ static bool breaks(const char *what)
 	return broken && !strcmp(broken, what);
 }
 
+ssize_t __real_pwrite64(int fd, const void *from, size_t len, off_t at);
+ssize_t __wrap_pwrite64(int fd, const void *from, size_t len, off_t at);
+ssize_t __real_pwrite(int fd, const void *from, size_t len, off_t at);
+ssize_t __wrap_pwrite(int fd, const void *from, size_t len, off_t at);
+
+static int steps;
+static bool changed; /* memory */
+
+static void count_step(void)
+{
+	const char *last = getenv("KILL"), *late = getenv("LATE");
+
+	if (last && (changed || !late || !*late) && ++steps == atoi(last))
+		raise(SIGKILL);
+}
+
+ssize_t __wrap_pwrite64(int fd, const void *from, size_t len, off_t at)
+{
+	ssize_t ret = __real_pwrite64(fd, from, len, at);
+
+	count_step();
+	changed = true;
+	return ret;
+}
+
+ssize_t __wrap_pwrite(int fd, const void *from, size_t len, off_t at)
+{
+	ssize_t ret = __real_pwrite(fd, from, len, at);
+
+	count_step();
+	changed = true;
+	return ret;
+}
+
 /* Registers that are given back, or those of a call. */
 static void spoil(struct user_regs_struct *regs)
 {
@@ -49,7 +87,7 @@ static void spoil(struct user_regs_struct *regs)
 		regs->rsp = had.rsp & ~UINT64_C(15);
 }
 
-long __wrap_ptrace(enum __ptrace_request request, pid_t pid, void *addr, void *data)
+static long change_ptrace(enum __ptrace_request request, pid_t pid, void *addr, void *data)
 {
 	struct user_regs_struct regs;
 	long ret;
@@ -66,6 +104,14 @@ long __wrap_ptrace(enum __ptrace_request request, pid_t pid, void *addr, void *d
 		had = (struct user_regs_struct){ 0 };
 	if (request == PTRACE_GETREGS && !had.rip)
 		had = *(struct user_regs_struct *)data;
+	return ret;
+}
+
+long __wrap_ptrace(enum __ptrace_request request, pid_t pid, void *addr, void *data)
+{
+	long ret = change_ptrace(request, pid, addr, data);
+
+	count_step();
 	return ret;
 }
 

@@ -3,7 +3,8 @@
 # A library is put into a program that runs, ten times at each kind of place: in loops, in malloc, in
 # system calls that sleep, with signals and forks, with one thread and with many. The program looks
 # for each trace of it, and its output and exit status are its own. With a tracer that forgets
-# to give back registers, vectors or system calls, or that uses the thread's own stack, it finds one.
+# to give back registers, vectors or system calls, or that uses the thread's own stack, it finds one. Where the command is killed half-way, the program goes on as
+# before.
 set -euo pipefail
 export LC_ALL=C
 
@@ -94,5 +95,45 @@ broken vectors registers
 broken stack registers
 broken call sleep
 broken eintr epoll
+
+# blocked - the signals that the program's threads block
+blocked()
+{
+	awk '/^SigBlk/ { print $2 }' "/proc/$pid/status" 2>/dev/null || true
+}
+
+# killed MODE [LATE] - the command, behind each of its steps, or of those from which on it is seen to that a
+# call does not end with EINTR
+killed()
+{
+	local before step
+
+	start "$1"
+	before=$(blocked)
+	for step in $(seq 100); do
+		! LATE=$2 KILL=$step timeout 100 "$injector" "$pid" "$dir/guest.so" 1 >"$dir/log" || break
+		for _ in $(seq 500); do
+			[ "$(blocked)" != "$before" ] || break
+			sleep 0.02
+		done
+		[ "$(blocked)" = "$before" ] || wrong "$1, killed behind step $step: signals stay blocked"
+		if [ "$(blocked)" = "" ] || grep -q WRONG "$dir/says"; then
+			wrong "$1, killed behind step $step"
+			break
+		fi
+	done
+	[ "$step" -gt 10 ] && [ "$step" -lt 100 ] || wrong "$1: $step steps are all"
+	finish
+	[ "$status" = 42 ] || wrong "$1, killed: exit status $status"
+	printf 'ready\nend\n' | cmp -s - "$dir/says" || wrong "$1, killed: $(cat "$dir/says")"
+	echo "$1: the command was killed behind each of $((step - 1)) steps"
+}
+
+killed registers ""
+killed sleep ""
+killed read ""
+killed epoll late
+killed futex ""
+killed all late
 
 exit $failed
