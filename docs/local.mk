@@ -78,8 +78,10 @@ dist_man_MANS += docs/tmax.1 \
 	docs/fi_set_data.3 \
 	docs/fi_set_progress.3 \
 	docs/fi_source.3 \
+	docs/fi_stubs.3 \
 	docs/fi_synchronize.3 \
 	docs/fi_take_entries.3 \
+	docs/fi_unload.3 \
 	docs/fi_unregister_callback.3 \
 	docs/libfastinst.3
 TESTS += docs/tests/test_commands.sh docs/tests/test_html.sh docs/tests/test_machines.sh docs/tests/test_man.sh \

@@ -12,7 +12,7 @@ libpatchcore_la_SOURCES = patchcore/life/bind.c
 libpatchcore_la_LIBADD = libpatchcore_internal.la
 # now: late binding would take place on the stack of an executor that met an INT3. Bsymbolic: it
 # calls itself, also where a program has a copy of its own in sight.
-libpatchcore_la_LDFLAGS = -version-info 0:0:0 -Wl,-z,nodelete -Wl,-z,now -Wl,-Bsymbolic \
+libpatchcore_la_LDFLAGS = -version-info 0:0:0 -Wl,-z,now -Wl,-Bsymbolic \
 	$(HARDEN_LDFLAGS) -Wl,--version-script=$(top_srcdir)/patchcore/patchcore.map
 EXTRA_libpatchcore_la_DEPENDENCIES = libpatchcore_internal.la patchcore/patchcore.map
 

@@ -65,11 +65,11 @@ else
 libfastinst_source_la_SOURCES += probes/source/no_source.c
 endif
 
-# The same objects with nothing but the public functions in sight. nodelete: sites call into it.
+# The same objects with nothing but the public functions in sight. Sites call into it: it holds itself.
 lib_LTLIBRARIES += libfastinst.la
 libfastinst_la_SOURCES = patchcore/life/bind.c
 libfastinst_la_LIBADD = libfastinst_internal.la libpatchcore.la
-libfastinst_la_LDFLAGS = -version-info 0:0:0 -Wl,-z,nodelete -Wl,-z,now -Wl,-Bsymbolic \
+libfastinst_la_LDFLAGS = -version-info 0:0:0 -Wl,-z,now -Wl,-Bsymbolic \
 	$(HARDEN_LDFLAGS) -Wl,--version-script=$(top_srcdir)/probes/fastinst.map
 EXTRA_libfastinst_la_DEPENDENCIES = libfastinst_internal.la probes/fastinst.map
 
@@ -151,7 +151,7 @@ libfastinst_attached_la_SOURCES = \
 	probes/agent/trace.h \
 	probes/trace/ring.h
 libfastinst_attached_la_LIBADD = libfastinst_text.la libfastinst.la libpatchcore.la
-libfastinst_attached_la_LDFLAGS = -module -avoid-version -Wl,-z,nodelete -Wl,-z,now -Wl,-Bsymbolic $(HARDEN_LDFLAGS) \
+libfastinst_attached_la_LDFLAGS = -module -avoid-version -Wl,-z,now -Wl,-Bsymbolic $(HARDEN_LDFLAGS) \
 	-Wl,--version-script=$(top_srcdir)/probes/agent/attached.map
 EXTRA_libfastinst_attached_la_DEPENDENCIES = probes/agent/attached.map
 EXTRA_DIST += probes/agent/attached.map
@@ -241,6 +241,7 @@ TESTS += \
 	probes/command/tests/test_attach.sh \
 	probes/command/tests/test_completion.sh \
 	probes/command/tests/test_control.sh \
+	probes/command/tests/test_detach.sh \
 	probes/command/tests/test_ends.sh \
 	probes/command/tests/test_fastinst.sh \
 	probes/command/tests/test_leftovers.sh \
@@ -297,6 +298,7 @@ EXTRA_DIST += \
 	probes/command/tests/test_attach.sh \
 	probes/command/tests/test_completion.sh \
 	probes/command/tests/test_control.sh \
+	probes/command/tests/test_detach.sh \
 	probes/command/tests/test_ends.sh \
 	probes/command/tests/test_fastinst.sh \
 	probes/command/tests/filtered.c \

@@ -2,9 +2,11 @@
 /* Start-up, shut-down and settings. */
 #include "patchcore/patchcore.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 #include "patchcore/life/library.h"
 #include "patchcore/machine/policy.h"
@@ -70,10 +72,30 @@ static void setup_leave(struct thread *self)
 	fork_leave(self);
 }
 
+/*
+ * Code that is patched may lead here: it is not unloaded before one more dlclose(). A static
+ * program has no loader, and need not have dlmopen().
+ */
+#pragma weak dlmopen
+static void hold_code(void)
+{
+	static _Atomic(bool) held;
+	Dl_info here;
+
+	if (!dlmopen || !getauxval(AT_BASE))
+		return;
+	if (!atomic_exchange_explicit(&held, true, memory_order_relaxed) &&
+	    dladdr((void *)pc_init, &here))
+		dlmopen(LM_ID_BASE, here.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+}
+
 int pc_init(void)
 {
 	struct thread *self;
-	int ret = setup_enter(&self);
+	int ret;
+
+	hold_code();
+	ret = setup_enter(&self);
 
 	if (ret < 0)
 		return ret;

@@ -10,6 +10,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Some of the probes. */
+struct named {
+	size_t n;
+	bool is[];
+};
+
+/* agent_named - those of a pattern, to be freed; NULL: errno tells why. */
+struct named *agent_named(const char *pattern);
+
 /*
  * agent_change - turn the probes of a pattern on or off that have at least that id: how many there
  * are, or a negative errno.
@@ -34,8 +43,14 @@ enum report {
 /*
  * report_fill - a line per probe: count, lost, kind, function, object. From the probe *next on;
  * *next is where to go on. As many as fit, or 0: there are no more.
+ * @named: NULL, or which only
  */
-size_t report_fill(uint32_t *next, char *block, size_t size, enum report which);
+size_t report_fill(uint32_t *next, const struct named *named, char *block, size_t size,
+		   enum report which);
+
+/* report_reset - from now on the probes of a pattern count from 0: how many, or a negative errno.
+ */
+long report_reset(const char *pattern);
 
 /* A pattern of FASTINST_ON, and whether it has matched a probe. */
 struct wish {
@@ -65,5 +80,6 @@ void report_back(void);
  * control.h says. 0 or a negative errno.
  */
 int control_start(const char *folder);
+void control_stop(void);
 
 #endif

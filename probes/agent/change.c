@@ -30,6 +30,25 @@ static long change_probes(const char *pattern, bool on, uint32_t from)
 	return ret < 0 ? ret : n;
 }
 
+struct named *agent_named(const char *pattern)
+{
+	size_t max = fi_probes();
+	uint32_t *ids = calloc(max + 1, sizeof(*ids));
+	struct named *named = calloc(1, sizeof(*named) + max);
+	long n = ids && named ? fi_find(pattern, ids, max) : -ENOMEM;
+
+	if (named)
+		named->n = max;
+	for (long i = 0; i < n && i < (long)max; i++)
+		named->is[ids[i]] = true;
+	free(ids);
+	if (n >= 0)
+		return named;
+	free(named);
+	errno = (int)-n;
+	return NULL;
+}
+
 long agent_change(const char *pattern, bool on, uint32_t from)
 {
 	/* Of an agent that was attached, dlopen() is not the one that is called. */

@@ -5,13 +5,13 @@
 #include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "probes/agent/agent.h"
 #include "probes/text/text.h"
 
 #define CLIENTS	 16
@@ -26,8 +26,9 @@ struct client {
 	int64_t deadline;
 	bool answering;
 	enum report report; /* that follows the first line */
-	uint32_t next;	    /* probe whose count follows */
-	size_t used;	    /* of the text */
+	struct named *named;
+	uint32_t next; /* probe whose count follows */
+	size_t used;   /* of the text */
 	size_t sent;
 	char text[TEXT]; /* the request, then a part of the answer */
 };
@@ -56,6 +57,8 @@ static bool is_ours(const struct client *client)
 static void drop(struct client *client)
 {
 	client->taken = false;
+	free(client->named);
+	client->named = NULL;
 	if (!is_ours(client))
 		return;
 	shutdown(client->fd, SHUT_RDWR);
@@ -68,7 +71,7 @@ static void drop(struct client *client)
 static bool fill(struct client *client)
 {
 	client->sent = 0;
-	client->used = client->report ? report_fill(&client->next, client->text,
+	client->used = client->report ? report_fill(&client->next, client->named, client->text,
 						    sizeof(client->text), client->report)
 				      : 0;
 	return client->used > 0;
@@ -99,7 +102,7 @@ static void answer(struct client *client, clients_serve *serve)
 {
 	char text[CLIENTS_ANSWER];
 
-	client->used = serve(client->text, text, sizeof(text), &client->report);
+	client->used = serve(client->text, text, sizeof(text), &client->report, &client->named);
 	memcpy(client->text, text, client->used);
 	client->answering = true;
 	client->deadline = now() + PATIENCE;

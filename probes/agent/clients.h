@@ -4,7 +4,8 @@
  *
  * A request is one line, the answer a first line, then data. A client has two seconds for its
  * request, and two more whenever it has taken some of the answer. Where all places are taken, a new
- * client gets that of the one whose time is over first. No memory is asked for.
+ * client gets that of the one whose time is over first. Memory
+ * is asked for only where counts by name are.
  */
 #ifndef PROBES_AGENT_CLIENTS_H
 #define PROBES_AGENT_CLIENTS_H
@@ -18,9 +19,11 @@
 
 /*
  * clients_serve - does what a line asks for, and cuts it. Writes "ok N" or "error TEXT", with its
- * end of line, to @text, which has CLIENTS_ANSWER bytes, and which report is to follow. The length.
+ * end of line, to @text, which has CLIENTS_ANSWER bytes, and which report is to follow: of
+ * *named, which is freed then, or of all. The length.
  */
-typedef size_t clients_serve(char *request, char *text, size_t size, enum report *report);
+typedef size_t clients_serve(char *request, char *text, size_t size, enum report *report,
+			     struct named **named);
 
 /*
  * clients_wait - for @ms at most, until a client has something to do, which is done, or until

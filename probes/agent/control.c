@@ -34,8 +34,12 @@
 #define LOOK_MS 1000
 
 static char socket_path[108];
-static pid_t socket_owner;
+static _Atomic pid_t socket_owner; /* 0: the thread is to end */
 static struct stat socket_file;
+static bool attached; /* to a process that ran */
+static bool reports;  /* at its end, though it was attached */
+static pthread_t server;
+static int listener = -1;
 static atomic_bool serving; /* the thread counts as one of ours */
 
 /* --- Requests --------------------------------------------------------------------------------- */
@@ -95,13 +99,28 @@ static long take_entries(const char *objects)
 	return ret < 0 ? ret : fi_scan();
 }
 
-/* How many it was done to, or a negative errno; -ENOMSG: no such request. */
-static long serve_client(const char *word, char *rest)
+/* A program that is not ended by a signal leaves its counts in that folder. */
+static long report_to(const char *folder)
 {
-	if (!strcmp(word, "counts") || !strcmp(word, "names"))
-		return fi_probes();
+	if (attached)
+		report_begin(folder, NULL, 0);
+	reports = attached;
+	return 0;
+}
+
+/* How many it was done to, or a negative errno; -ENOMSG: no such request. */
+static long serve_client(const char *word, char *rest, struct named **named)
+{
+	if (!strcmp(word, "counts") || !strcmp(word, "names")) {
+		*named = rest ? agent_named(rest) : NULL;
+		return rest && !*named ? -errno : (long)fi_probes();
+	}
 	if (!rest)
 		return -ENOMSG;
+	if (!strcmp(word, "reset"))
+		return report_reset(rest);
+	if (!strcmp(word, "report"))
+		return report_to(rest);
 	if (!strcmp(word, "trace"))
 		return trace_request(rest);
 	if (!strcmp(word, "untrace"))
@@ -114,14 +133,18 @@ static long serve_client(const char *word, char *rest)
 }
 
 /* As clients_serve has it. */
-static size_t request_serve(char *request, char *text, size_t size, enum report *report)
+static size_t request_serve(char *request, char *text, size_t size, enum report *report,
+			    struct named **named)
 {
 	char *rest = request;
 	const char *word = strsep(&rest, " ");
-	long result = serve_client(word, rest);
+	long result = serve_client(word, rest, named);
 	int len;
 
-	*report = !strcmp(word, "counts") ? REPORT_ON : !strcmp(word, "names") ? REPORT_ALL : 0;
+	*report = result < 0		    ? 0
+		  : !strcmp(word, "counts") ? REPORT_ON
+		  : !strcmp(word, "names")  ? REPORT_ALL
+					    : 0;
 	if (result == -ENOMSG)
 		len = snprintf(text, size,
 			       "error the agent knows no such request; it is of another version of "
@@ -156,12 +179,11 @@ static bool is_listener(int fd)
 
 static void *control(void *data)
 {
-	int listener = (int)(intptr_t)data;
 	int fd;
 
 	fi_own_thread(1);
 	atomic_store_explicit(&serving, true, memory_order_relaxed);
-	while (!agent_alone() && is_listener(listener)) {
+	while (socket_owner && !agent_alone() && is_listener(listener)) {
 		short events = clients_wait(listener, LOOK_MS, request_serve);
 
 		if (!events)
@@ -176,7 +198,7 @@ static void *control(void *data)
 	}
 	clients_end();
 	serve_no_more();
-	return NULL;
+	return data;
 }
 
 /* It gets its name when it listens: one that does not is taken for a dead process's, and removed.
@@ -206,23 +228,23 @@ static int listen_at(const char *path)
 
 static void leave_socket(void)
 {
-	if (socket_owner == getpid())
-		unlink(socket_path);
+	if (socket_owner != getpid())
+		return;
+	unlink(socket_path);
+	if (reports)
+		report_final();
 }
 
 /* With all signals blocked but the one of patches. */
-static int start_thread(int listener)
+static int start_thread(void)
 {
 	sigset_t all, before;
-	pthread_t thread;
 	int ret;
 
 	sigfillset(&all);
 	sigdelset(&all, SIGTRAP);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	ret = pthread_create(&thread, NULL, control, (void *)(intptr_t)listener);
-	if (!ret)
-		pthread_detach(thread);
+	ret = pthread_create(&server, NULL, control, NULL);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return -ret;
 }
@@ -249,16 +271,31 @@ static int find_path(const char *folder)
 int control_start(const char *folder)
 {
 	int ret = find_path(folder);
-	int listener = ret < 0 ? ret : listen_at(socket_path);
 
-	if (listener >= 0)
-		ret = fstat(listener, &socket_file) < 0 ? -errno : start_thread(listener);
-	else
-		ret = listener;
+	attached = folder;
+	listener = ret < 0 ? ret : listen_at(socket_path);
+	if (listener < 0)
+		return listener;
+	socket_owner = getpid();
+	ret = fstat(listener, &socket_file) < 0 ? -errno : start_thread();
 	if (ret < 0)
 		return ret;
-	socket_owner = getpid();
 	pthread_atfork(NULL, NULL, forget_socket);
 	atexit(leave_socket);
 	return 0;
+}
+
+/* Its thread wakes up when it can no longer be connected to. */
+void control_stop(void)
+{
+	if (socket_owner != getpid())
+		return;
+	reports = false;
+	leave_socket();
+	socket_owner = 0;
+	if (is_listener(listener))
+		shutdown(listener, SHUT_RDWR);
+	pthread_join(server, NULL);
+	if (is_listener(listener))
+		close(listener);
 }

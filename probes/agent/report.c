@@ -24,6 +24,9 @@ static off_t before;	    /* the length of its file before that */
 static const struct wish *wishes;
 static size_t wishes_n;
 
+static uint64_t *base; /* counts that are not told any more */
+static size_t based;
+
 struct sink {
 	int fd; /* -1: what does not fit has failed */
 	bool failed;
@@ -73,7 +76,7 @@ static const char *kind_name(enum fi_kind kind)
 
 static void put_line(struct sink *to, uint32_t id, enum report which)
 {
-	uint64_t count = fi_count(id), lost = fi_lost(id);
+	uint64_t count = fi_count(id) - (id < based ? base[id] : 0), lost = fi_lost(id);
 	struct fi_probe probe;
 	char numbers[64];
 
@@ -116,7 +119,30 @@ static bool report_lines(int fd)
 	return !to.failed;
 }
 
-size_t report_fill(uint32_t *next, char *block, size_t size, enum report which)
+long report_reset(const char *pattern)
+{
+	struct named *named = agent_named(pattern);
+	uint64_t *more = named ? realloc(base, (named->n + 1) * sizeof(*base)) : NULL;
+	long n = 0;
+
+	if (!more) {
+		free(named);
+		return -errno;
+	}
+	base = more;
+	for (; based < named->n; based++)
+		base[based] = 0;
+	for (uint32_t id = 0; id < named->n; id++) {
+		if (named->is[id])
+			base[id] = fi_count(id);
+		n += named->is[id];
+	}
+	free(named);
+	return n;
+}
+
+size_t report_fill(uint32_t *next, const struct named *named, char *block, size_t size,
+		   enum report which)
 {
 	uint32_t n = fi_probes();
 	size_t used = 0;
@@ -124,6 +150,8 @@ size_t report_fill(uint32_t *next, char *block, size_t size, enum report which)
 	for (; *next < n; (*next)++) {
 		struct sink to = { .fd = -1, .size = size - used, .text = block + used };
 
+		if (named && (*next >= named->n || !named->is[*next]))
+			continue;
 		put_line(&to, *next, which);
 		if (to.failed && used)
 			return used;
@@ -138,11 +166,12 @@ void report_begin(const char *to, const struct wish *patterns, size_t n)
 	wishes = patterns;
 	wishes_n = n;
 	folder = file_folder(to);
-	report_forked();
+	atomic_store_explicit(&owner, getpid(), memory_order_relaxed);
 }
 
 void report_forked(void)
 {
+	based = 0;
 	atomic_store_explicit(&owner, getpid(), memory_order_relaxed);
 }
 

@@ -475,6 +475,14 @@ int trace_start(const char *to)
 	return to && !copy ? -ENOMEM : 0;
 }
 
+void trace_unload(void)
+{
+	if (!whose)
+		return;
+	pthread_key_delete(key);
+	munmap((void *)whose, 4096);
+}
+
 bool trace_wanted(void)
 {
 	return atomic_load_explicit(&folder, memory_order_relaxed) != NULL;

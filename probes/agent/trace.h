@@ -13,6 +13,9 @@
  */
 int trace_start(const char *folder);
 
+/* trace_unload - where no thread writes events any more: no thread that ends comes back here. */
+void trace_unload(void);
+
 /* trace_wanted - whether a folder is known. */
 bool trace_wanted(void);
 

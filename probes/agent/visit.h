@@ -10,6 +10,15 @@
 
 #define VISIT_LINES 6
 
+/*
+ * "fastinst detach" says the first to fastinst_attached(), which answers with the size of stubs and
+ * where they are, as hexadecimal numbers; or returns DETACH_BESIDE, and nothing is unloaded. Where
+ * no thread is in that code, it says the second.
+ */
+#define DETACH_CLOSE  "detach"
+#define DETACH_UNLOAD "unload"
+#define DETACH_BESIDE 1
+
 struct visit {
 	char copy[2048];
 	char *line[VISIT_LINES]; /* "" where there are fewer */

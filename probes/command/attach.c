@@ -7,14 +7,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "probes/agent/control.h"
+#include "probes/agent/visit.h"
 #include "probes/command/command.h"
 #include "probes/command/counts.h"
 #include "probes/inject/inject.h"
 #include "probes/launch/ending.h"
 #include "probes/text/text.h"
+#include "stress/base/clock.h"
+
+#define LOOK 1.0 /* seconds between two looks at counts */
 
 struct attach {
 	long pid;
@@ -22,16 +25,35 @@ struct attach {
 	const char *output;
 	const char *entries;
 	double seconds; /* 0: no counts are wanted */
+	bool stay;
 	bool json;
 	struct launch launch;
 };
 
-static double attach_now(void)
+/* Objects whose files are others, or none, since they were loaded. */
+static void tell_replaced(long pid)
 {
-	struct timespec time;
+	static const char gone[] = " (deleted)\n";
+	char path[64], *line = NULL;
+	size_t size = 0;
+	ssize_t len;
+	FILE *maps;
 
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+	snprintf(path, sizeof(path), "/proc/%ld/maps", pid);
+	maps = fopen(path, "re");
+	while (maps && (len = getline(&line, &size, maps)) > 0) {
+		const char *file = strchr(line, '/');
+
+		if (file && strstr(line, "r-xp") && len >= (ssize_t)sizeof(gone) &&
+		    !strcmp(line + len - (sizeof(gone) - 1), gone) && strncmp(file, "/memfd:", 7))
+			complain(0, 0,
+				 "%.*s was replaced or deleted since it was loaded: none of its "
+				 "functions is found; start the program again",
+				 (int)(line + len - file) - (int)sizeof(gone) + 1, file);
+	}
+	free(line);
+	if (maps)
+		fclose(maps);
 }
 
 /* Where the agent makes its socket: where on, off and top of this user look. */
@@ -44,7 +66,7 @@ static int put_agent(struct attach *attach)
 		.entry = "fastinst_attached",
 		.text = folder,
 	};
-	double began = attach_now();
+	double began = seconds_now();
 	int ret = control_folder(true, folder, sizeof(folder));
 
 	if (ret < 0)
@@ -58,12 +80,43 @@ static int put_agent(struct attach *attach)
 		return complain(STATUS_FAILED, inject.result,
 				"the agent is in process %ld, and cannot work there", attach->pid);
 	fprintf(stderr, "attached to process %ld in %.1f ms, stopped for %.3f ms\n", attach->pid,
-		(attach_now() - began) * 1e3, inject.stopped * 1e3);
+		(seconds_now() - began) * 1e3, inject.stopped * 1e3);
 	return STATUS_OK;
 }
 
-/* Each pattern of a list, "on" or "off". */
-static int switch_patterns(const struct attach *attach, const char *word)
+static int put_out(struct attach *attach)
+{
+	struct inject inject = {
+		.pid = (pid_t)attach->pid,
+		.library = attach->launch.path,
+		.entry = "fastinst_attached",
+		.text = DETACH_CLOSE,
+		.unload = DETACH_UNLOAD,
+	};
+	int ret = inject_library(&inject);
+
+	if (ret == -EBUSY && inject.inside)
+		complain(0, 0, "nothing is probed in process %ld any more; its code stays, as %s",
+			 attach->pid, inject.why);
+	else if (ret < 0)
+		return complain(STATUS_FAILED, 0, "cannot detach from process %ld: %s", attach->pid,
+				inject.why);
+	else if (inject.result == -ENOENT)
+		return complain(STATUS_NOT_FOUND, 0, "process %ld has no agent that was attached",
+				attach->pid);
+	else if (inject.result < 0)
+		return complain(STATUS_FAILED, inject.result, "cannot detach from process %ld",
+				attach->pid);
+	else if (inject.result == DETACH_BESIDE)
+		complain(0, 0, "process %ld uses libfastinst itself, which stays as it is",
+			 attach->pid);
+	else
+		fprintf(stderr, "detached from process %ld\n", attach->pid);
+	return STATUS_OK;
+}
+
+/* What each pattern of a list asks for: "on", "off", or "counts", which are added. */
+static int ask_patterns(const struct attach *attach, const char *word, struct counts *counts)
 {
 	char *copy = strdup(attach->on ? attach->on : "*"), *rest = copy;
 	const char *pattern;
@@ -73,36 +126,84 @@ static int switch_patterns(const struct attach *attach, const char *word)
 		char request[4000];
 
 		snprintf(request, sizeof(request), "%s %s", word, pattern);
-		status = control_ask(attach->pid, request, NULL);
+		status = control_ask(attach->pid, request, counts);
 	}
 	free(copy);
 	return status;
 }
 
-static int count_for(const struct attach *attach)
+/* All of them, in place of those before. False: it does not answer. */
+static bool look_at_counts(const struct attach *attach, struct counts *counts)
 {
-	struct counts counts = { 0 };
+	struct counts now = { 0 };
+
+	if (!control_listens(attach->pid) ||
+	    control_ask(attach->pid, "counts", &now) != STATUS_OK) {
+		counts_free(&now);
+		return false;
+	}
+	counts_join(&now);
+	counts_free(counts);
+	*counts = now;
+	return true;
+}
+
+/* A process that ends meanwhile tells its counts itself, unless a signal ends it. */
+static void watch_counts(struct attach *attach, struct counts *counts)
+{
+	double until = seconds_now() + attach->seconds, left = attach->seconds;
+	struct counts last = { 0 };
+
+	while (left > 0 && !ending_noted() && !ending_is_over((pid_t)attach->pid)) {
+		ending_until((pid_t)attach->pid, left < LOOK ? left : LOOK);
+		left = until - seconds_now();
+		if (left > 0)
+			look_at_counts(attach, counts);
+	}
+	if (control_listens(attach->pid))
+		ask_patterns(attach, "off", NULL);
+	look_at_counts(attach, counts);
+	launch_reports(attach->launch.folder, counts_line, &last);
+	counts_join(&last);
+	if (last.n) {
+		counts_free(counts);
+		*counts = last;
+	} else if (ending_is_over((pid_t)attach->pid)) {
+		complain(0, 0,
+			 "process %ld was ended: what it ran in its last second is not counted",
+			 attach->pid);
+	}
+}
+
+static int count_for(struct attach *attach)
+{
+	struct counts counts = { 0 }, before = { 0 }, named = { 0 };
+	char request[64];
 	int status;
 
 	/* What ends this process must not leave the probes on. */
 	ending_hold();
-	status = switch_patterns(attach, "on");
-	if (status != STATUS_OK) {
-		/* Some may be on. */
-		if (control_listens(attach->pid))
-			switch_patterns(attach, "off");
-		return status;
-	}
-	ending_note();
-	ending_until((pid_t)attach->pid, attach->seconds);
-	status = switch_patterns(attach, "off");
+	look_at_counts(attach, &before);
+	status = launch_folder(&attach->launch) < 0 ? STATUS_FAILED : STATUS_OK;
+	snprintf(request, sizeof(request), "report %s", attach->launch.folder);
 	if (status == STATUS_OK)
-		status = control_ask(attach->pid, "counts", &counts);
+		status = control_ask(attach->pid, request, &named);
+	if (status == STATUS_OK)
+		status = ask_patterns(attach, "on", NULL);
+	if (status == STATUS_OK)
+		status = ask_patterns(attach, "counts", &named);
+	/* Some may be on. */
+	if (status != STATUS_OK && control_listens(attach->pid))
+		ask_patterns(attach, "off", NULL);
 	if (status == STATUS_OK) {
-		counts_join(&counts);
+		ending_note();
+		watch_counts(attach, &counts);
+		counts_since(&counts, &before, &named);
 		if (counts_write(&counts, attach->output, attach->json) < 0)
 			status = STATUS_FAILED;
 	}
+	counts_free(&named);
+	counts_free(&before);
 	counts_free(&counts);
 	return status;
 }
@@ -120,10 +221,10 @@ static int take_entries(const struct attach *attach)
 
 static int attach_to(struct attach *attach)
 {
+	bool was_there = control_listens(attach->pid);
 	int status = STATUS_OK;
 
-	attach->launch.agent = "libfastinst-attached.so";
-	if (control_listens(attach->pid))
+	if (was_there)
 		fprintf(stderr, "the agent is in process %ld already\n", attach->pid);
 	else if (launch_find(&attach->launch) < 0)
 		status = STATUS_NOT_FOUND;
@@ -131,10 +232,16 @@ static int attach_to(struct attach *attach)
 		status = put_agent(attach);
 	if (status == STATUS_OK && attach->entries)
 		status = take_entries(attach);
-	if (status == STATUS_OK && attach->seconds > 0)
-		return count_for(attach);
+	if (status == STATUS_OK)
+		tell_replaced(attach->pid);
+	if (status == STATUS_OK && attach->seconds > 0) {
+		status = count_for(attach);
+		if (!was_there && !attach->stay && !ending_is_over((pid_t)attach->pid))
+			put_out(attach);
+		return status;
+	}
 	if (status == STATUS_OK && attach->on)
-		return switch_patterns(attach, "on");
+		return ask_patterns(attach, "on", NULL);
 	return status;
 }
 
@@ -145,6 +252,7 @@ static const struct option_row options[] = {
 	  "turn them (all, without --on) on for that time, such as 10s, print how often each was "
 	  "run, and turn them off; until the process ends or ^C where it is sooner",
 	  OPTION_TIME(struct attach, seconds, 0) },
+	{ "stay", NULL, "leave the agent there after --for", OPTION_FLAG(struct attach, stay) },
 	{ "entries", "[=OBJECT]",
 	  "take functions as well that nothing was compiled into, of the program or of objects of "
 	  "these names (a glob)",
@@ -164,10 +272,20 @@ static const struct command_line line = {
 	       "for less than a millisecond as a rule; how long it was is said.\n",
 };
 
-int attach_command(int argc, char **argv)
+static const struct command_line detach_line = {
+	.operands = "PID",
+	.about =
+		"Take out of a process what \"fastinst attach\" has put there: the agent with its\n"
+		"thread, socket and signal handler, and changed code.\n",
+	.end = "Exit status: 0, also where something has to stay, which is said; 1 it failed;\n"
+	       "69 no agent was attached.\n",
+};
+
+static int visit_process(int argc, char **argv, const struct command_line *usage,
+			 int (*visit)(struct attach *attach))
 {
-	struct attach attach = { 0 };
-	int status = command_line_parse(&line, argc, argv, &attach, NULL);
+	struct attach attach = { .launch.agent = "libfastinst-attached.so" };
+	int status = command_line_parse(usage, argc, argv, &attach, NULL);
 	uint64_t pid;
 
 	if (status == STATUS_OK &&
@@ -177,8 +295,23 @@ int attach_command(int argc, char **argv)
 		status = refuse_entries();
 	if (status == STATUS_OK) {
 		attach.pid = (long)pid;
-		status = attach_to(&attach);
+		status = visit(&attach);
 	}
 	free(attach.on);
 	return status;
+}
+
+static int take_out(struct attach *attach)
+{
+	return launch_find(&attach->launch) < 0 ? STATUS_NOT_FOUND : put_out(attach);
+}
+
+int attach_command(int argc, char **argv)
+{
+	return visit_process(argc, argv, &line, attach_to);
+}
+
+int detach_command(int argc, char **argv)
+{
+	return visit_process(argc, argv, &detach_line, take_out);
 }

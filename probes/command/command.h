@@ -10,8 +10,10 @@
 #include "probes/launch/launch.h"
 
 int attach_command(int argc, char **argv);
+int detach_command(int argc, char **argv);
 int run_command(int argc, char **argv);
 int on_command(int argc, char **argv);
+int reset_command(int argc, char **argv);
 int off_command(int argc, char **argv);
 int top_command(int argc, char **argv);
 int list_command(int argc, char **argv);

@@ -256,6 +256,12 @@ static const struct option_row switch_options[] = {
 	{ 0 },
 };
 
+static const struct option_row reset_options[] = {
+	{ "pid", "PID", "in that process only", OPTION_NUMBER(struct talk, pid, 1, PID_MOST),
+	  .letter = 'p' },
+	{ 0 },
+};
+
 static const struct command_line switch_line = {
 	.operands = "PATTERN",
 	.about = "Turn probes on or off in running programs of this user: those started by\n"
@@ -264,11 +270,19 @@ static const struct command_line switch_line = {
 	.end = "PATTERN is FUNCTION, OBJECT:FUNCTION or FILE:FUNCTION, all globs, or /REGEX/.\n",
 };
 
+static const struct command_line reset_line = {
+	.operands = "PATTERN",
+	.about = "Have probes in running programs of this user count from 0 again.\n",
+	.options = { reset_options },
+	.end = "PATTERN is FUNCTION, OBJECT:FUNCTION, both globs, or /REGEX/.\n",
+};
+
 static int switch_probes(const char *word, int argc, char **argv)
 {
 	char request[4000];
 	struct talk talk = { .request = request };
-	int status = command_line_parse(&switch_line, argc, argv, &talk, NULL);
+	const struct command_line *usage = strcmp(word, "reset") ? &switch_line : &reset_line;
+	int status = command_line_parse(usage, argc, argv, &talk, NULL);
 
 	if (status != STATUS_OK)
 		return status;
@@ -292,4 +306,9 @@ int on_command(int argc, char **argv)
 int off_command(int argc, char **argv)
 {
 	return switch_probes("off", argc, argv);
+}
+
+int reset_command(int argc, char **argv)
+{
+	return switch_probes("reset", argc, argv);
 }

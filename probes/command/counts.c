@@ -44,6 +44,7 @@ static int add_line(struct counts *counts, char *line)
 	*count = (struct count){
 		.count = strtoull(field[0], NULL, 10),
 		.lost = strtoull(field[1], NULL, 10),
+		.rate = -1,
 		.kind = text_unescaped(field[2], strlen(field[2])),
 		.function = text_unescaped(field[3], strlen(field[3])),
 		.object = text_unescaped(field[4], strlen(field[4])),
@@ -134,6 +135,51 @@ void counts_join(struct counts *counts)
 		counts->patterns++;
 }
 
+static void sort_places(struct counts *counts)
+{
+	if (counts->n)
+		qsort(counts->count, counts->n, sizeof(*counts->count), by_place);
+}
+
+static const struct count *find_count(const struct counts *counts, const struct count *like)
+{
+	return counts->n ? bsearch(like, counts->count, counts->n, sizeof(*like), by_place) : NULL;
+}
+
+void counts_since(struct counts *counts, struct counts *before, struct counts *named)
+{
+	size_t kept = 0;
+
+	sort_places(before);
+	sort_places(named);
+	for (size_t i = 0; i < counts->n; i++) {
+		struct count *one = &counts->count[i];
+		const struct count *was = find_count(before, one);
+
+		one->count -= was && was->count <= one->count ? was->count : 0;
+		one->lost -= was && was->lost <= one->lost ? was->lost : 0;
+		if (find_count(named, one) && (one->count || one->lost))
+			counts->count[kept++] = *one;
+		else
+			release_count(one);
+	}
+	counts->n = kept;
+	if (kept)
+		qsort(counts->count, kept, sizeof(*counts->count), by_count);
+}
+
+void counts_rates(struct counts *counts, struct counts *before, double seconds)
+{
+	sort_places(before);
+	for (size_t i = 0; i < counts->n; i++) {
+		struct count *one = &counts->count[i];
+		const struct count *was = find_count(before, one);
+		uint64_t from = was && was->count <= one->count ? was->count : 0;
+
+		one->rate = (double)(one->count - from) / seconds;
+	}
+}
+
 /* "FILE:LINE" */
 static const char *source_or_null(const struct count *one, char source[SOURCE_ROOM])
 {
@@ -175,7 +221,10 @@ static void print_line(const struct count *one, FILE *out)
 	char room[SOURCE_ROOM];
 	const char *source = source_or_null(one, room);
 
-	fprintf(out, "%14" PRIu64 " %10" PRIu64 "  %-7s  ", one->count, one->lost, one->kind);
+	fprintf(out, "%14" PRIu64 " %10" PRIu64 "  ", one->count, one->lost);
+	if (one->rate >= 0)
+		fprintf(out, "%12.0f  ", one->rate);
+	fprintf(out, "%-7s  ", one->kind);
 	put_padded(out, name_for_people(one->function, true), 32);
 	fputs("  ", out);
 	text_put(out, one->object);
@@ -190,7 +239,9 @@ void counts_print(const struct counts *counts, FILE *out, bool json, size_t most
 		print_json(counts, out);
 		return;
 	}
-	fprintf(out, "%14s %10s  %-7s  %-32s  %s\n", "count", "lost", "kind", "function", "object");
+	fprintf(out, "%14s %10s  %s%-7s  %-32s  %s\n", "count", "lost",
+		counts->n && counts->count->rate >= 0 ? "per second    " : "", "kind", "function",
+		"object");
 	for (size_t i = 0; i < counts->n && i < most; i++)
 		print_line(&counts->count[i], out);
 }

@@ -12,6 +12,7 @@
 
 struct count {
 	uint64_t count, lost;
+	double rate; /* per second; negative: not known */
 	char *kind, *function, *object;
 };
 
@@ -31,6 +32,13 @@ int counts_read(struct counts *counts, FILE *stream);
 /* counts_join - the same place of several processes becomes one; the most often run is first. */
 void counts_join(struct counts *counts);
 void counts_print(const struct counts *counts, FILE *out, bool json, size_t most);
+
+/*
+ * counts_since - what came since @before, of those that are in @named. All are joined; the others
+ * are sorted anew. counts_rates - how fast those grow that grew in so many seconds.
+ */
+void counts_since(struct counts *counts, struct counts *before, struct counts *named);
+void counts_rates(struct counts *counts, struct counts *before, double seconds);
 
 /* counts_write - all of them to a file, or to standard error. -errno after a complaint. */
 int counts_write(const struct counts *counts, const char *path, bool json);

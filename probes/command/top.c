@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fastinst top: counts as they grow. On a terminal as many as it has room for, each on one line.
+ * fastinst top: counts as they grow, and how fast. On a terminal as many as it has room for, each
+ * on one line.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 
 #include "probes/command/command.h"
 #include "probes/command/counts.h"
+#include "stress/base/clock.h"
 
 #define HEAD 3 /* lines of the terminal that are none of a probe's */
 
@@ -65,13 +67,19 @@ static int show_screen(const struct top *top, const struct counts *counts)
 	return STATUS_OK;
 }
 
+/* What came since the last look is shown, too. */
 static int show_counts(const struct top *top)
 {
+	static struct counts last;
+	static double looked;
 	struct counts counts = { 0 };
 	int status = control_ask(top->pid, "counts", &counts);
+	double now = seconds_now();
 
 	if (status == STATUS_OK) {
 		counts_join(&counts);
+		if (looked > 0)
+			counts_rates(&counts, &last, now - looked);
 		if (top->once)
 			counts_print(&counts, stdout, top->json,
 				     top->lines ? (size_t)top->lines : 20);
@@ -79,7 +87,9 @@ static int show_counts(const struct top *top)
 			status = show_screen(top, &counts);
 		fflush(stdout);
 	}
-	counts_free(&counts);
+	counts_free(&last);
+	last = counts;
+	looked = now;
 	return status;
 }
 

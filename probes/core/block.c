@@ -38,6 +38,17 @@ int block_start(void)
 	return -pthread_key_create(&key, give_back);
 }
 
+void block_unload(void)
+{
+	struct block *block = atomic_exchange(&blocks, NULL), *next;
+
+	for (; block; block = next) {
+		next = block->next;
+		munmap(block, sizeof(*block));
+	}
+	pthread_key_delete(key);
+}
+
 struct block *block_list(void)
 {
 	return atomic_load_explicit(&blocks, memory_order_acquire);

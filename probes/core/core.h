@@ -17,6 +17,10 @@ void core_unlock(void);
 int core_open(void);
 void core_close(void);
 
+/* near_unload, block_unload - their memory goes: see fi_unload(). */
+void near_unload(void);
+void block_unload(void);
+
 /* --- Under the lock --- */
 
 /*
@@ -56,6 +60,9 @@ int site_toggle(const uint32_t *ids, size_t n, bool on);
 
 /* source_look_up - fill in file and line of a probe, by debug information. -ENODATA. */
 int source_look_up(struct probe *probe);
+
+/* site_restore - for objects_hold(): calls that are off become what the compiler left. */
+int site_restore(void *data);
 
 /* site_merge_early - make one NOP of several where that is cheap: while there is one thread. */
 void site_merge_early(uint32_t from, uint32_t to);

@@ -106,6 +106,28 @@ void *near_alloc(const struct object *object, size_t size)
 	return place;
 }
 
+long fi_stubs(void *start[], size_t max, size_t *size)
+{
+	long n = 0;
+
+	*size = REGION_SIZE;
+	for (const struct region *region = regions; region; region = region->next, n++)
+		if ((size_t)n < max)
+			start[n] = region->start;
+	return n;
+}
+
+void near_unload(void)
+{
+	while (regions) {
+		struct region *region = regions;
+
+		regions = region->next;
+		munmap(region->start, REGION_SIZE);
+		free(region);
+	}
+}
+
 static const struct region *region_of(const void *place)
 {
 	const struct region *region = regions;

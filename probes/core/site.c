@@ -398,3 +398,26 @@ int site_toggle(const uint32_t *ids, size_t n, bool on)
 	free(batch.over_ids);
 	return ret;
 }
+
+/* A jump over a call that is off may be two bytes of it. */
+int site_restore(void *data)
+{
+	uint32_t n = fi_probes();
+	int error = 0;
+
+	(void)data;
+	/* They stay jumps where an INT3 would end the program. */
+	if (check_traps() < 0)
+		return 0;
+	for (uint32_t id = 0; id < n; id++) {
+		struct probe *probe = probe_get(id);
+
+		if (!probe->has_call || probe->object->gone)
+			continue;
+		pc_call_fini(&probe->call);
+		probe->has_call = false;
+		if (pc_patch(probe->site, probe->off, probe->len) < 0)
+			error = -EAGAIN;
+	}
+	return error;
+}

@@ -143,6 +143,18 @@ int fi_init(void);
 int fi_fini(void);
 
 /*
+ * fi_stubs - where code is that this library has made, up to @max pieces of *size bytes each.
+ * Returns how many there are.
+ *
+ * fi_unload - after fi_fini() and pc_fini(): give back all memory of probes and stubs, and let this
+ * library and libpatchcore be unloaded with the last object that is linked with them. The caller
+ * knows that no thread is in a stub or in their code, or has such an address on its stack: only one
+ * that looks at all threads can (fastinst detach). -EBUSY: not closed.
+ */
+long fi_stubs(void *start[], size_t max, size_t *size);
+int fi_unload(void);
+
+/*
  * fi_scan - look for objects that came or went since the last look.
  *
  * For programs that call dlopen() and dlclose() themselves; under "fastinst run" it is done after

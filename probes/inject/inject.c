@@ -35,6 +35,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -50,11 +51,13 @@
 
 #include "probes/inject/letter.h"
 #include "probes/inject/target.h"
+#include "stress/base/clock.h"
 
 #define PATIENCE_STOP	 2.0 /* seconds: until a thread has stopped */
 #define PATIENCE_MOMENT	 5.0
 #define PATIENCE_CALL	 10.0 /* it may have to wait for a CPU, and for threads that hold locks */
 #define PATIENCE_LIBRARY 10.0
+#define PATIENCE_INSIDE	 3.0
 #define VECTORS_MAX	 16384
 #define PAGE		 4096
 #define STACK		 (64u << 10)
@@ -86,14 +89,6 @@ struct stopped {
 	const char *why; /* what went wrong */
 };
 
-static double inject_now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
-
 static void pause_us(long us)
 {
 	const struct timespec pause = { .tv_nsec = us * 1000 };
@@ -107,7 +102,7 @@ static void pause_us(long us)
 static int wait_stop(pid_t thread, double patience)
 {
 	const struct timespec slice = { .tv_nsec = 5000000 };
-	double until = inject_now() + patience;
+	double until = seconds_now() + patience;
 	sigset_t child;
 	int status;
 
@@ -118,7 +113,7 @@ static int wait_stop(pid_t thread, double patience)
 
 		if (got == thread)
 			return WIFSTOPPED(status) ? status >> 8 : -1;
-		if ((got < 0 && errno != EINTR) || inject_now() > until)
+		if ((got < 0 && errno != EINTR) || seconds_now() > until)
 			return -1;
 		/* It is blocked, so it waits to be taken. */
 		sigtimedwait(&child, NULL, &slice);
@@ -128,12 +123,12 @@ static int wait_stop(pid_t thread, double patience)
 /* Signals that come first are the thread's, and are given to it. */
 static bool interrupt(pid_t thread)
 {
-	double until = inject_now() + PATIENCE_STOP;
+	double until = seconds_now() + PATIENCE_STOP;
 	int stop;
 
 	if (ptrace(PTRACE_INTERRUPT, thread, 0, 0) < 0)
 		return false;
-	while ((stop = wait_stop(thread, PATIENCE_STOP)) >= 0 && inject_now() < until) {
+	while ((stop = wait_stop(thread, PATIENCE_STOP)) >= 0 && seconds_now() < until) {
 		if (stop == TRAP_STOP)
 			return true;
 		if (stop >> 8 == PTRACE_EVENT_STOP)
@@ -293,10 +288,10 @@ static uint64_t prepare_stub(struct stopped *at, const struct user_regs_struct *
 /* Until it has called the C library; it is stopped then. */
 static int wait_called(struct stopped *at, struct letter *letter)
 {
-	double until = inject_now() + PATIENCE_CALL;
+	double until = seconds_now() + PATIENCE_CALL;
 	int stop, ret = 0;
 
-	while (!ret && inject_now() < until) {
+	while (!ret && seconds_now() < until) {
 		if (!target_read(at->target, letter->start + PAGE, letter, sizeof(*letter)))
 			return -ESRCH;
 		if (letter->called)
@@ -394,8 +389,10 @@ static int call(struct stopped *at, struct letter *letter)
 
 /* --- Which thread, and when ------------------------------------------------------------------- */
 
-/* One that is in a system call of that kind; 0: there is none. */
-static pid_t choose_thread(const struct target *target, int kind)
+typedef bool thread_fn(const struct target *target, pid_t thread, int arg);
+
+/* The first that is so; 0: there is none. */
+static pid_t find_thread(const struct target *target, thread_fn *is, int arg)
 {
 	char path[64];
 	struct dirent *entry;
@@ -405,12 +402,16 @@ static pid_t choose_thread(const struct target *target, int kind)
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)target->pid);
 	dir = opendir(path);
 	while (dir && !found && (entry = readdir(dir)))
-		if (*entry->d_name != '.' &&
-		    target_sleeps(target, (pid_t)atoi(entry->d_name)) == kind)
+		if (*entry->d_name != '.' && is(target, (pid_t)atoi(entry->d_name), arg))
 			found = (pid_t)atoi(entry->d_name);
 	if (dir)
 		closedir(dir);
 	return found;
+}
+
+static bool sleeps_as(const struct target *target, pid_t thread, int kind)
+{
+	return target_sleeps(target, thread) == kind;
 }
 
 static bool is_alone(const struct target *target)
@@ -441,7 +442,7 @@ static int attempt(struct inject *inject, struct target *target, pid_t thread,
 		return errno == EPERM ? target_denied(target) : 1;
 	*at = (struct stopped){ .target = target, .thread = thread };
 	letter->alone = is_alone(target);
-	began = inject_now();
+	began = seconds_now();
 	if (!interrupt(thread)) {
 		/* It cannot be let go before it stops; it is when this process ends. */
 		snprintf(target->why, sizeof(target->why),
@@ -461,7 +462,7 @@ static int attempt(struct inject *inject, struct target *target, pid_t thread,
 		ptrace(PTRACE_SETREGS, thread, 0, &at->regs);
 	}
 	ptrace(PTRACE_DETACH, thread, 0, 0);
-	inject->stopped += inject_now() - began;
+	inject->stopped += seconds_now() - began;
 	if (at->why)
 		snprintf(target->why, sizeof(target->why), "%s", at->why);
 	return ret;
@@ -469,16 +470,16 @@ static int attempt(struct inject *inject, struct target *target, pid_t thread,
 
 static int find_moment(struct inject *inject, struct target *target, struct letter *letter)
 {
-	double until = inject_now() + PATIENCE_MOMENT;
+	double until = seconds_now() + PATIENCE_MOMENT;
 	int ret = 1;
 
 	snprintf(target->why, sizeof(target->why),
 		 "its threads are all in system calls that they had better not be stopped in");
-	for (unsigned round = 0; ret > 0 && inject_now() < until; round++) {
+	for (unsigned round = 0; ret > 0 && seconds_now() < until; round++) {
 		pid_t thread = 0;
 
 		for (int kind = 0; kind < 3 && !thread; kind++)
-			thread = choose_thread(target, kind);
+			thread = find_thread(target, sleeps_as, kind);
 		if (thread)
 			ret = attempt(inject, target, thread, letter);
 		if (ret > 0)
@@ -491,32 +492,207 @@ static int find_moment(struct inject *inject, struct target *target, struct lett
 
 /* --- The answer ------------------------------------------------------------------------------- */
 
-static int read_answer(struct inject *inject, const struct target *target, struct letter *letter)
+static int wait_answer(struct inject *inject, const struct target *target, struct letter *letter)
 {
-	double until = inject_now() + PATIENCE_LIBRARY;
-	uint64_t place = letter->start + PAGE;
-	const int32_t read = LETTER_END;
+	double until = seconds_now() + PATIENCE_LIBRARY;
 
 	do {
 		pause_us(100);
-		if (!target_read(target, place, letter, sizeof(*letter))) {
+		if (!target_read(target, letter->start + PAGE, letter, sizeof(*letter))) {
 			snprintf(inject->why, sizeof(inject->why),
 				 "it ended before the library was loaded");
 			return -ESRCH;
 		}
-	} while (!letter->done && inject_now() < until);
+	} while (!letter->done && seconds_now() < until);
 	if (!letter->done) {
 		snprintf(inject->why, sizeof(inject->why),
-			 "the library was not loaded within ten seconds, and may still be");
+			 "the library has not answered within ten seconds, and still may");
 		return -ETIMEDOUT;
 	}
-	target_write(target, place + offsetof(struct letter, read), &read, sizeof(read));
 	inject->result = letter->result;
-	if (!*letter->error)
-		return 0;
-	letter->error[sizeof(letter->error) - 1] = '\0';
-	snprintf(inject->why, sizeof(inject->why), "its loader says: %s", letter->error);
-	return -ENOEXEC;
+	return 0;
+}
+
+/* @read is what the thread waits for. */
+static void write_letter(const struct target *target, struct letter *letter, int32_t read)
+{
+	uint64_t at = letter->start + PAGE;
+
+	letter->done = 0;
+	target_write(target, at, letter, offsetof(struct letter, read));
+	target_write(target, at + offsetof(struct letter, closes), &letter->closes,
+		     sizeof(*letter) - offsetof(struct letter, closes));
+	target_write(target, at + offsetof(struct letter, read), &read, sizeof(read));
+}
+
+/*
+ * All threads but the library's own are stopped while it is unloaded, each where it holds no lock
+ * of the C library and is not in fork(), whose second half would be missing.
+ */
+struct all {
+	pid_t *thread;
+	size_t n;
+};
+
+static void let_all(struct all *all)
+{
+	struct user_regs_struct regs;
+
+	for (size_t i = 0; i < all->n; i++) {
+		if (!ptrace(PTRACE_GETREGS, all->thread[i], 0, &regs)) {
+			go_on(&regs);
+			ptrace(PTRACE_SETREGS, all->thread[i], 0, &regs);
+		}
+		ptrace(PTRACE_DETACH, all->thread[i], 0, 0);
+	}
+	free(all->thread);
+	*all = (struct all){ 0 };
+}
+
+/* It met an INT3 that is gone, and the agent's handler has to see to it. */
+static bool awaits_trap(const struct target *target, pid_t thread)
+{
+	char name[64], line[256];
+	uint64_t pending = 0;
+	FILE *file;
+
+	snprintf(name, sizeof(name), "task/%d/status", (int)thread);
+	file = target_file(target->pid, name);
+	while (file && !pending && fgets(line, sizeof(line), file))
+		sscanf(line, "SigPnd: %" SCNx64, &pending);
+	if (file)
+		fclose(file);
+	return !file || pending >> (SIGTRAP - 1) & 1;
+}
+
+/* False: it is at no such place, or comes back to the agent's code. */
+static bool stop_one(const struct target *target, const struct letter *letter, struct all *all,
+		     pid_t thread)
+{
+	pid_t *more = realloc(all->thread, (all->n + 1) * sizeof(*more));
+	struct user_regs_struct regs;
+
+	all->thread = more ? more : all->thread;
+	if (!more || ptrace(PTRACE_SEIZE, thread, 0, 0) < 0)
+		return more && errno == ESRCH;
+	all->thread[all->n++] = thread;
+	if (!interrupt(thread) || ptrace(PTRACE_GETREGS, thread, 0, &regs) < 0)
+		return false;
+	if (regs.rip - letter->start >= LENGTH)
+		return !awaits_trap(target, thread) && !target_safe(target, &regs) &&
+		       !target_runs(target, &regs);
+	ptrace(PTRACE_DETACH, thread, 0, 0);
+	all->n--;
+	return true;
+}
+
+static bool is_other(const struct all *all, pid_t thread)
+{
+	for (size_t i = 0; i < all->n; i++)
+		if (all->thread[i] == thread)
+			return false;
+	return true;
+}
+
+/* The thread that prevents it; 0: all are stopped. Twice the same: none was made meanwhile. */
+static pid_t stop_all(const struct target *target, const struct letter *letter, struct all *all)
+{
+	char path[64];
+	size_t before;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)target->pid);
+	do {
+		DIR *dir = opendir(path);
+		struct dirent *entry;
+		pid_t failed = 0;
+
+		before = all->n;
+		while (dir && !failed && (entry = readdir(dir))) {
+			pid_t thread = (pid_t)atoi(entry->d_name);
+
+			if (thread > 0 && is_other(all, thread) &&
+			    !stop_one(target, letter, all, thread))
+				failed = thread;
+		}
+		if (dir)
+			closedir(dir);
+		if (failed) {
+			let_all(all);
+			return failed;
+		}
+	} while (all->n != before);
+	return 0;
+}
+
+/* What the agent has told of: pieces of code. */
+static void mark_pieces(struct target *target, char *text)
+{
+	uint64_t size = strtoull(text, &text, 16), start;
+
+	while ((start = strtoull(text, &text, 16)))
+		for (size_t i = 0; i < target->n; i++)
+			target->pieces[i].agent |= target->pieces[i].start < start + size &&
+						   target->pieces[i].end > start;
+}
+
+/* The memory goes when the library has. */
+static void wait_gone(const struct target *target, const struct letter *letter)
+{
+	double until = seconds_now() + PATIENCE_LIBRARY;
+	int32_t any;
+
+	while (target_read(target, letter->start, &any, sizeof(any)) && seconds_now() < until)
+		pause_us(100);
+}
+
+static int unload(struct inject *inject, struct target *target, struct letter *letter)
+{
+	double until = seconds_now() + PATIENCE_INSIDE;
+	struct all all = { 0 };
+	int ret;
+
+	letter->text[sizeof(letter->text) - 1] = '\0';
+	mark_pieces(target, letter->text);
+	while ((inject->inside = stop_all(target, letter, &all)) && seconds_now() < until)
+		pause_us(2000);
+	if (inject->inside) {
+		snprintf(inject->why, sizeof(inject->why),
+			 "thread %d is in it, or where it must not be stopped meanwhile",
+			 (int)inject->inside);
+		write_letter(target, letter, LETTER_END);
+		return -EBUSY;
+	}
+	strcpy(letter->text, inject->unload);
+	write_letter(target, letter, LETTER_AGAIN);
+	ret = wait_answer(inject, target, letter);
+	if (!ret && inject->result > 0) {
+		letter->closes += inject->result;
+		inject->result = 0;
+	}
+	write_letter(target, letter, LETTER_END);
+	wait_gone(target, letter);
+	let_all(&all);
+	return ret;
+}
+
+static int read_answer(struct inject *inject, struct target *target, struct letter *letter)
+{
+	int ret = wait_answer(inject, target, letter);
+
+	if (ret)
+		return ret;
+	if (*letter->error) {
+		letter->error[sizeof(letter->error) - 1] = '\0';
+		snprintf(inject->why, sizeof(inject->why), "its loader says: %s", letter->error);
+		ret = -ENOEXEC;
+	}
+	letter->closes = inject->unload != NULL;
+	if (inject->unload && !ret && !inject->result)
+		return unload(inject, target, letter);
+	write_letter(target, letter, LETTER_END);
+	if (inject->unload)
+		wait_gone(target, letter);
+	return ret;
 }
 
 static int trace_target(struct inject *inject)

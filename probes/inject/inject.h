@@ -25,9 +25,11 @@ struct inject {
 	const char *library; /* absolute path, the same in the process */
 	const char *entry;   /* a function of it: int entry(const char *text) */
 	const char *text;
+	const char *unload; /* another text, or NULL */
 	/* --- what came of it --- */
 	int result;	   /* of the entry function */
 	double stopped;	   /* seconds that a thread of the process was stopped, in all */
+	pid_t inside;	   /* after -EBUSY: a thread that is in that code */
 	unsigned attempts; /* moments that were looked at */
 	char why[512];	   /* after an error: one line */
 };
@@ -37,6 +39,13 @@ struct inject {
  * why. The process runs on as before, unless why says what is left behind. Takes five seconds at
  * most to find a moment, and ten more for the library. Calls fork(2): signals that come meanwhile
  * do not leave the process half-way.
+ *
+ * With unload it is the other way round: where the entry function has returned 0, its text is the
+ * size of pieces of code that it made, and where each is, as hexadecimal numbers. All threads are
+ * stopped, each at a place where it holds no lock, is not in fork(), and does not come back to such
+ * a piece or to the library. Then the entry function is called with that other text, and returns
+ * how often the library was opened before; it is closed so often, and the threads go on. -EBUSY: a
+ * thread came to no such place within three seconds.
  */
 int inject_library(struct inject *inject);
 

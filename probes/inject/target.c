@@ -388,6 +388,8 @@ static int read_line(struct target *target, struct reading *reading, char *line)
 	piece.executable = flags[2] == 'x';
 	piece.own = flags[3] == 'p' && inode;
 	piece.quiet = piece.executable && reading->quiet;
+	piece.agent = piece.executable && (!strncmp(last_part(path), "libfastinst", 11) ||
+					   !strncmp(last_part(path), "libpatchcore", 12));
 	return ret ? ret : add_piece(target, &piece);
 }
 

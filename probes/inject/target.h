@@ -20,6 +20,7 @@ struct piece {
 	bool executable;
 	bool writable;
 	bool own;   /* of a file, and what is written there stays out of it */
+	bool agent; /* code of the agent, or that it made */
 	bool quiet; /* code in which no thread holds a lock of the C library: not its own */
 };
 
@@ -59,6 +60,9 @@ uint64_t target_cave(const struct target *target, size_t len);
  * best, to 2; -1: leave it alone.
  */
 int target_sleeps(const struct target *target, pid_t thread);
+
+/* target_runs - whether a stopped thread is in the agent's code, or comes back there. */
+bool target_runs(const struct target *target, const struct user_regs_struct *regs);
 
 /* target_waits - whether the system call that was interrupted is one of those. */
 bool target_waits(const struct user_regs_struct *regs);

@@ -11,6 +11,7 @@
 #include <sys/ucontext.h>
 
 #define STACK_MAX (UINT64_C(4) << 20) /* that is looked through for signal handlers */
+#define STACKS	  2		      /* of one thread, and of its signal handlers */
 #define USER_CODE 0x33		      /* the selector of 64-bit code */
 
 /*
@@ -58,27 +59,32 @@ static int kind_of(long number, uint64_t second)
 	}
 }
 
-int target_sleeps(const struct target *target, pid_t thread)
+/* As the kernel tells it; "": it has ended. */
+static void read_call(const struct target *target, pid_t thread, char line[256])
 {
 	char name[64];
 	FILE *file;
-	unsigned long second;
-	long number;
-	int kind = -1;
-	char line[256] = "";
 
 	snprintf(name, sizeof(name), "task/%d/syscall", (int)thread);
 	file = target_file(target->pid, name);
-	if (!file)
-		return -1;
-	if (fgets(line, sizeof(line), file)) {
-		if (!strncmp(line, "running", 7))
-			kind = 2;
-		else if (sscanf(line, "%ld %*s %lx", &number, &second) == 2 && number >= 0)
-			kind = kind_of(number, second);
-	}
-	fclose(file);
-	return kind;
+	if (!file || !fgets(line, 256, file))
+		*line = '\0';
+	if (file)
+		fclose(file);
+}
+
+int target_sleeps(const struct target *target, pid_t thread)
+{
+	unsigned long second;
+	char line[256];
+	long number;
+
+	read_call(target, thread, line);
+	if (!strncmp(line, "running", 7))
+		return 2;
+	if (sscanf(line, "%ld %*s %lx", &number, &second) == 2 && number >= 0)
+		return kind_of(number, second);
+	return -1;
 }
 
 static const struct piece *piece_at(const struct target *target, uint64_t at)
@@ -107,40 +113,88 @@ static bool is_restorer(const struct target *target, uint64_t word)
 /* In words behind the address that a signal handler returns to, as the kernel puts them there. */
 #define FRAME_FLAGS    1
 #define FRAME_LINK     2
+#define FRAME_RSP      (6 + REG_RSP)
 #define FRAME_RIP      (6 + REG_RIP)
 #define FRAME_SEGMENTS (6 + REG_CSGSFS)
 #define FRAME_WORDS    (FRAME_SEGMENTS + 1)
 
-/* Whether a context that was interrupted stands there; the same address is in what sigaction(2)
- * got. */
-static bool is_frame(const uint64_t *words)
+/* The stack from there on. */
+struct words {
+	uint64_t *word;
+	size_t n;
+};
+
+static bool read_stack(const struct target *target, uint64_t from, struct words *stack)
 {
-	return words[FRAME_FLAGS] <= 7 && !words[FRAME_LINK] &&
-	       (words[FRAME_SEGMENTS] & 0xffff) == USER_CODE;
+	const struct piece *piece = piece_at(target, from);
+
+	*stack = (struct words){ 0 };
+	if (!piece || !piece->writable || piece->end - from > STACK_MAX)
+		return false;
+	stack->n = (piece->end - from) / sizeof(*stack->word);
+	stack->word = malloc(stack->n * sizeof(*stack->word) + 1);
+	return stack->word &&
+	       target_read(target, from, stack->word, stack->n * sizeof(*stack->word));
 }
 
-/* The stack, for signal handlers: one may have interrupted malloc. */
+/*
+ * Whether a context that a signal handler interrupted stands there; the same address is in what
+ * sigaction(2) got.
+ */
+static bool is_frame(const struct target *target, const struct words *stack, size_t i)
+{
+	const uint64_t *word = stack->word + i;
+
+	return i + FRAME_WORDS <= stack->n && is_restorer(target, *word) &&
+	       word[FRAME_FLAGS] <= 7 && !word[FRAME_LINK] &&
+	       (word[FRAME_SEGMENTS] & 0xffff) == USER_CODE;
+}
+
+/* One may have interrupted malloc. */
 static const char *handlers(const struct target *target, uint64_t from)
 {
-	const struct piece *stack = piece_at(target, from);
 	const char *why = NULL;
-	uint64_t *words;
-	size_t n;
+	struct words stack;
 
-	if (!stack || !stack->writable)
-		return "its stack is not where one was";
-	if (stack->end - from > STACK_MAX)
-		return "its stack is too long to be looked through for signal handlers";
-	n = (stack->end - from) / sizeof(*words);
-	words = malloc(n * sizeof(*words) + 1);
-	if (!words || !target_read(target, from, words, n * sizeof(*words)))
-		why = "its stack cannot be read";
-	for (size_t i = 0; !why && i + FRAME_WORDS <= n; i++)
-		if (is_restorer(target, words[i]) && is_frame(words + i) &&
-		    !is_quiet(target, words[i + FRAME_RIP]))
+	if (!read_stack(target, from, &stack))
+		why = "its stack is not where one was, or too long to look for signal handlers";
+	for (size_t i = 0; !why && i < stack.n; i++)
+		if (is_frame(target, &stack, i) && !is_quiet(target, stack.word[i + FRAME_RIP]))
 			why = "it is in a signal handler, which may have interrupted malloc";
-	free(words);
+	free(stack.word);
 	return why;
+}
+
+static bool is_agents(const struct target *target, uint64_t word)
+{
+	for (size_t i = 0; i < target->n; i++)
+		if (target->pieces[i].agent && word >= target->pieces[i].start &&
+		    word < target->pieces[i].end)
+			return true;
+	return false;
+}
+
+/* A word that is left over on the stack may look so as well; a handler may have another stack. */
+static bool comes_back(const struct target *target, uint64_t rip, uint64_t rsp, unsigned stacks)
+{
+	bool does = is_agents(target, rip);
+	struct words stack = { 0 };
+
+	if (!does)
+		does = !stacks || !read_stack(target, rsp, &stack);
+	for (size_t i = 0; !does && i < stack.n; i++)
+		does = is_agents(target, stack.word[i]) ||
+		       (is_frame(target, &stack, i) &&
+			stack.word[i + FRAME_RSP] - rsp >= 8 * stack.n &&
+			comes_back(target, stack.word[i + FRAME_RIP],
+				   stack.word[i + FRAME_RSP] & ~UINT64_C(7), stacks - 1));
+	free(stack.word);
+	return does;
+}
+
+bool target_runs(const struct target *target, const struct user_regs_struct *regs)
+{
+	return comes_back(target, regs->rip, regs->rsp & ~UINT64_C(7), STACKS);
 }
 
 bool target_waits(const struct user_regs_struct *regs)

@@ -2,8 +2,11 @@
 /*
  * Start and end, and the list of providers.
  */
+#include <dlfcn.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
+#include <sys/auxv.h>
 
 #include <patchcore/patchcore.h>
 
@@ -25,10 +28,24 @@ static const struct provider *const providers[] = {
 	NULL,
 };
 
+/* Not by the agent's dlopen(), which would look for probes. A static program has no loader. */
+static void *open_code(void *function)
+{
+	Dl_info here;
+
+	return getauxval(AT_BASE) && dladdr(function, &here)
+		       ? dlmopen(LM_ID_BASE, here.dli_fname, RTLD_LAZY | RTLD_NOLOAD)
+		       : NULL;
+}
+
+static bool held; /* it has opened itself, as sites lead here */
+
 int fi_init(void)
 {
 	int ret = pc_init();
 
+	if (!held)
+		held = open_code((void *)fi_init);
 	if (!ret)
 		ret = core_open();
 	if (ret < 0)
@@ -85,9 +102,35 @@ int fi_fini(void)
 		ret = core_lock();
 	if (ret < 0)
 		return ret;
-	ret = object_close(NULL);
+	ret = objects_hold(site_restore, NULL);
+	if (!ret)
+		ret = object_close(NULL);
 	if (!ret)
 		core_close();
 	core_unlock();
 	return ret;
+}
+
+static void let_go(void *function)
+{
+	int (*close)(void *) = (int (*)(void *))dlsym(RTLD_NEXT, "dlclose");
+	void *handle = open_code(function);
+
+	for (int i = 0; handle && i < 2; i++)
+		close(handle);
+}
+
+int fi_unload(void)
+{
+	if (!core_lock()) {
+		core_unlock();
+		return -EBUSY;
+	}
+	near_unload();
+	block_unload();
+	let_go((void *)pc_init);
+	if (held)
+		let_go((void *)fi_init);
+	held = false;
+	return 0;
 }

@@ -211,7 +211,68 @@ for round in 1 2; do
 done
 finish
 
-# --- for a time ---
+# --- for a time: what came in it, of what was asked for ---
+
+# told COUNT... - of leaf and even
+told()
+{
+	awk '$4 ~ /^(leaf|even|fib)$/ { print $4, $1 }' "$dir/counts" | sort >"$dir/counted"
+	printf '%s\n' "$@" | diff - "$dir/counted" || wrong "attach --for says <, not >"
+}
+
+# begin_for FUNCTION ARGUMENT... - attach --for, as $command, once that function is on
+begin_for()
+{
+	local function=$1
+
+	shift
+	timeout 60 "$fastinst" reset --pid "$pid" '*' >"$dir/log" 2>&1 || true
+	timeout 60 "$fastinst" attach --for 60 --output "$dir/counts" "$@" "$pid" >"$dir/log" 2>"$dir/log.2" 7>&- &
+	command=$!
+	for _ in $(seq 3000); do
+		! timeout 60 "$fastinst" top --once --lines 100 --pid "$pid" 2>/dev/null | grep -q " $function " || return 0
+		sleep 0.01
+	done
+	wrong "attach --for does not begin: $(cat "$dir/log.2")"
+}
+
+start "$dir/sites"
+timeout 60 "$fastinst" attach --on '*' "$pid" >/dev/null 2>"$dir/log" || wrong "attach: $(cat "$dir/log")"
+echo >&7
+wait_for "one round" 1
+timeout 60 "$fastinst" off --pid "$pid" 'lea*' >/dev/null
+timeout 60 "$fastinst" reset --pid "$pid" leaf >/dev/null || wrong "reset"
+timeout 60 "$fastinst" top --once --pid "$pid" --lines 100 >"$dir/counts"
+told "even 1000" "fib 177"
+begin_for leaf --on leaf
+echo >&7
+wait_for "one round" 2
+kill -INT "$command"
+wait "$command" || wrong "attach --for: $(cat "$dir/log.2")"
+told "leaf 1500"
+# The program ends first.
+begin_for fib --on leaf --on fib
+echo >&7
+wait_for "one round" 3
+finish
+wait "$command" || wrong "attach --for of what ends: $(cat "$dir/log.2")"
+told "fib 177" "leaf 1500"
+start "$dir/sites"
+begin_for leaf --on leaf
+kill -9 "$pid"
+wait "$command" || wrong "attach --for of what is killed: $(cat "$dir/log.2")"
+grep -q 'last second is not counted' "$dir/log.2" || wrong "attach --for of what is killed says $(cat "$dir/log.2")"
+
+# --- whose file is another ---
+
+cp "$dir/sites" "$dir/replaced"
+start "$dir/replaced"
+rm "$dir/replaced"
+timeout 60 "$fastinst" attach "$pid" >/dev/null 2>"$dir/log"
+grep -q "$dir/replaced was replaced or deleted" "$dir/log" || wrong "attach to what was deleted says $(cat "$dir/log")"
+finish
+
+# --- for a time, too ---
 
 start "$dir/sites"
 timeout 60 "$fastinst" attach "$pid" >/dev/null 2>"$dir/log" || wrong "attach: $(cat "$dir/log")"

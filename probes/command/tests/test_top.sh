@@ -54,6 +54,8 @@ for screen in text.split(b"\033[2J")[1:4]:
     lines = screen.replace(b"\033[H", b"").replace(b"\r", b"").rstrip(b"\n").split(b"\n")
     assert lines[0] == b"1 process", lines
     assert lines[1].split()[:2] == [b"count", b"lost"], lines
+    # How fast is known from the second look on.
+    assert (b"per second" in lines[1]) == (len(lasts) > 0), lines
     assert 2 < len(lines) < ROWS and max(map(len, lines)) <= COLUMNS, (len(lines), lines)
     lasts.append(int(lines[3].split()[0]))
 assert lasts == sorted(lasts), lasts

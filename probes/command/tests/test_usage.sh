@@ -33,7 +33,7 @@ for arguments in help -h --help "help -h" "help --help"; do
 	told "Usage: fastinst COMMAND [OPTION]... [ARGUMENT]..." $arguments
 done
 mapfile -t commands < <("$fastinst" --help | sed -nE 's/^  ([a-z]+)( .*)?$/\1/p')
-[ "${#commands[@]}" = 8 ] || wrong "commands: ${commands[*]}"
+[ "${#commands[@]}" = 10 ] || wrong "commands: ${commands[*]}"
 for command in "${commands[@]}"; do
 	refused "fastinst $command" "unrecognized option '--bogus'" "$command" --bogus
 	[[ $("$fastinst" help "$command" | head -n 1) == "Usage: fastinst $command [OPTION]..."* ]] ||
