@@ -125,23 +125,44 @@ static bool stays_bound(const char *name)
 	return !strncmp(name, "__cyg_", strlen("__cyg_"));
 }
 
-/* NULL: the slot stays as it is. */
-static void *find_function(const struct imports *imports, const Elf64_Rela *slot)
+/* The function of libc, or of another library. NULL: the slot stays as it is. */
+static void *find_function(const struct imports *imports, const Elf64_Rela *slot, bool of_libc)
 {
 	const Elf64_Sym *symbol = &imports->symbols[ELF64_R_SYM(slot->r_info)];
 	unsigned type = ELF64_R_TYPE(slot->r_info);
 	const char *name = imports->strings + symbol->st_name;
 	struct version version;
-	void *library;
+	void *library, *function;
 
 	if ((type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT) ||
 	    symbol->st_shndx != SHN_UNDEF || ELF64_ST_TYPE(symbol->st_info) != STT_FUNC ||
 	    stays_bound(name))
 		return NULL;
 	version = find_version(imports, imports->versions[symbol - imports->symbols] & 0x7fff);
+	if (!version.file || of_libc != !strncmp(version.file, "libc.so.", strlen("libc.so.")))
+		return NULL;
 	/* Not dlopen(), which the agent of fastinst has as well. */
-	library = version.file ? dlmopen(LM_ID_BASE, version.file, RTLD_LAZY | RTLD_NOLOAD) : NULL;
-	return library ? dlvsym(library, name, version.name) : NULL;
+	library = dlmopen(LM_ID_BASE, version.file, RTLD_LAZY | RTLD_NOLOAD);
+	function = library ? dlvsym(library, name, version.name) : NULL;
+	/* It goes when this library goes. */
+	if (library && !of_libc)
+		dlclose(library);
+	return function;
+}
+
+static void bind_calls(const struct imports *imports, bool of_libc)
+{
+	for (int i = 0; i < 2; i++) {
+		const Elf64_Rela *slot = imports->relocations[i].first;
+
+		for (size_t n = imports->relocations[i].size / sizeof(*slot); n--; slot++) {
+			void *function = find_function(imports, slot, of_libc);
+
+			if (function)
+				*(void *volatile *)((uintptr_t)&__ehdr_start + slot->r_offset) =
+					function;
+		}
+	}
 }
 
 __attribute__((constructor(101))) static void bind_own_calls(void)
@@ -150,17 +171,9 @@ __attribute__((constructor(101))) static void bind_own_calls(void)
 
 	if (!imports.needed || !imports.versions || protect_slots(PROT_READ | PROT_WRITE) < 0)
 		return;
-	for (int i = 0; i < 2; i++) {
-		const Elf64_Rela *slot = imports.relocations[i].first;
-
-		for (size_t n = imports.relocations[i].size / sizeof(*slot); n--; slot++) {
-			void *function = find_function(&imports, slot);
-
-			if (function)
-				*(void *volatile *)((uintptr_t)&__ehdr_start + slot->r_offset) =
-					function;
-		}
-	}
+	/* First of all dlclose(). */
+	bind_calls(&imports, true);
+	bind_calls(&imports, false);
 	protect_slots(PROT_READ);
 }
 #endif
