@@ -237,6 +237,9 @@ probes_agent_tests_test_pin_CFLAGS = $(AM_CFLAGS)
 probes_agent_tests_test_pin_LDFLAGS = -Wl,--wrap=dlopen
 endif
 
+TESTS += probes/agent/tests/test_dlopen.sh
+EXTRA_DIST += probes/agent/tests/opens.c probes/agent/tests/test_dlopen.sh
+
 TESTS += \
 	probes/command/tests/test_attach.sh \
 	probes/command/tests/test_completion.sh \

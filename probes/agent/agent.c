@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -20,7 +21,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "probes/agent/leave.h"
@@ -29,15 +29,10 @@
 #include "probes/include/fastinst.h"
 #include "probes/text/text.h"
 
-#define PATIENCE 10 /* seconds */
-
 static bool started;
-
-/* Recursive: what is done meanwhile may load an object itself. */
-static pthread_mutex_t scanning = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static struct wish *wishes; /* of FASTINST_ON */
 static size_t wishes_n;
-static uint32_t served; /* probes that there were when they were last looked at */
+static _Atomic uint32_t served; /* probes below that have been turned on by it */
 
 static void agent_complain(const char *what, int error)
 {
@@ -77,87 +72,31 @@ static void read_wishes(void)
 
 /*
  * Each pattern looks for objects, too, and so does the control socket: for what they find, those
- * before have to be looked at again.
+ * before have to be looked at again. Two threads may do the same work: none waits for another,
+ * which may wait for the loader's lock.
  */
 static void turn_on_new(void)
 {
 	uint32_t from, n;
 
-	while (from = served, n = fi_probes(), n != from) {
-		served = n;
+	while (from = atomic_load(&served), n = fi_probes(), n != from) {
 		turn_on(from);
+		atomic_store(&served, n);
 	}
 }
 
-/* Of this thread. The loader runs constructors and destructors with its lock. */
-static __thread unsigned depth __attribute__((tls_model("initial-exec")));
-
-void agent_loading(bool begins)
-{
-	depth = begins ? depth + 1 : depth - 1;
-}
-
-/*
- * Its owner may wait for the loader's lock, to ask where a probe is or to load what reads debug
- * information. So a thread that has that one does not wait; nor another for ever, as it may have it
- * by ways that are not seen here.
- */
-static bool lock_scanning(void)
-{
-	struct timespec until;
-
-	if (depth)
-		return !pthread_mutex_trylock(&scanning);
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += PATIENCE;
-	if (!pthread_mutex_clocklock(&scanning, CLOCK_MONOTONIC, &until))
-		return true;
-	quiet_say("waited in vain for another thread that turns on probes\n");
-	return false;
-}
-
-/* Refused, as the mutex is recursive, to a thread that did not get it. */
-static void unlock_scanning(void)
-{
-	pthread_mutex_unlock(&scanning);
-}
-
-static void before_fork(void)
-{
-	lock_scanning();
-}
-
-/*
- * A thread that comes to an object which another one has found waits until its probes are on. One
- * that does not get the lock sees to what it found itself, and leaves the rest to the owner. None
- * is cancelled here, as it is not in dlopen().
- */
+/* Cancellation and errno are the program's, as in dlopen(). */
 void agent_scan(void)
 {
-	uint32_t before;
-	int cancel;
+	int cancel, saved = errno;
 
 	if (!started)
 		return;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	before = fi_probes();
-	if (lock_scanning()) {
-		fi_scan();
+	if (fi_scan() >= 0)
 		turn_on_new();
-	} else if (fi_scan() > 0) {
-		turn_on(before);
-	}
-	unlock_scanning();
 	pthread_setcancelstate(cancel, NULL);
-}
-
-/* The owner that the lock knows is a thread of the parent. */
-static void in_child(void)
-{
-	static const pthread_mutex_t unlocked = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-
-	scanning = unlocked;
-	report_forked();
+	errno = saved;
 }
 
 static void end_report(void)
@@ -203,7 +142,7 @@ __attribute__((constructor)) static void start(void)
 		agent_complain("the probes cannot be used, the program runs without them", ret);
 		return;
 	}
-	pthread_atfork(before_fork, unlock_scanning, in_child);
+	pthread_atfork(NULL, NULL, report_forked);
 	read_wishes();
 	report_begin(getenv("FASTINST_OUTPUT"), wishes, wishes_n);
 	if (trace)
@@ -213,7 +152,7 @@ __attribute__((constructor)) static void start(void)
 	turn_on_new();
 	started = true;
 	leave_by(&leaving);
-	ret = !control || strcmp(control, "off") != 0 ? control_start(NULL) : 0;
+	ret = !control || strcmp(control, "off") != 0 ? control_start(NULL, agent_scan) : 0;
 	if (ret < 0)
 		agent_complain("no control socket", ret);
 }

@@ -25,13 +25,8 @@ struct named *agent_named(const char *pattern);
  */
 long agent_change(const char *pattern, bool on, uint32_t from);
 
-/*
- * agent_scan - after an object came or went: finds its probes, turns on what FASTINST_ON names.
- * agent_loading - the loader begins, or ends, to load or unload one for this thread. What is done
- * meanwhile is done in a constructor or destructor: no other thread is waited for.
- */
+/* agent_scan - after objects were loaded: finds their probes, turns on what FASTINST_ON names. */
 void agent_scan(void);
-void agent_loading(bool begins);
 
 /* Which probes a report is of; 0: of none. */
 enum report {
@@ -77,9 +72,9 @@ void report_back(void);
 
 /*
  * control_start - the thread that "fastinst on|off|top" talk to. Its socket is in @folder, or where
- * control.h says. 0 or a negative errno.
+ * control.h says. It calls look(), unless that is NULL, once a second. 0 or a negative errno.
  */
-int control_start(const char *folder);
+int control_start(const char *folder, void (*look)(void));
 void control_stop(void);
 
 #endif

@@ -47,7 +47,7 @@ static int attach(const char *folder)
 	beside = fi_scan() != -ESHUTDOWN;
 	ret = fi_init();
 	if (!ret)
-		ret = control_start(folder);
+		ret = control_start(folder, NULL);
 	if (ret)
 		atomic_store(&started, false);
 	return ret;

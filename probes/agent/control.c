@@ -41,6 +41,7 @@ static bool reports;  /* at its end, though it was attached */
 static pthread_t server;
 static int listener = -1;
 static atomic_bool serving; /* the thread counts as one of ours */
+static void (*each_second)(void);
 
 /* --- Requests --------------------------------------------------------------------------------- */
 
@@ -186,6 +187,8 @@ static void *control(void *data)
 	while (socket_owner && !agent_alone() && is_listener(listener)) {
 		short events = clients_wait(listener, LOOK_MS, request_serve);
 
+		if (each_second)
+			each_second();
 		if (!events)
 			continue;
 		if (!(events & POLLIN) || !is_listener(listener))
@@ -268,11 +271,12 @@ static int find_path(const char *folder)
 	return ret < 0 ? ret : control_socket(folder, getpid(), socket_path, sizeof(socket_path));
 }
 
-int control_start(const char *folder)
+int control_start(const char *folder, void (*look)(void))
 {
 	int ret = find_path(folder);
 
 	attached = folder;
+	each_second = look;
 	listener = ret < 0 ? ret : listen_at(socket_path);
 	if (listener < 0)
 		return listener;
