@@ -122,8 +122,10 @@ libfastinst_agent_la_SOURCES = \
 	probes/agent/report.c \
 	probes/agent/trace.c \
 	probes/agent/trace.h \
+	probes/launch/preload.c \
+	probes/launch/preload.h \
 	probes/trace/ring.h
-libfastinst_agent_la_LIBADD = libfastinst_text.la libfastinst.la libpatchcore.la
+libfastinst_agent_la_LIBADD = libfastinst_elf.la libfastinst_text.la libfastinst.la libpatchcore.la
 libfastinst_agent_la_LDFLAGS = -module -avoid-version -Wl,-z,nodelete -Wl,-z,now -Wl,-Bsymbolic $(HARDEN_LDFLAGS) \
 	-Wl,--version-script=$(top_srcdir)/probes/agent/agent.map
 EXTRA_libfastinst_agent_la_DEPENDENCIES = probes/agent/agent.map
@@ -188,6 +190,8 @@ fastinst_SOURCES = \
 	probes/launch/folder.h \
 	probes/launch/launch.c \
 	probes/launch/launch.h \
+	probes/launch/preload.c \
+	probes/launch/preload.h \
 	probes/list/sites.c \
 	probes/list/sites.h \
 	probes/trace/ring.c \
@@ -237,8 +241,9 @@ probes_agent_tests_test_pin_CFLAGS = $(AM_CFLAGS)
 probes_agent_tests_test_pin_LDFLAGS = -Wl,--wrap=dlopen
 endif
 
-TESTS += probes/agent/tests/test_dlopen.sh
-EXTRA_DIST += probes/agent/tests/opens.c probes/agent/tests/test_dlopen.sh
+TESTS += probes/agent/tests/test_dlopen.sh probes/agent/tests/test_loaders.sh
+EXTRA_DIST += probes/agent/tests/opens.c probes/agent/tests/starts.c probes/agent/tests/test_dlopen.sh \
+	probes/agent/tests/test_loaders.sh
 
 TESTS += \
 	probes/command/tests/test_attach.sh \

@@ -2,12 +2,16 @@
 /*
  * The functions that execute another program in place of this one: what ran before is reported. A
  * file that cannot be executed is none, as shells try one after the other.
+ *
+ * Of them, and of those that start one beside, LD_PRELOAD becomes what that program's loader can
+ * take, where the agent is in it: see probes/launch/preload.h.
  */
 #include <alloca.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -17,18 +21,90 @@
 #include <unistd.h>
 
 #include "probes/agent/leave.h"
+#include "probes/launch/preload.h"
 
 typedef int by_path_fn(const char *file, char *const argv[], char *const envp[]);
+typedef int spawn_fn(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
+		     const posix_spawnattr_t *attributes, char *const argv[], char *const envp[]);
 
 static by_path_fn *real_execvpe;
 static int (*real_fexecve)(int fd, char *const argv[], char *const envp[]);
+static spawn_fn *real_posix_spawn, *real_posix_spawnp;
+static const char *agent; /* as it stands in LD_PRELOAD */
 
 /* Now: later a signal handler may ask. */
 __attribute__((constructor)) static void find_real(void)
 {
+	Dl_info self;
+
 	*(void **)&real_execvpe = dlsym(RTLD_NEXT, "execvpe");
 	*(void **)&real_fexecve = dlsym(RTLD_NEXT, "fexecve");
+	*(void **)&real_posix_spawn = dlsym(RTLD_NEXT, "posix_spawn");
+	*(void **)&real_posix_spawnp = dlsym(RTLD_NEXT, "posix_spawnp");
+	if (dladdr(&agent, &self))
+		agent = self.dli_fname;
 }
+
+/* --- The environment -------------------------------------------------------------------------- */
+
+#define PRELOAD "LD_PRELOAD="
+
+/* LD_PRELOAD with the agent; NULL: it is not there. */
+static char *const *find_preload(char *const *envp)
+{
+	for (; envp && *envp; envp++)
+		if (!strncmp(*envp, PRELOAD, strlen(PRELOAD)))
+			return agent && strstr(*envp, agent) ? envp : NULL;
+	return NULL;
+}
+
+static size_t count_variables(char *const *envp)
+{
+	size_t n = 0;
+
+	while (envp && envp[n])
+		n++;
+	return n;
+}
+
+/* What a new environment takes: it has the old one's strings but for one. */
+static size_t text_size(char *const *envp)
+{
+	char *const *preload = find_preload(envp);
+
+	return preload ? strlen(PRELOAD) + preload_size(*preload, agent) : 1;
+}
+
+/* For the program in that file. The old environment, or a new one of count_variables() and a NULL. */
+static char *const *fit_environment(int folder, const char *path, char *const *envp, char **copy,
+				    char *text, size_t size)
+{
+	char *const *before = find_preload(envp);
+	size_t name = strlen(PRELOAD), at;
+	struct preload preload;
+	int saved = errno;
+
+	if (!before)
+		return envp;
+	at = (size_t)(before - envp);
+	preload_look(&preload, folder, path);
+	errno = saved;
+	memcpy(text, PRELOAD, name);
+	preload_write(text + name, size - name, *before + name, agent, &preload);
+	memcpy(copy, envp, (count_variables(envp) + 1) * sizeof(*copy));
+	copy[at] = text;
+	if (!text[name])
+		memmove(copy + at, copy + at + 1, (count_variables(envp) - at) * sizeof(*copy));
+	return copy;
+}
+
+#define FIT_ENVIRONMENT(folder, path, envp)                                                        \
+	char *copy_of_envp[count_variables(envp) + 1], text_of_preload[text_size(envp)];           \
+                                                                                                   \
+	(envp) = fit_environment(folder, path, envp, copy_of_envp, text_of_preload, \
+						sizeof(text_of_preload))
+
+/* --- In place of this one --------------------------------------------------------------------- */
 
 static bool may_execute(int folder, const char *path, int flags)
 {
@@ -39,17 +115,18 @@ static bool may_execute(int folder, const char *path, int flags)
 	return may;
 }
 
-static bool is_in_path(const char *file)
+/* Which file it is; false, and the last one that was tried: none that can be executed. */
+static bool find_in_path(const char *file, char path[PATH_MAX])
 {
 	const char *folders = getenv("PATH");
 	bool found = strchr(file, '/') && may_execute(AT_FDCWD, file, 0);
 
+	snprintf(path, PATH_MAX, "%s", file);
 	for (folders = folders ? folders : "/bin:/usr/bin"; *folders && !found;
 	     folders += *folders == ':') {
 		int len = (int)strcspn(folders, ":");
-		char path[PATH_MAX];
 
-		snprintf(path, sizeof(path), "%.*s/%s", len, folders, file);
+		snprintf(path, PATH_MAX, "%.*s/%s", len, folders, file);
 		found = may_execute(AT_FDCWD, path, 0);
 		folders += len;
 	}
@@ -61,6 +138,7 @@ static int execute(int folder, const char *path, char *const *argv, char *const 
 	bool reports = may_execute(folder, path, flags);
 	long ret;
 
+	FIT_ENVIRONMENT(folder, path, envp);
 	if (reports)
 		leave_image();
 	ret = flags || folder != AT_FDCWD ? syscall(SYS_execveat, folder, path, argv, envp, flags)
@@ -87,8 +165,11 @@ int execveat(int folder, const char *path, char *const argv[], char *const envp[
 
 int fexecve(int fd, char *const argv[], char *const envp[])
 {
+	char path[32];
 	int ret;
 
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	FIT_ENVIRONMENT(AT_FDCWD, path, envp);
 	leave_image();
 	ret = real_fexecve(fd, argv, envp);
 	leave_not();
@@ -97,9 +178,11 @@ int fexecve(int fd, char *const argv[], char *const envp[])
 
 int execvpe(const char *file, char *const argv[], char *const envp[])
 {
-	bool reports = is_in_path(file);
+	char path[PATH_MAX];
+	bool reports = find_in_path(file, path);
 	int ret;
 
+	FIT_ENVIRONMENT(AT_FDCWD, path, envp);
 	if (reports)
 		leave_image();
 	ret = real_execvpe(file, argv, envp);
@@ -111,6 +194,25 @@ int execvpe(const char *file, char *const argv[], char *const envp[])
 int execvp(const char *file, char *const argv[])
 {
 	return execvpe(file, argv, environ);
+}
+
+/* --- Beside this one -------------------------------------------------------------------------- */
+
+int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+		const posix_spawnattr_t *attributes, char *const argv[], char *const envp[])
+{
+	FIT_ENVIRONMENT(AT_FDCWD, path, envp);
+	return real_posix_spawn(pid, path, actions, attributes, argv, envp);
+}
+
+int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
+		 const posix_spawnattr_t *attributes, char *const argv[], char *const envp[])
+{
+	char path[PATH_MAX];
+
+	find_in_path(file, path);
+	FIT_ENVIRONMENT(AT_FDCWD, path, envp);
+	return real_posix_spawnp(pid, file, actions, attributes, argv, envp);
 }
 
 /* --- With a list of arguments ----------------------------------------------------------------- */

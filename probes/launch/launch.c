@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 
 #include "probes/launch/ending.h"
 #include "probes/launch/folder.h"
+#include "probes/launch/preload.h"
 
 /* As text_word() reads them: a blank that has no backslash gets one. */
 bool option_pattern(const struct option_row *row, const char *text, void *request, char *why)
@@ -61,17 +63,6 @@ int launch_find(struct launch *launch)
 			launch->agent);
 }
 
-static void preload(const char *agent)
-{
-	const char *before = getenv("LD_PRELOAD");
-	char *all;
-
-	if (!before || !*before)
-		setenv("LD_PRELOAD", agent, 1);
-	else if (asprintf(&all, "%s:%s", agent, before) > 0)
-		setenv("LD_PRELOAD", all, 1);
-}
-
 const char *launch_which(const char *program, char *path, size_t size)
 {
 	const char *folders = getenv("PATH");
@@ -110,12 +101,25 @@ static void warn_of_privileges(const char *program)
 			 path);
 }
 
-static _Noreturn void exec_program(const struct launch *launch, char **argv)
+static void preload_agent(const char *agent, const struct preload *preload)
+{
+	const char *before = getenv("LD_PRELOAD");
+	char all[preload_size(before, agent)];
+
+	preload_write(all, sizeof(all), before, agent, preload);
+	if (*all)
+		setenv("LD_PRELOAD", all, 1);
+	else
+		unsetenv("LD_PRELOAD");
+}
+
+static _Noreturn void exec_program(const struct launch *launch, const struct preload *preload,
+				   char **argv)
 {
 	int error;
 
 	ending_let();
-	preload(launch->path);
+	preload_agent(launch->path, preload);
 	setenv("FASTINST_OUTPUT", launch->folder, 1);
 	execvp(argv[0], argv);
 	error = errno;
@@ -155,6 +159,7 @@ int launch_folder(struct launch *launch)
 
 int launch_program(struct launch *launch, char **argv)
 {
+	struct preload preload;
 	char path[PATH_MAX];
 	pid_t child;
 
@@ -164,11 +169,17 @@ int launch_program(struct launch *launch, char **argv)
 	if (launch_find(launch) < 0)
 		return STATUS_NOT_FOUND;
 	warn_of_privileges(argv[0]);
+	preload_look(&preload, AT_FDCWD, path);
+	if (preload.is_musl)
+		return complain(STATUS_NOT_FOUND, 0,
+				"%s is linked with musl, whose loader cannot take the agent, which "
+				"is made for glibc",
+				path);
 	if (launch_folder(launch) < 0)
 		return STATUS_FAILED;
 	child = fork();
 	if (!child)
-		exec_program(launch, argv);
+		exec_program(launch, &preload, argv);
 	return child < 0 ? STATUS_FAILED : wait_for(child, launch->lost);
 }
 

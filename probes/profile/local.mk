@@ -80,6 +80,8 @@ libfastinst_profile_la_SOURCES = \
 	probes/agent/quiet.h \
 	probes/agent/visit.c \
 	probes/agent/visit.h \
+	probes/launch/preload.c \
+	probes/launch/preload.h \
 	probes/profile/epochs/agent.c \
 	probes/profile/epochs/books.c \
 	probes/profile/epochs/books.h \
@@ -116,7 +118,7 @@ libfastinst_profile_la_SOURCES = \
 	probes/profile/sample/ring.c \
 	probes/profile/sample/watch.c \
 	probes/profile/sample/watch.h
-libfastinst_profile_la_LIBADD = libfastinst_estimate.la libfastinst_text.la libfastinst.la libpatchcore.la
+libfastinst_profile_la_LIBADD = libfastinst_elf.la libfastinst_estimate.la libfastinst_text.la libfastinst.la libpatchcore.la
 libfastinst_profile_la_LDFLAGS = -module -avoid-version -shared -Wl,-z,nodelete -Wl,-z,now -Wl,-Bsymbolic $(HARDEN_LDFLAGS) \
 	-Wl,--version-script=$(top_srcdir)/probes/profile/epochs/agent.map
 EXTRA_libfastinst_profile_la_DEPENDENCIES = probes/profile/epochs/agent.map
@@ -166,6 +168,8 @@ libfastinst_edges_la_SOURCES = \
 	probes/agent/quiet.h \
 	probes/agent/visit.c \
 	probes/agent/visit.h \
+	probes/launch/preload.c \
+	probes/launch/preload.h \
 	probes/profile/edges/agent.c \
 	probes/profile/edges/bell.c \
 	probes/profile/edges/bell.h \
@@ -180,7 +184,7 @@ libfastinst_edges_la_SOURCES = \
 	probes/profile/edges/set.h \
 	probes/profile/edges/weight.c \
 	probes/profile/edges/weight.h
-libfastinst_edges_la_LIBADD = libfastinst_text.la libfastinst.la libpatchcore.la
+libfastinst_edges_la_LIBADD = libfastinst_elf.la libfastinst_text.la libfastinst.la libpatchcore.la
 libfastinst_edges_la_LDFLAGS = -module -avoid-version -shared -Wl,-z,nodelete -Wl,-z,now -Wl,-Bsymbolic $(HARDEN_LDFLAGS) \
 	-Wl,--version-script=$(top_srcdir)/probes/profile/edges/agent.map
 EXTRA_libfastinst_edges_la_DEPENDENCIES = probes/profile/edges/agent.map

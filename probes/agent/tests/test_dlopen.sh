@@ -3,6 +3,7 @@
 # dlopen() and dlmopen() find what they find without the agent, and say the same where they fail: by RPATH and
 # RUNPATH of their caller, with $ORIGIN and $LIB, by LD_LIBRARY_PATH, the cache of the loader, names that an object
 # has already. What is loaded is counted from its constructors on, also where nothing asks for a symbol of it.
+# shellcheck disable=SC2016 # $ORIGIN and $LIB are the loader's
 # shellcheck source=probes/tests/common.sh
 . "${srcdir:-.}/probes/tests/common.sh"
 

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: MIT */
+#include "probes/launch/preload.h"
+
+#include <elf.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "probes/elf/elf.h"
+
+#define INTERPRETERS 4 /* as many does the kernel go through */
+
+/* An empty entry, which the loader skips: what stands behind it, up to the agent, is not the user's. */
+#define OURS "::"
+
+/* --- The program ------------------------------------------------------------------------------ */
+
+struct file {
+	const char *image;
+	size_t size;
+};
+
+static struct file map_program(int folder, const char *path)
+{
+	int fd = openat(folder, path, O_RDONLY | O_CLOEXEC);
+	struct file file = { .image = MAP_FAILED };
+	struct stat stat;
+
+	if (fd < 0)
+		return (struct file){ 0 };
+	if (!fstat(fd, &stat) && S_ISREG(stat.st_mode) && stat.st_size > 0) {
+		file.size = (size_t)stat.st_size;
+		file.image = mmap(NULL, file.size, PROT_READ, MAP_PRIVATE, fd, 0);
+	}
+	close(fd);
+	return file.image == MAP_FAILED ? (struct file){ 0 } : file;
+}
+
+static bool find_section(const struct elf *elf, const char *name, struct elf_section *section)
+{
+	for (uint32_t i = 0; i < elf->number; i++)
+		if (elf_section(elf, i, section) && section->bytes && !strcmp(section->name, name))
+			return true;
+	return false;
+}
+
+/* Those that look whether they come first, or replace what others call. */
+static bool is_runtime(const char *name)
+{
+	static const char *const names[] = { "libasan.so", "libtsan.so", "libhwasan.so",
+					     "liblsan.so", "libclang_rt." };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strncmp(name, names[i], strlen(names[i])))
+			return true;
+	return false;
+}
+
+static void note_needed(struct preload *preload, const struct elf *elf)
+{
+	struct elf_section dynamic, strings;
+	Elf64_Dyn entry;
+
+	if (!find_section(elf, ".dynamic", &dynamic) ||
+	    !elf_section(elf, dynamic.link, &strings) || !strings.bytes)
+		return;
+	for (uint64_t at = 0; dynamic.len - at >= sizeof(entry); at += sizeof(entry)) {
+		char name[PRELOAD_NAME];
+
+		memcpy(&entry, dynamic.bytes + at, sizeof(entry));
+		if (entry.d_tag != DT_NEEDED || entry.d_un.d_val >= strings.len ||
+		    strings.len - entry.d_un.d_val < sizeof("lib.so"))
+			continue;
+		snprintf(name, sizeof(name), "%.*s", (int)(strings.len - entry.d_un.d_val),
+			 (const char *)strings.bytes + entry.d_un.d_val);
+		if (is_runtime(name) && !*preload->runtime)
+			memcpy(preload->runtime, name, sizeof(name));
+	}
+}
+
+static void note_elf(struct preload *preload, const struct file *file)
+{
+	static const char musl[] = "/ld-musl-";
+	struct elf_section loader;
+	struct elf elf;
+
+	preload->is_foreign = !elf_open(&elf, file->image, file->size);
+	if (preload->is_foreign)
+		return;
+	preload->is_musl = find_section(&elf, ".interp", &loader) &&
+			   memmem(loader.bytes, loader.len, musl, strlen(musl));
+	preload->is_foreign = preload->is_musl;
+	note_needed(preload, &elf);
+}
+
+/* #! PATH ARGUMENT */
+static void read_interpreter(const struct file *file, char *path, size_t size)
+{
+	size_t start = 2, len = 0;
+
+	while (start < file->size && strchr(" \t", file->image[start]) && file->image[start])
+		start++;
+	while (start + len < file->size && !strchr(" \t\n", file->image[start + len]))
+		len++;
+	snprintf(path, size, "%.*s", (int)(len < size ? len : size - 1), file->image + start);
+}
+
+void preload_look(struct preload *preload, int folder, const char *path)
+{
+	char interpreter[256];
+
+	*preload = (struct preload){ 0 };
+	for (int i = 0; i <= INTERPRETERS && *path; i++) {
+		struct file file = map_program(folder, path);
+
+		*interpreter = '\0';
+		if (file.size > 2 && !memcmp(file.image, "#!", 2))
+			read_interpreter(&file, interpreter, sizeof(interpreter));
+		else if (file.size >= SELFMAG && !memcmp(file.image, ELFMAG, SELFMAG))
+			note_elf(preload, &file);
+		if (file.image)
+			munmap((void *)file.image, file.size);
+		path = interpreter;
+		folder = AT_FDCWD;
+	}
+}
+
+/* --- The list --------------------------------------------------------------------------------- */
+
+static size_t length_of(const char *text)
+{
+	return text ? strlen(text) : 0;
+}
+
+size_t preload_size(const char *before, const char *agent)
+{
+	return length_of(before) + strlen(OURS) + PRELOAD_NAME + 1 + strlen(agent) + 1;
+}
+
+/* How much of the list is the user's: all that stands before what is ours. */
+static size_t count_head(const char *before, const char *ours)
+{
+	size_t end = (size_t)(ours - before);
+
+	for (size_t at = end; at-- > 0;)
+		if (!strncmp(before + at, OURS, strlen(OURS)))
+			return at;
+	return end;
+}
+
+void preload_write(char *to, size_t size, const char *before, const char *agent,
+		   const struct preload *preload)
+{
+	const char *ours = before ? strstr(before, agent) : NULL;
+	size_t head = ours ? count_head(before, ours) : length_of(before);
+	const char *tail = ours ? ours + strlen(agent) : "";
+
+	int len = snprintf(to, size, "%.*s", (int)head, before ? before : "");
+
+	to += len;
+	size -= (size_t)len;
+	if (preload->is_foreign)
+		snprintf(to, size, "%s", tail);
+	else
+		snprintf(to, size, OURS "%s%s%s%s", preload->runtime, *preload->runtime ? ":" : "",
+			 agent, tail);
+}

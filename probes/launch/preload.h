@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the loader of a program makes of LD_PRELOAD, and what has to stand there. Allocates nothing:
+ * for a child of vfork(), too.
+ */
+#ifndef PROBES_LAUNCH_PRELOAD_H
+#define PROBES_LAUNCH_PRELOAD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define PRELOAD_NAME 64
+
+struct preload {
+	bool is_foreign; /* its loader takes no library that was made for glibc of this machine */
+	bool is_musl;
+	char runtime[PRELOAD_NAME]; /* a sanitizer's, which has to come first; "" */
+};
+
+/* preload_look - by a file, or the interpreter that it names: what is not known takes the agent. */
+void preload_look(struct preload *preload, int folder, const char *path);
+
+/*
+ * preload_write - the list with the agent in it, or without, by what is known of the program. What
+ * it had before (NULL: nothing) stays; where the agent is in that, its place is the same. "": there
+ * is nothing to preload. @size: of preload_size().
+ */
+void preload_write(char *to, size_t size, const char *before, const char *agent,
+		   const struct preload *preload);
+size_t preload_size(const char *before, const char *agent);
+
+#endif
