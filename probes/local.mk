@@ -41,6 +41,8 @@ libfastinst_elf_la_SOURCES = \
 	probes/elf/frames.c \
 	probes/elf/inside.c \
 	probes/elf/map.c \
+	probes/elf/preload.c \
+	probes/elf/preload.h \
 	probes/elf/slot.c
 
 noinst_LTLIBRARIES += libfastinst_source.la
@@ -122,8 +124,6 @@ libfastinst_agent_la_SOURCES = \
 	probes/agent/report.c \
 	probes/agent/trace.c \
 	probes/agent/trace.h \
-	probes/launch/preload.c \
-	probes/launch/preload.h \
 	probes/trace/ring.h
 libfastinst_agent_la_LIBADD = libfastinst_elf.la libfastinst_text.la libfastinst.la libpatchcore.la
 libfastinst_agent_la_LDFLAGS = -module -avoid-version -Wl,-z,nodelete -Wl,-z,now -Wl,-Bsymbolic $(HARDEN_LDFLAGS) \
@@ -190,8 +190,6 @@ fastinst_SOURCES = \
 	probes/launch/folder.h \
 	probes/launch/launch.c \
 	probes/launch/launch.h \
-	probes/launch/preload.c \
-	probes/launch/preload.h \
 	probes/list/sites.c \
 	probes/list/sites.h \
 	probes/trace/ring.c \

@@ -4,7 +4,7 @@
  * file that cannot be executed is none, as shells try one after the other.
  *
  * Of them, and of those that start one beside, LD_PRELOAD becomes what that program's loader can
- * take, where the agent is in it: see probes/launch/preload.h.
+ * take, where the agent is in it: see probes/elf/preload.h.
  */
 #include <alloca.h>
 #include <dlfcn.h>
@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "probes/agent/leave.h"
-#include "probes/launch/preload.h"
+#include "probes/elf/preload.h"
 
 typedef int by_path_fn(const char *file, char *const argv[], char *const envp[]);
 typedef int spawn_fn(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,

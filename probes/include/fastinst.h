@@ -157,11 +157,12 @@ int fi_unload(void);
 /*
  * fi_scan - look for objects that came or went since the last look.
  *
- * For programs that call dlopen() and dlclose() themselves; under "fastinst run" it is done after
- * each of them. Returns the number of new probes. The probes of an object that is gone are FI_GONE.
- * An object must not be unloaded while one of its probes is on. One that another thread is just
- * loading is found by a later look. Unloading waits for this function, and for those that turn
- * probes on and off.
+ * For programs that call dlopen() and dlclose() themselves; under "fastinst run" it is done before
+ * the constructors of an object run. Returns the number of probes that were found. The probes of an
+ * object that is gone are FI_GONE. Where the same file is loaded again they have the ids and counts
+ * that they had, and those that were on as it was unloaded are on, with their functions; callbacks
+ * are not told of them again. An object that another thread is just loading is found by a later
+ * look. Unloading waits for this function, and for those that turn probes on and off.
  */
 int fi_scan(void);
 

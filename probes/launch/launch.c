@@ -12,9 +12,9 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "probes/elf/preload.h"
 #include "probes/launch/ending.h"
 #include "probes/launch/folder.h"
-#include "probes/launch/preload.h"
 
 /* As text_word() reads them: a blank that has no backslash gets one. */
 bool option_pattern(const struct option_row *row, const char *text, void *request, char *why)

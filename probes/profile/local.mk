@@ -80,8 +80,6 @@ libfastinst_profile_la_SOURCES = \
 	probes/agent/quiet.h \
 	probes/agent/visit.c \
 	probes/agent/visit.h \
-	probes/launch/preload.c \
-	probes/launch/preload.h \
 	probes/profile/epochs/agent.c \
 	probes/profile/epochs/books.c \
 	probes/profile/epochs/books.h \
@@ -168,8 +166,6 @@ libfastinst_edges_la_SOURCES = \
 	probes/agent/quiet.h \
 	probes/agent/visit.c \
 	probes/agent/visit.h \
-	probes/launch/preload.c \
-	probes/launch/preload.h \
 	probes/profile/edges/agent.c \
 	probes/profile/edges/bell.c \
 	probes/profile/edges/bell.h \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "probes/launch/preload.h"
+#include "probes/elf/preload.h"
 
 #include <elf.h>
 #include <fcntl.h>

@@ -3,8 +3,8 @@
  * What the loader of a program makes of LD_PRELOAD, and what has to stand there. Allocates nothing:
  * for a child of vfork(), too.
  */
-#ifndef PROBES_LAUNCH_PRELOAD_H
-#define PROBES_LAUNCH_PRELOAD_H
+#ifndef PROBES_ELF_PRELOAD_H
+#define PROBES_ELF_PRELOAD_H
 
 #include <stdbool.h>
 #include <stddef.h>
