@@ -98,7 +98,10 @@ static char *const *fit_environment(int folder, const char *path, char *const *e
 	return copy;
 }
 
+/* The constructor of another library may come first. */
 #define FIT_ENVIRONMENT(folder, path, envp)                                                        \
+	if (!agent)                                                                                \
+		find_real();                                                                       \
 	char *copy_of_envp[count_variables(envp) + 1], text_of_preload[text_size(envp)];           \
                                                                                                    \
 	(envp) = fit_environment(folder, path, envp, copy_of_envp, text_of_preload, \
