@@ -29,7 +29,9 @@
 #include "patchcore/trap/guard.h"
 #include "patchcore/trap/trap.h"
 
-#define MOMENTS 3 /* milliseconds */
+/* Milliseconds that a thread blocks signals in a handler, and in fork() and the like. */
+#define MOMENTS	     3
+#define LIBC_MOMENTS 200
 
 /* The frame that the kernel writes where it does not tell: AVX-512 and a margin. */
 #define FRAME_DEFAULT 4096u
@@ -370,11 +372,11 @@ static bool meet_thread(pid_t tid, void *arg)
 	bool blocking;
 	int ret;
 
-	/* libc blocks all signals for a moment in threads that start and end. */
+	/* libc blocks all signals, its own too, while threads start and end, and processes. */
 	for (int i = 0;; i++) {
 		ret = task_signals(tid, &signals);
 		blocking = ret == 0 && (signals.blocked & kernel_bit(SIGTRAP));
-		if (!blocking || i == MOMENTS)
+		if (!blocking || i >= (signals.blocked & kernel_bit(33) ? LIBC_MOMENTS : MOMENTS))
 			break;
 		clock_sleep(CLOCK_MS);
 	}
