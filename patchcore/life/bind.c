@@ -125,6 +125,16 @@ static bool stays_bound(const char *name)
 	return !strncmp(name, "__cyg_", strlen("__cyg_"));
 }
 
+static int (*close_library)(void *library);
+
+/* Libc's own: the agents of fastinst have a dlclose(), too. */
+static void find_close(void)
+{
+	void *libc = dlmopen(LM_ID_BASE, "libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+
+	close_library = libc ? (int (*)(void *))dlvsym(libc, "dlclose", "GLIBC_2.2.5") : NULL;
+}
+
 /* The function of libc, or of another library. NULL: the slot stays as it is. */
 static void *find_function(const struct imports *imports, const Elf64_Rela *slot, bool of_libc)
 {
@@ -145,8 +155,8 @@ static void *find_function(const struct imports *imports, const Elf64_Rela *slot
 	library = dlmopen(LM_ID_BASE, version.file, RTLD_LAZY | RTLD_NOLOAD);
 	function = library ? dlvsym(library, name, version.name) : NULL;
 	/* It goes when this library goes. */
-	if (library && !of_libc)
-		dlclose(library);
+	if (library && !of_libc && close_library)
+		close_library(library);
 	return function;
 }
 
@@ -171,7 +181,7 @@ __attribute__((constructor(101))) static void bind_own_calls(void)
 
 	if (!imports.needed || !imports.versions || protect_slots(PROT_READ | PROT_WRITE) < 0)
 		return;
-	/* First of all dlclose(). */
+	find_close();
 	bind_calls(&imports, true);
 	bind_calls(&imports, false);
 	protect_slots(PROT_READ);
