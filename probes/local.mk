@@ -35,6 +35,7 @@ libfastinst_bare_la_CFLAGS = $(AM_CFLAGS) -mgeneral-regs-only
 
 noinst_LTLIBRARIES += libfastinst_elf.la
 libfastinst_elf_la_SOURCES = \
+	probes/elf/array.h \
 	probes/elf/elf.c \
 	probes/elf/elf.h \
 	probes/elf/sorted.h \
@@ -53,11 +54,8 @@ libfastinst_source_la_SOURCES += \
 	probes/source/abi.h \
 	probes/source/by_reference.c \
 	probes/source/form.c \
-	probes/source/form.h \
 	probes/source/handed.c \
 	probes/source/handed.h \
-	probes/source/unit.c \
-	probes/source/unit.h \
 	probes/source/whole.c \
 	probes/source/whole.h \
 	probes/source/libdw.c \
@@ -194,7 +192,6 @@ fastinst_SOURCES = \
 	probes/list/sites.h \
 	probes/trace/ring.c \
 	probes/trace/ring.h
-dist_pkgdata_DATA += probes/list/straddlers.gp
 fastinst_CPPFLAGS = $(AM_CPPFLAGS) -DPKGLIBDIR='"$(pkglibdir)"'
 fastinst_LDADD = libfastinst_internal.la libfastinst_inject.la libpatchcore_internal.la libresults.a libstress.a $(JANSSON_LIBS)
 fastinst_LDFLAGS = $(HARDEN_LDFLAGS) $(HARDEN_PIE)

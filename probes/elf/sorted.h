@@ -23,4 +23,13 @@
 		low_;                                                                              \
 	})
 
+/* ORDER_BY - define an order of structures for qsort() and bsearch(): by a member, a number. */
+#define ORDER_BY(name, type, member)                                                               \
+	static int name(const void *a, const void *b)                                              \
+	{                                                                                          \
+		const type *one = a, *two = b;                                                     \
+                                                                                                   \
+		return (one->member > two->member) - (one->member < two->member);                  \
+	}
+
 #endif

@@ -4,7 +4,6 @@
  * says so; of gcc's it is seen by what was declared, in the class or in one that is a part of it.
  */
 #include "probes/source/abi.h"
-#include "probes/source/unit.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "probes/source/form.h"
+#include "probes/source/whole.h"
 
 #include <string.h>
 

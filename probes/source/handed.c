@@ -2,7 +2,6 @@
 #include "probes/source/handed.h"
 
 #include "probes/source/source.h"
-#include "probes/source/unit.h"
 
 #define NESTED_MAX 32
 

@@ -58,4 +58,15 @@ Dwarf_Word libdw_size(Dwarf_Die *type);
 /* libdw_is_struct - of members: struct, class or union. */
 bool libdw_is_struct(Dwarf_Die *type);
 
+/* What made a piece of debug information. */
+struct unit_by {
+	bool gcc, clang;
+	bool c, cpp;  /* languages whose arguments are where the ABI of C has them */
+	bool dwarf_5; /* which tells of _Atomic types */
+	bool odd;     /* with options that change where arguments are, or leave out what tells it */
+};
+
+/* unit_by - of the unit that a DIE is in. */
+struct unit_by unit_by(Dwarf_Die *die);
+
 #endif

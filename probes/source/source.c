@@ -9,11 +9,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "probes/elf/array.h"
 #include "probes/elf/elf.h"
+#include "probes/elf/sorted.h"
 #include "probes/source/abi.h"
 #include "probes/source/handed.h"
 #include "probes/source/libdw.h"
-#include "probes/source/unit.h"
 
 #define NESTED_MAX 32 /* namespaces and classes inside of each other */
 
@@ -26,11 +27,10 @@ struct range {
 
 struct ranges {
 	struct range *range; /* sorted by from once all are there */
-	size_t n, room;
+	size_t n;
 };
 
 struct unit {
-	Dwarf_Off die;
 	bool looked; /* at its functions */
 	struct ranges functions;
 };
@@ -48,21 +48,6 @@ struct source {
 
 /* --- Ranges ----------------------------------------------------------------------------------- */
 
-static bool add_range(struct ranges *ranges, const struct range *range)
-{
-	if (ranges->n == ranges->room) {
-		size_t room = ranges->room ? 2 * ranges->room : 64;
-		struct range *more = realloc(ranges->range, room * sizeof(*more));
-
-		if (!more)
-			return false;
-		ranges->range = more;
-		ranges->room = room;
-	}
-	ranges->range[ranges->n++] = *range;
-	return true;
-}
-
 /* All of a DIE. Code that a linker has dropped is at 0. */
 static void add_ranges(struct ranges *ranges, Dwarf_Die *die, size_t unit)
 {
@@ -73,17 +58,12 @@ static void add_ranges(struct ranges *ranges, Dwarf_Die *die, size_t unit)
 	while ((at = dw.dwarf_ranges(die, at, &base, &from, &to)) > 0) {
 		range.from = from;
 		range.to = to;
-		if (from && from < to && !add_range(ranges, &range))
+		if (from && from < to && ARRAY_ADD(ranges->range, ranges->n, range))
 			return;
 	}
 }
 
-static int by_start(const void *a, const void *b)
-{
-	const struct range *one = a, *two = b;
-
-	return one->from < two->from ? -1 : one->from > two->from;
-}
+ORDER_BY(by_start, struct range, from)
 
 static void sort_ranges(struct ranges *ranges)
 {
@@ -93,17 +73,10 @@ static void sort_ranges(struct ranges *ranges)
 
 static const struct range *find_range(const struct ranges *ranges, uint64_t addr)
 {
-	size_t low = 0, high = ranges->n;
+	size_t behind = SORTED_FROM(ranges->range, ranges->n, from, addr + 1);
+	const struct range *range = behind ? &ranges->range[behind - 1] : NULL;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (ranges->range[middle].from <= addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low && addr < ranges->range[low - 1].to ? &ranges->range[low - 1] : NULL;
+	return range && addr < range->to ? range : NULL;
 }
 
 /* --- Files ------------------------------------------------------------------------------------ */
@@ -115,14 +88,11 @@ static bool find_units(struct source *source)
 	Dwarf_Die die;
 
 	for (; !dw.dwarf_nextcu(source->dwarf, at, &next, &header, NULL, NULL, NULL); at = next) {
-		struct unit *more = realloc(source->unit, (source->n + 1) * sizeof(*more));
-
-		if (!more)
+		if (!dw.dwarf_offdie(source->dwarf, at + header, &die))
+			continue;
+		if (ARRAY_ADD(source->unit, source->n, (struct unit){ 0 }))
 			return false;
-		source->unit = more;
-		source->unit[source->n] = (struct unit){ .die = at + header };
-		if (dw.dwarf_offdie(source->dwarf, at + header, &die))
-			add_ranges(&source->ranges, &die, source->n++);
+		add_ranges(&source->ranges, &die, source->n - 1);
 	}
 	sort_ranges(&source->ranges);
 	return source->n > 0;
@@ -255,7 +225,7 @@ static bool find_function(struct source *source, uint64_t addr, Dwarf_Die *funct
 	if (!range)
 		return false;
 	unit = &source->unit[range->unit];
-	if (!unit->looked && dw.dwarf_offdie(source->dwarf, unit->die, &die)) {
+	if (!unit->looked && dw.dwarf_offdie(source->dwarf, range->die, &die)) {
 		find_functions(&unit->functions, &die, 0);
 		sort_ranges(&unit->functions);
 	}

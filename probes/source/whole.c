@@ -5,9 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "probes/source/form.h"
-#include "probes/source/unit.h"
-
 #define NESTED_MAX 16	    /* structs inside of each other */
 #define LOOKED_MAX 4096	    /* types in one value; damage makes structs that are in themselves */
 #define SHOWN_BITS (64 * 8) /* of a value, from its beginning */

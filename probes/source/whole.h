@@ -53,4 +53,13 @@ void whole_hide(struct whole *whole, const char *name);
 /* abi_keep - until abi_forget(). NULL: no memory. */
 void *abi_keep(struct abi_names **names, const void *what, size_t size);
 
+/* form_base - of a base type; SOURCE_OTHER: of none of these, as a complex one. */
+enum source_form form_base(Dwarf_Die *type);
+
+/* form_enum - of an enumeration: SOURCE_SIGNED or SOURCE_UNSIGNED, or of a bool. */
+enum source_form form_enum(Dwarf_Die *type);
+
+/* form_pointer - of a pointer or reference: SOURCE_STRING or SOURCE_POINTER. */
+enum source_form form_pointer(Dwarf_Die *pointer);
+
 #endif
