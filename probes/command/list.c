@@ -18,37 +18,29 @@
 #include "probes/text/demangle.h"
 #include "probes/text/text.h"
 #include "probes/told/told.h"
-#include "results/figures/gnuplot.h"
 
 #define KINDS_MAX 9
+
+/* Boundaries that a site may cross. */
+static const unsigned bounds[] = { 8, 64, 4096 };
+#define BOUNDS (sizeof(bounds) / sizeof(*bounds))
 
 /* Of one kind of site, or of all. */
 struct sum {
 	const char *kind, *provider;
-	size_t sites, usable, words, lines, pages;
-};
-
-struct row {
-	char *name;
-	struct sum sum;
+	size_t sites, usable, crossing[BOUNDS];
 };
 
 struct list {
 	bool json, summary, entries;
-	const char *figure;
-	struct row *row; /* of the figure */
-	size_t rows;
 };
 
 static void count_site(struct sum *sum, const struct site *site)
 {
-	bool usable = !site->reason;
-
 	sum->sites++;
-	sum->usable += usable;
-	sum->words += usable && site->crosses >= 8;
-	sum->lines += usable && site->crosses >= 64;
-	sum->pages += usable && site->crosses >= 4096;
+	sum->usable += !site->reason;
+	for (size_t i = 0; i < BOUNDS; i++)
+		sum->crossing[i] += !site->reason && site->crosses >= bounds[i];
 }
 
 /* All of them in the first, then by kind. How many there are. */
@@ -103,9 +95,10 @@ static double share(size_t n, size_t of)
 
 static void print_sum(const struct sum *sum)
 {
-	printf("%-7s  %-9s %8zu %8zu %8zu %5.1f %8zu %5.1f %8zu %5.1f\n", sum->kind, sum->provider,
-	       sum->sites, sum->usable, sum->words, share(sum->words, sum->usable), sum->lines,
-	       share(sum->lines, sum->usable), sum->pages, share(sum->pages, sum->usable));
+	printf("%-7s  %-9s %8zu %8zu", sum->kind, sum->provider, sum->sites, sum->usable);
+	for (size_t i = 0; i < BOUNDS; i++)
+		printf(" %8zu %5.1f", sum->crossing[i], share(sum->crossing[i], sum->usable));
+	putchar('\n');
 }
 
 static void print_text(const struct sites *sites, const char *path, bool summary)
@@ -121,7 +114,7 @@ static void print_text(const struct sites *sites, const char *path, bool summary
 	for (size_t i = 1; i < n && (n > 2 || summary); i++)
 		print_sum(&sums[i]);
 	printf("%zu sites, %zu usable; of these %zu cross 8 bytes, %zu a line of 64, %zu a page\n",
-	       sums->sites, sums->usable, sums->words, sums->lines, sums->pages);
+	       sums->sites, sums->usable, sums->crossing[0], sums->crossing[1], sums->crossing[2]);
 }
 
 /* --- JSON ------------------------------------------------------------------------------------- */
@@ -148,124 +141,55 @@ static json_t *site_json(const struct site *site, const char *path)
 	return json;
 }
 
-static void add_sum(json_t *to, const struct sum *sum)
+/* A sum's numbers, with other members. Takes both. */
+static json_t *sum_json(const struct sum *sum, json_t *others)
 {
-	json_object_set_new(to, "sites", json_integer((json_int_t)sum->sites));
-	json_object_set_new(to, "usable", json_integer((json_int_t)sum->usable));
-	json_object_set_new(to, "cross_8", json_integer((json_int_t)sum->words));
-	json_object_set_new(to, "cross_64", json_integer((json_int_t)sum->lines));
-	json_object_set_new(to, "cross_4096", json_integer((json_int_t)sum->pages));
+	char name[16];
+
+	json_object_set_new(others, "sites", json_integer((json_int_t)sum->sites));
+	json_object_set_new(others, "usable", json_integer((json_int_t)sum->usable));
+	for (size_t i = 0; i < BOUNDS; i++) {
+		snprintf(name, sizeof(name), "cross_%u", bounds[i]);
+		json_object_set_new(others, name, json_integer((json_int_t)sum->crossing[i]));
+	}
+	return others;
 }
 
 static void print_json(const struct sites *sites, const char *path, bool summary)
 {
-	json_t *root = json_pack("{s:o}", "object", told_text(path));
-	json_t *kinds = json_array(), *array = json_array();
 	struct sum sums[1 + KINDS_MAX];
 	size_t n = sum_up(sites, sums);
+	json_t *root = sum_json(&sums[0], json_pack("{s:o}", "object", told_text(path)));
+	json_t *kinds = json_array(), *list = summary ? NULL : json_array();
 
-	add_sum(root, &sums[0]);
-	for (size_t i = 1; i < n; i++) {
-		json_t *kind =
-			json_pack("{s:s, s:s}", "kind", sums[i].kind, "provider", sums[i].provider);
-
-		add_sum(kind, &sums[i]);
-		json_array_append_new(kinds, kind);
-	}
+	for (size_t i = 1; i < n; i++)
+		json_array_append_new(
+			kinds, sum_json(&sums[i], json_pack("{s:s, s:s}", "kind", sums[i].kind,
+							    "provider", sums[i].provider)));
 	json_object_set_new(root, "kinds", kinds);
-	for (size_t i = 0; i < sites->n && !summary; i++)
-		json_array_append_new(array, site_json(&sites->site[i], path));
-	if (summary)
-		json_decref(array);
-	else
-		json_object_set_new(root, "list", array);
+	for (size_t i = 0; i < sites->n && list; i++)
+		json_array_append_new(list, site_json(&sites->site[i], path));
+	json_object_set_new(root, "list", list);
 	told(stdout, "sites", root);
-}
-
-/* --- The figure ------------------------------------------------------------------------------- */
-
-static int add_rows(struct list *list, const struct sites *sites, const char *path)
-{
-	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-	struct sum sums[1 + KINDS_MAX];
-	size_t n = sum_up(sites, sums);
-	struct row *more = realloc(list->row, (list->rows + n) * sizeof(*more));
-
-	if (!more)
-		return -ENOMEM;
-	list->row = more;
-	for (size_t i = 1; i < n; i++) {
-		struct row *row = &more[list->rows];
-
-		if (!sums[i].usable)
-			continue;
-		row->sum = sums[i];
-		/* The entries of two providers are two rows. */
-		if (asprintf(&row->name, "%s: %s%s", name, sums[i].kind,
-			     strcmp(sums[i].provider, "cyg") ? "" : " (cyg)") < 0)
-			return -ENOMEM;
-		list->rows++;
-	}
-	return 0;
-}
-
-static void print_rows(FILE *out, const void *arg)
-{
-	const struct list *list = arg;
-
-	for (size_t i = 0; i < list->rows; i++) {
-		const struct row *row = &list->row[i];
-
-		for (const char *c = row->name; *c; c++)
-			fputc(*c == '\t' || *c == '\n' || *c == '"' ? '?' : *c, out);
-		fprintf(out, "\t%zu\t%zu\t%zu\t%zu\n", row->sum.usable, row->sum.words,
-			row->sum.lines, row->sum.pages);
-	}
-}
-
-static int draw_figure(const struct list *list)
-{
-	char rows[16], error[PICTURE_PATH + 256] = "";
-	const char *const args[] = { rows, NULL };
-	const struct picture picture = {
-		.print = print_rows, .arg = list, .script = "straddlers.gp", .args = args
-	};
-
-	snprintf(rows, sizeof(rows), "%zu", list->rows);
-	if (!list->rows)
-		return complain(STATUS_FAILED, 0, "there is no site to draw");
-	if (picture_make(&picture, list->figure, error, sizeof(error)) == 0)
-		return STATUS_OK;
-	return complain(STATUS_FAILED, 0, "%s", error);
 }
 
 /* --- Functions that nothing was compiled into ------------------------------------------------- */
 
-#define REASONS_MAX 32
-
-/* Functions by the reason of their refusal: the texts are constants of the survey. */
-struct tally {
-	const char *reason;
-	size_t n;
-};
-
-static size_t tally_reasons(const struct survey *survey, struct tally tallies[REASONS_MAX])
+/* How many are refused for each reason. */
+static json_t *count_refused(const struct survey *survey)
 {
-	size_t n = 0;
+	json_t *refused = json_object();
 
 	for (size_t i = 0; i < survey->n; i++) {
 		const char *reason = survey->site[i].reason;
-		size_t k = 0;
 
-		while (reason && k < n && strcmp(tallies[k].reason, reason) != 0)
-			k++;
-		if (!reason || k == REASONS_MAX)
-			continue;
-		if (k == n)
-			tallies[n++] = (struct tally){ .reason = reason };
-		tallies[k].n++;
+		if (reason)
+			json_object_set_new(
+				refused, reason,
+				json_integer(json_integer_value(json_object_get(refused, reason)) +
+					     1));
 	}
-	return n;
+	return refused;
 }
 
 static struct site entry_site(const struct survey_site *one)
@@ -280,8 +204,8 @@ static struct site entry_site(const struct survey_site *one)
 
 static void print_entries(const struct survey *survey, const char *path, bool summary)
 {
-	struct tally tallies[REASONS_MAX];
-	size_t n = tally_reasons(survey, tallies);
+	json_t *refused = count_refused(survey), *n;
+	const char *reason;
 
 	for (size_t i = 0; i < survey->n && !summary; i++) {
 		struct site site = entry_site(&survey->site[i]);
@@ -290,20 +214,16 @@ static void print_entries(const struct survey *survey, const char *path, bool su
 	}
 	printf("%zu functions, %zu (%.1f %%) can be taken\n", survey->n, survey->usable,
 	       share(survey->usable, survey->n));
-	for (size_t i = 0; i < n; i++)
-		printf("%8zu  %s\n", tallies[i].n, tallies[i].reason);
+	json_object_foreach(refused, reason, n)
+		printf("%8" JSON_INTEGER_FORMAT "  %s\n", json_integer_value(n), reason);
+	json_decref(refused);
 }
 
 static void print_entries_json(const struct survey *survey, const char *path, bool summary)
 {
-	struct tally tallies[REASONS_MAX];
-	size_t n = tally_reasons(survey, tallies);
-	json_t *refused = json_object(), *list = json_array();
+	json_t *list = summary ? NULL : json_array();
 
-	for (size_t i = 0; i < n; i++)
-		json_object_set_new(refused, tallies[i].reason,
-				    json_integer((json_int_t)tallies[i].n));
-	for (size_t i = 0; i < survey->n && !summary; i++) {
+	for (size_t i = 0; i < survey->n && list; i++) {
 		struct site site = entry_site(&survey->site[i]);
 		json_t *json = site_json(&site, path);
 
@@ -314,34 +234,33 @@ static void print_entries_json(const struct survey *survey, const char *path, bo
 	told(stdout, "functions",
 	     json_pack("{s:o, s:I, s:I, s:o, s:o*}", "object", told_text(path), "functions",
 		       (json_int_t)survey->n, "usable", (json_int_t)survey->usable, "refused",
-		       refused, "list", summary ? NULL : list));
-	if (summary)
-		json_decref(list);
+		       count_refused(survey), "list", list));
 }
 
 /* --- The command ------------------------------------------------------------------------------ */
 
-static int show_sites(struct list *list, const char *path)
+static int end_file(struct sites *sites, const char *path, int ret)
+{
+	file_sites_free(sites);
+	if (!ret)
+		return STATUS_OK;
+	return complain(STATUS_NO_INPUT, 0, "%s: %s", path,
+			ret == -ENOEXEC ? "no ELF file for x86-64" : strerror(-ret));
+}
+
+static int show_sites(const struct list *list, const char *path)
 {
 	struct sites sites;
 	int ret = file_sites_read(&sites, path);
 
-	if (ret < 0)
-		complain(0, 0, "%s: %s", path,
-			 ret == -ENOEXEC ? "no ELF file for x86-64" : strerror(-ret));
-	else if (list->json)
-		print_json(&sites, path, list->summary);
-	else
-		print_text(&sites, path, list->summary);
+	if (!ret)
+		(list->json ? print_json : print_text)(&sites, path, list->summary);
 	if (!ret && !sites.n)
 		complain(0, 0,
 			 "%s has no sites: compile with -fpatchable-function-entry=5, or try "
 			 "--entries",
 			 path);
-	if (!ret && list->figure)
-		ret = add_rows(list, &sites, path);
-	file_sites_free(&sites);
-	return ret < 0 ? STATUS_NO_INPUT : STATUS_OK;
+	return end_file(&sites, path, ret);
 }
 
 int refuse_entries(void)
@@ -351,7 +270,7 @@ int refuse_entries(void)
 	return complain(STATUS_FAILED, 0, SURVEY_MISSING);
 }
 
-static int show_entries(struct list *list, const char *path)
+static int show_entries(const struct list *list, const char *path)
 {
 	struct survey survey = { 0 };
 	struct sites file;
@@ -359,16 +278,10 @@ static int show_entries(struct list *list, const char *path)
 
 	if (!ret)
 		ret = survey_make(&survey, &file.elf);
-	if (!ret && list->json)
-		print_entries_json(&survey, path, list->summary);
-	else if (!ret)
-		print_entries(&survey, path, list->summary);
+	if (!ret)
+		(list->json ? print_entries_json : print_entries)(&survey, path, list->summary);
 	survey_free(&survey);
-	if (ret < 0)
-		complain(0, 0, "%s: %s", path,
-			 ret == -ENOEXEC ? "no ELF file for x86-64" : strerror(-ret));
-	file_sites_free(&file);
-	return ret < 0 ? STATUS_NO_INPUT : STATUS_OK;
+	return end_file(&file, path, ret);
 }
 
 static const struct option_row options[] = {
@@ -378,8 +291,6 @@ static const struct option_row options[] = {
 	  OPTION_FLAG(struct list, entries) },
 	{ "summary", NULL, "only how many there are", OPTION_FLAG(struct list, summary) },
 	{ "json", NULL, "as JSON, an object per program", OPTION_FLAG(struct list, json) },
-	{ "figure", "PREFIX", "draw which share crosses what: PREFIX.dat, PREFIX.svg, PREFIX.png",
-	  OPTION_FILE(struct list, figure) },
 	{ 0 },
 };
 
@@ -389,7 +300,8 @@ static const struct command_line line = {
 		 "markers, blocks, compares, static branches and calls; which cross a boundary of\n"
 		 "8 bytes, a line of 64, or a page.\n",
 	.options = { options },
-	.end = "Exit status: 0, 1 no figure, 64 usage, 66 a file cannot be read.\n",
+	.end = "Exit status: 0, 1 built without Zydis (--entries), 64 usage, 66 a file cannot be "
+	       "read.\n",
 };
 
 int list_command(int argc, char **argv)
@@ -406,10 +318,5 @@ int list_command(int argc, char **argv)
 			printf("%s:\n", argv[i]);
 		status = (list.entries ? show_entries : show_sites)(&list, argv[i]);
 	}
-	if (!status && list.figure)
-		status = draw_figure(&list);
-	for (size_t i = 0; i < list.rows; i++)
-		free(list.row[i].name);
-	free(list.row);
 	return status;
 }
