@@ -30,6 +30,8 @@ static_assert(offsetof(struct marker_saved, back) == 48, "marker_entry takes awa
 static_assert(offsetof(struct marker_saved, id) == 56, "marker_entry reads it from there");
 static_assert(sizeof(struct marker_saved) == 64 + 128, "RET takes away 136 behind the address");
 
+#define PUSH(what) "	push " what "\n.cfi_adjust_cfa_offset 8\n"
+
 /* clang-format off */
 asm(".pushsection .text\n"
     ".p2align 6\n"
@@ -40,25 +42,13 @@ asm(".pushsection .text\n"
     ".cfi_startproc\n"
     ".cfi_def_cfa_offset 8\n"
     "	endbr64\n"
-    "	push %rbx\n"
-    ".cfi_adjust_cfa_offset 8\n"
-    "	push %rbp\n"
-    ".cfi_adjust_cfa_offset 8\n"
-    "	push %r12\n"
-    ".cfi_adjust_cfa_offset 8\n"
-    "	push %r13\n"
-    ".cfi_adjust_cfa_offset 8\n"
-    "	push %r14\n"
-    ".cfi_adjust_cfa_offset 8\n"
-    "	push %r15\n"
-    ".cfi_adjust_cfa_offset 8\n"
+    PUSH("%rbx") PUSH("%rbp") PUSH("%r12") PUSH("%r13") PUSH("%r14") PUSH("%r15")
     "	call 1f\n"
     "	lea 48(%rsp), %rsp\n"
     ".cfi_adjust_cfa_offset -48\n"
     "	ret $136\n"
     ".cfi_adjust_cfa_offset 56\n"
-    "1:	push 64(%rsp)\n"
-    ".cfi_adjust_cfa_offset 8\n"
+    "1:" PUSH("64(%rsp)")
     "	jmp probe_entry\n"
     ".cfi_endproc\n"
     ".size marker_entry, . - marker_entry\n"

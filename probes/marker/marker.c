@@ -97,7 +97,7 @@ static int add_marker(const struct note *note, void *data)
 
 static int discover_markers(struct object *object, const struct elf *elf)
 {
-	return notes_read(elf, add_marker, &(struct discovery){ elf, object }, NULL);
+	return notes_read(elf, add_marker, &(struct discovery){ elf, object });
 }
 
 static int arm_marker(struct probe *probe)

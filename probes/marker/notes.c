@@ -33,14 +33,15 @@ static const char *string(const uint8_t **at, const uint8_t *end)
 static bool note_from(const uint8_t *at, size_t size, uint64_t base, struct note *note)
 {
 	const uint8_t *end = at + size;
-	uint64_t words[3];
+	uint64_t words[3], shift;
 
 	if (size < sizeof(words))
 		return false;
 	memcpy(words, at, sizeof(words));
 	at += sizeof(words);
-	note->address = words[0] + (base && words[1] ? base - words[1] : 0);
-	note->semaphore = words[2] && base && words[1] ? words[2] + (base - words[1]) : words[2];
+	shift = base && words[1] ? base - words[1] : 0;
+	note->address = words[0] + shift;
+	note->semaphore = words[2] ? words[2] + shift : 0;
 	note->provider = string(&at, end);
 	note->name = note->provider ? string(&at, end) : NULL;
 	note->operands = note->name ? string(&at, end) : NULL;
@@ -52,58 +53,46 @@ static size_t round_up(size_t n)
 	return (n + 3) & ~(size_t)3;
 }
 
-static int read_section(const uint8_t *at, size_t size, uint64_t base, note_fn *tell, void *data,
-			unsigned *damaged)
+static bool is_marker(const Elf64_Nhdr *head, const uint8_t *name)
+{
+	return head->n_type == NOTE_TYPE && head->n_namesz == sizeof(NOTE_NAME) &&
+	       !memcmp(name, NOTE_NAME, sizeof(NOTE_NAME));
+}
+
+static int read_section(const uint8_t *at, size_t size, uint64_t base, note_fn *tell, void *data)
 {
 	Elf64_Nhdr head;
 	struct note note;
+	size_t whole;
 	int ret = 0;
 
-	while (size >= sizeof(head) && ret == 0) {
+	for (; size >= sizeof(head) && !ret; at += whole, size -= whole) {
 		const uint8_t *name = at + sizeof(head);
-		size_t name_size, whole;
+		size_t words;
 
 		memcpy(&head, at, sizeof(head));
-		name_size = round_up(head.n_namesz);
-		whole = sizeof(head) + name_size + round_up(head.n_descsz);
+		words = sizeof(head) + round_up(head.n_namesz);
 		/* The last one need not be filled up to a multiple of four. */
-		if (sizeof(head) + name_size + head.n_descsz > size) {
-			++*damaged;
+		if (words + head.n_descsz > size)
 			return 0;
-		}
-		if (head.n_type == NOTE_TYPE && head.n_namesz == sizeof(NOTE_NAME) &&
-		    memcmp(name, NOTE_NAME, sizeof(NOTE_NAME)) == 0) {
-			if (note_from(name + name_size, head.n_descsz, base, &note))
-				ret = tell(&note, data);
-			else
-				++*damaged;
-		}
-		if (whole >= size)
-			break;
-		at += whole;
-		size -= whole;
+		if (is_marker(&head, name) && note_from(at + words, head.n_descsz, base, &note))
+			ret = tell(&note, data);
+		whole = words + round_up(head.n_descsz);
+		whole = whole < size ? whole : size;
 	}
 	return ret;
 }
 
-int notes_read(const struct elf *elf, note_fn *tell, void *data, unsigned *damaged)
+int notes_read(const struct elf *elf, note_fn *tell, void *data)
 {
 	uint64_t base = base_address(elf);
 	struct elf_section section;
-	unsigned unread = 0;
 	int ret = 0;
 
-	for (uint32_t i = 0; i < elf->number && ret == 0; i++) {
-		if (!elf_section(elf, i, &section) || section.type != SHT_NOTE ||
-		    strcmp(section.name, ".note.stapsdt") != 0)
-			continue;
-		if (section.bytes)
-			ret = read_section(section.bytes, section.len, base, tell, data, &unread);
-		else
-			unread++;
-	}
-	if (damaged)
-		*damaged = unread;
+	for (uint32_t i = 0; i < elf->number && ret == 0; i++)
+		if (elf_section(elf, i, &section) && section.type == SHT_NOTE && section.bytes &&
+		    strcmp(section.name, ".note.stapsdt") == 0)
+			ret = read_section(section.bytes, section.len, base, tell, data);
 	return ret;
 }
 

@@ -23,11 +23,8 @@ struct note {
 /* Called for each note; what is not 0 ends the reading and is returned. */
 typedef int note_fn(const struct note *note, void *data);
 
-/*
- * notes_read - the notes of a file. 0, or what the callback returned.
- * @damaged: out: how many notes, or sections of them, could not be read; may be NULL
- */
-int notes_read(const struct elf *elf, note_fn *tell, void *data, unsigned *damaged);
+/* notes_read - the notes of a file; damaged ones are left out. 0, or what the callback returned. */
+int notes_read(const struct elf *elf, note_fn *tell, void *data);
 
 /* Where the symbol of that name is, by the file, if there is exactly one. @name needs no end. */
 bool notes_symbol(const struct elf *elf, const char *name, size_t len, uint64_t *address);

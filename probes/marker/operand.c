@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 #include "probes/marker/operand.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
+#define DIGITS "0123456789"
+#define LOWER  "abcdefghijklmnopqrstuvwxyz"
+#define SYMBOL DIGITS LOWER "ABCDEFGHIJKLMNOPQRSTUVWXYZ_.$"
+
+/* An operand without blanks, from the character that is next. */
 struct text {
 	const char *at;
-	const char *end;
 	const struct operand_symbols *symbols;
+	bool has_symbol;
 	const char *reason;
 };
 
@@ -19,7 +26,7 @@ static bool refuse_operand(struct text *t, const char *reason)
 
 static bool take_char(struct text *t, char wanted)
 {
-	if (t->at == t->end || *t->at != wanted)
+	if (*t->at != wanted)
 		return false;
 	t->at++;
 	return true;
@@ -30,59 +37,37 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-static bool in_symbol(char c)
+static bool take_number(struct text *t, uint64_t *value)
 {
-	return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
-	       c == '.' || c == '$';
+	bool is_hex = t->at[0] == '0' && (t->at[1] | 0x20) == 'x';
+	char *end;
+
+	if (is_hex ? !strspn(t->at + 2, DIGITS "abcdefABCDEF") : !is_digit(*t->at))
+		return refuse_operand(t, "a number of it has no digits");
+	errno = 0;
+	*value = strtoull(t->at, &end, is_hex ? 16 : 10);
+	t->at = end;
+	return !errno || refuse_operand(t, "a number of it is too large");
 }
 
-static int digit_of(char c, unsigned base)
+static bool take_symbol(struct text *t, uint64_t *value)
 {
-	unsigned value = is_digit(c)		? (unsigned)(c - '0')
-			 : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10
-			 : c >= 'A' && c <= 'F' ? (unsigned)(c - 'A') + 10
-						: base;
+	const char *name = t->at;
+	size_t len = strspn(name, SYMBOL);
 
-	return value < base ? (int)value : -1;
-}
-
-static bool parse_number(struct text *t, uint64_t *value)
-{
-	const char *start;
-	unsigned base = 10;
-
-	if (t->end - t->at > 2 && t->at[0] == '0' && (t->at[1] == 'x' || t->at[1] == 'X')) {
-		base = 16;
-		t->at += 2;
-	}
-	start = t->at;
-	for (*value = 0; t->at < t->end && digit_of(*t->at, base) >= 0; t->at++)
-		if (__builtin_mul_overflow(*value, base, value) ||
-		    __builtin_add_overflow(*value, (unsigned)digit_of(*t->at, base), value))
-			return refuse_operand(t, "a number of it is too large");
-	return t->at > start || refuse_operand(t, "a number of it has no digits");
-}
-
-static bool symbol(struct text *t, uint64_t *value)
-{
-	const char *start = t->at;
-
-	while (t->at < t->end && in_symbol(*t->at))
-		t->at++;
-	if (t->at == start)
+	t->at += len;
+	t->has_symbol = true;
+	if (!len)
 		return refuse_operand(t, "its form is unknown");
-	if (t->at < t->end && *t->at == '@')
+	if (*t->at == '@')
 		return refuse_operand(t,
 				      "it is relative to a table of the linker or of the thread");
-	if (!t->symbols ||
-	    !t->symbols->find(t->symbols->object, start, (size_t)(t->at - start), value))
-		return refuse_operand(
-			t, "it names a symbol that the file does not tell, or tells twice");
-	return true;
+	return (t->symbols && t->symbols->find(t->symbols->object, name, len, value)) ||
+	       refuse_operand(t, "it names a symbol that the file does not tell, or tells twice");
 }
 
 /* Numbers and symbols, added up. Addresses wrap, as in the processor. */
-static bool sum(struct text *t, int64_t *value)
+static bool take_sum(struct text *t, int64_t *value)
 {
 	uint64_t total = 0, term;
 
@@ -91,9 +76,9 @@ static bool sum(struct text *t, int64_t *value)
 
 		if (!minus && !take_char(t, '+') && !first)
 			break;
-		if (t->at == t->end)
+		if (!*t->at)
 			return refuse_operand(t, "it ends early");
-		if (!(is_digit(*t->at) ? parse_number(t, &term) : symbol(t, &term)))
+		if (!(is_digit(*t->at) ? take_number(t, &term) : take_symbol(t, &term)))
 			return false;
 		total = minus ? total - term : total + term;
 	}
@@ -107,94 +92,64 @@ struct reg {
 	uint8_t shift;
 };
 
-/* Of a name like "r10d": the number, and what follows it. */
-static bool numbered_register(const char *name, size_t len, struct reg *found)
+static bool take_register(struct text *t, struct reg *found)
 {
-	unsigned n;
-	char rest;
-
-	if (len < 2 || len > 4 || name[0] != 'r' || !is_digit(name[1]))
-		return false;
-	n = (unsigned)(name[1] - '0');
-	if (len > 2 && is_digit(name[2])) {
-		n = n * 10 + (unsigned)(name[2] - '0');
-		name++;
-		len--;
-	}
-	rest = len == 3 ? name[2] : 0;
-	if (n < 8 || n > 15 || len > 3)
-		return false;
-	found->number = (uint8_t)n;
-	found->shift = 0;
-	found->size = len == 2 ? 8 : rest == 'd' ? 4 : rest == 'w' ? 2 : rest == 'b' ? 1 : 0;
-	return found->size != 0;
-}
-
-static bool named(const char *name, size_t len, struct reg *found)
-{
-	static const char names[][5][4] = {
+	static const char names[16][5][5] = {
 		{ "rax", "eax", "ax", "al", "ah" }, { "rcx", "ecx", "cx", "cl", "ch" },
 		{ "rdx", "edx", "dx", "dl", "dh" }, { "rbx", "ebx", "bx", "bl", "bh" },
-		{ "rsp", "esp", "sp", "spl", "" },  { "rbp", "ebp", "bp", "bpl", "" },
-		{ "rsi", "esi", "si", "sil", "" },  { "rdi", "edi", "di", "dil", "" },
+		{ "rsp", "esp", "sp", "spl" },	    { "rbp", "ebp", "bp", "bpl" },
+		{ "rsi", "esi", "si", "sil" },	    { "rdi", "edi", "di", "dil" },
+		{ "r8", "r8d", "r8w", "r8b" },	    { "r9", "r9d", "r9w", "r9b" },
+		{ "r10", "r10d", "r10w", "r10b" },  { "r11", "r11d", "r11w", "r11b" },
+		{ "r12", "r12d", "r12w", "r12b" },  { "r13", "r13d", "r13w", "r13b" },
+		{ "r14", "r14d", "r14w", "r14b" },  { "r15", "r15d", "r15w", "r15b" },
 	};
 	static const uint8_t sizes[] = { 8, 4, 2, 1, 1 };
+	size_t len = strspn(t->at, DIGITS LOWER);
+	const char *name = t->at;
 
-	for (uint8_t n = 0; n < 8; n++)
-		for (uint8_t i = 0; i < 5; i++)
-			if (len && strlen(names[n][i]) == len &&
-			    memcmp(names[n][i], name, len) == 0) {
+	t->at += len;
+	for (uint8_t n = 0; n < 16; n++)
+		for (uint8_t i = 0; i < 5 && len; i++)
+			if (strlen(names[n][i]) == len && !memcmp(names[n][i], name, len)) {
 				*found = (struct reg){ n, sizes[i], i == 4 ? 8 : 0 };
 				return true;
 			}
-	return false;
-}
-
-static bool any_register(struct text *t, struct reg *found)
-{
-	const char *start = t->at;
-	size_t len;
-
-	while (t->at < t->end && (is_digit(*t->at) || (*t->at >= 'a' && *t->at <= 'z')))
-		t->at++;
-	len = (size_t)(t->at - start);
-	if (named(start, len, found) || numbered_register(start, len, found))
-		return true;
-	if (len > 3 && memcmp(start + 1, "mm", 2) == 0)
-		return refuse_operand(t, "it is in a vector register");
-	return refuse_operand(t, "its register is none of the sixteen");
+	return refuse_operand(t, len > 3 && !memcmp(name + 1, "mm", 2)
+					 ? "it is in a vector register"
+					 : "its register is none of the sixteen");
 }
 
 /* A base or index: whole, or its lower half never (an address of 32 bits). */
-static bool address_register(struct text *t, uint8_t *number, bool *rip)
+static bool take_address_register(struct text *t, uint8_t *number, bool *rip)
 {
 	struct reg found;
 
 	if (!take_char(t, '%'))
 		return refuse_operand(t, "its form is unknown");
-	*rip = t->end - t->at >= 3 && memcmp(t->at, "rip", 3) == 0;
+	*rip = !strncmp(t->at, "rip", 3);
 	if (*rip) {
 		t->at += 3;
 		return true;
 	}
-	if (!any_register(t, &found))
+	if (!take_register(t, &found))
 		return false;
 	*number = found.number;
 	return found.size == 8 || refuse_operand(t, "its address has not 64 bits");
 }
 
 /* (base), (base, index), (base, index, scale), (, index, scale) */
-static bool parentheses(struct text *t, struct operand *o, bool *rip)
+static bool take_parentheses(struct text *t, struct operand *o, bool *rip)
 {
 	uint64_t scale = 1;
 	bool ignored = false;
 
-	if (t->at < t->end && *t->at == '%' && !address_register(t, &o->base, rip))
+	if (*t->at == '%' && !take_address_register(t, &o->base, rip))
 		return false;
 	if (take_char(t, ',')) {
-		if (!address_register(t, &o->index, &ignored))
+		if (!take_address_register(t, &o->index, &ignored))
 			return false;
-		if (take_char(t, ',') && !parse_number(t, &scale))
+		if (take_char(t, ',') && !take_number(t, &scale))
 			return false;
 	}
 	if (ignored || o->index == 4 || (*rip && o->index != OPERAND_NONE) ||
@@ -206,37 +161,35 @@ static bool parentheses(struct text *t, struct operand *o, bool *rip)
 	return take_char(t, ')') || refuse_operand(t, "its form is unknown");
 }
 
-static bool memory(struct text *t, struct operand *o)
+static bool take_memory(struct text *t, struct operand *o)
 {
-	bool has_symbol = false, rip = false;
+	bool rip = false;
 
-	for (const char *c = t->at; c < t->end && *c != '('; c++)
-		has_symbol |= in_symbol(*c) && !is_digit(*c) && (c == t->at || !in_symbol(c[-1]));
 	o->form = OPERAND_MEMORY;
-	if (t->at < t->end && *t->at != '(' && !sum(t, &o->value))
+	if (*t->at && *t->at != '(' && !take_sum(t, &o->value))
 		return false;
-	if (take_char(t, '(') && !parentheses(t, o, &rip))
+	if (take_char(t, '(') && !take_parentheses(t, o, &rip))
 		return false;
 	/* The number in sym+4(%rip) is relative to sym; without one it is to an instruction's end.
 	 */
-	if (rip && !has_symbol)
+	if (rip && !t->has_symbol)
 		return refuse_operand(t, "it is relative to an instruction that is not told");
 	return true;
 }
 
-static bool operand_of(struct text *t, struct operand *o)
+static bool take_place(struct text *t, struct operand *o)
 {
 	struct reg found;
 
 	if (take_char(t, '$')) {
 		o->form = OPERAND_CONSTANT;
-		return sum(t, &o->value);
+		return take_sum(t, &o->value);
 	}
 	if (!take_char(t, '%'))
-		return memory(t, o);
-	if (t->end - t->at > 2 && t->at[1] == 's' && t->at[2] == ':')
+		return take_memory(t, o);
+	if (*t->at && t->at[1] == 's' && t->at[2] == ':')
 		return refuse_operand(t, "it is relative to a segment");
-	if (!any_register(t, &found))
+	if (!take_register(t, &found))
 		return false;
 	o->form = OPERAND_REGISTER;
 	o->base = found.number;
@@ -247,12 +200,12 @@ static bool operand_of(struct text *t, struct operand *o)
 	return true;
 }
 
-static bool size_of(struct text *t, struct operand *o)
+static bool take_size(struct text *t, struct operand *o)
 {
 	uint64_t size;
 
 	o->is_signed = take_char(t, '-');
-	if (t->at == t->end || !is_digit(*t->at) || !parse_number(t, &size))
+	if (!is_digit(*t->at) || !take_number(t, &size))
 		return refuse_operand(t, "it has no size");
 	if (take_char(t, 'f'))
 		return refuse_operand(t, "it is a floating-point value");
@@ -265,7 +218,7 @@ static bool size_of(struct text *t, struct operand *o)
 static void parse_operand(struct text *t, struct operand *o)
 {
 	*o = (struct operand){ .base = OPERAND_NONE, .index = OPERAND_NONE, .scale = 1 };
-	if (size_of(t, o) && operand_of(t, o) && t->at < t->end)
+	if (take_size(t, o) && take_place(t, o) && *t->at)
 		refuse_operand(t, "its form is unknown");
 	if (t->reason) {
 		o->form = OPERAND_REFUSED;
@@ -284,7 +237,7 @@ static const char *end_of(const char *at)
 unsigned operands_parse(const char *text, const struct operand_symbols *symbols,
 			struct operand operands[OPERANDS_MAX])
 {
-	char compact[OPERAND_TEXT];
+	char compact[OPERAND_TEXT + 1];
 	unsigned count = 0;
 
 	for (const char *at = text, *end; *at && count < OPERANDS_MAX; at = end) {
@@ -296,10 +249,10 @@ unsigned operands_parse(const char *text, const struct operand_symbols *symbols,
 			end++;
 			continue;
 		}
-		for (; at < end && len < sizeof(compact); at++)
+		for (; at < end && len < OPERAND_TEXT; at++)
 			if (*at != ' ')
 				compact[len++] = *at;
-		t.end = compact + len;
+		compact[len] = '\0';
 		if (at < end)
 			refuse_operand(&t, "it is too long");
 		parse_operand(&t, &operands[count++]);

@@ -66,11 +66,10 @@ static int on_entry(const struct entry *entry, void *data)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct whole whole = { .data = data, .size = size };
-	unsigned damaged;
 
 	if (!elf_open(&whole.elf, data, size))
 		return 0;
-	must(notes_read(&whole.elf, on_note, &whole, &damaged) == 0);
+	must(notes_read(&whole.elf, on_note, &whole) == 0);
 	must(entries_read(&whole.elf, "fi_branch_sites", on_entry, &whole) == 0);
 	return 0;
 }
@@ -199,7 +198,7 @@ static void check_sample(const struct sample *s)
 	struct whole whole = { .data = (const uint8_t *)s, .size = sizeof(*s) };
 
 	must(elf_open(&whole.elf, s, sizeof(*s)));
-	must(notes_read(&whole.elf, count, &whole, NULL) == 0);
+	must(notes_read(&whole.elf, count, &whole) == 0);
 	must(entries_read(&whole.elf, "fi_branch_sites", count_entry, &whole) == 0);
 	must(told == 5);
 }
