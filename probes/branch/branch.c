@@ -26,7 +26,17 @@
 
 static const uint8_t nop[BRANCH_LEN] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
 
+struct flag {
+	const char *name;
+	bool usual;
+	bool moved; /* by the change that is under way */
+	unsigned count;
+	unsigned vetoes;
+	struct flag *next;
+};
+
 struct site {
+	struct flag *flag;
 	struct object *object;
 	uint8_t *at;
 	uint8_t jump[BRANCH_LEN];
@@ -36,16 +46,8 @@ struct site {
 	struct site *next;
 };
 
-struct flag {
-	const char *name;
-	bool usual;
-	unsigned count;
-	unsigned vetoes;
-	struct site *sites;
-	struct flag *next;
-};
-
 static struct flag *flags;
+static struct site *sites;
 static const char *settings_wrong;
 
 static bool value_of(const struct flag *flag)
@@ -55,19 +57,18 @@ static bool value_of(const struct flag *flag)
 
 /* --- The code --------------------------------------------------------------------------------- */
 
-static bool to_change(const struct flag *flag, const struct site *site)
+static bool to_change(const struct site *site)
 {
 	return !site->reason && !site->object->gone &&
-	       site->jumps != (value_of(flag) != site->usual);
+	       site->jumps != (value_of(site->flag) != site->usual);
 }
 
 static size_t count_changes(void)
 {
 	size_t n = 0;
 
-	for (const struct flag *flag = flags; flag; flag = flag->next)
-		for (const struct site *site = flag->sites; site; site = site->next)
-			n += to_change(flag, site);
+	for (const struct site *site = sites; site; site = site->next)
+		n += to_change(site);
 	return n;
 }
 
@@ -86,7 +87,7 @@ static int patch(struct pc_op *ops, size_t n)
 	return 0;
 }
 
-/* All sites as their switches say. The order of ops is that of the lists, both times. */
+/* All sites as their switches say. The order of ops is that of the list, both times. */
 static int apply_held(void *unused)
 {
 	size_t n = count_changes(), i = 0;
@@ -99,19 +100,17 @@ static int apply_held(void *unused)
 	ops = calloc(n, sizeof(*ops));
 	if (!ops)
 		return -ENOMEM;
-	for (const struct flag *flag = flags; flag; flag = flag->next)
-		for (const struct site *site = flag->sites; site; site = site->next)
-			if (to_change(flag, site))
-				ops[i++] = (struct pc_op){ .addr = site->at,
-							   .bytes = site->jumps ? nop : site->jump,
-							   .len = BRANCH_LEN,
-							   .result = -ECANCELED };
+	for (const struct site *site = sites; site; site = site->next)
+		if (to_change(site))
+			ops[i++] = (struct pc_op){ .addr = site->at,
+						   .bytes = site->jumps ? nop : site->jump,
+						   .len = BRANCH_LEN,
+						   .result = -ECANCELED };
 	ret = patch(ops, n);
 	i = 0;
-	for (struct flag *flag = flags; flag; flag = flag->next)
-		for (struct site *site = flag->sites; site; site = site->next)
-			if (to_change(flag, site) && ops[i++].result == 0)
-				site->jumps = !site->jumps;
+	for (struct site *site = sites; site; site = site->next)
+		if (to_change(site) && ops[i++].result == 0)
+			site->jumps = !site->jumps;
 	free(ops);
 	return ret;
 }
@@ -199,17 +198,18 @@ static int add_site(const struct entry *entry, void *data)
 
 	if (!site)
 		return -ENOMEM;
-	*site = (struct site){ .object = object,
+	*site = (struct site){ .flag = flag,
+			       .object = object,
 			       .at = (uint8_t *)(object->base + entry->site),
 			       .usual = entry->usual,
-			       .next = flag->sites };
+			       .next = sites };
 	site->reason = branch_refusal(object, entry);
 	if (!site->reason && site->usual != flag->usual)
 		site->reason =
 			"the switch is usually true at one site and usually false at another";
 	if (site_rel32(site->jump, 0xe9, site->at, (const void *)other) < 0)
 		site->reason = BRANCH_DAMAGED;
-	flag->sites = site;
+	sites = site;
 	return 0;
 }
 
@@ -227,11 +227,10 @@ static int discover_branches(struct object *object, const struct elf *elf)
 
 static bool jumps_stand(const struct object *object)
 {
-	for (const struct flag *flag = flags; flag; flag = flag->next)
-		for (const struct site *site = flag->sites; site; site = site->next)
-			if (site->object == object && site->jumps &&
-			    memcmp(site->at, site->jump, BRANCH_LEN))
-				return false;
+	for (const struct site *site = sites; site; site = site->next)
+		if (site->object == object && site->jumps &&
+		    memcmp(site->at, site->jump, BRANCH_LEN))
+			return false;
 	return calls_stand(object);
 }
 
@@ -249,7 +248,7 @@ struct change {
 	int vetoes;
 };
 
-/* As far as 0; it tells whether it has changed, so that it can be taken back. */
+/* As far as 0. Whether the number has changed. */
 static bool step_count(unsigned *number, int by)
 {
 	if (by == 0 || (by < 0 && *number == 0))
@@ -260,35 +259,27 @@ static bool step_count(unsigned *number, int by)
 
 static long change_named(const struct names *names, struct change by)
 {
-	struct flag **moved;
-	size_t n = 0, moves = 0;
 	long found = 0;
 	int ret = core_lock();
 
 	if (ret < 0)
 		return ret;
-	for (const struct flag *flag = flags; flag; flag = flag->next)
-		n++;
-	moved = calloc(n + 1, sizeof(struct flag *));
-	ret = moved ? 0 : -ENOMEM;
-	for (struct flag *flag = flags; flag && !ret; flag = flag->next) {
-		if (!names_match(names, flag->name))
-			continue;
-		found++;
-		if (step_count(&flag->count, by.count) || step_count(&flag->vetoes, by.vetoes))
-			moved[moves++] = flag;
+	for (struct flag *flag = flags; flag; flag = flag->next) {
+		bool named = names_match(names, flag->name);
+
+		found += named;
+		flag->moved = named && (step_count(&flag->count, by.count) ||
+					step_count(&flag->vetoes, by.vetoes));
 	}
-	if (!ret)
-		ret = apply();
-	if (ret && moves) {
-		for (size_t i = 0; i < moves; i++) {
-			moved[i]->count -= (unsigned)by.count;
-			moved[i]->vetoes -= (unsigned)by.vetoes;
+	ret = apply();
+	for (struct flag *flag = flags; flag && ret; flag = flag->next)
+		if (flag->moved) {
+			flag->count -= (unsigned)by.count;
+			flag->vetoes -= (unsigned)by.vetoes;
 		}
+	if (ret)
 		apply();
-	}
 	core_unlock();
-	free(moved);
 	return ret ? ret : found;
 }
 
@@ -331,44 +322,42 @@ static void describe_switch(const struct flag *flag, struct fi_branch_state *sta
 					   .usual = flag->usual,
 					   .count = flag->count,
 					   .vetoes = flag->vetoes };
-	for (const struct site *site = flag->sites; site; site = site->next) {
-		if (site->object->gone)
+	for (const struct site *site = sites; site; site = site->next) {
+		if (site->flag != flag || site->object->gone)
 			continue;
 		state->sites++;
 		if (site->reason) {
 			state->refused++;
 			state->reason = site->reason;
-		} else if (to_change(flag, site)) {
+		} else if (to_change(site)) {
 			state->refused++;
 			state->reason = "its code could not be changed";
 		}
 	}
 }
 
-struct list {
-	struct fi_branch_state *states;
-	size_t max, n;
-};
-
 static int describe_all(void *data)
 {
-	struct list *list = data;
+	struct branch_list *list = data;
+	struct fi_branch_state *states = list->states;
 
 	for (const struct flag *flag = flags; flag; flag = flag->next)
 		if (list->n++ < list->max)
-			describe_switch(flag, &list->states[list->n - 1]);
+			describe_switch(flag, &states[list->n - 1]);
 	return 0;
+}
+
+long branch_describe(int (*describe)(void *list), void *states, size_t max)
+{
+	struct branch_list list = { .states = states, .max = max };
+	int ret = states || !max ? objects_lock_hold(describe, &list) : -EINVAL;
+
+	return ret < 0 ? ret : (long)list.n;
 }
 
 long fi_branches(struct fi_branch_state *states, size_t max)
 {
-	struct list list = { .states = states, .max = max };
-	int ret;
-
-	if (!states && max)
-		return -EINVAL;
-	ret = objects_lock_hold(describe_all, &list);
-	return ret < 0 ? ret : (long)list.n;
+	return branch_describe(describe_all, states, max);
 }
 
 const char *fi_branch_settings(void)

@@ -19,6 +19,16 @@ extern const struct provider branch_provider;
 /* branch_refusal - why the site of an entry cannot be changed, or NULL. */
 const char *branch_refusal(const struct object *object, const struct entry *entry);
 
+/*
+ * branch_describe - have a function fill in states, max of them, and count all, in n. How many
+ * there are; -EINVAL, -ESHUTDOWN.
+ */
+struct branch_list {
+	void *states;
+	size_t max, n;
+};
+long branch_describe(int (*describe)(void *list), void *states, size_t max);
+
 /* Of the calls of an object: see struct provider. */
 int call_discover(struct object *object, const struct elf *elf);
 bool calls_stand(const struct object *object);

@@ -38,18 +38,25 @@ struct static_call {
 
 static struct static_call *calls;
 
+/* As it is compiled. */
+static void encode_slot_jump(const struct static_call *call, uint8_t code[SLOT_LEN])
+{
+	int32_t rel = (int32_t)((uint8_t *)call->slot - (call->at + SLOT_LEN));
+
+	memcpy(code, (const uint8_t[]){ 0xff, 0x25 }, 2);
+	memcpy(code + 2, &rel, sizeof(rel));
+}
+
 static int jump_by_slot(struct static_call *call)
 {
-	uint8_t code[SLOT_LEN] = { 0xff, 0x25 };
-	int32_t rel = (int32_t)((uint8_t *)call->slot - (call->at + SLOT_LEN));
+	uint8_t code[SLOT_LEN];
 	int ret;
 
 	if (!call->direct)
 		return 0;
-	memcpy(code + 2, &rel, sizeof(rel));
+	encode_slot_jump(call, code);
 	ret = pc_patch(call->at, code, sizeof(code));
-	if (!ret)
-		call->direct = false;
+	call->direct = ret != 0;
 	return ret;
 }
 
@@ -64,8 +71,7 @@ static int point_call(struct static_call *call, void *target)
 		ret = jump_by_slot(call);
 	} else {
 		ret = pc_patch(call->at, code, sizeof(code));
-		if (!ret)
-			call->direct = true;
+		call->direct |= !ret;
 	}
 	if (ret)
 		__atomic_store_n(call->slot, old, __ATOMIC_RELEASE);
@@ -74,10 +80,9 @@ static int point_call(struct static_call *call, void *target)
 
 static bool is_call(const struct static_call *call)
 {
-	uint8_t code[SLOT_LEN] = { 0xff, 0x25 };
-	int32_t rel = (int32_t)((uint8_t *)call->slot - (call->at + SLOT_LEN));
+	uint8_t code[SLOT_LEN];
 
-	memcpy(code + 2, &rel, sizeof(rel));
+	encode_slot_jump(call, code);
 	return (uintptr_t)call->at % 16 == 0 && (uintptr_t)call->slot % sizeof(void *) == 0 &&
 	       object_covers(call->object, (uintptr_t)call->at, 16, PF_X | PF_R) &&
 	       object_covers(call->object, (uintptr_t)call->slot, sizeof(void *), PF_R | PF_W) &&
@@ -91,9 +96,10 @@ static int add_call(const struct entry *entry, void *data)
 
 	if (!call)
 		return -ENOMEM;
-	call->object = object;
-	call->at = (uint8_t *)(object->base + entry->site);
-	call->slot = (void **)(object->base + entry->other);
+	*call = (struct static_call){ .object = object,
+				      .at = (uint8_t *)(object->base + entry->site),
+				      .slot = (void **)(object->base + entry->other),
+				      .next = calls };
 	/* Of a damaged file; such a call stays as it is compiled. */
 	if (!is_call(call)) {
 		free(call);
@@ -104,7 +110,6 @@ static int add_call(const struct entry *entry, void *data)
 		free(call);
 		return -ENOMEM;
 	}
-	call->next = calls;
 	calls = call;
 	/* If that fails, the slot serves. */
 	point_call(call, *call->slot);
@@ -147,30 +152,20 @@ int fi_call_retarget(void *at, void *function)
 	return objects_lock_hold(retarget, &(struct wish){ at, function });
 }
 
-struct list {
-	struct fi_call_state *states;
-	size_t max, n;
-};
-
 static int describe_all(void *data)
 {
-	struct list *list = data;
+	struct branch_list *list = data;
+	struct fi_call_state *states = list->states;
 
 	for (const struct static_call *call = calls; call; call = call->next)
 		if (!call->object->gone && list->n++ < list->max)
-			list->states[list->n - 1] = (struct fi_call_state){
-				.name = call->name, .target = *call->slot, .direct = call->direct
-			};
+			states[list->n - 1] = (struct fi_call_state){ .name = call->name,
+								      .target = *call->slot,
+								      .direct = call->direct };
 	return 0;
 }
 
 long fi_calls(struct fi_call_state *states, size_t max)
 {
-	struct list list = { .states = states, .max = max };
-	int ret;
-
-	if (!states && max)
-		return -EINVAL;
-	ret = objects_lock_hold(describe_all, &list);
-	return ret < 0 ? ret : (long)list.n;
+	return branch_describe(describe_all, states, max);
 }
