@@ -108,7 +108,7 @@ static void show_event(struct shown *shown, void *arg)
 {
 	struct trace *trace = arg;
 
-	trace->filter.pid = trace->pid ? (int)trace->pid : trace_first(trace->read);
+	trace->filter.pid = trace->pid ? (int)trace->pid : trace->read->first;
 	if (!filter_takes(&trace->filter, shown))
 		return;
 	if (trace->filter.longer)
@@ -164,19 +164,20 @@ static void *follow_events(void *arg)
 
 /* --- Afterwards ------------------------------------------------------------------------------- */
 
-struct loser {
-	const struct count *count;
-	uint64_t seen;
-};
-
-static void add_seen(const struct traced *probe, void *arg)
+static uint64_t count_seen(const struct trace_read *read, const struct count *count)
 {
-	struct loser *loser = arg;
+	uint64_t seen = 0;
 
-	if (!strcmp(probe->word, loser->count->kind) &&
-	    !strcmp(probe->function, loser->count->function) &&
-	    !strcmp(probe->object, loser->count->object))
-		loser->seen += probe->seen;
+	for (size_t t = 0; t < read->tables; t++)
+		for (size_t i = 0; i < read->table[t].n; i++) {
+			const struct traced *probe = &read->table[t].probe[i];
+
+			if (!strcmp(traced_words[probe->kind], count->kind) &&
+			    !strcmp(probe->function, count->function) &&
+			    !strcmp(probe->object, count->object))
+				seen += probe->seen;
+		}
+	return seen;
 }
 
 /* By what the agents counted: each call that is not among the events. */
@@ -185,40 +186,46 @@ static void tell_losers(const struct trace *trace, const struct counts *counts)
 	unsigned told = 0;
 
 	for (size_t i = 0; i < counts->n && told < LOSERS_MAX; i++) {
-		struct loser loser = { .count = &counts->count[i] };
+		const struct count *count = &counts->count[i];
+		uint64_t seen = count_seen(trace->read, count);
 
-		trace_each(trace->read, add_seen, &loser);
-		if (loser.seen >= loser.count->count)
+		if (seen >= count->count)
 			continue;
 		fprintf(stderr, "%s: ", program_invocation_name);
-		text_put(stderr, name_for_people(loser.count->function, true));
-		fprintf(stderr, ": %" PRIu64 " of %" PRIu64 " event%s lost\n",
-			loser.count->count - loser.seen, loser.count->count, S(loser.count->count));
+		text_put(stderr, name_for_people(count->function, true));
+		fprintf(stderr, ": %" PRIu64 " of %" PRIu64 " event%s lost\n", count->count - seen,
+			count->count, S(count->count));
 		told++;
 	}
 	if (told == LOSERS_MAX)
 		complain(0, 0, "and of others");
 }
 
-static void count_open(const struct traced *probe, void *arg)
+/* Functions that were entered and whose exits have no probes. */
+static size_t count_open(const struct trace_read *read)
 {
-	size_t *n = arg;
+	size_t n = 0;
 
-	*n += probe->seen && probe->kind == TRACED_ENTER && probe->pair == SIZE_MAX;
+	for (size_t t = 0; t < read->tables; t++)
+		for (size_t i = 0; i < read->table[t].n; i++) {
+			const struct traced *probe = &read->table[t].probe[i];
+
+			n += probe->seen && probe->kind == TRACED_ENTER && probe->pair == SIZE_MAX;
+		}
+	return n;
 }
 
 static void tell_end(struct trace *trace)
 {
-	size_t open = 0;
+	size_t open = count_open(trace->read);
 
 	trace_finish(trace->read);
-	trace_each(trace->read, count_open, &open);
 	if (open && filter_is_of_calls(&trace->filter))
 		complain(0, 0,
 			 "the exits of %zu function%s cannot be seen, so it is not known what they "
 			 "call and for how long; fastinst(1) says how to compile",
 			 open, S(open));
-	trace->sum.lost = trace_lost(trace->read);
+	trace->sum.lost = trace->read->lost;
 	if (trace->format->end)
 		trace->format->end(trace->out, &trace->sum);
 	if (trace->sum.limited && !ferror(trace->out))
@@ -246,7 +253,7 @@ static int run_program(struct trace *trace, char **argv)
 	setenv("FASTINST_ON", trace->on ? trace->on : "*", 1);
 	if (trace->entries)
 		setenv("FASTINST_ENTRIES", trace->entries, 1);
-	setenv("FASTINST_TRACE", trace_folder(trace->read), 1);
+	setenv("FASTINST_TRACE", trace->read->folder, 1);
 	if (pthread_create(&thread, NULL, follow_events, trace))
 		return complain(STATUS_FAILED, 0, "no thread can be started");
 	status = launch_program(&launch, argv);
@@ -277,8 +284,8 @@ static void *ask_agent(void *arg)
 	char *request;
 	int status = STATUS_FAILED;
 
-	if (asprintf(&request, "trace %s %s", trace_folder(trace->read),
-		     trace->on ? trace->on : "*") >= 0) {
+	if (asprintf(&request, "trace %s %s", trace->read->folder, trace->on ? trace->on : "*") >=
+	    0) {
 		status = control_ask(trace->pid, request, &none);
 		free(request);
 	}

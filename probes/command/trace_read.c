@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Traced programs connect to a socket and tell of their probes; their threads make rings in the
+ * folder of the socket. The rings are read together, by the time of their next events.
+ */
 #include "probes/command/trace_read.h"
 
 #include <dirent.h>
@@ -17,6 +21,8 @@
 #include <unistd.h>
 
 #include "probes/command/source_of.h"
+#include "probes/elf/array.h"
+#include "probes/elf/sorted.h"
 #include "probes/launch/folder.h"
 #include "probes/text/text.h"
 
@@ -24,11 +30,6 @@
 #define PATIENCE  5	/* seconds */
 #define ROUND	  20000 /* events, before other things are looked at */
 #define PATCHABLE 5	/* bytes of NOPs */
-
-struct table {
-	struct traced *probe; /* by id */
-	size_t n;
-};
 
 /* A thread: its ring, and the functions that it is in. */
 struct stream {
@@ -42,29 +43,19 @@ struct stream {
 	struct stream *after;
 };
 
-struct trace_read {
-	struct trace_to to;
-	char folder[40];
-	int listener;
-	int first; /* process */
-	bool stopped;
-	uint64_t start, lost;
-	struct table *table;
-	size_t tables;
-	struct stream *streams;
-};
-
 /* --- Probes ----------------------------------------------------------------------------------- */
 
+const char *const traced_words[TRACED_KINDS] = { "entry", "exit", "marker", "block", "compare" };
+
+/* More may stand behind a '-'. */
 static enum traced_kind kind_of(const char *word)
 {
-	if (!strcmp(word, "entry"))
-		return TRACED_ENTER;
-	if (!strncmp(word, "exit", 4))
-		return TRACED_LEAVE;
-	if (!strcmp(word, "marker"))
-		return TRACED_MARKER;
-	return strncmp(word, "compare", 7) != 0 ? TRACED_BLOCK : TRACED_COMPARE;
+	size_t len = strcspn(word, "-");
+
+	for (enum traced_kind kind = 0; kind < TRACED_KINDS; kind++)
+		if (!strncmp(word, traced_words[kind], len) && !traced_words[kind][len])
+			return kind;
+	return TRACED_BLOCK;
 }
 
 /* What is taken along of one word, and whether as a string. */
@@ -101,21 +92,20 @@ static void want_values(uint64_t *how, const struct source_value *value, unsigne
 	}
 }
 
-/* Two in vector registers. */
-static void set_floats(struct traced *probe, uint8_t bits)
+/* Both in vector registers. */
+static void set_floats(struct traced *probe, bool is_double)
 {
-	static struct source_value floats[2][2];
-	struct source_value *value = floats[bits == 64];
+	static const struct source_value floats[2][2] = {
+		{ { .name = "", .form = SOURCE_FLOAT, .bits = 32, .reg = SOURCE_VECTOR },
+		  { .name = "", .form = SOURCE_FLOAT, .bits = 32, .reg = SOURCE_VECTOR + 1 } },
+		{ { .name = "", .form = SOURCE_FLOAT, .bits = 64, .reg = SOURCE_VECTOR },
+		  { .name = "", .form = SOURCE_FLOAT, .bits = 64, .reg = SOURCE_VECTOR + 1 } },
+	};
 
-	for (uint8_t i = 0; i < 2; i++)
-		value[i] = (struct source_value){ .name = "",
-						  .form = SOURCE_FLOAT,
-						  .bits = bits,
-						  .reg = (uint8_t)(SOURCE_VECTOR + i) };
 	probe->has_types = true;
-	probe->types.arg = value;
+	probe->types.arg = floats[is_double];
 	probe->types.args = 2;
-	want_values(&probe->how, value, 2);
+	want_values(&probe->how, probe->types.arg, 2);
 }
 
 /* A copy of a function, as main.cold or f.isra.0, has other arguments than were declared. */
@@ -142,10 +132,16 @@ static void look_up_types(struct traced *probe, const char *provider)
 	}
 }
 
-/* ID KIND ADDRESS PROVIDER FUNCTION OBJECT */
-static int take_probe(struct table *table, char *line)
+static void free_probe(struct traced *probe)
 {
-	struct traced *probe;
+	free(probe->function);
+	free(probe->object);
+}
+
+/* ID KIND ADDRESS PROVIDER FUNCTION OBJECT */
+static int take_probe(struct traced_table *table, char *line)
+{
+	struct traced probe = { .pair = SIZE_MAX };
 	char *field[6];
 
 	for (int i = 0; i < 6; i++) {
@@ -153,34 +149,21 @@ static int take_probe(struct table *table, char *line)
 		if (!field[i])
 			return 0;
 	}
-	if (!(table->n & (table->n + 1))) {
-		probe = realloc(table->probe, (2 * table->n + 2) * sizeof(*probe));
-		if (!probe)
-			return -ENOMEM;
-		table->probe = probe;
-	}
-	probe = &table->probe[table->n];
-	*probe = (struct traced){
-		.id = (uint32_t)strtoul(field[0], NULL, 10),
-		.kind = kind_of(field[1]),
-		.addr = strtoull(field[2], NULL, 16),
-		.word = strndup(field[1], strcspn(field[1], "-")),
-		.function = text_unescaped(field[4], strlen(field[4])),
-		.object = text_unescaped(field[5], strlen(field[5])),
-		.pair = SIZE_MAX,
-	};
-	if (!probe->word || !probe->function || !probe->object ||
-	    (table->n && probe->id <= probe[-1].id)) {
-		free(probe->word);
-		free(probe->function);
-		free(probe->object);
+	probe.id = (uint32_t)strtoul(field[0], NULL, 10);
+	if (table->n && probe.id <= table->probe[table->n - 1].id)
 		return 0;
+	probe.kind = kind_of(field[1]);
+	probe.addr = strtoull(field[2], NULL, 16);
+	probe.function = text_unescaped(field[4], strlen(field[4]));
+	probe.object = text_unescaped(field[5], strlen(field[5]));
+	if (!probe.function || !probe.object || ARRAY_ADD(table->probe, table->n, probe)) {
+		free_probe(&probe);
+		return -ENOMEM;
 	}
-	table->n++;
 	if (!strncmp(field[1], "compare-", 8))
-		set_floats(probe, strcmp(field[1], "compare-double") ? 32 : 64);
+		set_floats(&table->probe[table->n - 1], !strcmp(field[1], "compare-double"));
 	else if (strcmp(field[1], "exit-jump") != 0)
-		look_up_types(probe, field[3]);
+		look_up_types(&table->probe[table->n - 1], field[3]);
 	return 0;
 }
 
@@ -200,7 +183,7 @@ static bool same_function(const struct traced *a, const struct traced *b)
 }
 
 /* The first entry of a function that has exits, too, stands for all of them. */
-static void find_pairs(struct table *table)
+static void find_pairs(struct traced_table *table)
 {
 	struct traced **sorted = calloc(table->n + 1, sizeof(struct traced *));
 
@@ -222,25 +205,15 @@ static void find_pairs(struct table *table)
 
 static struct traced *probe_of(const struct trace_read *trace, unsigned table, uint32_t id)
 {
-	size_t low = 0, high = table < trace->tables ? trace->table[table].n : 0;
-	struct traced *probe = high ? trace->table[table].probe : NULL;
+	const struct traced_table *in = table < trace->tables ? &trace->table[table] : NULL;
+	size_t i = in ? SORTED_FROM(in->probe, in->n, id, id) : 0;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (probe[middle].id == id)
-			return &probe[middle];
-		if (probe[middle].id < id)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return NULL;
+	return in && i < in->n && in->probe[i].id == id ? &in->probe[i] : NULL;
 }
 
 /* --- The socket ------------------------------------------------------------------------------- */
 
-static void answer_agent(FILE *to, const struct table *table, size_t number)
+static void answer_agent(FILE *to, const struct traced_table *table, size_t number)
 {
 	fprintf(to, "table %zu\n", number);
 	for (size_t i = 0; i < table->n; i++)
@@ -248,7 +221,7 @@ static void answer_agent(FILE *to, const struct table *table, size_t number)
 			fprintf(to, "%u %" PRIx64 "\n", table->probe[i].id, table->probe[i].how);
 }
 
-static int read_table(FILE *from, struct table *table)
+static int read_table(FILE *from, struct traced_table *table)
 {
 	char *line = NULL;
 	size_t size = 0;
@@ -273,16 +246,14 @@ static int process_of(int fd)
 
 static void serve_agent(struct trace_read *trace, FILE *stream)
 {
-	struct table *more = realloc(trace->table, (trace->tables + 1) * sizeof(*more));
+	struct traced_table *table;
 
-	if (!more)
+	if (trace->tables > UINT16_MAX ||
+	    ARRAY_ADD(trace->table, trace->tables, (struct traced_table){ 0 }))
 		return;
-	trace->table = more;
-	more[trace->tables] = (struct table){ 0 };
-	if (read_table(stream, &more[trace->tables]) < 0 || trace->tables > UINT16_MAX)
-		return;
-	answer_agent(stream, &more[trace->tables], trace->tables);
-	trace->tables++;
+	table = &trace->table[trace->tables - 1];
+	if (!read_table(stream, table))
+		answer_agent(stream, table, trace->tables - 1);
 }
 
 static size_t accept_all(struct trace_read *trace)
@@ -592,34 +563,6 @@ struct trace_read *trace_open(const struct trace_to *to)
 	return NULL;
 }
 
-const char *trace_folder(const struct trace_read *trace)
-{
-	return trace->folder;
-}
-
-void trace_each(struct trace_read *trace, void (*tell)(const struct traced *probe, void *arg),
-		void *arg)
-{
-	for (size_t t = 0; t < trace->tables; t++)
-		for (size_t i = 0; i < trace->table[t].n; i++)
-			tell(&trace->table[t].probe[i], arg);
-}
-
-int trace_first(const struct trace_read *trace)
-{
-	return trace->first;
-}
-
-size_t trace_processes(const struct trace_read *trace)
-{
-	return trace->tables;
-}
-
-uint64_t trace_lost(const struct trace_read *trace)
-{
-	return trace->lost;
-}
-
 void trace_close(struct trace_read *trace)
 {
 	while (trace->streams) {
@@ -632,11 +575,8 @@ void trace_close(struct trace_read *trace)
 		close(trace->listener);
 	folder_remove(trace->folder);
 	for (size_t t = 0; t < trace->tables; t++) {
-		for (size_t i = 0; i < trace->table[t].n; i++) {
-			free(trace->table[t].probe[i].word);
-			free(trace->table[t].probe[i].function);
-			free(trace->table[t].probe[i].object);
-		}
+		for (size_t i = 0; i < trace->table[t].n; i++)
+			free_probe(&trace->table[t].probe[i]);
 		free(trace->table[t].probe);
 	}
 	free(trace->table);

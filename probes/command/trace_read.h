@@ -19,13 +19,14 @@ enum traced_kind {
 	TRACED_MARKER,
 	TRACED_BLOCK,
 	TRACED_COMPARE,
+	TRACED_KINDS
 };
+extern const char *const traced_words[TRACED_KINDS]; /* "entry" and so on, as in counts */
 
 /* A probe of a process that has turned it on. */
 struct traced {
 	uint32_t id;
 	enum traced_kind kind;
-	char *word; /* "entry" and so on */
 	char *function;
 	char *object;
 	uint64_t addr; /* in the object's file */
@@ -58,7 +59,11 @@ struct shown {
 	struct trace_frame *frame;  /* of this entry or exit, behind those; NULL: none */
 };
 
-struct trace_read;
+/* A process's probes, by id. */
+struct traced_table {
+	struct traced *probe;
+	size_t n;
+};
 
 struct trace_to {
 	void (*event)(struct shown *shown, void *arg);
@@ -69,9 +74,21 @@ struct trace_to {
 	void *arg;
 };
 
+struct trace_read {
+	struct trace_to to;
+	char folder[40];
+	int listener;
+	int first; /* the process that was the first to tell of probes; 0: none was */
+	bool stopped;
+	uint64_t start;
+	uint64_t lost; /* events of all threads */
+	struct traced_table *table;
+	size_t tables;
+	struct stream *streams;
+};
+
 /* trace_open - with a folder of its own, and the socket in it. NULL: errno tells why. */
 struct trace_read *trace_open(const struct trace_to *to);
-const char *trace_folder(const struct trace_read *trace);
 
 /* trace_poll - take what is there; how many events, or lines of other kinds. */
 size_t trace_poll(struct trace_read *trace);
@@ -82,15 +99,6 @@ void trace_finish(struct trace_read *trace);
 /* trace_stop - have the programs write no more. */
 void trace_stop(struct trace_read *trace);
 
-/* trace_each - all probes, in no order. */
-void trace_each(struct trace_read *trace, void (*tell)(const struct traced *probe, void *arg),
-		void *arg);
-
-/* trace_first - the process that was the first to tell of probes; 0: none was.
- * trace_processes - how many have told of probes. trace_lost - of all threads. */
-int trace_first(const struct trace_read *trace);
-size_t trace_processes(const struct trace_read *trace);
-uint64_t trace_lost(const struct trace_read *trace);
 void trace_close(struct trace_read *trace);
 
 #endif
