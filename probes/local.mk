@@ -55,9 +55,7 @@ libfastinst_source_la_SOURCES += \
 	probes/source/by_reference.c \
 	probes/source/form.c \
 	probes/source/handed.c \
-	probes/source/handed.h \
 	probes/source/whole.c \
-	probes/source/whole.h \
 	probes/source/libdw.c \
 	probes/source/libdw.h \
 	probes/source/source.c
@@ -177,11 +175,9 @@ fastinst_SOURCES = \
 	probes/command/trace_read.c \
 	probes/command/trace_read.h \
 	probes/command/trace_value.c \
-	probes/command/trace_value.h \
 	probes/command/trace_write.c \
 	probes/command/trace_write.h \
 	probes/command/why.c \
-	probes/command/why.h \
 	probes/launch/ending.c \
 	probes/launch/ending.h \
 	probes/launch/folder.c \

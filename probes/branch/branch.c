@@ -347,14 +347,6 @@ static int describe_all(void *data)
 	return 0;
 }
 
-long branch_describe(int (*describe)(void *list), void *states, size_t max)
-{
-	struct branch_list list = { .states = states, .max = max };
-	int ret = states || !max ? objects_lock_hold(describe, &list) : -EINVAL;
-
-	return ret < 0 ? ret : (long)list.n;
-}
-
 long fi_branches(struct fi_branch_state *states, size_t max)
 {
 	return branch_describe(describe_all, states, max);

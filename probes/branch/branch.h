@@ -6,6 +6,8 @@
 #ifndef PROBES_BRANCH_BRANCH_H
 #define PROBES_BRANCH_BRANCH_H
 
+#include <errno.h>
+
 #include "probes/core/core.h"
 #include "probes/elf/elf.h"
 
@@ -19,15 +21,20 @@ extern const struct provider branch_provider;
 /* branch_refusal - why the site of an entry cannot be changed, or NULL. */
 const char *branch_refusal(const struct object *object, const struct entry *entry);
 
-/*
- * branch_describe - have a function fill in states, max of them, and count all, in n. How many
- * there are; -EINVAL, -ESHUTDOWN.
- */
+/* What a function fills in, max of them, while n counts all. */
 struct branch_list {
 	void *states;
 	size_t max, n;
 };
-long branch_describe(int (*describe)(void *list), void *states, size_t max);
+
+/* branch_describe - have that function called under the locks: n; -EINVAL, -ESHUTDOWN. */
+static inline long branch_describe(int (*describe)(void *list), void *states, size_t max)
+{
+	struct branch_list list = { .states = states, .max = max };
+	int ret = states || !max ? objects_lock_hold(describe, &list) : -EINVAL;
+
+	return ret < 0 ? ret : (long)list.n;
+}
 
 /* Of the calls of an object: see struct provider. */
 int call_discover(struct object *object, const struct elf *elf);

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "probes/command/trace_value.h"
 #include "probes/command/trace_write.h"
 #include "probes/text/demangle.h"
 

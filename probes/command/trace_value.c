@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "probes/command/trace_value.h"
+#include "probes/command/trace_write.h"
 
 #include <ctype.h>
 #include <inttypes.h>

@@ -8,7 +8,6 @@
 #include <jansson.h>
 
 #include "probes/command/source_of.h"
-#include "probes/command/trace_value.h"
 #include "probes/text/demangle.h"
 #include "probes/text/text.h"
 #include "probes/told/told.h"

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Events in a format.
+ * Events in a format, and what came with them as values of their types.
  */
 #ifndef PROBES_COMMAND_TRACE_WRITE_H
 #define PROBES_COMMAND_TRACE_WRITE_H
 
+#include <jansson.h>
 #include <stdio.h>
 
 #include "probes/command/trace_read.h"
@@ -29,5 +30,14 @@ const struct source_value *shown_value(const struct shown *shown, unsigned i);
 
 /* trace_format - text, json (lines) or chrome; NULL: no such format. */
 const struct trace_format *trace_format(const char *name);
+
+/* value_put - as text; a question mark if it did not come. */
+void value_put(FILE *out, const struct trace_event *event, const struct source_value *value);
+
+/* value_json - null if it did not come. */
+json_t *value_json(const struct trace_event *event, const struct source_value *value);
+
+/* value_is_cut - whether it goes on: a string, an array, or a struct. */
+bool value_is_cut(const struct trace_event *event, const struct source_value *value);
 
 #endif

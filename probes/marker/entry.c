@@ -24,7 +24,6 @@
 
 #include "probes/core/entry.h"
 #include "probes/marker/marker.h"
-#include "probes/marker/stub.h"
 
 static_assert(offsetof(struct marker_saved, back) == 48, "marker_entry takes away six registers");
 static_assert(offsetof(struct marker_saved, id) == 56, "marker_entry reads it from there");

@@ -8,8 +8,7 @@ libfastinst_internal_la_SOURCES += \
 	probes/marker/notes.c \
 	probes/marker/notes.h \
 	probes/marker/operand.c \
-	probes/marker/operand.h \
-	probes/marker/stub.h
+	probes/marker/operand.h
 
 fastinstincludedir = $(includedir)/fastinst
 fastinstinclude_HEADERS = \

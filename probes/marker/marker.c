@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "probes/marker/notes.h"
-#include "probes/marker/stub.h"
 
 #define NAME_SIZE  256
 #define NOP	   0x90

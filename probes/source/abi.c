@@ -14,9 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "probes/source/handed.h"
-#include "probes/source/whole.h"
-
 /* How many registers are taken, and bytes of the stack. */
 struct taken {
 	unsigned integers, vectors;

@@ -5,6 +5,9 @@
 #ifndef PROBES_SOURCE_ABI_H
 #define PROBES_SOURCE_ABI_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "probes/source/libdw.h"
 #include "probes/source/source.h"
 
@@ -13,17 +16,6 @@ struct abi_names {
 	struct abi_names *next;
 	char bytes[];
 };
-
-struct handed;
-
-/*
- * abi_function - fills in the function of that DIE, as it was declared, up to the first argument
- * that the code is not known to be handed where the ABI has it. What is in @names must stay
- * as long as @function is in use; it ends with abi_forget().
- */
-void abi_function(Dwarf_Die *die, struct handed *handed, struct source_function *function,
-		  struct abi_names **names);
-void abi_forget(struct abi_names *names);
 
 enum by_reference {
 	BY_VALUE = 0,
@@ -36,5 +28,123 @@ enum by_reference {
  * of C++ that is not copied byte by byte.
  */
 enum by_reference abi_by_reference(Dwarf_Die *type);
+
+/* --- A value: its members, and in which class of registers they go ------------------------------
+ */
+
+#define PIECES_MAX 64
+
+enum class {
+	NONE = 0,
+	VECTOR,
+	INTEGER,
+};
+
+struct piece {
+	struct source_value value;
+	unsigned offset; /* bits */
+};
+
+/* A value with its members. */
+struct whole {
+	enum class eight[2];
+	bool memory, x87, pointer, unknown, cut;
+	bool is_struct, is_wide;
+	bool may_be_wide;	/* aligned to 16, and debug information does not tell */
+	uint8_t reg[2];		/* in which the eight bytes are, if they are in registers */
+	uint16_t covered;	/* by members, a bit for each of the first bytes */
+	Dwarf_Word size, align; /* on the stack; bytes */
+	Dwarf_Word told;	/* the alignment that debug information tells of; 0: none */
+	unsigned looked;	/* at so many types */
+	struct piece piece[PIECES_MAX];
+	unsigned n;
+	struct abi_names **names;
+};
+
+/*
+ * whole_of - of what @die has as its type. @type is the type. Where @whole is unknown it is not
+ * known where it is, nor what is behind it.
+ */
+void whole_of(struct whole *whole, const char *name, Dwarf_Die *die, Dwarf_Die *type);
+
+/* whole_hide - nothing but its name is shown. */
+void whole_hide(struct whole *whole, const char *name);
+
+/* form_base - of a base type; SOURCE_OTHER: of none of these, as a complex one. */
+enum source_form form_base(Dwarf_Die *type);
+
+/* form_enum - of an enumeration: SOURCE_SIGNED or SOURCE_UNSIGNED, or of a bool. */
+enum source_form form_enum(Dwarf_Die *type);
+
+/* form_pointer - of a pointer or reference: SOURCE_STRING or SOURCE_POINTER. */
+enum source_form form_pointer(Dwarf_Die *pointer);
+
+/* --- What a compiler hands over in its own way --------------------------------------------------
+ */
+
+/*
+ * Whether an argument is where the ABI has it. A compiler may hand over what it likes to a function
+ * that all of its callers are known of: clang leaves out arguments of which no use is made, those
+ * behind it move up, and neither the function's name nor its type tells. Debug information does: it
+ * says where arguments are at the entry.
+ */
+/* A function that is in the file, as code. */
+struct handed {
+	Dwarf_Die *code;
+	uint64_t addr; /* of its probe */
+	unsigned nops; /* bytes, there; clang's arguments have a place from behind them on */
+	bool by_abi;
+	bool sets_all; /* callers set also what the function makes no use of */
+	bool has_prototype;
+	unsigned taken[2]; /* registers for integers and for vectors, by what debug information says
+			    */
+};
+
+/* Where the ABI has an argument. */
+struct handed_place {
+	Dwarf_Word size;  /* in bytes */
+	bool moved;	  /* one before it is not where the ABI has it */
+	bool memory;	  /* on the stack */
+	bool is_number;	  /* of up to eight bytes, or a pointer */
+	uint8_t eight[2]; /* else: registers as in source_value, HANDED_NONE */
+};
+#define HANDED_NONE UINT8_MAX
+
+enum handed_how {
+	HANDED_SO = 0,
+	HANDED_ELSEWHERE, /* in the register that is the first now */
+	HANDED_UNKNOWN,
+	HANDED_UNSET,	  /* no use is made of it, and callers need not set it */
+	HANDED_OTHERWISE, /* debug information is of another ABI, or of what the code does first */
+};
+
+/*
+ * handed_by - @code is a function at @addr, of a unit. All compilers follow the ABI where it is
+ * @exported, but clang's callers may not set what it makes no use of; gcc follows it elsewhere too,
+ * but for copies, which have names of their own, and what is asked for.
+ */
+struct handed handed_by(Dwarf_Die *code, uint64_t addr, unsigned nops, bool exported);
+
+/*
+ * handed_how - @argument may be one of what @code was made of, an inline function's or a copy's.
+ * For each argument once, in their order. handed_has - the code has it.
+ */
+enum handed_how handed_how(struct handed *handed, Dwarf_Die *argument, struct handed_place *place);
+bool handed_has(const struct handed *handed, Dwarf_Die *argument);
+
+/* --- Functions ----------------------------------------------------------------------------------
+ */
+
+/*
+ * abi_function - fills in the function of that DIE, as it was declared, up to the first argument
+ * that the code is not known to be handed where the ABI has it. What is in @names must stay
+ * as long as @function is in use; it ends with abi_forget().
+ */
+void abi_function(Dwarf_Die *die, struct handed *handed, struct source_function *function,
+		  struct abi_names **names);
+void abi_forget(struct abi_names *names);
+
+/* abi_keep - until abi_forget(). NULL: no memory. */
+void *abi_keep(struct abi_names **names, const void *what, size_t size);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "probes/source/whole.h"
+#include "probes/source/abi.h"
 
 #include <string.h>
 

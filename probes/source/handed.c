@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "probes/source/handed.h"
+#include "probes/source/abi.h"
 
 #include "probes/source/source.h"
 

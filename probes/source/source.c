@@ -13,7 +13,6 @@
 #include "probes/elf/elf.h"
 #include "probes/elf/sorted.h"
 #include "probes/source/abi.h"
-#include "probes/source/handed.h"
 #include "probes/source/libdw.h"
 
 #define NESTED_MAX 32 /* namespaces and classes inside of each other */
