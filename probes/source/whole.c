@@ -67,30 +67,23 @@ static void cover(struct whole *whole, unsigned offset, unsigned bits)
 		whole->covered |= (uint16_t)(1u << byte);
 }
 
-/* What is not where it would be by itself is in a packed struct. */
-static void place(struct whole *whole, enum class class, unsigned offset, unsigned bits,
-		  unsigned eights)
-{
-	if (offset % bits)
-		whole->memory = true;
-	else if (!(whole->size % (bits / 8)))
-		align_to(whole, bits / 8);
-	cover(whole, offset, bits);
-	take_class(whole, class, offset, eights);
-}
-
+/*
+ * In no class: in registers of the x87. SOURCE_OTHER: in a vector register, of which the lower half
+ * is known.
+ */
 static void add_value(struct whole *whole, const char *path, enum source_form form,
 		      enum class class, unsigned offset, unsigned bits)
 {
-	place(whole, class, offset, bits, (bits + 63) / 64);
-	add_piece(whole, path, form, offset, bits);
-}
+	bool is_other = form == SOURCE_OTHER;
 
-/* In a vector register of 16 bytes, of which the lower half is known. */
-static void add_other(struct whole *whole, const char *path, unsigned offset, unsigned bits)
-{
-	place(whole, VECTOR, offset, bits, 1);
-	add_piece(whole, path, SOURCE_OTHER, offset, 0);
+	whole->x87 |= class == NONE;
+	/* A value that is not aligned is in a packed struct. */
+	whole->memory |= class == NONE || offset % bits;
+	if (!(offset % bits) && !(whole->size % (bits / 8)))
+		align_to(whole, bits / 8);
+	cover(whole, offset, bits);
+	take_class(whole, class, offset, is_other ? 1 : (bits + 63) / 64);
+	add_piece(whole, path, form, offset, is_other ? 0 : bits);
 }
 
 static char *longer_path(char longer[NAME_BYTES], const char *path, const char *name)
@@ -99,7 +92,7 @@ static char *longer_path(char longer[NAME_BYTES], const char *path, const char *
 	return longer;
 }
 
-/* Where what is large is, is known without that. */
+/* Above 16 bytes a value is in memory, whatever its parts are. */
 static void add_unknown(struct whole *whole, const char *path, Dwarf_Die *type, unsigned offset)
 {
 	Dwarf_Word size = libdw_size(type);
@@ -110,23 +103,28 @@ static void add_unknown(struct whole *whole, const char *path, Dwarf_Die *type, 
 		whole->unknown = true;
 }
 
-static void add_x87(struct whole *whole, const char *path, unsigned offset)
-{
-	whole->x87 = whole->memory = true;
-	add_value(whole, path, SOURCE_FLOAT, NONE, offset, 128);
-}
-
 static void add_float(struct whole *whole, const char *path, Dwarf_Die *type, unsigned offset)
 {
-	Dwarf_Word size = libdw_size(type);
+	static const struct {
+		Dwarf_Word size;
+		const char *name;
+		enum source_form form;
+		enum class class;
+	} floats[] = {
+		{ 4, NULL, SOURCE_FLOAT, VECTOR },
+		{ 8, NULL, SOURCE_FLOAT, VECTOR },
+		{ 16, "long double", SOURCE_FLOAT, NONE },
+		{ 16, "_Float128", SOURCE_OTHER, VECTOR },
+		{ 16, "__float128", SOURCE_OTHER, VECTOR },
+	};
 	const char *name = dw.dwarf_diename(type);
+	Dwarf_Word size = libdw_size(type);
 
-	if (size == 4 || size == 8)
-		return add_value(whole, path, SOURCE_FLOAT, VECTOR, offset, 8 * (unsigned)size);
-	if (size == 16 && name && !strcmp(name, "long double"))
-		return add_x87(whole, path, offset);
-	if (size == 16 && name && (!strcmp(name, "_Float128") || !strcmp(name, "__float128")))
-		return add_other(whole, path, offset, 128);
+	for (size_t i = 0; i < sizeof(floats) / sizeof(*floats); i++)
+		if (size == floats[i].size &&
+		    (!floats[i].name || (name && !strcmp(name, floats[i].name))))
+			return add_value(whole, path, floats[i].form, floats[i].class, offset,
+					 8 * (unsigned)size);
 	add_unknown(whole, path, type, offset);
 }
 
@@ -142,41 +140,36 @@ static void add_complex(struct whole *whole, const char *path, Dwarf_Die *type, 
 	for (unsigned i = 0; i < 2; i++, offset += bits) {
 		const char *part = path ? longer_path(longer, path, parts[i]) : NULL;
 
-		if (bits == 128)
-			add_x87(whole, part, offset);
-		else
-			add_value(whole, part, SOURCE_FLOAT, VECTOR, offset, bits);
+		add_value(whole, part, SOURCE_FLOAT, bits == 128 ? NONE : VECTOR, offset, bits);
 	}
+}
+
+/* Of a size that registers for integers have. */
+static void add_integer(struct whole *whole, const char *path, Dwarf_Die *type,
+			enum source_form form, Dwarf_Word most, unsigned offset)
+{
+	Dwarf_Word size = libdw_size(type);
+
+	if (size && size <= most && !(size & (size - 1)))
+		add_value(whole, path, form, INTEGER, offset, 8 * (unsigned)size);
+	else
+		add_unknown(whole, path, type, offset);
 }
 
 static void add_base(struct whole *whole, const char *path, Dwarf_Die *type, unsigned offset)
 {
 	enum source_form form = form_base(type);
 	const char *name = dw.dwarf_diename(type);
-	Dwarf_Word size = libdw_size(type);
 
 	/* What is above its bits is not its value. */
-	if (name && strstr(name, "_BitInt")) {
+	if (name && strstr(name, "_BitInt"))
 		whole->unknown = true;
-		return;
-	}
-	if (form == SOURCE_FLOAT)
-		return add_float(whole, path, type, offset);
-	if (form == SOURCE_OTHER)
-		return add_complex(whole, path, type, offset);
-	if (size == 1 || size == 2 || size == 4 || size == 8 || size == 16)
-		return add_value(whole, path, form, INTEGER, offset, 8 * (unsigned)size);
-	add_unknown(whole, path, type, offset);
-}
-
-static void add_enum(struct whole *whole, const char *path, Dwarf_Die *type, unsigned offset)
-{
-	Dwarf_Word size = libdw_size(type);
-
-	if (size == 1 || size == 2 || size == 4 || size == 8)
-		add_value(whole, path, form_enum(type), INTEGER, offset, 8 * (unsigned)size);
+	else if (form == SOURCE_FLOAT)
+		add_float(whole, path, type, offset);
+	else if (form == SOURCE_OTHER)
+		add_complex(whole, path, type, offset);
 	else
-		whole->unknown = true;
+		add_integer(whole, path, type, form, 16, offset);
 }
 
 /* Those of 32 bits are a compiler's own. */
@@ -235,7 +228,7 @@ static void add_array(struct whole *whole, const char *path, Dwarf_Die *type, un
 	if (libdw_has(type, DW_AT_GNU_vector)) {
 		/* Compilers do not agree on where one of one is. */
 		whole->unknown |= (size != 8 && size != 16) || size == one;
-		return add_other(whole, path, offset, size == 8 ? 64 : 128);
+		return add_value(whole, path, SOURCE_OTHER, VECTOR, offset, size == 8 ? 64 : 128);
 	}
 	/* Compilers do not agree on where a small struct is that has one without an end. */
 	whole->unknown |= (!one || size < one) && whole->size <= 16;
@@ -362,7 +355,7 @@ static void add_type(struct whole *whole, const char *path, Dwarf_Die *type, uns
 	case DW_TAG_base_type:
 		return add_base(whole, path, type, offset);
 	case DW_TAG_enumeration_type:
-		return add_enum(whole, path, type, offset);
+		return add_integer(whole, path, type, form_enum(type), 8, offset);
 	case DW_TAG_pointer_type:
 	case DW_TAG_reference_type:
 	case DW_TAG_rvalue_reference_type:
