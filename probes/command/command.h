@@ -33,4 +33,20 @@ int refuse_entries(void);
 /* control_sweep - sockets of processes that are gone, and have not removed them, are removed. */
 void control_sweep(void);
 
+/* Which probes of a program that is run, by run and trace. */
+struct asked {
+	char *on;	     /* patterns; NULL: all, but for */
+	const char *entries; /* objects whose functions are taken; NULL: none */
+	bool nothing_on, no_control;
+};
+
+/* set_environment - tell the agent by the environment. */
+void set_environment(const struct asked *asked);
+
+/*
+ * why_little - tell on stderr of patterns that matched no probe, with names that are near, or why
+ * there are no counts, or only such that say little. Whether a pattern matched none.
+ */
+bool why_little(const char *program, const struct counts *counts, const struct asked *asked);
+
 #endif

@@ -9,6 +9,7 @@
 #include <jansson.h>
 
 #include "probes/command/source_of.h"
+#include "probes/elf/array.h"
 #include "probes/text/demangle.h"
 #include "probes/text/text.h"
 #include "probes/told/told.h"
@@ -16,32 +17,24 @@
 
 #define SOURCE_ROOM 512
 
-static int grow_counts(struct counts *counts)
+static void release_count(struct count *count)
 {
-	size_t room = counts->room ? 2 * counts->room : 256;
-	struct count *count = realloc(counts->count, room * sizeof(*count));
-
-	if (!count)
-		return -ENOMEM;
-	counts->count = count;
-	counts->room = room;
-	return 0;
+	free(count->kind);
+	free(count->function);
+	free(count->object);
 }
 
 static int add_line(struct counts *counts, char *line)
 {
 	char *field[5];
-	struct count *count;
+	struct count count;
 
 	for (int i = 0; i < 5; i++) {
 		field[i] = strsep(&line, "\t");
 		if (!field[i])
 			return 0;
 	}
-	if (counts->n == counts->room && grow_counts(counts) < 0)
-		return -ENOMEM;
-	count = &counts->count[counts->n];
-	*count = (struct count){
+	count = (struct count){
 		.count = strtoull(field[0], NULL, 10),
 		.lost = strtoull(field[1], NULL, 10),
 		.rate = -1,
@@ -49,8 +42,11 @@ static int add_line(struct counts *counts, char *line)
 		.function = text_unescaped(field[3], strlen(field[3])),
 		.object = text_unescaped(field[4], strlen(field[4])),
 	};
-	counts->n++;
-	return count->kind && count->function && count->object ? 0 : -ENOMEM;
+	if (count.kind && count.function && count.object &&
+	    !ARRAY_ADD(counts->count, counts->n, count))
+		return 0;
+	release_count(&count);
+	return -ENOMEM;
 }
 
 int counts_line(char *line, void *to)
@@ -102,13 +98,6 @@ static int by_count(const void *a, const void *b)
 	if (one->count != two->count)
 		return one->count > two->count ? -1 : 1;
 	return by_place(a, b);
-}
-
-static void release_count(struct count *count)
-{
-	free(count->kind);
-	free(count->function);
-	free(count->object);
 }
 
 void counts_join(struct counts *counts)

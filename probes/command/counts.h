@@ -18,7 +18,7 @@ struct count {
 
 struct counts {
 	struct count *count;
-	size_t n, room;
+	size_t n;
 	size_t patterns; /* behind them, once joined: what is on is named by; count: has matched */
 	size_t processes;
 };

@@ -10,19 +10,27 @@
 
 #include "probes/command/command.h"
 #include "probes/command/counts.h"
-#include "probes/command/why.h"
 
 struct run {
-	char *on;
+	struct asked asked;
 	const char *output;
-	bool nothing_on;
 	bool json;
-	bool no_control;
-	const char *entries;
 	struct launch launch;
 };
 
-static int print(const struct run *run, const char *program)
+void set_environment(const struct asked *asked)
+{
+	if (asked->no_control)
+		setenv("FASTINST_CONTROL", "off", 1);
+	if (asked->nothing_on)
+		unsetenv("FASTINST_ON");
+	else
+		setenv("FASTINST_ON", asked->on ? asked->on : "*", 1);
+	if (asked->entries)
+		setenv("FASTINST_ENTRIES", asked->entries, 1);
+}
+
+static int print_counts(const struct run *run, const char *program)
 {
 	struct counts counts = { 0 };
 	bool unmatched = false;
@@ -32,10 +40,8 @@ static int print(const struct run *run, const char *program)
 		complain(0, ret, "the counts cannot be read");
 	if (ret >= 0)
 		counts_join(&counts);
-	if (!ret && run->on)
-		unmatched = why_unmatched(program, &counts, run->entries);
-	if (!ret && !unmatched)
-		why_none(program, &counts, !run->nothing_on);
+	if (!ret)
+		unmatched = why_little(program, &counts, &run->asked);
 	if (ret >= 0)
 		ret = counts_write(&counts, run->output, run->json);
 	counts_free(&counts);
@@ -48,19 +54,12 @@ static int run_program(struct run *run, char **argv)
 
 	run->launch.agent = "libfastinst-agent.so";
 	run->launch.lost = "its counts are";
-	if (run->no_control)
-		setenv("FASTINST_CONTROL", "off", 1);
-	if (run->nothing_on)
-		unsetenv("FASTINST_ON");
-	else
-		setenv("FASTINST_ON", run->on ? run->on : "*", 1);
-	if (run->entries)
-		setenv("FASTINST_ENTRIES", run->entries, 1);
+	set_environment(&run->asked);
 	control_sweep();
 	status = launch_program(&run->launch, argv);
 	if (!run->launch.folder[0])
 		return status;
-	printed = print(run, argv[0]);
+	printed = print_counts(run, argv[0]);
 	return status ? status : printed;
 }
 
@@ -72,15 +71,15 @@ static const struct option_row options[] = {
 	{ "on", "PATTERN",
 	  "on from the start (*): FUNCTION, OBJECT:FUNCTION, FILE:FUNCTION, /REGEX/; may be given "
 	  "several times",
-	  OPTION_PATTERN(struct run, on) },
+	  OPTION_PATTERN(struct run, asked.on) },
 	{ "off", NULL, "nothing is on until \"fastinst on\" says so",
-	  OPTION_FLAG(struct run, nothing_on) },
-	{ "entries", "[=OBJECT]", ENTRIES_HELP, OPTION_TEXT(struct run, entries) },
+	  OPTION_FLAG(struct run, asked.nothing_on) },
+	{ "entries", "[=OBJECT]", ENTRIES_HELP, OPTION_TEXT(struct run, asked.entries) },
 	{ "output", "FILE", "the counts go there instead of to standard error",
 	  OPTION_FILE(struct run, output), .letter = 'o' },
 	{ "json", NULL, "as JSON", OPTION_FLAG(struct run, json) },
 	{ "no-control", NULL, "no control socket, and no thread for it",
-	  OPTION_FLAG(struct run, no_control) },
+	  OPTION_FLAG(struct run, asked.no_control) },
 	{ 0 },
 };
 
@@ -100,10 +99,10 @@ int run_command(int argc, char **argv)
 
 	if (status == STATUS_OK && optind == argc)
 		status = refuse_usage("there is no program to run");
-	if (status == STATUS_OK && run.entries)
+	if (status == STATUS_OK && run.asked.entries)
 		status = refuse_entries();
 	if (status == STATUS_OK)
 		status = run_program(&run, argv + optind);
-	free(run.on);
+	free(run.asked.on);
 	return status;
 }

@@ -15,10 +15,10 @@
 #include <unistd.h>
 
 #include "probes/command/command.h"
+#include "probes/command/counts.h"
 #include "probes/command/trace_filter.h"
 #include "probes/command/trace_read.h"
 #include "probes/command/trace_write.h"
-#include "probes/command/why.h"
 #include "probes/launch/ending.h"
 #include "probes/source/source.h"
 #include "probes/text/demangle.h"
@@ -29,14 +29,12 @@
 #define LOSERS_MAX 10
 
 struct trace {
-	char *on;
+	struct asked asked;
 	const char *output;
 	const struct trace_format *format;
 	uint64_t limit;
 	struct trace_filter filter;
 	long pid;
-	bool no_control;
-	const char *entries;
 	FILE *out;
 	struct trace_read *read;
 	struct trace_sum sum;
@@ -246,13 +244,9 @@ static int run_program(struct trace *trace, char **argv)
 	struct counts counts = { 0 };
 	pthread_t thread;
 	int status, lost;
-	bool unmatched;
+	bool unmatched = false;
 
-	if (trace->no_control)
-		setenv("FASTINST_CONTROL", "off", 1);
-	setenv("FASTINST_ON", trace->on ? trace->on : "*", 1);
-	if (trace->entries)
-		setenv("FASTINST_ENTRIES", trace->entries, 1);
+	set_environment(&trace->asked);
 	setenv("FASTINST_TRACE", trace->read->folder, 1);
 	if (pthread_create(&thread, NULL, follow_events, trace))
 		return complain(STATUS_FAILED, 0, "no thread can be started");
@@ -268,24 +262,23 @@ static int run_program(struct trace *trace, char **argv)
 		if (!trace->sum.limited)
 			tell_losers(trace, &counts);
 	}
-	unmatched = !lost && trace->on && why_unmatched(argv[0], &counts, trace->entries);
-	if (!lost && !unmatched)
-		why_none(argv[0], &counts, true);
+	if (!lost)
+		unmatched = why_little(argv[0], &counts, &trace->asked);
 	counts_free(&counts);
 	return !status && unmatched ? STATUS_FAILED : status;
 }
 
 /* --- One that runs ---------------------------------------------------------------------------- */
 
-static void *ask_agent(void *arg)
+static void *ask_process(void *arg)
 {
 	struct trace *trace = arg;
 	struct counts none = { 0 };
 	char *request;
 	int status = STATUS_FAILED;
 
-	if (asprintf(&request, "trace %s %s", trace->read->folder, trace->on ? trace->on : "*") >=
-	    0) {
+	if (asprintf(&request, "trace %s %s", trace->read->folder,
+		     trace->asked.on ? trace->asked.on : "*") >= 0) {
 		status = control_ask(trace->pid, request, &none);
 		free(request);
 	}
@@ -305,14 +298,14 @@ static int trace_process(struct trace *trace)
 
 	ending_note();
 	/* Its agent asks back before it answers. */
-	if (pthread_create(&thread, NULL, ask_agent, trace))
+	if (pthread_create(&thread, NULL, ask_process, trace))
 		return STATUS_FAILED;
 	follow_events(trace);
 	pthread_join(thread, &status);
 	trace_stop(trace->read);
 	/* Where it failed, some may be on. */
 	if (control_listens(trace->pid) &&
-	    asprintf(&request, "untrace %s", trace->on ? trace->on : "*") >= 0) {
+	    asprintf(&request, "untrace %s", trace->asked.on ? trace->asked.on : "*") >= 0) {
 		control_ask(trace->pid, request, &none);
 		counts_free(&none);
 		free(request);
@@ -373,11 +366,11 @@ static const struct option_row options[] = {
 	  "these only (*): FUNCTION, OBJECT:FUNCTION, FILE:FUNCTION, /REGEX/; may be given several "
 	  "times; once "
 	  "with --pid",
-	  OPTION_PATTERN(struct trace, on) },
+	  OPTION_PATTERN(struct trace, asked.on) },
 	{ "entries", "[=OBJECT]",
 	  "functions as well that nothing was compiled into, of the program or of objects of these "
 	  "names (a glob)",
-	  OPTION_TEXT(struct trace, entries) },
+	  OPTION_TEXT(struct trace, asked.entries) },
 	{ "filter", "FUNCTION",
 	  "only what FUNCTION, or OBJECT:FUNCTION, and what it calls do (globs)",
 	  OPTION_TEXT(struct trace, filter.from), .letter = 'F' },
@@ -403,7 +396,7 @@ static const struct option_row options[] = {
 	  "a process that \"fastinst run\" has started, until it ends or until Ctrl-C",
 	  OPTION_NUMBER(struct trace, pid, 1, PID_MOST) },
 	{ "no-control", NULL, "no control socket, and no thread for it",
-	  OPTION_FLAG(struct trace, no_control) },
+	  OPTION_FLAG(struct trace, asked.no_control) },
 	{ 0 },
 };
 
@@ -424,7 +417,7 @@ int trace_command(int argc, char **argv)
 
 	if (status == STATUS_OK && (optind == argc) != (trace.pid != 0))
 		status = refuse_usage("it takes either a program to run or --pid");
-	if (status == STATUS_OK && trace.entries)
+	if (status == STATUS_OK && trace.asked.entries)
 		status = refuse_entries();
 	if (status == STATUS_OK && !source_ready())
 		complain(0, 0,
@@ -433,6 +426,6 @@ int trace_command(int argc, char **argv)
 	if (status == STATUS_OK)
 		status = start_trace(&trace, argv + optind);
 	filter_free(&trace.filter);
-	free(trace.on);
+	free(trace.asked.on);
 	return status;
 }

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-#include "probes/command/why.h"
+/*
+ * Why "fastinst run" and "fastinst trace" show nothing, or less than was asked for: told by the
+ * program's file.
+ */
+#include "probes/command/command.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
 
+#include "probes/command/counts.h"
 #include "probes/command/near.h"
 #include "probes/launch/launch.h"
 #include "probes/list/sites.h"
@@ -68,43 +73,49 @@ static bool has_names(const struct counts *counts)
 	return false;
 }
 
-bool why_unmatched(const char *program, const struct counts *counts, const char *entries)
+static void why_unmatched(const char *path, const struct sites *sites, const struct counts *counts,
+			  bool with_functions)
 {
-	char path[PATH_MAX];
 	struct elf_symbols symbols;
-	struct sites sites;
-	bool any = false;
 
-	file_sites_read(&sites, launch_which(program, path, sizeof(path)));
-	elf_functions(&sites.elf, &symbols);
+	elf_functions(&sites->elf, &symbols);
 	for (size_t i = counts->n; i < counts->n + counts->patterns; i++) {
 		struct near near;
 
 		if (counts->count[i].count)
 			continue;
-		any = true;
 		near_begin(&near, counts->count[i].function);
-		for (size_t k = 0; k < sites.n; k++)
-			near_look(&near, sites.site[k].name);
-		for (size_t k = 0; k < symbols.n && entries && !*entries; k++)
+		for (size_t k = 0; k < sites->n; k++)
+			near_look(&near, sites->site[k].name);
+		for (size_t k = 0; k < symbols.n && with_functions; k++)
 			near_look(&near, symbols.symbol[k].name);
 		near_tell(&near, path);
 	}
 	elf_free(&symbols);
-	file_sites_free(&sites);
-	return any;
 }
 
-void why_none(const char *program, const struct counts *counts, bool expected)
+static bool is_unmatched(const struct counts *counts)
 {
+	for (size_t i = counts->n; i < counts->n + counts->patterns; i++)
+		if (!counts->count[i].count)
+			return true;
+	return false;
+}
+
+bool why_little(const char *program, const struct counts *counts, const struct asked *asked)
+{
+	bool unmatched = asked->on && is_unmatched(counts);
 	char path[PATH_MAX];
 	struct sites sites;
 	int error;
 
-	if (counts->processes && (has_names(counts) || (!counts->n && !expected)))
-		return;
+	if (!unmatched && counts->processes &&
+	    (has_names(counts) || (!counts->n && asked->nothing_on)))
+		return false;
 	error = file_sites_read(&sites, launch_which(program, path, sizeof(path)));
-	if (!counts->processes)
+	if (unmatched)
+		why_unmatched(path, &sites, counts, asked->entries && !*asked->entries);
+	else if (!counts->processes)
 		why_no_process(path, &sites, error);
 	else if (!counts->n)
 		why_no_count(path, &sites, error);
@@ -113,4 +124,5 @@ void why_none(const char *program, const struct counts *counts, bool expected)
 			 "functions have no names here, as the program was stripped: keep "
 			 ".symtab (strip --strip-debug), or export them (-rdynamic)");
 	file_sites_free(&sites);
+	return unmatched;
 }

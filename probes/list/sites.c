@@ -15,6 +15,7 @@
 #include "probes/branch/branch.h"
 #include "probes/branch/entries.h"
 #include "probes/cyg/cyg.h"
+#include "probes/elf/array.h"
 #include "probes/marker/marker.h"
 #include "probes/patchable/patchable.h"
 
@@ -36,24 +37,16 @@ unsigned find_boundary(uint64_t addr, unsigned len)
 }
 
 /* With a name that was allocated, which becomes the site's. */
-static int add_site(struct sites *sites, const struct site *site)
+static int add_site(struct sites *sites, struct site site)
 {
-	if (!site->name)
-		return -ENOMEM;
-	if (sites->n == sites->room) {
-		size_t room = sites->room ? 2 * sites->room : 256;
-		struct site *more = realloc(sites->site, room * sizeof(*more));
+	int ret = -ENOMEM;
 
-		if (!more) {
-			free(site->name);
-			return -ENOMEM;
-		}
-		sites->site = more;
-		sites->room = room;
-	}
-	sites->site[sites->n] = *site;
-	sites->site[sites->n++].crosses = find_boundary(site->addr, site->len);
-	return 0;
+	site.crosses = find_boundary(site.addr, site.len);
+	if (site.name)
+		ret = ARRAY_ADD(sites->site, sites->n, site);
+	if (ret)
+		free(site.name);
+	return ret;
 }
 
 /* --- Probes ----------------------------------------------------------------------------------- */
@@ -66,13 +59,13 @@ static int add_probe(struct sites *sites, const struct probe *probe)
 					     [FI_BLOCK] = "block",
 					     [FI_COMPARE] = "compare" };
 
-	return add_site(sites, &(struct site){ .addr = (uintptr_t)probe->site - sites->object.base,
-					       .len = probe->len,
-					       .kind = words[probe->kind],
-					       .provider = probe->provider->name,
-					       .name = strdup(probe->name ? probe->name : ""),
-					       .args = probe->args,
-					       .reason = probe->reason });
+	return add_site(sites, (struct site){ .addr = (uintptr_t)probe->site - sites->object.base,
+					      .len = probe->len,
+					      .kind = words[probe->kind],
+					      .provider = probe->provider->name,
+					      .name = strdup(probe->name ? probe->name : ""),
+					      .args = probe->args,
+					      .reason = probe->reason });
 }
 
 static int find_probes(struct sites *sites)
@@ -96,12 +89,12 @@ static int find_probes(struct sites *sites)
 static int add_choice(struct sites *sites, const struct entry *entry, const char *kind,
 		      const char *reason)
 {
-	return add_site(sites, &(struct site){ .addr = entry->site,
-					       .len = BRANCH_LEN,
-					       .kind = kind,
-					       .provider = "branch",
-					       .name = strdup(entry->name),
-					       .reason = reason });
+	return add_site(sites, (struct site){ .addr = entry->site,
+					      .len = BRANCH_LEN,
+					      .kind = kind,
+					      .provider = "branch",
+					      .name = strdup(entry->name),
+					      .reason = reason });
 }
 
 static int add_branch(const struct entry *entry, void *data)

@@ -25,7 +25,7 @@ struct site {
 
 struct sites {
 	struct site *site; /* by provider, then by address */
-	size_t n, room;
+	size_t n;
 	struct elf elf;
 	struct object object; /* the copy, while sites are looked for */
 	bool mapped;

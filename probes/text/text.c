@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const char digits[] = "0123456789abcdef";
+
 /* By its first byte, if all is well. */
 static size_t length(unsigned char first)
 {
@@ -50,7 +52,6 @@ static size_t plain_length(const char *text)
 
 size_t text_piece(char piece[TEXT_PIECE], const char *name)
 {
-	static const char digit[] = "0123456789abcdef";
 	unsigned char byte = (unsigned char)*name;
 	size_t n = byte ? plain_length(name) : 0;
 
@@ -58,28 +59,17 @@ size_t text_piece(char piece[TEXT_PIECE], const char *name)
 	piece[n] = '\0';
 	if (n || !byte)
 		return n;
-	memcpy(piece, (const char[]){ '\\', 'x', digit[byte >> 4], digit[byte & 15], '\0' },
+	memcpy(piece, (const char[]){ '\\', 'x', digits[byte >> 4], digits[byte & 15], '\0' },
 	       TEXT_PIECE);
 	return 1;
-}
-
-static int value(char digit)
-{
-	const char *digits = "0123456789abcdef", *at = digit ? strchr(digits, digit) : NULL;
-
-	return at ? (int)(at - digits) : -1;
 }
 
 /* The byte that an escape stands for, or -1. */
 static int escaped(const char *text)
 {
-	int high, low;
-
-	if (text[0] != '\\' || text[1] != 'x')
+	if (text[0] != '\\' || text[1] != 'x' || strspn(text + 2, digits) < 2)
 		return -1;
-	high = value(text[2]);
-	low = high < 0 ? -1 : value(text[3]);
-	return low < 0 ? -1 : high << 4 | low;
+	return (int)((strchr(digits, text[2]) - digits) << 4 | (strchr(digits, text[3]) - digits));
 }
 
 void text_unescape(char *text)
