@@ -300,7 +300,7 @@ static const struct command_line line = {
 		 "markers, blocks, compares, static branches and calls; which cross a boundary of\n"
 		 "8 bytes, a line of 64, or a page.\n",
 	.options = { options },
-	.end = "Exit status: 0, 1 built without Zydis (--entries), 64 usage, 66 a file cannot be "
+	.end = "Exit status: 0, 1 no Zydis for --entries, 64 usage, 66 a file cannot be "
 	       "read.\n",
 };
 
