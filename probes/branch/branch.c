@@ -2,9 +2,9 @@
 /*
  * Switches, and the code of their sites.
  *
- * A change is made in two steps: the counts of all switches of the set, then the code of all sites
- * whose switch now says something else than their code, in one batch. If the code of one cannot be
- * changed, the counts go back, and the same second step undoes the rest.
+ * A change has two steps: the counts of all switches of the set, then in one batch the code of all
+ * sites that differs from its switch. If that fails, the counts go back, and the second step undoes
+ * the rest.
  */
 #include "probes/branch/branch.h"
 

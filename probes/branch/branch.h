@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The provider of static branches and static calls. They are no probes: they have no ids, and what
- * turns on all probes of a program leaves them alone.
- */
+/* The provider of static branches and static calls. They are no probes, and have no ids. */
 #ifndef PROBES_BRANCH_BRANCH_H
 #define PROBES_BRANCH_BRANCH_H
 

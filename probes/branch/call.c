@@ -5,12 +5,11 @@
  *	FF 25 rel32	jmp *slot(%rip), as it is compiled
  *	E9 rel32	jmp target, where that is in reach
  *
- * Both start at the same byte and lie in one aligned word: either replaces the other by one store.
- * pc_call_init() would take the FF 25, too, but its tail calls go by a slot for good, and that load
- * is what is saved here.
+ * Both lie in one aligned word: either replaces the other by one store. pc_call_init() takes FF 25,
+ * too, but keeps the load of the slot, which is saved here.
  *
- * The slot is written first. While the code is FF 25 that is the change, and the code follows;
- * while it is E9 no executor reads the slot.
+ * The slot is written first: while the code is FF 25 that is the change, and with E9 nothing reads
+ * the slot.
  */
 #include <elf.h>
 #include <errno.h>

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * All that a program or library has to put probes on, from its file. Nothing of the file is
- * believed, and nothing of it is run.
- */
+/* All sites of a program or library, by its file. Nothing of it is believed or run. */
 #ifndef PROBES_LIST_SITES_H
 #define PROBES_LIST_SITES_H
 
@@ -34,9 +31,7 @@ struct sites {
 /* find_boundary - the largest that so many bytes cross, 8 to 4096; 0: they cross none. */
 unsigned find_boundary(uint64_t addr, unsigned len);
 
-/* file_sites_read - -ENOEXEC: no ELF file for x86-64; else as open(2), or -ENOMEM. Free it in any
- * case.
- */
+/* file_sites_read - -ENOEXEC: no ELF file for x86-64; as open(2); -ENOMEM. Freed in any case. */
 int file_sites_read(struct sites *sites, const char *path);
 
 /* file_sites_open, file_sites_find - the same in two steps: behind the first sites->elf is open. */

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What a probe function may ask of the marker that it was called for. Async-signal-safe: probe
- * functions run in signal handlers, too.
+/* Arguments of a marker, for its probe function. Async-signal-safe, as that may run in a handler.
  */
 #include <errno.h>
 #include <string.h>

@@ -8,15 +8,12 @@
  *		jmp	behind the marker
  *	1:	.quad	marker_entry
  *
- * marker_entry pushes the registers that a C function keeps, so that operands in them can be read,
- * and calls the core's trampoline as an entry's stub does. That saves and restores all the others,
- * the flags and the vectors; so nothing here may change a flag. RET 136 takes away the id and the
- * red zone, and shadow stacks agree with it.
+ * marker_entry pushes the callee-saved registers, so that operands in them can be read, and calls
+ * the core's trampoline as an entry's stub does. That saves and restores all other registers and
+ *the flags, so nothing here may change a flag. RET 136 takes away the id and the red zone, and
+ *shadow stacks agree with it.
  *
- * A stub is never freed nor changed: a thread that has taken the jump may be in it for any time
- * after the marker is off, and comes back to the same place, where the next instruction is. So
- * there is no question of when the last one has left. What is asked is when the last one has left
- * the probe function: fi_synchronize() knows.
+ * A stub is never freed nor changed: a thread may be in it at any time after the marker is off.
  */
 #include <assert.h>
 #include <stddef.h>

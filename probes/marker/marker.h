@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The provider of markers. What it keeps of one, and what stands on the stack while one runs.
- */
+/* The provider of markers: what it keeps of one, and what is on the stack while one runs. */
 #ifndef PROBES_MARKER_MARKER_H
 #define PROBES_MARKER_MARKER_H
 
@@ -17,9 +15,7 @@ struct marker {
 	struct operand operands[];
 };
 
-/*
- * What marker_entry pushes, and below it the stub: fi_regs.rsp points here while a probe function
- * of a marker runs.
+/* On the stack, by the stub and marker_entry: fi_regs.rsp points here in a marker's probe function.
  */
 struct marker_saved {
 	uint64_t r15, r14, r13, r12, rbp, rbx;

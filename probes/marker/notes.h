@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The notes of markers (section .note.stapsdt) of a program or library.
- */
+/* The notes of markers (section .note.stapsdt) of a program or library. */
 #ifndef PROBES_MARKER_NOTES_H
 #define PROBES_MARKER_NOTES_H
 

@@ -170,8 +170,7 @@ static bool take_memory(struct text *t, struct operand *o)
 		return false;
 	if (take_char(t, '(') && !take_parentheses(t, o, &rip))
 		return false;
-	/* The number in sym+4(%rip) is relative to sym; without one it is to an instruction's end.
-	 */
+	/* Without a symbol, a number is relative to the end of an instruction. */
 	if (rip && !t->has_symbol)
 		return refuse_operand(t, "it is relative to an instruction that is not told");
 	return true;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the note of a marker says of its arguments: "-4@%edi 8@-16(%rbp) 4@$5". The part before the
- * @ is the size in bytes, negative of a signed one; the part behind it is an operand in AT&T
- * syntax. The texts come from files that others made: what is not understood is refused with a
- * reason.
+ * Arguments of a marker, as its note has them: "-4@%edi 8@-16(%rbp) 4@$5". Before the @ is the size
+ * in bytes, negative for signed ones, behind it an operand in AT&T syntax. Notes may be damaged:
+ * unknown operands are refused with a reason.
  */
 #ifndef PROBES_MARKER_OPERAND_H
 #define PROBES_MARKER_OPERAND_H
@@ -37,9 +36,7 @@ struct operand {
 	const char *reason; /* why it is refused, else NULL */
 };
 
-/*
- * Where a symbol of the object is, in the process. @name is not terminated. Symbols of which the
- * object has none, or two, are not found.
+/* Finds the address of the one symbol of a name, which is not terminated. False: none, or several.
  */
 struct operand_symbols {
 	bool (*find)(const void *object, const char *name, size_t len, uint64_t *address);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A value of up to 16 bytes is handed over in registers, eight bytes each: in one for integers if
- * any of the eight is part of an integer or pointer, else in a vector register. All of it is, or
- * all of it is on the stack, as is what is larger, is not aligned, or has a long double in it.
+ * The SysV ABI hands over a value of up to 16 bytes in registers, eight bytes each: in one for
+ * integers if any of the eight is part of an integer or pointer, else in a vector register. Larger
+ * values, values that are not aligned and those with a long double lie on the stack.
  *
- * Debug information does not tell that a struct is packed. It is seen by where its members are. If
- * these are where they would be without that, as with a struct of nothing but a long double, it may
- * begin where another would, and what is behind it on the stack is not known. So it is with an
- * __int128 there: clang 14 aligns it to 8, and splits it between the last register and the stack.
+ * Debug information does not say that a struct is packed. Where its members do not show it either,
+ * the place of the struct on the stack is unknown, and so are those of later arguments. Likewise an
+ * __int128 on the stack: clang 14 aligns it to 8 bytes, gcc to 16.
  */
 #include "probes/source/abi.h"
 

@@ -23,14 +23,11 @@ enum by_reference {
 	BY_REFERENCE_UNKNOWN,
 };
 
-/*
- * abi_by_reference - whether a value of that type is handed over as a pointer to a copy: of a class
- * of C++ that is not copied byte by byte.
- */
+/* abi_by_reference - whether a value of that type, a class of C++, is passed by a pointer to a
+ * copy. */
 enum by_reference abi_by_reference(Dwarf_Die *type);
 
-/* --- A value: its members, and in which class of registers they go ------------------------------
- */
+/* --- A value, with the class of registers of its members -------------------------------------- */
 
 #define PIECES_MAX 64
 
@@ -61,10 +58,8 @@ struct whole {
 	struct abi_names **names;
 };
 
-/*
- * whole_of - of what @die has as its type. @type is the type. Where @whole is unknown it is not
- * known where it is, nor what is behind it.
- */
+/* whole_of - a value of @type, which is that of @die. unknown: the places of later arguments are,
+ * too. */
 void whole_of(struct whole *whole, const char *name, Dwarf_Die *die, Dwarf_Die *type);
 
 /* whole_hide - nothing but its name is shown. */
@@ -79,14 +74,11 @@ enum source_form form_enum(Dwarf_Die *type);
 /* form_pointer - of a pointer or reference: SOURCE_STRING or SOURCE_POINTER. */
 enum source_form form_pointer(Dwarf_Die *pointer);
 
-/* --- What a compiler hands over in its own way --------------------------------------------------
- */
+/* --- Arguments at other places than the ABI has ----------------------------------------------- */
 
 /*
- * Whether an argument is where the ABI has it. A compiler may hand over what it likes to a function
- * that all of its callers are known of: clang leaves out arguments of which no use is made, those
- * behind it move up, and neither the function's name nor its type tells. Debug information does: it
- * says where arguments are at the entry.
+ * A compiler that knows all callers of a function may leave the ABI: clang leaves out unused
+ * arguments, and later ones move up. Only their locations in debug information show it.
  */
 /* A function that is in the file, as code. */
 struct handed {
@@ -96,8 +88,7 @@ struct handed {
 	bool by_abi;
 	bool sets_all; /* callers set also what the function makes no use of */
 	bool has_prototype;
-	unsigned taken[2]; /* registers for integers and for vectors, by what debug information says
-			    */
+	unsigned taken[2]; /* registers for integers and for vectors, by debug information */
 };
 
 /* Where the ABI has an argument. */
@@ -119,26 +110,23 @@ enum handed_how {
 };
 
 /*
- * handed_by - @code is a function at @addr, of a unit. All compilers follow the ABI where it is
- * @exported, but clang's callers may not set what it makes no use of; gcc follows it elsewhere too,
- * but for copies, which have names of their own, and what is asked for.
+ * handed_by - @code is a function at @addr. Compilers follow the ABI where it is @exported, but
+ * clang's callers need not set unused arguments. gcc follows it in all functions but copies.
  */
 struct handed handed_by(Dwarf_Die *code, uint64_t addr, unsigned nops, bool exported);
 
 /*
- * handed_how - @argument may be one of what @code was made of, an inline function's or a copy's.
- * For each argument once, in their order. handed_has - the code has it.
+ * handed_how - asked once for each argument, in their order, as declared: the DIE of @code may
+ * refer to it. handed_has - whether the code has it.
  */
 enum handed_how handed_how(struct handed *handed, Dwarf_Die *argument, struct handed_place *place);
 bool handed_has(const struct handed *handed, Dwarf_Die *argument);
 
-/* --- Functions ----------------------------------------------------------------------------------
- */
+/* --- Functions -------------------------------------------------------------------------------- */
 
 /*
- * abi_function - fills in the function of that DIE, as it was declared, up to the first argument
- * that the code is not known to be handed where the ABI has it. What is in @names must stay
- * as long as @function is in use; it ends with abi_forget().
+ * abi_function - fill in the function of that DIE, as it was declared, up to the first argument
+ * whose place is unknown. Its strings and values are in @names, until abi_forget().
  */
 void abi_function(Dwarf_Die *die, struct handed *handed, struct source_function *function,
 		  struct abi_names **names);

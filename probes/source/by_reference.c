@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Classes of C++ that have a copy or move constructor or a destructor that does something. clang
- * says so; of gcc's it is seen by what was declared, in the class or in one that is a part of it.
+ * C++ passes classes by reference that have a copy or move constructor or a destructor that is not
+ * trivial. clang says so; gcc only lists the functions of the class and of its parts.
  */
 #include "probes/source/abi.h"
 
@@ -42,7 +42,7 @@ static bool takes_another(Dwarf_Die *constructor, Dwarf_Die *class)
 	return false;
 }
 
-/* What the compiler makes itself does as much as that of the parts. */
+/* A defaulted function is trivial if those of the parts are. */
 static enum by_reference by_function(Dwarf_Die *function, Dwarf_Die *class)
 {
 	const char *name = dw.dwarf_diename(function), *whose = dw.dwarf_diename(class);
@@ -76,7 +76,7 @@ static enum by_reference by_part(Dwarf_Die *part, unsigned depth, unsigned *look
 	return libdw_is_struct(&type) ? of_class(&type, depth + 1, looked) : BY_VALUE;
 }
 
-/* Of C++ clang tells it, but not with -gstrict-dwarf. */
+/* clang says it of each class of C++, but with -gstrict-dwarf. */
 static bool is_left_out(Dwarf_Die *class)
 {
 	struct unit_by by = unit_by(class);

@@ -93,13 +93,13 @@ static int ops_place(const Dwarf_Op *op, const Dwarf_Op *end)
 {
 	int is = op < end ? op_place(op++) : NO_PLACE;
 
-	/* What it is, is made of a register. */
+	/* The location computes a value; no register holds it. */
 	if (is >= 0 && op < end && op->atom != DW_OP_stack_value)
 		return NO_PLACE;
 	return is;
 }
 
-/* What an argument has in memory, in its frame, the function has put there. */
+/* An argument in the frame was put there by the function. */
 static enum handed_how in_eight(int is, const struct handed_place *place, unsigned eight)
 {
 	if (is == NO_PLACE)
@@ -140,10 +140,8 @@ static enum handed_how by_pieces(const Dwarf_Op *op, size_t n, const struct hand
 	return known[0] && known[1] ? HANDED_SO : HANDED_UNKNOWN;
 }
 
-/*
- * Those behind arguments that are left out move up, and stay in their order. What is not so is of
- * later code, which has no instruction before it: a = b, say.
- */
+/* Behind an argument that is left out, the others move up in their order. Another place is one that
+ * the function itself has set, as in a = b. */
 static bool moves_up(struct handed *handed, unsigned is, const struct handed_place *place)
 {
 	unsigned *taken = &handed->taken[is >= SOURCE_VECTOR];
@@ -219,10 +217,8 @@ static bool is_entered(const struct handed *handed, Dwarf_Addr from, Dwarf_Addr 
 	       (from <= handed->addr + handed->nops && handed->addr + handed->nops < to);
 }
 
-/*
- * One that the function makes no use of has no place anywhere. A number in a register has one at
- * the entry; what is loaded or taken apart first has it later.
- */
+/* An unused argument has no location at all. A number in a register has one at the entry; others
+ * may have theirs later. */
 static bool is_used(const struct handed *handed, Dwarf_Attribute *attribute,
 		    const struct handed_place *place)
 {

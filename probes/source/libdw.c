@@ -164,8 +164,7 @@ bool libdw_is_struct(Dwarf_Die *type)
 	return tag == DW_TAG_structure_type || tag == DW_TAG_class_type || tag == DW_TAG_union_type;
 }
 
-/* --- Units -------------------------------------------------------------------------------------
- */
+/* --- Units ------------------------------------------------------------------------------------ */
 
 /* As DWARF 6 has them. */
 #define LANG_CPP_17 0x2a

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What is used of libdw. libdw_load() comes before all else here.
- */
+/* What is used of libdw. libdw_load() comes before all else here. */
 #ifndef PROBES_SOURCE_LIBDW_H
 #define PROBES_SOURCE_LIBDW_H
 
@@ -16,8 +14,8 @@
 	do(dwarf_ranges) do(dwarf_entrypc) do(dwarf_getsrc_die) do(dwarf_linesrc)                  \
 	do(dwarf_lineno) do(dwarf_child) do(dwarf_siblingof) do(dwarf_tag) do(dwarf_attr)          \
 	do(dwarf_attr_integrate) do(dwarf_formudata) do(dwarf_formref_die) do(dwarf_diename)       \
-	do(dwarf_formsdata) do(dwarf_cu_info) do(dwarf_aggregate_size)                                             \
-	do(elf_begin) do(elf_end) do(dwelf_elf_gnu_build_id)                                         \
+	do(dwarf_formsdata) do(dwarf_cu_info) do(dwarf_aggregate_size)                             \
+	do(elf_begin) do(elf_end) do(dwelf_elf_gnu_build_id)                                       \
 	do(dwarf_diecu) do(dwarf_formstring) do(dwarf_getlocation_addr) do(dwarf_getlocations)
 /* clang-format on */
 
@@ -31,17 +29,14 @@ extern struct libdw dw __attribute__((visibility("hidden")));
 /* libdw_load - false: it is not here. */
 bool libdw_load(void);
 
-/* libdw_has, libdw_known, libdw_number - an attribute: whether it is there, and as a number, 0 if
- * it is none.
- */
+/* libdw_has, libdw_known, libdw_number - an attribute: whether it is there; as a number, else 0. */
 bool libdw_has(Dwarf_Die *die, unsigned attribute);
 bool libdw_known(Dwarf_Die *die, unsigned attribute, Dwarf_Word *value);
 Dwarf_Word libdw_number(Dwarf_Die *die, unsigned attribute);
 
 /*
- * libdw_type - of a DIE, without names for types and their qualifiers. False: void. libdw_is_odd -
- * compilers do not agree on where that is: one of them goes by such a name's alignment, or an
- * _Atomic struct is aligned as no other, of which debug information says nothing.
+ * libdw_type - of a DIE, without typedefs and qualifiers. False: void. libdw_is_odd - compilers
+ * disagree on its alignment: a typedef has its own, or it is an _Atomic struct.
  */
 bool libdw_type(Dwarf_Die *die, Dwarf_Die *type);
 bool libdw_is_odd(Dwarf_Die *die);
@@ -49,7 +44,7 @@ bool libdw_is_odd(Dwarf_Die *die);
 /* libdw_next - the next of the same parent. False: there is none, or damage leads back. */
 bool libdw_next(Dwarf_Die *die);
 
-/* libdw_is_declared - what it is, is not told there. */
+/* libdw_is_declared - a declaration, without its members. */
 bool libdw_is_declared(Dwarf_Die *die);
 
 /* libdw_size - of a type, in bytes. 0: not known. */

@@ -263,9 +263,8 @@ static void find_symbols(struct source *source)
 }
 
 /*
- * Whether a function is known by a name, and none of a copy, which has other arguments than were
- * declared. A linker that sees the whole program makes functions local, of which the DIE still says
- * that they are not.
+ * Whether a function has a name, and not that of a copy, whose arguments are not those declared.
+ * The symbol says whether it is exported: link-time optimization leaves DIEs as they were.
  */
 static bool is_named(struct source *source, uint64_t addr, bool *exported)
 {

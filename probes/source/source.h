@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What debug information (DWARF) says of a program or library: which line code comes from, and what
- * arguments a function has and where they are at its entry. By libdw, which is loaded when it is
- * first asked: without it, or without debug information, nothing is known.
- *
- * Debug information that lies beside the file is found by its build ID below /usr/lib/debug.
+ * Debug information (DWARF) of a program or library, in the file or by its build ID below
+ * /usr/lib/debug: lines of code, and functions with the places of their arguments at the entry. By
+ * libdw, which is loaded at the first question; without it nothing is known.
  */
 #ifndef PROBES_SOURCE_SOURCE_H
 #define PROBES_SOURCE_SOURCE_H
@@ -67,9 +65,8 @@ struct source_function {
 struct source;
 
 /*
- * source_ready - load libdw, if that was not tried before; false: it is not here. By dlopen(), so
- * not under a lock that a thread may hold while it waits for the loader. The other functions call
- * it themselves.
+ * source_ready - load libdw, as the other functions do; false: it is not here. By dlopen(), so not
+ * under a lock that a thread may hold while it waits for the loader.
  */
 bool source_ready(void);
 
@@ -77,16 +74,13 @@ bool source_ready(void);
 struct source *source_open(const char *path);
 void source_close(struct source *source);
 
-/*
- * source_line - the line that the code at an address (of the file's own) comes from. @file is valid
- * until source_close().
- */
+/* source_line - the line of the code at an address of the file. @file is valid until
+ * source_close(). */
 bool source_line(struct source *source, uint64_t addr, const char **file, unsigned *line);
 
 /*
- * source_function - the function that starts there, or has that address in it. Of a probe at an
- * entry so many bytes of NOPs are at @addr: clang's arguments have a place from behind those on.
- * False: not known.
+ * source_function - the function at an address. @nops: so many bytes of NOPs are there, and clang's
+ * locations of arguments begin behind them. False: not known.
  */
 bool source_function(struct source *source, uint64_t addr, unsigned nops,
 		     struct source_function *function);

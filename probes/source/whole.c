@@ -67,9 +67,7 @@ static void cover(struct whole *whole, unsigned offset, unsigned bits)
 		whole->covered |= (uint16_t)(1u << byte);
 }
 
-/*
- * In no class: in registers of the x87. SOURCE_OTHER: in a vector register, of which the lower half
- * is known.
+/* Without a class: in the x87. SOURCE_OTHER: in a vector register, whose upper half is not taken.
  */
 static void add_value(struct whole *whole, const char *path, enum source_form form,
 		      enum class class, unsigned offset, unsigned bits)
@@ -244,8 +242,7 @@ static void add_array(struct whole *whole, const char *path, Dwarf_Die *type, un
 	}
 }
 
-/* In bits, from the beginning of its struct. DWARF 4 counts those of bit fields from the other end.
- */
+/* In bits, from the start of its struct. DWARF 4 counts bit fields from the other end. */
 static bool member_offset(Dwarf_Die *member, Dwarf_Die *type, unsigned bits, unsigned *offset)
 {
 	Dwarf_Word at, from_end, storage;
@@ -372,10 +369,7 @@ static void add_type(struct whole *whole, const char *path, Dwarf_Die *type, uns
 	}
 }
 
-/*
- * Bit fields without names are integers to gcc. Debug information has nothing of them but a hole
- * that no alignment explains.
- */
+/* Bit fields without names are integers to gcc, but only holes in debug information. */
 static bool has_hole(const struct whole *whole)
 {
 	for (unsigned i = 0; i < 2 && 8 * i < whole->size; i++) {

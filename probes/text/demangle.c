@@ -5,9 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MANGLED_MOST                                                                               \
-	1024 /* bytes that libiberty takes without the option to recurse for longer                \
-	      */
+#define MANGLED_MOST 1024 /* bytes; libiberty refuses longer names */
 
 struct demangled {
 	char *text;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Names of C++ and Rust functions as their source has them, by libiberty. Built without it, all
- * names are as symbol tables have them.
+/* Names of C++ and Rust functions as their source has them, by libiberty; without it, as symbols.
  */
 #ifndef PROBES_TEXT_DEMANGLE_H
 #define PROBES_TEXT_DEMANGLE_H
@@ -17,17 +15,13 @@ static inline bool is_mangled(const char *name)
 }
 
 /*
- * demangle_name - the name of a function, or of a block (FUNCTION+OFFSET), in @room. The name
- * itself where it is not mangled, above 1,024 bytes, or has no room. Asks for no memory but for
- * Rust's identifiers beyond ASCII.
- * @parameters: with their types
+ * demangle_name - the name of a function, or of a block (FUNCTION+OFFSET), in @room, with the types
+ * of its @parameters. The name itself where it is not mangled, above 1,024 bytes, or has no room.
+ * Allocates only for Rust's identifiers beyond ASCII.
  */
 const char *demangle_name(const char *name, bool parameters, char room[NAME_ROOM]);
 
-/*
- * name_for_people - the same, until the next call: for commands, which print by one thread. Built
- * without libiberty it says so at the first name that stays mangled.
- */
+/* name_for_people - the same, until the next call. Without libiberty it complains once. */
 const char *name_for_people(const char *name, bool parameters);
 
 #endif

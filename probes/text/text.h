@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Names of functions, objects and programs. They are bytes, any but 0; lines of text have tabs
- * between their fields, terminals obey control characters, and others take only UTF-8.
- *
- * The escape: control characters, backslashes and bytes that are no UTF-8 are \xHH. Agents write
- * names so, and commands print them so. What has a field of it splits the line first, and unescapes
- * each then.
+ * Names of functions, objects and programs, which may be any bytes but 0. Agents write them, and
+ * commands print them, with \xHH for control characters, backslashes and bytes that are no UTF-8. A
+ * reader splits a line into its fields first, and unescapes them then.
  */
 #ifndef PROBES_TEXT_TEXT_H
 #define PROBES_TEXT_TEXT_H
@@ -18,10 +15,7 @@
 /* text_rune - how many bytes the character at the start has in UTF-8; 0: it is none. */
 size_t text_rune(const char *text);
 
-/*
- * text_piece - the first character of a name, escaped. How many bytes of the name that is, 0 at its
- * end. Async-signal-safe.
- */
+/* text_piece - the first character, escaped: how many bytes of the name. Async-signal-safe. */
 size_t text_piece(char piece[TEXT_PIECE], const char *name);
 
 /* text_unescape - in place. What is no escape stays as it is. */
@@ -34,16 +28,11 @@ char *text_unescaped(const char *text, size_t len);
 /* text_put - a name, escaped; how many bytes were written. */
 int text_put(FILE *out, const char *name);
 
-/*
- * text_put_plain - for formats of others, which can escape nothing: '_' in place of each control
- * character, and of those in @bad.
- */
+/* text_put_plain - without escapes: '_' in place of control characters and those in @bad. */
 void text_put_plain(FILE *out, const char *name, const char *bad);
 
-/*
- * text_word - cuts the next word off, as strsep(3): blanks part words, unless a backslash stands in
- * front, which stays: patterns, globs and regular expressions, take it as that of a blank.
- */
+/* text_word - cut off the next word, as strsep(3). A blank behind a backslash is part of it; the
+ * backslash stays, as globs and regular expressions have it. */
 char *text_word(char **rest);
 
 /* text_utf8 - a new string, with U+FFFD in place of each byte that is no UTF-8. NULL: no memory. */

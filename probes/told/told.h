@@ -11,18 +11,13 @@
 
 #define TOLD_SCHEMA 1
 
-/*
- * told_text - a name as a string: JSON is UTF-8, so U+FFFD stands in place of bytes that are none.
- * Each name in JSON goes through it. NULL: it was NULL, or there is no memory.
- */
+/* told_text - a name as a string, with U+FFFD in place of bytes that are no UTF-8. NULL: it was. */
 json_t *told_text(const char *name);
 
 /* told_demangled - a function's name as its source has it. NULL: it is the same. */
 json_t *told_demangled(const char *name);
 
-/* told_member - sets the member that is called by a name. Takes the value, as
- * json_object_set_new().
- */
+/* told_member - json_object_set_new() of a member that is called by a name. */
 int told_member(json_t *object, const char *name, json_t *value);
 
 /* told_line - write an object as a line, and free it. 0, -ENOMEM if it is NULL, or -EIO. */
@@ -34,8 +29,8 @@ int told(FILE *out, const char *type, json_t *body);
 typedef int told_fn(const void *what, FILE *out);
 
 /*
- * told_page - write a page for browsers that fetches nothing: the head of all pages, and the body,
- * in which @JSON@ stands for what that function writes. 0, its error, -ENOMEM or -EIO.
+ * told_page - write an HTML page that fetches nothing: the head of all pages, and the body, where
+ * the function writes in place of @JSON@. 0, its error, -ENOMEM or -EIO.
  */
 int told_page(FILE *out, const char *body, told_fn *write, const void *what);
 
