@@ -125,32 +125,29 @@ static int apply(void)
 /* What the environment says of a new switch: the last word that fits. */
 static void set_at_start(struct flag *flag)
 {
-	const char *at = secure_getenv("FASTINST_BRANCHES");
-	char word[256], *equals;
-	size_t len;
+	const char *all = secure_getenv("FASTINST_BRANCHES");
+	char *copy = all ? strdup(all) : NULL, *rest = copy, *word;
 
-	for (; at && *at; at += len + (at[len] == ',')) {
-		len = strcspn(at, ",");
-		if (len == 0)
+	while (rest && (word = strsep(&rest, ","))) {
+		char *value = strrchr(word, '=');
+
+		if (!*word)
 			continue;
-		snprintf(word, sizeof(word), "%.*s", (int)len, at);
-		equals = strrchr(word, '=');
-		if (len >= sizeof(word) || !equals) {
+		if (!value) {
 			settings_wrong = "FASTINST_BRANCHES: each part is GLOB=on, =off or =veto";
 			continue;
 		}
-		*equals++ = '\0';
+		*value++ = '\0';
 		if (fnmatch(word, flag->name, 0) != 0)
 			continue;
-		if (strcmp(equals, "on") == 0)
-			flag->count = 1;
-		else if (strcmp(equals, "off") == 0)
-			flag->count = 0;
-		else if (strcmp(equals, "veto") == 0)
+		if (!strcmp(value, "on") || !strcmp(value, "off"))
+			flag->count = !strcmp(value, "on");
+		else if (!strcmp(value, "veto"))
 			flag->vetoes = 1;
 		else
 			settings_wrong = "FASTINST_BRANCHES: a value is none of on, off, veto";
 	}
+	free(copy);
 }
 
 static struct flag *flag_named(const struct entry *entry)

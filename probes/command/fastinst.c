@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "probes/command/command.h"
+#include "probes/launch/ending.h"
 #include "probes/profile/command/profile_cmd.h"
 #include "stress/base/exit_status.h"
 
@@ -52,18 +53,6 @@ static void print_help(FILE *to)
 	for (size_t i = 0; i < COMMANDS; i++)
 		fprintf(to, "  %-8s %s\n", commands[i].name, commands[i].what);
 	fputs("\n'fastinst help COMMAND' tells its options; fastinst(1) tells everything.\n", to);
-}
-
-static void on_limit(int number)
-{
-	(void)number;
-}
-
-/* A file beyond the limit is an error. A handler, which programs that are run do not inherit. */
-static void take_limit(void)
-{
-	if (signal(SIGXFSZ, on_limit) == SIG_IGN)
-		signal(SIGXFSZ, SIG_IGN);
 }
 
 /* What was said to standard output may not have got there. */
@@ -137,6 +126,7 @@ static int run_fastinst(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	take_limit();
+	/* A file beyond the limit is an error. */
+	ending_ignore(SIGXFSZ);
 	return flushed(run_fastinst(argc, argv));
 }

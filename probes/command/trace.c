@@ -41,11 +41,6 @@ struct trace {
 	_Atomic bool over; /* the program has ended, or its agent cannot trace */
 };
 
-static void on_pipe(int signal)
-{
-	(void)signal;
-}
-
 /* --- While it runs ---------------------------------------------------------------------------- */
 
 static void count_shown(struct trace *trace)
@@ -270,19 +265,28 @@ static int run_program(struct trace *trace, char **argv)
 
 /* --- One that runs ---------------------------------------------------------------------------- */
 
-static void *ask_process(void *arg)
+static int ask_process(const struct trace *trace, const char *what)
 {
-	struct trace *trace = arg;
 	struct counts none = { 0 };
-	char *request;
 	int status = STATUS_FAILED;
+	char *request;
 
-	if (asprintf(&request, "trace %s %s", trace->read->folder,
-		     trace->asked.on ? trace->asked.on : "*") >= 0) {
+	if (asprintf(&request, "%s %s", what, trace->asked.on ? trace->asked.on : "*") >= 0) {
 		status = control_ask(trace->pid, request, &none);
 		free(request);
 	}
 	counts_free(&none);
+	return status;
+}
+
+static void *ask_events(void *arg)
+{
+	struct trace *trace = arg;
+	char what[64];
+	int status;
+
+	snprintf(what, sizeof(what), "trace %s", trace->read->folder);
+	status = ask_process(trace, what);
 	/* Then there is nothing to wait for. */
 	if (status != STATUS_OK)
 		atomic_store_explicit(&trace->over, true, memory_order_release);
@@ -291,25 +295,19 @@ static void *ask_process(void *arg)
 
 static int trace_process(struct trace *trace)
 {
-	struct counts none = { 0 };
 	pthread_t thread;
 	void *status;
-	char *request;
 
 	ending_note();
 	/* Its agent asks back before it answers. */
-	if (pthread_create(&thread, NULL, ask_process, trace))
+	if (pthread_create(&thread, NULL, ask_events, trace))
 		return STATUS_FAILED;
 	follow_events(trace);
 	pthread_join(thread, &status);
 	trace_stop(trace->read);
 	/* Where it failed, some may be on. */
-	if (control_listens(trace->pid) &&
-	    asprintf(&request, "untrace %s", trace->asked.on ? trace->asked.on : "*") >= 0) {
-		control_ask(trace->pid, request, &none);
-		counts_free(&none);
-		free(request);
-	}
+	if (control_listens(trace->pid))
+		ask_process(trace, "untrace");
 	tell_end(trace);
 	return (int)(intptr_t)status;
 }
@@ -321,12 +319,9 @@ static int start_trace(struct trace *trace, char **argv)
 	const struct trace_to to = { show_event, show_open, show_lost, trace };
 	int status, failed;
 
-	/*
-	 * A reader that has left shows as an error of the stream, and the folder has to be removed.
-	 * A handler, as the program that is run would inherit that it is ignored.
+	/* A reader that has left shows as an error of the stream, and the folder has to be removed.
 	 */
-	if (signal(SIGPIPE, on_pipe) == SIG_IGN)
-		signal(SIGPIPE, SIG_IGN);
+	ending_ignore(SIGPIPE);
 	control_sweep();
 	ending_hold();
 	trace->read = trace_open(&to);

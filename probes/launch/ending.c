@@ -7,8 +7,9 @@
 #include <stddef.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "stress/base/clock.h"
 
 static const int endings[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM };
 #define ENDINGS (sizeof(endings) / sizeof(*endings))
@@ -106,14 +107,6 @@ bool ending_noted(void)
 	return noted;
 }
 
-static double seconds_now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
-
 void ending_until(pid_t pid, double seconds)
 {
 	double until = seconds_now() + seconds, left = ENDING_STEP;
@@ -123,4 +116,15 @@ void ending_until(pid_t pid, double seconds)
 		if (seconds > 0)
 			left = until - seconds_now();
 	}
+}
+
+static void on_ignored(int number)
+{
+	(void)number;
+}
+
+void ending_ignore(int number)
+{
+	if (signal(number, on_ignored) == SIG_IGN)
+		signal(number, SIG_IGN);
 }

@@ -36,4 +36,7 @@ void ending_note(void);
 bool ending_noted(void);
 void ending_until(pid_t pid, double seconds);
 
+/* ending_ignore - a signal, by a handler, which programs that are run do not inherit. */
+void ending_ignore(int number);
+
 #endif

@@ -110,12 +110,6 @@ enum handed_how {
 };
 
 /*
- * handed_by - @code is a function at @addr. Compilers follow the ABI where it is @exported, but
- * clang's callers need not set unused arguments. gcc follows it in all functions but copies.
- */
-struct handed handed_by(Dwarf_Die *code, uint64_t addr, unsigned nops, bool exported);
-
-/*
  * handed_how - asked once for each argument, in their order, as declared: the DIE of @code may
  * refer to it. handed_has - whether the code has it.
  */

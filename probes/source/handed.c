@@ -12,20 +12,6 @@ enum {
 	IN_ANOTHER = -3,
 };
 
-struct handed handed_by(Dwarf_Die *code, uint64_t addr, unsigned nops, bool exported)
-{
-	struct unit_by by = unit_by(code);
-
-	return (struct handed){
-		.code = code,
-		.addr = addr,
-		.nops = nops,
-		.by_abi = exported || by.gcc,
-		.sets_all = by.gcc,
-		.has_prototype = !by.c || libdw_has(code, DW_AT_prototyped),
-	};
-}
-
 static bool is_of(Dwarf_Die *die, Dwarf_Die *argument)
 {
 	Dwarf_Attribute place;

@@ -143,13 +143,6 @@ bool libdw_next(Dwarf_Die *die)
 	return !dw.dwarf_siblingof(die, die) && dw.dwarf_dieoffset(die) > before;
 }
 
-bool libdw_is_declared(Dwarf_Die *die)
-{
-	Dwarf_Attribute place;
-
-	return dw.dwarf_attr(die, DW_AT_declaration, &place) != NULL;
-}
-
 Dwarf_Word libdw_size(Dwarf_Die *type)
 {
 	Dwarf_Word size;

@@ -44,9 +44,6 @@ bool libdw_is_odd(Dwarf_Die *die);
 /* libdw_next - the next of the same parent. False: there is none, or damage leads back. */
 bool libdw_next(Dwarf_Die *die);
 
-/* libdw_is_declared - a declaration, without its members. */
-bool libdw_is_declared(Dwarf_Die *die);
-
 /* libdw_size - of a type, in bytes. 0: not known. */
 Dwarf_Word libdw_size(Dwarf_Die *type);
 

@@ -285,30 +285,35 @@ static bool is_named(struct source *source, uint64_t addr, bool *exported)
 }
 
 /* Whose arguments are where the ABI has them, but for what debug information says. */
-static bool is_by_abi(Dwarf_Die *die)
+static bool is_by_abi(Dwarf_Die *die, const struct unit_by *by)
 {
-	struct unit_by by = unit_by(die);
 	Dwarf_Word how;
 
-	if (by.odd || !(by.c || by.cpp))
-		return false;
-	return !libdw_known(die, DW_AT_calling_convention, &how) || how == DW_CC_normal;
+	return !by->odd && (by->c || by->cpp) &&
+	       (!libdw_known(die, DW_AT_calling_convention, &how) || how == DW_CC_normal);
 }
 
 bool source_function(struct source *source, uint64_t addr, unsigned nops,
 		     struct source_function *function)
 {
-	struct handed handed;
+	struct handed handed = { .addr = addr, .nops = nops };
 	Dwarf_Die die, code;
+	struct unit_by by;
 	bool exported;
 	uint64_t begin;
 
 	*function = (struct source_function){ 0 };
-	if (!find_function(source, addr, &die, &begin) || !is_by_abi(&die) ||
-	    !is_named(source, begin, &exported))
+	if (!find_function(source, addr, &die, &begin))
+		return false;
+	by = unit_by(&die);
+	if (!is_by_abi(&die, &by) || !is_named(source, begin, &exported))
 		return false;
 	code = die;
-	handed = handed_by(&code, addr, nops, exported);
+	handed.code = &code;
+	/* All compilers follow the ABI in functions that are exported, gcc in all but copies. */
+	handed.by_abi = exported || by.gcc;
+	handed.sets_all = by.gcc;
+	handed.has_prototype = !by.c || libdw_has(&code, DW_AT_prototyped);
 	declared(&die);
 	abi_function(&die, &handed, function, &source->names);
 	return true;

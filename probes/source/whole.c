@@ -317,9 +317,10 @@ static void add_members(struct whole *whole, const char *path, Dwarf_Die *type, 
 {
 	unsigned n = whole->n;
 	bool has_member = false;
+	Dwarf_Attribute place;
 	Dwarf_Die child;
 
-	if (libdw_is_declared(type)) {
+	if (dw.dwarf_attr(type, DW_AT_declaration, &place)) {
 		whole->unknown = true;
 		return;
 	}
