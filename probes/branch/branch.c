@@ -18,7 +18,6 @@
 
 #include <patchcore/batch.h>
 
-#include "probes/branch/entries.h"
 #include "probes/core/names.h"
 #include "probes/include/fastinst/branch.h"
 

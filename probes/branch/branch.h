@@ -11,7 +11,19 @@
 #define BRANCH_LEN     5
 #define BRANCH_DAMAGED "its entry points outside the code"
 
-struct entry;
+/* Addresses are those of the file. The name is in the image. */
+struct entry {
+	uint64_t site;
+	uint64_t other;
+	bool usual;
+	const char *name;
+};
+
+/* What is not 0 ends the reading and is returned. */
+typedef int entry_fn(const struct entry *entry, void *data);
+
+/* entries_read - all entries of a section. What is behind a damaged one is not read. */
+int entries_read(const struct elf *elf, const char *section, entry_fn *tell, void *data);
 
 extern const struct provider branch_provider;
 

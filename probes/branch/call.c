@@ -19,7 +19,6 @@
 #include <patchcore/patchcore.h>
 
 #include "probes/branch/branch.h"
-#include "probes/branch/entries.h"
 #include "probes/include/fastinst/branch.h"
 
 #define DIRECT_LEN 5

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-#include "probes/branch/entries.h"
+/*
+ * The sections fi_branch_sites and fi_call_sites: entries of any length, each a struct head and the
+ * name with its 0, filled up to a multiple of four.
+ */
+#include "probes/branch/branch.h"
 
 #include <elf.h>
 #include <string.h>
 
 struct head {
 	uint32_t length;
-	int32_t site;
-	int32_t other;
-	uint32_t usual;
+	int32_t site;	/* or the jump of a call, from here */
+	int32_t other;	/* side, or the slot of a call, from here */
+	uint32_t usual; /* side; 0 of a call */
 };
 
 static int read_section(const struct elf_section *section, entry_fn *tell, void *data)

@@ -63,10 +63,6 @@ static int run_program(struct run *run, char **argv)
 	return status ? status : printed;
 }
 
-#define ENTRIES_HELP                                                                               \
-	"take functions as well that nothing was compiled into, of the program or of objects of "  \
-	"these names (a glob)"
-
 static const struct option_row options[] = {
 	{ "on", "PATTERN",
 	  "on from the start (*): FUNCTION, OBJECT:FUNCTION, FILE:FUNCTION, /REGEX/; may be given "
@@ -74,7 +70,10 @@ static const struct option_row options[] = {
 	  OPTION_PATTERN(struct run, asked.on) },
 	{ "off", NULL, "nothing is on until \"fastinst on\" says so",
 	  OPTION_FLAG(struct run, asked.nothing_on) },
-	{ "entries", "[=OBJECT]", ENTRIES_HELP, OPTION_TEXT(struct run, asked.entries) },
+	{ "entries", "[=OBJECT]",
+	  "take functions as well that nothing was compiled into, of the program or of objects of "
+	  "these names (a glob)",
+	  OPTION_TEXT(struct run, asked.entries) },
 	{ "output", "FILE", "the counts go there instead of to standard error",
 	  OPTION_FILE(struct run, output), .letter = 'o' },
 	{ "json", NULL, "as JSON", OPTION_FLAG(struct run, json) },

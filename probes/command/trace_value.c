@@ -17,22 +17,20 @@ __extension__ typedef unsigned __int128 wide;
 
 static bool word_of(const struct trace_event *event, unsigned reg, uint64_t *word)
 {
-	*word = 0;
+	const uint64_t *from = event->value;
+	unsigned n = event->values;
+
 	if (reg >= SOURCE_MEMORY) {
+		from = event->memory;
+		n = event->words;
 		reg -= SOURCE_MEMORY;
-		if (reg < event->words)
-			*word = event->memory[reg];
-		return reg < event->words;
-	}
-	if (reg >= SOURCE_VECTOR) {
+	} else if (reg >= SOURCE_VECTOR) {
+		from = event->value + event->values;
+		n = event->vectors;
 		reg -= SOURCE_VECTOR;
-		if (reg < event->vectors)
-			*word = event->value[event->values + reg];
-		return reg < event->vectors;
 	}
-	if (reg < event->values)
-		*word = event->value[reg];
-	return reg < event->values;
+	*word = reg < n ? from[reg] : 0;
+	return reg < n;
 }
 
 /* The bits of one in an array; those above are not its own. False: not all of it has come. */
@@ -107,31 +105,22 @@ static const char *digits_of(char text[NUMBER_BYTES], wide number, bool with_sig
 
 static long double float_of(wide bits, const struct source_value *value)
 {
-	uint32_t low = (uint32_t)bits;
-	uint64_t both = (uint64_t)bits;
-	long double all = 0;
-	double whole;
-	float single;
+	const union {
+		wide bits;
+		float single;
+		double twice;
+		long double all;
+	} of = { .bits = bits };
 
-	memcpy(&single, &low, sizeof(single));
-	memcpy(&whole, &both, sizeof(whole));
-	memcpy(&all, &bits, 10);
-	return value->bits == 32   ? (long double)single
-	       : value->bits == 64 ? (long double)whole
-				   : all;
+	return value->bits == 32   ? (long double)of.single
+	       : value->bits == 64 ? (long double)of.twice
+				   : of.all;
 }
 
 /* Of a long double: the highest bit is not left out, and is wrong in what is none. */
 static bool is_float(wide bits, const struct source_value *value)
 {
 	return value->bits != 128 || !(bits >> 64 & 0x7fff) == !(bits >> 63 & 1);
-}
-
-static long double read_back(const char *text, unsigned bits)
-{
-	if (bits == 128)
-		return strtold(text, NULL);
-	return bits == 32 ? (long double)strtof(text, NULL) : (long double)strtod(text, NULL);
 }
 
 /* The fewest digits that are read back as the same. */
@@ -144,7 +133,9 @@ static const char *float_text(char text[NUMBER_BYTES], wide bits, const struct s
 		return "?";
 	do {
 		snprintf(text, NUMBER_BYTES, "%.*Lg", digits, number);
-		back = read_back(text, value->bits);
+		back = value->bits == 32   ? (long double)strtof(text, NULL)
+		       : value->bits == 64 ? (long double)strtod(text, NULL)
+					   : strtold(text, NULL);
 	} while (digits++ < most && (back < number || back > number));
 	return text;
 }

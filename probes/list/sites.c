@@ -13,7 +13,6 @@
 
 #include "probes/blocks/blocks.h"
 #include "probes/branch/branch.h"
-#include "probes/branch/entries.h"
 #include "probes/cyg/cyg.h"
 #include "probes/elf/array.h"
 #include "probes/marker/marker.h"

@@ -6,7 +6,6 @@ libfastinst_internal_la_SOURCES += \
 	probes/marker/marker.c \
 	probes/marker/marker.h \
 	probes/marker/notes.c \
-	probes/marker/notes.h \
 	probes/marker/operand.c \
 	probes/marker/operand.h
 

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "probes/marker/notes.h"
-
 #define NAME_SIZE  256
 #define NOP	   0x90
 #define BREAKPOINT 0xcc

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "probes/marker/notes.h"
+#include "probes/marker/marker.h"
 
 #include <elf.h>
 #include <string.h>

@@ -90,7 +90,7 @@ static char *longer_path(char longer[NAME_BYTES], const char *path, const char *
 	return longer;
 }
 
-/* Above 16 bytes a value is in memory, whatever its parts are. */
+/* A value of more than 16 bytes is in memory, with all kinds of parts. */
 static void add_unknown(struct whole *whole, const char *path, Dwarf_Die *type, unsigned offset)
 {
 	Dwarf_Word size = libdw_size(type);

@@ -83,9 +83,12 @@ int main(void)
 END
 echo 'int plugged(int right, double other) { return right + (int)other; }' >"$dir/right.c"
 echo 'int plugged(double wrong, int another) { return another + (int)wrong; }' >"$dir/wrong.c"
-"$CC" -o "$dir/here/loads" "$dir/loads.c" -ldl
-"$CC" -g -fpatchable-function-entry=5 -shared -fPIC -o "$dir/here/there/plugin.so" "$dir/right.c"
-"$CC" -g -fpatchable-function-entry=5 -shared -fPIC -o "$dir/here/plugin.so" "$dir/wrong.c"
+# shellcheck disable=SC2086 # CC may carry options
+$CC -o "$dir/here/loads" "$dir/loads.c" -ldl
+# shellcheck disable=SC2086
+$CC -g -fpatchable-function-entry=5 -shared -fPIC -o "$dir/here/there/plugin.so" "$dir/right.c"
+# shellcheck disable=SC2086
+$CC -g -fpatchable-function-entry=5 -shared -fPIC -o "$dir/here/plugin.so" "$dir/wrong.c"
 (cd "$dir/here" && timeout 60 "$fastinst" trace --output "$dir/trace" -- ./loads 2>"$dir/errors") || wrong "a relative path: status $?, $(cat "$dir/errors")"
 grep -q 'plugged(right=71, other=2.5)' "$dir/trace" || wrong "a relative path: $(cat "$dir/trace")"
 

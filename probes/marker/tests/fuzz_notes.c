@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "probes/branch/entries.h"
-#include "probes/marker/notes.h"
+#include "probes/branch/branch.h"
+#include "probes/marker/marker.h"
 #include "probes/marker/operand.h"
 #include "results/tests/fuzz_target.h"
 
