@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Counts by name, added up over processes, from the lines that agents write.
- */
+/* Counts by name, added up over processes, from the lines that agents write. */
 #ifndef PROBES_COMMAND_COUNTS_H
 #define PROBES_COMMAND_COUNTS_H
 

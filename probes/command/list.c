@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * fastinst list: what programs and libraries have to put probes on, by their files.
- */
+/* fastinst list: what programs and libraries have to put probes on, by their files. */
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Which names a pattern that matches nothing may have meant: those that contain its letters, or
- * that a few typing errors lead to.
- */
+/* Names that a pattern without a match may mean: they contain its letters, with a few errors. */
 #ifndef PROBES_COMMAND_NEAR_H
 #define PROBES_COMMAND_NEAR_H
 

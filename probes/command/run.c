@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * fastinst run: a program with the agent in it, and the counts of all its processes at the end.
- */
+/* fastinst run: a program with the agent in it, and the counts of all its processes at the end. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>

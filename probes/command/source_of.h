@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Debug information of the objects that a command meets, each opened once.
- */
+/* Debug information of the objects that a command meets, each opened once. */
 #ifndef PROBES_COMMAND_SOURCE_OF_H
 #define PROBES_COMMAND_SOURCE_OF_H
 
@@ -17,10 +15,7 @@ struct source *source_of(const char *object);
 /* source_text - "FILE:LINE" of an address of the object's file, or "". Returns text. */
 char *source_text(const char *object, uint64_t addr, char *text, size_t size);
 
-/*
- * source_named - the same by the kind and name of a probe, as agents tell them. "" where several
- * have the name, but for exits.
- */
+/* source_named - by the kind and name of a probe. "" where several have it, but for exits. */
 char *source_named(const char *object, const char *kind, const char *name, char *text, size_t size);
 
 #endif

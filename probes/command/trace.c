@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * fastinst trace: each call as it happens, of a program that is run with the agent in it, or of one
- * that has it.
- */
+/* fastinst trace: each call as it happens, of a program that is run, or of a process. */
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Which events a trace shows.
- */
+/* Which events a trace shows. */
 #ifndef PROBES_COMMAND_TRACE_FILTER_H
 #define PROBES_COMMAND_TRACE_FILTER_H
 
@@ -28,8 +26,8 @@ option_take take_ns;
 option_take take_when;
 
 /*
- * filter_takes - whether an event is one to show, but for how long the call takes. The depth is
- * that in the call tree shown then. filter_is_of_calls - only where exits are seen, too.
+ * filter_takes - whether an event is shown, apart from how long the call takes; makes the depth
+ * that in the call tree shown. filter_is_of_calls - whether it needs exits, too.
  */
 bool filter_takes(const struct trace_filter *filter, struct shown *shown);
 bool filter_is_of_calls(const struct trace_filter *filter);

@@ -413,8 +413,7 @@ static void drop_stream(const struct trace_read *trace, struct stream *stream)
 	free(stream);
 }
 
-/* Rings of threads and processes that are gone; those are asked for first, and the ring after it.
- */
+/* The thread is asked for before its ring: until it is gone, it may write there. */
 static void drop_ended(struct trace_read *trace)
 {
 	struct stream **place = &trace->streams;

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What traced programs say: which probes they turn on, and the events in their rings, in order of
- * time.
- */
+/* Traced programs: their probes, and the events in their rings, in order of time. */
 #ifndef PROBES_COMMAND_TRACE_READ_H
 #define PROBES_COMMAND_TRACE_READ_H
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Events in a format, and what came with them as values of their types.
- */
+/* Events in a format, and what came with them as values of their types. */
 #ifndef PROBES_COMMAND_TRACE_WRITE_H
 #define PROBES_COMMAND_TRACE_WRITE_H
 

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Why "fastinst run" and "fastinst trace" show nothing, or less than was asked for: told by the
- * program's file.
- */
+/* Why run and trace show nothing, or less than was asked for: by the file of the program. */
 #include "probes/command/command.h"
 
 #include <errno.h>
