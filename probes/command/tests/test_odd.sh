@@ -99,13 +99,14 @@ struct whole { circle a, b, c, d, e, f, g, h; };
 __attribute__((noinline)) void taken(struct whole *whole, struct whole value) { whole->a = value.b; }
 int main(void) { struct whole whole = { 0 }; taken(&whole, whole); return whole.a; }
 END
-"$CC" -g -gdwarf-4 -O0 -fpatchable-function-entry=5 -S -dA -o "$dir/circle.s" "$dir/circle.c"
+# shellcheck disable=SC2086 # CC may carry options
+$CC -g -gdwarf-4 -O0 -fpatchable-function-entry=5 -S -dA -o "$dir/circle.s" "$dir/circle.c"
 awk '
 	/DIE \(0x[0-9a-f]+\) DW_TAG/ { tag = $NF }
 	FNR == NR { if (tag ~ /structure_type/ && match($0, /DIE \(0x[0-9a-f]+/)) at = substr($0, RSTART + 5, RLENGTH - 5); next }
 	tag ~ /typedef/ && /# DW_AT_type/ { sub(/0x[0-9a-f]+/, at) }
 	{ print }' "$dir/circle.s" "$dir/circle.s" >"$dir/circled.s"
-if ! cmp -s "$dir/circle.s" "$dir/circled.s" && "$CC" -o "$dir/circle" "$dir/circled.s" 2>"$dir/errors"; then
+if ! cmp -s "$dir/circle.s" "$dir/circled.s" && $CC -o "$dir/circle" "$dir/circled.s" 2>"$dir/errors"; then
 	timeout 30 "$fastinst" trace --output "$dir/trace" -- "$dir/circle" 2>"$dir/errors" || wrong "a circle: status $?, $(cat "$dir/errors")"
 	grep -q 'taken(' "$dir/trace" || wrong "a circle: no event of taken() in $(cat "$dir/trace")"
 else
