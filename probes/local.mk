@@ -53,7 +53,6 @@ libfastinst_source_la_SOURCES += \
 	probes/source/abi.c \
 	probes/source/abi.h \
 	probes/source/by_reference.c \
-	probes/source/form.c \
 	probes/source/handed.c \
 	probes/source/whole.c \
 	probes/source/libdw.c \
@@ -164,7 +163,6 @@ fastinst_SOURCES = \
 	probes/command/fastinst.c \
 	probes/command/list.c \
 	probes/command/near.c \
-	probes/command/near.h \
 	probes/command/run.c \
 	probes/command/source_of.c \
 	probes/command/source_of.h \

@@ -18,7 +18,6 @@
 #include "probes/agent/control.h"
 #include "probes/command/command.h"
 #include "probes/command/counts.h"
-#include "probes/command/near.h"
 #include "probes/text/text.h"
 
 #define PATIENCE 120 /* seconds, for an answer */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "probes/command/near.h"
+#include "probes/command/command.h"
 
 #include <stdio.h>
 #include <stdlib.h>

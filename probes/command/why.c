@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "probes/command/counts.h"
-#include "probes/command/near.h"
 #include "probes/launch/launch.h"
 #include "probes/list/sites.h"
 

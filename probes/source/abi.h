@@ -65,15 +65,6 @@ void whole_of(struct whole *whole, const char *name, Dwarf_Die *die, Dwarf_Die *
 /* whole_hide - nothing but its name is shown. */
 void whole_hide(struct whole *whole, const char *name);
 
-/* form_base - of a base type; SOURCE_OTHER: of none of these, as a complex one. */
-enum source_form form_base(Dwarf_Die *type);
-
-/* form_enum - of an enumeration: SOURCE_SIGNED or SOURCE_UNSIGNED, or of a bool. */
-enum source_form form_enum(Dwarf_Die *type);
-
-/* form_pointer - of a pointer or reference: SOURCE_STRING or SOURCE_POINTER. */
-enum source_form form_pointer(Dwarf_Die *pointer);
-
 /* --- Arguments at other places than the ABI has ----------------------------------------------- */
 
 /*
