@@ -86,7 +86,7 @@ include probes/marker/local.mk
 include probes/branch/local.mk
 include probes/real/local.mk
 include probes/blocks/local.mk
-include probes/tables/local.mk
+include probes/insn/local.mk
 include probes/calls/local.mk
 include probes/cyg/local.mk
 include probes/inject/local.mk

@@ -19,6 +19,6 @@ EXTRA_DIST += \
 if HAVE_CMOCKA
 check_PROGRAMS += probes/blocks/tests/test_blocks
 TESTS += probes/blocks/tests/test_blocks
-probes_blocks_tests_test_blocks_LDFLAGS = -Wl,--wrap=calls_starts
+probes_blocks_tests_test_blocks_LDFLAGS = -Wl,--wrap=function_index
 probes_blocks_tests_test_blocks_LDADD = $(probes_ldadd)
 endif

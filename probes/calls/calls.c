@@ -139,7 +139,7 @@ int calls_discover(const struct calls *calls, struct object *object, const struc
 	if (ret)
 		return ret;
 	ret = calls_find(calls, object, elf, &symbols, &sites);
-	for (size_t i = 0; calls->given && i < calls->n && sites.n && !ret; i++)
+	for (size_t i = 0; calls->by_argument && i < calls->n && sites.n && !ret; i++)
 		ret = refuse_twice(object, &sites, calls->to[i].kind);
 	if (!ret)
 		ret = turn_off(object, &sites);

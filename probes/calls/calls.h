@@ -27,8 +27,8 @@ struct calls {
 	const struct provider *provider;
 	size_t n;
 	struct called to[CALLS_MAX];
-	bool offsets; /* probes are named FUNCTION+OFFSET */
-	bool given;   /* or after the function whose address is the first argument */
+	bool offsets;	  /* probes are named FUNCTION+OFFSET */
+	bool by_argument; /* or after the function whose address is the first argument */
 	/* Why calls of the function must be left alone, or NULL. @slot: where the address of the
 	 * function is; NULL for direct ones */
 	const char *(*refuse)(const struct object *object, const struct elf_symbols *symbols,

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The compiler lists such calls nowhere. A site is a call or a jump that
+ * Which bytes of an object are such calls: the compiler lists them nowhere. A site is a call or a
+ * jump that
  *
  *  1. leads to the function that is looked for: an E8 or E9 to it, or to a jump through a slot
- * where the loader puts its address, which is an entry of the PLT; or, with -fno-plt, an FF 15 or
- * FF 25 through the slot itself; and
+ *     where the loader puts its address, which is an entry of the PLT; or, with -fno-plt, an FF 15
+ *     or FF 25 through the slot itself; and
  *  2. is an instruction: the function that it lies in, from its symbol to its end, comes out as
  *     instructions, of which one starts there. The same bytes inside of another are no site.
  *
@@ -17,10 +18,10 @@
 #include <string.h>
 
 #include "probes/calls/calls.h"
-#include "probes/calls/entered.h"
-#include "probes/calls/given.h"
-#include "probes/calls/jumps.h"
-#include "probes/calls/starts.h"
+#include "probes/elf/array.h"
+#include "probes/insn/argument.h"
+#include "probes/insn/jump_table.h"
+#include "probes/insn/parts.h"
 
 #define SLOTS_MAX 64 /* of all functions in one object: each is called in three ways at most */
 #define ENTRY_LEN 16 /* of the PLT */
@@ -57,10 +58,9 @@ struct place {
 	struct slot slots[SLOTS_MAX];
 	size_t slots_n;
 	struct call_sites *sites;
-	size_t room;
-	bool pads;		  /* it has handlers of exceptions */
+	bool landing_pads;
 	struct elf_values values; /* of slots */
-	struct entered entered;
+	struct part_entries parts;
 };
 
 bool calls_defined(const struct elf_symbols *symbols, const char *function)
@@ -193,22 +193,6 @@ static const struct way *leads_to(const struct place *place, const uint8_t *code
 	return NULL;
 }
 
-static int add_site(struct place *place, const struct call_site *site)
-{
-	struct call_sites *sites = place->sites;
-	struct call_site *more;
-
-	if (sites->n == place->room) {
-		place->room = place->room ? 2 * place->room : 64;
-		more = realloc(sites->site, place->room * sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		sites->site = more;
-	}
-	sites->site[sites->n++] = *site;
-	return 0;
-}
-
 static const char *refusal_of_slot(const struct slot *slot, int error)
 {
 	if (slot->reason)
@@ -219,13 +203,13 @@ static const char *refusal_of_slot(const struct slot *slot, int error)
 }
 
 /* NULL: none, or the same. A slot may be of a function that another object has. */
-static const char *name_given(const struct place *place, const struct given_value *value,
-			      const struct elf_symbol *same)
+static const char *name_constant(const struct place *place, const struct constant *constant,
+				 const struct elf_symbol *same)
 {
-	uint64_t addr = value->at - (value->kind == GIVEN_NUMBER ? 0 : place->object->base);
+	uint64_t addr = constant->at;
 	const struct elf_symbol *function;
 
-	if (value->kind == GIVEN_SLOT) {
+	if (constant->kind == CONSTANT_SLOT) {
 		const struct elf_value *slot = elf_value_at(&place->values, addr);
 
 		if (!slot || *slot->name)
@@ -244,134 +228,170 @@ static bool is_part(const char *function, const char *of)
 	return !strncmp(function, of, len) && (!function[len] || function[len] == '.');
 }
 
+/* NULL: it is not loaded as code that can be read. */
+static uint8_t *code_of(const struct place *place, const struct elf_symbol *function)
+{
+	uintptr_t start = place->object->base + function->addr;
+
+	return object_covers(place->object, start, function->size, PF_X | PF_R) ? (uint8_t *)start
+										: NULL;
+}
+
 /* Whether a part of a function may lead anywhere in it. */
 static bool part_jumps(const struct elf_symbol *part, void *data)
 {
-	const struct place *place = data;
-	uintptr_t start = place->object->base + part->addr;
-	struct given given;
-	bool jumps = true;
+	const uint8_t *bytes = code_of(data, part);
+	struct function_code code;
+	bool jumps;
 
-	if (!object_covers(place->object, start, part->size, PF_X | PF_R))
+	if (!bytes)
 		return true;
-	if (!given_open(&given, (const uint8_t *)start, part->size, false))
-		jumps = given.jumps;
-	given_close(&given);
+	jumps = function_read(&code, bytes, part->addr, part->size) || code.indirect;
+	function_free(&code);
 	return jumps;
 }
 
-static void tell_entered(const struct entered *entered, const struct elf_symbol *function,
-			 struct given *given)
-{
-	for (size_t i = entered_from(entered, function->addr); i < entered->n; i++) {
-		const struct entered_place *place = &entered->place[i];
+/* --- Indirect jumps in a function with such calls --------------------------------------------- */
 
-		if (place->at - function->addr >= function->size)
-			break;
-		given_entered(given, place->at - function->addr);
-		given->stays = 0;
-		given->jumps |= place->anywhere;
-	}
-	if (given->jumps && entered->open)
-		given->stays = 0;
+static bool begins_function(void *data, uint64_t at)
+{
+	const struct place *place = data;
+	const struct elf_symbol *symbol = elf_function_from(place->symbols, at);
+
+	return symbol && symbol->addr == at;
 }
 
-/* Then the jumps are ways like others that are not seen, to few places. */
-static int tell_jumps(const struct place *place, const struct elf_symbol *function,
-		      const uint8_t *code, struct given *given)
+static bool is_entered(void *data, uint64_t at)
 {
-	const struct jumps jumps = { place->elf, place->symbols, &place->entered };
-	uint64_t *to;
-	uint32_t n;
-	int ret = jumps_follow(&jumps, function, code, &to, &n);
+	const struct place *place = data;
+	size_t i = part_entries_from(&place->parts, at);
 
-	for (uint32_t i = 0; i < n && ret > 0; i++) {
-		if (to[i] - function->addr < function->size)
-			given_entered(given, to[i] - function->addr);
-		else
-			given->stays = 0;
-	}
-	free(to);
-	given->jumps = ret <= 0;
-	return ret < 0 ? ret : 0;
+	return (i < place->parts.n && place->parts.entry[i].at == at) || begins_function(data, at);
 }
 
-/* The calls in one function, from the first on. Of what is not plain the name stays. */
-static int name_sites(const struct place *place, const struct elf_symbol *function,
-		      const uint8_t *code, size_t first)
+/* Jumps by tables are then ways like others that are not seen, to few places. */
+static int follow_jumps(struct place *place, struct function_code *code,
+			struct jump_targets *targets)
+{
+	const struct jumps jumps = {
+		.elf = place->elf, .data = place, .entered = is_entered, .begins = begins_function
+	};
+
+	*targets = (struct jump_targets){ 0 };
+	return code->indirect ? jumps_follow(&jumps, code, targets) : 1;
+}
+
+static void open_targets(struct arguments *arguments, struct function_code *code,
+			 const struct jump_targets *targets)
+{
+	for (uint32_t i = 0; i < targets->n; i++) {
+		function_open(code, targets->to[i]);
+		if (targets->to[i] < code->addr || targets->to[i] >= code->end)
+			arguments->one_value = 0;
+	}
+}
+
+static void open_entries(struct arguments *arguments, struct function_code *code,
+			 const struct part_entries *parts)
+{
+	for (size_t i = part_entries_from(parts, code->addr);
+	     i < parts->n && parts->entry[i].at < code->end; i++) {
+		function_open(code, parts->entry[i].at);
+		arguments->one_value = 0;
+		arguments->anywhere |= parts->entry[i].anywhere;
+	}
+	if (arguments->anywhere && parts->open)
+		arguments->one_value = 0;
+}
+
+/* --- Sites ------------------------------------------------------------------------------------ */
+
+static void name_site(const struct place *place, const struct arguments *arguments,
+		      struct call_site *site)
+{
+	uint64_t at = (uintptr_t)site->at - place->object->base;
+	const struct constant *first = argument_at(arguments, at);
+	const char *name = first ? name_constant(place, first, site->function) : NULL;
+
+	if (!name)
+		return;
+	site->name = name;
+	site->own = is_part(site->function->name, name);
+}
+
+/* The calls in one function, from the first on. Of one without a constant the name stays. */
+static int name_sites(struct place *place, struct function_code *code, size_t first)
 {
 	struct call_sites *sites = place->sites;
-	struct given given;
-	int ret = given_open(&given, code, function->size, place->pads);
+	struct jump_targets targets;
+	struct arguments arguments;
+	int ret = follow_jumps(place, code, &targets);
 
-	if (!ret && given.jumps)
-		ret = tell_jumps(place, function, code, &given);
-	tell_entered(&place->entered, function, &given);
-	/* Most of what is set there is set in the part that it was split from. */
-	if (strstr(function->name, ".cold"))
-		given.passes = given.stays = 0;
+	if (ret < 0)
+		return ret;
+	arguments_open(&arguments, code, place->landing_pads);
+	arguments.anywhere = !ret;
+	open_targets(&arguments, code, &targets);
+	free(targets.to);
+	open_entries(&arguments, code, &place->parts);
+	/* Most registers of a cold part are set in the part that it was split from. */
+	if (strstr(sites->site[first].function->name, ".cold"))
+		arguments.over_calls = arguments.one_value = 0;
+	for (size_t i = first; i < sites->n; i++)
+		arguments_hook(&arguments, (uintptr_t)sites->site[i].at - place->object->base);
+	ret = arguments_find(&arguments);
 	for (size_t i = first; i < sites->n && !ret; i++)
-		given_hook(&given, (size_t)(sites->site[i].at - code));
-	for (size_t i = first; i < sites->n && !ret; i++) {
-		const char *told = NULL;
-		struct given_value value;
-
-		if (given_find(&given, (size_t)(sites->site[i].at - code), &value))
-			told = name_given(place, &value, function);
-		if (!told)
-			continue;
-		sites->site[i].name = told;
-		sites->site[i].own = is_part(function->name, told);
-	}
-	given_close(&given);
-	return ret == -ENOMEM ? ret : 0;
+		name_site(place, &arguments, &sites->site[i]);
+	arguments_close(&arguments);
+	return ret;
 }
 
-static int take_sites(struct place *place, const struct elf_symbol *function, uint8_t *code,
-		      size_t first)
+static int add_sites(struct place *place, const struct elf_symbol *function, uint8_t *bytes,
+		     const struct function_code *code, int error)
 {
-	bool *starts = calloc(function->size, sizeof(*starts));
-	size_t before = place->sites->n;
-	int error, ret = 0;
+	int ret = 0;
 
-	if (!starts)
-		return -ENOMEM;
-	error = calls_starts(code, function->size, starts);
-	for (size_t i = first; i < function->size && !ret; i++) {
+	for (size_t i = 0; i < function->size && !ret; i++) {
 		const struct slot *slot;
-		const struct way *way =
-			error || starts[i] ? leads_to(place, code + i, function->size - i, &slot)
-					   : NULL;
+		const struct way *way = leads_to(place, bytes + i, function->size - i, &slot);
 
-		if (way)
-			ret = add_site(place, &(struct call_site){
-						      .at = code + i,
-						      .len = way->len,
-						      .tail = way->tail,
-						      .to = slot->to,
-						      .function = function,
-						      .name = function->name,
-						      .own = true,
-						      .reason = refusal_of_slot(slot, error) });
+		if (!way || (!error && function_index(code, function->addr + i) == INSN_NONE))
+			continue;
+		ret = ARRAY_ADD(place->sites->site, place->sites->n,
+				(struct call_site){ .at = bytes + i,
+						    .len = way->len,
+						    .tail = way->tail,
+						    .to = slot->to,
+						    .function = function,
+						    .name = function->name,
+						    .own = true,
+						    .reason = refusal_of_slot(slot, error) });
 	}
-	free(starts);
-	if (!ret && !error && place->calls->given && place->sites->n > before)
-		ret = name_sites(place, function, code, before);
+	return ret;
+}
+
+static int take_sites(struct place *place, const struct elf_symbol *function, uint8_t *bytes)
+{
+	size_t before = place->sites->n;
+	struct function_code code;
+	int error = function_read(&code, bytes, function->addr, function->size);
+	int ret = error == -ENOMEM ? error : add_sites(place, function, bytes, &code, error);
+
+	if (!ret && !error && place->calls->by_argument && place->sites->n > before)
+		ret = name_sites(place, &code, before);
+	function_free(&code);
 	return ret;
 }
 
 /* Most functions of most objects have no such bytes, and need not be decoded. */
 static int scan_function(struct place *place, const struct elf_symbol *function)
 {
-	uintptr_t start = place->object->base + function->addr;
-	uint8_t *code = (uint8_t *)start;
+	uint8_t *bytes = code_of(place, function);
 	const struct slot *slot;
 
-	if (!object_covers(place->object, start, function->size, PF_X | PF_R))
-		return 0;
-	for (size_t i = 0; i < function->size; i++)
-		if (leads_to(place, code + i, function->size - i, &slot))
-			return take_sites(place, function, code, i);
+	for (size_t i = 0; bytes && i < function->size; i++)
+		if (leads_to(place, bytes + i, function->size - i, &slot))
+			return take_sites(place, function, bytes);
 	return 0;
 }
 
@@ -393,7 +413,7 @@ static int scan(struct place *place, const struct elf_symbols *symbols)
 	return ret;
 }
 
-static bool has_pads(const struct elf *elf)
+static bool has_landing_pads(const struct elf *elf)
 {
 	struct elf_section section;
 
@@ -416,15 +436,15 @@ int calls_find(const struct calls *calls, const struct object *object, const str
 	elf_slots(elf, take_slot, &place);
 	if (!place.slots_n)
 		return 0;
-	if (calls->given) {
-		place.pads = has_pads(elf);
+	if (calls->by_argument) {
+		place.landing_pads = has_landing_pads(elf);
 		ret = elf_values(elf, &place.values);
 		if (!ret)
-			ret = entered_read(&place.entered, elf, symbols, part_jumps, &place);
+			ret = part_entries_read(&place.parts, elf, symbols, part_jumps, &place);
 	}
 	if (!ret)
 		ret = scan(&place, symbols);
 	free(place.values.value);
-	free(place.entered.place);
+	free(place.parts.entry);
 	return ret;
 }

@@ -72,7 +72,7 @@ static const struct calls calls = {
 	.n = HOOKS,
 	.to = { { .function = "__cyg_profile_func_enter", .kind = FI_ENTRY },
 		{ .function = "__cyg_profile_func_exit", .kind = FI_EXIT } },
-	.given = true,
+	.by_argument = true,
 	.refuse = refuse_call,
 };
 

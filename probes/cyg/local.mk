@@ -15,5 +15,5 @@ probes_cyg_tests_test_cyg_SOURCES = \
 	probes/cyg/tests/test_cyg.c
 probes_cyg_tests_test_cyg_CPPFLAGS = $(AM_CPPFLAGS) -DBREAKABLE
 probes_cyg_tests_test_cyg_CFLAGS = $(AM_CFLAGS) -finstrument-functions
-probes_cyg_tests_test_cyg_LDFLAGS = -Wl,--wrap=calls_starts
+probes_cyg_tests_test_cyg_LDFLAGS = -Wl,--wrap=function_index
 probes_cyg_tests_test_cyg_LDADD = libfastinst_internal.la libpatchcore.la

@@ -91,6 +91,18 @@ size_t elf_segments(const struct elf *elf, Elf64_Phdr segments[ELF_SEGMENTS_MAX]
 	return header.e_phnum;
 }
 
+bool elf_in_section(const struct elf *elf, uint64_t addr, const char *prefix)
+{
+	struct elf_section section;
+
+	for (uint32_t i = 0; i < elf->number; i++)
+		if (elf_section(elf, i, &section) && addr >= section.addr &&
+		    addr - section.addr < section.len &&
+		    !strncmp(section.name, prefix, strlen(prefix)))
+			return true;
+	return false;
+}
+
 const uint8_t *elf_constant(const struct elf *elf, uint64_t addr, uint64_t len)
 {
 	struct elf_section section;

@@ -65,6 +65,9 @@ size_t elf_segments(const struct elf *elf, Elf64_Phdr segments[ELF_SEGMENTS_MAX]
 /* elf_section - the one of that index; false: there is none, or it lies outside of the file. */
 bool elf_section(const struct elf *elf, uint32_t index, struct elf_section *section);
 
+/* elf_in_section - whether an address lies in a section whose name begins so. */
+bool elf_in_section(const struct elf *elf, uint64_t addr, const char *prefix);
+
 /* elf_constant - bytes that are loaded to an address, and that nothing writes to. NULL: they are
  * none.
  */

@@ -5,19 +5,13 @@ libfastinst_internal_la_SOURCES += \
 	probes/entries/entries.h \
 	probes/entries/own.c
 noinst_LTLIBRARIES += libfastinst_survey.la
-libfastinst_survey_la_SOURCES = probes/entries/survey.h
-libfastinst_survey_la_LIBADD =
-if HAVE_ZYDIS
-libfastinst_survey_la_SOURCES += \
+libfastinst_survey_la_SOURCES = \
 	probes/entries/move.c \
 	probes/entries/program.c \
 	probes/entries/program.h \
-	probes/entries/survey.c
-libfastinst_survey_la_LIBADD += $(ZYDIS_LIBS)
-else
-libfastinst_survey_la_SOURCES += probes/entries/no_survey.c
-endif
-libfastinst_internal_la_LIBADD += libfastinst_survey.la $(tables_la)
+	probes/entries/survey.c \
+	probes/entries/survey.h
+libfastinst_internal_la_LIBADD += libfastinst_survey.la libfastinst_insn.la
 
 if HAVE_CMOCKA
 check_PROGRAMS += probes/entries/tests/test_entries
@@ -36,7 +30,7 @@ CLEANFILES += probes/entries/tests/fuzz_survey.crash
 probes_entries_tests_fuzz_survey_CPPFLAGS = $(fuzz_cppflags)
 probes_entries_tests_fuzz_survey_CFLAGS = $(fuzz_cflags)
 probes_entries_tests_fuzz_survey_LDFLAGS = -Wl,--wrap=elf_constant
-probes_entries_tests_fuzz_survey_LDADD = libfastinst_survey.la $(tables_la) libfastinst_elf.la
+probes_entries_tests_fuzz_survey_LDADD = libfastinst_survey.la libfastinst_insn.la libfastinst_elf.la
 endif
 
 # By hand.

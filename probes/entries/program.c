@@ -29,8 +29,6 @@ void program_sections(struct state *state)
 		    !strcmp(section.name, ".note.go.buildid") ||
 		    !strcmp(section.name, ".gopclntab"))
 			state->is_go = true;
-		if (!strncmp(section.name, ".got", 4) && state->gots < 4)
-			state->got[state->gots++] = piece;
 		if (section.bytes && section.flags & SHF_EXECINSTR && section.len &&
 		    section.len <= UINT64_MAX - section.addr && state->codes < SECTIONS_MAX)
 			state->code[state->codes++] = piece;
@@ -50,17 +48,6 @@ const struct piece *program_piece(const struct state *state, uint64_t addr, uint
 	return NULL;
 }
 
-static bool in_plt(const struct state *state, uint64_t addr)
-{
-	struct elf_section section;
-
-	for (uint32_t i = 0; i < state->elf->number; i++)
-		if (elf_section(state->elf, i, &section) && !strncmp(section.name, ".plt", 4) &&
-		    addr >= section.addr && addr - section.addr < section.len)
-			return true;
-	return false;
-}
-
 static int by_addr(const void *a, const void *b)
 {
 	const struct function *one = a, *two = b;
@@ -78,7 +65,7 @@ static void add_functions(struct state *state, const struct elf_symbols *symbols
 		const struct elf_symbol *symbol = &symbols->symbol[i];
 		const struct piece *code = program_piece(state, symbol->addr, symbol->size);
 
-		if (!code || !symbol->size || in_plt(state, symbol->addr))
+		if (!code || !symbol->size || elf_in_section(state->elf, symbol->addr, ".plt"))
 			continue;
 		state->function[state->n++] = (struct function){
 			.addr = symbol->addr,

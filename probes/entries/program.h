@@ -7,9 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include <Zydis/Zydis.h>
-
 #include "probes/entries/survey.h"
+#include "probes/insn/function.h"
 
 #define SECTIONS_MAX 64
 #define NOBODY	     UINT32_MAX
@@ -47,19 +46,16 @@ struct link {
 struct state {
 	const struct elf *elf;
 	struct survey *survey;
-	ZydisDecoder decoder;
 	struct piece code[SECTIONS_MAX]; /* sorted, without the PLT */
 	size_t codes;
-	struct piece got[4];
-	size_t gots;
 	bool has_branches; /* sites that libfastinst changes itself */
 	bool is_go;
 	struct function *function;
 	uint32_t n;
 	struct branch *branch;
-	size_t branches, room;
+	size_t branches;
 	struct link *link;
-	size_t links, links_room;
+	size_t links;
 };
 
 void program_sections(struct state *state);

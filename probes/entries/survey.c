@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Every direct branch of a file first; then the tables of indirect jumps; then one function after
+ * another: what stands at its entry, and what leads there.
+ */
 #include "probes/entries/survey.h"
-#include "probes/elf/sorted.h"
 
-#include <Zydis/Zydis.h>
 #include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "probes/elf/array.h"
+#include "probes/elf/sorted.h"
 #include "probes/entries/program.h"
-#include "probes/tables/decode.h"
-#include "probes/tables/tables.h"
+#include "probes/insn/jump_table.h"
 
 #define ENDBR_LEN 4
 #define LINE	  16 /* functions are aligned to that where bytes are left between them */
@@ -19,71 +22,35 @@
 
 static int add_branch(struct state *state, uint64_t to, uint32_t from, enum kind kind)
 {
-	if (state->branches == state->room) {
-		size_t room = state->room ? 2 * state->room : 4096;
-		struct branch *more = realloc(state->branch, room * sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		state->branch = more;
-		state->room = room;
-	}
-	state->branch[state->branches++] = (struct branch){ to, from, kind };
-	return 0;
+	return ARRAY_ADD(state->branch, state->branches, (struct branch){ to, from, kind });
 }
 
-static bool decode_insn(const struct state *state, const uint8_t *code, uint64_t len,
-			ZydisDecodedInstruction *insn)
+static enum kind kind_of(const struct insn *insn)
 {
-	if (ZYAN_FAILED(ZydisDecoderDecodeInstruction(&state->decoder, NULL, code, len, insn)))
-		return false;
-	/* Of other lengths by other vendors. */
-	return !(insn->raw.imm[0].is_relative && insn->attributes & ZYDIS_ATTRIB_HAS_OPERANDSIZE);
-}
-
-static enum kind kind_of(const ZydisDecodedInstruction *insn)
-{
-	if (insn->mnemonic == ZYDIS_MNEMONIC_CALL)
+	if (insn->flow == FLOW_CALL)
 		return CALL;
-	return insn->mnemonic == ZYDIS_MNEMONIC_JMP ? JUMP : CONDITIONAL;
+	return insn->flow == FLOW_JUMP ? JUMP : CONDITIONAL;
 }
 
-/* Through a slot that the loader fills in: to the entry of a function. */
-static bool by_got(const struct state *state, const ZydisDecodedInstruction *insn, uint64_t next)
-{
-	uint64_t slot = next + (uint64_t)insn->raw.disp.value;
-
-	if (!is_relative(insn))
-		return false;
-	for (size_t i = 0; i < state->gots; i++)
-		if (slot >= state->got[i].addr && slot - state->got[i].addr < state->got[i].len)
-			return true;
-	return false;
-}
-
-/* False: not all of it comes out as instructions. */
+/* Functions that do not come out as instructions are like gaps between functions. */
 static int read_function(struct state *state, uint32_t index)
 {
 	struct function *function = &state->function[index];
 	uint64_t len = function->end - function->addr;
 	size_t before = state->branches;
-	ZydisDecodedInstruction insn;
+	struct insn insn;
 
-	for (uint64_t at = 0; at < len; at += insn.length) {
-		uint64_t next;
-
-		if (!decode_insn(state, function->bytes + at, len - at, &insn)) {
+	for (uint64_t at = 0; at < len; at += insn.len) {
+		if (!insn_read(&insn, function->bytes + at, len - at, function->addr + at)) {
 			state->branches = before;
 			return 0;
 		}
-		next = function->addr + at + insn.length;
-		if (insn.raw.imm[0].is_relative) {
-			if (add_branch(state, next + insn.raw.imm[0].value.u, index,
-				       kind_of(&insn)) < 0)
-				return -ENOMEM;
-		} else if (insn.mnemonic == ZYDIS_MNEMONIC_JMP && !by_got(state, &insn, next)) {
+		if (insn.target && add_branch(state, insn.target, index, kind_of(&insn)) < 0)
+			return -ENOMEM;
+		/* By the GOT it leads to the entry of a function. */
+		if (insn.flow == FLOW_INDIRECT && !function->indirect &&
+		    !(insn.memory && elf_in_section(state->elf, insn.memory, ".got")))
 			function->indirect = true;
-		}
 	}
 	function->decoded = true;
 	return 0;
@@ -174,13 +141,6 @@ static bool is_entered(void *data, uint64_t at)
 	return symbol && symbol->addr == at;
 }
 
-static bool leaves(void *data, const ZydisDecodedInstruction *insn, uint64_t next)
-{
-	const struct own *own = data;
-
-	return by_got(own->state, insn, next);
-}
-
 static bool begins(void *data, uint64_t at)
 {
 	const struct state *state = ((const struct own *)data)->state;
@@ -188,6 +148,25 @@ static bool begins(void *data, uint64_t at)
 
 	return index != NOBODY && state->function[index].decoded &&
 	       state->function[index].addr == at;
+}
+
+static int follow_function(struct own *own, struct jump_targets *targets)
+{
+	const struct function *function = &own->state->function[own->index];
+	const struct jumps jumps = {
+		.elf = own->state->elf, .data = own, .entered = is_entered, .begins = begins
+	};
+	struct function_code code;
+	int ret = function_read(&code, function->bytes, function->addr,
+				function->end - function->addr);
+
+	*targets = (struct jump_targets){ 0 };
+	if (ret)
+		ret = ret == -ENOMEM ? ret : 0;
+	else
+		ret = jumps_follow(&jumps, &code, targets);
+	function_free(&code);
+	return ret;
 }
 
 /* Where they lead is then known as of other branches, and the function has no indirect jump. */
@@ -198,20 +177,11 @@ static int follow_tables(struct state *state)
 
 	for (own.index = 0; own.index < state->n && ret >= 0; own.index++) {
 		struct function *function = &state->function[own.index];
-		struct tables_targets targets;
+		struct jump_targets targets;
 
 		if (!function->decoded || !function->indirect)
 			continue;
-		ret = tables_follow(&(struct tables_function){ .elf = state->elf,
-							       .decoder = &state->decoder,
-							       .addr = function->addr,
-							       .end = function->end,
-							       .bytes = function->bytes,
-							       .data = &own,
-							       .entered = is_entered,
-							       .leaves = leaves,
-							       .begins = begins },
-				    &targets);
+		ret = follow_function(&own, &targets);
 		function->indirect = ret <= 0;
 		for (uint32_t i = 0; i < targets.n && ret > 0; i++)
 			if (add_branch(state, targets.to[i], own.index, CONDITIONAL) < 0)
@@ -225,17 +195,7 @@ static int follow_tables(struct state *state)
 
 static int add_link(struct state *state, uint32_t a, uint32_t b)
 {
-	if (state->links == state->links_room) {
-		size_t room = state->links_room ? 2 * state->links_room : 256;
-		struct link *more = realloc(state->link, room * sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		state->link = more;
-		state->links_room = room;
-	}
-	state->link[state->links++] = (struct link){ a, b };
-	return 0;
+	return ARRAY_ADD(state->link, state->links, (struct link){ a, b });
 }
 
 static void sort_branches(struct state *state)
@@ -281,43 +241,30 @@ static void spread_indirect(struct state *state)
 
 /* --- A site ----------------------------------------------------------------------------------- */
 
-static const char *cannot_move(const ZydisDecodedInstruction *insn)
+static const char *cannot_move(const struct insn *insn)
 {
-	if (insn->mnemonic == ZYDIS_MNEMONIC_CALL)
+	if (insn->flow == FLOW_CALL)
 		return "a call stands in its first five bytes";
-	if (insn->meta.category == ZYDIS_CATEGORY_SYSCALL ||
-	    insn->meta.category == ZYDIS_CATEGORY_INTERRUPT)
+	if (insn->traps)
 		return "a system call or a trap stands in its first five bytes";
-	if (insn->mnemonic == ZYDIS_MNEMONIC_JMP && !insn->raw.imm[0].is_relative)
+	if (insn->flow == FLOW_INDIRECT)
 		return "an indirect jump stands in its first five bytes";
-	if (insn->raw.imm[0].is_relative &&
-	    (insn->raw.prefix_count ||
-	     (insn->mnemonic != ZYDIS_MNEMONIC_JMP &&
-	      insn->opcode_map == ZYDIS_OPCODE_MAP_DEFAULT && insn->opcode >> 4 != 7)))
+	if (insn->only_short)
 		return "a branch that has no long form stands in its first five bytes";
 	return NULL;
-}
-
-static bool leads_away(const ZydisDecodedInstruction *insn)
-{
-	return insn->mnemonic == ZYDIS_MNEMONIC_JMP || insn->mnemonic == ZYDIS_MNEMONIC_RET ||
-	       insn->mnemonic == ZYDIS_MNEMONIC_UD2 || insn->mnemonic == ZYDIS_MNEMONIC_HLT;
 }
 
 /* Whether len bytes behind a function are what fills the line up. */
 static bool is_padding(const struct state *state, const struct function *function, uint64_t len)
 {
 	const struct piece *code = program_piece(state, function->end, len);
-	const uint8_t *bytes;
-	ZydisDecodedInstruction insn;
+	uint64_t end = function->end;
+	struct insn insn;
 
-	if (!code || (function->end - 1) / LINE != (function->end + len - 1) / LINE)
+	if (!code || (end - 1) / LINE != (end + len - 1) / LINE)
 		return false;
-	bytes = code->bytes + (function->end - code->addr);
-	for (uint64_t at = 0; at < len; at += insn.length)
-		if (!decode_insn(state, bytes + at, code->len - (function->end - code->addr) - at,
-				 &insn) ||
-		    (insn.mnemonic != ZYDIS_MNEMONIC_NOP && insn.mnemonic != ZYDIS_MNEMONIC_INT3))
+	for (uint64_t at = end - code->addr; at < end - code->addr + len; at += insn.len)
+		if (!insn_read(&insn, code->bytes + at, code->len - at, 0) || !insn.is_nop)
 			return false;
 	return true;
 }
@@ -328,7 +275,7 @@ static const char *take_code(const struct state *state, const struct function *f
 	static const uint8_t endbr64[ENDBR_LEN] = { 0xf3, 0x0f, 0x1e, 0xfa };
 	uint64_t len = function->end - function->addr;
 	const uint8_t *code = function->bytes;
-	ZydisDecodedInstruction insn;
+	struct insn insn;
 	const char *why;
 
 	if (len >= ENDBR_LEN && !memcmp(code, endbr64, ENDBR_LEN)) {
@@ -337,14 +284,14 @@ static const char *take_code(const struct state *state, const struct function *f
 		len -= ENDBR_LEN;
 	}
 	while (site->len < SURVEY_JUMP && site->len < len && !site->ends) {
-		if (!decode_insn(state, code + site->len, len - site->len, &insn))
+		if (!insn_read(&insn, code + site->len, len - site->len, 0))
 			return "its first bytes are no instructions";
 		why = cannot_move(&insn);
 		if (why)
 			return why;
 		site->starts |= (uint8_t)(1u << site->len);
-		site->len = (uint8_t)(site->len + insn.length);
-		site->ends = leads_away(&insn);
+		site->len = (uint8_t)(site->len + insn.len);
+		site->ends = insn.flow > FLOW_BRANCH;
 	}
 	if (!site->len)
 		return "it has no code";
@@ -430,9 +377,8 @@ int survey_make(struct survey *survey, const struct elf *elf)
 	int ret;
 
 	*survey = (struct survey){ 0 };
-	if (ZYAN_FAILED(ZydisDecoderInit(&state.decoder, ZYDIS_MACHINE_MODE_LONG_64,
-					 ZYDIS_STACK_WIDTH_64)))
-		return -ENOTSUP;
+	if (insn_support())
+		return insn_support();
 	program_sections(&state);
 	ret = program_functions(&state);
 	for (uint32_t i = 0; i < state.n && !ret; i++)

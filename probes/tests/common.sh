@@ -41,7 +41,7 @@ needs_shared()
 
 needs_zydis()
 {
-	[ -e "$build/probes/calls/starts.lo" ] || skip "built without Zydis: calls that the compiler put are refused"
+	[ -e "$build/probes/insn/insn.lo" ] || skip "built without Zydis: calls that the compiler put are refused"
 }
 
 # valid FILE - each line is what the schema says

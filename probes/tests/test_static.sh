@@ -79,7 +79,7 @@ int main(void)
 }
 END
 without=()
-[ ! -e "$build/probes/calls/starts.lo" ] ||
+[ ! -e "$build/probes/insn/insn.lo" ] ||
 	without=("$top/probes/calls/no_starts.c" "$top/probes/keeps/no_keeps.c" "$top/probes/entries/no_survey.c")
 demangler=()
 [ ! -e "$build/probes/text/demangle.lo" ] || demangler=(-liberty)

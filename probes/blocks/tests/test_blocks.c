@@ -24,7 +24,7 @@
 #include <patchcore/patchcore.h>
 
 #include "probes/blocks/blocks.h"
-#include "probes/calls/starts.h"
+#include "probes/insn/function.h"
 
 #define CONSTANT UINT64_C(0x332211)
 #define IDS	 16
@@ -71,23 +71,17 @@ void no_code(void);
 
 static bool takes_all;
 
-int __real_calls_starts(const uint8_t *code, size_t len, bool *starts);
-int __wrap_calls_starts(const uint8_t *code, size_t len, bool *starts);
+uint32_t __real_function_index(const struct function_code *code, uint64_t at);
+uint32_t __wrap_function_index(const struct function_code *code, uint64_t at);
 
-int __wrap_calls_starts(const uint8_t *code, size_t len, bool *starts)
+uint32_t __wrap_function_index(const struct function_code *code, uint64_t at)
 {
-	if (!takes_all)
-		return __real_calls_starts(code, len, starts);
-	memset(starts, true, len * sizeof(*starts));
-	return 0;
+	return takes_all ? 0 : __real_function_index(code, at);
 }
 
 static bool decoder(void)
 {
-	const uint8_t ret = 0xc3;
-	bool start;
-
-	return __real_calls_starts(&ret, 1, &start) != -ENOTSUP;
+	return !insn_support();
 }
 
 static int status_of(int (*child)(void))
@@ -214,7 +208,7 @@ static void test_any_bytes(void **state)
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	uint8_t *map =
 		mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	bool starts[256];
+	struct function_code code;
 
 	(void)state;
 	if (!decoder())
@@ -222,12 +216,13 @@ static void test_any_bytes(void **state)
 	assert_true(map != MAP_FAILED);
 	assert_int_equal(mprotect(map + page, page, PROT_NONE), 0);
 	for (unsigned i = 0; i < 20000; i++) {
-		size_t len = 1 + random_number() % sizeof(starts);
+		size_t len = 1 + random_number() % 256;
 
 		for (size_t at = page - len; at < page; at++)
 			map[at] = random_number() % 4 ? 0x90 : (uint8_t)random_number();
-		if (!calls_starts(map + page - len, len, starts))
-			assert_true(starts[0]);
+		if (!function_read(&code, map + page - len, 0, len))
+			assert_int_equal(code.insn[code.n - 1].at + code.insn[code.n - 1].len, len);
+		function_free(&code);
 	}
 	munmap(map, 2 * page);
 }

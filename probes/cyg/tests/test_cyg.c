@@ -19,6 +19,9 @@
 #include <fastinst.h>
 
 #include "sample.h"
+#ifdef BREAKABLE
+#include "probes/insn/function.h"
+#endif
 
 #define PLAIN	__attribute__((no_instrument_function))
 #define IDS	256
@@ -176,18 +179,14 @@ PLAIN static int broken_is_seen(void (*check)(uint64_t), uint64_t expected)
 /* --- Broken ----------------------------------------------------------------------------------- */
 
 #ifdef BREAKABLE
-int __real_calls_starts(const uint8_t *code, size_t len, bool *starts);
-int __wrap_calls_starts(const uint8_t *code, size_t len, bool *starts);
+uint32_t __real_function_index(const struct function_code *code, uint64_t at);
+uint32_t __wrap_function_index(const struct function_code *code, uint64_t at);
 
 static bool any_byte;
 
-PLAIN int __wrap_calls_starts(const uint8_t *code, size_t len, bool *starts)
+PLAIN uint32_t __wrap_function_index(const struct function_code *code, uint64_t at)
 {
-	int ret = __real_calls_starts(code, len, starts);
-
-	if (any_byte)
-		memset(starts, true, len);
-	return ret;
+	return any_byte ? 0 : __real_function_index(code, at);
 }
 
 PLAIN static int child_is_broken(void)

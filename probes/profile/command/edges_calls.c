@@ -9,9 +9,8 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "probes/calls/starts.h"
+#include "probes/insn/insn.h"
 
 #define TRACER 5 /* bytes of the call that a block begins with */
 
@@ -21,39 +20,25 @@ struct found {
 	unsigned indirects;
 };
 
-/* Behind prefixes that such a call can have. */
-static bool is_indirect(const uint8_t *code, size_t len)
+/* All of a block, or nothing where not all of it comes out as instructions. */
+static struct found find_calls(const uint8_t *code, size_t len, uint64_t address, uint64_t function)
 {
-	size_t at = 0;
+	struct found found = { 0 };
+	struct insn insn;
 
-	while (at < len && ((code[at] & 0xf0) == 0x40 || code[at] == 0x3e || code[at] == 0x2e))
-		at++;
-	return at + 1 < len && code[at] == 0xff && (code[at + 1] >> 3 & 7) == 2;
-}
-
-static bool is_call_of(const uint8_t *code, size_t len, uint64_t address, uint64_t function)
-{
-	int32_t by;
-
-	if (len < 5 || code[0] != 0xe8)
-		return false;
-	memcpy(&by, code + 1, sizeof(by));
-	return address + 5 + (uint64_t)(int64_t)by == function;
-}
-
-static void find_calls(struct found *found, const uint8_t *code, size_t len, const bool *starts,
-		       uint64_t address, uint64_t function)
-{
-	for (size_t i = TRACER; i < len; i++) {
-		if (!starts[i])
+	for (size_t i = 0; i < len; i += insn.len) {
+		if (!insn_read(&insn, code + i, len - i, address + i))
+			return (struct found){ 0 };
+		if (insn.flow != FLOW_CALL || i < TRACER)
 			continue;
-		if (is_call_of(code + i, len - i, address + i, function))
-			found->direct = address + i;
-		if (!is_indirect(code + i, len - i))
+		if (insn.target == function)
+			found.direct = insn.at;
+		if (insn.target)
 			continue;
-		found->indirect = address + i;
-		found->indirects++;
+		found.indirect = insn.at;
+		found.indirects++;
 	}
+	return found;
 }
 
 /* The call in a block that led to a function, or 0. */
@@ -61,12 +46,10 @@ static uint64_t call_in(const struct sites *sites, const struct site *site, uint
 {
 	size_t len = sites_end(sites, site) - site->address;
 	const uint8_t *code = elf_constant(&sites->image.elf, site->address, len);
-	bool *starts = code ? calloc(len, sizeof(*starts)) : NULL;
 	struct found found = { 0 };
 
-	if (starts && !calls_starts(code, len, starts))
-		find_calls(&found, code, len, starts, site->address, function);
-	free(starts);
+	if (code)
+		found = find_calls(code, len, site->address, function);
 	if (found.direct)
 		return found.direct;
 	return found.indirects == 1 ? found.indirect : 0;

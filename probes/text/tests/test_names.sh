@@ -170,7 +170,7 @@ if [ -e "$build/.libs/libfastinst-profile.so" ]; then
 fi
 
 if build blocks -fsanitize-coverage=trace-pc 2>/dev/null && [ -e "$build/.libs/libfastinst-edges.so" ] &&
-	[ -e "$build/probes/calls/starts.lo" ]; then
+	[ -e "$build/probes/insn/insn.lo" ]; then
 	formats=table,json,html,chrome,autofdo
 	[ ! -e "$build/probes/profile/lines/libfastinst_lines_la-gcov.lo" ] || formats+=,llvm,gcov
 	for rounds in 3 30 300; do

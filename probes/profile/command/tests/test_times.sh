@@ -79,7 +79,7 @@ try()
 
 tried=
 try -foptimize-sibling-calls -fno-pie -pg -mfentry -mnop-mcount -mrecord-mcount -minstrument-return=nop5 -mrecord-return
-if [ -e "$build/probes/calls/starts.lo" ]; then
+if [ -e "$build/probes/insn/insn.lo" ]; then
 	try -finstrument-functions
 fi
 

@@ -18,37 +18,30 @@
  * the table since long before: that is followed along all branches. What is in memory is taken to
  * stay as it was checked or stored, if nothing is stored in between: so the compiler did.
  */
-#ifndef PROBES_TABLES_TABLES_H
-#define PROBES_TABLES_TABLES_H
-
-#include <stdbool.h>
-#include <stdint.h>
-
-#include <Zydis/Zydis.h>
+#ifndef PROBES_INSN_JUMP_TABLE_H
+#define PROBES_INSN_JUMP_TABLE_H
 
 #include "probes/elf/elf.h"
+#include "probes/insn/function.h"
 
-struct tables_function {
+/* What is known of the code around a function. */
+struct jumps {
 	const struct elf *elf;
-	const ZydisDecoder *decoder;
-	uint64_t addr, end;
-	const uint8_t *bytes;
-	void *data; /* of the functions below */
-	/* Whether what is not this function's own, or is not known, may lead to an address. */
+	void *data;
+	/* Whether code of others, or that is not known, may lead to an address. */
 	bool (*entered)(void *data, uint64_t at);
-	/* Whether an indirect jump is by the GOT: to another function. */
-	bool (*leaves)(void *data, const ZydisDecodedInstruction *insn, uint64_t next);
 	/* Whether a function, or a part of one, begins there. */
 	bool (*begins)(void *data, uint64_t at);
 };
 
 /* The addresses that jumps by tables lead to, each once or more often. Free by free(to). */
-struct tables_targets {
+struct jump_targets {
 	uint64_t *to;
 	uint32_t n;
 };
 
-/* tables_follow - 1: these are all. 0: there are others, or it is not certain. -ENOMEM. */
-int tables_follow(const struct tables_function *function, struct tables_targets *targets);
+/* jumps_follow - 1: these are all. 0: there are others, or it is not certain. -ENOMEM. */
+int jumps_follow(const struct jumps *jumps, struct function_code *code,
+		 struct jump_targets *targets);
 
 #endif

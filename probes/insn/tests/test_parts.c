@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "probes/calls/entered.h"
+#include "probes/insn/parts.h"
 
 #define FUNCTION(name, code)                                                                       \
 	".type " name ", @function\n" name ":\n" code ".size " name ", . - " name "\n"
@@ -42,7 +42,7 @@ extern const uint8_t by_part[], open_part[], nameless_part[];
 #define TO_PART	  2
 
 static uint64_t base;
-static struct entered entered;
+static struct part_entries parts;
 
 static int take_base(struct dl_phdr_info *info, size_t size, void *data)
 {
@@ -74,7 +74,7 @@ static int read_self(void **state)
 	close(fd);
 	assert_true(elf_open(&elf, image, (size_t)st.st_size));
 	assert_int_equal(elf_functions(&elf, &symbols), 0);
-	assert_int_equal(entered_read(&entered, &elf, &symbols, has_jump, NULL), 0);
+	assert_int_equal(part_entries_read(&parts, &elf, &symbols, has_jump, NULL), 0);
 	dl_iterate_phdr(take_base, NULL);
 	elf_free(&symbols);
 	munmap(image, (size_t)st.st_size);
@@ -84,7 +84,7 @@ static int read_self(void **state)
 static int forget(void **state)
 {
 	(void)state;
-	free(entered.place);
+	free(parts.entry);
 	return 0;
 }
 
@@ -93,10 +93,10 @@ static __attribute__((noinline)) size_t times(const uint8_t *function, size_t of
 					      bool *anywhere)
 {
 	uint64_t at = (uintptr_t)function - base + offset;
-	size_t first = entered_from(&entered, at), n = 0;
+	size_t first = part_entries_from(&parts, at), n = 0;
 
-	for (; first + n < entered.n && entered.place[first + n].at == at; n++)
-		*anywhere = entered.place[first + n].anywhere;
+	for (; first + n < parts.n && parts.entry[first + n].at == at; n++)
+		*anywhere = parts.entry[first + n].anywhere;
 	return n;
 }
 
@@ -114,7 +114,7 @@ static void led_anywhere(void **state)
 	bool anywhere = false;
 
 	(void)state;
-	assert_true(entered.open);
+	assert_true(parts.open);
 	assert_int_equal(times(open_part, TO_PART, &anywhere), 1);
 	assert_true(anywhere);
 	anywhere = false;

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "probes/calls/given.h"
+#include "probes/insn/argument.h"
 
 /* NAME to NAME_end; NAME_call is the call in question. */
 #define FUNCTION(name, code)                                                                       \
@@ -59,19 +59,26 @@ __asm__(".pushsection .text\none: nop\ntwo: nop\nother: ret\n.popsection\n");
 extern const uint8_t one[], two[];
 
 static bool find_led(const uint8_t *from, const uint8_t *call, const uint8_t *end, bool pads,
-		     const uint8_t *way, bool other, struct given_value *value)
+		     const uint8_t *way, bool other, struct constant *value)
 {
-	struct given given;
-	bool found;
+	const struct constant *found;
+	struct arguments arguments;
+	struct function_code code;
 
-	assert_int_equal(given_open(&given, from, (size_t)(end - from), pads), 0);
-	given_hook(&given, (size_t)(call - from));
+	assert_int_equal(function_read(&code, from, (uintptr_t)from, (size_t)(end - from)), 0);
+	arguments_open(&arguments, &code, pads);
+	arguments.anywhere = code.indirect;
+	arguments_hook(&arguments, (uintptr_t)call);
 	if (way)
-		given_entered(&given, (size_t)(way - from));
+		function_open(&code, (uintptr_t)way);
 	if (other)
-		given.stays = 0;
-	found = given_find(&given, (size_t)(call - from), value);
-	given_close(&given);
+		arguments.one_value = 0;
+	assert_int_equal(arguments_find(&arguments), 0);
+	found = argument_at(&arguments, (uintptr_t)call);
+	if (found)
+		*value = *found;
+	arguments_close(&arguments);
+	function_free(&code);
 	return found;
 }
 
@@ -81,17 +88,17 @@ static bool find_led(const uint8_t *from, const uint8_t *call, const uint8_t *en
 
 static void told(void **state)
 {
-	struct given_value value;
+	struct constant value;
 
 	(void)state;
 	assert_true(FIND(direct, true));
-	assert_int_equal(value.kind, GIVEN_ADDRESS);
+	assert_int_equal(value.kind, CONSTANT_ADDRESS);
 	assert_ptr_equal(value.at, one);
 	assert_true(FIND(number, true));
-	assert_int_equal(value.kind, GIVEN_NUMBER);
+	assert_int_equal(value.kind, CONSTANT_NUMBER);
 	assert_int_equal(value.at, 0x123456);
 	assert_true(FIND(slot, true));
-	assert_int_equal(value.kind, GIVEN_SLOT);
+	assert_int_equal(value.kind, CONSTANT_SLOT);
 	assert_ptr_equal(value.at, one);
 	assert_true(FIND(far, true));
 	assert_ptr_equal(value.at, one);
@@ -105,7 +112,7 @@ static void told(void **state)
 
 static void not_told(void **state)
 {
-	struct given_value value;
+	struct constant value;
 
 	(void)state;
 	assert_false(FIND(merged, false));

@@ -1,72 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-#include "probes/tables/tables_value.h"
+/*
+ * Instructions are run in one line with values of which only this is known: which number they are,
+ * and its bound.
+ */
+#include "probes/insn/value.h"
 
 #include <string.h>
 
-#include "probes/tables/decode.h"
-
 /* --- Operands --------------------------------------------------------------------------------- */
-
-/* 0 to 15, or -1: no general register. */
-static int number_of(ZydisRegister reg)
-{
-	ZydisRegister whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
-
-	if (whole < ZYDIS_REGISTER_RAX || whole > ZYDIS_REGISTER_R15)
-		return -1;
-	return whole - ZYDIS_REGISTER_RAX;
-}
-
-static bool is_high(ZydisRegister reg)
-{
-	return reg >= ZYDIS_REGISTER_AH && reg <= ZYDIS_REGISTER_BH;
-}
-
-/* A register of which the low bits are meant, or -1. */
-static int low_register(const ZydisDecodedOperand *operand)
-{
-	if (operand->type != ZYDIS_OPERAND_TYPE_REGISTER || is_high(operand->reg.value))
-		return -1;
-	return number_of(operand->reg.value);
-}
 
 static bool is_memory(const ZydisDecodedOperand *operand)
 {
 	return operand->type == ZYDIS_OPERAND_TYPE_MEMORY &&
 	       operand->mem.type == ZYDIS_MEMOP_TYPE_MEM;
-}
-
-uint16_t value_changed(const struct decoded *decoded)
-{
-	uint16_t changed = 0;
-
-	for (int i = 0; i < decoded->insn.operand_count; i++) {
-		const ZydisDecodedOperand *operand = &decoded->operand[i];
-		int reg;
-
-		if (operand->type != ZYDIS_OPERAND_TYPE_REGISTER ||
-		    !(operand->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
-			continue;
-		reg = number_of(operand->reg.value);
-		if (reg >= 0)
-			changed |= (uint16_t)(1u << reg);
-	}
-	return changed;
-}
-
-uint64_t value_address(const struct decoded *decoded, uint64_t at, uint8_t *reg)
-{
-	const ZydisDecodedInstruction *insn = &decoded->insn;
-	int number;
-
-	if (insn->mnemonic != ZYDIS_MNEMONIC_LEA || !is_relative(insn) ||
-	    decoded->operand[0].size != 64 || decoded->operand[1].mem.base != ZYDIS_REGISTER_RIP)
-		return 0;
-	number = low_register(&decoded->operand[0]);
-	if (number < 0)
-		return 0;
-	*reg = (uint8_t)number;
-	return at + insn->length + (uint64_t)insn->raw.disp.value;
 }
 
 /* --- Values ----------------------------------------------------------------------------------- */
@@ -120,7 +66,7 @@ static uint64_t largest(const struct state *state, const struct value *value)
 
 static struct value of_register(const struct state *state, ZydisRegister reg)
 {
-	int number = number_of(reg);
+	int number = register_number(reg);
 
 	return number < 0 || ZydisRegisterGetWidth(ZYDIS_MACHINE_MODE_LONG_64, reg) != 64
 		       ? (struct value){ .kind = NUMBER, .bits = 64, .at = (uint64_t)reg }
@@ -204,7 +150,7 @@ static void change_value(struct state *state, const struct decoded *decoded)
 			state->cell.known = false;
 		if (operand->type != ZYDIS_OPERAND_TYPE_REGISTER)
 			continue;
-		reg = number_of(operand->reg.value);
+		reg = register_number(operand->reg.value);
 		if (reg >= 0)
 			state->reg[reg] = fresh(
 				state,
@@ -350,11 +296,8 @@ static void store(struct state *state, const struct decoded *decoded)
 	};
 }
 
-static bool known_step(struct state *state, const struct decoded *decoded, uint64_t at)
+static bool known_step(struct state *state, const struct decoded *decoded, const struct insn *insn)
 {
-	uint64_t address;
-	uint8_t reg;
-
 	switch (decoded->insn.mnemonic) {
 	case ZYDIS_MNEMONIC_MOV:
 	case ZYDIS_MNEMONIC_MOVZX:
@@ -366,10 +309,10 @@ static bool known_step(struct state *state, const struct decoded *decoded, uint6
 	case ZYDIS_MNEMONIC_AND:
 		return mask(state, decoded);
 	case ZYDIS_MNEMONIC_LEA:
-		address = value_address(decoded, at, &reg);
-		if (address)
-			state->reg[reg] = (struct value){ .kind = ADDRESS, .at = address };
-		return address != 0;
+		if (insn->sets >= 0)
+			state->reg[insn->sets] =
+				(struct value){ .kind = ADDRESS, .at = insn->constant.at };
+		return insn->sets >= 0;
 	default:
 		return false;
 	}
@@ -383,7 +326,7 @@ static bool changes_flags(const ZydisDecodedInstruction *insn)
 				(ZYDIS_CPUFLAG_CF | ZYDIS_CPUFLAG_ZF);
 }
 
-void state_step(struct state *state, const struct decoded *decoded, uint64_t at)
+void state_step(struct state *state, const struct decoded *decoded, const struct insn *insn)
 {
 	if (changes_flags(&decoded->insn))
 		state->compared = false;
@@ -394,8 +337,8 @@ void state_step(struct state *state, const struct decoded *decoded, uint64_t at)
 	if (decoded->insn.mnemonic == ZYDIS_MNEMONIC_CALL) {
 		state->cell.known = false;
 		state->compared = false;
-		for (int i = 0; i < REGISTERS; i++)
-			if (CALLS_CHANGE >> i & 1)
+		for (int i = 0; i < INSN_REGISTERS; i++)
+			if (INSN_CLOBBERED >> i & 1)
 				state->reg[i] = fresh(state, 64);
 		return;
 	}
@@ -404,7 +347,7 @@ void state_step(struct state *state, const struct decoded *decoded, uint64_t at)
 	/* Its flags are those of a comparison. */
 	if (decoded->insn.mnemonic == ZYDIS_MNEMONIC_SUB && !is_memory(&decoded->operand[0]))
 		compare(state, decoded);
-	if (!known_step(state, decoded, at))
+	if (!known_step(state, decoded, insn))
 		change_value(state, decoded);
 	store(state, decoded);
 }
@@ -425,27 +368,17 @@ void state_branch(struct state *state, const struct decoded *decoded, bool taken
 	add_fact(state, &fact);
 }
 
-bool value_fills(const struct decoded *decoded)
-{
-	const ZydisDecodedOperand *a = &decoded->operand[0], *b = &decoded->operand[1];
-
-	return decoded->insn.mnemonic == ZYDIS_MNEMONIC_NOP ||
-	       decoded->insn.mnemonic == ZYDIS_MNEMONIC_INT3 ||
-	       (decoded->insn.mnemonic == ZYDIS_MNEMONIC_XCHG && low_register(a) == 0 &&
-		low_register(b) == 0);
-}
-
 void state_begin(struct state *state, const uint64_t *address)
 {
 	uint32_t ids = state->ids;
 
 	*state = (struct state){ .ids = ids };
-	for (int i = 0; i < REGISTERS; i++)
+	for (int i = 0; i < INSN_REGISTERS; i++)
 		state->reg[i] = address[i] ? (struct value){ .kind = ADDRESS, .at = address[i] }
 					   : fresh(state, 64);
 }
 
-struct table state_jump(const struct state *state, const struct decoded *decoded)
+struct jump_table state_jump(const struct state *state, const struct decoded *decoded)
 {
 	const ZydisDecodedOperand *operand = &decoded->operand[0];
 	int reg = low_register(operand);
@@ -457,9 +390,9 @@ struct table state_jump(const struct state *state, const struct decoded *decoded
 	else if (is_entry(state, operand, 8, &entry))
 		entry.kind = TARGET;
 	if (entry.kind != TARGET)
-		return (struct table){ 0 };
+		return (struct jump_table){ 0 };
 	max = largest(state, &entry);
-	if (max >= TABLES_ENTRIES)
-		return (struct table){ 0 };
-	return (struct table){ .at = entry.at, .n = (uint32_t)max + 1, .size = entry.size };
+	if (max >= ENTRIES_MAX)
+		return (struct jump_table){ 0 };
+	return (struct jump_table){ .at = entry.at, .n = (uint32_t)max + 1, .size = entry.size };
 }

@@ -1,42 +1,30 @@
 /* SPDX-License-Identifier: MIT */
-#include "probes/calls/entered.h"
-#include "probes/elf/sorted.h"
+/*
+ * Jumps from one function into the middle of another, by their bytes.
+ */
+#include "probes/insn/parts.h"
 
 #include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "probes/elf/array.h"
+#include "probes/elf/sorted.h"
+
 struct scan {
 	const struct elf *elf;
 	const struct elf_symbols *symbols;
-	struct entered *entered;
+	struct part_entries *entries;
 	bool *open; /* of symbols: a part that may lead anywhere */
 };
 
-static int note_place(struct entered *entered, uint64_t at, bool anywhere)
+static int add_entry(struct part_entries *entries, uint64_t at, bool anywhere)
 {
-	size_t room = entered->room ? 2 * entered->room : 256;
-	struct entered_place *more;
-
-	if (entered->n == entered->room) {
-		more = realloc(entered->place, room * sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		entered->place = more;
-		entered->room = room;
-	}
-	entered->place[entered->n++] = (struct entered_place){ at, anywhere };
-	return 0;
+	return ARRAY_ADD(entries->entry, entries->n, (struct part_entry){ at, anywhere });
 }
 
-/* Of code that is no part of a function though no symbol is of it: to another object. */
-static bool is_plt(const struct elf_section *section)
-{
-	return !strncmp(section->name, ".plt", strlen(".plt"));
-}
-
-/* Whether code without a name is there, which may be a part of any function. */
+/* Code of which no symbol tells the function: it may be a part of any. The PLT is none. */
 static bool has_no_name(const struct scan *scan, uint64_t at)
 {
 	struct elf_section section;
@@ -44,7 +32,7 @@ static bool has_no_name(const struct scan *scan, uint64_t at)
 	for (uint32_t i = 0; i < scan->elf->number; i++)
 		if (elf_section(scan->elf, i, &section) && section.flags & SHF_EXECINSTR &&
 		    at - section.addr < section.len)
-			return !is_plt(&section);
+			return strncmp(section.name, ".plt", strlen(".plt")) != 0;
 	return false;
 }
 
@@ -56,20 +44,19 @@ static bool is_end(const struct scan *scan, uint64_t from, uint64_t to)
 	return function && to - function->addr == function->size;
 }
 
-/* A jump from one place to another. */
-static int see_jump(struct scan *scan, uint64_t from, uint64_t to)
+static int note_jump(struct scan *scan, uint64_t from, uint64_t to)
 {
 	const struct elf_symbol *function = elf_function_at(scan->symbols, to);
 
 	if (!function)
 		return has_no_name(scan, to) && !is_end(scan, from, to)
-			       ? note_place(scan->entered, from, true)
+			       ? add_entry(scan->entries, from, true)
 			       : 0;
 	if (from - function->addr < function->size)
 		return 0;
 	if (scan->open[function - scan->symbols->symbol])
-		return note_place(scan->entered, from, true);
-	return to != function->addr ? note_place(scan->entered, to, false) : 0;
+		return add_entry(scan->entries, from, true);
+	return to != function->addr ? add_entry(scan->entries, to, false) : 0;
 }
 
 /* Behind that many bytes of an instruction, at its end. */
@@ -91,47 +78,48 @@ static int read_code(struct scan *scan, const struct elf_section *section)
 		uint64_t at = section->addr + i;
 
 		if (bytes[0] == 0xe9)
-			ret = see_jump(scan, at, relative(bytes, at, 1));
+			ret = note_jump(scan, at, relative(bytes, at, 1));
 		else if (section->len - i >= 6 && bytes[0] == 0x0f && (bytes[1] & 0xf0) == 0x80)
-			ret = see_jump(scan, at, relative(bytes, at, 2));
+			ret = note_jump(scan, at, relative(bytes, at, 2));
 	}
 	return ret;
 }
 
-static int by_place(const void *a, const void *b)
+static int by_address(const void *a, const void *b)
 {
-	const struct entered_place *one = a, *two = b;
+	const struct part_entry *one = a, *two = b;
 
 	return one->at < two->at ? -1 : one->at > two->at;
 }
 
-int entered_read(struct entered *entered, const struct elf *elf, const struct elf_symbols *symbols,
-		 bool (*jumps)(const struct elf_symbol *function, void *data), void *data)
+int part_entries_read(struct part_entries *entries, const struct elf *elf,
+		      const struct elf_symbols *symbols,
+		      bool (*jumps)(const struct elf_symbol *function, void *data), void *data)
 {
-	struct scan scan = { .elf = elf, .symbols = symbols, .entered = entered };
+	struct scan scan = { .elf = elf, .symbols = symbols, .entries = entries };
 	struct elf_section section;
 	int ret = 0;
 
-	*entered = (struct entered){ 0 };
+	*entries = (struct part_entries){ 0 };
 	scan.open = calloc(symbols->n + 1, sizeof(*scan.open));
 	if (!scan.open)
 		return -ENOMEM;
 	for (size_t i = 0; i < symbols->n; i++) {
 		scan.open[i] = strstr(symbols->symbol[i].name, ".cold") &&
 			       jumps(&symbols->symbol[i], data);
-		entered->open |= scan.open[i];
+		entries->open |= scan.open[i];
 	}
 	for (uint32_t i = 0; i < elf->number && !ret; i++)
-		if (elf_section(elf, i, &section) && section.bytes && !is_plt(&section) &&
-		    section.flags & SHF_ALLOC && section.flags & SHF_EXECINSTR)
+		if (elf_section(elf, i, &section) && section.bytes && section.flags & SHF_ALLOC &&
+		    section.flags & SHF_EXECINSTR && strncmp(section.name, ".plt", 4) != 0)
 			ret = read_code(&scan, &section);
-	if (entered->n)
-		qsort(entered->place, entered->n, sizeof(*entered->place), by_place);
+	if (entries->n)
+		qsort(entries->entry, entries->n, sizeof(*entries->entry), by_address);
 	free(scan.open);
 	return ret;
 }
 
-size_t entered_from(const struct entered *entered, uint64_t at)
+size_t part_entries_from(const struct part_entries *entries, uint64_t at)
 {
-	return SORTED_FROM(entered->place, entered->n, at, at);
+	return SORTED_FROM(entries->entry, entries->n, at, at);
 }

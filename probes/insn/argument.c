@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A call that never returns seems to lead to what stands behind it. If something else leads there,
+ * too, both agree, or the argument is unknown. If nothing does it is never run, unless it is a
+ * handler of exceptions, to which the unwinder comes. So where there may be such, a constant
+ * outlasts a call only in a register that is set to one value in all of the function.
+ *
+ * Nor are all ways branches: an indirect jump may lead to any place in its function, other parts of
+ * the function lead to places, too, and what nothing is seen to lead to is come to unseen. There a
+ * constant outlasts in such a register as well, if no other part may set it.
+ */
+#include "probes/insn/argument.h"
+
+#define RDI 7
+
+/* The registers that are set plainly, to one value wherever they are, and not otherwise. */
+static uint16_t find_one_value(const struct function_code *code)
+{
+	const struct constant *values[INSN_REGISTERS] = { NULL };
+	uint16_t with = 0, without = 0;
+
+	for (uint32_t i = 0; i < code->n; i++) {
+		const struct insn *insn = &code->insn[i];
+		uint16_t bit = (uint16_t)(1u << (insn->sets & 15));
+
+		if (insn->sets < 0 || insn->copies >= 0) {
+			without |= insn->pops && insn->writes & INSN_CALL_SAVED ? 0 : insn->writes;
+			without |= insn->flow == FLOW_CALL ? INSN_CLOBBERED : 0;
+			continue;
+		}
+		if (with & bit && !constant_equal(values[insn->sets], &insn->constant))
+			without |= bit;
+		values[insn->sets] = &insn->constant;
+		with |= bit;
+	}
+	return with & (uint16_t)~without;
+}
+
+/* Nothing is seen to lead to it: it is open, or NOPs that fill up, which lead nowhere. */
+static void find_unseen(struct function_code *code)
+{
+	for (uint32_t i = 1; i < code->n; i++) {
+		struct insn *insn = &code->insn[i];
+
+		if (insn[-1].flow <= FLOW_BRANCH || insn->into)
+			continue;
+		if (insn->is_nop)
+			insn->flow = FLOW_END;
+		insn->open = !insn->is_nop;
+	}
+}
+
+void arguments_open(struct arguments *arguments, struct function_code *code, bool landing_pads)
+{
+	uint16_t one_value = find_one_value(code);
+
+	for (uint32_t i = 0; i < code->n; i++)
+		code->insn[i].open = code->insn[i].returns = false;
+	find_unseen(code);
+	*arguments = (struct arguments){
+		.constants.code = code,
+		.one_value = one_value,
+		.over_calls = landing_pads ? one_value : UINT16_MAX,
+	};
+}
+
+void arguments_hook(struct arguments *arguments, uint64_t at)
+{
+	struct function_code *code = arguments->constants.code;
+	uint32_t index = function_index(code, at);
+
+	if (index != INSN_NONE)
+		code->insn[index].returns = true;
+}
+
+int arguments_find(struct arguments *arguments)
+{
+	struct constants *constants = &arguments->constants;
+	struct function_code *code = constants->code;
+	int ret = constants_open(constants, code);
+
+	if (ret)
+		return ret;
+	constants->all = true;
+	constants->over_calls = arguments->over_calls;
+	constants->over_open = arguments->one_value;
+	for (uint32_t i = 0; i < code->n && arguments->anywhere; i++)
+		code->insn[i].open = true;
+	constants_find(constants);
+	return 0;
+}
+
+void arguments_close(struct arguments *arguments)
+{
+	constants_close(&arguments->constants);
+}
+
+const struct constant *argument_at(const struct arguments *arguments, uint64_t at)
+{
+	uint32_t index = function_index(arguments->constants.code, at);
+
+	return index == INSN_NONE ? NULL : constants_at(&arguments->constants, index, RDI);
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Constants are followed forward along all branches, until nothing changes. A register holds the
+ * constant of an instruction, by its index; where two ways meet with different ones it is unknown.
+ */
+#include "probes/insn/constants.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define UNKNOWN UINT32_MAX
+#define UNSET	(UINT32_MAX - 1) /* another way into the instruction decides */
+
+bool constant_equal(const struct constant *a, const struct constant *b)
+{
+	return a->at == b->at && a->kind == b->kind;
+}
+
+int constants_open(struct constants *constants, struct function_code *code)
+{
+	*constants = (struct constants){
+		.code = code,
+		.in = calloc(code->n + 1, sizeof(*constants->in)),
+		.queue = calloc(code->n + 1, sizeof(*constants->queue)),
+	};
+	return constants->in && constants->queue ? 0 : -ENOMEM;
+}
+
+void constants_close(struct constants *constants)
+{
+	free(constants->in);
+	free(constants->queue);
+}
+
+/* What a register holds where two ways meet. */
+static uint32_t join_constants(const struct function_code *code, uint32_t a, uint32_t b)
+{
+	if (a == b || b == UNSET)
+		return a;
+	if (a == UNSET)
+		return b;
+	if (a == UNKNOWN || b == UNKNOWN ||
+	    !constant_equal(&code->insn[a].constant, &code->insn[b].constant))
+		return UNKNOWN;
+	return a;
+}
+
+static void lead_to(struct constants *constants, uint32_t index, const uint32_t *out)
+{
+	struct insn *insn = &constants->code->insn[index];
+	uint32_t *in = constants->in[index];
+	bool changed = !insn->seen;
+
+	for (int i = 0; i < INSN_REGISTERS; i++) {
+		uint32_t joined =
+			insn->seen ? join_constants(constants->code, in[i], out[i]) : out[i];
+
+		changed |= in[i] != joined;
+		in[i] = joined;
+	}
+	insn->seen = true;
+	if (changed && !insn->queued) {
+		insn->queued = true;
+		constants->queue[constants->queued++] = index;
+	}
+}
+
+static void run_insn(const struct constants *constants, uint32_t index, uint32_t *out)
+{
+	const struct insn *insn = &constants->code->insn[index];
+	const uint32_t *in = constants->in[index];
+	uint16_t lost = insn->writes;
+
+	if (insn->flow == FLOW_CALL)
+		lost |= INSN_CLOBBERED | (insn->returns ? 0 : (uint16_t)~constants->over_calls);
+	for (int i = 0; i < INSN_REGISTERS; i++)
+		out[i] = lost >> i & 1 ? UNKNOWN : in[i];
+	if (insn->sets < 0)
+		return;
+	if (insn->copies < 0 && (!constants->addresses || insn->constant.kind == CONSTANT_ADDRESS))
+		out[insn->sets] = index;
+	else if (insn->copies >= 0 && !constants->addresses)
+		out[insn->sets] = in[insn->copies];
+}
+
+static void follow_insn(struct constants *constants, uint32_t index)
+{
+	const struct insn *insn = &constants->code->insn[index];
+	const struct jump_table *table = constants->table && insn->table != INSN_NONE
+						 ? &constants->table[insn->table]
+						 : NULL;
+	uint32_t out[INSN_REGISTERS];
+
+	run_insn(constants, index, out);
+	if (insn->to != INSN_NONE)
+		lead_to(constants, insn->to, out);
+	for (uint32_t i = 0; table && i < table->n; i++)
+		if (table->to[i].index != INSN_NONE)
+			lead_to(constants, table->to[i].index, out);
+	if (insn->flow <= FLOW_BRANCH && index + 1 < constants->code->n)
+		lead_to(constants, index + 1, out);
+}
+
+static void follow_queue(struct constants *constants)
+{
+	while (constants->queued) {
+		uint32_t index = constants->queue[--constants->queued];
+
+		constants->code->insn[index].queued = false;
+		follow_insn(constants, index);
+	}
+}
+
+void constants_find(struct constants *constants)
+{
+	struct function_code *code = constants->code;
+	uint32_t nothing[INSN_REGISTERS], outside[INSN_REGISTERS];
+
+	for (int i = 0; i < INSN_REGISTERS; i++) {
+		nothing[i] = UNKNOWN;
+		outside[i] = constants->over_open >> i & 1 ? UNSET : UNKNOWN;
+	}
+	for (uint32_t i = 0; i < code->n; i++)
+		code->insn[i].seen = false;
+	for (uint32_t i = 0; i < code->n; i++)
+		if (!i || code->insn[i].open)
+			lead_to(constants, i, i ? outside : nothing);
+	follow_queue(constants);
+	/* Handlers of exceptions, to which the unwinder comes. */
+	for (uint32_t i = 0; i < code->n && constants->all; i++) {
+		if (code->insn[i].seen || code->insn[i].fills)
+			continue;
+		lead_to(constants, i, outside);
+		follow_queue(constants);
+	}
+}
+
+const struct constant *constants_at(const struct constants *constants, uint32_t index, int reg)
+{
+	uint32_t from = constants->in[index][reg];
+
+	if (!constants->code->insn[index].seen || from == UNKNOWN || from == UNSET)
+		return NULL;
+	return &constants->code->insn[from].constant;
+}

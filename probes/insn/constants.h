@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which constant each register holds before each instruction of a function: the one that all ways
+ * there agree on.
+ */
+#ifndef PROBES_INSN_CONSTANTS_H
+#define PROBES_INSN_CONSTANTS_H
+
+#include "probes/insn/function.h"
+
+struct constants {
+	struct function_code *code;
+	const struct jump_table *table; /* by insn.table; NULL: jump tables lead nowhere */
+	bool addresses;			/* only constants of LEA are followed, and no copies */
+	bool all; /* instructions that no way is seen to lead to are open, unless they fill */
+	uint16_t over_calls; /* registers that outlast a call that may not return */
+	uint16_t over_open;  /* registers that are as they were where ways lead in unseen */
+	uint32_t (*in)[INSN_REGISTERS];
+	uint32_t *queue;
+	uint32_t queued;
+};
+
+/* constants_open - make room; the rest is for the caller to fill in. -ENOMEM. */
+int constants_open(struct constants *constants, struct function_code *code);
+void constants_close(struct constants *constants);
+
+/* constants_find - follow all ways. Instructions that are not seen then are not run. */
+void constants_find(struct constants *constants);
+
+/* constants_at - what a register holds before an instruction; NULL: that is not known. */
+const struct constant *constants_at(const struct constants *constants, uint32_t index, int reg);
+
+/* constant_equal - whether they are the same. */
+bool constant_equal(const struct constant *a, const struct constant *b);
+
+#endif

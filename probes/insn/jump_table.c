@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * In rounds: what is proven of the jumps, if the tables that are known are all that there are? When
+ * a round proves those that it began with, there are no others: a thread that were the first to be
+ * led elsewhere would have come along known ways until then, of which that is not true.
+ */
+#include "probes/insn/jump_table.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "probes/elf/array.h"
+#include "probes/insn/constants.h"
+#include "probes/insn/value.h"
+
+#define INSTRUCTIONS_MAX (1u << 18)
+#define ROUNDS		 8
+
+struct follow {
+	const struct jumps *jumps;
+	struct function_code *code;
+	struct jump_table *table;
+	uint32_t tables;
+	struct constants constants;
+	struct state **saved; /* what is known where one branch alone leads to */
+};
+
+/* Jumps by the GOT leave the function. Instructions are open where other code may lead to. */
+static void mark_insns(struct follow *follow)
+{
+	const struct jumps *jumps = follow->jumps;
+
+	for (uint32_t i = 0; i < follow->code->n; i++) {
+		struct insn *insn = &follow->code->insn[i];
+
+		insn->open = jumps->entered(jumps->data, insn->at);
+		if (insn->flow != FLOW_INDIRECT)
+			continue;
+		if (insn->memory && elf_in_section(jumps->elf, insn->memory, ".got"))
+			insn->flow = FLOW_END;
+		else
+			insn->table = follow->tables++;
+	}
+}
+
+/* --- One line after another ------------------------------------------------------------------- */
+
+/* Where one branch alone leads to. */
+static int save_state(struct follow *follow, const struct insn *from, const struct decoded *decoded,
+		      const struct state *state)
+{
+	const struct insn *to = &follow->code->insn[from->to];
+	struct state *saved;
+
+	if (to->into != 1 || to->open || follow->saved[from->to])
+		return 0;
+	saved = malloc(sizeof(*saved));
+	if (!saved)
+		return -ENOMEM;
+	*saved = *state;
+	if (from->flow == FLOW_BRANCH)
+		state_branch(saved, decoded, true);
+	follow->saved[from->to] = saved;
+	return 0;
+}
+
+static void begin_path(const struct follow *follow, uint32_t index, bool goes_on,
+		       struct state *state)
+{
+	const struct insn *insn = &follow->code->insn[index];
+	uint64_t address[INSN_REGISTERS];
+
+	if (goes_on && !insn->into && !insn->open)
+		return;
+	if (!goes_on && follow->saved[index]) {
+		uint32_t ids = state->ids;
+
+		*state = *follow->saved[index];
+		state->ids = ids;
+		return;
+	}
+	for (int i = 0; i < INSN_REGISTERS; i++) {
+		const struct constant *constant = constants_at(&follow->constants, index, i);
+
+		address[i] = constant ? constant->at : 0;
+	}
+	state_begin(state, address);
+}
+
+/* What each jump is proven to go by, with n = 0 where that is no table. False: none leads there. */
+static int walk(struct follow *follow, struct jump_table *found, bool *reached)
+{
+	const struct function_code *code = follow->code;
+	struct state state = { 0 };
+	struct decoded decoded;
+	bool goes_on = false;
+	int ret = 0;
+
+	for (uint32_t i = 0; i < code->n && !ret; i++) {
+		const struct insn *insn = &code->insn[i];
+
+		if (!insn->seen) {
+			goes_on = false;
+			continue;
+		}
+		begin_path(follow, i, goes_on, &state);
+		if (!insn_decode(&decoded, code->bytes + (insn->at - code->addr), insn->len))
+			return -ENOEXEC;
+		if (insn->flow == FLOW_INDIRECT) {
+			found[insn->table] = state_jump(&state, &decoded);
+			reached[insn->table] = true;
+		} else if (insn->to != INSN_NONE) {
+			ret = save_state(follow, insn, &decoded, &state);
+		}
+		if (insn->flow == FLOW_BRANCH)
+			state_branch(&state, &decoded, false);
+		else if (insn->flow <= FLOW_CALL)
+			state_step(&state, &decoded, insn);
+		goes_on = insn->flow <= FLOW_BRANCH;
+	}
+	for (uint32_t i = 0; i < code->n; i++) {
+		free(follow->saved[i]);
+		follow->saved[i] = NULL;
+	}
+	return ret;
+}
+
+/* --- Tables ----------------------------------------------------------------------------------- */
+
+static uint64_t entry_of(const struct jump_table *table, const uint8_t *bytes, uint32_t i)
+{
+	int32_t distance;
+	uint64_t address;
+
+	if (table->size == sizeof(address)) {
+		memcpy(&address, bytes + i * sizeof(address), sizeof(address));
+		return address;
+	}
+	memcpy(&distance, bytes + i * sizeof(distance), sizeof(distance));
+	return table->at + (uint64_t)(int64_t)distance;
+}
+
+/* 0: it is none, or leads elsewhere. */
+static int read_table(const struct follow *follow, struct jump_table *table)
+{
+	const struct function_code *code = follow->code;
+	const struct jumps *jumps = follow->jumps;
+	const uint8_t *bytes =
+		table->n ? elf_constant(jumps->elf, table->at, (uint64_t)table->n * table->size)
+			 : NULL;
+
+	/* In a file that may be loaded anywhere, addresses are relocations: not a jump table. */
+	if (!bytes || (table->size == 8 && jumps->elf->type != ET_EXEC))
+		return 0;
+	table->to = calloc(table->n, sizeof(*table->to));
+	if (!table->to)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < table->n; i++) {
+		uint64_t at = entry_of(table, bytes, i);
+
+		table->to[i] = (struct jump_target){ at, function_index(code, at) };
+		if (table->to[i].index == INSN_NONE &&
+		    ((at >= code->addr && at < code->end) || !jumps->begins(jumps->data, at)))
+			return 0;
+	}
+	return 1;
+}
+
+/* As often as the table has them. */
+static void count_into(struct follow *follow, const struct jump_table *table, uint32_t by)
+{
+	for (uint32_t i = 0; i < table->n; i++)
+		if (table->to[i].index != INSN_NONE)
+			follow->code->insn[table->to[i].index].into += by;
+}
+
+static void forget_table(struct follow *follow, struct jump_table *table)
+{
+	count_into(follow, table, UINT32_MAX);
+	free(table->to);
+	*table = (struct jump_table){ 0 };
+}
+
+/* 1: known is what was found; 0: the jump is by no table. */
+static int learn_table(struct follow *follow, struct jump_table *found, struct jump_table *known)
+{
+	int ret = read_table(follow, found);
+
+	if (ret <= 0) {
+		free(found->to);
+		return ret;
+	}
+	forget_table(follow, known);
+	*known = *found;
+	count_into(follow, known, 1);
+	return 1;
+}
+
+/* 2: nothing new. */
+static int prove_round(struct follow *follow, struct jump_table *found, bool *reached)
+{
+	int ret;
+
+	memset(reached, 0, follow->tables * sizeof(*reached));
+	constants_find(&follow->constants);
+	ret = walk(follow, found, reached) ? -ENOMEM : 2;
+	for (uint32_t i = 0; i < follow->tables && ret > 0; i++) {
+		const struct jump_table *old = &follow->table[i];
+
+		if (!reached[i] || (found[i].n && found[i].at == old->at && found[i].n == old->n &&
+				    found[i].size == old->size))
+			continue;
+		ret = learn_table(follow, &found[i], &follow->table[i]);
+	}
+	return ret;
+}
+
+/*
+ * What is not come to by known ways is come to with nothing known, as handlers of exceptions are;
+ * but before all tables are known only by those that are.
+ */
+static int prove(struct follow *follow)
+{
+	struct jump_table *found = calloc(follow->tables + 1, sizeof(*found));
+	bool *reached = calloc(follow->tables + 1, sizeof(*reached));
+	bool proven = false;
+	int ret = found && reached ? 1 : -ENOMEM;
+
+	for (uint32_t i = 0; i < follow->tables + ROUNDS && ret > 0 && !proven; i++) {
+		ret = prove_round(follow, found, reached);
+		proven = ret == 2 && follow->constants.all;
+		follow->constants.all |= ret == 2;
+	}
+	free(found);
+	free(reached);
+	return ret < 0 ? ret : proven;
+}
+
+static int list_targets(const struct follow *follow, struct jump_targets *targets)
+{
+	for (uint32_t i = 0; i < follow->tables; i++)
+		for (uint32_t k = 0; k < follow->table[i].n; k++)
+			if (ARRAY_ADD(targets->to, targets->n, follow->table[i].to[k].at))
+				return -ENOMEM;
+	return 1;
+}
+
+static int follow_all(struct follow *follow, struct jump_targets *targets)
+{
+	int ret = constants_open(&follow->constants, follow->code);
+
+	follow->table = calloc(follow->tables + 1, sizeof(*follow->table));
+	follow->saved = calloc(follow->code->n + 1, sizeof(*follow->saved));
+	if (ret || !follow->table || !follow->saved)
+		return -ENOMEM;
+	follow->constants.table = follow->table;
+	follow->constants.addresses = true;
+	follow->constants.over_calls = UINT16_MAX;
+	ret = prove(follow);
+	if (ret > 0)
+		ret = list_targets(follow, targets);
+	for (uint32_t i = 0; i < follow->tables; i++)
+		forget_table(follow, &follow->table[i]);
+	return ret;
+}
+
+int jumps_follow(const struct jumps *jumps, struct function_code *code,
+		 struct jump_targets *targets)
+{
+	struct follow follow = { .jumps = jumps, .code = code };
+	int ret;
+
+	*targets = (struct jump_targets){ 0 };
+	if (!code->n || code->n > INSTRUCTIONS_MAX || code->overlaps)
+		return 0;
+	mark_insns(&follow);
+	ret = follow_all(&follow, targets);
+	constants_close(&follow.constants);
+	free(follow.table);
+	free(follow.saved);
+	return ret;
+}

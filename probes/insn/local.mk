@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: MIT
+# What a decoded function does.
+noinst_LTLIBRARIES += libfastinst_insn.la
+libfastinst_insn_la_SOURCES = \
+	probes/insn/argument.c \
+	probes/insn/argument.h \
+	probes/insn/constants.c \
+	probes/insn/constants.h \
+	probes/insn/function.c \
+	probes/insn/function.h \
+	probes/insn/insn.h \
+	probes/insn/jump_table.h \
+	probes/insn/parts.c \
+	probes/insn/parts.h
+libfastinst_insn_la_LIBADD = $(ZYDIS_LIBS)
+if HAVE_ZYDIS
+libfastinst_insn_la_SOURCES += \
+	probes/insn/insn.c \
+	probes/insn/jump_table.c \
+	probes/insn/value.c \
+	probes/insn/value.h \
+	probes/insn/zydis.c \
+	probes/insn/zydis.h
+else
+libfastinst_insn_la_SOURCES += probes/insn/no_insn.c
+endif
+
+if HAVE_CMOCKA
+check_PROGRAMS += probes/insn/tests/test_parts
+TESTS += probes/insn/tests/test_parts
+probes_insn_tests_test_parts_LDADD = libfastinst_insn.la libfastinst_elf.la $(LDADD)
+if HAVE_ZYDIS
+check_PROGRAMS += probes/insn/tests/test_argument
+TESTS += probes/insn/tests/test_argument
+probes_insn_tests_test_argument_LDADD = libfastinst_insn.la libfastinst_elf.la $(LDADD)
+endif
+endif

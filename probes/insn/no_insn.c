@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT */
+/* In place of the others where there is no decoder. */
+#include <errno.h>
+
+#include "probes/insn/jump_table.h"
+
+int insn_support(void)
+{
+	return -ENOTSUP;
+}
+
+bool insn_read(struct insn *insn, const uint8_t *code, uint64_t len, uint64_t at)
+{
+	(void)insn;
+	(void)code;
+	(void)len;
+	(void)at;
+	return false;
+}
+
+bool insn_read_registers(struct insn *insn, const uint8_t *code, uint64_t len, uint64_t at)
+{
+	return insn_read(insn, code, len, at);
+}
+
+int jumps_follow(const struct jumps *jumps, struct function_code *code,
+		 struct jump_targets *targets)
+{
+	(void)jumps;
+	(void)code;
+	*targets = (struct jump_targets){ 0 };
+	return 0;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+#include "probes/insn/zydis.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+static ZydisDecoder decoder;
+static atomic_bool ready;
+
+static void init_decoder(void)
+{
+	ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+	atomic_store_explicit(&ready, true, memory_order_release);
+}
+
+const ZydisDecoder *insn_decoder(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	if (!atomic_load_explicit(&ready, memory_order_acquire))
+		pthread_once(&once, init_decoder);
+	return &decoder;
+}
+
+bool insn_decode(struct decoded *decoded, const uint8_t *code, uint64_t len)
+{
+	return ZYAN_SUCCESS(ZydisDecoderDecodeFull(insn_decoder(), code, len, &decoded->insn,
+						   decoded->operand));
+}
+
+int register_number(ZydisRegister reg)
+{
+	ZydisRegister whole = ZydisRegisterGetLargestEnclosing(ZYDIS_MACHINE_MODE_LONG_64, reg);
+
+	if (whole < ZYDIS_REGISTER_RAX || whole > ZYDIS_REGISTER_R15)
+		return -1;
+	return whole - ZYDIS_REGISTER_RAX;
+}
+
+int low_register(const ZydisDecodedOperand *operand)
+{
+	if (operand->type != ZYDIS_OPERAND_TYPE_REGISTER ||
+	    (operand->reg.value >= ZYDIS_REGISTER_AH && operand->reg.value <= ZYDIS_REGISTER_BH))
+		return -1;
+	return register_number(operand->reg.value);
+}
