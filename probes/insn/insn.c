@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an instruction does, by Zydis. Compilers emit no branch with an operand-size prefix, but for
- * one that REX.W makes void: AMD takes two bytes of distance behind it, Intel four.
+ * What an instruction does, by Zydis. A branch with an operand-size prefix is none: AMD takes two
+ * bytes of distance behind it, Intel four. With REX.W, too, the prefix means nothing: so compilers
+ * call __tls_get_addr().
  */
 #include "probes/insn/insn.h"
 
@@ -15,14 +16,10 @@ int insn_support(void)
 
 /* --- Without operands ------------------------------------------------------------------------- */
 
-static bool has_prefix(const ZydisDecodedInstruction *insn)
-{
-	return insn->raw.imm[0].is_relative && insn->attributes & ZYDIS_ATTRIB_HAS_OPERANDSIZE;
-}
-
 static bool depends_on_vendor(const ZydisDecodedInstruction *insn)
 {
-	return has_prefix(insn) && !insn->raw.rex.W;
+	return insn->raw.imm[0].is_relative && insn->attributes & ZYDIS_ATTRIB_HAS_OPERANDSIZE &&
+	       !insn->raw.rex.W;
 }
 
 static enum insn_flow flow_of(const ZydisDecodedInstruction *insn)
@@ -83,7 +80,7 @@ bool insn_read(struct insn *insn, const uint8_t *code, uint64_t len, uint64_t at
 	ZydisDecodedInstruction decoded;
 
 	if (ZYAN_FAILED(ZydisDecoderDecodeInstruction(insn_decoder(), NULL, code, len, &decoded)) ||
-	    has_prefix(&decoded))
+	    depends_on_vendor(&decoded))
 		return false;
 	note_insn(insn, &decoded, at);
 	return true;

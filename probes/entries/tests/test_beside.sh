@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # fastinst run --entries beside what compilers left room for, and beside its own libraries: no call is counted twice,
-# nothing of fastinst is counted, and of a plugin the last function is, too.
+# nothing of fastinst is counted, and of a plugin the last function is, too, and one with variables of threads.
 # shellcheck source=probes/tests/common.sh
 . "${srcdir:-.}/probes/tests/common.sh"
 
@@ -51,5 +51,18 @@ END
 $CC -O1 -o "$dir/counted" "$dir/loads.c" -ldl
 counts '--entries=*' "$dir/libplug.so"
 ! grep libfastinst "$dir/counts" || wrong "it counts itself"
+
+# A function whose call of __tls_get_addr() has prefixes that mean nothing.
+cat >"$dir/last.c" <<'END'
+__thread long calls;
+long plugged(long x)
+{
+	return calls++ < 0 ? 0 : x + 1;
+}
+END
+# shellcheck disable=SC2086
+$CC -O2 -fPIC -shared -o "$dir/libplug.so" "$dir/last.c"
+"${OBJDUMP:-objdump}" -d "$dir/libplug.so" | grep -qE '66 .*48 e8 ' || echo "the compiler puts no prefixes before calls"
+counts '--entries=*' "$dir/libplug.so"
 
 exit $failed
