@@ -5,12 +5,7 @@
 #include "probes/core/core.h"
 #include "probes/elf/sorted.h"
 
-static int by_place(const void *a, const void *b)
-{
-	const struct beside_site *one = a, *two = b;
-
-	return one->at < two->at ? -1 : one->at > two->at;
-}
+ORDER_BY(by_place, struct beside_site, at)
 
 int beside_find(struct beside *beside, const struct object *object, enum fi_kind kind)
 {

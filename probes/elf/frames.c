@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "probes/elf/array.h"
 #include "probes/elf/elf.h"
 
 #define ABSOLUTE 0x00
@@ -193,19 +194,14 @@ static int by_addr(const void *a, const void *b)
 static int read_all(const struct elf_section *section, struct elf_symbols *frames)
 {
 	struct reader all = { .at = section->bytes, .end = section->bytes + section->len };
-	struct elf_symbol found, *more;
+	struct elf_symbol found;
 	struct reader record;
 
 	while (take_record(&all, &record)) {
 		if (!read_frame(section, record, &found))
 			continue;
-		if (!(frames->n & (frames->n + 1))) {
-			more = realloc(frames->symbol, 2 * (frames->n + 1) * sizeof(*more));
-			if (!more)
-				return -ENOMEM;
-			frames->symbol = more;
-		}
-		frames->symbol[frames->n++] = found;
+		if (ARRAY_ADD(frames->symbol, frames->n, found))
+			return -ENOMEM;
 	}
 	return 0;
 }

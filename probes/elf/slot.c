@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "probes/elf/elf.h"
+#include "probes/elf/sorted.h"
 
 /* The name of a symbol, "" where the table or its strings have none. */
 static const char *symbol_name(const struct elf *elf, const struct elf_section *table,
@@ -95,12 +96,7 @@ static int add_values(const struct elf *elf, const struct elf_section *relocatio
 	return 0;
 }
 
-static int by_at(const void *a, const void *b)
-{
-	const struct elf_value *one = a, *two = b;
-
-	return one->at < two->at ? -1 : one->at > two->at;
-}
+ORDER_BY(by_at, struct elf_value, at)
 
 int elf_values(const struct elf *elf, struct elf_values *values)
 {

@@ -6,12 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int by_place(const void *a, const void *b)
-{
-	const struct piece *one = a, *two = b;
+#include "probes/elf/sorted.h"
 
-	return one->addr < two->addr ? -1 : one->addr > two->addr;
-}
+ORDER_BY(by_place, struct piece, addr)
 
 void program_sections(struct state *state)
 {

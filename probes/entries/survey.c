@@ -106,12 +106,7 @@ static int read_gaps(struct state *state)
 	return ret;
 }
 
-static int by_target(const void *a, const void *b)
-{
-	const struct branch *one = a, *two = b;
-
-	return one->to < two->to ? -1 : one->to > two->to;
-}
+ORDER_BY(by_target, struct branch, to)
 
 /* The first at or behind an address, of those that are sorted. */
 static size_t branch_from(const struct state *state, uint64_t to, size_t sorted)

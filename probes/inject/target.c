@@ -16,6 +16,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "probes/elf/array.h"
 #include "probes/elf/elf.h"
 
 __attribute__((format(printf, 3, 4))) static int refuse(struct target *target, int error,
@@ -356,15 +357,8 @@ uint64_t target_cave(const struct target *target, size_t len)
 
 static int add_piece(struct target *target, const struct piece *piece)
 {
-	struct piece *more;
-
-	if (!(target->n & (target->n + 1))) {
-		more = realloc(target->pieces, 2 * (target->n + 1) * sizeof(*more));
-		if (!more)
-			return refuse(target, -ENOMEM, "%s", strerror(ENOMEM));
-		target->pieces = more;
-	}
-	target->pieces[target->n++] = *piece;
+	if (ARRAY_ADD(target->pieces, target->n, *piece))
+		return refuse(target, -ENOMEM, "%s", strerror(ENOMEM));
 	return 0;
 }
 

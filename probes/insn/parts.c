@@ -85,12 +85,7 @@ static int read_code(struct scan *scan, const struct elf_section *section)
 	return ret;
 }
 
-static int by_address(const void *a, const void *b)
-{
-	const struct part_entry *one = a, *two = b;
-
-	return one->at < two->at ? -1 : one->at > two->at;
-}
+ORDER_BY(by_address, struct part_entry, at)
 
 int part_entries_read(struct part_entries *entries, const struct elf *elf,
 		      const struct elf_symbols *symbols,
