@@ -281,36 +281,36 @@ static int follow_jumps(struct place *place, struct function_code *code,
 	return code->indirect ? jumps_follow(&jumps, code, targets) : 1;
 }
 
-static void open_targets(struct arguments *arguments, struct function_code *code,
-			 const struct jump_targets *targets)
+/* Of jumps by tables, and of other parts of the function. */
+static void open_entries(struct constants *constants, const struct jump_targets *targets,
+			 const struct part_entries *parts, bool anywhere)
 {
+	struct function_code *code = constants->code;
+
 	for (uint32_t i = 0; i < targets->n; i++) {
 		function_open(code, targets->to[i]);
 		if (targets->to[i] < code->addr || targets->to[i] >= code->end)
-			arguments->one_value = 0;
+			constants->over_open = 0;
 	}
-}
-
-static void open_entries(struct arguments *arguments, struct function_code *code,
-			 const struct part_entries *parts)
-{
 	for (size_t i = part_entries_from(parts, code->addr);
 	     i < parts->n && parts->entry[i].at < code->end; i++) {
 		function_open(code, parts->entry[i].at);
-		arguments->one_value = 0;
-		arguments->anywhere |= parts->entry[i].anywhere;
+		constants->over_open = 0;
+		anywhere |= parts->entry[i].anywhere;
 	}
-	if (arguments->anywhere && parts->open)
-		arguments->one_value = 0;
+	if (anywhere && parts->open)
+		constants->over_open = 0;
+	if (anywhere)
+		function_open_all(code);
 }
 
 /* --- Sites ------------------------------------------------------------------------------------ */
 
-static void name_site(const struct place *place, const struct arguments *arguments,
+static void name_site(const struct place *place, const struct constants *constants,
 		      struct call_site *site)
 {
 	uint64_t at = (uintptr_t)site->at - place->object->base;
-	const struct constant *first = argument_at(arguments, at);
+	const struct constant *first = argument_at(constants, at);
 	const char *name = first ? name_constant(place, first, site->function) : NULL;
 
 	if (!name)
@@ -319,31 +319,38 @@ static void name_site(const struct place *place, const struct arguments *argumen
 	site->own = is_part(site->function->name, name);
 }
 
+/* The probe function, if any, returns to where it was called. */
+static void mark_hook(struct function_code *code, uint64_t at)
+{
+	struct insn *call = function_at(code, at);
+
+	if (call)
+		call->returns = true;
+}
+
 /* The calls in one function, from the first on. Of one without a constant the name stays. */
 static int name_sites(struct place *place, struct function_code *code, size_t first)
 {
 	struct call_sites *sites = place->sites;
 	struct jump_targets targets;
-	struct arguments arguments;
-	int ret = follow_jumps(place, code, &targets);
+	struct constants constants;
+	int found = follow_jumps(place, code, &targets);
+	int ret = arguments_open(&constants, code, place->landing_pads);
 
-	if (ret < 0)
-		return ret;
-	arguments_open(&arguments, code, place->landing_pads);
-	arguments.anywhere = !ret;
-	open_targets(&arguments, code, &targets);
+	if (!ret && found >= 0) {
+		open_entries(&constants, &targets, &place->parts, !found);
+		/* Most registers of a cold part are set in the part that it was split from. */
+		if (strstr(sites->site[first].function->name, ".cold"))
+			constants.over_calls = constants.over_open = 0;
+		for (size_t i = first; i < sites->n; i++)
+			mark_hook(code, (uintptr_t)sites->site[i].at - place->object->base);
+		constants_find(&constants);
+		for (size_t i = first; i < sites->n; i++)
+			name_site(place, &constants, &sites->site[i]);
+	}
 	free(targets.to);
-	open_entries(&arguments, code, &place->parts);
-	/* Most registers of a cold part are set in the part that it was split from. */
-	if (strstr(sites->site[first].function->name, ".cold"))
-		arguments.over_calls = arguments.one_value = 0;
-	for (size_t i = first; i < sites->n; i++)
-		arguments_hook(&arguments, (uintptr_t)sites->site[i].at - place->object->base);
-	ret = arguments_find(&arguments);
-	for (size_t i = first; i < sites->n && !ret; i++)
-		name_site(place, &arguments, &sites->site[i]);
-	arguments_close(&arguments);
-	return ret;
+	constants_close(&constants);
+	return found < 0 ? found : ret;
 }
 
 static int add_sites(struct place *place, const struct elf_symbol *function, uint8_t *bytes,

@@ -50,54 +50,22 @@ static void find_unseen(struct function_code *code)
 	}
 }
 
-void arguments_open(struct arguments *arguments, struct function_code *code, bool landing_pads)
+int arguments_open(struct constants *constants, struct function_code *code, bool landing_pads)
 {
-	uint16_t one_value = find_one_value(code);
+	int ret = constants_open(constants, code);
 
 	for (uint32_t i = 0; i < code->n; i++)
 		code->insn[i].open = code->insn[i].returns = false;
-	find_unseen(code);
-	*arguments = (struct arguments){
-		.constants.code = code,
-		.one_value = one_value,
-		.over_calls = landing_pads ? one_value : UINT16_MAX,
-	};
-}
-
-void arguments_hook(struct arguments *arguments, uint64_t at)
-{
-	struct function_code *code = arguments->constants.code;
-	uint32_t index = function_index(code, at);
-
-	if (index != INSN_NONE)
-		code->insn[index].returns = true;
-}
-
-int arguments_find(struct arguments *arguments)
-{
-	struct constants *constants = &arguments->constants;
-	struct function_code *code = constants->code;
-	int ret = constants_open(constants, code);
-
-	if (ret)
-		return ret;
 	constants->all = true;
-	constants->over_calls = arguments->over_calls;
-	constants->over_open = arguments->one_value;
-	for (uint32_t i = 0; i < code->n && arguments->anywhere; i++)
-		code->insn[i].open = true;
-	constants_find(constants);
-	return 0;
+	constants->over_open = find_one_value(code);
+	constants->over_calls = landing_pads ? constants->over_open : UINT16_MAX;
+	find_unseen(code);
+	return ret;
 }
 
-void arguments_close(struct arguments *arguments)
+const struct constant *argument_at(const struct constants *constants, uint64_t at)
 {
-	constants_close(&arguments->constants);
-}
+	uint32_t index = function_index(constants->code, at);
 
-const struct constant *argument_at(const struct arguments *arguments, uint64_t at)
-{
-	uint32_t index = function_index(arguments->constants.code, at);
-
-	return index == INSN_NONE ? NULL : constants_at(&arguments->constants, index, RDI);
+	return index == INSN_NONE ? NULL : constants_at(constants, index, RDI);
 }

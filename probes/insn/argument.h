@@ -7,28 +7,14 @@
 
 #include "probes/insn/constants.h"
 
-struct arguments {
-	struct constants constants;
-	uint16_t over_calls; /* registers that outlast calls that may not return */
-	uint16_t one_value;  /* registers that unseen ways into the function leave as they are */
-	bool anywhere;	     /* an indirect jump may lead to any instruction */
-};
-
 /*
- * arguments_open - prepare for a function that function_read() has read; until arguments_find()
- * more of its instructions may be opened by function_open().
- * @landing_pads: the object has handlers of exceptions
+ * arguments_open - prepare constants_find() for a function that function_read() has read: until
+ * then more of its instructions may be opened, and calls be marked as calls that return. -ENOMEM.
+ * constants_close() it, also after an error. @landing_pads: the object has handlers of exceptions
  */
-void arguments_open(struct arguments *arguments, struct function_code *code, bool landing_pads);
-
-/* arguments_hook - the call at an address always returns. */
-void arguments_hook(struct arguments *arguments, uint64_t at);
-
-/* arguments_find - of all calls. -ENOMEM. arguments_close() it, also after an error. */
-int arguments_find(struct arguments *arguments);
-void arguments_close(struct arguments *arguments);
+int arguments_open(struct constants *constants, struct function_code *code, bool landing_pads);
 
 /* argument_at - what is in rdi at the call or jump at an address; NULL: that is not plain. */
-const struct constant *argument_at(const struct arguments *arguments, uint64_t at);
+const struct constant *argument_at(const struct constants *constants, uint64_t at);
 
 #endif

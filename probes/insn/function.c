@@ -58,10 +58,23 @@ void function_free(struct function_code *code)
 	*code = (struct function_code){ 0 };
 }
 
-void function_open(struct function_code *code, uint64_t at)
+struct insn *function_at(struct function_code *code, uint64_t at)
 {
 	uint32_t index = function_index(code, at);
 
-	if (index != INSN_NONE)
-		code->insn[index].open = true;
+	return index == INSN_NONE ? NULL : &code->insn[index];
+}
+
+void function_open(struct function_code *code, uint64_t at)
+{
+	struct insn *insn = function_at(code, at);
+
+	if (insn)
+		insn->open = true;
+}
+
+void function_open_all(struct function_code *code)
+{
+	for (uint32_t i = 0; i < code->n; i++)
+		code->insn[i].open = true;
 }

@@ -35,8 +35,12 @@ void function_free(struct function_code *code);
 /* function_index - of the instruction at an address; INSN_NONE: there is none. */
 uint32_t function_index(const struct function_code *code, uint64_t at);
 
-/* function_open - mark the instruction at an address, if there is one: it is open. */
+/* function_at - the instruction at an address, or NULL. */
+struct insn *function_at(struct function_code *code, uint64_t at);
+
+/* function_open - the instruction at an address, if there is one, is open; all are. */
 void function_open(struct function_code *code, uint64_t at);
+void function_open_all(struct function_code *code);
 
 /* insn_read_registers - as insn_read(), with the registers and constants. */
 bool insn_read_registers(struct insn *insn, const uint8_t *code, uint64_t len, uint64_t at);

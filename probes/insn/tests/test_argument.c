@@ -62,22 +62,23 @@ static bool find_led(const uint8_t *from, const uint8_t *call, const uint8_t *en
 		     const uint8_t *way, bool other, struct constant *value)
 {
 	const struct constant *found;
-	struct arguments arguments;
+	struct constants constants;
 	struct function_code code;
 
 	assert_int_equal(function_read(&code, from, (uintptr_t)from, (size_t)(end - from)), 0);
-	arguments_open(&arguments, &code, pads);
-	arguments.anywhere = code.indirect;
-	arguments_hook(&arguments, (uintptr_t)call);
+	assert_int_equal(arguments_open(&constants, &code, pads), 0);
+	if (code.indirect)
+		function_open_all(&code);
+	function_at(&code, (uintptr_t)call)->returns = true;
 	if (way)
 		function_open(&code, (uintptr_t)way);
 	if (other)
-		arguments.one_value = 0;
-	assert_int_equal(arguments_find(&arguments), 0);
-	found = argument_at(&arguments, (uintptr_t)call);
+		constants.over_open = 0;
+	constants_find(&constants);
+	found = argument_at(&constants, (uintptr_t)call);
 	if (found)
 		*value = *found;
-	arguments_close(&arguments);
+	constants_close(&constants);
 	function_free(&code);
 	return found;
 }
