@@ -253,7 +253,7 @@ static bool part_jumps(const struct elf_symbol *part, void *data)
 
 /* --- Indirect jumps in a function with such calls --------------------------------------------- */
 
-static bool begins_function(void *data, uint64_t at)
+static bool is_symbol(void *data, uint64_t at)
 {
 	const struct place *place = data;
 	const struct elf_symbol *symbol = elf_function_from(place->symbols, at);
@@ -261,27 +261,28 @@ static bool begins_function(void *data, uint64_t at)
 	return symbol && symbol->addr == at;
 }
 
-static bool is_entered(void *data, uint64_t at)
+static bool is_part_entry(void *data, uint64_t at)
 {
 	const struct place *place = data;
 	size_t i = part_entries_from(&place->parts, at);
 
-	return (i < place->parts.n && place->parts.entry[i].at == at) || begins_function(data, at);
+	return (i < place->parts.n && place->parts.entry[i].at == at) || is_symbol(data, at);
 }
 
-/* Jumps by tables are then ways like others that are not seen, to few places. */
+/* 1: all targets of the function's indirect jumps are known; 0: they may lead anywhere. */
 static int follow_jumps(struct place *place, struct function_code *code,
 			struct jump_targets *targets)
 {
-	const struct jumps jumps = {
-		.elf = place->elf, .data = place, .entered = is_entered, .begins = begins_function
-	};
+	const struct jumps jumps = { .elf = place->elf,
+				     .data = place,
+				     .is_entry = is_part_entry,
+				     .is_function = is_symbol };
 
 	*targets = (struct jump_targets){ 0 };
 	return code->indirect ? jumps_follow(&jumps, code, targets) : 1;
 }
 
-/* Of jumps by tables, and of other parts of the function. */
+/* Targets of jump tables, and addresses that other parts of the function jump to. */
 static void open_entries(struct constants *constants, const struct jump_targets *targets,
 			 const struct part_entries *parts, bool anywhere)
 {

@@ -11,7 +11,7 @@
 #include "probes/insn/function.h"
 
 #define SECTIONS_MAX 64
-#define NOBODY	     UINT32_MAX
+#define NO_FUNCTION  UINT32_MAX
 
 enum kind {
 	CALL,
@@ -22,7 +22,7 @@ enum kind {
 
 struct branch {
 	uint64_t to;
-	uint32_t from; /* index of a function, or NOBODY */
+	uint32_t from; /* index of a function, or NO_FUNCTION */
 	enum kind kind;
 };
 
@@ -43,7 +43,7 @@ struct link {
 	uint32_t a, b;
 };
 
-struct state {
+struct program {
 	const struct elf *elf;
 	struct survey *survey;
 	struct piece code[SECTIONS_MAX]; /* sorted, without the PLT */
@@ -58,15 +58,15 @@ struct state {
 	size_t links;
 };
 
-void program_sections(struct state *state);
+void program_sections(struct program *program);
 
 /* program_functions - sorted; they do not overlap. -ENOMEM. */
-int program_functions(struct state *state);
+int program_functions(struct program *program);
 
 /* program_piece - the code that has all of a range, or NULL. */
-const struct piece *program_piece(const struct state *state, uint64_t addr, uint64_t len);
+const struct piece *program_piece(const struct program *program, uint64_t addr, uint64_t len);
 
-/* program_function - the index of the one that an address is in, or NOBODY. */
-uint32_t program_function(const struct state *state, uint64_t addr);
+/* program_function - the index of the one that an address is in, or NO_FUNCTION. */
+uint32_t program_function(const struct program *program, uint64_t addr);
 
 #endif

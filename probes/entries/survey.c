@@ -20,9 +20,9 @@
 
 /* --- Branches --------------------------------------------------------------------------------- */
 
-static int add_branch(struct state *state, uint64_t to, uint32_t from, enum kind kind)
+static int add_branch(struct program *program, uint64_t to, uint32_t from, enum kind kind)
 {
-	return ARRAY_ADD(state->branch, state->branches, (struct branch){ to, from, kind });
+	return ARRAY_ADD(program->branch, program->branches, (struct branch){ to, from, kind });
 }
 
 static enum kind kind_of(const struct insn *insn)
@@ -33,23 +33,23 @@ static enum kind kind_of(const struct insn *insn)
 }
 
 /* Functions that do not come out as instructions are like gaps between functions. */
-static int read_function(struct state *state, uint32_t index)
+static int read_function(struct program *program, uint32_t index)
 {
-	struct function *function = &state->function[index];
+	struct function *function = &program->function[index];
 	uint64_t len = function->end - function->addr;
-	size_t before = state->branches;
+	size_t before = program->branches;
 	struct insn insn;
 
 	for (uint64_t at = 0; at < len; at += insn.len) {
 		if (!insn_read(&insn, function->bytes + at, len - at, function->addr + at)) {
-			state->branches = before;
+			program->branches = before;
 			return 0;
 		}
-		if (insn.target && add_branch(state, insn.target, index, kind_of(&insn)) < 0)
+		if (insn.target && add_branch(program, insn.target, index, kind_of(&insn)) < 0)
 			return -ENOMEM;
 		/* By the GOT it leads to the entry of a function. */
 		if (insn.flow == FLOW_INDIRECT && !function->indirect &&
-		    !(insn.memory && elf_in_section(state->elf, insn.memory, ".got")))
+		    !(insn.memory && elf_in_section(program->elf, insn.memory, ".got")))
 			function->indirect = true;
 	}
 	function->decoded = true;
@@ -57,7 +57,7 @@ static int read_function(struct state *state, uint32_t index)
 }
 
 /* A branch may begin at any of these bytes, and reach over their end. */
-static int read_gap(struct state *state, const struct piece *code, uint64_t from, uint64_t to)
+static int read_gap(struct program *program, const struct piece *code, uint64_t from, uint64_t to)
 {
 	int ret = 0;
 
@@ -68,40 +68,42 @@ static int read_gap(struct state *state, const struct piece *code, uint64_t from
 
 		if (left >= 2 && (bytes[0] >> 4 == 7 || bytes[0] == 0xeb ||
 				  (bytes[0] >= 0xe0 && bytes[0] <= 0xe3)))
-			ret = add_branch(state, next + 2 + (uint64_t)(int64_t)(int8_t)bytes[1],
-					 NOBODY, MAYBE);
+			ret = add_branch(program, next + 2 + (uint64_t)(int64_t)(int8_t)bytes[1],
+					 NO_FUNCTION, MAYBE);
 		if (left >= 5 && (bytes[0] & 0xfe) == 0xe8)
 			memcpy(&far, bytes + 1, sizeof(far));
 		if (!ret && far)
-			ret = add_branch(state, next + 5 + (uint64_t)(int64_t)far, NOBODY, MAYBE);
+			ret = add_branch(program, next + 5 + (uint64_t)(int64_t)far, NO_FUNCTION,
+					 MAYBE);
 		far = 0;
 		if (left >= 6 && bytes[0] == 0x0f && bytes[1] >> 4 == 8)
 			memcpy(&far, bytes + 2, sizeof(far));
 		if (!ret && far)
-			ret = add_branch(state, next + 6 + (uint64_t)(int64_t)far, NOBODY, MAYBE);
+			ret = add_branch(program, next + 6 + (uint64_t)(int64_t)far, NO_FUNCTION,
+					 MAYBE);
 	}
 	return ret;
 }
 
-static int read_gaps(struct state *state)
+static int read_gaps(struct program *program)
 {
 	int ret = 0;
 
-	for (size_t i = 0; i < state->codes && !ret; i++) {
-		const struct piece *code = &state->code[i];
+	for (size_t i = 0; i < program->codes && !ret; i++) {
+		const struct piece *code = &program->code[i];
 		uint64_t from = 0;
 
-		for (uint32_t k = 0; k < state->n && !ret; k++) {
-			const struct function *function = &state->function[k];
+		for (uint32_t k = 0; k < program->n && !ret; k++) {
+			const struct function *function = &program->function[k];
 			uint64_t at = function->addr - code->addr;
 
 			if (function->addr < code->addr || at >= code->len || !function->decoded)
 				continue;
-			ret = read_gap(state, code, from, at);
+			ret = read_gap(program, code, from, at);
 			from = function->end - code->addr;
 		}
 		if (!ret)
-			ret = read_gap(state, code, from, code->len);
+			ret = read_gap(program, code, from, code->len);
 	}
 	return ret;
 }
@@ -109,48 +111,49 @@ static int read_gaps(struct state *state)
 ORDER_BY(by_target, struct branch, to)
 
 /* The first at or behind an address, of those that are sorted. */
-static size_t branch_from(const struct state *state, uint64_t to, size_t sorted)
+static size_t branch_from(const struct program *program, uint64_t to, size_t sorted)
 {
-	return SORTED_FROM(state->branch, sorted, to, to);
+	return SORTED_FROM(program->branch, sorted, to, to);
 }
 
 /* --- Jumps by tables -------------------------------------------------------------------------- */
 
-struct own {
-	struct state *state;
+struct jump_context {
+	struct program *program;
 	uint32_t index;	 /* of the function */
 	size_t branches; /* that are sorted */
 };
 
-static bool is_entered(void *data, uint64_t at)
+static bool is_branch_target(void *data, uint64_t at)
 {
-	const struct own *own = data;
-	const struct state *state = own->state;
+	const struct jump_context *context = data;
+	const struct program *program = context->program;
 	const struct elf_symbol *symbol;
 
-	for (size_t i = branch_from(state, at, own->branches);
-	     i < own->branches && state->branch[i].to == at; i++)
-		if (state->branch[i].from != own->index)
+	for (size_t i = branch_from(program, at, context->branches);
+	     i < context->branches && program->branch[i].to == at; i++)
+		if (program->branch[i].from != context->index)
 			return true;
-	symbol = elf_function_from(&state->survey->symbols, at);
+	symbol = elf_function_from(&program->survey->symbols, at);
 	return symbol && symbol->addr == at;
 }
 
-static bool begins(void *data, uint64_t at)
+static bool is_entry_point(void *data, uint64_t at)
 {
-	const struct state *state = ((const struct own *)data)->state;
-	uint32_t index = program_function(state, at);
+	const struct program *program = ((const struct jump_context *)data)->program;
+	uint32_t index = program_function(program, at);
 
-	return index != NOBODY && state->function[index].decoded &&
-	       state->function[index].addr == at;
+	return index != NO_FUNCTION && program->function[index].decoded &&
+	       program->function[index].addr == at;
 }
 
-static int follow_function(struct own *own, struct jump_targets *targets)
+static int follow_function(struct jump_context *context, struct jump_targets *targets)
 {
-	const struct function *function = &own->state->function[own->index];
-	const struct jumps jumps = {
-		.elf = own->state->elf, .data = own, .entered = is_entered, .begins = begins
-	};
+	const struct function *function = &context->program->function[context->index];
+	const struct jumps jumps = { .elf = context->program->elf,
+				     .data = context,
+				     .is_entry = is_branch_target,
+				     .is_function = is_entry_point };
 	struct function_code code;
 	int ret = function_read(&code, function->bytes, function->addr,
 				function->end - function->addr);
@@ -164,22 +167,22 @@ static int follow_function(struct own *own, struct jump_targets *targets)
 	return ret;
 }
 
-/* Where they lead is then known as of other branches, and the function has no indirect jump. */
-static int follow_tables(struct state *state)
+/* The targets of proven tables become branches, and the function has no indirect jump any more. */
+static int follow_tables(struct program *program)
 {
-	struct own own = { .state = state, .branches = state->branches };
+	struct jump_context context = { .program = program, .branches = program->branches };
 	int ret = 0;
 
-	for (own.index = 0; own.index < state->n && ret >= 0; own.index++) {
-		struct function *function = &state->function[own.index];
+	for (context.index = 0; context.index < program->n && ret >= 0; context.index++) {
+		struct function *function = &program->function[context.index];
 		struct jump_targets targets;
 
 		if (!function->decoded || !function->indirect)
 			continue;
-		ret = follow_function(&own, &targets);
+		ret = follow_function(&context, &targets);
 		function->indirect = ret <= 0;
 		for (uint32_t i = 0; i < targets.n && ret > 0; i++)
-			if (add_branch(state, targets.to[i], own.index, CONDITIONAL) < 0)
+			if (add_branch(program, targets.to[i], context.index, CONDITIONAL) < 0)
 				ret = -ENOMEM;
 		free(targets.to);
 	}
@@ -188,43 +191,43 @@ static int follow_tables(struct state *state)
 
 /* --- Parts of one function -------------------------------------------------------------------- */
 
-static int add_link(struct state *state, uint32_t a, uint32_t b)
+static int add_link(struct program *program, uint32_t a, uint32_t b)
 {
-	return ARRAY_ADD(state->link, state->links, (struct link){ a, b });
+	return ARRAY_ADD(program->link, program->links, (struct link){ a, b });
 }
 
-static void sort_branches(struct state *state)
+static void sort_branches(struct program *program)
 {
-	if (state->branches)
-		qsort(state->branch, state->branches, sizeof(*state->branch), by_target);
+	if (program->branches)
+		qsort(program->branch, program->branches, sizeof(*program->branch), by_target);
 }
 
-static int find_links(struct state *state)
+static int find_links(struct program *program)
 {
 	int ret = 0;
 
-	for (size_t i = 0; i < state->branches && !ret; i++) {
-		const struct branch *branch = &state->branch[i];
-		uint32_t to = program_function(state, branch->to);
+	for (size_t i = 0; i < program->branches && !ret; i++) {
+		const struct branch *branch = &program->branch[i];
+		uint32_t to = program_function(program, branch->to);
 
-		if (branch->kind == CALL || branch->kind == MAYBE || to == NOBODY ||
+		if (branch->kind == CALL || branch->kind == MAYBE || to == NO_FUNCTION ||
 		    to == branch->from)
 			continue;
-		if (branch->kind == CONDITIONAL || branch->to != state->function[to].addr)
-			ret = add_link(state, branch->from, to);
+		if (branch->kind == CONDITIONAL || branch->to != program->function[to].addr)
+			ret = add_link(program, branch->from, to);
 	}
 	return ret;
 }
 
-static void spread_indirect(struct state *state)
+static void spread_indirect(struct program *program)
 {
 	bool changed = true;
 
 	while (changed) {
 		changed = false;
-		for (size_t i = 0; i < state->links; i++) {
-			struct function *a = &state->function[state->link[i].a];
-			struct function *b = &state->function[state->link[i].b];
+		for (size_t i = 0; i < program->links; i++) {
+			struct function *a = &program->function[program->link[i].a];
+			struct function *b = &program->function[program->link[i].b];
 
 			if (a->indirect == b->indirect)
 				continue;
@@ -250,9 +253,9 @@ static const char *cannot_move(const struct insn *insn)
 }
 
 /* Whether len bytes behind a function are what fills the line up. */
-static bool is_padding(const struct state *state, const struct function *function, uint64_t len)
+static bool is_padding(const struct program *program, const struct function *function, uint64_t len)
 {
-	const struct piece *code = program_piece(state, function->end, len);
+	const struct piece *code = program_piece(program, function->end, len);
 	uint64_t end = function->end;
 	struct insn insn;
 
@@ -264,7 +267,7 @@ static bool is_padding(const struct state *state, const struct function *functio
 	return true;
 }
 
-static const char *take_code(const struct state *state, const struct function *function,
+static const char *take_code(const struct program *program, const struct function *function,
 			     struct survey_site *site)
 {
 	static const uint8_t endbr64[ENDBR_LEN] = { 0xf3, 0x0f, 0x1e, 0xfa };
@@ -293,19 +296,19 @@ static const char *take_code(const struct state *state, const struct function *f
 	memcpy(site->code, code, site->len);
 	if (site->len >= SURVEY_JUMP)
 		return NULL;
-	if (!site->ends || site->len != len || !is_padding(state, function, SURVEY_JUMP - len))
+	if (!site->ends || site->len != len || !is_padding(program, function, SURVEY_JUMP - len))
 		return "it ends, or leads elsewhere, within five bytes";
 	/* What is written over. */
 	memcpy(site->code, code, SURVEY_JUMP);
 	return NULL;
 }
 
-static const char *led_into(const struct state *state, uint32_t index,
+static const char *led_into(const struct program *program, uint32_t index,
 			    const struct survey_site *site)
 {
-	for (size_t i = branch_from(state, site->function, state->branches);
-	     i < state->branches && state->branch[i].to < site->site + SURVEY_JUMP; i++) {
-		const struct branch *branch = &state->branch[i];
+	for (size_t i = branch_from(program, site->function, program->branches);
+	     i < program->branches && program->branch[i].to < site->site + SURVEY_JUMP; i++) {
+		const struct branch *branch = &program->branch[i];
 		bool at_entry = branch->to == site->function || branch->to == site->site;
 
 		if (!at_entry && branch->to > site->site)
@@ -326,15 +329,15 @@ static bool labelled(const struct elf_symbols *symbols, const struct survey_site
 	return symbol && symbol->addr < site->site + SURVEY_JUMP;
 }
 
-static const char *refusal_of_function(const struct state *state, uint32_t index,
+static const char *refusal_of_function(const struct program *program, uint32_t index,
 				       struct survey_site *site)
 {
-	const struct function *function = &state->function[index];
-	const char *why = take_code(state, function, site);
+	const struct function *function = &program->function[index];
+	const char *why = take_code(program, function, site);
 
-	if (state->has_branches)
+	if (program->has_branches)
 		return "the object has static branches, which lead to places of their own";
-	if (state->is_go)
+	if (program->is_go)
 		return "Go's runtime reads return addresses and moves stacks, by tables of its own";
 	if (!function->decoded)
 		return "it does not come out as instructions";
@@ -342,25 +345,25 @@ static const char *refusal_of_function(const struct state *state, uint32_t index
 		return why;
 	if (function->indirect)
 		return "it has an indirect jump, which may lead anywhere in it";
-	if (labelled(&state->survey->symbols, site) || labelled(&state->survey->frames, site))
+	if (labelled(&program->survey->symbols, site) || labelled(&program->survey->frames, site))
 		return "another function begins in its first five bytes";
-	return led_into(state, index, site);
+	return led_into(program, index, site);
 }
 
-static int take_sites(struct state *state)
+static int take_sites(struct program *program)
 {
-	struct survey *survey = state->survey;
+	struct survey *survey = program->survey;
 
-	survey->site = calloc(state->n + 1, sizeof(*survey->site));
+	survey->site = calloc(program->n + 1, sizeof(*survey->site));
 	if (!survey->site)
 		return -ENOMEM;
-	for (uint32_t i = 0; i < state->n; i++) {
+	for (uint32_t i = 0; i < program->n; i++) {
 		struct survey_site *site = &survey->site[survey->n++];
 
-		site->function = site->site = state->function[i].addr;
-		site->end = state->function[i].end;
-		site->name = state->function[i].name;
-		site->reason = refusal_of_function(state, i, site);
+		site->function = site->site = program->function[i].addr;
+		site->end = program->function[i].end;
+		site->name = program->function[i].name;
+		site->reason = refusal_of_function(program, i, site);
 		survey->usable += !site->reason;
 	}
 	return 0;
@@ -368,33 +371,33 @@ static int take_sites(struct state *state)
 
 int survey_make(struct survey *survey, const struct elf *elf)
 {
-	struct state state = { .elf = elf, .survey = survey };
+	struct program program = { .elf = elf, .survey = survey };
 	int ret;
 
 	*survey = (struct survey){ 0 };
 	if (insn_support())
 		return insn_support();
-	program_sections(&state);
-	ret = program_functions(&state);
-	for (uint32_t i = 0; i < state.n && !ret; i++)
-		ret = read_function(&state, i);
+	program_sections(&program);
+	ret = program_functions(&program);
+	for (uint32_t i = 0; i < program.n && !ret; i++)
+		ret = read_function(&program, i);
 	if (!ret)
-		ret = read_gaps(&state);
+		ret = read_gaps(&program);
 	if (!ret) {
-		sort_branches(&state);
-		ret = follow_tables(&state);
+		sort_branches(&program);
+		ret = follow_tables(&program);
 	}
 	if (!ret) {
-		sort_branches(&state);
-		ret = find_links(&state);
+		sort_branches(&program);
+		ret = find_links(&program);
 	}
 	if (!ret)
-		spread_indirect(&state);
+		spread_indirect(&program);
 	if (!ret)
-		ret = take_sites(&state);
-	free(state.function);
-	free(state.branch);
-	free(state.link);
+		ret = take_sites(&program);
+	free(program.function);
+	free(program.branch);
+	free(program.link);
 	return ret;
 }
 

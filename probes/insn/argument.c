@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A call that never returns seems to lead to what stands behind it. If something else leads there,
- * too, both agree, or the argument is unknown. If nothing does it is never run, unless it is a
- * handler of exceptions, to which the unwinder comes. So where there may be such, a constant
- * outlasts a call only in a register that is set to one value in all of the function.
+ * What is in rdi at a call. A call that never returns seems to lead on to the instruction behind
+ * it. If a branch leads there, too, both agree, or the argument is unknown. If none does, the
+ * instruction is never run, or it is a landing pad, to which the unwinder comes. So in an object
+ * with landing pads a constant outlasts a call only in a register that is set to one value in all
+ * of the function.
  *
- * Nor are all ways branches: an indirect jump may lead to any place in its function, other parts of
- * the function lead to places, too, and what nothing is seen to lead to is come to unseen. There a
- * constant outlasts in such a register as well, if no other part may set it.
+ * Nor are all ways branches: an indirect jump may lead to any instruction of its function, other
+ * parts of the function lead into it, and instructions that no branch leads to are come to in ways
+ * that are not seen. There, too, a constant outlasts only in such a register, and only if no other
+ * part of the function may set it.
  */
 #include "probes/insn/argument.h"
 

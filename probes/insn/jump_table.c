@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In rounds: what is proven of the jumps, if the tables that are known are all that there are? When
- * a round proves those that it began with, there are no others: a thread that were the first to be
- * led elsewhere would have come along known ways until then, of which that is not true.
+ * Each round takes the known tables for all that there are, and finds the tables that the jumps
+ * then go by. When a round finds the tables that it began with, there are no others: the first
+ * thread that a jump led elsewhere would have come to that jump along known ways.
  */
 #include "probes/insn/jump_table.h"
 
@@ -35,7 +35,7 @@ static void mark_insns(struct follow *follow)
 	for (uint32_t i = 0; i < follow->code->n; i++) {
 		struct insn *insn = &follow->code->insn[i];
 
-		insn->open = jumps->entered(jumps->data, insn->at);
+		insn->open = jumps->is_entry(jumps->data, insn->at);
 		if (insn->flow != FLOW_INDIRECT)
 			continue;
 		if (insn->memory && elf_in_section(jumps->elf, insn->memory, ".got"))
@@ -142,7 +142,7 @@ static uint64_t entry_of(const struct jump_table *table, const uint8_t *bytes, u
 	return table->at + (uint64_t)(int64_t)distance;
 }
 
-/* 0: it is none, or leads elsewhere. */
+/* 0: it is no table, or leads out of the function to no entry. */
 static int read_table(const struct follow *follow, struct jump_table *table)
 {
 	const struct function_code *code = follow->code;
@@ -162,13 +162,13 @@ static int read_table(const struct follow *follow, struct jump_table *table)
 
 		table->to[i] = (struct jump_target){ at, function_index(code, at) };
 		if (table->to[i].index == INSN_NONE &&
-		    ((at >= code->addr && at < code->end) || !jumps->begins(jumps->data, at)))
+		    ((at >= code->addr && at < code->end) || !jumps->is_function(jumps->data, at)))
 			return 0;
 	}
 	return 1;
 }
 
-/* As often as the table has them. */
+/* A table counts as often as it has the address. */
 static void count_into(struct follow *follow, const struct jump_table *table, uint32_t by)
 {
 	for (uint32_t i = 0; i < table->n; i++)
@@ -218,8 +218,8 @@ static int prove_round(struct follow *follow, struct jump_table *found, bool *re
 }
 
 /*
- * What is not come to by known ways is come to with nothing known, as handlers of exceptions are;
- * but before all tables are known only by those that are.
+ * While tables are unknown, only instructions that known ways lead to are looked at. Once they are
+ * known, all others start with nothing known, as landing pads do.
  */
 static int prove(struct follow *follow)
 {

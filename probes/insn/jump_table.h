@@ -29,9 +29,9 @@ struct jumps {
 	const struct elf *elf;
 	void *data;
 	/* Whether code of others, or that is not known, may lead to an address. */
-	bool (*entered)(void *data, uint64_t at);
+	bool (*is_entry)(void *data, uint64_t at);
 	/* Whether a function, or a part of one, begins there. */
-	bool (*begins)(void *data, uint64_t at);
+	bool (*is_function)(void *data, uint64_t at);
 };
 
 /* The addresses that jumps by tables lead to, each once or more often. Free by free(to). */

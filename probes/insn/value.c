@@ -120,11 +120,11 @@ static bool is_entry(const struct state *state, const ZydisDecodedOperand *opera
 	*entry = index;
 	entry->at = at;
 	entry->size = size;
-	/* Of distances the table's own address is what they count from. */
+	/* Relative entries count from the table's start. */
 	return size == 8 || (mem->base != ZYDIS_REGISTER_NONE && !mem->disp.value);
 }
 
-/* Whether what is stored lies beside the cell: by the same register, and not over it. */
+/* Whether a store leaves the cell as it is: by the same register, beside it. */
 static bool beside(const struct state *state, const ZydisDecodedOperand *operand)
 {
 	const ZydisDecodedOperandMem *cell = &state->cell.operand, *store = &operand->mem;
@@ -163,7 +163,7 @@ static void change_value(struct state *state, const struct decoded *decoded)
 	}
 }
 
-/* False: it is an instruction as any other. */
+/* False: the instruction is no plain move. */
 static bool move_value(struct state *state, const struct decoded *decoded)
 {
 	const ZydisDecodedOperand *to = &decoded->operand[0], *from = &decoded->operand[1];
@@ -217,7 +217,7 @@ static bool follow_add(struct state *state, const struct decoded *decoded)
 	return true;
 }
 
-/* At most that, from any value before. */
+/* The result is at most the mask. */
 static bool mask(struct state *state, const struct decoded *decoded)
 {
 	const ZydisDecodedOperand *by = &decoded->operand[1];
@@ -273,7 +273,7 @@ static bool is_bound(const struct state *state, uint32_t id)
 	return state->compared && state->comparison.id == id;
 }
 
-/* What is not optimized keeps a number in memory between its check and the table. */
+/* Code without optimization keeps a number in memory between its check and the table. */
 static void store(struct state *state, const struct decoded *decoded)
 {
 	const ZydisDecodedOperand *to = &decoded->operand[0];
@@ -344,7 +344,7 @@ void state_step(struct state *state, const struct decoded *decoded, const struct
 	}
 	if (decoded->insn.meta.category == ZYDIS_CATEGORY_SYSCALL)
 		state->cell.known = false;
-	/* Its flags are those of a comparison. */
+	/* It sets flags as a comparison does. */
 	if (decoded->insn.mnemonic == ZYDIS_MNEMONIC_SUB && !is_memory(&decoded->operand[0]))
 		compare(state, decoded);
 	if (!known_step(state, decoded, insn))
