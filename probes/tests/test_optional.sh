@@ -45,7 +45,7 @@ for package in libzydis-dev libdw-dev; do
 	sed -n "/^readonly decoders=/,/^'/p" "$top/scripts/deps" | grep -q "^$package|" || wrong "scripts/deps: $package is not among what it installs"
 	grep -q '1:build) .*[$]decoders' "$top/scripts/deps" || wrong "scripts/deps build does not install $package"
 done
-if [ ! -e "$build/probes/calls/starts.lo" ]; then
+if [ ! -e "$build/probes/insn/insn.lo" ]; then
 	for command in "run -- true" "trace -- true" "profile -- true" "attach $$" "list $(command -v true)"; do
 		# shellcheck disable=SC2086 # several words
 		set -- $command

@@ -26,13 +26,13 @@ for flag in -fpatchable-function-entry=5 -finstrument-functions -g; do
 	counts --entries threads
 done
 
-# The function ends with the code of the object: nothing lies behind it.
+# The function ends with the code of the object: nothing lies behind it. By crti.o the object is found when it is loaded.
 cat >"$dir/last.c" <<'END'
 __asm__(".section .zlast,\"ax\",@progbits\n.globl plugged\n.type plugged, @function\n"
 	"plugged: lea 1(%rdi), %rax\n	ret\n.size plugged, .-plugged\n.previous");
 END
 # shellcheck disable=SC2086
-$CC -shared -nostdlib -o "$dir/libplug.so" "$dir/last.c"
+$CC -shared -nostdlib -o "$dir/libplug.so" "$($CC -print-file-name=crti.o)" "$dir/last.c" "$($CC -print-file-name=crtn.o)"
 cat >"$dir/loads.c" <<'END'
 #include <dlfcn.h>
 #include <stdio.h>
