@@ -34,8 +34,8 @@
 #include <dirent.h>
 #include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -84,7 +84,6 @@ struct stopped {
 	size_t vectors_len;
 	uint64_t mask;
 	uint64_t cave;
-	int memory;	 /* its, as a file */
 	bool changed;	 /* it does not have its registers */
 	const char *why; /* what went wrong */
 };
@@ -158,12 +157,6 @@ static int run_to_call(struct stopped *at)
 	return ret;
 }
 
-/* By the tracer's own way: the pages cannot be written to. */
-static bool put_memory(const struct stopped *at, uint64_t place, const void *what, size_t len)
-{
-	return pwrite(at->memory, what, len, (off_t)place) == (ssize_t)len;
-}
-
 /* --- What it had ------------------------------------------------------------------------------ */
 
 static bool keep_state(struct stopped *at)
@@ -218,7 +211,7 @@ static bool put_cave(struct stopped *at, const struct user_regs_struct *regs)
 
 	memcpy(code, cave_start, (size_t)(cave_end - cave_start));
 	memcpy(code + CAVE_MASK, &state, sizeof(state));
-	return put_memory(at, at->cave, code, sizeof(code));
+	return target_write(at->target, at->cave, code, sizeof(code));
 }
 
 static long system_call(struct stopped *at, long number, uint64_t a, uint64_t b, uint64_t c,
@@ -276,9 +269,10 @@ static uint64_t prepare_stub(struct stopped *at, const struct user_regs_struct *
 		.rsp = regs->rsp,
 		.cave = at->cave + (uint64_t)(cave_back - cave_start),
 	};
-	if (put_memory(at, letter->start, stub_start, (size_t)(stub_end - stub_start)) &&
-	    put_memory(at, letter->start + PAGE, letter, sizeof(*letter)) &&
-	    put_memory(at, letter->start + PAGE + sizeof(*letter), at->vectors, at->vectors_len))
+	if (target_write(at->target, letter->start, stub_start, (size_t)(stub_end - stub_start)) &&
+	    target_write(at->target, letter->start + PAGE, letter, sizeof(*letter)) &&
+	    target_write(at->target, letter->start + PAGE + sizeof(*letter), at->vectors,
+			 at->vectors_len))
 		return letter->start;
 	at->why = at->why ? at->why : "its memory cannot be written to";
 	system_call(at, SYS_munmap, letter->start, LENGTH, 0, 0);
@@ -344,15 +338,20 @@ static void give_back(struct stopped *at, uint64_t place)
 		ptrace(PTRACE_SETSIGMASK, at->thread, sizeof(at->mask), &at->mask);
 		ptrace(PTRACE_SETREGS, at->thread, 0, &at->regs);
 	}
-	put_memory(at, at->cave, unused, sizeof(unused));
+	target_write(at->target, at->cave, unused, sizeof(unused));
 }
 
-static int call_inside(struct stopped *at, struct letter *letter)
+static int call(struct stopped *at, struct letter *letter)
 {
 	struct user_regs_struct regs;
 	uint64_t place;
 	int ret = -EIO;
 
+	at->cave = target_cave(at->target, CAVE_SIZE);
+	if (!at->cave) {
+		at->why = "no page of its code has room for a system call";
+		return -EIO;
+	}
 	go_on(&at->regs);
 	regs = at->regs;
 	restart(&regs);
@@ -368,65 +367,62 @@ static int call_inside(struct stopped *at, struct letter *letter)
 	return ret;
 }
 
-static int call(struct stopped *at, struct letter *letter)
-{
-	char path[64];
-	int ret = -EIO;
-
-	snprintf(path, sizeof(path), "/proc/%d/mem", (int)at->target->pid);
-	at->memory = open(path, O_RDWR | O_CLOEXEC);
-	at->cave = target_cave(at->target, CAVE_SIZE);
-	if (!at->cave)
-		at->why = "no page of its code has room for a system call";
-	else if (at->memory >= 0)
-		ret = call_inside(at, letter);
-	else
-		at->why = "its memory cannot be written to";
-	if (at->memory >= 0)
-		close(at->memory);
-	return ret;
-}
-
 /* --- Which thread, and when ------------------------------------------------------------------- */
 
-typedef bool thread_fn(const struct target *target, pid_t thread, int arg);
+struct threads {
+	pid_t *id;
+	size_t n;
+};
 
-/* The first that is so; 0: there is none. */
-static pid_t find_thread(const struct target *target, thread_fn *is, int arg)
+static bool add_thread(struct threads *threads, pid_t id)
 {
-	char path[64];
+	pid_t *more = realloc(threads->id, (threads->n + 1) * sizeof(*more));
+
+	if (!more)
+		return false;
+	threads->id = more;
+	threads->id[threads->n++] = id;
+	return true;
+}
+
+/* None: it has ended, or there is no memory. */
+static struct threads list_threads(const struct target *target)
+{
+	struct threads all = { 0 };
 	struct dirent *entry;
-	pid_t found = 0;
-	DIR *dir;
-
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)target->pid);
-	dir = opendir(path);
-	while (dir && !found && (entry = readdir(dir)))
-		if (*entry->d_name != '.' && is(target, (pid_t)atoi(entry->d_name), arg))
-			found = (pid_t)atoi(entry->d_name);
-	if (dir)
-		closedir(dir);
-	return found;
-}
-
-static bool sleeps_as(const struct target *target, pid_t thread, int kind)
-{
-	return target_sleeps(target, thread) == kind;
-}
-
-static bool is_alone(const struct target *target)
-{
 	char path[64];
 	DIR *dir;
-	int n = 0;
 
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)target->pid);
 	dir = opendir(path);
-	while (dir && readdir(dir))
-		n++;
+	while (dir && (entry = readdir(dir)))
+		if (*entry->d_name != '.' && !add_thread(&all, (pid_t)atoi(entry->d_name))) {
+			all.n = 0;
+			break;
+		}
 	if (dir)
 		closedir(dir);
-	return n == 3; /* "." and ".." are among them */
+	return all;
+}
+
+/* The first of those that can be interrupted best; 0: there is none. */
+static pid_t choose_thread(const struct target *target, struct letter *letter)
+{
+	struct threads all = list_threads(target);
+	int least = INT_MAX;
+	pid_t best = 0;
+
+	for (size_t i = 0; i < all.n && least; i++) {
+		int kind = target_sleeps(target, all.id[i]);
+
+		if (kind < 0 || kind >= least)
+			continue;
+		least = kind;
+		best = all.id[i];
+	}
+	letter->alone = all.n == 1;
+	free(all.id);
+	return best;
 }
 
 /* 1: not at this moment. */
@@ -441,7 +437,6 @@ static int attempt(struct inject *inject, struct target *target, pid_t thread,
 	if (ptrace(PTRACE_SEIZE, thread, 0, PTRACE_O_TRACESYSGOOD) < 0)
 		return errno == EPERM ? target_denied(target) : 1;
 	*at = (struct stopped){ .target = target, .thread = thread };
-	letter->alone = is_alone(target);
 	began = seconds_now();
 	if (!interrupt(thread)) {
 		/* It cannot be let go before it stops; it is when this process ends. */
@@ -476,10 +471,8 @@ static int find_moment(struct inject *inject, struct target *target, struct lett
 	snprintf(target->why, sizeof(target->why),
 		 "its threads are all in system calls that they had better not be stopped in");
 	for (unsigned round = 0; ret > 0 && seconds_now() < until; round++) {
-		pid_t thread = 0;
+		pid_t thread = choose_thread(target, letter);
 
-		for (int kind = 0; kind < 3 && !thread; kind++)
-			thread = find_thread(target, sleeps_as, kind);
 		if (thread)
 			ret = attempt(inject, target, thread, letter);
 		if (ret > 0)
@@ -529,24 +522,19 @@ static void write_letter(const struct target *target, struct letter *letter, int
  * All threads but the library's own are stopped while it is unloaded, each where it holds no lock
  * of the C library and is not in fork(), whose second half would be missing.
  */
-struct all {
-	pid_t *thread;
-	size_t n;
-};
-
-static void let_all(struct all *all)
+static void let_all(struct threads *all)
 {
 	struct user_regs_struct regs;
 
 	for (size_t i = 0; i < all->n; i++) {
-		if (!ptrace(PTRACE_GETREGS, all->thread[i], 0, &regs)) {
+		if (!ptrace(PTRACE_GETREGS, all->id[i], 0, &regs)) {
 			go_on(&regs);
-			ptrace(PTRACE_SETREGS, all->thread[i], 0, &regs);
+			ptrace(PTRACE_SETREGS, all->id[i], 0, &regs);
 		}
-		ptrace(PTRACE_DETACH, all->thread[i], 0, 0);
+		ptrace(PTRACE_DETACH, all->id[i], 0, 0);
 	}
-	free(all->thread);
-	*all = (struct all){ 0 };
+	free(all->id);
+	*all = (struct threads){ 0 };
 }
 
 /* It met an INT3 that is gone, and the agent's handler has to see to it. */
@@ -566,16 +554,15 @@ static bool awaits_trap(const struct target *target, pid_t thread)
 }
 
 /* False: it is at no such place, or comes back to the agent's code. */
-static bool stop_one(const struct target *target, const struct letter *letter, struct all *all,
+static bool stop_one(const struct target *target, const struct letter *letter, struct threads *all,
 		     pid_t thread)
 {
-	pid_t *more = realloc(all->thread, (all->n + 1) * sizeof(*more));
 	struct user_regs_struct regs;
 
-	all->thread = more ? more : all->thread;
-	if (!more || ptrace(PTRACE_SEIZE, thread, 0, 0) < 0)
-		return more && errno == ESRCH;
-	all->thread[all->n++] = thread;
+	if (ptrace(PTRACE_SEIZE, thread, 0, 0) < 0)
+		return errno == ESRCH;
+	if (!add_thread(all, thread))
+		return false; /* it is let go when this process ends */
 	if (!interrupt(thread) || ptrace(PTRACE_GETREGS, thread, 0, &regs) < 0)
 		return false;
 	if (regs.rip - letter->start >= LENGTH)
@@ -586,42 +573,33 @@ static bool stop_one(const struct target *target, const struct letter *letter, s
 	return true;
 }
 
-static bool is_other(const struct all *all, pid_t thread)
+static bool is_among(const struct threads *all, pid_t thread)
 {
 	for (size_t i = 0; i < all->n; i++)
-		if (all->thread[i] == thread)
-			return false;
-	return true;
+		if (all->id[i] == thread)
+			return true;
+	return false;
 }
 
 /* The thread that prevents it; 0: all are stopped. Twice the same: none was made meanwhile. */
-static pid_t stop_all(const struct target *target, const struct letter *letter, struct all *all)
+static pid_t stop_all(const struct target *target, const struct letter *letter, struct threads *all)
 {
-	char path[64];
+	pid_t failed = 0;
 	size_t before;
 
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)target->pid);
 	do {
-		DIR *dir = opendir(path);
-		struct dirent *entry;
-		pid_t failed = 0;
+		struct threads now = list_threads(target);
 
 		before = all->n;
-		while (dir && !failed && (entry = readdir(dir))) {
-			pid_t thread = (pid_t)atoi(entry->d_name);
-
-			if (thread > 0 && is_other(all, thread) &&
-			    !stop_one(target, letter, all, thread))
-				failed = thread;
-		}
-		if (dir)
-			closedir(dir);
-		if (failed) {
-			let_all(all);
-			return failed;
-		}
-	} while (all->n != before);
-	return 0;
+		failed = now.n ? 0 : target->pid;
+		for (size_t i = 0; i < now.n && !failed; i++)
+			if (!is_among(all, now.id[i]) && !stop_one(target, letter, all, now.id[i]))
+				failed = now.id[i];
+		free(now.id);
+	} while (!failed && all->n != before);
+	if (failed)
+		let_all(all);
+	return failed;
 }
 
 /* What the agent has told of: pieces of code. */
@@ -648,7 +626,7 @@ static void wait_gone(const struct target *target, const struct letter *letter)
 static int unload(struct inject *inject, struct target *target, struct letter *letter)
 {
 	double until = seconds_now() + PATIENCE_INSIDE;
-	struct all all = { 0 };
+	struct threads all = { 0 };
 	int ret;
 
 	letter->text[sizeof(letter->text) - 1] = '\0';
@@ -709,14 +687,7 @@ static int trace_target(struct inject *inject)
 	strcpy(letter.text, inject->text);
 	strcpy(letter.entry, inject->entry);
 	ret = target_look(&target, inject->pid, inject->library);
-	letter.create = target.create;
-	letter.detach = target.detach;
-	letter.dlopen = target.dlopen;
-	letter.dlsym = target.dlsym;
-	letter.dlerror = target.dlerror;
-	letter.dlclose = target.dlclose;
-	letter.munmap = target.munmap;
-	letter.error_location = target.error_location;
+	letter.call = target.call;
 	if (!ret)
 		ret = find_moment(inject, &target, &letter);
 	if (ret)

@@ -14,8 +14,13 @@ struct letter_back {
 	uint64_t cave; /* goes on there */
 };
 
-struct letter {
+/* Functions of the C library, where they are in the process. */
+struct letter_calls {
 	uint64_t create, detach, dlopen, dlsym, dlerror, dlclose, munmap, error_location;
+};
+
+struct letter {
+	struct letter_calls call;
 	uint64_t thread;	/* out: of pthread_create() */
 	uint64_t start, length; /* of the mapping that all this is in */
 	uint64_t pause[2];	/* a struct timespec: between two looks whether it was read */

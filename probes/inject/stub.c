@@ -22,7 +22,8 @@
 static_assert(sizeof(struct letter) == 4096, "one page");
 static_assert(CAVE_MASK + sizeof(struct cave_state) <= CAVE_SIZE, "all of it");
 
-#define AT(field) [field] "i"(offsetof(struct letter, field))
+#define AT(field)   [field] "i"(offsetof(struct letter, field))
+#define CALL(field) [field] "i"(offsetof(struct letter, call.field))
 
 /* Never called: for its operands, which code outside of functions has none of. */
 __attribute__((used)) static void assemble(void)
@@ -176,7 +177,8 @@ __attribute__((used)) static void assemble(void)
     "stub_end:\n"
     ".popsection\n"
     :
-    : AT(create), AT(detach), AT(dlopen), AT(dlsym), AT(dlerror), AT(dlclose), AT(munmap), AT(error_location),
+    : CALL(create), CALL(detach), CALL(dlopen), CALL(dlsym), CALL(dlerror), CALL(dlclose), CALL(munmap),
+      CALL(error_location),
       AT(thread), AT(start), AT(length), AT(pause), AT(give_up), AT(back), AT(created), AT(called), AT(result),
       AT(done), AT(read), AT(closes), AT(alone), AT(error), AT(entry), AT(text), AT(library),
       [vectors] "i"(sizeof(struct letter)), [cave_mask] "i"(CAVE_MASK));

@@ -11,9 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "probes/elf/array.h"
@@ -153,58 +151,34 @@ static int check_library(struct target *target, const char *library)
 
 bool target_read(const struct target *target, uint64_t at, void *to, size_t len)
 {
-	struct iovec local = { .iov_base = to, .iov_len = len };
-	struct iovec remote = { .iov_base = (void *)(uintptr_t)at, .iov_len = len };
-
-	return process_vm_readv(target->pid, &local, 1, &remote, 1, 0) == (ssize_t)len;
+	return pread(target->memory, to, len, (off_t)at) == (ssize_t)len;
 }
 
 bool target_write(const struct target *target, uint64_t at, const void *from, size_t len)
 {
-	struct iovec local = { .iov_base = (void *)(uintptr_t)from, .iov_len = len };
-	struct iovec remote = { .iov_base = (void *)(uintptr_t)at, .iov_len = len };
-
-	return process_vm_writev(target->pid, &local, 1, &remote, 1, 0) == (ssize_t)len;
+	return pwrite(target->memory, from, len, (off_t)at) == (ssize_t)len;
 }
 
 /* --- Its objects ------------------------------------------------------------------------------ */
 
-/* A file that is mapped, here and there. */
-struct file {
-	const uint8_t *image;
-	size_t size;
-	struct elf elf;
-};
-
 /* As the process sees it; false: it was replaced meanwhile, or is no ELF file. */
 static bool open_file(const struct target *target, const char *path, unsigned long inode,
-		      struct file *file)
+		      struct elf *elf)
 {
 	char there[PATH_MAX];
 	struct stat stat;
-	void *map = MAP_FAILED;
+	bool opened;
 	int fd;
 
 	snprintf(there, sizeof(there), "/proc/%d/root%s", (int)target->pid, path);
 	fd = open(there, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	if (!fstat(fd, &stat) && S_ISREG(stat.st_mode) && stat.st_size > 0 &&
-	    stat.st_ino == inode) {
-		file->size = (size_t)stat.st_size;
-		map = mmap(NULL, file->size, PROT_READ, MAP_PRIVATE, fd, 0);
-	}
-	close(fd);
-	if (map == MAP_FAILED)
-		return false;
-	file->image = map;
-	if (elf_open(&file->elf, file->image, file->size))
-		return true;
-	munmap(map, file->size);
-	return false;
+	opened = fd >= 0 && !fstat(fd, &stat) && stat.st_ino == inode && !elf_map_fd(elf, fd);
+	if (fd >= 0)
+		close(fd);
+	return opened;
 }
 
-/* The address of an exported function in the file, or 0. */
+/* The address of an exported name in the file, or 0. */
 static uint64_t exported(const struct elf *elf, const char *name)
 {
 	struct elf_section table, strings;
@@ -216,9 +190,7 @@ static uint64_t exported(const struct elf *elf, const char *name)
 			continue;
 		for (uint64_t k = 0; k < table.len / sizeof(symbol); k++) {
 			memcpy(&symbol, table.bytes + k * sizeof(symbol), sizeof(symbol));
-			if (symbol.st_shndx != SHN_UNDEF &&
-			    ELF64_ST_TYPE(symbol.st_info) == STT_FUNC &&
-			    symbol.st_name < strings.len &&
+			if (symbol.st_shndx != SHN_UNDEF && symbol.st_name < strings.len &&
 			    !strncmp((const char *)strings.bytes + symbol.st_name, name,
 				     strings.len - symbol.st_name))
 				return symbol.st_value;
@@ -235,14 +207,14 @@ static bool take_libc(struct target *target, const struct elf *elf, uint64_t bas
 		const char *name;
 		uint64_t *at;
 	} functions[] = {
-		{ "pthread_create", &target->create },
-		{ "pthread_detach", &target->detach },
-		{ "dlopen", &target->dlopen },
-		{ "dlsym", &target->dlsym },
-		{ "dlerror", &target->dlerror },
-		{ "dlclose", &target->dlclose },
-		{ "munmap", &target->munmap },
-		{ "__errno_location", &target->error_location },
+		{ "pthread_create", &target->call.create },
+		{ "pthread_detach", &target->call.detach },
+		{ "dlopen", &target->call.dlopen },
+		{ "dlsym", &target->call.dlsym },
+		{ "dlerror", &target->call.dlerror },
+		{ "dlclose", &target->call.dlclose },
+		{ "munmap", &target->call.munmap },
+		{ "__errno_location", &target->call.error_location },
 	};
 	struct elf_section text;
 	const uint8_t *found;
@@ -296,7 +268,7 @@ struct reading {
 static int new_object(struct target *target, struct reading *reading, const char *path,
 		      uint64_t base, unsigned long inode)
 {
-	struct file file;
+	struct elf elf;
 	int ret = 0;
 
 	snprintf(reading->path, sizeof(reading->path), "%s", path);
@@ -306,7 +278,7 @@ static int new_object(struct target *target, struct reading *reading, const char
 		reading->other = true;
 	if (*path == '[' || !*path)
 		return 0;
-	if (!open_file(target, path, inode, &file)) {
+	if (!open_file(target, path, inode, &elf)) {
 		/* It may have an allocator of its own. */
 		reading->quiet = false;
 		if (!strcmp(last_part(path), "libc.so.6") ||
@@ -317,15 +289,18 @@ static int new_object(struct target *target, struct reading *reading, const char
 		return ret;
 	}
 	if (!strcmp(last_part(path), "libc.so.6")) {
-		reading->libc = take_libc(target, &file.elf, base);
+		reading->libc = take_libc(target, &elf, base);
 		if (!reading->libc)
 			ret = refuse(target, -ENOTSUP,
 				     "its C library is no glibc 2.34 or later, which has "
 				     "pthread_create() and dlopen() in libc.so.6");
-	} else if (exported(&file.elf, "malloc")) {
+	} else if (!strncmp(last_part(path), "ld-linux", 8)) {
+		target->loader = exported(&elf, "_r_debug");
+		target->loader += target->loader ? base : 0;
+	} else if (exported(&elf, "malloc")) {
 		reading->quiet = false;
 	}
-	munmap((void *)(uintptr_t)file.image, file.size);
+	elf_unmap(&elf);
 	return ret;
 }
 
@@ -412,76 +387,59 @@ static int read_maps(struct target *target)
 			      "it has no memory: a kernel thread, or one that ends");
 	if (reading.other)
 		return refuse(target, -ENOTSUP, "its C library is musl; the agent is for glibc");
-	if (!target->create)
+	if (!target->call.create)
 		return refuse(target, -ENOTSUP,
 			      "it has no libc.so.6: it is linked statically, and cannot load the "
 			      "agent; link it with -lfastinst");
 	return 0;
 }
 
-/* --- Whether its loader is at work ------------------------------------------------------------ */
+/* --- All of it -------------------------------------------------------------------------------- */
 
-static uint64_t auxiliary(pid_t pid, uint64_t type)
+static int open_memory(struct target *target)
 {
-	FILE *file = target_file(pid, "auxv");
-	Elf64_auxv_t entry;
-	uint64_t value = 0;
+	char path[64];
 
-	while (file && fread(&entry, sizeof(entry), 1, file) == 1)
-		if (entry.a_type == type)
-			value = entry.a_un.a_val;
-	if (file)
-		fclose(file);
-	return value;
-}
-
-/* Where struct r_debug is: the program's dynamic section says it, once the loader has begun. */
-static uint64_t find_debug(const struct target *target)
-{
-	uint64_t at = auxiliary(target->pid, AT_PHDR), n = auxiliary(target->pid, AT_PHNUM);
-	uint64_t base = 0, dynamic = 0;
-	Elf64_Phdr phdr;
-	Elf64_Dyn entry;
-
-	for (uint64_t i = 0; i < n && i < 64; i++) {
-		if (!target_read(target, at + i * sizeof(phdr), &phdr, sizeof(phdr)))
-			return 0;
-		if (phdr.p_type == PT_PHDR)
-			base = at - phdr.p_vaddr;
-		if (phdr.p_type == PT_DYNAMIC)
-			dynamic = phdr.p_vaddr;
-	}
-	for (uint64_t i = 0; dynamic && i < 256; i++) {
-		if (!target_read(target, base + dynamic + i * sizeof(entry), &entry, sizeof(entry)))
-			return 0;
-		if (entry.d_tag == DT_DEBUG)
-			return entry.d_un.d_ptr;
-		if (entry.d_tag == DT_NULL)
-			break;
-	}
-	return 0;
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)target->pid);
+	target->memory = open(path, O_RDWR | O_CLOEXEC);
+	if (target->memory >= 0)
+		return 0;
+	return errno == ENOENT ? refuse(target, -ESRCH, "it has ended") : target_denied(target);
 }
 
 static int find_loader(struct target *target)
 {
-	uint64_t debug = find_debug(target);
+	int version = 0;
 
-	if (!debug)
-		return refuse(target, -EAGAIN, "its loader has not begun, or is not glibc's");
-	target->loader_state = debug + offsetof(struct r_debug, r_state);
-	return 0;
+	if (target->loader)
+		target_read(target, target->loader + offsetof(struct r_debug, r_version), &version,
+			    sizeof(version));
+	return version ? 0
+		       : refuse(target, -EAGAIN,
+				"its loader has not begun, was replaced, or is not glibc's");
+}
+
+bool target_loads(const struct target *target)
+{
+	int state;
+
+	return !target_read(target, target->loader + offsetof(struct r_debug, r_state), &state,
+			    sizeof(state)) ||
+	       state;
 }
 
 int target_look(struct target *target, pid_t pid, const char *library)
 {
 	int ret;
 
-	*target = (struct target){ .pid = pid };
+	*target = (struct target){ .pid = pid, .memory = -1 };
 	ret = check_status(target);
 	if (!ret)
 		ret = check_library(target, library);
 	if (!ret)
 		ret = read_maps(target);
+	if (!ret)
+		ret = open_memory(target);
 	if (!ret)
 		ret = find_loader(target);
 	return ret;
@@ -490,6 +448,7 @@ int target_look(struct target *target, pid_t pid, const char *library)
 void target_free(struct target *target)
 {
 	free(target->pieces);
-	target->pieces = NULL;
-	target->n = 0;
+	if (target->memory >= 0)
+		close(target->memory);
+	*target = (struct target){ .memory = -1 };
 }

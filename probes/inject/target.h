@@ -12,6 +12,8 @@
 #include <sys/types.h>
 #include <sys/user.h>
 
+#include "probes/inject/letter.h"
+
 #define RESTORERS_MAX 8
 
 /* A mapping of memory. */
@@ -28,11 +30,12 @@ struct target {
 	pid_t pid;
 	struct piece *pieces;
 	size_t n;
-	uint64_t create, detach, dlopen, dlsym, dlerror, dlclose, munmap, error_location;
+	struct letter_calls call;
 	uint64_t restorer[RESTORERS_MAX]; /* where signal handlers return to */
 	size_t restorers;
-	uint64_t loader_state; /* where the loader says whether it is at work */
-	char why[512];	       /* after an error: one line */
+	uint64_t loader; /* its struct r_debug */
+	int memory;	 /* as a file */
+	char why[512];	 /* after an error: one line */
 };
 
 /*
@@ -48,9 +51,15 @@ int target_denied(struct target *target);
 /* target_file - one of its files in /proc; NULL: there is none. */
 FILE *target_file(pid_t pid, const char *name);
 
-/* target_read - len bytes of its memory; false: they are not there. */
+/*
+ * target_read, target_write - len bytes of its memory, also where it may not do so itself; false:
+ * they are not there.
+ */
 bool target_read(const struct target *target, uint64_t at, void *to, size_t len);
 bool target_write(const struct target *target, uint64_t at, const void *from, size_t len);
+
+/* target_loads - its loader is at work, or cannot be asked. */
+bool target_loads(const struct target *target);
 
 /* target_cave - where a page of its code ends with so many bytes that nothing is in; 0: nowhere. */
 uint64_t target_cave(const struct target *target, size_t len);

@@ -204,11 +204,9 @@ bool target_waits(const struct user_regs_struct *regs)
 
 const char *target_safe(const struct target *target, const struct user_regs_struct *regs)
 {
-	int state;
-
 	if (regs->cs != USER_CODE)
 		return "it runs 32-bit code";
-	if (!target_read(target, target->loader_state, &state, sizeof(state)) || state)
+	if (target_loads(target))
 		return "its loader is at work";
 	if ((long)regs->orig_rax >= 0 && !target_waits(regs))
 		return "it is in a system call that malloc or the loader may have made";
