@@ -15,16 +15,16 @@
 struct pin {
 	uintptr_t from, to;
 	void *handle; /* NULL: the program itself, which stays anyway */
+	struct pin *next;
 };
 
+/* Each is complete before it is listed: a child of any moment has the list. */
 static struct pin *pins;
-static size_t pins_n;
 
 struct search {
 	uintptr_t address;
 	struct pin pin;
 	char name[PATH_MAX];
-	const void *dynamic; /* two objects may have the same base, but not this */
 };
 
 static int look_at(struct dl_phdr_info *info, size_t size, void *data)
@@ -34,13 +34,10 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *data)
 
 	(void)size;
 	search->pin = (struct pin){ .from = UINTPTR_MAX };
-	search->dynamic = NULL;
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *part = &info->dlpi_phdr[i];
 		uintptr_t from = info->dlpi_addr + part->p_vaddr, to = from + part->p_memsz;
 
-		if (part->p_type == PT_DYNAMIC)
-			search->dynamic = (const void *)from;
 		if (part->p_type != PT_LOAD)
 			continue;
 		search->pin.from = from < search->pin.from ? from : search->pin.from;
@@ -50,11 +47,6 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *data)
 	if (found)
 		snprintf(search->name, sizeof(search->name), "%s", info->dlpi_name);
 	return found;
-}
-
-static bool pin_holds(const struct pin *pin, uintptr_t address)
-{
-	return address >= pin->from && address < pin->to;
 }
 
 static void close_it(void *handle)
@@ -70,51 +62,51 @@ static void close_it(void *handle)
  */
 static int hold(struct search *search)
 {
-	void *handle = dlopen(search->name, RTLD_NOLOAD | RTLD_LAZY);
-	const struct link_map *map;
+	const struct link_map *held, *there = NULL;
+	Dl_info info;
 
-	if (!handle)
+	search->pin.handle = dlopen(search->name, RTLD_NOLOAD | RTLD_LAZY);
+	if (!search->pin.handle)
 		return -ENOENT;
-	if (!dl_iterate_phdr(look_at, search) || !search->dynamic ||
-	    dlinfo(handle, RTLD_DI_LINKMAP, &map) < 0 || map->l_ld != search->dynamic) {
-		close_it(handle);
-		return -ENOENT;
-	}
-	search->pin.handle = handle;
-	return 0;
+	if (dladdr1((const void *)search->address, &info, (void **)&there, RTLD_DL_LINKMAP) &&
+	    !dlinfo(search->pin.handle, RTLD_DI_LINKMAP, &held) && held == there)
+		return 0;
+	close_it(search->pin.handle);
+	return -ENOENT;
 }
 
 int pin_object(const void *address)
 {
 	struct search search = { .address = (uintptr_t)address };
-	struct pin *before = pins, *more;
+	struct pin *pin = pins;
 
 	/* Those of one object come one after the other. */
-	for (size_t i = pins_n; i-- > 0;)
-		if (pin_holds(&pins[i], search.address))
+	for (; pin; pin = pin->next)
+		if (search.address >= pin->from && search.address < pin->to)
 			return 0;
 	if (!dl_iterate_phdr(look_at, &search))
 		return -ENOENT;
-	more = malloc((pins_n + 1) * sizeof(*pins));
-	if (!more)
+	pin = malloc(sizeof(*pin));
+	if (!pin)
 		return -ENOMEM;
-	for (size_t i = 0; i < pins_n; i++)
-		more[i] = pins[i];
-	/* A child of any moment has one of them whole. */
-	pins = more;
-	free(before);
-	if (search.name[0] && hold(&search) < 0)
+	if (search.name[0] && hold(&search) < 0) {
+		free(pin);
 		return -ENOENT;
-	pins[pins_n++] = search.pin;
+	}
+	*pin = search.pin;
+	pin->next = pins;
+	pins = pin;
 	return 0;
 }
 
 void pins_drop(void)
 {
-	while (pins_n) {
-		void *handle = pins[--pins_n].handle;
+	while (pins) {
+		struct pin *pin = pins;
 
-		if (handle)
-			close_it(handle);
+		pins = pin->next;
+		if (pin->handle)
+			close_it(pin->handle);
+		free(pin);
 	}
 }

@@ -66,7 +66,7 @@ static void put_name(struct sink *to, const char *name)
 	}
 }
 
-static const char *kind_name(enum fi_kind kind)
+const char *kind_name(enum fi_kind kind)
 {
 	static const char *const names[] = { "entry", "exit",  "marker", "branch",
 					     "call",  "block", "compare" };

@@ -29,6 +29,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "probes/agent/agent.h"
 #include "probes/agent/quiet.h"
 #include "probes/include/fastinst.h"
 #include "probes/include/fastinst/args.h"
@@ -290,17 +291,14 @@ static bool returns(const void *exit)
 
 static const char *kind_of(const struct fi_probe *probe)
 {
-	static const char *const names[] = { "entry", "exit",  "marker", "branch",
-					     "call",  "block", "compare" };
-
 	if (fi_compare_float(probe->id) > 0)
 		return fi_compare_float(probe->id) == 4 ? "compare-float" : "compare-double";
 	if (probe->kind == FI_EXIT && !returns(probe->address))
 		return "exit-jump";
-	return probe->kind < sizeof(names) / sizeof(*names) ? names[probe->kind] : "unknown";
+	return kind_name(probe->kind);
 }
 
-static int tell_probes(FILE *to, const uint32_t *ids, size_t n)
+static void tell_probes(FILE *to, const uint32_t *ids, size_t n)
 {
 	const char *object = NULL;
 	uintptr_t base = 0;
@@ -323,57 +321,28 @@ static int tell_probes(FILE *to, const uint32_t *ids, size_t n)
 		text_put(to, probe.object);
 		fputc('\n', to);
 	}
-	return fclose(to) ? -ENOMEM : 0;
 }
 
-static int send_all(int fd, const char *text, size_t len)
-{
-	while (len) {
-		ssize_t n = send(fd, text, len, MSG_NOSIGNAL);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return -EIO;
-		text += n;
-		len -= (size_t)n;
-	}
-	return shutdown(fd, SHUT_WR) ? -errno : 0;
-}
-
-static int receive_all(int fd, FILE *to)
-{
-	char part[4096];
-	ssize_t n;
-
-	while ((n = recv(fd, part, sizeof(part), 0))) {
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 || fwrite(part, 1, (size_t)n, to) != (size_t)n)
-			return -EIO;
-	}
-	return 0;
-}
-
-static int reader(void)
+/* NULL: no command reads. */
+static FILE *connect_reader(void)
 {
 	const struct timeval patience = { .tv_sec = PATIENCE };
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), ret;
 
 	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/socket",
 		 atomic_load_explicit(&folder, memory_order_relaxed));
 	if (fd < 0)
-		return -errno;
+		return NULL;
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-	while (connect(fd, (struct sockaddr *)&addr, sizeof(addr))) {
-		if (errno == EINTR)
-			continue;
-		close(fd);
-		return -ECONNREFUSED;
-	}
-	return fd;
+	do
+		ret = connect(fd, (struct sockaddr *)&addr, sizeof(addr));
+	while (ret && errno == EINTR);
+	if (!ret)
+		return fdopen(fd, "r+");
+	close(fd);
+	return NULL;
 }
 
 static void set_how(uint32_t id, unsigned table, uintptr_t how)
@@ -388,60 +357,42 @@ static void set_how(uint32_t id, unsigned table, uintptr_t how)
 }
 
 /* "table N", and lines ID HOW. */
-static int take_answer(char *text, const uint32_t *ids, size_t n)
+static int take_answer(FILE *from, const uint32_t *ids, size_t n)
 {
 	unsigned table, id;
 	unsigned long how;
-	const char *line;
 
-	if (sscanf(text, "table %u\n", &table) != 1)
+	if (fscanf(from, "table %u\n", &table) != 1)
 		return -EPROTO;
 	for (size_t i = 0; i < n; i++)
 		set_how(ids[i], table, 0);
-	while ((line = strsep(&text, "\n")))
-		if (sscanf(line, "%u %lx", &id, &how) == 2)
-			set_how(id, table, how & ~(UINT64_C(0xffff) << RING_HOW_TABLE));
-	return 0;
+	while (fscanf(from, "%u %lx\n", &id, &how) == 2)
+		set_how(id, table, how & ~(UINT64_C(0xffff) << RING_HOW_TABLE));
+	return ferror(from) ? -EIO : 0;
 }
 
-static int ask_reader(int fd, const char *text, size_t len, char **answer)
+static int agree(FILE *stream, const uint32_t *ids, size_t n)
 {
-	size_t size = 0;
-	FILE *stream = open_memstream(answer, &size);
-	int ret = stream ? send_all(fd, text, len) : -ENOMEM;
+	struct quiet quiet;
+	int ret;
 
+	/* A command that was killed takes no more. */
+	quiet_begin(&quiet);
+	tell_probes(stream, ids, n);
+	ret = fflush(stream) || shutdown(fileno(stream), SHUT_WR) ? -EIO : 0;
 	if (!ret)
-		ret = receive_all(fd, stream);
-	if (stream && fclose(stream))
-		ret = -ENOMEM;
-	return ret;
-}
-
-static int agree(const uint32_t *ids, size_t n)
-{
-	char *text = NULL, *answer = NULL;
-	size_t len = 0;
-	FILE *stream = open_memstream(&text, &len);
-	int ret = stream ? tell_probes(stream, ids, n) : -ENOMEM;
-	int fd = ret ? ret : reader();
-
-	ret = fd < 0 ? fd : ask_reader(fd, text, len, &answer);
-	if (!ret)
-		ret = take_answer(answer, ids, n);
-	if (fd >= 0)
-		close(fd);
-	free(text);
-	free(answer);
+		ret = take_answer(stream, ids, n);
+	fclose(stream);
+	quiet_end(&quiet);
 	return ret;
 }
 
 int trace_on(const uint32_t *ids, size_t n)
 {
-	int ret = n ? agree(ids, n) : 0;
+	FILE *stream = n ? connect_reader() : NULL;
+	int ret = stream ? agree(stream, ids, n) : 0;
 
-	if (ret == -ECONNREFUSED)
-		return 0;
-	return ret ? ret : fi_activate_batch(ids, n, fi_vectors(on_event));
+	return ret || !stream ? ret : fi_activate_batch(ids, n, fi_vectors(on_event));
 }
 
 /* --- Start ------------------------------------------------------------------------------------ */
