@@ -5,9 +5,9 @@
  *     it run and try again.
  *  2. Put code that makes a system call into a cave: the unused end of a page of code. Have the
  *     thread map memory by that, with its signals blocked.
- *  3. Put code, letter and vectors there (stub.c), and let the thread run it on a stack that is
- *     there, too: nothing of its own stack is touched, so there is no red zone to step over.
- *  4. Give it back its registers, vectors and signals, and let it go.
+ *  3. Put code and letter there (stub.c), and let the thread run it on a stack that is there, too:
+ *     nothing of its own stack is touched, so there is no red zone to step over.
+ *  4. Give it back its registers and signals, and let it go.
  *  5. Read the answer when the new thread has written it.
  *
  * A system call that was interrupted is gone on with: the kernel sees the registers that it left,
@@ -16,15 +16,14 @@
  *
  * This process may be killed at any time. The kernel then lets the thread run from where it is:
  *
- *	killed			the thread is	and
- *	before its registers	where it was	its call may end with EINTR, as after SIGSTOP
- *	are set (2)
- *	in 2			in the cave	goes on behind the system call to cave_back, which
- *gives it back signals and registers
- *	in 3			in the stub	finishes that, waits for a fifth of a second, and
- *gives itself back vectors and registers, the rest by the cave in 4			in the stub
- *the same; behind the registers, which are last, as it was
- *	in 5			free		the agent is there
+ *	killed in	the thread is	and
+ *	1		where it was	its call may end with EINTR, as after SIGSTOP
+ *	2		in the cave	goes on behind the system call to cave_back, which gives
+ *					it back signals and registers
+ *	3		in the stub	finishes that, waits for a fifth of a second, and gives
+ *					itself back registers, the rest by the cave
+ *	4		in the stub	the same; behind the registers, which are last, as it was
+ *	5		free		the agent is there
  *
  * Code and letter stay there, since the second thread cannot know whether the first has left them.
  * Nothing else ever runs the cave.
@@ -32,7 +31,6 @@
 #include "probes/inject/inject.h"
 
 #include <dirent.h>
-#include <elf.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -44,7 +42,6 @@
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -80,8 +77,6 @@ struct stopped {
 	const struct target *target;
 	pid_t thread;
 	struct user_regs_struct regs;
-	uint8_t vectors[VECTORS_MAX];
-	size_t vectors_len;
 	uint64_t mask;
 	uint64_t cave;
 	bool changed;	 /* it does not have its registers */
@@ -158,18 +153,6 @@ static int run_to_call(struct stopped *at)
 }
 
 /* --- What it had ------------------------------------------------------------------------------ */
-
-static bool keep_state(struct stopped *at)
-{
-	struct iovec vectors = { .iov_base = at->vectors, .iov_len = sizeof(at->vectors) };
-
-	if (ptrace(PTRACE_GETREGSET, at->thread, NT_X86_XSTATE, &vectors) < 0 ||
-	    vectors.iov_len == sizeof(at->vectors) ||
-	    ptrace(PTRACE_GETSIGMASK, at->thread, sizeof(at->mask), &at->mask) < 0)
-		return false;
-	at->vectors_len = vectors.iov_len;
-	return true;
-}
 
 /* The kernel is to start it again, and not to end it, unless a signal handler runs. */
 static void go_on(struct user_regs_struct *regs)
@@ -259,20 +242,13 @@ static uint64_t prepare_stub(struct stopped *at, const struct user_regs_struct *
 	letter->start = (uint64_t)place;
 	letter->length = LENGTH;
 	letter->back = (struct letter_back){
-		.rbx = regs->rbx,
-		.rbp = regs->rbp,
-		.r12 = regs->r12,
-		.r13 = regs->r13,
-		.r14 = regs->r14,
-		.r15 = regs->r15,
 		.flags = regs->eflags,
+		.rbx = regs->rbx,
 		.rsp = regs->rsp,
 		.cave = at->cave + (uint64_t)(cave_back - cave_start),
 	};
 	if (target_write(at->target, letter->start, stub_start, (size_t)(stub_end - stub_start)) &&
-	    target_write(at->target, letter->start + PAGE, letter, sizeof(*letter)) &&
-	    target_write(at->target, letter->start + PAGE + sizeof(*letter), at->vectors,
-			 at->vectors_len))
+	    target_write(at->target, letter->start + PAGE, letter, sizeof(*letter)))
 		return letter->start;
 	at->why = at->why ? at->why : "its memory cannot be written to";
 	system_call(at, SYS_munmap, letter->start, LENGTH, 0, 0);
@@ -323,18 +299,16 @@ static int create_thread(struct stopped *at, uint64_t place, struct letter *lett
 	return -letter->created;
 }
 
-/* Registers last: without them it would give itself back the rest. It may have done so already. */
+/* It may have done so itself. */
 static void give_back(struct stopped *at, uint64_t place)
 {
 	static const uint8_t unused[CAVE_SIZE];
-	struct iovec vectors = { .iov_base = at->vectors, .iov_len = at->vectors_len };
 	struct user_regs_struct regs;
 
 	/* It runs, and may need the cave. */
 	if (ptrace(PTRACE_GETREGS, at->thread, 0, &regs) < 0)
 		return;
 	if (regs.rip - place < LENGTH || regs.rip - at->cave < CAVE_SIZE) {
-		ptrace(PTRACE_SETREGSET, at->thread, NT_X86_XSTATE, &vectors);
 		ptrace(PTRACE_SETSIGMASK, at->thread, sizeof(at->mask), &at->mask);
 		ptrace(PTRACE_SETREGS, at->thread, 0, &at->regs);
 	}
@@ -355,7 +329,8 @@ static int call(struct stopped *at, struct letter *letter)
 	go_on(&at->regs);
 	regs = at->regs;
 	restart(&regs);
-	if (!keep_state(at) || !put_cave(at, &regs)) {
+	if (ptrace(PTRACE_GETSIGMASK, at->thread, sizeof(at->mask), &at->mask) < 0 ||
+	    !put_cave(at, &regs)) {
 		at->why = "its registers cannot be read, or its memory not be written to";
 		return -EIO;
 	}
@@ -406,7 +381,7 @@ static struct threads list_threads(const struct target *target)
 }
 
 /* The first of those that can be interrupted best; 0: there is none. */
-static pid_t choose_thread(const struct target *target, struct letter *letter)
+static pid_t choose_thread(const struct target *target)
 {
 	struct threads all = list_threads(target);
 	int least = INT_MAX;
@@ -420,7 +395,6 @@ static pid_t choose_thread(const struct target *target, struct letter *letter)
 		least = kind;
 		best = all.id[i];
 	}
-	letter->alone = all.n == 1;
 	free(all.id);
 	return best;
 }
@@ -471,7 +445,7 @@ static int find_moment(struct inject *inject, struct target *target, struct lett
 	snprintf(target->why, sizeof(target->why),
 		 "its threads are all in system calls that they had better not be stopped in");
 	for (unsigned round = 0; ret > 0 && seconds_now() < until; round++) {
-		pid_t thread = choose_thread(target, letter);
+		pid_t thread = choose_thread(target);
 
 		if (thread)
 			ret = attempt(inject, target, thread, letter);

@@ -10,8 +10,8 @@
 
 /* What the thread gets back when the tracer does not do it, because it was killed. */
 struct letter_back {
-	uint64_t rbx, rbp, r12, r13, r14, r15, flags, rsp;
-	uint64_t cave; /* goes on there */
+	uint64_t flags, rbx, rsp; /* in the order in which they are popped */
+	uint64_t cave;		  /* goes on there */
 };
 
 /* Functions of the C library, where they are in the process. */
@@ -32,10 +32,9 @@ struct letter {
 	int32_t done;	 /* out: error and result are filled in */
 	int32_t read;	 /* in, later: LETTER_END or LETTER_AGAIN */
 	int32_t closes;	 /* in, later: how often the library is to be closed */
-	int32_t alone;	 /* in: the process has one thread */
 	char error[252]; /* out: of dlerror() */
 	char entry[64];
-	char text[1512]; /* the entry function's argument */
+	char text[1556]; /* the entry function's argument */
 	char library[2048];
 };
 
@@ -45,8 +44,8 @@ enum letter_read {
 };
 
 /*
- * The code, which may stand anywhere. At stub_call with the letter in rbx, and a stack. The vectors
- * of the thread, as ptrace(2) has them, stand behind the letter.
+ * The code, which may stand anywhere. At stub_call with the letter in rbx, behind which is room for
+ * the vectors of the thread, and a stack.
  */
 extern const uint8_t stub_start[], stub_call[], stub_end[];
 

@@ -6,13 +6,12 @@
  * behind that; where there is no tracer any more, the thread goes on as it was.
  *
  * stub_call runs in the same thread: it makes the letter and its stack writable, has the C library
- * make another thread, and waits for the tracer to give it back what it had. A tracer that was
- * killed does not: then it does so itself, the rest by cave_back. To register for membarrier(2),
- * which the library that is loaded will, takes the kernel many milliseconds once there are two
- * threads, and none before: so it is done here where the thread is alone. That one loads the
- * library, calls its entry function, waits until the tracer has read what came of it, and ends by
- * munmap(), which returns to the C library: nothing of this stays. Unless the tracer was killed:
- * the first thread may still be in there.
+ * make another thread, and waits for the tracer to give it back its registers. A tracer that was
+ * killed does not: then it does so itself, the rest by cave_back. Its vectors it keeps itself.
+ *
+ * The other thread loads the library, calls its entry function, waits until the tracer has read
+ * what came of it, and ends by munmap(), which returns to the C library: nothing of this stays.
+ * Unless the tracer was killed: the first thread may still be in there.
  */
 #include "probes/inject/letter.h"
 
@@ -67,16 +66,11 @@ __attribute__((used)) static void assemble(void)
     "	syscall\n"
     "	test %%eax, %%eax\n"
     "	jnz 5f\n"
-    "	cmpl $0, %c[alone](%%rbx)\n"
-    "	je 2f\n"
-    ".irp command,64,16\n" /* MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE, and without */
-    "	mov $324, %%eax\n" /* membarrier */
-    "	mov $\\command, %%edi\n"
-    "	xor %%esi, %%esi\n"
-    "	xor %%edx, %%edx\n"
-    "	syscall\n"
-    ".endr\n"
-    "2:\n"
+    "	push %%r12\n"
+    "	push %%r13\n"
+    "	mov $-1, %%eax\n"
+    "	mov $-1, %%edx\n"
+    "	xsave64 %c[vectors](%%rbx)\n"
     "	call *%c[error_location](%%rbx)\n"
     "	mov %%rax, %%r12\n"
     "	mov (%%rax), %%r13d\n"
@@ -87,6 +81,11 @@ __attribute__((used)) static void assemble(void)
     "	call *%c[create](%%rbx)\n"
     "	mov %%eax, %c[created](%%rbx)\n"
     "	mov %%r13d, (%%r12)\n"
+    "	pop %%r13\n"
+    "	pop %%r12\n"
+    "	mov $-1, %%eax\n"
+    "	mov $-1, %%edx\n"
+    "	xrstor64 %c[vectors](%%rbx)\n"
     "	movl $1, %c[called](%%rbx)\n"
     /* Not nanosleep(), which changes how the kernel goes on with the thread's own. */
     "5:	mov $271, %%eax\n" /* ppoll */
@@ -95,20 +94,12 @@ __attribute__((used)) static void assemble(void)
     "	lea %c[give_up](%%rbx), %%rdx\n"
     "	xor %%r10d, %%r10d\n"
     "	syscall\n"
-    "	mov $-1, %%eax\n"
-    "	mov $-1, %%edx\n"
-    "	xrstor64 %c[vectors](%%rbx)\n"
-    "	lea %c[back](%%rbx), %%rax\n"
-    "	pushq 48(%%rax)\n"
+    "	mov %c[cave](%%rbx), %%rax\n"
+    "	lea %c[back](%%rbx), %%rsp\n"
     "	popfq\n"
-    "	mov (%%rax), %%rbx\n"
-    "	mov 8(%%rax), %%rbp\n"
-    "	mov 16(%%rax), %%r12\n"
-    "	mov 24(%%rax), %%r13\n"
-    "	mov 32(%%rax), %%r14\n"
-    "	mov 40(%%rax), %%r15\n"
-    "	mov 56(%%rax), %%rsp\n"
-    "	jmp *64(%%rax)\n"
+    "	pop %%rbx\n"
+    "	pop %%rsp\n"
+    "	jmp *%%rax\n"
 
     /* The thread. Its own address is where the C library has it for x86-64. */
     "10:	endbr64\n"
@@ -180,7 +171,7 @@ __attribute__((used)) static void assemble(void)
     : CALL(create), CALL(detach), CALL(dlopen), CALL(dlsym), CALL(dlerror), CALL(dlclose), CALL(munmap),
       CALL(error_location),
       AT(thread), AT(start), AT(length), AT(pause), AT(give_up), AT(back), AT(created), AT(called), AT(result),
-      AT(done), AT(read), AT(closes), AT(alone), AT(error), AT(entry), AT(text), AT(library),
-      [vectors] "i"(sizeof(struct letter)), [cave_mask] "i"(CAVE_MASK));
+      AT(done), AT(read), AT(closes), AT(error), AT(entry), AT(text), AT(library),
+      [cave] "i"(offsetof(struct letter, back.cave)), [vectors] "i"(sizeof(struct letter)), [cave_mask] "i"(CAVE_MASK));
 }
 /* clang-format on */

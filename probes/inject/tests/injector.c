@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,9 +54,25 @@ static void count_step(void)
 		raise(SIGKILL);
 }
 
+/* In place of XRSTOR64 with a displacement come NOPs. */
+static const void *spoil_code(const void *code, size_t len)
+{
+	static const uint8_t xrstor[] = { 0x48, 0x0f, 0xae, 0xab };
+	static uint8_t copy[65536];
+	uint8_t *found;
+
+	if (!breaks("vectors") || len > sizeof(copy))
+		return code;
+	memcpy(copy, code, len);
+	found = memmem(copy, len, xrstor, sizeof(xrstor));
+	if (found)
+		memset(found, 0x90, sizeof(xrstor) + 4);
+	return copy;
+}
+
 ssize_t __wrap_pwrite64(int fd, const void *from, size_t len, off_t at)
 {
-	ssize_t ret = __real_pwrite64(fd, from, len, at);
+	ssize_t ret = __real_pwrite64(fd, spoil_code(from, len), len, at);
 
 	count_step();
 	changed = true;
@@ -64,7 +81,7 @@ ssize_t __wrap_pwrite64(int fd, const void *from, size_t len, off_t at)
 
 ssize_t __wrap_pwrite(int fd, const void *from, size_t len, off_t at)
 {
-	ssize_t ret = __real_pwrite(fd, from, len, at);
+	ssize_t ret = __real_pwrite(fd, spoil_code(from, len), len, at);
 
 	count_step();
 	changed = true;
@@ -92,8 +109,6 @@ static long change_ptrace(enum __ptrace_request request, pid_t pid, void *addr, 
 	struct user_regs_struct regs;
 	long ret;
 
-	if (request == PTRACE_SETREGSET && breaks("vectors"))
-		return 0;
 	if (request == PTRACE_SETREGS) {
 		regs = *(struct user_regs_struct *)data;
 		spoil(&regs);
