@@ -52,9 +52,6 @@ bool process_is_single(void);
 /* core_now - seconds, on a clock that nothing sets. */
 double core_now(void);
 
-/* near_is_open - there is something for near_seal() to do. */
-extern bool near_is_open __attribute__((visibility("hidden")));
-
 /* site_toggle - turn the probes of ids on or off by changing code; 0 or the first error. */
 int site_toggle(const uint32_t *ids, size_t n, bool on);
 

@@ -17,7 +17,7 @@
  *  7. Change to the block's stack where the thread is not on its own with room enough: stack.c.
  *  8. Save the vectors, unless the function keeps them. The x87 stack is empty at calls, but not at
  *     markers: the function gets an empty one.
- *     By moves, which take a tenth of the time of XSAVEC and XRSTOR, where it is known which halves
+ *     By moves, which take a tenth of the time of XSAVE and XRSTOR, where it is known which halves
  *     are in use: halves that are not are zero, and stay so, or SSE code would be slow afterwards.
  *
  * The library has all of it. Where stubs are there is a copy of what is in a hurry: 1 to 6 for
@@ -29,7 +29,6 @@
  */
 #include "probes/core/entry.h"
 
-#define BY_XSAVE   1   /* of entry_way */
 #define LOWER_AREA 144 /* xmm0 to 7, MXCSR twice */
 
 .macro push_told register, told=1
@@ -131,13 +130,13 @@
 	pop_registers 1
 .endm
 
-/* Vectors \first to \last, of 64 bytes each, to rsp or from it. */
-.macro move_vectors instruction, kind, load, first=0
+/* 64 bytes each, to rsp or from it. */
+.macro move_vectors instruction, kind, load
 	.irp i, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15
 	.if \load
-	\instruction 64*(\first+\i)(%rsp), %\kind\i
+	\instruction 64*\i(%rsp), %\kind\i
 	.else
-	\instruction %\kind\i, 64*(\first+\i)(%rsp)
+	\instruction %\kind\i, 64*\i(%rsp)
 	.endif
 	.endr
 .endm
@@ -158,6 +157,23 @@
 	kmovq %k\i, 2048+8*\i(%rsp)
 	.endif
 	.endr
+.endm
+
+/* Those that are in use, by the bits of XGETBV in r13. */
+.macro move_used load
+	test $0x40, %r13b
+	jnz 3f
+	test $4, %r13b
+	jnz 2f
+	.if \load
+	vzeroupper
+	.endif
+	move_vectors movups, xmm, \load
+	jmp 4f
+2:	move_vectors vmovups, ymm, \load
+	jmp 4f
+3:	move_vectors vmovups, zmm, \load
+4:
 .endm
 
 /* rdi, rsi, rdx and rcx for a function that is called by the copy; rcx has been the slot. */
@@ -308,18 +324,13 @@ probe_called:
 	jne .Lsave_by_moves
 .Lsave_by_xsave:
 	xor %edx, %edx
-	cmpl $BY_XSAVE, entry_way(%rip)
-	jb .Lsave_by_fxsave
+	mov entry_states(%rip), %eax
+	test %eax, %eax
+	jz .Lsave_by_fxsave
 	.irp i, 512,520,528,536,544,552,560,568
 	mov %rdx, \i(%rsp)
 	.endr
-	mov entry_states(%rip), %eax
-	jne .Lsave_compact
 	xsave64 (%rsp)
-	jmp .Lempty_x87
-.Lsave_compact:
-	xsavec64 (%rsp)
-.Lempty_x87:
 	testb $1, 512(%rsp) /* is x87 in use? */
 	jz .Lcall_saved
 	emms
@@ -338,8 +349,8 @@ probe_called:
 	jnz .Lload_by_moves
 	xor %edx, %edx
 	mov entry_states(%rip), %eax
-	cmpl $BY_XSAVE, entry_way(%rip)
-	jb .Lload_by_fxsave
+	test %eax, %eax
+	jz .Lload_by_fxsave
 	xrstor64 (%rsp)
 	jmp .Lleave
 .Lload_by_fxsave:
@@ -355,37 +366,14 @@ probe_called:
 	mov %eax, %r13d
 	or $0x100, %r13d
 	stmxcsr 2112(%rsp)
-	test $0x40, %al
-	jnz .Lsave_zmm
-	test $4, %al
-	jnz .Lsave_ymm
-	move_vectors movups, xmm, 0
-	jmp .Lsave_more
-.Lsave_ymm:
-	move_vectors vmovups, ymm, 0
-	jmp .Lsave_more
-.Lsave_zmm:
-	move_vectors vmovups, zmm, 0
-.Lsave_more:
+	move_used 0
 	cmpl $2, entry_moves(%rip)
 	jb .Lcall_saved
 	move_more 0
 	jmp .Lcall_saved
 
 .Lload_by_moves:
-	test $0x40, %r13b
-	jnz .Lload_zmm
-	test $4, %r13b
-	jnz .Lload_ymm
-	vzeroupper
-	move_vectors movups, xmm, 1
-	jmp .Lload_more
-.Lload_ymm:
-	move_vectors vmovups, ymm, 1
-	jmp .Lload_more
-.Lload_zmm:
-	move_vectors vmovups, zmm, 1
-.Lload_more:
+	move_used 1
 	ldmxcsr 2112(%rsp)
 	cmpl $2, entry_moves(%rip)
 	jb .Lleave

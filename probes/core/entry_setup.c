@@ -28,18 +28,11 @@ static_assert(sizeof(struct fi_regs) == 80, "the trampoline pushes ten registers
 #define STATES_AVX512 0xe0
 #define MOVES_AREA    2176 /* zmm0 to 31, k0 to 7, MXCSR; in whole lines */
 
-enum {
-	BY_FXSAVE = 0,
-	BY_XSAVE = 1,
-	BY_XSAVEC = 2
-};
-
 struct slot probe_slots[FI_PROBES_MAX];
 struct slot *const entry_slots __attribute__((visibility("hidden"))) = probe_slots;
 
 /* For the assembly. */
-uint32_t entry_way __attribute__((visibility("hidden")));
-uint32_t entry_states __attribute__((visibility("hidden"))); /* mask for xsave */
+uint32_t entry_states __attribute__((visibility("hidden"))); /* for XSAVE; 0: by FXSAVE */
 uint64_t entry_area __attribute__((visibility("hidden"))) = 512;
 uint32_t entry_moves __attribute__((visibility("hidden"))); /* 1: up to ymm15, 2: all of AVX-512 */
 
@@ -75,7 +68,7 @@ static uint64_t xcr0(void)
 	return (uint64_t)high << 32 | low;
 }
 
-/* To the end of the last component in the usual format; the compact one is never longer. */
+/* To the end of the last component. */
 static uint64_t area_size(uint32_t states)
 {
 	uint64_t end = 576;
@@ -87,8 +80,7 @@ static uint64_t area_size(uint32_t states)
 		if (offset + size > end)
 			end = offset + size;
 	}
-	/* Compact components may be aligned to 64 bytes. */
-	return (end + 64 * 8 + 63) & ~UINT64_C(63);
+	return (end + 63) & ~UINT64_C(63);
 }
 
 /* Needs XGETBV of what is in use. Halves of AVX-512 without BW are left to XSAVE. */
@@ -115,11 +107,6 @@ void entry_start(void)
 		return;
 	entry_states = (uint32_t)xcr0() & VECTOR_STATES;
 	entry_area = area_size(entry_states);
-	entry_way = BY_XSAVE;
-	if (!__get_cpuid_count(0xd, 1, &a, &b, &c, &d))
-		return;
-	if (a & 2)
-		entry_way = BY_XSAVEC;
-	if (a & 4)
+	if (__get_cpuid_count(0xd, 1, &a, &b, &c, &d) && a & 4)
 		moves_start();
 }

@@ -71,8 +71,7 @@ int core_lock(void)
 
 void core_unlock(void)
 {
-	if (near_is_open)
-		near_seal();
+	near_seal();
 	release();
 }
 

@@ -25,8 +25,7 @@ struct region {
 };
 
 static struct region *regions;
-static uintptr_t open_from, open_to; /* pages that are writable now */
-bool near_is_open;
+static const struct region *opened; /* its pages are writable now */
 
 static bool reaches(uintptr_t region, const struct object *object)
 {
@@ -148,18 +147,14 @@ void *near_entry(const void *place, uint32_t id)
 int near_write(void *place, const void *code, size_t len)
 {
 	const struct region *region = region_of(place);
-	uintptr_t start;
 
 	if (!region)
 		return -EFAULT;
-	start = (uintptr_t)region->start;
-	if (open_from != start) {
+	if (opened != region) {
 		near_seal();
 		if (mprotect(region->start, REGION_SIZE, PROT_READ | PROT_WRITE | PROT_EXEC) < 0)
 			return -errno;
-		open_from = start;
-		open_to = start + REGION_SIZE;
-		near_is_open = true;
+		opened = region;
 	}
 	memcpy(place, code, len);
 	return 0;
@@ -167,9 +162,7 @@ int near_write(void *place, const void *code, size_t len)
 
 void near_seal(void)
 {
-	if (open_from)
-		mprotect((void *)open_from, open_to - open_from, PROT_READ | PROT_EXEC);
-	open_from = 0;
-	open_to = 0;
-	near_is_open = false;
+	if (opened)
+		mprotect(opened->start, REGION_SIZE, PROT_READ | PROT_EXEC);
+	opened = NULL;
 }

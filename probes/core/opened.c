@@ -77,7 +77,7 @@ static int close_one(const struct opened *pages)
 }
 
 /* Of an object that is gone, another may have the place. */
-static int close_left(void *data)
+static int close_listed(void *data)
 {
 	struct opened **link = &left;
 	int error = 0, ret;
@@ -100,20 +100,10 @@ static int close_left(void *data)
 
 int object_close(struct opened *pages)
 {
-	int error = left ? objects_hold(close_left, NULL) : 0;
-	struct opened *next;
+	struct opened **end = &left;
 
-	for (; pages; pages = next) {
-		int ret = close_one(pages);
-
-		next = pages->next;
-		if (!ret) {
-			free(pages);
-			continue;
-		}
-		pages->next = left;
-		left = pages;
-		error = ret;
-	}
-	return error;
+	while (*end)
+		end = &(*end)->next;
+	*end = pages;
+	return left ? objects_hold(close_listed, NULL) : 0;
 }
