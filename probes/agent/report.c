@@ -27,29 +27,19 @@ static size_t wishes_n;
 static uint64_t *base; /* counts that are not told any more */
 static size_t based;
 
+/* What does not fit has failed. */
 struct sink {
-	int fd; /* -1: what does not fit has failed */
 	bool failed;
 	size_t used, size;
 	char *text;
 };
 
-static void flush(struct sink *to)
-{
-	if (to->fd < 0)
-		to->failed = true;
-	else if (!to->failed)
-		to->failed = !file_put(to->fd, to->text, to->used);
-	to->used = 0;
-}
-
 static void put_escaped(struct sink *to, const char *text)
 {
 	size_t len = strlen(text);
 
-	if (to->used + len > to->size)
-		flush(to);
-	if (to->fd < 0 && to->failed)
+	to->failed |= len > to->size - to->used;
+	if (to->failed)
 		return;
 	memcpy(to->text + to->used, text, len);
 	to->used += len;
@@ -105,20 +95,6 @@ static void put_wish(struct sink *to, const struct wish *wish)
 	put_escaped(to, "\t\n");
 }
 
-static bool report_lines(int fd)
-{
-	char block[16384];
-	struct sink to = { .fd = fd, .size = sizeof(block), .text = block };
-	uint32_t n = fi_probes();
-
-	for (uint32_t id = 0; id < n; id++)
-		put_line(&to, id, REPORT_RUN);
-	for (size_t i = 0; i < wishes_n && folder; i++)
-		put_wish(&to, &wishes[i]);
-	flush(&to);
-	return !to.failed;
-}
-
 long report_reset(const char *pattern)
 {
 	struct named *named = agent_named(pattern);
@@ -148,7 +124,7 @@ size_t report_fill(uint32_t *next, const struct named *named, char *block, size_
 	size_t used = 0;
 
 	for (; *next < n; (*next)++) {
-		struct sink to = { .fd = -1, .size = size - used, .text = block + used };
+		struct sink to = { .size = size - used, .text = block + used };
 
 		if (named && (*next >= named->n || !named->is[*next]))
 			continue;
@@ -159,6 +135,24 @@ size_t report_fill(uint32_t *next, const struct named *named, char *block, size_
 		used += to.failed ? 0 : to.used;
 	}
 	return used;
+}
+
+static bool report_lines(int fd)
+{
+	static char block[65536]; /* a line has at most */
+	uint32_t next = 0;
+	bool whole = true;
+	size_t len;
+
+	while (whole && (len = report_fill(&next, NULL, block, sizeof(block), REPORT_RUN)))
+		whole = file_put(fd, block, len);
+	for (size_t i = 0; i < wishes_n && folder && whole; i++) {
+		struct sink to = { .size = sizeof(block), .text = block };
+
+		put_wish(&to, &wishes[i]);
+		whole = to.failed || file_put(fd, block, to.used);
+	}
+	return whole;
 }
 
 void report_begin(const char *to, const struct wish *patterns, size_t n)
