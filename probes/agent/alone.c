@@ -11,14 +11,6 @@
 
 #include "probes/include/fastinst.h"
 
-static time_t boot_seconds(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	return now.tv_sec;
-}
-
 /* Of the main thread, which stays while others run; with how many threads there are. */
 static char state(unsigned *threads)
 {
@@ -42,10 +34,11 @@ static char state(unsigned *threads)
 bool agent_alone(void)
 {
 	static _Atomic time_t looked;
-	time_t now = boot_seconds();
+	struct timespec now;
 	unsigned threads;
 
-	if (atomic_exchange_explicit(&looked, now, memory_order_relaxed) == now)
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+	if (atomic_exchange_explicit(&looked, now.tv_sec, memory_order_relaxed) == now.tv_sec)
 		return false;
 	return state(&threads) == 'Z' && threads <= (unsigned)fi_own_thread(0) + 1;
 }

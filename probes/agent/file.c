@@ -30,11 +30,6 @@ bool file_put(int fd, const char *text, size_t len)
 	return true;
 }
 
-static bool put_mark(int fd, const char *mark)
-{
-	return file_put(fd, mark, strlen(mark));
-}
-
 /* Where the first mark cannot be written, the file that is empty tells of it. */
 bool file_open(struct file *file, const char *folder)
 {
@@ -45,7 +40,7 @@ bool file_open(struct file *file, const char *folder)
 	snprintf(path, sizeof(path), "%s/%d", folder, (int)getpid());
 	file->fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 	file->size = file->fd >= 0 && !fstat(file->fd, &stat) ? stat.st_size : 0;
-	if (file->fd >= 0 && put_mark(file->fd, "\f\n"))
+	if (file->fd >= 0 && file_put(file->fd, "\f\n", 2))
 		return true;
 	if (file->fd >= 0)
 		close(file->fd);
@@ -56,7 +51,7 @@ bool file_open(struct file *file, const char *folder)
 void file_close(struct file *file, bool whole)
 {
 	if (whole)
-		put_mark(file->fd, "end\n");
+		file_put(file->fd, "end\n", 4);
 	close(file->fd);
 	quiet_end(&file->quiet);
 }

@@ -35,6 +35,7 @@ struct talk {
 	int failed;
 };
 
+/* What a process that was killed has left behind goes. */
 static FILE *connect_to(const char *path)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
@@ -44,6 +45,8 @@ static FILE *connect_to(const char *path)
 	if (fd < 0)
 		return NULL;
 	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0) {
+		if (errno == ECONNREFUSED)
+			unlink(path);
 		close(fd);
 		return NULL;
 	}
@@ -101,12 +104,8 @@ static void talk_to(struct talk *talk, long pid)
 	if (control_path((pid_t)pid, false, path, sizeof(path)) < 0)
 		return;
 	stream = connect_to(path);
-	if (!stream) {
-		/* What a process that was killed has left behind. */
-		if (errno == ECONNREFUSED)
-			unlink(path);
+	if (!stream)
 		return;
-	}
 	text_put(stream, talk->request);
 	fputc('\n', stream);
 	fflush(stream);
@@ -201,8 +200,6 @@ static void sweep_one(const char *folder, const char *name, long pid)
 	stream = connect_to(path);
 	if (stream)
 		fclose(stream);
-	else if (errno == ECONNREFUSED)
-		unlink(path);
 }
 
 void control_sweep(void)

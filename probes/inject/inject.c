@@ -423,7 +423,7 @@ static int attempt(struct inject *inject, struct target *target, pid_t thread,
 	if (ptrace(PTRACE_GETREGS, thread, 0, &at->regs) < 0)
 		at->why = "its registers cannot be read";
 	else
-		at->why = target_safe(target, &at->regs);
+		at->why = target_safe(target, &at->regs, false);
 	if (!at->why) {
 		ret = call(at, letter);
 	} else {
@@ -511,22 +511,6 @@ static void let_all(struct threads *all)
 	*all = (struct threads){ 0 };
 }
 
-/* It met an INT3 that is gone, and the agent's handler has to see to it. */
-static bool awaits_trap(const struct target *target, pid_t thread)
-{
-	char name[64], line[256];
-	uint64_t pending = 0;
-	FILE *file;
-
-	snprintf(name, sizeof(name), "task/%d/status", (int)thread);
-	file = target_file(target->pid, name);
-	while (file && !pending && fgets(line, sizeof(line), file))
-		sscanf(line, "SigPnd: %" SCNx64, &pending);
-	if (file)
-		fclose(file);
-	return !file || pending >> (SIGTRAP - 1) & 1;
-}
-
 /* False: it is at no such place, or comes back to the agent's code. */
 static bool stop_one(const struct target *target, const struct letter *letter, struct threads *all,
 		     pid_t thread)
@@ -540,8 +524,7 @@ static bool stop_one(const struct target *target, const struct letter *letter, s
 	if (!interrupt(thread) || ptrace(PTRACE_GETREGS, thread, 0, &regs) < 0)
 		return false;
 	if (regs.rip - letter->start >= LENGTH)
-		return !awaits_trap(target, thread) && !target_safe(target, &regs) &&
-		       !target_runs(target, &regs);
+		return !target_trapped(target, thread) && !target_safe(target, &regs, true);
 	ptrace(PTRACE_DETACH, thread, 0, 0);
 	all->n--;
 	return true;

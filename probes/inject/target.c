@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <link.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,13 +46,16 @@ struct status {
 	unsigned filters;
 	bool seccomp;
 	bool namespaced;
+	uint64_t pending; /* signals, of that thread alone */
 };
 
-static bool read_status(pid_t pid, struct status *status)
+static bool read_status(pid_t pid, pid_t thread, struct status *status)
 {
-	FILE *file = target_file(pid, "status");
-	char line[512];
+	char name[64], line[512];
+	FILE *file;
 
+	snprintf(name, sizeof(name), "task/%d/status", (int)thread);
+	file = target_file(pid, name);
 	*status = (struct status){ 0 };
 	if (!file)
 		return false;
@@ -64,6 +68,7 @@ static bool read_status(pid_t pid, struct status *status)
 		sscanf(line, "Uid: %u %u %u %u", &status->uid[0], &status->uid[1], &status->uid[2],
 		       &status->uid[3]);
 		sscanf(line, "Seccomp_filters: %u", &status->filters);
+		sscanf(line, "SigPnd: %" SCNx64, &status->pending);
 		if (sscanf(line, "Seccomp: %u", &mode) == 1)
 			status->seccomp = mode != 0;
 		if (sscanf(line, "NSpid: %ld %ld", &outside, &inside) == 2)
@@ -73,11 +78,19 @@ static bool read_status(pid_t pid, struct status *status)
 	return true;
 }
 
+bool target_trapped(const struct target *target, pid_t thread)
+{
+	struct status status;
+
+	return !read_status(target->pid, thread, &status) || status.pending >> (SIGTRAP - 1) & 1;
+}
+
 static int check_status(struct target *target)
 {
 	struct status status, mine;
 
-	if (!read_status(target->pid, &status) || !read_status(getpid(), &mine))
+	if (!read_status(target->pid, target->pid, &status) ||
+	    !read_status(getpid(), getpid(), &mine))
 		return refuse(target, -ESRCH, "there is no such process");
 	if (status.state == 'Z' || status.state == 'X')
 		return refuse(target, -ESRCH, "it has ended");
@@ -259,10 +272,8 @@ static bool is_libc(const char *path)
 /* What is learned while the lines of maps are read. */
 struct reading {
 	char path[PATH_MAX]; /* of the object whose mappings these are */
-	uint64_t base;
 	bool quiet;
-	bool libc;  /* it was found */
-	bool other; /* another C library was */
+	bool other; /* another C library was found */
 };
 
 static int new_object(struct target *target, struct reading *reading, const char *path,
@@ -272,7 +283,6 @@ static int new_object(struct target *target, struct reading *reading, const char
 	int ret = 0;
 
 	snprintf(reading->path, sizeof(reading->path), "%s", path);
-	reading->base = base;
 	reading->quiet = !is_libc(path);
 	if (!strncmp(last_part(path), "ld-musl", 7) || !strncmp(last_part(path), "libc.musl", 9))
 		reading->other = true;
@@ -289,8 +299,7 @@ static int new_object(struct target *target, struct reading *reading, const char
 		return ret;
 	}
 	if (!strcmp(last_part(path), "libc.so.6")) {
-		reading->libc = take_libc(target, &elf, base);
-		if (!reading->libc)
+		if (!take_libc(target, &elf, base))
 			ret = refuse(target, -ENOTSUP,
 				     "its C library is no glibc 2.34 or later, which has "
 				     "pthread_create() and dlopen() in libc.so.6");

@@ -70,16 +70,18 @@ uint64_t target_cave(const struct target *target, size_t len);
  */
 int target_sleeps(const struct target *target, pid_t thread);
 
-/* target_runs - whether a stopped thread is in the agent's code, or comes back there. */
-bool target_runs(const struct target *target, const struct user_regs_struct *regs);
+/* target_trapped - a thread has met an INT3 that is gone, and the agent's handler has to see to it.
+ */
+bool target_trapped(const struct target *target, pid_t thread);
 
 /* target_waits - whether the system call that was interrupted is one of those. */
 bool target_waits(const struct user_regs_struct *regs);
 
 /*
  * target_safe - NULL, or why a thread with these registers must not be made to call functions of
- * its C library. It is stopped.
+ * its C library; or, with @unloads, must not be stopped while the agent goes. It is stopped.
  */
-const char *target_safe(const struct target *target, const struct user_regs_struct *regs);
+const char *target_safe(const struct target *target, const struct user_regs_struct *regs,
+			bool unloads);
 
 #endif

@@ -150,21 +150,6 @@ static bool is_frame(const struct target *target, const struct words *stack, siz
 	       (word[FRAME_SEGMENTS] & 0xffff) == USER_CODE;
 }
 
-/* One may have interrupted malloc. */
-static const char *handlers(const struct target *target, uint64_t from)
-{
-	const char *why = NULL;
-	struct words stack;
-
-	if (!read_stack(target, from, &stack))
-		why = "its stack is not where one was, or too long to look for signal handlers";
-	for (size_t i = 0; !why && i < stack.n; i++)
-		if (is_frame(target, &stack, i) && !is_quiet(target, stack.word[i + FRAME_RIP]))
-			why = "it is in a signal handler, which may have interrupted malloc";
-	free(stack.word);
-	return why;
-}
-
 static bool is_agents(const struct target *target, uint64_t word)
 {
 	for (size_t i = 0; i < target->n; i++)
@@ -174,27 +159,35 @@ static bool is_agents(const struct target *target, uint64_t word)
 	return false;
 }
 
-/* A word that is left over on the stack may look so as well; a handler may have another stack. */
-static bool comes_back(const struct target *target, uint64_t rip, uint64_t rsp, unsigned stacks)
+static const char agents[] = "it is in the agent's code, or comes back there";
+
+/*
+ * A handler may have interrupted malloc. Where the agent is to go, no word may lead there, also on
+ * the stack that a handler has interrupted; one that is left over may look so as well.
+ */
+static const char *look_through(const struct target *target, uint64_t from, bool unloads,
+				unsigned stacks)
 {
-	bool does = is_agents(target, rip);
+	const char *why = NULL;
 	struct words stack = { 0 };
 
-	if (!does)
-		does = !stacks || !read_stack(target, rsp, &stack);
-	for (size_t i = 0; !does && i < stack.n; i++)
-		does = is_agents(target, stack.word[i]) ||
-		       (is_frame(target, &stack, i) &&
-			stack.word[i + FRAME_RSP] - rsp >= 8 * stack.n &&
-			comes_back(target, stack.word[i + FRAME_RIP],
-				   stack.word[i + FRAME_RSP] & ~UINT64_C(7), stacks - 1));
-	free(stack.word);
-	return does;
-}
+	if (!stacks || !read_stack(target, from, &stack))
+		why = "its stack is not where one was, or too long to look for signal handlers";
+	for (size_t i = 0; !why && i < stack.n; i++) {
+		const uint64_t *word = stack.word + i;
 
-bool target_runs(const struct target *target, const struct user_regs_struct *regs)
-{
-	return comes_back(target, regs->rip, regs->rsp & ~UINT64_C(7), STACKS);
+		if (unloads && is_agents(target, *word))
+			why = agents;
+		else if (!is_frame(target, &stack, i))
+			continue;
+		else if (!is_quiet(target, word[FRAME_RIP]))
+			why = "it is in a signal handler, which may have interrupted malloc";
+		else if (unloads && word[FRAME_RSP] - from >= 8 * stack.n)
+			why = look_through(target, word[FRAME_RSP] & ~UINT64_C(7), true,
+					   stacks - 1);
+	}
+	free(stack.word);
+	return why;
 }
 
 bool target_waits(const struct user_regs_struct *regs)
@@ -202,7 +195,8 @@ bool target_waits(const struct user_regs_struct *regs)
 	return kind_of((long)regs->orig_rax, regs->rsi) >= 0;
 }
 
-const char *target_safe(const struct target *target, const struct user_regs_struct *regs)
+const char *target_safe(const struct target *target, const struct user_regs_struct *regs,
+			bool unloads)
 {
 	if (regs->cs != USER_CODE)
 		return "it runs 32-bit code";
@@ -212,5 +206,7 @@ const char *target_safe(const struct target *target, const struct user_regs_stru
 		return "it is in a system call that malloc or the loader may have made";
 	if ((long)regs->orig_rax < 0 && !is_quiet(target, regs->rip))
 		return "it is in the C library, in its loader, or in an allocator";
-	return handlers(target, regs->rsp & ~UINT64_C(7));
+	if (unloads && is_agents(target, regs->rip))
+		return agents;
+	return look_through(target, regs->rsp & ~UINT64_C(7), unloads, STACKS);
 }

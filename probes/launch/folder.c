@@ -20,24 +20,23 @@ static const int open_flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 /* Takes the descriptor of what is in the folder of this name. */
 static void remove_open(int fd, int parent, const char *name)
 {
-	int copy = dup(fd);
 	DIR *dir = fdopendir(fd);
 	const struct dirent *entry;
 
+	if (!dir) {
+		close(fd);
+		return;
+	}
 	/* A process may still make files in it, which no command reads. */
-	for (int i = 0; dir && i < TRIES; i++) {
+	for (int i = 0; i < TRIES; i++) {
 		rewinddir(dir);
 		while ((entry = readdir(dir)))
 			if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-				unlinkat(copy, entry->d_name, 0);
+				unlinkat(dirfd(dir), entry->d_name, 0);
 		if (!unlinkat(parent, name, AT_REMOVEDIR) || errno != ENOTEMPTY)
 			break;
 	}
-	if (dir)
-		closedir(dir);
-	else
-		close(fd);
-	close(copy);
+	closedir(dir);
 }
 
 void folder_remove(const char *path)
