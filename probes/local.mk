@@ -105,7 +105,6 @@ libfastinst_agent_la_SOURCES = \
 	probes/agent/alone.h \
 	probes/agent/change.c \
 	probes/agent/clients.c \
-	probes/agent/clients.h \
 	probes/agent/control.c \
 	probes/agent/control.h \
 	probes/agent/exec.c \
@@ -118,7 +117,6 @@ libfastinst_agent_la_SOURCES = \
 	probes/agent/quiet.h \
 	probes/agent/report.c \
 	probes/agent/trace.c \
-	probes/agent/trace.h \
 	probes/trace/ring.h
 libfastinst_agent_la_LIBADD = libfastinst_elf.la libfastinst_text.la libfastinst.la libpatchcore.la
 libfastinst_agent_la_LDFLAGS = -module -avoid-version -Wl,-z,nodelete -Wl,-z,now -Wl,-Bsymbolic $(HARDEN_LDFLAGS) \
@@ -136,7 +134,6 @@ libfastinst_attached_la_SOURCES = \
 	probes/agent/attached.c \
 	probes/agent/change.c \
 	probes/agent/clients.c \
-	probes/agent/clients.h \
 	probes/agent/control.c \
 	probes/agent/control.h \
 	probes/agent/file.c \
@@ -145,7 +142,6 @@ libfastinst_attached_la_SOURCES = \
 	probes/agent/quiet.h \
 	probes/agent/report.c \
 	probes/agent/trace.c \
-	probes/agent/trace.h \
 	probes/trace/ring.h
 libfastinst_attached_la_LIBADD = libfastinst_text.la libfastinst.la libpatchcore.la
 libfastinst_attached_la_LDFLAGS = -module -avoid-version -Wl,-z,now -Wl,-Bsymbolic $(HARDEN_LDFLAGS) \

@@ -25,7 +25,6 @@
 
 #include "probes/agent/leave.h"
 #include "probes/agent/quiet.h"
-#include "probes/agent/trace.h"
 #include "probes/include/fastinst.h"
 #include "probes/text/text.h"
 

@@ -16,7 +16,6 @@
 #include <patchcore/patchcore.h>
 
 #include "probes/agent/agent.h"
-#include "probes/agent/trace.h"
 #include "probes/agent/visit.h"
 #include "probes/include/fastinst.h"
 

@@ -5,7 +5,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "probes/agent/trace.h"
 #include "probes/include/fastinst.h"
 
 #define TRIES 10 /* in each of which an object goes */

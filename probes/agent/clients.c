@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "probes/agent/clients.h"
-
+/*
+ * The clients of the control socket: several at once, none of which another waits for.
+ *
+ * A request is one line, the answer a first line, then data. A client has two seconds for its
+ * request, and two more whenever it has taken some of the answer. Where all places are taken, a new
+ * client gets that of the one whose time is over first. Memory
+ * is asked for only where counts by name are.
+ */
 #include <errno.h>
 #include <poll.h>
 #include <stdbool.h>
@@ -12,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "probes/agent/agent.h"
 #include "probes/text/text.h"
 
 #define CLIENTS	 16

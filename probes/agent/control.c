@@ -23,10 +23,8 @@
 
 #include "probes/agent/agent.h"
 #include "probes/agent/alone.h"
-#include "probes/agent/clients.h"
 #include "probes/agent/control.h"
 #include "probes/agent/quiet.h"
-#include "probes/agent/trace.h"
 #include "probes/include/fastinst.h"
 #include "probes/include/fastinst/branch.h"
 #include "probes/text/text.h"

@@ -7,8 +7,6 @@
  * handler. A child of fork() must not write to its parent's: it sees by a page that the kernel
  * clears for it that it is one, and its threads make their own.
  */
-#include "probes/agent/trace.h"
-
 #include <assert.h>
 #include <dlfcn.h>
 #include <errno.h>
