@@ -10,8 +10,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "probes/include/fastinst.h"
-
 /* Some of the probes. */
 struct named {
 	size_t n;
@@ -29,9 +27,6 @@ long agent_change(const char *pattern, bool on, uint32_t from);
 
 /* agent_scan - after objects were loaded: finds their probes, turns on what FASTINST_ON names. */
 void agent_scan(void);
-
-/* kind_name - of a probe, as lines have it. */
-const char *kind_name(enum fi_kind kind);
 
 /* Which probes a report is of; 0: of none. */
 enum report {

@@ -15,6 +15,14 @@ const char *file_folder(const char *folder)
 	return folder && strlen(folder) < sizeof(copy) ? strcpy(copy, folder) : NULL;
 }
 
+const char *kind_name(enum fi_kind kind)
+{
+	static const char *const names[] = { "entry", "exit",  "marker", "branch",
+					     "call",  "block", "compare" };
+
+	return kind < sizeof(names) / sizeof(*names) ? names[kind] : "unknown";
+}
+
 bool file_put(int fd, const char *text, size_t len)
 {
 	while (len) {

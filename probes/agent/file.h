@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "probes/agent/quiet.h"
+#include "probes/include/fastinst.h"
 
 /*
  * file_folder - the folder that reports go to, as a copy: a program may overwrite what its
@@ -36,6 +37,9 @@ void file_close(struct file *file, bool whole);
 
 /* file_put - all of that. False: it could not be written. */
 bool file_put(int fd, const char *text, size_t len);
+
+/* kind_name - of a probe, as lines have it. */
+const char *kind_name(enum fi_kind kind);
 
 /* file_take_back - the last report of this process; its file was so long before. */
 void file_take_back(const char *folder, off_t size);

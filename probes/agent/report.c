@@ -56,14 +56,6 @@ static void put_name(struct sink *to, const char *name)
 	}
 }
 
-const char *kind_name(enum fi_kind kind)
-{
-	static const char *const names[] = { "entry", "exit",  "marker", "branch",
-					     "call",  "block", "compare" };
-
-	return kind < sizeof(names) / sizeof(*names) ? names[kind] : "unknown";
-}
-
 static void put_line(struct sink *to, uint32_t id, enum report which)
 {
 	uint64_t count = fi_count(id) - (id < based ? base[id] : 0), lost = fi_lost(id);

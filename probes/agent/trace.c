@@ -28,7 +28,7 @@
 #include <unistd.h>
 
 #include "probes/agent/agent.h"
-#include "probes/agent/quiet.h"
+#include "probes/agent/file.h"
 #include "probes/include/fastinst.h"
 #include "probes/include/fastinst/args.h"
 #include "probes/include/fastinst/compare.h"
