@@ -46,7 +46,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "probes/inject/letter.h"
 #include "probes/inject/target.h"
 #include "stress/base/clock.h"
 

@@ -4,7 +4,6 @@ noinst_LTLIBRARIES += libfastinst_inject.la
 libfastinst_inject_la_SOURCES = \
 	probes/inject/inject.c \
 	probes/inject/inject.h \
-	probes/inject/letter.h \
 	probes/inject/stub.c \
 	probes/inject/target.c \
 	probes/inject/target.h \

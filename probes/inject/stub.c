@@ -13,7 +13,7 @@
  * what came of it, and ends by munmap(), which returns to the C library: nothing of this stays.
  * Unless the tracer was killed: the first thread may still be in there.
  */
-#include "probes/inject/letter.h"
+#include "probes/inject/target.h"
 
 #include <assert.h>
 #include <stddef.h>

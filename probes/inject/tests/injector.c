@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "probes/inject/inject.h"
-#include "probes/inject/letter.h"
+#include "probes/inject/target.h"
 
 #define NOHAND	  514
 #define TIMES_MAX 1000
