@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -116,18 +117,11 @@ static void talk_to(struct talk *talk, long pid)
 /* Whose the process is, -1: there is none. */
 static long user_of(long pid)
 {
-	char path[32], line[64];
-	long user = -1;
-	FILE *status;
+	char path[32];
+	struct stat process;
 
-	snprintf(path, sizeof(path), "/proc/%ld/status", pid);
-	status = fopen(path, "re");
-	while (status && user < 0 && fgets(line, sizeof(line), status))
-		if (sscanf(line, "Uid: %*u %ld", &user) != 1)
-			user = -1;
-	if (status)
-		fclose(status);
-	return user;
+	snprintf(path, sizeof(path), "/proc/%ld", pid);
+	return stat(path, &process) < 0 ? -1 : (long)process.st_uid;
 }
 
 static int talk_to_all(struct talk *talk);

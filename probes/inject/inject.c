@@ -402,14 +402,12 @@ static pid_t choose_thread(const struct target *target)
 static int attempt(struct inject *inject, struct target *target, pid_t thread,
 		   struct letter *letter)
 {
-	static struct stopped stopped;
-	struct stopped *at = &stopped;
+	struct stopped stopped = { .target = target, .thread = thread }, *at = &stopped;
 	double began;
 	int ret = 1;
 
 	if (ptrace(PTRACE_SEIZE, thread, 0, PTRACE_O_TRACESYSGOOD) < 0)
 		return errno == EPERM ? target_denied(target) : 1;
-	*at = (struct stopped){ .target = target, .thread = thread };
 	began = seconds_now();
 	if (!interrupt(thread)) {
 		/* It cannot be let go before it stops; it is when this process ends. */
@@ -654,37 +652,17 @@ static int trace_target(struct inject *inject)
 	return ret;
 }
 
-/* The tracer: a process of its own, which no signal of the terminal's ends half-way. */
-struct work {
-	struct inject inject;
-	int ret;
-};
-
+/* No signal of the terminal's ends it half-way. */
 int inject_library(struct inject *inject)
 {
-	struct work *work = mmap(NULL, sizeof(*work), PROT_READ | PROT_WRITE,
-				 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	sigset_t all, before;
-	pid_t tracer;
 	int ret;
 
-	if (work == MAP_FAILED)
-		return -errno;
-	*work = (struct work){ .inject = *inject, .ret = -EIO };
 	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, &before);
-	tracer = fork();
-	if (!tracer) {
-		work->ret = trace_target(&work->inject);
-		_exit(0);
-	}
-	sigprocmask(SIG_SETMASK, &before, NULL);
-	while (tracer > 0 && waitpid(tracer, NULL, 0) < 0 && errno == EINTR)
-		;
-	*inject = work->inject;
-	ret = tracer < 0 ? -EAGAIN : work->ret;
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	ret = trace_target(inject);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (ret && !*inject->why)
 		snprintf(inject->why, sizeof(inject->why), "%s", strerror(-ret));
-	munmap(work, sizeof(*work));
 	return ret;
 }

@@ -37,8 +37,8 @@ struct inject {
 /*
  * inject_library - 0: the entry function has returned, result is what. Else a negative errno, and
  * why. The process runs on as before, unless why says what is left behind. Takes five seconds at
- * most to find a moment, and ten more for the library. Calls fork(2): signals that come meanwhile
- * do not leave the process half-way.
+ * most to find a moment, and ten more for the library. Signals that come meanwhile wait for its
+ * end.
  *
  * With unload it is the other way round: where the entry function has returned 0, its text is the
  * size of pieces of code that it made, and where each is, as hexadecimal numbers. All threads are
