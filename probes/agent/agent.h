@@ -10,14 +10,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Some of the probes. */
+/* Some of the probes, in the order of their ids. */
 struct named {
 	size_t n;
-	bool is[];
+	uint32_t ids[];
 };
 
-/* agent_named - those of a pattern, to be freed; NULL: errno tells why. */
-struct named *agent_named(const char *pattern);
+/* agent_named - those of a pattern, from that id on, to be freed; NULL: errno tells why. */
+struct named *agent_named(const char *pattern, uint32_t from);
 
 /*
  * agent_change - turn the probes of a pattern on or off that have at least that id: how many there
@@ -36,7 +36,7 @@ enum report {
 };
 
 /*
- * report_fill - a line per probe: count, lost, kind, function, object. From the probe *next on;
+ * report_fill - a line per probe: count, lost, kind, function, object. From place *next on;
  * *next is where to go on. As many as fit, or 0: there are no more.
  * @named: NULL, or which only
  */

@@ -9,43 +9,35 @@
 
 #define TRIES 10 /* in each of which an object goes */
 
-static long change_probes(const char *pattern, bool on, uint32_t from)
+struct named *agent_named(const char *pattern, uint32_t from)
 {
 	size_t max = fi_probes() - from;
-	uint32_t *ids = calloc(max ? max : 1, sizeof(*ids));
-	int ret = 0;
-	long n;
+	struct named *named = malloc(sizeof(*named) + max * sizeof(*named->ids));
+	long n = named ? fi_find_from(pattern, from, named->ids, max) : -ENOMEM;
 
-	if (!ids)
-		return -ENOMEM;
-	n = fi_find_from(pattern, from, ids, max);
-	if (n > (long)max)
-		n = (long)max;
-	if (n > 0)
-		ret = !on	       ? fi_deactivate_batch(ids, (size_t)n)
-		      : trace_wanted() ? trace_on(ids, (size_t)n)
-				       : fi_activate_batch(ids, (size_t)n, NULL);
-	free(ids);
-	return ret < 0 ? ret : n;
+	if (n < 0) {
+		free(named);
+		errno = (int)-n;
+		return NULL;
+	}
+	named->n = (size_t)n < max ? (size_t)n : max;
+	return named;
 }
 
-struct named *agent_named(const char *pattern)
+static long change_probes(const char *pattern, bool on, uint32_t from)
 {
-	size_t max = fi_probes();
-	uint32_t *ids = calloc(max + 1, sizeof(*ids));
-	struct named *named = calloc(1, sizeof(*named) + max);
-	long n = ids && named ? fi_find(pattern, ids, max) : -ENOMEM;
+	struct named *named = agent_named(pattern, from);
+	long n, ret;
 
-	if (named)
-		named->n = max;
-	for (long i = 0; i < n && i < (long)max; i++)
-		named->is[ids[i]] = true;
-	free(ids);
-	if (n >= 0)
-		return named;
+	if (!named)
+		return -errno;
+	n = (long)named->n;
+	ret = !n	       ? 0
+	      : !on	       ? fi_deactivate_batch(named->ids, named->n)
+	      : trace_wanted() ? trace_on(named->ids, named->n)
+			       : fi_activate_batch(named->ids, named->n, NULL);
 	free(named);
-	errno = (int)-n;
-	return NULL;
+	return ret < 0 ? ret : n;
 }
 
 long agent_change(const char *pattern, bool on, uint32_t from)

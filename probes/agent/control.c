@@ -111,7 +111,7 @@ static long report_to(const char *folder)
 static long serve_client(const char *word, char *rest, struct named **named)
 {
 	if (!strcmp(word, "counts") || !strcmp(word, "names")) {
-		*named = rest ? agent_named(rest) : NULL;
+		*named = rest ? agent_named(rest, 0) : NULL;
 		return rest && !*named ? -errno : (long)fi_probes();
 	}
 	if (!rest)

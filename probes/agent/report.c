@@ -89,38 +89,34 @@ static void put_wish(struct sink *to, const struct wish *wish)
 
 long report_reset(const char *pattern)
 {
-	struct named *named = agent_named(pattern);
-	uint64_t *more = named ? realloc(base, (named->n + 1) * sizeof(*base)) : NULL;
-	long n = 0;
+	struct named *named = agent_named(pattern, 0);
+	size_t n = fi_probes();
+	uint64_t *more = named ? realloc(base, (n + 1) * sizeof(*base)) : NULL;
+	long ret;
 
 	if (!more) {
 		free(named);
 		return -errno;
 	}
 	base = more;
-	for (; based < named->n; based++)
+	for (; based < n; based++)
 		base[based] = 0;
-	for (uint32_t id = 0; id < named->n; id++) {
-		if (named->is[id])
-			base[id] = fi_count(id);
-		n += named->is[id];
-	}
+	for (size_t i = 0; i < named->n; i++)
+		base[named->ids[i]] = fi_count(named->ids[i]);
+	ret = (long)named->n;
 	free(named);
-	return n;
+	return ret;
 }
 
 size_t report_fill(uint32_t *next, const struct named *named, char *block, size_t size,
 		   enum report which)
 {
-	uint32_t n = fi_probes();
-	size_t used = 0;
+	size_t n = named ? named->n : fi_probes(), used = 0;
 
 	for (; *next < n; (*next)++) {
 		struct sink to = { .size = size - used, .text = block + used };
 
-		if (named && (*next >= named->n || !named->is[*next]))
-			continue;
-		put_line(&to, *next, which);
+		put_line(&to, named ? named->ids[*next] : *next, which);
 		if (to.failed && used)
 			return used;
 		/* One that does not fit at all is left out. */
