@@ -75,7 +75,8 @@ static size_t text_size(char *const *envp)
 	return preload ? strlen(PRELOAD) + preload_size(*preload, agent) : 1;
 }
 
-/* For the program in that file. The old environment, or a new one of count_variables() and a NULL. */
+/* For the program in that file. The old environment, or a new one of count_variables() and a NULL.
+ */
 static char *const *fit_environment(int folder, const char *path, char *const *envp, char **copy,
 				    char *text, size_t size)
 {
@@ -104,8 +105,8 @@ static char *const *fit_environment(int folder, const char *path, char *const *e
 		find_real();                                                                       \
 	char *copy_of_envp[count_variables(envp) + 1], text_of_preload[text_size(envp)];           \
                                                                                                    \
-	(envp) = fit_environment(folder, path, envp, copy_of_envp, text_of_preload, \
-						sizeof(text_of_preload))
+	(envp) = fit_environment(folder, path, envp, copy_of_envp, text_of_preload,                \
+				 sizeof(text_of_preload))
 
 /* --- In place of this one --------------------------------------------------------------------- */
 
@@ -116,24 +117,6 @@ static bool may_execute(int folder, const char *path, int flags)
 
 	errno = saved;
 	return may;
-}
-
-/* Which file it is; false, and the last one that was tried: none that can be executed. */
-static bool find_in_path(const char *file, char path[PATH_MAX])
-{
-	const char *folders = getenv("PATH");
-	bool found = strchr(file, '/') && may_execute(AT_FDCWD, file, 0);
-
-	snprintf(path, PATH_MAX, "%s", file);
-	for (folders = folders ? folders : "/bin:/usr/bin"; *folders && !found;
-	     folders += *folders == ':') {
-		int len = (int)strcspn(folders, ":");
-
-		snprintf(path, PATH_MAX, "%.*s/%s", len, folders, file);
-		found = may_execute(AT_FDCWD, path, 0);
-		folders += len;
-	}
-	return found;
 }
 
 static int execute(int folder, const char *path, char *const *argv, char *const *envp, int flags)
@@ -182,7 +165,7 @@ int fexecve(int fd, char *const argv[], char *const envp[])
 int execvpe(const char *file, char *const argv[], char *const envp[])
 {
 	char path[PATH_MAX];
-	bool reports = find_in_path(file, path);
+	bool reports = preload_find(file, path, sizeof(path));
 	int ret;
 
 	FIT_ENVIRONMENT(AT_FDCWD, path, envp);
@@ -213,7 +196,7 @@ int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t 
 {
 	char path[PATH_MAX];
 
-	find_in_path(file, path);
+	preload_find(file, path, sizeof(path));
 	FIT_ENVIRONMENT(AT_FDCWD, path, envp);
 	return real_posix_spawnp(pid, file, actions, attributes, argv, envp);
 }

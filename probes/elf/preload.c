@@ -2,43 +2,23 @@
 #include "probes/elf/preload.h"
 
 #include <elf.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "probes/elf/elf.h"
 
 #define INTERPRETERS 4 /* as many does the kernel go through */
 
-/* An empty entry, which the loader skips: what stands behind it, up to the agent, is not the user's. */
+/* An empty entry, which the loader skips: what stands behind it, up to the agent, is not the
+ * user's. */
 #define OURS "::"
 
 /* --- The program ------------------------------------------------------------------------------ */
-
-struct file {
-	const char *image;
-	size_t size;
-};
-
-static struct file map_program(int folder, const char *path)
-{
-	int fd = openat(folder, path, O_RDONLY | O_CLOEXEC);
-	struct file file = { .image = MAP_FAILED };
-	struct stat stat;
-
-	if (fd < 0)
-		return (struct file){ 0 };
-	if (!fstat(fd, &stat) && S_ISREG(stat.st_mode) && stat.st_size > 0) {
-		file.size = (size_t)stat.st_size;
-		file.image = mmap(NULL, file.size, PROT_READ, MAP_PRIVATE, fd, 0);
-	}
-	close(fd);
-	return file.image == MAP_FAILED ? (struct file){ 0 } : file;
-}
 
 static bool find_section(const struct elf *elf, const char *name, struct elf_section *section)
 {
@@ -65,8 +45,8 @@ static void note_needed(struct preload *preload, const struct elf *elf)
 	struct elf_section dynamic, strings;
 	Elf64_Dyn entry;
 
-	if (!find_section(elf, ".dynamic", &dynamic) ||
-	    !elf_section(elf, dynamic.link, &strings) || !strings.bytes)
+	if (!find_section(elf, ".dynamic", &dynamic) || !elf_section(elf, dynamic.link, &strings) ||
+	    !strings.bytes)
 		return;
 	for (uint64_t at = 0; dynamic.len - at >= sizeof(entry); at += sizeof(entry)) {
 		char name[PRELOAD_NAME];
@@ -82,51 +62,78 @@ static void note_needed(struct preload *preload, const struct elf *elf)
 	}
 }
 
-static void note_elf(struct preload *preload, const struct file *file)
+static void note_elf(struct preload *preload, const struct elf *elf)
 {
 	static const char musl[] = "/ld-musl-";
 	struct elf_section loader;
-	struct elf elf;
 
-	preload->is_foreign = !elf_open(&elf, file->image, file->size);
-	if (preload->is_foreign)
-		return;
-	preload->is_musl = find_section(&elf, ".interp", &loader) &&
+	preload->is_musl = find_section(elf, ".interp", &loader) &&
 			   memmem(loader.bytes, loader.len, musl, strlen(musl));
 	preload->is_foreign = preload->is_musl;
-	note_needed(preload, &elf);
+	note_needed(preload, elf);
 }
 
-/* #! PATH ARGUMENT */
-static void read_interpreter(const struct file *file, char *path, size_t size)
+/* The text becomes the interpreter of a script (#! PATH ARGUMENT), else "". */
+static void note_program(struct preload *preload, int fd, char text[256])
 {
-	size_t start = 2, len = 0;
+	ssize_t len = pread(fd, text, 255, 0);
+	struct elf elf;
 
-	while (start < file->size && strchr(" \t", file->image[start]) && file->image[start])
-		start++;
-	while (start + len < file->size && !strchr(" \t\n", file->image[start + len]))
-		len++;
-	snprintf(path, size, "%.*s", (int)(len < size ? len : size - 1), file->image + start);
+	text[len < 0 ? 0 : len] = '\0';
+	if (!strncmp(text, "#!", 2)) {
+		size_t start = 2 + strspn(text + 2, " \t"), n = strcspn(text + start, " \t\n");
+
+		memmove(text, text + start, n);
+		text[n] = '\0';
+		return;
+	}
+	if (!strncmp(text, ELFMAG, SELFMAG)) {
+		int ret = elf_map_fd(&elf, fd);
+
+		preload->is_foreign = ret == -ENOEXEC;
+		if (!ret) {
+			note_elf(preload, &elf);
+			elf_unmap(&elf);
+		}
+	}
+	*text = '\0';
 }
 
 void preload_look(struct preload *preload, int folder, const char *path)
 {
-	char interpreter[256];
+	char text[256];
 
 	*preload = (struct preload){ 0 };
 	for (int i = 0; i <= INTERPRETERS && *path; i++) {
-		struct file file = map_program(folder, path);
+		int fd = openat(folder, path, O_RDONLY | O_CLOEXEC);
 
-		*interpreter = '\0';
-		if (file.size > 2 && !memcmp(file.image, "#!", 2))
-			read_interpreter(&file, interpreter, sizeof(interpreter));
-		else if (file.size >= SELFMAG && !memcmp(file.image, ELFMAG, SELFMAG))
-			note_elf(preload, &file);
-		if (file.image)
-			munmap((void *)file.image, file.size);
-		path = interpreter;
+		if (fd < 0)
+			return;
+		note_program(preload, fd, text);
+		close(fd);
+		path = text;
 		folder = AT_FDCWD;
 	}
+}
+
+bool preload_find(const char *file, char *path, size_t size)
+{
+	const char *folders = getenv("PATH");
+	int saved = errno;
+	bool found = strchr(file, '/') && !access(file, X_OK);
+
+	for (folders = folders ? folders : "/bin:/usr/bin";
+	     *folders && !found && !strchr(file, '/'); folders += *folders == ':') {
+		int len = (int)strcspn(folders, ":");
+
+		snprintf(path, size, "%.*s/%s", len, folders, file);
+		found = !access(path, X_OK);
+		folders += len;
+	}
+	if (!found || strchr(file, '/'))
+		snprintf(path, size, "%s", file);
+	errno = saved;
+	return found;
 }
 
 /* --- The list --------------------------------------------------------------------------------- */

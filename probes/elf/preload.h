@@ -20,6 +20,9 @@ struct preload {
 /* preload_look - by a file, or the interpreter that it names: what is not known takes the agent. */
 void preload_look(struct preload *preload, int folder, const char *path);
 
+/* preload_find - which file execvp(3) takes; false, and its name: none can be executed. */
+bool preload_find(const char *file, char *path, size_t size);
+
 /*
  * preload_write - the list with the agent in it, or without, by what is known of the program. What
  * it had before (NULL: nothing) stays; where the agent is in that, its place is the same. "": there

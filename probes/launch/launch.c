@@ -65,17 +65,7 @@ int launch_find(struct launch *launch)
 
 const char *launch_which(const char *program, char *path, size_t size)
 {
-	const char *folders = getenv("PATH");
-
-	snprintf(path, size, "%s", program);
-	if (strchr(program, '/') || !folders)
-		return path;
-	for (; *folders; folders += strcspn(folders, ":"), folders += *folders == ':') {
-		snprintf(path, size, "%.*s/%s", (int)strcspn(folders, ":"), folders, program);
-		if (!access(path, X_OK))
-			return path;
-	}
-	snprintf(path, size, "%s", program);
+	preload_find(program, path, size);
 	return path;
 }
 
