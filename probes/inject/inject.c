@@ -46,6 +46,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "probes/elf/array.h"
 #include "probes/inject/target.h"
 #include "stress/base/clock.h"
 
@@ -348,17 +349,6 @@ struct threads {
 	size_t n;
 };
 
-static bool add_thread(struct threads *threads, pid_t id)
-{
-	pid_t *more = realloc(threads->id, (threads->n + 1) * sizeof(*more));
-
-	if (!more)
-		return false;
-	threads->id = more;
-	threads->id[threads->n++] = id;
-	return true;
-}
-
 /* None: it has ended, or there is no memory. */
 static struct threads list_threads(const struct target *target)
 {
@@ -370,7 +360,7 @@ static struct threads list_threads(const struct target *target)
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)target->pid);
 	dir = opendir(path);
 	while (dir && (entry = readdir(dir)))
-		if (*entry->d_name != '.' && !add_thread(&all, (pid_t)atoi(entry->d_name))) {
+		if (*entry->d_name != '.' && ARRAY_ADD(all.id, all.n, (pid_t)atoi(entry->d_name))) {
 			all.n = 0;
 			break;
 		}
@@ -516,7 +506,7 @@ static bool stop_one(const struct target *target, const struct letter *letter, s
 
 	if (ptrace(PTRACE_SEIZE, thread, 0, 0) < 0)
 		return errno == ESRCH;
-	if (!add_thread(all, thread))
+	if (ARRAY_ADD(all->id, all->n, thread))
 		return false; /* it is let go when this process ends */
 	if (!interrupt(thread) || ptrace(PTRACE_GETREGS, thread, 0, &regs) < 0)
 		return false;

@@ -339,13 +339,6 @@ uint64_t target_cave(const struct target *target, size_t len)
 	return cave;
 }
 
-static int add_piece(struct target *target, const struct piece *piece)
-{
-	if (ARRAY_ADD(target->pieces, target->n, *piece))
-		return refuse(target, -ENOMEM, "%s", strerror(ENOMEM));
-	return 0;
-}
-
 static int read_line(struct target *target, struct reading *reading, char *line)
 {
 	struct piece piece = { 0 };
@@ -368,7 +361,9 @@ static int read_line(struct target *target, struct reading *reading, char *line)
 	piece.quiet = piece.executable && reading->quiet;
 	piece.agent = piece.executable && (!strncmp(last_part(path), "libfastinst", 11) ||
 					   !strncmp(last_part(path), "libpatchcore", 12));
-	return ret ? ret : add_piece(target, &piece);
+	if (!ret && ARRAY_ADD(target->pieces, target->n, piece))
+		ret = refuse(target, -ENOMEM, "%s", strerror(ENOMEM));
+	return ret;
 }
 
 static int read_maps(struct target *target)
