@@ -22,7 +22,7 @@
 #include "patchcore/tests/scale.h"
 #include "probes/core/core.h"
 #include "probes/include/fastinst.h"
-#include "probes/marker/stub.h"
+#include "probes/marker/marker.h"
 
 enum {
 	SSE = 0,
