@@ -16,6 +16,7 @@ noinst_LTLIBRARIES += libfastinst_writers.la
 libfastinst_writers_la_SOURCES = \
 	probes/profile/model/profile.c \
 	probes/profile/model/profile.h \
+	probes/profile/model/sums.h \
 	probes/profile/write/format.c \
 	probes/profile/write/json.c \
 	probes/profile/write/page.c \
@@ -62,9 +63,8 @@ probes_profile_estimate_tests_test_pace_LDADD = libfastinst_writers.la $(CMOCKA_
 probes_profile_estimate_tests_test_share_LDADD = libfastinst_writers.la $(CMOCKA_LIBS)
 endif
 
-# What "fastinst profile" puts into a program.
-pkglib_LTLIBRARIES += libfastinst-profile.la
-libfastinst_profile_la_SOURCES = \
+# What both agents have in common.
+session_sources = \
 	patchcore/life/bind.c \
 	patchcore/trap/guard.c \
 	probes/agent/alone.c \
@@ -80,6 +80,24 @@ libfastinst_profile_la_SOURCES = \
 	probes/agent/quiet.h \
 	probes/agent/visit.c \
 	probes/agent/visit.h \
+	probes/profile/model/sums.h \
+	probes/profile/sample/clock.h \
+	probes/profile/sample/pages.c \
+	probes/profile/sample/pages.h \
+	probes/profile/sample/relaxed.h \
+	probes/profile/session/report.c \
+	probes/profile/session/report.h \
+	probes/profile/session/session.c \
+	probes/profile/session/session.h
+session_map = probes/profile/session/agent.map
+session_ldflags = -module -avoid-version -shared -Wl,-z,nodelete -Wl,-z,now -Wl,-Bsymbolic $(HARDEN_LDFLAGS) \
+	-Wl,--version-script=$(top_srcdir)/$(session_map)
+EXTRA_DIST += $(session_map)
+
+# What "fastinst profile" puts into a program.
+pkglib_LTLIBRARIES += libfastinst-profile.la
+libfastinst_profile_la_SOURCES = \
+	$(session_sources) \
 	probes/profile/epochs/agent.c \
 	probes/profile/epochs/books.c \
 	probes/profile/epochs/books.h \
@@ -96,7 +114,6 @@ libfastinst_profile_la_SOURCES = \
 	probes/profile/epochs/profiling.c \
 	probes/profile/epochs/profiling.h \
 	probes/profile/epochs/report.c \
-	probes/profile/epochs/report.h \
 	probes/profile/epochs/windows.c \
 	probes/profile/epochs/windows.h \
 	probes/profile/sample/callers.c \
@@ -109,18 +126,14 @@ libfastinst_profile_la_SOURCES = \
 	probes/profile/sample/glance.h \
 	probes/profile/sample/meter.c \
 	probes/profile/sample/meter.h \
-	probes/profile/sample/pages.c \
-	probes/profile/sample/pages.h \
 	probes/profile/sample/price.c \
 	probes/profile/sample/price.h \
 	probes/profile/sample/ring.c \
 	probes/profile/sample/watch.c \
 	probes/profile/sample/watch.h
 libfastinst_profile_la_LIBADD = libfastinst_elf.la libfastinst_estimate.la libfastinst_text.la libfastinst.la libpatchcore.la
-libfastinst_profile_la_LDFLAGS = -module -avoid-version -shared -Wl,-z,nodelete -Wl,-z,now -Wl,-Bsymbolic $(HARDEN_LDFLAGS) \
-	-Wl,--version-script=$(top_srcdir)/probes/profile/epochs/agent.map
-EXTRA_libfastinst_profile_la_DEPENDENCIES = probes/profile/epochs/agent.map
-EXTRA_DIST += probes/profile/epochs/agent.map
+libfastinst_profile_la_LDFLAGS = $(session_ldflags)
+EXTRA_libfastinst_profile_la_DEPENDENCIES = $(session_map)
 
 if HAVE_CMOCKA
 check_PROGRAMS += probes/profile/sample/tests/test_frames
@@ -151,29 +164,12 @@ endif
 # What "fastinst profile --edges" puts into a program.
 pkglib_LTLIBRARIES += libfastinst-edges.la
 libfastinst_edges_la_SOURCES = \
-	patchcore/life/bind.c \
-	patchcore/trap/guard.c \
-	probes/agent/alone.c \
-	probes/agent/alone.h \
-	probes/agent/exec.c \
-	probes/agent/file.c \
-	probes/agent/file.h \
-	probes/agent/leave.c \
-	probes/agent/leave.h \
-	probes/agent/pin.c \
-	probes/agent/pin.h \
-	probes/agent/quiet.c \
-	probes/agent/quiet.h \
-	probes/agent/visit.c \
-	probes/agent/visit.h \
+	$(session_sources) \
 	probes/profile/edges/agent.c \
 	probes/profile/edges/bell.c \
 	probes/profile/edges/bell.h \
 	probes/profile/edges/edges.c \
 	probes/profile/edges/edges.h \
-	probes/profile/sample/pages.c \
-	probes/profile/sample/pages.h \
-	probes/profile/sample/relaxed.h \
 	probes/profile/edges/phases.c \
 	probes/profile/edges/phases.h \
 	probes/profile/edges/set.c \
@@ -181,10 +177,8 @@ libfastinst_edges_la_SOURCES = \
 	probes/profile/edges/weight.c \
 	probes/profile/edges/weight.h
 libfastinst_edges_la_LIBADD = libfastinst_elf.la libfastinst_text.la libfastinst.la libpatchcore.la
-libfastinst_edges_la_LDFLAGS = -module -avoid-version -shared -Wl,-z,nodelete -Wl,-z,now -Wl,-Bsymbolic $(HARDEN_LDFLAGS) \
-	-Wl,--version-script=$(top_srcdir)/probes/profile/edges/agent.map
-EXTRA_libfastinst_edges_la_DEPENDENCIES = probes/profile/edges/agent.map
-EXTRA_DIST += probes/profile/edges/agent.map
+libfastinst_edges_la_LDFLAGS = $(session_ldflags)
+EXTRA_libfastinst_edges_la_DEPENDENCIES = $(session_map)
 TESTS += probes/profile/edges/tests/test_phases.sh
 EXTRA_DIST += probes/profile/edges/tests/test_phases.sh
 if HAVE_CMOCKA

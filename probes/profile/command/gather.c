@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "probes/launch/launch.h"
+#include "probes/profile/command/edges.h"
 #include "probes/profile/command/image.h"
 #include "probes/profile/estimate/duration.h"
 #include "probes/profile/estimate/estimate.h"
@@ -47,9 +48,9 @@ struct gathered {
 	} * seen;
 	size_t seens;
 	double glanced[SHARE_GROUPS]; /* seconds of all functions, and what is not known */
-	bool told;		      /* the process that is being read */
-	double used;		      /* time of processes, by which costs are weighed */
-	double cpu; /* and all that their threads had, which no function has more of */
+	json_t *blocks; /* of this process: by number, which function of the profile each is */
+	bool told;	/* the process that is being read */
+	double used;	/* time of processes, by which costs are weighed */
 };
 
 /* --- Which function an address is in ----------------------------------------------------- */
@@ -98,6 +99,8 @@ struct fields {
 	char *text[TEXTS];
 	double number[ESTIMATE_NUMBERS];
 };
+
+_Static_assert(QUALITY_NUMBERS <= ESTIMATE_NUMBERS, "no line has more numbers");
 
 /* NULL: no memory. */
 static struct known *known_of(struct gathered *all, const struct fields *fields)
@@ -179,33 +182,61 @@ static int add_glanced(struct gathered *all, const struct fields *fields)
 
 static int add_quality(struct gathered *all, const struct fields *fields)
 {
-	struct quality *sum = &all->profile->quality;
-	const double *number = fields->number;
-	double time = number[0];
+	struct quality *sum = &all->profile->quality, one;
+	double seconds = sum->seconds;
 
-	sum->seconds = fmax(time, sum->seconds);
-	sum->epochs += number[1];
-	sum->budget = number[2];
-	sum->cost += time * number[3];
-	sum->toggles += number[4];
-	sum->lost += number[5];
-	sum->refused += number[6];
-	sum->exits += number[7];
-	sum->toggling += time * number[8];
+	memcpy(&one, fields->number, sizeof(one));
+	if (!all->profile->edges)
+		one.toggling *= one.seconds;
+	one.cost *= one.seconds;
+	for (int i = 0; i < QUALITY_NUMBERS; i++)
+		((double *)sum)[i] += ((const double *)&one)[i];
+	sum->budget = one.budget;
+	if (!all->profile->edges)
+		sum->seconds = fmax(seconds, one.seconds);
 	all->told = true;
-	all->used += time;
-	all->cpu += number[9];
+	all->used += one.seconds;
 	return 0;
 }
 
 static int add_phase(struct gathered *all, const struct fields *fields)
 {
-	const double *number = fields->number;
+	struct phase phase;
 
-	return profile_phase(all->profile, &(struct phase){ .start = number[0],
-							    .length = number[1],
-							    .calls = number[2],
-							    .cost = number[3] });
+	memcpy(&phase, fields->number, sizeof(phase));
+	return profile_phase(all->profile, &phase);
+}
+
+static int add_block(struct gathered *all, const struct fields *fields)
+{
+	long block = profile_function(all->profile, fields->text[3], fields->text[1],
+				      strtoull(fields->text[2], NULL, 16));
+
+	if (block < 0)
+		return -ENOMEM;
+	return json_object_set_new_nocheck(all->blocks, fields->text[0], json_integer(block))
+		       ? -ENOMEM
+		       : 0;
+}
+
+static int add_edge(struct gathered *all, const struct fields *fields)
+{
+	const double *count = fields->number;
+	size_t frame[2];
+
+	for (int i = 0; i < 2; i++) {
+		const json_t *block = json_object_get(all->blocks, fields->text[i]);
+
+		if (!block)
+			return 0;
+		frame[i] = (size_t)json_integer_value(block);
+	}
+	all->profile->function[frame[1]].calls += count[0] + count[1];
+	return profile_stack(all->profile, &(struct stack){ .frame = frame,
+							    .frames = 2,
+							    .calls = count[0] + count[1],
+							    .half = { count[0], count[1] },
+							    .seen = count[2] });
 }
 
 static int add_line(char *line, void *gathered)
@@ -219,8 +250,10 @@ static int add_line(char *line, void *gathered)
 		      { 'T', 2, DURATION_NUMBERS, add_duration },
 		      { 'C', 4, 3, add_caller },
 		      { 'S', 2, SHARE_GROUPS, add_glanced },
-		      { 'Q', 0, 10, add_quality },
-		      { 'P', 0, 4, add_phase } };
+		      { 'Q', 0, QUALITY_NUMBERS, add_quality },
+		      { 'P', 0, PHASE_NUMBERS, add_phase },
+		      { 'B', 4, 0, add_block },
+		      { 'E', 2, 3, add_edge } };
 	struct fields fields = { 0 };
 	const char *tag;
 	size_t kind = 0;
@@ -240,7 +273,7 @@ static int add_line(char *line, void *gathered)
 		fields.text[n] = strsep(&line, "\t");
 		text_unescape(fields.text[n]);
 	}
-	for (n = kinds[kind].texts; line && n < kinds[kind].texts + kinds[kind].numbers; n++)
+	for (; line && n < kinds[kind].texts + kinds[kind].numbers; n++)
 		fields.number[n - kinds[kind].texts] = strtod(strsep(&line, "\t"), NULL);
 	return !line && n == kinds[kind].texts + kinds[kind].numbers ? kinds[kind].add(all, &fields)
 								     : 0;
@@ -350,8 +383,9 @@ static struct range glanced_self(const struct gathered *all, const struct known 
 {
 	struct share share = share_of(known->glanced, all->glanced, all->profile->quality.epochs);
 
-	return (struct range){ share.value * all->cpu, share.low * all->cpu,
-			       share.high * all->cpu };
+	return (struct range){ share.value * all->profile->quality.cpu,
+			       share.low * all->profile->quality.cpu,
+			       share.high * all->profile->quality.cpu };
 }
 
 static bool is_wider(const struct range *one, const struct range *other)
@@ -391,11 +425,11 @@ static void judge_self(struct gathered *all)
 	for (size_t f = 0; f < all->profile->functions; f++) {
 		struct times *times = &all->profile->function[f].times;
 
-		times->self = range_up_to(&times->self, all->cpu);
+		times->self = range_up_to(&times->self, all->profile->quality.cpu);
 		times->self_problem = times->problem;
 		if (glanced)
 			choose_self(all, f);
-		times->total = range_up_to(&times->total, all->cpu);
+		times->total = range_up_to(&times->total, all->profile->quality.cpu);
 		times->total.value = fmax(times->total.value, times->self.value);
 		times->total.high = fmax(times->total.high, times->self.high);
 	}
@@ -418,12 +452,13 @@ static int make_stacks(struct gathered *all)
 		double share = time_share(all, seen);
 
 		ret = profile_stack(
-			profile,
-			&(struct stack){ .frame = frame,
-					 .frames = 2,
-					 .calls = calls_share(all, seen) * function->calls,
-					 .seconds = function->times.self.value * share,
-					 .total = fmin(known->total.value, all->cpu) * share });
+			profile, &(struct stack){ .frame = frame,
+						  .frames = 2,
+						  .calls = calls_share(all, seen) * function->calls,
+						  .seconds = function->times.self.value * share,
+						  .total = fmin(known->total.value,
+								all->profile->quality.cpu) *
+							   share });
 	}
 	for (size_t f = 0; f < profile->functions && !ret; f++) {
 		const struct known *known = &all->known[f];
@@ -449,26 +484,29 @@ static void release_gathered(struct gathered *all)
 	free(all->file);
 	free(all->known);
 	free(all->seen);
+	json_decref(all->blocks);
+}
+
+static int judge_profile(struct gathered *all)
+{
+	int ret;
+
+	judge_functions(all);
+	judge_self(all);
+	ret = make_stacks(all);
+	if (all->used > 0) {
+		all->profile->quality.cost /= all->used;
+		all->profile->quality.toggling /= all->used;
+	}
+	return ret ? ret : profile_sort(all->profile);
 }
 
 int gather(struct profile *profile, const char *folder)
 {
-	struct gathered all = { .profile = profile };
-	int ret = launch_reports(folder, add_line, &all);
+	struct gathered all = { .profile = profile, .blocks = json_object() };
+	int lost = all.blocks ? launch_reports(folder, add_line, &all) : -ENOMEM;
+	int ret = lost < 0 ? lost : profile->edges ? edges_sort(profile) : judge_profile(&all);
 
-	int lost = ret > 0;
-
-	if (ret >= 0) {
-		judge_functions(&all);
-		judge_self(&all);
-		ret = make_stacks(&all);
-	}
-	if (!ret)
-		ret = profile_sort(profile);
-	if (all.used > 0) {
-		profile->quality.cost /= all.used;
-		profile->quality.toggling /= all.used;
-	}
 	release_gathered(&all);
 	return ret ? ret : lost;
 }

@@ -117,9 +117,8 @@ static int write_formats(const char *formats, const char *output, const struct p
 
 static int show_profile(const struct run *run, const char *program)
 {
-	struct profile profile = { .program = strdup(program) };
-	int ret = run->edges ? edges_gather(&profile, run->launch.folder)
-			     : gather(&profile, run->launch.folder);
+	struct profile profile = { .program = strdup(program), .edges = run->edges };
+	int ret = gather(&profile, run->launch.folder);
 
 	if (ret < 0)
 		complain(0, ret, "the profile cannot be read");

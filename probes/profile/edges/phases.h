@@ -3,24 +3,12 @@
 #define PROBES_PROFILE_EDGES_PHASES_H
 
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+
+#include "probes/profile/session/report.h"
 
 struct phases {
-	uint64_t number;  /* of those that took place */
-	double wall;	  /* seconds since the start */
-	double on;	  /* of these, in phases */
-	double toggling;  /* CPU seconds, turning blocks on and off */
-	uint64_t refused; /* blocks, at the last look */
-	uint64_t blocks;
-};
-
-/* One of them, or several one behind the other. Seconds from the start. */
-struct moment {
-	uint64_t phases;
-	double start, length; /* until the next one's start */
-	double on, toggling;
-	uint64_t runs; /* of blocks */
+	struct quality sum;
+	struct moments moments; /* in seconds; calls are runs of blocks */
 };
 
 /*
@@ -33,21 +21,10 @@ int phases_start(double period, double on, bool visit);
 /* phases_stop - the thread ends, and blocks are off. -ETIMEDOUT: it did not, in two seconds. */
 int phases_stop(void);
 
-/* phases_hold, phases_let - no block is on between the two, by any number of threads. */
-void phases_hold(void);
-void phases_let(void);
-
-/*
- * phases_lock, phases_unlock - no block is on meanwhile. phases_forked - in place of the latter, in
- * the child of a fork.
- */
-void phases_lock(void);
-void phases_unlock(void);
+/* phases_forked - in the child of a fork, in place of set_unlock(). */
 void phases_forked(void);
 
+/* phases_get - until phases_stop(). */
 const struct phases *phases_get(void);
-
-/* phases_moments - what happened when: each is of as many phases, but for the last. How many. */
-size_t phases_moments(const struct moment **moments);
 
 #endif

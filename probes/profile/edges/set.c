@@ -14,14 +14,15 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool visits;
 
-/* Those that were ever run come first. Between phases they are off. */
+/* Blocks that were ever run come first. Between phases those are off. */
 static uint32_t *ids;
 static size_t n, ran;
 static bool some_on; /* of the others */
 static bool all_on;
 
+static unsigned holds;
 static uint32_t looked_at; /* probes of ids below that */
-static uint64_t refused;
+static uint32_t refused;
 
 void set_lock(void)
 {
@@ -64,13 +65,11 @@ static size_t look_at_probes(uint32_t *list, uint32_t end)
 }
 
 /* Without the lock: a pin waits for the loader, that for a fork(), and that for the lock. */
-int set_collect(void)
+static int collect_new(uint32_t end)
 {
-	uint32_t end = fi_probes(), *more, *before = ids;
+	uint32_t *more, *before = ids;
 	size_t found;
 
-	if (end == looked_at)
-		return 0;
 	more = malloc((n + end - looked_at) * sizeof(*more));
 	if (!more)
 		return -ENOMEM;
@@ -86,7 +85,17 @@ int set_collect(void)
 	return 0;
 }
 
-/* Of those that are known the ones that are still there. */
+int set_collect(struct quality *sum)
+{
+	uint32_t end = fi_probes();
+	int ret = end == looked_at ? 0 : collect_new(end);
+
+	sum->blocks = (double)n;
+	sum->refused = refused;
+	return ret;
+}
+
+/* An object may have gone since its blocks were collected. */
 static void drop_gone(void)
 {
 	struct fi_probe probe;
@@ -107,13 +116,19 @@ static int turn_on(void)
 	return fi_activate_how(ids, all_on ? ran : n, edges_block, FI_KEEPS_VECTORS);
 }
 
+static void turn_off_rest(void)
+{
+	if (some_on)
+		fi_deactivate_batch(ids + ran, n - ran);
+	some_on = all_on = false;
+}
+
 int set_on(void)
 {
 	int ret;
 
 	some_on = true;
 	ret = turn_on();
-	/* An object may have gone since they were collected. */
 	if (ret == -ENODEV) {
 		drop_gone();
 		ret = turn_on();
@@ -121,13 +136,13 @@ int set_on(void)
 	all_on = !ret;
 	if (ret) {
 		fi_deactivate_batch(ids, ran);
-		set_clear();
+		turn_off_rest();
 	}
 	return ret;
 }
 
-/* Of those that were never run, those that were. */
-static void sort(void)
+/* Move the blocks that ran since the last look to the front. */
+static void move_run_blocks(void)
 {
 	for (size_t i = ran; i < n; i++) {
 		uint32_t id = ids[i];
@@ -141,7 +156,7 @@ static void sort(void)
 
 void set_rest(void)
 {
-	sort();
+	move_run_blocks();
 	fi_deactivate_batch(ids, ran);
 }
 
@@ -149,15 +164,29 @@ void set_sweep(void)
 {
 	size_t before = ran;
 
-	sort();
+	move_run_blocks();
 	fi_deactivate_batch(ids + before, ran - before);
 }
 
-void set_clear(void)
+void set_lock_off(void)
 {
-	if (some_on)
-		fi_deactivate_batch(ids + ran, n - ran);
-	some_on = all_on = false;
+	set_lock();
+	turn_off_rest();
+}
+
+/* A child may have begun without. */
+void set_hold(int by)
+{
+	set_lock();
+	if (by > 0)
+		turn_off_rest();
+	holds += by > 0 || holds ? (unsigned)by : 0;
+	set_unlock();
+}
+
+bool set_held(void)
+{
+	return holds;
 }
 
 /*
@@ -168,15 +197,6 @@ void set_forked(void)
 {
 	ids = NULL;
 	n = ran = 0;
+	holds = 0;
 	lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-}
-
-size_t set_blocks(void)
-{
-	return n;
-}
-
-uint64_t set_refused(void)
-{
-	return refused;
 }

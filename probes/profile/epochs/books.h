@@ -12,6 +12,7 @@
 #include "probes/profile/estimate/duration.h"
 #include "probes/profile/estimate/estimate.h"
 #include "probes/profile/estimate/pace.h"
+#include "probes/profile/session/report.h"
 
 /* What is asked for. */
 struct options {
@@ -39,14 +40,6 @@ struct book {
 	bool watched;
 };
 
-/* A stretch of time. */
-struct moment {
-	double start, length; /* ticks from the start */
-	double calls, cost;   /* estimated; ticks */
-};
-
-#define MOMENTS 512u
-
 /* Of all probes together. */
 struct account {
 	uint64_t epochs, toggles, lost, refused;
@@ -60,8 +53,7 @@ struct account {
 	double used_at_start;  /* of the process, before it was profiled */
 	double turning_on;     /* of them */
 	uint64_t run_at_start; /* calls of the probe functions */
-	struct moment moment[MOMENTS];
-	unsigned moments, merged; /* each is of so many epochs */
+	struct moments moments;
 };
 
 extern struct options asked;

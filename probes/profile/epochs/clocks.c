@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "probes/profile/epochs/clocks.h"
 
+#include "probes/profile/sample/clock.h"
 #include "probes/profile/sample/watch.h"
 
 #define MEASURED 100e-6 /* seconds, of which the ticks are counted */
@@ -11,14 +12,6 @@ static double parallel = 1; /* threads of the program that run, of late */
 uint64_t clocks_ticks(void)
 {
 	return __builtin_ia32_rdtsc();
-}
-
-double clocks_seconds(clockid_t clock)
-{
-	struct timespec time = { 0 };
-
-	clock_gettime(clock, &time);
-	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }
 
 void clocks_sleep(uint64_t length)
@@ -39,7 +32,7 @@ static double seconds_at(uint64_t *at)
 
 	do {
 		before = clocks_ticks();
-		time = clocks_seconds(CLOCK_MONOTONIC);
+		time = clock_seconds(CLOCK_MONOTONIC);
 		*at = clocks_ticks();
 	} while (*at - before > AT_ONCE && ++tries < 1000);
 	return time;

@@ -6,12 +6,8 @@
 #define PROBES_PROFILE_EPOCHS_CLOCKS_H
 
 #include <stdint.h>
-#include <time.h>
 
 uint64_t clocks_ticks(void);
-
-/* clocks_seconds - 0 where there is no such thread any more. */
-double clocks_seconds(clockid_t clock);
 
 /* clocks_measure - ticks per second, within a percent: only windows and epochs are chosen by it. */
 double clocks_measure(void);

@@ -19,9 +19,6 @@ double cost_toggling(void);
 /* cost_settle - note what was spent and used until now, also behind the last epoch. */
 void cost_settle(void);
 
-/* cost_moment - of an epoch, in ticks. */
-void cost_moment(uint64_t start, uint64_t end, double calls, double cost);
-
 /* cost_share, cost_toggling_share - of the CPU time of the program. */
 double cost_share(void);
 double cost_toggling_share(void);

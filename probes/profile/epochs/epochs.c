@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "probes/profile/epochs/epochs.h"
 
+#include <math.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <time.h>
 
@@ -15,6 +15,7 @@
 #include "probes/profile/epochs/windows.h"
 #include "probes/profile/sample/callers.h"
 #include "probes/profile/sample/watch.h"
+#include "probes/profile/session/session.h"
 #include "stress/base/random.h"
 
 #define OFTEN	    100 /* calls in an epoch */
@@ -112,7 +113,13 @@ static void run_epoch(void)
 	windows_reopening_free(&reopen);
 	epochs_drain();
 	account.last = clocks_ticks();
-	cost_moment(start, account.last, calls, cost_spent() - account.spent);
+	/* Less by now than it was, where the price of calls has fallen. */
+	moments_add(&account.moments,
+		    &(struct phase){ .start = (double)(start - account.began),
+				     .length = (double)(account.last - start),
+				     .calls = calls,
+				     .cost = fmax(0, cost_spent() - account.spent),
+				     .phases = 1 });
 	account.epochs++;
 }
 
@@ -181,24 +188,17 @@ static void *run_epochs(void *data)
 	return NULL;
 }
 
-/* With all signals blocked but the one of patches. */
 int epochs_start_thread(void)
 {
-	sigset_t all, before;
+	uintptr_t number = atomic_fetch_add(&session, 1) + 1;
 	pthread_t id;
-	int ret;
+	int ret = session_thread(&id, run_epochs, (void *)number);
 
-	sigfillset(&all);
-	sigdelset(&all, SIGTRAP);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	ret = pthread_create(&id, NULL, run_epochs,
-			     (void *)(uintptr_t)atomic_fetch_add(&session, 1) + 1);
-	if (!ret) {
-		pthread_getcpuclockid(id, &watch_common.own);
-		pthread_detach(id);
-	}
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return -ret;
+	if (ret)
+		return ret;
+	pthread_getcpuclockid(id, &watch_common.own);
+	pthread_detach(id);
+	return 0;
 }
 
 void epochs_end_thread(void)

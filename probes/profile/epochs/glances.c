@@ -7,6 +7,7 @@
 
 #include "probes/profile/epochs/books.h"
 #include "probes/profile/epochs/clocks.h"
+#include "probes/profile/sample/clock.h"
 #include "probes/profile/sample/exits.h"
 #include "probes/profile/sample/glance.h"
 
@@ -100,7 +101,7 @@ static bool is_off(uint32_t id)
 
 static void turn_on(void)
 {
-	double before = clocks_seconds(CLOCK_THREAD_CPUTIME_ID);
+	double before = clock_seconds(CLOCK_THREAD_CPUTIME_ID);
 
 	turned_on_n = 0;
 	for (uint32_t id = 0; id < books_known; id++)
@@ -111,12 +112,12 @@ static void turn_on(void)
 		account.refused++;
 	account.toggles += turned_on_n;
 	account.turning_on +=
-		(clocks_seconds(CLOCK_THREAD_CPUTIME_ID) - before) * watch_common.per_second;
+		(clock_seconds(CLOCK_THREAD_CPUTIME_ID) - before) * watch_common.per_second;
 }
 
 void glances_settle(void)
 {
-	double before = clocks_seconds(CLOCK_THREAD_CPUTIME_ID);
+	double before = clock_seconds(CLOCK_THREAD_CPUTIME_ID);
 	size_t kept = 0;
 
 	if (!turned_on)
@@ -129,7 +130,7 @@ void glances_settle(void)
 	free(turned_on);
 	turned_on = NULL;
 	account.turning_on +=
-		(clocks_seconds(CLOCK_THREAD_CPUTIME_ID) - before) * watch_common.per_second;
+		(clock_seconds(CLOCK_THREAD_CPUTIME_ID) - before) * watch_common.per_second;
 }
 
 /* While others run on, and pay for it. */

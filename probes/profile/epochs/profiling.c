@@ -14,6 +14,7 @@
 #include "probes/profile/epochs/glances.h"
 #include "probes/profile/epochs/windows.h"
 #include "probes/profile/sample/callers.h"
+#include "probes/profile/sample/clock.h"
 #include "probes/profile/sample/exits.h"
 #include "probes/profile/sample/glance.h"
 #include "probes/profile/sample/pages.h"
@@ -25,17 +26,23 @@
 #define RECENT	      50e-6 /* seconds */
 #define OVERLONG      0.1   /* seconds */
 
+static pid_t profiled; /* the process whose epochs go on; 0: none */
+
+bool profiling_runs(void)
+{
+	return profiled && profiled == getpid();
+}
+
 static void begin_epochs(void)
 {
 	account.began = clocks_ticks();
-	account.began_at = clocks_seconds(CLOCK_MONOTONIC);
-	account.used_at_start = (clocks_seconds(CLOCK_PROCESS_CPUTIME_ID) - cost_of_start()) *
+	account.began_at = clock_seconds(CLOCK_MONOTONIC);
+	account.used_at_start = (clock_seconds(CLOCK_PROCESS_CPUTIME_ID) - cost_of_start()) *
 				watch_common.per_second;
 	store_relaxed(&watch_common.spent, 0);
 	store_relaxed(&watch_common.offs, 0);
 	store_relaxed(&watch_common.off_ticks, 0);
 	account.run_at_start = ring_run();
-	account.merged = 1;
 	pace = (struct pace){ .budget = asked.budget,
 			      .shortest = (uint64_t)(asked.epoch * watch_common.per_second),
 			      .longest = (uint64_t)(LONGEST_EPOCH * watch_common.per_second),
@@ -162,6 +169,7 @@ int profiling_start(const struct options *wish)
 	ret = epochs_start_thread();
 	if (!ret)
 		functions_watch(fi_probes());
+	profiled = ret ? 0 : getpid();
 	account.start = account.spent = pace.spent = cost_of_start() * watch_common.per_second;
 	books_unlock();
 	return ret;
@@ -217,8 +225,9 @@ void profiling_forked(bool again)
 	callers_forget();
 	glance_over();
 	glances_forget();
-	asked.before = clocks_seconds(CLOCK_THREAD_CPUTIME_ID);
+	asked.before = clock_seconds(CLOCK_THREAD_CPUTIME_ID);
 	begin_epochs();
+	profiled = again ? getpid() : 0;
 	if (!again) {
 		turn_all_off();
 		pages_close();
@@ -230,10 +239,15 @@ void profiling_forked(bool again)
 	books_unlock();
 }
 
-void profiling_finish(void)
+int profiling_finish(void)
 {
-	uint64_t now = watch_clock();
+	int ret = books_lock();
+	uint64_t now;
 
+	if (ret)
+		return ret;
+	now = watch_clock();
+	profiled = 0;
 	epochs_end_thread();
 	for (uint32_t id = 0; id < books_known; id++) {
 		uint64_t state = load_relaxed(&watches[id].state);
@@ -245,4 +259,6 @@ void profiling_finish(void)
 	}
 	epochs_drain();
 	cost_settle();
+	books_unlock();
+	return 0;
 }

@@ -6,6 +6,7 @@
 
 #include "probes/profile/epochs/books.h"
 #include "probes/profile/epochs/clocks.h"
+#include "probes/profile/sample/clock.h"
 #include "probes/profile/sample/exits.h"
 #include "probes/profile/sample/watch.h"
 
@@ -306,11 +307,11 @@ double windows_activate(const struct reopen *reopen)
 	uint64_t now;
 
 	windows_exits(ids, n);
-	before = clocks_seconds(CLOCK_THREAD_CPUTIME_ID);
+	before = clock_seconds(CLOCK_THREAD_CPUTIME_ID);
 	if (fi_activate_how(ids, n, watch_call, FI_KEEPS_VECTORS) < 0)
 		account.refused++;
 	account.turning_on +=
-		(clocks_seconds(CLOCK_THREAD_CPUTIME_ID) - before) * watch_common.per_second;
+		(clock_seconds(CLOCK_THREAD_CPUTIME_ID) - before) * watch_common.per_second;
 	account.toggles += n;
 	now = watch_clock();
 	for (size_t i = 0; i < n; i++) {

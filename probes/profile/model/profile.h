@@ -12,6 +12,8 @@
 
 #include <jansson.h>
 
+#include "probes/profile/model/sums.h"
+
 /* Estimated; the interval of 95 %. */
 struct range {
 	double value, low, high;
@@ -48,30 +50,6 @@ struct stack {
 	double total;	/* seconds with what it calls */
 	double half[2]; /* of an edge, calls in odd and in even phases, and those that were seen */
 	double seen;
-};
-
-struct phase {
-	double start, length; /* seconds from the program's start */
-	double calls;	      /* estimated */
-	double cost;	      /* share of the program's time spent on the profile */
-	/* Of edges: how many phases it stands for, seconds in which blocks were on or turned. */
-	double phases, on, toggling;
-};
-
-struct quality {
-	double seconds; /* of the program */
-	double epochs;	/* or phases */
-	double budget;	/* share; what the profile was to cost */
-	double cost;	/* share; what it says that it cost */
-	double toggles;
-	double toggling; /* of the cost: share that they took; of edges, seconds */
-	double lost;	 /* calls of which the caller was not kept, blocks that were not counted */
-	double refused;	 /* functions that could not be watched, or blocks */
-	double processes;
-	double exits;	  /* functions whose exits can be seen */
-	double torn, cut; /* calls, see struct times */
-	double on, late;  /* of edges: seconds in phases; runs of blocks outside of them */
-	double blocks;
 };
 
 struct profile {

@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "probes/profile/estimate/estimate.h"
+#include "probes/profile/sample/clock.h"
 #include "probes/profile/sample/frames.h"
 #include "probes/profile/sample/glance.h"
 #include "probes/profile/sample/meter.h"
@@ -76,21 +77,13 @@ WITHOUT_VECTORS static inline void restore(const struct vectors *vectors)
 		asm volatile("xrstor64 %0" : : "m"(*vectors), "a"(vector_states), "d"(0));
 }
 
-static double watch_seconds(clockid_t clock)
-{
-	struct timespec time;
-
-	clock_gettime(clock, &time);
-	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
-
 uint64_t watch_clock(void)
 {
 	double own, all;
 
 	ring_refresh();
-	own = watch_seconds(watch_common.own);
-	all = watch_seconds(CLOCK_PROCESS_CPUTIME_ID);
+	own = clock_seconds(watch_common.own);
+	all = clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
 	return all > own ? (uint64_t)((all - own) * watch_common.per_second) : 0;
 }
 

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a process reports of its profile: lines of a letter, texts and numbers, with tabs between
+ * them. Texts are escaped (probes/text/text.h), addresses among them in hex, numbers are in "%a":
+ *
+ *	Q the numbers of struct quality
+ *	P those of struct phase
+ *	F function, object, the numbers of struct estimate
+ *	T function, object, the numbers of struct duration, in seconds
+ *	C function, object, the caller's object and address in its file; calls that were seen, calls
+ *	  that were timed, their seconds
+ *	S object and address in its file; seconds in each group of glances
+ *	B number, object, address in its file, name; all blocks of a profile of edges
+ *	E numbers of two blocks; runs in odd and in even phases, each as often as its phase counts,
+ *	  and as many as were seen
+ */
+#ifndef PROBES_PROFILE_SESSION_REPORT_H
+#define PROBES_PROFILE_SESSION_REPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "probes/profile/model/sums.h"
+
+void report_text(FILE *out, const char *text);
+
+/* report_numbers - n doubles, and the end of the line. */
+void report_numbers(FILE *out, const void *numbers, int n);
+
+/* report_place - an object and an address in its file. False: no object has that address. */
+bool report_place(FILE *out, uint64_t address);
+
+#define MOMENTS 1024u
+
+/*
+ * What happened when: each moment is of as many phases, but for the last. Until they are reported
+ * the cost is a time, and the unit of start, length and cost is the agent's.
+ */
+struct moments {
+	struct phase moment[MOMENTS];
+	size_t n;
+	double merged; /* phases of a moment; 0 is 1 */
+};
+
+/* moments_add - one more phase. The one before it ends where it starts. */
+void moments_add(struct moments *moments, const struct phase *phase);
+
+/* report_moments - @per_second: how many units that has */
+void report_moments(FILE *out, const struct moments *moments, double per_second);
+
+#endif

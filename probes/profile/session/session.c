@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT */
+#include "probes/profile/session/session.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "probes/agent/file.h"
+#include "probes/agent/leave.h"
+#include "probes/agent/visit.h"
+#include "probes/include/fastinst.h"
+
+static const struct sampler *sampler;
+static _Atomic pid_t owner; /* the process that has still to report; 0: none has */
+static const char *folder;
+static bool visited;
+
+int fastinst_profile(const char *text);
+
+/* A child of vfork() has its parent's memory, and another PID. */
+static int finish_session(bool reports)
+{
+	pid_t me = getpid(), expected = me;
+	int ret;
+
+	if (!folder || !atomic_compare_exchange_strong(&owner, &expected, 0))
+		return 0;
+	ret = sampler->finish();
+	if (ret < 0) {
+		owner = me;
+		return ret;
+	}
+	if (reports)
+		file_report(folder, sampler->report);
+	return 0;
+}
+
+static void end_session(void)
+{
+	finish_session(true);
+}
+
+static int stop_session(bool reports)
+{
+	int ret = finish_session(reports);
+
+	return ret < 0 ? ret : sampler->stop();
+}
+
+/* What the parent has seen is the parent's to report. */
+static void fork_session(void)
+{
+	owner = sampler->forked(owner, visited) ? getpid() : 0;
+}
+
+static int begin_session(const char *options, const char *functions, const char *entries)
+{
+	static const struct leaving leaving = { end_session, end_session, NULL };
+	static bool known;
+	int ret = options ? sampler->read(options, functions && *functions ? functions : "*")
+			  : -EINVAL;
+
+	if (!ret && entries)
+		ret = fi_take_entries(entries);
+	if (!ret)
+		ret = fi_init();
+	if (!ret && !known)
+		ret = -pthread_atfork(sampler->before_fork, sampler->after_fork, fork_session);
+	known |= !ret;
+	if (!ret)
+		ret = sampler->start(visited);
+	if (ret)
+		return ret;
+	owner = getpid();
+	leave_by(&leaving);
+	return 0;
+}
+
+void session_start(const struct sampler *agent)
+{
+	const char *options = getenv(agent->variable);
+	int ret;
+
+	sampler = agent;
+	folder = file_folder(getenv("FASTINST_OUTPUT"));
+	if (!options || !folder)
+		return;
+	ret = begin_session(options, getenv("FASTINST_FUNCTIONS"), getenv("FASTINST_ENTRIES"));
+	if (ret < 0)
+		quiet_say("no profile, the program runs without it: %s\n", error_cause(ret));
+}
+
+/*
+ * @text: lines: "start", the folder of the report, options of calls and of edges, patterns, and "="
+ *	  and objects of which functions are taken; or "stop"
+ */
+int fastinst_profile(const char *text)
+{
+	struct visit visit;
+
+	if (!visit_begin(&visit, text))
+		return -ENAMETOOLONG;
+	if (!strcmp(visit.line[0], "stop"))
+		return stop_session(true);
+	if (owner) {
+		int ret = visit_abandoned(folder) ? stop_session(false) : -EBUSY;
+
+		if (ret < 0)
+			return ret;
+	}
+	folder = file_folder(visit.line[1]);
+	visited = true;
+	return begin_session(visit.line[sampler->line], visit.line[4],
+			     *visit.line[5] ? visit.line[5] + 1 : NULL);
+}
+
+int session_thread(pthread_t *thread, void *(*run)(void *), void *data)
+{
+	sigset_t all, before;
+	int ret;
+
+	sigfillset(&all);
+	sigdelset(&all, SIGTRAP);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	ret = -pthread_create(thread, NULL, run, data);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return ret;
+}
