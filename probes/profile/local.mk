@@ -100,37 +100,23 @@ libfastinst_profile_la_SOURCES = \
 	$(session_sources) \
 	probes/profile/epochs/agent.c \
 	probes/profile/epochs/books.c \
-	probes/profile/epochs/books.h \
 	probes/profile/epochs/clocks.c \
-	probes/profile/epochs/clocks.h \
 	probes/profile/epochs/cost.c \
-	probes/profile/epochs/cost.h \
 	probes/profile/epochs/epochs.c \
 	probes/profile/epochs/epochs.h \
 	probes/profile/epochs/functions.c \
-	probes/profile/epochs/functions.h \
 	probes/profile/epochs/glances.c \
-	probes/profile/epochs/glances.h \
 	probes/profile/epochs/profiling.c \
-	probes/profile/epochs/profiling.h \
 	probes/profile/epochs/report.c \
 	probes/profile/epochs/windows.c \
-	probes/profile/epochs/windows.h \
 	probes/profile/sample/callers.c \
-	probes/profile/sample/callers.h \
 	probes/profile/sample/exits.c \
-	probes/profile/sample/exits.h \
 	probes/profile/sample/frames.c \
-	probes/profile/sample/frames.h \
 	probes/profile/sample/glance.c \
-	probes/profile/sample/glance.h \
-	probes/profile/sample/meter.c \
-	probes/profile/sample/meter.h \
 	probes/profile/sample/price.c \
-	probes/profile/sample/price.h \
 	probes/profile/sample/ring.c \
-	probes/profile/sample/watch.c \
-	probes/profile/sample/watch.h
+	probes/profile/sample/sample.h \
+	probes/profile/sample/watch.c
 libfastinst_profile_la_LIBADD = libfastinst_elf.la libfastinst_estimate.la libfastinst_text.la libfastinst.la libpatchcore.la
 libfastinst_profile_la_LDFLAGS = $(session_ldflags)
 EXTRA_libfastinst_profile_la_DEPENDENCIES = $(session_map)
@@ -167,15 +153,11 @@ libfastinst_edges_la_SOURCES = \
 	$(session_sources) \
 	probes/profile/edges/agent.c \
 	probes/profile/edges/bell.c \
-	probes/profile/edges/bell.h \
 	probes/profile/edges/edges.c \
 	probes/profile/edges/edges.h \
 	probes/profile/edges/phases.c \
-	probes/profile/edges/phases.h \
 	probes/profile/edges/set.c \
-	probes/profile/edges/set.h \
-	probes/profile/edges/weight.c \
-	probes/profile/edges/weight.h
+	probes/profile/edges/weight.c
 libfastinst_edges_la_LIBADD = libfastinst_elf.la libfastinst_text.la libfastinst.la libpatchcore.la
 libfastinst_edges_la_LDFLAGS = $(session_ldflags)
 EXTRA_libfastinst_edges_la_DEPENDENCIES = $(session_map)
@@ -223,17 +205,13 @@ EXTRA_DIST += probes/profile/lines/tests/lined.c probes/profile/lines/tests/test
 
 fastinst_SOURCES += \
 	probes/profile/command/attach.c \
-	probes/profile/command/attach.h \
 	probes/profile/command/edges.h \
 	probes/profile/command/edges_autofdo.c \
 	probes/profile/command/edges_calls.c \
 	probes/profile/command/edges_cmd.c \
 	probes/profile/command/edges_sites.c \
-	probes/profile/command/edges_sites.h \
 	probes/profile/command/gather.c \
 	probes/profile/command/gather.h \
-	probes/profile/command/image.c \
-	probes/profile/command/image.h \
 	probes/profile/command/profile_cmd.c \
 	probes/profile/command/profile_cmd.h
 fastinst_LDADD += libfastinst_lines.la libfastinst_writers.la
@@ -242,7 +220,6 @@ check_PROGRAMS += probes/profile/command/tests/test_gather
 TESTS += probes/profile/command/tests/test_gather
 probes_profile_command_tests_test_gather_SOURCES = \
 	probes/profile/command/gather.c \
-	probes/profile/command/image.c \
 	probes/profile/command/tests/test_gather.c
 # Objects of its own: the program has some of its flags.
 probes_profile_command_tests_test_gather_CFLAGS = $(AM_CFLAGS)

@@ -3,7 +3,7 @@
  * fastinst profile --pid: the agent of profiles is put into a process, told to start, and some time
  * later to stop.
  */
-#include "probes/profile/command/attach.h"
+#include "probes/profile/command/profile_cmd.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -18,10 +18,10 @@
 #include "probes/launch/folder.h"
 #include "probes/text/text.h"
 
-static int tell_agent(const struct visited *visited, const struct launch *launch, const char *text)
+static int tell_agent(pid_t pid, const struct launch *launch, const char *text)
 {
 	struct inject inject = {
-		.pid = visited->pid,
+		.pid = pid,
 		.library = launch->path,
 		.entry = "fastinst_profile",
 		.text = text,
@@ -29,12 +29,12 @@ static int tell_agent(const struct visited *visited, const struct launch *launch
 	int ret = inject_library(&inject);
 
 	if (ret < 0)
-		complain(0, 0, "cannot attach to process %d: %s", (int)visited->pid, inject.why);
+		complain(0, 0, "cannot attach to process %d: %s", (int)pid, inject.why);
 	else if (inject.result == -EBUSY)
-		complain(0, 0, "process %d is profiled already", (int)visited->pid);
+		complain(0, 0, "process %d is profiled already", (int)pid);
 	else if (inject.result < 0)
 		complain(0, inject.result, "the agent is in process %d, and cannot work there",
-			 (int)visited->pid);
+			 (int)pid);
 	return ret < 0 ? ret : inject.result;
 }
 
@@ -54,37 +54,39 @@ static int make_folder(pid_t pid, struct launch *launch)
 	return 0;
 }
 
-static int start_profile(const struct visited *visited, const struct launch *launch)
+/* The agent gets what a program's would have in its environment. */
+static int start_profile(pid_t pid, const struct launch *launch)
 {
-	char text[4096], *functions = text_escaped(visited->functions);
-	char *entries = text_escaped(visited->entries ? visited->entries : "");
+	const char *wish = getenv("FASTINST_ENTRIES");
+	char text[4096], *functions = text_escaped(getenv("FASTINST_FUNCTIONS"));
+	char *entries = text_escaped(wish ? wish : "");
 	int len = snprintf(text, sizeof(text), "start\n%s\n%s\n%s\n%s\n%s%s", launch->folder,
-			   visited->profile, visited->edges, functions ? functions : "",
-			   visited->entries ? "=" : "", entries ? entries : "");
+			   getenv("FASTINST_PROFILE"), getenv("FASTINST_EDGES"),
+			   functions ? functions : "", wish ? "=" : "", entries ? entries : "");
 
 	free(functions);
 	free(entries);
 	if (len < (int)sizeof(text))
-		return tell_agent(visited, launch, text);
+		return tell_agent(pid, launch, text);
 	return complain(-ENAMETOOLONG, 0, "the patterns are too long");
 }
 
-int attach_profile(const struct visited *visited, struct launch *launch)
+int attach_profile(pid_t pid, double seconds, struct launch *launch)
 {
 	launch->folder[0] = '\0';
 	if (launch_find(launch) < 0)
 		return STATUS_NOT_FOUND;
-	if (make_folder(visited->pid, launch) < 0)
+	if (make_folder(pid, launch) < 0)
 		return STATUS_FAILED;
-	if (start_profile(visited, launch) < 0) {
+	if (start_profile(pid, launch) < 0) {
 		folder_remove(launch->folder);
 		launch->folder[0] = '\0';
 		return STATUS_FAILED;
 	}
 	ending_note();
-	ending_until(visited->pid, visited->seconds);
+	ending_until(pid, seconds);
 	/* One that has ended left its report. */
-	if (ending_is_over(visited->pid) || tell_agent(visited, launch, "stop") == 0)
+	if (ending_is_over(pid) || tell_agent(pid, launch, "stop") == 0)
 		return STATUS_OK;
-	return ending_is_over(visited->pid) ? STATUS_OK : STATUS_FAILED;
+	return ending_is_over(pid) ? STATUS_OK : STATUS_FAILED;
 }

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 
 #include "probes/profile/command/edges.h"
-#include "probes/profile/command/edges_sites.h"
 
 /* NULL: there is none. */
 static const char *most_run(const struct profile *profile)

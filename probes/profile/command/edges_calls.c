@@ -5,7 +5,7 @@
  * the call. A call behind another one in its block is not seen: the block before it is one of what
  * that one called.
  */
-#include "probes/profile/command/edges_sites.h"
+#include "probes/profile/command/edges.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "probes/profile/command/edges.h"
-#include "probes/profile/command/edges_sites.h"
 #include "probes/profile/lines/lines.h"
 #include "stress/base/command_line.h"
 

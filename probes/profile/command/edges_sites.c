@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "probes/profile/command/edges_sites.h"
+#include "probes/profile/command/edges.h"
 
 #include <errno.h>
 #include <stdlib.h>

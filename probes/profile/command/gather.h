@@ -5,6 +5,7 @@
 #ifndef PROBES_PROFILE_COMMAND_GATHER_H
 #define PROBES_PROFILE_COMMAND_GATHER_H
 
+#include "probes/elf/elf.h"
 #include "probes/profile/model/profile.h"
 
 /*
@@ -12,5 +13,19 @@
  * complaint: not all is there. Negative errno.
  */
 int gather(struct profile *profile, const char *folder);
+
+/* edges_sort - the most first. Complains where blocks were run, and no edge was counted. 0. */
+int edges_sort(struct profile *profile);
+
+/* A program or library in memory, as its file is; the names of its functions are in there. */
+struct image {
+	struct elf elf;
+	bool mapped;
+	struct elf_symbols symbols;
+};
+
+/* image_open - of what cannot be read there are no functions. */
+void image_open(struct image *image, const char *path);
+void image_close(struct image *image);
 
 #endif

@@ -14,7 +14,6 @@
 
 #include "probes/entries/survey.h"
 #include "probes/launch/launch.h"
-#include "probes/profile/command/attach.h"
 #include "probes/profile/command/edges.h"
 #include "probes/profile/command/gather.h"
 #include "probes/profile/write/write.h"
@@ -45,7 +44,7 @@ static bool formats_known(const struct run *run)
 {
 	char *copy = strdup(run->formats), *rest = copy;
 	const char *name;
-	bool known = copy != NULL, several = strchr(run->formats, ',');
+	bool known = copy != NULL;
 
 	while (known && (name = strsep(&rest, ","))) {
 		known = format_of(run->edges, name);
@@ -54,11 +53,10 @@ static bool formats_known(const struct run *run)
 				     run->edges ? " of edges" : "");
 	}
 	free(copy);
-	if (known && several && !run->output) {
-		refuse_usage("several formats need --output");
-		return false;
-	}
-	return known;
+	if (!known || run->output || !strchr(run->formats, ','))
+		return known;
+	refuse_usage("several formats need --output");
+	return false;
 }
 
 /* --- The program ------------------------------------------------------------ */
@@ -145,42 +143,24 @@ static int show_profile(const struct run *run, const char *program)
 	return ret < 0 ? STATUS_FAILED : STATUS_OK;
 }
 
-/* The agent gets what a program's would have in its environment. */
-static int visit_process(struct run *run, char *program, size_t size)
-{
-	const struct visited visited = {
-		.pid = (pid_t)run->pid,
-		.seconds = run->seconds,
-		.profile = getenv("FASTINST_PROFILE"),
-		.edges = getenv("FASTINST_EDGES"),
-		.functions = getenv("FASTINST_FUNCTIONS"),
-		.entries = run->entries,
-	};
-	char path[64];
-	ssize_t len;
-
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)visited.pid);
-	len = readlink(path, program, size - 1);
-	program[len < 0 ? 0 : len] = '\0';
-	return attach_profile(&visited, &run->launch);
-}
-
 static int run_program(struct run *run, char **argv)
 {
 	struct launch *launch = &run->launch;
-	char program[PATH_MAX];
-	const char *name;
+	char path[64], program[PATH_MAX];
+	ssize_t len;
 	int status, shown;
 
 	launch->agent = run->edges ? "libfastinst-edges.so" : "libfastinst-profile.so";
 	launch->lost = "its profile is";
 	set_environment(run);
-	status = run->pid > 0 ? visit_process(run, program, sizeof(program))
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)run->pid);
+	len = readlink(path, program, sizeof(program) - 1);
+	program[len < 0 ? 0 : len] = '\0';
+	status = run->pid > 0 ? attach_profile((pid_t)run->pid, run->seconds, launch)
 			      : launch_program(launch, argv);
-	name = run->pid > 0 ? program : argv[0];
 	if (!launch->folder[0])
 		return status;
-	shown = show_profile(run, name);
+	shown = show_profile(run, run->pid > 0 ? program : argv[0]);
 	return status ? status : shown;
 }
 

@@ -6,15 +6,9 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
-#include <stdbool.h>
-#include <stdio.h>
 
 #include "probes/agent/pin.h"
-#include "probes/include/fastinst.h"
 #include "probes/profile/edges/edges.h"
-#include "probes/profile/edges/phases.h"
-#include "probes/profile/edges/set.h"
-#include "probes/profile/session/report.h"
 #include "probes/profile/session/session.h"
 
 static double period, on;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "probes/profile/edges/bell.h"
+#include "probes/profile/edges/edges.h"
 
 #include <errno.h>
 #include <linux/futex.h>
 #include <stdatomic.h>
-#include <stddef.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 

@@ -8,13 +8,10 @@
 
 #include <errno.h>
 #include <linux/membarrier.h>
-#include <stdbool.h>
-#include <stddef.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "probes/profile/edges/bell.h"
 #include "probes/profile/sample/relaxed.h"
 
 #define NEAR   4u /* places of a block */

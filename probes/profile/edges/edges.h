@@ -1,14 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which block is run behind which, in phases. A thread's first block of a phase has none before it.
+ * What the files of this room tell each other.
  */
 #ifndef PROBES_PROFILE_EDGES_EDGES_H
 #define PROBES_PROFILE_EDGES_EDGES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "probes/include/fastinst.h"
+#include "probes/profile/session/report.h"
+
+/*
+ * --- edges.c: which block is run behind which, in phases. A thread's first block of a phase has
+ * none before it.
+ */
 
 struct edge {
 	uint32_t from, to;
@@ -34,7 +42,7 @@ int edges_next(uint32_t *place, struct edge *edge);
 
 /*
  * edges_ran - whether the block was ever run when it was on. Where that was outside of a phase for
- * the first time, the bell rings (bell.h).
+ * the first time, the bell rings.
  */
 bool edges_ran(uint32_t id);
 
@@ -44,5 +52,102 @@ uint64_t edges_runs(void);
 /* edges_late - blocks outside of a phase. edges_lost - what there was no room for. */
 uint64_t edges_late(void);
 uint64_t edges_lost(void);
+
+/* --- bell.c: what wakes the thread of phases --- */
+
+/* bell_ring - async-signal-safe, and takes no lock. Keeps errno, and the vectors. */
+void bell_ring(void);
+
+/* bell_rings - how often it rang. */
+uint32_t bell_rings(void);
+
+/*
+ * bell_wait - until it has rung more often than that, or until a time of CLOCK_MONOTONIC. False: it
+ * is that late. May come back early.
+ */
+bool bell_wait(uint32_t rings, const struct timespec *until);
+
+/*
+ * --- weight.c: how much a phase counts for
+ *
+ * Each phase is to stand for as much of the program's own time as any other. But with all blocks
+ * on most of a phase is the price of probes: where blocks are short, a phase shows less of the
+ * program's time. So its counts are multiplied by how many times slower the program was:
+ *
+ *	time of a block in the phase / (time of a block in the phase - price of a probe)
+ *
+ * The price is taken to be three quarters of the time of a block where the program was at its
+ * quickest of late: the fourth least of 64 phases. A higher one would tell phases apart by noise.
+ */
+#define WEIGHT_RECENT 64u
+
+struct weights {
+	double recent[WEIGHT_RECENT]; /* seconds for a block */
+	size_t n;
+};
+
+/*
+ * weight_of_phase - per second of the phase. @seconds: its length; @cpu: of all threads in it;
+ * @runs: blocks that were run. 0: none were.
+ */
+double weight_of_phase(struct weights *weights, double seconds, double cpu, uint64_t runs);
+
+/*
+ * --- set.c: blocks, on and off
+ *
+ * Most of a program's blocks are never run: turned on once,
+ * such a block stays on, which costs nothing. Blocks that were run are turned off behind each
+ * phase; those that are run between phases for the first time, soon after that (edges_ran()).
+ */
+/* set_start - there are none. @visit: in a process that runs; objects with blocks are pinned. */
+void set_start(bool visit);
+
+/*
+ * The thread of phases calls:
+ *
+ * set_collect - blocks that came; the sum gets how many there are, and are refused. -ENOMEM.
+ *
+ * With the lock held: set_held. set_on - all are on, or none (negative errno). set_rest -
+ * those that were ever run are off. set_sweep - those that were run since are.
+ */
+int set_collect(struct quality *sum);
+bool set_held(void);
+int set_on(void);
+void set_rest(void);
+void set_sweep(void);
+
+/* set_lock_off - take the lock, and all are off. */
+void set_lock(void);
+void set_lock_off(void);
+void set_unlock(void);
+
+/* set_hold - 1: no phase begins from here until the -1 of the same thread. */
+void set_hold(int by);
+
+/* set_forked - in the child of a fork that was made with the lock held: there are none. */
+void set_forked(void);
+
+/* --- phases.c --- */
+
+struct phases {
+	struct quality sum;
+	struct moments moments; /* in seconds; calls are runs of blocks */
+};
+
+/*
+ * phases_start - a thread that turns all blocks on for a time, once in a period, whose length it
+ * draws from half to one and a half. @visit: in a process that runs, objects with blocks are pinned
+ * (probes/agent/pin.h). Negative errno.
+ */
+int phases_start(double period, double on, bool visit);
+
+/* phases_stop - the thread ends, and blocks are off. -ETIMEDOUT: it did not, in two seconds. */
+int phases_stop(void);
+
+/* phases_forked - in the child of a fork, in place of set_unlock(). */
+void phases_forked(void);
+
+/* phases_get - until phases_stop(). */
+const struct phases *phases_get(void);
 
 #endif

@@ -5,30 +5,24 @@
  * Counting starts when all are on and every thread has seen that, and ends before the first is
  * turned off: so no block of a phase is passed over, which would join two that are no neighbours.
  */
-#include "probes/profile/edges/phases.h"
+#include "probes/profile/edges/edges.h"
 
 #include <errno.h>
 #include <linux/membarrier.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "probes/agent/alone.h"
-#include "probes/include/fastinst.h"
-#include "probes/profile/edges/bell.h"
-#include "probes/profile/edges/edges.h"
-#include "probes/profile/edges/set.h"
-#include "probes/profile/edges/weight.h"
 #include "probes/profile/sample/clock.h"
 #include "probes/profile/sample/pages.h"
 #include "probes/profile/sample/relaxed.h"
 #include "probes/profile/session/session.h"
 
 #define PATIENCE 2	/* seconds */
+#define AGAIN	 500e-6 /* seconds, half of the first wait for another try */
 #define SWEEP_NS 300000 /* between two looks at what was run between phases */
 
 static atomic_bool stopping;
@@ -60,8 +54,8 @@ static void sweep_blocks(void)
 	nanosleep(&(struct timespec){ .tv_nsec = SWEEP_NS }, NULL);
 }
 
-/* By a clock that is never set. True: the thread has to end. */
-static bool rest_between(double seconds, bool sweeps)
+/* By a clock that is never set; not when the thread has to end. */
+static void rest_between(double seconds, bool sweeps)
 {
 	struct timespec until;
 	uint32_t rings;
@@ -78,7 +72,6 @@ static bool rest_between(double seconds, bool sweeps)
 			sweep_blocks();
 		}
 	} while (!stopping && bell_wait(rings, &until));
-	return stopping;
 }
 
 static void all_see_it(void)
@@ -97,36 +90,40 @@ static double watched(double length, double cpu)
 	return length < most ? length : most;
 }
 
-/* The lock is held. True: the thread has to end. */
-static bool phase(void)
+/*
+ * The lock is held. False: not all blocks could be turned on, as where a thread is just being made,
+ * which has SIGTRAP blocked for a moment.
+ */
+static bool run_phase(void)
 {
 	struct phase one = { .start = now() - began, .phases = 1 };
-	double own = own_time(), counted, cpu;
+	double own = own_time(), start, cpu;
 	uint64_t runs = edges_runs();
-	bool stop = false;
 
-	if (set_on() == 0) {
-		all_see_it();
-		one.toggling = own_time() - own;
-		counted = now();
-		cpu = clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
-		edges_phase((uint64_t)++all.sum.epochs);
-		stop = rest_between(on_time, false);
-		edges_phase(0);
-		counted = now() - counted;
-		cpu = clock_seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu;
-		one.on = watched(counted, cpu);
-		swept = bell_rings();
-		own = own_time();
-		set_rest();
-		edges_weigh(weight_of_phase(&weights, one.on, cpu, edges_runs() - runs));
+	if (set_on()) {
+		all.sum.toggling += own_time() - own;
+		return false;
 	}
+	all_see_it();
+	one.toggling = own_time() - own;
+	start = now();
+	cpu = clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
+	edges_phase((uint64_t)++all.sum.epochs);
+	rest_between(on_time, false);
+	edges_phase(0);
+	cpu = clock_seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+	one.on = watched(now() - start, cpu);
+	swept = bell_rings();
+	own = own_time();
+	set_rest();
 	one.toggling += own_time() - own;
-	one.calls = (double)(edges_runs() - runs);
+	runs = edges_runs() - runs;
+	one.calls = (double)runs;
+	edges_weigh(weight_of_phase(&weights, one.on, cpu, runs));
 	all.sum.on += one.on;
 	all.sum.toggling += one.toggling;
 	moments_add(&all.moments, &one);
-	return stop;
+	return true;
 }
 
 /* Once in each process: the thread ends, or is not in a child. */
@@ -139,22 +136,25 @@ static void count_out(void)
 static void *run_phases(void *unused)
 {
 	unsigned short dice[3] = { (unsigned short)getpid(), 42, 4711 };
-	bool stop = false;
+	double again = AGAIN;
 
 	(void)unused;
 	fi_own_thread(1);
 	/* The first one is early: of a program that ends soon something is seen. */
 	store_relaxed(&counted_in, true);
-	while (!stop && !agent_alone()) {
+	do {
 		/* A pin waits for the loader, that for a fork(), and that for the lock. */
 		bool ready = fi_scan() >= 0 && !set_collect(&all.sum);
+		double rest = period * (0.5 + erand48(dice)) - on_time;
 
 		set_lock();
-		if (ready && all.sum.blocks > 0 && !set_held())
-			stop = phase();
+		if (!ready || !(all.sum.blocks > 0) || set_held() || run_phase())
+			again = AGAIN;
+		else if ((again *= 2) < rest)
+			rest = again;
 		set_unlock();
-		stop = stop || rest_between(period * (0.5 + erand48(dice)) - on_time, true);
-	}
+		rest_between(rest, true);
+	} while (!stopping && !agent_alone());
 	set_lock_off();
 	set_unlock();
 	count_out();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "probes/profile/edges/set.h"
+#include "probes/profile/edges/edges.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -7,8 +7,6 @@
 #include <string.h>
 
 #include "probes/agent/pin.h"
-#include "probes/include/fastinst.h"
-#include "probes/profile/edges/edges.h"
 #include "probes/profile/sample/pages.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -1,30 +1,28 @@
 /* SPDX-License-Identifier: MIT */
-#include "probes/profile/edges/weight.h"
+#include "probes/profile/edges/edges.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define PART  0.75
 #define LEAST 0.1 /* of the price: what is left at least */
 
+static int by_size(const void *a, const void *b)
+{
+	double one = *(const double *)a, two = *(const double *)b;
+
+	return (one > two) - (one < two);
+}
+
 /* The fourth least of all 64, and of fewer accordingly. */
 static double quick_block(const struct weights *weights)
 {
-	size_t n = weights->n < WEIGHT_RECENT ? weights->n : WEIGHT_RECENT, less = n / 17;
-	double sorted[WEIGHT_RECENT / 17 + 2] = { 0 };
-	size_t kept = 0;
+	size_t n = weights->n < WEIGHT_RECENT ? weights->n : WEIGHT_RECENT;
+	double sorted[WEIGHT_RECENT];
 
-	for (size_t i = 0; i < n; i++) {
-		size_t at = kept;
-
-		while (at && sorted[at - 1] > weights->recent[i])
-			at--;
-		if (at > less)
-			continue;
-		kept += kept <= less;
-		memmove(&sorted[at + 1], &sorted[at], (kept - at - 1) * sizeof(sorted[0]));
-		sorted[at] = weights->recent[i];
-	}
-	return sorted[less];
+	memcpy(sorted, weights->recent, n * sizeof(*sorted));
+	qsort(sorted, n, sizeof(*sorted), by_size);
+	return sorted[n / 17];
 }
 
 double weight_of_phase(struct weights *weights, double seconds, double cpu, uint64_t runs)

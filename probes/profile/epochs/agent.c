@@ -9,11 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "probes/profile/epochs/clocks.h"
 #include "probes/profile/epochs/epochs.h"
-#include "probes/profile/epochs/functions.h"
-#include "probes/profile/epochs/profiling.h"
-#include "probes/profile/sample/clock.h"
 #include "probes/profile/session/session.h"
 
 static struct options options;

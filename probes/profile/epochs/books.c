@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "probes/profile/epochs/books.h"
+#include "probes/profile/epochs/epochs.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <time.h>
-
-#include "probes/include/fastinst.h"
 
 struct options asked;
 struct book *books;

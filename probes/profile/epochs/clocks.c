@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "probes/profile/epochs/clocks.h"
-
-#include "probes/profile/sample/clock.h"
-#include "probes/profile/sample/watch.h"
+#include "probes/profile/epochs/epochs.h"
 
 #define MEASURED 100e-6 /* seconds, of which the ticks are counted */
 #define AT_ONCE	 1000	/* ticks between which two clocks are read */

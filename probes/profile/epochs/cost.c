@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "probes/profile/epochs/cost.h"
-
-#include "probes/profile/epochs/books.h"
-#include "probes/profile/epochs/clocks.h"
-#include "probes/profile/sample/clock.h"
-#include "probes/profile/sample/meter.h"
-#include "probes/profile/sample/watch.h"
+#include "probes/profile/epochs/epochs.h"
 
 double cost_of_start(void)
 {
@@ -21,7 +15,7 @@ double cost_spent(void)
 {
 	return account.start + clock_seconds(watch_common.own) * watch_common.per_second +
 	       (double)load_relaxed(&watch_common.spent) +
-	       (double)(ring_run() - account.run_at_start) * meter_price();
+	       (double)(ring_run() - account.run_at_start) * ring_price();
 }
 
 void cost_settle(void)

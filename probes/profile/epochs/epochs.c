@@ -7,14 +7,6 @@
 #include <time.h>
 
 #include "probes/agent/alone.h"
-#include "probes/profile/epochs/books.h"
-#include "probes/profile/epochs/clocks.h"
-#include "probes/profile/epochs/cost.h"
-#include "probes/profile/epochs/functions.h"
-#include "probes/profile/epochs/glances.h"
-#include "probes/profile/epochs/windows.h"
-#include "probes/profile/sample/callers.h"
-#include "probes/profile/sample/watch.h"
 #include "probes/profile/session/session.h"
 #include "stress/base/random.h"
 

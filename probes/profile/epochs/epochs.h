@@ -1,9 +1,197 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The thread that opens windows, once per epoch.
+ * What the files of this room tell each other. Ticks are those of the time stamp counter.
  */
 #ifndef PROBES_PROFILE_EPOCHS_EPOCHS_H
 #define PROBES_PROFILE_EPOCHS_EPOCHS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "probes/include/fastinst.h"
+#include "probes/profile/estimate/duration.h"
+#include "probes/profile/estimate/estimate.h"
+#include "probes/profile/estimate/pace.h"
+#include "probes/profile/estimate/share.h"
+#include "probes/profile/sample/clock.h"
+#include "probes/profile/sample/sample.h"
+#include "probes/profile/session/report.h"
+
+/* --- books.c: what is known, and its lock: of the thread that changes which probes there are -- */
+
+/* What is asked for. */
+struct options {
+	double before; /* CPU seconds of this thread, when its start began */
+	double epoch;  /* seconds */
+	double budget; /* share of CPU time */
+	unsigned samples;
+	unsigned limit;
+	bool by_count;	       /* windows are never closed by time */
+	bool no_times;	       /* exits are left alone */
+	bool visits;	       /* a process that runs: see probes/agent/pin.h */
+	const char *functions; /* patterns, as text_word() reads them */
+};
+
+/* What is known of one probe. */
+struct book {
+	struct estimate estimate;
+	struct duration duration; /* ticks */
+	uint64_t start;		  /* of the epoch, by the program's clock */
+	uint64_t window;
+	uint64_t base;
+	struct epoch epoch; /* that waits for its length */
+	uint64_t limit;	    /* of calls in a window */
+	bool opened;	    /* ever */
+	bool watched;
+};
+
+/* Of all probes together. */
+struct account {
+	uint64_t epochs, toggles, lost, refused;
+	uint64_t with_exits;   /* functions */
+	uint64_t frequent;     /* of them those called too often for all calls to be counted */
+	uint64_t began;	       /* ticks */
+	uint64_t last;	       /* epoch's end; 0: there was none */
+	double began_at;       /* seconds */
+	double spent, used;    /* ticks */
+	double start;	       /* of them, until the first epoch began */
+	double used_at_start;  /* of the process, before it was profiled */
+	double turning_on;     /* of them */
+	uint64_t run_at_start; /* calls of the probe functions */
+	struct moments moments;
+};
+
+extern struct options asked;
+extern struct book *books;   /* by probe id; NULL: nothing was profiled yet */
+extern uint8_t book_rests[]; /* epochs until a probe is looked at again */
+extern uint32_t books_known; /* probes that were asked for */
+extern struct account account;
+extern struct pace pace;
+
+/* books_make - 0 or -ENOMEM. */
+int books_make(void);
+
+/*
+ * books_lock_start - make it, and free: at first, and in a child, where its owner is no thread.
+ * books_lock, books_unlock - recursive; -ETIMEDOUT after a second. books_wait - without that.
+ */
+void books_lock_start(void);
+int books_lock(void);
+int books_wait(void);
+void books_unlock(void);
+
+/* --- clocks.c --------------------------------------------------------------------------------- */
+
+uint64_t clocks_ticks(void);
+
+/* clocks_measure - ticks per second, within a percent: only windows and epochs are chosen by it. */
+double clocks_measure(void);
+
+void clocks_sleep(uint64_t ticks);
+
+/* clocks_parallel - learn how many threads of the program run, of late. Once an epoch. */
+void clocks_parallel(void);
+
+/*
+ * clocks_since - from start to now, which are CPU time of the program, as wall time in which it
+ * runs: windows are chosen in that, and epochs measured by the program's clock, which is faster
+ * with several threads at work.
+ */
+uint64_t clocks_since(uint64_t start, uint64_t now);
+
+/* --- cost.c: what the profile costs, by its own measure ----------------------------------------
+ */
+
+/* cost_of_start - CPU seconds of the calling thread since the agent's start, or the child's. */
+double cost_of_start(void);
+
+/*
+ * cost_spent - ticks: the thread of epochs, what turned probes off, calls of the probe function.
+ * cost_toggling - of them, what turning probes on and off took.
+ */
+double cost_spent(void);
+double cost_toggling(void);
+
+/* cost_settle - note what was spent and used until now, also behind the last epoch. */
+void cost_settle(void);
+
+/* cost_share, cost_toggling_share - of the CPU time of the program. */
+double cost_share(void);
+double cost_toggling_share(void);
+
+/* --- windows.c: how long a probe is watched, what that has shown, and the next window ----------
+ */
+
+/* Probes that are off and to be turned on, at once. */
+struct reopen {
+	uint32_t *ids;
+	uint64_t *windows;
+	size_t n;
+};
+
+/* windows_reopening - room for so many; without memory for them ids is NULL. */
+struct reopen windows_reopening(uint32_t n);
+void windows_reopening_free(struct reopen *reopen);
+
+/* windows_reopen - one more; its window by what is known of it. */
+void windows_reopen(struct reopen *reopen, uint32_t id);
+
+/* windows_activate - all of them. The estimated calls of the epochs that end by that. */
+double windows_activate(const struct reopen *reopen);
+
+/* windows_exits - turn on what times these entries, before them. */
+void windows_exits(const uint32_t *ids, size_t n);
+
+/*
+ * windows_read - what the window of a probe in that state has seen until now. windows_learn - the
+ * epoch that was read ends. Its calls, estimated. windows_go_on - the same, and the next window of
+ * a probe that is still on, so that no code has to be changed.
+ */
+void windows_read(uint32_t id, uint64_t state, uint64_t now);
+double windows_learn(uint32_t id, uint64_t end);
+double windows_go_on(uint32_t id, uint64_t state, uint64_t now);
+
+/* windows_afford - what the epoch that begins may count in addition, while the profile is new. */
+void windows_afford(void);
+
+/* windows_rest - how many epochs pass until a probe that is hardly called is looked at again: all
+ * its calls are counted anyway. */
+void windows_rest(uint32_t id);
+
+/* --- glances.c: where the program spends its time, by one glance per epoch; with the lock ------
+ */
+
+/* At an address, in ticks that the program would have taken without probes and with all its CPUs.
+ */
+struct glanced {
+	uint64_t at; /* 0: not known */
+	double ticks[SHARE_GROUPS];
+};
+
+/* glances_look - one glance. Probes that were off stay on until glances_settle(). */
+void glances_look(void);
+
+/* glances_settle - probes that no window has turned on since are off again. */
+void glances_settle(void);
+
+/* glances_list - those that there are, the unknown one first. glances_forget - there was none. */
+const struct glanced *glances_list(uint32_t *n);
+void glances_forget(void);
+
+/* --- functions.c: which functions are watched, as objects come and go --------------------------
+ */
+
+/* functions_watch - those among the first n probes that are new and asked for. */
+void functions_watch(uint32_t n);
+
+/* functions_scan - what came and went is noticed. functions_scan_if_loaded - if anything came. */
+void functions_scan(void);
+void functions_scan_if_loaded(void);
+
+/* --- epochs.c: the thread that opens windows, once per epoch -----------------------------------
+ */
 
 /* epochs_start_thread - in the place of an earlier one. Negative errno. */
 int epochs_start_thread(void);
@@ -16,5 +204,29 @@ void epochs_count_out(void);
 
 /* epochs_drain - count the callers that threads have noted. */
 void epochs_drain(void);
+
+/* --- profiling.c: a profile from its start to its end, and in a child; report.c ----------------
+ */
+
+/* profiling_start - finds probes, opens all windows, starts the thread. Negative errno. */
+int profiling_start(const struct options *options);
+
+/* profiling_runs - whether this process is profiled, and not over. Changes with the lock held. */
+bool profiling_runs(void);
+
+/* profiling_finish - the last epoch ends. -ETIMEDOUT: the lock is not to be had. */
+int profiling_finish(void);
+
+/* profiling_stop - nothing is probed any more; profiling_start() may come again. Negative errno. */
+int profiling_stop(void);
+
+/*
+ * profiling_forked - in the child, behind epochs_count_out(): nothing was counted, and there is a
+ * thread again, or nothing is probed.
+ */
+void profiling_forked(bool again);
+
+/* report_profile - what was learned. */
+void report_profile(FILE *out);
 
 #endif

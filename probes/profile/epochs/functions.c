@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "probes/profile/epochs/functions.h"
+#include "probes/profile/epochs/epochs.h"
 
 #include <link.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "probes/agent/pin.h"
-#include "probes/profile/epochs/books.h"
-#include "probes/profile/epochs/windows.h"
-#include "probes/profile/sample/exits.h"
 #include "probes/profile/sample/pages.h"
-#include "probes/profile/sample/price.h"
-#include "probes/profile/sample/watch.h"
 #include "probes/text/text.h"
 
 static void take_function(uint32_t id, struct reopen *reopen, struct pages_range *range)

@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "probes/profile/epochs/glances.h"
+#include "probes/profile/epochs/epochs.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
-
-#include "probes/profile/epochs/books.h"
-#include "probes/profile/epochs/clocks.h"
-#include "probes/profile/sample/clock.h"
-#include "probes/profile/sample/exits.h"
-#include "probes/profile/sample/glance.h"
 
 #define LENGTH	 1500e-6 /* seconds */
 #define SHORTEST 20e-6	 /* seconds between looks at who has told, */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "probes/profile/epochs/profiling.h"
+#include "probes/profile/epochs/epochs.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -7,19 +7,7 @@
 #include <unistd.h>
 
 #include "probes/agent/pin.h"
-#include "probes/profile/epochs/clocks.h"
-#include "probes/profile/epochs/cost.h"
-#include "probes/profile/epochs/epochs.h"
-#include "probes/profile/epochs/functions.h"
-#include "probes/profile/epochs/glances.h"
-#include "probes/profile/epochs/windows.h"
-#include "probes/profile/sample/callers.h"
-#include "probes/profile/sample/clock.h"
-#include "probes/profile/sample/exits.h"
-#include "probes/profile/sample/glance.h"
 #include "probes/profile/sample/pages.h"
-#include "probes/profile/sample/price.h"
-#include "probes/profile/sample/watch.h"
 
 #define LONGEST_EPOCH 10.0  /* seconds */
 #define OPENING	      1.0   /* seconds */

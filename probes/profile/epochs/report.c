@@ -2,19 +2,10 @@
 /*
  * What this process has learned.
  */
-#include "probes/profile/session/report.h"
 
 #include <time.h>
 
-#include "probes/include/fastinst.h"
-#include "probes/profile/epochs/books.h"
-#include "probes/profile/epochs/clocks.h"
-#include "probes/profile/epochs/cost.h"
-#include "probes/profile/epochs/glances.h"
-#include "probes/profile/epochs/profiling.h"
-#include "probes/profile/sample/callers.h"
-#include "probes/profile/sample/clock.h"
-#include "probes/profile/sample/watch.h"
+#include "probes/profile/epochs/epochs.h"
 
 static void put_probe(FILE *out, char letter, const struct fi_probe *probe)
 {

@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "probes/profile/epochs/windows.h"
+#include "probes/profile/epochs/epochs.h"
 
 #include <stdlib.h>
 #include <time.h>
-
-#include "probes/profile/epochs/books.h"
-#include "probes/profile/epochs/clocks.h"
-#include "probes/profile/sample/clock.h"
-#include "probes/profile/sample/exits.h"
-#include "probes/profile/sample/watch.h"
 
 #define SHORTEST_WINDOW 200e-6 /* seconds; opening one and switching to a thread take 10e-6 */
 #define WARM_UP		200e-6 /* seconds */

@@ -2,7 +2,7 @@
 /*
  * Counts lie one behind the other, so that few pages are touched: a program may be short.
  */
-#include "probes/profile/sample/callers.h"
+#include "probes/profile/sample/sample.h"
 
 #include <stddef.h>
 

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "probes/profile/sample/exits.h"
+#include "probes/profile/sample/sample.h"
 
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "probes/profile/sample/watch.h"
 
 struct place {
 	struct fi_probe probe;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "probes/profile/sample/frames.h"
+#include "probes/profile/sample/sample.h"
 
 #include <sys/syscall.h>
 #include <time.h>
@@ -15,7 +15,7 @@ struct watch_common watch_common;
  */
 
 /* The caller's address is what the hook is told, so the search ends at its place at the latest. */
-FRAMES_FUNCTION static uint64_t slot_above(uint64_t rsp, uint64_t from)
+WITHOUT_VECTORS static uint64_t slot_above(uint64_t rsp, uint64_t from)
 {
 	const uint64_t *word = (const uint64_t *)(rsp & ~UINT64_C(7));
 
@@ -25,7 +25,7 @@ FRAMES_FUNCTION static uint64_t slot_above(uint64_t rsp, uint64_t from)
 	return 0;
 }
 
-FRAMES_FUNCTION bool frames_spot(struct spot *spot, uint32_t entry, const struct fi_regs *regs)
+WITHOUT_VECTORS bool frames_spot(struct spot *spot, uint32_t entry, const struct fi_regs *regs)
 {
 	if (watches[entry].hooks) {
 		spot->function = regs->rdi;
@@ -43,7 +43,7 @@ FRAMES_FUNCTION bool frames_spot(struct spot *spot, uint32_t entry, const struct
  */
 
 /* No call of libc: those change vectors. */
-FRAMES_FUNCTION static void thread_clock(struct timespec *time)
+WITHOUT_VECTORS static void thread_clock(struct timespec *time)
 {
 	long ret = SYS_clock_gettime;
 
@@ -53,14 +53,14 @@ FRAMES_FUNCTION static void thread_clock(struct timespec *time)
 		     : "rcx", "r11", "memory");
 }
 
-FRAMES_FUNCTION uint64_t frames_without_cpu(const struct timespec *used, uint64_t now)
+WITHOUT_VECTORS uint64_t frames_without_cpu(const struct timespec *used, uint64_t now)
 {
 	uint64_t ns = (uint64_t)used->tv_sec * 1000000000 + (uint64_t)used->tv_nsec;
 
 	return now - (uint64_t)((unsigned __int128)ns * watch_common.ticks_per_4s >> 32);
 }
 
-FRAMES_FUNCTION uint64_t frames_waited(struct ring *ring, uint64_t now)
+WITHOUT_VECTORS uint64_t frames_waited(struct ring *ring, uint64_t now)
 {
 	struct timespec used = { 0 };
 
@@ -74,7 +74,7 @@ FRAMES_FUNCTION uint64_t frames_waited(struct ring *ring, uint64_t now)
  */
 
 /* False: it was cut, with all that were pending then. */
-FRAMES_FUNCTION static bool take_back(struct watch *watch, uint32_t cuts)
+WITHOUT_VECTORS static bool take_back(struct watch *watch, uint32_t cuts)
 {
 	uint64_t pending = atomic_load(&watch->pending);
 
@@ -84,7 +84,7 @@ FRAMES_FUNCTION static bool take_back(struct watch *watch, uint32_t cuts)
 	return false;
 }
 
-FRAMES_FUNCTION static void drop_last(struct ring *ring)
+WITHOUT_VECTORS static void drop_last(struct ring *ring)
 {
 	const struct frame *frame = &ring->frame[--ring->depth];
 	struct watch *watch = &watches[frame->id];
@@ -93,7 +93,7 @@ FRAMES_FUNCTION static void drop_last(struct ring *ring)
 		add_relaxed(&watch->torn, 1);
 }
 
-FRAMES_FUNCTION void frames_cut(struct watch *watch)
+WITHOUT_VECTORS void frames_cut(struct watch *watch)
 {
 	uint64_t pending = atomic_load(&watch->pending);
 
@@ -105,7 +105,7 @@ FRAMES_FUNCTION void frames_cut(struct watch *watch)
 }
 
 /* A function that another ends with has its place; what is inlined in a function as well. */
-FRAMES_FUNCTION void frames_clear(struct ring *ring, const struct spot *spot, bool hooks)
+WITHOUT_VECTORS void frames_clear(struct ring *ring, const struct spot *spot, bool hooks)
 {
 	while (ring->depth) {
 		const struct frame *last = &ring->frame[ring->depth - 1];
@@ -121,7 +121,7 @@ FRAMES_FUNCTION void frames_clear(struct ring *ring, const struct spot *spot, bo
  * The thread that turns the entry off sees that this call is timed, or this call sees that the
  * entry is to be turned off.
  */
-FRAMES_FUNCTION void frames_enter(struct ring *ring, uint32_t id, uint64_t state,
+WITHOUT_VECTORS void frames_enter(struct ring *ring, uint32_t id, uint64_t state,
 				  const struct spot *spot)
 {
 	struct watch *watch = &watches[id];
@@ -145,7 +145,7 @@ FRAMES_FUNCTION void frames_enter(struct ring *ring, uint32_t id, uint64_t state
 	ring->depth++;
 }
 
-FRAMES_FUNCTION void frames_start(struct ring *ring)
+WITHOUT_VECTORS void frames_start(struct ring *ring)
 {
 	struct frame *frame = &ring->frame[ring->depth - 1];
 
@@ -155,7 +155,7 @@ FRAMES_FUNCTION void frames_start(struct ring *ring)
 }
 
 /* Below the last frame at that place, as many as have it. */
-FRAMES_FUNCTION static uint32_t find(const struct ring *ring, const struct spot *spot)
+WITHOUT_VECTORS static uint32_t find(const struct ring *ring, const struct spot *spot)
 {
 	for (uint32_t i = ring->depth; i > 0 && ring->frame[i - 1].slot <= spot->slot; i--)
 		if (ring->frame[i - 1].slot == spot->slot &&
@@ -164,7 +164,7 @@ FRAMES_FUNCTION static uint32_t find(const struct ring *ring, const struct spot 
 	return 0;
 }
 
-FRAMES_FUNCTION bool frames_leave(struct ring *ring, const struct spot *spot, bool hooks,
+WITHOUT_VECTORS bool frames_leave(struct ring *ring, const struct spot *spot, bool hooks,
 				  struct frame *frame)
 {
 	uint32_t found = find(ring, spot);
@@ -179,7 +179,7 @@ FRAMES_FUNCTION bool frames_leave(struct ring *ring, const struct spot *spot, bo
 	return take_back(&watches[frame->id], frame->cuts);
 }
 
-FRAMES_FUNCTION bool frames_overlong(const struct watch *watch, int64_t wall)
+WITHOUT_VECTORS bool frames_overlong(const struct watch *watch, int64_t wall)
 {
 	return wall > (int64_t)watch_common.overlong && load_relaxed(&watch->wish) != WINDOW_WHOLE;
 }

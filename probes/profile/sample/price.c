@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "probes/profile/sample/price.h"
+#include "probes/profile/sample/sample.h"
 
 #include <stdlib.h>
 
-#include "probes/profile/sample/glance.h"
-#include "probes/profile/sample/meter.h"
 #include "probes/profile/sample/pages.h"
-#include "probes/profile/sample/watch.h"
 
 #define CALLS  200
 #define ROUNDS 15
@@ -107,7 +104,7 @@ static void measure(uint32_t id)
 	}
 	if (median(price) > 0)
 		watch_common.price = median(price);
-	watch_common.warm = meter_mean(ring_here());
+	watch_common.warm = ring_metered(ring_here());
 }
 
 /* The call's own time, as the probes themselves see it. Of a few calls: those of a window. */
@@ -155,7 +152,8 @@ static void forget_calls(void)
 	if (!ring)
 		return;
 	store_relaxed(&ring->tail, load_relaxed(&ring->head));
-	meter_forget(ring);
+	store_relaxed(&ring->metered, 0);
+	store_relaxed(&ring->meter, 0);
 }
 
 /* The exit belongs to the entry for so long. */

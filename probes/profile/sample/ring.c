@@ -10,8 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "probes/profile/sample/frames.h"
-#include "probes/profile/sample/watch.h"
+#include "probes/profile/sample/sample.h"
 
 static __thread struct ring *mine __attribute__((tls_model("initial-exec")));
 #define REFRESH 16 /* threads at most: each is a system call */
@@ -145,4 +144,33 @@ void ring_forked(void)
 		else
 			store_relaxed(&ring->taken, 0);
 	}
+}
+
+/* --- Metered calls --- */
+
+static void add_ring(const struct ring *ring, double *calls, double *ticks)
+{
+	*calls += (double)load_relaxed(&ring->metered);
+	*ticks += (double)load_relaxed(&ring->meter);
+}
+
+double ring_metered(const struct ring *ring)
+{
+	double calls = 0, ticks = 0;
+
+	if (ring)
+		add_ring(ring, &calls, &ticks);
+	return calls > 0 ? ticks / calls : 0;
+}
+
+/* The meter is inside of the probe function; what leads there finds the same caches. */
+double ring_price(void)
+{
+	double calls = 0, ticks = 0;
+
+	for (const struct ring *ring = ring_list(); ring; ring = ring->next)
+		add_ring(ring, &calls, &ticks);
+	if (watch_common.warm <= 0 || ticks <= calls * watch_common.warm)
+		return watch_common.price;
+	return watch_common.price * ticks / calls / watch_common.warm;
 }

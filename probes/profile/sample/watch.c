@@ -3,7 +3,7 @@
  * A call that comes within the window is counted. The first one behind it turns the probe off; so
  * does one that is one too many.
  */
-#include "probes/profile/sample/watch.h"
+#include "probes/profile/sample/sample.h"
 
 #include <cpuid.h>
 #include <errno.h>
@@ -14,14 +14,10 @@
 
 #include "probes/profile/estimate/estimate.h"
 #include "probes/profile/sample/clock.h"
-#include "probes/profile/sample/frames.h"
-#include "probes/profile/sample/glance.h"
-#include "probes/profile/sample/meter.h"
 
-#define WITHOUT_VECTORS __attribute__((target("general-regs-only")))
-#define DEAREST		100000 /* ticks of a turning off; what took longer waited for a CPU */
-#define PATIENCE	5      /* times the window, until when calls are waited for */
-#define VECTOR_STATES	0xe6   /* as the core's trampoline has them; they take 2,688 bytes */
+#define DEAREST	      100000 /* ticks of a turning off; what took longer waited for a CPU */
+#define PATIENCE      5	     /* times the window, until when calls are waited for */
+#define VECTOR_STATES 0xe6   /* as the core's trampoline has them; they take 2,688 bytes */
 
 static uint32_t vector_states;
 
@@ -438,7 +434,7 @@ WITHOUT_VECTORS static void note_entry(struct ring *ring, const struct call *cal
 		glance_event(ring, call->glance, spot.from, call->now);
 }
 
-/* See meter.h. What was noted as spent meanwhile is told apart. */
+/* See ring_metered(). What was noted as spent meanwhile is told apart. */
 WITHOUT_VECTORS static void meter(struct ring *ring, const struct call *call, uint64_t spent)
 {
 	uint64_t ticks = __builtin_ia32_rdtsc() - call->now - (ring->spent - spent);

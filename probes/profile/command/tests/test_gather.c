@@ -15,7 +15,6 @@
 #include <cmocka.h>
 
 #include "probes/launch/launch.h"
-#include "probes/profile/command/edges.h"
 #include "probes/profile/command/gather.h"
 #include "probes/profile/estimate/duration.h"
 #include "probes/profile/estimate/estimate.h"

@@ -13,7 +13,6 @@
 
 #include <cmocka.h>
 
-#include "probes/profile/edges/bell.h"
 #include "probes/profile/edges/edges.h"
 
 #define IDS 2000u

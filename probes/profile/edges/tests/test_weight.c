@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "probes/profile/edges/weight.h"
+#include "probes/profile/edges/edges.h"
 
 #define PRICE  5e-9
 #define LENGTH 2e-3

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "probes/profile/sample/frames.h"
+#include "probes/profile/sample/sample.h"
 
 #define A 1u
 #define B 2u

@@ -16,7 +16,6 @@
 static uint64_t ticks_now, ticks_step;
 #define __builtin_ia32_rdtsc() (ticks_now += ticks_step)
 #include "probes/profile/sample/frames.c"
-#include "probes/profile/sample/meter.c"
 #include "probes/profile/sample/watch.c"
 
 enum {
@@ -179,7 +178,8 @@ static void setup_meter(void)
 {
 	struct ring *ring = ring_here();
 
-	meter_forget(ring);
+	store_relaxed(&ring->metered, 0);
+	store_relaxed(&ring->meter, 0);
 	atomic_store(&ring->run, 0);
 	ring->spent = 0;
 	watch_common.price = 30;
@@ -201,23 +201,23 @@ static void test_price_in_place(void **state)
 
 	(void)state;
 	setup_meter();
-	assert_true(meter_price() == 30);
+	assert_true(ring_price() == 30);
 	call_often(METERED - 1, 100);
 	assert_int_equal(ring->metered, 0);
 	call_often(METERED + 1, 100);
 	assert_int_equal(ring->metered, 2);
-	assert_true(meter_mean(ring) == 100);
+	assert_true(ring_metered(ring) == 100);
 	/* No less than what was measured at start. */
-	assert_true(meter_price() == 30);
+	assert_true(ring_price() == 30);
 	call_often(2 * METERED, 700);
 	assert_int_equal(ring->metered, 4);
-	assert_true(meter_mean(ring) == 400);
-	assert_true(meter_price() == 60);
+	assert_true(ring_metered(ring) == 400);
+	assert_true(ring_price() == 60);
 	/* Of a thread that had no CPU meanwhile. */
 	call_often(METERED, 100001);
 	assert_int_equal(ring->metered, 4);
 	watch_common.warm = 0;
-	assert_true(meter_price() == 30);
+	assert_true(ring_price() == 30);
 }
 
 /* What is told as spent is not told twice. */
@@ -239,7 +239,7 @@ static void test_price_without_spent(void **state)
 	/* The end of one call, the start of another. */
 	assert_int_equal(ring->metered, 2);
 	assert_true(ring->spent >= 300);
-	assert_true(meter_mean(ring) <= 150);
+	assert_true(ring_metered(ring) <= 150);
 }
 
 int main(void)
