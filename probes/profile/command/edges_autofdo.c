@@ -60,16 +60,16 @@ static size_t put_branches(const struct sites *sites, FILE *out)
 	const struct profile *profile = sites->profile;
 	size_t n = 0;
 
-	for (size_t i = 0; i < profile->stacks; i++) {
-		const struct stack *edge = &profile->stack[i];
-		const struct site *to = sites_at(sites, edge->frame[1]);
+	for (size_t i = 0; i < profile->arcs; i++) {
+		const struct arc *edge = &profile->arc[i];
+		const struct site *to = sites_at(sites, edge->to);
 
-		if (!sites_have(sites, edge->frame[0]) || !to || !sites_first(sites, to))
+		if (!sites_have(sites, edge->from) || !to || !sites_first(sites, to))
 			continue;
 		n++;
 		if (out)
 			fprintf(out, "%" PRIx64 "->%" PRIx64 ":%.0f\n",
-				profile->function[edge->frame[0]].address, to->entry, edge->calls);
+				profile->function[edge->from].address, to->entry, edge->calls);
 	}
 	return n;
 }

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "probes/elf/sorted.h"
 #include "probes/insn/insn.h"
 
 #define TRACER 5 /* bytes of the call that a block begins with */
@@ -55,21 +56,16 @@ static uint64_t call_in(const struct sites *sites, const struct site *site, uint
 	return found.indirects == 1 ? found.indirect : 0;
 }
 
-static int by_address(const void *a, const void *b)
-{
-	const struct target *one = a, *two = b;
-
-	return (one->address > two->address) - (one->address < two->address);
-}
+ORDER_BY(by_address, struct target, address)
 
 static void find_targets(const struct sites *sites, struct target *target, size_t *n)
 {
 	const struct profile *profile = sites->profile;
 
-	for (size_t i = 0; i < profile->stacks; i++) {
-		const struct stack *edge = &profile->stack[i];
-		const struct site *before = sites_at(sites, edge->frame[0]);
-		const struct site *entered = sites_at(sites, edge->frame[1]);
+	for (size_t i = 0; i < profile->arcs; i++) {
+		const struct arc *edge = &profile->arc[i];
+		const struct site *before = sites_at(sites, edge->from);
+		const struct site *entered = sites_at(sites, edge->to);
 		uint64_t call;
 
 		if (!before || !entered || !sites_first(sites, entered))
@@ -84,7 +80,7 @@ static void find_targets(const struct sites *sites, struct target *target, size_
 int edges_calls(const struct sites *sites, struct target **target, size_t *n)
 {
 	*n = 0;
-	*target = calloc(sites->profile->stacks + 1, sizeof(**target));
+	*target = calloc(sites->profile->arcs + 1, sizeof(**target));
 	if (!*target)
 		return -ENOMEM;
 	if (sites->image.mapped)

@@ -13,14 +13,14 @@
 
 static int by_calls(const void *a, const void *b, void *profile)
 {
-	const struct stack *one = a, *two = b;
+	const struct arc *one = a, *two = b;
 	const struct function *function = ((const struct profile *)profile)->function;
 	int order;
 
 	if (one->calls != two->calls)
 		return one->calls > two->calls ? -1 : 1;
-	order = strcmp(function[one->frame[0]].name, function[two->frame[0]].name);
-	return order ? order : strcmp(function[one->frame[1]].name, function[two->frame[1]].name);
+	order = strcmp(function[one->from].name, function[two->from].name);
+	return order ? order : strcmp(function[one->to].name, function[two->to].name);
 }
 
 /* There are blocks, and no edge was counted. */
@@ -40,9 +40,8 @@ static void tell_nothing(const struct quality *quality)
 
 int edges_sort(struct profile *profile)
 {
-	if (profile->stacks)
-		qsort_r(profile->stack, profile->stacks, sizeof(*profile->stack), by_calls,
-			profile);
+	if (profile->arcs)
+		qsort_r(profile->arc, profile->arcs, sizeof(*profile->arc), by_calls, profile);
 	else if (profile->quality.blocks > 0)
 		tell_nothing(&profile->quality);
 	return 0;

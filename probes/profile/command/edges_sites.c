@@ -5,17 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "probes/elf/sorted.h"
+
 bool sites_have(const struct sites *sites, size_t block)
 {
 	return !strcmp(sites->profile->function[block].object, sites->object);
 }
 
-static int by_address(const void *a, const void *b)
-{
-	const struct site *one = a, *two = b;
-
-	return (one->address > two->address) - (one->address < two->address);
-}
+ORDER_BY(by_address, struct site, address)
 
 int sites_open(struct sites *sites, const struct profile *profile, const char *object)
 {

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "probes/elf/array.h"
 #include "probes/launch/launch.h"
 #include "probes/profile/estimate/duration.h"
 #include "probes/profile/estimate/estimate.h"
@@ -70,22 +71,18 @@ void image_close(struct image *image)
 
 static const struct file *file_of(struct gathered *all, const char *path)
 {
-	struct file *more;
+	struct file one;
 
 	for (size_t i = 0; i < all->files; i++)
 		if (!strcmp(all->file[i].path, path))
 			return &all->file[i];
-	more = reallocarray(all->file, all->files + 1, sizeof(*more));
-	if (!more)
+	one.path = strdup(path);
+	if (!one.path || ARRAY_ADD(all->file, all->files, one)) {
+		free(one.path);
 		return NULL;
-	all->file = more;
-	more += all->files;
-	*more = (struct file){ .path = strdup(path) };
-	if (!more->path)
-		return NULL;
-	all->files++;
-	image_open(&more->image, path);
-	return more;
+	}
+	image_open(&all->file[all->files - 1].image, path);
+	return &all->file[all->files - 1];
 }
 
 /* --- Lines ------------------------------------------------------------ */
@@ -162,21 +159,20 @@ static long function_before(struct gathered *all, const char *object, const char
 /* Seen calls stay apart until all of a function's are known. */
 static int add_caller(struct gathered *all, const struct fields *fields)
 {
+	const double *number = fields->number;
 	struct known *known = known_of(all, fields);
 	long callee = known ? known - all->known : -ENOMEM;
 	long caller = function_before(all, fields->text[2], fields->text[3]);
-	struct seen *seen = reallocarray(all->seen, all->seens + 1, sizeof(*seen));
+	struct seen one = { (size_t)caller, (size_t)callee, number[0], number[1],
+			    fmax(number[2], 0) };
 
-	all->seen = seen ? seen : all->seen;
-	if (callee < 0 || caller < 0 || !seen)
+	if (callee < 0 || caller < 0)
 		return -ENOMEM;
-	seen += all->seens++;
-	*seen = (struct seen){ (size_t)caller, (size_t)callee, fields->number[0], fields->number[1],
-			       fmax(fields->number[2], 0) };
-	all->known[callee].seen += seen->calls;
-	all->known[callee].timed += seen->timed;
-	all->known[callee].seconds += seen->seconds;
-	return 0;
+	known = &all->known[callee];
+	known->seen += one.calls;
+	known->timed += one.timed;
+	known->seconds += one.seconds;
+	return ARRAY_ADD(all->seen, all->seens, one);
 }
 
 /* Of an object and an address in it, by group; the object that is not known has no name. */
@@ -234,22 +230,19 @@ static int add_block(struct gathered *all, const struct fields *fields)
 
 static int add_edge(struct gathered *all, const struct fields *fields)
 {
+	const json_t *from = json_object_get(all->blocks, fields->text[0]);
+	const json_t *to = json_object_get(all->blocks, fields->text[1]);
 	const double *count = fields->number;
-	size_t frame[2];
+	struct arc arc = { .from = (size_t)json_integer_value(from),
+			   .to = (size_t)json_integer_value(to),
+			   .calls = count[0] + count[1],
+			   .half = { count[0], count[1] },
+			   .seen = count[2] };
 
-	for (int i = 0; i < 2; i++) {
-		const json_t *block = json_object_get(all->blocks, fields->text[i]);
-
-		if (!block)
-			return 0;
-		frame[i] = (size_t)json_integer_value(block);
-	}
-	all->profile->function[frame[1]].calls += count[0] + count[1];
-	return profile_stack(all->profile, &(struct stack){ .frame = frame,
-							    .frames = 2,
-							    .calls = count[0] + count[1],
-							    .half = { count[0], count[1] },
-							    .seen = count[2] });
+	if (!from || !to)
+		return 0;
+	all->profile->function[arc.to].calls += arc.calls;
+	return profile_arc(all->profile, &arc);
 }
 
 static int add_line(char *line, void *gathered)
@@ -452,38 +445,35 @@ static void judge_self(struct gathered *all)
  * All calls of a function are shared out as those whose callers were seen, and its time as the time
  * of those.
  */
-static int make_stacks(struct gathered *all)
+static int make_arcs(struct gathered *all)
 {
 	struct profile *profile = all->profile;
 	int ret = 0;
 
 	for (size_t i = 0; i < all->seens && !ret; i++) {
 		const struct seen *seen = &all->seen[i];
-		size_t frame[2] = { seen->caller, seen->callee };
-		const struct known *known = &all->known[seen->callee];
 		const struct function *function = &profile->function[seen->callee];
 		double share = time_share(all, seen);
+		double total = fmin(all->known[seen->callee].total.value, profile->quality.cpu);
 
-		ret = profile_stack(
-			profile, &(struct stack){ .frame = frame,
-						  .frames = 2,
-						  .calls = calls_share(all, seen) * function->calls,
-						  .seconds = function->times.self.value * share,
-						  .total = fmin(known->total.value,
-								all->profile->quality.cpu) *
-							   share });
+		ret = profile_arc(profile,
+				  &(struct arc){ .from = seen->caller,
+						 .to = seen->callee,
+						 .calls = calls_share(all, seen) * function->calls,
+						 .seconds = function->times.self.value * share,
+						 .total = total * share });
 	}
 	for (size_t f = 0; f < profile->functions && !ret; f++) {
 		const struct known *known = &all->known[f];
 		const struct function *function = &profile->function[f];
 
-		if (known->seen + known->timed > 0 || !(function->calls > 0))
-			continue;
-		ret = profile_stack(profile, &(struct stack){ .frame = &f,
-							      .frames = 1,
-							      .calls = function->calls,
-							      .seconds = function->times.self.value,
-							      .total = known->total.value });
+		if (!(known->seen + known->timed > 0) && function->calls > 0)
+			ret = profile_arc(profile,
+					  &(struct arc){ .from = NO_CALLER,
+							 .to = f,
+							 .calls = function->calls,
+							 .seconds = function->times.self.value,
+							 .total = known->total.value });
 	}
 	return ret;
 }
@@ -506,7 +496,7 @@ static int judge_profile(struct gathered *all)
 
 	judge_functions(all);
 	judge_self(all);
-	ret = make_stacks(all);
+	ret = make_arcs(all);
 	if (all->used > 0) {
 		all->profile->quality.cost /= all->used;
 		all->profile->quality.toggling /= all->used;

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "probes/agent/alone.h"
@@ -54,7 +55,7 @@ static double visit_function(uint32_t id, struct reopen *reopen, uint64_t now)
 
 	windows_read(id, state, now);
 	if ((state & WATCH_BITS) != WATCH_OPEN) {
-		windows_reopen(reopen, id);
+		reopen->ids[reopen->n++] = id;
 		return 0;
 	}
 	calls = windows_go_on(id, state, now);
@@ -90,7 +91,7 @@ static void look_at_all(struct reopen *reopen, double *calls)
 
 static void run_epoch(void)
 {
-	struct reopen reopen = windows_reopening(books_known);
+	struct reopen reopen = { .ids = calloc(books_known + 1, sizeof(*reopen.ids)) };
 	uint64_t start = account.last ? account.last : account.began;
 	double calls = 0;
 
@@ -102,7 +103,7 @@ static void run_epoch(void)
 			calls += windows_activate(&reopen);
 	}
 	glances_settle();
-	windows_reopening_free(&reopen);
+	free(reopen.ids);
 	epochs_drain();
 	account.last = clocks_ticks();
 	/* Less by now than it was, where the price of calls has fallen. */

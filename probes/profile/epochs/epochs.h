@@ -101,8 +101,7 @@ void clocks_parallel(void);
  */
 uint64_t clocks_since(uint64_t start, uint64_t now);
 
-/* --- cost.c: what the profile costs, by its own measure ----------------------------------------
- */
+/* --- cost.c: what the profile costs, by its own measure --------------------------------------- */
 
 /* cost_of_start - CPU seconds of the calling thread since the agent's start, or the child's. */
 double cost_of_start(void);
@@ -121,24 +120,18 @@ void cost_settle(void);
 double cost_share(void);
 double cost_toggling_share(void);
 
-/* --- windows.c: how long a probe is watched, what that has shown, and the next window ----------
- */
+/* --- windows.c: how long a probe is watched, what that has shown, and the next window --------- */
 
 /* Probes that are off and to be turned on, at once. */
 struct reopen {
 	uint32_t *ids;
-	uint64_t *windows;
 	size_t n;
 };
 
-/* windows_reopening - room for so many; without memory for them ids is NULL. */
-struct reopen windows_reopening(uint32_t n);
-void windows_reopening_free(struct reopen *reopen);
-
-/* windows_reopen - one more; its window by what is known of it. */
-void windows_reopen(struct reopen *reopen, uint32_t id);
-
-/* windows_activate - all of them. The estimated calls of the epochs that end by that. */
+/*
+ * windows_activate - all of them; each window by what is known of its probe. The estimated calls of
+ * the epochs that end by that.
+ */
 double windows_activate(const struct reopen *reopen);
 
 /* windows_exits - turn on what times these entries, before them. */
@@ -160,8 +153,7 @@ void windows_afford(void);
  * its calls are counted anyway. */
 void windows_rest(uint32_t id);
 
-/* --- glances.c: where the program spends its time, by one glance per epoch; with the lock ------
- */
+/* --- glances.c: where the program spends its time, by one glance per epoch; with the lock ----- */
 
 /* At an address, in ticks that the program would have taken without probes and with all its CPUs.
  */
@@ -180,8 +172,7 @@ void glances_settle(void);
 const struct glanced *glances_list(uint32_t *n);
 void glances_forget(void);
 
-/* --- functions.c: which functions are watched, as objects come and go --------------------------
- */
+/* --- functions.c: which functions are watched, as objects come and go ------------------------- */
 
 /* functions_watch - those among the first n probes that are new and asked for. */
 void functions_watch(uint32_t n);
@@ -190,8 +181,7 @@ void functions_watch(uint32_t n);
 void functions_scan(void);
 void functions_scan_if_loaded(void);
 
-/* --- epochs.c: the thread that opens windows, once per epoch -----------------------------------
- */
+/* --- epochs.c: the thread that opens windows, once per epoch ---------------------------------- */
 
 /* epochs_start_thread - in the place of an earlier one. Negative errno. */
 int epochs_start_thread(void);
@@ -205,8 +195,7 @@ void epochs_count_out(void);
 /* epochs_drain - count the callers that threads have noted. */
 void epochs_drain(void);
 
-/* --- profiling.c: a profile from its start to its end, and in a child; report.c ----------------
- */
+/* --- profiling.c: a profile from its start to its end, and in a child; report.c --------------- */
 
 /* profiling_start - finds probes, opens all windows, starts the thread. Negative errno. */
 int profiling_start(const struct options *options);

@@ -19,7 +19,6 @@ static void take_function(uint32_t id, struct reopen *reopen, struct pages_range
 		return;
 	pages_note(range, &probe);
 	books[id].watched = true;
-	reopen->windows[reopen->n] = WINDOW_WHOLE;
 	reopen->ids[reopen->n++] = id;
 }
 
@@ -43,7 +42,7 @@ static void take_exits(const struct reopen *reopen)
 
 void functions_watch(uint32_t n)
 {
-	struct reopen reopen = windows_reopening(n);
+	struct reopen reopen = { .ids = calloc(n + 1, sizeof(*reopen.ids)) };
 	uint32_t *found = calloc(n + 1, sizeof(*found));
 	char *copy = strdup(asked.functions), *rest_of = copy, *pattern;
 	struct pages_range range = { 0 };
@@ -60,7 +59,7 @@ void functions_watch(uint32_t n)
 	books_known = n;
 	free(copy);
 	free(found);
-	windows_reopening_free(&reopen);
+	free(reopen.ids);
 }
 
 void functions_scan(void)

@@ -188,18 +188,18 @@ int profiling_stop(void)
 /* All of them, before the child runs on. */
 static void open_again(void)
 {
-	struct reopen reopen = windows_reopening(books_known);
+	struct reopen reopen = { .ids = calloc(books_known + 1, sizeof(*reopen.ids)) };
 
 	for (uint32_t id = 0; id < books_known; id++) {
 		if (!books[id].watched)
 			continue;
 		reset_function(id);
 		if (reopen.ids)
-			windows_reopen(&reopen, id);
+			reopen.ids[reopen.n++] = id;
 	}
 	if (reopen.n)
 		windows_activate(&reopen);
-	windows_reopening_free(&reopen);
+	free(reopen.ids);
 }
 
 void profiling_forked(bool again)

@@ -238,29 +238,6 @@ double windows_go_on(uint32_t id, uint64_t state, uint64_t now)
 
 /* --- Those that are off ----------------------------------------------------------------------- */
 
-struct reopen windows_reopening(uint32_t n)
-{
-	struct reopen reopen = { .ids = calloc(n + 1, sizeof(uint32_t)),
-				 .windows = calloc(n + 1, sizeof(uint64_t)) };
-
-	if (!reopen.ids || !reopen.windows)
-		windows_reopening_free(&reopen);
-	return reopen;
-}
-
-void windows_reopening_free(struct reopen *reopen)
-{
-	free(reopen->ids);
-	free(reopen->windows);
-	*reopen = (struct reopen){ 0 };
-}
-
-void windows_reopen(struct reopen *reopen, uint32_t id)
-{
-	reopen->windows[reopen->n] = window_of(&books[id]);
-	reopen->ids[reopen->n++] = id;
-}
-
 /* Without those that are being turned off right now: their turn is the next epoch. */
 static size_t claim_all(const struct reopen *reopen)
 {
@@ -277,8 +254,7 @@ static size_t claim_all(const struct reopen *reopen)
 		store_release(&watch->from, NEVER);
 		if (!watch_next(watch, state))
 			continue;
-		reopen->ids[kept] = reopen->ids[i];
-		reopen->windows[kept++] = reopen->windows[i];
+		reopen->ids[kept++] = reopen->ids[i];
 	}
 	return kept;
 }
@@ -315,7 +291,7 @@ double windows_activate(const struct reopen *reopen)
 			calls += windows_learn(ids[i], now);
 		book->opened = true;
 		book->start = now;
-		prepare_window(ids[i], reopen->windows[i]);
+		prepare_window(ids[i], window_of(book));
 		windows_rest(ids[i]);
 	}
 	now = watch_clock();

@@ -10,6 +10,7 @@
 
 #include <jansson.h>
 
+#include "probes/elf/sorted.h"
 #include "probes/profile/lines/body.h"
 #include "probes/text/text.h"
 #include "probes/told/told.h"
@@ -62,12 +63,7 @@ static void add_line(json_t *lines, json_t *function, const struct body *body, s
 		json_object_set_new(function, "end_line", json_integer(number));
 }
 
-static int by_line(const void *a, const void *b)
-{
-	const struct sample *one = a, *two = b;
-
-	return (one->spot.line > two->spot.line) - (one->spot.line < two->spot.line);
-}
+ORDER_BY(by_line, struct sample, spot.line)
 
 static json_t *add_function(json_t *functions, const struct body *body)
 {

@@ -12,6 +12,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "probes/elf/array.h"
+#include "probes/elf/sorted.h"
+
 #define DEEPEST	      64     /* of functions inlined in each other */
 #define DISCRIMINATOR 0x2136 /* DW_AT_GNU_discriminator, of a call */
 
@@ -20,7 +23,10 @@ struct lines {
 	size_t blocks;
 	const struct target *target;
 	size_t targets;
-	Dwarf_Die *function;
+	struct entry {
+		Dwarf_Addr low;
+		Dwarf_Die die;
+	} * function;
 	size_t functions;
 	struct body *body; /* outermost ones */
 	int error;
@@ -54,17 +60,6 @@ static unsigned factor_of(unsigned packed)
 
 /* --- Functions -------------------------------------------------------------------------------- */
 
-static void *one_more(struct lines *lines, void *array, size_t n, size_t size)
-{
-	void *more = array;
-
-	if (!(n & (n - 1)))
-		more = reallocarray(array, n ? 2 * n : 1, size);
-	if (!more)
-		lines->error = -ENOMEM;
-	return more;
-}
-
 static const char *name_of(Dwarf_Die *die)
 {
 	Dwarf_Attribute attribute;
@@ -88,60 +83,23 @@ static unsigned number_of(Dwarf_Die *die, unsigned which)
 static int add_function(Dwarf_Die *die, void *data)
 {
 	struct lines *lines = data;
-	Dwarf_Die *more;
 	Dwarf_Addr low;
 
-	if (dwarf_entrypc(die, &low))
-		return DWARF_CB_OK;
-	more = one_more(lines, lines->function, lines->functions, sizeof(*more));
-	if (!more)
-		return DWARF_CB_ABORT;
-	lines->function = more;
-	more[lines->functions++] = *die;
-	return DWARF_CB_OK;
+	if (!dwarf_entrypc(die, &low))
+		lines->error =
+			ARRAY_ADD(lines->function, lines->functions, ((struct entry){ low, *die }));
+	return lines->error ? DWARF_CB_ABORT : DWARF_CB_OK;
 }
 
-static Dwarf_Addr entry_of(const void *die)
-{
-	Dwarf_Die copy = *(const Dwarf_Die *)die;
-	Dwarf_Addr low = 0;
-
-	dwarf_entrypc(&copy, &low);
-	return low;
-}
-
-static int by_entry(const void *a, const void *b)
-{
-	Dwarf_Addr one = entry_of(a), two = entry_of(b);
-
-	return (one > two) - (one < two);
-}
-
-/* Of n that are sorted by address, how many are at or before one. */
-static size_t count_until(const void *array, size_t n, size_t size,
-			  Dwarf_Addr (*address_of)(const void *), Dwarf_Addr address)
-{
-	size_t low = 0;
-
-	while (low < n) {
-		size_t middle = (low + n) / 2;
-
-		if (address_of((const char *)array + middle * size) <= address)
-			low = middle + 1;
-		else
-			n = middle;
-	}
-	return low;
-}
+ORDER_BY(by_entry, struct entry, low)
 
 /* The last that starts at or before an address, if that is in it. */
-static Dwarf_Die *function_at(const struct lines *lines, Dwarf_Addr address)
+static struct entry *function_at(const struct lines *lines, Dwarf_Addr address)
 {
-	size_t n = count_until(lines->function, lines->functions, sizeof(*lines->function),
-			       entry_of, address);
-	Dwarf_Die *function = n ? &lines->function[n - 1] : NULL;
+	size_t n = SORTED_FROM(lines->function, lines->functions, low, address + 1);
+	struct entry *function = n ? &lines->function[n - 1] : NULL;
 
-	return function && dwarf_haspc(function, address) > 0 ? function : NULL;
+	return function && dwarf_haspc(&function->die, address) > 0 ? function : NULL;
 }
 
 /* Outermost first: the chain of what is inlined around an address. Blocks of scope are passed. */
@@ -198,57 +156,39 @@ static struct body *body_of(struct lines *lines, struct body **list, Dwarf_Die *
 /* NULL: no memory. */
 static struct sample *sample_of(struct lines *lines, struct body *body, struct spot spot)
 {
-	struct sample *more;
-
 	for (size_t i = 0; i < body->samples; i++) {
 		struct sample *sample = &body->sample[i];
 
 		if (sample->spot.line == spot.line && sample->spot.which == spot.which)
 			return sample;
 	}
-	more = one_more(lines, body->sample, body->samples, sizeof(*more));
-	if (!more)
-		return NULL;
-	body->sample = more;
-	more += body->samples++;
-	*more = (struct sample){ .spot = spot };
-	return more;
+	lines->error = ARRAY_ADD(body->sample, body->samples, ((struct sample){ .spot = spot }));
+	return lines->error ? NULL : &body->sample[body->samples - 1];
 }
 
 /* The same call may stand there more than once. */
 static void add_target(struct lines *lines, struct sample *sample, const struct target *target,
 		       double factor)
 {
-	struct target *more;
+	struct target one = { .function = target->function, .count = target->count * factor };
 
 	for (size_t i = 0; i < sample->targets; i++) {
-		if (strcmp(sample->target[i].function, target->function) != 0)
+		if (strcmp(sample->target[i].function, one.function) != 0)
 			continue;
-		sample->target[i].count += target->count * factor;
+		sample->target[i].count += one.count;
 		return;
 	}
-	more = one_more(lines, sample->target, sample->targets, sizeof(*more));
-	if (!more)
-		return;
-	sample->target = more;
-	more[sample->targets++] =
-		(struct target){ .function = target->function, .count = target->count * factor };
-}
-
-static Dwarf_Addr target_at(const void *target)
-{
-	return ((const struct target *)target)->address;
+	lines->error = ARRAY_ADD(sample->target, sample->targets, one);
 }
 
 /* Those from an address on, of an instruction or several of one line. */
 static void add_targets(struct lines *lines, struct sample *sample, Dwarf_Addr from, Dwarf_Addr to,
 			double factor)
 {
-	size_t low = count_until(lines->target, lines->targets, sizeof(*lines->target), target_at,
-				 from - 1);
+	size_t i = SORTED_FROM(lines->target, lines->targets, address, from);
 
-	for (; low < lines->targets && lines->target[low].address < to; low++)
-		add_target(lines, sample, &lines->target[low], factor);
+	for (; i < lines->targets && lines->target[i].address < to; i++)
+		add_target(lines, sample, &lines->target[i], factor);
 }
 
 /* LLVM keeps 16 bits of it. */
@@ -264,17 +204,18 @@ static void add_line(struct lines *lines, Dwarf_Line *line, Dwarf_Addr address, 
 		     double count)
 {
 	struct sample *sample;
-	Dwarf_Die chain[DEEPEST], *function = function_at(lines, address), *scope = function;
+	struct entry *function = function_at(lines, address);
+	Dwarf_Die chain[DEEPEST], *scope = function ? &function->die : NULL;
 	unsigned packed = 0;
 	struct body *body;
 	int number = 0;
 	size_t n;
 
-	if (!function || !name_of(function) || dwarf_lineno(line, &number) || !number)
+	if (!scope || !name_of(scope) || dwarf_lineno(line, &number) || !number)
 		return;
 	dwarf_linediscriminator(line, &packed);
-	n = inlined_at(function, address, chain);
-	body = body_of(lines, &lines->body, function, (struct spot){ 0, 0 });
+	n = inlined_at(scope, address, chain);
+	body = body_of(lines, &lines->body, scope, (struct spot){ 0, 0 });
 	for (size_t i = 0; i < n && body; i++) {
 		struct spot at = spot_of(number_of(&chain[i], DW_AT_call_line), scope,
 					 number_of(&chain[i], DISCRIMINATOR));
@@ -295,21 +236,10 @@ static void add_line(struct lines *lines, Dwarf_Line *line, Dwarf_Addr address, 
 	sample->count = fmax(sample->count, count * factor_of(packed));
 	add_targets(lines, sample, address, end, factor_of(packed));
 	/* What is inlined begins where its code does. */
-	if (n ? address < body->low : entry_of(function) == address) {
+	if (n ? address < body->low : function->low == address) {
 		body->head = count;
 		body->low = address;
 	}
-}
-
-static Dwarf_Addr block_at(const void *block)
-{
-	return ((const struct block *)block)->address;
-}
-
-/* The first block behind an address. */
-static size_t block_behind(const struct lines *lines, Dwarf_Addr address)
-{
-	return count_until(lines->block, lines->blocks, sizeof(*lines->block), block_at, address);
 }
 
 /* Where a block or a line ends, whichever is first. */
@@ -322,13 +252,13 @@ static Dwarf_Addr end_of(const struct lines *lines, size_t next, Dwarf_Addr to)
 /* What stands before a function's first block is as that one is. */
 static void add_row(struct lines *lines, Dwarf_Line *line, Dwarf_Addr from, Dwarf_Addr to)
 {
-	size_t next = block_behind(lines, from);
-	Dwarf_Die *function = function_at(lines, from);
-	Dwarf_Addr entry = function ? entry_of(function) : 0;
+	size_t next = SORTED_FROM(lines->block, lines->blocks, address, from + 1);
+	struct entry *function = function_at(lines, from);
 
-	if (next && lines->block[next - 1].address >= entry)
+	if (next && lines->block[next - 1].address >= (function ? function->low : 0))
 		add_line(lines, line, from, end_of(lines, next, to), lines->block[next - 1].count);
-	else if (next < lines->blocks && dwarf_haspc(function, lines->block[next].address) > 0)
+	else if (function && next < lines->blocks &&
+		 dwarf_haspc(&function->die, lines->block[next].address) > 0)
 		add_line(lines, line, from, end_of(lines, next, to), lines->block[next].count);
 	for (; next < lines->blocks && lines->block[next].address < to; next++)
 		add_line(lines, line, lines->block[next].address, end_of(lines, next + 1, to),
@@ -365,10 +295,7 @@ static void free_bodies(struct body *body)
 
 /* --- All -------------------------------------------------------------------------------------- */
 
-static int by_address(const void *a, const void *b)
-{
-	return (block_at(a) > block_at(b)) - (block_at(a) < block_at(b));
-}
+ORDER_BY(by_address, struct block, address)
 
 static bool next_unit(Dwarf *dwarf, Dwarf_Off *at, Dwarf_Die *unit)
 {
@@ -388,12 +315,12 @@ static bool next_unit(Dwarf *dwarf, Dwarf_Off *at, Dwarf_Die *unit)
 static void count_blocks(struct lines *lines)
 {
 	for (size_t i = 0; i < lines->blocks; i++) {
-		Dwarf_Die *function = function_at(lines, lines->block[i].address);
+		struct entry *function = function_at(lines, lines->block[i].address);
 		struct body *body;
 
-		if (!function || !name_of(function))
+		if (!function || !name_of(&function->die))
 			continue;
-		body = body_of(lines, &lines->body, function, (struct spot){ 0, 0 });
+		body = body_of(lines, &lines->body, &function->die, (struct spot){ 0, 0 });
 		if (!body)
 			return;
 		body->blocks++;
@@ -414,7 +341,8 @@ static int read_unit(struct lines *lines, Dwarf_Die *unit, void (*function)(stru
 	free(lines->function);
 	lines->function = NULL;
 	dwarf_getfuncs(unit, add_function, lines, 0);
-	qsort(lines->function, lines->functions, sizeof(*lines->function), by_entry);
+	if (lines->functions)
+		qsort(lines->function, lines->functions, sizeof(*lines->function), by_entry);
 	add_rows(lines, rows, n);
 	count_blocks(lines);
 	for (struct body *body = lines->body; body && !lines->error; body = body->next)

@@ -3,17 +3,12 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Room for one more of n, which doubles. */
-static void *grow_array(void *array, size_t n, size_t size)
-{
-	if (n & (n - 1))
-		return array;
-	return reallocarray(array, n ? 2 * n : 1, size);
-}
+#include "probes/elf/array.h"
 
 /* What has a key is found again: its index. One that is new is to become the n-th. */
 static long find_key(json_t **index, const char *key, size_t n)
@@ -34,8 +29,8 @@ long profile_function(struct profile *profile, const char *name, const char *obj
 		      uint64_t address)
 {
 	size_t n = profile->functions;
-	struct function *all;
-	long found = -ENOMEM;
+	struct function one = { .address = address };
+	long found;
 	char *key;
 
 	if (asprintf(&key, "%s\n%s\n%" PRIx64, name, object, address) < 0)
@@ -44,64 +39,34 @@ long profile_function(struct profile *profile, const char *name, const char *obj
 	free(key);
 	if (found != (long)n)
 		return found;
-	all = grow_array(profile->function, n, sizeof(*all));
-	if (!all)
+	one.name = strdup(name);
+	one.object = strdup(object);
+	if (one.name && one.object && !ARRAY_ADD(profile->function, profile->functions, one))
+		return found;
+	free(one.name);
+	free(one.object);
+	return -ENOMEM;
+}
+
+int profile_arc(struct profile *profile, const struct arc *arc)
+{
+	struct arc *known;
+	char key[48];
+	long found;
+
+	snprintf(key, sizeof(key), "%zu %zu", arc->from, arc->to);
+	found = find_key(&profile->by_ends, key, profile->arcs);
+	if (found == (long)profile->arcs)
+		return ARRAY_ADD(profile->arc, profile->arcs, *arc);
+	if (found < 0)
 		return -ENOMEM;
-	profile->function = all;
-	all[profile->functions++] = (struct function){ .name = strdup(name),
-						       .object = strdup(object),
-						       .address = address };
-	return all[n].name && all[n].object ? found : -ENOMEM;
-}
-
-static long find_stack(struct profile *profile, const struct stack *like)
-{
-	char *key = NULL;
-	size_t size = 0;
-	FILE *text = open_memstream(&key, &size);
-	long found = -ENOMEM;
-
-	for (size_t i = 0; text && i < like->frames; i++)
-		fprintf(text, "%zx ", like->frame[i]);
-	if (text && !fclose(text))
-		found = find_key(&profile->by_frames, key, profile->stacks);
-	free(key);
-	return found;
-}
-
-static struct stack *stack_of(struct profile *profile, const struct stack *like)
-{
-	size_t size = like->frames * sizeof(*like->frame), n = profile->stacks;
-	long found = find_stack(profile, like);
-	struct stack *all;
-
-	if (found != (long)n)
-		return found < 0 ? NULL : &profile->stack[found];
-	all = grow_array(profile->stack, n, sizeof(*all));
-	if (!all)
-		return NULL;
-	profile->stack = all;
-	all += n;
-	*all = (struct stack){ .frame = malloc(size ? size : 1), .frames = like->frames };
-	if (!all->frame)
-		return NULL;
-	memcpy(all->frame, like->frame, size);
-	profile->stacks++;
-	return all;
-}
-
-int profile_stack(struct profile *profile, const struct stack *stack)
-{
-	struct stack *known = stack_of(profile, stack);
-
-	if (!known)
-		return -ENOMEM;
-	known->calls += stack->calls;
-	known->seconds += stack->seconds;
-	known->total += stack->total;
-	known->half[0] += stack->half[0];
-	known->half[1] += stack->half[1];
-	known->seen += stack->seen;
+	known = &profile->arc[found];
+	known->calls += arc->calls;
+	known->seconds += arc->seconds;
+	known->total += arc->total;
+	known->half[0] += arc->half[0];
+	known->half[1] += arc->half[1];
+	known->seen += arc->seen;
 	return 0;
 }
 
@@ -122,27 +87,17 @@ double profile_agreement(const struct profile *profile)
 {
 	double sum[2] = { 0 }, common = 0;
 
-	for (size_t i = 0; i < profile->stacks; i++)
+	for (size_t i = 0; i < profile->arcs; i++)
 		for (int h = 0; h < 2; h++)
-			sum[h] += profile->stack[i].half[h];
-	for (size_t i = 0; i < profile->stacks && sum[0] > 0 && sum[1] > 0; i++) {
-		const double *half = profile->stack[i].half;
-		double a = half[0] / sum[0], b = half[1] / sum[1];
-
-		common += a < b ? a : b;
-	}
+			sum[h] += profile->arc[i].half[h];
+	for (size_t i = 0; i < profile->arcs && sum[0] > 0 && sum[1] > 0; i++)
+		common += fmin(profile->arc[i].half[0] / sum[0], profile->arc[i].half[1] / sum[1]);
 	return common;
 }
 
 int profile_phase(struct profile *profile, const struct phase *phase)
 {
-	struct phase *all = grow_array(profile->phase, profile->phases, sizeof(*all));
-
-	if (!all)
-		return -ENOMEM;
-	profile->phase = all;
-	all[profile->phases++] = *phase;
-	return 0;
+	return ARRAY_ADD(profile->phase, profile->phases, *phase);
 }
 
 /* A function that is sorted: indices name the old order, and are of no use behind it. */
@@ -163,13 +118,6 @@ static int by_weight(const void *a, const void *b)
 	return strcmp(one->name, two->name);
 }
 
-static void rename_frames(struct profile *profile, const size_t *now)
-{
-	for (size_t i = 0; i < profile->stacks; i++)
-		for (size_t j = 0; j < profile->stack[i].frames; j++)
-			profile->stack[i].frame[j] = now[profile->stack[i].frame[j]];
-}
-
 int profile_sort(struct profile *profile)
 {
 	size_t n = profile->functions;
@@ -185,8 +133,12 @@ int profile_sort(struct profile *profile)
 		profile->function[i] = place[i].function;
 		now[place[i].was] = i;
 	}
-	if (!ret)
-		rename_frames(profile, now);
+	for (size_t i = 0; i < profile->arcs && !ret; i++) {
+		struct arc *arc = &profile->arc[i];
+
+		arc->from = arc->from == NO_CALLER ? NO_CALLER : now[arc->from];
+		arc->to = now[arc->to];
+	}
 	free(place);
 	free(now);
 	return ret;
@@ -198,12 +150,10 @@ void profile_free(struct profile *profile)
 		free(profile->function[i].name);
 		free(profile->function[i].object);
 	}
-	for (size_t i = 0; i < profile->stacks; i++)
-		free(profile->stack[i].frame);
 	json_decref(profile->by_name);
-	json_decref(profile->by_frames);
+	json_decref(profile->by_ends);
 	free(profile->function);
-	free(profile->stack);
+	free(profile->arc);
 	free(profile->phase);
 	free(profile->program);
 	*profile = (struct profile){ 0 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A profile, by any way of measuring: functions, the stacks that led to them, what happened when.
- * In one of edges a basic block is a function, and an edge a stack of two.
+ * A profile, by any way of measuring: functions, who calls whom, what happened when. In one of
+ * edges a basic block is a function.
  */
 #ifndef PROBES_PROFILE_MODEL_PROFILE_H
 #define PROBES_PROFILE_MODEL_PROFILE_H
@@ -41,11 +41,12 @@ struct function {
 	struct times times;
 };
 
-/* Calls of the last function by this chain of callers. */
-struct stack {
-	size_t *frame; /* indices of functions, the outermost first */
-	size_t frames;
-	double calls;	/* self: not those of what it calls */
+#define NO_CALLER SIZE_MAX
+
+/* Calls of a function by another, or an edge: indices of functions. */
+struct arc {
+	size_t from, to; /* from may be NO_CALLER */
+	double calls;
 	double seconds; /* self; 0 where nothing is known */
 	double total;	/* seconds with what it calls */
 	double half[2]; /* of an edge, calls in odd and in even phases, and those that were seen */
@@ -56,10 +57,10 @@ struct profile {
 	char *program;
 	bool edges; /* it is of those */
 	struct function *function;
-	struct stack *stack;
+	struct arc *arc;
 	struct phase *phase;
-	size_t functions, stacks, phases;
-	json_t *by_name, *by_frames; /* indices */
+	size_t functions, arcs, phases;
+	json_t *by_name, *by_ends; /* indices */
 	struct quality quality;
 };
 
@@ -70,9 +71,9 @@ struct profile {
 long profile_function(struct profile *profile, const char *name, const char *object,
 		      uint64_t address);
 
-/* profile_stack, profile_phase - one more. A stack that is there already gets the calls, or time.
+/* profile_arc, profile_phase - one more. An arc that is there already gets the calls, or time.
  * 0, -ENOMEM. */
-int profile_stack(struct profile *profile, const struct stack *stack);
+int profile_arc(struct profile *profile, const struct arc *arc);
 int profile_phase(struct profile *profile, const struct phase *phase);
 
 /* profile_known - whether times of the function are. */
@@ -84,7 +85,7 @@ bool profile_timed(const struct profile *profile);
 /* profile_agreement - what the shares of edges have in common in odd and even phases, 0 to 1. */
 double profile_agreement(const struct profile *profile);
 
-/* profile_sort - functions by their own time, then by calls, the most first; stacks name them by
+/* profile_sort - functions by their own time, then by calls, the most first; arcs name them by
  * their new indices. -ENOMEM. */
 int profile_sort(struct profile *profile);
 

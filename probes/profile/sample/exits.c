@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "probes/elf/array.h"
 #include "probes/profile/sample/sample.h"
 
 #include <errno.h>
@@ -11,12 +12,11 @@ struct place {
 	size_t len; /* of the function's name, without that of a part of it */
 };
 
-static uint32_t *all; /* exits that belong to entries */
-static uint32_t *closed;
-static size_t all_n, room;
+static uint32_t *all;	 /* exits that belong to entries */
+static uint32_t *closed; /* as much room */
+static size_t all_n;
 
-/* --- Functions ----------------------------------------------------------------------------------
- */
+/* --- Functions -------------------------------------------------------------------------------- */
 
 static void note_place(struct place *place, uint32_t id)
 {
@@ -51,19 +51,12 @@ static int by_place(const void *a, const void *b)
 
 static int keep_exit(uint32_t exit)
 {
-	if (all_n == room) {
-		size_t more = room ? 2 * room : 256;
-		uint32_t *one = reallocarray(all, more, sizeof(*one));
-		uint32_t *other = reallocarray(closed, more, sizeof(*other));
+	uint32_t *more = array_grow(closed, all_n, sizeof(*more));
 
-		all = one ? one : all;
-		closed = other ? other : closed;
-		if (!one || !other)
-			return -ENOMEM;
-		room = more;
-	}
-	all[all_n++] = exit;
-	return 0;
+	if (!more)
+		return -ENOMEM;
+	closed = more;
+	return ARRAY_ADD(all, all_n, exit);
 }
 
 static void link_entry(struct group *group, uint32_t id, bool hooks)
@@ -146,8 +139,7 @@ long exits_take(const uint32_t *entries, size_t n, uint32_t first)
 	return ret < 0 ? ret : groups;
 }
 
-/* --- On and off ---------------------------------------------------------------------------------
- */
+/* --- On and off ------------------------------------------------------------------------------- */
 
 long exits_on(const uint32_t *entries, size_t n)
 {

@@ -11,8 +11,7 @@
 struct watch *watches;
 struct watch_common watch_common;
 
-/* --- Where --------------------------------------------------------------------------------------
- */
+/* --- Where ------------------------------------------------------------------------------------ */
 
 /* The caller's address is what the hook is told, so the search ends at its place at the latest. */
 WITHOUT_VECTORS static uint64_t slot_above(uint64_t rsp, uint64_t from)
@@ -39,8 +38,7 @@ WITHOUT_VECTORS bool frames_spot(struct spot *spot, uint32_t entry, const struct
 	return true;
 }
 
-/* --- Clocks -------------------------------------------------------------------------------------
- */
+/* --- Clocks ----------------------------------------------------------------------------------- */
 
 /* No call of libc: those change vectors. */
 WITHOUT_VECTORS static void thread_clock(struct timespec *time)
@@ -70,8 +68,7 @@ WITHOUT_VECTORS uint64_t frames_waited(struct ring *ring, uint64_t now)
 	return ring->waited;
 }
 
-/* --- The stack ----------------------------------------------------------------------------------
- */
+/* --- The stack -------------------------------------------------------------------------------- */
 
 /* False: it was cut, with all that were pending then. */
 WITHOUT_VECTORS static bool take_back(struct watch *watch, uint32_t cuts)

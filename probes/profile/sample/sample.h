@@ -19,8 +19,7 @@
 /* Of the probe functions, and of what they call: nothing of libc, which changes vectors. */
 #define WITHOUT_VECTORS __attribute__((target("general-regs-only")))
 
-/* --- watch.c: the probe functions, and the window of each probe --------------------------------
- */
+/* --- watch.c: the probe functions, and the window of each probe ------------------------------- */
 
 /* The low bits of watch.state; above them a number that each window changes. */
 enum {
@@ -223,8 +222,7 @@ void ring_forked(void);
 double ring_metered(const struct ring *ring);
 double ring_price(void);
 
-/* --- frames.c: calls that are timed, from entry to exit: a stack per thread --------------------
- */
+/* --- frames.c: calls that are timed, from entry to exit: a stack per thread ------------------- */
 
 /*
  * An exit belongs to an entry if it has the same function, and its return address is in the same
@@ -335,8 +333,7 @@ bool glance_waits(void);
 /* glance_unknown - ticks of all threads until the end, of which none told. */
 uint64_t glance_unknown(void);
 
-/* --- exits.c, with the lock of epochs ----------------------------------------------------------
- */
+/* --- exits.c, with the lock of epochs --------------------------------------------------------- */
 
 /*
  * Which exits belong to which entries. An exit is on while an entry of its function is, and turns
@@ -367,8 +364,7 @@ void exits_forget(void);
 /* exits_forked - in the child: none is being turned off. */
 void exits_forked(void);
 
-/* --- callers.c, with the lock of epochs: of the calls that rings tell of, how many from where --
- */
+/* --- callers.c, with the lock of epochs: of the calls that rings tell of, how many from where - */
 
 struct caller_count {
 	uint64_t id, from, calls, timed;
@@ -385,8 +381,7 @@ const struct caller_count *callers_list(uint32_t *n);
 /* callers_forget - none has called. */
 void callers_forget(void);
 
-/* --- price.c: what a call of the probe function costs here, by a function of its own ------------
- */
+/* --- price.c: what a call of the probe function costs here, by a function of its own ---------- */
 
 /* price_measure - sets the prices of watch_common; takes about a millisecond. */
 void price_measure(void);

@@ -118,8 +118,7 @@ static bool claim(struct watch *watch, uint64_t state, uint64_t why)
 	return atomic_compare_exchange_strong(&watch->state, &state, state | why);
 }
 
-/* --- Ends of windows -----------------------------------------------------------------------------
- */
+/* --- Ends of windows -------------------------------------------------------------------------- */
 
 WITHOUT_VECTORS static bool is_pending(const struct watch *watch)
 {
@@ -475,8 +474,7 @@ WITHOUT_VECTORS void watch_call(uint32_t id, void *site, const struct fi_regs *r
 		call_over(ring, &call, spent);
 }
 
-/* --- Exits --------------------------------------------------------------------------------------
- */
+/* --- Exits ------------------------------------------------------------------------------------ */
 
 /* Without what the profile did meanwhile, and without the time in which the thread had no CPU. */
 WITHOUT_VECTORS static void take_time(struct ring *ring, const struct frame *frame, uint64_t now)

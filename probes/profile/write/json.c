@@ -8,13 +8,11 @@
 #include "probes/text/demangle.h"
 #include "probes/told/told.h"
 
-static json_t *indices(const struct stack *stack)
+static json_t *frames(const struct arc *arc)
 {
-	json_t *array = json_array();
-
-	for (size_t i = 0; i < stack->frames; i++)
-		json_array_append_new(array, json_integer((json_int_t)stack->frame[i]));
-	return array;
+	if (arc->from == NO_CALLER)
+		return json_pack("[I]", (json_int_t)arc->to);
+	return json_pack("[I, I]", (json_int_t)arc->from, (json_int_t)arc->to);
 }
 
 static json_t *range(const struct range *range)
@@ -60,11 +58,11 @@ static json_t *stacks(const struct profile *profile)
 {
 	json_t *array = json_array();
 
-	for (size_t i = 0; i < profile->stacks; i++)
+	for (size_t i = 0; i < profile->arcs; i++)
 		json_array_append_new(array, json_pack("{s:o, s:f, s:f}", "frames",
-						       indices(&profile->stack[i]), "calls",
-						       profile->stack[i].calls, "seconds",
-						       profile->stack[i].seconds));
+						       frames(&profile->arc[i]), "calls",
+						       profile->arc[i].calls, "seconds",
+						       profile->arc[i].seconds));
 	return array;
 }
 
@@ -106,14 +104,14 @@ static json_t *edges(const struct profile *profile)
 {
 	json_t *array = json_array();
 
-	for (size_t i = 0; i < profile->stacks; i++) {
-		const struct stack *one = &profile->stack[i];
+	for (size_t i = 0; i < profile->arcs; i++) {
+		const struct arc *one = &profile->arc[i];
 
 		json_array_append_new(array, json_pack("{s:o, s:o, s:f, s:f, s:f, s:f}", "from",
-						       block(profile, one->frame[0]), "to",
-						       block(profile, one->frame[1]), "count",
-						       one->calls, "odd", one->half[0], "even",
-						       one->half[1], "seen", one->seen));
+						       block(profile, one->from), "to",
+						       block(profile, one->to), "count", one->calls,
+						       "odd", one->half[0], "even", one->half[1],
+						       "seen", one->seen));
 	}
 	return array;
 }
@@ -162,21 +160,21 @@ int write_json(const struct profile *profile, FILE *out)
 
 int write_speedscope(const struct profile *profile, FILE *out)
 {
-	json_t *frames = json_array(), *samples = json_array(), *weights = json_array();
+	json_t *names = json_array(), *samples = json_array(), *weights = json_array();
 	bool timed = profile_timed(profile);
 	double end = 0;
 
 	for (size_t i = 0; i < profile->functions; i++)
 		json_array_append_new(
-			frames,
+			names,
 			json_pack("{s:o, s:o}", "name",
 				  told_text(name_for_people(profile->function[i].name, true)),
 				  "file", told_text(profile->function[i].object)));
-	for (size_t i = 0; i < profile->stacks; i++) {
-		const struct stack *stack = &profile->stack[i];
-		double weight = timed ? stack->seconds : stack->calls;
+	for (size_t i = 0; i < profile->arcs; i++) {
+		const struct arc *arc = &profile->arc[i];
+		double weight = timed ? arc->seconds : arc->calls;
 
-		json_array_append_new(samples, indices(stack));
+		json_array_append_new(samples, frames(arc));
 		json_array_append_new(weights, json_real(weight));
 		end += weight;
 	}
@@ -184,7 +182,7 @@ int write_speedscope(const struct profile *profile, FILE *out)
 		out, json_pack("{s:s, s:s, s:o, s:{s:o}, s:[{s:s, s:s, s:s, s:i, s:f, s:o, s:o}]}",
 			       "$schema", "https://www.speedscope.app/file-format-schema.json",
 			       "exporter", "fastinst", "name", told_text(profile->program),
-			       "shared", "frames", frames, "profiles", "type", "sampled", "name",
+			       "shared", "frames", names, "profiles", "type", "sampled", "name",
 			       timed ? "self time" : "calls", "unit", timed ? "seconds" : "none",
 			       "startValue", 0, "endValue", end, "samples", samples, "weights",
 			       weights));

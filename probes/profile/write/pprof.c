@@ -104,18 +104,19 @@ static int put_function(FILE *out, size_t f)
 }
 
 /* The innermost first; a value per type. Callers may be known by calls only, or by times. */
-static int put_sample(FILE *out, const struct stack *stack, bool timed)
+static int put_sample(FILE *out, const struct arc *arc, bool timed)
 {
-	uint64_t calls = (uint64_t)(stack->calls + 0.5);
-	uint64_t time = timed ? (uint64_t)(stack->seconds * 1e9 + 0.5) : 0;
+	uint64_t calls = (uint64_t)(arc->calls + 0.5);
+	uint64_t time = timed ? (uint64_t)(arc->seconds * 1e9 + 0.5) : 0;
 	struct message message;
 
 	if (!calls && !time)
 		return 0;
 	if (begin_message(&message))
 		return -ENOMEM;
-	for (size_t i = stack->frames; i > 0; i--)
-		put_field(message.out, 1, stack->frame[i - 1] + 1);
+	put_field(message.out, 1, arc->to + 1);
+	if (arc->from != NO_CALLER)
+		put_field(message.out, 1, arc->from + 1);
 	put_field(message.out, 2, calls);
 	if (timed)
 		put_field(message.out, 2, time);
@@ -150,8 +151,8 @@ int write_pprof(const struct profile *profile, FILE *out)
 	/* Readers show the last one first. */
 	if (timed && !ret)
 		ret = put_fields(out, SAMPLE_TYPE, 2, (uint64_t[]){ TIME, NANOSECONDS });
-	for (size_t i = 0; i < profile->stacks && !ret; i++)
-		ret = put_sample(out, &profile->stack[i], timed);
+	for (size_t i = 0; i < profile->arcs && !ret; i++)
+		ret = put_sample(out, &profile->arc[i], timed);
 	for (size_t f = 0; f < profile->functions && !ret; f++)
 		ret = put_function(out, f);
 	for (size_t i = 0; i < NAMES && !ret; i++)

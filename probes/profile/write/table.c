@@ -115,21 +115,20 @@ static int write_edges(const struct profile *profile, FILE *out)
 	const struct quality *quality = &profile->quality;
 	double all = 0;
 
-	for (size_t i = 0; i < profile->stacks; i++)
-		all += profile->stack[i].calls;
+	for (size_t i = 0; i < profile->arcs; i++)
+		all += profile->arc[i].calls;
 	fprintf(out, "   share        count  edge\n");
-	for (size_t i = 0; i < profile->stacks && i < EDGES; i++) {
-		const struct stack *edge = &profile->stack[i];
+	for (size_t i = 0; i < profile->arcs && i < EDGES; i++) {
+		const struct arc *edge = &profile->arc[i];
 
 		fprintf(out, "%7.2f%% %12.0f  ", 100 * edge->calls / all, edge->calls);
-		text_put(out, name_for_people(profile->function[edge->frame[0]].name, true));
+		text_put(out, name_for_people(profile->function[edge->from].name, true));
 		fputs(" -> ", out);
-		text_put(out, name_for_people(profile->function[edge->frame[1]].name, true));
+		text_put(out, name_for_people(profile->function[edge->to].name, true));
 		fputc('\n', out);
 	}
-	if (profile->stacks > EDGES)
-		fprintf(out, "and %zu more edges: --format json has them\n",
-			profile->stacks - EDGES);
+	if (profile->arcs > EDGES)
+		fprintf(out, "and %zu more edges: --format json has them\n", profile->arcs - EDGES);
 	fprintf(out,
 		"%.0f blocks, %.0f refused; %.0f phases, %.3f s of %.3f s, and %.3f s to turn "
 		"blocks on and off; %.0f blocks outside of phases not counted, %.0f lost\n"

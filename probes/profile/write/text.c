@@ -32,67 +32,32 @@ int write_collapsed(const struct profile *profile, FILE *out)
 {
 	bool timed = profile_timed(profile);
 
-	for (size_t i = 0; i < profile->stacks; i++) {
-		const struct stack *stack = &profile->stack[i];
-		uint64_t weight = whole(timed ? stack->seconds * 1e6 : stack->calls);
+	for (size_t i = 0; i < profile->arcs; i++) {
+		const struct arc *arc = &profile->arc[i];
+		uint64_t weight = whole(timed ? arc->seconds * 1e6 : arc->calls);
 
 		if (!weight)
 			continue;
-		for (size_t j = 0; j < stack->frames; j++) {
-			if (j)
-				fputc(';', out);
-			put_name(out, &profile->function[stack->frame[j]], "; ");
+		if (arc->from != NO_CALLER) {
+			put_name(out, &profile->function[arc->from], "; ");
+			fputc(';', out);
 		}
+		put_name(out, &profile->function[arc->to], "; ");
 		fprintf(out, " %" PRIu64 "\n", weight);
 	}
 	return result(out);
 }
 
-/* --- Callers and what they call, from the last two frames of stacks --------------------------- */
-
-struct edge {
-	size_t from, to;
-	double calls, total; /* seconds */
-};
+/* --- Callers and what they call -----------------------------------------------------------------
+ */
 
 static int by_ends(const void *a, const void *b)
 {
-	const struct edge *one = a, *two = b;
+	const struct arc *one = a, *two = b;
 
 	if (one->from != two->from)
 		return one->from < two->from ? -1 : 1;
 	return (one->to > two->to) - (one->to < two->to);
-}
-
-/* Sorted by caller. NULL: no memory. */
-static struct edge *edges_of(const struct profile *profile, size_t *n)
-{
-	struct edge *edge = calloc(profile->stacks + 1, sizeof(*edge));
-	size_t kept = 0;
-
-	*n = 0;
-	if (!edge)
-		return NULL;
-	for (size_t i = 0; i < profile->stacks; i++) {
-		const struct stack *stack = &profile->stack[i];
-
-		if (stack->frames > 1 && (whole(stack->calls) || whole(stack->total * 1e9)))
-			edge[(*n)++] = (struct edge){ stack->frame[stack->frames - 2],
-						      stack->frame[stack->frames - 1], stack->calls,
-						      stack->total };
-	}
-	qsort(edge, *n, sizeof(*edge), by_ends);
-	for (size_t i = 1; i < *n; i++) {
-		if (by_ends(&edge[kept], &edge[i])) {
-			edge[++kept] = edge[i];
-			continue;
-		}
-		edge[kept].calls += edge[i].calls;
-		edge[kept].total += edge[i].total;
-	}
-	if (*n)
-		*n = kept + 1;
-	return edge;
 }
 
 /* Nanoseconds, where times are known, and calls. */
@@ -104,8 +69,8 @@ static void put_costs(const struct profile *profile, FILE *out, double seconds, 
 	fprintf(out, " %" PRIu64 "\n", whole(calls));
 }
 
-static void put_callgrind(const struct profile *profile, size_t f, const struct edge *edge,
-			  const struct edge *end, FILE *out)
+static void put_callgrind(const struct profile *profile, size_t f, const struct arc *arc,
+			  const struct arc *end, FILE *out)
 {
 	const struct function *function = &profile->function[f];
 
@@ -115,18 +80,18 @@ static void put_callgrind(const struct profile *profile, size_t f, const struct 
 	put_name(out, function, "");
 	fputc('\n', out);
 	put_costs(profile, out, function->times.self.value, function->calls);
-	for (; edge < end; edge++) {
+	for (; arc < end; arc++) {
 		fputs("cob=", out);
-		text_put_plain(out, profile->function[edge->to].object, "");
+		text_put_plain(out, profile->function[arc->to].object, "");
 		fputs("\ncfi=???\ncfn=", out);
-		put_name(out, &profile->function[edge->to], "");
-		fprintf(out, "\ncalls=%" PRIu64 " 0\n", whole(edge->calls));
-		put_costs(profile, out, edge->total, edge->calls);
+		put_name(out, &profile->function[arc->to], "");
+		fprintf(out, "\ncalls=%" PRIu64 " 0\n", whole(arc->calls));
+		put_costs(profile, out, arc->total, arc->calls);
 	}
 }
 
-static void put_llvm(const struct profile *profile, size_t f, const struct edge *edge,
-		     const struct edge *end, FILE *out)
+static void put_llvm(const struct profile *profile, size_t f, const struct arc *arc,
+		     const struct arc *end, FILE *out)
 {
 	const struct function *function = &profile->function[f];
 	uint64_t calls = whole(function->calls);
@@ -135,31 +100,35 @@ static void put_llvm(const struct profile *profile, size_t f, const struct edge 
 		return;
 	text_put_plain(out, function->name, ": ");
 	fprintf(out, ":%" PRIu64 ":%" PRIu64 "\n 0: %" PRIu64, calls, calls, calls);
-	for (; edge < end; edge++) {
+	for (; arc < end; arc++) {
 		fputc(' ', out);
-		text_put_plain(out, profile->function[edge->to].name, ": ");
-		fprintf(out, ":%" PRIu64, whole(edge->calls));
+		text_put_plain(out, profile->function[arc->to].name, ": ");
+		fprintf(out, ":%" PRIu64, whole(arc->calls));
 	}
 	fputc('\n', out);
 }
 
 static int each(const struct profile *profile, FILE *out,
-		void (*put)(const struct profile *, size_t, const struct edge *,
-			    const struct edge *, FILE *))
+		void (*put)(const struct profile *, size_t, const struct arc *, const struct arc *,
+			    FILE *))
 {
-	size_t n, next = 0;
-	struct edge *edge = edges_of(profile, &n);
+	struct arc *arc = calloc(profile->arcs + 1, sizeof(*arc));
+	size_t n = 0, next = 0;
 
-	if (!edge)
+	if (!arc)
 		return -ENOMEM;
+	for (size_t i = 0; i < profile->arcs; i++)
+		if (whole(profile->arc[i].calls) || whole(profile->arc[i].total * 1e9))
+			arc[n++] = profile->arc[i];
+	qsort(arc, n, sizeof(*arc), by_ends);
 	for (size_t f = 0; f < profile->functions; f++) {
 		size_t first = next;
 
-		while (next < n && edge[next].from == f)
+		while (next < n && arc[next].from == f)
 			next++;
-		put(profile, f, edge + first, edge + next, out);
+		put(profile, f, arc + first, arc + next, out);
 	}
-	free(edge);
+	free(arc);
 	return result(out);
 }
 

@@ -103,17 +103,17 @@ static void end(struct profile *profile)
 	free(text);
 }
 
-static const struct stack *stack_to(const struct profile *profile, const char *name)
+static const struct arc *arc_to(const struct profile *profile, const char *name)
 {
-	const struct stack *found = NULL;
+	const struct arc *found = NULL;
 
-	for (size_t i = 0; i < profile->stacks; i++) {
-		const struct stack *stack = &profile->stack[i];
+	for (size_t i = 0; i < profile->arcs; i++) {
+		const struct arc *arc = &profile->arc[i];
 
-		if (strcmp(profile->function[stack->frame[stack->frames - 1]].name, name) != 0)
+		if (strcmp(profile->function[arc->to].name, name) != 0)
 			continue;
 		assert_null(found);
-		found = stack;
+		found = arc;
 	}
 	assert_non_null(found);
 	return found;
@@ -132,11 +132,11 @@ static void test_callers_by_one_end(void **state)
 	put_caller("ended", 0, 1, 0.25);
 	end(&profile);
 	for (size_t i = 0; i < 2; i++) {
-		const struct stack *stack = stack_to(&profile, i ? "ended" : "begun");
+		const struct arc *arc = arc_to(&profile, i ? "ended" : "begun");
 
-		assert_int_equal(stack->frames, 2);
-		assert_true(stack->calls == (i ? 4 : 1));
-		assert_true(stack->seconds == 1 && stack->total == 1);
+		assert_true(arc->from != NO_CALLER);
+		assert_true(arc->calls == (i ? 4 : 1));
+		assert_true(arc->seconds == 1 && arc->total == 1);
 	}
 	profile_free(&profile);
 }
@@ -151,7 +151,7 @@ static void test_no_more_than_there_was(void **state)
 	end(&profile);
 	assert_true(profile.function[0].times.self.value == CPU);
 	assert_true(profile.function[0].times.self.high == CPU);
-	assert_true(stack_to(&profile, "much")->seconds == CPU);
+	assert_true(arc_to(&profile, "much")->seconds == CPU);
 	profile_free(&profile);
 }
 

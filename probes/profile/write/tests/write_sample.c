@@ -23,7 +23,6 @@ static int fill(struct profile *profile, bool timed)
 {
 	static const char *const names[] = { "main", "work", "sum;of two", "never" };
 	static const double calls[] = { 1, 20000, 1e6, 0 };
-	size_t chain[] = { 0, 1, 2 };
 	int ret = 0;
 
 	profile->program = strdup("sample");
@@ -38,18 +37,16 @@ static int fill(struct profile *profile, bool timed)
 			fill_times(profile, i);
 	}
 	profile->function[2].problem = "calls come in bursts";
-	for (size_t i = 1; i <= 3; i++)
-		ret |= profile_stack(profile, &(struct stack){ .frame = chain,
-							       .frames = i,
-							       .calls = calls[i - 1],
-							       .seconds = timed * seconds[i - 1],
-							       .total = timed * total[i - 1] });
+	for (size_t i = 0; i < 3; i++)
+		ret |= profile_arc(profile, &(struct arc){ .from = i ? i - 1 : NO_CALLER,
+							   .to = i,
+							   .calls = calls[i],
+							   .seconds = timed * seconds[i],
+							   .total = timed * total[i] });
 	/* Of a caller only times are known. */
 	if (timed)
-		ret |= profile_stack(profile, &(struct stack){ .frame = (size_t[]){ 3, 2 },
-							       .frames = 2,
-							       .seconds = 0.5,
-							       .total = 0.5 });
+		ret |= profile_arc(
+			profile, &(struct arc){ .from = 3, .to = 2, .seconds = 0.5, .total = 0.5 });
 	ret |= profile_phase(profile, &(struct phase){ .length = 0.5, .calls = 1e5, .cost = 0.01 });
 	ret |= profile_phase(
 		profile,
