@@ -19,7 +19,6 @@ libfastinst_writers_la_SOURCES = \
 	probes/profile/model/sums.h \
 	probes/profile/write/format.c \
 	probes/profile/write/json.c \
-	probes/profile/write/page.c \
 	probes/profile/write/pprof.c \
 	probes/profile/write/table.c \
 	probes/profile/write/text.c \
@@ -35,7 +34,7 @@ SUFFIXES = .html .inc
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && \
 	sed 's/\\/\\\\/g; s/"/\\"/g; s/^/"/; s/$$/\\n"/' $< > $@.tmp && mv $@.tmp $@
 probes/told/page.lo: probes/told/head.inc
-probes/profile/write/page.lo: probes/profile/write/calls.inc probes/profile/write/edges.inc
+probes/profile/write/format.lo: probes/profile/write/calls.inc probes/profile/write/edges.inc
 page_texts = \
 	probes/profile/write/calls.html \
 	probes/profile/write/edges.html \
@@ -207,7 +206,6 @@ fastinst_SOURCES += \
 	probes/profile/command/attach.c \
 	probes/profile/command/edges.h \
 	probes/profile/command/edges_autofdo.c \
-	probes/profile/command/edges_calls.c \
 	probes/profile/command/edges_cmd.c \
 	probes/profile/command/edges_sites.c \
 	probes/profile/command/gather.c \

@@ -129,9 +129,9 @@ static int write_coverage(const struct profile *profile, FILE *out)
 const struct profile_format *edges_format(const char *name)
 {
 	static const struct profile_format own[] = {
-		{ "llvm", write_samples, "for clang -fprofile-sample-use", true },
-		{ "gcov", write_coverage, "as gcov --json-format", true },
-		{ "autofdo", edges_write_autofdo, "for create_llvm_prof and create_gcov", true },
+		{ "llvm", write_samples, true },
+		{ "gcov", write_coverage, true },
+		{ "autofdo", edges_write_autofdo, true },
 	};
 	const struct profile_format *format = profile_format(name);
 

@@ -11,6 +11,12 @@ double cost_toggling(void)
 	return (double)load_relaxed(&watch_common.off_ticks) + account.turning_on;
 }
 
+void cost_turned_on(double since)
+{
+	account.turning_on +=
+		(clock_seconds(CLOCK_THREAD_CPUTIME_ID) - since) * watch_common.per_second;
+}
+
 double cost_spent(void)
 {
 	return account.start + clock_seconds(watch_common.own) * watch_common.per_second +

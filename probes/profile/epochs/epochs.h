@@ -113,6 +113,9 @@ double cost_of_start(void);
 double cost_spent(void);
 double cost_toggling(void);
 
+/* cost_turned_on - CPU seconds of this thread, since which it has turned probes on or off. */
+void cost_turned_on(double since);
+
 /* cost_settle - note what was spent and used until now, also behind the last epoch. */
 void cost_settle(void);
 

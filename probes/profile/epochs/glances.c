@@ -39,11 +39,6 @@ static struct glanced *place_of(uint64_t at)
 	return &places[0];
 }
 
-static uint64_t read_out(_Atomic uint64_t *sum)
-{
-	return swap_relaxed(sum, 0);
-}
-
 /* Each glance counts by the time that it took, with that of the probes: it is one look at the
  * program like any other, however much they slow what it sees.
  */
@@ -55,10 +50,10 @@ static void add_glimpses(double scale, double unknown)
 	for (struct ring *ring = ring_list(); ring; ring = ring->next) {
 		struct glimpse *glimpse = &ring->glimpse;
 
-		places[0].ticks[group] += scale * (double)read_out(&glimpse->beyond);
+		places[0].ticks[group] += scale * (double)swap_relaxed(&glimpse->beyond, 0);
 		for (unsigned i = 0; i < PLACES; i++) {
 			uint64_t at = load_relaxed(&glimpse->place[i].at);
-			uint64_t ticks = read_out(&glimpse->place[i].ticks);
+			uint64_t ticks = swap_relaxed(&glimpse->place[i].ticks, 0);
 
 			store_relaxed(&glimpse->place[i].at, 0);
 			if (ticks)
@@ -74,7 +69,7 @@ static void read_glance(void)
 	for (struct ring *ring = ring_list(); ring; ring = ring->next) {
 		struct glimpse *glimpse = &ring->glimpse;
 
-		with_probes += read_out(&glimpse->used);
+		with_probes += swap_relaxed(&glimpse->used, 0);
 		without += load_relaxed(&glimpse->beyond);
 		for (unsigned i = 0; i < PLACES; i++)
 			without += load_relaxed(&glimpse->place[i].ticks);
@@ -105,8 +100,7 @@ static void turn_on(void)
 	    fi_activate_how(turned_on, turned_on_n, watch_call, FI_KEEPS_VECTORS) < 0)
 		account.refused++;
 	account.toggles += turned_on_n;
-	account.turning_on +=
-		(clock_seconds(CLOCK_THREAD_CPUTIME_ID) - before) * watch_common.per_second;
+	cost_turned_on(before);
 }
 
 void glances_settle(void)
@@ -123,8 +117,7 @@ void glances_settle(void)
 		account.refused++;
 	free(turned_on);
 	turned_on = NULL;
-	account.turning_on +=
-		(clock_seconds(CLOCK_THREAD_CPUTIME_ID) - before) * watch_common.per_second;
+	cost_turned_on(before);
 }
 
 /* While others run on, and pay for it. */

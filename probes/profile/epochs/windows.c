@@ -280,8 +280,7 @@ double windows_activate(const struct reopen *reopen)
 	before = clock_seconds(CLOCK_THREAD_CPUTIME_ID);
 	if (fi_activate_how(ids, n, watch_call, FI_KEEPS_VECTORS) < 0)
 		account.refused++;
-	account.turning_on +=
-		(clock_seconds(CLOCK_THREAD_CPUTIME_ID) - before) * watch_common.per_second;
+	cost_turned_on(before);
 	account.toggles += n;
 	now = watch_clock();
 	for (size_t i = 0; i < n; i++) {

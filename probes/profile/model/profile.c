@@ -100,16 +100,9 @@ int profile_phase(struct profile *profile, const struct phase *phase)
 	return ARRAY_ADD(profile->phase, profile->phases, *phase);
 }
 
-/* A function that is sorted: indices name the old order, and are of no use behind it. */
-struct place {
-	struct function function;
-	size_t was;
-};
-
 static int by_weight(const void *a, const void *b)
 {
-	const struct function *one = &((const struct place *)a)->function;
-	const struct function *two = &((const struct place *)b)->function;
+	const struct function *one = a, *two = b;
 
 	if (one->times.self.value != two->times.self.value)
 		return one->times.self.value > two->times.self.value ? -1 : 1;
@@ -118,30 +111,27 @@ static int by_weight(const void *a, const void *b)
 	return strcmp(one->name, two->name);
 }
 
+/* The indices name the old order, and are of no use behind it. */
 int profile_sort(struct profile *profile)
 {
-	size_t n = profile->functions;
-	struct place *place = calloc(n + 1, sizeof(*place));
-	size_t *now = calloc(n + 1, sizeof(*now));
-	int ret = place && now ? 0 : -ENOMEM;
+	size_t n = profile->functions, *now = calloc(n + 1, sizeof(*now));
 
-	for (size_t i = 0; i < n && !ret; i++)
-		place[i] = (struct place){ profile->function[i], i };
-	if (!ret)
-		qsort(place, n, sizeof(*place), by_weight);
-	for (size_t i = 0; i < n && !ret; i++) {
-		profile->function[i] = place[i].function;
-		now[place[i].was] = i;
-	}
-	for (size_t i = 0; i < profile->arcs && !ret; i++) {
+	if (!now)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		profile->function[i].was = i;
+	if (n)
+		qsort(profile->function, n, sizeof(*profile->function), by_weight);
+	for (size_t i = 0; i < n; i++)
+		now[profile->function[i].was] = i;
+	for (size_t i = 0; i < profile->arcs; i++) {
 		struct arc *arc = &profile->arc[i];
 
 		arc->from = arc->from == NO_CALLER ? NO_CALLER : now[arc->from];
 		arc->to = now[arc->to];
 	}
-	free(place);
 	free(now);
-	return ret;
+	return 0;
 }
 
 void profile_free(struct profile *profile)

@@ -39,6 +39,7 @@ struct function {
 	double counted;		 /* calls that were seen */
 	const char *problem;	 /* why the interval may be wrong; static, or NULL */
 	struct times times;
+	size_t was; /* its index before profile_sort() */
 };
 
 #define NO_CALLER SIZE_MAX

@@ -118,11 +118,6 @@ static double round_of_pairs(struct watch *entry)
 	return (double)entry->time / (double)(entry->timed ? entry->timed : 1);
 }
 
-static uint64_t take_ticks(_Atomic uint64_t *sum)
-{
-	return swap_relaxed(sum, 0);
-}
-
 /* From one event to the next, with nothing between them. */
 static double round_of_glanced(void)
 {
@@ -136,10 +131,10 @@ static double round_of_glanced(void)
 		((void (*)(void))(uintptr_t)price_pair)();
 	glance_over();
 	for (unsigned i = 0; i < PLACES; i++) {
-		ticks += take_ticks(&ring->glimpse.place[i].ticks);
-		take_ticks(&ring->glimpse.place[i].at);
+		ticks += swap_relaxed(&ring->glimpse.place[i].ticks, 0);
+		swap_relaxed(&ring->glimpse.place[i].at, 0);
 	}
-	take_ticks(&ring->glimpse.used);
+	swap_relaxed(&ring->glimpse.used, 0);
 	return (double)ticks / (2 * CALLS - 1);
 }
 

@@ -236,6 +236,7 @@ double ring_price(void);
  * With -finstrument-functions a probe is a call of a hook in the function, and the function is told
  * by its address; its return address is looked for above the stack pointer.
  */
+
 /* What a probe is at: the function, the place of its return address, and the address. */
 struct spot {
 	uint64_t function, slot, from;
@@ -295,6 +296,7 @@ void frames_drop(struct ring *ring);
  * 4. When all threads that run have had one, or are not waited for any longer, the number is 0
  *    again, and the thread of epochs reads what was noted.
  */
+
 /* glance_number - of the one under way, or 0. */
 static inline uint64_t glance_number(void)
 {
@@ -338,8 +340,7 @@ uint64_t glance_unknown(void);
 /*
  * Which exits belong to which entries. An exit is on while an entry of its function is, and turns
  * itself off behind that.
- */
-/*
+ *
  * exits_take - finds the exits of entries that came.
  * @first: probes below that were looked at before
  *

@@ -1,31 +1,40 @@
 /* SPDX-License-Identifier: MIT */
-#include "probes/profile/write/write.h"
-
 #include <string.h>
 
-static const struct profile_format formats[] = {
-	{ "table", write_table, "for people", true },
-	{ "json", write_json, "all of it", true },
-	{ "collapsed", write_collapsed, "stacks, for flame graphs", false },
-	{ "speedscope", write_speedscope, "for speedscope", false },
-	{ "callgrind", write_callgrind, "for callgrind_annotate and kcachegrind", false },
-	{ "llvm", write_llvm, "for clang -fprofile-sample-use", false },
-	{ "pprof", write_pprof, "for pprof", false },
-	{ "html", write_page, "for browsers", true },
-	{ "chrome", write_chrome, "phases, for Perfetto and chrome://tracing", true },
-};
+#include "probes/profile/write/write.h"
+#include "probes/told/told.h"
 
-const struct profile_format *profile_format_at(size_t i)
+static const char calls_page[] =
+#include "probes/profile/write/calls.inc"
+	;
+
+static const char edges_page[] =
+#include "probes/profile/write/edges.inc"
+	;
+
+static int write_data(const void *profile, FILE *out)
 {
-	return i < sizeof(formats) / sizeof(*formats) ? &formats[i] : NULL;
+	return write_json(profile, out);
+}
+
+/* A page for browsers: what JSON has, and a script that draws it. Nothing is fetched. */
+static int write_page(const struct profile *profile, FILE *out)
+{
+	return told_page(out, profile->edges ? edges_page : calls_page, write_data, profile);
 }
 
 const struct profile_format *profile_format(const char *name)
 {
-	const struct profile_format *format;
+	static const struct profile_format formats[] = {
+		{ "table", write_table, true },		 { "json", write_json, true },
+		{ "collapsed", write_collapsed, false }, { "speedscope", write_speedscope, false },
+		{ "callgrind", write_callgrind, false }, { "llvm", write_llvm, false },
+		{ "pprof", write_pprof, false },	 { "html", write_page, true },
+		{ "chrome", write_chrome, true },
+	};
 
-	for (size_t i = 0; (format = profile_format_at(i)); i++)
-		if (!strcmp(format->name, name))
-			return format;
+	for (size_t i = 0; i < sizeof(formats) / sizeof(*formats); i++)
+		if (!strcmp(formats[i].name, name))
+			return &formats[i];
 	return NULL;
 }

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "probes/elf/sorted.h"
 #include "probes/text/demangle.h"
 #include "probes/text/text.h"
 
@@ -51,14 +52,7 @@ int write_collapsed(const struct profile *profile, FILE *out)
 /* --- Callers and what they call -----------------------------------------------------------------
  */
 
-static int by_ends(const void *a, const void *b)
-{
-	const struct arc *one = a, *two = b;
-
-	if (one->from != two->from)
-		return one->from < two->from ? -1 : 1;
-	return (one->to > two->to) - (one->to < two->to);
-}
+ORDER_BY(by_caller, struct arc, from)
 
 /* Nanoseconds, where times are known, and calls. */
 static void put_costs(const struct profile *profile, FILE *out, double seconds, double calls)
@@ -120,7 +114,7 @@ static int each(const struct profile *profile, FILE *out,
 	for (size_t i = 0; i < profile->arcs; i++)
 		if (whole(profile->arc[i].calls) || whole(profile->arc[i].total * 1e9))
 			arc[n++] = profile->arc[i];
-	qsort(arc, n, sizeof(*arc), by_ends);
+	qsort(arc, n, sizeof(*arc), by_caller);
 	for (size_t f = 0; f < profile->functions; f++) {
 		size_t first = next;
 

@@ -22,17 +22,14 @@ profile_writer write_llvm;	/* LLVM's text of sample profiles, for clang -fprofil
 profile_writer write_chrome;	/* phases, for chrome://tracing and Perfetto */
 
 profile_writer write_pprof; /* protocol buffers, for pprof */
-profile_writer write_page;  /* HTML that needs nothing else */
 
 struct profile_format {
 	const char *name;
 	profile_writer *write;
-	const char *what;
 	bool edges; /* of profiles of edges, too */
 };
 
-/* profile_format - by name, or NULL. profile_format_at - the i-th; NULL: there are no more. */
+/* profile_format - by name, or NULL. */
 const struct profile_format *profile_format(const char *name);
-const struct profile_format *profile_format_at(size_t i);
 
 #endif
