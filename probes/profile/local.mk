@@ -8,8 +8,7 @@ libfastinst_estimate_la_SOURCES = \
 	probes/profile/estimate/estimate.h \
 	probes/profile/estimate/pace.c \
 	probes/profile/estimate/pace.h \
-	probes/profile/estimate/share.c \
-	probes/profile/estimate/share.h
+	probes/profile/estimate/share.c
 libfastinst_estimate_la_LIBADD = -lm
 
 noinst_LTLIBRARIES += libfastinst_writers.la
@@ -100,7 +99,6 @@ libfastinst_profile_la_SOURCES = \
 	probes/profile/epochs/agent.c \
 	probes/profile/epochs/books.c \
 	probes/profile/epochs/clocks.c \
-	probes/profile/epochs/cost.c \
 	probes/profile/epochs/epochs.c \
 	probes/profile/epochs/epochs.h \
 	probes/profile/epochs/functions.c \

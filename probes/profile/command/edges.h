@@ -7,6 +7,9 @@
 #include "probes/profile/lines/lines.h"
 #include "probes/profile/write/write.h"
 
+/* edges_sort - the most first. Complains where there are blocks, and no edge was counted. */
+void edges_sort(struct profile *profile);
+
 /* edges_format - by name: one of these, or one that both kinds of profiles have; NULL. */
 const struct profile_format *edges_format(const char *name);
 

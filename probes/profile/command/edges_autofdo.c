@@ -19,7 +19,8 @@ static const char *most_run(const struct profile *profile)
 
 	for (size_t f = 0; f < profile->functions; f++) {
 		const struct function *block = &profile->function[f];
-		double sum = block->calls + json_real_value(json_object_get(sums, block->object));
+		double sum =
+			block->calls.value + json_real_value(json_object_get(sums, block->object));
 
 		json_object_set_new_nocheck(sums, block->object, json_real(sum));
 		if (sum <= most)

@@ -38,13 +38,12 @@ static void tell_nothing(const struct quality *quality)
 			 quality->seconds);
 }
 
-int edges_sort(struct profile *profile)
+void edges_sort(struct profile *profile)
 {
 	if (profile->arcs)
 		qsort_r(profile->arc, profile->arcs, sizeof(*profile->arc), by_calls, profile);
 	else if (profile->quality.blocks > 0)
 		tell_nothing(&profile->quality);
-	return 0;
 }
 
 /* --- Blocks of an object ---------------------------------------------------------------------- */
@@ -77,8 +76,9 @@ static int write_lines(const struct profile *profile, FILE *out, const char *obj
 	if (block) {
 		for (size_t f = 0; f < profile->functions; f++)
 			if (sites_have(&sites, f))
-				block[seen.blocks++] = (struct block){ profile->function[f].address,
-								       profile->function[f].calls };
+				block[seen.blocks++] =
+					(struct block){ profile->function[f].address,
+							profile->function[f].calls.value };
 		seen.block = block;
 		seen.target = target;
 		ret = write(out, object, &seen);

@@ -39,7 +39,7 @@ int sites_open(struct sites *sites, const struct profile *profile, const char *o
 		if (symbol)
 			sites->site[sites->n++] = (struct site){ block->address, symbol->addr,
 								 symbol->addr + symbol->size,
-								 symbol->name, block->calls };
+								 symbol->name, block->calls.value };
 	}
 	qsort(sites->site, sites->n, sizeof(*sites->site), by_site);
 	return 0;

@@ -13,7 +13,6 @@
 #include "probes/launch/launch.h"
 #include "probes/profile/estimate/duration.h"
 #include "probes/profile/estimate/estimate.h"
-#include "probes/profile/estimate/share.h"
 #include "probes/text/text.h"
 
 #define TEXTS 4 /* of a line, the most */
@@ -31,7 +30,7 @@ struct known {
 	double seen;		      /* calls whose caller was seen */
 	double timed;		      /* and whose time was taken */
 	double seconds;		      /* of those */
-	struct range total;	      /* of all its calls, also of those within others */
+	struct interval total;	      /* of all its calls, also of those within others */
 	double glanced[SHARE_GROUPS]; /* seconds that it was seen to run, by group of glances */
 };
 
@@ -241,7 +240,7 @@ static int add_edge(struct gathered *all, const struct fields *fields)
 
 	if (!from || !to)
 		return 0;
-	all->profile->function[arc.to].calls += arc.calls;
+	all->profile->function[arc.to].calls.value += arc.calls;
 	return profile_arc(all->profile, &arc);
 }
 
@@ -287,53 +286,41 @@ static int add_line(char *line, void *gathered)
 
 /* --- What it comes to ------------------------------------------------------------ */
 
-static void judge_times(struct gathered *all, size_t f, const struct interval *calls)
+static void judge_function(struct gathered *all, struct known *known, struct function *function)
 {
-	struct known *known = &all->known[f];
-	struct times *times = &all->profile->function[f].times;
-	struct spell spell = duration_interval(&known->duration, calls);
+	double wall;
 
-	known->total = (struct range){ spell.time, spell.low, spell.high };
-	*times = (struct times){ .total = known->total,
-				 .self = known->total,
-				 .wall = spell.wall,
-				 .timed = known->duration.timed,
-				 .torn = known->duration.torn,
-				 .cut = known->duration.cut,
-				 .problem = spell.problem };
-	all->profile->quality.torn += times->torn;
-	all->profile->quality.cut += times->cut;
+	function->calls = estimate_interval(&known->estimate);
+	function->counted = known->estimate.counted;
+	known->total = duration_interval(&known->duration, &function->calls, &wall);
+	function->times = (struct times){ .total = known->total,
+					  .self = known->total,
+					  .wall = wall,
+					  .timed = known->duration.timed,
+					  .torn = known->duration.torn,
+					  .cut = known->duration.cut };
+	all->profile->quality.torn += known->duration.torn;
+	all->profile->quality.cut += known->duration.cut;
 }
 
-static void judge_functions(struct gathered *all)
+static struct interval scaled(struct interval range, double share)
 {
-	for (size_t f = 0; f < all->profile->functions; f++) {
-		struct function *function = &all->profile->function[f];
-		struct interval interval = estimate_interval(&all->known[f].estimate);
-
-		function->calls = interval.calls;
-		function->low = interval.low;
-		function->high = interval.high;
-		function->counted = all->known[f].estimate.counted;
-		function->problem = interval.problem;
-		judge_times(all, f, &interval);
-	}
+	range.value *= share;
+	range.low *= share;
+	range.high *= share;
+	return range;
 }
 
-/* What one takes from a range, and its own width. */
-static struct range scaled(const struct range *range, double share)
+static struct interval limited(struct interval range, double most)
 {
-	return (struct range){ range->value * share, range->low * share, range->high * share };
-}
-
-static struct range range_up_to(const struct range *range, double most)
-{
-	return (struct range){ fmin(fmax(range->value, 0), most), fmin(fmax(range->low, 0), most),
-			       fmin(fmax(range->high, 0), most) };
+	range.value = fmin(fmax(range.value, 0), most);
+	range.low = fmin(fmax(range.low, 0), most);
+	range.high = fmin(fmax(range.high, 0), most);
+	return range;
 }
 
 /* The difference, as far off as both together. */
-static void take_off(struct range *from, const struct range *part)
+static void take_off(struct interval *from, const struct interval *part)
 {
 	double below = hypot(from->value - from->low, part->high - part->value);
 	double above = hypot(from->high - from->value, part->value - part->low);
@@ -364,9 +351,9 @@ static double time_share(const struct gathered *all, const struct seen *seen)
 	return callee->seconds > 0 ? seen->seconds / callee->seconds : calls_share(all, seen);
 }
 
-static struct range time_under(const struct gathered *all, const struct seen *seen)
+static struct interval time_under(const struct gathered *all, const struct seen *seen)
 {
-	return scaled(&all->known[seen->callee].total, time_share(all, seen));
+	return scaled(all->known[seen->callee].total, time_share(all, seen));
 }
 
 /* What a function calls is not its own: right where all calls were timed. */
@@ -376,7 +363,7 @@ static void take_off_callees(struct gathered *all)
 
 	for (size_t i = 0; i < all->seens; i++) {
 		const struct seen *seen = &all->seen[i];
-		struct range part = time_under(all, seen);
+		struct interval part = time_under(all, seen);
 
 		take_off(&function[seen->caller].times.self, &part);
 		if (seen->caller == seen->callee)
@@ -385,16 +372,16 @@ static void take_off_callees(struct gathered *all)
 }
 
 /* By what glances saw of it. */
-static struct range glanced_self(const struct gathered *all, const struct known *known)
+static struct interval glanced_self(const struct gathered *all, const struct known *known)
 {
-	struct share share = share_of(known->glanced, all->glanced, all->profile->quality.epochs);
+	const struct quality *quality = &all->profile->quality;
+	struct interval share = share_of(known->glanced, all->glanced, quality->epochs);
 
-	return (struct range){ share.value * all->profile->quality.cpu,
-			       share.low * all->profile->quality.cpu,
-			       share.high * all->profile->quality.cpu };
+	share.problem = quality->epochs < SHARE_GROUPS ? "few epochs" : NULL;
+	return scaled(share, quality->cpu);
 }
 
-static bool is_wider(const struct range *one, const struct range *other)
+static bool is_wider(const struct interval *one, const struct interval *other)
 {
 	return one->high - one->low > other->high - other->low;
 }
@@ -415,12 +402,11 @@ static bool was_glanced_at(const struct gathered *all)
 static void choose_self(const struct gathered *all, size_t f)
 {
 	struct times *times = &all->profile->function[f].times;
-	struct range glanced = glanced_self(all, &all->known[f]);
+	struct interval glanced = glanced_self(all, &all->known[f]);
 
-	if (times->timed > 0 && !times->problem && !is_wider(&times->self, &glanced))
+	if (times->timed > 0 && !times->total.problem && !is_wider(&times->self, &glanced))
 		return;
 	times->self = glanced;
-	times->self_problem = all->profile->quality.epochs < SHARE_GROUPS ? "few epochs" : NULL;
 }
 
 static void judge_self(struct gathered *all)
@@ -431,11 +417,10 @@ static void judge_self(struct gathered *all)
 	for (size_t f = 0; f < all->profile->functions; f++) {
 		struct times *times = &all->profile->function[f].times;
 
-		times->self = range_up_to(&times->self, all->profile->quality.cpu);
-		times->self_problem = times->problem;
+		times->self = limited(times->self, all->profile->quality.cpu);
 		if (glanced)
 			choose_self(all, f);
-		times->total = range_up_to(&times->total, all->profile->quality.cpu);
+		times->total = limited(times->total, all->profile->quality.cpu);
 		times->total.value = fmax(times->total.value, times->self.value);
 		times->total.high = fmax(times->total.high, times->self.high);
 	}
@@ -456,22 +441,23 @@ static int make_arcs(struct gathered *all)
 		double share = time_share(all, seen);
 		double total = fmin(all->known[seen->callee].total.value, profile->quality.cpu);
 
-		ret = profile_arc(profile,
-				  &(struct arc){ .from = seen->caller,
-						 .to = seen->callee,
-						 .calls = calls_share(all, seen) * function->calls,
-						 .seconds = function->times.self.value * share,
-						 .total = total * share });
+		ret = profile_arc(
+			profile,
+			&(struct arc){ .from = seen->caller,
+				       .to = seen->callee,
+				       .calls = calls_share(all, seen) * function->calls.value,
+				       .seconds = function->times.self.value * share,
+				       .total = total * share });
 	}
 	for (size_t f = 0; f < profile->functions && !ret; f++) {
 		const struct known *known = &all->known[f];
 		const struct function *function = &profile->function[f];
 
-		if (!(known->seen + known->timed > 0) && function->calls > 0)
+		if (!(known->seen + known->timed > 0) && function->calls.value > 0)
 			ret = profile_arc(profile,
 					  &(struct arc){ .from = NO_CALLER,
 							 .to = f,
-							 .calls = function->calls,
+							 .calls = function->calls.value,
 							 .seconds = function->times.self.value,
 							 .total = known->total.value });
 	}
@@ -494,7 +480,8 @@ static int judge_profile(struct gathered *all)
 {
 	int ret;
 
-	judge_functions(all);
+	for (size_t f = 0; f < all->profile->functions; f++)
+		judge_function(all, &all->known[f], &all->profile->function[f]);
 	judge_self(all);
 	ret = make_arcs(all);
 	if (all->used > 0) {
@@ -508,7 +495,7 @@ int gather(struct profile *profile, const char *folder)
 {
 	struct gathered all = { .profile = profile, .blocks = json_object() };
 	int lost = all.blocks ? launch_reports(folder, add_line, &all) : -ENOMEM;
-	int ret = lost < 0 ? lost : profile->edges ? edges_sort(profile) : judge_profile(&all);
+	int ret = lost < 0 || profile->edges ? lost : judge_profile(&all);
 
 	release_gathered(&all);
 	return ret ? ret : lost;

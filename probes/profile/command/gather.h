@@ -14,9 +14,6 @@
  */
 int gather(struct profile *profile, const char *folder);
 
-/* edges_sort - the most first. Complains where blocks were run, and no edge was counted. 0. */
-int edges_sort(struct profile *profile);
-
 /* A program or library in memory, as its file is; the names of its functions are in there. */
 struct image {
 	struct elf elf;

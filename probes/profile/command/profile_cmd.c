@@ -118,6 +118,8 @@ static int show_profile(const struct run *run, const char *program)
 	struct profile profile = { .program = strdup(program), .edges = run->edges };
 	int ret = gather(&profile, run->launch.folder);
 
+	if (ret >= 0 && run->edges)
+		edges_sort(&profile);
 	if (ret < 0)
 		complain(0, ret, "the profile cannot be read");
 	else if (!(profile.quality.processes > 0) && ret)

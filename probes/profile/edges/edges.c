@@ -147,16 +147,11 @@ KEEPS_VECTORS static struct place *place_of(uint32_t from, uint32_t to)
 	return place_in_rest(key);
 }
 
-KEEPS_VECTORS static void one_more_of_all(_Atomic uint64_t *count)
-{
-	add_relaxed(count, 1);
-}
-
 /* By one thread: without a locked bus, but as one instruction, for signal handlers. */
 KEEPS_VECTORS static void one_more(_Atomic uint64_t *count)
 {
 	if (load_relaxed(&now.crowded))
-		one_more_of_all(count);
+		add_relaxed(count, 1);
 	else
 		__asm__("incq %0" : "+m"(*(uint64_t *)count));
 }
@@ -186,6 +181,7 @@ KEEPS_VECTORS void edges_block(uint32_t id, void *site, const struct fi_regs *re
 	uint64_t phase = load_acquire(&now.phase);
 	uint32_t from = previous.block;
 	struct place *place;
+	bool first;
 
 	(void)site;
 	(void)regs;
@@ -193,21 +189,21 @@ KEEPS_VECTORS void edges_block(uint32_t id, void *site, const struct fi_regs *re
 	if (!load_relaxed(&ran[id]))
 		note_run(id, !phase);
 	if (!phase) {
-		one_more_of_all(&late);
+		add_relaxed(&late, 1);
 		return;
 	}
 	previous.block = id;
-	if (previous.phase != phase) {
+	first = previous.phase != phase;
+	if (first)
 		enter(phase);
-		one_more(&lanes[((uintptr_t)&previous >> 12) % LANES].runs);
-		return;
-	}
 	one_more(&lanes[((uintptr_t)&previous >> 12) % LANES].runs);
+	if (first)
+		return;
 	place = place_of(from, id);
 	if (place)
 		one_more(&place->count[phase % 2]);
 	else
-		one_more_of_all(&lost);
+		add_relaxed(&lost, 1);
 }
 
 bool edges_ran(uint32_t id)

@@ -33,7 +33,7 @@ static double period, on_time, began;
 static struct phases all;
 static struct weights weights;
 
-static double now(void)
+static double phase_clock(void)
 {
 	return clock_seconds(CLOCK_MONOTONIC);
 }
@@ -96,7 +96,7 @@ static double watched(double length, double cpu)
  */
 static bool run_phase(void)
 {
-	struct phase one = { .start = now() - began, .phases = 1 };
+	struct phase one = { .start = phase_clock() - began, .phases = 1 };
 	double own = own_time(), start, cpu;
 	uint64_t runs = edges_runs();
 
@@ -106,13 +106,13 @@ static bool run_phase(void)
 	}
 	all_see_it();
 	one.toggling = own_time() - own;
-	start = now();
+	start = phase_clock();
 	cpu = clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
 	edges_phase((uint64_t)++all.sum.epochs);
 	rest_between(on_time, false);
 	edges_phase(0);
 	cpu = clock_seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu;
-	one.on = watched(now() - start, cpu);
+	one.on = watched(phase_clock() - start, cpu);
 	swept = bell_rings();
 	own = own_time();
 	set_rest();
@@ -167,7 +167,7 @@ int phases_start(double every, double on, bool visit)
 		return -errno;
 	period = every;
 	on_time = on;
-	began = now();
+	began = phase_clock();
 	all = (struct phases){ 0 };
 	weights = (struct weights){ 0 };
 	stopping = false;
@@ -180,7 +180,7 @@ int phases_stop(void)
 	struct timespec until;
 	int ret;
 
-	all.sum.seconds = now() - began;
+	all.sum.seconds = phase_clock() - began;
 	stopping = true;
 	bell_ring();
 	/* It was the last thread, and ends the process. */

@@ -14,7 +14,6 @@
 #include "probes/profile/estimate/duration.h"
 #include "probes/profile/estimate/estimate.h"
 #include "probes/profile/estimate/pace.h"
-#include "probes/profile/estimate/share.h"
 #include "probes/profile/sample/clock.h"
 #include "probes/profile/sample/sample.h"
 #include "probes/profile/session/report.h"
@@ -101,7 +100,7 @@ void clocks_parallel(void);
  */
 uint64_t clocks_since(uint64_t start, uint64_t now);
 
-/* --- cost.c: what the profile costs, by its own measure --------------------------------------- */
+/* --- books.c: what the profile costs, by its own measure -------------------------------------- */
 
 /* cost_of_start - CPU seconds of the calling thread since the agent's start, or the child's. */
 double cost_of_start(void);

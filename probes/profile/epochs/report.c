@@ -22,9 +22,9 @@ static struct duration in_seconds(const struct duration *ticks, double per_secon
 	duration.time /= per_second;
 	duration.wall /= per_second;
 	duration.blur /= per_second;
-	duration.mean /= per_second;
-	duration.squares /= variance;
-	duration.quads /= variance * variance;
+	duration.spread.last /= per_second;
+	duration.spread.squares /= variance;
+	duration.spread.quads /= variance * variance;
 	return duration;
 }
 

@@ -8,20 +8,6 @@
 #define BLURRED 0.25 /* of time, beyond which it is not believed */
 #define LEFT	0.1  /* of the timed calls; those that were not may have been others */
 
-/* Neighbours differ by chance, and by what the program does, as for calls. */
-static void add_variance(struct duration *duration, double mean, double weight)
-{
-	double step = mean - duration->mean;
-	double part = (weight + duration->weight) / 2 * step * step / 2;
-
-	if (duration->epochs > 1) {
-		duration->squares += part;
-		duration->quads += part * part;
-	}
-	duration->mean = mean;
-	duration->weight = weight;
-}
-
 void duration_add(struct duration *duration, const struct timed *epoch)
 {
 	double calls = fmax(epoch->calls, epoch->timed);
@@ -34,7 +20,8 @@ void duration_add(struct duration *duration, const struct timed *epoch)
 	duration->time += calls * epoch->time / epoch->timed;
 	duration->wall += calls * epoch->wall / epoch->timed;
 	duration->blur += calls * epoch->blur;
-	add_variance(duration, epoch->time / epoch->timed, calls * calls);
+	spread_add(&duration->spread, epoch->time / epoch->timed, calls * calls,
+		   duration->epochs <= 1, 0);
 }
 
 void duration_join(struct duration *sum, const struct duration *other)
@@ -45,7 +32,7 @@ void duration_join(struct duration *sum, const struct duration *other)
 
 static bool all_timed(const struct duration *duration, const struct interval *calls)
 {
-	return calls->low == calls->high && duration->timed > calls->calls - 0.5;
+	return calls->low == calls->high && duration->timed > calls->value - 0.5;
 }
 
 static const char *problem_of(const struct duration *duration, const struct interval *calls)
@@ -73,27 +60,28 @@ static double joined(double one, double other)
 	return exp(sqrt(a * a + b * b));
 }
 
-struct spell duration_interval(const struct duration *duration, const struct interval *calls)
+struct interval duration_interval(const struct duration *duration, const struct interval *calls,
+				  double *wall)
 {
-	struct spell spell = { .problem = problem_of(duration, calls) };
+	struct interval time = { .problem = problem_of(duration, calls) };
 	double scale, few, missed, factor = 1, blur, raw;
 
-	if (!(duration->timed > 0) || !(calls->calls > 0))
-		return spell;
-	scale = calls->calls / duration->calls;
-	spell.time = fmax(0, duration->time * scale);
-	spell.wall = fmax(spell.time, duration->wall * scale);
+	*wall = 0;
+	if (!(duration->timed > 0) || !(calls->value > 0))
+		return time;
+	scale = calls->value / duration->calls;
+	time.value = fmax(0, duration->time * scale);
+	*wall = fmax(time.value, duration->wall * scale);
 	blur = duration->blur * scale;
 	/* What varies is what was measured: of a time near 0 the share says nothing. */
-	raw = spell.time + blur;
-	missed = fmax(0, 1 - duration->timed / calls->calls);
+	raw = time.value + blur;
+	missed = fmax(0, 1 - duration->timed / calls->value);
 	few = duration->epochs > 1 ? duration->epochs / (duration->epochs - 1) : 1;
 	if (raw > 0)
-		factor = estimate_factor(duration->squares * few * missed * scale / raw * scale /
-						 raw,
-					 estimate_freedom(duration->squares, duration->quads));
-	spell.high = raw * joined(calls->high / calls->calls, factor);
+		factor = spread_factor(&duration->spread, duration->spread.squares * few * missed *
+								  scale / raw * scale / raw);
+	time.high = raw * joined(calls->high / calls->value, factor);
 	if (calls->low > 0)
-		spell.low = fmax(0, raw / joined(calls->calls / calls->low, factor) - 2 * blur);
-	return spell;
+		time.low = fmax(0, raw / joined(calls->value / calls->low, factor) - 2 * blur);
+	return time;
 }

@@ -12,18 +12,15 @@
 
 /* The sum over epochs. All zero is empty. */
 struct duration {
-	double calls;	/* estimated, of epochs in which some were timed */
-	double time;	/* that these took, with a CPU */
-	double wall;	/* and with what they waited */
-	double squares; /* variance of time, but for few epochs */
-	double quads;	/* sum of the squares of its parts */
-	double epochs;	/* in which some were timed */
-	double timed;	/* calls */
-	double torn;	/* that were left without an exit that a probe is at */
-	double cut;	/* that were not waited for */
-	double blur;	/* time that the probes of a call may be misjudged by */
-	double mean;	/* of the last epoch in which some were timed */
-	double weight;	/* of its variance */
+	double calls;	      /* estimated, of epochs in which some were timed */
+	double time;	      /* that these took, with a CPU */
+	double wall;	      /* and with what they waited */
+	struct spread spread; /* of time, by the mean of a call */
+	double epochs;	      /* in which some were timed */
+	double timed;	      /* calls */
+	double torn;	      /* that were left without an exit that a probe is at */
+	double cut;	      /* that were not waited for */
+	double blur;	      /* time that the probes of a call may be misjudged by */
 };
 
 /* It is nothing but doubles, and goes from process to process as such. */
@@ -44,14 +41,11 @@ void duration_add(struct duration *duration, const struct timed *epoch);
 /* duration_join - what another process timed of the same function. */
 void duration_join(struct duration *sum, const struct duration *other);
 
-/* What it comes to. */
-struct spell {
-	double time, low, high; /* 95 % */
-	double wall;
-	const char *problem; /* why the interval may be wrong, or NULL */
-};
-
-/* duration_interval - of all calls. Nothing was timed: all zero, and a problem. */
-struct spell duration_interval(const struct duration *duration, const struct interval *calls);
+/*
+ * duration_interval - of all calls; @wall: with what they waited. Nothing was timed: all zero, and
+ * a problem.
+ */
+struct interval duration_interval(const struct duration *duration, const struct interval *calls,
+				  double *wall);
 
 #endif

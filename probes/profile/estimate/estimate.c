@@ -32,24 +32,17 @@ static void expect(struct estimate *estimate, double rate)
 	estimate->expected += share * (rate - estimate->expected);
 }
 
-/*
- * Neighbours differ by chance, and by what the program does: both make a sum uncertain. Windows
- * that all hold as many calls do not tell how near they came to one more.
- */
-static void add_variance(struct estimate *estimate, double rate, double weight, double watched)
+void spread_add(struct spread *spread, double value, double weight, bool first, double also)
 {
-	double step = rate - estimate->rate;
-	double part = (weight + estimate->weight) / 2 * step * step / 2;
+	double step = value - spread->last;
+	double part = (weight + spread->weight) / 2 * step * step / 2 + also;
 
-	if (watched > 0 && rate > 0)
-		part += weight / watched / watched * ONE_CALL;
-
-	if (estimate->sampled > 1) {
-		estimate->squares += part;
-		estimate->quads += part * part;
+	if (!first) {
+		spread->squares += part;
+		spread->quads += part * part;
 	}
-	estimate->rate = rate;
-	estimate->weight = weight;
+	spread->last = value;
+	spread->weight = weight;
 }
 
 static void add_gaps(struct estimate *estimate, const struct epoch *epoch)
@@ -97,7 +90,7 @@ static void add_blur(struct estimate *estimate, const struct epoch *epoch, doubl
 
 void estimate_add(struct estimate *estimate, const struct epoch *epoch)
 {
-	double length = (double)epoch->length, rate, all, unseen, hidden;
+	double length = (double)epoch->length, rate, all, unseen, hidden, weight, end = 0;
 
 	if (!epoch->length)
 		return;
@@ -130,9 +123,13 @@ void estimate_add(struct estimate *estimate, const struct epoch *epoch)
 	estimate->sampled++;
 	estimate->active += epoch->calls > 0;
 	estimate->largest = fmax(estimate->largest, unseen);
-	add_variance(estimate, rate, length * (length - (double)epoch->watched),
-		     (double)epoch->watched);
-	estimate->lone = estimate->squares > 0 ? 0 : fmax(0, estimate->calls - estimate->counted);
+	weight = length * (length - (double)epoch->watched);
+	/* Windows that all hold as many calls do not tell how near they came to one more. */
+	if (epoch->watched && rate > 0)
+		end = weight / (double)epoch->watched / (double)epoch->watched * ONE_CALL;
+	spread_add(&estimate->spread, rate, weight, estimate->sampled <= 1, end);
+	estimate->lone =
+		estimate->spread.squares > 0 ? 0 : fmax(0, estimate->calls - estimate->counted);
 	add_gaps(estimate, epoch);
 }
 
@@ -163,15 +160,15 @@ static double student(double freedom)
 }
 
 /* Neighbouring differences share an epoch, so three of them are worth two. */
-double estimate_freedom(double squares, double quads)
+double spread_freedom(const struct spread *spread)
 {
-	return quads > 0 ? squares / quads * squares * 2 / 3 : 0;
+	return spread->quads > 0 ? spread->squares / spread->quads * spread->squares * 2 / 3 : 0;
 }
 
 /* As of a logarithm that is normal: a sum of few large parts has its tail above. */
-double estimate_factor(double variance, double freedom)
+double spread_factor(const struct spread *spread, double variance)
 {
-	return exp(student(freedom) * sqrt(log1p(variance)));
+	return exp(student(spread_freedom(spread)) * sqrt(log1p(variance)));
 }
 
 /* Until the first call passes as much time as between two, unless calls come in bursts. */
@@ -203,38 +200,37 @@ static const char *problem_of(const struct estimate *estimate)
 		return "few epochs with calls";
 	if (unseen > MATTERS * estimate->calls && estimate->largest > LARGEST * unseen)
 		return "calls come in bursts";
-	if (estimate->squares > 0 && estimate_freedom(estimate->squares, estimate->quads) < ENOUGH)
+	if (estimate->spread.squares > 0 && spread_freedom(&estimate->spread) < ENOUGH)
 		return "calls come in bursts";
 	return NULL;
 }
 
 struct interval estimate_interval(const struct estimate *estimate)
 {
-	struct interval interval = { .calls = estimate->calls,
+	struct interval interval = { .value = estimate->calls,
 				     .low = estimate->calls,
 				     .high = estimate->calls };
 	double few, spread, factor, open;
 
 	if (!(estimate->sampled > 0) && !(estimate->pending > 0) && !(estimate->hidden > 0))
 		return interval;
-	interval.calls = fmax(estimate->calls, estimate->counted);
+	interval.value = fmax(estimate->calls, estimate->counted);
 	interval.problem = problem_of(estimate);
 	few = estimate->sampled > 1 ? estimate->sampled / (estimate->sampled - 1) : 1;
-	spread = interval.calls > 0 ? sqrt(estimate->squares * few) / interval.calls : 0;
-	factor = estimate_factor(spread * spread,
-				 estimate_freedom(estimate->squares, estimate->quads));
+	spread = interval.value > 0 ? sqrt(estimate->spread.squares * few) / interval.value : 0;
+	factor = spread_factor(&estimate->spread, spread * spread);
 	/* Calls are whole, and the ends of epochs belong to one or the other. */
-	interval.low = fmax(estimate->counted, interval.calls / factor - 1 - estimate->faded -
+	interval.low = fmax(estimate->counted, interval.value / factor - 1 - estimate->faded -
 						       estimate->lone * (1 - 1.0 / LONE));
-	interval.calls += estimate->lifted;
+	interval.value += estimate->lifted;
 	/* Nothing came behind a sudden end by which to tell: it went on like that, or faster. */
 	open = estimate->burst * estimate->pending;
-	interval.calls += open;
-	interval.high = interval.calls * factor + 1 + estimate->blurred + estimate->hidden +
+	interval.value += open;
+	interval.high = interval.value * factor + 1 + estimate->blurred + estimate->hidden +
 			open * (FASTER - 1) + estimate->lone * (LONE - 1);
 	/* More there is no time for. */
 	if (estimate->used > 0)
-		interval.high = fmax(interval.calls, fmin(interval.high, estimate->used / FASTEST));
+		interval.high = fmax(interval.value, fmin(interval.high, estimate->used / FASTEST));
 	return interval;
 }
 

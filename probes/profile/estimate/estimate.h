@@ -31,41 +31,49 @@ struct epoch {
 	bool sudden;	  /* and so few were expected that all of it was to be watched */
 };
 
+/* How much neighbouring epochs differ, by chance and by what the program does. */
+struct spread {
+	double squares; /* variance of the sum, but for few epochs */
+	double quads;	/* sum of the squares of its parts */
+	double last;	/* value of the last epoch */
+	double weight;	/* of its variance */
+};
+
+/* spread_add - @first: there is none before it; @also: variance that it has alone. */
+void spread_add(struct spread *spread, double value, double weight, bool first, double also);
+
 /* The sum over epochs. All zero is empty. */
 struct estimate {
-	double calls;	  /* estimated */
-	double counted;	  /* of them */
-	double squares;	  /* variance of calls, but for few epochs */
-	double quads;	  /* sum of the squares of its parts */
-	double largest;	  /* part of one epoch in what was not counted */
-	double sampled;	  /* epochs that were not watched as a whole */
-	double active;	  /* of them with calls */
-	double full;	  /* of them full */
-	double first;	  /* in full epochs: time to the first call */
-	double between;	  /* and from each to the next, on average */
-	double rate;	  /* of the last sampled epoch, per tick */
-	double weight;	  /* of its variance */
-	double expected;  /* calls per tick: what the next window is chosen by */
-	double known;	  /* epochs */
-	double pending;	  /* ticks behind a sudden end: they are as the next window is */
-	double burst;	  /* calls per tick before that end */
-	double lifted;	  /* calls that there likely are behind sudden ends */
-	double hidden;	  /* and that there may be in addition, if it went on, and faster */
-	double time;	  /* ticks of all epochs */
-	double unwatched; /* of them */
-	double used;	  /* by all threads together */
-	double blurred;	  /* how many more calls there may be since counting slowed the program */
-	double faded;	  /* and how many fewer */
-	double lone;	  /* calls that only windows tell which have no neighbours to differ from */
+	double calls;	      /* estimated */
+	double counted;	      /* of them */
+	struct spread spread; /* of calls, by the rate per tick */
+	double largest;	      /* part of one epoch in what was not counted */
+	double sampled;	      /* epochs that were not watched as a whole */
+	double active;	      /* of them with calls */
+	double full;	      /* of them full */
+	double first;	      /* in full epochs: time to the first call */
+	double between;	      /* and from each to the next, on average */
+	double expected;      /* calls per tick: what the next window is chosen by */
+	double known;	      /* epochs */
+	double pending;	      /* ticks behind a sudden end: they are as the next window is */
+	double burst;	      /* calls per tick before that end */
+	double lifted;	      /* calls that there likely are behind sudden ends */
+	double hidden;	      /* and that there may be in addition, if it went on, and faster */
+	double time;	      /* ticks of all epochs */
+	double unwatched;     /* of them */
+	double used;	      /* by all threads together */
+	double blurred; /* how many more calls there may be since counting slowed the program */
+	double faded;	/* and how many fewer */
+	double lone;	/* calls that only windows tell which have no neighbours to differ from */
 };
 
 /* It is nothing but doubles, and goes from process to process as such. */
 #define ESTIMATE_NUMBERS ((int)(sizeof(struct estimate) / sizeof(double)))
 
-/* What it comes to. */
+/* Estimated, and the interval of 95 %. */
 struct interval {
-	double calls, low, high; /* 95 % */
-	const char *problem;	 /* why the interval may be wrong, or NULL */
+	double value, low, high;
+	const char *problem; /* why the interval may be wrong; static, or NULL */
 };
 
 /* estimate_add - one more epoch. One without length says nothing. */
@@ -77,12 +85,11 @@ void estimate_join(struct estimate *sum, const struct estimate *other);
 struct interval estimate_interval(const struct estimate *estimate);
 
 /*
- * estimate_freedom - degrees of freedom of a variance: the sum of its parts, and that of their
- * squares. estimate_factor - how far above and below a sum the interval reaches, as a factor.
- * @variance: relative
+ * spread_freedom - degrees of freedom of the variance. spread_factor - how far above and below a
+ * sum the interval reaches, as a factor. @variance: relative
  */
-double estimate_freedom(double squares, double quads);
-double estimate_factor(double variance, double freedom);
+double spread_freedom(const struct spread *spread);
+double spread_factor(const struct spread *spread, double variance);
 
 /*
  * estimate_slowed - share of a window in which the program did not get on, from 0 to 0.97.
@@ -106,5 +113,19 @@ double estimate_slowed(double calls, double price, double spent, double ticks);
  */
 uint64_t estimate_window(const struct estimate *estimate, uint64_t length, unsigned samples,
 			 unsigned few, uint64_t shortest);
+
+/* --- share.c: what share of the program's time a function has, by a random sample of that time --
+ */
+
+/*
+ * Samples are dealt out to groups in turn. How much groups differ tells how far off all together
+ * may be, also where one sample has to do with the next part of the program.
+ *
+ * share_of - @part: of @all, by group; a group without all says nothing. @samples: in all groups.
+ * What no sample has seen may have up to three of them. Of fewer than two groups: 0 to 1.
+ */
+#define SHARE_GROUPS 10
+struct interval share_of(const double part[SHARE_GROUPS], const double all[SHARE_GROUPS],
+			 double samples);
 
 #endif

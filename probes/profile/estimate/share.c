@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "probes/profile/estimate/share.h"
+#include "probes/profile/estimate/estimate.h"
 
 #include <math.h>
 
@@ -7,11 +7,11 @@
 static const double student[SHARE_GROUPS] = { INFINITY, 12.71, 4.303, 3.182, 2.776,
 					      2.571,	2.447, 2.365, 2.306, 2.262 };
 
-struct share share_of(const double part[SHARE_GROUPS], const double all[SHARE_GROUPS],
-		      double samples)
+struct interval share_of(const double part[SHARE_GROUPS], const double all[SHARE_GROUPS],
+			 double samples)
 {
 	double parts = 0, sum = 0, squares = 0, error;
-	struct share share;
+	struct interval share = { 0 };
 	unsigned groups = 0;
 
 	for (unsigned i = 0; i < SHARE_GROUPS; i++) {
@@ -20,7 +20,7 @@ struct share share_of(const double part[SHARE_GROUPS], const double all[SHARE_GR
 		groups += all[i] > 0;
 	}
 	if (groups < 2)
-		return (struct share){ sum > 0 ? parts / sum : 0, 0, 1 };
+		return (struct interval){ .value = sum > 0 ? parts / sum : 0, .high = 1 };
 	share.value = parts / sum;
 	for (unsigned i = 0; i < SHARE_GROUPS; i++)
 		squares += pow(part[i] - share.value * all[i], 2);

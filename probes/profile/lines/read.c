@@ -297,21 +297,6 @@ static void free_bodies(struct body *body)
 
 ORDER_BY(by_address, struct block, address)
 
-static bool next_unit(Dwarf *dwarf, Dwarf_Off *at, Dwarf_Die *unit)
-{
-	Dwarf_Off next;
-	size_t header;
-
-	while (!dwarf_nextcu(dwarf, *at, &next, &header, NULL, NULL, NULL)) {
-		Dwarf_Off die = *at + header;
-
-		*at = next;
-		if (dwarf_offdie(dwarf, die, unit))
-			return true;
-	}
-	return false;
-}
-
 static void count_blocks(struct lines *lines)
 {
 	for (size_t i = 0; i < lines->blocks; i++) {
@@ -361,11 +346,11 @@ int lines_each(const char *object, const struct seen *seen, void (*function)(str
 			       .targets = seen->targets };
 	int file = open(object, O_RDONLY | O_CLOEXEC), found = 0;
 	Dwarf *dwarf = file < 0 ? NULL : dwarf_begin(file, DWARF_C_READ);
-	Dwarf_Off at = 0;
+	Dwarf_CU *cu = NULL;
 	Dwarf_Die unit;
 
 	qsort(seen->block, seen->blocks, sizeof(*seen->block), by_address);
-	while (dwarf && !lines.error && next_unit(dwarf, &at, &unit))
+	while (dwarf && !lines.error && !dwarf_get_units(dwarf, cu, &cu, NULL, NULL, &unit, NULL))
 		found += read_unit(&lines, &unit, function, arg);
 	free(lines.function);
 	dwarf_end(dwarf);

@@ -106,8 +106,8 @@ static int by_weight(const void *a, const void *b)
 
 	if (one->times.self.value != two->times.self.value)
 		return one->times.self.value > two->times.self.value ? -1 : 1;
-	if (one->calls != two->calls)
-		return one->calls > two->calls ? -1 : 1;
+	if (one->calls.value != two->calls.value)
+		return one->calls.value > two->calls.value ? -1 : 1;
 	return strcmp(one->name, two->name);
 }
 

@@ -12,32 +12,25 @@
 
 #include <jansson.h>
 
+#include "probes/profile/estimate/estimate.h"
 #include "probes/profile/model/sums.h"
-
-/* Estimated; the interval of 95 %. */
-struct range {
-	double value, low, high;
-};
 
 /* Seconds of a function's calls. Nothing is known where all are 0. */
 struct times {
-	struct range
-		total; /* with a CPU, with what the calls called; of nested ones the outermost */
-	struct range self;   /* without what they called */
-	double wall;	     /* total, and what the calls waited */
-	double timed;	     /* calls */
-	double torn, cut;    /* calls that were timed in vain: without an exit, and for too long */
-	const char *problem; /* why that of total may be wrong; static, or NULL */
-	const char *self_problem;
+	struct interval
+		total; /* with a CPU, and what the calls called; of nested ones the outermost */
+	struct interval self; /* without what they called */
+	double wall;	      /* total, and what the calls waited */
+	double timed;	      /* calls */
+	double torn, cut;     /* calls that were timed in vain: without an exit, and for too long */
 };
 
 struct function {
 	char *name;
-	char *object;		 /* path of the program or library */
-	uint64_t address;	 /* of a block, in the object's file */
-	double calls, low, high; /* estimated; the interval of 95 % */
-	double counted;		 /* calls that were seen */
-	const char *problem;	 /* why the interval may be wrong; static, or NULL */
+	char *object;	  /* path of the program or library */
+	uint64_t address; /* of a block, in the object's file */
+	struct interval calls;
+	double counted; /* calls that were seen */
 	struct times times;
 	size_t was; /* its index before profile_sort() */
 };

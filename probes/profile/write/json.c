@@ -8,76 +8,68 @@
 #include "probes/text/demangle.h"
 #include "probes/told/told.h"
 
-static json_t *frames(const struct arc *arc)
+typedef json_t *element(const struct profile *profile, size_t i);
+
+static json_t *array_of(const struct profile *profile, size_t n, element *make)
 {
-	if (arc->from == NO_CALLER)
-		return json_pack("[I]", (json_int_t)arc->to);
-	return json_pack("[I, I]", (json_int_t)arc->from, (json_int_t)arc->to);
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < n; i++)
+		json_array_append_new(array, make(profile, i));
+	return array;
 }
 
-static json_t *range(const struct range *range)
+static json_t *frames(const struct profile *profile, size_t i)
 {
-	return json_pack("{s:f, s:f, s:f}", "seconds", range->value, "low", range->low, "high",
-			 range->high);
+	const struct arc *one = &profile->arc[i];
+
+	if (one->from == NO_CALLER)
+		return json_pack("[I]", (json_int_t)one->to);
+	return json_pack("[I, I]", (json_int_t)one->from, (json_int_t)one->to);
+}
+
+static json_t *seconds(const struct interval *time, const char *problem)
+{
+	return json_pack("{s:f, s:f, s:f, s:s*}", "seconds", time->value, "low", time->low, "high",
+			 time->high, "problem", problem);
 }
 
 /* NULL: nothing is known. */
 static json_t *times(const struct times *times)
 {
-	json_t *self;
-
 	if (!profile_known(times) && !(times->torn + times->cut > 0))
 		return NULL;
-	self = range(&times->self);
-	if (times->self_problem)
-		json_object_set_new(self, "problem", json_string(times->self_problem));
-	return json_pack("{s:o, s:o, s:f, s:f, s:f, s:f, s:s*}", "self", self, "total",
-			 range(&times->total), "wall", times->wall, "timed", times->timed, "torn",
-			 times->torn, "cut", times->cut, "problem", times->problem);
+	return json_pack("{s:o, s:o, s:f, s:f, s:f, s:f, s:s*}", "self",
+			 seconds(&times->self, times->self.problem), "total",
+			 seconds(&times->total, NULL), "wall", times->wall, "timed", times->timed,
+			 "torn", times->torn, "cut", times->cut, "problem", times->total.problem);
 }
 
-static json_t *functions(const struct profile *profile)
+static json_t *function(const struct profile *profile, size_t i)
 {
-	json_t *array = json_array();
+	const struct function *one = &profile->function[i];
 
-	for (size_t i = 0; i < profile->functions; i++) {
-		const struct function *one = &profile->function[i];
-
-		json_array_append_new(
-			array,
-			json_pack("{s:o, s:o*, s:o, s:f, s:f, s:f, s:f, s:s*, s:o*}", "name",
-				  told_text(one->name), "demangled", told_demangled(one->name),
-				  "object", told_text(one->object), "calls", one->calls, "low",
-				  one->low, "high", one->high, "counted", one->counted, "problem",
-				  one->problem, "times", times(&one->times)));
-	}
-	return array;
+	return json_pack("{s:o, s:o*, s:o, s:f, s:f, s:f, s:f, s:s*, s:o*}", "name",
+			 told_text(one->name), "demangled", told_demangled(one->name), "object",
+			 told_text(one->object), "calls", one->calls.value, "low", one->calls.low,
+			 "high", one->calls.high, "counted", one->counted, "problem",
+			 one->calls.problem, "times", times(&one->times));
 }
 
-static json_t *stacks(const struct profile *profile)
+static json_t *stack(const struct profile *profile, size_t i)
 {
-	json_t *array = json_array();
+	const struct arc *one = &profile->arc[i];
 
-	for (size_t i = 0; i < profile->arcs; i++)
-		json_array_append_new(array, json_pack("{s:o, s:f, s:f}", "frames",
-						       frames(&profile->arc[i]), "calls",
-						       profile->arc[i].calls, "seconds",
-						       profile->arc[i].seconds));
-	return array;
+	return json_pack("{s:o, s:f, s:f}", "frames", frames(profile, i), "calls", one->calls,
+			 "seconds", one->seconds);
 }
 
-static json_t *phases(const struct profile *profile)
+static json_t *phase(const struct profile *profile, size_t i)
 {
-	json_t *array = json_array();
+	const struct phase *one = &profile->phase[i];
 
-	for (size_t i = 0; i < profile->phases; i++) {
-		const struct phase *one = &profile->phase[i];
-
-		json_array_append_new(array, json_pack("{s:f, s:f, s:f, s:f}", "start", one->start,
-						       "length", one->length, "calls", one->calls,
-						       "cost", one->cost));
-	}
-	return array;
+	return json_pack("{s:f, s:f, s:f, s:f}", "start", one->start, "length", one->length,
+			 "calls", one->calls, "cost", one->cost);
 }
 
 static json_t *quality(const struct quality *quality)
@@ -100,36 +92,23 @@ static json_t *block(const struct profile *profile, size_t f)
 			 told_demangled(one->name), "object", told_text(one->object));
 }
 
-static json_t *edges(const struct profile *profile)
+static json_t *edge(const struct profile *profile, size_t i)
 {
-	json_t *array = json_array();
+	const struct arc *one = &profile->arc[i];
 
-	for (size_t i = 0; i < profile->arcs; i++) {
-		const struct arc *one = &profile->arc[i];
-
-		json_array_append_new(array, json_pack("{s:o, s:o, s:f, s:f, s:f, s:f}", "from",
-						       block(profile, one->from), "to",
-						       block(profile, one->to), "count", one->calls,
-						       "odd", one->half[0], "even", one->half[1],
-						       "seen", one->seen));
-	}
-	return array;
+	return json_pack("{s:o, s:o, s:f, s:f, s:f, s:f}", "from", block(profile, one->from), "to",
+			 block(profile, one->to), "count", one->calls, "odd", one->half[0], "even",
+			 one->half[1], "seen", one->seen);
 }
 
-static json_t *over_time(const struct profile *profile)
+static json_t *moment(const struct profile *profile, size_t i)
 {
-	json_t *array = json_array();
+	const struct phase *one = &profile->phase[i];
 
-	for (size_t i = 0; i < profile->phases; i++) {
-		const struct phase *one = &profile->phase[i];
-
-		json_array_append_new(
-			array, json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "start", one->start,
-					 "length", one->length, "phases", one->phases, "on",
-					 one->on, "toggling", one->toggling, "entries", one->calls,
-					 "share", one->length > 0 ? one->on / one->length : 0));
-	}
-	return array;
+	return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "start", one->start, "length",
+			 one->length, "phases", one->phases, "on", one->on, "toggling",
+			 one->toggling, "entries", one->calls, "share",
+			 one->length > 0 ? one->on / one->length : 0);
 }
 
 static int write_edges(const struct profile *profile, FILE *out)
@@ -144,7 +123,8 @@ static int write_edges(const struct profile *profile, FILE *out)
 			      "blocks", sum->blocks, "blocks_refused", sum->refused,
 			      "outside_of_phases", sum->late, "lost", sum->lost,
 			      "agreement_of_halves", profile_agreement(profile), "edges",
-			      edges(profile), "over_time", over_time(profile)));
+			      array_of(profile, profile->arcs, edge), "over_time",
+			      array_of(profile, profile->phases, moment)));
 }
 
 int write_json(const struct profile *profile, FILE *out)
@@ -154,38 +134,40 @@ int write_json(const struct profile *profile, FILE *out)
 	return told(out, "profile",
 		    json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "unit", "calls", "program",
 			      told_text(profile->program), "quality", quality(&profile->quality),
-			      "functions", functions(profile), "stacks", stacks(profile), "phases",
-			      phases(profile)));
+			      "functions", array_of(profile, profile->functions, function),
+			      "stacks", array_of(profile, profile->arcs, stack), "phases",
+			      array_of(profile, profile->phases, phase)));
+}
+
+static json_t *frame(const struct profile *profile, size_t i)
+{
+	const struct function *one = &profile->function[i];
+
+	return json_pack("{s:o, s:o}", "name", told_text(name_for_people(one->name, true)), "file",
+			 told_text(one->object));
 }
 
 int write_speedscope(const struct profile *profile, FILE *out)
 {
-	json_t *names = json_array(), *samples = json_array(), *weights = json_array();
 	bool timed = profile_timed(profile);
+	json_t *weights = json_array();
 	double end = 0;
 
-	for (size_t i = 0; i < profile->functions; i++)
-		json_array_append_new(
-			names,
-			json_pack("{s:o, s:o}", "name",
-				  told_text(name_for_people(profile->function[i].name, true)),
-				  "file", told_text(profile->function[i].object)));
 	for (size_t i = 0; i < profile->arcs; i++) {
-		const struct arc *arc = &profile->arc[i];
-		double weight = timed ? arc->seconds : arc->calls;
+		double weight = timed ? profile->arc[i].seconds : profile->arc[i].calls;
 
-		json_array_append_new(samples, frames(arc));
 		json_array_append_new(weights, json_real(weight));
 		end += weight;
 	}
 	return told_line(
-		out, json_pack("{s:s, s:s, s:o, s:{s:o}, s:[{s:s, s:s, s:s, s:i, s:f, s:o, s:o}]}",
-			       "$schema", "https://www.speedscope.app/file-format-schema.json",
-			       "exporter", "fastinst", "name", told_text(profile->program),
-			       "shared", "frames", names, "profiles", "type", "sampled", "name",
-			       timed ? "self time" : "calls", "unit", timed ? "seconds" : "none",
-			       "startValue", 0, "endValue", end, "samples", samples, "weights",
-			       weights));
+		out,
+		json_pack("{s:s, s:s, s:o, s:{s:o}, s:[{s:s, s:s, s:s, s:i, s:f, s:o, s:o}]}",
+			  "$schema", "https://www.speedscope.app/file-format-schema.json",
+			  "exporter", "fastinst", "name", told_text(profile->program), "shared",
+			  "frames", array_of(profile, profile->functions, frame), "profiles",
+			  "type", "sampled", "name", timed ? "self time" : "calls", "unit",
+			  timed ? "seconds" : "none", "startValue", 0, "endValue", end, "samples",
+			  array_of(profile, profile->arcs, frames), "weights", weights));
 }
 
 /* --- Trace events ----------------------------------------------------------------------------- */

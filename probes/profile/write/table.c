@@ -36,15 +36,17 @@ static void put_calls(FILE *out, const struct function *function)
 {
 	char interval[64];
 
-	if (!(function->calls > 0)) {
+	if (!(function->calls.value > 0)) {
 		fprintf(out, "%15s  %-23s   ", "-", "");
 		return;
 	}
-	if (function->low == function->high)
+	if (function->calls.low == function->calls.high)
 		snprintf(interval, sizeof(interval), "exact");
 	else
-		snprintf(interval, sizeof(interval), "%.4g .. %.4g", function->low, function->high);
-	fprintf(out, "%15.0f  %-23s %c ", function->calls, interval, function->problem ? '!' : ' ');
+		snprintf(interval, sizeof(interval), "%.4g .. %.4g", function->calls.low,
+			 function->calls.high);
+	fprintf(out, "%15.0f  %-23s %c ", function->calls.value, interval,
+		function->calls.problem ? '!' : ' ');
 }
 
 /* Seconds, and the interval of its own time. */
@@ -58,12 +60,12 @@ static void put_times(FILE *out, const struct times *times)
 	}
 	snprintf(interval, sizeof(interval), "%.3g .. %.3g", times->self.low, times->self.high);
 	fprintf(out, "%10.4f  %-21s %c %10.4f ", times->self.value, interval,
-		times->self_problem ? '!' : ' ', times->total.value);
+		times->self.problem ? '!' : ' ', times->total.value);
 }
 
 static double weight_of(const struct function *function, bool timed)
 {
-	return timed ? function->times.self.value : function->calls;
+	return timed ? function->times.self.value : function->calls.value;
 }
 
 static void put_head(FILE *out, bool timed)
@@ -85,7 +87,7 @@ static void put_rows(const struct profile *profile, FILE *out, bool timed)
 	for (size_t i = 0; i < profile->functions; i++) {
 		const struct function *function = &profile->function[i];
 
-		if (!(weight_of(function, timed) > 0 || function->calls > 0))
+		if (!(weight_of(function, timed) > 0 || function->calls.value > 0))
 			continue;
 		put_calls(out, function);
 		if (timed)
@@ -149,8 +151,9 @@ int write_table(const struct profile *profile, FILE *out)
 	put_head(out, timed);
 	put_rows(profile, out, timed);
 	for (size_t i = 0; i < profile->functions; i++) {
-		silent += profile->function[i].calls <= 0;
-		doubtful += profile->function[i].calls > 0 && profile->function[i].problem;
+		silent += profile->function[i].calls.value <= 0;
+		doubtful +=
+			profile->function[i].calls.value > 0 && profile->function[i].calls.problem;
 	}
 	if (doubtful)
 		fprintf(out, "! %zu of %zu: the interval may be wrong; --format json says why\n",

@@ -73,7 +73,7 @@ static void put_callgrind(const struct profile *profile, size_t f, const struct 
 	fputs("\nfl=???\nfn=", out);
 	put_name(out, function, "");
 	fputc('\n', out);
-	put_costs(profile, out, function->times.self.value, function->calls);
+	put_costs(profile, out, function->times.self.value, function->calls.value);
 	for (; arc < end; arc++) {
 		fputs("cob=", out);
 		text_put_plain(out, profile->function[arc->to].object, "");
@@ -88,7 +88,7 @@ static void put_llvm(const struct profile *profile, size_t f, const struct arc *
 		     const struct arc *end, FILE *out)
 {
 	const struct function *function = &profile->function[f];
-	uint64_t calls = whole(function->calls);
+	uint64_t calls = whole(function->calls.value);
 
 	if (!calls)
 		return;
@@ -131,7 +131,7 @@ static void put_sum(const struct profile *profile, FILE *out, const char *name)
 	double calls = 0, seconds = 0;
 
 	for (size_t i = 0; i < profile->functions; i++) {
-		calls += (double)whole(profile->function[i].calls);
+		calls += (double)whole(profile->function[i].calls.value);
 		seconds += profile->function[i].times.self.value;
 	}
 	fprintf(out, "%s:", name);

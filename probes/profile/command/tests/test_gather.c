@@ -3,7 +3,6 @@
  * What a process reports becomes a profile: callers of which the beginnings of calls were lost, or
  * the ends, and times that are more than the program had.
  */
-#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -25,13 +24,6 @@
 static FILE *report;
 static char *text;
 static size_t length;
-
-/* No profile here is one of edges. */
-int edges_sort(struct profile *profile)
-{
-	(void)profile;
-	return -ENOSYS;
-}
 
 /* In place of the files that processes leave: the report of one. */
 int launch_reports(const char *folder, int (*read)(char *line, void *arg), void *arg)
@@ -178,7 +170,7 @@ static void test_glances_see_the_rest(void **state)
 	seen = times_of(&profile, "(unknown)");
 	assert_float_equal(seen->self.value, 2, 1e-9);
 	assert_float_equal(seen->total.value, 2, 1e-9);
-	assert_non_null(seen->self_problem);
+	assert_non_null(seen->self.problem);
 	profile_free(&profile);
 }
 
@@ -195,7 +187,7 @@ static void test_the_better_way(void **state)
 	put_glanced("", 0, 1);
 	end(&profile);
 	assert_true(times_of(&profile, "all")->self.value == 2);
-	assert_null(times_of(&profile, "all")->self_problem);
+	assert_null(times_of(&profile, "all")->self.problem);
 	assert_float_equal(times_of(&profile, "(unknown)")->self.value, 2, 1e-9);
 	/* No glance has seen it. */
 	assert_true(times_of(&profile, "much")->self.value == 0);

@@ -145,7 +145,7 @@ static struct outcome judge(enum calls calls, double rate, enum stop stop)
 		uint64_t truth;
 		struct interval interval = run(&program, stop, &truth);
 
-		outcome.bias += (interval.calls - (double)truth) / (double)truth / TRIALS;
+		outcome.bias += (interval.value - (double)truth) / (double)truth / TRIALS;
 		if (interval.problem)
 			continue;
 		clear++;
@@ -188,7 +188,7 @@ static void test_rare_calls_are_exact(void **state)
 
 	(void)state;
 	assert_true(truth > 0);
-	assert_true(interval.calls == (double)truth);
+	assert_true(interval.value == (double)truth);
 	assert_true(interval.low == interval.high);
 	assert_null(interval.problem);
 }
@@ -249,7 +249,7 @@ static double of_truth(bool with_spent, uint64_t warm)
 		estimate_add(&estimate, &epoch);
 		truth += rate * EPOCH;
 	}
-	return estimate_interval(&estimate).calls / truth;
+	return estimate_interval(&estimate).value / truth;
 }
 
 static void test_what_slows_a_window(void **state)
@@ -318,7 +318,7 @@ static void test_lone_window(void **state)
 	(void)state;
 	estimate_add(&one, &window);
 	interval = estimate_interval(&one);
-	assert_true(interval.calls == 10000);
+	assert_true(interval.value == 10000);
 	assert_true(interval.low >= 100 && interval.low < 1000 && interval.high > 100000);
 	/* Two processes are no neighbours, either. */
 	estimate_join(&two, &one);
@@ -347,7 +347,7 @@ static void test_nothing(void **state)
 	estimate_add(&estimate, &none);
 	estimate_add(&estimate, &silent);
 	interval = estimate_interval(&estimate);
-	assert_true(interval.calls == 0 && interval.low == 0 && interval.high == 0);
+	assert_true(interval.value == 0 && interval.low == 0 && interval.high == 0);
 	assert_int_equal(estimate_window(&estimate, 100, 10, 10, 1), WINDOW_WHOLE);
 }
 
@@ -363,31 +363,31 @@ static void test_sudden_end(void **state)
 
 	(void)state;
 	estimate_add(&estimate, &burst);
-	assert_true(fabs(estimate_interval(&estimate).calls - (50 + 0.49 * 1000)) < 1e-6);
+	assert_true(fabs(estimate_interval(&estimate).value - (50 + 0.49 * 1000)) < 1e-6);
 	assert_true(estimate_interval(&estimate).low == 50);
 	assert_true(estimate_interval(&estimate).high > 50 + 0.5 * 1100);
 	assert_non_null(estimate_interval(&estimate).problem);
 	/* The quiet before the burst is none of it. */
 	burst.first = 51;
 	estimate_add(&late, &burst);
-	assert_true(fabs(estimate_interval(&late).calls - (50 + 1000)) < 1e-6);
+	assert_true(fabs(estimate_interval(&late).value - (50 + 1000)) < 1e-6);
 	/* Nor are calls that came slowly: the last half of them tells. */
 	burst.middle = 75;
 	late = (struct estimate){ 0 };
 	estimate_add(&late, &burst);
-	assert_true(fabs(estimate_interval(&late).calls - (50 + 1000)) < 1e-6);
+	assert_true(fabs(estimate_interval(&late).value - (50 + 1000)) < 1e-6);
 	burst.middle = 95;
 	late = (struct estimate){ 0 };
 	estimate_add(&late, &burst);
-	assert_true(fabs(estimate_interval(&late).calls - (50 + 5 * 1000)) < 1e-6);
+	assert_true(fabs(estimate_interval(&late).value - (50 + 5 * 1000)) < 1e-6);
 	/* It may have gone on some times as fast. */
 	assert_true(estimate_interval(&late).high > 50 + 5 * 1000 * 5);
 	/* Processes of which one ended so. */
 	estimate_join(&sum, &next_only);
 	estimate_join(&sum, &estimate);
-	assert_true(fabs(estimate_interval(&sum).calls - (50 + 0.49 * 1000)) < 1e-6);
+	assert_true(fabs(estimate_interval(&sum).value - (50 + 0.49 * 1000)) < 1e-6);
 	estimate_add(&estimate, &next);
-	assert_true(fabs(estimate_interval(&estimate).calls - (250 + 0.39 * 1000 / 2)) < 1e-6);
+	assert_true(fabs(estimate_interval(&estimate).value - (250 + 0.39 * 1000 / 2)) < 1e-6);
 }
 
 /* A burst that ends at any time before the next window: too much now, too little then. */
@@ -408,7 +408,7 @@ static void test_sudden_end_is_not_biased(void **state)
 		estimate_add(&estimate, &burst);
 		estimate_add(&estimate, &quiet);
 		interval = estimate_interval(&estimate);
-		told += interval.calls;
+		told += interval.value;
 		truth += calls;
 		held += interval.low <= calls && calls <= interval.high;
 	}
@@ -430,7 +430,7 @@ static void test_unseen_end(void **state)
 	estimate_add(&estimate, &burst);
 	estimate_add(&estimate, &whole);
 	interval = estimate_interval(&estimate);
-	assert_true(fabs(interval.calls - (50 + 0.49 * 900 / 2)) < 1e-6 && interval.low == 50);
+	assert_true(fabs(interval.value - (50 + 0.49 * 900 / 2)) < 1e-6 && interval.low == 50);
 	assert_true(interval.high >= 50 + 49 * 9);
 	assert_non_null(interval.problem);
 
@@ -440,7 +440,7 @@ static void test_unseen_end(void **state)
 	for (int i = 0; i < 3; i++)
 		estimate_add(&estimate, &burst);
 	interval = estimate_interval(&estimate);
-	assert_true(interval.low == 150 && interval.calls == 150 && interval.high >= 300);
+	assert_true(interval.low == 150 && interval.value == 150 && interval.high >= 300);
 	assert_non_null(interval.problem);
 }
 
@@ -456,10 +456,10 @@ static void test_join(void **state)
 		estimate_add(&one, &epoch);
 	}
 	estimate_join(&sum, &one);
-	assert_true(estimate_interval(&sum).calls == estimate_interval(&one).calls);
+	assert_true(estimate_interval(&sum).value == estimate_interval(&one).value);
 	estimate_join(&sum, &one);
-	assert_true(estimate_interval(&sum).calls == 2 * estimate_interval(&one).calls);
-	assert_true(estimate_interval(&sum).low < estimate_interval(&sum).calls);
+	assert_true(estimate_interval(&sum).value == 2 * estimate_interval(&one).value);
+	assert_true(estimate_interval(&sum).low < estimate_interval(&sum).value);
 }
 
 int main(void)

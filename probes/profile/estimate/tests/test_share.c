@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "probes/profile/estimate/share.h"
+#include "probes/profile/estimate/estimate.h"
 #include "stress/base/random.h"
 
 #define TRIALS 2000
@@ -26,7 +26,7 @@ static double draw(void)
 
 /* A look finds the program in a part of it where the function has nearly all of the time, or hardly
  * any. */
-static struct share look(unsigned samples, double part[SHARE_GROUPS], double all[SHARE_GROUPS])
+static struct interval look(unsigned samples, double part[SHARE_GROUPS], double all[SHARE_GROUPS])
 {
 	for (unsigned i = 0; i < SHARE_GROUPS; i++)
 		part[i] = all[i] = 0;
@@ -45,7 +45,7 @@ static double covered(unsigned samples, double narrower)
 	double part[SHARE_GROUPS], all[SHARE_GROUPS], held = 0;
 
 	for (unsigned i = 0; i < TRIALS; i++) {
-		struct share share = look(samples, part, all);
+		struct interval share = look(samples, part, all);
 		double low = share.value - (share.value - share.low) / narrower;
 		double high = share.value + (share.high - share.value) / narrower;
 
@@ -69,7 +69,7 @@ static void test_intervals_hold(void **state)
 static void test_never_seen(void **state)
 {
 	double part[SHARE_GROUPS] = { 0 }, all[SHARE_GROUPS];
-	struct share share;
+	struct interval share;
 
 	(void)state;
 	for (unsigned i = 0; i < SHARE_GROUPS; i++)
@@ -82,7 +82,7 @@ static void test_never_seen(void **state)
 static void test_too_few(void **state)
 {
 	double part[SHARE_GROUPS] = { 0.5 }, all[SHARE_GROUPS] = { 1 };
-	struct share share = share_of(part, all, 1);
+	struct interval share = share_of(part, all, 1);
 
 	(void)state;
 	assert_true(share.value == 0.5 && share.low == 0 && share.high == 1);

@@ -12,8 +12,8 @@ static const double seconds[] = { 0.25, 0.5, 2 }, total[] = { 2.75, 2.5, 2 };
 static void fill_times(struct profile *profile, size_t f)
 {
 	profile->function[f].times =
-		(struct times){ .self = { seconds[f], seconds[f] / 2, seconds[f] * 2 },
-				.total = { total[f], total[f] / 2, total[f] * 2 },
+		(struct times){ .self = { seconds[f], seconds[f] / 2, seconds[f] * 2, NULL },
+				.total = { total[f], total[f] / 2, total[f] * 2, NULL },
 				.wall = total[f] * 1.5,
 				.timed = 10,
 				.torn = f };
@@ -29,14 +29,14 @@ static int fill(struct profile *profile, bool timed)
 	for (size_t i = 0; i < 4; i++) {
 		if (profile_function(profile, names[i], "/bin/sample", 0) != (long)i)
 			return -1;
-		profile->function[i].calls = calls[i];
+		profile->function[i].calls =
+			(struct interval){ calls[i], calls[i] * (i == 2 ? 0.9 : 1),
+					   calls[i] * (i == 2 ? 1.1 : 1),
+					   i == 2 ? "calls come in bursts" : NULL };
 		profile->function[i].counted = calls[i] / 10;
-		profile->function[i].low = calls[i] * (i == 2 ? 0.9 : 1);
-		profile->function[i].high = calls[i] * (i == 2 ? 1.1 : 1);
 		if (timed && i < 3)
 			fill_times(profile, i);
 	}
-	profile->function[2].problem = "calls come in bursts";
 	for (size_t i = 0; i < 3; i++)
 		ret |= profile_arc(profile, &(struct arc){ .from = i ? i - 1 : NO_CALLER,
 							   .to = i,
