@@ -273,6 +273,48 @@ for command in "profile --edges --period 800 --phase 400" profile run; do
 	[ $status = 5 ] || wrong "$command: dlclose() in a constructor and beside it: status $status"
 done
 
+# A phase cannot begin while a thread has SIGTRAP blocked, as each new one has for a moment. It is tried again
+# soon: the next one would come when the program is over.
+cat >"$dir/blocks.c" <<'C'
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+static void *block_trap(void *unused)
+{
+	unsigned long set = 1ul << (5 - 1);
+
+	syscall(SYS_rt_sigprocmask, 0, &set, 0, sizeof(set));
+	usleep(300000);
+	return unused;
+}
+
+static volatile int done;
+
+__attribute__((constructor)) static void begin(void)
+{
+	pthread_t thread;
+
+	pthread_create(&thread, 0, block_trap, 0);
+	pthread_detach(thread);
+}
+
+int main(void)
+{
+	while (clock() < 2 * CLOCKS_PER_SEC)
+		done = done * 3 + 1;
+	return 0;
+}
+C
+# shellcheck disable=SC2086
+$CC -O1 -fsanitize-coverage=trace-pc -c -o "$dir/blocks.o" "$dir/blocks.c"
+# shellcheck disable=SC2086
+$CC -o "$dir/blocks" "$dir/blocks.o" -pthread -L.libs -lfastinst -lpatchcore "-Wl,-rpath,$PWD/.libs"
+timeout 60 "$fastinst" profile --edges --period 60000 --format json --output "$dir/blocks.json" "$dir/blocks" 2>"$dir/errors" ||
+	wrong "SIGTRAP blocked for a while: $(cat "$dir/errors")"
+grep -q '"phases": *1\(\.0\)\?,' "$dir/blocks.json" || wrong "no second try: $(cut -c 1-400 "$dir/blocks.json")"
+
 # The time of day may be set while a program runs, or be another one in it: phases last as long as before, and there is a profile.
 cat >"$dir/clock.c" <<'C'
 #include <sys/syscall.h>
