@@ -60,8 +60,7 @@ static void report_edges(FILE *out)
 	struct quality quality = phases->sum;
 	uint32_t n = fi_probes();
 
-	quality.late = (double)edges_late();
-	quality.lost = (double)edges_lost();
+	edges_sums(&quality);
 	fputc('Q', out);
 	report_numbers(out, &quality, QUALITY_NUMBERS);
 	for (uint32_t id = 0; id < n; id++)

@@ -265,12 +265,8 @@ uint64_t edges_runs(void)
 	return sum;
 }
 
-uint64_t edges_late(void)
+void edges_sums(struct quality *sum)
 {
-	return load_relaxed(&late);
-}
-
-uint64_t edges_lost(void)
-{
-	return load_relaxed(&lost);
+	sum->late = (double)load_relaxed(&late);
+	sum->lost = (double)load_relaxed(&lost);
 }

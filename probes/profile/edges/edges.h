@@ -49,9 +49,8 @@ bool edges_ran(uint32_t id);
 /* edges_runs - blocks that were run in phases. */
 uint64_t edges_runs(void);
 
-/* edges_late - blocks outside of a phase. edges_lost - what there was no room for. */
-uint64_t edges_late(void);
-uint64_t edges_lost(void);
+/* edges_sums - blocks outside of a phase, and those that there was no room for. */
+void edges_sums(struct quality *sum);
 
 /* --- bell.c: what wakes the thread of phases --- */
 

@@ -57,11 +57,6 @@ void books_unlock(void)
 /* --- What the profile costs, by its own measure ------------------------------------------------
  */
 
-double cost_of_start(void)
-{
-	return clock_seconds(CLOCK_THREAD_CPUTIME_ID) - asked.before;
-}
-
 double cost_toggling(void)
 {
 	return (double)load_relaxed(&watch_common.off_ticks) + account.turning_on;
@@ -87,14 +82,4 @@ void cost_settle(void)
 	account.spent = now > account.spent ? now : account.spent;
 	account.used = clock_seconds(CLOCK_PROCESS_CPUTIME_ID) * watch_common.per_second -
 		       account.used_at_start;
-}
-
-double cost_share(void)
-{
-	return account.used > 0 ? account.spent / account.used : 0;
-}
-
-double cost_toggling_share(void)
-{
-	return account.used > 0 ? cost_toggling() / account.used : 0;
 }

@@ -102,9 +102,6 @@ uint64_t clocks_since(uint64_t start, uint64_t now);
 
 /* --- books.c: what the profile costs, by its own measure -------------------------------------- */
 
-/* cost_of_start - CPU seconds of the calling thread since the agent's start, or the child's. */
-double cost_of_start(void);
-
 /*
  * cost_spent - ticks: the thread of epochs, what turned probes off, calls of the probe function.
  * cost_toggling - of them, what turning probes on and off took.
@@ -117,10 +114,6 @@ void cost_turned_on(double since);
 
 /* cost_settle - note what was spent and used until now, also behind the last epoch. */
 void cost_settle(void);
-
-/* cost_share, cost_toggling_share - of the CPU time of the program. */
-double cost_share(void);
-double cost_toggling_share(void);
 
 /* --- windows.c: how long a probe is watched, what that has shown, and the next window --------- */
 

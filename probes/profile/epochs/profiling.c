@@ -21,6 +21,12 @@ bool profiling_runs(void)
 	return profiled && profiled == getpid();
 }
 
+/* CPU seconds of this thread since the agent's start, or the child's. */
+static double cost_of_start(void)
+{
+	return clock_seconds(CLOCK_THREAD_CPUTIME_ID) - asked.before;
+}
+
 static void begin_epochs(void)
 {
 	account.began = clocks_ticks();

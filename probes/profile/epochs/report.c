@@ -3,6 +3,7 @@
  * What this process has learned.
  */
 
+#include <math.h>
 #include <time.h>
 
 #include "probes/profile/epochs/epochs.h"
@@ -90,13 +91,14 @@ void report_profile(FILE *out)
 {
 	double seconds = clock_seconds(CLOCK_MONOTONIC) - account.began_at;
 	double per_second = (double)(clocks_ticks() - account.began) / seconds;
+	double used = account.used > 0 ? account.used : INFINITY;
 	const struct quality quality = {
 		.seconds = seconds,
 		.epochs = (double)account.epochs,
 		.budget = asked.budget,
-		.cost = cost_share(),
+		.cost = account.spent / used,
 		.toggles = (double)(account.toggles + load_relaxed(&watch_common.offs)),
-		.toggling = cost_toggling_share(),
+		.toggling = cost_toggling() / used,
 		.lost = (double)account.lost,
 		.refused = (double)account.refused,
 		.exits = (double)account.with_exits,

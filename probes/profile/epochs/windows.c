@@ -53,25 +53,25 @@ double windows_learn(uint32_t id, uint64_t end)
 	return book->estimate.calls - before;
 }
 
+/* Most often the program waited for its CPU right behind the start. */
+static uint64_t without_waiting(uint64_t at, uint64_t waited, uint64_t most)
+{
+	at = at > waited ? at - waited : 0;
+	return at < most ? at : most;
+}
+
 static void read_full_window(const struct watch *watch, const struct book *book,
 			     struct epoch *epoch)
 {
 	uint64_t filled = load_relaxed(&watch->filled);
 	uint64_t waited = load_relaxed(&watch->waited);
-	uint64_t first = load_relaxed(&watch->first);
-	uint64_t middle = load_relaxed(&watch->middle);
 
 	epoch->full = true;
 	epoch->sudden = book->window == WINDOW_WHOLE && !asked.by_count;
 	epoch->calls = load_relaxed(&watch->limit);
 	epoch->watched = filled > waited ? filled - waited : 1;
-	/* Most often the program waited for its CPU right behind the start. */
-	epoch->first = first > waited ? first - waited : 0;
-	epoch->middle = middle > waited ? middle - waited : 0;
-	if (epoch->first > epoch->watched)
-		epoch->first = epoch->watched;
-	if (epoch->middle > epoch->watched)
-		epoch->middle = epoch->watched;
+	epoch->first = without_waiting(load_relaxed(&watch->first), waited, epoch->watched);
+	epoch->middle = without_waiting(load_relaxed(&watch->middle), waited, epoch->watched);
 }
 
 /* Counting took a share of the window, in which the program did not get on. */
