@@ -17,6 +17,7 @@
 
 #include "probes/elf/array.h"
 #include "probes/elf/elf.h"
+#include "probes/elf/preload.h"
 
 __attribute__((format(printf, 3, 4))) static int refuse(struct target *target, int error,
 							const char *format, ...)
@@ -210,6 +211,27 @@ static uint64_t exported(const struct elf *elf, const char *name)
 		}
 	}
 	return 0;
+}
+
+/* A sanitizer takes the agent's threads and memory for the program's: races, and leaks. */
+static int check_sanitizer(struct target *target)
+{
+	struct preload preload;
+	bool is_sanitized;
+	struct elf elf;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)target->pid);
+	preload_look(&preload, AT_FDCWD, path);
+	is_sanitized = *preload.runtime;
+	if (!elf_map(&elf, path)) {
+		is_sanitized |= exported(&elf, "__tsan_init") || exported(&elf, "__asan_init");
+		elf_unmap(&elf);
+	}
+	return is_sanitized ? refuse(target, -EPERM,
+				     "it is built with a sanitizer, which takes the agent for part "
+				     "of it; start it by \"fastinst run\"")
+			    : 0;
 }
 
 /* The C library's: what is called, and what is looked for on stacks. */
@@ -440,6 +462,8 @@ int target_look(struct target *target, pid_t pid, const char *library)
 	ret = check_status(target);
 	if (!ret)
 		ret = check_library(target, library);
+	if (!ret)
+		ret = check_sanitizer(target);
 	if (!ret)
 		ret = read_maps(target);
 	if (!ret)
