@@ -100,6 +100,7 @@ EXTRA_DIST += \
 	docs/guarantees.md \
 	docs/README.md \
 	docs/install.md \
+	docs/lab/programs.md \
 	docs/ladder.md \
 	docs/machines.md \
 	docs/methods.md \

@@ -11,7 +11,9 @@ EXTRA_DIST += \
 	probes/real/numbers.sh \
 	probes/real/overlap.py \
 	probes/real/rebuild \
+	probes/real/unharmed \
 	probes/real/programs/blackscholes.c \
+	probes/real/programs/busy.c \
 	probes/real/programs/held.c \
 	probes/real/programs/held.h \
 	probes/real/programs/nbody.c \
