@@ -280,11 +280,14 @@ static void on_event(uint32_t id, void *site, const struct fi_regs *regs, void *
 /* RET stands behind an exit, or the jump of a tail call, whose result is not there yet. */
 static bool returns(const void *exit)
 {
-	const uint8_t *code = (const uint8_t *)exit + 5;
+	uint8_t code[2] = { 0 };
 
-	if (*code == 0xf2 || *code == 0xf3)
-		code++;
-	return *code == 0xc3 || *code == 0xc2;
+	/* By the kernel, where that may be: the object may be unloaded meanwhile. */
+	if (!read_memory(code, (uintptr_t)exit + 5, sizeof(code)) && no_reads)
+		memcpy(code, (const uint8_t *)exit + 5, sizeof(code));
+	if (code[0] == 0xf2 || code[0] == 0xf3)
+		code[0] = code[1];
+	return code[0] == 0xc3 || code[0] == 0xc2;
 }
 
 static const char *kind_of(const struct fi_probe *probe)

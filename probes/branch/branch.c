@@ -209,10 +209,25 @@ static int add_site(const struct entry *entry, void *data)
 	return 0;
 }
 
+/* Those of when the object was loaded before. */
+static void drop_sites(const struct object *object)
+{
+	for (struct site **link = &sites, *site; (site = *link);) {
+		if (site->object != object) {
+			link = &site->next;
+			continue;
+		}
+		*link = site->next;
+		free(site);
+	}
+}
+
 static int discover_branches(struct object *object, const struct elf *elf)
 {
-	int ret = entries_read(elf, "fi_branch_sites", add_site, object);
+	int ret;
 
+	drop_sites(object);
+	ret = entries_read(elf, "fi_branch_sites", add_site, object);
 	if (!ret)
 		ret = call_discover(object, elf);
 	/* What stays undone is tried again with the next change, and seen in fi_branches(). */

@@ -28,7 +28,7 @@
 struct static_call {
 	const char *name;
 	struct object *object;
-	uint8_t *at;
+	uint8_t *at; /* NULL: not found since the object was loaded again */
 	void **slot;
 	bool direct;
 	struct static_call *next;
@@ -87,28 +87,45 @@ static bool is_call(const struct static_call *call)
 	       memcmp(call->at, code, sizeof(code)) == 0;
 }
 
+/* One that the object had when it was loaded before, as names stay valid, or a new one. */
+static struct static_call *list_call(const struct object *object, const char *name)
+{
+	struct static_call *call = calls;
+
+	while (call && (call->object != object || call->at || strcmp(call->name, name) != 0))
+		call = call->next;
+	if (call)
+		return call;
+	call = calloc(1, sizeof(*call));
+	if (!call)
+		return NULL;
+	call->name = object_string(name);
+	if (!call->name) {
+		free(call);
+		return NULL;
+	}
+	call->next = calls;
+	return calls = call;
+}
+
 static int add_call(const struct entry *entry, void *data)
 {
 	struct object *object = data;
-	struct static_call *call = calloc(1, sizeof(*call));
+	struct static_call *call, now = {
+		.object = object,
+		.at = (uint8_t *)(object->base + entry->site),
+		.slot = (void **)(object->base + entry->other),
+	};
 
+	/* Of a damaged file; such a call stays as it is compiled. */
+	if (!is_call(&now))
+		return 0;
+	call = list_call(object, entry->name);
 	if (!call)
 		return -ENOMEM;
-	*call = (struct static_call){ .object = object,
-				      .at = (uint8_t *)(object->base + entry->site),
-				      .slot = (void **)(object->base + entry->other),
-				      .next = calls };
-	/* Of a damaged file; such a call stays as it is compiled. */
-	if (!is_call(call)) {
-		free(call);
-		return 0;
-	}
-	call->name = object_string(entry->name);
-	if (!call->name) {
-		free(call);
-		return -ENOMEM;
-	}
-	calls = call;
+	now.name = call->name;
+	now.next = call->next;
+	*call = now;
 	/* If that fails, the slot serves. */
 	point_call(call, *call->slot);
 	return 0;
@@ -116,6 +133,11 @@ static int add_call(const struct entry *entry, void *data)
 
 int call_discover(struct object *object, const struct elf *elf)
 {
+	for (struct static_call *call = calls; call; call = call->next)
+		if (call->object == object) {
+			call->at = NULL;
+			call->direct = false;
+		}
 	return entries_read(elf, "fi_call_sites", add_call, object);
 }
 
@@ -156,7 +178,7 @@ static int describe_all(void *data)
 	struct fi_call_state *states = list->states;
 
 	for (const struct static_call *call = calls; call; call = call->next)
-		if (!call->object->gone && list->n++ < list->max)
+		if (call->at && !call->object->gone && list->n++ < list->max)
 			states[list->n - 1] = (struct fi_call_state){ .name = call->name,
 								      .target = *call->slot,
 								      .direct = call->direct };

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <linux/membarrier.h>
+#include <stdlib.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -84,6 +85,40 @@ static int toggle_runs(void *data)
 				set_function(ids[j], 0);
 	}
 	return error;
+}
+
+/* Those that were on when it was unloaded, with their functions. */
+static size_t arm_again(const struct object *object, uint32_t *ids)
+{
+	size_t n = 0;
+
+	for (struct probe *probe = object->probes; probe; probe = probe->sibling) {
+		bool again = probe->again;
+
+		probe->again = false;
+		if (again && !arm_probe(probe, atomic_load(&probe_slots[probe->id].function)))
+			ids[n++] = probe->id;
+	}
+	return n;
+}
+
+int object_turn_on(void *data)
+{
+	const struct object *object = data;
+	size_t n = 0;
+	uint32_t *ids;
+	int ret;
+
+	for (const struct probe *probe = object->probes; probe; probe = probe->sibling)
+		n += probe->again;
+	if (!n)
+		return 0;
+	ids = calloc(n, sizeof(*ids));
+	if (!ids)
+		return -ENOMEM;
+	ret = site_toggle(ids, arm_again(object, ids), true);
+	free(ids);
+	return ret;
 }
 
 /* Probes of the program itself need not be held. */

@@ -9,17 +9,16 @@ ORDER_BY(by_place, struct beside_site, at)
 
 int beside_find(struct beside *beside, const struct object *object, enum fi_kind kind)
 {
-	uint32_t n = object->end_probe - object->first_probe;
+	size_t n = 1;
 
-	*beside = (struct beside){ .site = calloc(n + 1, sizeof(*beside->site)) };
+	for (const struct probe *probe = object->probes; probe; probe = probe->sibling)
+		n++;
+	*beside = (struct beside){ .site = calloc(n, sizeof(*beside->site)) };
 	if (!beside->site)
 		return -ENOMEM;
-	for (uint32_t id = object->first_probe; id < object->end_probe; id++) {
-		const struct probe *probe = object_probe(object, id);
-
-		if (probe->object == object && probe->kind == kind && !probe->reason)
+	for (const struct probe *probe = object->probes; probe; probe = probe->sibling)
+		if (probe->kind == kind && !probe->reason)
 			beside->site[beside->n++].at = (uintptr_t)probe->site;
-	}
 	qsort(beside->site, beside->n, sizeof(*beside->site), by_place);
 	return 0;
 }

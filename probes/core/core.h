@@ -29,12 +29,17 @@ void block_unload(void);
  */
 bool probe_is_anew(const struct probe *probe);
 
+/* probes_found - how often one was added, also one that was there before. */
+extern uint32_t probes_found __attribute__((visibility("hidden")));
+
 /*
  * objects_look - list those that were loaded since, and mark those that left gone. -ENOMEM.
- * objects_list - all that were ever listed, the newest first.
+ * objects_list - all that are loaded, in their order. object_list_missing - of one that was loaded
+ * before, the probes that were not found again are refused.
  */
 int objects_look(const struct provider *const *providers);
 struct object *objects_list(void);
+void object_list_missing(struct object *object);
 
 /* object_is_of - whether the file is what was loaded: it may have been replaced since. */
 bool object_is_of(const struct object *object, const struct elf *elf);
@@ -62,7 +67,10 @@ int source_look_up(struct probe *probe);
 int site_restore(void *data);
 
 /* site_merge_early - make one NOP of several where that is cheap: while there is one thread. */
-void site_merge_early(uint32_t from, uint32_t to);
+void site_merge_early(const struct object *object);
+
+/* object_turn_on - the probes that were on when the object was unloaded. For objects_hold(). */
+int object_turn_on(void *object);
 
 /* object_at - what is loaded there and can be run, as of the last look; NULL: nothing. */
 const struct object *object_at(uintptr_t address);

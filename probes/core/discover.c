@@ -24,17 +24,20 @@ static int ask_providers(void *data)
 static int discover_all(struct object *object, const struct provider *const *by)
 {
 	struct discovery d = { .providers = by, .object = object };
-	uint32_t first = fi_probes();
-	int ret;
+	int ret = 0;
 
 	/* The vdso has no file. */
-	if (elf_map(&d.elf, object->path) < 0)
-		return 0;
-	ret = object_is_of(object, &d.elf) ? objects_hold(ask_providers, &d) : 0;
-	elf_unmap(&d.elf);
+	if (!elf_map(&d.elf, object->path)) {
+		if (object_is_of(object, &d.elf)) {
+			object->gone = false;
+			ret = objects_hold(ask_providers, &d);
+		}
+		elf_unmap(&d.elf);
+	}
+	object_list_missing(object);
 	/* Where it does something, no thread is left to unload the object. */
-	site_merge_early(first, fi_probes());
-	return ret;
+	site_merge_early(object);
+	return ret ? ret : objects_hold(object_turn_on, object);
 }
 
 static fi_progress *_Atomic tell_progress;
@@ -44,39 +47,49 @@ void fi_set_progress(fi_progress *progress)
 	tell_progress = progress;
 }
 
-/* Those from the newest one down to one that is left out. */
-static int discover_some(struct object *object, const struct object *end,
-			 const struct provider *const *by)
+/* The first object whose probes have not been looked for, and how many there are. */
+static struct object *find_new_object(unsigned *n)
+{
+	struct object *first = NULL;
+
+	*n = 0;
+	for (struct object *object = objects_list(); object; object = object->next) {
+		if (!first && object->is_new)
+			first = object;
+		*n += object->is_new;
+	}
+	return first;
+}
+
+/* What marks objects that went changes the list: so each search begins at its head. */
+static int discover_new(const struct provider *const *by)
 {
 	fi_progress *tell = tell_progress;
-	unsigned done = 0, of = 0;
+	struct object *object;
+	unsigned left;
 	int ret = 0;
 
-	for (const struct object *one = object; one != end; one = one->next)
-		of++;
-	for (; object != end && !ret; object = object->next) {
+	for (unsigned done = 0; !ret && (object = find_new_object(&left)); done++) {
 		if (tell)
-			tell(done++, of);
-		if (!object->gone)
-			ret = discover_all(object, by);
+			tell(done, done + left);
+		object->is_new = false;
+		ret = discover_all(object, by);
 	}
 	return ret;
 }
 
-/*
- * All new ones are listed before one of them is read: what marks those that went looks in that
- * list, and is done with it when the next one is read.
- */
 int object_scan(const struct provider *const *providers)
 {
-	const struct object *const old = objects_list();
 	int ret = objects_look(providers);
 
-	return ret ? ret : discover_some(objects_list(), old, providers);
+	return ret ? ret : discover_new(providers);
 }
 
 int object_again(const struct provider *provider)
 {
-	return discover_some(objects_list(), NULL,
-			     (const struct provider *const[]){ provider, NULL });
+	const struct provider *const by[] = { provider, NULL };
+
+	for (struct object *object = objects_list(); object; object = object->next)
+		object->is_new = true;
+	return discover_new(by);
 }

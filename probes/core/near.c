@@ -136,6 +136,15 @@ static const struct region *region_of(const void *place)
 	return region;
 }
 
+void *near_stub(struct probe *probe, size_t size)
+{
+	const struct region *region = probe->stub ? region_of(probe->stub) : NULL;
+
+	if (!region || !reaches((uintptr_t)region->start, probe->object))
+		probe->stub = near_alloc(probe->object, size);
+	return probe->stub;
+}
+
 void *near_entry(const void *place, uint32_t id)
 {
 	const struct region *region = region_of(place);

@@ -13,11 +13,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <patchcore/patchcore.h>
+
 #include "probes/core/core.h"
 
 static const struct provider *const *providers;
-static struct object *objects;
-static unsigned long long unloads; /* that the loader had counted at the last look */
+static struct object *objects;		  /* as the loader lists them */
+static struct object *unloaded;		  /* they may come again */
+static unsigned long long loads, unloads; /* that the loader had counted at the last look */
+static bool is_half_loaded;		  /* one was, at that look */
 static _Atomic int own_threads;
 static __thread int own_here; /* the calling thread is one of them */
 
@@ -48,10 +52,10 @@ bool process_is_single(void)
 
 /* --- What is loaded --------------------------------------------------------------------------- */
 
-/* Objects of this look: new ones at the head, those that were seen again are marked. */
 struct look {
-	struct object *found;
-	unsigned long long unloads;
+	struct object **next; /* the one that the loader should come to */
+	bool takes;	      /* new ones, too */
+	bool unloaded;	      /* an object was, since the last look */
 	int error;
 };
 
@@ -75,12 +79,6 @@ void object_segments(struct object *object, const ElfW(Phdr) * headers, size_t n
 		object->segment[segments].end = end;
 		object->segment[segments++].flags = phdr->p_flags;
 	}
-}
-
-static void drop_object(struct object *object)
-{
-	free((char *)object->path);
-	free(object);
 }
 
 const char *object_string(const char *text)
@@ -107,6 +105,8 @@ static const char *path_of(const char *name)
 	return object_string(buffer);
 }
 
+#define FNV_SEED UINT64_C(0xcbf29ce484222325)
+
 /* FNV-1a */
 static uint64_t hash(uint64_t seed, const void *data, size_t len)
 {
@@ -117,7 +117,7 @@ static uint64_t hash(uint64_t seed, const void *data, size_t len)
 
 static uint64_t hash_headers(const ElfW(Phdr) * headers, size_t n)
 {
-	return hash(UINT64_C(0xcbf29ce484222325), headers, n * sizeof(*headers));
+	return hash(FNV_SEED, headers, n * sizeof(*headers));
 }
 
 /* Of its segments and its notes, of which one is the build-id: a file may be replaced by another of
@@ -165,65 +165,18 @@ static bool is_ready(const struct object *object)
 #endif
 }
 
-/* Runs with the loader's lock, so that nothing but memory is asked for. */
-static int take_object(struct dl_phdr_info *info, size_t size, void *data)
-{
-	struct look *look = data;
-	struct object *object = calloc(1, sizeof(*object));
-
-	(void)size;
-	if (object)
-		object->path = path_of(info->dlpi_name);
-	if (!object || !object->path) {
-		free(object);
-		look->error = -ENOMEM;
-		return 1;
-	}
-	object->base = info->dlpi_addr;
-	object->stays = !*info->dlpi_name;
-	object_segments(object, info->dlpi_phdr, info->dlpi_phnum);
-	object->identity = identity(object, info);
-	look->unloads = info->dlpi_subs;
-	if (is_ready(object)) {
-		object->next = look->found;
-		look->found = object;
-	} else {
-		drop_object(object);
-	}
-	return 0;
-}
-
-static bool same(const struct object *a, const struct object *b)
+static bool is_same(const struct object *a, const struct object *b)
 {
 	return a->base == b->base && a->start == b->start && a->end == b->end &&
-	       a->identity == b->identity && !strcmp(a->path, b->path);
-}
-
-static bool known(const struct object *object)
-{
-	for (const struct object *old = objects; old; old = old->next)
-		if (!old->gone && same(old, object))
-			return true;
-	return false;
+	       a->identity == b->identity && a->name == b->name;
 }
 
 const struct object *object_at(uintptr_t address)
 {
 	for (const struct object *object = objects; object; object = object->next)
-		if (!object->gone && object_covers(object, address, 1, PF_X))
+		if (object_covers(object, address, 1, PF_X))
 			return object;
 	return NULL;
-}
-
-static void leave_object(struct object *object)
-{
-	object->gone = true;
-	for (uint32_t id = object->first_probe; id < object->end_probe; id++) {
-		struct probe *probe = probe_get(id);
-
-		if (probe->object == object)
-			probe->is_on = false;
-	}
 }
 
 /*
@@ -232,31 +185,128 @@ static void leave_object(struct object *object)
  */
 static bool is_anew(const struct object *object)
 {
-	for (uint32_t id = object->first_probe; id < object->end_probe; id++) {
-		const struct probe *probe = probe_get(id);
-
-		if (probe->object == object && !probe->reason && probe_is_anew(probe))
+	for (const struct probe *probe = object->probes; probe; probe = probe->sibling)
+		if (!probe->reason && probe_is_anew(probe))
 			return true;
-	}
 	for (const struct provider *const *one = providers; *one; one++)
 		if ((*one)->stands && !(*one)->stands(object))
 			return true;
 	return false;
 }
 
-static void mark_gone(const struct look *look)
+void object_list_missing(struct object *object)
 {
-	for (struct object *old = objects; old; old = old->next) {
-		const struct object *now = look->found;
+	struct probe **end = object->last ? object->last : &object->probes;
 
-		if (old->gone)
-			continue;
-		while (now && !same(old, now))
-			now = now->next;
-		if (!now || (look->unloads != unloads && !old->stays && is_anew(old)))
-			leave_object(old);
+	*end = object->missing;
+	object->missing = NULL;
+	for (; *end; end = &(*end)->sibling)
+		(*end)->reason = "the file was loaded again, and has it no more";
+	object->last = end;
+}
+
+static void leave_probe(struct probe *probe)
+{
+	probe->again |= probe->is_on;
+	probe->is_on = false;
+}
+
+/* The objects from there on, up to one. */
+static void leave_objects(struct object **from, const struct object *to)
+{
+	while (*from != to) {
+		struct object *object = *from;
+
+		object->gone = true;
+		object_list_missing(object);
+		for (struct probe *probe = object->probes; probe; probe = probe->sibling)
+			leave_probe(probe);
+		*from = object->next;
+		object->next = unloaded;
+		unloaded = object;
 	}
-	unloads = look->unloads;
+}
+
+/* A file that was there before, with the probes that it had. */
+static struct object *take_again(const char *path, uint64_t identity)
+{
+	struct object **link = &unloaded, *object;
+
+	while (*link && ((*link)->identity != identity || strcmp((*link)->path, path) != 0))
+		link = &(*link)->next;
+	object = *link;
+	if (object)
+		*link = object->next;
+	return object;
+}
+
+static struct object *take_object(const struct object *now, const char *name)
+{
+	const char *path = path_of(name);
+	struct object *object = path ? take_again(path, now->identity) : NULL;
+	const struct object before = object ? *object : *now;
+	bool again = object;
+
+	if (again)
+		free((char *)path);
+	else if (path)
+		object = calloc(1, sizeof(*object));
+	if (!object)
+		return NULL;
+	*object = *now;
+	object->path = before.path ? before.path : path;
+	object->source = before.source;
+	object->source_asked = before.source_asked;
+	object->has_moved = before.base != now->base;
+	object->is_new = true;
+	object->gone = again;
+	object->missing = before.probes;
+	for (struct probe *probe = object->missing; probe; probe = probe->sibling)
+		probe->site += now->base - before.base;
+	/* Of the same file at the same place the library cannot tell that it has gone. */
+	if (again && !object->has_moved)
+		pc_forget((void *)object->start, object->end - object->start);
+	return object;
+}
+
+/*
+ * Runs with the loader's lock, so that nothing but memory is asked for. The loader lists objects as
+ * they came: of those that are known the ones before this one have gone, and if it is not known all
+ * have.
+ */
+static int look_at_object(struct dl_phdr_info *info, size_t size, void *data)
+{
+	struct look *look = data;
+	struct object now = { .base = info->dlpi_addr, .stays = !*info->dlpi_name };
+	struct object *known = *look->next;
+
+	(void)size;
+	if (!known || look->unloaded) {
+		object_segments(&now, info->dlpi_phdr, info->dlpi_phnum);
+		now.identity = identity(&now, info);
+		now.name = hash(FNV_SEED, info->dlpi_name, strlen(info->dlpi_name));
+		while (known && !is_same(known, &now))
+			known = known->next;
+		leave_objects(look->next, known);
+		if (known && look->unloaded && !known->stays && !known->gone && is_anew(known)) {
+			leave_objects(look->next, known->next);
+			known = NULL;
+		}
+	}
+	if (!known && look->takes && !is_ready(&now)) {
+		is_half_loaded = true;
+	} else if (!known && look->takes) {
+		known = take_object(&now, info->dlpi_name);
+		if (!known) {
+			look->error = -ENOMEM;
+			return 1;
+		}
+		known->next = *look->next;
+		*look->next = known;
+	}
+	if (known)
+		look->next = &known->next;
+	return 0;
 }
 
 /* With the loader's lock, as it reads what was written to those that are known. */
@@ -264,35 +314,27 @@ static int look_at_all(struct dl_phdr_info *info, size_t size, void *data)
 {
 	struct look *look = data;
 
-	(void)info;
 	(void)size;
-	*look = (struct look){ 0 };
-	dl_iterate_phdr(take_object, look);
-	if (!look->error)
-		mark_gone(look);
+	look->next = &objects;
+	look->unloaded = info->dlpi_subs != unloads;
+	if (!look->unloaded && (!look->takes || (info->dlpi_adds == loads && !is_half_loaded)))
+		return 1;
+	is_half_loaded &= !look->takes;
+	dl_iterate_phdr(look_at_object, look);
+	if (look->error)
+		return 1;
+	leave_objects(look->next, NULL);
+	unloads = info->dlpi_subs;
+	loads = look->takes ? info->dlpi_adds : loads;
 	return 1;
 }
 
 int objects_look(const struct provider *const *all_providers)
 {
-	struct object *const old = objects;
-	struct look look;
-	struct object **end = &look.found;
+	struct look look = { .takes = true };
 
 	providers = all_providers;
 	dl_iterate_phdr(look_at_all, &look);
-	while (*end) {
-		struct object *object = *end;
-
-		if (!look.error && !known(object)) {
-			end = &object->next;
-			continue;
-		}
-		*end = object->next;
-		drop_object(object);
-	}
-	*end = old;
-	objects = look.found;
 	return look.error;
 }
 
@@ -313,19 +355,10 @@ struct hold {
 static int run_held(struct dl_phdr_info *info, size_t size, void *data)
 {
 	struct hold *hold = data;
-	struct object *next;
-	struct look look;
+	struct look look = { 0 };
 
-	if (info->dlpi_subs != unloads) {
-		look_at_all(info, size, &look);
-		hold->ret = look.error;
-		for (struct object *object = look.found; object; object = next) {
-			next = object->next;
-			drop_object(object);
-		}
-	}
-	if (!hold->ret)
-		hold->ret = hold->what(hold->data);
+	look_at_all(info, size, &look);
+	hold->ret = hold->what(hold->data);
 	return 1;
 }
 

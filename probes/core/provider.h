@@ -33,16 +33,19 @@ struct object {
 	uintptr_t base;	  /* what is added to the addresses in its file */
 	uintptr_t start;  /* of its loaded segments, first to last byte */
 	uintptr_t end;
-	uint64_t identity;
-	bool stays;   /* the program */
+	uint64_t identity; /* of the file's content */
+	uint64_t name;	   /* of what the loader calls it */
+	bool stays;	   /* the program */
 	bool is_file; /* a copy of a file, which is only looked at; its code may be written to */
 	bool gone;
+	bool is_new;	/* its probes have not been looked for since it was loaded */
+	bool has_moved; /* it was loaded before, elsewhere */
+	struct probe *probes, **last;
+	struct probe *missing; /* of when it was loaded before, and not found again yet */
 	struct {
 		uintptr_t start, end;
 		uint32_t flags; /* PF_R and so on */
 	} segment[SEGMENTS_MAX];
-	uint32_t first_probe, end_probe; /* object_probe() takes what is between */
-	struct probe *listed;		 /* those of a file, which have no ids */
 	bool surveyed;	       /* by the provider of entries that nothing was compiled into */
 	struct source *source; /* debug information, or NULL */
 	bool source_asked;
@@ -78,6 +81,7 @@ struct provider {
 	 * same file was loaded anew to the same place. As for discover(). NULL: it writes nothing.
 	 */
 	bool (*stands)(const struct object *object);
+	bool owns_extra; /* of its probes: memory to be freed */
 };
 
 /* A probe. What is above the line is the provider's, and changed by it alone. */
@@ -103,15 +107,19 @@ struct probe {
 	bool queued;   /* in the batch that is being made */
 	bool has_call; /* toggled by call: a CALL across an 8-byte boundary */
 	bool merge;    /* the site still has 1-byte NOPs */
+	bool again;    /* it was on when its object was unloaded */
 	struct pc_call call;
+	void *stub;
+	struct probe *sibling; /* of the same object */
 };
 
 /* The code would come to run with the breakpoint's byte in it, where the kernel knows of none. */
 #define PROBE_BREAKPOINT "a debugger or a uprobe has a breakpoint on it"
 
 /*
- * probe_add - copies *probe, gives it its id, tells callbacks of it later; one of a file is listed
- * with its object. -ENOSPC, -ENOMEM.
+ * probe_add - copies *probe, gives it its id, tells callbacks of it later. One that the object had
+ * when it was loaded before has that id again; one of a file has none. The name is the core's then,
+ * and memory that is the provider's own. -ENOSPC, -ENOMEM.
  */
 int probe_add(const struct probe *probe, uint32_t *id);
 
@@ -127,12 +135,6 @@ static inline struct probe *probe_get(uint32_t id)
 		return NULL;
 	return &atomic_load_explicit(&probe_chunks[id / PROBE_CHUNK],
 				     memory_order_relaxed)[id % PROBE_CHUNK];
-}
-
-/* object_probe - those of an object, and others between. */
-static inline struct probe *object_probe(const struct object *object, uint32_t i)
-{
-	return object->is_file ? &object->listed[i] : probe_get(i);
 }
 
 /* Where an object has probes of one kind that are not refused, by address. free() site. */
@@ -183,6 +185,12 @@ const char *object_string(const char *text);
  * it. NULL: no room in reach, or the system allows no new code. The core's lock is held.
  */
 void *near_alloc(const struct object *object, size_t size);
+
+/*
+ * near_stub - the same for a probe: one whose object was loaded before has its stub again, if that
+ * is in reach.
+ */
+void *near_stub(struct probe *probe, size_t size);
 
 /* near_write - put code there. Its pages are writable until near_seal(), which the core calls. */
 int near_write(void *place, const void *code, size_t len);

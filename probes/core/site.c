@@ -50,7 +50,7 @@ int site_rel32(uint8_t *bytes, uint8_t opcode, const void *from, const void *to)
 
 int site_arm_call(struct probe *probe)
 {
-	uint8_t *stub = near_alloc(probe->object, STUB_SIZE);
+	uint8_t *stub = near_stub(probe, STUB_SIZE);
 	uint8_t code[10] = { 0x68 };
 	int ret;
 
@@ -155,22 +155,19 @@ static void merge_alone(struct probe *probe)
 
 /* Before a thread runs them; else at the first activation, and then threads have to be looked at.
  */
-void site_merge_early(uint32_t from, uint32_t to)
+void site_merge_early(const struct object *object)
 {
 	struct opened *pages = NULL;
 
-	for (uint32_t id = from; id < to; id++) {
-		const struct probe *probe = probe_get(id);
-
+	for (const struct probe *probe = object->probes; probe; probe = probe->sibling)
 		if (probe->merge)
-			object_note(&pages, probe->object, probe->site, probe->len);
-	}
+			object_note(&pages, object, probe->site, probe->len);
 	pages = pages ? object_open(pages, process_is_single() ? 1 : SIZE_MAX) : NULL;
 	if (!pages)
 		return;
-	for (uint32_t id = from; id < to; id++)
-		if (probe_get(id)->merge)
-			merge_alone(probe_get(id));
+	for (struct probe *probe = object->probes; probe; probe = probe->sibling)
+		if (probe->merge)
+			merge_alone(probe);
 	object_close(pages);
 	serialise();
 }

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +16,7 @@
 
 struct probe *_Atomic probe_chunks[FI_PROBES_MAX / PROBE_CHUNK];
 _Atomic uint32_t probe_number;
+uint32_t probes_found;
 
 uint32_t fi_probes(void)
 {
@@ -51,54 +53,111 @@ static void prepare(struct probe *probe)
 		probe->reason = "other bytes stand there than the compiler puts there";
 }
 
-static int list_probe(const struct probe *model)
+static bool has_name(const struct probe *probe, const char *name)
 {
-	struct object *object = model->object;
-	struct probe *more;
+	return probe->name && name ? !strcmp(probe->name, name) : probe->name == name;
+}
 
-	if (object->end_probe % PROBE_CHUNK == 0) {
-		more = reallocarray(object->listed, object->end_probe + PROBE_CHUNK, sizeof(*more));
-		if (!more)
+/* They come in the order in which they came before. */
+static struct probe *find_missing(const struct probe *model)
+{
+	struct probe **link = &model->object->missing, *probe;
+
+	while ((probe = *link) &&
+	       (probe->site != model->site || probe->provider != model->provider ||
+		probe->kind != model->kind || !has_name(probe, model->name)))
+		link = &probe->sibling;
+	if (probe)
+		*link = probe->sibling;
+	return probe;
+}
+
+/* Its bytes when it is on are known: they are those of before, at the same place. */
+static bool stays_armed(const struct probe *probe, const struct probe *model)
+{
+	return probe->armed && model->provider->arm && !model->object->has_moved &&
+	       !memcmp(probe->off, model->off, model->len);
+}
+
+static void add_again(struct probe *probe, const struct probe *model)
+{
+	const struct probe before = *probe;
+
+	if (model->provider->owns_extra)
+		free(probe->extra);
+	free((char *)model->name);
+	memcpy(probe, model, offsetof(struct probe, id));
+	probe->name = before.name;
+	probe->armed = stays_armed(&before, model);
+	if (probe->armed)
+		memcpy(probe->on, before.on, sizeof(probe->on));
+}
+
+static int take_id(uint32_t id, struct probe **probe)
+{
+	struct probe *chunk;
+
+	if (id == FI_PROBES_MAX)
+		return -ENOSPC;
+	chunk = atomic_load_explicit(&probe_chunks[id / PROBE_CHUNK], memory_order_relaxed);
+	if (!chunk) {
+		chunk = calloc(PROBE_CHUNK, sizeof(*chunk));
+		if (!chunk)
 			return -ENOMEM;
-		object->listed = more;
+		atomic_store_explicit(&probe_chunks[id / PROBE_CHUNK], chunk, memory_order_release);
 	}
-	object->listed[object->end_probe] = *model;
-	prepare(&object->listed[object->end_probe++]);
+	*probe = &chunk[id % PROBE_CHUNK];
+	(*probe)->id = id;
+	return 0;
+}
+
+static void list_probe(struct probe *probe, struct object *object)
+{
+	*(object->last ? object->last : &object->probes) = probe;
+	object->last = &probe->sibling;
+}
+
+static int add_to_file(const struct probe *model)
+{
+	struct probe *probe = calloc(1, sizeof(*probe));
+
+	if (!probe)
+		return -ENOMEM;
+	memcpy(probe, model, offsetof(struct probe, id));
+	list_probe(probe, model->object);
+	prepare(probe);
 	return 0;
 }
 
 int probe_add(const struct probe *model, uint32_t *id)
 {
-	uint32_t next = fi_probes();
-	struct probe *chunk, *probe;
+	struct probe *probe;
+	int ret;
 
 	if (model->object->is_file)
-		return list_probe(model);
-	if (next == FI_PROBES_MAX)
-		return -ENOSPC;
-	chunk = atomic_load_explicit(&probe_chunks[next / PROBE_CHUNK], memory_order_relaxed);
-	if (!chunk) {
-		chunk = calloc(PROBE_CHUNK, sizeof(*chunk));
-		if (!chunk)
-			return -ENOMEM;
-		atomic_store_explicit(&probe_chunks[next / PROBE_CHUNK], chunk,
-				      memory_order_release);
+		return add_to_file(model);
+	probe = find_missing(model);
+	if (probe) {
+		add_again(probe, model);
+	} else {
+		ret = take_id(fi_probes(), &probe);
+		if (ret < 0)
+			return ret;
+		memcpy(probe, model, offsetof(struct probe, id));
 	}
-	probe = &chunk[next % PROBE_CHUNK];
-	*probe = *model;
-	if (!probe->object->end_probe)
-		probe->object->first_probe = next;
-	probe->object->end_probe = next + 1;
-	probe->id = next;
-	probe->armed = !model->provider->arm;
+	probe->armed |= !model->provider->arm;
 	probe->is_on = false;
 	probe->has_call = false;
 	probe->merge = false;
+	probe->sibling = NULL;
+	list_probe(probe, model->object);
 	prepare(probe);
-	probe_slots[next].site = probe->site;
+	probe_slots[probe->id].site = probe->site;
 	if (id)
-		*id = next;
-	atomic_store_explicit(&probe_number, next + 1, memory_order_release);
+		*id = probe->id;
+	probes_found++;
+	if (probe->id == fi_probes())
+		atomic_store_explicit(&probe_number, probe->id + 1, memory_order_release);
 	return 0;
 }
 

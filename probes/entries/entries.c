@@ -170,7 +170,7 @@ static int discover_entries(struct object *object, const struct elf *elf)
 static int arm_entry(struct probe *probe)
 {
 	const struct survey_site *site = probe->extra;
-	uint8_t *stub = near_alloc(probe->object, STUB_SIZE);
+	uint8_t *stub = near_stub(probe, STUB_SIZE);
 	uint8_t code[STUB_SIZE] = { 0 };
 	int ret, at = STUB_CALL;
 
@@ -203,4 +203,5 @@ const struct provider entries_provider = {
 	.name = "entries",
 	.discover = discover_entries,
 	.arm = arm_entry,
+	.owns_extra = true,
 };

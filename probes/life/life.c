@@ -64,12 +64,12 @@ int fi_scan(void)
 
 	if (ret < 0)
 		return ret;
-	before = fi_probes();
+	before = probes_found;
 	ret = object_scan(providers);
 	if (!ret && entries_asked())
 		ret = object_again(&entries_provider);
 	if (!ret)
-		ret = (int)(fi_probes() - before);
+		ret = (int)(probes_found - before);
 	core_unlock();
 	callback_tell();
 	return ret;

@@ -70,16 +70,18 @@ static int add_probe(struct sites *sites, const struct probe *probe)
 static int find_probes(struct sites *sites)
 {
 	struct object *object = &sites->object;
+	struct probe *probe;
 	int ret = 0;
 
 	for (size_t i = 0; i < sizeof(providers) / sizeof(*providers) && !ret; i++)
 		ret = providers[i]->discover(object, &sites->elf);
-	for (uint32_t i = 0; i < object->end_probe; i++) {
+	while ((probe = object->probes)) {
 		if (!ret)
-			ret = add_probe(sites, &object->listed[i]);
-		free((char *)object->listed[i].name);
+			ret = add_probe(sites, probe);
+		object->probes = probe->sibling;
+		free((char *)probe->name);
+		free(probe);
 	}
-	free(object->listed);
 	return ret;
 }
 

@@ -99,7 +99,7 @@ static int discover_markers(struct object *object, const struct elf *elf)
 
 static int arm_marker(struct probe *probe)
 {
-	uint8_t code[STUB_BYTES], *stub = near_alloc(probe->object, STUB_BYTES);
+	uint8_t code[STUB_BYTES], *stub = near_stub(probe, STUB_BYTES);
 	int ret;
 
 	if (!stub)
@@ -126,4 +126,5 @@ const struct provider marker_provider = {
 	.discover = discover_markers,
 	.arm = arm_marker,
 	.toggled = toggled,
+	.owns_extra = true,
 };

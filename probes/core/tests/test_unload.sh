@@ -93,7 +93,7 @@ mapfile -t needed < <(sed -n "s/^dependency_libs=//p" "$build/libfastinst.la" | 
 build unload "$top/probes/core/tests/unload.c" $entries -rdynamic -pthread "$build/.libs/libfastinst_internal.a" "${needed[@]}" \
 	-L "$build/.libs" -lpatchcore -ldl "-Wl,-rpath,$build/.libs"
 
-for what in before beside meanwhile unseen probed branched called replaced disk half; do
+for what in before beside meanwhile unseen probed branched called replaced disk half again elsewhere; do
 	case $what in
 	half) library=needing.so ;;
 	probed) library=bare.so ;;

@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -200,10 +201,125 @@ static void anew_probed(void)
 	MUST(!fi_activate(id, NULL));
 	function = load_anew();
 	MUST(fi_activate(id, NULL) == -ENODEV && state_of(id) == FI_GONE);
-	MUST(fi_scan() > 0 && find("plugin_first") != id);
-	id = find("plugin_first");
-	MUST(!fi_activate(id, NULL) && function(1) == 1 && fi_count(id) == 1);
+	MUST(fi_scan() > 0 && find("plugin_first") == id && state_of(id) == FI_ON);
+	MUST(function(1) == 1 && fi_count(id) == 1);
 	MUST(!fi_deactivate(id) && function(1) == 1 && fi_count(id) == 1);
+}
+
+/* --- Again and again -------------------------------------------------------------------------- */
+
+#define LOADS 100
+
+static unsigned told;
+
+static void tell(const struct fi_probe *probe, void *data)
+{
+	(void)data;
+	told += !strcmp(probe->function, "plugin_first");
+}
+
+/* Both are counted by the kernel. */
+static long reads(void)
+{
+	FILE *io = fopen("/proc/self/io", "r");
+	char line[64];
+	long n = -1;
+
+	while (io && fgets(line, sizeof(line), io) && sscanf(line, "syscr: %ld", &n) != 1)
+		;
+	MUST(io && n >= 0);
+	fclose(io);
+	return n;
+}
+
+static long mappings(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	int c;
+	long n = 0;
+
+	MUST(maps);
+	while ((c = getc(maps)) != EOF)
+		n += c == '\n';
+	fclose(maps);
+	return n;
+}
+
+struct held {
+	uint32_t probes;
+	long reads, mappings;
+	size_t heap;
+};
+
+static void load_again(uint32_t id, struct held *held)
+{
+	long start = reads();
+
+	for (int i = 0; i < LOADS; i++) {
+		handle = load(i % 3 != 0);
+		MUST(fi_scan() > 0 && state_of(id) == (i % 3 ? FI_GONE : FI_ON));
+		if (i % 3 == 0)
+			((int (*)(int))dlsym(handle, "plugin_first"))(1);
+		dlclose(handle);
+		if (i % 7 == 0)
+			MUST(fi_scan() == 0 && state_of(id) == FI_GONE);
+	}
+	held->reads = reads() - start;
+	held->mappings = mappings();
+	held->heap = mallinfo2().uordblks;
+	held->probes = fi_probes();
+}
+
+/* One that comes again has what it had: ids, what was on, memory; and takes no longer. */
+static void comes_again(void)
+{
+	struct held first, last;
+	uint32_t id;
+
+	MUST(!fi_register_callback(tell, NULL));
+	handle = load(0);
+	MUST(fi_scan() > 0);
+	id = find("plugin_first");
+	MUST(!fi_activate(id, NULL));
+	dlclose(handle);
+	/* Some is read once in a process. */
+	load_again(id, &first);
+	load_again(id, &first);
+	load_again(id, &last);
+	load_again(id, &last);
+	MUST(last.probes == first.probes && last.reads == first.reads);
+	MUST(last.mappings == first.mappings && last.heap <= first.heap + 256);
+	MUST(fi_count(id) == 4 * 34 && told == 1);
+	/* Off stays off. */
+	handle = load(0);
+	MUST(fi_scan() > 0 && state_of(id) == FI_ON && !fi_deactivate(id));
+	dlclose(handle);
+	handle = load(0);
+	MUST(fi_scan() > 0 && state_of(id) == FI_OFF);
+}
+
+/* The kernel puts it elsewhere. */
+static void comes_elsewhere(void)
+{
+	struct fi_branch_state branch;
+	int (*function)(int);
+	void *first;
+	uint32_t id;
+
+	handle = load(0);
+	MUST(fi_scan() > 0);
+	first = dlsym(handle, "plugin_first");
+	id = find("plugin_first");
+	MUST(!fi_activate(id, NULL) && fi_branch_on("plugin.on") == 1);
+	page = (void *)((uintptr_t)first & ~(uintptr_t)4095);
+	unload();
+	pthread_join(closer, NULL);
+	MUST(was_closed);
+	handle = load(0);
+	function = (int (*)(int))dlsym(handle, "plugin_first");
+	MUST((void *)function != first && fi_scan() > 0 && state_of(id) == FI_ON);
+	MUST(function(1) == 2 && fi_count(id) == 1);
+	MUST(fi_branches(&branch, 1) == 1 && branch.sites == 1 && !branch.refused);
 }
 
 /* Its sites change with the switch, as far as they are known. */
@@ -317,7 +433,8 @@ int main(int argc, char **argv)
 		      { "meanwhile", gone_meanwhile }, { "unseen", gone_unseen },
 		      { "probed", anew_probed },       { "branched", anew_branched },
 		      { "called", anew_called },       { "replaced", replaced },
-		      { "disk", replaced_on_disk },    { "half", half_loaded } };
+		      { "disk", replaced_on_disk },    { "half", half_loaded },
+		      { "again", comes_again },	       { "elsewhere", comes_elsewhere } };
 
 	MUST(argc == 3);
 	snprintf(path[0], sizeof(path[0]), "%s/plugin.so", argv[2]);

@@ -130,7 +130,6 @@ int dlclose(void *handle)
 
 	set_hold(1);
 	ret = close(handle);
-	fi_scan();
 	set_hold(-1);
 	return ret;
 }

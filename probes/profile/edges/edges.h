@@ -104,12 +104,13 @@ void set_start(bool visit);
 /*
  * The thread of phases calls:
  *
- * set_collect - blocks that came; the sum gets how many there are, and are refused. -ENOMEM.
+ * set_collect - blocks that are new; all of them, if some came (fi_scan()). The sum gets how many
+ * there are, and are refused. -ENOMEM.
  *
  * With the lock held: set_held. set_on - all are on, or none (negative errno). set_rest -
  * those that were ever run are off. set_sweep - those that were run since are.
  */
-int set_collect(struct quality *sum);
+int set_collect(bool came, struct quality *sum);
 bool set_held(void);
 int set_on(void);
 void set_rest(void);

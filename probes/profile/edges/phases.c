@@ -144,7 +144,8 @@ static void *run_phases(void *unused)
 	store_relaxed(&counted_in, true);
 	do {
 		/* A pin waits for the loader, that for a fork(), and that for the lock. */
-		bool ready = fi_scan() >= 0 && !set_collect(&all.sum);
+		int found = fi_scan();
+		bool ready = found >= 0 && !set_collect(found > 0, &all.sum);
 		double rest = period * (0.5 + erand48(dice)) - on_time;
 
 		set_lock();

@@ -83,11 +83,18 @@ static int collect_new(uint32_t end)
 	return 0;
 }
 
-int set_collect(struct quality *sum)
+int set_collect(bool came, struct quality *sum)
 {
 	uint32_t end = fi_probes();
-	int ret = end == looked_at ? 0 : collect_new(end);
+	int ret;
 
+	/* Some may have been dropped, with ids that they have again. */
+	if (came) {
+		set_lock();
+		set_start(visits);
+		set_unlock();
+	}
+	ret = end == looked_at ? 0 : collect_new(end);
 	sum->blocks = (double)n;
 	sum->refused = refused;
 	return ret;

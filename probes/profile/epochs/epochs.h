@@ -44,6 +44,7 @@ struct book {
 	uint64_t limit;	    /* of calls in a window */
 	bool opened;	    /* ever */
 	bool watched;
+	bool gone; /* with its object: watched when that comes again */
 };
 
 /* Of all probes together. */

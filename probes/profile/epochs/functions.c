@@ -62,18 +62,27 @@ void functions_watch(uint32_t n)
 	free(reopen.ids);
 }
 
+/* When it comes again a new epoch begins, and it is on if it was. */
+static void follow_object(uint32_t id)
+{
+	struct book *book = &books[id];
+	struct fi_probe probe;
+
+	if ((!book->watched && !book->gone) || fi_get(id, &probe) < 0)
+		return;
+	book->opened &= !book->gone;
+	book->gone = probe.state == FI_GONE;
+	book->watched = !book->gone;
+}
+
 void functions_scan(void)
 {
 	uint32_t n;
 
 	fi_scan();
 	n = fi_probes();
-	for (uint32_t id = 0; id < books_known; id++) {
-		struct fi_probe probe;
-
-		if (books[id].watched && !fi_get(id, &probe) && probe.state == FI_GONE)
-			books[id].watched = false;
-	}
+	for (uint32_t id = 0; id < books_known; id++)
+		follow_object(id);
 	if (n > books_known)
 		functions_watch(n);
 }
