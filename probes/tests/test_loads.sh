@@ -43,6 +43,18 @@ for library in nested forking; do
 	done
 done
 
+# Their probes are turned on and off while they are unloaded: what stands behind an exit is read of what may have gone.
+for i in 1 2 3; do
+	build hooked$i.so -DLIBRARY -shared -fPIC -finstrument-functions
+done
+timeout 120 "$fastinst" trace --on '*_run' --output "$dir/trace" -- "$dir/loads" 1000 "$dir"/hooked{1,2,3}.so "$dir/1.so" \
+	>"$dir/says" 2>"$dir/errors" &
+while [ -e /proc/$! ]; do
+	"$fastinst" off '*_run' >/dev/null 2>&1 || true
+	"$fastinst" on '*_run' >/dev/null 2>&1 || true
+done
+wait $! || wrong "unloaded meanwhile: exit status $?: $(cat "$dir/errors")"
+
 cat >"$dir/late.c" <<'END'
 #include <dlfcn.h>
 #include <stdio.h>
