@@ -27,6 +27,7 @@ static int check(void)
 		return ret;
 	printf("straddlers are %ssafe to patch: %u of %u threads have SIGTRAP blocked\n",
 	       ret < 0 ? "not " : "", report.threads_blocking, report.threads);
+	printf("guarded: %s\n", report.guarded ? "yes" : "no");
 	if (report.advice[0])
 		printf("advice: %s\n", report.advice);
 	return 0;

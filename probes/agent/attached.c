@@ -5,6 +5,7 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -80,7 +81,7 @@ static int detach(char *text)
 		return DETACH_BESIDE;
 	text += sprintf(text, "%zx", size);
 	while (n)
-		text += sprintf(text, " %tx", (char *)stubs[--n] - (char *)NULL);
+		text += sprintf(text, " %" PRIxPTR, (uintptr_t)stubs[--n]);
 	return 0;
 }
 

@@ -374,7 +374,8 @@ static const struct option_row options[] = {
 	  "only where an argument is so, as 'n>5' or 'name==text' (== != < <= > >=); may be given "
 	  "several times",
 	  OPTION_INTO(take_when, struct trace, filter.when) },
-	{ "tid", "TID[,TID]...", "only these threads", OPTION_TEXT(struct trace, filter.tids) },
+	{ "tid", "TIDS", "only these threads (ids, joined by commas)",
+	  OPTION_TEXT(struct trace, filter.tids) },
 	{ "no-children", NULL, "not in processes that the program starts",
 	  OPTION_FLAG(struct trace, filter.no_children) },
 	{ "limit", "N", "so many events and no more; the program goes on",

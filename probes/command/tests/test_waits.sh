@@ -63,7 +63,7 @@ toggle "$job"
 finish attached
 
 start "$fastinst" run --off --entries --output "$dir/counts"
-toggle "$(pgrep -P "$job" -x waits)"
+toggle "$(awk '{ print $1 }' "/proc/$job/task/$job/children")"
 finish run
 
 diff "$dir/without" "$dir/attached" || wrong "attached, it said something else"
