@@ -19,8 +19,14 @@
 
 #define CALLS 1000
 
+#ifdef __clang__
+#define AS_WRITTEN __attribute__((noinline, used, optnone))
+#else
+#define AS_WRITTEN __attribute__((noinline, noclone, used, optimize("O0")))
+#endif
+
 /* Its first instruction is shorter than a jump. */
-__attribute__((noinline, noclone, used, optimize("O0"))) static int doubled(int n)
+AS_WRITTEN static int doubled(int n)
 {
 	return n + n;
 }
