@@ -111,7 +111,8 @@ int main(void)
 	fflush(stdout);
 	for (int i = 0; i < 3000 && access(GO_ON, F_OK) == 0; i++) {
 		early();
-		bound = bound || bind_agent();
+		/* Again and again: the loader, and the agent itself, bind its calls as it is loaded. */
+		bound |= bind_agent();
 		usleep(20000);
 	}
 	return !bound || !late_ones || read(0, &byte, 1) > 0;
