@@ -87,7 +87,7 @@ static struct block *map_one(void)
 
 	if (ret < 0)
 		return NULL;
-	sys_call(SYS_mprotect, block->stack - GUARD_PAGE, GUARD_PAGE, PROT_NONE);
+	sys_call(SYS_mprotect, (uintptr_t)block->stack - GUARD_PAGE, GUARD_PAGE, PROT_NONE);
 	atomic_store_explicit(&block->taken, 1, memory_order_relaxed);
 	block->next = atomic_load_explicit(&blocks, memory_order_acquire);
 	while (!atomic_compare_exchange_weak_explicit(&blocks, &block->next, block,
