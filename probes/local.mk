@@ -31,7 +31,8 @@ libfastinst_internal_la_LIBADD = libfastinst_bare.la libfastinst_elf.la libfasti
 # Run by the trampoline before it has saved the vectors.
 noinst_LTLIBRARIES += libfastinst_bare.la
 libfastinst_bare_la_SOURCES = probes/core/block.c probes/core/stack.c
-libfastinst_bare_la_CFLAGS = $(AM_CFLAGS) -mgeneral-regs-only
+# Runs before vectors are saved: no sanitizer may call its runtime from here, which uses them.
+libfastinst_bare_la_CFLAGS = $(AM_CFLAGS) -mgeneral-regs-only -fno-sanitize=all
 
 noinst_LTLIBRARIES += libfastinst_elf.la
 libfastinst_elf_la_SOURCES = \

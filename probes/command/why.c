@@ -3,6 +3,7 @@
 #include "probes/command/command.h"
 
 #include <errno.h>
+#include <fnmatch.h>
 #include <limits.h>
 #include <string.h>
 
@@ -69,6 +70,14 @@ static bool has_names(const struct counts *counts)
 	return false;
 }
 
+static const char *find_refusal(const struct sites *sites, const char *pattern)
+{
+	for (size_t i = 0; i < sites->n; i++)
+		if (sites->site[i].reason && !fnmatch(pattern, sites->site[i].name, 0))
+			return sites->site[i].reason;
+	return NULL;
+}
+
 static void why_unmatched(const char *path, const struct sites *sites, const struct counts *counts,
 			  bool with_functions)
 {
@@ -76,11 +85,17 @@ static void why_unmatched(const char *path, const struct sites *sites, const str
 
 	elf_functions(&sites->elf, &symbols);
 	for (size_t i = counts->n; i < counts->n + counts->patterns; i++) {
+		const char *pattern = counts->count[i].function, *reason;
 		struct near near;
 
 		if (counts->count[i].count)
 			continue;
-		near_begin(&near, counts->count[i].function);
+		reason = find_refusal(sites, pattern);
+		if (reason) {
+			complain(0, 0, "'%s' of %s is refused: %s", pattern, path, reason);
+			continue;
+		}
+		near_begin(&near, pattern);
 		for (size_t k = 0; k < sites->n; k++)
 			near_look(&near, sites->site[k].name);
 		for (size_t k = 0; k < symbols.n && with_functions; k++)

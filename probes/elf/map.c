@@ -7,8 +7,7 @@
 
 #include "probes/elf/elf.h"
 
-/* Shared, as the kernel puts breakpoints of uprobes into private mappings. */
-int elf_map_fd(struct elf *elf, int fd)
+static int map_file(struct elf *elf, int fd, int how)
 {
 	struct stat stat;
 	void *map;
@@ -17,7 +16,7 @@ int elf_map_fd(struct elf *elf, int fd)
 		return -errno;
 	if (!S_ISREG(stat.st_mode) || stat.st_size <= 0)
 		return -ENOEXEC;
-	map = mmap(NULL, (size_t)stat.st_size, PROT_READ, MAP_SHARED, fd, 0);
+	map = mmap(NULL, (size_t)stat.st_size, PROT_READ, how, fd, 0);
 	if (map == MAP_FAILED)
 		return -errno;
 	if (elf_open(elf, map, (size_t)stat.st_size))
@@ -26,15 +25,30 @@ int elf_map_fd(struct elf *elf, int fd)
 	return -ENOEXEC;
 }
 
-int elf_map(struct elf *elf, const char *path)
+static int map_path(struct elf *elf, const char *path, int how)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC), ret;
 
 	if (fd < 0)
 		return -errno;
-	ret = elf_map_fd(elf, fd);
+	ret = map_file(elf, fd, how);
 	close(fd);
 	return ret;
+}
+
+int elf_map_fd(struct elf *elf, int fd)
+{
+	return map_file(elf, fd, MAP_SHARED);
+}
+
+int elf_map(struct elf *elf, const char *path)
+{
+	return map_path(elf, path, MAP_SHARED);
+}
+
+int elf_map_patched(struct elf *elf, const char *path)
+{
+	return map_path(elf, path, MAP_PRIVATE);
 }
 
 void elf_unmap(const struct elf *elf)

@@ -181,7 +181,7 @@ int file_sites_open(struct sites *sites, const char *path)
 	int ret;
 
 	*sites = (struct sites){ 0 };
-	ret = elf_map(&sites->elf, path);
+	ret = elf_map_patched(&sites->elf, path);
 	sites->mapped = !ret;
 	return ret;
 }
