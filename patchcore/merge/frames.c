@@ -40,10 +40,18 @@ NOPATCH static bool keep_restorer(struct frames *frames, uintptr_t restorer)
 	return is_kept;
 }
 
+NOPATCH int frames_known(const struct frames *frames)
+{
+	int known = 0;
+
+	while (known < KERNEL_SIGNALS && atomic_load(&frames->restorers[known]))
+		known++;
+	return known + atomic_load(&frames->nests);
+}
+
 NOPATCH int frames_learn(struct frames *frames)
 {
 	struct kernel_action action;
-	int known = 0;
 
 	for (int i = 1; i <= KERNEL_SIGNALS; i++) {
 		/* Every handler needs a restorer; the C library keeps it when a signal is reset. */
@@ -54,9 +62,7 @@ NOPATCH int frames_learn(struct frames *frames)
 		if (!keep_restorer(frames, action.restorer))
 			return -EACCES;
 	}
-	while (known < KERNEL_SIGNALS && atomic_load(&frames->restorers[known]))
-		known++;
-	return known + atomic_load(&frames->nests);
+	return frames_known(frames);
 }
 
 NOPATCH uintptr_t frames_top(pid_t tid)

@@ -111,10 +111,13 @@ NOPATCH_INLINE void frames_count(struct frames_inside *inside)
 }
 
 /*
- * frames_learn - add which restorers are in use now, and how handlers run. Returns how much is
- * known: if that is more than before, a thread may since be in a handler that was taken for none.
- * -EACCES: there are more restorers than can be kept. By any number of threads at once.
+ * frames_known - how much was learnt: if that is more than before a look, a thread may have been in
+ * a handler that was taken for none.
+ * frames_learn - add which restorers are in use now, and how handlers run: 64 system calls. What is
+ * known then, or -EACCES: there are more restorers than can be kept.
+ * By any number of threads at once.
  */
+int frames_known(const struct frames *frames);
 int frames_learn(struct frames *frames);
 
 /*

@@ -268,19 +268,21 @@ NOPATCH static void expect_looks(struct merge *merge)
 NOPATCH static int look_once(struct frames_places *places)
 {
 	struct look look;
-	int ret, known;
+	int ret, known, seen;
 
 	look.places = places;
 	look.move = places->inside[0].merge->move;
 	look.error = 0;
 	do {
-		known = frames_learn(&frames);
-		if (known < 0)
-			return known;
+		known = frames_known(&frames);
 		for (size_t i = 0; i < places->n; i++)
 			places->inside[i].found = 0;
 		ret = others_look(look_inside, look_asleep, &look);
-	} while (ret == 0 && frames_learn(&frames) != known);
+		/* Afterwards: what was installed meanwhile is among it. */
+		seen = frames_learn(&frames);
+		if (seen < 0)
+			return seen;
+	} while (ret == 0 && seen != known);
 	return ret == 0 ? look.error : ret;
 }
 
