@@ -27,8 +27,8 @@ int change_check(const void *addr, const void *bytes, size_t len, unsigned start
 		return -EINVAL;
 	if (own_overlaps(addr, len))
 		return -EPERM;
-	for (size_t i = 0; i < len; i++)
-		if (starts & 1u << i && code[i] == WORD_INT3)
+	for (; starts; starts &= starts - 1)
+		if (code[__builtin_ctz(starts)] == WORD_INT3)
 			return -EINVAL;
 	return 0;
 }
@@ -37,6 +37,7 @@ int change_begin(struct change *change, void *addr, const void *bytes, size_t le
 		 const struct sync *sync)
 {
 	int ret = change_check(addr, bytes, len, starts);
+	struct site *site = NULL;
 	bool straddles;
 
 	if (ret < 0)
@@ -44,8 +45,10 @@ int change_begin(struct change *change, void *addr, const void *bytes, size_t le
 	if (!sync)
 		return -ESHUTDOWN;
 	straddles = word_straddles(addr, len, sync->window);
-	/* Not of a straddler: how long that takes has to be measured, see word_hold(). */
-	if (!straddles)
+	sync = word_sync(sync, addr, len);
+	if (straddles)
+		site = word_expect(addr, sync);
+	else
 		line_for_writing(addr);
 	change->bytes = bytes;
 	change->starts = (uint8_t)starts;
@@ -58,11 +61,11 @@ int change_begin(struct change *change, void *addr, const void *bytes, size_t le
 		/* The old code of a straddler is looked at when it is held. */
 		if (merge_loses_starts(text_at(&change->span, addr), bytes, len, starts))
 			ret = -EILSEQ;
-	} else if (word_sync(sync, addr, len)->policy == PC_POLICY_AUTO) {
+	} else if (sync->policy == PC_POLICY_AUTO) {
 		ret = -ENOTSUP;
 	} else if (!trap_was_ours_lately()) {
 		ret = -EBUSY;
-	} else if (!site_find((uintptr_t)addr)) {
+	} else if (!site) {
 		forget_gone();
 	}
 	if (ret < 0)

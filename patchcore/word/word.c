@@ -116,11 +116,10 @@ static int hold_also(struct word *word, uint8_t starts)
 {
 	uint64_t id = word->holder;
 
-	for (size_t i = 1; i < word->front; i++) {
+	for (unsigned left = starts & ((1u << word->front) - 2); left; left &= left - 1) {
+		unsigned i = (unsigned)__builtin_ctz(left);
 		struct site *site;
 
-		if (!(starts & 1u << i))
-			continue;
 		site = site_get((uintptr_t)word->span.addr + i);
 		if (!site)
 			return -ENOMEM;
@@ -136,41 +135,40 @@ static int hold_also(struct word *word, uint8_t starts)
 	return 0;
 }
 
-/* Under membarrier no wait counts from the INT3; to read the clock costs as much as a start. */
-NOPATCH static bool word_is_timed(const struct sync *sync)
+struct site *word_expect(uint8_t *addr, const struct sync *sync)
 {
-	return sync->policy != PC_POLICY_MEMBARRIER || sync->trace;
+	struct site *site = site_find((uintptr_t)addr);
+
+	if (site) {
+		line_for_writing(&site->owner);
+		line_for_writing(&site->word.since);
+		line_for_writing(&site->turn);
+	}
+	if (!word_is_timed(sync))
+		line_for_writing(addr);
+	return site;
 }
 
 int word_hold(struct word **held, const struct change *change, const struct sync *sync)
 {
-	uint8_t *addr = change->span.addr, old[PC_PATCH_MAX];
+	uint8_t *addr = change->span.addr, old[PC_PATCH_MAX + 8];
 	size_t len = change->span.len,
 	       front = sync->window - ((uintptr_t)addr & (sync->window - 1));
 	struct site *site = site_get((uintptr_t)addr);
-	uint64_t id = thread_id(), int3_mask = 0;
+	uint64_t id = thread_id(), int3_mask = 0, part;
 	struct word *word;
 	struct moment asked;
 	int ret;
 
 	if (!site || !id)
 		return -ENOMEM;
-	/*
-	 * Ask for all lines that will be written at once, the front's included: one
-	 * trip instead of three in a row. Only here: during the waits it would take
-	 * lines away from executors in mid-fetch, which is what makes them tear.
-	 */
-	line_for_writing(&site->owner);
-	line_for_writing(&site->word.since);
-	line_for_writing(&site->turn);
 	asked = word_is_timed(sync) ? moment_now() : (struct moment){ .cpu = 0 };
 	line_for_writing(text_at(&change->span, addr));
 	if (!site_try_hold(site, (uintptr_t)addr, id))
 		return -EAGAIN;
 	word = &site->word;
-	for (unsigned i = 0; i < front; i++)
-		if (change->starts & 1u << i)
-			int3_mask |= UINT64_C(0xff) << 8 * i;
+	for (unsigned left = change->starts & ((1u << front) - 1); left; left &= left - 1)
+		int3_mask |= UINT64_C(0xff) << 8 * __builtin_ctz(left);
 	word->new_front = number_of(change->bytes, front);
 	word->new_back = number_of(change->bytes + front, len - front);
 	word->asked = asked;
@@ -195,8 +193,10 @@ int word_hold(struct word **held, const struct change *change, const struct sync
 	 * The old code is read only now that the line is on its way for writing: to fetch it for
 	 * reading first would cost the patcher as much again.
 	 */
-	memcpy(old, word->front_at, front);
-	memcpy(old + front, word->back_at, len - front);
+	part = number_of(word->front_at, front);
+	memcpy(old, &part, sizeof(part));
+	part = number_of(word->back_at, len - front);
+	memcpy(old + front, &part, sizeof(part));
 	if (!change->merges && merge_loses_starts(old, change->bytes, len, change->starts))
 		ret = -EILSEQ;
 	else

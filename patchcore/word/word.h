@@ -38,6 +38,23 @@ NOPATCH_INLINE const struct sync *word_sync(const struct sync *sync, const void 
 }
 
 /*
+ * word_is_timed - does a wait count from the INT3? Not under membarrier: to read the clock costs as
+ * much as a start.
+ */
+NOPATCH_INLINE bool word_is_timed(const struct sync *sync)
+{
+	return sync->policy != PC_POLICY_MEMBARRIER || sync->trace;
+}
+
+/*
+ * word_expect - ask for all lines that a change of this straddler will write: one trip for all.
+ * Before word_hold() alone: during the waits it would take lines away from executors in mid-fetch,
+ * which is what makes them tear. The line of the front is left to word_hold() where its latency
+ * counts. Returns the site; NULL: there is none yet.
+ */
+struct site *word_expect(uint8_t *addr, const struct sync *sync);
+
+/*
  * word_put - change bytes inside one 64-byte line of writable code with one locked store.
  * Neighbours in the same 8 bytes keep what they hold at that moment. False, and nothing changed:
  * the first byte is an INT3, so another patcher holds it, or a 1-byte NOP, which may be one of
