@@ -28,10 +28,9 @@ libfastinst_internal_la_SOURCES = \
 libfastinst_internal_la_LIBADD = libfastinst_bare.la libfastinst_elf.la libfastinst_names.la \
 	libfastinst_source.la
 
-# Run by the trampoline before it has saved the vectors.
+# Run by the trampoline before it has saved the vectors, which the runtime of a sanitizer uses.
 noinst_LTLIBRARIES += libfastinst_bare.la
 libfastinst_bare_la_SOURCES = probes/core/block.c probes/core/stack.c
-# Runs before vectors are saved: no sanitizer may call its runtime from here, which uses them.
 libfastinst_bare_la_CFLAGS = $(AM_CFLAGS) -mgeneral-regs-only -fno-sanitize=all
 
 noinst_LTLIBRARIES += libfastinst_elf.la

@@ -8,6 +8,8 @@
 
 #include "calibrate/program/commands.h"
 
+volatile sig_atomic_t interrupted;
+
 static const struct {
 	const char *name;
 	int (*run)(int argc, char **argv);

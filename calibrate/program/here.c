@@ -5,10 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "calibrate/program/commands.h"
+#include "stress/base/command_line.h"
+#include "stress/base/exit_status.h"
 #include "stress/placement/placement.h"
-
-volatile sig_atomic_t interrupted;
 
 int topology_here(hwloc_topology_t *topology)
 {
