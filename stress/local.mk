@@ -13,6 +13,8 @@ libstress_a_SOURCES = \
 	stress/base/process.c \
 	stress/base/process.h \
 	stress/base/random.h \
+	stress/base/text_file.c \
+	stress/base/text_file.h \
 	stress/cell/cell.c \
 	stress/cell/cell.h \
 	stress/cell/code.c \
@@ -58,6 +60,7 @@ if HAVE_CMOCKA
 stress_tests = \
 	stress/base/tests/test_data_file \
 	stress/base/tests/test_process \
+	stress/base/tests/test_text_file \
 	stress/cell/tests/test_cell \
 	stress/cell/tests/test_code \
 	stress/oracle/tests/test_gap_judge \

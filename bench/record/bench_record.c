@@ -24,17 +24,17 @@ static const struct field of_value[] = {
 
 static const struct field of_result[] = {
 	TEXT(struct bench_result, "benchmark", benchmark, 1),
-	BOUNDED(struct bench_result, "seed", seed, 1, NUMBER_SEED, 0, INT64_MAX),
-	BOUNDED(struct bench_result, "rounds", rounds, 1, NUMBER_UNSIGNED, 0, UINT32_MAX),
+	BOUNDED(struct bench_result, "seed", seed, NUMBER_SEED, 0, INT64_MAX),
+	BOUNDED(struct bench_result, "rounds", rounds, NUMBER_UNSIGNED, 0, UINT32_MAX),
 	TOLD(struct bench_result, "seconds", seconds),
-	COUNT(struct bench_result, "first_wait", waits.first, 1),
-	COUNT(struct bench_result, "second_wait", waits.second, 1),
-	COUNT(struct bench_result, "stretch", waits.stretch, 1),
+	COUNT(struct bench_result, "first_wait", waits.first),
+	COUNT(struct bench_result, "second_wait", waits.second),
+	COUNT(struct bench_result, "stretch", waits.stretch),
 	TEXT(struct bench_result, "waits_from", waits_from, 1),
 	TABLE(struct bench_result, "distance", distance, true, of_value),
 	NAME(struct bench_result, "placement", seating.placement, PLACEMENT_COUNT, placement_name,
 	     placement_parse),
-	OTHER(struct bench_result, "cpus", seating, NUMBER_CPUS, 1, false),
+	OTHER(struct bench_result, "cpus", seating, NUMBER_CPUS, false),
 	TABLE(struct bench_result, "witness", witness, false, witness_fields),
 	END
 };
@@ -43,14 +43,14 @@ static const struct field of_row[] = {
 	TEXT(struct bench_row, "name", name, 1),
 	TEXT(struct bench_row, "measure", measure, 1),
 	TEXT(struct bench_row, "unit", unit, 1),
-	OTHER(struct bench_row, "peer", peer, NUMBER_FLAG, 1, false),
+	OTHER(struct bench_row, "peer", peer, NUMBER_FLAG, false),
 	END
 };
 
 /* Of a row that was not skipped. */
 static const struct field figures[] = {
-	COUNT(struct bench_row, "samples", samples, 1),
-	COUNT(struct bench_row, "pairs", pairs, 1),
+	COUNT(struct bench_row, "samples", samples),
+	COUNT(struct bench_row, "pairs", pairs),
 	TOLD(struct bench_row, "least", least),
 	TOLD(struct bench_row, "p5", p5),
 	TOLD(struct bench_row, "p25", p25),
@@ -58,7 +58,7 @@ static const struct field figures[] = {
 	TOLD(struct bench_row, "p95", p95),
 	TOLD(struct bench_row, "p99", p99),
 	TOLD(struct bench_row, "most", most),
-	COUNT(struct bench_row, "outliers", outliers, 1),
+	COUNT(struct bench_row, "outliers", outliers),
 	TEXT(struct bench_row, "against", against, 0),
 	TABLE(struct bench_row, "value", value, true, of_value),
 	TABLE(struct bench_row, "base", base, true, of_value),
@@ -151,14 +151,14 @@ static int row_from_json(const json_t *object, struct bench_row *row)
 	const json_t *list = json_object_get(object, "histogram"), *json;
 	size_t count = json_array_size(list), i;
 
-	if (table_from_json(object, JOURNAL_SCHEMA, of_row, row) ||
+	if (table_from_json(object, of_row, row) ||
 	    get_params(object, "params", row->param, &row->params, BENCH_PARAMS, true))
 		return -EINVAL;
 	if (skipped) {
 		bench_row_skip(row, "%s", "");
 		return copy_text(json_string_value(skipped), row->why, sizeof(row->why));
 	}
-	if (table_from_json(object, JOURNAL_SCHEMA, figures, row) || !row->samples ||
+	if (table_from_json(object, figures, row) || !row->samples ||
 	    get_params(object, "extras", row->extra, &row->extras, BENCH_EXTRAS, false))
 		return -EINVAL;
 	if (!list)
@@ -188,7 +188,7 @@ static int row_from_json(const json_t *object, struct bench_row *row)
 static int body_from_json(const json_t *line, struct bench_result *result)
 {
 	const json_t *list = json_object_get(line, "rows");
-	int rc = table_from_json(line, JOURNAL_SCHEMA, of_result, result);
+	int rc = table_from_json(line, of_result, result);
 
 	if (rc || !word_listed(result->benchmark, benchmarks) ||
 	    !word_listed(result->waits_from, waits) || !(result->seconds >= 0) ||

@@ -11,7 +11,7 @@
 
 /* clang-format off */
 #define FIELD(type, of, member, name, conf, title) \
-	{ name, offsetof(struct of, member), NUMBER_##type, 0, 0, 0, false, NULL, NULL, NULL, conf, title }
+	{ name, offsetof(struct of, member), NUMBER_##type, 0, 0, false, NULL, NULL, NULL, conf, title }
 
 const struct field level_fields[] = {
 	FIELD(COUNT, level, rung.first, "first", "first", NULL),

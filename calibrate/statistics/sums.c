@@ -206,22 +206,22 @@ static const struct field sum_fields[] = {
 	NAME(struct sum, "kind", kind, SUM_KINDS, sum_kind_name, sum_kind_parse),
 	NAME(struct sum, "crossing", crossing, CROSSING_COUNT, crossing_name, crossing_parse),
 	NAME(struct sum, "placement", placement, PLACEMENT_COUNT, placement_name, placement_parse),
-	BOUNDED(struct sum, "executors", executors, 1, NUMBER_UNSIGNED, 0, PLACEMENT_EXECUTORS_MAX),
-	BOUNDED(struct sum, "first", rung.first, 1, NUMBER_COUNT, 0, CELL_WAIT_MAX),
-	BOUNDED(struct sum, "second", rung.second, 1, NUMBER_COUNT, 0, CELL_WAIT_MAX),
-	BOUNDED(struct sum, "stretch", rung.stretch, 1, NUMBER_COUNT, 0, CELL_STRETCH_MAX),
+	BOUNDED(struct sum, "executors", executors, NUMBER_UNSIGNED, 0, PLACEMENT_EXECUTORS_MAX),
+	BOUNDED(struct sum, "first", rung.first, NUMBER_COUNT, 0, CELL_WAIT_MAX),
+	BOUNDED(struct sum, "second", rung.second, NUMBER_COUNT, 0, CELL_WAIT_MAX),
+	BOUNDED(struct sum, "stretch", rung.stretch, NUMBER_COUNT, 0, CELL_STRETCH_MAX),
 	END
 };
 
 static const struct field count_fields[] = {
-	COUNT(struct count, "slices", slices, 1),
-	COUNT(struct count, "toggles", toggles, 1),
-	COUNT(struct count, "tears", tears, 1),
-	REAL(struct count, "unevenness", unevenness, 1),
-	REAL(struct count, "squares", squares, 1),
-	REAL(struct count, "ticks", ticks, 1),
-	COUNT(struct count, "worst_tears", worst_tears, 1),
-	COUNT(struct count, "worst_toggles", worst_toggles, 1),
+	COUNT(struct count, "slices", slices),
+	COUNT(struct count, "toggles", toggles),
+	COUNT(struct count, "tears", tears),
+	REAL(struct count, "unevenness", unevenness),
+	REAL(struct count, "squares", squares),
+	REAL(struct count, "ticks", ticks),
+	COUNT(struct count, "worst_tears", worst_tears),
+	COUNT(struct count, "worst_toggles", worst_toggles),
 	END
 };
 /* clang-format on */
@@ -279,10 +279,9 @@ int sum_kind_parse(const char *name)
 
 static bool count_from_json(const json_t *object, struct count *c)
 {
-	return table_from_json(object, JOURNAL_SCHEMA, count_fields, c) == 0 &&
-	       c->unevenness <= REAL_MAX && c->squares <= REAL_MAX && c->ticks <= REAL_MAX &&
-	       c->worst_tears <= c->tears && c->worst_toggles <= c->toggles &&
-	       (c->tears <= c->toggles || c->toggles == 0);
+	return table_from_json(object, count_fields, c) == 0 && c->unevenness <= REAL_MAX &&
+	       c->squares <= REAL_MAX && c->ticks <= REAL_MAX && c->worst_tears <= c->tears &&
+	       c->worst_toggles <= c->toggles && (c->tears <= c->toggles || c->toggles == 0);
 }
 
 static bool sum_from_json(const json_t *object, struct sum *sum)
@@ -290,8 +289,7 @@ static bool sum_from_json(const json_t *object, struct sum *sum)
 	struct count left;
 
 	*sum = (struct sum){ 0 };
-	if (table_from_json(object, JOURNAL_SCHEMA, sum_fields, sum) < 0 ||
-	    !count_from_json(object, &sum->count))
+	if (table_from_json(object, sum_fields, sum) < 0 || !count_from_json(object, &sum->count))
 		return false;
 	left = sum->count;
 	for (int d = 0; d < DISTANCES; d++) {

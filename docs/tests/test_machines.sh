@@ -37,13 +37,9 @@ copy()
 	for run in "$top"/results/runs/*/; do
 		run=${run%/}
 		mkdir "$runs/${run##*/}"
-		for file in "$run"/machine.conf "$run"/*.jsonl; do
-			[ ! -e "$file" ] || sed 1q "$file" >"$runs/${run##*/}/${file##*/}"
-		done
-		for file in "$run"/*.evidence.gz; do
+		for file in "$run"/{machine.conf,*.jsonl.xz,*.evidence.xz}; do
 			[ ! -e "$file" ] || cp "$file" "$runs/${run##*/}"
 		done
-		[ ! -e "$run/machine.conf" ] || cp "$run/machine.conf" "$runs/${run##*/}"
 	done
 	chmod -R u+w "$runs"
 }

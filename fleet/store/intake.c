@@ -12,6 +12,7 @@
 
 #include "calibrate/program/cpuid.h"
 #include "results/journal/journal.h"
+#include "stress/base/text_file.h"
 
 #define DUMP_MAX (1 << 20) /* bytes; libcpuid writes some 20 thousand */
 
@@ -185,7 +186,7 @@ int fleet_take_file(struct fleet *fleet, const char *path, const char *machine,
 {
 	struct taking t = { .fleet = fleet, .intake = intake, .path = path };
 	char *text = malloc(JOURNAL_LINE_MAX);
-	FILE *file = fopen(path, "re");
+	FILE *file = text_file_open(path);
 	int ret = file ? text ? 0 : -ENOMEM : -errno;
 	size_t number = 0;
 

@@ -31,14 +31,12 @@ enum number {
 	NUMBER_END
 };
 
-/* A line of a schema before `since` does not have the field. */
 struct field {
 	const char *name;
 	size_t offset;
 	enum number type;
-	int since;
 	json_int_t min, max;
-	bool optional; /* came without a new schema: a line that does not have it is good */
+	bool optional;				/* a line that does not have it is good */
 	const char *(*name_of)(unsigned value); /* of those below max */
 	int (*parse)(const char *name);
 	const struct field *table;
@@ -48,32 +46,26 @@ struct field {
 };
 
 /* clang-format off */
-#define BOUNDED(type, name, member, since, number, min, max) \
-	{name, offsetof(type, member), number, since, min, max, false, NULL, NULL, NULL, NULL, NULL}
+#define BOUNDED(type, name, member, number, min, max) \
+	{name, offsetof(type, member), number, min, max, false, NULL, NULL, NULL, NULL, NULL}
 #define OPTIONAL(type, name, member, number, max) \
-	{name, offsetof(type, member), number, 2, 0, max, true, NULL, NULL, NULL, NULL, NULL}
+	{name, offsetof(type, member), number, 0, max, true, NULL, NULL, NULL, NULL, NULL}
 #define NAME(type, name, member, count, name_of, parse) \
-	{name, offsetof(type, member), NUMBER_NAME, 1, 0, (count) - 1, false, name_of, parse, NULL, \
+	{name, offsetof(type, member), NUMBER_NAME, 0, (count) - 1, false, name_of, parse, NULL, \
 	 NULL, NULL}
 #define TABLE(type, name, member, optional, table) \
-	{name, offsetof(type, member), NUMBER_TABLE, 1, 0, 0, optional, NULL, NULL, table, NULL, \
-	 NULL}
-#define OTHER(type, name, member, number, since, optional) \
-	{name, offsetof(type, member), number, since, 0, 0, optional, NULL, NULL, NULL, NULL, \
-	 NULL}
-#define COUNT(type, name, member, since) \
-	BOUNDED(type, name, member, since, NUMBER_COUNT, 0, INT64_MAX)
-#define SIGNED(type, name, member, since) \
-	BOUNDED(type, name, member, since, NUMBER_SIGNED, INT64_MIN, INT64_MAX)
-#define REAL(type, name, member, since) BOUNDED(type, name, member, since, NUMBER_REAL, 0, 0)
-#define WITNESS(name, member, since) \
-	BOUNDED(struct witness, name, member, since, NUMBER_WITNESS, 0, INT64_MAX)
-#define MEASURE(name, member, since) \
-	BOUNDED(struct witness, name, member, since, NUMBER_MEASURE, 0, 0)
-#define TOLD(type, name, member) BOUNDED(type, name, member, 1, NUMBER_TOLD, 0, 0)
+	{name, offsetof(type, member), NUMBER_TABLE, 0, 0, optional, NULL, NULL, table, NULL, NULL}
+#define OTHER(type, name, member, number, optional) \
+	{name, offsetof(type, member), number, 0, 0, optional, NULL, NULL, NULL, NULL, NULL}
+#define COUNT(type, name, member) BOUNDED(type, name, member, NUMBER_COUNT, 0, INT64_MAX)
+#define SIGNED(type, name, member) BOUNDED(type, name, member, NUMBER_SIGNED, INT64_MIN, INT64_MAX)
+#define REAL(type, name, member) BOUNDED(type, name, member, NUMBER_REAL, 0, 0)
+#define WITNESS(name, member) BOUNDED(struct witness, name, member, NUMBER_WITNESS, 0, INT64_MAX)
+#define MEASURE(name, member) BOUNDED(struct witness, name, member, NUMBER_MEASURE, 0, 0)
+#define TOLD(type, name, member) BOUNDED(type, name, member, NUMBER_TOLD, 0, 0)
 #define TEXT(type, name, member, min) \
-	BOUNDED(type, name, member, 1, NUMBER_WORDS, min, sizeof(((type *)0)->member))
-#define END {NULL, 0, NUMBER_END, 0, 0, 0, false, NULL, NULL, NULL, NULL, NULL}
+	BOUNDED(type, name, member, NUMBER_WORDS, min, sizeof(((type *)0)->member))
+#define END {NULL, 0, NUMBER_END, 0, 0, false, NULL, NULL, NULL, NULL, NULL}
 /* clang-format on */
 
 extern const struct field witness_fields[]; /* of struct witness */
@@ -85,7 +77,7 @@ json_t *table_to_json(const struct field *fields, const void *base);
 json_t *real_to_json(double x);
 int real_from_json(const json_t *json, double *x);
 
-/* table_from_json - of a line of that schema. 0, or -EINVAL with base half filled. */
-int table_from_json(const json_t *object, int schema, const struct field *fields, void *base);
+/* table_from_json - 0, or -EINVAL with base half filled. */
+int table_from_json(const json_t *object, const struct field *fields, void *base);
 
 #endif

@@ -19,6 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "stress/base/text_file.h"
+
 #define IDENTITY_TEXT_MAX 256
 
 struct journal {
@@ -239,7 +241,7 @@ static int take_json(struct journal_data *data, json_t *json)
 
 	if (schema > JOURNAL_SCHEMA)
 		data->newer++;
-	if (schema < 1 || schema > JOURNAL_SCHEMA)
+	if (schema != JOURNAL_SCHEMA)
 		return -EINVAL;
 	if (strcmp(type, "cell") == 0) {
 		/* Full exactly when the count is a power of two. */
@@ -332,7 +334,7 @@ int journal_read_stream(FILE *stream, struct journal_data *data)
 
 int journal_read(const char *path, struct journal_data *data)
 {
-	FILE *stream = fopen(path, "re");
+	FILE *stream = text_file_open(path);
 	int rc;
 
 	if (!stream)

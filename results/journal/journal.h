@@ -6,8 +6,7 @@
  * gaps), "begin" (a cell starts), "cell" (one finished cell), "gaps" (one run of the gap oracle),
  * "tail" (a fit of such a run's tail, by older versions), "estimate" (what was concluded), "bench"
  * (one finished benchmark), and in the store of evidence "evidence" and "epoch". The schema is
- * results/schema/journal-2.json; lines of schema 1 are read as well, with what it did not have yet
- * left at nothing.
+ * results/schema/journal-2.json.
  */
 #ifndef RESULTS_JOURNAL_JOURNAL_H
 #define RESULTS_JOURNAL_JOURNAL_H

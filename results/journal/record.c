@@ -26,103 +26,103 @@ static const struct field cell_fields[] = {
 	NAME(struct cell, "pair", pair, PAIR_COUNT, pair_name, pair_parse),
 	NAME(struct cell, "protocol", protocol, PROTOCOL_COUNT, protocol_name, protocol_parse),
 	NAME(struct cell, "oracle", oracle, ORACLE_KINDS, oracle_name, oracle_parse),
-	BOUNDED(struct cell, "split", split, 1, NUMBER_UNSIGNED, 1, 4),
-	BOUNDED(struct cell, "executors", executors, 1, NUMBER_UNSIGNED, 1,
+	BOUNDED(struct cell, "split", split, NUMBER_UNSIGNED, 1, 4),
+	BOUNDED(struct cell, "executors", executors, NUMBER_UNSIGNED, 1,
 		PLACEMENT_EXECUTORS_MAX),
-	COUNT(struct cell, "first_wait", waits.first, 1),
-	COUNT(struct cell, "second_wait", waits.second, 1),
-	COUNT(struct cell, "stretch", waits.stretch, 2),
-	COUNT(struct cell, "rest", rest, 1),
-	BOUNDED(struct cell, "loop", loop, 2, NUMBER_UNSIGNED, 0, CELL_LOOP_MAX),
-	COUNT(struct cell, "toggles", toggles, 1),
-	REAL(struct cell, "seconds", seconds, 1),
-	COUNT(struct cell, "stop_tears", stop_tears, 1),
-	BOUNDED(struct cell, "seed", seed, 1, NUMBER_SEED, 0, INT64_MAX),
+	COUNT(struct cell, "first_wait", waits.first),
+	COUNT(struct cell, "second_wait", waits.second),
+	COUNT(struct cell, "stretch", waits.stretch),
+	COUNT(struct cell, "rest", rest),
+	BOUNDED(struct cell, "loop", loop, NUMBER_UNSIGNED, 0, CELL_LOOP_MAX),
+	COUNT(struct cell, "toggles", toggles),
+	REAL(struct cell, "seconds", seconds),
+	COUNT(struct cell, "stop_tears", stop_tears),
+	BOUNDED(struct cell, "seed", seed, NUMBER_SEED, 0, INT64_MAX),
 	OPTIONAL(struct cell, "place", place, NUMBER_SEED, INT64_MAX),
 	{ .name = "provokers", .offset = offsetof(struct cell, provokers),
-	  .type = NUMBER_PROVOKERS, .since = 2, .parse = provokers_parse },
-	OTHER(struct cell, "swap", swap, NUMBER_FLAG, 1, true),
+	  .type = NUMBER_PROVOKERS, .parse = provokers_parse },
+	OTHER(struct cell, "swap", swap, NUMBER_FLAG, true),
 	END
 };
 
 static const struct field tear_fields[] = {
-	COUNT(struct cell_result, "old_front_new_back", tears[TEAR_OLD_FRONT], 1),
-	COUNT(struct cell_result, "new_front_old_back", tears[TEAR_NEW_FRONT], 1),
-	COUNT(struct cell_result, "other", tears[TEAR_OTHER], 1),
+	COUNT(struct cell_result, "old_front_new_back", tears[TEAR_OLD_FRONT]),
+	COUNT(struct cell_result, "new_front_old_back", tears[TEAR_NEW_FRONT]),
+	COUNT(struct cell_result, "other", tears[TEAR_OTHER]),
 	END
 };
 
 /* Of crossing inside alone. */
 static const struct field inside_fields[] = {
-	COUNT(struct cell_result, "8", torn_inside[0], 2),
-	COUNT(struct cell_result, "16", torn_inside[1], 2),
-	COUNT(struct cell_result, "32", torn_inside[2], 2),
+	COUNT(struct cell_result, "8", torn_inside[0]),
+	COUNT(struct cell_result, "16", torn_inside[1]),
+	COUNT(struct cell_result, "32", torn_inside[2]),
 	END
 };
 
 static const struct field latency_fields[] = {
-	COUNT(struct latency, "median", median, 2),
-	COUNT(struct latency, "p99", p99, 2),
-	COUNT(struct latency, "max", max, 2),
+	COUNT(struct latency, "median", median),
+	COUNT(struct latency, "p99", p99),
+	COUNT(struct latency, "max", max),
 	END
 };
 
 static const struct field result_fields[] = {
 	NAME(struct cell_result, "outcome", outcome, OUTCOME_COUNT, outcome_name, outcome_parse),
-	BOUNDED(struct cell_result, "signal", signal, 1, NUMBER_INT, 0, LINUX_SIGNALS),
-	BOUNDED(struct cell_result, "error", error, 1, NUMBER_INT, -LINUX_ERRORS, 0),
-	COUNT(struct cell_result, "toggles", toggles, 1),
+	BOUNDED(struct cell_result, "signal", signal, NUMBER_INT, 0, LINUX_SIGNALS),
+	BOUNDED(struct cell_result, "error", error, NUMBER_INT, -LINUX_ERRORS, 0),
+	COUNT(struct cell_result, "toggles", toggles),
 	OPTIONAL(struct cell_result, "exposed", exposed, NUMBER_WITNESS, INT64_MAX),
 	OPTIONAL(struct cell_result, "torn", torn, NUMBER_WITNESS, INT64_MAX),
-	COUNT(struct cell_result, "executions", executions, 1),
-	COUNT(struct cell_result, "old", old_new[0], 1),
-	COUNT(struct cell_result, "new", old_new[1], 1),
-	COUNT(struct cell_result, "traps", traps, 1),
-	COUNT(struct cell_result, "retries", retries, 1),
-	COUNT(struct cell_result, "ticks", ticks, 1),
+	COUNT(struct cell_result, "executions", executions),
+	COUNT(struct cell_result, "old", old_new[0]),
+	COUNT(struct cell_result, "new", old_new[1]),
+	COUNT(struct cell_result, "traps", traps),
+	COUNT(struct cell_result, "retries", retries),
+	COUNT(struct cell_result, "ticks", ticks),
 	OPTIONAL(struct cell_result, "front_frame", frame[0], NUMBER_COUNT, INT64_MAX),
 	OPTIONAL(struct cell_result, "back_frame", frame[1], NUMBER_COUNT, INT64_MAX),
-	REAL(struct cell_result, "seconds", seconds, 1),
-	{ .name = "tears", .type = NUMBER_TABLE, .since = 1, .table = tear_fields },
+	REAL(struct cell_result, "seconds", seconds),
+	{ .name = "tears", .type = NUMBER_TABLE, .table = tear_fields },
 	TABLE(struct cell_result, "latency", latency, false, latency_fields),
 	END
 };
 
 static const struct field event_fields[] = {
 	NAME(struct tear_event, "kind", kind, TEAR_KINDS, tear_kind_name, tear_kind_parse),
-	COUNT(struct tear_event, "toggle", toggle, 2),
-	COUNT(struct tear_event, "tsc", tsc, 2),
-	SIGNED(struct tear_event, "after_int3", after_int3, 2),
-	SIGNED(struct tear_event, "after_front", after_front, 2),
-	COUNT(struct tear_event, "int3_latency", latency[0], 2),
-	COUNT(struct tear_event, "back_latency", latency[1], 2),
-	COUNT(struct tear_event, "front_latency", latency[2], 2),
-	COUNT(struct tear_event, "first_waited", waited[0], 2),
-	COUNT(struct tear_event, "second_waited", waited[1], 2),
-	COUNT(struct tear_event, "first_step", step[0], 2),
-	COUNT(struct tear_event, "second_step", step[1], 2),
-	BOUNDED(struct tear_event, "executor", executor, 2, NUMBER_UNSIGNED, 0,
+	COUNT(struct tear_event, "toggle", toggle),
+	COUNT(struct tear_event, "tsc", tsc),
+	SIGNED(struct tear_event, "after_int3", after_int3),
+	SIGNED(struct tear_event, "after_front", after_front),
+	COUNT(struct tear_event, "int3_latency", latency[0]),
+	COUNT(struct tear_event, "back_latency", latency[1]),
+	COUNT(struct tear_event, "front_latency", latency[2]),
+	COUNT(struct tear_event, "first_waited", waited[0]),
+	COUNT(struct tear_event, "second_waited", waited[1]),
+	COUNT(struct tear_event, "first_step", step[0]),
+	COUNT(struct tear_event, "second_step", step[1]),
+	BOUNDED(struct tear_event, "executor", executor, NUMBER_UNSIGNED, 0,
 		PLACEMENT_EXECUTORS_MAX - 1),
 	END
 };
 
 const struct field witness_fields[] = {
-	WITNESS("voluntary", voluntary, 1),
-	WITNESS("involuntary", involuntary, 1),
-	WITNESS("minor_faults", minor_faults, 2),
-	WITNESS("major_faults", major_faults, 1),
-	WITNESS("interrupts", interrupts, 2),
-	WITNESS("smis", smis, 2),
-	WITNESS("throttles", throttles, 2),
-	WITNESS("tsc_jumps", tsc_jumps, 2),
-	WITNESS("longest_step", longest_step, 2),
-	SIGNED(struct witness, "offset", offset, 2),
-	WITNESS("offset_error", offset_error, 2),
+	WITNESS("voluntary", voluntary),
+	WITNESS("involuntary", involuntary),
+	WITNESS("minor_faults", minor_faults),
+	WITNESS("major_faults", major_faults),
+	WITNESS("interrupts", interrupts),
+	WITNESS("smis", smis),
+	WITNESS("throttles", throttles),
+	WITNESS("tsc_jumps", tsc_jumps),
+	WITNESS("longest_step", longest_step),
+	SIGNED(struct witness, "offset", offset),
+	WITNESS("offset_error", offset_error),
 	OPTIONAL(struct witness, "offset_error_after", error_after, NUMBER_WITNESS, INT64_MAX),
-	MEASURE("clock_before", clock[0], 2),
-	MEASURE("clock_after", clock[1], 2),
-	MEASURE("steal", steal, 1),
-	MEASURE("load", load, 1),
+	MEASURE("clock_before", clock[0]),
+	MEASURE("clock_after", clock[1]),
+	MEASURE("steal", steal),
+	MEASURE("load", load),
 	END
 };
 
@@ -130,9 +130,9 @@ static const struct field record_fields[] = {
 	TEXT(struct cell_record, "date", date, -1),
 	TEXT(struct cell_record, "stage", stage, -1),
 	TEXT(struct cell_record, "key", key, -1),
-	OTHER(struct cell_record, "noisy", noisy, NUMBER_FLAG, 2, false),
+	OTHER(struct cell_record, "noisy", noisy, NUMBER_FLAG, false),
 	TABLE(struct cell_record, "cell", cell, false, cell_fields),
-	OTHER(struct cell_record, "cpus", result.seating, NUMBER_CPUS, 1, false),
+	OTHER(struct cell_record, "cpus", result.seating, NUMBER_CPUS, false),
 	TABLE(struct cell_record, "result", result, false, result_fields),
 	TABLE(struct cell_record, "witness", result.witness, false, witness_fields),
 	END
@@ -286,7 +286,7 @@ json_t *table_to_json(const struct field *f, const void *base)
 	return object;
 }
 
-static int member_from_json(const json_t *value, int schema, const struct field *f, char *at)
+static int member_from_json(const json_t *value, const struct field *f, char *at)
 {
 	const char *text = json_string_value(value);
 	json_int_t integer = json_integer_value(value);
@@ -306,9 +306,8 @@ static int member_from_json(const json_t *value, int schema, const struct field 
 	case NUMBER_CPUS:
 		return cpus_from_json(value, (struct seating *)at);
 	case NUMBER_TABLE:
-		return !value || json_is_object(value)
-			       ? table_from_json(value, schema, f->table, at)
-			       : -EINVAL;
+		return !value || json_is_object(value) ? table_from_json(value, f->table, at)
+						       : -EINVAL;
 	case NUMBER_NAME:
 	case NUMBER_PROVOKERS:
 		name = text ? f->parse(text) : -EINVAL;
@@ -337,23 +336,23 @@ static int member_from_json(const json_t *value, int schema, const struct field 
 	}
 }
 
-int table_from_json(const json_t *object, int schema, const struct field *f, void *base)
+int table_from_json(const json_t *object, const struct field *f, void *base)
 {
 	for (; f->name; f++) {
 		const json_t *value = json_object_get(object, f->name);
 		/* Of a table that is missing each member tells what that means. */
 		bool may_miss = f->optional && f->type != NUMBER_TABLE;
-		bool missing = f->since > schema || (may_miss && !value);
+		bool missing = may_miss && !value;
 		char *at = (char *)base + f->offset;
 
 		if (f->type == NUMBER_TOLD && !value)
 			*(double *)at = NAN;
 		if (!value && (f->type == NUMBER_TOLD || (f->type == NUMBER_WORDS && !f->min)))
 			continue;
-		/* What an old line does not tell is zero, or unknown, as null says it. */
+		/* What a line does not tell is zero, or unknown, as null says it. */
 		if (missing && f->type != NUMBER_WITNESS && f->type != NUMBER_MEASURE)
 			continue;
-		if (member_from_json(missing ? json_null() : value, schema, f, at))
+		if (member_from_json(missing ? json_null() : value, f, at))
 			return -EINVAL;
 	}
 	return 0;
@@ -406,21 +405,18 @@ json_t *record_to_json(const struct cell_record *record)
 int record_from_json(const json_t *line, struct cell_record *record)
 {
 	struct cell_result *result = &record->result;
-	int schema = (int)json_integer_value(json_object_get(line, "schema"));
 	const json_t *object = json_object_get(line, "result");
 	const json_t *events = json_object_get(object, "events");
-	size_t count = schema < 2 ? 0 : json_array_size(events);
+	size_t count = json_array_size(events);
 
 	memset(record, 0, sizeof(*record));
-	if (schema < 1 || table_from_json(line, schema, record_fields, record) ||
+	if (table_from_json(line, record_fields, record) ||
 	    (record->cell.crossing == CROSSING_INSIDE &&
-	     table_from_json(json_object_get(object, "torn_inside"), schema, inside_fields,
-			     result)) ||
-	    (schema >= 2 && !json_is_array(events)) || count > TEAR_EVENTS_MAX)
+	     table_from_json(json_object_get(object, "torn_inside"), inside_fields, result)) ||
+	    !json_is_array(events) || count > TEAR_EVENTS_MAX)
 		return -EINVAL;
 	for (size_t i = 0; i < count; i++)
-		if (table_from_json(json_array_get(events, i), schema, event_fields,
-				    &result->event[i]))
+		if (table_from_json(json_array_get(events, i), event_fields, &result->event[i]))
 			return -EINVAL;
 	result->events = (unsigned)count;
 	result->seating.placement = record->cell.placement;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Read journals and stores of evidence of tmax, for notebooks. One file, standard library only.
+"""Read journals and stores of evidence of tmax, also packed as .xz, for notebooks. One file, standard library only.
 
     import tmax_journal
     data = tmax_journal.read("journal.jsonl", "machine.conf.evidence")
@@ -15,6 +15,7 @@ storms, so that the exact binomial bound of a sum is too low (see docs/ladder.md
 """
 import csv
 import json
+import lzma
 import os
 import sys
 
@@ -106,7 +107,7 @@ def read(*paths):
     """Data of all files, in their order. A line that is no record costs no other."""
     data = Data()
     for path in paths:
-        with open(path, "rb") as file:
+        with (lzma.open if os.fspath(path).endswith(".xz") else open)(path, "rb") as file:
             for number, line in enumerate(file, 1):
                 if not line.strip():
                     continue

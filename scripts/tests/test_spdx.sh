@@ -11,7 +11,7 @@ trap 'rm -rf "$dir"' EXIT
 
 # What was recorded stays as it is, figures are what a program drew, an alias of a manual page is one line,
 # quilt's and dpkg's own files are read line by line. LICENSE holds for them.
-without='^(LICENSE|debian/(changelog|source/format|.*\.(install|manpages|symbols|docs|examples)|not-installed|tests/control)|results/runs/.*\.(conf|cpuid|dat|evidence|gz|jsonl|png|svg|txt)|(patchcore|stress)/tests/fixtures/.*)$'
+without='^(LICENSE|debian/(changelog|source/format|.*\.(install|manpages|symbols|docs|examples)|not-installed|tests/control)|results/runs/.*\.(conf|cpuid|dat|evidence|xz|png|svg|txt)|(patchcore|stress)/tests/fixtures/.*)$'
 
 # package - the files that make it: what git has, or in a tarball what is no product of autotools or make
 package()

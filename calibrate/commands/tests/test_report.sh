@@ -115,7 +115,7 @@ if command -v gnuplot >/dev/null; then
 	# which gnuplot leaves out where numbers take its room.
 	# The package has no measured runs.
 	if [ -d "$top/results/runs" ]; then
-		expect 0 "$tmax" report "$top/results/runs/intel-6-167-1-kvm-bench/journal.jsonl" -o "$dir/bench"
+		expect 0 "$tmax" report "$top/results/runs/intel-6-167-1-kvm-bench/journal.jsonl.xz" -o "$dir/bench"
 		page=$dir/bench/index.html
 		has 'policy and mapping. aligned: 1 executor: 277 ticks. call: inside 8 bytes, 1 executor: 260 ticks. '
 		for title in "share of changes" "calls, share of untouched" "changes/s" "ticks per change"; do

@@ -100,7 +100,7 @@ static const char *const tokens[] = {
 	"\\ud800",
 	"null",
 	"true",
-	"\"schema\":1",
+	"\"schema\":2",
 	"\"schema\":3",
 	"\"type\":\"run\"",
 	"\"type\":\"estimate\"",

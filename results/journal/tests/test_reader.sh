@@ -26,7 +26,7 @@ fi
 
 "$sample" "$dir/sample.jsonl"
 files=("$dir/sample.jsonl")
-for file in "$top"/results/runs/*/{journal,paper,tail,verify}.jsonl "$top"/results/runs/*/*.evidence; do
+for file in "$top"/results/runs/*/{journal,paper,tail,verify}.jsonl.xz "$top"/results/runs/*/*.evidence; do
 	[ ! -e "$file" ] || files+=("$file")
 done
 cat >"$dir/look.py" <<'PY'
@@ -72,7 +72,7 @@ for file in "${files[@]}"; do
 		END {
 			printf "%d %d %d %d %d %d %.0f %.0f %.0f 0 %s\n", n["run"], n["cell"], n["evidence"], n["estimate"],
 				n["gaps"], n["cell"], tears, store_tears, store_toggles, path
-		}' "$file"
+		}' < <(if [[ $file = *.xz ]]; then xz -dc "$file"; else cat "$file"; fi)
 done >"$dir/counted"
 diff "$dir/read" "$dir/counted" || fail "the reader's (<) and the lines' (>)"
 awk '{ cells += $2; tears += $7 } END { exit cells < 10 || tears < 1 }' "$dir/read" || fail "nothing to compare"
