@@ -86,91 +86,92 @@ bool expected_is(const struct expected *expected, const struct event *event)
 
 /* --- The table ------------------------------------------------------------------------------- */
 
-static const char *name_of(int error)
-{
-	switch (-error) {
-	case EACCES:
-		return "EACCES";
-	case EAGAIN:
-		return "EAGAIN";
-	case ECANCELED:
-		return "ECANCELED";
-	case EMFILE:
-		return "EMFILE";
-	case ENOMEM:
-		return "ENOMEM";
-	case ENOSPC:
-		return "ENOSPC";
-	case ENOTSUP:
-		return "ENOTSUP";
-	case EPERM:
-		return "EPERM";
-	case ETIMEDOUT:
-		return "ETIMEDOUT";
-	default:
-		return "?";
-	}
-}
+static const struct error_name {
+	int error;
+	const char *name;
+} error_names[] = {
+	{ -EACCES, "EACCES" },	 { -EAGAIN, "EAGAIN" }, { -ECANCELED, "ECANCELED" },
+	{ -EMFILE, "EMFILE" },	 { -ENOMEM, "ENOMEM" }, { -ENOSPC, "ENOSPC" },
+	{ -ENOTSUP, "ENOTSUP" }, { -EPERM, "EPERM" },	{ -ETIMEDOUT, "ETIMEDOUT" },
+};
 
 static const char legend[] =
 	"- **completes**: The operation returns 0 and the sites are new. Meanwhile each executor, "
 	"also one in a child, runs the old or the new code.\n"
-	"- **`-E...`**: At some steps it is refused with that instead. A single change has then "
-	"changed "
-	"nothing; of several, each is made or not.\n"
-	"- **both**: It completes, and the child has code and a library of its own: it runs the "
-	"old or "
-	"the new code, goes on with the operation where it is the patcher's, and can patch and "
-	"shut "
-	"down.\n"
+	"- **`-E...`**: Some steps refuse the named operations with it. A single change has then "
+	"changed nothing; of several, each is made or not.\n"
+	"- **both**: It completes, and the child has code and a library of its own: it goes on "
+	"with the operation where it is the patcher's, and can patch and shut down.\n"
 	"- **refused**: Changes are refused with `-EACCES` or `-EPERM` where a child shares its "
 	"parent's code, or a page was just getting or losing its alias.\n"
 	"- **left**: The patcher does not come back. Others run the old or the new code, and can "
-	"change "
-	"it again when the thread is gone. A page that it has made writable for this may stay so "
-	"until "
-	"`pc_fini`.\n"
+	"change it again when the thread is gone. A page that it has made writable may stay so "
+	"until `pc_fini`.\n"
 	"- **gone**: With the process.\n"
 	"\n"
 	"After each of them the sites can be changed again, pages have the protection that they "
-	"had, "
-	"`pc_fini` returns 0, and SIGTRAP is again whose it was.\n";
+	"had, `pc_fini` returns 0, and SIGTRAP is again whose it was.\n";
 
-static void print_cell(const struct expected *expected, const struct event *event)
+static bool expects_error(const struct expected *expected, int error)
 {
-	if (expected->na) {
-		printf(" n/a: %s |", expected->na);
+	for (int i = 0; i < ERRORS_MAX; i++)
+		if (expected->errors[i] == error)
+			return true;
+	return false;
+}
+
+static bool expects_refusal(const struct expected *expected, int unused)
+{
+	(void)unused;
+	return expected->refused;
+}
+
+static bool expects_nothing(const struct expected *expected, int unused)
+{
+	(void)unused;
+	return expected->na != NULL;
+}
+
+/* "what: the operations" that are so, or "what: all but" the others, where these are fewer. */
+static void print_operations(const struct event *event, const char *what, int error,
+			     bool (*is_so)(const struct expected *, int))
+{
+	unsigned number = 0;
+	bool others;
+
+	for (unsigned i = 0; i < protocol_count; i++)
+		number += is_so(expected_of(event, &protocols[i]), error);
+	if (number == 0)
 		return;
-	}
-	printf(" %s", event->outcome ? event->outcome : "completes");
-	for (int i = 0; i < ERRORS_MAX && expected->errors[i]; i++)
-		printf(", `-%s`", name_of(expected->errors[i]));
-	printf("%s |", expected->refused ? ", refused" : "");
+	others = number > protocol_count / 2;
+	printf(" %s: %s", what, !others ? "" : number == protocol_count ? "all" : "all but ");
+	for (unsigned i = 0, n = 0; i < protocol_count; i++)
+		if (is_so(expected_of(event, &protocols[i]), error) != others)
+			printf("%s%s", n++ ? ", " : "", protocols[i].name);
+	printf(".");
 }
 
 static void print_row(const struct event *event)
 {
-	printf("| %s |", event->name);
-	for (unsigned i = 0; i < protocol_count; i++)
-		print_cell(expected_of(event, &protocols[i]), event);
-	printf("\n");
+	char what[16];
+
+	printf("| %s | %s | %s |", event->name, event->what,
+	       event->outcome ? event->outcome : "completes");
+	for (size_t i = 0; i < sizeof(error_names) / sizeof(*error_names); i++) {
+		snprintf(what, sizeof(what), "`-%s`", error_names[i].name);
+		print_operations(event, what, error_names[i].error, expects_error);
+	}
+	print_operations(event, "refused", 0, expects_refusal);
+	print_operations(event, "cannot be", 0, expects_nothing);
+	printf(" |\n");
 }
 
 void expected_print(void)
 {
-	printf("|");
-	for (unsigned i = 0; i < protocol_count; i++)
-		printf(" | %s", protocols[i].name);
-	printf(" |\n|---|");
-	for (unsigned i = 0; i < protocol_count; i++)
-		printf("---|");
-	printf("\n");
+	printf("| event | what happens | outcome | but |\n|---|---|---|---|\n");
 	for (unsigned i = 0; i < life_events(); i++)
 		print_row(life_event(i));
-	printf("\n%s\nThe operations:\n\n", legend);
+	printf("\n%s\nThe operations:\n\n| name | what it does |\n|---|---|\n", legend);
 	for (unsigned i = 0; i < protocol_count; i++)
-		printf("- **%s**: %s\n", protocols[i].name, protocols[i].what);
-	printf("\nWhat happens:\n\n");
-	for (unsigned i = 0; i < life_events(); i++)
-		printf("- **%s**: %s\n", life_event(i)->name, life_event(i)->what);
+		printf("| %s | %s |\n", protocols[i].name, protocols[i].what);
 }
