@@ -293,10 +293,10 @@ look "$document" >"$dir/found"
 grep -q '^include patchcore/word/.* patchcore/site/' "$dir/tree" || wrong "no include line was seen"
 
 # Names of functions in it are those of the tree.
-grep -oE '`[a-z_]+\(\)`' "$document" | tr -d '`()' | LC_ALL=C sort -u >"$dir/names"
+grep -ohE '`[a-z_]+\(\)`' "$document" "$top/CONTRIBUTING.md" | tr -d '`()' | LC_ALL=C sort -u >"$dir/names"
 while read -r name; do
 	grep -rqE --include='*.[ch]' "^([^/ ].*[ *])?$name\\(" "$top"/{bench,calibrate,conform,fleet,patchcore,probes,results,stress} ||
-		wrong "docs/architecture.md names $name(), which is not in the tree"
+		wrong "docs/architecture.md or CONTRIBUTING.md names $name(), which is not in the tree"
 done <"$dir/names"
 
 # A program and a script of one name share a log, and make check runs only one of them.
