@@ -37,7 +37,7 @@ dist_man_MANS = \
 	docs/pc_text_open_shared.3 \
 	docs/pc_text_way.3
 
-TESTS += docs/tests/test_readme.sh
+TESTS += docs/tests/test_lengths.sh docs/tests/test_pictures.sh docs/tests/test_readme.sh
 if !LIBRARY_ONLY
 dist_man_MANS += docs/tmax.1 \
 	docs/fastinst.1 \
@@ -91,33 +91,74 @@ if HAVE_ZYDIS
 dist_man_MANS += docs/pc_check_site.3
 endif
 EXTRA_DIST += \
+	docs/README.md \
 	docs/architecture.md \
 	docs/ci/github.yml \
 	docs/ci/gitlab.yml \
 	docs/conform.md \
-	docs/costs.md \
 	docs/fleet.md \
 	docs/guarantees.md \
-	docs/README.md \
 	docs/install.md \
+	docs/lab/README.md \
+	docs/lab/alternatives.md \
+	docs/lab/attach.md \
+	docs/lab/bounds.md \
+	docs/lab/calibrations.md \
+	docs/lab/change-costs.md \
+	docs/lab/cold-lines.md \
+	docs/lab/conform-speed.md \
+	docs/lab/cost-misses.md \
+	docs/lab/costs.md \
+	docs/lab/edges-price.md \
+	docs/lab/edges.md \
+	docs/lab/entries.md \
+	docs/lab/exact-counts.md \
+	docs/lab/executors.md \
+	docs/lab/fleet-scale.md \
+	docs/lab/gap-lengths.md \
+	docs/lab/growth.md \
+	docs/lab/long-waits.md \
+	docs/lab/marked-programs.md \
+	docs/lab/marker-costs.md \
+	docs/lab/near-far.md \
+	docs/lab/paper-protocols.md \
+	docs/lab/peer-programs.md \
+	docs/lab/peers.md \
+	docs/lab/probe-aims.md \
+	docs/lab/probe-costs.md \
+	docs/lab/profile-cost.md \
+	docs/lab/profile-counts.md \
+	docs/lab/profile-times.md \
 	docs/lab/programs.md \
-	docs/ladder.md \
-	docs/machines.md \
-	docs/methods.md \
-	docs/many-machines.md \
+	docs/lab/promises.md \
+	docs/lab/quick-runs.md \
+	docs/lab/real-programs.md \
+	docs/lab/real-toggling.md \
+	docs/lab/rebuild.md \
+	docs/lab/site-boundaries.md \
+	docs/lab/tail-causes.md \
+	docs/lab/tail.md \
+	docs/lab/waits.md \
 	docs/markers.md \
-	docs/peers.md \
+	docs/methods.md \
+	docs/pictures/crossing.svg \
+	docs/pictures/draw.py \
+	docs/pictures/house.svg \
+	docs/pictures/ladder.svg \
+	docs/pictures/policy.svg \
+	docs/pictures/stores.svg \
 	docs/policies.md \
 	docs/probes.md \
 	docs/profiles.md \
-	docs/results.md \
 	docs/security.md \
 	docs/start.md \
-	docs/tail.md \
-	docs/tutorial.md \
+	docs/tests/test_ci.sh \
 	docs/tests/test_commands.sh \
 	docs/tests/test_html.sh \
 	docs/tests/test_machines.sh \
-	docs/tests/test_ci.sh \
 	docs/tests/test_man.sh \
-	docs/tests/test_readme.sh
+	docs/tests/test_lengths.sh \
+	docs/tests/test_pictures.sh \
+	docs/tests/test_readme.sh \
+	docs/tutorial.md \
+	results/machines.md

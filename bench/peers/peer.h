@@ -2,7 +2,7 @@
 /*
  * What people use instead, where it is not just a few lines in a benchmark: tracers, the kernel.
  * Each is a program in bench/peers/programs/, compiled where it is used, as its authors would have
- * it used; docs/peers.md tells how.
+ * it used; docs/lab/peers.md tells how.
  *
  * Such a program answers these requests, see process.h; all times are ticks, but nanoseconds of
  * a call site, which answers toggle alone, and of one HOT:

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Every command in README.md, CONTRIBUTING.md, results/README.md and docs/*.md works.
+# Every command in README.md, CONTRIBUTING.md, results/README.md, docs/*.md and docs/lab/*.md works.
 #
 # A block of commands is fenced as sh. The blocks of a page run in order, in a folder that looks like a
 # clone with a build in it. The line before a block may hold a comment for this test:
@@ -209,7 +209,7 @@ refuses "no 'make htlm'" 'Run `make htlm`.'
 
 [ "$failed" = 0 ] || exit 1
 ran=0
-for page in "$top"/README.md "$top"/CONTRIBUTING.md "$top"/results/README.md "$top"/docs/*.md; do
+for page in "$top"/README.md "$top"/CONTRIBUTING.md "$top"/results/README.md "$top"/docs/*.md "$top"/docs/lab/*.md; do
 	check_page "$page"
 done
 # Lines of the examples in tmax(1) end with a backslash where they go on.

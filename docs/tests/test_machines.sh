@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# docs/machines.md is what scripts/machines makes of results/runs/, and would not be of other runs.
+# results/machines.md is what scripts/machines makes of results/runs/, and would not be of other runs.
 set -euo pipefail
 export LC_ALL=C
 
@@ -18,14 +18,14 @@ fail()
 is_made_of()
 {
 	bash "$top/scripts/machines" "$1" >"$dir/page"
-	diff "$top/docs/machines.md" "$dir/page"
+	diff "$top/results/machines.md" "$dir/page"
 }
 
 if [ ! -d "$top/results/runs/amd-25-17-1-kvm-paper" ]; then
 	echo "skipped: the measured runs are not in this package"
 	exit 77
 fi
-is_made_of "$top/results/runs" || fail "docs/machines.md is not up to date: make machines"
+is_made_of "$top/results/runs" || fail "results/machines.md is not up to date: make machines"
 
 # --- a run that counted something else, or is missing, is seen ---
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The code in README.md compiles, and the links of README.md, CONTRIBUTING.md and docs/ lead to files; docs/README.md leads to every page.
+# The code in README.md compiles, and the links of README.md, CONTRIBUTING.md and docs/ lead to files.
+# The two lists of pages lead to every page, and a tarball has all of them.
 set -euo pipefail
 export LC_ALL=C
 
@@ -15,13 +16,13 @@ wrong()
 	failed=1
 }
 
-# From its first line to the brace that ends the function.
-sed -n '/^    #include/,/^    }$/s/^    //p' "$top/README.md" >"$dir/readme.c"
-grep -q pc_patch "$dir/readme.c" || wrong "README.md has no code"
-${CC:-cc} -Wall -Wextra -Werror -I "$top/patchcore/include" -c -o "$dir/readme.o" "$dir/readme.c" ||
+# The block of C.
+awk '/^```/ { open = /^```c$/ && !seen++; next } open' "$top/README.md" >"$dir/readme.c"
+grep -q pc_init "$dir/readme.c" || wrong "README.md has no code"
+${CC:-cc} -O2 -Wall -Wextra -Werror -I "$top/patchcore/include" -c -o "$dir/readme.o" "$dir/readme.c" ||
 	wrong "the code of README.md does not compile"
 
-for path in "$top"/README.md "$top"/CONTRIBUTING.md "$top"/docs/*.md; do
+for path in "$top"/README.md "$top"/CONTRIBUTING.md "$top"/docs/*.md "$top"/docs/lab/*.md; do
 	while read -r link; do
 		[ -e "$(dirname "$path")/$link" ] || wrong "$path: there is no $link"
 	done < <(grep -oE '\]\([^)#:]+' "$path" | cut -c3-)
@@ -31,6 +32,13 @@ done
 for path in "$top"/docs/*.md; do
 	page=${path##*/}
 	[ "$page" = README.md ] || grep -q "($page)" "$top/docs/README.md" || wrong "docs/README.md leads to no $page"
-	grep -q "docs/$page " "$top/docs/local.mk" || wrong "docs/$page is in no tarball"
+done
+for path in "$top"/docs/lab/*.md; do
+	page=${path##*/}
+	[ "$page" = README.md ] || grep -q "($page)" "$top/docs/lab/README.md" || wrong "docs/lab/README.md leads to no $page"
+done
+for path in "$top"/docs/*.md "$top"/docs/lab/*.md "$top"/docs/pictures/*; do
+	path=${path#"$top"/}
+	grep -qE "	$path( |\$)" "$top/docs/local.mk" || wrong "$path is in no tarball"
 done
 exit "$failed"

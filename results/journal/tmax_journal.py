@@ -11,7 +11,7 @@ As a program it prints a table as CSV:  tmax_journal.py [cells|sums|levels] FILE
 
 A record is a dict as journal-2.json describes it, with "file" and "line" of where it stood. A row of a table is a
 dict without nested ones. Toggles and tears of one wait may be added up over rows; bounds may not, and tears come in
-storms, so that the exact binomial bound of a sum is too low (see docs/ladder.md).
+storms, so that the exact binomial bound of a sum is too low (see docs/methods.md).
 """
 import csv
 import json

@@ -45,7 +45,7 @@ enum protocol {
 	PROTOCOL_NAIVE,	      /* one plain unaligned store */
 	PROTOCOL_NO_INT3,     /* wait, back, wait, front, without the lock byte */
 	PROTOCOL_FRONT_FIRST, /* INT3, wait, front, wait, back */
-	/* Of old journals, which were tried against the tail (docs/tail.md). */
+	/* Of old journals, which were tried against the tail (docs/lab/waits.md). */
 	PROTOCOL_TOUCH,
 	PROTOCOL_READ,
 	PROTOCOL_HALVES,
@@ -74,7 +74,7 @@ enum provoker {
 	PROVOKER_WIDE,	     /* the executors run bursts of the widest vector work there is */
 	PROVOKER_CHAIN,	     /* a long dependency chain ahead of the site: fetch runs ahead */
 	PROVOKER_SITES,	     /* three more straddlers in the loop, their lines written too */
-	PROVOKER_EVICT,	     /* of old journals: it made tears rarer (docs/tail.md) */
+	PROVOKER_EVICT,	     /* of old journals: it made tears rarer (docs/lab/cold-lines.md) */
 	PROVOKER_COUNT
 };
 

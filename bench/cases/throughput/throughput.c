@@ -320,7 +320,7 @@ static double median_of(struct flow_tally *tally, enum figure figure)
  *
  * What takes a balance away from 1: noise, which can only add to a figure that is never below 1; a
  * patcher that loses its CPU, so that the site keeps one state meanwhile; and as fast as possible,
- * that executors get to run a few times between two changes (docs/costs.md).
+ * that executors get to run a few times between two changes (docs/lab/cost-misses.md).
  */
 static void flow_tally_extras(struct flow_tally *tally, struct flow_tally *untouched,
 			      struct bench_row *row)
