@@ -103,18 +103,12 @@ libfastinst_agent_la_SOURCES = \
 	probes/agent/agent.h \
 	probes/agent/alone.c \
 	probes/agent/alone.h \
+	probes/agent/base.c \
+	probes/agent/base.h \
 	probes/agent/change.c \
-	probes/agent/clients.c \
 	probes/agent/control.c \
 	probes/agent/control.h \
 	probes/agent/exec.c \
-	probes/agent/file.c \
-	probes/agent/file.h \
-	probes/agent/leave.c \
-	probes/agent/leave.h \
-	probes/agent/load.c \
-	probes/agent/quiet.c \
-	probes/agent/quiet.h \
 	probes/agent/report.c \
 	probes/agent/trace.c \
 	probes/trace/ring.h
@@ -131,15 +125,12 @@ libfastinst_attached_la_SOURCES = \
 	probes/agent/agent.h \
 	probes/agent/alone.c \
 	probes/agent/alone.h \
+	probes/agent/base.c \
+	probes/agent/base.h \
 	probes/agent/attached.c \
 	probes/agent/change.c \
-	probes/agent/clients.c \
 	probes/agent/control.c \
 	probes/agent/control.h \
-	probes/agent/file.c \
-	probes/agent/file.h \
-	probes/agent/quiet.c \
-	probes/agent/quiet.h \
 	probes/agent/report.c \
 	probes/agent/trace.c \
 	probes/trace/ring.h

@@ -23,8 +23,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "probes/agent/leave.h"
-#include "probes/agent/quiet.h"
+#include "probes/agent/base.h"
 #include "probes/include/fastinst.h"
 #include "probes/text/text.h"
 
@@ -38,10 +37,10 @@ static void agent_complain(const char *what, int error)
 	bool filtered = (error == -EPERM || error == -EACCES || error == -ENOSYS) &&
 			prctl(PR_GET_SECCOMP) > 0;
 
-	quiet_say("%s: %s\n", what,
+	say_line("%s: %s\n", what,
 		  filtered ? "a seccomp filter is in force; probes need membarrier, mprotect and "
 			     "mmap of code"
-			   : error_cause(error));
+			   : explain_error(error));
 }
 
 /* What has at least that id: of the others "fastinst off" may have turned some off. */
@@ -98,18 +97,6 @@ void agent_scan(void)
 	errno = saved;
 }
 
-static void end_report(void)
-{
-	if (started)
-		report_final();
-}
-
-static void image_report(void)
-{
-	if (started)
-		report_image();
-}
-
 /* Before the program's own first line: once a second. */
 static void say_progress(unsigned done, unsigned of)
 {
@@ -122,13 +109,13 @@ static void say_progress(unsigned done, unsigned of)
 	if (told && now - told < 1000)
 		return;
 	if (told)
-		quiet_say("%u of %u objects are read, with %u probes\n", done, of, fi_probes());
+		say_line("%u of %u objects are read, with %u probes\n", done, of, fi_probes());
 	told = now;
 }
 
 __attribute__((constructor)) static void start(void)
 {
-	static const struct leaving leaving = { end_report, image_report, report_back };
+	static const struct leaving leaving = { report_final, report_image, report_back };
 	const char *control = getenv("FASTINST_CONTROL"), *trace = getenv("FASTINST_TRACE");
 	int ret = fi_take_entries(getenv("FASTINST_ENTRIES"));
 
@@ -150,8 +137,23 @@ __attribute__((constructor)) static void start(void)
 		agent_complain("events cannot be written, calls are counted", ret);
 	turn_on_new();
 	started = true;
-	leave_by(&leaving);
+	set_leaving(&leaving);
 	ret = !control || strcmp(control, "off") != 0 ? control_start(NULL, agent_scan) : 0;
 	if (ret < 0)
 		agent_complain("no control socket", ret);
+}
+
+void __gmon_start__(void);
+
+/*
+ * Objects that the loader has just loaded, before one of their constructors runs.
+ *
+ * dlopen() looks for its caller by its return address, to find that one's folders: so it is left
+ * alone. But the code that each object begins to run with (_init, of the C library's crti.o) calls
+ * this function of profilers where there is one. The control thread finds objects that were linked
+ * without that file, and those of a program that exports such a function itself.
+ */
+void __gmon_start__(void)
+{
+	agent_scan();
 }

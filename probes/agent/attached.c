@@ -6,8 +6,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,7 +15,7 @@
 #include <patchcore/patchcore.h>
 
 #include "probes/agent/agent.h"
-#include "probes/agent/visit.h"
+#include "probes/agent/base.h"
 #include "probes/include/fastinst.h"
 
 #define STUBS 64
@@ -32,18 +30,14 @@ int fastinst_attached(char *text);
 
 static int attach(const char *folder)
 {
-	sigset_t trap;
 	int ret;
 
 	opened++;
 	if (given_back)
-		return -ESTALE;
+		return -EIDRM;
 	if (atomic_exchange(&started, true))
 		return 0;
-	/* Of patches: a thread that has it blocked dies of it. */
-	sigemptyset(&trap);
-	sigaddset(&trap, SIGTRAP);
-	pthread_sigmask(SIG_UNBLOCK, &trap, NULL);
+	unblock_traps();
 	beside = fi_scan() != -ESHUTDOWN;
 	ret = fi_init();
 	if (!ret)
@@ -86,7 +80,7 @@ static int detach(char *text)
 }
 
 /*
- * @text: the folder of the socket, or what visit.h has. In a thread that ends when this returns,
+ * @text: the folder of the socket, or what base.h has. In a thread that ends when this returns,
  * and that has all signals blocked.
  */
 int fastinst_attached(char *text)

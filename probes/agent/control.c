@@ -2,14 +2,15 @@
 /*
  * The control socket: one thread that answers "fastinst on", "off", "top" and "trace".
  *
- * It stands in a folder that only its owner may enter, and has mode 0600. Whom it serves is in
- * clients.c.
+ * It stands in a folder that only its owner may enter, and has mode 0600. Several clients are served
+ * at once, none of which another waits for. A request is one line, the answer a first line, then
+ * data. A client has two seconds for its request, and two more whenever it has taken some of the
+ * answer. Where all places are taken, a new client gets that of the one whose time is over first.
+ * Memory is asked for only where counts by name are.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,32 +19,53 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "probes/agent/agent.h"
 #include "probes/agent/alone.h"
+#include "probes/agent/base.h"
 #include "probes/agent/control.h"
-#include "probes/agent/quiet.h"
 #include "probes/include/fastinst.h"
 #include "probes/include/fastinst/branch.h"
 #include "probes/text/text.h"
 
-#define LOOK_MS 1000
+#define LOOK_MS	 1000
+#define CLIENTS	 16
+#define PATIENCE 2000 /* ms */
+#define REQUEST	 4096
+#define TEXT	 65536 /* a line has at most */
 
-static char socket_path[108];
+struct own_socket {
+	int fd;
+	struct stat file;
+};
+
+struct client {
+	bool taken;
+	struct own_socket socket;
+	int64_t deadline;
+	bool answering;
+	enum report report; /* that follows the first line */
+	struct named *named;
+	uint32_t next; /* probe whose count follows */
+	size_t used;   /* of the text */
+	size_t sent;
+	char text[TEXT]; /* the request, then a part of the answer */
+};
+
+static char socket_path[SOCKET_PATH];
 static _Atomic pid_t socket_owner; /* 0: the thread is to end */
-static struct stat socket_file;
-static bool attached; /* to a process that ran */
-static bool reports;  /* at its end, though it was attached */
+static bool attached;		   /* to a process that ran */
+static bool reports;		   /* at its end, though it was attached */
 static pthread_t server;
-static int listener = -1;
-static atomic_bool serving; /* the thread counts as one of ours */
+static struct own_socket listener;
+static struct client clients[CLIENTS]; /* of the thread; in a child as they were */
 static void (*each_second)(void);
 
 /* --- Requests --------------------------------------------------------------------------------- */
 
-static long change_all(char *patterns, bool on)
+static long change_each(char *patterns, bool on)
 {
 	long ret = 0, sum = 0;
 
@@ -54,44 +76,37 @@ static long change_all(char *patterns, bool on)
 	return ret < 0 ? ret : sum;
 }
 
+static long serve_on(char *pattern)
+{
+	return agent_change(pattern, true, 0);
+}
+
+static long serve_off(char *pattern)
+{
+	return agent_change(pattern, false, 0);
+}
+
+static long serve_reset(char *pattern)
+{
+	return report_reset(pattern);
+}
+
 /* FOLDER PATTERN... */
-static long trace_request(char *rest)
+static long serve_trace(char *rest)
 {
 	const char *folder = strsep(&rest, " ");
 	int ret = rest ? trace_start(folder) : -EINVAL;
 
-	return ret < 0 ? ret : change_all(rest, true);
+	return ret < 0 ? ret : change_each(rest, true);
 }
 
-static long untrace(char *patterns)
+static long serve_untrace(char *patterns)
 {
 	trace_start(NULL);
-	return change_all(patterns, false);
+	return change_each(patterns, false);
 }
 
-/* Static branches: they are no probes. */
-static long change_branches(const char *word, const char *pattern)
-{
-	static const struct {
-		const char *word;
-		long (*change)(const char *pattern);
-	} changes[] = {
-		{ "branch-on", fi_branch_on },
-		{ "branch-off", fi_branch_off },
-		{ "branch-veto", fi_branch_veto },
-		{ "branch-allow", fi_branch_allow },
-	};
-
-	for (size_t i = 0; i < sizeof(changes) / sizeof(*changes); i++)
-		if (!strcmp(word, changes[i].word)) {
-			int ret = fi_scan();
-
-			return ret < 0 ? ret : changes[i].change(pattern);
-		}
-	return -ENOMSG;
-}
-
-static long take_entries(const char *objects)
+static long serve_entries(char *objects)
 {
 	int ret = fi_take_entries(objects);
 
@@ -99,7 +114,7 @@ static long take_entries(const char *objects)
 }
 
 /* A program that is not ended by a signal leaves its counts in that folder. */
-static long report_to(const char *folder)
+static long serve_report(char *folder)
 {
 	if (attached)
 		report_begin(folder, NULL, 0);
@@ -107,122 +122,280 @@ static long report_to(const char *folder)
 	return 0;
 }
 
-/* How many it was done to, or a negative errno; -ENOMSG: no such request. */
-static long serve_client(const char *word, char *rest, struct named **named)
+/* Static branches: they are no probes. */
+static long change_branches(long (*change)(const char *pattern), const char *pattern)
 {
+	int ret = fi_scan();
+
+	return ret < 0 ? ret : change(pattern);
+}
+
+/* How many it was done to, or a negative errno; -ENOMSG: no such request. */
+static long serve_request(const char *word, char *rest, struct named **named)
+{
+	static const struct {
+		const char *word;
+		long (*serve)(char *rest);
+		long (*branch)(const char *pattern);
+	} requests[] = {
+		{ "on", serve_on, NULL },	       { "off", serve_off, NULL },
+		{ "reset", serve_reset, NULL },	       { "report", serve_report, NULL },
+		{ "trace", serve_trace, NULL },	       { "untrace", serve_untrace, NULL },
+		{ "entries", serve_entries, NULL },    { "branch-on", NULL, fi_branch_on },
+		{ "branch-off", NULL, fi_branch_off }, { "branch-veto", NULL, fi_branch_veto },
+		{ "branch-allow", NULL, fi_branch_allow },
+	};
+
 	if (!strcmp(word, "counts") || !strcmp(word, "names")) {
 		*named = rest ? agent_named(rest, 0) : NULL;
 		return rest && !*named ? -errno : (long)fi_probes();
 	}
-	if (!rest)
-		return -ENOMSG;
-	if (!strcmp(word, "reset"))
-		return report_reset(rest);
-	if (!strcmp(word, "report"))
-		return report_to(rest);
-	if (!strcmp(word, "trace"))
-		return trace_request(rest);
-	if (!strcmp(word, "untrace"))
-		return untrace(rest);
-	if (!strcmp(word, "on") || !strcmp(word, "off"))
-		return agent_change(rest, !strcmp(word, "on"), 0);
-	if (!strcmp(word, "entries"))
-		return take_entries(rest);
-	return change_branches(word, rest);
+	for (size_t i = 0; rest && i < sizeof(requests) / sizeof(*requests); i++)
+		if (!strcmp(word, requests[i].word))
+			return requests[i].serve ? requests[i].serve(rest)
+						 : change_branches(requests[i].branch, rest);
+	return -ENOMSG;
 }
 
-/* As clients_serve has it. */
-static size_t request_serve(char *request, char *text, size_t size, enum report *report,
-			    struct named **named)
+/* --- Clients ---------------------------------------------------------------------------------- */
+
+static int64_t clock_ms(void)
 {
-	char *rest = request;
-	const char *word = strsep(&rest, " ");
-	long result = serve_client(word, rest, named);
-	int len;
+	struct timespec time;
 
-	*report = result < 0		    ? 0
-		  : !strcmp(word, "counts") ? REPORT_ON
-		  : !strcmp(word, "names")  ? REPORT_ALL
-					    : 0;
-	if (result == -ENOMSG)
-		len = snprintf(text, size,
-			       "error the agent knows no such request; it is of another version of "
-			       "fastinst\n");
-	else if (result < 0)
-		len = snprintf(text, size, "error %s\n", error_cause((int)result));
-	else
-		len = snprintf(text, size, "ok %ld\n", result);
-	return (size_t)len;
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return time.tv_sec * INT64_C(1000) + time.tv_nsec / 1000000;
 }
 
-/* --- The socket ------------------------------------------------------------------------------- */
-
-/* Once in each process: its thread ends, or is not in a child. */
-static void serve_no_more(void)
-{
-	if (atomic_exchange_explicit(&serving, false, memory_order_relaxed))
-		fi_own_thread(-1);
-}
-
-/*
- * Daemons close all that they do not know, and the number may then be that of a socket of the
- * program's own.
- */
-static bool is_listener(int fd)
+/* A program that closes what it does not know may have the number for a file of its own by now. */
+static bool is_open(const struct own_socket *socket)
 {
 	struct stat now;
 
-	return !fstat(fd, &now) && now.st_dev == socket_file.st_dev &&
-	       now.st_ino == socket_file.st_ino;
+	return !fstat(socket->fd, &now) && now.st_dev == socket->file.st_dev &&
+	       now.st_ino == socket->file.st_ino;
 }
 
-static void *control(void *data)
+/* Also where a child has a copy of it. */
+static void drop_client(struct client *client)
+{
+	client->taken = false;
+	free(client->named);
+	client->named = NULL;
+	if (!is_open(&client->socket))
+		return;
+	shutdown(client->socket.fd, SHUT_RDWR);
+	close(client->socket.fd);
+}
+
+/* More of the answer, when all of the text is sent; false: that was all. */
+static bool fill_text(struct client *client)
+{
+	client->sent = 0;
+	client->used = client->report ? report_fill(&client->next, client->named, client->text,
+						    sizeof(client->text), client->report)
+				      : 0;
+	return client->used > 0;
+}
+
+/* As much as the client takes. */
+static void send_answer(struct client *client)
+{
+	while (client->sent < client->used || fill_text(client)) {
+		ssize_t n = send(client->socket.fd, client->text + client->sent,
+				 client->used - client->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (n < 0 && errno == EAGAIN)
+			return;
+		if (n < 0)
+			break;
+		client->sent += (size_t)n;
+		client->deadline = clock_ms() + PATIENCE;
+	}
+	drop_client(client);
+}
+
+static void answer_request(struct client *client)
+{
+	char request[REQUEST], *rest = strcpy(request, client->text);
+	const char *word = strsep(&rest, " ");
+	long result = serve_request(word, rest, &client->named);
+	int len;
+
+	client->report = result < 0		   ? 0
+			 : !strcmp(word, "counts") ? REPORT_ON
+			 : !strcmp(word, "names")  ? REPORT_ALL
+						   : 0;
+	if (result < 0)
+		len = snprintf(client->text, TEXT, "error %s\n",
+			       result == -ENOMSG ? "the agent knows no such request; it is of "
+						   "another version of fastinst"
+						 : explain_error((int)result));
+	else
+		len = snprintf(client->text, TEXT, "ok %ld\n", result);
+	client->used = (size_t)len;
+	client->answering = true;
+	client->deadline = clock_ms() + PATIENCE;
+	send_answer(client);
+}
+
+/* Without a line that ends it gets no answer. */
+static void read_request(struct client *client)
+{
+	char *to = client->text + client->used, *end;
+	ssize_t n = recv(client->socket.fd, to, REQUEST - client->used, MSG_DONTWAIT);
+
+	if (n < 0 && errno == EAGAIN)
+		return;
+	end = n > 0 ? memchr(to, '\n', (size_t)n) : NULL;
+	client->used += n > 0 ? (size_t)n : 0;
+	if (end) {
+		*end = '\0';
+		text_unescape(client->text);
+		answer_request(client);
+	} else if (n <= 0 || client->used == REQUEST) {
+		drop_client(client);
+	}
+}
+
+static void serve_client(struct client *client)
+{
+	if (!is_open(&client->socket))
+		client->taken = false;
+	else if (client->answering)
+		send_answer(client);
+	else
+		read_request(client);
+}
+
+static bool is_allowed(int fd)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) &&
+	       (peer.uid == geteuid() || peer.uid == 0);
+}
+
+/* That of the client whose time is over first, where none is free. */
+static struct client *find_place(void)
+{
+	struct client *first = clients;
+
+	for (struct client *client = clients; client < clients + CLIENTS; client++) {
+		if (!client->taken)
+			return client;
+		if (client->deadline < first->deadline)
+			first = client;
+	}
+	drop_client(first);
+	return first;
+}
+
+/* Closed at once unless it is the owner or root. */
+static void add_client(int fd)
+{
+	struct client *client;
+
+	if (!is_allowed(fd)) {
+		close(fd);
+		return;
+	}
+	client = find_place();
+	client->socket.fd = fd;
+	client->deadline = clock_ms() + PATIENCE;
+	client->answering = false;
+	client->used = client->sent = client->next = 0;
+	client->taken = !fstat(fd, &client->socket.file);
+	/* Its request may be there: no flood of others takes the place from it. */
+	if (client->taken)
+		read_request(client);
+	else
+		close(fd);
+}
+
+/* --- The thread ------------------------------------------------------------------------------- */
+
+/*
+ * Until a client has something to do, which is done, or something is up at the listener: what, as
+ * poll(2) has it.
+ */
+static short wait_for_clients(void)
+{
+	struct pollfd call[CLIENTS + 1] = { { .fd = listener.fd, .events = POLLIN } };
+	struct client *who[CLIENTS + 1];
+	int64_t time = clock_ms();
+	int ms = LOOK_MS;
+	nfds_t n = 1;
+
+	/* No more than there are: RLIMIT_NOFILE bounds how many poll() takes. */
+	for (struct client *client = clients; client < clients + CLIENTS; client++) {
+		if (!client->taken)
+			continue;
+		call[n].fd = client->socket.fd;
+		call[n].events = client->answering ? POLLOUT : POLLIN;
+		who[n++] = client;
+		if (client->deadline - time < ms)
+			ms = client->deadline > time ? (int)(client->deadline - time) : 0;
+	}
+	if (poll(call, n, ms) < 0)
+		return errno == EINTR ? 0 : POLLERR;
+	time = clock_ms();
+	for (nfds_t i = 1; i < n; i++)
+		if (call[i].revents)
+			serve_client(who[i]);
+		else if (who[i]->deadline <= time)
+			drop_client(who[i]);
+	return call[0].revents;
+}
+
+static void *run_control(void *data)
 {
 	int fd;
 
 	fi_own_thread(1);
-	atomic_store_explicit(&serving, true, memory_order_relaxed);
-	while (socket_owner && !agent_alone() && is_listener(listener)) {
-		short events = clients_wait(listener, LOOK_MS, request_serve);
+	while (socket_owner && !agent_alone() && is_open(&listener)) {
+		short events = wait_for_clients();
 
 		if (each_second)
 			each_second();
 		if (!events)
 			continue;
-		if (!(events & POLLIN) || !is_listener(listener))
+		if (!(events & POLLIN) || !is_open(&listener))
 			break;
-		fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		fd = accept4(listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 		if (fd >= 0)
-			clients_add(fd, request_serve);
+			add_client(fd);
 		else if (errno != EINTR && errno != ECONNABORTED && errno != EAGAIN)
 			break;
 	}
-	clients_end();
-	serve_no_more();
+	for (struct client *client = clients; client < clients + CLIENTS; client++)
+		if (client->taken)
+			drop_client(client);
+	fi_own_thread(-1);
 	return data;
 }
 
-/* It gets its name when it listens: one that does not is taken for a dead process's, and removed.
+/*
+ * A socket gets its name when it listens: one that does not is taken for a dead process's, and
+ * removed.
  */
 static int listen_at(const char *path)
 {
-	struct sockaddr_un addr = { .sun_family = AF_UNIX };
-	int fd, ret = 0;
+	char name[SOCKET_PATH];
+	int fd, ret;
 
 	/* PID.new instead of PID.sock */
-	snprintf(addr.sun_path, sizeof(addr.sun_path), "%.*snew",
-		 (int)(strlen(path) - strlen("sock")), path);
+	snprintf(name, sizeof(name), "%.*snew", (int)(strlen(path) - strlen("sock")), path);
+	unlink(name);
 	/* A client that has gone meanwhile is not waited for. */
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	fd = socket_listen(name, 16);
 	if (fd < 0)
-		return -errno;
-	unlink(addr.sun_path);
-	if (bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 ||
-	    chmod(addr.sun_path, 0600) < 0 || listen(fd, 16) < 0 || rename(addr.sun_path, path) < 0)
-		ret = -errno;
-	if (!ret)
 		return fd;
-	unlink(addr.sun_path);
+	if (!chmod(name, 0600) && !rename(name, path))
+		return fd;
+	ret = -errno;
+	unlink(name);
 	close(fd);
 	return ret;
 }
@@ -236,26 +409,15 @@ static void leave_socket(void)
 		report_final();
 }
 
-/* With all signals blocked but the one of patches. */
-static int start_thread(void)
-{
-	sigset_t all, before;
-	int ret;
-
-	sigfillset(&all);
-	sigdelset(&all, SIGTRAP);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	ret = pthread_create(&server, NULL, control, NULL);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return -ret;
-}
-
 /* The thread is not in the child, and the sockets are the parent's. */
 static void forget_socket(void)
 {
 	socket_owner = 0;
-	clients_forget();
-	serve_no_more();
+	for (struct client *client = clients; client < clients + CLIENTS; client++) {
+		if (client->taken && is_open(&client->socket))
+			close(client->socket.fd);
+		client->taken = false;
+	}
 }
 
 /* Another folder is named by who put the agent into this process. */
@@ -275,11 +437,13 @@ int control_start(const char *folder, void (*look)(void))
 
 	attached = folder;
 	each_second = look;
-	listener = ret < 0 ? ret : listen_at(socket_path);
-	if (listener < 0)
-		return listener;
+	listener.fd = ret < 0 ? ret : listen_at(socket_path);
+	if (listener.fd < 0)
+		return listener.fd;
 	socket_owner = getpid();
-	ret = fstat(listener, &socket_file) < 0 ? -errno : start_thread();
+	ret = fstat(listener.fd, &listener.file) < 0
+		      ? -errno
+		      : start_own_thread(&server, run_control, NULL);
 	if (ret < 0)
 		return ret;
 	pthread_atfork(NULL, NULL, forget_socket);
@@ -295,9 +459,9 @@ void control_stop(void)
 	reports = false;
 	leave_socket();
 	socket_owner = 0;
-	if (is_listener(listener))
-		shutdown(listener, SHUT_RDWR);
+	if (is_open(&listener))
+		shutdown(listener.fd, SHUT_RDWR);
 	pthread_join(server, NULL);
-	if (is_listener(listener))
-		close(listener);
+	if (is_open(&listener))
+		close(listener.fd);
 }

@@ -20,7 +20,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "probes/agent/leave.h"
+#include "probes/agent/base.h"
 #include "probes/elf/preload.h"
 
 typedef int by_path_fn(const char *file, char *const argv[], char *const envp[]);
@@ -130,7 +130,7 @@ static int execute(int folder, const char *path, char *const *argv, char *const 
 	ret = flags || folder != AT_FDCWD ? syscall(SYS_execveat, folder, path, argv, envp, flags)
 					  : syscall(SYS_execve, path, argv, envp);
 	if (reports)
-		leave_not();
+		return_to_image();
 	return (int)ret;
 }
 
@@ -158,7 +158,7 @@ int fexecve(int fd, char *const argv[], char *const envp[])
 	FIT_ENVIRONMENT(AT_FDCWD, path, envp);
 	leave_image();
 	ret = real_fexecve(fd, argv, envp);
-	leave_not();
+	return_to_image();
 	return ret;
 }
 
@@ -173,7 +173,7 @@ int execvpe(const char *file, char *const argv[], char *const envp[])
 		leave_image();
 	ret = real_execvpe(file, argv, envp);
 	if (reports)
-		leave_not();
+		return_to_image();
 	return ret;
 }
 

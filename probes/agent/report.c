@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "probes/agent/agent.h"
-#include "probes/agent/file.h"
+#include "probes/agent/base.h"
 #include "probes/include/fastinst.h"
 #include "probes/text/text.h"
 
@@ -27,64 +27,46 @@ static size_t wishes_n;
 static uint64_t *base; /* counts that are not told any more */
 static size_t based;
 
-/* What does not fit has failed. */
-struct sink {
-	bool failed;
-	size_t used, size;
-	char *text;
-};
-
-static void put_escaped(struct sink *to, const char *text)
-{
-	size_t len = strlen(text);
-
-	to->failed |= len > to->size - to->used;
-	if (to->failed)
-		return;
-	memcpy(to->text + to->used, text, len);
-	to->used += len;
-}
-
-static void put_name(struct sink *to, const char *name)
+/* The end, or that of the room: not all of it fits. */
+static char *put_field(char *to, char *end, const char *text, char after)
 {
 	char piece[TEXT_PIECE];
 	size_t n;
 
-	while ((n = text_piece(piece, name))) {
-		put_escaped(to, piece);
-		name += n;
+	while (to < end && (n = text_piece(piece, text))) {
+		to = stpncpy(to, piece, (size_t)(end - to));
+		text += n;
 	}
+	if (to < end)
+		*to++ = after;
+	return to;
 }
 
-static void put_line(struct sink *to, uint32_t id, enum report which)
+/* How long it is, or size: not all of it fits. */
+static size_t put_line(char *to, size_t size, const uint64_t numbers[2], const char *kind,
+		       const char *function, const char *object)
 {
-	uint64_t count = fi_count(id) - (id < based ? base[id] : 0), lost = fi_lost(id);
+	size_t head = (size_t)snprintf(to, size, "%llu\t%llu\t%s\t",
+				       (unsigned long long)numbers[0],
+				       (unsigned long long)numbers[1], kind);
+	char *end = to + size, *at = head < size ? to + head : end;
+
+	at = put_field(at, end, function, '\t');
+	return (size_t)(put_field(at, end, object, '\n') - to);
+}
+
+/* 0: the probe is none of those. */
+static size_t put_probe(char *to, size_t size, uint32_t id, enum report which)
+{
+	const uint64_t numbers[] = { fi_count(id) - (id < based ? base[id] : 0), fi_lost(id) };
+	bool was_run = numbers[0] || numbers[1];
 	struct fi_probe probe;
-	char numbers[64];
 
-	if (!count && !lost && which == REPORT_RUN)
-		return;
-	if (fi_get(id, &probe) < 0)
-		return;
-	if (!count && !lost && probe.state != FI_ON &&
-	    (which == REPORT_ON || probe.state != FI_OFF))
-		return;
-	snprintf(numbers, sizeof(numbers), "%llu\t%llu\t", (unsigned long long)count,
-		 (unsigned long long)lost);
-	put_escaped(to, numbers);
-	put_escaped(to, kind_name(probe.kind));
-	put_escaped(to, "\t");
-	put_name(to, probe.function);
-	put_escaped(to, "\t");
-	put_name(to, probe.object);
-	put_escaped(to, "\n");
-}
-
-static void put_wish(struct sink *to, const struct wish *wish)
-{
-	put_escaped(to, wish->matched ? "1\t0\tpattern\t" : "0\t0\tpattern\t");
-	put_name(to, wish->pattern);
-	put_escaped(to, "\t\n");
+	if ((!was_run && which == REPORT_RUN) || fi_get(id, &probe) < 0)
+		return 0;
+	if (!was_run && probe.state != FI_ON && (which == REPORT_ON || probe.state != FI_OFF))
+		return 0;
+	return put_line(to, size, numbers, kind_name(probe.kind), probe.function, probe.object);
 }
 
 long report_reset(const char *pattern)
@@ -114,13 +96,13 @@ size_t report_fill(uint32_t *next, const struct named *named, char *block, size_
 	size_t n = named ? named->n : fi_probes(), used = 0;
 
 	for (; *next < n; (*next)++) {
-		struct sink to = { .size = size - used, .text = block + used };
+		size_t left = size - used;
+		size_t len = put_probe(block + used, left, named ? named->ids[*next] : *next, which);
 
-		put_line(&to, named ? named->ids[*next] : *next, which);
-		if (to.failed && used)
+		if (len >= left && used)
 			return used;
 		/* One that does not fit at all is left out. */
-		used += to.failed ? 0 : to.used;
+		used += len < left ? len : 0;
 	}
 	return used;
 }
@@ -133,12 +115,11 @@ static bool report_lines(int fd)
 	size_t len;
 
 	while (whole && (len = report_fill(&next, NULL, block, sizeof(block), REPORT_RUN)))
-		whole = file_put(fd, block, len);
+		whole = write_all(fd, block, len);
 	for (size_t i = 0; i < wishes_n && folder && whole; i++) {
-		struct sink to = { .size = sizeof(block), .text = block };
-
-		put_wish(&to, &wishes[i]);
-		whole = to.failed || file_put(fd, block, to.used);
+		len = put_line(block, sizeof(block), (uint64_t[]){ wishes[i].matched, 0 },
+			       "pattern", wishes[i].pattern, "");
+		whole = len == sizeof(block) || write_all(fd, block, len);
 	}
 	return whole;
 }
@@ -147,7 +128,7 @@ void report_begin(const char *to, const struct wish *patterns, size_t n)
 {
 	wishes = patterns;
 	wishes_n = n;
-	folder = file_folder(to);
+	folder = copy_folder(to);
 	atomic_store_explicit(&owner, getpid(), memory_order_relaxed);
 }
 
@@ -165,29 +146,29 @@ static bool is_mine(void)
 	return atomic_compare_exchange_strong(&owner, &me, 0);
 }
 
-static void write_file(void)
+static void write_counts(void)
 {
-	struct file file;
+	struct report_file file;
 
-	if (!file_open(&file, folder))
+	if (!open_report(&file, folder))
 		return;
 	before = file.size;
-	file_close(&file, report_lines(file.fd));
+	close_report(&file, report_lines(file.fd));
 }
 
 void report_final(void)
 {
-	struct quiet quiet;
+	struct write_signals signals;
 
 	if (!is_mine())
 		return;
 	if (folder) {
-		write_file();
+		write_counts();
 		return;
 	}
-	quiet_begin(&quiet);
+	block_write_signals(&signals);
 	report_lines(STDERR_FILENO);
-	quiet_end(&quiet);
+	restore_write_signals(&signals);
 }
 
 void report_image(void)
@@ -195,7 +176,7 @@ void report_image(void)
 	if (!folder || !is_mine())
 		return;
 	imaged = getpid();
-	write_file();
+	write_counts();
 }
 
 void report_back(void)
@@ -203,6 +184,6 @@ void report_back(void)
 	if (!folder || imaged != getpid())
 		return;
 	imaged = 0;
-	file_take_back(folder, before);
+	remove_report(folder, before);
 	report_forked();
 }

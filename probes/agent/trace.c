@@ -23,12 +23,12 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "probes/agent/agent.h"
-#include "probes/agent/file.h"
+#include "probes/agent/base.h"
+#include "probes/agent/control.h"
 #include "probes/include/fastinst.h"
 #include "probes/include/fastinst/args.h"
 #include "probes/include/fastinst/compare.h"
@@ -82,14 +82,14 @@ static int new_file(const char *where, pid_t pid, pid_t tid)
  */
 static int make_room(int fd)
 {
-	struct quiet quiet;
+	struct write_signals signals;
 	int ret;
 
-	quiet_begin(&quiet);
+	block_write_signals(&signals);
 	ret = fallocate(fd, 0, 0, sizeof(struct ring));
 	if (ret && errno == EOPNOTSUPP)
 		ret = ftruncate(fd, sizeof(struct ring));
-	quiet_end(&quiet);
+	restore_write_signals(&signals);
 	return ret;
 }
 
@@ -327,23 +327,11 @@ static void tell_probes(FILE *to, const uint32_t *ids, size_t n)
 /* NULL: no command reads. */
 static FILE *connect_reader(void)
 {
-	const struct timeval patience = { .tv_sec = PATIENCE };
-	struct sockaddr_un addr = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), ret;
+	char path[SOCKET_PATH];
 
-	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/socket",
+	snprintf(path, sizeof(path), "%s/socket",
 		 atomic_load_explicit(&folder, memory_order_relaxed));
-	if (fd < 0)
-		return NULL;
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-	do
-		ret = connect(fd, (struct sockaddr *)&addr, sizeof(addr));
-	while (ret && errno == EINTR);
-	if (!ret)
-		return fdopen(fd, "r+");
-	close(fd);
-	return NULL;
+	return socket_connect(path, PATIENCE);
 }
 
 static void set_how(uint32_t id, unsigned table, uintptr_t how)
@@ -374,17 +362,17 @@ static int take_answer(FILE *from, const uint32_t *ids, size_t n)
 
 static int agree(FILE *stream, const uint32_t *ids, size_t n)
 {
-	struct quiet quiet;
+	struct write_signals signals;
 	int ret;
 
 	/* A command that was killed takes no more. */
-	quiet_begin(&quiet);
+	block_write_signals(&signals);
 	tell_probes(stream, ids, n);
 	ret = fflush(stream) || shutdown(fileno(stream), SHUT_WR) ? -EIO : 0;
 	if (!ret)
 		ret = take_answer(stream, ids, n);
 	fclose(stream);
-	quiet_end(&quiet);
+	restore_write_signals(&signals);
 	return ret;
 }
 

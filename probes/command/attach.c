@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "probes/agent/base.h"
 #include "probes/agent/control.h"
-#include "probes/agent/visit.h"
 #include "probes/command/command.h"
 #include "probes/command/counts.h"
 #include "probes/inject/inject.h"

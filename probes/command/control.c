@@ -11,9 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "probes/agent/control.h"
@@ -39,19 +37,11 @@ struct talk {
 /* What a process that was killed has left behind goes. */
 static FILE *connect_to(const char *path)
 {
-	struct sockaddr_un addr = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	FILE *stream = socket_connect(path, 0);
 
-	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s", path);
-	if (fd < 0)
-		return NULL;
-	if (connect(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0) {
-		if (errno == ECONNREFUSED)
-			unlink(path);
-		close(fd);
-		return NULL;
-	}
-	return fdopen(fd, "r+");
+	if (!stream && errno == ECONNREFUSED)
+		unlink(path);
+	return stream;
 }
 
 /* It may read large objects first, wait for a CPU, or be stopped. */
@@ -99,7 +89,7 @@ static void take_answer(struct talk *talk, long pid, FILE *stream)
 
 static void talk_to(struct talk *talk, long pid)
 {
-	char path[108];
+	char path[SOCKET_PATH];
 	FILE *stream;
 
 	if (control_path((pid_t)pid, false, path, sizeof(path)) < 0)
@@ -225,7 +215,7 @@ int control_ask(long pid, const char *request, struct counts *counts)
 
 bool control_listens(long pid)
 {
-	char path[108];
+	char path[SOCKET_PATH];
 	FILE *stream =
 		control_path((pid_t)pid, false, path, sizeof(path)) < 0 ? NULL : connect_to(path);
 

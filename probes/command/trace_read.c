@@ -14,12 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "probes/agent/control.h"
 #include "probes/command/source_of.h"
 #include "probes/elf/array.h"
 #include "probes/elf/sorted.h"
@@ -258,14 +257,12 @@ static void serve_agent(struct trace_read *trace, FILE *stream)
 
 static size_t accept_all(struct trace_read *trace)
 {
-	const struct timeval patience = { .tv_sec = PATIENCE };
 	size_t n = 0;
 	FILE *stream;
 	int fd;
 
 	while ((fd = accept4(trace->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
-		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-		setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+		socket_limit(fd, PATIENCE);
 		if (!trace->first)
 			trace->first = process_of(fd);
 		stream = fdopen(fd, "r+");
@@ -278,20 +275,6 @@ static size_t accept_all(struct trace_read *trace)
 		n++;
 	}
 	return n;
-}
-
-static int listen_in(const char *folder)
-{
-	struct sockaddr_un addr = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/socket", folder);
-	if (fd >= 0 &&
-	    (bind(fd, (struct sockaddr *)&addr, sizeof(addr)) < 0 || listen(fd, 64) < 0)) {
-		close(fd);
-		return -1;
-	}
-	return fd;
 }
 
 /* --- Functions that a thread is in ------------------------------------------------------------ */
@@ -546,6 +529,7 @@ static bool make_folder(struct trace_read *trace)
 struct trace_read *trace_open(const struct trace_to *to)
 {
 	struct trace_read *trace = calloc(1, sizeof(*trace));
+	char path[SOCKET_PATH];
 	struct timespec now;
 
 	if (!trace || !make_folder(trace)) {
@@ -555,7 +539,8 @@ struct trace_read *trace_open(const struct trace_to *to)
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	trace->start = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 	trace->to = *to;
-	trace->listener = listen_in(trace->folder);
+	snprintf(path, sizeof(path), "%s/socket", trace->folder);
+	trace->listener = socket_listen(path, 64);
 	if (trace->listener >= 0)
 		return trace;
 	trace_close(trace);

@@ -36,6 +36,11 @@ int fi_own_thread(int change)
 	return 0;
 }
 
+void object_forked(void)
+{
+	own_threads = own_here = 0;
+}
+
 bool process_is_single(void)
 {
 	DIR *dir = opendir("/proc/self/task");

@@ -169,8 +169,8 @@ int fi_scan(void);
 /*
  * fi_own_thread - the calling thread is (1) or is no longer (-1) one that never runs code with
  * probes: a thread of the tool. Where all others are such, five 1-byte NOPs become one without a
- * look at them. 0 changes nothing, and returns how many such threads there are. -EINVAL: another
- * number. Works before fi_init().
+ * look at them. 0 changes nothing, and returns how many such threads there are; in a child of
+ * fork() none are. -EINVAL: another number. Works before fi_init().
  */
 int fi_own_thread(int change);
 

@@ -67,17 +67,11 @@ session_sources = \
 	patchcore/trap/guard.c \
 	probes/agent/alone.c \
 	probes/agent/alone.h \
+	probes/agent/base.c \
+	probes/agent/base.h \
 	probes/agent/exec.c \
-	probes/agent/file.c \
-	probes/agent/file.h \
-	probes/agent/leave.c \
-	probes/agent/leave.h \
 	probes/agent/pin.c \
 	probes/agent/pin.h \
-	probes/agent/quiet.c \
-	probes/agent/quiet.h \
-	probes/agent/visit.c \
-	probes/agent/visit.h \
 	probes/profile/model/sums.h \
 	probes/profile/sample/clock.h \
 	probes/profile/sample/pages.c \

@@ -96,7 +96,7 @@ static bool forget_edges(bool runs, bool visit)
 {
 	(void)runs;
 	(void)visit;
-	phases_forked();
+	set_forked();
 	return false;
 }
 

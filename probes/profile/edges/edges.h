@@ -144,9 +144,6 @@ int phases_start(double period, double on, bool visit);
 /* phases_stop - the thread ends, and blocks are off. -ETIMEDOUT: it did not, in two seconds. */
 int phases_stop(void);
 
-/* phases_forked - in the child of a fork, in place of set_unlock(). */
-void phases_forked(void);
-
 /* phases_get - until phases_stop(). */
 const struct phases *phases_get(void);
 

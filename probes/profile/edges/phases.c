@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "probes/agent/alone.h"
+#include "probes/agent/base.h"
 #include "probes/profile/sample/clock.h"
 #include "probes/profile/sample/pages.h"
 #include "probes/profile/sample/relaxed.h"
@@ -27,7 +28,6 @@
 
 static atomic_bool stopping;
 static uint32_t swept; /* how often the bell had rung when it was last looked at what was run */
-static atomic_bool counted_in; /* the thread counts as one of the tool's */
 static pthread_t thread;
 static double period, on_time, began;
 static struct phases all;
@@ -126,13 +126,6 @@ static bool run_phase(void)
 	return true;
 }
 
-/* Once in each process: the thread ends, or is not in a child. */
-static void count_out(void)
-{
-	if (swap_relaxed(&counted_in, false))
-		fi_own_thread(-1);
-}
-
 static void *run_phases(void *unused)
 {
 	unsigned short dice[3] = { (unsigned short)getpid(), 42, 4711 };
@@ -141,7 +134,6 @@ static void *run_phases(void *unused)
 	(void)unused;
 	fi_own_thread(1);
 	/* The first one is early: of a program that ends soon something is seen. */
-	store_relaxed(&counted_in, true);
 	do {
 		/* A pin waits for the loader, that for a fork(), and that for the lock. */
 		int found = fi_scan();
@@ -158,7 +150,7 @@ static void *run_phases(void *unused)
 	} while (!stopping && !agent_alone());
 	set_lock_off();
 	set_unlock();
-	count_out();
+	fi_own_thread(-1);
 	return NULL;
 }
 
@@ -173,7 +165,7 @@ int phases_start(double every, double on, bool visit)
 	weights = (struct weights){ 0 };
 	stopping = false;
 	set_start(visit);
-	return session_thread(&thread, run_phases, NULL);
+	return start_own_thread(&thread, run_phases, NULL);
 }
 
 int phases_stop(void)
@@ -191,12 +183,6 @@ int phases_stop(void)
 	until.tv_sec += PATIENCE;
 	ret = -pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until);
 	return ret ? ret : pages_close();
-}
-
-void phases_forked(void)
-{
-	set_forked();
-	count_out();
 }
 
 const struct phases *phases_get(void)

@@ -38,7 +38,6 @@ static int start_sampling(bool visit)
 
 static bool forget_sampling(bool runs, bool visit)
 {
-	epochs_count_out();
 	if (runs)
 		profiling_forked(!visit);
 	return runs && !visit;

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "probes/agent/alone.h"
+#include "probes/agent/base.h"
 #include "probes/profile/session/session.h"
 #include "stress/base/random.h"
 
@@ -137,18 +138,6 @@ static bool is_session(const void *data)
 	return (unsigned)(uintptr_t)data == load_relaxed(&session);
 }
 
-/* That count as the tool's: one that is to end may sleep still when the next begins. */
-static atomic_uint counted_in;
-
-/* None of them is in a child. */
-void epochs_count_out(void)
-{
-	while (load_relaxed(&counted_in)) {
-		atomic_fetch_sub_explicit(&counted_in, 1, memory_order_relaxed);
-		fi_own_thread(-1);
-	}
-}
-
 /* False: there is no other epoch. A process may end, or the profile, in the middle of a long one.
  */
 static bool sleep_epoch(uint64_t length, const void *data)
@@ -168,7 +157,6 @@ static void *run_epochs(void *data)
 	uint64_t next = pace.length;
 
 	fi_own_thread(1);
-	add_relaxed(&counted_in, 1);
 	while (sleep_epoch(next, data)) {
 		if (books_wait())
 			break;
@@ -176,7 +164,6 @@ static void *run_epochs(void *data)
 			next = tick_epoch();
 		books_unlock();
 	}
-	atomic_fetch_sub_explicit(&counted_in, 1, memory_order_relaxed);
 	fi_own_thread(-1);
 	return NULL;
 }
@@ -185,7 +172,7 @@ int epochs_start_thread(void)
 {
 	uintptr_t number = atomic_fetch_add(&session, 1) + 1;
 	pthread_t id;
-	int ret = session_thread(&id, run_epochs, (void *)number);
+	int ret = start_own_thread(&id, run_epochs, (void *)number);
 
 	if (ret)
 		return ret;

@@ -185,9 +185,6 @@ int epochs_start_thread(void);
 /* epochs_end_thread - it begins no other epoch. */
 void epochs_end_thread(void);
 
-/* epochs_count_out - in a child: threads of the parent are not there. */
-void epochs_count_out(void);
-
 /* epochs_drain - count the callers that threads have noted. */
 void epochs_drain(void);
 
@@ -206,8 +203,8 @@ int profiling_finish(void);
 int profiling_stop(void);
 
 /*
- * profiling_forked - in the child, behind epochs_count_out(): nothing was counted, and there is a
- * thread again, or nothing is probed.
+ * profiling_forked - in the child: nothing was counted, and there is a thread again, or nothing is
+ * probed.
  */
 void profiling_forked(bool again);
 

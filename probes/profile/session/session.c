@@ -2,15 +2,12 @@
 #include "probes/profile/session/session.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "probes/agent/file.h"
-#include "probes/agent/leave.h"
-#include "probes/agent/visit.h"
+#include "probes/agent/base.h"
 #include "probes/include/fastinst.h"
 
 static const struct sampler *sampler;
@@ -34,7 +31,7 @@ static int finish_session(bool reports)
 		return ret;
 	}
 	if (reports)
-		file_report(folder, sampler->report);
+		write_report(folder, sampler->report);
 	return 0;
 }
 
@@ -75,7 +72,7 @@ static int begin_session(const char *options, const char *functions, const char 
 	if (ret)
 		return ret;
 	owner = getpid();
-	leave_by(&leaving);
+	set_leaving(&leaving);
 	return 0;
 }
 
@@ -85,12 +82,12 @@ void session_start(const struct sampler *agent)
 	int ret;
 
 	sampler = agent;
-	folder = file_folder(getenv("FASTINST_OUTPUT"));
+	folder = copy_folder(getenv("FASTINST_OUTPUT"));
 	if (!options || !folder)
 		return;
 	ret = begin_session(options, getenv("FASTINST_FUNCTIONS"), getenv("FASTINST_ENTRIES"));
 	if (ret < 0)
-		quiet_say("no profile, the program runs without it: %s\n", error_cause(ret));
+		say_line("no profile, the program runs without it: %s\n", explain_error(ret));
 }
 
 /*
@@ -101,31 +98,19 @@ int fastinst_profile(const char *text)
 {
 	struct visit visit;
 
-	if (!visit_begin(&visit, text))
+	unblock_traps();
+	if (!read_visit(&visit, text))
 		return -ENAMETOOLONG;
 	if (!strcmp(visit.line[0], "stop"))
 		return stop_session(true);
 	if (owner) {
-		int ret = visit_abandoned(folder) ? stop_session(false) : -EBUSY;
+		int ret = is_folder_abandoned(folder) ? stop_session(false) : -EBUSY;
 
 		if (ret < 0)
 			return ret;
 	}
-	folder = file_folder(visit.line[1]);
+	folder = copy_folder(visit.line[1]);
 	visited = true;
 	return begin_session(visit.line[sampler->line], visit.line[4],
 			     *visit.line[5] ? visit.line[5] + 1 : NULL);
-}
-
-int session_thread(pthread_t *thread, void *(*run)(void *), void *data)
-{
-	sigset_t all, before;
-	int ret;
-
-	sigfillset(&all);
-	sigdelset(&all, SIGTRAP);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	ret = -pthread_create(thread, NULL, run, data);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return ret;
 }

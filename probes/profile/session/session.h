@@ -34,7 +34,4 @@ struct sampler {
 /* session_start - for the agent's constructor. */
 void session_start(const struct sampler *agent);
 
-/* session_thread - with all signals blocked but the one of patches. Negative errno. */
-int session_thread(pthread_t *thread, void *(*run)(void *), void *data);
-
 #endif
