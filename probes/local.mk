@@ -322,7 +322,7 @@ probes_list_tests_fuzz_sites_SOURCES = probes/list/sites.c probes/list/tests/fuz
 probes_list_tests_fuzz_sites_CPPFLAGS = $(fuzz_cppflags)
 probes_list_tests_fuzz_sites_CFLAGS = $(fuzz_cflags)
 probes_list_tests_fuzz_sites_LDFLAGS = -Wl,--wrap=elf_inside
-probes_list_tests_fuzz_sites_LDADD = libfastinst_internal.la libpatchcore_internal.la
+probes_list_tests_fuzz_sites_LDADD = libfastinst_internal.la libfastinst_text.la libpatchcore_internal.la
 
 check_PROGRAMS += probes/trace/tests/fuzz_ring
 TESTS += probes/trace/tests/fuzz_ring

@@ -20,10 +20,8 @@
 #define LOOK 1.0 /* seconds between two looks at counts */
 
 struct attach {
+	struct asked asked;
 	long pid;
-	char *on;
-	const char *output;
-	const char *entries;
 	double seconds; /* 0: no counts are wanted */
 	bool stay;
 	bool json;
@@ -118,7 +116,7 @@ static int put_out(struct attach *attach)
 /* What each pattern of a list asks for: "on", "off", or "counts", which are added. */
 static int ask_patterns(const struct attach *attach, const char *word, struct counts *counts)
 {
-	char *copy = strdup(attach->on ? attach->on : "*"), *rest = copy;
+	char *copy = strdup(attach->asked.on ? attach->asked.on : "*"), *rest = copy;
 	const char *pattern;
 	int status = copy ? STATUS_OK : STATUS_FAILED;
 
@@ -199,7 +197,7 @@ static int count_for(struct attach *attach)
 		ending_note();
 		watch_counts(attach, &counts);
 		counts_since(&counts, &before, &named);
-		if (counts_write(&counts, attach->output, attach->json) < 0)
+		if (counts_write(&counts, attach->asked.output, attach->json) < 0)
 			status = STATUS_FAILED;
 	}
 	counts_free(&named);
@@ -213,9 +211,9 @@ static int take_entries(const struct attach *attach)
 {
 	char request[4000];
 
-	if (strlen(attach->entries) > sizeof(request) - 16)
+	if (strlen(attach->asked.entries) > sizeof(request) - 16)
 		return refuse_usage("the name of --entries is too long");
-	snprintf(request, sizeof(request), "entries %s", attach->entries);
+	snprintf(request, sizeof(request), "entries %s", attach->asked.entries);
 	return control_ask(attach->pid, request, NULL);
 }
 
@@ -230,7 +228,7 @@ static int attach_to(struct attach *attach)
 		status = STATUS_NOT_FOUND;
 	else
 		status = put_agent(attach);
-	if (status == STATUS_OK && attach->entries)
+	if (status == STATUS_OK && attach->asked.entries)
 		status = take_entries(attach);
 	if (status == STATUS_OK)
 		tell_replaced(attach->pid);
@@ -240,25 +238,17 @@ static int attach_to(struct attach *attach)
 			put_out(attach);
 		return status;
 	}
-	if (status == STATUS_OK && attach->on)
+	if (status == STATUS_OK && attach->asked.on)
 		return ask_patterns(attach, "on", NULL);
 	return status;
 }
 
 static const struct option_row options[] = {
-	{ "on", "PATTERN", "turn these on; may be given several times",
-	  OPTION_PATTERN(struct attach, on) },
 	{ "for", "TIME",
-	  "turn them (all, without --on) on for that time, such as 10s, print how often each was "
+	  "turn probes (all, without --on) on for that time, such as 10s, print how often each was "
 	  "run, and turn them off; until the process ends or ^C where it is sooner",
 	  OPTION_TIME(struct attach, seconds, 0) },
 	{ "stay", NULL, "leave the agent there after --for", OPTION_FLAG(struct attach, stay) },
-	{ "entries", "[=OBJECT]",
-	  "take functions as well that nothing was compiled into, of the program or of objects of "
-	  "these names (a glob)",
-	  OPTION_TEXT(struct attach, entries) },
-	{ "output", "FILE", "the counts go there instead of to standard error",
-	  OPTION_FILE(struct attach, output), .letter = 'o' },
 	{ "json", NULL, "as JSON", OPTION_FLAG(struct attach, json) },
 	{ 0 },
 };
@@ -267,7 +257,7 @@ static const struct command_line line = {
 	.operands = "PID",
 	.about = "Put the agent into a process that runs, so that its probes can be turned on and\n"
 		 "off.\n",
-	.options = { options },
+	.options = { asked_options, options },
 	.end = "Afterwards \"fastinst on\", \"off\" and \"top\" reach it. The process is stopped\n"
 	       "for less than a millisecond as a rule; how long it was is said.\n",
 };
@@ -291,13 +281,13 @@ static int visit_process(int argc, char **argv, const struct command_line *usage
 	if (status == STATUS_OK &&
 	    (optind + 1 != argc || !number_in(argv[optind], 1, PID_MOST, &pid)))
 		status = refuse_usage("it takes the number of one process");
-	if (status == STATUS_OK && attach.entries)
+	if (status == STATUS_OK && attach.asked.entries)
 		status = refuse_entries();
 	if (status == STATUS_OK) {
 		attach.pid = (long)pid;
 		status = visit(&attach);
 	}
-	free(attach.on);
+	free(attach.asked.on);
 	return status;
 }
 

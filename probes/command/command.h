@@ -33,15 +33,15 @@ int refuse_entries(void);
 /* control_sweep - sockets of processes that are gone, and have not removed them, are removed. */
 void control_sweep(void);
 
-/* Which probes of a program that is run, by run and trace. */
-struct asked {
-	char *on;	     /* patterns; NULL: all, but for */
-	const char *entries; /* objects whose functions are taken; NULL: none */
-	bool nothing_on, no_control;
-};
-
 /* set_environment - tell the agent by the environment. */
 void set_environment(const struct asked *asked);
+
+/*
+ * collect_counts - what processes of a program left, joined, and why_little(). Or a negative errno
+ * after a complaint.
+ */
+int collect_counts(const struct launch *launch, const char *program, const struct asked *asked,
+		   struct counts *counts, bool *unmatched);
 
 /*
  * why_little - tell on stderr of patterns that matched no probe, with names that are near, or why

@@ -13,7 +13,7 @@
 #include "probes/text/demangle.h"
 #include "probes/text/text.h"
 #include "probes/told/told.h"
-#include "stress/base/command_line.h"
+#include "probes/launch/launch.h"
 
 #define SOURCE_ROOM 512
 
@@ -29,18 +29,15 @@ static int add_line(struct counts *counts, char *line)
 	char *field[5];
 	struct count count;
 
-	for (int i = 0; i < 5; i++) {
-		field[i] = strsep(&line, "\t");
-		if (!field[i])
-			return 0;
-	}
+	if (text_fields(&line, field, 5) < 5)
+		return 0;
 	count = (struct count){
 		.count = strtoull(field[0], NULL, 10),
 		.lost = strtoull(field[1], NULL, 10),
 		.rate = -1,
-		.kind = text_unescaped(field[2], strlen(field[2])),
-		.function = text_unescaped(field[3], strlen(field[3])),
-		.object = text_unescaped(field[4], strlen(field[4])),
+		.kind = strdup(field[2]),
+		.function = strdup(field[3]),
+		.object = strdup(field[4]),
 	};
 	if (count.kind && count.function && count.object &&
 	    !ARRAY_ADD(counts->count, counts->n, count))
@@ -237,18 +234,12 @@ void counts_print(const struct counts *counts, FILE *out, bool json, size_t most
 
 int counts_write(const struct counts *counts, const char *path, bool json)
 {
-	FILE *out = path ? fopen(path, "we") : stderr;
-	int ret = out ? 0 : -errno;
+	FILE *out = open_output(path);
 
-	if (!ret)
-		counts_print(counts, out, json, SIZE_MAX);
-	if (out && ferror(out))
-		ret = -EIO;
-	if (out && out != stderr && fclose(out) && !ret)
-		ret = -errno;
-	if (ret < 0)
-		complain(0, ret, "cannot write %s", path ? path : "to standard error");
-	return ret;
+	if (!out)
+		return -EIO;
+	counts_print(counts, out, json, SIZE_MAX);
+	return close_output(out, path, 0);
 }
 
 void counts_free(struct counts *counts)

@@ -11,7 +11,6 @@
 
 struct run {
 	struct asked asked;
-	const char *output;
 	bool json;
 	struct launch launch;
 };
@@ -28,20 +27,28 @@ void set_environment(const struct asked *asked)
 		setenv("FASTINST_ENTRIES", asked->entries, 1);
 }
 
+int collect_counts(const struct launch *launch, const char *program, const struct asked *asked,
+		   struct counts *counts, bool *unmatched)
+{
+	int ret = launch_reports(launch->folder, counts_line, counts);
+
+	*unmatched = false;
+	if (ret < 0)
+		return complain(ret, ret, "the counts cannot be read");
+	counts_join(counts);
+	if (!ret)
+		*unmatched = why_little(program, counts, asked);
+	return 0;
+}
+
 static int print_counts(const struct run *run, const char *program)
 {
 	struct counts counts = { 0 };
-	bool unmatched = false;
-	int ret = launch_reports(run->launch.folder, counts_line, &counts);
+	bool unmatched;
+	int ret = collect_counts(&run->launch, program, &run->asked, &counts, &unmatched);
 
-	if (ret < 0)
-		complain(0, ret, "the counts cannot be read");
-	if (ret >= 0)
-		counts_join(&counts);
 	if (!ret)
-		unmatched = why_little(program, &counts, &run->asked);
-	if (ret >= 0)
-		ret = counts_write(&counts, run->output, run->json);
+		ret = counts_write(&counts, run->asked.output, run->json);
 	counts_free(&counts);
 	return ret < 0 || unmatched ? STATUS_FAILED : STATUS_OK;
 }
@@ -62,18 +69,8 @@ static int run_program(struct run *run, char **argv)
 }
 
 static const struct option_row options[] = {
-	{ "on", "PATTERN",
-	  "on from the start (*): FUNCTION, OBJECT:FUNCTION, FILE:FUNCTION, /REGEX/; may be given "
-	  "several times",
-	  OPTION_PATTERN(struct run, asked.on) },
 	{ "off", NULL, "nothing is on until \"fastinst on\" says so",
 	  OPTION_FLAG(struct run, asked.nothing_on) },
-	{ "entries", "[=OBJECT]",
-	  "take functions as well that nothing was compiled into, of the program or of objects of "
-	  "these names (a glob)",
-	  OPTION_TEXT(struct run, asked.entries) },
-	{ "output", "FILE", "the counts go there instead of to standard error",
-	  OPTION_FILE(struct run, output), .letter = 'o' },
 	{ "json", NULL, "as JSON", OPTION_FLAG(struct run, json) },
 	{ "no-control", NULL, "no control socket, and no thread for it",
 	  OPTION_FLAG(struct run, asked.no_control) },
@@ -83,9 +80,9 @@ static const struct option_row options[] = {
 static const struct command_line line = {
 	.operands = "PROGRAM [ARGUMENT]...",
 	.program = true,
-	.about = "Run a program with probes, and print how often each was run, in all its\n"
-		 "processes.\n",
-	.options = { options },
+	.about = "Run a program with probes, all or those of --on, and print how often each was\n"
+		 "run, in all its processes.\n",
+	.options = { asked_options, options },
 	.end = "The exit status is the program's, or 128 and the signal that ended it.\n",
 };
 

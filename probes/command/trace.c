@@ -27,7 +27,6 @@
 
 struct trace {
 	struct asked asked;
-	const char *output;
 	const struct trace_format *format;
 	uint64_t limit;
 	struct trace_filter filter;
@@ -85,7 +84,7 @@ static void write_held(struct trace *trace, struct trace_frame *frames, size_t n
 
 static void show_long(struct trace *trace, struct shown *shown)
 {
-	if (shown->probe->kind == TRACED_ENTER) {
+	if (shown->probe->kind == FI_ENTRY) {
 		hold_entry(trace, shown);
 	} else if (shown->time - shown->frame->since >= trace->filter.longer) {
 		shown->left += shown->frame->held != NULL;
@@ -162,7 +161,7 @@ static uint64_t count_seen(const struct trace_read *read, const struct count *co
 		for (size_t i = 0; i < read->table[t].n; i++) {
 			const struct traced *probe = &read->table[t].probe[i];
 
-			if (!strcmp(traced_words[probe->kind], count->kind) &&
+			if (!strcmp(kind_name(probe->kind), count->kind) &&
 			    !strcmp(probe->function, count->function) &&
 			    !strcmp(probe->object, count->object))
 				seen += probe->seen;
@@ -200,7 +199,7 @@ static size_t count_open(const struct trace_read *read)
 		for (size_t i = 0; i < read->table[t].n; i++) {
 			const struct traced *probe = &read->table[t].probe[i];
 
-			n += probe->seen && probe->kind == TRACED_ENTER && probe->pair == SIZE_MAX;
+			n += probe->seen && probe->kind == FI_ENTRY && probe->pair == SIZE_MAX;
 		}
 	return n;
 }
@@ -235,8 +234,8 @@ static int run_program(struct trace *trace, char **argv)
 	struct launch launch = { .agent = "libfastinst-agent.so", .lost = "its last counts are" };
 	struct counts counts = { 0 };
 	pthread_t thread;
-	int status, lost;
-	bool unmatched = false;
+	bool unmatched;
+	int status;
 
 	set_environment(&trace->asked);
 	setenv("FASTINST_TRACE", trace->read->folder, 1);
@@ -248,14 +247,9 @@ static int run_program(struct trace *trace, char **argv)
 	tell_end(trace);
 	if (!launch.folder[0])
 		return status;
-	lost = launch_reports(launch.folder, counts_line, &counts);
-	if (lost >= 0) {
-		counts_join(&counts);
-		if (!trace->sum.limited)
-			tell_losers(trace, &counts);
-	}
-	if (!lost)
-		unmatched = why_little(argv[0], &counts, &trace->asked);
+	collect_counts(&launch, argv[0], &trace->asked, &counts, &unmatched);
+	if (!trace->sum.limited)
+		tell_losers(trace, &counts);
 	counts_free(&counts);
 	return !status && unmatched ? STATUS_FAILED : status;
 }
@@ -314,7 +308,7 @@ static int trace_process(struct trace *trace)
 static int start_trace(struct trace *trace, char **argv)
 {
 	const struct trace_to to = { show_event, show_open, show_lost, trace };
-	int status, failed;
+	int status;
 
 	/* A reader that has left shows as an error of the stream, and the folder has to be removed.
 	 */
@@ -324,9 +318,8 @@ static int start_trace(struct trace *trace, char **argv)
 	trace->read = trace_open(&to);
 	if (!trace->read)
 		return complain(STATUS_FAILED, -errno, "no folder for events in /dev/shm or /tmp");
-	trace->out = trace->output ? fopen(trace->output, "we") : stderr;
+	trace->out = open_output(trace->asked.output);
 	if (!trace->out) {
-		complain(0, -errno, "cannot write %s", trace->output);
 		trace_close(trace->read);
 		return STATUS_FAILED;
 	}
@@ -334,14 +327,9 @@ static int start_trace(struct trace *trace, char **argv)
 		trace->format->begin(trace->out, trace->pid ? "" : argv[0]);
 	status = trace->pid ? trace_process(trace) : run_program(trace, argv);
 	trace_close(trace->read);
-	failed = ferror(trace->out) ? EIO : 0;
-	if (trace->out != stderr && fclose(trace->out))
-		failed = errno;
-	if (!failed)
-		return status;
-	complain(0, -failed, "cannot write %s",
-		 trace->output ? trace->output : "to standard error");
-	return status ? status : STATUS_FAILED;
+	if (close_output(trace->out, trace->asked.output, 0) && !status)
+		status = STATUS_FAILED;
+	return status;
 }
 
 static bool take_format(const struct option_row *row, const char *text, void *request, char *why)
@@ -354,15 +342,6 @@ static bool take_format(const struct option_row *row, const char *text, void *re
 }
 
 static const struct option_row options[] = {
-	{ "on", "PATTERN",
-	  "these only (*): FUNCTION, OBJECT:FUNCTION, FILE:FUNCTION, /REGEX/; may be given several "
-	  "times; once "
-	  "with --pid",
-	  OPTION_PATTERN(struct trace, asked.on) },
-	{ "entries", "[=OBJECT]",
-	  "functions as well that nothing was compiled into, of the program or of objects of these "
-	  "names (a glob)",
-	  OPTION_TEXT(struct trace, asked.entries) },
 	{ "filter", "FUNCTION",
 	  "only what FUNCTION, or OBJECT:FUNCTION, and what it calls do (globs)",
 	  OPTION_TEXT(struct trace, filter.from), .letter = 'F' },
@@ -383,8 +362,6 @@ static const struct option_row options[] = {
 	{ "format", "FORMAT",
 	  "text, json (lines) or chrome (for Perfetto, chrome://tracing) (text)",
 	  .take = take_format },
-	{ "output", "FILE", "there instead of to standard error", OPTION_FILE(struct trace, output),
-	  .letter = 'o' },
 	{ "pid", "PID",
 	  "a process that \"fastinst run\" has started, until it ends or until Ctrl-C",
 	  OPTION_NUMBER(struct trace, pid, 1, PID_MOST) },
@@ -399,7 +376,7 @@ static const struct command_line line = {
 	.about = "Show entries and exits of functions, markers and blocks as they are run, with\n"
 		 "time, process, thread, and what debug information tells: arguments, results,\n"
 		 "lines of the source.\n",
-	.options = { options },
+	.options = { asked_options, options },
 	.end = "The exit status is the program's, or 128 and the signal that ended it.\n",
 };
 

@@ -196,7 +196,7 @@ static unsigned tree_of(const struct trace_filter *filter, const struct shown *s
 
 	if (!filter->from)
 		return 0;
-	if (tree == TRACE_NO_TREE && shown->probe->kind == TRACED_ENTER &&
+	if (tree == TRACE_NO_TREE && shown->probe->kind == FI_ENTRY &&
 	    is_function(filter->from, shown->probe))
 		return shown->depth;
 	return tree;
@@ -210,7 +210,7 @@ bool filter_is_of_calls(const struct trace_filter *filter)
 bool filter_takes(const struct trace_filter *filter, struct shown *shown)
 {
 	struct trace_frame *frame = shown->frame;
-	bool leaves = shown->probe->kind == TRACED_LEAVE;
+	bool leaves = shown->probe->kind == FI_EXIT;
 	unsigned tree = leaves && frame ? frame->tree : tree_of(filter, shown);
 
 	if (frame)

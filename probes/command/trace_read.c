@@ -44,17 +44,15 @@ struct stream {
 
 /* --- Probes ----------------------------------------------------------------------------------- */
 
-const char *const traced_words[TRACED_KINDS] = { "entry", "exit", "marker", "block", "compare" };
-
 /* More may stand behind a '-'. */
-static enum traced_kind kind_of(const char *word)
+static enum fi_kind read_kind(const char *word)
 {
 	size_t len = strcspn(word, "-");
 
-	for (enum traced_kind kind = 0; kind < TRACED_KINDS; kind++)
-		if (!strncmp(word, traced_words[kind], len) && !traced_words[kind][len])
+	for (enum fi_kind kind = 0; kind <= FI_COMPARE; kind++)
+		if (!strncmp(word, kind_name(kind), len) && !kind_name(kind)[len])
 			return kind;
-	return TRACED_BLOCK;
+	return FI_BLOCK;
 }
 
 /* What is taken along of one word, and whether as a string. */
@@ -123,10 +121,10 @@ static void look_up_types(struct traced *probe, const char *provider)
 						     is_patchable ? PATCHABLE : 0, &probe->types);
 	if (!probe->has_types)
 		return;
-	if (probe->kind == TRACED_LEAVE && types->results) {
+	if (probe->kind == FI_EXIT && types->results) {
 		want_values(&result, types->result, types->results);
 		probe->how = result;
-	} else if (probe->kind == TRACED_ENTER) {
+	} else if (probe->kind == FI_ENTRY) {
 		want_values(&probe->how, types->arg, types->args);
 	}
 }
@@ -143,18 +141,15 @@ static int take_probe(struct traced_table *table, char *line)
 	struct traced probe = { .pair = SIZE_MAX };
 	char *field[6];
 
-	for (int i = 0; i < 6; i++) {
-		field[i] = strsep(&line, "\t");
-		if (!field[i])
-			return 0;
-	}
+	if (text_fields(&line, field, 6) < 6)
+		return 0;
 	probe.id = (uint32_t)strtoul(field[0], NULL, 10);
 	if (table->n && probe.id <= table->probe[table->n - 1].id)
 		return 0;
-	probe.kind = kind_of(field[1]);
+	probe.kind = read_kind(field[1]);
 	probe.addr = strtoull(field[2], NULL, 16);
-	probe.function = text_unescaped(field[4], strlen(field[4]));
-	probe.object = text_unescaped(field[5], strlen(field[5]));
+	probe.function = strdup(field[4]);
+	probe.object = strdup(field[5]);
 	if (!probe.function || !probe.object || ARRAY_ADD(table->probe, table->n, probe)) {
 		free_probe(&probe);
 		return -ENOMEM;
@@ -194,9 +189,9 @@ static void find_pairs(struct traced_table *table)
 		bool left = false;
 
 		for (end = i; end < table->n && same_function(sorted[i], sorted[end]); end++)
-			left |= sorted[end]->kind == TRACED_LEAVE;
-		for (size_t k = i; left && sorted[i]->kind == TRACED_ENTER && k < end; k++)
-			if (sorted[k]->kind <= TRACED_LEAVE)
+			left |= sorted[end]->kind == FI_EXIT;
+		for (size_t k = i; left && sorted[i]->kind == FI_ENTRY && k < end; k++)
+			if (sorted[k]->kind <= FI_EXIT)
 				sorted[k]->pair = (size_t)(sorted[i] - table->probe);
 	}
 	free(sorted);
@@ -458,12 +453,12 @@ static void show_event(struct trace_read *trace, struct stream *stream)
 		return;
 	probe->seen++;
 	shown.depth = stream->depth;
-	if (probe->kind == TRACED_LEAVE && probe->pair != SIZE_MAX)
+	if (probe->kind == FI_EXIT && probe->pair != SIZE_MAX)
 		leave_functions(stream, &shown);
-	else if (probe->kind == TRACED_ENTER && probe->pair != SIZE_MAX)
+	else if (probe->kind == FI_ENTRY && probe->pair != SIZE_MAX)
 		enter_function(stream, &shown);
 	trace->to.event(&shown, trace->to.arg);
-	if (probe->kind == TRACED_LEAVE && shown.frame)
+	if (probe->kind == FI_EXIT && shown.frame)
 		drop_frames(stream, (unsigned)(shown.frame - stream->frame));
 }
 

@@ -7,23 +7,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "probes/include/fastinst.h"
 #include "probes/source/source.h"
 #include "probes/trace/ring.h"
-
-enum traced_kind {
-	TRACED_ENTER = 0,
-	TRACED_LEAVE,
-	TRACED_MARKER,
-	TRACED_BLOCK,
-	TRACED_COMPARE,
-	TRACED_KINDS
-};
-extern const char *const traced_words[TRACED_KINDS]; /* "entry" and so on, as in counts */
 
 /* A probe of a process that has turned it on. */
 struct traced {
 	uint32_t id;
-	enum traced_kind kind;
+	enum fi_kind kind;
 	char *function;
 	char *object;
 	uint64_t addr; /* in the object's file */

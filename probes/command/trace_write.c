@@ -29,7 +29,7 @@ static const struct source_value *nameless(unsigned i)
 /* All that came with the event, by itself. */
 static bool has_values(const struct traced *probe)
 {
-	return probe->kind == TRACED_MARKER || probe->kind == TRACED_COMPARE;
+	return probe->kind == FI_MARKER || probe->kind == FI_COMPARE;
 }
 
 /* Of an exit those that are returned. */
@@ -39,9 +39,9 @@ const struct source_value *shown_value(const struct shown *shown, unsigned i)
 
 	if (!probe->has_types)
 		return has_values(probe) && i < shown->event->values ? nameless(i) : NULL;
-	if (probe->kind == TRACED_LEAVE)
+	if (probe->kind == FI_EXIT)
 		return i < probe->types.results ? &probe->types.result[i] : NULL;
-	return probe->kind != TRACED_BLOCK && i < probe->types.args ? &probe->types.arg[i] : NULL;
+	return probe->kind != FI_BLOCK && i < probe->types.args ? &probe->types.arg[i] : NULL;
 }
 
 /* What is returned and is no struct. */
@@ -71,8 +71,8 @@ static void put_args(FILE *out, const struct shown *shown)
 	fputc('(', out);
 	put_values(out, shown);
 	if (shown->probe->types.more ||
-	    (shown->probe->kind == TRACED_ENTER && !shown->probe->has_types) ||
-	    (shown->probe->kind == TRACED_COMPARE && !shown_value(shown, 0)))
+	    (shown->probe->kind == FI_ENTRY && !shown->probe->has_types) ||
+	    (shown->probe->kind == FI_COMPARE && !shown_value(shown, 0)))
 		fputs(shown->probe->types.args ? ", ..." : "...", out);
 	fputc(')', out);
 }
@@ -96,7 +96,8 @@ static void put_time(FILE *out, uint64_t time, int pid, int tid)
 
 static void text_event(FILE *out, const struct shown *shown)
 {
-	static const char signs[] = "><*-=";
+	static const char signs[] = { [FI_ENTRY] = '>', [FI_EXIT] = '<', [FI_MARKER] = '*',
+				      [FI_BLOCK] = '-', [FI_COMPARE] = '=' };
 	const struct traced *probe = shown->probe;
 	unsigned indent = shown->depth < INDENT_MAX ? shown->depth : INDENT_MAX;
 	char source[512];
@@ -104,13 +105,13 @@ static void text_event(FILE *out, const struct shown *shown)
 	put_time(out, shown->time, shown->pid, shown->tid);
 	fprintf(out, "%*s%c ", (int)indent * 2, "", signs[probe->kind]);
 	text_put(out, name_for_people(probe->function, false));
-	if (probe->kind == TRACED_ENTER || has_values(probe))
+	if (probe->kind == FI_ENTRY || has_values(probe))
 		put_args(out, shown);
-	if (probe->kind == TRACED_LEAVE)
+	if (probe->kind == FI_EXIT)
 		put_result(out, shown);
 	strcpy(source, "  ");
 	source_text(probe->object, probe->addr, source + 2, sizeof(source) - 2);
-	if (source[2] && probe->kind != TRACED_LEAVE)
+	if (source[2] && probe->kind != FI_EXIT)
 		text_put(out, source);
 	fputc('\n', out);
 }
@@ -153,7 +154,10 @@ static json_t *result_json(const struct shown *shown)
 	return only ? value_json(shown->event, only) : args_json(shown);
 }
 
-static const char *const event_words[] = { "enter", "exit", "marker", "block", "compare" };
+static const char *event_word(enum fi_kind kind)
+{
+	return kind == FI_ENTRY ? "enter" : kind_name(kind);
+}
 
 static void json_event(FILE *out, const struct shown *shown)
 {
@@ -161,14 +165,14 @@ static void json_event(FILE *out, const struct shown *shown)
 	json_t *line = json_pack(
 		"{s:s, s:i, s:I, s:i, s:i, s:s, s:o, s:o*, s:o}", "type", "event", "schema",
 		TOLD_SCHEMA, "ns", (json_int_t)shown->time, "pid", shown->pid, "tid", shown->tid,
-		"event", event_words[probe->kind], "function", told_text(probe->function),
+		"event", event_word(probe->kind), "function", told_text(probe->function),
 		"demangled", told_demangled(probe->function), "object", told_text(probe->object));
 	bool has_value = shown_value(shown, 0);
 	char source[512], *colon;
 
 	if (!line)
 		return;
-	if (has_value && probe->kind == TRACED_LEAVE)
+	if (has_value && probe->kind == FI_EXIT)
 		json_object_set_new(line, "result", result_json(shown));
 	else if (has_value)
 		json_object_set_new(line, "args", args_json(shown));
@@ -243,25 +247,25 @@ static json_t *chrome_args(const struct shown *shown)
 static void chrome_event(FILE *out, const struct shown *shown)
 {
 	const struct traced *probe = shown->probe;
-	bool is_span = probe->kind == TRACED_ENTER && probe->pair != SIZE_MAX;
+	bool is_span = probe->kind == FI_ENTRY && probe->pair != SIZE_MAX;
 	json_t *line;
 
 	for (unsigned i = 1; i < shown->left; i++)
 		put_chrome(out, chrome_line("", "E", shown->time, shown->pid, shown->tid));
-	if (probe->kind == TRACED_LEAVE && !shown->left)
+	if (probe->kind == FI_EXIT && !shown->left)
 		return;
 	line = chrome_line(name_for_people(probe->function, true),
-			   probe->kind == TRACED_LEAVE ? "E"
+			   probe->kind == FI_EXIT ? "E"
 			   : is_span		       ? "B"
 						       : "i",
 			   shown->time, shown->pid, shown->tid);
-	if (probe->kind == TRACED_LEAVE) {
+	if (probe->kind == FI_EXIT) {
 		if (shown_value(shown, 0))
 			json_object_set_new(line, "args",
 					    json_pack("{s:o}", "result", result_json(shown)));
 	} else {
 		json_object_set_new(line, "args", chrome_args(shown));
-		json_object_set_new(line, "cat", json_string(event_words[probe->kind]));
+		json_object_set_new(line, "cat", json_string(event_word(probe->kind)));
 		if (!is_span)
 			json_object_set_new(line, "s", json_string("t"));
 	}

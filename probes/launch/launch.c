@@ -38,6 +38,40 @@ bool option_pattern(const struct option_row *row, const char *text, void *reques
 	return true;
 }
 
+const struct option_row asked_options[] = {
+	{ "on", "PATTERN",
+	  "only these: FUNCTION, OBJECT:FUNCTION, FILE:FUNCTION, all globs, or /REGEX/; may be "
+	  "given several times",
+	  OPTION_PATTERN(struct asked, on) },
+	{ "entries", "[=OBJECT]",
+	  "take functions as well that nothing was compiled into, of the program or of objects of "
+	  "these names (a glob)",
+	  OPTION_TEXT(struct asked, entries) },
+	{ "output", "FILE", "write there instead of to standard error",
+	  OPTION_FILE(struct asked, output), .letter = 'o' },
+	{ 0 },
+};
+
+FILE *open_output(const char *path)
+{
+	FILE *out = path ? fopen(path, "we") : stderr;
+
+	if (!out)
+		complain(0, -errno, "cannot write %s", path);
+	return out;
+}
+
+int close_output(FILE *out, const char *path, int ret)
+{
+	if (!ret && ferror(out))
+		ret = -EIO;
+	if (out != stderr && fclose(out) && !ret)
+		ret = -errno;
+	if (ret < 0)
+		complain(0, ret, "cannot write %s", path ? path : "to standard error");
+	return ret;
+}
+
 /* Beside this program, as in a build tree, or where it was installed. */
 int launch_find(struct launch *launch)
 {

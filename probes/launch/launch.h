@@ -7,7 +7,9 @@
 #define PROBES_LAUNCH_LAUNCH_H
 
 #include <limits.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "stress/base/command_line.h"
 
@@ -28,10 +30,25 @@ struct launch {
 	char folder[32];
 };
 
-/* An option that may be given several times: a pattern for fi_find(). The member is a char * to be
- * freed, a list for text_word(). */
+/* What run, attach and trace are asked alike: the first member of their requests. */
+struct asked {
+	char *on;	     /* patterns, a list for text_word(), to be freed; NULL: all, but for */
+	const char *entries; /* objects whose functions are taken; NULL: none */
+	const char *output;  /* NULL: standard error */
+	bool nothing_on, no_control;
+};
+
+/* asked_options - into a struct asked. option_pattern - one more pattern for fi_find(). */
+extern const struct option_row asked_options[];
 option_take option_pattern;
 #define OPTION_PATTERN(type, member) OPTION_INTO(option_pattern, type, member)
+
+/*
+ * open_output - a file, or standard error for NULL; NULL after a complaint. close_output - ret, or
+ * where that is 0 what writing failed with, after a complaint.
+ */
+FILE *open_output(const char *path);
+int close_output(FILE *out, const char *path, int ret);
 
 /* launch_which - the path of a program, by PATH where it has no slash; the name where it is not
  * found.

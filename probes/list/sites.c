@@ -17,6 +17,7 @@
 #include "probes/elf/array.h"
 #include "probes/marker/marker.h"
 #include "probes/patchable/patchable.h"
+#include "probes/text/text.h"
 
 #define SPAN_MAX (UINT64_C(1) << 31) /* from the first to the last byte in memory */
 
@@ -52,15 +53,9 @@ static int add_site(struct sites *sites, struct site site)
 
 static int add_probe(struct sites *sites, const struct probe *probe)
 {
-	static const char *const words[] = { [FI_ENTRY] = "entry",
-					     [FI_EXIT] = "exit",
-					     [FI_MARKER] = "marker",
-					     [FI_BLOCK] = "block",
-					     [FI_COMPARE] = "compare" };
-
 	return add_site(sites, (struct site){ .addr = (uintptr_t)probe->site - sites->object.base,
 					      .len = probe->len,
-					      .kind = words[probe->kind],
+					      .kind = kind_name(probe->kind),
 					      .provider = probe->provider->name,
 					      .name = strdup(probe->name ? probe->name : ""),
 					      .args = probe->args,

@@ -98,13 +98,15 @@ char *text_escaped(const char *name)
 	return text;
 }
 
-char *text_unescaped(const char *text, size_t len)
+int text_fields(char **line, char **field, int n)
 {
-	char *name = strndup(text, len);
+	int i = 0;
 
-	if (name)
-		text_unescape(name);
-	return name;
+	for (; i < n && *line; i++) {
+		field[i] = strsep(line, "\t");
+		text_unescape(field[i]);
+	}
+	return i;
 }
 
 int text_put(FILE *out, const char *name)

@@ -23,9 +23,12 @@ size_t text_piece(char piece[TEXT_PIECE], const char *name);
 /* text_unescape - in place. What is no escape stays as it is. */
 void text_unescape(char *text);
 
-/* text_escaped, text_unescaped - a new string. NULL: no memory. */
+/* text_escaped - a new string. NULL: no memory. */
 char *text_escaped(const char *name);
-char *text_unescaped(const char *text, size_t len);
+
+/* text_fields - cut off the next n fields of a line, unescaped, with tabs between: how many it has.
+ * A line without another is NULL. */
+int text_fields(char **line, char **field, int n);
 
 /* text_put - a name, escaped; how many bytes were written. */
 int text_put(FILE *out, const char *name);

@@ -262,7 +262,7 @@ static int add_line(char *line, void *gathered)
 	struct fields fields = { 0 };
 	const char *tag;
 	size_t kind = 0;
-	int n = 0;
+	int n;
 
 	if (!line) {
 		all->profile->quality.processes += all->told;
@@ -274,10 +274,7 @@ static int add_line(char *line, void *gathered)
 		kind++;
 	if (kind == sizeof(kinds) / sizeof(*kinds))
 		return 0;
-	for (; line && n < kinds[kind].texts; n++) {
-		fields.text[n] = strsep(&line, "\t");
-		text_unescape(fields.text[n]);
-	}
+	n = text_fields(&line, fields.text, kinds[kind].texts);
 	for (; line && n < kinds[kind].texts + kinds[kind].numbers; n++)
 		fields.number[n - kinds[kind].texts] = strtod(strsep(&line, "\t"), NULL);
 	return !line && n == kinds[kind].texts + kinds[kind].numbers ? kinds[kind].add(all, &fields)
