@@ -28,7 +28,6 @@ typedef int spawn_fn(pid_t *pid, const char *file, const posix_spawn_file_action
 		     const posix_spawnattr_t *attributes, char *const argv[], char *const envp[]);
 
 static by_path_fn *real_execvpe;
-static int (*real_fexecve)(int fd, char *const argv[], char *const envp[]);
 static spawn_fn *real_posix_spawn, *real_posix_spawnp;
 static const char *agent; /* as it stands in LD_PRELOAD */
 
@@ -38,7 +37,6 @@ __attribute__((constructor)) static void find_real(void)
 	Dl_info self;
 
 	*(void **)&real_execvpe = dlsym(RTLD_NEXT, "execvpe");
-	*(void **)&real_fexecve = dlsym(RTLD_NEXT, "fexecve");
 	*(void **)&real_posix_spawn = dlsym(RTLD_NEXT, "posix_spawn");
 	*(void **)&real_posix_spawnp = dlsym(RTLD_NEXT, "posix_spawnp");
 	if (dladdr(&agent, &self))
@@ -110,25 +108,32 @@ static char *const *fit_environment(int folder, const char *path, char *const *e
 
 /* --- In place of this one --------------------------------------------------------------------- */
 
-static bool may_execute(int folder, const char *path, int flags)
+/* @name: as execvpe(3) takes it, which finds that path; NULL: as execveat(2) has the others. */
+static int execute(const char *name, int folder, const char *path, char *const *argv,
+		   char *const *envp, int flags)
 {
+	bool is_open = flags & AT_EMPTY_PATH && !*path;
+	char file[PATH_MAX];
+	bool reports;
 	int saved = errno;
-	bool may = flags & AT_EMPTY_PATH || !faccessat(folder, path, X_OK, 0);
-
-	errno = saved;
-	return may;
-}
-
-static int execute(int folder, const char *path, char *const *argv, char *const *envp, int flags)
-{
-	bool reports = may_execute(folder, path, flags);
 	long ret;
 
-	FIT_ENVIRONMENT(folder, path, envp);
+	if (name)
+		reports = preload_find(name, file, sizeof(file));
+	else
+		reports = is_open || !faccessat(folder, path, X_OK, 0);
+	if (is_open)
+		snprintf(file, sizeof(file), "/proc/self/fd/%d", folder);
+	errno = saved;
+	FIT_ENVIRONMENT(is_open ? AT_FDCWD : folder, name || is_open ? file : path, envp);
 	if (reports)
 		leave_image();
-	ret = flags || folder != AT_FDCWD ? syscall(SYS_execveat, folder, path, argv, envp, flags)
-					  : syscall(SYS_execve, path, argv, envp);
+	if (name)
+		ret = real_execvpe(name, argv, envp);
+	else if (flags || folder != AT_FDCWD)
+		ret = syscall(SYS_execveat, folder, path, argv, envp, flags);
+	else
+		ret = syscall(SYS_execve, path, argv, envp);
 	if (reports)
 		return_to_image();
 	return (int)ret;
@@ -136,7 +141,7 @@ static int execute(int folder, const char *path, char *const *argv, char *const 
 
 int execve(const char *path, char *const argv[], char *const envp[])
 {
-	return execute(AT_FDCWD, path, argv, envp, 0);
+	return execute(NULL, AT_FDCWD, path, argv, envp, 0);
 }
 
 int execv(const char *path, char *const argv[])
@@ -146,35 +151,17 @@ int execv(const char *path, char *const argv[])
 
 int execveat(int folder, const char *path, char *const argv[], char *const envp[], int flags)
 {
-	return execute(folder, path, argv, envp, flags);
+	return execute(NULL, folder, path, argv, envp, flags);
 }
 
 int fexecve(int fd, char *const argv[], char *const envp[])
 {
-	char path[32];
-	int ret;
-
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	FIT_ENVIRONMENT(AT_FDCWD, path, envp);
-	leave_image();
-	ret = real_fexecve(fd, argv, envp);
-	return_to_image();
-	return ret;
+	return execute(NULL, fd, "", argv, envp, AT_EMPTY_PATH);
 }
 
 int execvpe(const char *file, char *const argv[], char *const envp[])
 {
-	char path[PATH_MAX];
-	bool reports = preload_find(file, path, sizeof(path));
-	int ret;
-
-	FIT_ENVIRONMENT(AT_FDCWD, path, envp);
-	if (reports)
-		leave_image();
-	ret = real_execvpe(file, argv, envp);
-	if (reports)
-		return_to_image();
-	return ret;
+	return execute(file, AT_FDCWD, NULL, argv, envp, 0);
 }
 
 int execvp(const char *file, char *const argv[])

@@ -120,12 +120,8 @@ static int ask_patterns(const struct attach *attach, const char *word, struct co
 	const char *pattern;
 	int status = copy ? STATUS_OK : STATUS_FAILED;
 
-	while (status == STATUS_OK && (pattern = text_word(&rest))) {
-		char request[4000];
-
-		snprintf(request, sizeof(request), "%s %s", word, pattern);
-		status = control_ask(attach->pid, request, counts);
-	}
+	while (status == STATUS_OK && (pattern = text_word(&rest)))
+		status = control_ask(attach->pid, counts, "%s %s", word, pattern);
 	free(copy);
 	return status;
 }
@@ -136,7 +132,7 @@ static bool look_at_counts(const struct attach *attach, struct counts *counts)
 	struct counts now = { 0 };
 
 	if (!control_listens(attach->pid) ||
-	    control_ask(attach->pid, "counts", &now) != STATUS_OK) {
+	    control_ask(attach->pid, &now, "counts") != STATUS_OK) {
 		counts_free(&now);
 		return false;
 	}
@@ -176,16 +172,14 @@ static void watch_counts(struct attach *attach, struct counts *counts)
 static int count_for(struct attach *attach)
 {
 	struct counts counts = { 0 }, before = { 0 }, named = { 0 };
-	char request[64];
 	int status;
 
 	/* What ends this process must not leave the probes on. */
 	ending_hold();
 	look_at_counts(attach, &before);
 	status = launch_folder(&attach->launch) < 0 ? STATUS_FAILED : STATUS_OK;
-	snprintf(request, sizeof(request), "report %s", attach->launch.folder);
 	if (status == STATUS_OK)
-		status = control_ask(attach->pid, request, &named);
+		status = control_ask(attach->pid, &named, "report %s", attach->launch.folder);
 	if (status == STATUS_OK)
 		status = ask_patterns(attach, "on", NULL);
 	if (status == STATUS_OK)
@@ -206,17 +200,6 @@ static int count_for(struct attach *attach)
 	return status;
 }
 
-/* To read large objects takes seconds. The agent does so when it can answer. */
-static int take_entries(const struct attach *attach)
-{
-	char request[4000];
-
-	if (strlen(attach->asked.entries) > sizeof(request) - 16)
-		return refuse_usage("the name of --entries is too long");
-	snprintf(request, sizeof(request), "entries %s", attach->asked.entries);
-	return control_ask(attach->pid, request, NULL);
-}
-
 static int attach_to(struct attach *attach)
 {
 	bool was_there = control_listens(attach->pid);
@@ -228,8 +211,9 @@ static int attach_to(struct attach *attach)
 		status = STATUS_NOT_FOUND;
 	else
 		status = put_agent(attach);
+	/* To read large objects takes seconds. The agent does so when it can answer. */
 	if (status == STATUS_OK && attach->asked.entries)
-		status = take_entries(attach);
+		status = control_ask(attach->pid, NULL, "entries %s", attach->asked.entries);
 	if (status == STATUS_OK)
 		tell_replaced(attach->pid);
 	if (status == STATUS_OK && attach->seconds > 0) {

@@ -20,11 +20,12 @@ int list_command(int argc, char **argv);
 int trace_command(int argc, char **argv);
 
 /*
- * control_ask - one request to the agent of a process; its counts are added to @counts, or how many
- * probes it names is printed where that is NULL. The exit status, after a complaint.
- * control_listens - whether there is one.
+ * control_ask - one request, as printf(3), to the agent of a process; its counts are added to
+ * @counts, or how many probes it names is printed where that is NULL. The exit status, after a
+ * complaint. control_listens - whether there is one.
  */
-int control_ask(long pid, const char *request, struct counts *counts);
+int control_ask(long pid, struct counts *counts, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 bool control_listens(long pid);
 
 /* refuse_entries - STATUS_FAILED, after a complaint, where --entries can do nothing. */

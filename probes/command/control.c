@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,8 @@
 #include "probes/command/counts.h"
 #include "probes/text/text.h"
 
-#define PATIENCE 120 /* seconds, for an answer */
+#define PATIENCE 120  /* seconds, for an answer */
+#define REQUEST	 4000 /* bytes; the agent takes some more */
 
 /* A request, and what is done with the answer. */
 struct talk {
@@ -201,15 +203,29 @@ void control_sweep(void)
 		closedir(dir);
 }
 
-int control_ask(long pid, const char *request, struct counts *counts)
+/* "on PATTERN", "trace FOLDER PATTERN": what is to be turned off may have left. */
+static const char *pattern_of(const char *request)
 {
-	struct talk talk = { .request = request, .pid = pid, .counts = counts };
+	const char *folder = strncmp(request, "trace ", 6) ? NULL : strchr(request + 6, ' ');
 
-	/* "on PATTERN", "trace FOLDER PATTERN": what is to be turned off may have left. */
 	if (!strncmp(request, "on ", 3))
-		talk.pattern = request + 3;
-	else if (!strncmp(request, "trace ", 6) && strchr(request + 6, ' '))
-		talk.pattern = strchr(request + 6, ' ') + 1;
+		return request + 3;
+	return folder ? folder + 1 : NULL;
+}
+
+int control_ask(long pid, struct counts *counts, const char *format, ...)
+{
+	char request[REQUEST];
+	struct talk talk = { .request = request, .pid = pid, .counts = counts };
+	va_list args;
+	int len;
+
+	va_start(args, format);
+	len = vsnprintf(request, sizeof(request), format, args);
+	va_end(args);
+	if (len >= (int)sizeof(request))
+		return refuse_usage("the pattern is too long");
+	talk.pattern = pattern_of(request);
 	return talk_to_all(&talk);
 }
 
@@ -226,19 +242,17 @@ bool control_listens(long pid)
 
 /* --- on, off ---------------------------------------------------------------------------------- */
 
-static const struct option_row switch_options[] = {
-	{ "branch", NULL, "static branches instead, by KIND.NAME",
-	  OPTION_FLAG(struct talk, branch) },
-	{ "veto", NULL, "off: branches stay as they were compiled; on: one veto less",
-	  OPTION_FLAG(struct talk, veto) },
+static const struct option_row pid_options[] = {
 	{ "pid", "PID", "in that process only", OPTION_NUMBER(struct talk, pid, 1, PID_MOST),
 	  .letter = 'p' },
 	{ 0 },
 };
 
-static const struct option_row reset_options[] = {
-	{ "pid", "PID", "in that process only", OPTION_NUMBER(struct talk, pid, 1, PID_MOST),
-	  .letter = 'p' },
+static const struct option_row switch_options[] = {
+	{ "branch", NULL, "static branches instead, by KIND.NAME",
+	  OPTION_FLAG(struct talk, branch) },
+	{ "veto", NULL, "off: branches stay as they were compiled; on: one veto less",
+	  OPTION_FLAG(struct talk, veto) },
 	{ 0 },
 };
 
@@ -246,20 +260,20 @@ static const struct command_line switch_line = {
 	.operands = "PATTERN",
 	.about = "Turn probes on or off in running programs of this user: those started by\n"
 		 "\"fastinst run\", or that \"fastinst attach\" has been to.\n",
-	.options = { switch_options },
+	.options = { pid_options, switch_options },
 	.end = "PATTERN is FUNCTION, OBJECT:FUNCTION or FILE:FUNCTION, all globs, or /REGEX/.\n",
 };
 
 static const struct command_line reset_line = {
 	.operands = "PATTERN",
 	.about = "Have probes in running programs of this user count from 0 again.\n",
-	.options = { reset_options },
+	.options = { pid_options },
 	.end = "PATTERN is FUNCTION, OBJECT:FUNCTION, both globs, or /REGEX/.\n",
 };
 
 static int switch_probes(const char *word, int argc, char **argv)
 {
-	char request[4000];
+	char request[REQUEST];
 	struct talk talk = { .request = request };
 	const struct command_line *usage = strcmp(word, "reset") ? &switch_line : &reset_line;
 	int status = command_line_parse(usage, argc, argv, &talk, NULL);

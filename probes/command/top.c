@@ -73,7 +73,7 @@ static int show_counts(const struct top *top)
 	static struct counts last;
 	static double looked;
 	struct counts counts = { 0 };
-	int status = control_ask(top->pid, "counts", &counts);
+	int status = control_ask(top->pid, &counts, "counts");
 	double now = seconds_now();
 
 	if (status == STATUS_OK) {

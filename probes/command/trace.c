@@ -256,36 +256,28 @@ static int run_program(struct trace *trace, char **argv)
 
 /* --- One that runs ---------------------------------------------------------------------------- */
 
-static int ask_process(const struct trace *trace, const char *what)
+static const char *patterns_of(const struct trace *trace)
 {
-	struct counts none = { 0 };
-	int status = STATUS_FAILED;
-	char *request;
-
-	if (asprintf(&request, "%s %s", what, trace->asked.on ? trace->asked.on : "*") >= 0) {
-		status = control_ask(trace->pid, request, &none);
-		free(request);
-	}
-	counts_free(&none);
-	return status;
+	return trace->asked.on ? trace->asked.on : "*";
 }
 
 static void *ask_events(void *arg)
 {
 	struct trace *trace = arg;
-	char what[64];
-	int status;
+	struct counts none = { 0 };
+	int status = control_ask(trace->pid, &none, "trace %s %s", trace->read->folder,
+				 patterns_of(trace));
 
-	snprintf(what, sizeof(what), "trace %s", trace->read->folder);
-	status = ask_process(trace, what);
 	/* Then there is nothing to wait for. */
 	if (status != STATUS_OK)
 		atomic_store_explicit(&trace->over, true, memory_order_release);
+	counts_free(&none);
 	return (void *)(intptr_t)status;
 }
 
 static int trace_process(struct trace *trace)
 {
+	struct counts none = { 0 };
 	pthread_t thread;
 	void *status;
 
@@ -298,7 +290,8 @@ static int trace_process(struct trace *trace)
 	trace_stop(trace->read);
 	/* Where it failed, some may be on. */
 	if (control_listens(trace->pid))
-		ask_process(trace, "untrace");
+		control_ask(trace->pid, &none, "untrace %s", patterns_of(trace));
+	counts_free(&none);
 	tell_end(trace);
 	return (int)(intptr_t)status;
 }

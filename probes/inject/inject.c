@@ -47,7 +47,6 @@
 #include <unistd.h>
 
 #include "probes/elf/array.h"
-#include "probes/inject/target.h"
 #include "stress/base/clock.h"
 
 #define PATIENCE_STOP	 2.0 /* seconds: until a thread has stopped */
@@ -401,10 +400,9 @@ static int attempt(struct inject *inject, struct target *target, pid_t thread,
 	began = seconds_now();
 	if (!interrupt(thread)) {
 		/* It cannot be let go before it stops; it is when this process ends. */
-		snprintf(target->why, sizeof(target->why),
-			 "a thread of it does not stop: it is stopped by a signal, ends, or sleeps "
-			 "without end in the kernel, as in vfork()");
-		return -ETIMEDOUT;
+		return say_why(target, -ETIMEDOUT,
+			       "a thread of it does not stop: it is stopped by a signal, ends, or "
+			       "sleeps without end in the kernel, as in vfork()");
 	}
 	inject->attempts++;
 	if (ptrace(PTRACE_GETREGS, thread, 0, &at->regs) < 0)
@@ -419,9 +417,9 @@ static int attempt(struct inject *inject, struct target *target, pid_t thread,
 	}
 	ptrace(PTRACE_DETACH, thread, 0, 0);
 	inject->stopped += seconds_now() - began;
-	if (at->why)
-		snprintf(target->why, sizeof(target->why), "%s", at->why);
-	return ret;
+	if (ret < 0 && !at->why)
+		at->why = "its thread ended, or was killed, while it was stopped";
+	return at->why ? say_why(target, ret, "%s", at->why) : ret;
 }
 
 static int find_moment(struct inject *inject, struct target *target, struct letter *letter)
@@ -429,8 +427,8 @@ static int find_moment(struct inject *inject, struct target *target, struct lett
 	double until = seconds_now() + PATIENCE_MOMENT;
 	int ret = 1;
 
-	snprintf(target->why, sizeof(target->why),
-		 "its threads are all in system calls that they had better not be stopped in");
+	say_why(target, 0,
+		"its threads are all in system calls that they had better not be stopped in");
 	for (unsigned round = 0; ret > 0 && seconds_now() < until; round++) {
 		pid_t thread = choose_thread(target);
 
@@ -439,9 +437,7 @@ static int find_moment(struct inject *inject, struct target *target, struct lett
 		if (ret > 0)
 			pause_us(500 + 100 * (round % 17));
 	}
-	if (ret <= 0)
-		return ret;
-	return -EAGAIN;
+	return ret > 0 ? -EAGAIN : ret;
 }
 
 /* --- The answer ------------------------------------------------------------------------------- */
@@ -452,17 +448,12 @@ static int wait_answer(struct inject *inject, const struct target *target, struc
 
 	do {
 		pause_us(100);
-		if (!target_read(target, letter->start + PAGE, letter, sizeof(*letter))) {
-			snprintf(inject->why, sizeof(inject->why),
-				 "it ended before the library was loaded");
-			return -ESRCH;
-		}
+		if (!target_read(target, letter->start + PAGE, letter, sizeof(*letter)))
+			return say_why(target, -ESRCH, "it ended before the library was loaded");
 	} while (!letter->done && seconds_now() < until);
-	if (!letter->done) {
-		snprintf(inject->why, sizeof(inject->why),
-			 "the library has not answered within ten seconds, and still may");
-		return -ETIMEDOUT;
-	}
+	if (!letter->done)
+		return say_why(target, -ETIMEDOUT,
+			       "the library has not answered within ten seconds, and still may");
 	inject->result = letter->result;
 	return 0;
 }
@@ -578,11 +569,10 @@ static int unload(struct inject *inject, struct target *target, struct letter *l
 	while ((inject->inside = stop_all(target, letter, &all)) && seconds_now() < until)
 		pause_us(2000);
 	if (inject->inside) {
-		snprintf(inject->why, sizeof(inject->why),
-			 "thread %d is in it, or where it must not be stopped meanwhile",
-			 (int)inject->inside);
 		write_letter(target, letter, LETTER_END);
-		return -EBUSY;
+		return say_why(target, -EBUSY,
+			       "thread %d is in it, or where it must not be stopped meanwhile",
+			       (int)inject->inside);
 	}
 	strcpy(letter->text, inject->unload);
 	write_letter(target, letter, LETTER_AGAIN);
@@ -605,8 +595,7 @@ static int read_answer(struct inject *inject, struct target *target, struct lett
 		return ret;
 	if (*letter->error) {
 		letter->error[sizeof(letter->error) - 1] = '\0';
-		snprintf(inject->why, sizeof(inject->why), "its loader says: %s", letter->error);
-		ret = -ENOEXEC;
+		ret = say_why(target, -ENOEXEC, "its loader says: %s", letter->error);
 	}
 	letter->closes = inject->unload != NULL;
 	if (inject->unload && !ret && !inject->result)
@@ -623,20 +612,20 @@ static int trace_target(struct inject *inject)
 	struct target target;
 	int ret;
 
-	if (strlen(inject->library) >= sizeof(letter.library) ||
-	    strlen(inject->text) >= sizeof(letter.text) ||
-	    strlen(inject->entry) >= sizeof(letter.entry))
-		return -ENAMETOOLONG;
-	strcpy(letter.library, inject->library);
-	strcpy(letter.text, inject->text);
-	strcpy(letter.entry, inject->entry);
-	ret = target_look(&target, inject->pid, inject->library);
-	letter.call = target.call;
-	if (!ret)
+	ret = target_look(&target, inject->pid, inject->library, inject->why);
+	if (!ret && (strlen(inject->library) >= sizeof(letter.library) ||
+		     strlen(inject->entry) >= sizeof(letter.entry) ||
+		     strlen(inject->text) >= sizeof(letter.text)))
+		ret = say_why(&target, -ENAMETOOLONG,
+			      "the library's path, or what it is told, is too long");
+	if (!ret) {
+		strcpy(letter.library, inject->library);
+		strcpy(letter.text, inject->text);
+		strcpy(letter.entry, inject->entry);
+		letter.call = target.call;
 		ret = find_moment(inject, &target, &letter);
-	if (ret)
-		snprintf(inject->why, sizeof(inject->why), "%s", target.why);
-	else
+	}
+	if (!ret)
 		ret = read_answer(inject, &target, &letter);
 	target_free(&target);
 	return ret;
@@ -652,7 +641,5 @@ int inject_library(struct inject *inject)
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	ret = trace_target(inject);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (ret && !*inject->why)
-		snprintf(inject->why, sizeof(inject->why), "%s", strerror(-ret));
 	return ret;
 }

@@ -20,6 +20,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "probes/inject/target.h"
+
 struct inject {
 	pid_t pid;
 	const char *library; /* absolute path, the same in the process */
@@ -27,11 +29,11 @@ struct inject {
 	const char *text;
 	const char *unload; /* another text, or NULL */
 	/* --- what came of it --- */
-	int result;	   /* of the entry function */
-	double stopped;	   /* seconds that a thread of the process was stopped, in all */
-	pid_t inside;	   /* after -EBUSY: a thread that is in that code */
-	unsigned attempts; /* moments that were looked at */
-	char why[512];	   /* after an error: one line */
+	int result;	      /* of the entry function */
+	double stopped;	      /* seconds that a thread of the process was stopped, in all */
+	pid_t inside;	      /* after -EBUSY: a thread that is in that code */
+	unsigned attempts;    /* moments that were looked at */
+	char why[TARGET_WHY]; /* after an error: one line */
 };
 
 /*

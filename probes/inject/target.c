@@ -19,13 +19,12 @@
 #include "probes/elf/elf.h"
 #include "probes/elf/preload.h"
 
-__attribute__((format(printf, 3, 4))) static int refuse(struct target *target, int error,
-							const char *format, ...)
+int say_why(const struct target *target, int error, const char *format, ...)
 {
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(target->why, sizeof(target->why), format, args);
+	vsnprintf(target->why, TARGET_WHY, format, args);
 	va_end(args);
 	return error;
 }
@@ -92,30 +91,30 @@ static int check_status(struct target *target)
 
 	if (!read_status(target->pid, target->pid, &status) ||
 	    !read_status(getpid(), getpid(), &mine))
-		return refuse(target, -ESRCH, "there is no such process");
+		return say_why(target, -ESRCH, "there is no such process");
 	if (status.state == 'Z' || status.state == 'X')
-		return refuse(target, -ESRCH, "it has ended");
+		return say_why(target, -ESRCH, "it has ended");
 	if (status.tracer)
-		return refuse(target, -EBUSY, "process %ld traces it already", status.tracer);
+		return say_why(target, -EBUSY, "process %ld traces it already", status.tracer);
 	if (status.state == 'T')
-		return refuse(target, -EBUSY, "it is stopped; continue it first (kill -CONT %d)",
-			      (int)target->pid);
+		return say_why(target, -EBUSY, "it is stopped; continue it first (kill -CONT %d)",
+			       (int)target->pid);
 	for (int i = 1; i < 4; i++)
 		if (status.uid[i] != status.uid[0])
-			return refuse(target, -EPERM,
-				      "it is a set-user-ID program, or one that gave up rights; a "
-				      "library is not put into such a process");
+			return say_why(target, -EPERM,
+				       "it is a set-user-ID program, or one that gave up rights; a "
+				       "library is not put into such a process");
 	if (status.uid[0] != geteuid())
-		return refuse(target, -EPERM, "it is a process of user %u; be that user",
-			      status.uid[0]);
+		return say_why(target, -EPERM, "it is a process of user %u; be that user",
+			       status.uid[0]);
 	/* A filter that this program is under itself, as in a container, lets all this pass. */
 	if (status.seccomp && (!mine.seccomp || status.filters > mine.filters))
-		return refuse(target, -EPERM,
-			      "it runs under seccomp, which may end it for a system call that the "
-			      "agent makes; start it by \"fastinst run\", or without seccomp");
+		return say_why(target, -EPERM,
+			       "it runs under seccomp, which may end it for a system call that the "
+			       "agent makes; start it by \"fastinst run\", or without seccomp");
 	if (status.namespaced && !mine.namespaced)
-		return refuse(target, -EXDEV,
-			      "it is in another PID namespace (a container); run fastinst there");
+		return say_why(target, -EXDEV,
+			       "it is in another PID namespace (a container); run fastinst there");
 	return 0;
 }
 
@@ -129,17 +128,17 @@ int target_denied(struct target *target)
 	if (file)
 		fclose(file);
 	if (scope == 1)
-		return refuse(target, -EPERM,
-			      "kernel.yama.ptrace_scope is 1: a process may trace its children "
-			      "only; start the program by \"fastinst run\", or set it to 0");
+		return say_why(target, -EPERM,
+			       "kernel.yama.ptrace_scope is 1: a process may trace its children "
+			       "only; start the program by \"fastinst run\", or set it to 0");
 	if (scope > 1)
-		return refuse(target, -EPERM,
-			      "kernel.yama.ptrace_scope is %d: tracing is not allowed; start the "
-			      "program by \"fastinst run\"",
-			      scope);
-	return refuse(target, -EPERM,
-		      "the kernel does not let it be traced: it has more rights than its user, "
-		      "or has made itself undumpable, or a sandbox forbids ptrace(2)");
+		return say_why(target, -EPERM,
+			       "kernel.yama.ptrace_scope is %d: tracing is not allowed; start the "
+			       "program by \"fastinst run\"",
+			       scope);
+	return say_why(target, -EPERM,
+		       "the kernel does not let it be traced: it has more rights than its user, "
+		       "or has made itself undumpable, or a sandbox forbids ptrace(2)");
 }
 
 /* Whether the file is the same one there. */
@@ -149,15 +148,15 @@ static int check_library(struct target *target, const char *library)
 	struct stat here, there;
 
 	if (stat(library, &here) < 0)
-		return refuse(target, -errno, "%s: %s", library, strerror(errno));
+		return say_why(target, -errno, "%s cannot be read: %s", library, strerror(errno));
 	snprintf(path, sizeof(path), "/proc/%d/root%s", (int)target->pid, library);
 	if (stat(path, &there) < 0 && errno == EACCES)
 		return target_denied(target);
 	if (stat(path, &there) < 0 || here.st_dev != there.st_dev || here.st_ino != there.st_ino)
-		return refuse(target, -EXDEV,
-			      "%s is not in its mount namespace (a container, a chroot); install "
-			      "it there and run fastinst there",
-			      library);
+		return say_why(target, -EXDEV,
+			       "%s is not in its mount namespace (a container, a chroot); install "
+			       "it there and run fastinst there",
+			       library);
 	return 0;
 }
 
@@ -228,10 +227,11 @@ static int check_sanitizer(struct target *target)
 		is_sanitized |= exported(&elf, "__tsan_init") || exported(&elf, "__asan_init");
 		elf_unmap(&elf);
 	}
-	return is_sanitized ? refuse(target, -EPERM,
-				     "it is built with a sanitizer, which takes the agent for part "
-				     "of it; start it by \"fastinst run\"")
-			    : 0;
+	return is_sanitized
+		       ? say_why(target, -EPERM,
+				 "it is built with a sanitizer, which takes the agent for part "
+				 "of it; start it by \"fastinst run\"")
+		       : 0;
 }
 
 /* The C library's: what is called, and what is looked for on stacks. */
@@ -315,16 +315,16 @@ static int new_object(struct target *target, struct reading *reading, const char
 		reading->quiet = false;
 		if (!strcmp(last_part(path), "libc.so.6") ||
 		    !strncmp(last_part(path), "libc.so.6 (", 11))
-			ret = refuse(target, -ESTALE,
-				     "its C library was replaced since it was started, or is not "
-				     "one for x86-64; start the program again");
+			ret = say_why(target, -ESTALE,
+				      "its C library was replaced since it was started, or is not "
+				      "one for x86-64; start the program again");
 		return ret;
 	}
 	if (!strcmp(last_part(path), "libc.so.6")) {
 		if (!take_libc(target, &elf, base))
-			ret = refuse(target, -ENOTSUP,
-				     "its C library is no glibc 2.34 or later, which has "
-				     "pthread_create() and dlopen() in libc.so.6");
+			ret = say_why(target, -ENOTSUP,
+				      "its C library is no glibc 2.34 or later, which has "
+				      "pthread_create() and dlopen() in libc.so.6");
 	} else if (!strncmp(last_part(path), "ld-linux", 8)) {
 		target->loader = exported(&elf, "_r_debug");
 		target->loader += target->loader ? base : 0;
@@ -384,7 +384,7 @@ static int read_line(struct target *target, struct reading *reading, char *line)
 	piece.agent = piece.executable && (!strncmp(last_part(path), "libfastinst", 11) ||
 					   !strncmp(last_part(path), "libpatchcore", 12));
 	if (!ret && ARRAY_ADD(target->pieces, target->n, piece))
-		ret = refuse(target, -ENOMEM, "%s", strerror(ENOMEM));
+		ret = say_why(target, -ENOMEM, "fastinst has no memory left to look at it");
 	return ret;
 }
 
@@ -398,7 +398,7 @@ static int read_maps(struct target *target)
 	int ret = 0;
 
 	if (!file)
-		return errno == ENOENT ? refuse(target, -ESRCH, "it has ended")
+		return errno == ENOENT ? say_why(target, -ESRCH, "it has ended")
 				       : target_denied(target);
 	while (!ret && getline(&line, &size, file) > 0) {
 		any = true;
@@ -409,14 +409,14 @@ static int read_maps(struct target *target)
 	if (ret)
 		return ret;
 	if (!any)
-		return refuse(target, -ESRCH,
-			      "it has no memory: a kernel thread, or one that ends");
+		return say_why(target, -ESRCH,
+			       "it has no memory: a kernel thread, or one that ends");
 	if (reading.other)
-		return refuse(target, -ENOTSUP, "its C library is musl; the agent is for glibc");
+		return say_why(target, -ENOTSUP, "its C library is musl; the agent is for glibc");
 	if (!target->call.create)
-		return refuse(target, -ENOTSUP,
-			      "it has no libc.so.6: it is linked statically, and cannot load the "
-			      "agent; link it with -lfastinst");
+		return say_why(target, -ENOTSUP,
+			       "it has no libc.so.6: it is linked statically, and cannot load the "
+			       "agent; link it with -lfastinst");
 	return 0;
 }
 
@@ -430,7 +430,7 @@ static int open_memory(struct target *target)
 	target->memory = open(path, O_RDWR | O_CLOEXEC);
 	if (target->memory >= 0)
 		return 0;
-	return errno == ENOENT ? refuse(target, -ESRCH, "it has ended") : target_denied(target);
+	return errno == ENOENT ? say_why(target, -ESRCH, "it has ended") : target_denied(target);
 }
 
 static int find_loader(struct target *target)
@@ -441,8 +441,8 @@ static int find_loader(struct target *target)
 		target_read(target, target->loader + offsetof(struct r_debug, r_version), &version,
 			    sizeof(version));
 	return version ? 0
-		       : refuse(target, -EAGAIN,
-				"its loader has not begun, was replaced, or is not glibc's");
+		       : say_why(target, -EAGAIN,
+				 "its loader has not begun, was replaced, or is not glibc's");
 }
 
 bool target_loads(const struct target *target)
@@ -454,11 +454,11 @@ bool target_loads(const struct target *target)
 	       state;
 }
 
-int target_look(struct target *target, pid_t pid, const char *library)
+int target_look(struct target *target, pid_t pid, const char *library, char why[TARGET_WHY])
 {
 	int ret;
 
-	*target = (struct target){ .pid = pid, .memory = -1 };
+	*target = (struct target){ .pid = pid, .memory = -1, .why = why };
 	ret = check_status(target);
 	if (!ret)
 		ret = check_library(target, library);

@@ -38,14 +38,19 @@ struct target {
 	size_t restorers;
 	uint64_t loader; /* its struct r_debug */
 	int memory;	 /* as a file */
-	char why[512];	 /* after an error: one line */
+	char *why;	 /* after an error: one line, of the caller's TARGET_WHY bytes */
 };
+
+/* say_why - say why; the error. */
+#define TARGET_WHY 512
+__attribute__((format(printf, 3, 4))) int say_why(const struct target *target, int error,
+						  const char *format, ...);
 
 /*
  * target_look - 0, or a negative errno and why: the process cannot be given a library at all.
  * @library: that is to be put there
  */
-int target_look(struct target *target, pid_t pid, const char *library);
+int target_look(struct target *target, pid_t pid, const char *library, char why[TARGET_WHY]);
 void target_free(struct target *target);
 
 /* target_denied - why ptrace(2) said -EPERM; -EPERM. */

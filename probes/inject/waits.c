@@ -15,48 +15,32 @@
 #define USER_CODE 0x33		      /* the selector of 64-bit code */
 
 /*
- * System calls that programs wait in, and that malloc and the loader make none of. The first go on
- * as if nothing had been; those of the second kind say EINTR when a thread is stopped in them,
+ * System calls that programs wait in, and that malloc and the loader make none of. Those that have
+ * 1 go on as if nothing had been; those that have 2 say EINTR when a thread is stopped in them,
  * which inject.c sees to, but their time begins anew.
  */
+static const signed char waits[] = {
+	[SYS_read] = 1,	       [SYS_write] = 1,
+	[SYS_readv] = 1,       [SYS_writev] = 1,
+	[SYS_poll] = 1,	       [SYS_ppoll] = 1,
+	[SYS_select] = 1,      [SYS_pselect6] = 1,
+	[SYS_nanosleep] = 1,   [SYS_clock_nanosleep] = 1,
+	[SYS_wait4] = 1,       [SYS_waitid] = 1,
+	[SYS_pause] = 1,       [SYS_rt_sigsuspend] = 1,
+	[SYS_accept] = 1,      [SYS_accept4] = 1,
+	[SYS_recvfrom] = 1,    [SYS_recvmsg] = 1,
+	[SYS_sendto] = 1,      [SYS_sendmsg] = 1,
+	[SYS_flock] = 1,       [SYS_epoll_wait] = 2,
+	[SYS_epoll_pwait] = 2, [SYS_rt_sigtimedwait] = 2,
+	[SYS_semop] = 2,       [SYS_semtimedop] = 2,
+	[SYS_msgrcv] = 2,      [SYS_msgsnd] = 2,
+};
+
 static int kind_of(long number, uint64_t second)
 {
-	switch (number) {
-	case SYS_futex:
+	if (number == SYS_futex)
 		return (second & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET ? 0 : -1;
-	case SYS_read:
-	case SYS_write:
-	case SYS_readv:
-	case SYS_writev:
-	case SYS_poll:
-	case SYS_ppoll:
-	case SYS_select:
-	case SYS_pselect6:
-	case SYS_nanosleep:
-	case SYS_clock_nanosleep:
-	case SYS_wait4:
-	case SYS_waitid:
-	case SYS_pause:
-	case SYS_rt_sigsuspend:
-	case SYS_accept:
-	case SYS_accept4:
-	case SYS_recvfrom:
-	case SYS_recvmsg:
-	case SYS_sendto:
-	case SYS_sendmsg:
-	case SYS_flock:
-		return 0;
-	case SYS_epoll_wait:
-	case SYS_epoll_pwait:
-	case SYS_rt_sigtimedwait:
-	case SYS_semop:
-	case SYS_semtimedop:
-	case SYS_msgrcv:
-	case SYS_msgsnd:
-		return 1;
-	default:
-		return -1;
-	}
+	return number >= 0 && number < (long)sizeof(waits) ? waits[number] - 1 : -1;
 }
 
 /* As the kernel tells it; "": it has ended. */
