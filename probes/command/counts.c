@@ -6,14 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <jansson.h>
-
 #include "probes/command/source_of.h"
 #include "probes/elf/array.h"
+#include "probes/launch/launch.h"
 #include "probes/text/demangle.h"
 #include "probes/text/text.h"
 #include "probes/told/told.h"
-#include "probes/launch/launch.h"
 
 #define SOURCE_ROOM 512
 
@@ -24,26 +22,32 @@ static void release_count(struct count *count)
 	free(count->object);
 }
 
+int counts_add(struct counts *counts, uint64_t count, uint64_t lost, const char *kind,
+	       const char *function, const char *object)
+{
+	struct count one = {
+		.count = count,
+		.lost = lost,
+		.rate = -1,
+		.kind = strdup(kind),
+		.function = strdup(function),
+		.object = strdup(object),
+	};
+
+	if (one.kind && one.function && one.object && !ARRAY_ADD(counts->count, counts->n, one))
+		return 0;
+	release_count(&one);
+	return -ENOMEM;
+}
+
 static int add_line(struct counts *counts, char *line)
 {
 	char *field[5];
-	struct count count;
 
 	if (text_fields(&line, field, 5) < 5)
 		return 0;
-	count = (struct count){
-		.count = strtoull(field[0], NULL, 10),
-		.lost = strtoull(field[1], NULL, 10),
-		.rate = -1,
-		.kind = strdup(field[2]),
-		.function = strdup(field[3]),
-		.object = strdup(field[4]),
-	};
-	if (count.kind && count.function && count.object &&
-	    !ARRAY_ADD(counts->count, counts->n, count))
-		return 0;
-	release_count(&count);
-	return -ENOMEM;
+	return counts_add(counts, strtoull(field[0], NULL, 10), strtoull(field[1], NULL, 10),
+			  field[2], field[3], field[4]);
 }
 
 int counts_line(char *line, void *to)
@@ -132,26 +136,54 @@ static const struct count *find_count(const struct counts *counts, const struct 
 	return counts->n ? bsearch(like, counts->count, counts->n, sizeof(*like), by_place) : NULL;
 }
 
-void counts_since(struct counts *counts, struct counts *before, struct counts *named)
+/* Those that @keeps sorts out go, and patterns; the others are sorted by how often they were run. */
+static void keep_counts(struct counts *counts, struct counts *other, struct counts *named,
+			bool (*keeps)(struct count *one, const struct count *was))
 {
 	size_t kept = 0;
 
-	sort_places(before);
-	sort_places(named);
+	sort_places(other);
+	if (named)
+		sort_places(named);
 	for (size_t i = 0; i < counts->n; i++) {
 		struct count *one = &counts->count[i];
-		const struct count *was = find_count(before, one);
 
-		one->count -= was && was->count <= one->count ? was->count : 0;
-		one->lost -= was && was->lost <= one->lost ? was->lost : 0;
-		if (find_count(named, one) && (one->count || one->lost))
+		if (keeps(one, find_count(other, one)) && (!named || find_count(named, one)))
 			counts->count[kept++] = *one;
 		else
 			release_count(one);
 	}
+	for (size_t i = counts->n; i < counts->n + counts->patterns; i++)
+		release_count(&counts->count[i]);
 	counts->n = kept;
+	counts->patterns = 0;
 	if (kept)
 		qsort(counts->count, kept, sizeof(*counts->count), by_count);
+}
+
+static bool take_growth(struct count *one, const struct count *was)
+{
+	one->count -= was && was->count <= one->count ? was->count : 0;
+	one->lost -= was && was->lost <= one->lost ? was->lost : 0;
+	return one->count || one->lost;
+}
+
+void counts_since(struct counts *counts, struct counts *before, struct counts *named)
+{
+	keep_counts(counts, before, named, take_growth);
+}
+
+static bool take_missing(struct count *one, const struct count *seen)
+{
+	uint64_t events = seen ? seen->count : 0;
+
+	one->lost = one->count > events ? one->count - events : 0;
+	return one->lost;
+}
+
+void counts_missing(struct counts *counts, struct counts *seen, bool known_only)
+{
+	keep_counts(counts, seen, known_only ? seen : NULL, take_missing);
 }
 
 void counts_rates(struct counts *counts, struct counts *before, double seconds)
@@ -173,7 +205,7 @@ static const char *source_or_null(const struct count *one, char source[SOURCE_RO
 											 : NULL;
 }
 
-static void print_json(const struct counts *counts, FILE *out)
+json_t *counts_json(const struct counts *counts)
 {
 	json_t *probes = json_array();
 
@@ -190,8 +222,7 @@ static void print_json(const struct counts *counts, FILE *out)
 						told_text(one->object), "source",
 						told_text(source_or_null(one, source))));
 	}
-	told(out, "counts",
-	     json_pack("{s:I, s:o}", "processes", (json_int_t)counts->processes, "probes", probes));
+	return probes;
 }
 
 static void put_padded(FILE *out, const char *name, int width)
@@ -222,7 +253,9 @@ static void print_line(const struct count *one, FILE *out)
 void counts_print(const struct counts *counts, FILE *out, bool json, size_t most)
 {
 	if (json) {
-		print_json(counts, out);
+		told(out, "counts",
+		     json_pack("{s:I, s:o}", "processes", (json_int_t)counts->processes, "probes",
+			       counts_json(counts)));
 		return;
 	}
 	fprintf(out, "%14s %10s  %s%-7s  %-32s  %s\n", "count", "lost",

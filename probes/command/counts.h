@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include <jansson.h>
+
 struct count {
 	uint64_t count, lost;
 	double rate; /* per second; negative: not known */
@@ -21,6 +23,10 @@ struct counts {
 	size_t processes;
 };
 
+/* counts_add - -ENOMEM. The texts are copied. */
+int counts_add(struct counts *counts, uint64_t count, uint64_t lost, const char *kind,
+	       const char *function, const char *object);
+
 /* counts_line - what launch_reports() calls. A line that is none is passed over. -ENOMEM. */
 int counts_line(char *line, void *counts);
 
@@ -32,11 +38,18 @@ void counts_join(struct counts *counts);
 void counts_print(const struct counts *counts, FILE *out, bool json, size_t most);
 
 /*
- * counts_since - what came since @before, of those that are in @named. All are joined; the others
- * are sorted anew. counts_rates - how fast those grow that grew in so many seconds.
+ * counts_since - what came since @before, of those that are in @named (NULL: all). All are joined;
+ * the others are sorted anew. counts_rates - how fast those grow that grew in so many seconds.
  */
 void counts_since(struct counts *counts, struct counts *before, struct counts *named);
 void counts_rates(struct counts *counts, struct counts *before, double seconds);
+
+/* counts_missing - only those that were counted more often than in @seen, which is sorted anew, and
+ * by how much, in lost. With known_only, not those that are not there. */
+void counts_missing(struct counts *counts, struct counts *seen, bool known_only);
+
+/* counts_json - an array of them. */
+json_t *counts_json(const struct counts *counts);
 
 /* counts_write - all of them to a file, or to standard error. -errno after a complaint. */
 int counts_write(const struct counts *counts, const char *path, bool json);

@@ -24,6 +24,7 @@
 
 #define PAUSE_US   2000
 #define LOSERS_MAX 10
+#define LOOK	   0.02 /* seconds between two looks at a process */
 
 struct trace {
 	struct asked asked;
@@ -34,7 +35,7 @@ struct trace {
 	FILE *out;
 	struct trace_read *read;
 	struct trace_sum sum;
-	_Atomic bool over; /* the program has ended, or its agent cannot trace */
+	_Atomic bool over; /* the program has ended, or writes no more */
 };
 
 /* --- While it runs ---------------------------------------------------------------------------- */
@@ -124,14 +125,6 @@ static void show_lost(uint64_t lost, int pid, int tid, uint64_t time, void *arg)
 		trace->format->lost(trace->out, lost, pid, tid, time);
 }
 
-static bool is_over(const struct trace *trace)
-{
-	if (atomic_load_explicit(&trace->over, memory_order_acquire))
-		return true;
-	return trace->pid &&
-	       (ending_noted() || trace->sum.limited || ending_is_over((pid_t)trace->pid));
-}
-
 /* Until nothing comes any more after the end. */
 static void *follow_events(void *arg)
 {
@@ -139,7 +132,7 @@ static void *follow_events(void *arg)
 	bool over;
 
 	do {
-		over = is_over(trace);
+		over = atomic_load_explicit(&trace->over, memory_order_acquire);
 		if (trace_poll(trace->read)) {
 			over = false;
 			continue;
@@ -147,47 +140,41 @@ static void *follow_events(void *arg)
 		fflush(trace->out);
 		if (!over)
 			usleep(PAUSE_US);
-	} while (!over && !(trace->pid && trace->sum.limited));
+	} while (!over);
 	return NULL;
 }
 
 /* --- Afterwards ------------------------------------------------------------------------------- */
 
-static uint64_t count_seen(const struct trace_read *read, const struct count *count)
+/* By what the agents counted: each call that is not among the events. */
+static void find_losers(struct trace *trace, struct counts *counts)
 {
-	uint64_t seen = 0;
+	struct counts seen = { 0 };
 
-	for (size_t t = 0; t < read->tables; t++)
-		for (size_t i = 0; i < read->table[t].n; i++) {
-			const struct traced *probe = &read->table[t].probe[i];
+	for (size_t t = 0; t < trace->read->tables; t++)
+		for (size_t i = 0; i < trace->read->table[t].n; i++) {
+			const struct traced *probe = &trace->read->table[t].probe[i];
 
-			if (!strcmp(kind_name(probe->kind), count->kind) &&
-			    !strcmp(probe->function, count->function) &&
-			    !strcmp(probe->object, count->object))
-				seen += probe->seen;
+			counts_add(&seen, probe->seen, 0, kind_name(probe->kind), probe->function,
+				   probe->object);
 		}
-	return seen;
+	counts_join(&seen);
+	counts_missing(counts, &seen, trace->pid);
+	counts_free(&seen);
 }
 
-/* By what the agents counted: each call that is not among the events. */
-static void tell_losers(const struct trace *trace, const struct counts *counts)
+static void tell_losers(const struct counts *counts)
 {
-	unsigned told = 0;
-
-	for (size_t i = 0; i < counts->n && told < LOSERS_MAX; i++) {
+	for (size_t i = 0; i < counts->n && i < LOSERS_MAX; i++) {
 		const struct count *count = &counts->count[i];
-		uint64_t seen = count_seen(trace->read, count);
 
-		if (seen >= count->count)
-			continue;
 		fprintf(stderr, "%s: ", program_invocation_name);
 		text_put(stderr, name_for_people(count->function, true));
-		fprintf(stderr, ": %" PRIu64 " of %" PRIu64 " event%s lost\n", count->count - seen,
+		fprintf(stderr, ": %" PRIu64 " of %" PRIu64 " event%s lost\n", count->lost,
 			count->count, S(count->count));
-		told++;
 	}
-	if (told == LOSERS_MAX)
-		complain(0, 0, "and of others");
+	if (counts->n > LOSERS_MAX)
+		complain(0, 0, "and of %zu others", counts->n - LOSERS_MAX);
 }
 
 /* Functions that were entered and whose exits have no probes. */
@@ -204,7 +191,7 @@ static size_t count_open(const struct trace_read *read)
 	return n;
 }
 
-static void tell_end(struct trace *trace)
+static void tell_end(struct trace *trace, struct counts *counts)
 {
 	size_t open = count_open(trace->read);
 
@@ -214,6 +201,11 @@ static void tell_end(struct trace *trace)
 			 "the exits of %zu function%s cannot be seen, so it is not known what they "
 			 "call and for how long; fastinst(1) says how to compile",
 			 open, S(open));
+	/* What --limit left out was counted, too. */
+	if (!trace->sum.limited) {
+		find_losers(trace, counts);
+		trace->sum.losers = counts;
+	}
 	trace->sum.lost = trace->read->lost;
 	if (trace->format->end)
 		trace->format->end(trace->out, &trace->sum);
@@ -225,75 +217,64 @@ static void tell_end(struct trace *trace)
 			 "%" PRIu64 " event%s lost: the program makes them faster than this "
 			 "command can write them; trace fewer functions by --on",
 			 trace->sum.lost, S(trace->sum.lost));
+	if (trace->sum.losers)
+		tell_losers(counts);
 }
 
-/* --- A program that is run -------------------------------------------------------------------- */
-
-static int run_program(struct trace *trace, char **argv)
-{
-	struct launch launch = { .agent = "libfastinst-agent.so", .lost = "its last counts are" };
-	struct counts counts = { 0 };
-	pthread_t thread;
-	bool unmatched;
-	int status;
-
-	set_environment(&trace->asked);
-	setenv("FASTINST_TRACE", trace->read->folder, 1);
-	if (pthread_create(&thread, NULL, follow_events, trace))
-		return complain(STATUS_FAILED, 0, "no thread can be started");
-	status = launch_program(&launch, argv);
-	atomic_store_explicit(&trace->over, true, memory_order_release);
-	pthread_join(thread, NULL);
-	tell_end(trace);
-	if (!launch.folder[0])
-		return status;
-	collect_counts(&launch, argv[0], &trace->asked, &counts, &unmatched);
-	if (!trace->sum.limited)
-		tell_losers(trace, &counts);
-	counts_free(&counts);
-	return !status && unmatched ? STATUS_FAILED : status;
-}
-
-/* --- One that runs ---------------------------------------------------------------------------- */
+/* --- A program that is run, or a process ------------------------------------------------------ */
 
 static const char *patterns_of(const struct trace *trace)
 {
 	return trace->asked.on ? trace->asked.on : "*";
 }
 
-static void *ask_events(void *arg)
+/* Its agent tells the thread that follows of its probes before it answers. */
+static int trace_process(struct trace *trace, struct counts *counts)
 {
-	struct trace *trace = arg;
-	struct counts none = { 0 };
-	int status = control_ask(trace->pid, &none, "trace %s %s", trace->read->folder,
-				 patterns_of(trace));
-
-	/* Then there is nothing to wait for. */
-	if (status != STATUS_OK)
-		atomic_store_explicit(&trace->over, true, memory_order_release);
-	counts_free(&none);
-	return (void *)(intptr_t)status;
-}
-
-static int trace_process(struct trace *trace)
-{
-	struct counts none = { 0 };
-	pthread_t thread;
-	void *status;
+	struct counts before = { 0 }, none = { 0 };
+	pid_t pid = (pid_t)trace->pid;
+	int status = control_ask(trace->pid, &before, "counts");
 
 	ending_note();
-	/* Its agent asks back before it answers. */
-	if (pthread_create(&thread, NULL, ask_events, trace))
-		return STATUS_FAILED;
-	follow_events(trace);
-	pthread_join(thread, &status);
-	trace_stop(trace->read);
+	if (status == STATUS_OK)
+		status = control_ask(trace->pid, &none, "trace %s %s", trace->read->folder,
+				     patterns_of(trace));
+	while (status == STATUS_OK && !trace->sum.limited && !ending_noted() &&
+	       !ending_is_over(pid))
+		ending_until(pid, LOOK);
 	/* Where it failed, some may be on. */
 	if (control_listens(trace->pid))
 		control_ask(trace->pid, &none, "untrace %s", patterns_of(trace));
+	if (status == STATUS_OK && control_listens(trace->pid))
+		control_ask(trace->pid, counts, "counts");
+	counts_join(&before);
+	counts_join(counts);
+	counts_since(counts, &before, NULL);
+	counts_free(&before);
 	counts_free(&none);
-	tell_end(trace);
-	return (int)(intptr_t)status;
+	return status;
+}
+
+static int run_trace(struct trace *trace, char **argv)
+{
+	struct launch launch = { .agent = "libfastinst-agent.so", .lost = "its last counts are" };
+	struct counts counts = { 0 };
+	bool unmatched = false;
+	pthread_t thread;
+	int status;
+
+	set_environment(&trace->asked);
+	setenv("FASTINST_TRACE", trace->read->folder, 1);
+	if (pthread_create(&thread, NULL, follow_events, trace))
+		return complain(STATUS_FAILED, 0, "no thread can be started");
+	status = trace->pid ? trace_process(trace, &counts) : launch_program(&launch, argv);
+	atomic_store_explicit(&trace->over, true, memory_order_release);
+	pthread_join(thread, NULL);
+	if (launch.folder[0])
+		collect_counts(&launch, argv[0], &trace->asked, &counts, &unmatched);
+	tell_end(trace, &counts);
+	counts_free(&counts);
+	return !status && unmatched ? STATUS_FAILED : status;
 }
 
 /* --- The command ------------------------------------------------------------------------------ */
@@ -318,7 +299,7 @@ static int start_trace(struct trace *trace, char **argv)
 	}
 	if (trace->format->begin)
 		trace->format->begin(trace->out, trace->pid ? "" : argv[0]);
-	status = trace->pid ? trace_process(trace) : run_program(trace, argv);
+	status = run_trace(trace, argv);
 	trace_close(trace->read);
 	if (close_output(trace->out, trace->asked.output, 0) && !status)
 		status = STATUS_FAILED;

@@ -96,8 +96,11 @@ static void put_time(FILE *out, uint64_t time, int pid, int tid)
 
 static void text_event(FILE *out, const struct shown *shown)
 {
-	static const char signs[] = { [FI_ENTRY] = '>', [FI_EXIT] = '<', [FI_MARKER] = '*',
-				      [FI_BLOCK] = '-', [FI_COMPARE] = '=' };
+	static const char signs[] = { [FI_ENTRY] = '>',
+				      [FI_EXIT] = '<',
+				      [FI_MARKER] = '*',
+				      [FI_BLOCK] = '-',
+				      [FI_COMPARE] = '=' };
 	const struct traced *probe = shown->probe;
 	unsigned indent = shown->depth < INDENT_MAX ? shown->depth : INDENT_MAX;
 	char source[512];
@@ -192,11 +195,19 @@ static void json_lost(FILE *out, uint64_t lost, int pid, int tid, uint64_t time)
 				 "events", (json_int_t)lost));
 }
 
+static json_t *end_json(const struct trace_sum *sum)
+{
+	return json_pack("{s:I, s:I, s:b, s:o*}", "events", (json_int_t)sum->shown, "lost",
+			 (json_int_t)sum->lost, "limited", (int)sum->limited, "losers",
+			 sum->losers ? counts_json(sum->losers) : NULL);
+}
+
 static void json_end(FILE *out, const struct trace_sum *sum)
 {
-	told_line(out, json_pack("{s:s, s:i, s:I, s:I, s:b}", "type", "end", "schema", TOLD_SCHEMA,
-				 "events", (json_int_t)sum->shown, "lost", (json_int_t)sum->lost,
-				 "limited", sum->limited));
+	json_t *line = json_pack("{s:s, s:i}", "type", "end", "schema", TOLD_SCHEMA);
+
+	json_object_update_new(line, end_json(sum));
+	told_line(out, line);
 }
 
 /* --- For Perfetto and chrome://tracing -------------------------------------------------------- */
@@ -256,8 +267,8 @@ static void chrome_event(FILE *out, const struct shown *shown)
 		return;
 	line = chrome_line(name_for_people(probe->function, true),
 			   probe->kind == FI_EXIT ? "E"
-			   : is_span		       ? "B"
-						       : "i",
+			   : is_span		  ? "B"
+						  : "i",
 			   shown->time, shown->pid, shown->tid);
 	if (probe->kind == FI_EXIT) {
 		if (shown_value(shown, 0))
@@ -283,9 +294,8 @@ static void chrome_lost(FILE *out, uint64_t lost, int pid, int tid, uint64_t tim
 
 static void chrome_end(FILE *out, const struct trace_sum *sum)
 {
-	json_t *line = json_pack("{s:s, s:s, s:i, s:{s:I, s:I, s:b}}", "name", "fastinst_end", "ph",
-				 "M", "pid", 0, "args", "events", (json_int_t)sum->shown, "lost",
-				 (json_int_t)sum->lost, "limited", sum->limited);
+	json_t *line = json_pack("{s:s, s:s, s:i, s:o}", "name", "fastinst_end", "ph", "M", "pid",
+				 0, "args", end_json(sum));
 
 	json_dumpf(line, out, JSON_COMPACT | JSON_PRESERVE_ORDER);
 	fputs("\n]}\n", out);

@@ -6,13 +6,15 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#include "probes/command/counts.h"
 #include "probes/command/trace_read.h"
 
 /* What is said at the end. */
 struct trace_sum {
 	uint64_t shown;
 	uint64_t lost;
-	bool limited; /* there may have been more */
+	_Atomic bool limited;	     /* there may have been more */
+	const struct counts *losers; /* events of these were lost; NULL: not known */
 };
 
 struct trace_format {

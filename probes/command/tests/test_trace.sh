@@ -113,6 +113,7 @@ import json, sys
 lines = [json.loads(line) for line in open(sys.argv[1])]
 assert [line["type"] for line in lines] == ["trace"] + 7 * ["event"] + ["end"]
 assert lines[-1]["events"] == 7 and lines[-1]["lost"] == 0 and not lines[-1]["limited"]
+assert lines[-1]["losers"] == []
 assert all(line["function"] == "add" and line["event"] == "enter" for line in lines[1:-1])
 if sys.argv[2]:
     sums = [sum(arg["value"] for arg in line["args"]) for line in lines[1:-1]]
@@ -184,8 +185,51 @@ for ((i = 0; i < 2; i++)); do
 done
 exec 7>&-
 wait "$runner" || wrong "the program that was traced failed"
+
+# The command is stopped while the process calls: of what has no room it is known which function lost it.
+rm "$dir/lines"
+mkfifo "$dir/lines"
+: >"$dir/pid"
+timeout 60 "$fastinst" run --off -- "$dir/program" batches <"$dir/lines" >"$dir/pid" 2>/dev/null &
+runner=$!
+exec 7>"$dir/lines"
+# until COMMAND... - it succeeds within 30 s
+until_it()
+{
+	for ((i = 0; i < 300; i++)); do
+		! "$@" >/dev/null || return 0
+		sleep 0.1
+	done
+	wrong "not within 30 s: $*"
+}
+until_it test -s "$dir/pid"
+: >"$dir/trace"
+"$fastinst" trace --pid "$(head -n 1 "$dir/pid")" --on add --on nothing --format json --output "$dir/trace" 2>"$dir/errors" &
+tracer=$!
+is_on()
+{
+	"$fastinst" top --pid "$(head -n 1 "$dir/pid")" --once 2>/dev/null | grep " add "
+}
+until_it is_on
+kill -STOP $tracer
+echo -n x >&7
+until_it grep batch "$dir/pid"
+kill -CONT $tracer
+kill -TERM $tracer
+wait $tracer || wrong "--pid, stopped: $(cat "$dir/errors")"
+exec 7>&-
+wait "$runner" || wrong "the program that lost events failed"
+valid "$dir/trace"
+python3 - "$dir/trace" <<'END' || wrong "what was lost of a process: $(tail -n 1 "$dir/trace"), $(cat "$dir/errors")"
+import json, sys
+lines = [json.loads(line) for line in open(sys.argv[1])]
+end = lines[-1]
+assert end["type"] == "end" and end["lost"] > 0 and end["events"] + end["lost"] == 100000, end
+assert [(one["function"], one["count"], one["lost"]) for one in end["losers"]] == [("add", 100000, end["lost"])], end
+END
+grep -q "add: [0-9]* of 100000 events lost" "$dir/errors" || wrong "of which function: $(cat "$dir/errors")"
 status=0
-"$fastinst" trace --pid "$(cat "$dir/pid")" 2>"$dir/errors" || status=$?
+"$fastinst" trace --pid "$(head -n 1 "$dir/pid")" 2>"$dir/errors" || status=$?
 [ $status = 69 ] || wrong "--pid of none: $status"
 status=0
 "$fastinst" trace --pid 1 /bin/true 2>/dev/null || status=$?

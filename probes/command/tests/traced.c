@@ -132,12 +132,31 @@ static void wait_for_end(void)
 		nothing();
 }
 
+/* 100,000 calls for each byte that comes. */
+static void call_in_batches(void)
+{
+	char byte;
+
+	printf("%d\n", (int)getpid());
+	fflush(stdout);
+	while (read(0, &byte, 1) == 1) {
+		for (int i = 0; i < 100000; i++)
+			USE(add(i, 1));
+		puts("batch");
+		fflush(stdout);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	pid_t child;
 
 	if (argc > 2 && !strcmp(argv[1], "often")) {
 		threads(4, atol(argv[2]));
+		return 0;
+	}
+	if (argc > 1 && !strcmp(argv[1], "batches")) {
+		call_in_batches();
 		return 0;
 	}
 	if (argc > 1 && !strcmp(argv[1], "wait")) {
