@@ -21,6 +21,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <patchcore/batch.h>
 #include <patchcore/merge.h>
@@ -30,11 +31,12 @@
 #include "probes/core/core.h"
 #include "probes/core/entry.h"
 
-#define CALL	   0xe8
-#define JMP	   0xe9
-#define NOP	   0x90
-#define STUB_SIZE  16
-#define WORTH_OPEN 4 /* sites of one segment from which on its pages are opened as a whole */
+#define CALL	       0xe8
+#define JMP	       0xe9
+#define NOP	       0x90
+#define STUB_SIZE      16
+#define WORTH_OPEN     4   /* sites of one segment from which on its pages are opened as a whole */
+#define START_PATIENCE 0.1 /* seconds that a thread may take to start */
 
 int site_rel32(uint8_t *bytes, uint8_t opcode, const void *from, const void *to)
 {
@@ -93,6 +95,26 @@ static bool crosses(const struct probe *probe)
 /* --- INT3 ------------------------------------------------------------------------------------- */
 
 /*
+ * A thread that is just starting blocks all signals until it gets a CPU. One that goes on blocking
+ * SIGTRAP is not waited for again within a second.
+ */
+static int wait_for_open_traps(void)
+{
+	static double hopeless_until;
+	const struct timespec pause = { .tv_nsec = 1000000 };
+	double began = core_now();
+	struct pc_signals report;
+	int ret;
+
+	while ((ret = pc_check_signals(&report)) == -EBUSY && report.owner == PC_TRAP_OURS &&
+	       began > hopeless_until && core_now() < began + START_PATIENCE)
+		nanosleep(&pause, NULL);
+	if (ret == -EBUSY)
+		hopeless_until = core_now() + 1;
+	return ret;
+}
+
+/*
  * 0, or -EBUSY: an INT3 would end the program, as a thread has SIGTRAP blocked, or SIGTRAP goes to
  * a handler of the program's. A profile changes sites all the time, and of that time a hundredth at
  * most goes into looks.
@@ -101,12 +123,11 @@ static int check_traps(void)
 {
 	static double until;
 	double began = core_now();
-	struct pc_signals report;
 
 	/* Where threads cannot be looked at, none is known to be in danger. */
 	if (began < until || process_is_single())
 		return 0;
-	if (pc_check_signals(&report) == -EBUSY)
+	if (wait_for_open_traps() == -EBUSY)
 		return -EBUSY;
 	until = core_now() + 100 * (core_now() - began);
 	return 0;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A program with a thread that blocks all signals and calls functions all the while. Lines tell it
- * what to do: "open", the thread lets SIGTRAP in; "take", a handler of its own for SIGTRAP;
- * "raise". At the end it says how many of its SIGTRAPs the handler got.
+ * what to do: "blink", the thread calls none, and lets SIGTRAP in for 5 of 45 ms, as a thread does
+ * that starts on a busy machine; "open", the thread lets SIGTRAP in; "take", a handler of its own
+ * for SIGTRAP; "raise". At the end it says how many of its SIGTRAPs the handler got.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -13,7 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static atomic_bool open_wanted, is_open, ends;
+static atomic_bool blink_wanted, open_wanted, is_open, ends;
 static atomic_int taken;
 
 __attribute__((noinline)) int leaf(int x)
@@ -32,6 +33,18 @@ static void on_trap(int signal)
 	taken++;
 }
 
+static void blink_trap(void)
+{
+	sigset_t trap;
+
+	sigemptyset(&trap);
+	sigaddset(&trap, SIGTRAP);
+	pthread_sigmask(SIG_UNBLOCK, &trap, NULL);
+	usleep(5000);
+	pthread_sigmask(SIG_BLOCK, &trap, NULL);
+	usleep(40000);
+}
+
 static void *call_masked(void *unused)
 {
 	unsigned sum = 0;
@@ -42,6 +55,10 @@ static void *call_masked(void *unused)
 	printf("thread %ld\n", (long)syscall(SYS_gettid));
 	fflush(stdout);
 	for (int i = 0; !ends; i++) {
+		if (blink_wanted && !open_wanted) {
+			blink_trap();
+			continue;
+		}
 		sum += (unsigned)branch(i & 0xff);
 		if (open_wanted && !is_open) {
 			sigemptyset(&set);
@@ -56,7 +73,9 @@ static void *call_masked(void *unused)
 
 static void obey(const char *line)
 {
-	if (!strcmp(line, "open\n")) {
+	if (!strcmp(line, "blink\n")) {
+		blink_wanted = true;
+	} else if (!strcmp(line, "open\n")) {
 		open_wanted = true;
 		while (!is_open)
 			usleep(1000);

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # A thread that blocks SIGTRAP would end the program at an INT3. Under fastinst run it does not block it, so that
 # probes go on and off; where fastinst attach has been, they stay off, and the command names the thread, until it
-# lets SIGTRAP in. A program that takes SIGTRAP itself gets what it sends.
+# lets SIGTRAP in, if only for a moment, as a thread that starts does. A program that takes SIGTRAP itself gets what it sends.
 # shellcheck source=probes/tests/common.sh
 . "${srcdir:-.}/probes/tests/common.sh"
 
@@ -93,6 +93,9 @@ for flags in "" -fpatchable-function-entry=5; do
 	start env
 	timeout 60 "$fastinst" attach --entries "$pid" 2>"$dir/log" || wrong "$what: $(cat "$dir/log")"
 	refused
+	tell blink
+	sleep 1.1
+	made
 	tell open
 	made
 	finish 0
