@@ -71,12 +71,8 @@ static int put_agent(struct attach *attach)
 		return complain(STATUS_FAILED, ret, "%s cannot be used for the control socket",
 				folder);
 	ret = inject_library(&inject);
-	if (ret < 0)
-		return complain(STATUS_FAILED, 0, "cannot attach to process %ld: %s", attach->pid,
-				inject.why);
-	if (inject.result < 0)
-		return complain(STATUS_FAILED, inject.result,
-				"the agent is in process %ld, and cannot work there", attach->pid);
+	if (ret < 0 || inject.result < 0)
+		return inject_complain(&inject, ret, "attach to");
 	fprintf(stderr, "attached to process %ld in %.1f ms, stopped for %.3f ms\n", attach->pid,
 		(seconds_now() - began) * 1e3, inject.stopped * 1e3);
 	return STATUS_OK;
@@ -96,15 +92,11 @@ static int put_out(struct attach *attach)
 	if (ret == -EBUSY && inject.inside)
 		complain(0, 0, "nothing is probed in process %ld any more; its code stays, as %s",
 			 attach->pid, inject.why);
-	else if (ret < 0)
-		return complain(STATUS_FAILED, 0, "cannot detach from process %ld: %s", attach->pid,
-				inject.why);
-	else if (inject.result == -ENOENT)
+	else if (!ret && inject.result == -ENOENT)
 		return complain(STATUS_NOT_FOUND, 0, "process %ld has no agent that was attached",
 				attach->pid);
-	else if (inject.result < 0)
-		return complain(STATUS_FAILED, inject.result, "cannot detach from process %ld",
-				attach->pid);
+	else if (ret < 0 || inject.result < 0)
+		return inject_complain(&inject, ret, "detach from");
 	else if (inject.result == DETACH_BESIDE)
 		complain(0, 0, "process %ld uses libfastinst itself, which stays as it is",
 			 attach->pid);

@@ -47,7 +47,9 @@
 #include <unistd.h>
 
 #include "probes/elf/array.h"
+#include "probes/text/text.h"
 #include "stress/base/clock.h"
+#include "stress/base/command_line.h"
 
 #define PATIENCE_STOP	 2.0 /* seconds: until a thread has stopped */
 #define PATIENCE_MOMENT	 5.0
@@ -642,4 +644,10 @@ int inject_library(struct inject *inject)
 	ret = trace_target(inject);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return ret;
+}
+
+int inject_complain(const struct inject *inject, int ret, const char *what)
+{
+	return complain(1, 0, "cannot %s process %d: %s", what, (int)inject->pid,
+			ret < 0 ? inject->why : error_cause(inject->result));
 }

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # A library put into a process that runs, by ptrace(2).
 noinst_LTLIBRARIES += libfastinst_inject.la
+libfastinst_inject_la_LIBADD = libfastinst_text.la
 libfastinst_inject_la_SOURCES = \
 	probes/inject/inject.c \
 	probes/inject/inject.h \

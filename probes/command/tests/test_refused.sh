@@ -152,6 +152,30 @@ fi
 
 # --- kinds ---
 
+# What the agent meets there is said in words as well.
+cat >"$dir/own.c" <<'C'
+#include <patchcore/patchcore.h>
+#include <stdio.h>
+#include <unistd.h>
+int main(void)
+{
+	char byte;
+
+	if (pc_init())
+		return 1;
+	puts("ready");
+	fflush(stdout);
+	return read(0, &byte, 1) < 0;
+}
+C
+if compile own -I "$top/patchcore/include" "$dir/own.c" "$build/.libs/libpatchcore_internal.a" -linih -lm -pthread; then
+	start "$dir/own"
+	attach 1 'cannot attach to process [0-9]+: the program has a library of its own that changes code'
+	finish
+else
+	echo "a program with libpatchcore in it: $(tail -n 1 "$dir/errors")"
+fi
+
 cat >"$dir/short.c" <<'C'
 static int call(int number, int a, void *b, int c)
 {

@@ -28,13 +28,10 @@ static int tell_agent(pid_t pid, const struct launch *launch, const char *text)
 	};
 	int ret = inject_library(&inject);
 
-	if (ret < 0)
-		complain(0, 0, "cannot attach to process %d: %s", (int)pid, inject.why);
-	else if (inject.result == -EBUSY)
+	if (!ret && inject.result == -EBUSY)
 		complain(0, 0, "process %d is profiled already", (int)pid);
-	else if (inject.result < 0)
-		complain(0, inject.result, "the agent is in process %d, and cannot work there",
-			 (int)pid);
+	else if (ret < 0 || inject.result < 0)
+		inject_complain(&inject, ret, "profile");
 	return ret < 0 ? ret : inject.result;
 }
 
