@@ -28,9 +28,9 @@
 #include "probes/text/text.h"
 
 static bool started;
-static struct wish *wishes; /* of FASTINST_ON */
-static size_t wishes_n;
-static _Atomic uint32_t served; /* probes below that have been turned on by it */
+static struct pattern *patterns; /* of FASTINST_ON */
+static size_t patterns_n;
+static _Atomic uint32_t looked_at; /* probes below that id: FASTINST_ON has turned them on */
 
 static void agent_complain(const char *what, int error)
 {
@@ -38,52 +38,52 @@ static void agent_complain(const char *what, int error)
 			prctl(PR_GET_SECCOMP) > 0;
 
 	say_line("%s: %s\n", what,
-		  filtered ? "a seccomp filter is in force; probes need membarrier, mprotect and "
-			     "mmap of code"
-			   : explain_error(error));
+		 filtered ? "a seccomp filter is in force; probes need membarrier, mprotect and "
+			    "mmap of code"
+			  : explain_error(error));
 }
 
-/* What has at least that id: of the others "fastinst off" may have turned some off. */
-static void turn_on(uint32_t from)
+/* Only probes from that id on: "fastinst off" may have turned others off. */
+static void turn_on_from(uint32_t from)
 {
-	for (size_t i = 0; i < wishes_n; i++) {
-		long n = agent_change(wishes[i].pattern, true, from);
+	for (size_t i = 0; i < patterns_n; i++) {
+		long n = agent_change(patterns[i].text, true, from);
 
-		wishes[i].matched |= n != 0 && n != -EINVAL;
+		patterns[i].matched |= n != 0 && n != -EINVAL;
 		if (n < 0)
-			agent_complain(wishes[i].pattern, (int)n);
+			agent_complain(patterns[i].text, (int)n);
 	}
 }
 
 /* A copy: the program may clear its environment before it loads a library. */
-static void read_wishes(void)
+static void read_patterns(void)
 {
 	const char *list = getenv("FASTINST_ON");
 	char *rest = list ? strdup(list) : NULL;
 
-	wishes = rest ? calloc(strlen(rest) / 2 + 1, sizeof(*wishes)) : NULL;
-	while (wishes && rest) {
-		wishes[wishes_n].pattern = text_word(&rest);
-		wishes_n += *wishes[wishes_n].pattern != '\0';
+	patterns = rest ? calloc(strlen(rest) / 2 + 1, sizeof(*patterns)) : NULL;
+	while (patterns && rest) {
+		patterns[patterns_n].text = text_word(&rest);
+		patterns_n += *patterns[patterns_n].text != '\0';
 	}
 }
 
 /*
- * Each pattern looks for objects, too, and so does the control socket: for what they find, those
- * before have to be looked at again. Two threads may do the same work: none waits for another,
- * which may wait for the loader's lock.
+ * To turn on a pattern looks for new objects, and so does the control socket: earlier patterns then
+ * have to look at the probes of those objects. Two threads may do the same work: neither waits for
+ * the other, which may wait for the loader's lock.
  */
 static void turn_on_new(void)
 {
 	uint32_t from, n;
 
-	while (from = atomic_load(&served), n = fi_probes(), n != from) {
-		turn_on(from);
-		atomic_store(&served, n);
+	while (from = atomic_load(&looked_at), n = fi_probes(), n != from) {
+		turn_on_from(from);
+		atomic_store(&looked_at, n);
 	}
 }
 
-/* Cancellation and errno are the program's, as in dlopen(). */
+/* As in dlopen(), which the program has called: no cancellation, and errno stays. */
 void agent_scan(void)
 {
 	int cancel, saved = errno;
@@ -97,20 +97,20 @@ void agent_scan(void)
 	errno = saved;
 }
 
-/* Before the program's own first line: once a second. */
+/* Once a second, of what is read before the program itself starts. */
 static void say_progress(unsigned done, unsigned of)
 {
-	static long told;
+	static long last;
 	struct timespec time;
 	long now;
 
 	clock_gettime(CLOCK_MONOTONIC, &time);
 	now = time.tv_sec * 1000 + time.tv_nsec / 1000000;
-	if (told && now - told < 1000)
+	if (last && now - last < 1000)
 		return;
-	if (told)
+	if (last)
 		say_line("%u of %u objects are read, with %u probes\n", done, of, fi_probes());
-	told = now;
+	last = now;
 }
 
 __attribute__((constructor)) static void start(void)
@@ -129,8 +129,8 @@ __attribute__((constructor)) static void start(void)
 		return;
 	}
 	pthread_atfork(NULL, NULL, report_forked);
-	read_wishes();
-	report_begin(getenv("FASTINST_OUTPUT"), wishes, wishes_n);
+	read_patterns();
+	report_begin(getenv("FASTINST_OUTPUT"), patterns, patterns_n);
 	if (trace)
 		ret = trace_start(trace);
 	if (ret < 0)

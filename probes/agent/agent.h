@@ -16,7 +16,7 @@ struct named {
 	uint32_t ids[];
 };
 
-/* agent_named - those of a pattern, from that id on, to be freed; NULL: errno tells why. */
+/* agent_named - the probes of a pattern, from that id on, to be freed; NULL: errno tells why. */
 struct named *agent_named(const char *pattern, uint32_t from);
 
 /*
@@ -28,11 +28,11 @@ long agent_change(const char *pattern, bool on, uint32_t from);
 /* agent_scan - after objects were loaded: finds their probes, turns on what FASTINST_ON names. */
 void agent_scan(void);
 
-/* Which probes a report is of; 0: of none. */
+/* Which probes a report has; 0: none. */
 enum report {
-	REPORT_RUN = 1, /* those that were run */
-	REPORT_ON,	/* those that are on, too */
-	REPORT_ALL,	/* all that can be turned on, too */
+	REPORT_RUN = 1, /* probes that were run */
+	REPORT_ON,	/* and probes that are on */
+	REPORT_ALL,	/* and probes that can be turned on */
 };
 
 /*
@@ -48,8 +48,8 @@ size_t report_fill(uint32_t *next, const struct named *named, char *block, size_
 long report_reset(const char *pattern);
 
 /* A pattern of FASTINST_ON, and whether it has matched a probe. */
-struct wish {
-	const char *pattern;
+struct pattern {
+	const char *text;
 	bool matched;
 };
 
@@ -57,7 +57,7 @@ struct wish {
  * report_begin - this process reports to that folder, of patterns too: lines of the kind "pattern",
  * and the count 0 or 1. NULL: to stderr, of probes only. report_forked - a child does.
  */
-void report_begin(const char *folder, const struct wish *wishes, size_t n);
+void report_begin(const char *folder, const struct pattern *patterns, size_t n);
 void report_forked(void);
 
 /* report_final - once per process: a file named by its PID, or to stderr. Not in a child of

@@ -12,7 +12,7 @@
 #include "probes/include/fastinst.h"
 
 /* Of the main thread, which stays while others run; with how many threads there are. */
-static char state(unsigned *threads)
+static char read_main_state(unsigned *threads)
 {
 	int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
 	char text[512], state = '\0', *end;
@@ -31,7 +31,7 @@ static char state(unsigned *threads)
 	return state;
 }
 
-bool agent_alone(void)
+bool is_program_over(void)
 {
 	static _Atomic time_t looked;
 	struct timespec now;
@@ -40,5 +40,5 @@ bool agent_alone(void)
 	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
 	if (atomic_exchange_explicit(&looked, now.tv_sec, memory_order_relaxed) == now.tv_sec)
 		return false;
-	return state(&threads) == 'Z' && threads <= (unsigned)fi_own_thread(0) + 1;
+	return read_main_state(&threads) == 'Z' && threads <= (unsigned)fi_own_thread(0) + 1;
 }

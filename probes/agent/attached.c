@@ -21,24 +21,24 @@
 #define STUBS 64
 
 static atomic_bool started;
-static int opened;	/* so often, by those who attached it */
-static bool given_back; /* its memory: it can only be unloaded, which a command that was killed did
-			   not */
-static bool beside;	/* the program uses libfastinst itself */
+static int opened; /* how often commands have attached this library */
+/* A detach was killed before it unloaded the library, which can do nothing else any more. */
+static bool is_memory_released;
+static bool program_has_library; /* the program uses libfastinst itself */
 
 int fastinst_attached(char *text);
 
-static int attach(const char *folder)
+static int start_agent(const char *folder)
 {
 	int ret;
 
 	opened++;
-	if (given_back)
+	if (is_memory_released)
 		return -EIDRM;
 	if (atomic_exchange(&started, true))
 		return 0;
 	unblock_traps();
-	beside = fi_scan() != -ESHUTDOWN;
+	program_has_library = fi_scan() != -ESHUTDOWN;
 	ret = fi_init();
 	if (!ret)
 		ret = control_start(folder, NULL);
@@ -47,14 +47,14 @@ static int attach(const char *folder)
 	return ret;
 }
 
-/* It stays for good then anyway. */
+/* What is loaded so is never unloaded. */
 static bool is_loaded(const char *name)
 {
 	return dlmopen(LM_ID_BASE, name, RTLD_LAZY | RTLD_NOLOAD);
 }
 
-/* The size of stubs, and where they are; or that others use the library. */
-static int detach(char *text)
+/* Answers with the size of stubs, and where they are; or that the program uses the library. */
+static int stop_agent(char *text)
 {
 	void *stubs[STUBS];
 	size_t size;
@@ -63,15 +63,16 @@ static int detach(char *text)
 
 	if (!started)
 		return -ENOENT;
-	beside |= is_loaded("libfastinst-profile.so") || is_loaded("libfastinst-edges.so");
+	program_has_library |=
+		is_loaded("libfastinst-profile.so") || is_loaded("libfastinst-edges.so");
 	trace_start(NULL);
-	ret = beside ? 0 : fi_fini();
+	ret = program_has_library ? 0 : fi_fini();
 	if (ret)
 		return ret;
 	control_stop();
 	started = false;
 	n = fi_stubs(stubs, STUBS, &size);
-	if (beside || n > STUBS)
+	if (program_has_library || n > STUBS)
 		return DETACH_BESIDE;
 	text += sprintf(text, "%zx", size);
 	while (n)
@@ -88,15 +89,15 @@ int fastinst_attached(char *text)
 	int ret;
 
 	if (!strcmp(text, DETACH_CLOSE))
-		return detach(text);
+		return stop_agent(text);
 	if (strcmp(text, DETACH_UNLOAD) != 0)
-		return attach(text);
-	/* All other threads are stopped, and none has an INT3 before it. */
+		return start_agent(text);
+	/* All other threads are stopped, and none is about to run an INT3. */
 	ret = pc_fini();
 	if (ret)
 		return ret;
 	trace_unload();
 	ret = fi_unload();
-	given_back = !ret;
+	is_memory_released = !ret;
 	return ret < 0 ? ret : opened;
 }

@@ -7,7 +7,7 @@
 
 #include "probes/include/fastinst.h"
 
-#define TRIES 10 /* in each of which an object goes */
+#define TRIES 10 /* an object may be unloaded in each */
 
 struct named *agent_named(const char *pattern, uint32_t from)
 {
@@ -42,7 +42,7 @@ static long change_probes(const char *pattern, bool on, uint32_t from)
 
 long agent_change(const char *pattern, bool on, uint32_t from)
 {
-	/* Of an agent that was attached, dlopen() is not the one that is called. */
+	/* In an attached process the agent sees no dlopen(). */
 	long ret = on ? fi_scan() : 0;
 
 	if (ret < 0)

@@ -2,11 +2,11 @@
 /*
  * The control socket: one thread that answers "fastinst on", "off", "top" and "trace".
  *
- * It stands in a folder that only its owner may enter, and has mode 0600. Several clients are served
- * at once, none of which another waits for. A request is one line, the answer a first line, then
- * data. A client has two seconds for its request, and two more whenever it has taken some of the
- * answer. Where all places are taken, a new client gets that of the one whose time is over first.
- * Memory is asked for only where counts by name are.
+ * It stands in a folder that only its owner may enter, and has mode 0600. Several clients are
+ * served at once, none of which another waits for. A request is one line, the answer a first line,
+ * then data. A client has two seconds for its request, and two more whenever it has taken some of
+ * the answer. Where all places are taken, a new client gets that of the one whose time is over
+ * first. Memory is asked for only where counts by name are.
  */
 #include <errno.h>
 #include <poll.h>
@@ -34,7 +34,7 @@
 #define CLIENTS	 16
 #define PATIENCE 2000 /* ms */
 #define REQUEST	 4096
-#define TEXT	 65536 /* a line has at most */
+#define TEXT	 65536 /* the longest line of a report */
 
 struct own_socket {
 	int fd;
@@ -46,7 +46,7 @@ struct client {
 	struct own_socket socket;
 	int64_t deadline;
 	bool answering;
-	enum report report; /* that follows the first line */
+	enum report report; /* follows the first line of the answer */
 	struct named *named;
 	uint32_t next; /* probe whose count follows */
 	size_t used;   /* of the text */
@@ -138,11 +138,16 @@ static long serve_request(const char *word, char *rest, struct named **named)
 		long (*serve)(char *rest);
 		long (*branch)(const char *pattern);
 	} requests[] = {
-		{ "on", serve_on, NULL },	       { "off", serve_off, NULL },
-		{ "reset", serve_reset, NULL },	       { "report", serve_report, NULL },
-		{ "trace", serve_trace, NULL },	       { "untrace", serve_untrace, NULL },
-		{ "entries", serve_entries, NULL },    { "branch-on", NULL, fi_branch_on },
-		{ "branch-off", NULL, fi_branch_off }, { "branch-veto", NULL, fi_branch_veto },
+		{ "on", serve_on, NULL },
+		{ "off", serve_off, NULL },
+		{ "reset", serve_reset, NULL },
+		{ "report", serve_report, NULL },
+		{ "trace", serve_trace, NULL },
+		{ "untrace", serve_untrace, NULL },
+		{ "entries", serve_entries, NULL },
+		{ "branch-on", NULL, fi_branch_on },
+		{ "branch-off", NULL, fi_branch_off },
+		{ "branch-veto", NULL, fi_branch_veto },
 		{ "branch-allow", NULL, fi_branch_allow },
 	};
 
@@ -176,7 +181,7 @@ static bool is_open(const struct own_socket *socket)
 	       now.st_ino == socket->file.st_ino;
 }
 
-/* Also where a child has a copy of it. */
+/* shutdown(): a child may have a copy of the descriptor. */
 static void drop_client(struct client *client)
 {
 	client->taken = false;
@@ -188,7 +193,7 @@ static void drop_client(struct client *client)
 	close(client->socket.fd);
 }
 
-/* More of the answer, when all of the text is sent; false: that was all. */
+/* The next part of the answer; false: there is none. */
 static bool fill_text(struct client *client)
 {
 	client->sent = 0;
@@ -198,7 +203,7 @@ static bool fill_text(struct client *client)
 	return client->used > 0;
 }
 
-/* As much as the client takes. */
+/* Sends as much as the client takes now. */
 static void send_answer(struct client *client)
 {
 	while (client->sent < client->used || fill_text(client)) {
@@ -239,7 +244,7 @@ static void answer_request(struct client *client)
 	send_answer(client);
 }
 
-/* Without a line that ends it gets no answer. */
+/* A request without an end of line gets no answer. */
 static void read_request(struct client *client)
 {
 	char *to = client->text + client->used, *end;
@@ -277,7 +282,7 @@ static bool is_allowed(int fd)
 	       (peer.uid == geteuid() || peer.uid == 0);
 }
 
-/* That of the client whose time is over first, where none is free. */
+/* A free place, or the one of the client whose time is over first. */
 static struct client *find_place(void)
 {
 	struct client *first = clients;
@@ -292,7 +297,7 @@ static struct client *find_place(void)
 	return first;
 }
 
-/* Closed at once unless it is the owner or root. */
+/* Only the owner and root are served. */
 static void add_client(int fd)
 {
 	struct client *client;
@@ -307,7 +312,7 @@ static void add_client(int fd)
 	client->answering = false;
 	client->used = client->sent = client->next = 0;
 	client->taken = !fstat(fd, &client->socket.file);
-	/* Its request may be there: no flood of others takes the place from it. */
+	/* A request that is there is served before others can take the place. */
 	if (client->taken)
 		read_request(client);
 	else
@@ -328,7 +333,7 @@ static short wait_for_clients(void)
 	int ms = LOOK_MS;
 	nfds_t n = 1;
 
-	/* No more than there are: RLIMIT_NOFILE bounds how many poll() takes. */
+	/* Only sockets that are open: RLIMIT_NOFILE bounds how many poll() takes. */
 	for (struct client *client = clients; client < clients + CLIENTS; client++) {
 		if (!client->taken)
 			continue;
@@ -354,7 +359,7 @@ static void *run_control(void *data)
 	int fd;
 
 	fi_own_thread(1);
-	while (socket_owner && !agent_alone() && is_open(&listener)) {
+	while (socket_owner && !is_program_over() && is_open(&listener)) {
 		short events = wait_for_clients();
 
 		if (each_second)
@@ -409,7 +414,7 @@ static void leave_socket(void)
 		report_final();
 }
 
-/* The thread is not in the child, and the sockets are the parent's. */
+/* In a child: it has no such thread, and the sockets are the parent's. */
 static void forget_socket(void)
 {
 	socket_owner = 0;
@@ -420,7 +425,7 @@ static void forget_socket(void)
 	}
 }
 
-/* Another folder is named by who put the agent into this process. */
+/* "fastinst attach" names the folder that its user's commands look in. */
 static int find_path(const char *folder)
 {
 	int ret;
@@ -441,9 +446,8 @@ int control_start(const char *folder, void (*look)(void))
 	if (listener.fd < 0)
 		return listener.fd;
 	socket_owner = getpid();
-	ret = fstat(listener.fd, &listener.file) < 0
-		      ? -errno
-		      : start_own_thread(&server, run_control, NULL);
+	ret = fstat(listener.fd, &listener.file) < 0 ? -errno
+						     : start_own_thread(&server, run_control, NULL);
 	if (ret < 0)
 		return ret;
 	pthread_atfork(NULL, NULL, forget_socket);
@@ -451,7 +455,7 @@ int control_start(const char *folder, void (*look)(void))
 	return 0;
 }
 
-/* Its thread wakes up when it can no longer be connected to. */
+/* shutdown() wakes the thread. */
 void control_stop(void)
 {
 	if (socket_owner != getpid())

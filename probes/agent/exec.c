@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The functions that execute another program in place of this one: what ran before is reported. A
- * file that cannot be executed is none, as shells try one after the other.
+ * Functions that execute another program. Those that replace this one report its counts first,
+ * unless the file cannot be executed: shells try one after the other.
  *
- * Of them, and of those that start one beside, LD_PRELOAD becomes what that program's loader can
- * take, where the agent is in it: see probes/elf/preload.h.
+ * LD_PRELOAD, where the agent is in it, becomes what the loader of the new program can take: see
+ * probes/elf/preload.h.
  */
 #include <alloca.h>
 #include <dlfcn.h>
@@ -31,7 +31,7 @@ static by_path_fn *real_execvpe;
 static spawn_fn *real_posix_spawn, *real_posix_spawnp;
 static const char *agent; /* as it stands in LD_PRELOAD */
 
-/* Now: later a signal handler may ask. */
+/* At the start: later a signal handler may execute a program, and dlsym() is not safe there. */
 __attribute__((constructor)) static void find_real(void)
 {
 	Dl_info self;
@@ -47,7 +47,7 @@ __attribute__((constructor)) static void find_real(void)
 
 #define PRELOAD "LD_PRELOAD="
 
-/* LD_PRELOAD with the agent; NULL: it is not there. */
+/* The variable LD_PRELOAD; NULL: the agent is not in it. */
 static char *const *find_preload(char *const *envp)
 {
 	for (; envp && *envp; envp++)
@@ -65,7 +65,7 @@ static size_t count_variables(char *const *envp)
 	return n;
 }
 
-/* What a new environment takes: it has the old one's strings but for one. */
+/* Bytes for the new LD_PRELOAD; all other strings of the environment are shared. */
 static size_t text_size(char *const *envp)
 {
 	char *const *preload = find_preload(envp);
@@ -73,8 +73,7 @@ static size_t text_size(char *const *envp)
 	return preload ? strlen(PRELOAD) + preload_size(*preload, agent) : 1;
 }
 
-/* For the program in that file. The old environment, or a new one of count_variables() and a NULL.
- */
+/* The environment for the program in that file: the old one, or copy. */
 static char *const *fit_environment(int folder, const char *path, char *const *envp, char **copy,
 				    char *text, size_t size)
 {
@@ -106,11 +105,11 @@ static char *const *fit_environment(int folder, const char *path, char *const *e
 	(envp) = fit_environment(folder, path, envp, copy_of_envp, text_of_preload,                \
 				 sizeof(text_of_preload))
 
-/* --- In place of this one --------------------------------------------------------------------- */
+/* --- In place of this program ----------------------------------------------------------------- */
 
 /* @name: as execvpe(3) takes it, which finds that path; NULL: as execveat(2) has the others. */
-static int execute(const char *name, int folder, const char *path, char *const *argv,
-		   char *const *envp, int flags)
+static int execute_image(const char *name, int folder, const char *path, char *const *argv,
+			 char *const *envp, int flags)
 {
 	bool is_open = flags & AT_EMPTY_PATH && !*path;
 	char file[PATH_MAX];
@@ -141,7 +140,7 @@ static int execute(const char *name, int folder, const char *path, char *const *
 
 int execve(const char *path, char *const argv[], char *const envp[])
 {
-	return execute(NULL, AT_FDCWD, path, argv, envp, 0);
+	return execute_image(NULL, AT_FDCWD, path, argv, envp, 0);
 }
 
 int execv(const char *path, char *const argv[])
@@ -151,17 +150,17 @@ int execv(const char *path, char *const argv[])
 
 int execveat(int folder, const char *path, char *const argv[], char *const envp[], int flags)
 {
-	return execute(NULL, folder, path, argv, envp, flags);
+	return execute_image(NULL, folder, path, argv, envp, flags);
 }
 
 int fexecve(int fd, char *const argv[], char *const envp[])
 {
-	return execute(NULL, fd, "", argv, envp, AT_EMPTY_PATH);
+	return execute_image(NULL, fd, "", argv, envp, AT_EMPTY_PATH);
 }
 
 int execvpe(const char *file, char *const argv[], char *const envp[])
 {
-	return execute(file, AT_FDCWD, NULL, argv, envp, 0);
+	return execute_image(file, AT_FDCWD, NULL, argv, envp, 0);
 }
 
 int execvp(const char *file, char *const argv[])
@@ -169,7 +168,7 @@ int execvp(const char *file, char *const argv[])
 	return execvpe(file, argv, environ);
 }
 
-/* --- Beside this one -------------------------------------------------------------------------- */
+/* --- Beside this program ---------------------------------------------------------------------- */
 
 int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
 		const posix_spawnattr_t *attributes, char *const argv[], char *const envp[])
@@ -199,7 +198,7 @@ static size_t count_arguments(va_list list)
 	return n;
 }
 
-/* The arguments behind the first one, and the NULL at their end. */
+/* With the NULL at their end. */
 static void fill_arguments(char **argv, const char *first, va_list list)
 {
 	*argv = (char *)first;

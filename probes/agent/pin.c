@@ -27,7 +27,7 @@ struct search {
 	char name[PATH_MAX];
 };
 
-static int look_at(struct dl_phdr_info *info, size_t size, void *data)
+static int match_object(struct dl_phdr_info *info, size_t size, void *data)
 {
 	struct search *search = data;
 	bool found = false;
@@ -49,7 +49,7 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *data)
 	return found;
 }
 
-static void close_it(void *handle)
+static void close_handle(void *handle)
 {
 	int (*close)(void *) = (int (*)(void *))dlsym(RTLD_NEXT, "dlclose");
 
@@ -57,21 +57,21 @@ static void close_it(void *handle)
 }
 
 /*
- * By its name, the only way there is. Once it is held it stays: does it still lie there, or did
- * another of that name come before?
+ * dlopen() takes names only. Once the object is opened it stays: is it the one that lies at the
+ * address, or another of that name?
  */
-static int hold(struct search *search)
+static int hold_object(struct search *search)
 {
-	const struct link_map *held, *there = NULL;
+	const struct link_map *opened, *there = NULL;
 	Dl_info info;
 
 	search->pin.handle = dlopen(search->name, RTLD_NOLOAD | RTLD_LAZY);
 	if (!search->pin.handle)
 		return -ENOENT;
 	if (dladdr1((const void *)search->address, &info, (void **)&there, RTLD_DL_LINKMAP) &&
-	    !dlinfo(search->pin.handle, RTLD_DI_LINKMAP, &held) && held == there)
+	    !dlinfo(search->pin.handle, RTLD_DI_LINKMAP, &opened) && opened == there)
 		return 0;
-	close_it(search->pin.handle);
+	close_handle(search->pin.handle);
 	return -ENOENT;
 }
 
@@ -84,12 +84,12 @@ int pin_object(const void *address)
 	for (; pin; pin = pin->next)
 		if (search.address >= pin->from && search.address < pin->to)
 			return 0;
-	if (!dl_iterate_phdr(look_at, &search))
+	if (!dl_iterate_phdr(match_object, &search))
 		return -ENOENT;
 	pin = malloc(sizeof(*pin));
 	if (!pin)
 		return -ENOMEM;
-	if (search.name[0] && hold(&search) < 0) {
+	if (search.name[0] && hold_object(&search) < 0) {
 		free(pin);
 		return -ENOENT;
 	}
@@ -106,7 +106,7 @@ void pins_drop(void)
 
 		pins = pin->next;
 		if (pin->handle)
-			close_it(pin->handle);
+			close_handle(pin->handle);
 		free(pin);
 	}
 }

@@ -17,17 +17,17 @@
 #include "probes/include/fastinst.h"
 #include "probes/text/text.h"
 
-static _Atomic pid_t owner; /* who has not reported yet; 0: it has */
-static pid_t imaged;	    /* who has reported before another program was to be executed */
-static const char *folder;  /* NULL: to stderr */
-static off_t before;	    /* the length of its file before that */
-static const struct wish *wishes;
-static size_t wishes_n;
+static _Atomic pid_t reporter;	   /* the process that has still to report; 0: it has */
+static pid_t reported_before_exec; /* the process that did so; 0: none */
+static const char *folder;	   /* NULL: to stderr */
+static off_t before;		   /* the length of its file before that report */
+static const struct pattern *patterns;
+static size_t patterns_n;
 
-static uint64_t *base; /* counts that are not told any more */
-static size_t based;
+static uint64_t *baseline; /* what report_reset() has taken off */
+static size_t baseline_n;
 
-/* The end, or that of the room: not all of it fits. */
+/* Returns behind the field, or end: not all of it fits. */
 static char *put_field(char *to, char *end, const char *text, char after)
 {
 	char piece[TEXT_PIECE];
@@ -42,12 +42,11 @@ static char *put_field(char *to, char *end, const char *text, char after)
 	return to;
 }
 
-/* How long it is, or size: not all of it fits. */
+/* Returns the length of the line, or size: not all of it fits. */
 static size_t put_line(char *to, size_t size, const uint64_t numbers[2], const char *kind,
 		       const char *function, const char *object)
 {
-	size_t head = (size_t)snprintf(to, size, "%llu\t%llu\t%s\t",
-				       (unsigned long long)numbers[0],
+	size_t head = (size_t)snprintf(to, size, "%llu\t%llu\t%s\t", (unsigned long long)numbers[0],
 				       (unsigned long long)numbers[1], kind);
 	char *end = to + size, *at = head < size ? to + head : end;
 
@@ -55,10 +54,11 @@ static size_t put_line(char *to, size_t size, const uint64_t numbers[2], const c
 	return (size_t)(put_field(at, end, object, '\n') - to);
 }
 
-/* 0: the probe is none of those. */
+/* Returns 0 where the report does not have the probe. */
 static size_t put_probe(char *to, size_t size, uint32_t id, enum report which)
 {
-	const uint64_t numbers[] = { fi_count(id) - (id < based ? base[id] : 0), fi_lost(id) };
+	const uint64_t numbers[] = { fi_count(id) - (id < baseline_n ? baseline[id] : 0),
+				     fi_lost(id) };
 	bool was_run = numbers[0] || numbers[1];
 	struct fi_probe probe;
 
@@ -73,18 +73,18 @@ long report_reset(const char *pattern)
 {
 	struct named *named = agent_named(pattern, 0);
 	size_t n = fi_probes();
-	uint64_t *more = named ? realloc(base, (n + 1) * sizeof(*base)) : NULL;
+	uint64_t *more = named ? realloc(baseline, (n + 1) * sizeof(*baseline)) : NULL;
 	long ret;
 
 	if (!more) {
 		free(named);
 		return -errno;
 	}
-	base = more;
-	for (; based < n; based++)
-		base[based] = 0;
+	baseline = more;
+	for (; baseline_n < n; baseline_n++)
+		baseline[baseline_n] = 0;
 	for (size_t i = 0; i < named->n; i++)
-		base[named->ids[i]] = fi_count(named->ids[i]);
+		baseline[named->ids[i]] = fi_count(named->ids[i]);
 	ret = (long)named->n;
 	free(named);
 	return ret;
@@ -97,11 +97,12 @@ size_t report_fill(uint32_t *next, const struct named *named, char *block, size_
 
 	for (; *next < n; (*next)++) {
 		size_t left = size - used;
-		size_t len = put_probe(block + used, left, named ? named->ids[*next] : *next, which);
+		size_t len =
+			put_probe(block + used, left, named ? named->ids[*next] : *next, which);
 
 		if (len >= left && used)
 			return used;
-		/* One that does not fit at all is left out. */
+		/* A line that is longer than the block is left out. */
 		used += len < left ? len : 0;
 	}
 	return used;
@@ -109,41 +110,41 @@ size_t report_fill(uint32_t *next, const struct named *named, char *block, size_
 
 static bool report_lines(int fd)
 {
-	static char block[65536]; /* a line has at most */
+	static char block[65536]; /* the longest line */
 	uint32_t next = 0;
 	bool whole = true;
 	size_t len;
 
 	while (whole && (len = report_fill(&next, NULL, block, sizeof(block), REPORT_RUN)))
 		whole = write_all(fd, block, len);
-	for (size_t i = 0; i < wishes_n && folder && whole; i++) {
-		len = put_line(block, sizeof(block), (uint64_t[]){ wishes[i].matched, 0 },
-			       "pattern", wishes[i].pattern, "");
+	for (size_t i = 0; i < patterns_n && folder && whole; i++) {
+		len = put_line(block, sizeof(block), (uint64_t[]){ patterns[i].matched, 0 },
+			       "pattern", patterns[i].text, "");
 		whole = len == sizeof(block) || write_all(fd, block, len);
 	}
 	return whole;
 }
 
-void report_begin(const char *to, const struct wish *patterns, size_t n)
+void report_begin(const char *to, const struct pattern *asked, size_t n)
 {
-	wishes = patterns;
-	wishes_n = n;
+	patterns = asked;
+	patterns_n = n;
 	folder = copy_folder(to);
-	atomic_store_explicit(&owner, getpid(), memory_order_relaxed);
+	atomic_store_explicit(&reporter, getpid(), memory_order_relaxed);
 }
 
 void report_forked(void)
 {
-	based = 0;
-	atomic_store_explicit(&owner, getpid(), memory_order_relaxed);
+	baseline_n = 0;
+	atomic_store_explicit(&reporter, getpid(), memory_order_relaxed);
 }
 
-/* The child of vfork() has its parent's counts. */
+/* Not in the child of vfork(), which sees its parent's counts. */
 static bool is_mine(void)
 {
 	pid_t me = getpid();
 
-	return atomic_compare_exchange_strong(&owner, &me, 0);
+	return atomic_compare_exchange_strong(&reporter, &me, 0);
 }
 
 static void write_counts(void)
@@ -175,15 +176,15 @@ void report_image(void)
 {
 	if (!folder || !is_mine())
 		return;
-	imaged = getpid();
+	reported_before_exec = getpid();
 	write_counts();
 }
 
 void report_back(void)
 {
-	if (!folder || imaged != getpid())
+	if (!folder || reported_before_exec != getpid())
 		return;
-	imaged = 0;
+	reported_before_exec = 0;
 	remove_report(folder, before);
 	report_forked();
 }

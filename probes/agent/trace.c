@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The probe function that writes events, the rings that it writes them to, and the talk with
- * "fastinst trace" about what to take along.
+ * The probe function that writes events, the rings that it writes them to, and the dialogue with
+ * "fastinst trace" about which arguments to record.
  *
  * A thread makes its ring at its first event, by system calls alone: that may be in a signal
- * handler. A child of fork() must not write to its parent's: it sees by a page that the kernel
- * clears for it that it is one, and its threads make their own.
+ * handler. A child of fork() must not write to its parent's rings: it is known by a page that the
+ * kernel clears in children, and its threads make their own rings.
  */
 #include <assert.h>
 #include <dlfcn.h>
@@ -41,30 +41,31 @@ static_assert(RING_EVENT_MAX <= 8 * UINT8_MAX, "its length is told in one byte")
 #define NAMES_MAX 4096 /* rings of one thread's number, as programs are executed in its place */
 
 static _Atomic(const char *) folder; /* of this session; never freed. NULL: none */
-static bool no_reads;		     /* a filter may forbid the system call */
-static _Atomic pid_t *whose;	     /* the process that the rings are of; 0 in a new one */
+static bool no_reads;		     /* seccomp may forbid process_vm_readv(2) */
+static _Atomic pid_t
+	*ring_process; /* the process that has the rings; the kernel clears it in a child */
 static pthread_key_t key;
 
 static __thread struct {
 	struct ring *ring;
 	const char *folder;
 	pid_t pid;
-} mine __attribute__((tls_model("initial-exec")));
+} own __attribute__((tls_model("initial-exec")));
 
 /* --- Rings ------------------------------------------------------------------------------------ */
 
-/* A thread that ends, or goes on in another session. */
+/* The thread ends, or goes on in another session. */
 static void leave_ring(void *ring)
 {
-	/* In a child that has had no event yet, this is the parent's, and is not there. */
-	if (mine.ring != ring || mine.pid != atomic_load_explicit(whose, memory_order_relaxed))
+	/* In a child that has had no event yet, this is the parent's ring, which is not mapped. */
+	if (own.ring != ring || own.pid != atomic_load_explicit(ring_process, memory_order_relaxed))
 		return;
-	mine.folder = NULL;
+	own.folder = NULL;
 	atomic_store_explicit(&((struct ring *)ring)->ended, 1, memory_order_release);
 	munmap(ring, sizeof(struct ring));
 }
 
-static int new_file(const char *where, pid_t pid, pid_t tid)
+static int make_ring_file(const char *where, pid_t pid, pid_t tid)
 {
 	char path[PATH_MAX];
 	int fd = -1;
@@ -78,9 +79,9 @@ static int new_file(const char *where, pid_t pid, pid_t tid)
 	return fd;
 }
 
-/* All of it: where there is no room, the thread has no ring, and is not ended at its first event.
+/* Allocates the whole ring: with a hole in the file, an event would end the program on a full disk.
  */
-static int make_room(int fd)
+static int reserve_room(int fd)
 {
 	struct write_signals signals;
 	int ret;
@@ -93,15 +94,15 @@ static int make_room(int fd)
 	return ret;
 }
 
-static struct ring *new_ring(const char *where, pid_t pid)
+static struct ring *make_ring(const char *where, pid_t pid)
 {
 	pid_t tid = (pid_t)syscall(SYS_gettid);
-	int fd = new_file(where, pid, tid);
+	int fd = make_ring_file(where, pid, tid);
 	struct ring *ring = MAP_FAILED;
 
 	if (fd < 0)
 		return NULL;
-	if (!make_room(fd))
+	if (!reserve_room(fd))
 		ring = mmap(NULL, sizeof(*ring), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	close(fd);
 	if (ring == MAP_FAILED)
@@ -113,33 +114,31 @@ static struct ring *new_ring(const char *where, pid_t pid)
 	return ring;
 }
 
-/* NULL: there can be none, and it is not tried again. */
-static struct ring *my_ring(void)
+/* NULL: no ring can be made, which is not tried again in this session. */
+static struct ring *find_ring(void)
 {
 	const char *where = atomic_load_explicit(&folder, memory_order_acquire);
-	pid_t pid = atomic_load_explicit(whose, memory_order_relaxed);
+	pid_t pid = atomic_load_explicit(ring_process, memory_order_relaxed);
 
 	if (!where)
 		return NULL;
-	if (pid && mine.pid == pid && mine.folder == where)
-		return mine.ring;
-	/* That of a parent was not inherited. */
-	if (pid && mine.pid == pid && mine.folder && mine.ring)
-		leave_ring(mine.ring);
+	if (pid && own.pid == pid && own.folder == where)
+		return own.ring;
+	/* A parent's ring was not inherited. */
+	if (pid && own.pid == pid && own.folder && own.ring)
+		leave_ring(own.ring);
 	pid = getpid();
-	atomic_store_explicit(whose, pid, memory_order_relaxed);
-	mine.pid = pid;
-	mine.folder = where;
-	mine.ring = new_ring(where, pid);
-	pthread_setspecific(key, mine.ring);
-	return mine.ring;
+	atomic_store_explicit(ring_process, pid, memory_order_relaxed);
+	own.pid = pid;
+	own.folder = where;
+	own.ring = make_ring(where, pid);
+	pthread_setspecific(key, own.ring);
+	return own.ring;
 }
 
 /* --- Events ----------------------------------------------------------------------------------- */
 
-/* By the kernel: memory that is not there is no fault. How many bytes; a filter may forbid the
- * call.
- */
+/* By a system call, so that memory that is not mapped is no fault. Returns how many bytes. */
 static size_t read_memory(void *to, uint64_t from, size_t len)
 {
 	uint64_t page = 4096 - from % 4096;
@@ -155,7 +154,7 @@ static size_t read_memory(void *to, uint64_t from, size_t len)
 	return got < 0 ? 0 : (size_t)got;
 }
 
-/* One byte with its length, and the string; how many bytes in all. */
+/* Writes a byte with the length, then the string. Returns how many bytes. */
 static size_t take_string(uint8_t *to, uint64_t from)
 {
 	size_t len = read_memory(to + 1, from, RING_STRING);
@@ -165,8 +164,8 @@ static size_t take_string(uint8_t *to, uint64_t from)
 }
 
 /*
- * What lies above the return address. Up to the end of the page that this is on it is there, and no
- * call of the kernel is needed. A checker of addresses knows of no array here.
+ * Arguments on the stack, above the return address. Up to the end of its page they are mapped, and
+ * no system call is needed. To AddressSanitizer this is no array.
  */
 __attribute__((no_sanitize("address", "thread"))) static size_t take_stack(uint64_t *to,
 									   uint64_t rsp, size_t n)
@@ -183,7 +182,7 @@ __attribute__((no_sanitize("address", "thread"))) static size_t take_stack(uint6
 	return here + read_memory(to + here, (uint64_t)(from + here), 8 * (n - here)) / 8;
 }
 
-/* How many could be read, and these; how many words in all. */
+/* Writes how many words could be read, then these. Returns how many words were written. */
 static size_t take_memory(uint64_t *to, const struct fi_regs *regs, uintptr_t how)
 {
 	size_t n = ring_memory(how);
@@ -195,7 +194,7 @@ static size_t take_memory(uint64_t *to, const struct fi_regs *regs, uintptr_t ho
 	return 1 + *to;
 }
 
-/* What a probe function is given to read, and how it is to be read. */
+/* What a probe function gets, and how RING_HOW_* says to read it. */
 struct taken {
 	uint32_t id;
 	const struct fi_regs *regs;
@@ -203,7 +202,7 @@ struct taken {
 	uintptr_t how;
 };
 
-/* The number of values, as struct ring_event has it. */
+/* Returns the number of values, as struct ring_event has it. */
 static uint8_t take_values(const struct taken *from, uint64_t *value)
 {
 	const struct fi_regs *regs = from->regs;
@@ -259,7 +258,7 @@ static void write_event(struct ring *ring, const struct taken *from)
 	ring_put(ring, bytes, len);
 }
 
-/* In signal handlers as well: errno is the program's. */
+/* Runs in signal handlers, too, and keeps errno, which is the program's. */
 static void on_event(uint32_t id, void *site, const struct fi_regs *regs, void *data, double xmm0,
 		     double xmm1, double xmm2, double xmm3, double xmm4, double xmm5, double xmm6,
 		     double xmm7)
@@ -267,7 +266,7 @@ static void on_event(uint32_t id, void *site, const struct fi_regs *regs, void *
 	const double vector[] = { xmm0, xmm1, xmm2, xmm3, xmm4, xmm5, xmm6, xmm7 };
 	const struct taken from = { id, regs, vector, (uintptr_t)data };
 	int saved = errno;
-	struct ring *ring = my_ring();
+	struct ring *ring = find_ring();
 
 	(void)site;
 	if (ring && !atomic_load_explicit(&ring->closed, memory_order_relaxed))
@@ -275,14 +274,15 @@ static void on_event(uint32_t id, void *site, const struct fi_regs *regs, void *
 	errno = saved;
 }
 
-/* --- The talk --------------------------------------------------------------------------------- */
+/* --- Asking the reader what to take ----------------------------------------------------------- */
 
-/* RET stands behind an exit, or the jump of a tail call, whose result is not there yet. */
-static bool returns(const void *exit)
+/* Else a tail call's jump stands behind the exit, and there is no result yet. */
+static bool is_before_return(const void *exit)
 {
 	uint8_t code[2] = { 0 };
 
-	/* By the kernel, where that may be: the object may be unloaded meanwhile. */
+	/* The object may be unloaded meanwhile: memory is read directly only where a filter forbids
+	 * the system call. */
 	if (!read_memory(code, (uintptr_t)exit + 5, sizeof(code)) && no_reads)
 		memcpy(code, (const uint8_t *)exit + 5, sizeof(code));
 	if (code[0] == 0xf2 || code[0] == 0xf3)
@@ -290,16 +290,16 @@ static bool returns(const void *exit)
 	return code[0] == 0xc3 || code[0] == 0xc2;
 }
 
-static const char *kind_of(const struct fi_probe *probe)
+static const char *probe_word(const struct fi_probe *probe)
 {
 	if (fi_compare_float(probe->id) > 0)
 		return fi_compare_float(probe->id) == 4 ? "compare-float" : "compare-double";
-	if (probe->kind == FI_EXIT && !returns(probe->address))
+	if (probe->kind == FI_EXIT && !is_before_return(probe->address))
 		return "exit-jump";
 	return kind_name(probe->kind);
 }
 
-static void tell_probes(FILE *to, const uint32_t *ids, size_t n)
+static void write_probes(FILE *to, const uint32_t *ids, size_t n)
 {
 	const char *object = NULL;
 	uintptr_t base = 0;
@@ -315,7 +315,7 @@ static void tell_probes(FILE *to, const uint32_t *ids, size_t n)
 		    dladdr1(probe.address, &info, (void **)&map, RTLD_DL_LINKMAP) && map)
 			base = map->l_addr;
 		object = probe.object;
-		fprintf(to, "%u\t%s\t%lx\t%s\t", probe.id, kind_of(&probe),
+		fprintf(to, "%u\t%s\t%lx\t%s\t", probe.id, probe_word(&probe),
 			(unsigned long)((uintptr_t)probe.address - base), probe.provider);
 		text_put(to, probe.function);
 		fputc('\t', to);
@@ -360,14 +360,14 @@ static int take_answer(FILE *from, const uint32_t *ids, size_t n)
 	return ferror(from) ? -EIO : 0;
 }
 
-static int agree(FILE *stream, const uint32_t *ids, size_t n)
+static int ask_reader(FILE *stream, const uint32_t *ids, size_t n)
 {
 	struct write_signals signals;
 	int ret;
 
-	/* A command that was killed takes no more. */
+	/* Writes to a command that was killed send SIGPIPE. */
 	block_write_signals(&signals);
-	tell_probes(stream, ids, n);
+	write_probes(stream, ids, n);
 	ret = fflush(stream) || shutdown(fileno(stream), SHUT_WR) ? -EIO : 0;
 	if (!ret)
 		ret = take_answer(stream, ids, n);
@@ -379,7 +379,7 @@ static int agree(FILE *stream, const uint32_t *ids, size_t n)
 int trace_on(const uint32_t *ids, size_t n)
 {
 	FILE *stream = n ? connect_reader() : NULL;
-	int ret = stream ? agree(stream, ids, n) : 0;
+	int ret = stream ? ask_reader(stream, ids, n) : 0;
 
 	return ret || !stream ? ret : fi_activate_batch(ids, n, fi_vectors(on_event));
 }
@@ -390,7 +390,7 @@ static int prepare_ring(void)
 {
 	void *page;
 
-	if (whose)
+	if (ring_process)
 		return 0;
 	page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (page == MAP_FAILED)
@@ -399,7 +399,7 @@ static int prepare_ring(void)
 		munmap(page, 4096);
 		return -ENOTSUP;
 	}
-	whose = page;
+	ring_process = page;
 	return 0;
 }
 
@@ -417,10 +417,10 @@ int trace_start(const char *to)
 
 void trace_unload(void)
 {
-	if (!whose)
+	if (!ring_process)
 		return;
 	pthread_key_delete(key);
-	munmap((void *)whose, 4096);
+	munmap((void *)ring_process, 4096);
 }
 
 bool trace_wanted(void)

@@ -147,7 +147,7 @@ static void *run_phases(void *unused)
 			rest = again;
 		set_unlock();
 		rest_between(rest, true);
-	} while (!stopping && !agent_alone());
+	} while (!stopping && !is_program_over());
 	set_lock_off();
 	set_unlock();
 	fi_own_thread(-1);

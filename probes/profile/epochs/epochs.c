@@ -144,7 +144,7 @@ static bool sleep_epoch(uint64_t length, const void *data)
 {
 	const uint64_t slice = (uint64_t)watch_common.per_second;
 
-	for (; is_session(data) && !agent_alone(); length -= slice) {
+	for (; is_session(data) && !is_program_over(); length -= slice) {
 		clocks_sleep(length < slice ? length : slice);
 		if (length <= slice)
 			return true;

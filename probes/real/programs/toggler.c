@@ -110,7 +110,7 @@ static void *loop(void *data)
 			lose();
 		if (pause_us)
 			usleep(pause_us);
-	} while (!atomic_load_explicit(&stop, memory_order_relaxed) && !agent_alone());
+	} while (!atomic_load_explicit(&stop, memory_order_relaxed) && !is_program_over());
 	return NULL;
 }
 
