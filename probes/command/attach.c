@@ -29,7 +29,7 @@ struct attach {
 };
 
 /* Objects whose files are others, or none, since they were loaded. */
-static void tell_replaced(long pid)
+static void warn_of_replaced(long pid)
 {
 	static const char gone[] = " (deleted)\n";
 	char path[64], *line = NULL;
@@ -55,7 +55,7 @@ static void tell_replaced(long pid)
 }
 
 /* Where the agent makes its socket: where on, off and top of this user look. */
-static int put_agent(struct attach *attach)
+static int inject_agent(struct attach *attach)
 {
 	char folder[96];
 	struct inject inject = {
@@ -78,7 +78,7 @@ static int put_agent(struct attach *attach)
 	return STATUS_OK;
 }
 
-static int put_out(struct attach *attach)
+static int remove_agent(struct attach *attach)
 {
 	struct inject inject = {
 		.pid = (pid_t)attach->pid,
@@ -119,7 +119,7 @@ static int ask_patterns(const struct attach *attach, const char *word, struct co
 }
 
 /* All of them, in place of those before. False: it does not answer. */
-static bool look_at_counts(const struct attach *attach, struct counts *counts)
+static bool read_counts(const struct attach *attach, struct counts *counts)
 {
 	struct counts now = { 0 };
 
@@ -144,11 +144,11 @@ static void watch_counts(struct attach *attach, struct counts *counts)
 		ending_until((pid_t)attach->pid, left < LOOK ? left : LOOK);
 		left = until - seconds_now();
 		if (left > 0)
-			look_at_counts(attach, counts);
+			read_counts(attach, counts);
 	}
 	if (control_listens(attach->pid))
 		ask_patterns(attach, "off", NULL);
-	look_at_counts(attach, counts);
+	read_counts(attach, counts);
 	launch_reports(attach->launch.folder, counts_line, &last);
 	counts_join(&last);
 	if (last.n) {
@@ -168,7 +168,7 @@ static int count_for(struct attach *attach)
 
 	/* What ends this process must not leave the probes on. */
 	ending_hold();
-	look_at_counts(attach, &before);
+	read_counts(attach, &before);
 	status = launch_folder(&attach->launch) < 0 ? STATUS_FAILED : STATUS_OK;
 	if (status == STATUS_OK)
 		status = control_ask(attach->pid, &named, "report %s", attach->launch.folder);
@@ -192,7 +192,7 @@ static int count_for(struct attach *attach)
 	return status;
 }
 
-static int attach_to(struct attach *attach)
+static int attach_agent(struct attach *attach)
 {
 	bool was_there = control_listens(attach->pid);
 	int status = STATUS_OK;
@@ -202,16 +202,16 @@ static int attach_to(struct attach *attach)
 	else if (launch_find(&attach->launch) < 0)
 		status = STATUS_NOT_FOUND;
 	else
-		status = put_agent(attach);
+		status = inject_agent(attach);
 	/* To read large objects takes seconds. The agent does so when it can answer. */
 	if (status == STATUS_OK && attach->asked.entries)
 		status = control_ask(attach->pid, NULL, "entries %s", attach->asked.entries);
 	if (status == STATUS_OK)
-		tell_replaced(attach->pid);
+		warn_of_replaced(attach->pid);
 	if (status == STATUS_OK && attach->seconds > 0) {
 		status = count_for(attach);
 		if (!was_there && !attach->stay && !ending_is_over((pid_t)attach->pid))
-			put_out(attach);
+			remove_agent(attach);
 		return status;
 	}
 	if (status == STATUS_OK && attach->asked.on)
@@ -267,17 +267,17 @@ static int visit_process(int argc, char **argv, const struct command_line *usage
 	return status;
 }
 
-static int take_out(struct attach *attach)
+static int detach_agent(struct attach *attach)
 {
-	return launch_find(&attach->launch) < 0 ? STATUS_NOT_FOUND : put_out(attach);
+	return launch_find(&attach->launch) < 0 ? STATUS_NOT_FOUND : remove_agent(attach);
 }
 
 int attach_command(int argc, char **argv)
 {
-	return visit_process(argc, argv, &line, attach_to);
+	return visit_process(argc, argv, &line, attach_agent);
 }
 
 int detach_command(int argc, char **argv)
 {
-	return visit_process(argc, argv, &detach_line, take_out);
+	return visit_process(argc, argv, &detach_line, detach_agent);
 }

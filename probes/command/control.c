@@ -89,7 +89,7 @@ static void take_answer(struct talk *talk, long pid, FILE *stream)
 				      : "s");
 }
 
-static void talk_to(struct talk *talk, long pid)
+static void ask_agent(struct talk *talk, long pid)
 {
 	char path[SOCKET_PATH];
 	FILE *stream;
@@ -107,7 +107,7 @@ static void talk_to(struct talk *talk, long pid)
 }
 
 /* Whose the process is, -1: there is none. */
-static long user_of(long pid)
+static long find_user(long pid)
 {
 	char path[32];
 	struct stat process;
@@ -116,9 +116,9 @@ static long user_of(long pid)
 	return stat(path, &process) < 0 ? -1 : (long)process.st_uid;
 }
 
-static int talk_to_all(struct talk *talk);
+static int ask_agents(struct talk *talk);
 
-static int refuse_pattern(const struct talk *talk)
+static int complain_of_pattern(const struct talk *talk)
 {
 	struct counts names = { 0 };
 	struct talk question = { .request = "names", .pid = talk->pid, .counts = &names };
@@ -128,7 +128,7 @@ static int refuse_pattern(const struct talk *talk)
 	if (talk->branch)
 		return complain(STATUS_FAILED, 0, "no static branch is called '%s'", talk->pattern);
 	near_begin(&near, talk->pattern);
-	talk_to_all(&question);
+	ask_agents(&question);
 	for (size_t i = 0; i < names.n; i++)
 		near_look(&near, names.count[i].function);
 	if (talk->pid)
@@ -139,20 +139,20 @@ static int refuse_pattern(const struct talk *talk)
 }
 
 /* To one process or all that listen. */
-static int talk_to_all(struct talk *talk)
+static int ask_agents(struct talk *talk)
 {
 	char folder[96];
 	int ret = control_folder(false, folder, sizeof(folder));
 	struct dirent *entry;
 	long pid;
-	long user = talk->pid ? user_of(talk->pid) : -1;
+	long user = talk->pid ? find_user(talk->pid) : -1;
 	DIR *dir;
 
 	dir = ret < 0 ? NULL : opendir(folder);
 	while (dir && (entry = readdir(dir)))
 		if (sscanf(entry->d_name, "%ld.sock", &pid) == 1 &&
 		    (!talk->pid || talk->pid == pid))
-			talk_to(talk, pid);
+			ask_agent(talk, pid);
 	if (dir)
 		closedir(dir);
 	if (ret == -EPERM)
@@ -161,7 +161,7 @@ static int talk_to_all(struct talk *talk)
 	if (talk->failed)
 		return STATUS_FAILED;
 	if (talk->answered)
-		return talk->pattern && !talk->matched ? refuse_pattern(talk) : STATUS_OK;
+		return talk->pattern && !talk->matched ? complain_of_pattern(talk) : STATUS_OK;
 	if (user >= 0 && user != (long)geteuid())
 		return complain(STATUS_NOT_FOUND, 0,
 				"process %ld: it is a process of user %ld; be that user", talk->pid,
@@ -226,7 +226,7 @@ int control_ask(long pid, struct counts *counts, const char *format, ...)
 	if (len >= (int)sizeof(request))
 		return refuse_usage("the pattern is too long");
 	talk.pattern = pattern_of(request);
-	return talk_to_all(&talk);
+	return ask_agents(&talk);
 }
 
 bool control_listens(long pid)
@@ -289,7 +289,7 @@ static int switch_probes(const char *word, int argc, char **argv)
 	if (snprintf(request, sizeof(request), "%s%s %s", talk.branch ? "branch-" : "", word,
 		     argv[optind]) >= (int)sizeof(request))
 		return refuse_usage("the pattern is too long");
-	return talk_to_all(&talk);
+	return ask_agents(&talk);
 }
 
 int on_command(int argc, char **argv)

@@ -75,7 +75,7 @@ int counts_read(struct counts *counts, FILE *stream)
 	return ret;
 }
 
-static int by_place(const void *a, const void *b)
+static int order_by_place(const void *a, const void *b)
 {
 	const struct count *one = a, *two = b;
 	int order = strcmp(one->object, two->object);
@@ -90,7 +90,7 @@ static bool is_pattern(const struct count *count)
 	return !strcmp(count->kind, "pattern");
 }
 
-static int by_count(const void *a, const void *b)
+static int order_by_count(const void *a, const void *b)
 {
 	const struct count *one = a, *two = b;
 
@@ -98,7 +98,7 @@ static int by_count(const void *a, const void *b)
 		return is_pattern(one) ? 1 : -1;
 	if (one->count != two->count)
 		return one->count > two->count ? -1 : 1;
-	return by_place(a, b);
+	return order_by_place(a, b);
 }
 
 void counts_join(struct counts *counts)
@@ -107,11 +107,11 @@ void counts_join(struct counts *counts)
 
 	if (!counts->n)
 		return;
-	qsort(counts->count, counts->n, sizeof(*counts->count), by_place);
+	qsort(counts->count, counts->n, sizeof(*counts->count), order_by_place);
 	for (size_t i = 1; i < counts->n; i++) {
 		struct count *last = &counts->count[kept], *next = &counts->count[i];
 
-		if (by_place(last, next)) {
+		if (order_by_place(last, next)) {
 			counts->count[++kept] = *next;
 			continue;
 		}
@@ -120,7 +120,7 @@ void counts_join(struct counts *counts)
 		release_count(next);
 	}
 	counts->n = kept + 1;
-	qsort(counts->count, counts->n, sizeof(*counts->count), by_count);
+	qsort(counts->count, counts->n, sizeof(*counts->count), order_by_count);
 	for (; counts->n && is_pattern(&counts->count[counts->n - 1]); counts->n--)
 		counts->patterns++;
 }
@@ -128,15 +128,17 @@ void counts_join(struct counts *counts)
 static void sort_places(struct counts *counts)
 {
 	if (counts->n)
-		qsort(counts->count, counts->n, sizeof(*counts->count), by_place);
+		qsort(counts->count, counts->n, sizeof(*counts->count), order_by_place);
 }
 
 static const struct count *find_count(const struct counts *counts, const struct count *like)
 {
-	return counts->n ? bsearch(like, counts->count, counts->n, sizeof(*like), by_place) : NULL;
+	return counts->n ? bsearch(like, counts->count, counts->n, sizeof(*like), order_by_place)
+			 : NULL;
 }
 
-/* Those that @keeps sorts out go, and patterns; the others are sorted by how often they were run. */
+/* Those that @keeps sorts out go, and patterns; the others are sorted by how often they were run.
+ */
 static void keep_counts(struct counts *counts, struct counts *other, struct counts *named,
 			bool (*keeps)(struct count *one, const struct count *was))
 {
@@ -158,10 +160,10 @@ static void keep_counts(struct counts *counts, struct counts *other, struct coun
 	counts->n = kept;
 	counts->patterns = 0;
 	if (kept)
-		qsort(counts->count, kept, sizeof(*counts->count), by_count);
+		qsort(counts->count, kept, sizeof(*counts->count), order_by_count);
 }
 
-static bool take_growth(struct count *one, const struct count *was)
+static bool keep_growth(struct count *one, const struct count *was)
 {
 	one->count -= was && was->count <= one->count ? was->count : 0;
 	one->lost -= was && was->lost <= one->lost ? was->lost : 0;
@@ -170,10 +172,10 @@ static bool take_growth(struct count *one, const struct count *was)
 
 void counts_since(struct counts *counts, struct counts *before, struct counts *named)
 {
-	keep_counts(counts, before, named, take_growth);
+	keep_counts(counts, before, named, keep_growth);
 }
 
-static bool take_missing(struct count *one, const struct count *seen)
+static bool keep_missing(struct count *one, const struct count *seen)
 {
 	uint64_t events = seen ? seen->count : 0;
 
@@ -183,7 +185,7 @@ static bool take_missing(struct count *one, const struct count *seen)
 
 void counts_missing(struct counts *counts, struct counts *seen, bool known_only)
 {
-	keep_counts(counts, seen, known_only ? seen : NULL, take_missing);
+	keep_counts(counts, seen, known_only ? seen : NULL, keep_missing);
 }
 
 void counts_rates(struct counts *counts, struct counts *before, double seconds)

@@ -56,7 +56,7 @@ static void print_help(FILE *to)
 }
 
 /* What was said to standard output may not have got there. */
-static int flushed(int status)
+static int flush_output(int status)
 {
 	errno = 0;
 	if (!fflush(stdout) && !ferror(stdout))
@@ -128,5 +128,5 @@ int main(int argc, char **argv)
 {
 	/* A file beyond the limit is an error. */
 	ending_ignore(SIGXFSZ);
-	return flushed(run_fastinst(argc, argv));
+	return flush_output(run_fastinst(argc, argv));
 }

@@ -86,7 +86,7 @@ static void print_site(const struct site *site, const char *path)
 	putchar('\n');
 }
 
-static double share(size_t n, size_t of)
+static double percent_of(size_t n, size_t of)
 {
 	return of ? 100 * (double)n / (double)of : 0;
 }
@@ -95,7 +95,7 @@ static void print_sum(const struct sum *sum)
 {
 	printf("%-7s  %-9s %8zu %8zu", sum->kind, sum->provider, sum->sites, sum->usable);
 	for (size_t i = 0; i < BOUNDS; i++)
-		printf(" %8zu %5.1f", sum->crossing[i], share(sum->crossing[i], sum->usable));
+		printf(" %8zu %5.1f", sum->crossing[i], percent_of(sum->crossing[i], sum->usable));
 	putchar('\n');
 }
 
@@ -211,7 +211,7 @@ static void print_entries(const struct survey *survey, const char *path, bool su
 		print_site(&site, path);
 	}
 	printf("%zu functions, %zu (%.1f %%) can be taken\n", survey->n, survey->usable,
-	       share(survey->usable, survey->n));
+	       percent_of(survey->usable, survey->n));
 	json_object_foreach(refused, reason, n)
 		printf("%8" JSON_INTEGER_FORMAT "  %s\n", json_integer_value(n), reason);
 	json_decref(refused);

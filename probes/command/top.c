@@ -23,7 +23,7 @@ struct top {
 };
 
 /* What of a line fits; no character is cut in two. */
-static size_t fitting(const char *line, size_t len, size_t columns)
+static size_t count_fitting_bytes(const char *line, size_t len, size_t columns)
 {
 	size_t seen = 0, at = 0;
 
@@ -40,7 +40,7 @@ static void print_cut(const char *text, size_t columns)
 {
 	for (size_t len; *text; text += len + (text[len] == '\n')) {
 		len = strcspn(text, "\n");
-		printf("%.*s\n", (int)fitting(text, len, columns), text);
+		printf("%.*s\n", (int)count_fitting_bytes(text, len, columns), text);
 	}
 }
 

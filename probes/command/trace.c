@@ -23,7 +23,7 @@
 #include "stress/base/number.h"
 
 #define PAUSE_US   2000
-#define LOSERS_MAX 10
+#define LOST_SHOWN 10
 #define LOOK	   0.02 /* seconds between two looks at a process */
 
 struct trace {
@@ -54,14 +54,14 @@ static void write_event(struct trace *trace, struct shown *shown)
 		return;
 	trace->format->event(trace->out, shown);
 	if (shown->frame)
-		shown->frame->told = true;
+		shown->frame->is_shown = true;
 	count_shown(trace);
 }
 
-static void hold_entry(const struct trace *trace, struct shown *shown)
+static void keep_entry(const struct trace *trace, struct shown *shown)
 {
 	size_t size;
-	FILE *text = open_memstream(&shown->frame->held, &size);
+	FILE *text = open_memstream(&shown->frame->pending, &size);
 
 	if (!text)
 		return;
@@ -70,15 +70,15 @@ static void hold_entry(const struct trace *trace, struct shown *shown)
 }
 
 /* A call that takes so long is in others that do. */
-static void write_held(struct trace *trace, struct trace_frame *frames, size_t n)
+static void write_pending(struct trace *trace, struct trace_frame *frames, size_t n)
 {
 	for (size_t i = 0; i < n && !trace->sum.limited; i++) {
-		if (!frames[i].held)
+		if (!frames[i].pending)
 			continue;
-		fputs(frames[i].held, trace->out);
-		free(frames[i].held);
-		frames[i].held = NULL;
-		frames[i].told = true;
+		fputs(frames[i].pending, trace->out);
+		free(frames[i].pending);
+		frames[i].pending = NULL;
+		frames[i].is_shown = true;
 		count_shown(trace);
 	}
 }
@@ -86,10 +86,10 @@ static void write_held(struct trace *trace, struct trace_frame *frames, size_t n
 static void show_long(struct trace *trace, struct shown *shown)
 {
 	if (shown->probe->kind == FI_ENTRY) {
-		hold_entry(trace, shown);
+		keep_entry(trace, shown);
 	} else if (shown->time - shown->frame->since >= trace->filter.longer) {
-		shown->left += shown->frame->held != NULL;
-		write_held(trace, shown->frames, (size_t)(shown->frame - shown->frames) + 1);
+		shown->left += shown->frame->pending != NULL;
+		write_pending(trace, shown->frames, (size_t)(shown->frame - shown->frames) + 1);
 		write_event(trace, shown);
 	}
 }
@@ -114,7 +114,7 @@ static void show_open(struct trace_frame *frames, unsigned n, uint64_t time, voi
 
 	while (n && time - frames[n - 1].since < trace->filter.longer)
 		n--;
-	write_held(trace, frames, n);
+	write_pending(trace, frames, n);
 }
 
 static void show_lost(uint64_t lost, int pid, int tid, uint64_t time, void *arg)
@@ -147,7 +147,7 @@ static void *follow_events(void *arg)
 /* --- Afterwards ------------------------------------------------------------------------------- */
 
 /* By what the agents counted: each call that is not among the events. */
-static void find_losers(struct trace *trace, struct counts *counts)
+static void find_lost_events(struct trace *trace, struct counts *counts)
 {
 	struct counts seen = { 0 };
 
@@ -163,9 +163,9 @@ static void find_losers(struct trace *trace, struct counts *counts)
 	counts_free(&seen);
 }
 
-static void tell_losers(const struct counts *counts)
+static void print_lost_events(const struct counts *counts)
 {
-	for (size_t i = 0; i < counts->n && i < LOSERS_MAX; i++) {
+	for (size_t i = 0; i < counts->n && i < LOST_SHOWN; i++) {
 		const struct count *count = &counts->count[i];
 
 		fprintf(stderr, "%s: ", program_invocation_name);
@@ -173,8 +173,8 @@ static void tell_losers(const struct counts *counts)
 		fprintf(stderr, ": %" PRIu64 " of %" PRIu64 " event%s lost\n", count->lost,
 			count->count, S(count->count));
 	}
-	if (counts->n > LOSERS_MAX)
-		complain(0, 0, "and of %zu others", counts->n - LOSERS_MAX);
+	if (counts->n > LOST_SHOWN)
+		complain(0, 0, "and of %zu others", counts->n - LOST_SHOWN);
 }
 
 /* Functions that were entered and whose exits have no probes. */
@@ -191,7 +191,7 @@ static size_t count_open(const struct trace_read *read)
 	return n;
 }
 
-static void tell_end(struct trace *trace, struct counts *counts)
+static void print_end(struct trace *trace, struct counts *counts)
 {
 	size_t open = count_open(trace->read);
 
@@ -203,8 +203,8 @@ static void tell_end(struct trace *trace, struct counts *counts)
 			 open, S(open));
 	/* What --limit left out was counted, too. */
 	if (!trace->sum.limited) {
-		find_losers(trace, counts);
-		trace->sum.losers = counts;
+		find_lost_events(trace, counts);
+		trace->sum.functions = counts;
 	}
 	trace->sum.lost = trace->read->lost;
 	if (trace->format->end)
@@ -217,8 +217,8 @@ static void tell_end(struct trace *trace, struct counts *counts)
 			 "%" PRIu64 " event%s lost: the program makes them faster than this "
 			 "command can write them; trace fewer functions by --on",
 			 trace->sum.lost, S(trace->sum.lost));
-	if (trace->sum.losers)
-		tell_losers(counts);
+	if (trace->sum.functions)
+		print_lost_events(counts);
 }
 
 /* --- A program that is run, or a process ------------------------------------------------------ */
@@ -272,7 +272,7 @@ static int run_trace(struct trace *trace, char **argv)
 	pthread_join(thread, NULL);
 	if (launch.folder[0])
 		collect_counts(&launch, argv[0], &trace->asked, &counts, &unmatched);
-	tell_end(trace, &counts);
+	print_end(trace, &counts);
 	counts_free(&counts);
 	return !status && unmatched ? STATUS_FAILED : status;
 }

@@ -14,8 +14,8 @@
 
 #define OPERATORS "<>=!"
 
-struct trace_when {
-	struct trace_when *next;
+struct trace_condition {
+	struct trace_condition *next;
 	char *name, *value;
 	char sign[3];
 };
@@ -55,7 +55,8 @@ static char *copy_word(const char *from, size_t len)
 
 bool take_when(const struct option_row *row, const char *text, void *request, char *why)
 {
-	struct trace_when **list = (struct trace_when **)((char *)request + row->at), *when;
+	struct trace_condition **list = (struct trace_condition **)((char *)request + row->at),
+			       *when;
 	size_t name = strcspn(text, OPERATORS), sign = strspn(text + name, OPERATORS);
 	const char *value = text + name + sign;
 
@@ -75,7 +76,7 @@ bool take_when(const struct option_row *row, const char *text, void *request, ch
 void filter_free(struct trace_filter *filter)
 {
 	while (filter->when) {
-		struct trace_when *when = filter->when;
+		struct trace_condition *when = filter->when;
 
 		filter->when = when->next;
 		free(when->name);
@@ -94,7 +95,7 @@ static bool number_of(const char *text, long double *number)
 	return end != text && !*end;
 }
 
-static bool holds(const struct trace_when *when, const char *text)
+static bool compares(const struct trace_condition *when, const char *text)
 {
 	long double a, b;
 	int order;
@@ -116,7 +117,7 @@ static bool holds(const struct trace_when *when, const char *text)
 }
 
 /* By what is shown of it. What is not known is neither this nor that. */
-static bool value_holds(const struct trace_when *when, const struct shown *shown,
+static bool value_meets(const struct trace_condition *when, const struct shown *shown,
 			const struct source_value *value)
 {
 	char *text = NULL, *word = NULL;
@@ -128,7 +129,7 @@ static bool value_holds(const struct trace_when *when, const struct shown *shown
 		value_put(out, shown->event, value);
 		fclose(out);
 		word = copy_word(text, size);
-		is = word && strcmp(word, "?") != 0 && holds(when, word);
+		is = word && strcmp(word, "?") != 0 && compares(when, word);
 	}
 	free(word);
 	free(text);
@@ -136,7 +137,7 @@ static bool value_holds(const struct trace_when *when, const struct shown *shown
 }
 
 /* An operand of a marker or compare has a number for a name. */
-static bool is_when(const struct shown *shown, const struct trace_when *when)
+static bool meets_condition(const struct shown *shown, const struct trace_condition *when)
 {
 	const struct source_value *value;
 	char number[16];
@@ -144,15 +145,15 @@ static bool is_when(const struct shown *shown, const struct trace_when *when)
 	for (unsigned i = 0; (value = shown_value(shown, i)); i++) {
 		snprintf(number, sizeof(number), "%u", i);
 		if (!strcmp(*value->name ? value->name : number, when->name))
-			return value_holds(when, shown, value);
+			return value_meets(when, shown, value);
 	}
 	return false;
 }
 
-static bool are_when(const struct trace_filter *filter, const struct shown *shown)
+static bool meets_conditions(const struct trace_filter *filter, const struct shown *shown)
 {
-	for (const struct trace_when *when = filter->when; when; when = when->next)
-		if (!is_when(shown, when))
+	for (const struct trace_condition *when = filter->when; when; when = when->next)
+		if (!meets_condition(shown, when))
 			return false;
 	return true;
 }
@@ -220,8 +221,8 @@ bool filter_takes(const struct trace_filter *filter, struct shown *shown)
 		return false;
 	shown->depth -= tree;
 	if (leaves)
-		return frame ? frame->told || frame->held
+		return frame ? frame->is_shown || frame->pending
 			     : !filter_is_of_calls(filter) && !filter->when;
 	return (!filter->depth || shown->depth < filter->depth) && (!filter->longer || frame) &&
-	       are_when(filter, shown);
+	       meets_conditions(filter, shown);
 }

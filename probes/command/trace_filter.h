@@ -7,14 +7,14 @@
 #include "stress/base/command_line.h"
 
 /* A condition on an argument, NAME OPERATOR VALUE. */
-struct trace_when;
+struct trace_condition;
 
 struct trace_filter {
-	const char *tids;	 /* of threads, with a comma between; NULL: all */
-	const char *from;	 /* the call trees of functions of this pattern; NULL: all */
-	uint64_t depth;		 /* of a call tree; 0: all */
-	uint64_t longer;	 /* ns that a call shown takes at least */
-	struct trace_when *when; /* all of them hold */
+	const char *tids;	      /* of threads, with a comma between; NULL: all */
+	const char *from;	      /* the call trees of functions of this pattern; NULL: all */
+	uint64_t depth;		      /* of a call tree; 0: all */
+	uint64_t longer;	      /* ns that a call shown takes at least */
+	struct trace_condition *when; /* all of them hold */
 	bool no_children;
 	int pid; /* the process that is not a child */
 };

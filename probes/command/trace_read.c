@@ -56,7 +56,7 @@ static enum fi_kind read_kind(const char *word)
 }
 
 /* What is taken along of one word, and whether as a string. */
-static void want_word(uint64_t *how, unsigned reg, bool is_string)
+static void request_word(uint64_t *how, unsigned reg, bool is_string)
 {
 	unsigned at = reg, shift = 0, mask = 0xf;
 
@@ -76,7 +76,7 @@ static void want_word(uint64_t *how, unsigned reg, bool is_string)
 		*how = (*how & ~((uint64_t)mask << shift)) | (uint64_t)(at + 1) << shift;
 }
 
-static void want_values(uint64_t *how, const struct source_value *value, unsigned n)
+static void request_values(uint64_t *how, const struct source_value *value, unsigned n)
 {
 	for (const struct source_value *end = value + n; value < end; value++) {
 		unsigned bits = value->bits * (value->count ? value->count : 1u);
@@ -84,8 +84,8 @@ static void want_values(uint64_t *how, const struct source_value *value, unsigne
 		if (value->form == SOURCE_OTHER || value->form == SOURCE_MORE)
 			continue;
 		for (unsigned i = 0; i < (value->shift + bits + 63) / 64; i++)
-			want_word(how, source_word(value, i),
-				  value->form == SOURCE_STRING && !value->shift);
+			request_word(how, source_word(value, i),
+				     value->form == SOURCE_STRING && !value->shift);
 	}
 }
 
@@ -102,7 +102,7 @@ static void set_floats(struct traced *probe, bool is_double)
 	probe->has_types = true;
 	probe->types.arg = floats[is_double];
 	probe->types.args = 2;
-	want_values(&probe->how, probe->types.arg, 2);
+	request_values(&probe->how, probe->types.arg, 2);
 }
 
 /* A copy of a function, as main.cold or f.isra.0, has other arguments than were declared. */
@@ -122,10 +122,10 @@ static void look_up_types(struct traced *probe, const char *provider)
 	if (!probe->has_types)
 		return;
 	if (probe->kind == FI_EXIT && types->results) {
-		want_values(&result, types->result, types->results);
+		request_values(&result, types->result, types->results);
 		probe->how = result;
 	} else if (probe->kind == FI_ENTRY) {
-		want_values(&probe->how, types->arg, types->args);
+		request_values(&probe->how, types->arg, types->args);
 	}
 }
 
@@ -136,7 +136,7 @@ static void free_probe(struct traced *probe)
 }
 
 /* ID KIND ADDRESS PROVIDER FUNCTION OBJECT */
-static int take_probe(struct traced_table *table, char *line)
+static int read_probe(struct traced_table *table, char *line)
 {
 	struct traced probe = { .pair = SIZE_MAX };
 	char *field[6];
@@ -161,7 +161,7 @@ static int take_probe(struct traced_table *table, char *line)
 	return 0;
 }
 
-static int by_name(const void *a, const void *b)
+static int order_by_name(const void *a, const void *b)
 {
 	const struct traced *one = *(struct traced *const *)a, *two = *(struct traced *const *)b;
 	int order = strcmp(one->object, two->object);
@@ -177,14 +177,14 @@ static bool same_function(const struct traced *a, const struct traced *b)
 }
 
 /* The first entry of a function that has exits, too, stands for all of them. */
-static void find_pairs(struct traced_table *table)
+static void pair_exits(struct traced_table *table)
 {
 	struct traced **sorted = calloc(table->n + 1, sizeof(struct traced *));
 
 	for (size_t i = 0; sorted && i < table->n; i++)
 		sorted[i] = &table->probe[i];
 	if (sorted)
-		qsort(sorted, table->n, sizeof(struct traced *), by_name);
+		qsort(sorted, table->n, sizeof(struct traced *), order_by_name);
 	for (size_t i = 0, end; sorted && i < table->n; i = end) {
 		bool left = false;
 
@@ -223,10 +223,10 @@ static int read_table(FILE *from, struct traced_table *table)
 
 	while (!ret && getline(&line, &size, from) > 0) {
 		line[strcspn(line, "\n")] = '\0';
-		ret = take_probe(table, line);
+		ret = read_probe(table, line);
 	}
 	free(line);
-	find_pairs(table);
+	pair_exits(table);
 	return ret;
 }
 
@@ -274,7 +274,7 @@ static size_t accept_all(struct trace_read *trace)
 
 /* --- Functions that a thread is in ------------------------------------------------------------ */
 
-static uint64_t since_start(const struct trace_read *trace, uint64_t time)
+static uint64_t time_since_start(const struct trace_read *trace, uint64_t time)
 {
 	return time > trace->start ? time - trace->start : 0;
 }
@@ -290,7 +290,7 @@ static struct trace_frame *find_frame(struct stream *stream, unsigned table, siz
 static void drop_frames(struct stream *stream, unsigned depth)
 {
 	while (stream->depth > depth)
-		free(stream->frame[--stream->depth].held);
+		free(stream->frame[--stream->depth].pending);
 }
 
 /* The functions that are left: this one, and what it had called and was never seen to return. */
@@ -303,7 +303,7 @@ static void leave_functions(struct stream *stream, struct shown *shown)
 		return;
 	depth = (unsigned)(shown->frame - stream->frame);
 	for (unsigned i = depth; i < stream->depth; i++)
-		shown->left += stream->frame[i].told;
+		shown->left += stream->frame[i].is_shown;
 	drop_frames(stream, depth + 1);
 	shown->depth = depth;
 }
@@ -320,7 +320,7 @@ static void enter_function(struct stream *stream, struct shown *shown)
 
 static void end_stream(const struct trace_read *trace, struct stream *stream)
 {
-	trace->to.end(stream->frame, stream->depth, since_start(trace, stream->next.time),
+	trace->to.end(stream->frame, stream->depth, time_since_start(trace, stream->next.time),
 		      trace->to.arg);
 	drop_frames(stream, 0);
 }
@@ -416,7 +416,7 @@ static void drop_ended(struct trace_read *trace)
 
 /* --- Events ----------------------------------------------------------------------------------- */
 
-static uint64_t how_of(unsigned table, uint32_t id, void *trace)
+static uint64_t find_how(unsigned table, uint32_t id, void *trace)
 {
 	const struct traced *probe = probe_of(trace, table, id);
 
@@ -430,7 +430,7 @@ static void tell_lost(struct trace_read *trace, struct stream *stream, uint64_t 
 	if (lost <= stream->lost)
 		return;
 	trace->to.lost(lost - stream->lost, stream->ring->pid, stream->ring->tid,
-		       since_start(trace, time), trace->to.arg);
+		       time_since_start(trace, time), trace->to.arg);
 	trace->lost += lost - stream->lost;
 	stream->lost = lost;
 }
@@ -442,7 +442,7 @@ static void show_event(struct trace_read *trace, struct stream *stream)
 	struct shown shown = {
 		.probe = probe,
 		.event = event,
-		.time = since_start(trace, event->time),
+		.time = time_since_start(trace, event->time),
 		.pid = stream->ring->pid,
 		.tid = stream->ring->tid,
 		.frames = stream->frame,
@@ -462,13 +462,13 @@ static void show_event(struct trace_read *trace, struct stream *stream)
 		drop_frames(stream, (unsigned)(shown.frame - stream->frame));
 }
 
-static struct stream *first_of(struct trace_read *trace)
+static struct stream *find_first_event(struct trace_read *trace)
 {
 	struct stream *first = NULL;
 
 	for (struct stream *stream = trace->streams; stream; stream = stream->after) {
 		if (!stream->has_next && !stream->damaged) {
-			int ret = ring_get(stream->ring, how_of, trace, &stream->next);
+			int ret = ring_get(stream->ring, find_how, trace, &stream->next);
 
 			stream->has_next = ret > 0;
 			stream->damaged = ret < 0;
@@ -485,7 +485,7 @@ size_t trace_poll(struct trace_read *trace)
 	struct stream *stream;
 
 	find_rings(trace);
-	for (size_t round = 0; round < ROUND && (stream = first_of(trace)); round++, n++)
+	for (size_t round = 0; round < ROUND && (stream = find_first_event(trace)); round++, n++)
 		show_event(trace, stream);
 	for (stream = trace->streams; stream; stream = stream->after)
 		tell_lost(trace, stream, stream->next.time);

@@ -32,8 +32,8 @@ struct trace_frame {
 	uint64_t since; /* as shown.time */
 	unsigned tree;	/* which frame begins the call tree that is shown, or */
 #define TRACE_NO_TREE UINT32_MAX
-	bool told;  /* its entry is shown */
-	char *held; /* or kept as text until it is known how long the call takes */
+	bool is_shown; /* its entry is shown */
+	char *pending; /* or kept as text until it is known how long the call takes */
 };
 
 struct shown {

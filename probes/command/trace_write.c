@@ -17,7 +17,7 @@
 /* --- Values ----------------------------------------------------------------------------------- */
 
 /* The note of a marker tells no names. */
-static const struct source_value *nameless(unsigned i)
+static const struct source_value *unnamed_value(unsigned i)
 {
 	static struct source_value values[RING_VALUES];
 
@@ -38,14 +38,14 @@ const struct source_value *shown_value(const struct shown *shown, unsigned i)
 	const struct traced *probe = shown->probe;
 
 	if (!probe->has_types)
-		return has_values(probe) && i < shown->event->values ? nameless(i) : NULL;
+		return has_values(probe) && i < shown->event->values ? unnamed_value(i) : NULL;
 	if (probe->kind == FI_EXIT)
 		return i < probe->types.results ? &probe->types.result[i] : NULL;
 	return probe->kind != FI_BLOCK && i < probe->types.args ? &probe->types.arg[i] : NULL;
 }
 
 /* What is returned and is no struct. */
-static const struct source_value *only_value(const struct shown *shown)
+static const struct source_value *single_value(const struct shown *shown)
 {
 	const struct source_value *value = shown_value(shown, 0);
 
@@ -79,7 +79,7 @@ static void put_args(FILE *out, const struct shown *shown)
 
 static void put_result(FILE *out, const struct shown *shown)
 {
-	bool braces = !only_value(shown);
+	bool braces = !single_value(shown);
 
 	if (!shown_value(shown, 0))
 		return;
@@ -152,7 +152,7 @@ static json_t *args_json(const struct shown *shown)
 
 static json_t *result_json(const struct shown *shown)
 {
-	const struct source_value *only = only_value(shown);
+	const struct source_value *only = single_value(shown);
 
 	return only ? value_json(shown->event, only) : args_json(shown);
 }
@@ -198,8 +198,8 @@ static void json_lost(FILE *out, uint64_t lost, int pid, int tid, uint64_t time)
 static json_t *end_json(const struct trace_sum *sum)
 {
 	return json_pack("{s:I, s:I, s:b, s:o*}", "events", (json_int_t)sum->shown, "lost",
-			 (json_int_t)sum->lost, "limited", (int)sum->limited, "losers",
-			 sum->losers ? counts_json(sum->losers) : NULL);
+			 (json_int_t)sum->lost, "limited", (int)sum->limited, "functions",
+			 sum->functions ? counts_json(sum->functions) : NULL);
 }
 
 static void json_end(FILE *out, const struct trace_sum *sum)

@@ -13,8 +13,8 @@
 struct trace_sum {
 	uint64_t shown;
 	uint64_t lost;
-	_Atomic bool limited;	     /* there may have been more */
-	const struct counts *losers; /* events of these were lost; NULL: not known */
+	_Atomic bool limited;		/* there may have been more */
+	const struct counts *functions; /* events of these were lost; NULL: not known */
 };
 
 struct trace_format {

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- *  1. Choose a thread: one that sleeps in a system call that can be gone on with, else one that
- *     runs. Seize and interrupt it, and look where it is (target_safe()). If that is no place, let
+ * A library is put into a process in these steps:
+ *
+ *  1. Choose a thread: one that sleeps in a system call that can be resumed, else one that runs.
+ *     Seize and interrupt it, and look where it is (target_safe()). If it cannot be used there, let
  *     it run and try again.
- *  2. Put code that makes a system call into a cave: the unused end of a page of code. Have the
+ *  2. Write code that makes a system call into a cave: the unused end of a page of code. Have the
  *     thread map memory by that, with its signals blocked.
- *  3. Put code and letter there (stub.c), and let the thread run it on a stack that is there, too:
- *     nothing of its own stack is touched, so there is no red zone to step over.
- *  4. Give it back its registers and signals, and let it go.
+ *  3. Write the stub's code (stub.c) and the letter to that memory, and let the thread run the stub
+ *     on a stack that is there as well: the thread's own stack, red zone and all, stays untouched.
+ *  4. Restore the thread's registers and signals, and let it go.
  *  5. Read the answer when the new thread has written it.
  *
- * A system call that was interrupted is gone on with: the kernel sees the registers that it left,
- * orig_rax among them, and does what it had meant to do. Of those that it had meant to end with
- * EINTR, it is told to do what it does to poll(): EINTR if a signal handler runs, else start again.
+ * A system call that was interrupted is resumed: the kernel sees the registers that it left,
+ * orig_rax among them, and does what it had meant to do. Where it had meant to return EINTR, it is
+ * told to do as for poll(): EINTR if a signal handler runs, else start the call again.
  *
  * This process may be killed at any time. The kernel then lets the thread run from where it is:
  *
@@ -25,8 +27,8 @@
  *	4		in the stub	the same; behind the registers, which are last, as it was
  *	5		free		the agent is there
  *
- * Code and letter stay there, since the second thread cannot know whether the first has left them.
- * Nothing else ever runs the cave.
+ * Stub and letter stay in the process then: the new thread cannot know whether the stopped one has
+ * left them. Nothing else ever runs the cave.
  */
 #include "probes/inject/inject.h"
 
@@ -65,7 +67,7 @@
 #define RESTART		 219	   /* restart_syscall(2) */
 #define GIVE_UP		 200000000 /* ns: until a thread goes on without the tracer */
 
-/* How the kernel says in rax what it means to do with a system call; in the kernel only. */
+/* Values of rax by which the kernel says how it means to restart a system call. */
 enum restart {
 	RESTART_SYS = 512,
 	RESTART_NOINTR = 513,
@@ -73,7 +75,7 @@ enum restart {
 	RESTART_BLOCK = 516,
 };
 
-/* A thread that was stopped, and what it had. */
+/* A stopped thread, and its state before. */
 struct stopped {
 	const struct target *target;
 	pid_t thread;
@@ -93,7 +95,7 @@ static void pause_us(long us)
 
 /* --- Stops ------------------------------------------------------------------------------------ */
 
-/* What waitpid() says of the thread, or -1: it did not stop, or has ended. */
+/* The stop as waitpid() tells it, or -1: the thread did not stop in time, or has ended. */
 static int wait_stop(pid_t thread, double patience)
 {
 	const struct timespec slice = { .tv_nsec = 5000000 };
@@ -110,13 +112,13 @@ static int wait_stop(pid_t thread, double patience)
 			return WIFSTOPPED(status) ? status >> 8 : -1;
 		if ((got < 0 && errno != EINTR) || seconds_now() > until)
 			return -1;
-		/* It is blocked, so it waits to be taken. */
+		/* SIGCHLD is blocked, and stays pending until it is taken here. */
 		sigtimedwait(&child, NULL, &slice);
 	}
 }
 
-/* Signals that come first are the thread's, and are given to it. */
-static bool interrupt(pid_t thread)
+/* Signals that stop the thread first are delivered to it. */
+static bool interrupt_thread(pid_t thread)
 {
 	double until = seconds_now() + PATIENCE_STOP;
 	int stop;
@@ -134,8 +136,8 @@ static bool interrupt(pid_t thread)
 	return false;
 }
 
-/* A stop of the thread that is none of the tracer's: 0, it goes on. */
-static int pass_stop(struct stopped *at, int how, int stop)
+/* Resumes a stop that was not asked for; 0, or an error after a signal of a fault. */
+static int resume_stop(struct stopped *at, int how, int stop)
 {
 	if (stop >> 8 == PTRACE_EVENT_STOP)
 		return ptrace(how, at->thread, 0, 0) < 0 ? -EIO : 0;
@@ -144,26 +146,26 @@ static int pass_stop(struct stopped *at, int how, int stop)
 }
 
 /* Run until a system call begins or ends. */
-static int run_to_call(struct stopped *at)
+static int run_to_system_call(struct stopped *at)
 {
 	int stop, ret = ptrace(PTRACE_SYSCALL, at->thread, 0, 0) < 0 ? -EIO : 0;
 
 	while (!ret && (stop = wait_stop(at->thread, PATIENCE_CALL)) != CALL_STOP)
-		ret = stop < 0 ? -EIO : pass_stop(at, PTRACE_SYSCALL, stop);
+		ret = stop < 0 ? -EIO : resume_stop(at, PTRACE_SYSCALL, stop);
 	return ret;
 }
 
-/* --- What it had ------------------------------------------------------------------------------ */
+/* --- Restart of system calls ------------------------------------------------------------------ */
 
-/* The kernel is to start it again, and not to end it, unless a signal handler runs. */
-static void go_on(struct user_regs_struct *regs)
+/* Has the kernel start the system call again, unless a signal handler runs. */
+static void resume_call(struct user_regs_struct *regs)
 {
 	if ((long)regs->orig_rax >= 0 && target_waits(regs) && (long)regs->rax == -EINTR)
 		regs->rax = (uint64_t)-RESTART_NOHAND;
 }
 
-/* What the kernel makes of the registers, where no signal came. */
-static void restart(struct user_regs_struct *regs)
+/* Does to the registers what the kernel does where no signal came. */
+static void restart_call(struct user_regs_struct *regs)
 {
 	long meant = (long)regs->orig_rax < 0 ? 0 : -(long)regs->rax;
 
@@ -174,7 +176,7 @@ static void restart(struct user_regs_struct *regs)
 	regs->rip -= 2;
 }
 
-/* --- Calls ------------------------------------------------------------------------------------ */
+/* --- Calls in the thread ---------------------------------------------------------------------- */
 
 static bool put_cave(struct stopped *at, const struct user_regs_struct *regs)
 {
@@ -201,7 +203,7 @@ static bool put_cave(struct stopped *at, const struct user_regs_struct *regs)
 static long system_call(struct stopped *at, long number, uint64_t a, uint64_t b, uint64_t c,
 			uint64_t d)
 {
-	/* But the trap: for one that is blocked the kernel takes the handler of it away. */
+	/* But SIGTRAP: if a blocked one is forced, the kernel resets its handler. */
 	static const uint64_t all = ~(UINT64_C(1) << (SIGTRAP - 1));
 	struct user_regs_struct regs = at->regs;
 
@@ -215,17 +217,18 @@ static long system_call(struct stopped *at, long number, uint64_t a, uint64_t b,
 	regs.r8 = UINT64_MAX;
 	regs.r9 = 0;
 	at->changed = true;
-	/* In this order: the cave gives it back its mask, but it has to be there. */
+	/* In this order: the cave restores the mask, but only in a thread that has got there. */
 	if (ptrace(PTRACE_SETREGS, at->thread, 0, &regs) < 0 ||
-	    ptrace(PTRACE_SETSIGMASK, at->thread, sizeof(all), &all) < 0 || run_to_call(at) < 0 ||
-	    run_to_call(at) < 0 || ptrace(PTRACE_GETREGS, at->thread, 0, &regs) < 0)
+	    ptrace(PTRACE_SETSIGMASK, at->thread, sizeof(all), &all) < 0 ||
+	    run_to_system_call(at) < 0 || run_to_system_call(at) < 0 ||
+	    ptrace(PTRACE_GETREGS, at->thread, 0, &regs) < 0)
 		return -EIO;
 	return (long)regs.rax;
 }
 
 /*
- * Where all is mapped, or 0. Each system call is two changes of who runs, and where many want to
- * run a wait each time: the stub makes writable what has to be.
+ * The address of the mapping, or 0. Each system call takes two context switches, and waits for a
+ * CPU on a busy machine: so the stub itself makes its data writable.
  */
 static uint64_t prepare_stub(struct stopped *at, const struct user_regs_struct *regs,
 			     struct letter *letter)
@@ -256,8 +259,8 @@ static uint64_t prepare_stub(struct stopped *at, const struct user_regs_struct *
 	return 0;
 }
 
-/* Until it has called the C library; it is stopped then. */
-static int wait_called(struct stopped *at, struct letter *letter)
+/* Waits until the stub has called the C library, and stops the thread there. */
+static int wait_for_call(struct stopped *at, struct letter *letter)
 {
 	double until = seconds_now() + PATIENCE_CALL;
 	int stop, ret = 0;
@@ -266,16 +269,16 @@ static int wait_called(struct stopped *at, struct letter *letter)
 		if (!target_read(at->target, letter->start + PAGE, letter, sizeof(*letter)))
 			return -ESRCH;
 		if (letter->called)
-			return interrupt(at->thread) ? 0 : -EIO;
+			return interrupt_thread(at->thread) ? 0 : -EIO;
 		stop = wait_stop(at->thread, 0);
 		if (stop >= 0)
-			ret = pass_stop(at, PTRACE_CONT, stop);
+			ret = resume_stop(at, PTRACE_CONT, stop);
 		else
 			pause_us(20);
 	}
 	if (ret)
 		return ret;
-	/* It is somewhere in there, and is left to itself. */
+	/* The thread is somewhere in the C library, and is left alone. */
 	at->why = "its C library did not return within ten seconds";
 	at->changed = false;
 	return -ETIMEDOUT;
@@ -291,7 +294,7 @@ static int create_thread(struct stopped *at, uint64_t place, struct letter *lett
 	regs.rsp = place + LENGTH;
 	regs.eflags &= ~UINT64_C(0x400); /* the direction, as functions expect it */
 	if (ptrace(PTRACE_SETREGS, at->thread, 0, &regs) < 0 ||
-	    ptrace(PTRACE_CONT, at->thread, 0, 0) < 0 || wait_called(at, letter) < 0)
+	    ptrace(PTRACE_CONT, at->thread, 0, 0) < 0 || wait_for_call(at, letter) < 0)
 		return -EIO;
 	if (!letter->created)
 		return 0;
@@ -300,13 +303,13 @@ static int create_thread(struct stopped *at, uint64_t place, struct letter *lett
 	return -letter->created;
 }
 
-/* It may have done so itself. */
-static void give_back(struct stopped *at, uint64_t place)
+/* The thread may have restored itself. */
+static void restore_thread(struct stopped *at, uint64_t place)
 {
 	static const uint8_t unused[CAVE_SIZE];
 	struct user_regs_struct regs;
 
-	/* It runs, and may need the cave. */
+	/* Where it still runs, it may need the cave. */
 	if (ptrace(PTRACE_GETREGS, at->thread, 0, &regs) < 0)
 		return;
 	if (regs.rip - place < LENGTH || regs.rip - at->cave < CAVE_SIZE) {
@@ -316,7 +319,7 @@ static void give_back(struct stopped *at, uint64_t place)
 	target_write(at->target, at->cave, unused, sizeof(unused));
 }
 
-static int call(struct stopped *at, struct letter *letter)
+static int call_library(struct stopped *at, struct letter *letter)
 {
 	struct user_regs_struct regs;
 	uint64_t place;
@@ -327,9 +330,9 @@ static int call(struct stopped *at, struct letter *letter)
 		at->why = "no page of its code has room for a system call";
 		return -EIO;
 	}
-	go_on(&at->regs);
+	resume_call(&at->regs);
 	regs = at->regs;
-	restart(&regs);
+	restart_call(&regs);
 	if (ptrace(PTRACE_GETSIGMASK, at->thread, sizeof(at->mask), &at->mask) < 0 ||
 	    !put_cave(at, &regs)) {
 		at->why = "its registers cannot be read, or its memory not be written to";
@@ -339,7 +342,7 @@ static int call(struct stopped *at, struct letter *letter)
 	if (place)
 		ret = create_thread(at, place, letter);
 	if (at->changed)
-		give_back(at, place);
+		restore_thread(at, place);
 	return ret;
 }
 
@@ -350,7 +353,7 @@ struct threads {
 	size_t n;
 };
 
-/* None: it has ended, or there is no memory. */
+/* An empty list: the process has ended, or there is no memory. */
 static struct threads list_threads(const struct target *target)
 {
 	struct threads all = { 0 };
@@ -370,7 +373,7 @@ static struct threads list_threads(const struct target *target)
 	return all;
 }
 
-/* The first of those that can be interrupted best; 0: there is none. */
+/* A thread with the best rank of target_sleeps(); 0: there is none. */
 static pid_t choose_thread(const struct target *target)
 {
 	struct threads all = list_threads(target);
@@ -389,9 +392,9 @@ static pid_t choose_thread(const struct target *target)
 	return best;
 }
 
-/* 1: not at this moment. */
-static int attempt(struct inject *inject, struct target *target, pid_t thread,
-		   struct letter *letter)
+/* 0, a negative errno, or 1: not at this moment. */
+static int try_thread(struct inject *inject, struct target *target, pid_t thread,
+		      struct letter *letter)
 {
 	struct stopped stopped = { .target = target, .thread = thread }, *at = &stopped;
 	double began;
@@ -400,8 +403,9 @@ static int attempt(struct inject *inject, struct target *target, pid_t thread,
 	if (ptrace(PTRACE_SEIZE, thread, 0, PTRACE_O_TRACESYSGOOD) < 0)
 		return errno == EPERM ? target_denied(target) : 1;
 	began = seconds_now();
-	if (!interrupt(thread)) {
-		/* It cannot be let go before it stops; it is when this process ends. */
+	if (!interrupt_thread(thread)) {
+		/* Only a stopped thread can be detached; the kernel does so when this process ends.
+		 */
 		return say_why(target, -ETIMEDOUT,
 			       "a thread of it does not stop: it is stopped by a signal, ends, or "
 			       "sleeps without end in the kernel, as in vfork()");
@@ -412,9 +416,9 @@ static int attempt(struct inject *inject, struct target *target, pid_t thread,
 	else
 		at->why = target_safe(target, &at->regs, false);
 	if (!at->why) {
-		ret = call(at, letter);
+		ret = call_library(at, letter);
 	} else {
-		go_on(&at->regs);
+		resume_call(&at->regs);
 		ptrace(PTRACE_SETREGS, thread, 0, &at->regs);
 	}
 	ptrace(PTRACE_DETACH, thread, 0, 0);
@@ -435,7 +439,7 @@ static int find_moment(struct inject *inject, struct target *target, struct lett
 		pid_t thread = choose_thread(target);
 
 		if (thread)
-			ret = attempt(inject, target, thread, letter);
+			ret = try_thread(inject, target, thread, letter);
 		if (ret > 0)
 			pause_us(500 + 100 * (round % 17));
 	}
@@ -460,7 +464,7 @@ static int wait_answer(struct inject *inject, const struct target *target, struc
 	return 0;
 }
 
-/* @read is what the thread waits for. */
+/* The thread waits for @read, which is written last. */
 static void write_letter(const struct target *target, struct letter *letter, int32_t read)
 {
 	uint64_t at = letter->start + PAGE;
@@ -472,17 +476,19 @@ static void write_letter(const struct target *target, struct letter *letter, int
 	target_write(target, at + offsetof(struct letter, read), &read, sizeof(read));
 }
 
+/* --- Unloading -------------------------------------------------------------------------------- */
+
 /*
- * All threads but the library's own are stopped while it is unloaded, each where it holds no lock
- * of the C library and is not in fork(), whose second half would be missing.
+ * All threads but the library's own are stopped while it is unloaded. Each stops where it holds no
+ * lock of the C library, and outside of fork(), whose second half would be missing.
  */
-static void let_all(struct threads *all)
+static void release_threads(struct threads *all)
 {
 	struct user_regs_struct regs;
 
 	for (size_t i = 0; i < all->n; i++) {
 		if (!ptrace(PTRACE_GETREGS, all->id[i], 0, &regs)) {
-			go_on(&regs);
+			resume_call(&regs);
 			ptrace(PTRACE_SETREGS, all->id[i], 0, &regs);
 		}
 		ptrace(PTRACE_DETACH, all->id[i], 0, 0);
@@ -491,9 +497,9 @@ static void let_all(struct threads *all)
 	*all = (struct threads){ 0 };
 }
 
-/* False: it is at no such place, or comes back to the agent's code. */
-static bool stop_one(const struct target *target, const struct letter *letter, struct threads *all,
-		     pid_t thread)
+/* False: the thread is at no safe place, or returns to the agent's code. */
+static bool stop_if_safe(const struct target *target, const struct letter *letter,
+			 struct threads *all, pid_t thread)
 {
 	struct user_regs_struct regs;
 
@@ -501,7 +507,7 @@ static bool stop_one(const struct target *target, const struct letter *letter, s
 		return errno == ESRCH;
 	if (ARRAY_ADD(all->id, all->n, thread))
 		return false; /* it is let go when this process ends */
-	if (!interrupt(thread) || ptrace(PTRACE_GETREGS, thread, 0, &regs) < 0)
+	if (!interrupt_thread(thread) || ptrace(PTRACE_GETREGS, thread, 0, &regs) < 0)
 		return false;
 	if (regs.rip - letter->start >= LENGTH)
 		return !target_trapped(target, thread) && !target_safe(target, &regs, true);
@@ -518,8 +524,10 @@ static bool is_among(const struct threads *all, pid_t thread)
 	return false;
 }
 
-/* The thread that prevents it; 0: all are stopped. Twice the same: none was made meanwhile. */
-static pid_t stop_all(const struct target *target, const struct letter *letter, struct threads *all)
+/* 0, or a thread that cannot be stopped. Two lists that are the same: no thread was made meanwhile.
+ */
+static pid_t stop_threads(const struct target *target, const struct letter *letter,
+			  struct threads *all)
 {
 	pid_t failed = 0;
 	size_t before;
@@ -530,17 +538,18 @@ static pid_t stop_all(const struct target *target, const struct letter *letter, 
 		before = all->n;
 		failed = now.n ? 0 : target->pid;
 		for (size_t i = 0; i < now.n && !failed; i++)
-			if (!is_among(all, now.id[i]) && !stop_one(target, letter, all, now.id[i]))
+			if (!is_among(all, now.id[i]) &&
+			    !stop_if_safe(target, letter, all, now.id[i]))
 				failed = now.id[i];
 		free(now.id);
 	} while (!failed && all->n != before);
 	if (failed)
-		let_all(all);
+		release_threads(all);
 	return failed;
 }
 
-/* What the agent has told of: pieces of code. */
-static void mark_pieces(struct target *target, char *text)
+/* Stubs that the agent has made, as it told: their size, and where they are. */
+static void mark_stubs(struct target *target, char *text)
 {
 	uint64_t size = strtoull(text, &text, 16), start;
 
@@ -550,8 +559,8 @@ static void mark_pieces(struct target *target, char *text)
 						   target->pieces[i].end > start;
 }
 
-/* The memory goes when the library has. */
-static void wait_gone(const struct target *target, const struct letter *letter)
+/* The new thread unmaps its memory after it has closed the library. */
+static void wait_for_unmapping(const struct target *target, const struct letter *letter)
 {
 	double until = seconds_now() + PATIENCE_LIBRARY;
 	int32_t any;
@@ -560,15 +569,15 @@ static void wait_gone(const struct target *target, const struct letter *letter)
 		pause_us(100);
 }
 
-static int unload(struct inject *inject, struct target *target, struct letter *letter)
+static int unload_library(struct inject *inject, struct target *target, struct letter *letter)
 {
 	double until = seconds_now() + PATIENCE_INSIDE;
 	struct threads all = { 0 };
 	int ret;
 
 	letter->text[sizeof(letter->text) - 1] = '\0';
-	mark_pieces(target, letter->text);
-	while ((inject->inside = stop_all(target, letter, &all)) && seconds_now() < until)
+	mark_stubs(target, letter->text);
+	while ((inject->inside = stop_threads(target, letter, &all)) && seconds_now() < until)
 		pause_us(2000);
 	if (inject->inside) {
 		write_letter(target, letter, LETTER_END);
@@ -584,8 +593,8 @@ static int unload(struct inject *inject, struct target *target, struct letter *l
 		inject->result = 0;
 	}
 	write_letter(target, letter, LETTER_END);
-	wait_gone(target, letter);
-	let_all(&all);
+	wait_for_unmapping(target, letter);
+	release_threads(&all);
 	return ret;
 }
 
@@ -601,10 +610,10 @@ static int read_answer(struct inject *inject, struct target *target, struct lett
 	}
 	letter->closes = inject->unload != NULL;
 	if (inject->unload && !ret && !inject->result)
-		return unload(inject, target, letter);
+		return unload_library(inject, target, letter);
 	write_letter(target, letter, LETTER_END);
 	if (inject->unload)
-		wait_gone(target, letter);
+		wait_for_unmapping(target, letter);
 	return ret;
 }
 
@@ -633,7 +642,7 @@ static int trace_target(struct inject *inject)
 	return ret;
 }
 
-/* No signal of the terminal's ends it half-way. */
+/* With signals blocked: Ctrl-C does not leave it half done. */
 int inject_library(struct inject *inject)
 {
 	sigset_t all, before;

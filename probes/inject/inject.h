@@ -51,7 +51,8 @@ struct inject {
  */
 int inject_library(struct inject *inject);
 
-/* inject_complain - of why, or of what a result below 0 says: "cannot DO process PID". Returns 1. */
+/* inject_complain - of why, or of what a result below 0 says: "cannot DO process PID". Returns 1.
+ */
 int inject_complain(const struct inject *inject, int ret, const char *what);
 
 #endif

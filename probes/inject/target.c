@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+/* What /proc says of a process: whether it may be attached to, its memory, objects and functions.
+ */
 #include "probes/inject/target.h"
 
 #include <elf.h>
@@ -107,7 +109,7 @@ static int check_status(struct target *target)
 	if (status.uid[0] != geteuid())
 		return say_why(target, -EPERM, "it is a process of user %u; be that user",
 			       status.uid[0]);
-	/* A filter that this program is under itself, as in a container, lets all this pass. */
+	/* A filter that this program runs under as well, as in a container, allows all of this. */
 	if (status.seccomp && (!mine.seccomp || status.filters > mine.filters))
 		return say_why(target, -EPERM,
 			       "it runs under seccomp, which may end it for a system call that the "
@@ -141,7 +143,7 @@ int target_denied(struct target *target)
 		       "or has made itself undumpable, or a sandbox forbids ptrace(2)");
 }
 
-/* Whether the file is the same one there. */
+/* The process must see the same file by that path. */
 static int check_library(struct target *target, const char *library)
 {
 	char path[PATH_MAX];
@@ -191,8 +193,8 @@ static bool open_file(const struct target *target, const char *path, unsigned lo
 	return opened;
 }
 
-/* The address of an exported name in the file, or 0. */
-static uint64_t exported(const struct elf *elf, const char *name)
+/* The address of an exported symbol in the file, or 0. */
+static uint64_t find_export(const struct elf *elf, const char *name)
 {
 	struct elf_section table, strings;
 	Elf64_Sym symbol;
@@ -212,7 +214,7 @@ static uint64_t exported(const struct elf *elf, const char *name)
 	return 0;
 }
 
-/* A sanitizer takes the agent's threads and memory for the program's: races, and leaks. */
+/* A sanitizer would report the agent's threads and memory as races and leaks of the program. */
 static int check_sanitizer(struct target *target)
 {
 	struct preload preload;
@@ -224,7 +226,8 @@ static int check_sanitizer(struct target *target)
 	preload_look(&preload, AT_FDCWD, path);
 	is_sanitized = *preload.runtime;
 	if (!elf_map(&elf, path)) {
-		is_sanitized |= exported(&elf, "__tsan_init") || exported(&elf, "__asan_init");
+		is_sanitized |=
+			find_export(&elf, "__tsan_init") || find_export(&elf, "__asan_init");
 		elf_unmap(&elf);
 	}
 	return is_sanitized
@@ -234,8 +237,8 @@ static int check_sanitizer(struct target *target)
 		       : 0;
 }
 
-/* The C library's: what is called, and what is looked for on stacks. */
-static bool take_libc(struct target *target, const struct elf *elf, uint64_t base)
+/* The functions that the stub calls, and the restorers of signal handlers. */
+static bool note_libc(struct target *target, const struct elf *elf, uint64_t base)
 {
 	static const uint8_t sigreturn[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
 	const struct {
@@ -255,7 +258,7 @@ static bool take_libc(struct target *target, const struct elf *elf, uint64_t bas
 	const uint8_t *found;
 
 	for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++) {
-		uint64_t value = exported(elf, functions[i].name);
+		uint64_t value = find_export(elf, functions[i].name);
 
 		if (!value)
 			return false;
@@ -281,7 +284,7 @@ static const char *last_part(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-/* Code of the C library, of the loader, and of what is built into them. */
+/* Files of the C library and the loader, and mappings of the kernel ("[vdso]"). */
 static bool is_libc(const char *path)
 {
 	const char *name = last_part(path);
@@ -291,15 +294,15 @@ static bool is_libc(const char *path)
 	       !strncmp(name, "libpthread", 10) || !strncmp(name, "libdl", 5) || *path == '[';
 }
 
-/* What is learned while the lines of maps are read. */
+/* State while the lines of maps are read. */
 struct reading {
 	char path[PATH_MAX]; /* of the object whose mappings these are */
 	bool quiet;
 	bool other; /* another C library was found */
 };
 
-static int new_object(struct target *target, struct reading *reading, const char *path,
-		      uint64_t base, unsigned long inode)
+static int note_object(struct target *target, struct reading *reading, const char *path,
+		       uint64_t base, unsigned long inode)
 {
 	struct elf elf;
 	int ret = 0;
@@ -311,7 +314,7 @@ static int new_object(struct target *target, struct reading *reading, const char
 	if (*path == '[' || !*path)
 		return 0;
 	if (!open_file(target, path, inode, &elf)) {
-		/* It may have an allocator of its own. */
+		/* The object may have an allocator of its own. */
 		reading->quiet = false;
 		if (!strcmp(last_part(path), "libc.so.6") ||
 		    !strncmp(last_part(path), "libc.so.6 (", 11))
@@ -321,21 +324,21 @@ static int new_object(struct target *target, struct reading *reading, const char
 		return ret;
 	}
 	if (!strcmp(last_part(path), "libc.so.6")) {
-		if (!take_libc(target, &elf, base))
+		if (!note_libc(target, &elf, base))
 			ret = say_why(target, -ENOTSUP,
 				      "its C library is no glibc 2.34 or later, which has "
 				      "pthread_create() and dlopen() in libc.so.6");
 	} else if (!strncmp(last_part(path), "ld-linux", 8)) {
-		target->loader = exported(&elf, "_r_debug");
+		target->loader = find_export(&elf, "_r_debug");
 		target->loader += target->loader ? base : 0;
-	} else if (exported(&elf, "malloc")) {
+	} else if (find_export(&elf, "malloc")) {
 		reading->quiet = false;
 	}
 	elf_unmap(&elf);
 	return ret;
 }
 
-/* The end of a file's last page: nothing is in it, or what an earlier command left there. */
+/* In the last page of a mapping, behind caves that earlier commands have left. */
 static uint64_t cave_in(const struct target *target, const struct piece *piece, size_t len)
 {
 	uint8_t page[4096];
@@ -376,7 +379,7 @@ static int read_line(struct target *target, struct reading *reading, char *line)
 		return 0;
 	path = line + at;
 	if (strcmp(path, reading->path) != 0 || !*path)
-		ret = new_object(target, reading, path, piece.start - offset, inode);
+		ret = note_object(target, reading, path, piece.start - offset, inode);
 	piece.writable = flags[1] == 'w';
 	piece.executable = flags[2] == 'x';
 	piece.own = flags[3] == 'p' && inode;

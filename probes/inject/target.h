@@ -41,7 +41,7 @@ struct target {
 	char *why;	 /* after an error: one line, of the caller's TARGET_WHY bytes */
 };
 
-/* say_why - say why; the error. */
+/* say_why - fills in why, and returns the error. */
 #define TARGET_WHY 512
 __attribute__((format(printf, 3, 4))) int say_why(const struct target *target, int error,
 						  const char *format, ...);
@@ -56,12 +56,12 @@ void target_free(struct target *target);
 /* target_denied - why ptrace(2) said -EPERM; -EPERM. */
 int target_denied(struct target *target);
 
-/* target_file - one of its files in /proc; NULL: there is none. */
+/* target_file - opens a file of the process in /proc; NULL: there is none. */
 FILE *target_file(pid_t pid, const char *name);
 
 /*
- * target_read, target_write - len bytes of its memory, also where it may not do so itself; false:
- * they are not there.
+ * target_read, target_write - len bytes of its memory, whatever its protection; false: they are not
+ * mapped.
  */
 bool target_read(const struct target *target, uint64_t at, void *to, size_t len);
 bool target_write(const struct target *target, uint64_t at, const void *from, size_t len);
@@ -69,12 +69,13 @@ bool target_write(const struct target *target, uint64_t at, const void *from, si
 /* target_loads - its loader is at work, or cannot be asked. */
 bool target_loads(const struct target *target);
 
-/* target_cave - where a page of its code ends with so many bytes that nothing is in; 0: nowhere. */
+/* target_cave - the address of so many unused bytes at the end of a page of code; 0: there are
+ * none. */
 uint64_t target_cave(const struct target *target, size_t len);
 
 /*
- * target_sleeps - how well a thread can be interrupted, from the system call that it is in: 0, the
- * best, to 2; -1: leave it alone.
+ * target_sleeps - rank of a thread by the system call that it is in: 0, can be interrupted best, to
+ * 2; -1: leave it alone.
  */
 int target_sleeps(const struct target *target, pid_t thread);
 
@@ -82,7 +83,7 @@ int target_sleeps(const struct target *target, pid_t thread);
  */
 bool target_trapped(const struct target *target, pid_t thread);
 
-/* target_waits - whether the system call that was interrupted is one of those. */
+/* target_waits - the interrupted system call is one of those that target_sleeps() ranks. */
 bool target_waits(const struct user_regs_struct *regs);
 
 /*

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Whether a thread is where it may be made to call functions of its C library.
- */
+/* Whether a thread is where it may be made to call functions of its C library. */
 #include "probes/inject/target.h"
 
 #include <linux/futex.h>
@@ -43,7 +41,7 @@ static int kind_of(long number, uint64_t second)
 	return number >= 0 && number < (long)sizeof(waits) ? waits[number] - 1 : -1;
 }
 
-/* As the kernel tells it; "": it has ended. */
+/* The line of /proc/PID/task/TID/syscall; "": the thread has ended. */
 static void read_call(const struct target *target, pid_t thread, char line[256])
 {
 	char name[64];
@@ -94,7 +92,7 @@ static bool is_restorer(const struct target *target, uint64_t word)
 	return false;
 }
 
-/* In words behind the address that a signal handler returns to, as the kernel puts them there. */
+/* A signal frame, in words from the address that the handler returns to. */
 #define FRAME_FLAGS    1
 #define FRAME_LINK     2
 #define FRAME_RSP      (6 + REG_RSP)
@@ -122,8 +120,8 @@ static bool read_stack(const struct target *target, uint64_t from, struct words 
 }
 
 /*
- * Whether a context that a signal handler interrupted stands there; the same address is in what
- * sigaction(2) got.
+ * Whether a signal frame begins there. The restorer's address alone does not tell: it is in the
+ * argument of sigaction(2) as well.
  */
 static bool is_frame(const struct target *target, const struct words *stack, size_t i)
 {
@@ -146,8 +144,8 @@ static bool is_agents(const struct target *target, uint64_t word)
 static const char agents[] = "it is in the agent's code, or comes back there";
 
 /*
- * A handler may have interrupted malloc. Where the agent is to go, no word may lead there, also on
- * the stack that a handler has interrupted; one that is left over may look so as well.
+ * A signal handler may have interrupted malloc. Before the agent is unloaded, no word may point
+ * into its code, on the stack that a handler has interrupted either; a stale word may look so, too.
  */
 static const char *look_through(const struct target *target, uint64_t from, bool unloads,
 				unsigned stacks)

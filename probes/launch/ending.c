@@ -17,30 +17,30 @@ static const int endings[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM };
 #define ENDING_STEP 0.02 /* seconds between two looks at a process */
 
 static sigset_t before;
-static bool held;
+static bool are_blocked;
 static volatile sig_atomic_t heir; /* the child, as long as its number is its own; or 0 */
-static volatile sig_atomic_t noted;
+static volatile sig_atomic_t was_noted;
 
 void ending_hold(void)
 {
 	sigset_t set;
 
-	if (held)
+	if (are_blocked)
 		return;
 	sigemptyset(&set);
 	for (size_t i = 0; i < ENDINGS; i++)
 		sigaddset(&set, endings[i]);
-	held = !sigprocmask(SIG_BLOCK, &set, &before);
+	are_blocked = !sigprocmask(SIG_BLOCK, &set, &before);
 }
 
 void ending_let(void)
 {
-	if (held)
+	if (are_blocked)
 		sigprocmask(SIG_SETMASK, &before, NULL);
-	held = false;
+	are_blocked = false;
 }
 
-/* By kill() and the like, and not by the child, which may mean its whole group. */
+/* Passes on a signal of kill(), but not of the child, which may mean its whole group. */
 static void on_ending(int number, siginfo_t *info, void *context)
 {
 	int saved = errno;
@@ -54,10 +54,10 @@ static void on_ending(int number, siginfo_t *info, void *context)
 static void note_ending(int number)
 {
 	(void)number;
-	noted = 1;
+	was_noted = 1;
 }
 
-/* From now on they come, and ours takes those that are not ignored. */
+/* Installs the handler, but for signals that are ignored, and unblocks them. */
 static void take_endings(const struct sigaction *ours)
 {
 	struct sigaction now;
@@ -75,14 +75,14 @@ int ending_wait(pid_t child, int *status)
 
 	heir = child;
 	take_endings(&ours);
-	/* Its number is its own until it is reaped. */
+	/* The PID belongs to the child until it is reaped. */
 	while (waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT) < 0 && errno == EINTR)
 		;
 	heir = 0;
 	return waitpid(child, status, 0) < 0 ? -errno : 0;
 }
 
-/* A number without a process is known by kill(), too; one that waits to be reaped is not. */
+/* A zombie is over, which kill() does not tell. */
 bool ending_is_over(pid_t pid)
 {
 	struct pollfd end = { .fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN };
@@ -104,14 +104,14 @@ void ending_note(void)
 
 bool ending_noted(void)
 {
-	return noted;
+	return was_noted;
 }
 
 void ending_until(pid_t pid, double seconds)
 {
 	double until = seconds_now() + seconds, left = ENDING_STEP;
 
-	while (!noted && left > 0 && !ending_is_over(pid)) {
+	while (!was_noted && left > 0 && !ending_is_over(pid)) {
 		usleep((useconds_t)((left < ENDING_STEP ? left : ENDING_STEP) * 1e6));
 		if (seconds > 0)
 			left = until - seconds_now();

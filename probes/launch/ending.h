@@ -10,26 +10,26 @@
 #include <sys/types.h>
 
 /*
- * ending_hold - from now on they wait: there is something to remove, and what does it is not ready.
- * ending_let - they come. In the thread that calls; each may be called again.
+ * ending_hold - blocks these signals: there is something to remove, and what does it is not ready.
+ * ending_let - unblocks them. Both in the calling thread; each may be called again.
  */
 void ending_hold(void);
 void ending_let(void);
 
 /*
- * ending_wait - wait for a child, which gets those that are sent to this process alone: those of
- * the terminal it gets without. This process ends when the child has. Signals that were ignored
- * stay so. While they are held; afterwards they come, and end nothing but waits. As waitpid(2).
+ * ending_wait - waits for a child, as waitpid(2), and unblocks the signals. One that is sent to
+ * this process alone is passed on to the child; those of the terminal reach both. None ends this
+ * process before the child. Signals that were ignored stay so.
  */
 int ending_wait(pid_t child, int *status);
 
-/* ending_is_over - a process has ended, be it that nothing has reaped it yet. */
+/* ending_is_over - a process has ended, and may be a zombie. */
 bool ending_is_over(pid_t pid);
 
 /*
- * ending_note - from now on they come, and are noted. Those that were ignored stay so.
+ * ending_note - unblocks the signals, and notes them. Those that were ignored stay so.
  * ending_noted - one has come.
- * ending_until - wait until one comes, the process has ended, or so many seconds are over (0: as
+ * ending_until - waits until one comes, the process has ended, or so many seconds are over (0: as
  * long as it takes).
  */
 void ending_note(void);

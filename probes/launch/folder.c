@@ -17,7 +17,7 @@
 
 static const int open_flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
-/* Takes the descriptor of what is in the folder of this name. */
+/* Removes the folder of that name, and closes its descriptor. */
 static void remove_open(int fd, int parent, const char *name)
 {
 	DIR *dir = fdopendir(fd);
@@ -47,7 +47,7 @@ void folder_remove(const char *path)
 		remove_open(fd, AT_FDCWD, path);
 }
 
-/* Of this user, and of no process that lives. */
+/* The folder is this user's, and no live process has locked it. */
 static void remove_left_over(int parent, const char *name)
 {
 	int fd = openat(parent, name, open_flags);
@@ -78,8 +78,8 @@ static void sweep_siblings(const char *path)
 		closedir(dir);
 }
 
-/* False: another command took it for one that is left over, before it was locked. */
-static bool lock(const char *path)
+/* False: another command has removed the folder before it was locked. */
+static bool lock_folder(const char *path)
 {
 	int fd = open(path, open_flags);
 	struct stat named, opened;
@@ -101,7 +101,7 @@ int folder_make(char *path)
 		strcpy(path + chosen, "XXXXXX");
 		if (!mkdtemp(path))
 			return -errno;
-		if (lock(path))
+		if (lock_folder(path))
 			return 0;
 		rmdir(path);
 	}

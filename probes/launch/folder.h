@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Folders for the time that a command runs. One that was killed leaves its folder behind: the next
- * one removes it. A live command holds a lock on its folder, which the kernel drops when it ends:
- * so no number of a process, which another may have by now, tells whether it lives.
+ * Folders for the time that a command runs. A command that was killed leaves its folder behind, and
+ * the next command removes it. A live command holds a lock on its folder, which the kernel drops
+ * when it ends. A PID would not tell: another process may have it by now.
  */
 #ifndef PROBES_LAUNCH_FOLDER_H
 #define PROBES_LAUNCH_FOLDER_H

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Programs that run with an agent, and the reports that their processes leave. */
 #include "probes/launch/launch.h"
 
 #include <dirent.h>
@@ -16,7 +17,7 @@
 #include "probes/launch/ending.h"
 #include "probes/launch/folder.h"
 
-/* As text_word() reads them: a blank that has no backslash gets one. */
+/* Blanks get a backslash, as text_word() reads them. */
 bool option_pattern(const struct option_row *row, const char *text, void *request, char *why)
 {
 	char **all = (char **)((char *)request + row->at);
@@ -103,7 +104,7 @@ const char *launch_which(const char *program, char *path, size_t size)
 	return path;
 }
 
-/* A program with rights of its own would run without the agent, and nothing would say so. */
+/* The loader leaves the agent out without a word. */
 static void warn_of_privileges(const char *program)
 {
 	char path[PATH_MAX];
@@ -211,8 +212,8 @@ int launch_program(struct launch *launch, char **argv)
  */
 
 /*
- * How many reports were begun, and not ended. What one that is cut ends with is no line: the next
- * one begins in it, or the file ends.
+ * @open: how many reports were begun and not ended. The last line of a truncated report is left
+ * out: it ends in the form feed of the next report, or with the file.
  */
 static int read_lines(FILE *file, int (*read)(char *line, void *arg), void *arg, int *open)
 {
@@ -234,7 +235,7 @@ static int read_lines(FILE *file, int (*read)(char *line, void *arg), void *arg,
 	return ret;
 }
 
-/* What is there of one that is cut counts. */
+/* Complete lines of a truncated report count. */
 static int read_file(FILE *file, const char *pid, int (*read)(char *line, void *arg), void *arg)
 {
 	struct stat stat = { 0 };

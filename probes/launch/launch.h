@@ -30,7 +30,7 @@ struct launch {
 	char folder[32];
 };
 
-/* What run, attach and trace are asked alike: the first member of their requests. */
+/* Options that run, attach and trace share: the first member of their requests. */
 struct asked {
 	char *on;	     /* patterns, a list for text_word(), to be freed; NULL: all, but for */
 	const char *entries; /* objects whose functions are taken; NULL: none */
@@ -58,8 +58,7 @@ const char *launch_which(const char *program, char *path, size_t size);
 /* launch_find - fills in path; -ENOENT after a complaint. */
 int launch_find(struct launch *launch);
 
-/* launch_folder - makes the one of the reports. -errno after a complaint, and folder is empty then.
- */
+/* launch_folder - makes the folder of reports. -errno after a complaint, and folder is "" then. */
 int launch_folder(struct launch *launch);
 
 /*

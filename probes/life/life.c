@@ -38,14 +38,14 @@ static void *open_code(void *function)
 		       : NULL;
 }
 
-static bool held; /* it has opened itself, as sites lead here */
+static bool is_opened; /* it has opened itself, as sites lead here */
 
 int fi_init(void)
 {
 	int ret = pc_init();
 
-	if (!held)
-		held = open_code((void *)fi_init);
+	if (!is_opened)
+		is_opened = open_code((void *)fi_init);
 	if (!ret)
 		ret = core_open();
 	if (ret < 0)
@@ -76,7 +76,7 @@ int fi_scan(void)
 }
 
 /* One by one: a probe that cannot be turned off keeps none from it. */
-static int all_off(void)
+static int turn_all_off(void)
 {
 	uint32_t n = fi_probes();
 	uint32_t *ids = calloc(n ? n : 1, sizeof(*ids));
@@ -94,7 +94,7 @@ static int all_off(void)
 
 int fi_fini(void)
 {
-	int ret = all_off();
+	int ret = turn_all_off();
 
 	if (!ret)
 		ret = fi_synchronize();
@@ -111,7 +111,7 @@ int fi_fini(void)
 	return ret;
 }
 
-static void let_go(void *function)
+static void close_code(void *function)
 {
 	int (*close)(void *) = (int (*)(void *))dlsym(RTLD_NEXT, "dlclose");
 	void *handle = open_code(function);
@@ -128,9 +128,9 @@ int fi_unload(void)
 	}
 	near_unload();
 	block_unload();
-	let_go((void *)pc_init);
-	if (held)
-		let_go((void *)fi_init);
-	held = false;
+	close_code((void *)pc_init);
+	if (is_opened)
+		close_code((void *)fi_init);
+	is_opened = false;
 	return 0;
 }

@@ -9,7 +9,7 @@
 static const char digits[] = "0123456789abcdef";
 
 /* By its first byte, if all is well. */
-static size_t length(unsigned char first)
+static size_t count_rune_bytes(unsigned char first)
 {
 	if (first < 0x80)
 		return 1;
@@ -28,7 +28,7 @@ static bool is_wrong(unsigned char first, unsigned char second)
 size_t text_rune(const char *text)
 {
 	const unsigned char *byte = (const unsigned char *)text;
-	size_t n = length(byte[0]);
+	size_t n = count_rune_bytes(byte[0]);
 
 	for (size_t i = 1; i < n; i++)
 		if ((byte[i] & 0xc0) != 0x80)
@@ -66,7 +66,7 @@ size_t text_piece(char piece[TEXT_PIECE], const char *name)
 }
 
 /* The byte that an escape stands for, or -1. */
-static int escaped(const char *text)
+static int parse_escape(const char *text)
 {
 	if (text[0] != '\\' || text[1] != 'x' || strspn(text + 2, digits) < 2)
 		return -1;
@@ -78,7 +78,7 @@ void text_unescape(char *text)
 	char *to = text;
 
 	while (*text) {
-		int byte = escaped(text);
+		int byte = parse_escape(text);
 
 		*to++ = (char)(byte < 0 ? *text : byte);
 		text += byte < 0 ? 1 : 4;
@@ -160,7 +160,8 @@ char *text_utf8(const char *name)
 	return text;
 }
 
-/* --- Kinds and errors -------------------------------------------------------------------------- */
+/* --- Kinds and errors --------------------------------------------------------------------------
+ */
 
 const char *kind_name(enum fi_kind kind)
 {

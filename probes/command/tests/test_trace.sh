@@ -113,7 +113,7 @@ import json, sys
 lines = [json.loads(line) for line in open(sys.argv[1])]
 assert [line["type"] for line in lines] == ["trace"] + 7 * ["event"] + ["end"]
 assert lines[-1]["events"] == 7 and lines[-1]["lost"] == 0 and not lines[-1]["limited"]
-assert lines[-1]["losers"] == []
+assert lines[-1]["functions"] == []
 assert all(line["function"] == "add" and line["event"] == "enter" for line in lines[1:-1])
 if sys.argv[2]:
     sums = [sum(arg["value"] for arg in line["args"]) for line in lines[1:-1]]
@@ -225,7 +225,7 @@ import json, sys
 lines = [json.loads(line) for line in open(sys.argv[1])]
 end = lines[-1]
 assert end["type"] == "end" and end["lost"] > 0 and end["events"] + end["lost"] == 100000, end
-assert [(one["function"], one["count"], one["lost"]) for one in end["losers"]] == [("add", 100000, end["lost"])], end
+assert [(one["function"], one["count"], one["lost"]) for one in end["functions"]] == [("add", 100000, end["lost"])], end
 END
 grep -q "add: [0-9]* of 100000 events lost" "$dir/errors" || wrong "of which function: $(cat "$dir/errors")"
 status=0
