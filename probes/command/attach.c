@@ -22,13 +22,13 @@
 struct attach {
 	struct asked asked;
 	long pid;
-	double seconds; /* 0: no counts are wanted */
+	double seconds; /* of --for; 0: none */
 	bool stay;
 	bool json;
 	struct launch launch;
 };
 
-/* Objects whose files are others, or none, since they were loaded. */
+/* Warns of objects whose files were replaced or deleted since they were loaded. */
 static void warn_of_replaced(long pid)
 {
 	static const char gone[] = " (deleted)\n";
@@ -54,7 +54,7 @@ static void warn_of_replaced(long pid)
 		fclose(maps);
 }
 
-/* Where the agent makes its socket: where on, off and top of this user look. */
+/* The agent makes its socket where this user's on, off and top look for it. */
 static int inject_agent(struct attach *attach)
 {
 	char folder[96];
@@ -105,7 +105,7 @@ static int remove_agent(struct attach *attach)
 	return STATUS_OK;
 }
 
-/* What each pattern of a list asks for: "on", "off", or "counts", which are added. */
+/* Sends "on", "off" or "counts" for each pattern; counts are added. */
 static int ask_patterns(const struct attach *attach, const char *word, struct counts *counts)
 {
 	char *copy = strdup(attach->asked.on ? attach->asked.on : "*"), *rest = copy;
@@ -118,7 +118,7 @@ static int ask_patterns(const struct attach *attach, const char *word, struct co
 	return status;
 }
 
-/* All of them, in place of those before. False: it does not answer. */
+/* Replaces the counts by the current ones of all probes. False: the agent does not answer. */
 static bool read_counts(const struct attach *attach, struct counts *counts)
 {
 	struct counts now = { 0 };
@@ -134,7 +134,7 @@ static bool read_counts(const struct attach *attach, struct counts *counts)
 	return true;
 }
 
-/* A process that ends meanwhile tells its counts itself, unless a signal ends it. */
+/* A process that ends meanwhile leaves a report, unless a signal ends it. */
 static void watch_counts(struct attach *attach, struct counts *counts)
 {
 	double until = seconds_now() + attach->seconds, left = attach->seconds;
@@ -166,7 +166,7 @@ static int count_for(struct attach *attach)
 	struct counts counts = { 0 }, before = { 0 }, named = { 0 };
 	int status;
 
-	/* What ends this process must not leave the probes on. */
+	/* Until probes are off again, no signal ends this process. */
 	ending_hold();
 	read_counts(attach, &before);
 	status = launch_folder(&attach->launch) < 0 ? STATUS_FAILED : STATUS_OK;
@@ -176,7 +176,7 @@ static int count_for(struct attach *attach)
 		status = ask_patterns(attach, "on", NULL);
 	if (status == STATUS_OK)
 		status = ask_patterns(attach, "counts", &named);
-	/* Some may be on. */
+	/* Some patterns may be on. */
 	if (status != STATUS_OK && control_listens(attach->pid))
 		ask_patterns(attach, "off", NULL);
 	if (status == STATUS_OK) {

@@ -34,7 +34,7 @@ int refuse_entries(void);
 /* control_sweep - sockets of processes that are gone, and have not removed them, are removed. */
 void control_sweep(void);
 
-/* set_environment - tell the agent by the environment. */
+/* set_environment - sets FASTINST_* for the agent. */
 void set_environment(const struct asked *asked);
 
 /*
@@ -45,12 +45,12 @@ int collect_counts(const struct launch *launch, const char *program, const struc
 		   struct counts *counts, bool *unmatched);
 
 /*
- * why_little - tell on stderr of patterns that matched no probe, with names that are near, or why
- * there are no counts, or only such that say little. Whether a pattern matched none.
+ * why_little - tells on stderr of patterns that matched no probe, with similar names, or why there
+ * are no counts, or counts without names. Returns whether a pattern matched none.
  */
 bool why_little(const char *program, const struct counts *counts, const struct asked *asked);
 
-/* Names that a pattern without a match may mean: they contain its letters, with a few errors. */
+/* Names that a pattern without a match may mean: they contain it with a few errors. */
 #define NEAR_NAMES   3
 #define NEAR_LETTERS 64
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * fastinst on, off: what is said to the control sockets of running programs.
- */
+/* fastinst on, off, reset, and every request to the control sockets of running programs. */
 #include <dirent.h>
 #include <errno.h>
 #include <getopt.h>
@@ -29,14 +27,14 @@ struct talk {
 	bool branch; /* the answer counts branches */
 	bool veto;
 	long pid;	     /* 0: all */
-	const char *pattern; /* has to match in one process; NULL: need not */
+	const char *pattern; /* one process at least must match it; NULL: none need */
 	struct counts *counts;
 	unsigned answered;
 	long matched; /* in all */
 	int failed;
 };
 
-/* What a process that was killed has left behind goes. */
+/* Removes the socket of a process that was killed. */
 static FILE *connect_to(const char *path)
 {
 	FILE *stream = socket_connect(path, 0);
@@ -46,7 +44,7 @@ static FILE *connect_to(const char *path)
 	return stream;
 }
 
-/* It may read large objects first, wait for a CPU, or be stopped. */
+/* The agent may be reading large objects, wait for a CPU, or be stopped. */
 static bool wait_answer(long pid, FILE *stream)
 {
 	struct pollfd answer = { .fd = fileno(stream), .events = POLLIN };
@@ -106,7 +104,7 @@ static void ask_agent(struct talk *talk, long pid)
 	fclose(stream);
 }
 
-/* Whose the process is, -1: there is none. */
+/* The user of the process; -1: there is no such process. */
 static long find_user(long pid)
 {
 	char path[32];
@@ -138,7 +136,7 @@ static int complain_of_pattern(const struct talk *talk)
 	return STATUS_FAILED;
 }
 
-/* To one process or all that listen. */
+/* Asks one process, or all that listen. */
 static int ask_agents(struct talk *talk)
 {
 	char folder[96];
@@ -172,8 +170,8 @@ static int ask_agents(struct talk *talk)
 }
 
 /*
- * No process has the number, and none listens: it may have it elsewhere, as in a container that
- * shares the folder.
+ * Removes a socket whose PID no process has and where none listens. The PID alone does not tell:
+ * the process may be in a container that shares the folder.
  */
 static void sweep_one(const char *folder, const char *name, long pid)
 {
@@ -203,7 +201,7 @@ void control_sweep(void)
 		closedir(dir);
 }
 
-/* "on PATTERN", "trace FOLDER PATTERN": what is to be turned off may have left. */
+/* In "on PATTERN", "trace FOLDER PATTERN"; else NULL: probes to turn off may have been unloaded. */
 static const char *pattern_of(const char *request)
 {
 	const char *folder = strncmp(request, "trace ", 6) ? NULL : strchr(request + 6, ' ');

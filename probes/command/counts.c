@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Counts of probes: read from lines of agents, joined, compared, and printed. */
 #include "probes/command/counts.h"
 
 #include <errno.h>
@@ -137,8 +138,7 @@ static const struct count *find_count(const struct counts *counts, const struct 
 			 : NULL;
 }
 
-/* Those that @keeps sorts out go, and patterns; the others are sorted by how often they were run.
- */
+/* Drops patterns, and counts that @keeps refuses; sorts the others by how often they were run. */
 static void keep_counts(struct counts *counts, struct counts *other, struct counts *named,
 			bool (*keeps)(struct count *one, const struct count *was))
 {

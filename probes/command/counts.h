@@ -19,7 +19,8 @@ struct count {
 struct counts {
 	struct count *count;
 	size_t n;
-	size_t patterns; /* behind them, once joined: what is on is named by; count: has matched */
+	size_t patterns; /* behind the counts, once joined: patterns of --on; count 0: has not
+			    matched */
 	size_t processes;
 };
 
@@ -27,7 +28,7 @@ struct counts {
 int counts_add(struct counts *counts, uint64_t count, uint64_t lost, const char *kind,
 	       const char *function, const char *object);
 
-/* counts_line - what launch_reports() calls. A line that is none is passed over. -ENOMEM. */
+/* counts_line - adds a line, for launch_reports(). Other lines are passed over. -ENOMEM. */
 int counts_line(char *line, void *counts);
 
 /* counts_read - all lines of a stream. */
@@ -44,8 +45,10 @@ void counts_print(const struct counts *counts, FILE *out, bool json, size_t most
 void counts_since(struct counts *counts, struct counts *before, struct counts *named);
 void counts_rates(struct counts *counts, struct counts *before, double seconds);
 
-/* counts_missing - only those that were counted more often than in @seen, which is sorted anew, and
- * by how much, in lost. With known_only, not those that are not there. */
+/*
+ * counts_missing - keeps what was counted more often than in @seen, which is sorted anew; lost is
+ * by how much. With known_only, drops what @seen does not have.
+ */
 void counts_missing(struct counts *counts, struct counts *seen, bool known_only);
 
 /* counts_json - an array of them. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The program fastinst: its commands, its help, and the shells' completions. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -55,7 +56,7 @@ static void print_help(FILE *to)
 	fputs("\n'fastinst help COMMAND' tells its options; fastinst(1) tells everything.\n", to);
 }
 
-/* What was said to standard output may not have got there. */
+/* A write error shows at the last flush at the latest. */
 static int flush_output(int status)
 {
 	errno = 0;
@@ -126,7 +127,7 @@ static int run_fastinst(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-	/* A file beyond the limit is an error. */
+	/* A write beyond the limit of file sizes is an error, not the end. */
 	ending_ignore(SIGXFSZ);
 	return flush_output(run_fastinst(argc, argv));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* fastinst list: what programs and libraries have to put probes on, by their files. */
+/* fastinst list: sites for probes in files of programs and libraries. */
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -23,7 +23,7 @@
 static const unsigned bounds[] = { 8, 64, 4096 };
 #define BOUNDS (sizeof(bounds) / sizeof(*bounds))
 
-/* Of one kind of site, or of all. */
+/* Numbers of one kind of site, or of all. */
 struct sum {
 	const char *kind, *provider;
 	size_t sites, usable, crossing[BOUNDS];
@@ -41,7 +41,7 @@ static void count_site(struct sum *sum, const struct site *site)
 		sum->crossing[i] += !site->reason && site->crosses >= bounds[i];
 }
 
-/* All of them in the first, then by kind. How many there are. */
+/* Fills in the sum of all first, then one per kind. Returns how many sums. */
 static size_t sum_up(const struct sites *sites, struct sum sums[1 + KINDS_MAX])
 {
 	size_t n = 1;
@@ -139,7 +139,7 @@ static json_t *site_json(const struct site *site, const char *path)
 	return json;
 }
 
-/* A sum's numbers, with other members. Takes both. */
+/* Adds a sum's numbers to the other members, and returns these. */
 static json_t *sum_json(const struct sum *sum, json_t *others)
 {
 	char name[16];
@@ -173,7 +173,7 @@ static void print_json(const struct sites *sites, const char *path, bool summary
 
 /* --- Functions that nothing was compiled into ------------------------------------------------- */
 
-/* How many are refused for each reason. */
+/* An object: how many functions are refused for each reason. */
 static json_t *count_refused(const struct survey *survey)
 {
 	json_t *refused = json_object();

@@ -20,7 +20,7 @@ void near_begin(struct near *near, const char *pattern)
 			near->letter[near->letters++] = *from;
 }
 
-/* Letters that are wrong, missing or too many in the part of the name that is nearest (Sellers). */
+/* Edit distance of the pattern to the nearest part of the name, by the algorithm of Sellers. */
 static unsigned count_errors(const struct near *near, const char *name)
 {
 	unsigned row[NEAR_LETTERS + 1], least = near->letters;
@@ -42,7 +42,7 @@ static unsigned count_errors(const struct near *near, const char *name)
 	return least;
 }
 
-/* The shorter of two names is nearer. */
+/* Sorted by errors, then by length. */
 static void add_name(struct near *near, const char *text, unsigned errors)
 {
 	size_t distance = (size_t)errors * NAME_ROOM + strlen(text), at = near->n;

@@ -10,7 +10,7 @@
 static struct known {
 	char *object;
 	struct source *source;
-	bool looked; /* at its sites */
+	bool has_looked; /* sites and by_name are filled in, or cannot be */
 	struct sites sites;
 	const struct site **by_name;
 	struct known *next;
@@ -65,12 +65,12 @@ static int by_name(const void *a, const void *b)
 	return order ? order : strcmp(one->kind, two->kind);
 }
 
-/* Without sites where there is no debug information to look them up in. */
+/* Finds no sites where there is no debug information to look lines up in. */
 static void look_up_sites(struct known *one)
 {
-	if (one->looked)
+	if (one->has_looked)
 		return;
-	one->looked = true;
+	one->has_looked = true;
 	if (!one->source || file_sites_read(&one->sites, one->object) < 0)
 		return;
 	one->by_name = calloc(one->sites.n + 1, sizeof(*one->by_name));

@@ -9,13 +9,14 @@
 
 #include "probes/source/source.h"
 
-/* source_of - of that path; NULL: there is none. */
+/* source_of - debug information of the file of that path; NULL: there is none. */
 struct source *source_of(const char *object);
 
 /* source_text - "FILE:LINE" of an address of the object's file, or "". Returns text. */
 char *source_text(const char *object, uint64_t addr, char *text, size_t size);
 
-/* source_named - by the kind and name of a probe. "" where several have it, but for exits. */
+/* source_named - source_text() of the probe of that kind and name. "" if several entries have it.
+ */
 char *source_named(const char *object, const char *kind, const char *name, char *text, size_t size);
 
 #endif

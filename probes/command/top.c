@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * fastinst top: counts as they grow, and how fast. On a terminal as many as it has room for, each
- * on one line.
- */
+/* fastinst top: counts and rates of running programs, as many as the terminal has lines for. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +10,7 @@
 #include "probes/command/counts.h"
 #include "stress/base/clock.h"
 
-#define HEAD 3 /* lines of the terminal that are none of a probe's */
+#define HEAD 3 /* lines of the terminal that show no probe */
 
 struct top {
 	long pid;
@@ -22,7 +19,7 @@ struct top {
 	bool once, json;
 };
 
-/* What of a line fits; no character is cut in two. */
+/* Bytes of a line that fit into so many columns; no character is cut in two. */
 static size_t count_fitting_bytes(const char *line, size_t len, size_t columns)
 {
 	size_t seen = 0, at = 0;
@@ -67,7 +64,7 @@ static int show_screen(const struct top *top, const struct counts *counts)
 	return STATUS_OK;
 }
 
-/* What came since the last look is shown, too. */
+/* Rates are those since the last look. */
 static int show_counts(const struct top *top)
 {
 	static struct counts last;

@@ -69,7 +69,7 @@ static void keep_entry(const struct trace *trace, struct shown *shown)
 	fclose(text);
 }
 
-/* A call that takes so long is in others that do. */
+/* A call that takes longer than --time-filter has callers that do so, too. */
 static void write_pending(struct trace *trace, struct trace_frame *frames, size_t n)
 {
 	for (size_t i = 0; i < n && !trace->sum.limited; i++) {
@@ -107,7 +107,7 @@ static void show_event(struct shown *shown, void *arg)
 		write_event(trace, shown);
 }
 
-/* Calls that have not ended took as long as there were events. */
+/* Calls that have not ended lasted until the last event at least. */
 static void show_open(struct trace_frame *frames, unsigned n, uint64_t time, void *arg)
 {
 	struct trace *trace = arg;
@@ -125,7 +125,7 @@ static void show_lost(uint64_t lost, int pid, int tid, uint64_t time, void *arg)
 		trace->format->lost(trace->out, lost, pid, tid, time);
 }
 
-/* Until nothing comes any more after the end. */
+/* Reads events until none is left after the end. */
 static void *follow_events(void *arg)
 {
 	struct trace *trace = arg;
@@ -146,7 +146,7 @@ static void *follow_events(void *arg)
 
 /* --- Afterwards ------------------------------------------------------------------------------- */
 
-/* By what the agents counted: each call that is not among the events. */
+/* Leaves in counts what agents counted, and no event tells of. */
 static void find_lost_events(struct trace *trace, struct counts *counts)
 {
 	struct counts seen = { 0 };
@@ -177,7 +177,7 @@ static void print_lost_events(const struct counts *counts)
 		complain(0, 0, "and of %zu others", counts->n - LOST_SHOWN);
 }
 
-/* Functions that were entered and whose exits have no probes. */
+/* How many functions were entered and have no probes at exits. */
 static size_t count_open(const struct trace_read *read)
 {
 	size_t n = 0;
@@ -201,7 +201,7 @@ static void print_end(struct trace *trace, struct counts *counts)
 			 "the exits of %zu function%s cannot be seen, so it is not known what they "
 			 "call and for how long; fastinst(1) says how to compile",
 			 open, S(open));
-	/* What --limit left out was counted, too. */
+	/* With --limit, events that were left out were counted as well. */
 	if (!trace->sum.limited) {
 		find_lost_events(trace, counts);
 		trace->sum.functions = counts;
@@ -228,7 +228,7 @@ static const char *patterns_of(const struct trace *trace)
 	return trace->asked.on ? trace->asked.on : "*";
 }
 
-/* Its agent tells the thread that follows of its probes before it answers. */
+/* Before the agent answers, it tells follow_events() of its probes. */
 static int trace_process(struct trace *trace, struct counts *counts)
 {
 	struct counts before = { 0 }, none = { 0 };
@@ -242,7 +242,7 @@ static int trace_process(struct trace *trace, struct counts *counts)
 	while (status == STATUS_OK && !trace->sum.limited && !ending_noted() &&
 	       !ending_is_over(pid))
 		ending_until(pid, LOOK);
-	/* Where it failed, some may be on. */
+	/* Also after a failure: some probes may be on. */
 	if (control_listens(trace->pid))
 		control_ask(trace->pid, &none, "untrace %s", patterns_of(trace));
 	if (status == STATUS_OK && control_listens(trace->pid))
@@ -284,8 +284,7 @@ static int start_trace(struct trace *trace, char **argv)
 	const struct trace_to to = { show_event, show_open, show_lost, trace };
 	int status;
 
-	/* A reader that has left shows as an error of the stream, and the folder has to be removed.
-	 */
+	/* A closed pipe is a write error: the folder has to be removed before the end. */
 	ending_ignore(SIGPIPE);
 	control_sweep();
 	ending_hold();

@@ -116,7 +116,7 @@ static bool compares(const struct trace_condition *when, const char *text)
 	}
 }
 
-/* By what is shown of it. What is not known is neither this nor that. */
+/* Compares the text that is shown. An unknown value meets no condition. */
 static bool value_meets(const struct trace_condition *when, const struct shown *shown,
 			const struct source_value *value)
 {
@@ -136,7 +136,7 @@ static bool value_meets(const struct trace_condition *when, const struct shown *
 	return is;
 }
 
-/* An operand of a marker or compare has a number for a name. */
+/* Operands of markers and compares are called by their number. */
 static bool meets_condition(const struct shown *shown, const struct trace_condition *when)
 {
 	const struct source_value *value;
@@ -170,7 +170,7 @@ static bool is_thread(const char *tids, int tid)
 	return !tids;
 }
 
-/* As symbols have it, or as the source of C++ or Rust has it. */
+/* By the symbol, or by the demangled name. */
 static bool is_name(const char *pattern, const char *name)
 {
 	return !fnmatch(pattern, name, 0) ||
@@ -190,7 +190,7 @@ static bool is_function(const char *pattern, const struct traced *probe)
 	       is_name(colon + 1, probe->function);
 }
 
-/* Where the call tree begins that the event is in; TRACE_NO_TREE. */
+/* The depth at which the shown call tree of the event begins, or TRACE_NO_TREE. */
 static unsigned tree_of(const struct trace_filter *filter, const struct shown *shown)
 {
 	unsigned tree = shown->depth ? shown->frames[shown->depth - 1].tree : TRACE_NO_TREE;

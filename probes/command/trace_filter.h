@@ -16,7 +16,7 @@ struct trace_filter {
 	uint64_t longer;	      /* ns that a call shown takes at least */
 	struct trace_condition *when; /* all of them hold */
 	bool no_children;
-	int pid; /* the process that is not a child */
+	int pid; /* the process that --no-children shows */
 };
 
 /* take_ns - an option's time, "10us", "2ms", "1s"; a number alone is nanoseconds. */
@@ -26,8 +26,8 @@ option_take take_ns;
 option_take take_when;
 
 /*
- * filter_takes - whether an event is shown, apart from how long the call takes; makes the depth
- * that in the call tree shown. filter_is_of_calls - whether it needs exits, too.
+ * filter_takes - whether an event is shown, however long its call takes; depth becomes that in the
+ * shown call tree. filter_is_of_calls - whether exits are needed.
  */
 bool filter_takes(const struct trace_filter *filter, struct shown *shown);
 bool filter_is_of_calls(const struct trace_filter *filter);

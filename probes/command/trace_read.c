@@ -44,7 +44,7 @@ struct stream {
 
 /* --- Probes ----------------------------------------------------------------------------------- */
 
-/* More may stand behind a '-'. */
+/* A word such as "exit-jump" is of the kind "exit". */
 static enum fi_kind read_kind(const char *word)
 {
 	size_t len = strcspn(word, "-");
@@ -55,7 +55,7 @@ static enum fi_kind read_kind(const char *word)
 	return FI_BLOCK;
 }
 
-/* What is taken along of one word, and whether as a string. */
+/* Has the agent record a register or word of memory, also as a string. */
 static void request_word(uint64_t *how, unsigned reg, bool is_string)
 {
 	unsigned at = reg, shift = 0, mask = 0xf;
@@ -89,7 +89,7 @@ static void request_values(uint64_t *how, const struct source_value *value, unsi
 	}
 }
 
-/* Both in vector registers. */
+/* The operands of a comparison of floats are in two vector registers. */
 static void set_floats(struct traced *probe, bool is_double)
 {
 	static const struct source_value floats[2][2] = {
@@ -105,7 +105,8 @@ static void set_floats(struct traced *probe, bool is_double)
 	request_values(&probe->how, probe->types.arg, 2);
 }
 
-/* A copy of a function, as main.cold or f.isra.0, has other arguments than were declared. */
+/* A partial copy of a function, such as main.cold or f.isra.0, has other arguments than declared.
+ */
 static void look_up_types(struct traced *probe, const char *provider)
 {
 	const struct source_function *types = &probe->types;
@@ -113,7 +114,7 @@ static void look_up_types(struct traced *probe, const char *provider)
 	struct source *source;
 	uint64_t result = RING_HOW_RESULT;
 
-	/* At others the registers hold something else. */
+	/* At other probes the argument registers hold something else. */
 	if ((!is_patchable && strcmp(provider, "entries") != 0) || strchr(probe->function, '.'))
 		return;
 	source = source_of(probe->object);
@@ -176,7 +177,7 @@ static bool same_function(const struct traced *a, const struct traced *b)
 	return !strcmp(a->function, b->function) && !strcmp(a->object, b->object);
 }
 
-/* The first entry of a function that has exits, too, stands for all of them. */
+/* All entries and exits of a function get the id of its first entry as pair, if it has exits. */
 static void pair_exits(struct traced_table *table)
 {
 	struct traced **sorted = calloc(table->n + 1, sizeof(struct traced *));
@@ -293,7 +294,7 @@ static void drop_frames(struct stream *stream, unsigned depth)
 		free(stream->frame[--stream->depth].pending);
 }
 
-/* The functions that are left: this one, and what it had called and was never seen to return. */
+/* Leaves this function, and callees whose exits were not seen. */
 static void leave_functions(struct stream *stream, struct shown *shown)
 {
 	unsigned depth;
@@ -338,7 +339,7 @@ static struct ring *map_ring(const char *folder, const char *name)
 	fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return NULL;
-	/* As long as it is being made it is shorter, or has no magic. */
+	/* An unfinished ring is shorter, or has no magic. */
 	if (!fstat(fd, &stat) && S_ISREG(stat.st_mode) && stat.st_size >= (off_t)sizeof(*ring))
 		ring = mmap(NULL, sizeof(*ring), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	close(fd);
@@ -391,7 +392,7 @@ static void drop_stream(const struct trace_read *trace, struct stream *stream)
 	free(stream);
 }
 
-/* The thread is asked for before its ring: until it is gone, it may write there. */
+/* Looks at the process first: as long as it lives, its thread may write to the ring. */
 static void drop_ended(struct trace_read *trace)
 {
 	struct stream **place = &trace->streams;

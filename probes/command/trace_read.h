@@ -41,8 +41,8 @@ struct shown {
 	const struct trace_event *event;
 	uint64_t time; /* ns since the trace began */
 	int pid, tid;
-	unsigned depth; /* of functions that are entered and not left */
-	unsigned left;	/* by this exit: how many that were told are left, itself among them */
+	unsigned depth;		    /* of functions that are entered and not left */
+	unsigned left;		    /* functions that were shown, and are left by this exit */
 	struct trace_frame *frames; /* those, the outermost first */
 	struct trace_frame *frame;  /* of this entry or exit, behind those; NULL: none */
 };
@@ -55,9 +55,9 @@ struct traced_table {
 
 struct trace_to {
 	void (*event)(struct shown *shown, void *arg);
-	/* No other event of the thread comes; these it has entered and was not seen to leave. */
+	/* The last event of a thread has come; it has not left these functions. */
 	void (*end)(struct trace_frame *frames, unsigned n, uint64_t time, void *arg);
-	/* So many of a thread were lost before its next event. */
+	/* So many events of a thread were lost before its next one. */
 	void (*lost)(uint64_t lost, int pid, int tid, uint64_t time, void *arg);
 	void *arg;
 };
@@ -66,7 +66,7 @@ struct trace_read {
 	struct trace_to to;
 	char folder[40];
 	int listener;
-	int first; /* the process that was the first to tell of probes; 0: none was */
+	int first; /* the first process that connected; 0: none has */
 	bool stopped;
 	uint64_t start;
 	uint64_t lost; /* events of all threads */
@@ -78,13 +78,13 @@ struct trace_read {
 /* trace_open - with a folder of its own, and the socket in it. NULL: errno tells why. */
 struct trace_read *trace_open(const struct trace_to *to);
 
-/* trace_poll - take what is there; how many events, or lines of other kinds. */
+/* trace_poll - handles events and connections that have come; how many. */
 size_t trace_poll(struct trace_read *trace);
 
-/* trace_finish - no more events are taken. */
+/* trace_finish - ends all threads: no more events are read. */
 void trace_finish(struct trace_read *trace);
 
-/* trace_stop - have the programs write no more. */
+/* trace_stop - tells the programs to write no more. */
 void trace_stop(struct trace_read *trace);
 
 void trace_close(struct trace_read *trace);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Values of arguments and results, from recorded registers and memory, as text and as JSON. */
 #include "probes/command/trace_write.h"
 
 #include <ctype.h>
@@ -33,7 +34,7 @@ static bool word_of(const struct trace_event *event, unsigned reg, uint64_t *wor
 	return reg < n;
 }
 
-/* The bits of one in an array; those above are not its own. False: not all of it has come. */
+/* The bits of the i-th element, with others above. False: not all of them were recorded. */
 static bool bits_of(const struct trace_event *event, const struct source_value *value, unsigned i,
 		    wide *bits)
 {
@@ -62,7 +63,7 @@ static bool is_signed(const struct source_value *value)
 	return value->form == SOURCE_SIGNED || value->form == SOURCE_CHAR;
 }
 
-/* As wide as can be, with its sign. */
+/* Cuts off bits above the value, and extends its sign. */
 static wide cut_to(wide bits, const struct source_value *value)
 {
 	unsigned unused = 128u - value->bits;
@@ -71,7 +72,7 @@ static wide cut_to(wide bits, const struct source_value *value)
 	return is_signed(value) ? (wide)(cut >> unused) : bits << unused >> unused;
 }
 
-/* Which string is that of the i-th pointer; RING_STRINGS: none. */
+/* Index of the string that the i-th pointer leads to; RING_STRINGS: none was recorded. */
 static unsigned string_of(const struct source_value *value, unsigned i)
 {
 	unsigned reg = source_word(value, i);
@@ -117,13 +118,13 @@ static long double float_of(wide bits, const struct source_value *value)
 				   : of.all;
 }
 
-/* Of a long double: the highest bit is not left out, and is wrong in what is none. */
+/* A long double has an explicit integer bit; it contradicts the exponent in invalid encodings. */
 static bool is_float(wide bits, const struct source_value *value)
 {
 	return value->bits != 128 || !(bits >> 64 & 0x7fff) == !(bits >> 63 & 1);
 }
 
-/* The fewest digits that are read back as the same. */
+/* The fewest digits that read back as the same number. */
 static const char *float_text(char text[NUMBER_BYTES], wide bits, const struct source_value *value)
 {
 	int digits = value->bits == 32 ? 6 : value->bits == 64 ? 15 : 18, most = digits + 3;
@@ -184,7 +185,7 @@ static void put_one(FILE *out, const struct trace_event *event, const struct sou
 		fputs(digits_of(number, bits, is_signed(value)), out);
 }
 
-/* Up to a 0, as a string. False: not all of it has come. */
+/* An array of characters as a string. False: not all of it was recorded. */
 static bool chars_of(char text[UINT8_MAX + 1], const struct trace_event *event,
 		     const struct source_value *value)
 {
@@ -237,7 +238,7 @@ bool value_is_cut(const struct trace_event *event, const struct source_value *va
 
 /* --- JSON ------------------------------------------------------------------------------------- */
 
-/* JSON has no infinity, and nothing that is no number; most who read it have a double. */
+/* A string where JSON has no such number, or a reader with doubles would round it. */
 static json_t *float_json(wide bits, const struct source_value *value)
 {
 	long double number = float_of(bits, value);
@@ -268,7 +269,7 @@ static json_t *one_json(const struct trace_event *event, const struct source_val
 		return json_boolean(bits != 0);
 	if (string < RING_STRINGS && event->string[string])
 		return told_text(event->string[string]);
-	/* As numbers they would be rounded by most who read them. */
+	/* A string: most readers of JSON would round such numbers. */
 	if (value->form == SOURCE_POINTER || value->form == SOURCE_STRING)
 		return json_sprintf("0x%" PRIx64, (uint64_t)bits);
 	if ((bits + ((wide)1 << 63)) >> 64 || (!is_signed(value) && bits >> 63))

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The formats of a trace: text, lines of JSON, and the events of chrome://tracing. */
 #include "probes/command/trace_write.h"
 
 #include <inttypes.h>
@@ -16,7 +17,7 @@
 
 /* --- Values ----------------------------------------------------------------------------------- */
 
-/* The note of a marker tells no names. */
+/* Operands of markers have no names. */
 static const struct source_value *unnamed_value(unsigned i)
 {
 	static struct source_value values[RING_VALUES];
@@ -26,13 +27,13 @@ static const struct source_value *unnamed_value(unsigned i)
 	return &values[i];
 }
 
-/* All that came with the event, by itself. */
+/* All values of such an event are its operands. */
 static bool has_values(const struct traced *probe)
 {
 	return probe->kind == FI_MARKER || probe->kind == FI_COMPARE;
 }
 
-/* Of an exit those that are returned. */
+/* Arguments, or at an exit results. */
 const struct source_value *shown_value(const struct shown *shown, unsigned i)
 {
 	const struct traced *probe = shown->probe;
@@ -44,7 +45,7 @@ const struct source_value *shown_value(const struct shown *shown, unsigned i)
 	return probe->kind != FI_BLOCK && i < probe->types.args ? &probe->types.arg[i] : NULL;
 }
 
-/* What is returned and is no struct. */
+/* A result that is no struct. */
 static const struct source_value *single_value(const struct shown *shown)
 {
 	const struct source_value *value = shown_value(shown, 0);
@@ -221,7 +222,7 @@ static void chrome_begin(FILE *out, const char *program)
 	      out);
 	json_dumpf(name, out, JSON_ENCODE_ANY);
 	json_decref(name);
-	/* Each event is followed by a comma, and the last of all is one of ours. */
+	/* Each event has a comma behind it; chrome_end() writes the last one without. */
 	fputs("},\"traceEvents\":[\n", out);
 }
 
@@ -254,7 +255,7 @@ static json_t *chrome_args(const struct shown *shown)
 	return args;
 }
 
-/* A function without exits, and what is none, is a point in time. */
+/* An event that is no call, or whose exit is not seen, is a point in time. */
 static void chrome_event(FILE *out, const struct shown *shown)
 {
 	const struct traced *probe = shown->probe;

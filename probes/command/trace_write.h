@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Events in a format, and what came with them as values of their types. */
+/* Formats of events, and the values of their arguments and results. */
 #ifndef PROBES_COMMAND_TRACE_WRITE_H
 #define PROBES_COMMAND_TRACE_WRITE_H
 
@@ -9,7 +9,7 @@
 #include "probes/command/counts.h"
 #include "probes/command/trace_read.h"
 
-/* What is said at the end. */
+/* What the end of a trace tells. */
 struct trace_sum {
 	uint64_t shown;
 	uint64_t lost;
@@ -25,16 +25,16 @@ struct trace_format {
 	void (*end)(FILE *out, const struct trace_sum *sum);
 };
 
-/* shown_value - the i-th that came with an event, of an exit what is returned; NULL: no more. */
+/* shown_value - the i-th argument or operand of an event, or result of an exit; NULL: no more. */
 const struct source_value *shown_value(const struct shown *shown, unsigned i);
 
 /* trace_format - text, json (lines) or chrome; NULL: no such format. */
 const struct trace_format *trace_format(const char *name);
 
-/* value_put - as text; a question mark if it did not come. */
+/* value_put - as text; a question mark if it was not recorded. */
 void value_put(FILE *out, const struct trace_event *event, const struct source_value *value);
 
-/* value_json - null if it did not come. */
+/* value_json - null if it was not recorded. */
 json_t *value_json(const struct trace_event *event, const struct source_value *value);
 
 /* value_is_cut - whether it goes on: a string, an array, or a struct. */

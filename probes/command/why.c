@@ -21,7 +21,7 @@ static bool has_section(const struct elf *elf, const char *name)
 	return false;
 }
 
-/* The agent was not in it. */
+/* The program ran without the agent. */
 static void why_no_process(const char *path, const struct sites *sites, int error)
 {
 	if (!error && !has_section(&sites->elf, ".interp"))

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Start and end, and the list of providers.
- */
+/* Start and end of the library, and the list of providers. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdbool.h>
@@ -28,7 +26,7 @@ static const struct provider *const providers[] = {
 	NULL,
 };
 
-/* Not by the agent's dlopen(), which would look for probes. A static program has no loader. */
+/* dlmopen(): an agent may interpose dlopen(). A static program has no loader. */
 static void *open_code(void *function)
 {
 	Dl_info here;
@@ -38,7 +36,7 @@ static void *open_code(void *function)
 		       : NULL;
 }
 
-static bool is_opened; /* it has opened itself, as sites lead here */
+static bool is_opened; /* the library holds itself: patched sites jump to it */
 
 int fi_init(void)
 {
@@ -75,7 +73,7 @@ int fi_scan(void)
 	return ret;
 }
 
-/* One by one: a probe that cannot be turned off keeps none from it. */
+/* Turns off all that can be; the first error is returned. */
 static int turn_all_off(void)
 {
 	uint32_t n = fi_probes();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The providers find sites in an object that is loaded. A file gets a copy of itself that is laid
- * out and relocated as the loader does it, and they look at that.
+ * Sites of a file. Providers find sites in loaded objects, so they look at a copy of the file that
+ * is laid out and relocated as the loader does it.
  */
 #include "probes/list/sites.h"
 
@@ -36,7 +36,7 @@ unsigned find_boundary(uint64_t addr, unsigned len)
 	return 0;
 }
 
-/* With a name that was allocated, which becomes the site's. */
+/* Takes site.name, which was allocated. */
 static int add_site(struct sites *sites, struct site site)
 {
 	int ret = -ENOMEM;
@@ -111,7 +111,7 @@ static int add_call(const struct entry *entry, void *data)
 
 /* --- The copy --------------------------------------------------------------------------------- */
 
-/* A copy as the loader lays it out, before it relocates it. False: there is no such thing. */
+/* Copies the segments to where the loader would put them. False: the file cannot be loaded. */
 static bool lay_out(const struct elf *elf, struct object *object)
 {
 	Elf64_Phdr segments[ELF_SEGMENTS_MAX];
@@ -142,7 +142,7 @@ static bool lay_out(const struct elf *elf, struct object *object)
 	return true;
 }
 
-/* Of symbols that other files have nothing is known, and nothing asked. */
+/* Symbols of other files are left out. */
 static int relocate_copy(const struct elf *elf, const struct object *object)
 {
 	struct elf_values values;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* All sites of a program or library, by its file. Nothing of it is believed or run. */
+/* All sites of a program or library, by its file, which is neither believed nor run. */
 #ifndef PROBES_LIST_SITES_H
 #define PROBES_LIST_SITES_H
 
@@ -11,7 +11,7 @@
 
 struct site {
 	uint64_t addr;	      /* in the file's own addresses */
-	unsigned len;	      /* of what is changed there */
+	unsigned len;	      /* bytes that a change replaces */
 	const char *kind;     /* entry, exit, marker, block, branch, call */
 	const char *provider; /* patchable, cyg, blocks, marker, branch */
 	char *name;	      /* function, marker or switch; "" if it is not known */
@@ -28,7 +28,7 @@ struct sites {
 	bool mapped;
 };
 
-/* find_boundary - the largest that so many bytes cross, 8 to 4096; 0: they cross none. */
+/* find_boundary - the largest boundary that so many bytes cross, 8 to 4096; 0: they cross none. */
 unsigned find_boundary(uint64_t addr, unsigned len);
 
 /* file_sites_read - -ENOEXEC: no ELF file for x86-64; as open(2); -ENOMEM. Freed in any case. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of C++ and Rust functions as their source has them, by libiberty; without it, as symbols.
- */
+/* Demangled names of C++ and Rust functions, by libiberty; without it, the symbols. */
 #ifndef PROBES_TEXT_DEMANGLE_H
 #define PROBES_TEXT_DEMANGLE_H
 

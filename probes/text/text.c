@@ -8,7 +8,7 @@
 
 static const char digits[] = "0123456789abcdef";
 
-/* By its first byte, if all is well. */
+/* Bytes of a well-formed character that begins so; 0: none does. */
 static size_t count_rune_bytes(unsigned char first)
 {
 	if (first < 0x80)
@@ -18,7 +18,7 @@ static size_t count_rune_bytes(unsigned char first)
 	return first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
 }
 
-/* In more bytes than it needs, half of a pair, or beyond the last character there is. */
+/* Overlong, a surrogate, or beyond U+10FFFF. */
 static bool is_wrong(unsigned char first, unsigned char second)
 {
 	return (first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ||
@@ -41,7 +41,7 @@ static bool is_control(unsigned char byte)
 	return byte < ' ' || byte == 0x7f;
 }
 
-/* One that stays as it is. The second half of the control characters has two bytes. */
+/* Bytes of a character that needs no escape. C1 control characters have two bytes. */
 static size_t plain_length(const char *text)
 {
 	const unsigned char *byte = (const unsigned char *)text;
@@ -65,7 +65,7 @@ size_t text_piece(char piece[TEXT_PIECE], const char *name)
 	return 1;
 }
 
-/* The byte that an escape stands for, or -1. */
+/* The byte that an escape stands for; -1: there is none. */
 static int parse_escape(const char *text)
 {
 	if (text[0] != '\\' || text[1] != 'x' || strspn(text + 2, digits) < 2)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Reading events from the ring of a thread, of which nothing is believed. */
 #include "probes/trace/ring.h"
 
 #include <errno.h>
@@ -12,7 +13,7 @@ static void copy_out(const struct ring *ring, uint64_t at, void *to, size_t len)
 	memcpy((char *)to + first, ring->data, len - first);
 }
 
-/* From a copy, so that it does not change while it is looked at. What it takes up; 0: it is none.
+/* @from: a copy, which the program cannot change. Returns bytes that were read; 0: they are wrong.
  */
 static size_t take_memory(struct trace_event *event, const uint8_t *from, size_t len)
 {

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a traced program writes and "fastinst trace" reads: a file per thread that both map, in a
- *folder of the command's.
- *
- * The thread is the only one that writes to its ring, the command the only one that reads, so there
- *is no lock. Where there is no room an event is lost, and counted. What the program has written
- *stays when it dies; but it may have written anything: the reader believes nothing.
+ * The ring buffer of a traced thread: a file in a folder of the command's, which both map. The
+ *thread alone writes events to it, and "fastinst trace" alone reads them, so there is no lock. An
+ *event without room is lost, and counted. Events outlive the program; but it may have written
+ *anything there: the reader believes nothing.
  *
  * In the folder:
- *	PID.TID.N	  rings
- *	socket		  where a program that turns probes on says which, one line each:
- *			  ID KIND ADDRESS PROVIDER FUNCTION OBJECT, with tabs between them, ADDRESS
- *in the object's file, names escaped (probes/text/text.h). The answer is "table N", and what to
- *take along at some of them: ID HOW
+ *	PID.TID.N	rings
+ *	socket		where a program that turns probes on tells of each, in a line of tabs and
+ *			escaped names (probes/text/text.h):
+ *			ID KIND ADDRESS-IN-FILE PROVIDER FUNCTION OBJECT
+ *			The answer is "table N", and which arguments to record, of some: ID HOW
  */
 #ifndef PROBES_TRACE_RING_H
 #define PROBES_TRACE_RING_H
@@ -32,7 +30,8 @@
 #define RING_POINTED 8	/* and of the words */
 #define RING_STRINGS (RING_FIRST + RING_POINTED)
 
-/* How an event is taken; in what fi_set_data() gives the probe, with the table inside. */
+/* What is recorded of an event: the word that fi_set_data() gives the probe, with the table inside.
+ */
 #define RING_HOW_VALUES	 0xfu /* so many registers for integers, or operands */
 #define RING_HOW_VECTORS 4    /* four bits: so many vector registers, their lower 64 bits */
 #define RING_HOW_STRINGS 8    /* six bits: these of the values are strings */
@@ -43,8 +42,7 @@
 #define RING_HOW_TABLE	 32 /* 16 bits */
 #define RING_HOW_POINTED 48 /* eight bits: these of the words are strings */
 
-/* ring_memory, ring_strings - how many words; a bit for each that is a string, those of words last.
- */
+/* ring_memory - words of memory. ring_strings - a bit for each string, those of words last. */
 static inline unsigned ring_memory(uint64_t how)
 {
 	unsigned words = how >> RING_HOW_MEMORY & 0x3f;
@@ -59,7 +57,7 @@ static inline unsigned ring_strings(uint64_t how)
 }
 
 struct ring {
-	_Atomic uint64_t magic; /* last of all that is written here before the first event */
+	_Atomic uint64_t magic; /* written when the ring is ready for its first event */
 	int32_t pid;
 	int32_t tid;
 	char pad1[48];
@@ -74,8 +72,8 @@ struct ring {
 };
 
 /*
- * Followed by the values, those of vectors last; if words of memory are taken, by how many could
- * be, and these; then for each that is a string by one byte, and as many bytes as it says.
+ * Behind it lie the values, those of vectors last; if words of memory are recorded, their number
+ * and the words; then each string: a byte with its length, and the bytes.
  */
 struct ring_event {
 	uint64_t time; /* CLOCK_MONOTONIC, ns */
@@ -111,11 +109,11 @@ static inline void ring_put(struct ring *ring, const void *event, size_t len)
 		return;
 	}
 	ring_copy_in(ring, written, event, len);
-	/* Pairs with the reader's acquire: the event is there before it is told of. */
+	/* Pairs with the reader's acquire: the event is visible before its length. */
 	atomic_store_explicit(&ring->written, written + len, memory_order_release);
 }
 
-/* One event, as read. Strings end with 0; NULL: could not be read, or is none. */
+/* One event, as read. Strings end with 0; NULL: could not be read, or the value is no string. */
 struct trace_event {
 	uint64_t time;
 	uint32_t id;
@@ -130,8 +128,8 @@ struct trace_event {
 };
 
 /*
- * ring_get - the next event. @how: of an event's table and id, RING_HOW_*. 1: here it is. 0: there
- * is none. -EBADMSG: what is there is no event, and the ring is not to be read any more.
+ * ring_get - the next event: 1, or 0: there is none. @how: RING_HOW_* of an event's table and id.
+ * -EBADMSG: the bytes there are no event, and the ring must not be read any more.
  */
 int ring_get(struct ring *ring, uint64_t (*how)(unsigned table, uint32_t id, void *arg), void *arg,
 	     struct trace_event *event);
