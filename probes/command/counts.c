@@ -9,10 +9,10 @@
 
 #include "probes/command/source_of.h"
 #include "probes/elf/array.h"
+#include "probes/json/print.h"
 #include "probes/launch/launch.h"
 #include "probes/text/demangle.h"
 #include "probes/text/text.h"
-#include "probes/told/told.h"
 
 #define SOURCE_ROOM 512
 
@@ -218,11 +218,11 @@ json_t *counts_json(const struct counts *counts)
 		json_array_append_new(probes,
 				      json_pack("{s:I, s:I, s:o, s:o, s:o*, s:o, s:o*}", "count",
 						(json_int_t)one->count, "lost",
-						(json_int_t)one->lost, "kind", told_text(one->kind),
-						"function", told_text(one->function), "demangled",
-						told_demangled(one->function), "object",
-						told_text(one->object), "source",
-						told_text(source_or_null(one, source))));
+						(json_int_t)one->lost, "kind", name_json(one->kind),
+						"function", name_json(one->function), "demangled",
+						demangled_json(one->function), "object",
+						name_json(one->object), "source",
+						name_json(source_or_null(one, source))));
 	}
 	return probes;
 }
@@ -255,9 +255,9 @@ static void print_line(const struct count *one, FILE *out)
 void counts_print(const struct counts *counts, FILE *out, bool json, size_t most)
 {
 	if (json) {
-		told(out, "counts",
-		     json_pack("{s:I, s:o}", "processes", (json_int_t)counts->processes, "probes",
-			       counts_json(counts)));
+		print_json(out, "counts",
+			   json_pack("{s:I, s:o}", "processes", (json_int_t)counts->processes,
+				     "probes", counts_json(counts)));
 		return;
 	}
 	fprintf(out, "%14s %10s  %s%-7s  %-32s  %s\n", "count", "lost",

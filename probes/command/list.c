@@ -12,10 +12,10 @@
 #include "probes/command/command.h"
 #include "probes/command/source_of.h"
 #include "probes/entries/survey.h"
+#include "probes/json/print.h"
 #include "probes/list/sites.h"
 #include "probes/text/demangle.h"
 #include "probes/text/text.h"
-#include "probes/told/told.h"
 
 #define KINDS_MAX 9
 
@@ -99,7 +99,7 @@ static void print_sum(const struct sum *sum)
 	putchar('\n');
 }
 
-static void print_text(const struct sites *sites, const char *path, bool summary)
+static void print_sites(const struct sites *sites, const char *path, bool summary)
 {
 	struct sum sums[1 + KINDS_MAX];
 	size_t n = sum_up(sites, sums);
@@ -122,18 +122,18 @@ static json_t *site_json(const struct site *site, const char *path)
 	json_t *json =
 		json_pack("{s:I, s:s, s:s, s:o, s:o*, s:b, s:i}", "address", (json_int_t)site->addr,
 			  "kind", site->kind, "provider", site->provider, "function",
-			  told_text(site->name), "demangled", told_demangled(site->name), "usable",
+			  name_json(site->name), "demangled", demangled_json(site->name), "usable",
 			  !site->reason, "crosses", (int)site->crosses);
 	struct source *source = source_of(path);
 	const char *file;
 	unsigned line;
 
 	if (site->args)
-		json_object_set_new(json, "arguments", told_text(site->args));
+		json_object_set_new(json, "arguments", name_json(site->args));
 	if (site->reason)
 		json_object_set_new(json, "reason", json_string(site->reason));
 	if (source && source_line(source, site->addr, &file, &line)) {
-		json_object_set_new(json, "file", told_text(file));
+		json_object_set_new(json, "file", name_json(file));
 		json_object_set_new(json, "line", json_integer(line));
 	}
 	return json;
@@ -153,11 +153,11 @@ static json_t *sum_json(const struct sum *sum, json_t *others)
 	return others;
 }
 
-static void print_json(const struct sites *sites, const char *path, bool summary)
+static void print_sites_json(const struct sites *sites, const char *path, bool summary)
 {
 	struct sum sums[1 + KINDS_MAX];
 	size_t n = sum_up(sites, sums);
-	json_t *root = sum_json(&sums[0], json_pack("{s:o}", "object", told_text(path)));
+	json_t *root = sum_json(&sums[0], json_pack("{s:o}", "object", name_json(path)));
 	json_t *kinds = json_array(), *list = summary ? NULL : json_array();
 
 	for (size_t i = 1; i < n; i++)
@@ -168,7 +168,7 @@ static void print_json(const struct sites *sites, const char *path, bool summary
 	for (size_t i = 0; i < sites->n && list; i++)
 		json_array_append_new(list, site_json(&sites->site[i], path));
 	json_object_set_new(root, "list", list);
-	told(stdout, "sites", root);
+	print_json(stdout, "sites", root);
 }
 
 /* --- Functions that nothing was compiled into ------------------------------------------------- */
@@ -229,10 +229,10 @@ static void print_entries_json(const struct survey *survey, const char *path, bo
 			json_object_set_new(json, "reason", json_string(""));
 		json_array_append_new(list, json);
 	}
-	told(stdout, "functions",
-	     json_pack("{s:o, s:I, s:I, s:o, s:o*}", "object", told_text(path), "functions",
-		       (json_int_t)survey->n, "usable", (json_int_t)survey->usable, "refused",
-		       count_refused(survey), "list", list));
+	print_json(stdout, "functions",
+		   json_pack("{s:o, s:I, s:I, s:o, s:o*}", "object", name_json(path), "functions",
+			     (json_int_t)survey->n, "usable", (json_int_t)survey->usable, "refused",
+			     count_refused(survey), "list", list));
 }
 
 /* --- The command ------------------------------------------------------------------------------ */
@@ -252,7 +252,7 @@ static int show_sites(const struct list *list, const char *path)
 	int ret = file_sites_read(&sites, path);
 
 	if (!ret)
-		(list->json ? print_json : print_text)(&sites, path, list->summary);
+		(list->json ? print_sites_json : print_sites)(&sites, path, list->summary);
 	if (!ret && !sites.n)
 		complain(0, 0,
 			 "%s has no sites: compile with -fpatchable-function-entry=5, or try "

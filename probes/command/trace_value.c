@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "probes/told/told.h"
+#include "probes/json/print.h"
 
 #define NUMBER_BYTES 48
 
@@ -268,7 +268,7 @@ static json_t *one_json(const struct trace_event *event, const struct source_val
 	if (value->form == SOURCE_BOOL)
 		return json_boolean(bits != 0);
 	if (string < RING_STRINGS && event->string[string])
-		return told_text(event->string[string]);
+		return name_json(event->string[string]);
 	/* A string: most readers of JSON would round such numbers. */
 	if (value->form == SOURCE_POINTER || value->form == SOURCE_STRING)
 		return json_sprintf("0x%" PRIx64, (uint64_t)bits);
@@ -285,7 +285,7 @@ json_t *value_json(const struct trace_event *event, const struct source_value *v
 	if (value->form == SOURCE_MORE)
 		return json_null();
 	if (is_text(value) && chars_of(text, event, value))
-		return told_text(text);
+		return name_json(text);
 	if (!value->count)
 		return one_json(event, value, 0);
 	array = json_array();

@@ -9,9 +9,9 @@
 #include <jansson.h>
 
 #include "probes/command/source_of.h"
+#include "probes/json/print.h"
 #include "probes/text/demangle.h"
 #include "probes/text/text.h"
-#include "probes/told/told.h"
 
 #define INDENT_MAX 40
 
@@ -130,7 +130,7 @@ static void text_lost(FILE *out, uint64_t lost, int pid, int tid, uint64_t time)
 
 static void json_begin(FILE *out, const char *program)
 {
-	told(out, "trace", json_pack("{s:o}", "program", told_text(program)));
+	print_json(out, "trace", json_pack("{s:o}", "program", name_json(program)));
 }
 
 static json_t *args_json(const struct shown *shown)
@@ -142,7 +142,7 @@ static json_t *args_json(const struct shown *shown)
 		json_t *arg = json_object();
 
 		if (*value->name)
-			json_object_set_new(arg, "name", told_text(value->name));
+			json_object_set_new(arg, "name", name_json(value->name));
 		json_object_set_new(arg, "value", value_json(shown->event, value));
 		if (value_is_cut(shown->event, value))
 			json_object_set_new(arg, "cut", json_true());
@@ -168,9 +168,9 @@ static void json_event(FILE *out, const struct shown *shown)
 	const struct traced *probe = shown->probe;
 	json_t *line = json_pack(
 		"{s:s, s:i, s:I, s:i, s:i, s:s, s:o, s:o*, s:o}", "type", "event", "schema",
-		TOLD_SCHEMA, "ns", (json_int_t)shown->time, "pid", shown->pid, "tid", shown->tid,
-		"event", event_word(probe->kind), "function", told_text(probe->function),
-		"demangled", told_demangled(probe->function), "object", told_text(probe->object));
+		JSON_SCHEMA, "ns", (json_int_t)shown->time, "pid", shown->pid, "tid", shown->tid,
+		"event", event_word(probe->kind), "function", name_json(probe->function),
+		"demangled", demangled_json(probe->function), "object", name_json(probe->object));
 	bool has_value = shown_value(shown, 0);
 	char source[512], *colon;
 
@@ -183,17 +183,17 @@ static void json_event(FILE *out, const struct shown *shown)
 	colon = strrchr(source_text(probe->object, probe->addr, source, sizeof(source)), ':');
 	if (colon) {
 		*colon = '\0';
-		json_object_set_new(line, "file", told_text(source));
+		json_object_set_new(line, "file", name_json(source));
 		json_object_set_new(line, "line", json_integer(strtol(colon + 1, NULL, 10)));
 	}
-	told_line(out, line);
+	print_json_line(out, line);
 }
 
 static void json_lost(FILE *out, uint64_t lost, int pid, int tid, uint64_t time)
 {
-	told_line(out, json_pack("{s:s, s:i, s:I, s:i, s:i, s:I}", "type", "lost", "schema",
-				 TOLD_SCHEMA, "ns", (json_int_t)time, "pid", pid, "tid", tid,
-				 "events", (json_int_t)lost));
+	print_json_line(out, json_pack("{s:s, s:i, s:I, s:i, s:i, s:I}", "type", "lost", "schema",
+				       JSON_SCHEMA, "ns", (json_int_t)time, "pid", pid, "tid", tid,
+				       "events", (json_int_t)lost));
 }
 
 static json_t *end_json(const struct trace_sum *sum)
@@ -205,17 +205,17 @@ static json_t *end_json(const struct trace_sum *sum)
 
 static void json_end(FILE *out, const struct trace_sum *sum)
 {
-	json_t *line = json_pack("{s:s, s:i}", "type", "end", "schema", TOLD_SCHEMA);
+	json_t *line = json_pack("{s:s, s:i}", "type", "end", "schema", JSON_SCHEMA);
 
 	json_object_update_new(line, end_json(sum));
-	told_line(out, line);
+	print_json_line(out, line);
 }
 
 /* --- For Perfetto and chrome://tracing -------------------------------------------------------- */
 
 static void chrome_begin(FILE *out, const char *program)
 {
-	json_t *name = told_text(program);
+	json_t *name = name_json(program);
 
 	fputs("{\"displayTimeUnit\":\"ns\",\"otherData\":{\"tool\":\"" PACKAGE_STRING
 	      "\",\"program\":",
@@ -228,7 +228,7 @@ static void chrome_begin(FILE *out, const char *program)
 
 static json_t *chrome_line(const char *name, const char *phase, uint64_t time, int pid, int tid)
 {
-	return json_pack("{s:o, s:s, s:f, s:i, s:i}", "name", told_text(name), "ph", phase, "ts",
+	return json_pack("{s:o, s:s, s:f, s:i, s:i}", "name", name_json(name), "ph", phase, "ts",
 			 (double)time / 1e3, "pid", pid, "tid", tid);
 }
 
@@ -247,11 +247,11 @@ static json_t *chrome_args(const struct shown *shown)
 
 	for (unsigned i = 0; (value = shown_value(shown, i)); i++) {
 		snprintf(number, sizeof(number), "%u", i);
-		told_member(args, *value->name ? value->name : number,
-			    value_json(shown->event, value));
+		set_named_member(args, *value->name ? value->name : number,
+				 value_json(shown->event, value));
 	}
 	if (*source_text(shown->probe->object, shown->probe->addr, source, sizeof(source)))
-		json_object_set_new(args, "source", told_text(source));
+		json_object_set_new(args, "source", name_json(source));
 	return args;
 }
 

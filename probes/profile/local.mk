@@ -22,9 +22,9 @@ libfastinst_writers_la_SOURCES = \
 	probes/profile/write/table.c \
 	probes/profile/write/text.c \
 	probes/profile/write/write.h \
-	probes/told/page.c \
-	probes/told/told.c \
-	probes/told/told.h
+	probes/json/page.c \
+	probes/json/print.c \
+	probes/json/print.h
 libfastinst_writers_la_LIBADD = libfastinst_estimate.la libfastinst_names.la libfastinst_text.la $(JANSSON_LIBS)
 
 # Pages are strings in the program.
@@ -32,12 +32,12 @@ SUFFIXES = .html .inc
 .html.inc:
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && \
 	sed 's/\\/\\\\/g; s/"/\\"/g; s/^/"/; s/$$/\\n"/' $< > $@.tmp && mv $@.tmp $@
-probes/told/page.lo: probes/told/head.inc
+probes/json/page.lo: probes/json/head.inc
 probes/profile/write/format.lo: probes/profile/write/calls.inc probes/profile/write/edges.inc
 page_texts = \
 	probes/profile/write/calls.html \
 	probes/profile/write/edges.html \
-	probes/told/head.html
+	probes/json/head.html
 EXTRA_DIST += $(page_texts)
 CLEANFILES += $(page_texts:.html=.inc)
 

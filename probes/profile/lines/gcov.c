@@ -11,9 +11,9 @@
 #include <jansson.h>
 
 #include "probes/elf/sorted.h"
+#include "probes/json/print.h"
 #include "probes/profile/lines/body.h"
 #include "probes/text/text.h"
-#include "probes/told/told.h"
 
 /* Members by name, in the place of arrays: what is there already is found again. */
 static json_t *member(json_t *parent, const char *name, json_t *fresh)
@@ -54,7 +54,7 @@ static void add_line(json_t *lines, json_t *function, const struct body *body, s
 	line = member(member(lines, body->name, json_object()), key,
 		      json_pack("{s:[], s:i, s:i, s:b, s:o}", "branches", "count", 0, "line_number",
 				number, "unexecuted_block", false, "function_name",
-				told_text(body->name)));
+				name_json(body->name)));
 	add_to(line, "count", most);
 	if (missed)
 		json_object_set_new(line, "unexecuted_block", json_true());
@@ -70,9 +70,9 @@ static json_t *add_function(json_t *functions, const struct body *body)
 	json_t *function = member(functions, body->name,
 				  json_pack("{s:i, s:i, s:i, s:o, s:i, s:i, s:o, s:i, s:i}",
 					    "blocks", 0, "end_column", 0, "start_line", body->first,
-					    "name", told_text(body->name), "blocks_executed", 0,
+					    "name", name_json(body->name), "blocks_executed", 0,
 					    "execution_count", 0, "demangled_name",
-					    told_text(body->plain ? body->plain : body->name),
+					    name_json(body->plain ? body->plain : body->name),
 					    "start_column", body->column, "end_line", 0));
 
 	add_to(function, "execution_count", body->head);
@@ -139,7 +139,7 @@ static int put_document(json_t *by_name, const char *object, FILE *out)
 	}
 	root = json_pack("{s:s, s:o, s:s, s:o, s:o}", "gcc_version", "fastinst", "files", files,
 			 "format_version", "1", "current_working_directory",
-			 told_text(folder ? folder : ""), "data_file", told_text(object));
+			 name_json(folder ? folder : ""), "data_file", name_json(object));
 	ret = json_dumpf(root, out, JSON_PRESERVE_ORDER);
 	json_decref(root);
 	free(folder);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
 
+#include "probes/json/print.h"
 #include "probes/profile/write/write.h"
-#include "probes/told/told.h"
 
 static const char calls_page[] =
 #include "probes/profile/write/calls.inc"
@@ -20,7 +20,7 @@ static int write_data(const void *profile, FILE *out)
 /* A page for browsers: what JSON has, and a script that draws it. Nothing is fetched. */
 static int write_page(const struct profile *profile, FILE *out)
 {
-	return told_page(out, profile->edges ? edges_page : calls_page, write_data, profile);
+	return print_page(out, profile->edges ? edges_page : calls_page, write_data, profile);
 }
 
 const struct profile_format *profile_format(const char *name)

@@ -4,9 +4,9 @@
  */
 #include <jansson.h>
 
+#include "probes/json/print.h"
 #include "probes/profile/write/write.h"
 #include "probes/text/demangle.h"
-#include "probes/told/told.h"
 
 typedef json_t *element(const struct profile *profile, size_t i);
 
@@ -50,8 +50,8 @@ static json_t *function(const struct profile *profile, size_t i)
 	const struct function *one = &profile->function[i];
 
 	return json_pack("{s:o, s:o*, s:o, s:f, s:f, s:f, s:f, s:s*, s:o*}", "name",
-			 told_text(one->name), "demangled", told_demangled(one->name), "object",
-			 told_text(one->object), "calls", one->calls.value, "low", one->calls.low,
+			 name_json(one->name), "demangled", demangled_json(one->name), "object",
+			 name_json(one->object), "calls", one->calls.value, "low", one->calls.low,
 			 "high", one->calls.high, "counted", one->counted, "problem",
 			 one->calls.problem, "times", times(&one->times));
 }
@@ -88,8 +88,8 @@ static json_t *block(const struct profile *profile, size_t f)
 {
 	const struct function *one = &profile->function[f];
 
-	return json_pack("{s:o, s:o*, s:o}", "block", told_text(one->name), "demangled",
-			 told_demangled(one->name), "object", told_text(one->object));
+	return json_pack("{s:o, s:o*, s:o}", "block", name_json(one->name), "demangled",
+			 demangled_json(one->name), "object", name_json(one->object));
 }
 
 static json_t *edge(const struct profile *profile, size_t i)
@@ -115,36 +115,37 @@ static int write_edges(const struct profile *profile, FILE *out)
 {
 	const struct quality *sum = &profile->quality;
 
-	return told(out, "edges",
-		    json_pack("{s:o, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:o}",
-			      "program", told_text(profile->program), "processes",
-			      (int)sum->processes, "phases", sum->epochs, "seconds", sum->seconds,
-			      "seconds_in_phases", sum->on, "seconds_toggling", sum->toggling,
-			      "blocks", sum->blocks, "blocks_refused", sum->refused,
-			      "outside_of_phases", sum->late, "lost", sum->lost,
-			      "agreement_of_halves", profile_agreement(profile), "edges",
-			      array_of(profile, profile->arcs, edge), "over_time",
-			      array_of(profile, profile->phases, moment)));
+	return print_json(
+		out, "edges",
+		json_pack("{s:o, s:i, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:o, s:o}",
+			  "program", name_json(profile->program), "processes", (int)sum->processes,
+			  "phases", sum->epochs, "seconds", sum->seconds, "seconds_in_phases",
+			  sum->on, "seconds_toggling", sum->toggling, "blocks", sum->blocks,
+			  "blocks_refused", sum->refused, "outside_of_phases", sum->late, "lost",
+			  sum->lost, "agreement_of_halves", profile_agreement(profile), "edges",
+			  array_of(profile, profile->arcs, edge), "over_time",
+			  array_of(profile, profile->phases, moment)));
 }
 
 int write_json(const struct profile *profile, FILE *out)
 {
 	if (profile->edges)
 		return write_edges(profile, out);
-	return told(out, "profile",
-		    json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "unit", "calls", "program",
-			      told_text(profile->program), "quality", quality(&profile->quality),
-			      "functions", array_of(profile, profile->functions, function),
-			      "stacks", array_of(profile, profile->arcs, stack), "phases",
-			      array_of(profile, profile->phases, phase)));
+	return print_json(out, "profile",
+			  json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "unit", "calls", "program",
+				    name_json(profile->program), "quality",
+				    quality(&profile->quality), "functions",
+				    array_of(profile, profile->functions, function), "stacks",
+				    array_of(profile, profile->arcs, stack), "phases",
+				    array_of(profile, profile->phases, phase)));
 }
 
 static json_t *frame(const struct profile *profile, size_t i)
 {
 	const struct function *one = &profile->function[i];
 
-	return json_pack("{s:o, s:o}", "name", told_text(name_for_people(one->name, true)), "file",
-			 told_text(one->object));
+	return json_pack("{s:o, s:o}", "name", name_json(name_for_people(one->name, true)), "file",
+			 name_json(one->object));
 }
 
 int write_speedscope(const struct profile *profile, FILE *out)
@@ -159,11 +160,11 @@ int write_speedscope(const struct profile *profile, FILE *out)
 		json_array_append_new(weights, json_real(weight));
 		end += weight;
 	}
-	return told_line(
+	return print_json_line(
 		out,
 		json_pack("{s:s, s:s, s:o, s:{s:o}, s:[{s:s, s:s, s:s, s:i, s:f, s:o, s:o}]}",
 			  "$schema", "https://www.speedscope.app/file-format-schema.json",
-			  "exporter", "fastinst", "name", told_text(profile->program), "shared",
+			  "exporter", "fastinst", "name", name_json(profile->program), "shared",
 			  "frames", array_of(profile, profile->functions, frame), "profiles",
 			  "type", "sampled", "name", timed ? "self time" : "calls", "unit",
 			  timed ? "seconds" : "none", "startValue", 0, "endValue", end, "samples",
@@ -209,9 +210,9 @@ int write_chrome(const struct profile *profile, FILE *out)
 
 	json_array_append_new(events, json_pack("{s:s, s:s, s:i, s:{s:o}}", "name", "process_name",
 						"ph", "M", "pid", 1, "args", "name",
-						told_text(profile->program)));
+						name_json(profile->program)));
 	for (size_t i = 0; i < profile->phases; i++)
 		add_phase(events, &profile->phase[i], profile->edges);
-	return told_line(out,
-			 json_pack("{s:s, s:o}", "displayTimeUnit", "ms", "traceEvents", events));
+	return print_json_line(
+		out, json_pack("{s:s, s:o}", "displayTimeUnit", "ms", "traceEvents", events));
 }

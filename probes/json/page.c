@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "probes/told/told.h"
+#include "probes/json/print.h"
 
 static const char page_head[] =
-#include "probes/told/head.inc"
+#include "probes/json/head.inc"
 	;
 
 /* A name may hold what ends a script. */
@@ -20,7 +20,7 @@ static void put_json(FILE *out, const char *json)
 	}
 }
 
-int told_page(FILE *out, const char *body, told_fn *write, const void *what)
+int print_page(FILE *out, const char *body, page_data_fn *write, const void *what)
 {
 	const char *at = strstr(body, "@JSON@");
 	char *json = NULL;

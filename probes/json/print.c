@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "probes/told/told.h"
+#include "probes/json/print.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "probes/text/demangle.h"
 #include "probes/text/text.h"
 
-json_t *told_text(const char *name)
+json_t *name_json(const char *name)
 {
 	char *text = name ? text_utf8(name) : NULL;
 	json_t *json = json_string(text);
@@ -17,14 +17,14 @@ json_t *told_text(const char *name)
 	return json;
 }
 
-json_t *told_demangled(const char *name)
+json_t *demangled_json(const char *name)
 {
 	const char *shown = name_for_people(name, true);
 
-	return shown == name ? NULL : told_text(shown);
+	return shown == name ? NULL : name_json(shown);
 }
 
-int told_member(json_t *object, const char *name, json_t *value)
+int set_named_member(json_t *object, const char *name, json_t *value)
 {
 	char *key = text_utf8(name);
 	int ret = json_object_set_new(object, key, value);
@@ -33,7 +33,7 @@ int told_member(json_t *object, const char *name, json_t *value)
 	return ret;
 }
 
-int told_line(FILE *out, json_t *object)
+int print_json_line(FILE *out, json_t *object)
 {
 	int ret = object ? 0 : -ENOMEM;
 
@@ -43,14 +43,14 @@ int told_line(FILE *out, json_t *object)
 	return ret;
 }
 
-int told(FILE *out, const char *type, json_t *body)
+int print_json(FILE *out, const char *type, json_t *body)
 {
 	char date[32];
 	time_t now = time(NULL);
 	json_t *object;
 
 	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
-	object = json_pack("{s:s, s:i, s:s, s:s}", "type", type, "schema", TOLD_SCHEMA, "tool",
+	object = json_pack("{s:s, s:i, s:s, s:s}", "type", type, "schema", JSON_SCHEMA, "tool",
 			   PACKAGE_STRING, "date", date);
 	/* A body that is missing is no object: without it nothing is told. */
 	if (object && json_object_update_missing(object, body) < 0) {
@@ -58,5 +58,5 @@ int told(FILE *out, const char *type, json_t *body)
 		object = NULL;
 	}
 	json_decref(body);
-	return told_line(out, object);
+	return print_json_line(out, object);
 }
