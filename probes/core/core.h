@@ -50,9 +50,6 @@ int object_scan(const struct provider *const *providers);
 /* object_again - one provider gets all objects that are known. */
 int object_again(const struct provider *provider);
 
-/* object_forked - in a child: no thread of the tool is there. */
-void object_forked(void);
-
 /* process_is_single - whether no thread but the calling one can run the program's code: see
  * fi_own_thread(). */
 bool process_is_single(void);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The one lock. A change of a probe that is on takes as long as two calls of a lock of the C
- * library: so it is two exchanges here, and a futex where threads wait.
+ * The one lock, threads of the tool, and what fork() does to both. A change of a probe that is on
+ * takes as long as two calls of a lock of the C library: so it is two exchanges here, and a futex
+ * where threads wait.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -75,6 +77,38 @@ void core_unlock(void)
 	release();
 }
 
+/* --- Threads of the tool ---------------------------------------------------------------------- */
+
+static _Atomic int own_threads;
+static __thread int own_here; /* the calling thread is one of them */
+
+int fi_own_thread(int change)
+{
+	if (change == 0)
+		return atomic_load_explicit(&own_threads, memory_order_relaxed);
+	if (change != 1 && change != -1)
+		return -EINVAL;
+	atomic_fetch_add_explicit(&own_threads, change, memory_order_relaxed);
+	own_here += change;
+	return 0;
+}
+
+bool process_is_single(void)
+{
+	DIR *dir = opendir("/proc/self/task");
+	int n = 0;
+
+	if (!dir)
+		return false;
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	/* "." and ".." are among them. The caller may itself be a thread of the tool. */
+	return n == 2 + !own_here + atomic_load_explicit(&own_threads, memory_order_relaxed);
+}
+
+/* --- Start, fork and end ---------------------------------------------------------------------- */
+
 static void before_fork(void)
 {
 	take_lock();
@@ -85,7 +119,7 @@ static void in_child(void)
 	uint32_t n = fi_probes();
 
 	block_forked();
-	object_forked();
+	own_threads = own_here = 0;
 	for (uint32_t id = 0; id < n; id++)
 		if (atomic_load_explicit(&probe_slots[id].lost, memory_order_relaxed))
 			atomic_store_explicit(&probe_slots[id].lost, 0, memory_order_relaxed);

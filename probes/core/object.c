@@ -2,7 +2,6 @@
 /*
  * The objects of the process, as they come and go.
  */
-#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
@@ -22,38 +21,6 @@ static struct object *objects;		  /* as the loader lists them */
 static struct object *unloaded;		  /* they may come again */
 static unsigned long long loads, unloads; /* that the loader had counted at the last look */
 static bool is_half_loaded;		  /* one was, at that look */
-static _Atomic int own_threads;
-static __thread int own_here; /* the calling thread is one of them */
-
-int fi_own_thread(int change)
-{
-	if (change == 0)
-		return atomic_load_explicit(&own_threads, memory_order_relaxed);
-	if (change != 1 && change != -1)
-		return -EINVAL;
-	atomic_fetch_add_explicit(&own_threads, change, memory_order_relaxed);
-	own_here += change;
-	return 0;
-}
-
-void object_forked(void)
-{
-	own_threads = own_here = 0;
-}
-
-bool process_is_single(void)
-{
-	DIR *dir = opendir("/proc/self/task");
-	int n = 0;
-
-	if (!dir)
-		return false;
-	while (readdir(dir))
-		n++;
-	closedir(dir);
-	/* "." and ".." are among them. The caller may itself be a thread of the tool. */
-	return n == 2 + !own_here + atomic_load_explicit(&own_threads, memory_order_relaxed);
-}
 
 /* --- What is loaded --------------------------------------------------------------------------- */
 

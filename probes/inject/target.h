@@ -60,7 +60,7 @@ int target_denied(struct target *target);
 FILE *target_file(pid_t pid, const char *name);
 
 /*
- * target_read, target_write - len bytes of its memory, whatever its protection; false: they are not
+ * target_read, target_write - len bytes of its memory, of any protection; false: they are not
  * mapped.
  */
 bool target_read(const struct target *target, uint64_t at, void *to, size_t len);
