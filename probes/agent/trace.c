@@ -42,8 +42,7 @@ static_assert(RING_EVENT_MAX <= 8 * UINT8_MAX, "its length is told in one byte")
 
 static _Atomic(const char *) folder; /* of this session; never freed. NULL: none */
 static bool no_reads;		     /* seccomp may forbid process_vm_readv(2) */
-static _Atomic pid_t
-	*ring_process; /* the process that has the rings; the kernel clears it in a child */
+static _Atomic pid_t *ring_process;  /* has the rings; the kernel clears it in children */
 static pthread_key_t key;
 
 static __thread struct {

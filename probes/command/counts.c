@@ -274,7 +274,7 @@ int counts_write(const struct counts *counts, const char *path, bool json)
 	if (!out)
 		return -EIO;
 	counts_print(counts, out, json, SIZE_MAX);
-	return close_output(out, path, 0);
+	return close_output(out, path);
 }
 
 void counts_free(struct counts *counts)

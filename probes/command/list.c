@@ -124,18 +124,12 @@ static json_t *site_json(const struct site *site, const char *path)
 			  "kind", site->kind, "provider", site->provider, "function",
 			  name_json(site->name), "demangled", demangled_json(site->name), "usable",
 			  !site->reason, "crosses", (int)site->crosses);
-	struct source *source = source_of(path);
-	const char *file;
-	unsigned line;
 
 	if (site->args)
 		json_object_set_new(json, "arguments", name_json(site->args));
 	if (site->reason)
 		json_object_set_new(json, "reason", json_string(site->reason));
-	if (source && source_line(source, site->addr, &file, &line)) {
-		json_object_set_new(json, "file", name_json(file));
-		json_object_set_new(json, "line", json_integer(line));
-	}
+	source_json(path, site->addr, json);
 	return json;
 }
 
@@ -237,9 +231,8 @@ static void print_entries_json(const struct survey *survey, const char *path, bo
 
 /* --- The command ------------------------------------------------------------------------------ */
 
-static int end_file(struct sites *sites, const char *path, int ret)
+static int end_file(const char *path, int ret)
 {
-	file_sites_free(sites);
 	if (!ret)
 		return STATUS_OK;
 	return complain(STATUS_NO_INPUT, 0, "%s: %s", path,
@@ -258,7 +251,8 @@ static int show_sites(const struct list *list, const char *path)
 			 "%s has no sites: compile with -fpatchable-function-entry=5, or try "
 			 "--entries",
 			 path);
-	return end_file(&sites, path, ret);
+	file_sites_free(&sites);
+	return end_file(path, ret);
 }
 
 int refuse_entries(void)
@@ -271,15 +265,17 @@ int refuse_entries(void)
 static int show_entries(const struct list *list, const char *path)
 {
 	struct survey survey = { 0 };
-	struct sites file;
-	int ret = file_sites_open(&file, path);
+	struct elf elf;
+	int ret = elf_map_patched(&elf, path);
 
-	if (!ret)
-		ret = survey_make(&survey, &file.elf);
+	if (ret)
+		return end_file(path, ret);
+	ret = survey_make(&survey, &elf);
 	if (!ret)
 		(list->json ? print_entries_json : print_entries)(&survey, path, list->summary);
 	survey_free(&survey);
-	return end_file(&file, path, ret);
+	elf_unmap(&elf);
+	return end_file(path, ret);
 }
 
 static const struct option_row options[] = {

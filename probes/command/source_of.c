@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "probes/json/print.h"
 #include "probes/list/sites.h"
 
 static struct known {
@@ -44,16 +45,33 @@ struct source *source_of(const char *object)
 	return one ? one->source : NULL;
 }
 
-char *source_text(const char *object, uint64_t addr, char *text, size_t size)
+static bool find_line(const char *object, uint64_t addr, const char **file, unsigned *line)
 {
 	struct source *source = source_of(object);
+
+	return source && source_line(source, addr, file, line);
+}
+
+char *source_text(const char *object, uint64_t addr, char *text, size_t size)
+{
 	const char *file;
 	unsigned line;
 
 	text[0] = '\0';
-	if (source && source_line(source, addr, &file, &line))
+	if (find_line(object, addr, &file, &line))
 		snprintf(text, size, "%s:%u", file, line);
 	return text;
+}
+
+void source_json(const char *object, uint64_t addr, json_t *json)
+{
+	const char *file;
+	unsigned line;
+
+	if (!find_line(object, addr, &file, &line))
+		return;
+	json_object_set_new(json, "file", name_json(file));
+	json_object_set_new(json, "line", json_integer(line));
 }
 
 static int by_name(const void *a, const void *b)

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <jansson.h>
+
 #include "probes/source/source.h"
 
 /* source_of - debug information of the file of that path; NULL: there is none. */
@@ -14,6 +16,9 @@ struct source *source_of(const char *object);
 
 /* source_text - "FILE:LINE" of an address of the object's file, or "". Returns text. */
 char *source_text(const char *object, uint64_t addr, char *text, size_t size);
+
+/* source_json - sets members "file" and "line" of that, where they are known. */
+void source_json(const char *object, uint64_t addr, json_t *json);
 
 /* source_named - source_text() of the probe of that kind and name. "" if several entries have it.
  */

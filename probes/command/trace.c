@@ -202,7 +202,7 @@ static void print_end(struct trace *trace, struct counts *counts)
 			 "call and for how long; fastinst(1) says how to compile",
 			 open, S(open));
 	/* With --limit, events that were left out were counted as well. */
-	if (!trace->sum.limited) {
+	if (!trace->sum.limited && counts->processes) {
 		find_lost_events(trace, counts);
 		trace->sum.functions = counts;
 	}
@@ -300,7 +300,7 @@ static int start_trace(struct trace *trace, char **argv)
 		trace->format->begin(trace->out, trace->pid ? "" : argv[0]);
 	status = run_trace(trace, argv);
 	trace_close(trace->read);
-	if (close_output(trace->out, trace->asked.output, 0) && !status)
+	if (close_output(trace->out, trace->asked.output) && !status)
 		status = STATUS_FAILED;
 	return status;
 }

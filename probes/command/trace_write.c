@@ -172,7 +172,6 @@ static void json_event(FILE *out, const struct shown *shown)
 		"event", event_word(probe->kind), "function", name_json(probe->function),
 		"demangled", demangled_json(probe->function), "object", name_json(probe->object));
 	bool has_value = shown_value(shown, 0);
-	char source[512], *colon;
 
 	if (!line)
 		return;
@@ -180,12 +179,7 @@ static void json_event(FILE *out, const struct shown *shown)
 		json_object_set_new(line, "result", result_json(shown));
 	else if (has_value)
 		json_object_set_new(line, "args", args_json(shown));
-	colon = strrchr(source_text(probe->object, probe->addr, source, sizeof(source)), ':');
-	if (colon) {
-		*colon = '\0';
-		json_object_set_new(line, "file", name_json(source));
-		json_object_set_new(line, "line", json_integer(strtol(colon + 1, NULL, 10)));
-	}
+	source_json(probe->object, probe->addr, line);
 	print_json_line(out, line);
 }
 

@@ -62,10 +62,10 @@ FILE *open_output(const char *path)
 	return out;
 }
 
-int close_output(FILE *out, const char *path, int ret)
+int close_output(FILE *out, const char *path)
 {
-	if (!ret && ferror(out))
-		ret = -EIO;
+	int ret = ferror(out) ? -EIO : 0;
+
 	if (out != stderr && fclose(out) && !ret)
 		ret = -errno;
 	if (ret < 0)
@@ -208,8 +208,7 @@ int launch_program(struct launch *launch, char **argv)
 	return child < 0 ? STATUS_FAILED : wait_for(child, launch->lost);
 }
 
-/* --- What processes left ------------------------------------------------------------------------
- */
+/* --- What processes left --------------------------------------------------------------------- */
 
 /*
  * @open: how many reports were begun and not ended. The last line of a truncated report is left

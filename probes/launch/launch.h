@@ -44,11 +44,11 @@ option_take option_pattern;
 #define OPTION_PATTERN(type, member) OPTION_INTO(option_pattern, type, member)
 
 /*
- * open_output - a file, or standard error for NULL; NULL after a complaint. close_output - ret, or
- * where that is 0 what writing failed with, after a complaint.
+ * open_output - a file, or standard error for NULL; NULL after a complaint. close_output - 0, or
+ * -errno after a complaint: not all could be written.
  */
 FILE *open_output(const char *path);
-int close_output(FILE *out, const char *path, int ret);
+int close_output(FILE *out, const char *path);
 
 /* launch_which - the path of a program, by PATH where it has no slash; the name where it is not
  * found.

@@ -171,16 +171,6 @@ static int by_addr(const void *a, const void *b)
 	return one->addr < two->addr ? -1 : one->addr > two->addr;
 }
 
-int file_sites_open(struct sites *sites, const char *path)
-{
-	int ret;
-
-	*sites = (struct sites){ 0 };
-	ret = elf_map_patched(&sites->elf, path);
-	sites->mapped = !ret;
-	return ret;
-}
-
 int file_sites_find(struct sites *sites)
 {
 	struct object *object = &sites->object;
@@ -203,8 +193,11 @@ int file_sites_find(struct sites *sites)
 
 int file_sites_read(struct sites *sites, const char *path)
 {
-	int ret = file_sites_open(sites, path);
+	int ret;
 
+	*sites = (struct sites){ 0 };
+	ret = elf_map_patched(&sites->elf, path);
+	sites->mapped = !ret;
 	return ret ? ret : file_sites_find(sites);
 }
 

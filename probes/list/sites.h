@@ -34,8 +34,7 @@ unsigned find_boundary(uint64_t addr, unsigned len);
 /* file_sites_read - -ENOEXEC: no ELF file for x86-64; as open(2); -ENOMEM. Freed in any case. */
 int file_sites_read(struct sites *sites, const char *path);
 
-/* file_sites_open, file_sites_find - the same in two steps: behind the first sites->elf is open. */
-int file_sites_open(struct sites *sites, const char *path);
+/* file_sites_find - the same of sites->elf. */
 int file_sites_find(struct sites *sites);
 void file_sites_free(struct sites *sites);
 

@@ -160,8 +160,7 @@ char *text_utf8(const char *name)
 	return text;
 }
 
-/* --- Kinds and errors --------------------------------------------------------------------------
- */
+/* --- Kinds and errors ------------------------------------------------------------------------ */
 
 const char *kind_name(enum fi_kind kind)
 {
