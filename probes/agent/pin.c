@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Holding objects by dlopen(), so that their probed code is not unloaded. */
 #define _GNU_SOURCE
 #include "probes/agent/pin.h"
 

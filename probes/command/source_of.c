@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Debug information by object, and sites by name, each read once for a command. */
 #include "probes/command/source_of.h"
 
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Signals that end a process: blocked, passed on to a child, or noted; and the end of processes. */
 #include "probes/launch/ending.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Temporary folders that are locked by the live command, and removed by the next one. */
 #include "probes/launch/folder.h"
 
 #include <dirent.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Escaped names, UTF-8, lists of words; and words for kinds of probes and for errors. */
 #include "probes/text/text.h"
 
 #include <errno.h>

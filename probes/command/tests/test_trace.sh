@@ -206,6 +206,7 @@ until_it test -s "$dir/pid"
 : >"$dir/trace"
 "$fastinst" trace --pid "$(head -n 1 "$dir/pid")" --on add --on nothing --format json --output "$dir/trace" 2>"$dir/errors" &
 tracer=$!
+# shellcheck disable=SC2317 # until_it calls it
 is_on()
 {
 	"$fastinst" top --pid "$(head -n 1 "$dir/pid")" --once 2>/dev/null | grep " add "

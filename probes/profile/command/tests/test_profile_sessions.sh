@@ -184,7 +184,7 @@ grep -q '^early seldom' "$dir/callers" || wrong "early() is not seen: $(cat "$di
 start 1
 pages >"$dir/before"
 ! profile first || wrong "nothing is said of pages that stay open"
-grep -q 'Cannot allocate memory' "$dir/log" || wrong "it says $(cat "$dir/log")"
+grep -q 'the process has no memory left' "$dir/log" || wrong "it says $(cat "$dir/log")"
 profile second || wrong "the next: $(cat "$dir/log")"
 pages >"$dir/after"
 cmp "$dir/before" "$dir/after" || wrong "pages stay as they were in the first: $(cat "$dir/after")"
