@@ -105,7 +105,6 @@ libfastinst_agent_la_SOURCES = \
 	probes/agent/alone.h \
 	probes/agent/base.c \
 	probes/agent/base.h \
-	probes/agent/change.c \
 	probes/agent/control.c \
 	probes/agent/control.h \
 	probes/agent/exec.c \
@@ -128,7 +127,6 @@ libfastinst_attached_la_SOURCES = \
 	probes/agent/base.c \
 	probes/agent/base.h \
 	probes/agent/attached.c \
-	probes/agent/change.c \
 	probes/agent/control.c \
 	probes/agent/control.h \
 	probes/agent/report.c \

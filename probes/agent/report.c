@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Counts as lines of text, names escaped. No memory is asked for: a signal handler may have called
- * _exit().
+ * Probes of a pattern, on and off; and their counts as lines of text, names escaped. A report asks
+ * for no memory: a signal handler may have called _exit().
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -17,6 +17,8 @@
 #include "probes/include/fastinst.h"
 #include "probes/text/text.h"
 
+#define TRIES 10 /* an object may be unloaded in each */
+
 static _Atomic pid_t reporter;	   /* the process that has still to report; 0: it has */
 static pid_t reported_before_exec; /* the process that did so; 0: none */
 static const char *folder;	   /* NULL: to stderr */
@@ -26,6 +28,54 @@ static size_t patterns_n;
 
 static uint64_t *baseline; /* what report_reset() has taken off */
 static size_t baseline_n;
+
+/* --- Probes of a pattern ---------------------------------------------------------------------- */
+
+struct named *agent_named(const char *pattern, uint32_t from)
+{
+	size_t max = fi_probes() - from;
+	struct named *named = malloc(sizeof(*named) + max * sizeof(*named->ids));
+	long n = named ? fi_find_from(pattern, from, named->ids, max) : -ENOMEM;
+
+	if (n < 0) {
+		free(named);
+		errno = (int)-n;
+		return NULL;
+	}
+	named->n = (size_t)n < max ? (size_t)n : max;
+	return named;
+}
+
+static long change_probes(const char *pattern, bool on, uint32_t from)
+{
+	struct named *named = agent_named(pattern, from);
+	long n, ret;
+
+	if (!named)
+		return -errno;
+	n = (long)named->n;
+	ret = !n	       ? 0
+	      : !on	       ? fi_deactivate_batch(named->ids, named->n)
+	      : trace_wanted() ? trace_on(named->ids, named->n)
+			       : fi_activate_batch(named->ids, named->n, NULL);
+	free(named);
+	return ret < 0 ? ret : n;
+}
+
+long agent_change(const char *pattern, bool on, uint32_t from)
+{
+	/* In an attached process the agent sees no dlopen(). */
+	long ret = on ? fi_scan() : 0;
+
+	if (ret < 0)
+		return ret;
+	ret = change_probes(pattern, on, from);
+	for (int i = 0; i < TRIES && ret == -ENODEV; i++)
+		ret = change_probes(pattern, on, from);
+	return ret;
+}
+
+/* --- Lines ------------------------------------------------------------------------------------ */
 
 /* Returns behind the field, or end: not all of it fits. */
 static char *put_field(char *to, char *end, const char *text, char after)

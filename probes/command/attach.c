@@ -29,29 +29,30 @@ struct attach {
 };
 
 /* Warns of objects whose files were replaced or deleted since they were loaded. */
-static void warn_of_replaced(long pid)
+static int warn_of_replaced(char *line, void *unused)
 {
-	static const char gone[] = " (deleted)\n";
-	char path[64], *line = NULL;
-	size_t size = 0;
-	ssize_t len;
-	FILE *maps;
+	static const char gone[] = " (deleted)";
+	const char *file = strchr(line, '/');
+	int len = file ? (int)(strlen(file) - strlen(gone)) : 0;
 
-	snprintf(path, sizeof(path), "/proc/%ld/maps", pid);
-	maps = fopen(path, "re");
-	while (maps && (len = getline(&line, &size, maps)) > 0) {
-		const char *file = strchr(line, '/');
+	(void)unused;
+	if (len > 0 && strstr(line, "r-xp") && !strcmp(file + len, gone) &&
+	    strncmp(file, "/memfd:", 7))
+		complain(0, 0,
+			 "%.*s was replaced or deleted since it was loaded: none of its functions "
+			 "is found; start the program again",
+			 len, file);
+	return 0;
+}
 
-		if (file && strstr(line, "r-xp") && len >= (ssize_t)sizeof(gone) &&
-		    !strcmp(line + len - (sizeof(gone) - 1), gone) && strncmp(file, "/memfd:", 7))
-			complain(0, 0,
-				 "%.*s was replaced or deleted since it was loaded: none of its "
-				 "functions is found; start the program again",
-				 (int)(line + len - file) - (int)sizeof(gone) + 1, file);
-	}
-	free(line);
-	if (maps)
-		fclose(maps);
+static void look_at_mappings(long pid)
+{
+	FILE *maps = target_file((pid_t)pid, "maps");
+
+	if (!maps)
+		return;
+	text_lines(maps, warn_of_replaced, NULL);
+	fclose(maps);
 }
 
 /* The agent makes its socket where this user's on, off and top look for it. */
@@ -207,7 +208,7 @@ static int attach_agent(struct attach *attach)
 	if (status == STATUS_OK && attach->asked.entries)
 		status = control_ask(attach->pid, NULL, "entries %s", attach->asked.entries);
 	if (status == STATUS_OK)
-		warn_of_replaced(attach->pid);
+		look_at_mappings(attach->pid);
 	if (status == STATUS_OK && attach->seconds > 0) {
 		status = count_for(attach);
 		if (!was_there && !attach->stay && !ending_is_over((pid_t)attach->pid))

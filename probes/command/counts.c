@@ -63,15 +63,8 @@ int counts_line(char *line, void *to)
 
 int counts_read(struct counts *counts, FILE *stream)
 {
-	char *line = NULL;
-	size_t size = 0;
-	int ret = 0;
+	int ret = text_lines(stream, counts_line, counts);
 
-	while (!ret && getline(&line, &size, stream) > 0) {
-		line[strcspn(line, "\n")] = '\0';
-		ret = add_line(counts, line);
-	}
-	free(line);
 	counts->processes++;
 	return ret;
 }

@@ -137,8 +137,9 @@ static void free_probe(struct traced *probe)
 }
 
 /* ID KIND ADDRESS PROVIDER FUNCTION OBJECT */
-static int read_probe(struct traced_table *table, char *line)
+static int read_probe(char *line, void *arg)
 {
+	struct traced_table *table = arg;
 	struct traced probe = { .pair = SIZE_MAX };
 	char *field[6];
 
@@ -218,15 +219,8 @@ static void answer_agent(FILE *to, const struct traced_table *table, size_t numb
 
 static int read_table(FILE *from, struct traced_table *table)
 {
-	char *line = NULL;
-	size_t size = 0;
-	int ret = 0;
+	int ret = text_lines(from, read_probe, table);
 
-	while (!ret && getline(&line, &size, from) > 0) {
-		line[strcspn(line, "\n")] = '\0';
-		ret = read_probe(table, line);
-	}
-	free(line);
 	pair_exits(table);
 	return ret;
 }

@@ -20,6 +20,7 @@
 #include "probes/elf/array.h"
 #include "probes/elf/elf.h"
 #include "probes/elf/preload.h"
+#include "probes/text/text.h"
 
 int say_why(const struct target *target, int error, const char *format, ...)
 {
@@ -296,6 +297,7 @@ static bool is_libc(const char *path)
 
 /* State while the lines of maps are read. */
 struct reading {
+	struct target *target;
 	char path[PATH_MAX]; /* of the object whose mappings these are */
 	bool quiet;
 	bool other; /* another C library was found */
@@ -364,8 +366,10 @@ uint64_t target_cave(const struct target *target, size_t len)
 	return cave;
 }
 
-static int read_line(struct target *target, struct reading *reading, char *line)
+static int read_mapping(char *line, void *arg)
 {
+	struct reading *reading = arg;
+	struct target *target = reading->target;
 	struct piece piece = { 0 };
 	unsigned long inode;
 	uint64_t offset;
@@ -373,7 +377,6 @@ static int read_line(struct target *target, struct reading *reading, char *line)
 	const char *path;
 	int at = 0, ret = 0;
 
-	line[strcspn(line, "\n")] = '\0';
 	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %*s %lu %n", &piece.start,
 		   &piece.end, flags, &offset, &inode, &at) != 5)
 		return 0;
@@ -393,25 +396,18 @@ static int read_line(struct target *target, struct reading *reading, char *line)
 
 static int read_maps(struct target *target)
 {
-	struct reading reading = { 0 };
+	struct reading reading = { .target = target };
 	FILE *file = target_file(target->pid, "maps");
-	char *line = NULL;
-	size_t size = 0;
-	bool any = false;
-	int ret = 0;
+	int ret;
 
 	if (!file)
 		return errno == ENOENT ? say_why(target, -ESRCH, "it has ended")
 				       : target_denied(target);
-	while (!ret && getline(&line, &size, file) > 0) {
-		any = true;
-		ret = read_line(target, &reading, line);
-	}
-	free(line);
+	ret = text_lines(file, read_mapping, &reading);
 	fclose(file);
 	if (ret)
 		return ret;
-	if (!any)
+	if (!target->n)
 		return say_why(target, -ESRCH,
 			       "it has no memory: a kernel thread, or one that ends");
 	if (reading.other)

@@ -110,6 +110,20 @@ int text_fields(char **line, char **field, int n)
 	return i;
 }
 
+int text_lines(FILE *file, int (*take)(char *line, void *arg), void *arg)
+{
+	char *line = NULL;
+	size_t size = 0;
+	int ret = 0;
+
+	while (!ret && getline(&line, &size, file) > 0) {
+		line[strcspn(line, "\n")] = '\0';
+		ret = take(line, arg);
+	}
+	free(line);
+	return ret;
+}
+
 int text_put(FILE *out, const char *name)
 {
 	char piece[TEXT_PIECE];

@@ -30,6 +30,9 @@ char *text_escaped(const char *name);
  * A line without another is NULL. */
 int text_fields(char **line, char **field, int n);
 
+/* text_lines - gives each line to take(), without its end, until that returns no 0: what it did. */
+int text_lines(FILE *file, int (*take)(char *line, void *arg), void *arg);
+
 /* text_put - a name, escaped; how many bytes were written. */
 int text_put(FILE *out, const char *name);
 
