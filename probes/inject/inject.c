@@ -555,8 +555,8 @@ static void mark_stubs(struct target *target, char *text)
 
 	while ((start = strtoull(text, &text, 16)))
 		for (size_t i = 0; i < target->n; i++)
-			target->pieces[i].agent |= target->pieces[i].start < start + size &&
-						   target->pieces[i].end > start;
+			target->mappings[i].agent |= target->mappings[i].start < start + size &&
+						     target->mappings[i].end > start;
 }
 
 /* The new thread unmaps its memory after it has closed the library. */

@@ -299,7 +299,7 @@ static bool is_libc(const char *path)
 struct reading {
 	struct target *target;
 	char path[PATH_MAX]; /* of the object whose mappings these are */
-	bool quiet;
+	bool is_lock_free;
 	bool other; /* another C library was found */
 };
 
@@ -310,14 +310,14 @@ static int note_object(struct target *target, struct reading *reading, const cha
 	int ret = 0;
 
 	snprintf(reading->path, sizeof(reading->path), "%s", path);
-	reading->quiet = !is_libc(path);
+	reading->is_lock_free = !is_libc(path);
 	if (!strncmp(last_part(path), "ld-musl", 7) || !strncmp(last_part(path), "libc.musl", 9))
 		reading->other = true;
 	if (*path == '[' || !*path)
 		return 0;
 	if (!open_file(target, path, inode, &elf)) {
 		/* The object may have an allocator of its own. */
-		reading->quiet = false;
+		reading->is_lock_free = false;
 		if (!strcmp(last_part(path), "libc.so.6") ||
 		    !strncmp(last_part(path), "libc.so.6 (", 11))
 			ret = say_why(target, -ESTALE,
@@ -334,24 +334,24 @@ static int note_object(struct target *target, struct reading *reading, const cha
 		target->loader = find_export(&elf, "_r_debug");
 		target->loader += target->loader ? base : 0;
 	} else if (find_export(&elf, "malloc")) {
-		reading->quiet = false;
+		reading->is_lock_free = false;
 	}
 	elf_unmap(&elf);
 	return ret;
 }
 
 /* In the last page of a mapping, behind caves that earlier commands have left. */
-static uint64_t cave_in(const struct target *target, const struct piece *piece, size_t len)
+static uint64_t cave_in(const struct target *target, const struct mapping *mapping, size_t len)
 {
 	uint8_t page[4096];
 
-	if (!target_read(target, piece->end - sizeof(page), page, sizeof(page)))
+	if (!target_read(target, mapping->end - sizeof(page), page, sizeof(page)))
 		return 0;
 	for (size_t at = sizeof(page) - len; at; at -= len) {
 		const uint8_t *from = page + at;
 
 		if (!*from && !memcmp(from, from + 1, len - 1))
-			return piece->end - sizeof(page) + at;
+			return mapping->end - sizeof(page) + at;
 	}
 	return 0;
 }
@@ -361,8 +361,8 @@ uint64_t target_cave(const struct target *target, size_t len)
 	uint64_t cave = 0;
 
 	for (size_t i = 0; i < target->n && !cave; i++)
-		if (target->pieces[i].executable && target->pieces[i].own)
-			cave = cave_in(target, &target->pieces[i], len);
+		if (target->mappings[i].executable && target->mappings[i].own)
+			cave = cave_in(target, &target->mappings[i], len);
 	return cave;
 }
 
@@ -370,26 +370,26 @@ static int read_mapping(char *line, void *arg)
 {
 	struct reading *reading = arg;
 	struct target *target = reading->target;
-	struct piece piece = { 0 };
+	struct mapping mapping = { 0 };
 	unsigned long inode;
 	uint64_t offset;
 	char flags[5];
 	const char *path;
 	int at = 0, ret = 0;
 
-	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %*s %lu %n", &piece.start,
-		   &piece.end, flags, &offset, &inode, &at) != 5)
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %4s %" SCNx64 " %*s %lu %n", &mapping.start,
+		   &mapping.end, flags, &offset, &inode, &at) != 5)
 		return 0;
 	path = line + at;
 	if (strcmp(path, reading->path) != 0 || !*path)
-		ret = note_object(target, reading, path, piece.start - offset, inode);
-	piece.writable = flags[1] == 'w';
-	piece.executable = flags[2] == 'x';
-	piece.own = flags[3] == 'p' && inode;
-	piece.quiet = piece.executable && reading->quiet;
-	piece.agent = piece.executable && (!strncmp(last_part(path), "libfastinst", 11) ||
-					   !strncmp(last_part(path), "libpatchcore", 12));
-	if (!ret && ARRAY_ADD(target->pieces, target->n, piece))
+		ret = note_object(target, reading, path, mapping.start - offset, inode);
+	mapping.writable = flags[1] == 'w';
+	mapping.executable = flags[2] == 'x';
+	mapping.own = flags[3] == 'p' && inode;
+	mapping.is_lock_free = mapping.executable && reading->is_lock_free;
+	mapping.agent = mapping.executable && (!strncmp(last_part(path), "libfastinst", 11) ||
+					       !strncmp(last_part(path), "libpatchcore", 12));
+	if (!ret && ARRAY_ADD(target->mappings, target->n, mapping))
 		ret = say_why(target, -ENOMEM, "fastinst has no memory left to look at it");
 	return ret;
 }
@@ -474,7 +474,7 @@ int target_look(struct target *target, pid_t pid, const char *library, char why[
 
 void target_free(struct target *target)
 {
-	free(target->pieces);
+	free(target->mappings);
 	if (target->memory >= 0)
 		close(target->memory);
 	*target = (struct target){ .memory = -1 };

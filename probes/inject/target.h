@@ -20,18 +20,19 @@ struct letter_calls {
 };
 
 /* A mapping of memory. */
-struct piece {
+struct mapping {
 	uint64_t start, end;
 	bool executable;
 	bool writable;
-	bool own;   /* of a file, and what is written there stays out of it */
-	bool agent; /* code of the agent, or that it made */
-	bool quiet; /* code in which no thread holds a lock of the C library: not its own */
+	bool own;	   /* private, of a file: a write does not reach the file */
+	bool agent;	   /* code of the agent, or stubs that it made */
+	bool is_lock_free; /* code outside of the C library and allocators: no lock of theirs is
+			      held */
 };
 
 struct target {
 	pid_t pid;
-	struct piece *pieces;
+	struct mapping *mappings;
 	size_t n;
 	struct letter_calls call;
 	uint64_t restorer[RESTORERS_MAX]; /* where signal handlers return to */

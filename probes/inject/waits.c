@@ -69,19 +69,19 @@ int target_sleeps(const struct target *target, pid_t thread)
 	return -1;
 }
 
-static const struct piece *piece_at(const struct target *target, uint64_t at)
+static const struct mapping *mapping_at(const struct target *target, uint64_t at)
 {
 	for (size_t i = 0; i < target->n; i++)
-		if (at >= target->pieces[i].start && at < target->pieces[i].end)
-			return &target->pieces[i];
+		if (at >= target->mappings[i].start && at < target->mappings[i].end)
+			return &target->mappings[i];
 	return NULL;
 }
 
-static bool is_quiet(const struct target *target, uint64_t at)
+static bool has_no_lock(const struct target *target, uint64_t at)
 {
-	const struct piece *piece = piece_at(target, at);
+	const struct mapping *mapping = mapping_at(target, at);
 
-	return piece && piece->quiet;
+	return mapping && mapping->is_lock_free;
 }
 
 static bool is_restorer(const struct target *target, uint64_t word)
@@ -108,12 +108,12 @@ struct words {
 
 static bool read_stack(const struct target *target, uint64_t from, struct words *stack)
 {
-	const struct piece *piece = piece_at(target, from);
+	const struct mapping *mapping = mapping_at(target, from);
 
 	*stack = (struct words){ 0 };
-	if (!piece || !piece->writable || piece->end - from > STACK_MAX)
+	if (!mapping || !mapping->writable || mapping->end - from > STACK_MAX)
 		return false;
-	stack->n = (piece->end - from) / sizeof(*stack->word);
+	stack->n = (mapping->end - from) / sizeof(*stack->word);
 	stack->word = malloc(stack->n * sizeof(*stack->word) + 1);
 	return stack->word &&
 	       target_read(target, from, stack->word, stack->n * sizeof(*stack->word));
@@ -135,8 +135,8 @@ static bool is_frame(const struct target *target, const struct words *stack, siz
 static bool is_agents(const struct target *target, uint64_t word)
 {
 	for (size_t i = 0; i < target->n; i++)
-		if (target->pieces[i].agent && word >= target->pieces[i].start &&
-		    word < target->pieces[i].end)
+		if (target->mappings[i].agent && word >= target->mappings[i].start &&
+		    word < target->mappings[i].end)
 			return true;
 	return false;
 }
@@ -162,7 +162,7 @@ static const char *look_through(const struct target *target, uint64_t from, bool
 			why = agents;
 		else if (!is_frame(target, &stack, i))
 			continue;
-		else if (!is_quiet(target, word[FRAME_RIP]))
+		else if (!has_no_lock(target, word[FRAME_RIP]))
 			why = "it is in a signal handler, which may have interrupted malloc";
 		else if (unloads && word[FRAME_RSP] - from >= 8 * stack.n)
 			why = look_through(target, word[FRAME_RSP] & ~UINT64_C(7), true,
@@ -186,7 +186,7 @@ const char *target_safe(const struct target *target, const struct user_regs_stru
 		return "its loader is at work";
 	if ((long)regs->orig_rax >= 0 && !target_waits(regs))
 		return "it is in a system call that malloc or the loader may have made";
-	if ((long)regs->orig_rax < 0 && !is_quiet(target, regs->rip))
+	if ((long)regs->orig_rax < 0 && !has_no_lock(target, regs->rip))
 		return "it is in the C library, in its loader, or in an allocator";
 	if (unloads && is_agents(target, regs->rip))
 		return agents;
