@@ -12,13 +12,12 @@
 static struct known {
 	char *object;
 	struct source *source;
-	bool has_looked; /* sites and by_name are filled in, or cannot be */
+	bool has_looked; /* for the sites */
 	struct sites sites;
-	const struct site **by_name;
 	struct known *next;
 } * known;
 
-static struct known *known_of(const char *object)
+static struct known *find_known(const char *object)
 {
 	struct known *one = known;
 
@@ -41,7 +40,7 @@ static struct known *known_of(const char *object)
 
 struct source *source_of(const char *object)
 {
-	const struct known *one = known_of(object);
+	const struct known *one = find_known(object);
 
 	return one ? one->source : NULL;
 }
@@ -75,46 +74,42 @@ void source_json(const char *object, uint64_t addr, json_t *json)
 	json_object_set_new(json, "line", json_integer(line));
 }
 
-static int by_name(const void *a, const void *b)
+static int order_by_name(const void *a, const void *b)
 {
-	const struct site *one = *(const struct site *const *)a,
-			  *two = *(const struct site *const *)b;
+	const struct site *one = a, *two = b;
 	int order = strcmp(one->name, two->name);
 
 	return order ? order : strcmp(one->kind, two->kind);
 }
 
-/* Finds no sites where there is no debug information to look lines up in. */
-static void look_up_sites(struct known *one)
+/* Sorted by name. There are none without debug information to look lines up in. */
+static const struct sites *find_sites(struct known *one)
 {
-	if (one->has_looked)
-		return;
+	if (one->has_looked || !one->source)
+		return &one->sites;
 	one->has_looked = true;
-	if (!one->source || file_sites_read(&one->sites, one->object) < 0)
-		return;
-	one->by_name = calloc(one->sites.n + 1, sizeof(*one->by_name));
-	for (size_t i = 0; one->by_name && i < one->sites.n; i++)
-		one->by_name[i] = &one->sites.site[i];
-	if (one->by_name)
-		qsort(one->by_name, one->sites.n, sizeof(*one->by_name), by_name);
+	if (file_sites_read(&one->sites, one->object) < 0)
+		file_sites_free(&one->sites);
+	if (one->sites.n)
+		qsort(one->sites.site, one->sites.n, sizeof(*one->sites.site), order_by_name);
+	return &one->sites;
 }
 
 char *source_named(const char *object, const char *kind, const char *name, char *text, size_t size)
 {
-	const struct site wanted = { .kind = kind, .name = (char *)name }, *key = &wanted;
-	struct known *one = known_of(object);
-	const struct site **found = NULL;
+	const struct site key = { .kind = kind, .name = (char *)name }, *found = NULL, *end;
+	struct known *one = find_known(object);
+	const struct sites *sites = one ? find_sites(one) : NULL;
 
 	text[0] = '\0';
-	if (one)
-		look_up_sites(one);
-	if (one && one->by_name)
-		found = bsearch(&key, one->by_name, one->sites.n, sizeof(*one->by_name), by_name);
+	if (sites && sites->n)
+		found = bsearch(&key, sites->site, sites->n, sizeof(key), order_by_name);
 	if (!found)
 		return text;
+	end = sites->site + sites->n;
 	if (strcmp(kind, "exit") != 0 &&
-	    ((found > one->by_name && !by_name(&found[-1], &key)) ||
-	     (found + 1 < one->by_name + one->sites.n && !by_name(&found[1], &key))))
+	    ((found > sites->site && !order_by_name(found - 1, &key)) ||
+	     (found + 1 < end && !order_by_name(found + 1, &key))))
 		return text;
-	return source_text(object, (*found)->addr, text, size);
+	return source_text(object, found->addr, text, size);
 }
