@@ -91,7 +91,6 @@ include probes/calls/local.mk
 include probes/cyg/local.mk
 include probes/inject/local.mk
 include probes/entries/local.mk
-include probes/keeps/local.mk
 include probes/text/local.mk
 
 # What "fastinst run" puts into a program.
@@ -198,12 +197,12 @@ probes_tests = \
 	probes/core/tests/test_stack
 check_PROGRAMS += $(probes_tests)
 TESTS += $(probes_tests)
-probes_core_tests_test_entry_LDFLAGS = -Wl,--wrap=near_entry,--wrap=keeps_look
+probes_core_tests_test_entry_LDFLAGS = -Wl,--wrap=near_entry,--wrap=effects_read
 probes_core_tests_test_entry_LDADD = libfastinst_internal.la $(LDADD)
 if HAVE_ZYDIS
 check_PROGRAMS += probes/core/tests/test_leaf
 TESTS += probes/core/tests/test_leaf
-probes_core_tests_test_leaf_LDFLAGS = -Wl,--wrap=near_entry,--wrap=keeps_look,--wrap=leaf_word
+probes_core_tests_test_leaf_LDFLAGS = -Wl,--wrap=near_entry,--wrap=effects_read,--wrap=leaf_word
 probes_core_tests_test_leaf_LDADD = libfastinst_internal.la $(LDADD)
 endif
 wrap_probes = -Wl,--wrap=near_entry,--wrap=pc_text_close,--wrap=pc_patch,--wrap=pc_patch_batch,--wrap=pc_deactivate_call

@@ -137,14 +137,14 @@ static bool stay(const uint32_t *ids, size_t n)
 static uintptr_t word_of(uintptr_t function, bool keeps_vectors)
 {
 	static const uintptr_t keeps[] = {
-		[KEEPS_UPPER] = BIT(SLOT_KEEPS_UPPER),
-		[KEEPS_FLAGS] = BIT(SLOT_KEEPS_UPPER) | BIT(SLOT_KEEPS_FLAGS),
-		[KEEPS_ALL] = KEEPS_VECTORS,
+		[CLOBBERS_LOWER_FLAGS] = BIT(SLOT_KEEPS_UPPER),
+		[CLOBBERS_LOWER] = BIT(SLOT_KEEPS_UPPER) | BIT(SLOT_KEEPS_FLAGS),
+		[CLOBBERS_NONE] = KEEPS_VECTORS,
 	};
-	struct leaf leaf = keeps_look(function);
+	struct effects leaf = effects_read(function);
 	uintptr_t word = leaf_word(function, &leaf);
 
-	return word ? word : function | (keeps_vectors ? KEEPS_VECTORS : keeps[leaf.keeps]);
+	return word ? word : function | (keeps_vectors ? KEEPS_VECTORS : keeps[leaf.clobbers]);
 }
 
 static int change_probes(const uint32_t *ids, size_t n, bool on, uintptr_t function,

@@ -6,7 +6,7 @@
 #define PROBES_CORE_CORE_H
 
 #include "probes/core/provider.h"
-#include "probes/keeps/keeps.h"
+#include "probes/insn/effects.h"
 
 /*
  * core_lock - the one lock: objects, probes, their code. -EDEADLK: the thread holds it. -ESHUTDOWN:
@@ -79,7 +79,7 @@ const struct object *object_at(uintptr_t address);
  * leaf_word - for slots: a copy of the function that saves what it changes and hands over what it
  * reads. The same for as long as its bytes are the same. 0: it has to be called where it is.
  */
-uintptr_t leaf_word(uintptr_t function, const struct leaf *leaf);
+uintptr_t leaf_word(uintptr_t function, const struct effects *leaf);
 
 /* --- Without it --- */
 

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "probes/keeps/keeps.h"
+#include "probes/insn/effects.h"
 
 static_assert(sizeof(struct slot) == 1 << SLOT_SHIFT, "the trampoline shifts the id");
 static_assert(offsetof(struct slot, function) == 0, "the trampoline reads it there");
@@ -16,7 +16,7 @@ static_assert(offsetof(struct slot, site) == SLOT_SITE, "the trampoline reads it
 static_assert(offsetof(struct slot, lost) == SLOT_LOST, "the trampoline counts there");
 static_assert(offsetof(struct block, inside) == BLOCK_INSIDE, "the trampoline counts there");
 static_assert(offsetof(struct block, counts) == BLOCK_COUNTS, "the trampoline counts there");
-static_assert(KEEPS_XMM == 8, "the trampoline saves eight");
+static_assert(EFFECTS_XMM == 8, "the trampoline saves eight");
 static_assert(offsetof(struct block, room) == BLOCK_ROOM, "the trampoline reads it there");
 static_assert(offsetof(struct block, room_size) == BLOCK_ROOM_SIZE,
 	      "the trampoline reads it there");

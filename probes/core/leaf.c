@@ -97,7 +97,8 @@ static void put_slot_arguments(struct code *code, uint16_t reads)
 }
 
 /* Distances are taken from where the copy will be. */
-static bool put_body(struct code *code, uintptr_t function, const struct leaf *leaf, uintptr_t at)
+static bool put_body(struct code *code, uintptr_t function, const struct effects *leaf,
+		     uintptr_t at)
 {
 	uint8_t *body = code->bytes + code->len;
 	int64_t by = (int64_t)(function - (at + code->len));
@@ -119,7 +120,8 @@ static bool put_body(struct code *code, uintptr_t function, const struct leaf *l
  */
 static const uint8_t others[SAVED_MAX] = { RSI, RDI, R8, R8 + 1, R8 + 2, R11 };
 
-static bool put_plain(struct code *code, uintptr_t function, const struct leaf *leaf, uintptr_t at)
+static bool put_plain(struct code *code, uintptr_t function, const struct effects *leaf,
+		      uintptr_t at)
 {
 	uint16_t set = leaf->reads | leaf->writes;
 	uint8_t saved[SAVED_MAX];
@@ -145,7 +147,7 @@ static bool put_plain(struct code *code, uintptr_t function, const struct leaf *
 	return true;
 }
 
-static bool put_with_registers(struct code *code, uintptr_t function, const struct leaf *leaf,
+static bool put_with_registers(struct code *code, uintptr_t function, const struct effects *leaf,
 			       uintptr_t at)
 {
 	uint16_t set = leaf->writes | 1u << RSI | 1u << RDI;
@@ -172,7 +174,7 @@ static bool put_with_registers(struct code *code, uintptr_t function, const stru
 	return true;
 }
 
-static uintptr_t make_leaf(uintptr_t function, const struct leaf *leaf)
+static uintptr_t make_leaf(uintptr_t function, const struct effects *leaf)
 {
 	const struct object *object = object_at(function);
 	int64_t offset = (int64_t)block_offset();
@@ -194,11 +196,11 @@ static uintptr_t make_leaf(uintptr_t function, const struct leaf *leaf)
 	return start | UINT64_C(1) << SLOT_LEAF;
 }
 
-uintptr_t leaf_word(uintptr_t function, const struct leaf *leaf)
+uintptr_t leaf_word(uintptr_t function, const struct effects *leaf)
 {
 	static struct made {
 		uintptr_t function, word;
-		uint8_t bytes[KEEPS_BYTES];
+		uint8_t bytes[EFFECTS_BYTES];
 		size_t size;
 	} made[LEAVES];
 	static size_t n;

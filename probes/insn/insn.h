@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #define INSN_REGISTERS	16
+#define INSN_RSP	4
 #define INSN_CLOBBERED	0x0fc7 /* by a call: rax, rcx, rdx, rsi, rdi, r8 to r11 */
 #define INSN_CALL_SAVED 0xf028 /* a function restores them: rbx, rbp, r12 to r15 */
 #define INSN_NONE	UINT32_MAX

@@ -6,6 +6,7 @@ libfastinst_insn_la_SOURCES = \
 	probes/insn/argument.h \
 	probes/insn/constants.c \
 	probes/insn/constants.h \
+	probes/insn/effects.h \
 	probes/insn/function.c \
 	probes/insn/function.h \
 	probes/insn/insn.h \
@@ -15,6 +16,7 @@ libfastinst_insn_la_SOURCES = \
 libfastinst_insn_la_LIBADD = $(ZYDIS_LIBS)
 if HAVE_ZYDIS
 libfastinst_insn_la_SOURCES += \
+	probes/insn/effects.c \
 	probes/insn/insn.c \
 	probes/insn/jump_table.c \
 	probes/insn/value.c \
@@ -33,5 +35,9 @@ if HAVE_ZYDIS
 check_PROGRAMS += probes/insn/tests/test_argument
 TESTS += probes/insn/tests/test_argument
 probes_insn_tests_test_argument_LDADD = libfastinst_insn.la libfastinst_elf.la $(LDADD)
+check_PROGRAMS += probes/insn/tests/test_effects
+TESTS += probes/insn/tests/test_effects
+probes_insn_tests_test_effects_LDADD = libfastinst_insn.la $(LDADD)
+probes_insn_tests_test_effects_LDFLAGS = -Wl,--wrap=ZydisDecoderDecodeFull
 endif
 endif
