@@ -22,8 +22,7 @@ libfastinst_internal_la_SOURCES = \
 	probes/core/source.c \
 	probes/core/table.c \
 	probes/life/life.c \
-	probes/patchable/patchable.c \
-	probes/patchable/patchable.h
+	probes/patchable/patchable.c
 
 libfastinst_internal_la_LIBADD = libfastinst_bare.la libfastinst_elf.la libfastinst_names.la \
 	libfastinst_source.la
@@ -85,10 +84,8 @@ EXTRA_DIST += probes/fastinst.map
 include probes/marker/local.mk
 include probes/branch/local.mk
 include probes/real/local.mk
-include probes/blocks/local.mk
 include probes/insn/local.mk
 include probes/calls/local.mk
-include probes/cyg/local.mk
 include probes/inject/local.mk
 include probes/entries/local.mk
 include probes/text/local.mk

@@ -25,8 +25,6 @@ typedef int entry_fn(const struct entry *entry, void *data);
 /* entries_read - all entries of a section. What is behind a damaged one is not read. */
 int entries_read(const struct elf *elf, const char *section, entry_fn *tell, void *data);
 
-extern const struct provider branch_provider;
-
 /* branch_refusal - why the site of an entry cannot be changed, or NULL. */
 const char *branch_refusal(const struct object *object, const struct entry *entry);
 

@@ -139,8 +139,9 @@ int calls_discover(const struct calls *calls, struct object *object, const struc
 	if (ret)
 		return ret;
 	ret = calls_find(calls, object, elf, &symbols, &sites);
-	for (size_t i = 0; calls->by_argument && i < calls->n && sites.n && !ret; i++)
-		ret = refuse_twice(object, &sites, calls->to[i].kind);
+	for (const struct called *to = calls->to;
+	     calls->by_argument && to->function && sites.n && !ret; to++)
+		ret = refuse_twice(object, &sites, to->kind);
 	if (!ret)
 		ret = turn_off(object, &sites);
 	for (size_t i = 0; i < sites.n && !ret; i++)

@@ -13,19 +13,19 @@
 #include "probes/core/provider.h"
 #include "probes/elf/elf.h"
 
-#define CALLS_MAX 12 /* functions of one provider */
+#define CALLS_MAX 13 /* functions of one provider, and an empty one behind them */
 
 /* A function that calls lead to. */
 struct called {
 	const char *function;
-	enum fi_kind kind;  /* of the probes there */
-	uintptr_t extra;    /* what they have as that */
-	const void *direct; /* where it is in this library; NULL: calls by the PLT only */
+	enum fi_kind kind; /* of the probes there */
+	uintptr_t extra;   /* what they have as that */
+	const void *own;   /* the one of this library; NULL: calls by the PLT only */
+	const void *bound; /* the one that the loader takes for this library */
 };
 
 struct calls {
 	const struct provider *provider;
-	size_t n;
 	struct called to[CALLS_MAX];
 	bool offsets;	  /* probes are named FUNCTION+OFFSET */
 	bool by_argument; /* or after the function whose address is the first argument */

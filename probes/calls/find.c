@@ -94,17 +94,22 @@ static void add_slot(struct place *place, const struct called *to, uintptr_t at,
 
 static bool is_direct(const struct called *to, const struct object *object)
 {
-	return to->direct && object_covers(object, (uintptr_t)to->direct, 1, PF_X);
+	return to->own && object_covers(object, (uintptr_t)to->own, 1, PF_X);
 }
 
 static void add_direct(struct place *place)
 {
-	for (size_t i = 0; i < place->calls->n; i++) {
-		const struct called *to = &place->calls->to[i];
-
+	for (const struct called *to = place->calls->to; to->function; to++)
 		if (is_direct(to, place->object))
-			add_slot(place, to, (uintptr_t)to->direct, true);
-	}
+			add_slot(place, to, (uintptr_t)to->own, true);
+}
+
+static const struct called *find_called(const struct calls *calls, const char *function)
+{
+	for (const struct called *to = calls->to; to->function; to++)
+		if (!strcmp(function, to->function))
+			return to;
+	return NULL;
 }
 
 struct mention {
@@ -117,16 +122,15 @@ static void see_slot(const char *function, uint64_t slot, void *data)
 	struct mention *mention = data;
 
 	(void)slot;
-	for (size_t i = 0; i < mention->calls->n && !mention->found; i++)
-		mention->found = !strcmp(function, mention->calls->to[i].function);
+	mention->found |= find_called(mention->calls, function) != NULL;
 }
 
 bool calls_may_be(const struct calls *calls, const struct object *object, const struct elf *elf)
 {
 	struct mention mention = { .calls = calls };
 
-	for (size_t i = 0; i < calls->n; i++)
-		if (is_direct(&calls->to[i], object))
+	for (const struct called *to = calls->to; to->function; to++)
+		if (is_direct(to, object))
 			return true;
 	elf_slots(elf, see_slot, &mention);
 	return mention.found;
@@ -135,12 +139,11 @@ bool calls_may_be(const struct calls *calls, const struct object *object, const 
 static void take_slot(const char *function, uint64_t slot, void *data)
 {
 	struct place *place = data;
+	const struct called *to = find_called(place->calls, function);
 	uintptr_t at = place->object->base + slot;
 
-	for (size_t i = 0; i < place->calls->n; i++)
-		if (!strcmp(function, place->calls->to[i].function) &&
-		    object_covers(place->object, at, sizeof(void *), PF_R))
-			add_slot(place, &place->calls->to[i], at, false);
+	if (to && object_covers(place->object, at, sizeof(void *), PF_R))
+		add_slot(place, to, at, false);
 }
 
 static const struct slot *find_slot(const struct place *place, uintptr_t at, bool is_code)

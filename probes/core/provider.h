@@ -6,7 +6,7 @@
  * when the probe is off and, at the latest before the first activation, what bytes turn it on. The
  * core has the ids, states, functions, counts, and changes the code.
  *
- * A new provider: a struct provider, its line in probes/life/life.c.
+ * A new provider: a struct provider, its name below and in probes/life/life.c.
  */
 #ifndef PROBES_CORE_PROVIDER_H
 #define PROBES_CORE_PROVIDER_H
@@ -83,6 +83,9 @@ struct provider {
 	bool (*stands)(const struct object *object);
 	bool owns_extra; /* of its probes: memory to be freed */
 };
+
+extern const struct provider patchable_provider, marker_provider, branch_provider, blocks_provider,
+	hooks_provider, entries_provider;
 
 /* A probe. What is above the line is the provider's, and changed by it alone. */
 struct probe {

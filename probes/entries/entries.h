@@ -4,8 +4,6 @@
 
 #include "probes/core/provider.h"
 
-extern const struct provider entries_provider;
-
 /* entries_asked - whether fi_take_entries() has asked for others since this was called last. The
  * core's lock is held. */
 bool entries_asked(void);

@@ -10,20 +10,15 @@
 
 #include <patchcore/patchcore.h>
 
-#include "probes/blocks/blocks.h"
-#include "probes/branch/branch.h"
 #include "probes/core/core.h"
-#include "probes/cyg/cyg.h"
 #include "probes/entries/entries.h"
-#include "probes/marker/marker.h"
-#include "probes/patchable/patchable.h"
 
 static const struct provider *const providers[] = {
 	&patchable_provider,
 	&marker_provider,
 	&branch_provider,
 	&blocks_provider,
-	&cyg_provider,
+	&hooks_provider,
 	&entries_provider,
 	NULL,
 };

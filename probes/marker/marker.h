@@ -8,8 +8,6 @@
 #include "probes/core/provider.h"
 #include "probes/marker/operand.h"
 
-extern const struct provider marker_provider;
-
 /* probe->extra. Never freed: a thread may still be at the site of an object that is unloaded. */
 struct marker {
 	uint16_t *semaphore; /* NULL: none */

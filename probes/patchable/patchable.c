@@ -13,13 +13,11 @@
  * The section is read in memory, where the loader has relocated it. The file says where it is, and
  * the names. The first five bytes behind the label, and behind an ENDBR64, are the site.
  */
-#include "probes/patchable/patchable.h"
-
 #include <elf.h>
 #include <errno.h>
 #include <string.h>
 
-#include "probes/elf/elf.h"
+#include "probes/core/provider.h"
 
 #define INT3	  0xcc
 #define SITE_LEN  5

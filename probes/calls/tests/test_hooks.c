@@ -18,7 +18,7 @@
 
 #include <fastinst.h>
 
-#include "sample.h"
+#include "hooked.h"
 #ifdef BREAKABLE
 #include "probes/insn/function.h"
 #endif

@@ -23,7 +23,7 @@
 
 #include <patchcore/patchcore.h>
 
-#include "probes/blocks/blocks.h"
+#include "probes/core/provider.h"
 #include "probes/insn/function.h"
 
 #define CONSTANT UINT64_C(0x332211)
