@@ -44,9 +44,8 @@ int entries_read(const struct elf *elf, const char *name, entry_fn *tell, void *
 	struct elf_section section;
 	int ret = 0;
 
-	for (uint32_t i = 0; i < elf->number && ret == 0; i++)
-		if (elf_section(elf, i, &section) && section.bytes && (section.flags & SHF_ALLOC) &&
-		    strcmp(section.name, name) == 0)
+	for (uint32_t i = 0; !ret && elf_next_section(elf, &i, &section);)
+		if (section.bytes && (section.flags & SHF_ALLOC) && strcmp(section.name, name) == 0)
 			ret = read_section(&section, tell, data);
 	return ret;
 }

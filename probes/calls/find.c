@@ -424,22 +424,13 @@ static int scan(struct place *place, const struct elf_symbols *symbols)
 	return ret;
 }
 
-static bool has_landing_pads(const struct elf *elf)
-{
-	struct elf_section section;
-
-	for (uint32_t i = 0; i < elf->number; i++)
-		if (elf_section(elf, i, &section) && !strcmp(section.name, ".gcc_except_table"))
-			return true;
-	return false;
-}
-
 int calls_find(const struct calls *calls, const struct object *object, const struct elf *elf,
 	       const struct elf_symbols *symbols, struct call_sites *sites)
 {
 	struct place place = {
 		.calls = calls, .elf = elf, .object = object, .symbols = symbols, .sites = sites
 	};
+	struct elf_section section;
 	int ret = 0;
 
 	*sites = (struct call_sites){ 0 };
@@ -448,7 +439,7 @@ int calls_find(const struct calls *calls, const struct object *object, const str
 	if (!place.slots_n)
 		return 0;
 	if (calls->by_argument) {
-		place.landing_pads = has_landing_pads(elf);
+		place.landing_pads = elf_find_section(elf, ".gcc_except_table", &section);
 		ret = elf_values(elf, &place.values);
 		if (!ret)
 			ret = part_entries_read(&place.parts, elf, symbols, part_jumps, &place);

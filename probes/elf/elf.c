@@ -91,28 +91,48 @@ size_t elf_segments(const struct elf *elf, Elf64_Phdr segments[ELF_SEGMENTS_MAX]
 	return header.e_phnum;
 }
 
+bool elf_next_section(const struct elf *elf, uint32_t *index, struct elf_section *section)
+{
+	while (*index < elf->number)
+		if (elf_section(elf, (*index)++, section))
+			return true;
+	return false;
+}
+
+bool elf_find_section(const struct elf *elf, const char *name, struct elf_section *section)
+{
+	for (uint32_t i = 0; elf_next_section(elf, &i, section);)
+		if (section->bytes && !strcmp(section->name, name))
+			return true;
+	return false;
+}
+
+/* Where data of threads begin (SHF_TLS), others lie. */
+bool elf_section_at(const struct elf *elf, uint64_t addr, struct elf_section *section)
+{
+	for (uint32_t i = 0; elf_next_section(elf, &i, section);)
+		if ((section->flags & (SHF_ALLOC | SHF_TLS)) == SHF_ALLOC &&
+		    addr - section->addr < section->len)
+			return true;
+	return false;
+}
+
 bool elf_in_section(const struct elf *elf, uint64_t addr, const char *prefix)
 {
 	struct elf_section section;
 
-	for (uint32_t i = 0; i < elf->number; i++)
-		if (elf_section(elf, i, &section) && addr >= section.addr &&
-		    addr - section.addr < section.len &&
-		    !strncmp(section.name, prefix, strlen(prefix)))
-			return true;
-	return false;
+	return elf_section_at(elf, addr, &section) &&
+	       !strncmp(section.name, prefix, strlen(prefix));
 }
 
 const uint8_t *elf_constant(const struct elf *elf, uint64_t addr, uint64_t len)
 {
 	struct elf_section section;
 
-	for (uint32_t i = 0; i < elf->number; i++)
-		if (elf_section(elf, i, &section) && section.bytes && section.flags & SHF_ALLOC &&
-		    !(section.flags & SHF_WRITE) && addr >= section.addr &&
-		    addr - section.addr < section.len && len <= section.len - (addr - section.addr))
-			return section.bytes + (addr - section.addr);
-	return NULL;
+	if (!elf_section_at(elf, addr, &section) || !section.bytes || section.flags & SHF_WRITE ||
+	    len > section.len - (addr - section.addr))
+		return NULL;
+	return section.bytes + (addr - section.addr);
 }
 
 /* --- Functions -------------------------------------------------------------------------------- */
@@ -131,39 +151,46 @@ static int by_addr(const void *a, const void *b)
 
 static bool find_table(const struct elf *elf, uint32_t type, struct elf_section *found)
 {
-	for (uint32_t i = 0; i < elf->number; i++)
-		if (elf_section(elf, i, found) && found->type == type && found->bytes)
+	for (uint32_t i = 0; elf_next_section(elf, &i, found);)
+		if (found->type == type && found->bytes)
 			return true;
 	return false;
+}
+
+bool elf_read_symbol(const struct elf *elf, const struct elf_section *table, uint64_t index,
+		     Elf64_Sym *symbol, const char **name)
+{
+	Elf64_Shdr strings = { 0 };
+
+	if (!table->bytes || index >= table->len / sizeof(*symbol))
+		return false;
+	memcpy(symbol, table->bytes + index * sizeof(*symbol), sizeof(*symbol));
+	if (table->link < elf->number)
+		header_at(elf, table->link, &strings);
+	*name = string_at(elf, &strings, symbol->st_name);
+	return true;
 }
 
 int elf_functions(const struct elf *elf, struct elf_symbols *symbols)
 {
 	struct elf_section table;
-	Elf64_Shdr strings = { 0 };
 	Elf64_Sym symbol;
-	size_t n;
+	const char *name;
 
 	*symbols = (struct elf_symbols){ 0 };
 	if (!find_table(elf, SHT_SYMTAB, &table) && !find_table(elf, SHT_DYNSYM, &table))
 		return 0;
-	if (table.link < elf->number)
-		header_at(elf, table.link, &strings);
-	n = table.len / sizeof(symbol);
-	symbols->symbol = calloc(n ? n : 1, sizeof(*symbols->symbol));
+	symbols->symbol = calloc(table.len / sizeof(symbol) + 1, sizeof(*symbols->symbol));
 	if (!symbols->symbol)
 		return -ENOMEM;
-	for (size_t i = 0; i < n; i++) {
-		memcpy(&symbol, table.bytes + i * sizeof(symbol), sizeof(symbol));
-		if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || symbol.st_shndx == SHN_UNDEF)
-			continue;
-		symbols->symbol[symbols->n++] = (struct elf_symbol){
-			.addr = symbol.st_value,
-			.size = symbol.st_size,
-			.name = string_at(elf, &strings, symbol.st_name),
-			.exported = ELF64_ST_BIND(symbol.st_info) != STB_LOCAL,
-		};
-	}
+	for (uint64_t i = 0; elf_read_symbol(elf, &table, i, &symbol, &name); i++)
+		if (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && symbol.st_shndx != SHN_UNDEF)
+			symbols->symbol[symbols->n++] = (struct elf_symbol){
+				.addr = symbol.st_value,
+				.size = symbol.st_size,
+				.name = name,
+				.exported = ELF64_ST_BIND(symbol.st_info) != STB_LOCAL,
+			};
 	qsort(symbols->symbol, symbols->n, sizeof(*symbols->symbol), by_addr);
 	return 0;
 }

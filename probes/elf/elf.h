@@ -69,6 +69,14 @@ size_t elf_segments(const struct elf *elf, Elf64_Phdr segments[ELF_SEGMENTS_MAX]
 /* elf_section - the one of that index; false: there is none, or it lies outside of the file. */
 bool elf_section(const struct elf *elf, uint32_t index, struct elf_section *section);
 
+/* elf_next_section - the next one that the file has, from *index on. False: there is none. */
+bool elf_next_section(const struct elf *elf, uint32_t *index, struct elf_section *section);
+
+/* elf_find_section - the first of that name with bytes. elf_section_at - the one that is loaded
+ * there. */
+bool elf_find_section(const struct elf *elf, const char *name, struct elf_section *section);
+bool elf_section_at(const struct elf *elf, uint64_t addr, struct elf_section *section);
+
 /* elf_in_section - whether an address lies in a section whose name begins so. */
 bool elf_in_section(const struct elf *elf, uint64_t addr, const char *prefix);
 
@@ -76,6 +84,11 @@ bool elf_in_section(const struct elf *elf, uint64_t addr, const char *prefix);
  * none.
  */
 const uint8_t *elf_constant(const struct elf *elf, uint64_t addr, uint64_t len);
+
+/* elf_read_symbol - an entry of a table of symbols, and its name, "" for none. False: it has no
+ * such. */
+bool elf_read_symbol(const struct elf *elf, const struct elf_section *table, uint64_t index,
+		     Elf64_Sym *symbol, const char **name);
 
 /* elf_functions - from .symtab, or where that was stripped, .dynsym. -ENOMEM. Free by elf_free().
  */

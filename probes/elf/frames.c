@@ -212,10 +212,8 @@ int elf_frames(const struct elf *elf, struct elf_symbols *frames)
 	int ret = 0;
 
 	*frames = (struct elf_symbols){ 0 };
-	for (uint32_t i = 0; i < elf->number && !ret; i++)
-		if (elf_section(elf, i, &section) && section.bytes &&
-		    !strcmp(section.name, ".eh_frame"))
-			ret = read_all(&section, frames);
+	if (elf_find_section(elf, ".eh_frame", &section))
+		ret = read_all(&section, frames);
 	if (ret)
 		elf_free(frames);
 	else if (frames->n)

@@ -20,14 +20,6 @@
 
 /* --- The program ------------------------------------------------------------------------------ */
 
-static bool find_section(const struct elf *elf, const char *name, struct elf_section *section)
-{
-	for (uint32_t i = 0; i < elf->number; i++)
-		if (elf_section(elf, i, section) && section->bytes && !strcmp(section->name, name))
-			return true;
-	return false;
-}
-
 /* Those that look whether they come first, or replace what others call. */
 static bool is_runtime(const char *name)
 {
@@ -45,8 +37,8 @@ static void note_needed(struct preload *preload, const struct elf *elf)
 	struct elf_section dynamic, strings;
 	Elf64_Dyn entry;
 
-	if (!find_section(elf, ".dynamic", &dynamic) || !elf_section(elf, dynamic.link, &strings) ||
-	    !strings.bytes)
+	if (!elf_find_section(elf, ".dynamic", &dynamic) ||
+	    !elf_section(elf, dynamic.link, &strings) || !strings.bytes)
 		return;
 	for (uint64_t at = 0; dynamic.len - at >= sizeof(entry); at += sizeof(entry)) {
 		char name[PRELOAD_NAME];
@@ -67,7 +59,7 @@ static void note_elf(struct preload *preload, const struct elf *elf)
 	static const char musl[] = "/ld-musl-";
 	struct elf_section loader;
 
-	preload->is_musl = find_section(elf, ".interp", &loader) &&
+	preload->is_musl = elf_find_section(elf, ".interp", &loader) &&
 			   memmem(loader.bytes, loader.len, musl, strlen(musl));
 	preload->is_foreign = preload->is_musl;
 	note_needed(preload, elf);

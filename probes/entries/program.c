@@ -14,12 +14,9 @@ void program_sections(struct program *program)
 {
 	struct elf_section section;
 
-	for (uint32_t i = 0; i < program->elf->number; i++) {
-		struct piece piece;
+	for (uint32_t i = 0; elf_next_section(program->elf, &i, &section);) {
+		struct piece piece = { section.addr, section.len, section.bytes };
 
-		if (!elf_section(program->elf, i, &section))
-			continue;
-		piece = (struct piece){ section.addr, section.len, section.bytes };
 		if (!strncmp(section.name, "fi_branch", 9) || !strncmp(section.name, "fi_call", 7))
 			program->has_branches = true;
 		if (!strcmp(section.name, ".go.buildinfo") ||

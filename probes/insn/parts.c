@@ -29,11 +29,8 @@ static bool has_no_name(const struct scan *scan, uint64_t at)
 {
 	struct elf_section section;
 
-	for (uint32_t i = 0; i < scan->elf->number; i++)
-		if (elf_section(scan->elf, i, &section) && section.flags & SHF_EXECINSTR &&
-		    at - section.addr < section.len)
-			return strncmp(section.name, ".plt", strlen(".plt")) != 0;
-	return false;
+	return elf_section_at(scan->elf, at, &section) && section.flags & SHF_EXECINSTR &&
+	       strncmp(section.name, ".plt", strlen(".plt")) != 0;
 }
 
 /* Compilers lead what never happens to where the function ends. */
@@ -104,9 +101,9 @@ int part_entries_read(struct part_entries *entries, const struct elf *elf,
 			       jumps(&symbols->symbol[i], data);
 		entries->open |= scan.open[i];
 	}
-	for (uint32_t i = 0; i < elf->number && !ret; i++)
-		if (elf_section(elf, i, &section) && section.bytes && section.flags & SHF_ALLOC &&
-		    section.flags & SHF_EXECINSTR && strncmp(section.name, ".plt", 4) != 0)
+	for (uint32_t i = 0; !ret && elf_next_section(elf, &i, &section);)
+		if (section.bytes && section.flags & SHF_ALLOC && section.flags & SHF_EXECINSTR &&
+		    strncmp(section.name, ".plt", 4) != 0)
 			ret = read_code(&scan, &section);
 	if (entries->n)
 		qsort(entries->entry, entries->n, sizeof(*entries->entry), by_address);

@@ -12,10 +12,7 @@ static uint64_t base_address(const struct elf *elf)
 {
 	struct elf_section section;
 
-	for (uint32_t i = 0; i < elf->number; i++)
-		if (elf_section(elf, i, &section) && strcmp(section.name, ".stapsdt.base") == 0)
-			return section.addr;
-	return 0;
+	return elf_find_section(elf, ".stapsdt.base", &section) ? section.addr : 0;
 }
 
 /* The string at *at, which is moved behind it; NULL: it does not end. */
@@ -89,35 +86,27 @@ int notes_read(const struct elf *elf, note_fn *tell, void *data)
 	struct elf_section section;
 	int ret = 0;
 
-	for (uint32_t i = 0; i < elf->number && ret == 0; i++)
-		if (elf_section(elf, i, &section) && section.type == SHT_NOTE && section.bytes &&
+	for (uint32_t i = 0; !ret && elf_next_section(elf, &i, &section);)
+		if (section.type == SHT_NOTE && section.bytes &&
 		    strcmp(section.name, ".note.stapsdt") == 0)
 			ret = read_section(section.bytes, section.len, base, tell, data);
 	return ret;
 }
 
 /* Symbols of one table: how many places have the name. */
-static unsigned places_named(const struct elf *elf, const struct elf_section *table,
+static unsigned count_places(const struct elf *elf, const struct elf_section *table,
 			     const char *name, size_t len, uint64_t *address)
 {
-	struct elf_section names;
 	unsigned found = 0;
-	Elf64_Sym sym;
+	Elf64_Sym symbol;
+	const char *its;
 
-	if (!table->bytes || !elf_section(elf, table->link, &names) || !names.bytes)
-		return 0;
-	for (size_t i = 0; i < table->len / sizeof(sym); i++) {
-		memcpy(&sym, table->bytes + i * sizeof(sym), sizeof(sym));
-		if (sym.st_shndx == SHN_UNDEF || sym.st_shndx >= SHN_LORESERVE ||
-		    ELF64_ST_TYPE(sym.st_info) == STT_TLS || sym.st_name >= names.len ||
-		    names.len - sym.st_name <= len)
+	for (uint64_t i = 0; elf_read_symbol(elf, table, i, &symbol, &its); i++) {
+		if (symbol.st_shndx == SHN_UNDEF || symbol.st_shndx >= SHN_LORESERVE ||
+		    ELF64_ST_TYPE(symbol.st_info) == STT_TLS || strncmp(its, name, len) ||
+		    its[len] || (found && *address == symbol.st_value))
 			continue;
-		if (memcmp(names.bytes + sym.st_name, name, len) != 0 ||
-		    names.bytes[sym.st_name + len])
-			continue;
-		if (found && *address == sym.st_value)
-			continue;
-		*address = sym.st_value;
+		*address = symbol.st_value;
 		found++;
 	}
 	return found;
@@ -130,9 +119,9 @@ bool notes_symbol(const struct elf *elf, const char *name, size_t len, uint64_t 
 	unsigned found = 0;
 
 	/* What .symtab does not tell, of a stripped file, .dynsym may. */
-	for (size_t t = 0; t < 2 && found == 0 && len > 0; t++)
-		for (uint32_t i = 0; i < elf->number; i++)
-			if (elf_section(elf, i, &section) && section.type == tables[t])
-				found += places_named(elf, &section, name, len, address);
+	for (size_t t = 0; t < 2 && !found && len > 0; t++)
+		for (uint32_t i = 0; elf_next_section(elf, &i, &section);)
+			if (section.type == tables[t])
+				found += count_places(elf, &section, name, len, address);
 	return found == 1;
 }

@@ -140,8 +140,8 @@ static int discover_patchable(struct object *object, const struct elf *elf)
 
 	if (object->is_file && elf->type == ET_EXEC)
 		place.moved = object->base;
-	for (uint32_t i = 0; i < elf->number && !ret; i++) {
-		table = elf_section(elf, i, &section) ? table_of(section.name) : NULL;
+	for (uint32_t i = 0; !ret && elf_next_section(elf, &i, &section);) {
+		table = table_of(section.name);
 		if (!table)
 			continue;
 		place.kind = table->kind;
