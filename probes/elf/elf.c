@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "probes/elf/elf.h"
-#include "probes/elf/sorted.h"
 
 #include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "probes/elf/array.h"
+#include "probes/elf/sorted.h"
 
 static void header_at(const struct elf *elf, uint32_t index, Elf64_Shdr *header)
 {
@@ -143,10 +145,17 @@ static int by_addr(const void *a, const void *b)
 
 	if (one->addr != two->addr)
 		return one->addr < two->addr ? -1 : 1;
-	/* Of several names the longest function, then the same one each time. */
 	if (one->size != two->size)
 		return one->size > two->size ? -1 : 1;
+	if (!*one->name != !*two->name)
+		return !*one->name - !*two->name;
 	return strcmp(one->name, two->name);
+}
+
+void elf_sort(struct elf_symbols *symbols)
+{
+	if (symbols->n)
+		qsort(symbols->symbol, symbols->n, sizeof(*symbols->symbol), by_addr);
 }
 
 static bool find_table(const struct elf *elf, uint32_t type, struct elf_section *found)
@@ -176,23 +185,25 @@ int elf_functions(const struct elf *elf, struct elf_symbols *symbols)
 	struct elf_section table;
 	Elf64_Sym symbol;
 	const char *name;
+	int ret = 0;
 
 	*symbols = (struct elf_symbols){ 0 };
 	if (!find_table(elf, SHT_SYMTAB, &table) && !find_table(elf, SHT_DYNSYM, &table))
 		return 0;
-	symbols->symbol = calloc(table.len / sizeof(symbol) + 1, sizeof(*symbols->symbol));
-	if (!symbols->symbol)
-		return -ENOMEM;
-	for (uint64_t i = 0; elf_read_symbol(elf, &table, i, &symbol, &name); i++)
+	for (uint64_t i = 0; !ret && elf_read_symbol(elf, &table, i, &symbol, &name); i++)
 		if (ELF64_ST_TYPE(symbol.st_info) == STT_FUNC && symbol.st_shndx != SHN_UNDEF)
-			symbols->symbol[symbols->n++] = (struct elf_symbol){
-				.addr = symbol.st_value,
-				.size = symbol.st_size,
-				.name = name,
-				.exported = ELF64_ST_BIND(symbol.st_info) != STB_LOCAL,
-			};
-	qsort(symbols->symbol, symbols->n, sizeof(*symbols->symbol), by_addr);
-	return 0;
+			ret = ARRAY_ADD(
+				symbols->symbol, symbols->n,
+				(struct elf_symbol){
+					.addr = symbol.st_value,
+					.size = symbol.st_size,
+					.name = name,
+					.exported = ELF64_ST_BIND(symbol.st_info) != STB_LOCAL,
+				});
+	if (ret)
+		elf_free(symbols);
+	elf_sort(symbols);
+	return ret;
 }
 
 void elf_free(struct elf_symbols *symbols)

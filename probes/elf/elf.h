@@ -95,11 +95,13 @@ bool elf_read_symbol(const struct elf *elf, const struct elf_section *table, uin
 int elf_functions(const struct elf *elf, struct elf_symbols *symbols);
 
 /*
- * elf_frames - functions without names, from .eh_frame: what begins as a function does, by what is
- * said of its frame. -ENOMEM. Free by elf_free().
+ * elf_frames - add functions without names, from .eh_frame: what begins as a function does, by what
+ * is said of its frame. -ENOMEM.
  */
-int elf_frames(const struct elf *elf, struct elf_symbols *frames);
+int elf_frames(const struct elf *elf, struct elf_symbols *symbols);
 
+/* elf_sort - by address; of one the longest first, and those with names before others. */
+void elf_sort(struct elf_symbols *symbols);
 void elf_free(struct elf_symbols *symbols);
 
 /* elf_function_at - the function that addr is in; elf_function_from - the first at or behind addr.

@@ -5,7 +5,6 @@
  */
 #include <elf.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "probes/elf/array.h"
@@ -178,45 +177,24 @@ static bool read_frame(const struct elf_section *section, struct reader record,
 		found->addr += place;
 	found->size = take_encoded(&record, common.format & 0xf);
 	found->name = "";
+	found->exported = false;
 	return !record.failed && found->size && found->size <= UINT64_MAX - found->addr &&
 	       begins_bare(record, &common);
 }
 
-static int by_addr(const void *a, const void *b)
+int elf_frames(const struct elf *elf, struct elf_symbols *symbols)
 {
-	const struct elf_symbol *one = a, *two = b;
-
-	if (one->addr != two->addr)
-		return one->addr < two->addr ? -1 : 1;
-	return one->size > two->size ? -1 : one->size < two->size;
-}
-
-static int read_all(const struct elf_section *section, struct elf_symbols *frames)
-{
-	struct reader all = { .at = section->bytes, .end = section->bytes + section->len };
-	struct elf_symbol found;
-	struct reader record;
-
-	while (take_record(&all, &record)) {
-		if (!read_frame(section, record, &found))
-			continue;
-		if (ARRAY_ADD(frames->symbol, frames->n, found))
-			return -ENOMEM;
-	}
-	return 0;
-}
-
-int elf_frames(const struct elf *elf, struct elf_symbols *frames)
-{
+	struct reader all, record;
 	struct elf_section section;
+	struct elf_symbol found;
 	int ret = 0;
 
-	*frames = (struct elf_symbols){ 0 };
-	if (elf_find_section(elf, ".eh_frame", &section))
-		ret = read_all(&section, frames);
-	if (ret)
-		elf_free(frames);
-	else if (frames->n)
-		qsort(frames->symbol, frames->n, sizeof(*frames->symbol), by_addr);
+	if (!elf_find_section(elf, ".eh_frame", &section))
+		return 0;
+	all = (struct reader){ .at = section.bytes, .end = section.bytes + section.len };
+	while (!ret && take_record(&all, &record))
+		if (read_frame(&section, record, &found))
+			ret = ARRAY_ADD(symbols->symbol, symbols->n, found);
+	elf_sort(symbols);
 	return ret;
 }

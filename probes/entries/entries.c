@@ -20,12 +20,10 @@
 #include <errno.h>
 #include <fnmatch.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "probes/core/core.h"
 #include "probes/elf/elf.h"
@@ -76,15 +74,6 @@ static bool is_ours(const struct object *object, const char *name)
 	return entries_own(object);
 }
 
-static bool is_program(const struct object *object)
-{
-	char path[PATH_MAX];
-	ssize_t len = readlink("/proc/thread-self/exe", path, sizeof(path) - 1);
-
-	path[len < 0 ? 0 : len] = '\0';
-	return !strcmp(path, object->path);
-}
-
 static bool is_wished(const struct object *object)
 {
 	const char *slash = strrchr(object->path, '/');
@@ -92,7 +81,7 @@ static bool is_wished(const struct object *object)
 
 	if (!wished || is_ours(object, name))
 		return false;
-	return *wished ? !fnmatch(wished, name, 0) : is_program(object);
+	return *wished ? !fnmatch(wished, name, 0) : object->stays;
 }
 
 /* --- Probes ------------------------------------------------------------------------------------

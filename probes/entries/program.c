@@ -12,21 +12,19 @@ ORDER_BY(by_place, struct piece, addr)
 
 void program_sections(struct program *program)
 {
+	const struct elf *elf = program->elf;
 	struct elf_section section;
 
-	for (uint32_t i = 0; elf_next_section(program->elf, &i, &section);) {
-		struct piece piece = { section.addr, section.len, section.bytes };
-
-		if (!strncmp(section.name, "fi_branch", 9) || !strncmp(section.name, "fi_call", 7))
-			program->has_branches = true;
-		if (!strcmp(section.name, ".go.buildinfo") ||
-		    !strcmp(section.name, ".note.go.buildid") ||
-		    !strcmp(section.name, ".gopclntab"))
-			program->is_go = true;
+	program->has_branches = elf_find_section(elf, "fi_branch_sites", &section) ||
+				elf_find_section(elf, "fi_call_sites", &section);
+	program->is_go = elf_find_section(elf, ".go.buildinfo", &section) ||
+			 elf_find_section(elf, ".note.go.buildid", &section) ||
+			 elf_find_section(elf, ".gopclntab", &section);
+	for (uint32_t i = 0; elf_next_section(elf, &i, &section);)
 		if (section.bytes && section.flags & SHF_EXECINSTR && section.len &&
 		    section.len <= UINT64_MAX - section.addr && program->codes < SECTIONS_MAX)
-			program->code[program->codes++] = piece;
-	}
+			program->code[program->codes++] =
+				(struct piece){ section.addr, section.len, section.bytes };
 	qsort(program->code, program->codes, sizeof(*program->code), by_place);
 }
 
@@ -42,70 +40,43 @@ const struct piece *program_piece(const struct program *program, uint64_t addr, 
 	return NULL;
 }
 
-static int by_addr(const void *a, const void *b)
+/* What begins inside of another is no function of its own here, but a name in it: has_label(). */
+static void add_function(struct program *program, const struct elf_symbol *symbol)
 {
-	const struct function *one = a, *two = b;
+	const struct piece *code = program_piece(program, symbol->addr, symbol->size);
+	uint64_t end = program->n ? program->function[program->n - 1].end : 0;
 
-	if (one->addr != two->addr)
-		return one->addr < two->addr ? -1 : 1;
-	if (one->end != two->end)
-		return one->end > two->end ? -1 : 1;
-	return (*two->name != '\0') - (*one->name != '\0');
+	if (!code || !symbol->size || symbol->addr < end ||
+	    elf_in_section(program->elf, symbol->addr, ".plt"))
+		return;
+	program->function[program->n++] = (struct function){
+		.addr = symbol->addr,
+		.end = symbol->addr + symbol->size,
+		.bytes = code->bytes + (symbol->addr - code->addr),
+		.name = symbol->name,
+	};
 }
 
-static void add_functions(struct program *program, const struct elf_symbols *symbols)
-{
-	for (size_t i = 0; i < symbols->n; i++) {
-		const struct elf_symbol *symbol = &symbols->symbol[i];
-		const struct piece *code = program_piece(program, symbol->addr, symbol->size);
-
-		if (!code || !symbol->size || elf_in_section(program->elf, symbol->addr, ".plt"))
-			continue;
-		program->function[program->n++] = (struct function){
-			.addr = symbol->addr,
-			.end = symbol->addr + symbol->size,
-			.bytes = code->bytes + (symbol->addr - code->addr),
-			.name = symbol->name,
-		};
-	}
-}
-
-/* What begins inside of another is no function of its own here, but a name in it: see labels. */
 int program_functions(struct program *program)
 {
-	struct survey *survey = program->survey;
-	uint32_t kept = 0;
-	int ret = elf_functions(program->elf, &survey->symbols);
+	const struct elf_symbols *symbols = &program->symbols;
+	int ret = elf_functions(program->elf, &program->symbols);
 
 	if (!ret)
-		ret = elf_frames(program->elf, &survey->frames);
+		ret = elf_frames(program->elf, &program->symbols);
 	if (ret)
 		return ret;
-	program->function =
-		calloc(survey->symbols.n + survey->frames.n + 1, sizeof(*program->function));
+	program->function = calloc(symbols->n + 1, sizeof(*program->function));
 	if (!program->function)
 		return -ENOMEM;
-	add_functions(program, &survey->symbols);
-	add_functions(program, &survey->frames);
-	qsort(program->function, program->n, sizeof(*program->function), by_addr);
-	for (uint32_t i = 0; i < program->n; i++)
-		if (!kept || program->function[i].addr >= program->function[kept - 1].end)
-			program->function[kept++] = program->function[i];
-	program->n = kept;
+	for (size_t i = 0; i < symbols->n; i++)
+		add_function(program, &symbols->symbol[i]);
 	return 0;
 }
 
 uint32_t program_function(const struct program *program, uint64_t addr)
 {
-	uint32_t low = 0, high = program->n;
+	size_t i = SORTED_FROM(program->function, program->n, end, addr + 1);
 
-	while (low < high) {
-		uint32_t middle = low + (high - low) / 2;
-
-		if (program->function[middle].end <= addr)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < program->n && program->function[low].addr <= addr ? low : NO_FUNCTION;
+	return i < program->n && program->function[i].addr <= addr ? (uint32_t)i : NO_FUNCTION;
 }

@@ -45,7 +45,7 @@ struct link {
 
 struct program {
 	const struct elf *elf;
-	struct survey *survey;
+	struct elf_symbols symbols;	 /* also of functions without names */
 	struct piece code[SECTIONS_MAX]; /* sorted, without the PLT */
 	size_t codes;
 	bool has_branches; /* sites that libfastinst changes itself */
@@ -60,7 +60,7 @@ struct program {
 
 void program_sections(struct program *program);
 
-/* program_functions - sorted; they do not overlap. -ENOMEM. */
+/* program_functions - sorted; they do not overlap. -ENOMEM. elf_free() the symbols in any case. */
 int program_functions(struct program *program);
 
 /* program_piece - the code that has all of a range, or NULL. */

@@ -59,29 +59,12 @@ static int read_function(struct program *program, uint32_t index)
 /* A branch may begin at any of these bytes, and reach over their end. */
 static int read_gap(struct program *program, const struct piece *code, uint64_t from, uint64_t to)
 {
+	uint64_t target;
 	int ret = 0;
 
-	for (uint64_t at = from; at < to && !ret; at++) {
-		const uint8_t *bytes = code->bytes + at;
-		uint64_t left = code->len - at, next = code->addr + at;
-		int32_t far = 0;
-
-		if (left >= 2 && (bytes[0] >> 4 == 7 || bytes[0] == 0xeb ||
-				  (bytes[0] >= 0xe0 && bytes[0] <= 0xe3)))
-			ret = add_branch(program, next + 2 + (uint64_t)(int64_t)(int8_t)bytes[1],
-					 NO_FUNCTION, MAYBE);
-		if (left >= 5 && (bytes[0] & 0xfe) == 0xe8)
-			memcpy(&far, bytes + 1, sizeof(far));
-		if (!ret && far)
-			ret = add_branch(program, next + 5 + (uint64_t)(int64_t)far, NO_FUNCTION,
-					 MAYBE);
-		far = 0;
-		if (left >= 6 && bytes[0] == 0x0f && bytes[1] >> 4 == 8)
-			memcpy(&far, bytes + 2, sizeof(far));
-		if (!ret && far)
-			ret = add_branch(program, next + 6 + (uint64_t)(int64_t)far, NO_FUNCTION,
-					 MAYBE);
-	}
+	for (uint64_t at = from; at < to && !ret; at++)
+		if (insn_guess(code->bytes + at, code->len - at, code->addr + at, &target))
+			ret = add_branch(program, target, NO_FUNCTION, MAYBE);
 	return ret;
 }
 
@@ -134,7 +117,7 @@ static bool is_branch_target(void *data, uint64_t at)
 	     i < context->branches && program->branch[i].to == at; i++)
 		if (program->branch[i].from != context->index)
 			return true;
-	symbol = elf_function_from(&program->survey->symbols, at);
+	symbol = elf_function_from(&program->symbols, at);
 	return symbol && symbol->addr == at;
 }
 
@@ -322,7 +305,7 @@ static const char *led_into(const struct program *program, uint32_t index,
 	return NULL;
 }
 
-static bool labelled(const struct elf_symbols *symbols, const struct survey_site *site)
+static bool has_label(const struct elf_symbols *symbols, const struct survey_site *site)
 {
 	const struct elf_symbol *symbol = elf_function_from(symbols, site->site + 1);
 
@@ -345,15 +328,13 @@ static const char *refusal_of_function(const struct program *program, uint32_t i
 		return why;
 	if (function->indirect)
 		return "it has an indirect jump, which may lead anywhere in it";
-	if (labelled(&program->survey->symbols, site) || labelled(&program->survey->frames, site))
+	if (has_label(&program->symbols, site))
 		return "another function begins in its first five bytes";
 	return led_into(program, index, site);
 }
 
-static int take_sites(struct program *program)
+static int take_sites(const struct program *program, struct survey *survey)
 {
-	struct survey *survey = program->survey;
-
 	survey->site = calloc(program->n + 1, sizeof(*survey->site));
 	if (!survey->site)
 		return -ENOMEM;
@@ -371,7 +352,7 @@ static int take_sites(struct program *program)
 
 int survey_make(struct survey *survey, const struct elf *elf)
 {
-	struct program program = { .elf = elf, .survey = survey };
+	struct program program = { .elf = elf };
 	int ret;
 
 	*survey = (struct survey){ 0 };
@@ -394,7 +375,8 @@ int survey_make(struct survey *survey, const struct elf *elf)
 	if (!ret)
 		spread_indirect(&program);
 	if (!ret)
-		ret = take_sites(&program);
+		ret = take_sites(&program, survey);
+	elf_free(&program.symbols);
 	free(program.function);
 	free(program.branch);
 	free(program.link);
@@ -404,7 +386,5 @@ int survey_make(struct survey *survey, const struct elf *elf)
 void survey_free(struct survey *survey)
 {
 	free(survey->site);
-	elf_free(&survey->symbols);
-	elf_free(&survey->frames);
 	*survey = (struct survey){ 0 };
 }

@@ -37,7 +37,7 @@ struct survey_site {
 	uint64_t function;  /* address in the file */
 	uint64_t end;	    /* of the function */
 	uint64_t site;	    /* the same, or behind ENDBR64 */
-	const char *name;   /* "" where no symbol has it */
+	const char *name;   /* in the image; "" where no symbol has it */
 	const char *reason; /* why it is refused, or NULL */
 	uint8_t code[SURVEY_MOVED];
 	uint8_t len;	/* of the instructions that are moved */
@@ -49,7 +49,6 @@ struct survey {
 	struct survey_site *site;
 	size_t n;
 	size_t usable;
-	struct elf_symbols symbols, frames; /* that names are in */
 };
 
 /* survey_ready - whether there is a decoder: this was built with Zydis. Else what to say. */

@@ -73,4 +73,10 @@ int insn_support(void);
  */
 bool insn_read(struct insn *insn, const uint8_t *code, uint64_t len, uint64_t at);
 
+/*
+ * insn_guess - the length and the target of the direct branch that bytes would be if an instruction
+ * began there; 0: of none. Without a decoder, too.
+ */
+size_t insn_guess(const uint8_t *bytes, uint64_t len, uint64_t at, uint64_t *target);
+
 #endif

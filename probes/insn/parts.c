@@ -11,6 +11,7 @@
 
 #include "probes/elf/array.h"
 #include "probes/elf/sorted.h"
+#include "probes/insn/insn.h"
 
 struct scan {
 	const struct elf *elf;
@@ -56,28 +57,34 @@ static int note_jump(struct scan *scan, uint64_t from, uint64_t to)
 	return to != function->addr ? add_entry(scan->entries, to, false) : 0;
 }
 
-/* Behind that many bytes of an instruction, at its end. */
-static uint64_t relative(const uint8_t *bytes, uint64_t at, size_t opcodes)
+size_t insn_guess(const uint8_t *bytes, uint64_t len, uint64_t at, uint64_t *target)
 {
-	int32_t rel;
+	bool is_jcc = len >= 2 && bytes[0] == 0x0f && bytes[1] >> 4 == 8;
+	bool is_short = bytes[0] >> 4 == 7 || bytes[0] == 0xeb || (bytes[0] & 0xfc) == 0xe0;
+	size_t size = is_jcc ? 6 : is_short ? 2 : 5;
+	int32_t rel = is_short && len >= 2 ? (int8_t)bytes[1] : 0;
 
-	memcpy(&rel, bytes + opcodes, sizeof(rel));
-	return at + opcodes + sizeof(rel) + (uint64_t)(int64_t)rel;
+	if (len < size || !(is_jcc || is_short || (bytes[0] & 0xfe) == 0xe8))
+		return 0;
+	if (!is_short)
+		memcpy(&rel, bytes + size - sizeof(rel), sizeof(rel));
+	*target = at + size + (uint64_t)(int64_t)rel;
+	return size;
 }
 
-/* JMP and Jcc. */
+/* JMP and Jcc with four bytes of distance. */
 static int read_code(struct scan *scan, const struct elf_section *section)
 {
+	uint64_t target;
 	int ret = 0;
 
-	for (uint64_t i = 0; i + 5 <= section->len && !ret; i++) {
+	for (uint64_t i = 0; i < section->len && !ret; i++) {
 		const uint8_t *bytes = section->bytes + i;
 		uint64_t at = section->addr + i;
 
-		if (bytes[0] == 0xe9)
-			ret = note_jump(scan, at, relative(bytes, at, 1));
-		else if (section->len - i >= 6 && bytes[0] == 0x0f && (bytes[1] & 0xf0) == 0x80)
-			ret = note_jump(scan, at, relative(bytes, at, 2));
+		if ((bytes[0] == 0xe9 || bytes[0] == 0x0f) &&
+		    insn_guess(bytes, section->len - i, at, &target))
+			ret = note_jump(scan, at, target);
 	}
 	return ret;
 }
