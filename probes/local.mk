@@ -3,7 +3,6 @@
 noinst_LTLIBRARIES += libfastinst_internal.la
 libfastinst_internal_la_SOURCES = \
 	probes/core/activate.c \
-	probes/core/beside.c \
 	probes/core/core.h \
 	probes/core/discover.c \
 	probes/core/entry.S \
@@ -12,14 +11,12 @@ libfastinst_internal_la_SOURCES = \
 	probes/core/find.c \
 	probes/core/leaf.c \
 	probes/core/lock.c \
-	probes/core/names.h \
 	probes/core/near.c \
 	probes/core/object.c \
 	probes/core/opened.c \
 	probes/core/probe.c \
 	probes/core/provider.h \
 	probes/core/site.c \
-	probes/core/source.c \
 	probes/core/table.c \
 	probes/life/life.c \
 	probes/patchable/patchable.c

@@ -18,7 +18,6 @@
 
 #include <patchcore/batch.h>
 
-#include "probes/core/names.h"
 #include "probes/include/fastinst/branch.h"
 
 #define TRIES 1000 /* of a site that another thread is changing */

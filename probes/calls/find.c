@@ -157,14 +157,12 @@ static const struct slot *find_slot(const struct place *place, uintptr_t at, boo
 /* An entry of the PLT: ENDBR64 and BND where there are any, then a jump through a slot. */
 static const struct slot *slot_of(const struct place *place, uintptr_t entry)
 {
-	static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
 	const uint8_t *code = (const uint8_t *)entry;
 	int32_t rel;
 
 	if (!object_covers(place->object, entry, ENTRY_LEN, PF_X | PF_R))
 		return NULL;
-	if (!memcmp(code, endbr64, sizeof(endbr64)))
-		code += sizeof(endbr64);
+	code += site_endbr(code);
 	if (*code == 0xf2)
 		code++;
 	if (code[0] != 0xff || code[1] != 0x25)

@@ -5,6 +5,8 @@
 #ifndef PROBES_CORE_CORE_H
 #define PROBES_CORE_CORE_H
 
+#include <regex.h>
+
 #include "probes/core/provider.h"
 #include "probes/insn/effects.h"
 
@@ -82,6 +84,18 @@ const struct object *object_at(uintptr_t address);
 uintptr_t leaf_word(uintptr_t function, const struct effects *leaf);
 
 /* --- Without it --- */
+
+/* A glob (fnmatch(3)), or an extended regular expression between two '/'. */
+struct names {
+	const char *glob;
+	bool is_regex;
+	regex_t regex;
+};
+
+/* names_parse - the pattern stays where it is. -EINVAL: it begins with a '/', and is none. */
+int names_parse(struct names *names, const char *pattern);
+bool names_match(const struct names *names, const char *name);
+void names_free(struct names *names);
 
 /* callback_tell - tell of the probes that have not been told of yet. */
 void callback_tell(void);

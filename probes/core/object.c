@@ -87,22 +87,20 @@ const char *object_string(const char *text)
 }
 
 /* Where a relative one lies is known now; a program may change its folder. */
-static const char *path_of(const char *name)
+static const char *find_path(const char *name)
 {
-	char buffer[2 * PATH_MAX];
+	char buffer[PATH_MAX], *path;
 	ssize_t len;
 
-	if (*name == '/' || (*name && (!strchr(name, '/') || !getcwd(buffer, PATH_MAX))))
-		return object_string(name);
-	if (*name) {
-		len = (ssize_t)strlen(buffer);
-		snprintf(buffer + len, sizeof(buffer) - (size_t)len, "/%s",
-			 strncmp(name, "./", 2) != 0 ? name : name + 2);
+	if (!*name) {
+		len = readlink("/proc/thread-self/exe", buffer, sizeof(buffer) - 1);
+		buffer[len < 0 ? 0 : len] = '\0';
 		return object_string(buffer);
 	}
-	len = readlink("/proc/thread-self/exe", buffer, PATH_MAX - 1);
-	buffer[len < 0 ? 0 : len] = '\0';
-	return object_string(buffer);
+	if (*name == '/' || !strchr(name, '/') || !getcwd(buffer, sizeof(buffer)))
+		return object_string(name);
+	name += strncmp(name, "./", 2) ? 0 : 2;
+	return asprintf(&path, "%s/%s", buffer, name) < 0 ? NULL : path;
 }
 
 #define FNV_SEED UINT64_C(0xcbf29ce484222325)
@@ -242,7 +240,7 @@ static struct object *take_again(const char *path, uint64_t identity)
 
 static struct object *take_object(const struct object *now, const char *name)
 {
-	const char *path = path_of(name);
+	const char *path = find_path(name);
 	struct object *object = path ? take_again(path, now->identity) : NULL;
 	const struct object before = object ? *object : *now;
 	bool again = object;

@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <patchcore/call.h>
 
@@ -115,6 +116,23 @@ struct probe {
 	void *stub;
 	struct probe *sibling; /* of the same object */
 };
+
+/* site_is_nops - one-byte ones: so gcc leaves room for a call. */
+static inline bool site_is_nops(const uint8_t *code, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (code[i] != 0x90)
+			return false;
+	return true;
+}
+
+/* site_endbr - the length of the ENDBR64 that stands at the code, or 0. */
+static inline size_t site_endbr(const uint8_t *code)
+{
+	static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
+
+	return memcmp(code, endbr64, sizeof(endbr64)) ? 0 : sizeof(endbr64);
+}
 
 /* The code would come to run with the breakpoint's byte in it, where the kernel knows of none. */
 #define PROBE_BREAKPOINT "a debugger or a uprobe has a breakpoint on it"
@@ -234,6 +252,14 @@ void site_patch(struct pc_op *ops, size_t n);
 
 /* site_rel32 - OPCODE rel32, the five bytes that lead from @from to @to. -ERANGE: out of reach. */
 int site_rel32(uint8_t *bytes, uint8_t opcode, const void *from, const void *to);
+
+/*
+ * site_entry - the ten bytes that count for a probe in a stub, which are called: push $id; jmp.
+ * site_arm - write the stub of a probe (near_stub()), to which its site leads by that opcode.
+ */
+#define SITE_ENTRY 10
+int site_entry(uint8_t bytes[SITE_ENTRY], const uint8_t *at, uint32_t id);
+int site_arm(struct probe *probe, uint8_t opcode, const uint8_t *code, size_t len);
 
 /* site_arm_call - probe->on becomes a CALL of a stub of the probe's own; an arm() for entries. */
 int site_arm_call(struct probe *probe);

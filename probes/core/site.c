@@ -33,7 +33,7 @@
 #define CALL	   0xe8
 #define JMP	   0xe9
 #define NOP	   0x90
-#define STUB_SIZE  16
+#define PUSH	   0x68
 #define WORTH_OPEN 4 /* sites of one segment from which on its pages are opened as a whole */
 
 int site_rel32(uint8_t *bytes, uint8_t opcode, const void *from, const void *to)
@@ -48,21 +48,27 @@ int site_rel32(uint8_t *bytes, uint8_t opcode, const void *from, const void *to)
 	return 0;
 }
 
+int site_entry(uint8_t bytes[SITE_ENTRY], const uint8_t *at, uint32_t id)
+{
+	bytes[0] = PUSH;
+	memcpy(bytes + 1, &id, sizeof(id));
+	return site_rel32(bytes + 5, JMP, at + 5, near_entry(at, id));
+}
+
+int site_arm(struct probe *probe, uint8_t opcode, const uint8_t *code, size_t len)
+{
+	int ret = near_write(probe->stub, code, len);
+
+	return ret ? ret : site_rel32(probe->on, opcode, probe->site, probe->stub);
+}
+
 int site_arm_call(struct probe *probe)
 {
-	uint8_t *stub = near_stub(probe, STUB_SIZE);
-	uint8_t code[10] = { 0x68 };
-	int ret;
+	const uint8_t *stub = near_stub(probe, SITE_ENTRY);
+	uint8_t code[SITE_ENTRY];
+	int ret = stub ? site_entry(code, stub, probe->id) : -ENOSPC;
 
-	if (!stub)
-		return -ENOSPC;
-	memcpy(code + 1, &probe->id, sizeof(probe->id));
-	ret = site_rel32(code + 5, JMP, stub + 5, near_entry(stub, probe->id));
-	if (!ret)
-		ret = near_write(stub, code, sizeof(code));
-	if (!ret)
-		ret = site_rel32(probe->on, CALL, probe->site, stub);
-	return ret;
+	return ret ? ret : site_arm(probe, CALL, code, sizeof(code));
 }
 
 /* Where the only byte is that off and on differ in. -1: they differ in more. */

@@ -10,6 +10,7 @@
 
 #include "probes/core/core.h"
 #include "probes/core/entry.h"
+#include "probes/elf/sorted.h"
 
 #define NOP  0x90
 #define INT3 0xcc
@@ -21,14 +22,6 @@ uint32_t probes_found;
 uint32_t fi_probes(void)
 {
 	return atomic_load_explicit(&probe_number, memory_order_acquire);
-}
-
-static bool is_nops(const uint8_t *code, size_t len)
-{
-	for (size_t i = 0; i < len; i++)
-		if (code[i] != NOP)
-			return false;
-	return true;
 }
 
 static bool has_breakpoint(const struct probe *probe)
@@ -45,7 +38,7 @@ static void prepare(struct probe *probe)
 		return;
 	if (probe->len < 1 || probe->len > SITE_MAX)
 		probe->reason = "the provider named no length";
-	else if (probe->off[0] != NOP && is_nops(probe->site, probe->len))
+	else if (probe->off[0] != NOP && site_is_nops(probe->site, probe->len))
 		probe->merge = true;
 	else if (has_breakpoint(probe))
 		probe->reason = PROBE_BREAKPOINT;
@@ -168,10 +161,37 @@ bool probe_is_anew(const struct probe *probe)
 	if (*probe->site == INT3)
 		return false;
 	if (probe->has_call)
-		return is_off || is_nops(probe->site, probe->len);
+		return is_off || site_is_nops(probe->site, probe->len);
 	if (probe->is_on)
 		return memcmp(probe->site, probe->on, probe->len) != 0;
 	return !probe->merge && !is_off;
+}
+
+/* --- Probes of one kind --- */
+
+ORDER_BY(by_place, struct beside_site, at)
+
+int beside_find(struct beside *beside, const struct object *object, enum fi_kind kind)
+{
+	size_t n = 1;
+
+	for (const struct probe *probe = object->probes; probe; probe = probe->sibling)
+		n++;
+	*beside = (struct beside){ .site = calloc(n, sizeof(*beside->site)) };
+	if (!beside->site)
+		return -ENOMEM;
+	for (const struct probe *probe = object->probes; probe; probe = probe->sibling)
+		if (probe->kind == kind && !probe->reason)
+			beside->site[beside->n++].at = (uintptr_t)probe->site;
+	qsort(beside->site, beside->n, sizeof(*beside->site), by_place);
+	return 0;
+}
+
+bool beside_has(const struct beside *beside, uintptr_t start, uintptr_t end)
+{
+	size_t i = SORTED_FROM(beside->site, beside->n, at, start);
+
+	return i < beside->n && beside->site[i].at < end;
 }
 
 /* --- Counts ----------------------------------------------------------------------------------- */

@@ -30,7 +30,7 @@
 #include "probes/entries/survey.h"
 
 #define STUB_CALL 5
-#define STUB_SIZE (STUB_CALL + SURVEY_ROOM + 5 + 10)
+#define STUB_SIZE (STUB_CALL + SURVEY_ROOM + 5 + SITE_ENTRY)
 
 static char *wished; /* as fi_take_entries() has it */
 static atomic_bool asked;
@@ -176,16 +176,9 @@ static int arm_entry(struct probe *probe)
 	}
 	if (!ret)
 		ret = site_rel32(code, 0xe8, stub, stub + at);
-	code[at] = 0x68;
-	memcpy(code + at + 1, &probe->id, sizeof(probe->id));
-	at += 5;
 	if (!ret)
-		ret = site_rel32(code + at, 0xe9, stub + at, near_entry(stub, probe->id));
-	if (!ret)
-		ret = near_write(stub, code, sizeof(code));
-	if (!ret)
-		ret = site_rel32(probe->on, 0xe9, probe->site, stub);
-	return ret;
+		ret = site_entry(code + at, stub + at, probe->id);
+	return ret ? ret : site_arm(probe, 0xe9, code, sizeof(code));
 }
 
 const struct provider entries_provider = {

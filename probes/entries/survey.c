@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "probes/core/provider.h"
 #include "probes/elf/array.h"
 #include "probes/elf/sorted.h"
 #include "probes/entries/program.h"
@@ -253,17 +254,15 @@ static bool is_padding(const struct program *program, const struct function *fun
 static const char *take_code(const struct program *program, const struct function *function,
 			     struct survey_site *site)
 {
-	static const uint8_t endbr64[ENDBR_LEN] = { 0xf3, 0x0f, 0x1e, 0xfa };
 	uint64_t len = function->end - function->addr;
 	const uint8_t *code = function->bytes;
 	struct insn insn;
+	size_t endbr = len >= ENDBR_LEN ? site_endbr(code) : 0;
 	const char *why;
 
-	if (len >= ENDBR_LEN && !memcmp(code, endbr64, ENDBR_LEN)) {
-		site->site += ENDBR_LEN;
-		code += ENDBR_LEN;
-		len -= ENDBR_LEN;
-	}
+	site->site += endbr;
+	code += endbr;
+	len -= endbr;
 	while (site->len < SURVEY_JUMP && site->len < len && !site->ends) {
 		if (!insn_read(&insn, code + site->len, len - site->len, 0))
 			return "its first bytes are no instructions";

@@ -100,16 +100,9 @@ static int discover_markers(struct object *object, const struct elf *elf)
 static int arm_marker(struct probe *probe)
 {
 	uint8_t code[STUB_BYTES], *stub = near_stub(probe, STUB_BYTES);
-	int ret;
+	int ret = stub ? stub_make(code, stub, probe->id, probe->site + probe->len) : -ENOSPC;
 
-	if (!stub)
-		return -ENOSPC;
-	ret = stub_make(code, stub, probe->id, probe->site + probe->len);
-	if (!ret)
-		ret = near_write(stub, code, sizeof(code));
-	if (!ret)
-		ret = site_rel32(probe->on, 0xe9, probe->site, stub);
-	return ret;
+	return ret ? ret : site_arm(probe, 0xe9, code, sizeof(code));
 }
 
 /* Programs skip a marker, and what it takes to get its arguments, while its semaphore is 0. */

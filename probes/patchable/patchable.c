@@ -24,7 +24,6 @@
 #define NOPS_MAX  64 /* before a label that is looked for */
 #define ENDBR_LEN 4
 
-static const uint8_t endbr64[ENDBR_LEN] = { 0xf3, 0x0f, 0x1e, 0xfa };
 static const uint8_t nop5[SITE_LEN] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
 
 static const struct table {
@@ -43,15 +42,6 @@ struct place {
 	struct elf_symbols symbols;
 };
 
-/* gcc leaves 1-byte NOPs, clang one of five bytes, or longer ones before the label. */
-static bool holds_nops(const uint8_t *code, size_t len)
-{
-	for (size_t i = 0; i < len; i++)
-		if (code[i] != 0x90)
-			return false;
-	return true;
-}
-
 /* Where the function's label is, if some of the NOPs stand before it: then no function holds them.
  */
 static uintptr_t behind_label(const struct place *place, uintptr_t entry)
@@ -69,8 +59,8 @@ static const char *check(const struct place *place, uintptr_t *site)
 {
 	if (!object_covers(place->object, *site, ENDBR_LEN + SITE_LEN, PF_X | PF_R))
 		return "the table names a place that is no code of this object";
-	if (place->kind == FI_ENTRY && !memcmp((const void *)*site, endbr64, ENDBR_LEN))
-		*site += ENDBR_LEN;
+	if (place->kind == FI_ENTRY)
+		*site += site_endbr((const uint8_t *)*site);
 	return NULL;
 }
 
@@ -95,7 +85,7 @@ static int add_patchable(const struct place *place, uintptr_t entry)
 		probe.off[SITE_LEN - 1] = code[SITE_LEN - 1];
 	else if (!probe.reason && *code == INT3)
 		probe.reason = PROBE_BREAKPOINT;
-	else if (!probe.reason && !holds_nops(code, SITE_LEN))
+	else if (!probe.reason && !site_is_nops(code, SITE_LEN))
 		probe.reason = "no five bytes of NOPs: compile with -fpatchable-function-entry=5";
 	symbol = elf_function_at(&place->symbols, site - place->object->base);
 	if (symbol) {
