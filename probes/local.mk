@@ -37,7 +37,6 @@ libfastinst_elf_la_SOURCES = \
 	probes/elf/sorted.h \
 	probes/elf/frames.c \
 	probes/elf/inside.c \
-	probes/elf/map.c \
 	probes/elf/preload.c \
 	probes/elf/preload.h \
 	probes/elf/slot.c

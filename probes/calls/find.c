@@ -19,7 +19,7 @@
 
 #include "probes/calls/calls.h"
 #include "probes/elf/array.h"
-#include "probes/insn/argument.h"
+#include "probes/insn/constants.h"
 #include "probes/insn/jump_table.h"
 #include "probes/insn/parts.h"
 

@@ -13,7 +13,7 @@
 #include "probes/source/source.h"
 #include "probes/text/demangle.h"
 
-/* --- The source --------------------------------------------------------------------------------*/
+/* --- The source ------------------------------------------------------------------------------ */
 
 int source_look_up(struct probe *probe)
 {
@@ -55,7 +55,7 @@ int fi_source(uint32_t id, const char **file, unsigned *line)
 	return ret;
 }
 
-/* --- Names ---------------------------------------------------------------------------------- */
+/* --- Names ----------------------------------------------------------------------------------- */
 
 /* A pattern, ready to be held against many probes. */
 struct pattern {

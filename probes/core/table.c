@@ -167,7 +167,7 @@ bool probe_is_anew(const struct probe *probe)
 	return !probe->merge && !is_off;
 }
 
-/* --- Probes of one kind --- */
+/* --- Probes of one kind ---------------------------------------------------------------------- */
 
 ORDER_BY(by_place, struct beside_site, at)
 

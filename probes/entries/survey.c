@@ -13,11 +13,128 @@
 #include "probes/core/provider.h"
 #include "probes/elf/array.h"
 #include "probes/elf/sorted.h"
-#include "probes/entries/program.h"
+#include "probes/insn/insn.h"
 #include "probes/insn/jump_table.h"
 
-#define ENDBR_LEN 4
-#define LINE	  16 /* functions are aligned to that where bytes are left between them */
+#define SECTIONS_MAX 64
+#define NO_FUNCTION  UINT32_MAX
+#define ENDBR_LEN    4
+#define LINE	     16 /* functions are aligned to that where bytes are left between them */
+
+enum kind {
+	CALL,
+	JUMP,
+	CONDITIONAL,
+	MAYBE, /* bytes that would be a branch, if they were an instruction */
+};
+
+struct branch {
+	uint64_t to;
+	uint32_t from; /* index of a function, or NO_FUNCTION */
+	enum kind kind;
+};
+
+struct function {
+	uint64_t addr, end;
+	const uint8_t *bytes;
+	const char *name;
+	bool decoded;
+	bool indirect; /* it, or a part of it, has an indirect jump */
+};
+
+struct link {
+	uint32_t a, b;
+};
+
+struct program {
+	const struct elf *elf;
+	struct elf_symbols symbols;	       /* also of functions without names */
+	struct elf_section code[SECTIONS_MAX]; /* sorted */
+	size_t codes;
+	bool has_branches; /* sites that libfastinst changes itself */
+	bool is_go;
+	struct function *function;
+	uint32_t n;
+	struct branch *branch;
+	size_t branches;
+	struct link *link;
+	size_t links;
+};
+
+/* --- Code and functions ----------------------------------------------------------------------- */
+
+ORDER_BY(by_place, struct elf_section, addr)
+
+static void find_sections(struct program *program)
+{
+	const struct elf *elf = program->elf;
+	struct elf_section section;
+
+	program->has_branches = elf_find_section(elf, "fi_branch_sites", &section) ||
+				elf_find_section(elf, "fi_call_sites", &section);
+	program->is_go = elf_find_section(elf, ".go.buildinfo", &section) ||
+			 elf_find_section(elf, ".note.go.buildid", &section) ||
+			 elf_find_section(elf, ".gopclntab", &section);
+	for (uint32_t i = 0; elf_next_section(elf, &i, &section);)
+		if (section.bytes && section.flags & SHF_EXECINSTR && section.len &&
+		    section.len <= UINT64_MAX - section.addr && program->codes < SECTIONS_MAX)
+			program->code[program->codes++] = section;
+	qsort(program->code, program->codes, sizeof(*program->code), by_place);
+}
+
+static const struct elf_section *find_code(const struct program *program, uint64_t addr,
+					   uint64_t len)
+{
+	for (size_t i = 0; i < program->codes; i++) {
+		const struct elf_section *code = &program->code[i];
+
+		if (addr >= code->addr && addr - code->addr < code->len &&
+		    len <= code->len - (addr - code->addr))
+			return code;
+	}
+	return NULL;
+}
+
+/* What begins inside of another is no function of its own here, but a name in it: has_label(). */
+static void add_function(struct program *program, const struct elf_symbol *symbol)
+{
+	const struct elf_section *code = find_code(program, symbol->addr, symbol->size);
+	uint64_t end = program->n ? program->function[program->n - 1].end : 0;
+
+	if (!code || !symbol->size || symbol->addr < end ||
+	    elf_in_section(program->elf, symbol->addr, ".plt"))
+		return;
+	program->function[program->n++] = (struct function){
+		.addr = symbol->addr,
+		.end = symbol->addr + symbol->size,
+		.bytes = code->bytes + (symbol->addr - code->addr),
+		.name = symbol->name,
+	};
+}
+
+static int find_functions(struct program *program)
+{
+	const struct elf_symbols *symbols = &program->symbols;
+	int ret = elf_functions(program->elf, &program->symbols);
+
+	if (!ret)
+		ret = elf_frames(program->elf, &program->symbols);
+	if (ret)
+		return ret;
+	program->function = calloc(symbols->n + 1, sizeof(*program->function));
+	if (!program->function)
+		return -ENOMEM;
+	for (size_t i = 0; i < symbols->n; i++)
+		add_function(program, &symbols->symbol[i]);
+	return 0;
+}
+
+static uint32_t function_of(const struct program *program, uint64_t addr)
+{
+	size_t i = SORTED_FROM(program->function, program->n, end, addr + 1);
+
+	return i < program->n && program->function[i].addr <= addr ? (uint32_t)i : NO_FUNCTION;
+}
 
 /* --- Branches --------------------------------------------------------------------------------- */
 
@@ -58,7 +175,8 @@ static int read_function(struct program *program, uint32_t index)
 }
 
 /* A branch may begin at any of these bytes, and reach over their end. */
-static int read_gap(struct program *program, const struct piece *code, uint64_t from, uint64_t to)
+static int read_gap(struct program *program, const struct elf_section *code, uint64_t from,
+		    uint64_t to)
 {
 	uint64_t target;
 	int ret = 0;
@@ -74,7 +192,7 @@ static int read_gaps(struct program *program)
 	int ret = 0;
 
 	for (size_t i = 0; i < program->codes && !ret; i++) {
-		const struct piece *code = &program->code[i];
+		const struct elf_section *code = &program->code[i];
 		uint64_t from = 0;
 
 		for (uint32_t k = 0; k < program->n && !ret; k++) {
@@ -125,7 +243,7 @@ static bool is_branch_target(void *data, uint64_t at)
 static bool is_entry_point(void *data, uint64_t at)
 {
 	const struct program *program = ((const struct jump_context *)data)->program;
-	uint32_t index = program_function(program, at);
+	uint32_t index = function_of(program, at);
 
 	return index != NO_FUNCTION && program->function[index].decoded &&
 	       program->function[index].addr == at;
@@ -192,7 +310,7 @@ static int find_links(struct program *program)
 
 	for (size_t i = 0; i < program->branches && !ret; i++) {
 		const struct branch *branch = &program->branch[i];
-		uint32_t to = program_function(program, branch->to);
+		uint32_t to = function_of(program, branch->to);
 
 		if (branch->kind == CALL || branch->kind == MAYBE || to == NO_FUNCTION ||
 		    to == branch->from)
@@ -239,7 +357,7 @@ static const char *cannot_move(const struct insn *insn)
 /* Whether len bytes behind a function are what fills the line up. */
 static bool is_padding(const struct program *program, const struct function *function, uint64_t len)
 {
-	const struct piece *code = program_piece(program, function->end, len);
+	const struct elf_section *code = find_code(program, function->end, len);
 	uint64_t end = function->end;
 	struct insn insn;
 
@@ -357,8 +475,8 @@ int survey_make(struct survey *survey, const struct elf *elf)
 	*survey = (struct survey){ 0 };
 	if (insn_support())
 		return insn_support();
-	program_sections(&program);
-	ret = program_functions(&program);
+	find_sections(&program);
+	ret = find_functions(&program);
 	for (uint32_t i = 0; i < program.n && !ret; i++)
 		ret = read_function(&program, i);
 	if (!ret)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Which constant each register holds before each instruction of a function: the one that all ways
- * there agree on.
+ * there agree on. Of the first argument of a call: however the call is come to.
  */
 #ifndef PROBES_INSN_CONSTANTS_H
 #define PROBES_INSN_CONSTANTS_H
 
-#include "probes/insn/function.h"
+#include "probes/insn/insn.h"
 
 struct constants {
 	struct function_code *code;
@@ -32,5 +32,17 @@ const struct constant *constants_at(const struct constants *constants, uint32_t 
 
 /* constant_equal - whether they are the same. */
 bool constant_equal(const struct constant *a, const struct constant *b);
+
+/* --- The first argument of calls ------------------------------------------------------------- */
+
+/*
+ * arguments_open - prepare constants_find() for a function that function_read() has read: until
+ * then more of its instructions may be opened, and calls be marked as calls that return. -ENOMEM.
+ * constants_close() it, also after an error. @landing_pads: the object has handlers of exceptions
+ */
+int arguments_open(struct constants *constants, struct function_code *code, bool landing_pads);
+
+/* argument_at - what is in rdi at the call or jump at an address; NULL: that is not plain. */
+const struct constant *argument_at(const struct constants *constants, uint64_t at);
 
 #endif

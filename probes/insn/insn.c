@@ -6,7 +6,6 @@
  */
 #include "probes/insn/insn.h"
 
-#include "probes/insn/function.h"
 #include "probes/insn/zydis.h"
 
 int insn_support(void)

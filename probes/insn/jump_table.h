@@ -22,7 +22,7 @@
 #define PROBES_INSN_JUMP_TABLE_H
 
 #include "probes/elf/elf.h"
-#include "probes/insn/function.h"
+#include "probes/insn/insn.h"
 
 /* What is known of the code around a function. */
 struct jumps {

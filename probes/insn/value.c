@@ -96,6 +96,21 @@ static struct value load_value(struct state *state, const ZydisDecodedOperand *o
 	return fresh(state, (uint8_t)operand->size);
 }
 
+/* From now on it is known that memory has that number. */
+static void set_cell(struct state *state, const ZydisDecodedOperand *operand, uint32_t id,
+		     uint8_t low)
+{
+	state->cell = (struct cell){
+		.known = true,
+		.operand = operand->mem,
+		.base = of_register(state, operand->mem.base),
+		.index = of_register(state, operand->mem.index),
+		.id = id,
+		.bits = (uint8_t)operand->size,
+		.low = low,
+	};
+}
+
 /* TABLE(,NUMBER,8), or by a register that holds the address of the table. */
 static bool is_entry(const struct state *state, const ZydisDecodedOperand *operand, uint8_t size,
 		     struct value *entry)
@@ -246,15 +261,7 @@ static void compare(struct state *state, const struct decoded *decoded)
 		max &= (UINT64_C(1) << what->size) - 1;
 	if (is_memory(what)) {
 		if (!is_cell(state, what))
-			state->cell = (struct cell){
-				.known = true,
-				.operand = what->mem,
-				.base = of_register(state, what->mem.base),
-				.index = of_register(state, what->mem.index),
-				.id = ++state->ids,
-				.bits = (uint8_t)what->size,
-				.low = (uint8_t)what->size,
-			};
+			set_cell(state, what, ++state->ids, (uint8_t)what->size);
 		value = load_value(state, what);
 	} else if (reg >= 0 && state->reg[reg].kind == NUMBER) {
 		value = low(state, &state->reg[reg], (uint8_t)what->size);
@@ -285,15 +292,7 @@ static void store(struct state *state, const struct decoded *decoded)
 	    (state->cell.known && is_bound(state, state->cell.id)))
 		return;
 	value = low(state, &state->reg[reg], (uint8_t)to->size);
-	state->cell = (struct cell){
-		.known = true,
-		.operand = to->mem,
-		.base = of_register(state, to->mem.base),
-		.index = of_register(state, to->mem.index),
-		.id = value.id,
-		.bits = (uint8_t)to->size,
-		.low = value.bits,
-	};
+	set_cell(state, to, value.id, value.bits);
 }
 
 static bool known_step(struct state *state, const struct decoded *decoded, const struct insn *insn)

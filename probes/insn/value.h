@@ -6,7 +6,7 @@
 #ifndef PROBES_INSN_VALUE_H
 #define PROBES_INSN_VALUE_H
 
-#include "probes/insn/function.h"
+#include "probes/insn/insn.h"
 #include "probes/insn/zydis.h"
 
 #define ENTRIES_MAX 4096 /* of a table */

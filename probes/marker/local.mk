@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Markers: a macro that places one, their notes, operands, stubs.
 libfastinst_internal_la_SOURCES += \
-	probes/marker/args.c \
 	probes/marker/entry.c \
 	probes/marker/marker.c \
 	probes/marker/marker.h \

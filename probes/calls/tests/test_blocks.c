@@ -24,7 +24,7 @@
 #include <patchcore/patchcore.h>
 
 #include "probes/core/provider.h"
-#include "probes/insn/function.h"
+#include "probes/insn/insn.h"
 
 #define CONSTANT UINT64_C(0x332211)
 #define IDS	 16

@@ -20,7 +20,7 @@
 
 #include "hooked.h"
 #ifdef BREAKABLE
-#include "probes/insn/function.h"
+#include "probes/insn/insn.h"
 #endif
 
 #define PLAIN	__attribute__((no_instrument_function))
