@@ -218,13 +218,3 @@ void abi_function(Dwarf_Die *die, struct handed *handed, struct source_function 
 	} while (libdw_next(&child));
 	function->arg = keep_list(&list, &function->args, names);
 }
-
-void abi_forget(struct abi_names *names)
-{
-	while (names) {
-		struct abi_names *next = names->next;
-
-		free(names);
-		names = next;
-	}
-}

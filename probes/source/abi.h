@@ -111,13 +111,12 @@ bool handed_has(const struct handed *handed, Dwarf_Die *argument);
 
 /*
  * abi_function - fill in the function of that DIE, as it was declared, up to the first argument
- * whose place is unknown. Its strings and values are in @names, until abi_forget().
+ * whose place is unknown. Its strings and values are in @names.
  */
 void abi_function(Dwarf_Die *die, struct handed *handed, struct source_function *function,
 		  struct abi_names **names);
-void abi_forget(struct abi_names *names);
 
-/* abi_keep - until abi_forget(). NULL: no memory. */
+/* abi_keep - a copy that stays. NULL: no memory. */
 void *abi_keep(struct abi_names **names, const void *what, size_t size);
 
 #endif

@@ -14,14 +14,12 @@ enum {
 
 static bool is_of(Dwarf_Die *die, Dwarf_Die *argument)
 {
-	Dwarf_Attribute place;
 	Dwarf_Die origin = *die;
 
 	for (unsigned i = 0; i < NESTED_MAX; i++) {
 		if (dw.dwarf_dieoffset(&origin) == dw.dwarf_dieoffset(argument))
 			return true;
-		if (!dw.dwarf_attr(&origin, DW_AT_abstract_origin, &place) ||
-		    !dw.dwarf_formref_die(&place, &origin))
+		if (!libdw_origin(&origin))
 			return false;
 	}
 	return false;

@@ -136,6 +136,14 @@ bool libdw_is_odd(Dwarf_Die *die)
 	return (is_atomic && libdw_is_struct(&type)) || (aligned && aligned != libdw_size(&type));
 }
 
+bool libdw_origin(Dwarf_Die *die)
+{
+	Dwarf_Attribute place;
+
+	return dw.dwarf_attr(die, DW_AT_abstract_origin, &place) &&
+	       dw.dwarf_formref_die(&place, die);
+}
+
 bool libdw_next(Dwarf_Die *die)
 {
 	Dwarf_Off before = dw.dwarf_dieoffset(die);

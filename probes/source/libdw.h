@@ -41,6 +41,9 @@ Dwarf_Word libdw_number(Dwarf_Die *die, unsigned attribute);
 bool libdw_type(Dwarf_Die *die, Dwarf_Die *type);
 bool libdw_is_odd(Dwarf_Die *die);
 
+/* libdw_origin - what the DIE is a copy of, in its place. False: of none. */
+bool libdw_origin(Dwarf_Die *die);
+
 /* libdw_next - the next of the same parent. False: there is none, or damage leads back. */
 bool libdw_next(Dwarf_Die *die);
 

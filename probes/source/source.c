@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Debug information of a file: its units and their functions by address, lines, and arguments. */
 #include "probes/source/source.h"
 
 #include <elf.h>
@@ -157,21 +158,6 @@ struct source *source_open(const char *path)
 	return NULL;
 }
 
-void source_close(struct source *source)
-{
-	if (!source)
-		return;
-	for (size_t i = 0; i < source->n; i++)
-		free(source->unit[i].functions.range);
-	dw.dwarf_end(source->dwarf);
-	close(source->fd);
-	abi_forget(source->names);
-	elf_free(&source->symbols);
-	free(source->unit);
-	free(source->ranges.range);
-	free(source);
-}
-
 /* --- Lines ------------------------------------------------------------------------------------ */
 
 bool source_line(struct source *source, uint64_t addr, const char **file, unsigned *line)
@@ -232,17 +218,6 @@ static bool find_function(struct source *source, uint64_t addr, Dwarf_Die *funct
 	range = find_range(&unit->functions, addr);
 	*begin = range ? range->from : 0;
 	return range && dw.dwarf_offdie(source->dwarf, range->die, function);
-}
-
-/* The parameters as they were declared: a copy of the function may leave some out. */
-static void declared(Dwarf_Die *die)
-{
-	Dwarf_Attribute place;
-
-	for (unsigned i = 0; i < NESTED_MAX; i++)
-		if (!dw.dwarf_attr(die, DW_AT_abstract_origin, &place) ||
-		    !dw.dwarf_formref_die(&place, die))
-			return;
 }
 
 /* Names are in the file's map; of a copy's, as f.isra.0, the dot stays. */
@@ -314,7 +289,9 @@ bool source_function(struct source *source, uint64_t addr, unsigned nops,
 	handed.by_abi = exported || by.gcc;
 	handed.sets_all = by.gcc;
 	handed.has_prototype = !by.c || libdw_has(&code, DW_AT_prototyped);
-	declared(&die);
+	/* The parameters as they were declared: a copy of the function may leave some out. */
+	for (unsigned i = 0; i < NESTED_MAX && libdw_origin(&die); i++)
+		;
 	abi_function(&die, &handed, function, &source->names);
 	return true;
 }

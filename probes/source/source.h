@@ -37,7 +37,7 @@ enum source_form {
  * return address at an entry, and those that rax points at when a struct is returned.
  */
 struct source_value {
-	const char *name; /* "" if it has none; valid until source_close() */
+	const char *name; /* "" if it has none */
 	enum source_form form;
 	uint8_t bits;  /* 1 to 64, or 128; of each in an array */
 	uint8_t count; /* of an array, else 0 */
@@ -53,7 +53,6 @@ static inline unsigned source_word(const struct source_value *value, unsigned i)
 	return i ? value->next + i - 1 : value->reg;
 }
 
-/* Valid until source_close(). */
 struct source_function {
 	const struct source_value *arg;
 	unsigned args;
@@ -70,12 +69,13 @@ struct source;
  */
 bool source_ready(void);
 
-/* source_open - NULL: no libdw, no debug information, or no memory. */
+/*
+ * source_open - NULL: no libdw, no debug information, or no memory. It stays open, and with it all
+ * that these functions tell of it.
+ */
 struct source *source_open(const char *path);
-void source_close(struct source *source);
 
-/* source_line - the line of the code at an address of the file. @file is valid until
- * source_close(). */
+/* source_line - the line of the code at an address of the file. */
 bool source_line(struct source *source, uint64_t addr, const char **file, unsigned *line);
 
 /*
