@@ -130,15 +130,8 @@ static int refuse_twice(const struct object *object, const struct call_sites *si
 int calls_discover(const struct calls *calls, struct object *object, const struct elf *elf)
 {
 	struct call_sites sites;
-	struct elf_symbols symbols;
-	int ret;
+	int ret = calls_find(calls, object, elf, &sites);
 
-	if (!calls_may_be(calls, object, elf))
-		return 0;
-	ret = elf_functions(elf, &symbols);
-	if (ret)
-		return ret;
-	ret = calls_find(calls, object, elf, &symbols, &sites);
 	for (const struct called *to = calls->to;
 	     calls->by_argument && to->function && sites.n && !ret; to++)
 		ret = refuse_twice(object, &sites, to->kind);
@@ -146,8 +139,7 @@ int calls_discover(const struct calls *calls, struct object *object, const struc
 		ret = turn_off(object, &sites);
 	for (size_t i = 0; i < sites.n && !ret; i++)
 		ret = add_probe(calls, object, &sites.site[i]);
-	elf_free(&symbols);
-	free(sites.site);
+	calls_free(&sites);
 	return ret;
 }
 

@@ -53,25 +53,21 @@ struct call_site {
 #define CALLS_OWN "the program, or a library, has such a function of its own"
 
 struct call_sites {
-	struct call_site *site; /* by address; free() it, also after an error */
+	struct call_site *site; /* by address */
 	size_t n;
+	struct elf_symbols symbols; /* of the object, where it may have any */
 };
-
-/*
- * calls_may_be - whether the object can have any. Few have: what can be told without their symbols
- * and code is asked first.
- */
-bool calls_may_be(const struct calls *calls, const struct object *object, const struct elf *elf);
 
 /* calls_defined - whether the object has a function of that name. */
 bool calls_defined(const struct elf_symbols *symbols, const char *function);
 
 /*
  * calls_find - the calls of an object. Its code is read where it is: in the process, or a copy of
- * it that is laid out as the loader does. 0 or -ENOMEM.
+ * it that is laid out as the loader does. 0 or -ENOMEM. calls_free() in any case.
  */
 int calls_find(const struct calls *calls, const struct object *object, const struct elf *elf,
-	       const struct elf_symbols *symbols, struct call_sites *sites);
+	       struct call_sites *sites);
+void calls_free(struct call_sites *sites);
 
 /* calls_discover - turn the calls of an object off, all in one batch, and add a probe for each. */
 int calls_discover(const struct calls *calls, struct object *object, const struct elf *elf);

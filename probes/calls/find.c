@@ -72,12 +72,15 @@ bool calls_defined(const struct elf_symbols *symbols, const char *function)
 }
 
 /* Which function the loader takes for a file is not known before. */
-static const char *refusal_of_function(const struct place *place, const struct called *to,
-				       const void *slot)
+static void refuse_slot(const struct place *place, struct slot *slot)
 {
-	if (!place->object->is_file)
-		return place->calls->refuse(place->object, place->symbols, to, slot);
-	return calls_defined(place->symbols, to->function) ? CALLS_OWN : NULL;
+	const struct elf_symbols *symbols = place->symbols;
+
+	if (place->object->is_file)
+		slot->reason = calls_defined(symbols, slot->to->function) ? CALLS_OWN : NULL;
+	else
+		slot->reason = place->calls->refuse(place->object, symbols, slot->to,
+						    slot->is_code ? NULL : (const void *)slot->at);
 }
 
 static void add_slot(struct place *place, const struct called *to, uintptr_t at, bool is_code)
@@ -88,19 +91,13 @@ static void add_slot(struct place *place, const struct called *to, uintptr_t at,
 		.at = at,
 		.is_code = is_code,
 		.to = to,
-		.reason = refusal_of_function(place, to, is_code ? NULL : (const void *)at),
 	};
-}
-
-static bool is_direct(const struct called *to, const struct object *object)
-{
-	return to->own && object_covers(object, (uintptr_t)to->own, 1, PF_X);
 }
 
 static void add_direct(struct place *place)
 {
 	for (const struct called *to = place->calls->to; to->function; to++)
-		if (is_direct(to, place->object))
+		if (to->own && object_covers(place->object, (uintptr_t)to->own, 1, PF_X))
 			add_slot(place, to, (uintptr_t)to->own, true);
 }
 
@@ -110,30 +107,6 @@ static const struct called *find_called(const struct calls *calls, const char *f
 		if (!strcmp(function, to->function))
 			return to;
 	return NULL;
-}
-
-struct mention {
-	const struct calls *calls;
-	bool found;
-};
-
-static void see_slot(const char *function, uint64_t slot, void *data)
-{
-	struct mention *mention = data;
-
-	(void)slot;
-	mention->found |= find_called(mention->calls, function) != NULL;
-}
-
-bool calls_may_be(const struct calls *calls, const struct object *object, const struct elf *elf)
-{
-	struct mention mention = { .calls = calls };
-
-	for (const struct called *to = calls->to; to->function; to++)
-		if (is_direct(to, object))
-			return true;
-	elf_slots(elf, see_slot, &mention);
-	return mention.found;
 }
 
 static void take_slot(const char *function, uint64_t slot, void *data)
@@ -422,29 +395,44 @@ static int scan(struct place *place, const struct elf_symbols *symbols)
 	return ret;
 }
 
+/* Few objects have any: what can be told without their symbols and code is asked first. */
 int calls_find(const struct calls *calls, const struct object *object, const struct elf *elf,
-	       const struct elf_symbols *symbols, struct call_sites *sites)
+	       struct call_sites *sites)
 {
 	struct place place = {
-		.calls = calls, .elf = elf, .object = object, .symbols = symbols, .sites = sites
+		.calls = calls,
+		.elf = elf,
+		.object = object,
+		.symbols = &sites->symbols,
+		.sites = sites,
 	};
 	struct elf_section section;
-	int ret = 0;
+	int ret;
 
 	*sites = (struct call_sites){ 0 };
 	add_direct(&place);
 	elf_slots(elf, take_slot, &place);
 	if (!place.slots_n)
 		return 0;
-	if (calls->by_argument) {
+	ret = elf_functions(elf, &sites->symbols);
+	for (size_t i = 0; i < place.slots_n && !ret; i++)
+		refuse_slot(&place, &place.slots[i]);
+	if (calls->by_argument && !ret) {
 		place.landing_pads = elf_find_section(elf, ".gcc_except_table", &section);
 		ret = elf_values(elf, &place.values);
 		if (!ret)
-			ret = part_entries_read(&place.parts, elf, symbols, part_jumps, &place);
+			ret = part_entries_read(&place.parts, elf, place.symbols, part_jumps,
+						&place);
 	}
 	if (!ret)
-		ret = scan(&place, symbols);
+		ret = scan(&place, place.symbols);
 	free(place.values.value);
 	free(place.parts.entry);
 	return ret;
+}
+
+void calls_free(struct call_sites *sites)
+{
+	elf_free(&sites->symbols);
+	free(sites->site);
 }

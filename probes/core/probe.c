@@ -87,8 +87,18 @@ void callback_tell(void)
 		callback.callback(&news, callback.data);
 }
 
+/* NULL, NULL: a free place. */
+static struct callback *find_callback(fi_callback *callback, const void *data)
+{
+	for (int i = 0; i < CALLBACKS; i++)
+		if (callbacks[i].callback == callback && (!callback || callbacks[i].data == data))
+			return &callbacks[i];
+	return NULL;
+}
+
 int fi_register_callback(fi_callback *callback, void *data)
 {
+	struct callback *place;
 	int ret;
 
 	if (!callback)
@@ -96,32 +106,26 @@ int fi_register_callback(fi_callback *callback, void *data)
 	ret = core_lock();
 	if (ret < 0)
 		return ret;
-	ret = -ENOSPC;
-	for (int i = 0; i < CALLBACKS && ret; i++) {
-		if (callbacks[i].callback)
-			continue;
-		callbacks[i] = (struct callback){ .callback = callback, .data = data };
-		ret = 0;
-	}
+	place = find_callback(NULL, NULL);
+	if (place)
+		*place = (struct callback){ .callback = callback, .data = data };
 	core_unlock();
-	if (!ret)
-		callback_tell();
-	return ret;
+	if (!place)
+		return -ENOSPC;
+	callback_tell();
+	return 0;
 }
 
 int fi_unregister_callback(fi_callback *callback, void *data)
 {
+	struct callback *place;
 	int ret = core_lock();
 
 	if (ret < 0)
 		return ret;
-	ret = -ENOENT;
-	for (int i = 0; i < CALLBACKS && ret; i++) {
-		if (callbacks[i].callback != callback || callbacks[i].data != data)
-			continue;
-		callbacks[i].callback = NULL;
-		ret = 0;
-	}
+	place = callback ? find_callback(callback, data) : NULL;
+	if (place)
+		place->callback = NULL;
 	core_unlock();
-	return ret;
+	return place ? 0 : -ENOENT;
 }

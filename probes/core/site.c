@@ -342,23 +342,19 @@ static struct opened *open_pages(const uint32_t *ids, size_t n, bool on)
 	return object_open(pages, WORTH_OPEN);
 }
 
-static void finish_probe(struct batch *batch, size_t i)
-{
-	struct probe *probe = probe_get(batch->ids[i]);
-
-	probe->queued = false;
-	note_failure(batch, batch->ops[i].result);
-	if (!batch->ops[i].result)
-		changed(probe, batch->on);
-}
-
 static void run_batch(struct batch *batch)
 {
 	for (size_t i = 0; i < batch->n; i++)
 		batch->ops[i].result = -ECANCELED;
 	site_patch(batch->ops, batch->n);
-	for (size_t i = 0; i < batch->n; i++)
-		finish_probe(batch, i);
+	for (size_t i = 0; i < batch->n; i++) {
+		struct probe *probe = probe_get(batch->ids[i]);
+
+		probe->queued = false;
+		note_failure(batch, batch->ops[i].result);
+		if (!batch->ops[i].result)
+			changed(probe, batch->on);
+	}
 }
 
 static int toggle_probes(struct batch *batch, const uint32_t *ids, size_t n)
@@ -387,18 +383,16 @@ int site_toggle(const uint32_t *ids, size_t n, bool on)
 	}
 	if (!n)
 		return 0;
-	ret = -ENOMEM;
 	/* Not zeroed: of most batches little is used. */
-	batch.ops = reallocarray(NULL, n, sizeof(*batch.ops));
-	batch.ids = reallocarray(NULL, n, sizeof(*batch.ids));
-	batch.overs = reallocarray(NULL, n, sizeof(*batch.overs));
-	batch.over_ids = reallocarray(NULL, n, sizeof(*batch.over_ids));
-	if (batch.ops && batch.ids && batch.overs && batch.over_ids)
-		ret = toggle_probes(&batch, ids, n);
+	batch.ops =
+		reallocarray(NULL, n, sizeof(*batch.ops) + sizeof(*batch.overs) + 2 * sizeof(*ids));
+	if (!batch.ops)
+		return -ENOMEM;
+	batch.overs = (struct pc_over *)(batch.ops + n);
+	batch.ids = (uint32_t *)(batch.overs + n);
+	batch.over_ids = batch.ids + n;
+	ret = toggle_probes(&batch, ids, n);
 	free(batch.ops);
-	free(batch.ids);
-	free(batch.overs);
-	free(batch.over_ids);
 	return ret;
 }
 
