@@ -45,9 +45,8 @@ static void turn_off_copy(const struct call_sites *sites)
 }
 
 /* One that cannot be changed is refused by the core: other bytes stand there. */
-static int turn_off(const struct object *object, const struct call_sites *sites)
+static int turn_off(struct object *object, const struct call_sites *sites)
 {
-	struct opened *pages = NULL;
 	struct pc_op *ops;
 	size_t n = 0;
 
@@ -66,11 +65,11 @@ static int turn_off(const struct object *object, const struct call_sites *sites)
 		ops[n++] = (struct pc_op){ .addr = site->at,
 					   .bytes = off_bytes(site),
 					   .len = site->len };
-		object_note(&pages, object, site->at, site->len);
+		object_note(object, site->at, site->len);
 	}
-	pages = object_open(pages, 1);
+	object_open(1);
 	site_patch(ops, n);
-	object_close(pages);
+	object_close();
 	free(ops);
 	return 0;
 }

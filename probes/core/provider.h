@@ -43,9 +43,14 @@ struct object {
 	bool has_moved; /* it was loaded before, elsewhere */
 	struct probe *probes, **last;
 	struct probe *missing; /* of when it was loaded before, and not found again yet */
-	struct {
+	struct segment {
 		uintptr_t start, end;
 		uint32_t flags; /* PF_R and so on */
+		/* Its sites that are to be changed, from the first byte to the last: object_note()
+		 */
+		size_t sites;
+		uintptr_t from, to;
+		bool is_open;
 	} segment[SEGMENTS_MAX];
 	bool surveyed;	       /* by the provider of entries that nothing was compiled into */
 	struct source *source; /* debug information, or NULL */
@@ -229,7 +234,6 @@ void near_seal(void);
  */
 void *near_entry(const void *place, uint32_t id);
 
-struct opened;
 struct pc_op;
 
 /*
@@ -239,10 +243,9 @@ struct pc_op;
  * cannot be closed yet, as pc_text_close() has it; the next call tries again. All under the core's
  * lock.
  */
-void object_note(struct opened **pages, const struct object *object, const uint8_t *site,
-		 size_t len);
-struct opened *object_open(struct opened *pages, size_t least);
-int object_close(struct opened *pages);
+void object_note(struct object *object, const uint8_t *site, size_t len);
+void object_open(size_t least);
+int object_close(void);
 
 /*
  * site_patch - as pc_patch_batch(), each with its result. -EBUSY: the change takes an INT3, and a

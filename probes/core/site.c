@@ -163,18 +163,22 @@ static void merge_alone(struct probe *probe)
  */
 void site_merge_early(const struct object *object)
 {
-	struct opened *pages = NULL;
+	bool is_single = false;
 
-	for (const struct probe *probe = object->probes; probe; probe = probe->sibling)
-		if (probe->merge)
-			object_note(&pages, object, probe->site, probe->len);
-	pages = pages ? object_open(pages, process_is_single() ? 1 : SIZE_MAX) : NULL;
-	if (!pages)
+	for (const struct probe *probe = object->probes; probe; probe = probe->sibling) {
+		if (!probe->merge)
+			continue;
+		if (!is_single && !(is_single = process_is_single()))
+			return;
+		object_note(probe->object, probe->site, probe->len);
+	}
+	if (!is_single)
 		return;
+	object_open(1);
 	for (struct probe *probe = object->probes; probe; probe = probe->sibling)
 		if (probe->merge)
 			merge_alone(probe);
-	object_close(pages);
+	object_close();
 	serialise();
 }
 
@@ -329,17 +333,15 @@ static int batch_change(struct batch *batch, struct probe *probe)
 }
 
 /* Else each change opens its pages by itself, which takes ten system calls. */
-static struct opened *open_pages(const uint32_t *ids, size_t n, bool on)
+static void open_pages(const uint32_t *ids, size_t n, bool on)
 {
-	struct opened *pages = NULL;
-
 	for (size_t i = 0; i < n && n >= WORTH_OPEN; i++) {
 		const struct probe *probe = probe_get(ids[i]);
 
 		if (probe->is_on != on)
-			object_note(&pages, probe->object, probe->site, probe->len);
+			object_note(probe->object, probe->site, probe->len);
 	}
-	return object_open(pages, WORTH_OPEN);
+	object_open(WORTH_OPEN);
 }
 
 static void run_batch(struct batch *batch)
@@ -359,15 +361,14 @@ static void run_batch(struct batch *batch)
 
 static int toggle_probes(struct batch *batch, const uint32_t *ids, size_t n)
 {
-	struct opened *pages = open_pages(ids, n, batch->on);
-
+	open_pages(ids, n, batch->on);
 	if (batch->on)
 		merge_all(batch, ids, n);
 	for (size_t i = 0; i < n; i++)
 		note_failure(batch, batch_change(batch, probe_get(ids[i])));
 	run_overs(batch, is_over);
 	run_batch(batch);
-	object_close(pages);
+	object_close();
 	return batch->first_error;
 }
 
@@ -378,7 +379,7 @@ int site_toggle(const uint32_t *ids, size_t n, bool on)
 
 	if (ret != NOT_ALONE) {
 		/* Pages that an earlier change could not close. */
-		object_close(NULL);
+		object_close();
 		return ret;
 	}
 	if (!n)

@@ -99,7 +99,7 @@ int fi_fini(void)
 		return ret;
 	ret = objects_hold(site_restore, NULL);
 	if (!ret)
-		ret = object_close(NULL);
+		ret = object_close();
 	if (!ret)
 		core_close();
 	core_unlock();
