@@ -9,12 +9,9 @@
  * and pc_activate_call(): one store, no INT3, no sync.
  *  - Other bytes across a boundary, and what its provider wants a NOP: the word protocol each time.
  *
- *  - Several instructions that one takes the place of: pc_patch_over_batch() turns it on, each
- * time, since threads may stand between them; one look at all threads serves all that are turned on
- * together. Off again is a change like the others.
- *
- * Runs of 1-byte NOPs become one NOP first: five instructions that become one would leave a thread
- * that stands between them inside of it.
+ *  - Several instructions that one takes the place of, 1-byte NOPs too: pc_patch_over_batch()
+ * turns it on, each time, since threads may stand between them; one look at all threads serves all
+ * that are turned on together. Off again is a change like the others, and leaves one NOP for NOPs.
  */
 #include <assert.h>
 #include <cpuid.h>
@@ -211,60 +208,22 @@ static void note_failure(struct batch *batch, int ret)
 		batch->first_error = ret;
 }
 
-static void queue_over(struct batch *batch, struct probe *probe, const uint8_t *bytes,
-		       unsigned starts)
+static void queue_over(struct batch *batch, struct probe *probe)
 {
 	probe->queued = true;
 	batch->over_ids[batch->n_overs] = probe->id;
-	batch->overs[batch->n_overs++] =
-		(struct pc_over){ { probe->site, bytes, probe->len, -ECANCELED }, starts, 1 };
+	batch->overs[batch->n_overs++] = (struct pc_over){
+		{ probe->site, probe->on, probe->len, -ECANCELED },
+		probe->merge ? 0 : probe->starts,
+		1,
+	};
 }
 
-/* done() is told of those that were made. */
-static void run_overs(struct batch *batch, void (*done)(struct probe *probe))
-{
-	int refusal = batch->n_overs && !is_alone(batch) ? check_traps() : 0;
-
-	if (batch->n_overs && !refusal)
-		pc_patch_over_batch(batch->overs, batch->n_overs,
-				    is_alone(batch) ? PC_NOBODY_INSIDE : PC_CHECK_THREADS);
-	for (size_t i = 0; i < batch->n_overs; i++) {
-		struct probe *probe = probe_get(batch->over_ids[i]);
-
-		probe->queued = false;
-		note_failure(batch, refusal ? refusal : batch->overs[i].op.result);
-		if (!batch->overs[i].op.result)
-			done(probe);
-	}
-	batch->n_overs = 0;
-}
-
-static void merged(struct probe *probe)
-{
-	probe->merge = false;
-}
-
-static void is_over(struct probe *probe)
-{
-	probe->is_on = true;
-}
-
-/* Before any of them is turned on. Those that cannot be merged are not touched again. */
-static void merge_all(struct batch *batch, const uint32_t *ids, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		struct probe *probe = probe_get(ids[i]);
-
-		if (probe->merge && !probe->queued)
-			queue_over(batch, probe, probe->off, 0);
-	}
-	run_overs(batch, merged);
-}
-
-/* Its code is. */
-static void changed(struct probe *probe, bool on)
+/* Its code has been changed. */
+static void note_change(struct probe *probe, bool on)
 {
 	probe->is_on = on;
+	probe->merge &= !on;
 	if (probe->provider->toggled)
 		probe->provider->toggled(probe, on);
 	if (on && probe->on[0] == CALL && crosses(probe) && !probe->provider->off_is_nop)
@@ -303,7 +262,7 @@ static inline int change_alone(struct probe *probe, bool on)
 	ret = byte < 0 ? pc_patch(probe->site, bytes, probe->len)
 		       : pc_patch(probe->site + byte, bytes + byte, 1);
 	if (!ret)
-		changed(probe, on);
+		note_change(probe, on);
 	return ret;
 }
 
@@ -312,16 +271,17 @@ static int batch_change(struct batch *batch, struct probe *probe)
 {
 	int ret;
 
-	if (probe->queued || probe->merge)
+	if (probe->queued)
 		return 0;
 	ret = change_alone(probe, batch->on);
 	if (ret != NOT_ALONE)
 		return ret;
-	if (!site_has(probe, batch->on ? probe->off : probe->on))
+	if (!probe->merge && !site_has(probe, batch->on ? probe->off : probe->on))
 		return -ESTALE;
 	/* For one thread several instructions are as one: then all share their membarriers. */
-	if (batch->on && probe->starts > 1 && (probe->off[0] == NOP || !is_alone(batch))) {
-		queue_over(batch, probe, probe->on, probe->starts);
+	if (probe->merge ||
+	    (batch->on && probe->starts > 1 && (probe->off[0] == NOP || !is_alone(batch)))) {
+		queue_over(batch, probe);
 		return 0;
 	}
 	probe->queued = true;
@@ -344,29 +304,44 @@ static void open_pages(const uint32_t *ids, size_t n, bool on)
 	object_open(WORTH_OPEN);
 }
 
+static void finish_probe(struct batch *batch, uint32_t id, int result)
+{
+	struct probe *probe = probe_get(id);
+
+	probe->queued = false;
+	note_failure(batch, result);
+	if (!result)
+		note_change(probe, batch->on);
+}
+
+/* Several instructions become one. */
+static void run_overs(struct batch *batch)
+{
+	int refusal = batch->n_overs && !is_alone(batch) ? check_traps() : 0;
+
+	if (batch->n_overs && !refusal)
+		pc_patch_over_batch(batch->overs, batch->n_overs,
+				    is_alone(batch) ? PC_NOBODY_INSIDE : PC_CHECK_THREADS);
+	for (size_t i = 0; i < batch->n_overs; i++)
+		finish_probe(batch, batch->over_ids[i],
+			     refusal ? refusal : batch->overs[i].op.result);
+}
+
 static void run_batch(struct batch *batch)
 {
 	for (size_t i = 0; i < batch->n; i++)
 		batch->ops[i].result = -ECANCELED;
 	site_patch(batch->ops, batch->n);
-	for (size_t i = 0; i < batch->n; i++) {
-		struct probe *probe = probe_get(batch->ids[i]);
-
-		probe->queued = false;
-		note_failure(batch, batch->ops[i].result);
-		if (!batch->ops[i].result)
-			changed(probe, batch->on);
-	}
+	for (size_t i = 0; i < batch->n; i++)
+		finish_probe(batch, batch->ids[i], batch->ops[i].result);
 }
 
 static int toggle_probes(struct batch *batch, const uint32_t *ids, size_t n)
 {
 	open_pages(ids, n, batch->on);
-	if (batch->on)
-		merge_all(batch, ids, n);
 	for (size_t i = 0; i < n; i++)
 		note_failure(batch, batch_change(batch, probe_get(ids[i])));
-	run_overs(batch, is_over);
+	run_overs(batch);
 	run_batch(batch);
 	object_close();
 	return batch->first_error;

@@ -42,10 +42,6 @@ struct function {
 	bool indirect; /* it, or a part of it, has an indirect jump */
 };
 
-struct link {
-	uint32_t a, b;
-};
-
 struct program {
 	const struct elf *elf;
 	struct elf_symbols symbols;	       /* also of functions without names */
@@ -57,8 +53,6 @@ struct program {
 	uint32_t n;
 	struct branch *branch;
 	size_t branches;
-	struct link *link;
-	size_t links;
 };
 
 /* --- Code and functions ----------------------------------------------------------------------- */
@@ -293,47 +287,45 @@ static int follow_tables(struct program *program)
 
 /* --- Parts of one function -------------------------------------------------------------------- */
 
-static int add_link(struct program *program, uint32_t a, uint32_t b)
-{
-	return ARRAY_ADD(program->link, program->links, (struct link){ a, b });
-}
-
 static void sort_branches(struct program *program)
 {
 	if (program->branches)
 		qsort(program->branch, program->branches, sizeof(*program->branch), by_target);
 }
 
-static int find_links(struct program *program)
+/*
+ * The other function that a branch shows to be a part of the same one: it leads there by a
+ * condition, or into the middle. NULL: none.
+ */
+static struct function *other_part(const struct program *program, const struct branch *branch)
 {
-	int ret = 0;
+	const struct function *from;
+	uint32_t to;
 
-	for (size_t i = 0; i < program->branches && !ret; i++) {
-		const struct branch *branch = &program->branch[i];
-		uint32_t to = function_of(program, branch->to);
-
-		if (branch->kind == CALL || branch->kind == MAYBE || to == NO_FUNCTION ||
-		    to == branch->from)
-			continue;
-		if (branch->kind == CONDITIONAL || branch->to != program->function[to].addr)
-			ret = add_link(program, branch->from, to);
-	}
-	return ret;
+	if (branch->kind == CALL || branch->kind == MAYBE)
+		return NULL;
+	from = &program->function[branch->from];
+	to = branch->to - from->addr < from->end - from->addr ? NO_FUNCTION
+							      : function_of(program, branch->to);
+	if (to == NO_FUNCTION || (branch->kind == JUMP && branch->to == program->function[to].addr))
+		return NULL;
+	return &program->function[to];
 }
 
-static void spread_indirect(struct program *program)
+static void spread_indirect(const struct program *program)
 {
 	bool changed = true;
 
 	while (changed) {
 		changed = false;
-		for (size_t i = 0; i < program->links; i++) {
-			struct function *a = &program->function[program->link[i].a];
-			struct function *b = &program->function[program->link[i].b];
+		for (size_t i = 0; i < program->branches; i++) {
+			const struct branch *branch = &program->branch[i];
+			struct function *to = other_part(program, branch);
+			struct function *from = to ? &program->function[branch->from] : NULL;
 
-			if (a->indirect == b->indirect)
+			if (!to || from->indirect == to->indirect)
 				continue;
-			a->indirect = b->indirect = true;
+			from->indirect = to->indirect = true;
 			changed = true;
 		}
 	}
@@ -487,16 +479,12 @@ int survey_make(struct survey *survey, const struct elf *elf)
 	}
 	if (!ret) {
 		sort_branches(&program);
-		ret = find_links(&program);
-	}
-	if (!ret)
 		spread_indirect(&program);
-	if (!ret)
 		ret = take_sites(&program, survey);
+	}
 	elf_free(&program.symbols);
 	free(program.function);
 	free(program.branch);
-	free(program.link);
 	return ret;
 }
 

@@ -42,8 +42,8 @@ struct source {
 	size_t n;
 	struct ranges ranges;
 	struct abi_names *names;
-	bool has_symbols;	    /* or there are none */
-	struct elf_symbols symbols; /* without names */
+	bool has_symbols; /* or there are none */
+	struct elf_symbols symbols;
 };
 
 /* --- Ranges ----------------------------------------------------------------------------------- */
@@ -220,21 +220,14 @@ static bool find_function(struct source *source, uint64_t addr, Dwarf_Die *funct
 	return range && dw.dwarf_offdie(source->dwarf, range->die, function);
 }
 
-/* Names are in the file's map; of a copy's, as f.isra.0, the dot stays. */
+/* The file's map stays, with their names. */
 static void find_symbols(struct source *source)
 {
 	struct elf elf;
 
-	if (source->has_symbols || elf_map_fd(&elf, source->fd))
-		return;
-	elf_functions(&elf, &source->symbols);
-	for (size_t i = 0; i < source->symbols.n; i++) {
-		struct elf_symbol *symbol = &source->symbols.symbol[i];
-
-		symbol->name = symbol->name && strchr(symbol->name, '.') ? "." : NULL;
-	}
+	if (!source->has_symbols && !elf_map_fd(&elf, source->fd))
+		elf_functions(&elf, &source->symbols);
 	source->has_symbols = true;
-	elf_unmap(&elf);
 }
 
 /*
@@ -251,7 +244,8 @@ static bool is_named(struct source *source, uint64_t addr, bool *exported)
 	end = source->symbols.symbol + source->symbols.n;
 	*exported = false;
 	for (; symbol && symbol < end && symbol->addr == addr; symbol++) {
-		if (symbol->name)
+		/* f.isra.0 */
+		if (strchr(symbol->name, '.'))
 			return false;
 		is = true;
 		*exported |= symbol->exported;
