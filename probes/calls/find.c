@@ -211,20 +211,6 @@ static uint8_t *code_of(const struct place *place, const struct elf_symbol *func
 										: NULL;
 }
 
-/* Whether a part of a function may lead anywhere in it. */
-static bool part_jumps(const struct elf_symbol *part, void *data)
-{
-	const uint8_t *bytes = code_of(data, part);
-	struct function_code code;
-	bool jumps;
-
-	if (!bytes)
-		return true;
-	jumps = function_read(&code, bytes, part->addr, part->size) || code.indirect;
-	function_free(&code);
-	return jumps;
-}
-
 /* --- Indirect jumps in a function with such calls --------------------------------------------- */
 
 static bool is_symbol(void *data, uint64_t at)
@@ -421,8 +407,7 @@ int calls_find(const struct calls *calls, const struct object *object, const str
 		place.landing_pads = elf_find_section(elf, ".gcc_except_table", &section);
 		ret = elf_values(elf, &place.values);
 		if (!ret)
-			ret = part_entries_read(&place.parts, elf, place.symbols, part_jumps,
-						&place);
+			ret = part_entries_read(&place.parts, elf, place.symbols);
 	}
 	if (!ret)
 		ret = scan(&place, place.symbols);

@@ -2,7 +2,6 @@
 /*
  * The objects of the process, as they come and go.
  */
-#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
@@ -11,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <patchcore/patchcore.h>
@@ -36,18 +36,14 @@ int fi_own_thread(int change)
 	return 0;
 }
 
+/* The folder has a link for each thread. The caller may itself be a thread of the tool. */
 bool process_is_single(void)
 {
-	DIR *dir = opendir("/proc/self/task");
-	int n = 0;
+	struct stat stat_of;
 
-	if (!dir)
-		return false;
-	while (readdir(dir))
-		n++;
-	closedir(dir);
-	/* "." and ".." are among them. The caller may itself be a thread of the tool. */
-	return n == 2 + !own_here + atomic_load_explicit(&own_threads, memory_order_relaxed);
+	return !stat("/proc/self/task", &stat_of) &&
+	       (int)stat_of.st_nlink ==
+		       2 + !own_here + atomic_load_explicit(&own_threads, memory_order_relaxed);
 }
 
 /* --- What is loaded --------------------------------------------------------------------------- */

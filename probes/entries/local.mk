@@ -6,7 +6,6 @@ libfastinst_internal_la_SOURCES += \
 	probes/entries/own.c
 noinst_LTLIBRARIES += libfastinst_survey.la
 libfastinst_survey_la_SOURCES = \
-	probes/entries/move.c \
 	probes/entries/survey.c \
 	probes/entries/survey.h
 libfastinst_internal_la_LIBADD += libfastinst_survey.la libfastinst_insn.la

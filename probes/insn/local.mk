@@ -25,9 +25,6 @@ libfastinst_insn_la_SOURCES += probes/insn/no_insn.c
 endif
 
 if HAVE_CMOCKA
-check_PROGRAMS += probes/insn/tests/test_parts
-TESTS += probes/insn/tests/test_parts
-probes_insn_tests_test_parts_LDADD = libfastinst_insn.la libfastinst_elf.la $(LDADD)
 if HAVE_ZYDIS
 check_PROGRAMS += probes/insn/tests/test_constants
 TESTS += probes/insn/tests/test_constants
@@ -36,5 +33,8 @@ check_PROGRAMS += probes/insn/tests/test_effects
 TESTS += probes/insn/tests/test_effects
 probes_insn_tests_test_effects_LDADD = libfastinst_insn.la $(LDADD)
 probes_insn_tests_test_effects_LDFLAGS = -Wl,--wrap=ZydisDecoderDecodeFull
+check_PROGRAMS += probes/insn/tests/test_parts
+TESTS += probes/insn/tests/test_parts
+probes_insn_tests_test_parts_LDADD = libfastinst_insn.la libfastinst_elf.la $(LDADD)
 endif
 endif

@@ -89,11 +89,24 @@ static int read_code(struct scan *scan, const struct elf_section *section)
 	return ret;
 }
 
+/* Whether a part of a function may lead anywhere in it. */
+static bool leads_anywhere(const struct elf *elf, const struct elf_symbol *part)
+{
+	const uint8_t *bytes = elf_constant(elf, part->addr, part->size);
+	struct function_code code;
+	bool jumps;
+
+	if (!bytes)
+		return true;
+	jumps = function_read(&code, bytes, part->addr, part->size) || code.indirect;
+	function_free(&code);
+	return jumps;
+}
+
 ORDER_BY(by_address, struct part_entry, at)
 
 int part_entries_read(struct part_entries *entries, const struct elf *elf,
-		      const struct elf_symbols *symbols,
-		      bool (*jumps)(const struct elf_symbol *function, void *data), void *data)
+		      const struct elf_symbols *symbols)
 {
 	struct scan scan = { .elf = elf, .symbols = symbols, .entries = entries };
 	struct elf_section section;
@@ -105,7 +118,7 @@ int part_entries_read(struct part_entries *entries, const struct elf *elf,
 		return -ENOMEM;
 	for (size_t i = 0; i < symbols->n; i++) {
 		scan.open[i] = strstr(symbols->symbol[i].name, ".cold") &&
-			       jumps(&symbols->symbol[i], data);
+			       leads_anywhere(elf, &symbols->symbol[i]);
 		entries->open |= scan.open[i];
 	}
 	for (uint32_t i = 0; !ret && elf_next_section(elf, &i, &section);)

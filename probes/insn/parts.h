@@ -23,13 +23,9 @@ struct part_entries {
 	bool open; /* some part may jump to any address in its function */
 };
 
-/*
- * part_entries_read - of all functions of an object. -ENOMEM.
- * @jumps: whether a function has an indirect jump, or does not come out as instructions
- */
+/* part_entries_read - of all functions of an object. -ENOMEM. */
 int part_entries_read(struct part_entries *entries, const struct elf *elf,
-		      const struct elf_symbols *symbols,
-		      bool (*jumps)(const struct elf_symbol *function, void *data), void *data);
+		      const struct elf_symbols *symbols);
 
 /* part_entries_from - the index of the first one at or behind an address. */
 size_t part_entries_from(const struct part_entries *entries, uint64_t at);
