@@ -14,7 +14,6 @@ libfastinst_internal_la_SOURCES = \
 	probes/core/near.c \
 	probes/core/object.c \
 	probes/core/opened.c \
-	probes/core/probe.c \
 	probes/core/provider.h \
 	probes/core/site.c \
 	probes/core/table.c \

@@ -207,7 +207,7 @@ static struct flag *flag_named(const struct entry *entry)
 	flag = calloc(1, sizeof(*flag));
 	if (!flag)
 		return NULL;
-	*flag = (struct flag){ .name = object_string(entry->name),
+	*flag = (struct flag){ .name = strdup(entry->name),
 			       .usual = entry->usual,
 			       .count = entry->usual,
 			       .next = flags };
@@ -275,8 +275,9 @@ static int discover_branches(struct object *object, const struct elf *elf)
 
 	drop_sites(object);
 	ret = entries_read(elf, "fi_branch_sites", add_site, object);
+	call_forget(object);
 	if (!ret)
-		ret = call_discover(object, elf);
+		ret = entries_read(elf, "fi_call_sites", call_add, object);
 	/* What stays undone is tried again with the next change, and seen in fi_branches(). */
 	if (!ret && count_changes())
 		apply();

@@ -43,8 +43,10 @@ static inline long branch_describe(int (*describe)(void *list), void *states, si
 	return ret < 0 ? ret : (long)list.n;
 }
 
-/* Of the calls of an object: see struct provider. */
-int call_discover(struct object *object, const struct elf *elf);
+/* Of the calls of an object: see struct provider. call_forget - those of when it was loaded before.
+ */
+void call_forget(const struct object *object);
+int call_add(const struct entry *entry, void *object);
 bool calls_stand(const struct object *object);
 
 #endif

@@ -99,7 +99,7 @@ static struct static_call *list_call(const struct object *object, const char *na
 	call = calloc(1, sizeof(*call));
 	if (!call)
 		return NULL;
-	call->name = object_string(name);
+	call->name = strdup(name);
 	if (!call->name) {
 		free(call);
 		return NULL;
@@ -108,7 +108,7 @@ static struct static_call *list_call(const struct object *object, const char *na
 	return calls = call;
 }
 
-static int add_call(const struct entry *entry, void *data)
+int call_add(const struct entry *entry, void *data)
 {
 	struct object *object = data;
 	struct static_call *call, now = {
@@ -131,14 +131,13 @@ static int add_call(const struct entry *entry, void *data)
 	return 0;
 }
 
-int call_discover(struct object *object, const struct elf *elf)
+void call_forget(const struct object *object)
 {
 	for (struct static_call *call = calls; call; call = call->next)
 		if (call->object == object) {
 			call->at = NULL;
 			call->direct = false;
 		}
-	return entries_read(elf, "fi_call_sites", add_call, object);
 }
 
 bool calls_stand(const struct object *object)

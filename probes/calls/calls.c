@@ -81,7 +81,7 @@ static const char *name_of(const struct calls *calls, const struct object *objec
 	char *name;
 
 	if (!calls->offsets)
-		return object_string(site->name);
+		return strdup(site->name);
 	return asprintf(&name, "%s+0x%zx", site->function->name,
 			(size_t)((uintptr_t)site->at - start)) < 0
 		       ? NULL

@@ -82,10 +82,8 @@ static void before_fork(void)
 
 static void in_child(void)
 {
-	uint32_t n = fi_probes();
-
 	block_forked();
-	for (uint32_t id = 0; id < n; id++)
+	for (uint32_t id = 0; probe_get(id); id++)
 		if (atomic_load_explicit(&probe_slots[id].lost, memory_order_relaxed))
 			atomic_store_explicit(&probe_slots[id].lost, 0, memory_order_relaxed);
 	release();

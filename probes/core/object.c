@@ -77,11 +77,6 @@ void object_segments(struct object *object, const ElfW(Phdr) * headers, size_t n
 	}
 }
 
-const char *object_string(const char *text)
-{
-	return strdup(text);
-}
-
 /* Where a relative one lies is known now; a program may change its folder. */
 static const char *find_path(const char *name)
 {
@@ -91,10 +86,10 @@ static const char *find_path(const char *name)
 	if (!*name) {
 		len = readlink("/proc/thread-self/exe", buffer, sizeof(buffer) - 1);
 		buffer[len < 0 ? 0 : len] = '\0';
-		return object_string(buffer);
+		return strdup(buffer);
 	}
 	if (*name == '/' || !strchr(name, '/') || !getcwd(buffer, sizeof(buffer)))
-		return object_string(name);
+		return strdup(name);
 	name += strncmp(name, "./", 2) ? 0 : 2;
 	return asprintf(&path, "%s/%s", buffer, name) < 0 ? NULL : path;
 }

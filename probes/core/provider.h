@@ -97,7 +97,7 @@ extern const struct provider patchable_provider, marker_provider, branch_provide
 struct probe {
 	const struct provider *provider;
 	struct object *object;
-	const char *name; /* stays valid: see object_string() */
+	const char *name; /* of memory that stays */
 	const char *file;
 	unsigned line;
 	enum fi_kind kind;
@@ -201,9 +201,6 @@ int objects_hold(int (*what)(void *data), void *data);
 
 /* objects_lock_hold - the same without the core's lock, which it takes: so also its errors. */
 int objects_lock_hold(int (*what)(void *data), void *data);
-
-/* object_string - a copy that stays for good; NULL: no memory. */
-const char *object_string(const char *text);
 
 /*
  * near_alloc - size bytes (4096 at most) for code, within 2 GiB of all of the object, 16-byte

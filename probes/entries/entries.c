@@ -93,9 +93,9 @@ static const char *name_of(const struct survey_site *site)
 	char name[24];
 
 	if (*site->name)
-		return object_string(site->name);
+		return strdup(site->name);
 	snprintf(name, sizeof(name), "0x%" PRIx64, site->function);
-	return object_string(name);
+	return strdup(name);
 }
 
 static int add_entry(struct object *object, const struct beside *others,

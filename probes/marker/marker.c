@@ -82,7 +82,7 @@ static int add_marker(const struct note *note, void *data)
 	};
 
 	snprintf(name, sizeof(name), "%s.%s", note->provider, note->name);
-	probe.name = object_string(name);
+	probe.name = strdup(name);
 	if (!d->object->is_file)
 		probe.extra = marker_new(d, note);
 	if (!probe.name || (!probe.extra && !d->object->is_file)) {

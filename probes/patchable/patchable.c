@@ -89,7 +89,7 @@ static int add_patchable(const struct place *place, uintptr_t entry)
 		probe.reason = "no five bytes of NOPs: compile with -fpatchable-function-entry=5";
 	symbol = elf_function_at(&place->symbols, site - place->object->base);
 	if (symbol) {
-		probe.name = object_string(symbol->name);
+		probe.name = strdup(symbol->name);
 		if (!probe.name)
 			return -ENOMEM;
 	}
