@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <fnmatch.h>
 #include <sched.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

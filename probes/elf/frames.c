@@ -3,8 +3,6 @@
  * Functions from .eh_frame: what stripped programs still have. Each record (FDE) names a range of
  * code; how its addresses are written is said by another (CIE).
  */
-#include <elf.h>
-#include <errno.h>
 #include <string.h>
 
 #include "probes/elf/array.h"

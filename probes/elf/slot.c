@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Relocations: where the loader puts addresses, and which. */
 #include <elf.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

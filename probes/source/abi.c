@@ -10,7 +10,6 @@
  */
 #include "probes/source/abi.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* How many registers are taken, and bytes of the stack. */
