@@ -47,7 +47,7 @@ libfastinst_source_la_SOURCES += \
 	probes/source/abi.c \
 	probes/source/abi.h \
 	probes/source/by_reference.c \
-	probes/source/handed.c \
+	probes/source/locations.c \
 	probes/source/whole.c \
 	probes/source/libdw.c \
 	probes/source/libdw.h \

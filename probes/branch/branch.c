@@ -47,7 +47,7 @@ static struct flag *flags;
 static struct site *sites;
 static const char *settings_wrong;
 
-static bool value_of(const struct flag *flag)
+static bool switch_value(const struct flag *flag)
 {
 	return flag->vetoes ? flag->usual : flag->count > 0;
 }
@@ -102,10 +102,10 @@ int entries_read(const struct elf *elf, const char *name, entry_fn *tell, void *
 
 /* --- The code --------------------------------------------------------------------------------- */
 
-static bool to_change(const struct site *site)
+static bool has_to_change(const struct site *site)
 {
 	return !site->reason && !site->object->gone &&
-	       site->jumps != (value_of(site->flag) != site->usual);
+	       site->jumps != (switch_value(site->flag) != site->usual);
 }
 
 static size_t count_changes(void)
@@ -113,12 +113,12 @@ static size_t count_changes(void)
 	size_t n = 0;
 
 	for (const struct site *site = sites; site; site = site->next)
-		n += to_change(site);
+		n += has_to_change(site);
 	return n;
 }
 
 /* Another thread may just change the same bytes, or fork. */
-static int patch(struct pc_op *ops, size_t n)
+static int patch_sites(struct pc_op *ops, size_t n)
 {
 	site_patch(ops, n);
 	for (size_t i = 0; i < n; i++)
@@ -133,7 +133,7 @@ static int patch(struct pc_op *ops, size_t n)
 }
 
 /* All sites as their switches say. The order of ops is that of the list, both times. */
-static int apply_held(void *unused)
+static int apply_switches_held(void *unused)
 {
 	size_t n = count_changes(), i = 0;
 	struct pc_op *ops;
@@ -146,29 +146,29 @@ static int apply_held(void *unused)
 	if (!ops)
 		return -ENOMEM;
 	for (const struct site *site = sites; site; site = site->next)
-		if (to_change(site))
+		if (has_to_change(site))
 			ops[i++] = (struct pc_op){ .addr = site->at,
 						   .bytes = site->jumps ? nop : site->jump,
 						   .len = BRANCH_LEN,
 						   .result = -ECANCELED };
-	ret = patch(ops, n);
+	ret = patch_sites(ops, n);
 	i = 0;
 	for (struct site *site = sites; site; site = site->next)
-		if (to_change(site) && ops[i++].result == 0)
+		if (has_to_change(site) && ops[i++].result == 0)
 			site->jumps = !site->jumps;
 	free(ops);
 	return ret;
 }
 
-static int apply(void)
+static int apply_switches(void)
 {
-	return objects_hold(apply_held, NULL);
+	return objects_hold(apply_switches_held, NULL);
 }
 
 /* --- New sites -------------------------------------------------------------------------------- */
 
 /* What the environment says of a new switch: the last word that fits. */
-static void set_at_start(struct flag *flag)
+static void set_by_environment(struct flag *flag)
 {
 	const char *all = secure_getenv("FASTINST_BRANCHES");
 	char *copy = all ? strdup(all) : NULL, *rest = copy, *word;
@@ -195,7 +195,7 @@ static void set_at_start(struct flag *flag)
 	free(copy);
 }
 
-static struct flag *flag_named(const struct entry *entry)
+static struct flag *get_flag(const struct entry *entry)
 {
 	struct flag *flag = flags;
 
@@ -214,7 +214,7 @@ static struct flag *flag_named(const struct entry *entry)
 		free(flag);
 		return NULL;
 	}
-	set_at_start(flag);
+	set_by_environment(flag);
 	flags = flag;
 	return flag;
 }
@@ -234,7 +234,7 @@ const char *branch_refusal(const struct object *object, const struct entry *entr
 static int add_site(const struct entry *entry, void *data)
 {
 	struct object *object = data;
-	struct flag *flag = flag_named(entry);
+	struct flag *flag = get_flag(entry);
 	struct site *site = flag ? calloc(1, sizeof(*site)) : NULL;
 	uintptr_t other = object->base + entry->other;
 
@@ -279,23 +279,23 @@ static int discover_branches(struct object *object, const struct elf *elf)
 		ret = entries_read(elf, "fi_call_sites", call_add, object);
 	/* What stays undone is tried again with the next change, and seen in fi_branches(). */
 	if (!ret && count_changes())
-		apply();
+		apply_switches();
 	return ret;
 }
 
-static bool jumps_stand(const struct object *object)
+static bool has_its_jumps(const struct object *object)
 {
 	for (const struct site *site = sites; site; site = site->next)
 		if (site->object == object && site->jumps &&
 		    memcmp(site->at, site->jump, BRANCH_LEN))
 			return false;
-	return calls_stand(object);
+	return has_its_calls(object);
 }
 
 const struct provider branch_provider = {
 	.name = "branch",
 	.discover = discover_branches,
-	.stands = jumps_stand,
+	.stands = has_its_jumps,
 };
 
 /* --- What callers ask for --------------------------------------------------------------------- */
@@ -315,7 +315,7 @@ static bool step_count(unsigned *number, int by)
 	return true;
 }
 
-static long change_named(const struct names *names, struct change by)
+static long change_flags(const struct names *names, struct change by)
 {
 	long found = 0;
 	int ret = core_lock();
@@ -329,14 +329,14 @@ static long change_named(const struct names *names, struct change by)
 		flag->moved = named && (step_count(&flag->count, by.count) ||
 					step_count(&flag->vetoes, by.vetoes));
 	}
-	ret = apply();
+	ret = apply_switches();
 	for (struct flag *flag = flags; flag && ret; flag = flag->next)
 		if (flag->moved) {
 			flag->count -= (unsigned)by.count;
 			flag->vetoes -= (unsigned)by.vetoes;
 		}
 	if (ret)
-		apply();
+		apply_switches();
 	core_unlock();
 	return ret ? ret : found;
 }
@@ -348,7 +348,7 @@ static long change_switches(const char *pattern, struct change by)
 
 	if (ret < 0)
 		return ret;
-	ret = change_named(&names, by);
+	ret = change_flags(&names, by);
 	names_free(&names);
 	return ret;
 }
@@ -376,7 +376,7 @@ long fi_branch_allow(const char *pattern)
 static void describe_switch(const struct flag *flag, struct fi_branch_state *state)
 {
 	*state = (struct fi_branch_state){ .name = flag->name,
-					   .value = value_of(flag),
+					   .value = switch_value(flag),
 					   .usual = flag->usual,
 					   .count = flag->count,
 					   .vetoes = flag->vetoes };
@@ -387,14 +387,14 @@ static void describe_switch(const struct flag *flag, struct fi_branch_state *sta
 		if (site->reason) {
 			state->refused++;
 			state->reason = site->reason;
-		} else if (to_change(site)) {
+		} else if (has_to_change(site)) {
 			state->refused++;
 			state->reason = "its code could not be changed";
 		}
 	}
 }
 
-static int describe_all(void *data)
+static int describe_switches(void *data)
 {
 	struct branch_list *list = data;
 	struct fi_branch_state *states = list->states;
@@ -407,7 +407,7 @@ static int describe_all(void *data)
 
 long fi_branches(struct fi_branch_state *states, size_t max)
 {
-	return branch_describe(describe_all, states, max);
+	return branch_describe(describe_switches, states, max);
 }
 
 const char *fi_branch_settings(void)

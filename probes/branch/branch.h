@@ -47,6 +47,6 @@ static inline long branch_describe(int (*describe)(void *list), void *states, si
  */
 void call_forget(const struct object *object);
 int call_add(const struct entry *entry, void *object);
-bool calls_stand(const struct object *object);
+bool has_its_calls(const struct object *object);
 
 #endif

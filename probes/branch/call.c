@@ -88,7 +88,7 @@ static bool is_call(const struct static_call *call)
 }
 
 /* One that the object had when it was loaded before, as names stay valid, or a new one. */
-static struct static_call *list_call(const struct object *object, const char *name)
+static struct static_call *get_call(const struct object *object, const char *name)
 {
 	struct static_call *call = calls;
 
@@ -120,7 +120,7 @@ int call_add(const struct entry *entry, void *data)
 	/* Of a damaged file; such a call stays as it is compiled. */
 	if (!is_call(&now))
 		return 0;
-	call = list_call(object, entry->name);
+	call = get_call(object, entry->name);
 	if (!call)
 		return -ENOMEM;
 	now.name = call->name;
@@ -140,7 +140,7 @@ void call_forget(const struct object *object)
 		}
 }
 
-bool calls_stand(const struct object *object)
+bool has_its_calls(const struct object *object)
 {
 	for (const struct static_call *call = calls; call; call = call->next)
 		if (call->object == object && call->direct && *call->at != JMP_REL32)
@@ -154,7 +154,7 @@ struct wish {
 	void *function;
 };
 
-static int retarget(void *data)
+static int retarget_held(void *data)
 {
 	const struct wish *wish = data;
 	struct static_call *call;
@@ -168,10 +168,10 @@ int fi_call_retarget(void *at, void *function)
 {
 	if (!at || !function)
 		return -EINVAL;
-	return objects_lock_hold(retarget, &(struct wish){ at, function });
+	return objects_lock_hold(retarget_held, &(struct wish){ at, function });
 }
 
-static int describe_all(void *data)
+static int describe_calls(void *data)
 {
 	struct branch_list *list = data;
 	struct fi_call_state *states = list->states;
@@ -186,5 +186,5 @@ static int describe_all(void *data)
 
 long fi_calls(struct fi_call_state *states, size_t max)
 {
-	return branch_describe(describe_all, states, max);
+	return branch_describe(describe_calls, states, max);
 }

@@ -96,7 +96,7 @@ const struct provider blocks_provider = {
  */
 
 /* -ENOENT: it is no compare. */
-static int operands_of(uint32_t id)
+static int get_operands(uint32_t id)
 {
 	const struct probe *probe = probe_get(id);
 
@@ -107,7 +107,7 @@ static int operands_of(uint32_t id)
 
 int fi_compare_args(uint32_t id)
 {
-	int operands = operands_of(id);
+	int operands = get_operands(id);
 
 	if (operands == OPERANDS_SWITCH)
 		return 1;
@@ -118,7 +118,7 @@ int fi_compare_args(uint32_t id)
 
 int fi_compare_float(uint32_t id)
 {
-	int operands = operands_of(id);
+	int operands = get_operands(id);
 
 	if (operands > OPERANDS_FLOAT)
 		return operands - OPERANDS_FLOAT;
@@ -135,7 +135,7 @@ static int64_t extend_sign(uint64_t value, unsigned bits)
 
 int fi_compare_arg(uint32_t id, const struct fi_regs *regs, unsigned number, int64_t *value)
 {
-	int operands = operands_of(id);
+	int operands = get_operands(id);
 	unsigned bits = 8 * (unsigned)operands;
 
 	if (!regs || !value)

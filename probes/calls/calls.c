@@ -32,7 +32,7 @@ static const uint8_t rets[][SITE_6] = { { RET, 0x0f, 0x1f, 0x40, 0x00 },
 
 /* --- Off, and probes -------------------------------------------------------------------------- */
 
-static const uint8_t *off_bytes(const struct call_site *site)
+static const uint8_t *get_off_bytes(const struct call_site *site)
 {
 	return (site->tail ? rets : nops)[site->len == SITE_6];
 }
@@ -41,11 +41,12 @@ static void turn_off_copy(const struct call_sites *sites)
 {
 	for (size_t i = 0; i < sites->n; i++)
 		if (!sites->site[i].reason)
-			memcpy(sites->site[i].at, off_bytes(&sites->site[i]), sites->site[i].len);
+			memcpy(sites->site[i].at, get_off_bytes(&sites->site[i]),
+			       sites->site[i].len);
 }
 
 /* One that cannot be changed is refused by the core: other bytes stand there. */
-static int turn_off(struct object *object, const struct call_sites *sites)
+static int turn_off_sites(struct object *object, const struct call_sites *sites)
 {
 	struct pc_op *ops;
 	size_t n = 0;
@@ -63,7 +64,7 @@ static int turn_off(struct object *object, const struct call_sites *sites)
 		if (site->reason)
 			continue;
 		ops[n++] = (struct pc_op){ .addr = site->at,
-					   .bytes = off_bytes(site),
+					   .bytes = get_off_bytes(site),
 					   .len = site->len };
 		object_note(object, site->at, site->len);
 	}
@@ -74,8 +75,8 @@ static int turn_off(struct object *object, const struct call_sites *sites)
 	return 0;
 }
 
-static const char *name_of(const struct calls *calls, const struct object *object,
-			   const struct call_site *site)
+static const char *make_name(const struct calls *calls, const struct object *object,
+			     const struct call_site *site)
 {
 	uintptr_t start = object->base + site->function->addr;
 	char *name;
@@ -93,7 +94,7 @@ static int add_probe(const struct calls *calls, struct object *object, const str
 	struct probe probe = {
 		.provider = calls->provider,
 		.object = object,
-		.name = name_of(calls, object, site),
+		.name = make_name(calls, object, site),
 		.kind = site->to->kind,
 		.site = site->at,
 		.len = site->len,
@@ -103,7 +104,7 @@ static int add_probe(const struct calls *calls, struct object *object, const str
 
 	if (!probe.name)
 		return -ENOMEM;
-	memcpy(probe.off, off_bytes(site), site->len);
+	memcpy(probe.off, get_off_bytes(site), site->len);
 	return probe_add(&probe, NULL);
 }
 
@@ -135,7 +136,7 @@ int calls_discover(const struct calls *calls, struct object *object, const struc
 	     calls->by_argument && to->function && sites.n && !ret; to++)
 		ret = refuse_twice(object, &sites, to->kind);
 	if (!ret)
-		ret = turn_off(object, &sites);
+		ret = turn_off_sites(object, &sites);
 	for (size_t i = 0; i < sites.n && !ret; i++)
 		ret = add_probe(calls, object, &sites.site[i]);
 	calls_free(&sites);

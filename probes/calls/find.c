@@ -128,7 +128,7 @@ static const struct slot *find_slot(const struct place *place, uintptr_t at, boo
 }
 
 /* An entry of the PLT: ENDBR64 and BND where there are any, then a jump through a slot. */
-static const struct slot *slot_of(const struct place *place, uintptr_t entry)
+static const struct slot *find_plt_slot(const struct place *place, uintptr_t entry)
 {
 	const uint8_t *code = (const uint8_t *)entry;
 	int32_t rel;
@@ -145,7 +145,7 @@ static const struct slot *slot_of(const struct place *place, uintptr_t entry)
 }
 
 /* The way that the code leads to one of the slots; NULL: it does not. */
-static const struct way *leads_to(const struct place *place, const uint8_t *code, size_t len,
+static const struct way *find_way(const struct place *place, const uint8_t *code, size_t len,
 				  const struct slot **slot)
 {
 	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
@@ -160,7 +160,7 @@ static const struct way *leads_to(const struct place *place, const uint8_t *code
 		target = (uintptr_t)code + way->len + (uintptr_t)(intptr_t)rel;
 		*slot = find_slot(place, target, !way->by_slot);
 		if (!*slot && !way->by_slot)
-			*slot = slot_of(place, target);
+			*slot = find_plt_slot(place, target);
 		if (*slot)
 			return way;
 	}
@@ -203,7 +203,7 @@ static bool is_part(const char *function, const char *of)
 }
 
 /* NULL: it is not loaded as code that can be read. */
-static uint8_t *code_of(const struct place *place, const struct elf_symbol *function)
+static uint8_t *find_code(const struct place *place, const struct elf_symbol *function)
 {
 	uintptr_t start = place->object->base + function->addr;
 
@@ -321,7 +321,7 @@ static int add_sites(struct place *place, const struct elf_symbol *function, uin
 
 	for (size_t i = 0; i < function->size && !ret; i++) {
 		const struct slot *slot;
-		const struct way *way = leads_to(place, bytes + i, function->size - i, &slot);
+		const struct way *way = find_way(place, bytes + i, function->size - i, &slot);
 
 		if (!way || (!error && function_index(code, function->addr + i) == INSN_NONE))
 			continue;
@@ -354,16 +354,16 @@ static int take_sites(struct place *place, const struct elf_symbol *function, ui
 /* Most functions of most objects have no such bytes, and need not be decoded. */
 static int scan_function(struct place *place, const struct elf_symbol *function)
 {
-	uint8_t *bytes = code_of(place, function);
+	uint8_t *bytes = find_code(place, function);
 	const struct slot *slot;
 
 	for (size_t i = 0; bytes && i < function->size; i++)
-		if (leads_to(place, bytes + i, function->size - i, &slot))
+		if (find_way(place, bytes + i, function->size - i, &slot))
 			return take_sites(place, function, bytes);
 	return 0;
 }
 
-static int scan(struct place *place, const struct elf_symbols *symbols)
+static int scan_functions(struct place *place, const struct elf_symbols *symbols)
 {
 	uint64_t end = 0;
 	int ret = 0;
@@ -410,7 +410,7 @@ int calls_find(const struct calls *calls, const struct object *object, const str
 			ret = part_entries_read(&place.parts, elf, place.symbols);
 	}
 	if (!ret)
-		ret = scan(&place, place.symbols);
+		ret = scan_functions(&place, place.symbols);
 	free(place.values.value);
 	free(place.parts.entry);
 	return ret;

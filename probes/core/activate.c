@@ -16,7 +16,7 @@
 #define BIT(n)	      (UINT64_C(1) << (n))
 #define KEEPS_VECTORS BIT(SLOT_KEEPS_VECTORS)
 
-static inline int usable(const struct probe *probe)
+static inline int check_probe(const struct probe *probe)
 {
 	if (!probe)
 		return -ENOENT;
@@ -33,7 +33,7 @@ static inline void set_function(uint32_t id, uintptr_t function)
 /* What the probe needs before it can be on for the first time, and its function. */
 static inline int arm_probe(struct probe *probe, uintptr_t function)
 {
-	int ret = usable(probe);
+	int ret = check_probe(probe);
 
 	if (ret < 0)
 		return ret;
@@ -47,7 +47,7 @@ static inline int arm_probe(struct probe *probe, uintptr_t function)
 	return ret;
 }
 
-static void first_error(int *error, int ret)
+static void keep_first_error(int *error, int ret)
 {
 	if (ret < 0 && !*error)
 		*error = ret;
@@ -70,13 +70,13 @@ static int toggle_runs(void *data)
 	for (size_t i = 0, end; i < wish->n; i = end + 1) {
 		for (end = i; end < wish->n; end++) {
 			ret = wish->on ? arm_probe(probe_get(ids[end]), wish->function)
-				       : usable(probe_get(ids[end]));
-			first_error(&error, ret);
+				       : check_probe(probe_get(ids[end]));
+			keep_first_error(&error, ret);
 			if (ret < 0)
 				break;
 		}
 		ret = site_toggle(ids + i, end - i, wish->on);
-		first_error(&error, ret);
+		keep_first_error(&error, ret);
 		/* All are on: nothing to take back. */
 		if (wish->on && !ret)
 			continue;
@@ -122,7 +122,7 @@ int object_turn_on(void *data)
 }
 
 /* Probes of the program itself need not be held. */
-static bool stay(const uint32_t *ids, size_t n)
+static bool are_of_program(const uint32_t *ids, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		const struct probe *probe = probe_get(ids[i]);
@@ -134,7 +134,7 @@ static bool stay(const uint32_t *ids, size_t n)
 }
 
 /* What the trampoline is told of a function. */
-static uintptr_t word_of(uintptr_t function, bool keeps_vectors)
+static uintptr_t make_word(uintptr_t function, bool keeps_vectors)
 {
 	static const uintptr_t keeps[] = {
 		[CLOBBERS_LOWER_FLAGS] = BIT(SLOT_KEEPS_UPPER),
@@ -159,8 +159,8 @@ static int change_probes(const uint32_t *ids, size_t n, bool on, uintptr_t funct
 	if (ret < 0)
 		return ret;
 	if (function)
-		wish.function = word_of(function, keeps_vectors);
-	ret = stay(ids, n) ? toggle_runs(&wish) : objects_hold(toggle_runs, &wish);
+		wish.function = make_word(function, keeps_vectors);
+	ret = are_of_program(ids, n) ? toggle_runs(&wish) : objects_hold(toggle_runs, &wish);
 	core_unlock();
 	return ret;
 }
@@ -202,12 +202,12 @@ int fi_set_data(uint32_t id, void *data)
 
 /* --- The grace period ------------------------------------------------------------------------- */
 
-static long membarrier(int command)
+static long call_membarrier(int command)
 {
 	return syscall(SYS_membarrier, command, 0, 0);
 }
 
-static int wait_for(const struct block *block, double until)
+static int wait_for_block(const struct block *block, double until)
 {
 	const struct timespec pause = { .tv_nsec = 100000 };
 	uint64_t inside = atomic_load_explicit(&block->inside, memory_order_acquire);
@@ -231,10 +231,10 @@ int fi_synchronize(void)
 	if (mine && atomic_load_explicit(&mine->inside, memory_order_relaxed) & 1)
 		return -EDEADLK;
 	/* Pairs with the trampoline, which says that it is inside and then reads the function. */
-	if (membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) < 0 ||
-	    membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) < 0)
+	if (call_membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) < 0 ||
+	    call_membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) < 0)
 		return -ENOTSUP;
 	for (const struct block *block = block_list(); block && !ret; block = block->next)
-		ret = wait_for(block, until);
+		ret = wait_for_block(block, until);
 	return ret;
 }

@@ -31,16 +31,16 @@
 
 #define LOWER_AREA 144 /* xmm0 to 7, MXCSR twice */
 
-.macro push_told register, told=1
+.macro push_cfa register, cfi=1
 	push \register
-	.if \told
+	.if \cfi
 	.cfi_adjust_cfa_offset 8
 	.endif
 .endm
 
-.macro pop_told register, told=1
+.macro pop_cfa register, cfi=1
 	pop \register
-	.if \told
+	.if \cfi
 	.cfi_adjust_cfa_offset -8
 	.endif
 .endm
@@ -52,10 +52,10 @@
 .endm
 
 /* Steps 1 and 2. Leaves rdx: the block, rcx: the slot, ax: the flags; no block: to \no_block. */
-.macro count_event block_offset, slots, no_block, told
-	push_told %rax, \told
-	push_told %rcx, \told
-	push_told %rdx, \told
+.macro count_event block_offset, slots, no_block, cfi
+	push_cfa %rax, \cfi
+	push_cfa %rcx, \cfi
+	push_cfa %rdx, \cfi
 	lahf
 	seto %al
 	mov 24(%rsp), %rcx
@@ -69,19 +69,19 @@
 .endm
 
 /* Step 3: back to the site, unless there is a function. */
-.macro return_without_function has_function, told
+.macro return_without_function has_function, cfi
 	cmpq $0, (%rcx)
 	jne \has_function
 	restore_flags
-	pop_told %rdx, \told
-	pop_told %rcx, \told
-	pop_told %rax, \told
+	pop_cfa %rdx, \cfi
+	pop_cfa %rcx, \cfi
+	pop_cfa %rax, \cfi
 	lea 8(%rsp), %rsp
-	.if \told
+	.if \cfi
 	.cfi_adjust_cfa_offset -8
 	.endif
 	ret
-	.if \told
+	.if \cfi
 	.cfi_adjust_cfa_offset 32
 	.endif
 .endm
@@ -108,9 +108,9 @@
 .endm
 
 /* What struct fi_regs keeps, from its beginning. */
-.macro pop_registers told
+.macro pop_registers cfi
 	.irp register, r11, r10, r9, r8, rdi, rsi, rdx, rcx, rax
-	pop_told %\register, \told
+	pop_cfa %\register, \cfi
 	.endr
 .endm
 
@@ -209,13 +209,13 @@ probe_entry:
 	.hidden probe_called
 probe_called:
 .Lsave_registers:
-	push_told %rsi
-	push_told %rdi
-	push_told %r8
-	push_told %r9
-	push_told %r10
-	push_told %r11
-	push_told %rbx
+	push_cfa %rsi
+	push_cfa %rdi
+	push_cfa %r8
+	push_cfa %r9
+	push_cfa %r10
+	push_cfa %r11
+	push_cfa %rbx
 	mov %rsp, %rbx
 	.cfi_def_cfa rbx, 96
 	.cfi_offset rbx, -96

@@ -60,7 +60,7 @@ void entry_copy(uint8_t to[ENTRY_COPY])
 	memcpy(to + (entry_copied_words - entry_copied), words, sizeof(words));
 }
 
-static uint64_t xcr0(void)
+static uint64_t read_xcr0(void)
 {
 	uint32_t low, high;
 
@@ -69,7 +69,7 @@ static uint64_t xcr0(void)
 }
 
 /* To the end of the last component. */
-static uint64_t area_size(uint32_t states)
+static uint64_t find_area_size(uint32_t states)
 {
 	uint64_t end = 576;
 	unsigned size, offset, c, d;
@@ -84,7 +84,7 @@ static uint64_t area_size(uint32_t states)
 }
 
 /* Needs XGETBV of what is in use. Halves of AVX-512 without BW are left to XSAVE. */
-static void moves_start(void)
+static void start_moves(void)
 {
 	unsigned a, b = 0, c, d;
 
@@ -105,8 +105,8 @@ void entry_start(void)
 
 	if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE))
 		return;
-	entry_states = (uint32_t)xcr0() & VECTOR_STATES;
-	entry_area = area_size(entry_states);
+	entry_states = (uint32_t)read_xcr0() & VECTOR_STATES;
+	entry_area = find_area_size(entry_states);
 	if (__get_cpuid_count(0xd, 1, &a, &b, &c, &d) && a & 4)
-		moves_start();
+		start_moves();
 }

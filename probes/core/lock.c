@@ -25,17 +25,17 @@ static _Atomic(const void *) owner; /* an address that only this thread has */
 static __thread char here __attribute__((tls_model("initial-exec")));
 static bool is_open;
 
-static void futex(int what, uint32_t value)
+static void call_futex(int what, uint32_t value)
 {
 	syscall(SYS_futex, &lock, what | FUTEX_PRIVATE_FLAG, value, NULL, NULL, 0);
 }
 
-static void wait_for_it(void)
+static void wait_for_lock(void)
 {
 	int saved = errno;
 
 	while (atomic_exchange_explicit(&lock, WANTED, memory_order_acquire) != FREE)
-		futex(FUTEX_WAIT, WANTED);
+		call_futex(FUTEX_WAIT, WANTED);
 	errno = saved;
 }
 
@@ -47,16 +47,16 @@ static inline int take_lock(void)
 		return -EDEADLK;
 	if (!atomic_compare_exchange_strong_explicit(&lock, &was, TAKEN, memory_order_acquire,
 						     memory_order_relaxed))
-		wait_for_it();
+		wait_for_lock();
 	atomic_store_explicit(&owner, &here, memory_order_relaxed);
 	return 0;
 }
 
-static inline void release(void)
+static inline void release_lock(void)
 {
 	atomic_store_explicit(&owner, NULL, memory_order_relaxed);
 	if (atomic_exchange_explicit(&lock, FREE, memory_order_release) == WANTED)
-		futex(FUTEX_WAKE, 1);
+		call_futex(FUTEX_WAKE, 1);
 }
 
 int core_lock(void)
@@ -65,28 +65,28 @@ int core_lock(void)
 
 	if (ret || is_open)
 		return ret;
-	release();
+	release_lock();
 	return -ESHUTDOWN;
 }
 
 void core_unlock(void)
 {
 	near_seal();
-	release();
+	release_lock();
 }
 
-static void before_fork(void)
+static void lock_before_fork(void)
 {
 	take_lock();
 }
 
-static void in_child(void)
+static void reset_in_child(void)
 {
 	block_forked();
 	for (uint32_t id = 0; probe_get(id); id++)
 		if (atomic_load_explicit(&probe_slots[id].lost, memory_order_relaxed))
 			atomic_store_explicit(&probe_slots[id].lost, 0, memory_order_relaxed);
-	release();
+	release_lock();
 }
 
 /* Leaves the lock held: what fi_init() does next must be done before others see it open. */
@@ -101,11 +101,11 @@ int core_open(void)
 		entry_start();
 		ret = block_start();
 		if (!ret)
-			ret = -pthread_atfork(before_fork, release, in_child);
+			ret = -pthread_atfork(lock_before_fork, release_lock, reset_in_child);
 		started = !ret;
 	}
 	if (ret) {
-		release();
+		release_lock();
 		return ret;
 	}
 	is_open = true;

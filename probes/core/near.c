@@ -27,7 +27,7 @@ struct region {
 static struct region *regions;
 static const struct region *opened; /* its pages are writable now */
 
-static bool reaches(uintptr_t region, const struct object *object)
+static bool is_in_reach(uintptr_t region, const struct object *object)
 {
 	return object->end <= region + REACH && region + REGION_SIZE <= object->start + REACH;
 }
@@ -37,7 +37,7 @@ static void *map_at(uintptr_t at, const struct object *object)
 	void *map;
 
 	at &= ~UINT64_C(4095);
-	if (!reaches(at, object))
+	if (!is_in_reach(at, object))
 		return NULL;
 	map = mmap((void *)at, REGION_SIZE, PROT_READ | PROT_WRITE,
 		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
@@ -64,7 +64,7 @@ static void *map_near(const struct object *object)
 	return map;
 }
 
-static struct region *region_new(const struct object *object)
+static struct region *make_region(const struct object *object)
 {
 	struct region *region = calloc(1, sizeof(*region));
 
@@ -93,11 +93,11 @@ void *near_alloc(const struct object *object, size_t size)
 	void *place;
 
 	size = (size + 15) & ~(size_t)15;
-	while (region &&
-	       (!reaches((uintptr_t)region->start, object) || region->used + size > REGION_SIZE))
+	while (region && (!is_in_reach((uintptr_t)region->start, object) ||
+			  region->used + size > REGION_SIZE))
 		region = region->next;
 	if (!region)
-		region = region_new(object);
+		region = make_region(object);
 	if (!region)
 		return NULL;
 	place = region->start + region->used;
@@ -127,7 +127,7 @@ void near_unload(void)
 	}
 }
 
-static const struct region *region_of(const void *place)
+static const struct region *find_region(const void *place)
 {
 	const struct region *region = regions;
 
@@ -138,16 +138,16 @@ static const struct region *region_of(const void *place)
 
 void *near_stub(struct probe *probe, size_t size)
 {
-	const struct region *region = probe->stub ? region_of(probe->stub) : NULL;
+	const struct region *region = probe->stub ? find_region(probe->stub) : NULL;
 
-	if (!region || !reaches((uintptr_t)region->start, probe->object))
+	if (!region || !is_in_reach((uintptr_t)region->start, probe->object))
 		probe->stub = near_alloc(probe->object, size);
 	return probe->stub;
 }
 
 void *near_entry(const void *place, uint32_t id)
 {
-	const struct region *region = region_of(place);
+	const struct region *region = find_region(place);
 
 	return region ? region->start + entry_at(id) : NULL;
 }
@@ -155,7 +155,7 @@ void *near_entry(const void *place, uint32_t id)
 /* All of the region at once: stubs that others run stay executable throughout. */
 int near_write(void *place, const void *code, size_t len)
 {
-	const struct region *region = region_of(place);
+	const struct region *region = find_region(place);
 
 	if (!region)
 		return -EFAULT;

@@ -97,7 +97,7 @@ static const char *find_path(const char *name)
 #define FNV_SEED UINT64_C(0xcbf29ce484222325)
 
 /* FNV-1a */
-static uint64_t hash(uint64_t seed, const void *data, size_t len)
+static uint64_t hash_bytes(uint64_t seed, const void *data, size_t len)
 {
 	for (const uint8_t *at = data; len--; at++)
 		seed = (seed ^ *at) * UINT64_C(0x100000001b3);
@@ -106,12 +106,12 @@ static uint64_t hash(uint64_t seed, const void *data, size_t len)
 
 static uint64_t hash_headers(const ElfW(Phdr) * headers, size_t n)
 {
-	return hash(FNV_SEED, headers, n * sizeof(*headers));
+	return hash_bytes(FNV_SEED, headers, n * sizeof(*headers));
 }
 
 /* Of its segments and its notes, of which one is the build-id: a file may be replaced by another of
  * the same name, which is loaded to the same place. */
-static uint64_t identity(const struct object *object, const struct dl_phdr_info *info)
+static uint64_t find_identity(const struct object *object, const struct dl_phdr_info *info)
 {
 	uint64_t seed = hash_headers(info->dlpi_phdr, info->dlpi_phnum);
 
@@ -120,7 +120,7 @@ static uint64_t identity(const struct object *object, const struct dl_phdr_info 
 		uintptr_t at = info->dlpi_addr + phdr->p_vaddr;
 
 		if (phdr->p_type == PT_NOTE && object_covers(object, at, phdr->p_filesz, PF_R))
-			seed = hash(seed, (const void *)at, phdr->p_filesz);
+			seed = hash_bytes(seed, (const void *)at, phdr->p_filesz);
 	}
 	return seed;
 }
@@ -134,7 +134,8 @@ bool object_is_of(const struct object *object, const struct elf *elf)
 	for (size_t i = 0; i < n; i++)
 		if (headers[i].p_type == PT_NOTE &&
 		    elf_inside(elf, headers[i].p_offset, headers[i].p_filesz))
-			seed = hash(seed, elf->image + headers[i].p_offset, headers[i].p_filesz);
+			seed = hash_bytes(seed, elf->image + headers[i].p_offset,
+					  headers[i].p_filesz);
 	return seed == object->identity;
 }
 
@@ -217,7 +218,7 @@ static void leave_objects(struct object **from, const struct object *to)
 }
 
 /* A file that was there before, with the probes that it had. */
-static struct object *take_again(const char *path, uint64_t identity)
+static struct object *take_unloaded(const char *path, uint64_t identity)
 {
 	struct object **link = &unloaded, *object;
 
@@ -232,7 +233,7 @@ static struct object *take_again(const char *path, uint64_t identity)
 static struct object *take_object(const struct object *now, const char *name)
 {
 	const char *path = find_path(name);
-	struct object *object = path ? take_again(path, now->identity) : NULL;
+	struct object *object = path ? take_unloaded(path, now->identity) : NULL;
 	const struct object before = object ? *object : *now;
 	bool again = object;
 
@@ -272,8 +273,8 @@ static int look_at_object(struct dl_phdr_info *info, size_t size, void *data)
 	(void)size;
 	if (!known || look->unloaded) {
 		object_segments(&now, info->dlpi_phdr, info->dlpi_phnum);
-		now.identity = identity(&now, info);
-		now.name = hash(FNV_SEED, info->dlpi_name, strlen(info->dlpi_name));
+		now.identity = find_identity(&now, info);
+		now.name = hash_bytes(FNV_SEED, info->dlpi_name, strlen(info->dlpi_name));
 		while (known && !is_same(known, &now))
 			known = known->next;
 		leave_objects(look->next, known);
@@ -341,7 +342,7 @@ struct hold {
 };
 
 /* dlclose() takes the loader's lock to unmap anything, and to count it. */
-static int run_held(struct dl_phdr_info *info, size_t size, void *data)
+static int run_with_lock(struct dl_phdr_info *info, size_t size, void *data)
 {
 	struct hold *hold = data;
 	struct look look = { 0 };
@@ -355,7 +356,7 @@ int objects_hold(int (*what)(void *data), void *data)
 {
 	struct hold hold = { .what = what, .data = data };
 
-	dl_iterate_phdr(run_held, &hold);
+	dl_iterate_phdr(run_with_lock, &hold);
 	return hold.ret;
 }
 

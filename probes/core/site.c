@@ -69,7 +69,7 @@ int site_arm_call(struct probe *probe)
 }
 
 /* Where the only byte is that off and on differ in. -1: they differ in more. */
-static int only_byte(const struct probe *probe)
+static int find_only_byte(const struct probe *probe)
 {
 	uint64_t off, on;
 	int byte;
@@ -88,7 +88,7 @@ static bool crosses_word(const void *at, size_t len)
 	return (uintptr_t)at / 8 != ((uintptr_t)at + len - 1) / 8;
 }
 
-static bool crosses(const struct probe *probe)
+static bool probe_crosses(const struct probe *probe)
 {
 	return crosses_word(probe->site, probe->len);
 }
@@ -132,7 +132,7 @@ void site_patch(struct pc_op *ops, size_t n)
 /* --- A new probe ------------------------------------------------------------------------------ */
 
 /* This thread may have fetched what stood there. */
-static void serialise(void)
+static void serialise_cpu(void)
 {
 	unsigned a, b, c, d;
 
@@ -148,7 +148,7 @@ static void merge_alone(struct probe *probe)
 	const struct pc_how unseen = { .flags = PC_UNSEEN };
 	int ret;
 
-	if (crosses(probe))
+	if (probe_crosses(probe))
 		ret = pc_patch_how(probe->site, probe->off, probe->len, &unseen);
 	else
 		ret = pc_patch_merge(probe->site, probe->off, probe->len, PC_NOBODY_INSIDE);
@@ -176,7 +176,7 @@ void site_merge_early(const struct object *object)
 		if (probe->merge)
 			merge_alone(probe);
 	object_close();
-	serialise();
+	serialise_cpu();
 }
 
 /* --- On and off ------------------------------------------------------------------------------- */
@@ -226,11 +226,11 @@ static void note_change(struct probe *probe, bool on)
 	probe->merge &= !on;
 	if (probe->provider->toggled)
 		probe->provider->toggled(probe, on);
-	if (on && probe->on[0] == CALL && crosses(probe) && !probe->provider->off_is_nop)
+	if (on && probe->on[0] == CALL && probe_crosses(probe) && !probe->provider->off_is_nop)
 		probe->has_call = pc_call_init(&probe->call, probe->site) == 0;
 }
 
-static bool site_has(const struct probe *probe, const uint8_t *bytes)
+static bool has_bytes(const struct probe *probe, const uint8_t *bytes)
 {
 	/* Most are that long, and a length that is known is compared without a call. */
 	if (probe->len == 5)
@@ -254,10 +254,10 @@ static inline int change_alone(struct probe *probe, bool on)
 			probe->is_on = on;
 		return ret;
 	}
-	byte = only_byte(probe);
-	if (probe->merge || (on && probe->starts > 1) || (byte < 0 && crosses(probe)))
+	byte = find_only_byte(probe);
+	if (probe->merge || (on && probe->starts > 1) || (byte < 0 && probe_crosses(probe)))
 		return NOT_ALONE;
-	if (!site_has(probe, on ? probe->off : probe->on))
+	if (!has_bytes(probe, on ? probe->off : probe->on))
 		return -ESTALE;
 	ret = byte < 0 ? pc_patch(probe->site, bytes, probe->len)
 		       : pc_patch(probe->site + byte, bytes + byte, 1);
@@ -267,7 +267,7 @@ static inline int change_alone(struct probe *probe, bool on)
 }
 
 /* What is not done at once is done with the batch. */
-static int batch_change(struct batch *batch, struct probe *probe)
+static int change_in_batch(struct batch *batch, struct probe *probe)
 {
 	int ret;
 
@@ -276,7 +276,7 @@ static int batch_change(struct batch *batch, struct probe *probe)
 	ret = change_alone(probe, batch->on);
 	if (ret != NOT_ALONE)
 		return ret;
-	if (!probe->merge && !site_has(probe, batch->on ? probe->off : probe->on))
+	if (!probe->merge && !has_bytes(probe, batch->on ? probe->off : probe->on))
 		return -ESTALE;
 	/* For one thread several instructions are as one: then all share their membarriers. */
 	if (probe->merge ||
@@ -340,7 +340,7 @@ static int toggle_probes(struct batch *batch, const uint32_t *ids, size_t n)
 {
 	open_pages(ids, n, batch->on);
 	for (size_t i = 0; i < n; i++)
-		note_failure(batch, batch_change(batch, probe_get(ids[i])));
+		note_failure(batch, change_in_batch(batch, probe_get(ids[i])));
 	run_overs(batch);
 	run_batch(batch);
 	object_close();

@@ -34,7 +34,7 @@ static bool has_breakpoint(const struct probe *probe)
 	return false;
 }
 
-static void prepare(struct probe *probe)
+static void check_site(struct probe *probe)
 {
 	if (probe->reason)
 		return;
@@ -68,7 +68,7 @@ static struct probe *find_missing(const struct probe *model)
 }
 
 /* Its bytes when it is on are known: they are those of before, at the same place. */
-static bool stays_armed(const struct probe *probe, const struct probe *model)
+static bool is_still_armed(const struct probe *probe, const struct probe *model)
 {
 	return probe->armed && model->provider->arm && !model->object->has_moved &&
 	       !memcmp(probe->off, model->off, model->len);
@@ -83,7 +83,7 @@ static void add_again(struct probe *probe, const struct probe *model)
 	free((char *)model->name);
 	memcpy(probe, model, offsetof(struct probe, id));
 	probe->name = before.name;
-	probe->armed = stays_armed(&before, model);
+	probe->armed = is_still_armed(&before, model);
 	if (probe->armed)
 		memcpy(probe->on, before.on, sizeof(probe->on));
 }
@@ -120,7 +120,7 @@ static int add_to_file(const struct probe *model)
 		return -ENOMEM;
 	memcpy(probe, model, offsetof(struct probe, id));
 	list_probe(probe, model->object);
-	prepare(probe);
+	check_site(probe);
 	return 0;
 }
 
@@ -146,7 +146,7 @@ int probe_add(const struct probe *model, uint32_t *id)
 	probe->merge = false;
 	probe->sibling = NULL;
 	list_probe(probe, model->object);
-	prepare(probe);
+	check_site(probe);
 	probe_slots[probe->id].site = probe->site;
 	if (id)
 		*id = probe->id;
@@ -218,7 +218,7 @@ uint64_t fi_lost(uint32_t id)
 
 /* --- What is said of a probe ------------------------------------------------------------------ */
 
-static enum fi_state state_of(const struct probe *probe)
+static enum fi_state get_state(const struct probe *probe)
 {
 	if (probe->object->gone)
 		return FI_GONE;
@@ -232,7 +232,7 @@ static void describe_probe(const struct probe *probe, struct fi_probe *out)
 	*out = (struct fi_probe){
 		.id = probe->id,
 		.kind = probe->kind,
-		.state = state_of(probe),
+		.state = get_state(probe),
 		.function = probe->name ? probe->name : "",
 		.object = probe->object->path,
 		.provider = probe->provider->name,
@@ -269,7 +269,7 @@ static struct callback {
 } callbacks[CALLBACKS];
 
 /* The callback and the probe that it has to be told of next. */
-static bool next_news(struct callback *callback, struct fi_probe *news)
+static bool take_news(struct callback *callback, struct fi_probe *news)
 {
 	bool found = false;
 
@@ -293,7 +293,7 @@ void callback_tell(void)
 	struct callback callback;
 	struct fi_probe news;
 
-	while (next_news(&callback, &news))
+	while (take_news(&callback, &news))
 		callback.callback(&news, callback.data);
 }
 

@@ -13,7 +13,7 @@
 #include "probes/elf/array.h"
 #include "probes/elf/sorted.h"
 
-static void header_at(const struct elf *elf, uint32_t index, Elf64_Shdr *header)
+static void read_header(const struct elf *elf, uint32_t index, Elf64_Shdr *header)
 {
 	memcpy(header, elf->image + elf->sections + index * sizeof(*header), sizeof(*header));
 }
@@ -38,7 +38,7 @@ bool elf_open(struct elf *elf, const void *image, size_t size)
 	elf->number = header.e_shnum;
 	elf->names = header.e_shstrndx;
 	/* More sections than the header can say: the first one says it. */
-	header_at(elf, 0, &first);
+	read_header(elf, 0, &first);
 	if (!elf->number)
 		elf->number = first.sh_size > UINT32_MAX ? 0 : (uint32_t)first.sh_size;
 	if (elf->names == SHN_XINDEX)
@@ -49,7 +49,7 @@ bool elf_open(struct elf *elf, const void *image, size_t size)
 }
 
 /* A string that ends within the section, or "". */
-static const char *string_at(const struct elf *elf, const Elf64_Shdr *strings, uint64_t offset)
+static const char *read_string(const struct elf *elf, const Elf64_Shdr *strings, uint64_t offset)
 {
 	const char *text;
 
@@ -66,11 +66,11 @@ bool elf_section(const struct elf *elf, uint32_t index, struct elf_section *sect
 
 	if (index >= elf->number)
 		return false;
-	header_at(elf, index, &header);
+	read_header(elf, index, &header);
 	if (elf->names < elf->number)
-		header_at(elf, elf->names, &names);
+		read_header(elf, elf->names, &names);
 	*section = (struct elf_section){
-		.name = string_at(elf, &names, header.sh_name),
+		.name = read_string(elf, &names, header.sh_name),
 		.type = header.sh_type,
 		.link = header.sh_link,
 		.flags = header.sh_flags,
@@ -179,8 +179,8 @@ bool elf_read_symbol(const struct elf *elf, const struct elf_section *table, uin
 		return false;
 	memcpy(symbol, table->bytes + index * sizeof(*symbol), sizeof(*symbol));
 	if (table->link < elf->number)
-		header_at(elf, table->link, &strings);
-	*name = string_at(elf, &strings, symbol->st_name);
+		read_header(elf, table->link, &strings);
+	*name = read_string(elf, &strings, symbol->st_name);
 	return true;
 }
 
@@ -217,28 +217,28 @@ void elf_free(struct elf_symbols *symbols)
 }
 
 /* Index of the first function at or behind addr. */
-static size_t lower(const struct elf_symbols *symbols, uint64_t addr)
+static size_t find_from(const struct elf_symbols *symbols, uint64_t addr)
 {
 	return SORTED_FROM(symbols->symbol, symbols->n, addr, addr);
 }
 
 const struct elf_symbol *elf_function_from(const struct elf_symbols *symbols, uint64_t addr)
 {
-	size_t i = lower(symbols, addr);
+	size_t i = find_from(symbols, addr);
 
 	return i < symbols->n ? &symbols->symbol[i] : NULL;
 }
 
 const struct elf_symbol *elf_function_at(const struct elf_symbols *symbols, uint64_t addr)
 {
-	size_t i = lower(symbols, addr);
+	size_t i = find_from(symbols, addr);
 
 	if (i < symbols->n && symbols->symbol[i].addr == addr)
 		return &symbols->symbol[i];
 	if (!i)
 		return NULL;
 	/* The first of those that begin at the same place. */
-	i = lower(symbols, symbols->symbol[i - 1].addr);
+	i = find_from(symbols, symbols->symbol[i - 1].addr);
 	return addr - symbols->symbol[i].addr < symbols->symbol[i].size ? &symbols->symbol[i]
 									: NULL;
 }

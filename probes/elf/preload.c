@@ -130,14 +130,14 @@ bool preload_find(const char *file, char *path, size_t size)
 
 /* --- The list --------------------------------------------------------------------------------- */
 
-static size_t length_of(const char *text)
+static size_t text_length(const char *text)
 {
 	return text ? strlen(text) : 0;
 }
 
 size_t preload_size(const char *before, const char *agent)
 {
-	return length_of(before) + strlen(OURS) + PRELOAD_NAME + 1 + strlen(agent) + 1;
+	return text_length(before) + strlen(OURS) + PRELOAD_NAME + 1 + strlen(agent) + 1;
 }
 
 /* How much of the list is the user's: all that stands before what is ours. */
@@ -155,7 +155,7 @@ void preload_write(char *to, size_t size, const char *before, const char *agent,
 		   const struct preload *preload)
 {
 	const char *ours = before ? strstr(before, agent) : NULL;
-	size_t head = ours ? count_head(before, ours) : length_of(before);
+	size_t head = ours ? count_head(before, ours) : text_length(before);
 	const char *tail = ours ? ours + strlen(agent) : "";
 
 	int len = snprintf(to, size, "%.*s", (int)head, before ? before : "");

@@ -32,7 +32,7 @@
 #define STUB_CALL 5
 #define STUB_SIZE (STUB_CALL + SURVEY_ROOM + 5 + SITE_ENTRY)
 
-static char *wished; /* as fi_take_entries() has it */
+static char *selection; /* as fi_take_entries() has it */
 static atomic_bool asked;
 
 int fi_take_entries(const char *objects)
@@ -47,8 +47,8 @@ int fi_take_entries(const char *objects)
 	if (objects && !copy)
 		return -ENOMEM;
 	ret = core_lock();
-	free(wished);
-	wished = copy;
+	free(selection);
+	selection = copy;
 	atomic_store(&asked, copy != NULL);
 	if (!ret)
 		core_unlock();
@@ -74,21 +74,21 @@ static bool is_ours(const struct object *object, const char *name)
 	return entries_own(object);
 }
 
-static bool is_wished(const struct object *object)
+static bool is_selected(const struct object *object)
 {
 	const char *slash = strrchr(object->path, '/');
 	const char *name = slash ? slash + 1 : object->path;
 
-	if (!wished || is_ours(object, name))
+	if (!selection || is_ours(object, name))
 		return false;
-	return *wished ? !fnmatch(wished, name, 0) : object->stays;
+	return *selection ? !fnmatch(selection, name, 0) : object->stays;
 }
 
 /* --- Probes ------------------------------------------------------------------------------------
  */
 
 /* Where there is no name, the address in the file, which addr2line(1) and objdump(1) take. */
-static const char *name_of(const struct survey_site *site)
+static const char *make_name(const struct survey_site *site)
 {
 	char name[24];
 
@@ -104,7 +104,7 @@ static int add_entry(struct object *object, const struct beside *others,
 	struct probe probe = {
 		.provider = &entries_provider,
 		.object = object,
-		.name = name_of(site),
+		.name = make_name(site),
 		.kind = FI_ENTRY,
 		.site = (uint8_t *)(object->base + site->site),
 		.len = SURVEY_JUMP,
@@ -141,7 +141,7 @@ static int discover_entries(struct object *object, const struct elf *elf)
 	struct beside others;
 	int ret;
 
-	if (object->surveyed || !is_wished(object))
+	if (object->surveyed || !is_selected(object))
 		return 0;
 	ret = beside_find(&others, object, FI_ENTRY);
 	if (ret)

@@ -123,7 +123,7 @@ static int find_functions(struct program *program)
 	return 0;
 }
 
-static uint32_t function_of(const struct program *program, uint64_t addr)
+static uint32_t find_function(const struct program *program, uint64_t addr)
 {
 	size_t i = SORTED_FROM(program->function, program->n, end, addr + 1);
 
@@ -137,7 +137,7 @@ static int add_branch(struct program *program, uint64_t to, uint32_t from, enum 
 	return ARRAY_ADD(program->branch, program->branches, (struct branch){ to, from, kind });
 }
 
-static enum kind kind_of(const struct insn *insn)
+static enum kind find_kind(const struct insn *insn)
 {
 	if (insn->flow == FLOW_CALL)
 		return CALL;
@@ -157,7 +157,7 @@ static int read_function(struct program *program, uint32_t index)
 			program->branches = before;
 			return 0;
 		}
-		if (insn.target && add_branch(program, insn.target, index, kind_of(&insn)) < 0)
+		if (insn.target && add_branch(program, insn.target, index, find_kind(&insn)) < 0)
 			return -ENOMEM;
 		/* By the GOT it leads to the entry of a function. */
 		if (insn.flow == FLOW_INDIRECT && !function->indirect &&
@@ -207,7 +207,7 @@ static int read_gaps(struct program *program)
 ORDER_BY(by_target, struct branch, to)
 
 /* The first at or behind an address, of those that are sorted. */
-static size_t branch_from(const struct program *program, uint64_t to, size_t sorted)
+static size_t find_branch(const struct program *program, uint64_t to, size_t sorted)
 {
 	return SORTED_FROM(program->branch, sorted, to, to);
 }
@@ -226,7 +226,7 @@ static bool is_branch_target(void *data, uint64_t at)
 	const struct program *program = context->program;
 	const struct elf_symbol *symbol;
 
-	for (size_t i = branch_from(program, at, context->branches);
+	for (size_t i = find_branch(program, at, context->branches);
 	     i < context->branches && program->branch[i].to == at; i++)
 		if (program->branch[i].from != context->index)
 			return true;
@@ -237,7 +237,7 @@ static bool is_branch_target(void *data, uint64_t at)
 static bool is_entry_point(void *data, uint64_t at)
 {
 	const struct program *program = ((const struct jump_context *)data)->program;
-	uint32_t index = function_of(program, at);
+	uint32_t index = find_function(program, at);
 
 	return index != NO_FUNCTION && program->function[index].decoded &&
 	       program->function[index].addr == at;
@@ -306,7 +306,7 @@ static struct function *other_part(const struct program *program, const struct b
 		return NULL;
 	from = &program->function[branch->from];
 	to = branch->to - from->addr < from->end - from->addr ? NO_FUNCTION
-							      : function_of(program, branch->to);
+							      : find_function(program, branch->to);
 	if (to == NO_FUNCTION || (branch->kind == JUMP && branch->to == program->function[to].addr))
 		return NULL;
 	return &program->function[to];
@@ -333,7 +333,7 @@ static void spread_indirect(const struct program *program)
 
 /* --- A site ----------------------------------------------------------------------------------- */
 
-static const char *cannot_move(const struct insn *insn)
+static const char *refusal_of_insn(const struct insn *insn)
 {
 	if (insn->flow == FLOW_CALL)
 		return "a call stands in its first five bytes";
@@ -376,7 +376,7 @@ static const char *take_code(const struct program *program, const struct functio
 	while (site->len < SURVEY_JUMP && site->len < len && !site->ends) {
 		if (!insn_read(&insn, code + site->len, len - site->len, 0))
 			return "its first bytes are no instructions";
-		why = cannot_move(&insn);
+		why = refusal_of_insn(&insn);
 		if (why)
 			return why;
 		site->starts |= (uint8_t)(1u << site->len);
@@ -395,10 +395,10 @@ static const char *take_code(const struct program *program, const struct functio
 	return NULL;
 }
 
-static const char *led_into(const struct program *program, uint32_t index,
-			    const struct survey_site *site)
+static const char *refusal_of_branches(const struct program *program, uint32_t index,
+				       const struct survey_site *site)
 {
-	for (size_t i = branch_from(program, site->function, program->branches);
+	for (size_t i = find_branch(program, site->function, program->branches);
 	     i < program->branches && program->branch[i].to < site->site + SURVEY_JUMP; i++) {
 		const struct branch *branch = &program->branch[i];
 		bool at_entry = branch->to == site->function || branch->to == site->site;
@@ -439,7 +439,7 @@ static const char *refusal_of_function(const struct program *program, uint32_t i
 		return "it has an indirect jump, which may lead anywhere in it";
 	if (has_label(&program->symbols, site))
 		return "another function begins in its first five bytes";
-	return led_into(program, index, site);
+	return refusal_of_branches(program, index, site);
 }
 
 static int take_sites(const struct program *program, struct survey *survey)

@@ -45,7 +45,7 @@ static uint32_t join_constants(const struct function_code *code, uint32_t a, uin
 	return a;
 }
 
-static void lead_to(struct constants *constants, uint32_t index, const uint32_t *out)
+static void join_into(struct constants *constants, uint32_t index, const uint32_t *out)
 {
 	struct insn *insn = &constants->code->insn[index];
 	uint32_t *in = constants->in[index];
@@ -93,12 +93,12 @@ static void follow_insn(struct constants *constants, uint32_t index)
 
 	run_insn(constants, index, out);
 	if (insn->to != INSN_NONE)
-		lead_to(constants, insn->to, out);
+		join_into(constants, insn->to, out);
 	for (uint32_t i = 0; table && i < table->n; i++)
 		if (table->to[i].index != INSN_NONE)
-			lead_to(constants, table->to[i].index, out);
+			join_into(constants, table->to[i].index, out);
 	if (insn->flow <= FLOW_BRANCH && index + 1 < constants->code->n)
-		lead_to(constants, index + 1, out);
+		join_into(constants, index + 1, out);
 }
 
 static void follow_queue(struct constants *constants)
@@ -124,13 +124,13 @@ void constants_find(struct constants *constants)
 		code->insn[i].seen = false;
 	for (uint32_t i = 0; i < code->n; i++)
 		if (!i || code->insn[i].open)
-			lead_to(constants, i, i ? outside : nothing);
+			join_into(constants, i, i ? outside : nothing);
 	follow_queue(constants);
 	/* Handlers of exceptions, to which the unwinder comes. */
 	for (uint32_t i = 0; i < code->n && constants->all; i++) {
 		if (code->insn[i].seen || code->insn[i].fills)
 			continue;
-		lead_to(constants, i, outside);
+		join_into(constants, i, outside);
 		follow_queue(constants);
 	}
 }

@@ -21,7 +21,7 @@ static bool depends_on_vendor(const ZydisDecodedInstruction *insn)
 	       !insn->raw.rex.W;
 }
 
-static enum insn_flow flow_of(const ZydisDecodedInstruction *insn)
+static enum insn_flow find_flow(const ZydisDecodedInstruction *insn)
 {
 	switch (insn->mnemonic) {
 	case ZYDIS_MNEMONIC_CALL:
@@ -53,7 +53,7 @@ static void note_insn(struct insn *insn, const ZydisDecodedInstruction *decoded,
 	*insn = (struct insn){
 		.at = at,
 		.len = decoded->length,
-		.flow = (uint8_t)flow_of(decoded),
+		.flow = (uint8_t)find_flow(decoded),
 		.condition = decoded->opcode & 0xf,
 		.traps = decoded->meta.category == ZYDIS_CATEGORY_SYSCALL ||
 			 decoded->meta.category == ZYDIS_CATEGORY_INTERRUPT,

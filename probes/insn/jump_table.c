@@ -90,7 +90,7 @@ static void begin_path(const struct follow *follow, uint32_t index, bool goes_on
 }
 
 /* What each jump is proven to go by, with n = 0 where that is no table. False: none leads there. */
-static int walk(struct follow *follow, struct jump_table *found, bool *reached)
+static int walk_lines(struct follow *follow, struct jump_table *found, bool *reached)
 {
 	const struct function_code *code = follow->code;
 	struct state state = { 0 };
@@ -129,7 +129,7 @@ static int walk(struct follow *follow, struct jump_table *found, bool *reached)
 
 /* --- Tables ----------------------------------------------------------------------------------- */
 
-static uint64_t entry_of(const struct jump_table *table, const uint8_t *bytes, uint32_t i)
+static uint64_t read_entry(const struct jump_table *table, const uint8_t *bytes, uint32_t i)
 {
 	int32_t distance;
 	uint64_t address;
@@ -158,7 +158,7 @@ static int read_table(const struct follow *follow, struct jump_table *table)
 	if (!table->to)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < table->n; i++) {
-		uint64_t at = entry_of(table, bytes, i);
+		uint64_t at = read_entry(table, bytes, i);
 
 		table->to[i] = (struct jump_target){ at, function_index(code, at) };
 		if (table->to[i].index == INSN_NONE &&
@@ -205,7 +205,7 @@ static int prove_round(struct follow *follow, struct jump_table *found, bool *re
 
 	memset(reached, 0, follow->tables * sizeof(*reached));
 	constants_find(&follow->constants);
-	ret = walk(follow, found, reached) ? -ENOMEM : 2;
+	ret = walk_lines(follow, found, reached) ? -ENOMEM : 2;
 	for (uint32_t i = 0; i < follow->tables && ret > 0; i++) {
 		const struct jump_table *old = &follow->table[i];
 
@@ -221,7 +221,7 @@ static int prove_round(struct follow *follow, struct jump_table *found, bool *re
  * While tables are unknown, only instructions that known ways lead to are looked at. Once they are
  * known, all others start with nothing known, as landing pads do.
  */
-static int prove(struct follow *follow)
+static int prove_tables(struct follow *follow)
 {
 	struct jump_table *found = calloc(follow->tables + 1, sizeof(*found));
 	bool *reached = calloc(follow->tables + 1, sizeof(*reached));
@@ -258,7 +258,7 @@ static int follow_all(struct follow *follow, struct jump_targets *targets)
 	follow->constants.table = follow->table;
 	follow->constants.addresses = true;
 	follow->constants.over_calls = UINT16_MAX;
-	ret = prove(follow);
+	ret = prove_tables(follow);
 	if (ret > 0)
 		ret = list_targets(follow, targets);
 	for (uint32_t i = 0; i < follow->tables; i++)

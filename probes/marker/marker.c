@@ -30,7 +30,7 @@ static bool find_symbol(const void *data, const char *name, size_t len, uint64_t
 	return true;
 }
 
-static struct marker *marker_new(const struct discovery *d, const struct note *note)
+static struct marker *make_marker(const struct discovery *d, const struct note *note)
 {
 	const struct operand_symbols symbols = { .find = find_symbol, .object = d };
 	struct operand operands[OPERANDS_MAX];
@@ -84,7 +84,7 @@ static int add_marker(const struct note *note, void *data)
 	snprintf(name, sizeof(name), "%s.%s", note->provider, note->name);
 	probe.name = strdup(name);
 	if (!d->object->is_file)
-		probe.extra = marker_new(d, note);
+		probe.extra = make_marker(d, note);
 	if (!probe.name || (!probe.extra && !d->object->is_file)) {
 		free((char *)probe.name);
 		free(probe.extra);
@@ -108,7 +108,7 @@ static int arm_marker(struct probe *probe)
 }
 
 /* Programs skip a marker, and what it takes to get its arguments, while its semaphore is 0. */
-static void toggled(struct probe *probe, bool on)
+static void count_semaphore(struct probe *probe, bool on)
 {
 	const struct marker *marker = probe->extra;
 
@@ -120,13 +120,13 @@ const struct provider marker_provider = {
 	.name = "marker",
 	.discover = discover_markers,
 	.arm = arm_marker,
-	.toggled = toggled,
+	.toggled = count_semaphore,
 	.owns_extra = true,
 };
 
 /* --- Arguments: async-signal-safe, as probe functions run in handlers, too ------------------- */
 
-static const struct marker *marker_of(uint32_t id)
+static const struct marker *find_marker(uint32_t id)
 {
 	const struct probe *probe = probe_get(id);
 
@@ -150,7 +150,7 @@ int fi_marker_regs(uint32_t id, const struct fi_regs *regs, uint64_t all[16])
 {
 	if (!regs || !all)
 		return -EINVAL;
-	if (!marker_of(id))
+	if (!find_marker(id))
 		return -ENOENT;
 	collect_registers(regs, all);
 	return 0;
@@ -158,21 +158,21 @@ int fi_marker_regs(uint32_t id, const struct fi_regs *regs, uint64_t all[16])
 
 int fi_marker_args(uint32_t id)
 {
-	const struct marker *marker = marker_of(id);
+	const struct marker *marker = find_marker(id);
 
 	return marker ? (int)marker->count : -ENOENT;
 }
 
 const char *fi_marker_refusal(uint32_t id, unsigned number)
 {
-	const struct marker *marker = marker_of(id);
+	const struct marker *marker = find_marker(id);
 
 	return marker && number < marker->count ? marker->operands[number].reason : NULL;
 }
 
 int fi_marker_arg(uint32_t id, const struct fi_regs *regs, unsigned number, int64_t *value)
 {
-	const struct marker *marker = marker_of(id);
+	const struct marker *marker = find_marker(id);
 	uint64_t all[16];
 
 	if (!regs || !value)

@@ -8,7 +8,7 @@
 #define NOTE_NAME "stapsdt"
 
 /* Where .stapsdt.base is now. Addresses of notes are shifted as far as it is (prelink). */
-static uint64_t base_address(const struct elf *elf)
+static uint64_t find_base(const struct elf *elf)
 {
 	struct elf_section section;
 
@@ -16,7 +16,7 @@ static uint64_t base_address(const struct elf *elf)
 }
 
 /* The string at *at, which is moved behind it; NULL: it does not end. */
-static const char *string(const uint8_t **at, const uint8_t *end)
+static const char *take_string(const uint8_t **at, const uint8_t *end)
 {
 	const char *start = (const char *)*at;
 	const uint8_t *zero = memchr(*at, 0, (size_t)(end - *at));
@@ -27,7 +27,7 @@ static const char *string(const uint8_t **at, const uint8_t *end)
 	return start;
 }
 
-static bool note_from(const uint8_t *at, size_t size, uint64_t base, struct note *note)
+static bool parse_note(const uint8_t *at, size_t size, uint64_t base, struct note *note)
 {
 	const uint8_t *end = at + size;
 	uint64_t words[3], shift;
@@ -39,13 +39,13 @@ static bool note_from(const uint8_t *at, size_t size, uint64_t base, struct note
 	shift = base && words[1] ? base - words[1] : 0;
 	note->address = words[0] + shift;
 	note->semaphore = words[2] ? words[2] + shift : 0;
-	note->provider = string(&at, end);
-	note->name = note->provider ? string(&at, end) : NULL;
-	note->operands = note->name ? string(&at, end) : NULL;
+	note->provider = take_string(&at, end);
+	note->name = note->provider ? take_string(&at, end) : NULL;
+	note->operands = note->name ? take_string(&at, end) : NULL;
 	return note->operands != NULL;
 }
 
-static size_t round_up(size_t n)
+static size_t round_to_word(size_t n)
 {
 	return (n + 3) & ~(size_t)3;
 }
@@ -68,13 +68,13 @@ static int read_section(const uint8_t *at, size_t size, uint64_t base, note_fn *
 		size_t words;
 
 		memcpy(&head, at, sizeof(head));
-		words = sizeof(head) + round_up(head.n_namesz);
+		words = sizeof(head) + round_to_word(head.n_namesz);
 		/* The last one need not be filled up to a multiple of four. */
 		if (words + head.n_descsz > size)
 			return 0;
-		if (is_marker(&head, name) && note_from(at + words, head.n_descsz, base, &note))
+		if (is_marker(&head, name) && parse_note(at + words, head.n_descsz, base, &note))
 			ret = tell(&note, data);
-		whole = words + round_up(head.n_descsz);
+		whole = words + round_to_word(head.n_descsz);
 		whole = whole < size ? whole : size;
 	}
 	return ret;
@@ -82,7 +82,7 @@ static int read_section(const uint8_t *at, size_t size, uint64_t base, note_fn *
 
 int notes_read(const struct elf *elf, note_fn *tell, void *data)
 {
-	uint64_t base = base_address(elf);
+	uint64_t base = find_base(elf);
 	struct elf_section section;
 	int ret = 0;
 

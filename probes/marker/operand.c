@@ -226,7 +226,7 @@ static void parse_operand(struct text *t, struct operand *o)
 }
 
 /* Operands are separated by spaces; inside parentheses a space belongs to one. */
-static const char *end_of(const char *at)
+static const char *find_end(const char *at)
 {
 	for (int depth = 0; *at && (*at != ' ' || depth > 0); at++)
 		depth += (*at == '(') - (*at == ')');
@@ -243,7 +243,7 @@ unsigned operands_parse(const char *text, const struct operand_symbols *symbols,
 		struct text t = { .at = compact, .symbols = symbols };
 		size_t len = 0;
 
-		end = end_of(at);
+		end = find_end(at);
 		if (end == at) {
 			end++;
 			continue;

@@ -44,7 +44,7 @@ struct place {
 
 /* Where the function's label is, if some of the NOPs stand before it: then no function holds them.
  */
-static uintptr_t behind_label(const struct place *place, uintptr_t entry)
+static uintptr_t find_label(const struct place *place, uintptr_t entry)
 {
 	uint64_t in_file = entry - place->object->base;
 	const struct elf_symbol *next = elf_function_from(&place->symbols, in_file);
@@ -55,7 +55,7 @@ static uintptr_t behind_label(const struct place *place, uintptr_t entry)
 	return next->addr + place->object->base;
 }
 
-static const char *check(const struct place *place, uintptr_t *site)
+static const char *check_site(const struct place *place, uintptr_t *site)
 {
 	if (!object_covers(place->object, *site, ENDBR_LEN + SITE_LEN, PF_X | PF_R))
 		return "the table names a place that is no code of this object";
@@ -73,10 +73,10 @@ static int add_patchable(const struct place *place, uintptr_t entry)
 		.len = SITE_LEN,
 	};
 	const struct elf_symbol *symbol;
-	uintptr_t site = place->kind == FI_ENTRY ? behind_label(place, entry) : entry;
+	uintptr_t site = place->kind == FI_ENTRY ? find_label(place, entry) : entry;
 	const uint8_t *code;
 
-	probe.reason = check(place, &site);
+	probe.reason = check_site(place, &site);
 	probe.site = (uint8_t *)site;
 	code = probe.site;
 	memcpy(probe.off, nop5, SITE_LEN);
@@ -112,7 +112,7 @@ static int add_table(const struct place *place, const struct elf_section *sectio
 	return ret;
 }
 
-static const struct table *table_of(const char *section)
+static const struct table *find_table(const char *section)
 {
 	for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++)
 		if (!strcmp(section, tables[i].section))
@@ -131,7 +131,7 @@ static int discover_patchable(struct object *object, const struct elf *elf)
 	if (object->is_file && elf->type == ET_EXEC)
 		place.moved = object->base;
 	for (uint32_t i = 0; !ret && elf_next_section(elf, &i, &section);) {
-		table = table_of(section.name);
+		table = find_table(section.name);
 		if (!table)
 			continue;
 		place.kind = table->kind;

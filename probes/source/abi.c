@@ -39,7 +39,7 @@ static bool take_registers(struct whole *whole, struct taken *taken, unsigned in
 		return false;
 	*taken = more;
 	for (unsigned i = 0; i < 2; i++)
-		whole->reg[i] = whole->eight[i] ? (uint8_t)reg[i] : HANDED_NONE;
+		whole->reg[i] = whole->eight[i] ? (uint8_t)reg[i] : PLACE_NONE;
 	for (unsigned i = 0; i < whole->n; i++) {
 		struct piece *piece = &whole->piece[i];
 
@@ -59,7 +59,7 @@ static bool take_memory(struct whole *whole, struct taken *taken)
 		return false;
 	if (whole->may_be_wide && at % 16)
 		return false;
-	if (whole->is_struct && at != taken->stack && whole->told < whole->align)
+	if (whole->is_struct && at != taken->stack && whole->declared_align < whole->align)
 		return false;
 	taken->stack = at + ((whole->size + 7) & ~UINT64_C(7));
 	for (unsigned i = 0; i < whole->n; i++) {
@@ -138,7 +138,7 @@ static bool find_result(Dwarf_Die *die, struct source_function *function, struct
 }
 
 /* False: not known. */
-static bool find_place(struct whole *whole, struct taken *taken, struct handed_place *place)
+static bool find_place(struct whole *whole, struct taken *taken, struct abi_place *place)
 {
 	place->memory = !take_registers(whole, taken, SOURCE_INTEGERS, SOURCE_VECTORS);
 	memcpy(place->eight, whole->reg, sizeof(place->eight));
@@ -146,10 +146,10 @@ static bool find_place(struct whole *whole, struct taken *taken, struct handed_p
 }
 
 /* What the compiler hands over in its own way. */
-static void take_handed(struct whole *whole, const char *name, enum handed_how how,
-			const struct handed_place *place)
+static void place_otherwise(struct whole *whole, const char *name, enum passed how,
+			    const struct abi_place *place)
 {
-	if (how == HANDED_UNKNOWN || how == HANDED_UNSET)
+	if (how == PASSED_UNKNOWN || how == PASSED_UNSET)
 		whole_hide(whole, name);
 	for (unsigned i = 0; i < whole->n; i++) {
 		whole->piece[i].value.reg = place->eight[0];
@@ -158,23 +158,23 @@ static void take_handed(struct whole *whole, const char *name, enum handed_how h
 }
 
 /* C without prototypes hands over a float as a double. */
-static bool is_promoted(const struct whole *whole, const struct handed *handed)
+static bool is_promoted(const struct whole *whole, const struct callee *callee)
 {
-	return !handed->has_prototype && !whole->is_struct && whole->n == 1 &&
+	return !callee->has_prototype && !whole->is_struct && whole->n == 1 &&
 	       whole->piece[0].value.form == SOURCE_FLOAT && whole->piece[0].value.bits == 32;
 }
 
-static bool add_arg(struct list *list, struct handed *handed, Dwarf_Die *die, struct taken *taken,
+static bool add_arg(struct list *list, struct callee *callee, Dwarf_Die *die, struct taken *taken,
 		    struct abi_names **names)
 {
 	const char *name = dw.dwarf_diename(die);
 	struct whole whole = { .names = names };
-	struct handed_place place = { .moved = taken->moved };
-	enum handed_how how;
+	struct abi_place place = { .moved = taken->moved };
+	enum passed how;
 	Dwarf_Die type;
 
 	/* What tells a constructor of its virtual bases is no argument of each of its copies. */
-	if (!handed_has(handed, die) && libdw_has(die, DW_AT_artificial) &&
+	if (!has_argument(callee, die) && libdw_has(die, DW_AT_artificial) &&
 	    !(name && !strcmp(name, "this")))
 		return true;
 	if (!libdw_type(die, &type))
@@ -185,18 +185,18 @@ static bool add_arg(struct list *list, struct handed *handed, Dwarf_Die *die, st
 		return false;
 	place.size = whole.size;
 	place.is_number = !whole.is_struct && whole.n == 1 && whole.size <= 8;
-	how = handed_how(handed, die, &place);
-	if (how == HANDED_OTHERWISE)
+	how = locate_argument(callee, die, &place);
+	if (how == PASSED_OTHERWISE)
 		return false;
-	taken->moved |= how != HANDED_SO && how != HANDED_UNSET;
-	if (how != HANDED_SO)
-		take_handed(&whole, name, how, &place);
-	else if (is_promoted(&whole, handed))
+	taken->moved |= how != PASSED_BY_ABI && how != PASSED_UNSET;
+	if (how != PASSED_BY_ABI)
+		place_otherwise(&whole, name, how, &place);
+	else if (is_promoted(&whole, callee))
 		whole_hide(&whole, name);
 	return add_values(list, &whole, name);
 }
 
-void abi_function(Dwarf_Die *die, struct handed *handed, struct source_function *function,
+void abi_function(Dwarf_Die *die, struct callee *callee, struct source_function *function,
 		  struct abi_names **names)
 {
 	struct list list = { .n = 0 };
@@ -210,7 +210,7 @@ void abi_function(Dwarf_Die *die, struct handed *handed, struct source_function 
 		int tag = dw.dwarf_tag(&child);
 
 		if (tag == DW_TAG_formal_parameter && !function->more)
-			function->more = !add_arg(&list, handed, &child, &taken, names);
+			function->more = !add_arg(&list, callee, &child, &taken, names);
 		else if (tag == DW_TAG_unspecified_parameters ||
 			 tag == DW_TAG_GNU_formal_parameter_pack)
 			function->more = true;

@@ -78,7 +78,7 @@ Dwarf_Word libdw_number(Dwarf_Die *die, unsigned attribute)
 	return libdw_known(die, attribute, &value) ? value : 0;
 }
 
-static bool refer(Dwarf_Die *die, unsigned attribute, Dwarf_Die *to)
+static bool follow_reference(Dwarf_Die *die, unsigned attribute, Dwarf_Die *to)
 {
 	Dwarf_Attribute place;
 
@@ -105,11 +105,11 @@ bool libdw_type(Dwarf_Die *die, Dwarf_Die *type)
 	Dwarf_Attribute place;
 	Dwarf_Die name;
 
-	if (!refer(die, DW_AT_type, type))
+	if (!follow_reference(die, DW_AT_type, type))
 		return false;
 	for (unsigned i = 0; i < NAMES_MAX && is_name(type); i++) {
 		name = *type;
-		if (!refer(&name, DW_AT_type, type))
+		if (!follow_reference(&name, DW_AT_type, type))
 			return false;
 	}
 	/* It lies by itself, in .debug_types. */
@@ -120,18 +120,19 @@ bool libdw_type(Dwarf_Die *die, Dwarf_Die *type)
 
 bool libdw_is_odd(Dwarf_Die *die)
 {
-	Dwarf_Word aligned = 0, told;
+	Dwarf_Word aligned = 0, declared;
 	bool is_atomic = false;
 	Dwarf_Die type, at, name = *die;
 
 	if (!libdw_type(die, &type))
 		return false;
-	for (unsigned i = 0; refer(&name, DW_AT_type, &at) && is_name(&at); i++, name = at) {
+	for (unsigned i = 0; follow_reference(&name, DW_AT_type, &at) && is_name(&at);
+	     i++, name = at) {
 		if (i == NAMES_MAX)
 			return true;
 		is_atomic |= dw.dwarf_tag(&at) == DW_TAG_atomic_type;
-		if (libdw_known(&at, DW_AT_alignment, &told))
-			aligned = told;
+		if (libdw_known(&at, DW_AT_alignment, &declared))
+			aligned = declared;
 	}
 	return (is_atomic && libdw_is_struct(&type)) || (aligned && aligned != libdw_size(&type));
 }

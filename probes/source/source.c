@@ -265,7 +265,7 @@ static bool is_by_abi(Dwarf_Die *die, const struct unit_by *by)
 bool source_function(struct source *source, uint64_t addr, unsigned nops,
 		     struct source_function *function)
 {
-	struct handed handed = { .addr = addr, .nops = nops };
+	struct callee callee = { .addr = addr, .nops = nops };
 	Dwarf_Die die, code;
 	struct unit_by by;
 	bool exported;
@@ -278,14 +278,14 @@ bool source_function(struct source *source, uint64_t addr, unsigned nops,
 	if (!is_by_abi(&die, &by) || !is_named(source, begin, &exported))
 		return false;
 	code = die;
-	handed.code = &code;
+	callee.code = &code;
 	/* All compilers follow the ABI in functions that are exported, gcc in all but copies. */
-	handed.by_abi = exported || by.gcc;
-	handed.sets_all = by.gcc;
-	handed.has_prototype = !by.c || libdw_has(&code, DW_AT_prototyped);
+	callee.by_abi = exported || by.gcc;
+	callee.sets_all = by.gcc;
+	callee.has_prototype = !by.c || libdw_has(&code, DW_AT_prototyped);
 	/* The parameters as they were declared: a copy of the function may leave some out. */
 	for (unsigned i = 0; i < NESTED_MAX && libdw_origin(&die); i++)
 		;
-	abi_function(&die, &handed, function, &source->names);
+	abi_function(&die, &callee, function, &source->names);
 	return true;
 }

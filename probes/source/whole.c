@@ -22,7 +22,7 @@ static bool is_char(Dwarf_Die *type)
 }
 
 /* SOURCE_OTHER: none of these, as a complex one. */
-static enum source_form form_base(Dwarf_Die *type)
+static enum source_form find_base_form(Dwarf_Die *type)
 {
 	switch (libdw_number(type, DW_AT_encoding)) {
 	case DW_ATE_boolean:
@@ -61,7 +61,7 @@ static bool has_negative(Dwarf_Die *type)
 	return false;
 }
 
-static enum source_form form_enum(Dwarf_Die *type)
+static enum source_form find_enum_form(Dwarf_Die *type)
 {
 	Dwarf_Die base;
 
@@ -69,7 +69,7 @@ static enum source_form form_enum(Dwarf_Die *type)
 		base = *type;
 	if (!libdw_has(&base, DW_AT_encoding))
 		return has_negative(type) ? SOURCE_SIGNED : SOURCE_UNSIGNED;
-	switch (form_base(&base)) {
+	switch (find_base_form(&base)) {
 	case SOURCE_BOOL:
 		return SOURCE_BOOL;
 	case SOURCE_SIGNED:
@@ -80,7 +80,7 @@ static enum source_form form_enum(Dwarf_Die *type)
 	}
 }
 
-static enum source_form form_pointer(Dwarf_Die *pointer)
+static enum source_form find_pointer_form(Dwarf_Die *pointer)
 {
 	Dwarf_Die to;
 
@@ -141,7 +141,7 @@ static void align_to(struct whole *whole, Dwarf_Word bytes)
 		whole->align = bytes;
 }
 
-static void cover(struct whole *whole, unsigned offset, unsigned bits)
+static void mark_covered(struct whole *whole, unsigned offset, unsigned bits)
 {
 	for (unsigned byte = offset / 8; byte < 16 && 8 * byte < offset + bits; byte++)
 		whole->covered |= (uint16_t)(1u << byte);
@@ -159,7 +159,7 @@ static void add_value(struct whole *whole, const char *path, enum source_form fo
 	whole->memory |= class == NONE || offset % bits;
 	if (!(offset % bits) && !(whole->size % (bits / 8)))
 		align_to(whole, bits / 8);
-	cover(whole, offset, bits);
+	mark_covered(whole, offset, bits);
 	take_class(whole, class, offset, is_other ? 1 : (bits + 63) / 64);
 	add_piece(whole, path, form, offset, is_other ? 0 : bits);
 }
@@ -236,7 +236,7 @@ static void add_integer(struct whole *whole, const char *path, Dwarf_Die *type,
 
 static void add_base(struct whole *whole, const char *path, Dwarf_Die *type, unsigned offset)
 {
-	enum source_form form = form_base(type);
+	enum source_form form = find_base_form(type);
 	const char *name = dw.dwarf_diename(type);
 
 	/* What is above its bits is not its value. */
@@ -258,7 +258,7 @@ static void add_pointer(struct whole *whole, const char *path, Dwarf_Die *type, 
 	if (libdw_known(type, DW_AT_byte_size, &size) && size != 8)
 		whole->unknown = true;
 	else
-		add_value(whole, path, form_pointer(type), INTEGER, offset, 64);
+		add_value(whole, path, find_pointer_form(type), INTEGER, offset, 64);
 }
 
 static void add_type(struct whole *whole, const char *path, Dwarf_Die *type, unsigned offset,
@@ -269,7 +269,7 @@ static bool is_scalar(Dwarf_Die *type)
 	int tag = dw.dwarf_tag(type);
 
 	return !libdw_is_struct(type) && tag != DW_TAG_array_type &&
-	       (tag != DW_TAG_base_type || form_base(type) != SOURCE_OTHER);
+	       (tag != DW_TAG_base_type || find_base_form(type) != SOURCE_OTHER);
 }
 
 /* One value is made of them if they are numbers. */
@@ -347,13 +347,13 @@ static void add_bits(struct whole *whole, const char *path, Dwarf_Die *type, uns
 		     unsigned bits)
 {
 	bool is_enum = dw.dwarf_tag(type) == DW_TAG_enumeration_type;
-	enum source_form form = is_enum ? form_enum(type) : form_base(type);
+	enum source_form form = is_enum ? find_enum_form(type) : find_base_form(type);
 
 	if (bits > 64) {
 		whole->unknown = true;
 		return;
 	}
-	cover(whole, offset, bits);
+	mark_covered(whole, offset, bits);
 	take_class(whole, INTEGER, offset, (offset % 64 + bits + 63) / 64);
 	add_piece(whole, path, form, offset, bits);
 }
@@ -405,7 +405,7 @@ static void add_members(struct whole *whole, const char *path, Dwarf_Die *type, 
 		return;
 	}
 	if (dw.dwarf_child(type, &child)) {
-		cover(whole, offset, 8);
+		mark_covered(whole, offset, 8);
 		return add_piece(whole, path, SOURCE_OTHER, offset, 0);
 	}
 	do {
@@ -417,7 +417,7 @@ static void add_members(struct whole *whole, const char *path, Dwarf_Die *type, 
 		add_member(whole, path, &child, offset, depth);
 	} while (!whole->unknown && libdw_next(&child));
 	if (!has_member)
-		cover(whole, offset, 8);
+		mark_covered(whole, offset, 8);
 	if (whole->n == n && !whole->cut)
 		add_piece(whole, path, SOURCE_OTHER, offset, 0);
 }
@@ -433,7 +433,7 @@ static void add_type(struct whole *whole, const char *path, Dwarf_Die *type, uns
 	case DW_TAG_base_type:
 		return add_base(whole, path, type, offset);
 	case DW_TAG_enumeration_type:
-		return add_integer(whole, path, type, form_enum(type), 8, offset);
+		return add_integer(whole, path, type, find_enum_form(type), 8, offset);
 	case DW_TAG_pointer_type:
 	case DW_TAG_reference_type:
 	case DW_TAG_rvalue_reference_type:
@@ -468,7 +468,7 @@ static void look_inside(struct whole *whole, const char *name, Dwarf_Die *type)
 		whole->size = libdw_size(type);
 	whole->memory = whole->size > 16;
 	whole->is_struct = libdw_is_struct(type);
-	whole->told = libdw_number(type, DW_AT_alignment);
+	whole->declared_align = libdw_number(type, DW_AT_alignment);
 	add_type(whole, name, type, 0, 0);
 	whole->is_wide = is_scalar(type) && whole->eight[1];
 	/* Of nothing but empty classes: compilers do not agree. */

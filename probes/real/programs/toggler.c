@@ -174,7 +174,7 @@ static void toggle_some(uint64_t *state)
 	atomic_fetch_add_explicit(&toggles, n, memory_order_relaxed);
 }
 
-static void lose(void)
+static void lose_memory(void)
 {
 	void *lost = malloc(leak);
 
@@ -182,7 +182,7 @@ static void lose(void)
 	asm volatile("" : : "r"(lost));
 }
 
-static void *loop(void *data)
+static void *toggle_until_stopped(void *data)
 {
 	uint64_t state = seed * 16 + (uint64_t)(uintptr_t)data;
 
@@ -192,14 +192,14 @@ static void *loop(void *data)
 	do {
 		toggle_some(&state);
 		if (leak)
-			lose();
+			lose_memory();
 		if (pause_us)
 			usleep(pause_us);
 	} while (!atomic_load_explicit(&stop, memory_order_relaxed) && !agent_alone());
 	return NULL;
 }
 
-static unsigned long number_of_env(const char *name, unsigned long otherwise)
+static unsigned long read_environment(const char *name, unsigned long otherwise)
 {
 	const char *text = getenv(name);
 
@@ -236,7 +236,7 @@ static int choose_policy(void)
 
 static void start_threads(void)
 {
-	unsigned long wanted = number_of_env("TOGGLER_THREADS", 3);
+	unsigned long wanted = read_environment("TOGGLER_THREADS", 3);
 	sigset_t all, before;
 
 	owner = getpid();
@@ -246,7 +246,8 @@ static void start_threads(void)
 	sigdelset(&all, SIGTRAP);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	while (started < wanted && started < THREADS_MAX &&
-	       !pthread_create(&threads[started], NULL, loop, (void *)(uintptr_t)started))
+	       !pthread_create(&threads[started], NULL, toggle_until_stopped,
+			       (void *)(uintptr_t)started))
 		started++;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
@@ -279,10 +280,10 @@ __attribute__((constructor)) static void start(void)
 		dprintf(STDERR_FILENO, "toggler: %s\n", ret < 0 ? strerror(-ret) : "no probes");
 		return;
 	}
-	seed = number_of_env("TOGGLER_SEED", 1);
-	pause_us = (useconds_t)number_of_env("TOGGLER_PAUSE", 0);
-	leak = number_of_env("TOGGLER_LEAK", 0);
-	if (number_of_env("TOGGLER_FORKS", 0))
+	seed = read_environment("TOGGLER_SEED", 1);
+	pause_us = (useconds_t)read_environment("TOGGLER_PAUSE", 0);
+	leak = read_environment("TOGGLER_LEAK", 0);
+	if (read_environment("TOGGLER_FORKS", 0))
 		pthread_atfork(NULL, NULL, start_in_child);
 	start_threads();
 }
