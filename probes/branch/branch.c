@@ -2,9 +2,8 @@
 /*
  * Switches, and the code of their sites.
  *
- * A change has two steps: the counts of all switches of the set, then in one batch the code of all
- * sites that differs from its switch. If that fails, the counts go back, and the second step undoes
- * the rest.
+ * A change has two steps: the counts of the named switches, then in one batch the code of all sites
+ * that differs from its switch. If that fails, the counts go back, and the code is changed again.
  */
 #include "probes/branch/branch.h"
 
@@ -132,7 +131,7 @@ static int patch_sites(struct pc_op *ops, size_t n)
 	return 0;
 }
 
-/* All sites as their switches say. The order of ops is that of the list, both times. */
+/* Change all sites to the values of their switches. The order of ops is the list's, both times. */
 static int apply_switches_held(void *unused)
 {
 	size_t n = count_changes(), i = 0;
@@ -255,7 +254,7 @@ static int add_site(const struct entry *entry, void *data)
 	return 0;
 }
 
-/* Those of when the object was loaded before. */
+/* Drop the sites of when the object was loaded before. */
 static void drop_sites(const struct object *object)
 {
 	for (struct site **link = &sites, *site; (site = *link);) {
@@ -277,7 +276,7 @@ static int discover_branches(struct object *object, const struct elf *elf)
 	call_forget(object);
 	if (!ret)
 		ret = entries_read(elf, "fi_call_sites", call_add, object);
-	/* What stays undone is tried again with the next change, and seen in fi_branches(). */
+	/* If that fails, the next change tries again, and fi_branches() shows it. */
 	if (!ret && count_changes())
 		apply_switches();
 	return ret;
@@ -300,13 +299,13 @@ const struct provider branch_provider = {
 
 /* --- What callers ask for --------------------------------------------------------------------- */
 
-/* One of them; the other is 0. */
+/* By how much; one of them is 0. */
 struct change {
 	int count;
 	int vetoes;
 };
 
-/* As far as 0. Whether the number has changed. */
+/* Change a number, but not below 0. Has it changed? */
 static bool step_count(unsigned *number, int by)
 {
 	if (by == 0 || (by < 0 && *number == 0))

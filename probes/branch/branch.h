@@ -43,8 +43,7 @@ static inline long branch_describe(int (*describe)(void *list), void *states, si
 	return ret < 0 ? ret : (long)list.n;
 }
 
-/* Of the calls of an object: see struct provider. call_forget - those of when it was loaded before.
- */
+/* call_forget - the calls of when an object was loaded before. has_its_calls: provider.stands. */
 void call_forget(const struct object *object);
 int call_add(const struct entry *entry, void *object);
 bool has_its_calls(const struct object *object);

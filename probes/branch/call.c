@@ -87,7 +87,7 @@ static bool is_call(const struct static_call *call)
 	       memcmp(call->at, code, sizeof(code)) == 0;
 }
 
-/* One that the object had when it was loaded before, as names stay valid, or a new one. */
+/* The call that the object had when it was loaded before, as names stay valid, or a new one. */
 static struct static_call *get_call(const struct object *object, const char *name)
 {
 	struct static_call *call = calls;

@@ -34,8 +34,8 @@ enum {
 	X(trace_switch, FI_COMPARE, OPERANDS_SWITCH)
 
 /*
- * What calls until probes are found, and of sites that are refused. They change no register. Where
- * all is linked statically, the program's own functions are taken in place of them.
+ * The functions that are called before probes are found, and from sites that are refused. They
+ * change no register. In a static program its own functions are linked in place of them.
  *
  * bound_*: by the loader's choice, the address that this library itself was given. own_*: always
  * the one of this library.
@@ -65,7 +65,7 @@ static const char *refuse_block(const struct object *object, const struct elf_sy
 	(void)object;
 	(void)symbols;
 	(void)slot;
-	/* To a compiler two names are two functions: clang answers without a look. */
+	/* clang takes two names for two functions, and would not compare addresses. */
 	asm("" : "+r"(tracer));
 	return tracer != to->own ? CALLS_OWN : NULL;
 }

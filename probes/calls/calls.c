@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Before the probe is made, the call becomes a NOP, and the jump a RET: one instruction for one,
- * so any thread may be running it. A jump is turned on as a jump: the trampoline comes back to
- * the caller of the function, as the RET does.
+ * Off, a call is a NOP, and a tail call (a jump) a RET: one instruction for one, so any thread may
+ * be running it. A tail call is turned on as a jump: the trampoline returns to the caller of the
+ * function, as the RET does.
  *
- * The middle of a function is no place for a CALL of ours where the red zone is in use. Here the
- * compiler has put a CALL itself, so it is not.
+ * In the middle of a function a CALL would overwrite the red zone. Where the compiler has put a
+ * CALL itself the red zone is not in use.
  */
 #include "probes/calls/calls.h"
 
@@ -45,7 +45,7 @@ static void turn_off_copy(const struct call_sites *sites)
 			       sites->site[i].len);
 }
 
-/* One that cannot be changed is refused by the core: other bytes stand there. */
+/* The core refuses a site that cannot be changed, by its bytes. */
 static int turn_off_sites(struct object *object, const struct call_sites *sites)
 {
 	struct pc_op *ops;
@@ -108,7 +108,7 @@ static int add_probe(const struct calls *calls, struct object *object, const str
 	return probe_add(&probe, NULL);
 }
 
-/* So that no call is counted twice under one name. */
+/* Refuse sites of functions that another provider counts under the same name. */
 static int refuse_twice(const struct object *object, const struct call_sites *sites,
 			enum fi_kind kind)
 {
@@ -143,7 +143,7 @@ int calls_discover(const struct calls *calls, struct object *object, const struc
 	return ret;
 }
 
-/* The stub comes back by its return address, whichever way led to it. */
+/* The stub returns by the return address, whether it was called or jumped to. */
 int calls_arm(struct probe *probe)
 {
 	int ret = site_arm_call(probe);
@@ -163,9 +163,9 @@ int calls_arm(struct probe *probe)
 }
 
 /*
- * Off and on share all bytes but the opcode, so wherever the site lies a change is a store of one
- * byte. The compiler put a call there: it takes it that no flag outlives that, so a TEST may change
- * them. What stands behind a RET is not run.
+ * From now on off and on share all bytes but the opcode: a change is a store of one byte, wherever
+ * the site lies. Off is a TEST, which may change flags, since the compiler assumes that a call
+ * does; or a RET, behind which nothing is run.
  */
 void calls_toggled(struct probe *probe, bool on)
 {

@@ -41,15 +41,15 @@ struct call_site {
 	bool tail;   /* a jump */
 	const struct called *to;
 	const struct elf_symbol *function; /* that it lies in */
-	const char *name;		   /* of that, or of the one that is given; in the image */
-	bool own;			   /* as far as is known, the same function */
+	const char *name;		   /* of it, or of the first argument; in the image */
+	bool own;			   /* name is that function's, as far as is known */
 	const char *reason;		   /* why it is refused, or NULL */
 };
 
-/* Of one that is its function's own, where another provider has a site of that kind there. */
+/* Refusals: another provider has a site of the kind in the function; */
 #define CALLS_TWICE "the compiler also left room for a probe of this function, which is taken"
 
-/* What is called is not known to do nothing. */
+/* the called function is not known to do nothing. */
 #define CALLS_OWN "the program, or a library, has such a function of its own"
 
 struct call_sites {

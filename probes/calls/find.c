@@ -71,7 +71,7 @@ bool calls_defined(const struct elf_symbols *symbols, const char *function)
 	return false;
 }
 
-/* Which function the loader takes for a file is not known before. */
+/* Of a copy of a file it is not known which function the loader will bind the slot to. */
 static void refuse_slot(const struct place *place, struct slot *slot)
 {
 	const struct elf_symbols *symbols = place->symbols;
@@ -144,7 +144,7 @@ static const struct slot *find_plt_slot(const struct place *place, uintptr_t ent
 	return find_slot(place, (uintptr_t)code + 6 + (uintptr_t)(intptr_t)rel, false);
 }
 
-/* The way that the code leads to one of the slots; NULL: it does not. */
+/* The form of the call or jump by one of the slots that the bytes would be; NULL: none. */
 static const struct way *find_way(const struct place *place, const uint8_t *code, size_t len,
 				  const struct slot **slot)
 {
@@ -176,7 +176,7 @@ static const char *refusal_of_slot(const struct slot *slot, int error)
 	return error ? "its function does not come out as instructions" : NULL;
 }
 
-/* NULL: none, or the same. A slot may be of a function that another object has. */
+/* The name of the function that the constant is the address of. NULL: of none, or the same. */
 static const char *name_constant(const struct place *place, const struct constant *constant,
 				 const struct elf_symbol *same)
 {
@@ -194,7 +194,7 @@ static const char *name_constant(const struct place *place, const struct constan
 	return function && function->addr == addr && addr != same->addr ? function->name : NULL;
 }
 
-/* Also one that the compiler made of it: f.isra.0, f.cold. */
+/* Whether a function is another, or a part or copy of that: f.isra.0, f.cold. */
 static bool is_part(const char *function, const char *of)
 {
 	size_t len = strlen(of);
@@ -280,7 +280,7 @@ static void name_site(const struct place *place, const struct constants *constan
 	site->own = is_part(site->function->name, name);
 }
 
-/* The probe function, if any, returns to where it was called. */
+/* Mark the call as one that returns, as hooks and probe functions do. */
 static void mark_hook(struct function_code *code, uint64_t at)
 {
 	struct insn *call = function_at(code, at);
@@ -289,7 +289,7 @@ static void mark_hook(struct function_code *code, uint64_t at)
 		call->returns = true;
 }
 
-/* The calls in one function, from the first on. Of one without a constant the name stays. */
+/* Name the calls in one function by their first argument, where that is known. */
 static int name_sites(struct place *place, struct function_code *code, size_t first)
 {
 	struct call_sites *sites = place->sites;
@@ -351,7 +351,7 @@ static int take_sites(struct place *place, const struct elf_symbol *function, ui
 	return ret;
 }
 
-/* Most functions of most objects have no such bytes, and need not be decoded. */
+/* Functions without such bytes, which most are, need not be decoded. */
 static int scan_function(struct place *place, const struct elf_symbol *function)
 {
 	uint8_t *bytes = find_code(place, function);
@@ -371,7 +371,7 @@ static int scan_functions(struct place *place, const struct elf_symbols *symbols
 	for (size_t i = 0; i < symbols->n && !ret; i++) {
 		const struct elf_symbol *function = &symbols->symbol[i];
 
-		/* Another name of the same code. */
+		/* An alias of the one before. */
 		if (function->addr < end)
 			continue;
 		ret = scan_function(place, function);

@@ -12,7 +12,7 @@
 
 #include "probes/calls/calls.h"
 
-/* What the loader takes for this library, and so for all that are not told otherwise. */
+/* Bound by the loader for this library, and so for all objects without hooks of their own. */
 extern void __cyg_profile_func_enter(void *function, void *caller) __attribute__((weak));
 extern void __cyg_profile_func_exit(void *function, void *caller) __attribute__((weak));
 
@@ -35,7 +35,7 @@ __attribute__((constructor)) static void find_libc_hooks(void)
 		     find_object(__cyg_profile_func_exit) == libc;
 }
 
-/* Also by what the loader has put into the slot: until the first call, an address in the PLT. */
+/* The slot must hold libc's hook, or before the first call an address in the object's PLT. */
 static const char *refuse_hook(const struct object *object, const struct elf_symbols *symbols,
 			       const struct called *to, const void *slot)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Probes on and off, their functions, and when an old function is left.
+ * Probes on and off, their functions, and the grace period after which an old function is unused.
  */
 #include <errno.h>
 #include <linux/membarrier.h>
@@ -30,7 +30,7 @@ static inline void set_function(uint32_t id, uintptr_t function)
 	atomic_store_explicit(&probe_slots[id].function, function, memory_order_release);
 }
 
-/* What the probe needs before it can be on for the first time, and its function. */
+/* Give the probe its function, and before the first time its stub. */
 static inline int arm_probe(struct probe *probe, uintptr_t function)
 {
 	int ret = check_probe(probe);
@@ -87,7 +87,7 @@ static int toggle_runs(void *data)
 	return error;
 }
 
-/* Those that were on when it was unloaded, with their functions. */
+/* Arm the probes that were on when the object was unloaded, with the functions they had. */
 static size_t arm_again(const struct object *object, uint32_t *ids)
 {
 	size_t n = 0;
@@ -133,7 +133,7 @@ static bool are_of_program(const uint32_t *ids, size_t n)
 	return true;
 }
 
-/* What the trampoline is told of a function. */
+/* The word of a slot: the function, and what the trampoline need not save for it. */
 static uintptr_t make_word(uintptr_t function, bool keeps_vectors)
 {
 	static const uintptr_t keeps[] = {
@@ -230,7 +230,7 @@ int fi_synchronize(void)
 
 	if (mine && atomic_load_explicit(&mine->inside, memory_order_relaxed) & 1)
 		return -EDEADLK;
-	/* Pairs with the trampoline, which says that it is inside and then reads the function. */
+	/* Pairs with the trampoline, which stores that it is inside and then loads the function. */
 	if (call_membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) < 0 ||
 	    call_membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) < 0)
 		return -ENOTSUP;

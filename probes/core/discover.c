@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What providers find in the files of objects.
+ * New objects: each provider looks at the file of each.
  */
 #include "probes/core/core.h"
 
@@ -61,7 +61,7 @@ static struct object *find_new_object(unsigned *n)
 	return first;
 }
 
-/* What marks objects that went changes the list: so each search begins at its head. */
+/* Marking unloaded objects changes the list, so each search begins at its head. */
 static int discover_new(const struct provider *const *by)
 {
 	fi_progress *tell = tell_progress;

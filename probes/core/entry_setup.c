@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the trampoline, entry.S, is told of this machine, and where its copies are. */
+/* How the trampoline, entry.S, saves vectors on this machine, and the copies of its fast part. */
 #include "probes/core/entry.h"
 
 #include <assert.h>

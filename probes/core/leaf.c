@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Small probe functions that call nothing: a copy of each, in front of which stands what it needs,
- * and behind it the way back to the site. A call and its return take as long as all the rest.
+ * Small probe functions that call nothing: a copy of each, between code that saves registers and
+ * sets arguments, and code that restores them and returns to the site. So the function is not
+ * called, since a call and its return take as long as all the rest.
  *
  * The trampoline jumps there when it has counted and said that the thread is inside. The stack is
  *

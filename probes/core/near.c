@@ -2,8 +2,8 @@
 /*
  * Memory for stubs within 2 GiB of an object.
  *
- * A region is a piece of address space near some object. It serves every object in reach of all of
- * it. At its beginning stands what counts; the rest of the trampoline may be anywhere.
+ * A region is a mapping near some object. It serves every object that all of it reaches. It begins
+ * with a copy of the fast part of the trampoline; the rest of that may be anywhere.
  */
 #include <errno.h>
 #include <stdlib.h>

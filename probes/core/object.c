@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The objects of the process, as they come and go.
+ * The objects of the process, as they are loaded and unloaded.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -109,8 +109,8 @@ static uint64_t hash_headers(const ElfW(Phdr) * headers, size_t n)
 	return hash_bytes(FNV_SEED, headers, n * sizeof(*headers));
 }
 
-/* Of its segments and its notes, of which one is the build-id: a file may be replaced by another of
- * the same name, which is loaded to the same place. */
+/* A hash of program headers and notes, among them the build ID: another file of the same name may
+ * be loaded to the same place. */
 static uint64_t find_identity(const struct object *object, const struct dl_phdr_info *info)
 {
 	uint64_t seed = hash_headers(info->dlpi_phdr, info->dlpi_phnum);
@@ -140,8 +140,8 @@ bool object_is_of(const struct object *object, const struct elf *elf)
 }
 
 /*
- * What another thread is just loading is listed before it is relocated: neither its tables nor its
- * slots are what they will be. The unwinder is told of it when they are.
+ * The loader lists an object before it relocates it, while tables and slots have other contents.
+ * The unwinder knows the object only afterwards.
  */
 static bool is_ready(const struct object *object)
 {
@@ -170,8 +170,8 @@ const struct object *object_at(uintptr_t address)
 }
 
 /*
- * Between two looks a file may have gone and come again, to the same place, as nothing but what was
- * written there shows: then its code is as it is in the file.
+ * Between two looks a file may have been unloaded and loaded again to the same place. Only the
+ * bytes that were written there show it: then the code is as in the file.
  */
 static bool is_anew(const struct object *object)
 {
@@ -201,7 +201,7 @@ static void leave_probe(struct probe *probe)
 	probe->is_on = false;
 }
 
-/* The objects from there on, up to one. */
+/* Mark the objects from there on gone, up to one that stays. */
 static void leave_objects(struct object **from, const struct object *to)
 {
 	while (*from != to) {
@@ -217,7 +217,7 @@ static void leave_objects(struct object **from, const struct object *to)
 	}
 }
 
-/* A file that was there before, with the probes that it had. */
+/* Take a file that was loaded before, with its probes, from the list of unloaded ones. */
 static struct object *take_unloaded(const char *path, uint64_t identity)
 {
 	struct object **link = &unloaded, *object;
@@ -253,16 +253,15 @@ static struct object *take_object(const struct object *now, const char *name)
 	object->missing = before.probes;
 	for (struct probe *probe = object->missing; probe; probe = probe->sibling)
 		probe->site += now->base - before.base;
-	/* Of the same file at the same place the library cannot tell that it has gone. */
+	/* libpatchcore cannot see that the same file at the same place was unloaded meanwhile. */
 	if (again && !object->has_moved)
 		pc_forget((void *)object->start, object->end - object->start);
 	return object;
 }
 
 /*
- * Runs with the loader's lock, so that nothing but memory is asked for. The loader lists objects as
- * they came: of those that are known the ones before this one have gone, and if it is not known all
- * have.
+ * Runs with the loader's lock, so it only allocates memory. The loader lists objects in the order
+ * of loading: known objects before this one have been unloaded, and all have if this one is new.
  */
 static int look_at_object(struct dl_phdr_info *info, size_t size, void *data)
 {
@@ -299,7 +298,7 @@ static int look_at_object(struct dl_phdr_info *info, size_t size, void *data)
 	return 0;
 }
 
-/* With the loader's lock, as it reads what was written to those that are known. */
+/* With the loader's lock, since it reads the code of known objects. */
 static int look_at_all(struct dl_phdr_info *info, size_t size, void *data)
 {
 	struct look *look = data;

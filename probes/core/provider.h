@@ -39,10 +39,10 @@ struct object {
 	bool stays;	   /* the program */
 	bool is_file; /* a copy of a file, which is only looked at; its code may be written to */
 	bool gone;
-	bool is_new;	/* its probes have not been looked for since it was loaded */
+	bool is_new;	/* no provider has looked at it since it was loaded */
 	bool has_moved; /* it was loaded before, elsewhere */
 	struct probe *probes, **last;
-	struct probe *missing; /* of when it was loaded before, and not found again yet */
+	struct probe *missing; /* found when it was loaded before, and not yet again */
 	struct segment {
 		uintptr_t start, end;
 		uint32_t flags; /* PF_R and so on */
@@ -52,7 +52,7 @@ struct object {
 		uintptr_t from, to;
 		bool is_open;
 	} segment[SEGMENTS_MAX];
-	bool surveyed;	       /* by the provider of entries that nothing was compiled into */
+	bool surveyed;	       /* the provider of entries has looked at it */
 	struct source *source; /* debug information, or NULL */
 	bool source_asked;
 	struct object *next;
@@ -93,7 +93,7 @@ struct provider {
 extern const struct provider patchable_provider, marker_provider, branch_provider, blocks_provider,
 	hooks_provider, entries_provider;
 
-/* A probe. What is above the line is the provider's, and changed by it alone. */
+/* A probe. The members above the line are the provider's, which alone changes them. */
 struct probe {
 	const struct provider *provider;
 	struct object *object;
@@ -143,9 +143,9 @@ static inline size_t site_endbr(const uint8_t *code)
 #define PROBE_BREAKPOINT "a debugger or a uprobe has a breakpoint on it"
 
 /*
- * probe_add - copies *probe, gives it its id, tells callbacks of it later. One that the object had
- * when it was loaded before has that id again; one of a file has none. The name is the core's then,
- * and memory that is the provider's own. -ENOSPC, -ENOMEM.
+ * probe_add - copy *probe and give it an id; callbacks are told later. A probe that the object had
+ * when it was loaded before keeps its id; one of a file has none. The core takes over the name, and
+ * the provider's own memory. -ENOSPC, -ENOMEM.
  */
 int probe_add(const struct probe *probe, uint32_t *id);
 
@@ -171,10 +171,10 @@ struct beside {
 	size_t n;
 };
 
-/* beside_find - those that other providers, which come first, have found. -ENOMEM. */
+/* beside_find - sites that the providers before this one have found. -ENOMEM. */
 int beside_find(struct beside *beside, const struct object *object, enum fi_kind kind);
 
-/* beside_has - whether there is one from start on, before end. */
+/* beside_has - whether a site lies in [start, end). */
 bool beside_has(const struct beside *beside, uintptr_t start, uintptr_t end);
 
 /* object_segments - fill in where an object lies, by its program headers and its base. */
@@ -193,13 +193,14 @@ static inline bool object_covers(const struct object *object, uintptr_t addr, si
 }
 
 /*
- * objects_hold - call what(data) while no object can be unloaded; those that were since the last
- * look are marked gone before. What that returns, or -ENOMEM. The core's lock is held: a thread
- * that has the loader's lock must not wait for it. What is called loads and unloads nothing.
+ * objects_hold - call what(data) while no object can be unloaded; objects that were unloaded since
+ * the last look are marked gone before. Returns the result of what(), or -ENOMEM. The core's lock is
+ * held, as a thread that has the loader's lock must not wait for it. what() loads and unloads
+ * nothing.
  */
 int objects_hold(int (*what)(void *data), void *data);
 
-/* objects_lock_hold - the same without the core's lock, which it takes: so also its errors. */
+/* objects_lock_hold - the same for a caller without the core's lock. Also errors of core_lock(). */
 int objects_lock_hold(int (*what)(void *data), void *data);
 
 /*
@@ -234,11 +235,11 @@ void *near_entry(const void *place, uint32_t id);
 struct pc_op;
 
 /*
- * object_note - a site of an object is to be changed. object_open - hold the pages of those that
- * were noted writable, by one call for each segment with so many sites; at others each change sees
- * to itself. object_close - those, and what could not be closed before. -EAGAIN, -ETIMEDOUT: some
- * cannot be closed yet, as pc_text_close() has it; the next call tries again. All under the core's
- * lock.
+ * object_note - note a site that is to be changed. object_open - make the pages of noted sites
+ * writable, by one call for each segment with at least so many; at other sites each change opens
+ * its pages itself. object_close - close them, and pages that an earlier call could not close.
+ * -EAGAIN, -ETIMEDOUT: some cannot be closed yet, see pc_text_close(); the next call tries again.
+ * All under the core's lock.
  */
 void object_note(struct object *object, const uint8_t *site, size_t len);
 void object_open(size_t least);
@@ -254,14 +255,14 @@ void site_patch(struct pc_op *ops, size_t n);
 int site_rel32(uint8_t *bytes, uint8_t opcode, const void *from, const void *to);
 
 /*
- * site_entry - the ten bytes that count for a probe in a stub, which are called: push $id; jmp.
- * site_arm - write the stub of a probe (near_stub()), to which its site leads by that opcode.
+ * site_entry - push $id; jmp near_entry: the bytes of a stub that are called to count for a probe.
+ * site_arm - write a probe's stub (near_stub()), and fill in the jump or call that leads there.
  */
 #define SITE_ENTRY 10
 int site_entry(uint8_t bytes[SITE_ENTRY], const uint8_t *at, uint32_t id);
 int site_arm(struct probe *probe, uint8_t opcode, const uint8_t *code, size_t len);
 
-/* site_arm_call - probe->on becomes a CALL of a stub of the probe's own; an arm() for entries. */
+/* site_arm_call - an arm() for entries: probe->on becomes a CALL of a stub. */
 int site_arm_call(struct probe *probe);
 
 #endif

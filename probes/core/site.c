@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The code of a site, on and off.
+ * The code of a site, on and off. The two differ in one of these ways:
  *
- *  - Inside 8 aligned bytes, or where they differ in one byte: the off bytes and the on bytes are
- * exchanged by one store each way, at once: there is no wait to share.
- *  - A CALL that crosses an 8-byte boundary is patched in once, by the word protocol, in one batch
- * with all others that are turned on. From then on it is turned off and on by pc_deactivate_call()
- * and pc_activate_call(): one store, no INT3, no sync.
- *  - Other bytes across a boundary, and what its provider wants a NOP: the word protocol each time.
- *
- *  - Several instructions that one takes the place of, 1-byte NOPs too: pc_patch_over_batch()
- * turns it on, each time, since threads may stand between them; one look at all threads serves all
- * that are turned on together. Off again is a change like the others, and leaves one NOP for NOPs.
+ *  - inside 8 aligned bytes, or in one byte: one store each way, at once, as no wait is shared.
+ *  - a CALL that crosses an 8-byte boundary: it is patched in once by the word protocol, in a batch
+ *    with all others. From then on pc_deactivate_call() and pc_activate_call() turn it off and on:
+ *    one store, no INT3, no sync.
+ *  - other bytes across a boundary, or the provider wants a NOP: the word protocol each time.
+ *  - several instructions, 1-byte NOPs too, and one that takes their place: threads may stand
+ *    between them, so pc_patch_over_batch() turns it on, with one look at all threads for the whole
+ *    batch. Off again is a change like the others, and leaves one NOP for NOPs.
  */
 #include <assert.h>
 #include <cpuid.h>
@@ -68,7 +66,7 @@ int site_arm_call(struct probe *probe)
 	return ret ? ret : site_arm(probe, CALL, code, sizeof(code));
 }
 
-/* Where the only byte is that off and on differ in. -1: they differ in more. */
+/* The index of the one byte in which off and on differ. -1: they differ in more. */
 static int find_only_byte(const struct probe *probe)
 {
 	uint64_t off, on;
@@ -97,8 +95,8 @@ static bool probe_crosses(const struct probe *probe)
 
 /*
  * 0, or -EBUSY: an INT3 would end the program, as a thread has SIGTRAP blocked, or SIGTRAP goes to
- * a handler of the program's. A profile changes sites all the time, and of that time a hundredth at
- * most goes into looks.
+ * a handler of the program's. A look at all threads holds for a hundred times as long as it took,
+ * since a profile changes sites all the time.
  */
 static int check_traps(void)
 {
@@ -193,7 +191,7 @@ struct batch {
 	bool asked, alone; /* is_alone() */
 };
 
-/* Whether no other thread can be inside of several instructions. */
+/* Whether no other thread can stand between several instructions. */
 static bool is_alone(struct batch *batch)
 {
 	if (!batch->asked)
@@ -219,7 +217,7 @@ static void queue_over(struct batch *batch, struct probe *probe)
 	};
 }
 
-/* Its code has been changed. */
+/* Note that the probe's code has been changed. */
 static void note_change(struct probe *probe, bool on)
 {
 	probe->is_on = on;
@@ -240,7 +238,7 @@ static bool has_bytes(const struct probe *probe, const uint8_t *bytes)
 
 #define NOT_ALONE 1
 
-/* By one store. NOT_ALONE: it takes more, and nothing was done. */
+/* Change it by one store. NOT_ALONE: that takes more, and nothing was done. */
 static inline int change_alone(struct probe *probe, bool on)
 {
 	const uint8_t *bytes = on ? probe->on : probe->off;
@@ -266,7 +264,7 @@ static inline int change_alone(struct probe *probe, bool on)
 	return ret;
 }
 
-/* What is not done at once is done with the batch. */
+/* Change it by one store, or put it into the batch. */
 static int change_in_batch(struct batch *batch, struct probe *probe)
 {
 	int ret;
@@ -314,7 +312,7 @@ static void finish_probe(struct batch *batch, uint32_t id, int result)
 		note_change(probe, batch->on);
 }
 
-/* Several instructions become one. */
+/* Change the sites where several instructions become one. */
 static void run_overs(struct batch *batch)
 {
 	int refusal = batch->n_overs && !is_alone(batch) ? check_traps() : 0;

@@ -53,7 +53,7 @@ static bool has_name(const struct probe *probe, const char *name)
 	return probe->name && name ? !strcmp(probe->name, name) : probe->name == name;
 }
 
-/* They come in the order in which they came before. */
+/* Probes are found in the same order as before, so the first one is mostly the right one. */
 static struct probe *find_missing(const struct probe *model)
 {
 	struct probe **link = &model->object->missing, *probe;
@@ -67,7 +67,7 @@ static struct probe *find_missing(const struct probe *model)
 	return probe;
 }
 
-/* Its bytes when it is on are known: they are those of before, at the same place. */
+/* At the same place its stub, and so its bytes when on, are those of before. */
 static bool is_still_armed(const struct probe *probe, const struct probe *model)
 {
 	return probe->armed && model->provider->arm && !model->object->has_moved &&
@@ -268,7 +268,7 @@ static struct callback {
 	uint32_t told; /* of ids below that */
 } callbacks[CALLBACKS];
 
-/* The callback and the probe that it has to be told of next. */
+/* The next callback that has not been told of a probe, and that probe. */
 static bool take_news(struct callback *callback, struct fi_probe *news)
 {
 	bool found = false;

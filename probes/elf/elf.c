@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Sections, segments and symbols of an ELF file in memory, and files that are mapped. */
 #include "probes/elf/elf.h"
 
 #include <elf.h>
@@ -113,7 +114,7 @@ bool elf_find_section(const struct elf *elf, const char *name, struct elf_sectio
 	return false;
 }
 
-/* Where data of threads begin (SHF_TLS), others lie. */
+/* Addresses of .tbss overlap those of other sections. */
 bool elf_section_at(const struct elf *elf, uint64_t addr, struct elf_section *section)
 {
 	for (uint32_t i = 0; elf_next_section(elf, &i, section);)

@@ -80,9 +80,7 @@ bool elf_section_at(const struct elf *elf, uint64_t addr, struct elf_section *se
 /* elf_in_section - whether an address lies in a section whose name begins so. */
 bool elf_in_section(const struct elf *elf, uint64_t addr, const char *prefix);
 
-/* elf_constant - bytes that are loaded to an address, and that nothing writes to. NULL: they are
- * none.
- */
+/* elf_constant - the bytes that are loaded to an address, if they are not writable; else NULL. */
 const uint8_t *elf_constant(const struct elf *elf, uint64_t addr, uint64_t len);
 
 /* elf_read_symbol - an entry of a table of symbols, and its name, "" for none. False: it has no
@@ -109,12 +107,11 @@ void elf_free(struct elf_symbols *symbols);
 const struct elf_symbol *elf_function_at(const struct elf_symbols *symbols, uint64_t addr);
 const struct elf_symbol *elf_function_from(const struct elf_symbols *symbols, uint64_t addr);
 
-/* elf_slots - all places where the loader puts the address of a symbol, and its name, "" for none.
- */
+/* elf_slots - all slots where the loader puts the address of a symbol, with its name or "". */
 void elf_slots(const struct elf *elf, void (*found)(const char *name, uint64_t slot, void *data),
 	       void *data);
 
-/* Words that the loader makes addresses, sorted by where they are. */
+/* Relocated words, sorted by their addresses. */
 struct elf_values {
 	struct elf_value {
 		uint64_t at;
@@ -124,10 +121,8 @@ struct elf_values {
 	size_t n;
 };
 
-/*
- * elf_values - all of them; of a symbol that another file may have as well, what it is in this one.
- * -ENOMEM.
- */
+/* elf_values - all of them; a symbol has its value in this file, though another may define it.
+ * -ENOMEM. */
 int elf_values(const struct elf *elf, struct elf_values *values);
 
 /* elf_value_at - NULL: there is none at that place. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Whether a program takes the agent by LD_PRELOAD, and the list that it gets. */
 #include "probes/elf/preload.h"
 
 #include <elf.h>
@@ -20,7 +21,7 @@
 
 /* --- The program ------------------------------------------------------------------------------ */
 
-/* Those that look whether they come first, or replace what others call. */
+/* Sanitizers, which have to come first. */
 static bool is_runtime(const char *name)
 {
 	static const char *const names[] = { "libasan.so", "libtsan.so", "libhwasan.so",

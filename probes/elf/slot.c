@@ -52,7 +52,7 @@ void elf_slots(const struct elf *elf, void (*found)(const char *name, uint64_t s
 
 /* --- Values ----------------------------------------------------------------------------------- */
 
-/* What a relocation puts there; false: no address that is known. */
+/* The word that a relocation writes; false: it is no known address. */
 static bool read_value(const struct elf *elf, const struct elf_section *table,
 		       const Elf64_Rela *rela, struct elf_value *value)
 {

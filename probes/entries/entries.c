@@ -11,8 +11,8 @@
  *	1:	push	$id
  *		jmp	near_entry
  *
- * Not asked for, it does nothing: what the other providers find, a compiler has promised; this is
- * shown of code as compilers make it, which hand-written code need not be.
+ * It is off unless asked for: for other providers' sites a compiler has left room, while here the
+ * proof assumes code as compilers make it, which hand-written code need not be.
  */
 #include "probes/entries/entries.h"
 
@@ -60,7 +60,7 @@ bool entries_asked(void)
 	return atomic_exchange(&asked, false);
 }
 
-/* What the trampoline itself calls, and what changes code, must not come back to it. */
+/* A probe in what the trampoline calls, or in what changes code, would recurse. */
 static bool is_ours(const struct object *object, const char *name)
 {
 	static const char *const ours[] = { "libc.so*",	     "ld-linux*",    "libpthread*",
@@ -147,7 +147,7 @@ static int discover_entries(struct object *object, const struct elf *elf)
 	if (ret)
 		return ret;
 	ret = survey_make(&survey, elf);
-	/* What was taken stays taken. */
+	/* Functions that were taken stay so. */
 	object->surveyed = !ret;
 	for (size_t i = 0; i < survey.n && !ret; i++)
 		ret = add_entry(object, &others, &survey.site[i]);

@@ -8,7 +8,7 @@
  * core's lock is held. */
 bool entries_asked(void);
 
-/* entries_own - whether this library is in the object: by itself, or linked into a program. */
+/* entries_own - whether the object is this library, or a program that it is linked into. */
 bool entries_own(const struct object *object);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every direct branch of a file first; then the tables of indirect jumps; then one function after
- * another: what stands at its entry, and what leads there.
+ * First all direct branches of a file are found, then the jump tables of its functions. Then, for
+ * one function after another, the instructions at its entry and the branches to them are judged.
  */
 #include "probes/entries/survey.h"
 
@@ -89,7 +89,7 @@ static const struct elf_section *find_code(const struct program *program, uint64
 	return NULL;
 }
 
-/* What begins inside of another is no function of its own here, but a name in it: has_label(). */
+/* A symbol inside of another function is a label of that: see has_label(). */
 static void add_function(struct program *program, const struct elf_symbol *symbol)
 {
 	const struct elf_section *code = find_code(program, symbol->addr, symbol->size);
@@ -144,7 +144,7 @@ static enum kind find_kind(const struct insn *insn)
 	return insn->flow == FLOW_JUMP ? JUMP : CONDITIONAL;
 }
 
-/* Functions that do not come out as instructions are like gaps between functions. */
+/* A function that cannot be decoded is read like a gap between functions. */
 static int read_function(struct program *program, uint32_t index)
 {
 	struct function *function = &program->function[index];
@@ -159,7 +159,7 @@ static int read_function(struct program *program, uint32_t index)
 		}
 		if (insn.target && add_branch(program, insn.target, index, find_kind(&insn)) < 0)
 			return -ENOMEM;
-		/* By the GOT it leads to the entry of a function. */
+		/* A jump by the GOT leads to the entry of a function. */
 		if (insn.flow == FLOW_INDIRECT && !function->indirect &&
 		    !(insn.memory && elf_in_section(program->elf, insn.memory, ".got")))
 			function->indirect = true;
@@ -206,7 +206,7 @@ static int read_gaps(struct program *program)
 
 ORDER_BY(by_target, struct branch, to)
 
-/* The first at or behind an address, of those that are sorted. */
+/* The first branch to the address or behind it, of those that are sorted. */
 static size_t find_branch(const struct program *program, uint64_t to, size_t sorted)
 {
 	return SORTED_FROM(program->branch, sorted, to, to);
@@ -346,7 +346,7 @@ static const char *refusal_of_insn(const struct insn *insn)
 	return NULL;
 }
 
-/* Whether len bytes behind a function are what fills the line up. */
+/* Whether len bytes behind a function are padding up to the next aligned address. */
 static bool is_padding(const struct program *program, const struct function *function, uint64_t len)
 {
 	const struct elf_section *code = find_code(program, function->end, len);
@@ -390,7 +390,7 @@ static const char *take_code(const struct program *program, const struct functio
 		return NULL;
 	if (!site->ends || site->len != len || !is_padding(program, function, SURVEY_JUMP - len))
 		return "it ends, or leads elsewhere, within five bytes";
-	/* What is written over. */
+	/* The jump overwrites padding, too. */
 	memcpy(site->code, code, SURVEY_JUMP);
 	return NULL;
 }
@@ -510,7 +510,7 @@ static int put_distance(uint8_t *bytes, uint64_t target, uint64_t next)
 	return near == distance ? 0 : -ERANGE;
 }
 
-/* The length that one instruction takes there. */
+/* Write one instruction for its new address: its length there. */
 static int move_insn(const struct insn *insn, const uint8_t *code, uint64_t to, uint8_t *moved)
 {
 	int len = insn->flow == FLOW_JUMP ? 5 : 6;

@@ -32,7 +32,7 @@ void constants_close(struct constants *constants)
 	free(constants->queue);
 }
 
-/* What a register holds where two ways meet. */
+/* What a register holds where two paths meet. */
 static uint32_t join_constants(const struct function_code *code, uint32_t a, uint32_t b)
 {
 	if (a == b || b == UNSET)
@@ -160,7 +160,7 @@ const struct constant *constants_at(const struct constants *constants, uint32_t 
  */
 #define RDI 7
 
-/* The registers that are set plainly, to one value wherever they are, and not otherwise. */
+/* The registers to which all instructions that write them assign the same constant. */
 static uint16_t find_one_value(const struct function_code *code)
 {
 	const struct constant *values[INSN_REGISTERS] = { NULL };
@@ -183,7 +183,7 @@ static uint16_t find_one_value(const struct function_code *code)
 	return with & (uint16_t)~without;
 }
 
-/* Nothing is seen to lead to it: it is open, or NOPs that fill up, which lead nowhere. */
+/* Instructions without a known predecessor are open, but for NOPs between blocks. */
 static void find_unseen(struct function_code *code)
 {
 	for (uint32_t i = 1; i < code->n; i++) {

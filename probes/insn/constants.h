@@ -12,9 +12,9 @@ struct constants {
 	struct function_code *code;
 	const struct jump_table *table; /* by insn.table; NULL: jump tables lead nowhere */
 	bool addresses;			/* only constants of LEA are followed, and no copies */
-	bool all; /* instructions that no way is seen to lead to are open, unless they fill */
+	bool all; /* instructions without a known predecessor are open, unless they fill */
 	uint16_t over_calls; /* registers that outlast a call that may not return */
-	uint16_t over_open;  /* registers that are as they were where ways lead in unseen */
+	uint16_t over_open;  /* registers that keep their constants where an instruction is open */
 	uint32_t (*in)[INSN_REGISTERS];
 	uint32_t *queue;
 	uint32_t queued;
@@ -24,7 +24,7 @@ struct constants {
 int constants_open(struct constants *constants, struct function_code *code);
 void constants_close(struct constants *constants);
 
-/* constants_find - follow all ways. Instructions that are not seen then are not run. */
+/* constants_find - follow all paths. Instructions that are not seen then are never run. */
 void constants_find(struct constants *constants);
 
 /* constants_at - what a register holds before an instruction; NULL: that is not known. */
@@ -42,7 +42,7 @@ bool constant_equal(const struct constant *a, const struct constant *b);
  */
 int arguments_open(struct constants *constants, struct function_code *code, bool landing_pads);
 
-/* argument_at - what is in rdi at the call or jump at an address; NULL: that is not plain. */
+/* argument_at - the constant in rdi at the call or jump at an address; NULL: not known. */
 const struct constant *argument_at(const struct constants *constants, uint64_t at);
 
 #endif

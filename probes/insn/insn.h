@@ -48,7 +48,7 @@ struct insn {
 	bool is_nop;	   /* also INT3 */
 
 	/* By function_read() alone. */
-	bool fills;	 /* it does nothing, as between blocks of code */
+	bool fills;	 /* a NOP or the like, as between blocks of code */
 	bool pops;	 /* registers are loaded from the stack */
 	int8_t sets;	 /* register that gets the constant or the copy, or -1 */
 	int8_t copies;	 /* register that is copied, or -1 */
@@ -58,7 +58,7 @@ struct insn {
 	uint32_t into; /* branches, and entries of jump tables, that lead here */
 
 	/* Of an analysis. */
-	bool open;    /* ways that are no branches of the function lead here */
+	bool open;    /* it is reached in other ways than by branches of the function */
 	bool returns; /* a call that always returns */
 	bool seen, queued;
 	uint32_t table; /* of FLOW_INDIRECT: index of its jump table, or INSN_NONE */
@@ -115,7 +115,7 @@ uint32_t function_index(const struct function_code *code, uint64_t at);
 /* function_at - the instruction at an address, or NULL. */
 struct insn *function_at(struct function_code *code, uint64_t at);
 
-/* function_open - the instruction at an address, if there is one, is open; all are. */
+/* function_open - mark the instruction at an address open. function_open_all - mark all. */
 void function_open(struct function_code *code, uint64_t at);
 void function_open_all(struct function_code *code);
 

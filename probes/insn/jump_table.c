@@ -24,10 +24,10 @@ struct follow {
 	struct jump_table *table;
 	uint32_t tables;
 	struct constants constants;
-	struct state **saved; /* what is known where one branch alone leads to */
+	struct state **saved; /* of instructions that are reached by one branch alone */
 };
 
-/* Jumps by the GOT leave the function. Instructions are open where other code may lead to. */
+/* Jumps by the GOT leave the function. Instructions that other code may jump to are open. */
 static void mark_insns(struct follow *follow)
 {
 	const struct jumps *jumps = follow->jumps;
@@ -47,7 +47,7 @@ static void mark_insns(struct follow *follow)
 
 /* --- One line after another ------------------------------------------------------------------- */
 
-/* Where one branch alone leads to. */
+/* Keep the state for an instruction that is reached by one branch alone. */
 static int save_state(struct follow *follow, const struct insn *from, const struct decoded *decoded,
 		      const struct state *state)
 {
@@ -89,7 +89,7 @@ static void begin_path(const struct follow *follow, uint32_t index, bool goes_on
 	state_begin(state, address);
 }
 
-/* What each jump is proven to go by, with n = 0 where that is no table. False: none leads there. */
+/* The table that each reached jump is proven to use; n is 0 where it is none. */
 static int walk_lines(struct follow *follow, struct jump_table *found, bool *reached)
 {
 	const struct function_code *code = follow->code;
@@ -142,7 +142,7 @@ static uint64_t read_entry(const struct jump_table *table, const uint8_t *bytes,
 	return table->at + (uint64_t)(int64_t)distance;
 }
 
-/* 0: it is no table, or leads out of the function to no entry. */
+/* 0: it is no table, or an entry leads out of the function to where none begins. */
 static int read_table(const struct follow *follow, struct jump_table *table)
 {
 	const struct function_code *code = follow->code;
@@ -168,7 +168,7 @@ static int read_table(const struct follow *follow, struct jump_table *table)
 	return 1;
 }
 
-/* A table counts as often as it has the address. */
+/* An instruction counts as reached once for each entry of the table. */
 static void count_into(struct follow *follow, const struct jump_table *table, uint32_t by)
 {
 	for (uint32_t i = 0; i < table->n; i++)

@@ -25,7 +25,7 @@ static int add_entry(struct part_entries *entries, uint64_t at, bool anywhere)
 	return ARRAY_ADD(entries->entry, entries->n, (struct part_entry){ at, anywhere });
 }
 
-/* Code of which no symbol tells the function: it may be a part of any. The PLT is none. */
+/* Code without a symbol may be a part of any function. The PLT is not. */
 static bool has_no_name(const struct scan *scan, uint64_t at)
 {
 	struct elf_section section;
@@ -34,7 +34,7 @@ static bool has_no_name(const struct scan *scan, uint64_t at)
 	       strncmp(section.name, ".plt", strlen(".plt")) != 0;
 }
 
-/* Compilers lead what never happens to where the function ends. */
+/* Compilers branch to the end of a function where that never happens. */
 static bool is_end(const struct scan *scan, uint64_t from, uint64_t to)
 {
 	const struct elf_symbol *function = elf_function_at(scan->symbols, from);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Instructions are run in one line with values of which only this is known: which number they are,
- * and its bound.
+ * Instructions are run one after another with symbolic values: of a number only its identity and
+ * its bound are known.
  */
 #include "probes/insn/value.h"
 
@@ -94,7 +94,7 @@ static struct value load_value(struct state *state, const ZydisDecodedOperand *o
 	return make_number(state, (uint8_t)operand->size);
 }
 
-/* From now on it is known that memory has that number. */
+/* Note which number the memory holds. */
 static void set_cell(struct state *state, const ZydisDecodedOperand *operand, uint32_t id,
 		     uint8_t low)
 {
@@ -137,7 +137,7 @@ static bool is_entry(const struct state *state, const ZydisDecodedOperand *opera
 	return size == 8 || (mem->base != ZYDIS_REGISTER_NONE && !mem->disp.value);
 }
 
-/* Whether a store leaves the cell as it is: by the same register, beside it. */
+/* Whether a store by the same base register does not overlap the cell. */
 static bool is_beside_cell(const struct state *state, const ZydisDecodedOperand *operand)
 {
 	const ZydisDecodedOperandMem *cell = &state->cell.operand, *store = &operand->mem;

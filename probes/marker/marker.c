@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Markers: their probes, by the notes of a file, and the arguments that probe functions read. */
 #include "probes/marker/marker.h"
 
 #include <elf.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The notes that list markers (.note.stapsdt), and symbols that operands name. */
 #include "probes/marker/marker.h"
 
 #include <elf.h>
@@ -118,7 +119,7 @@ bool notes_symbol(const struct elf *elf, const char *name, size_t len, uint64_t 
 	struct elf_section section;
 	unsigned found = 0;
 
-	/* What .symtab does not tell, of a stripped file, .dynsym may. */
+	/* A stripped file has only .dynsym. */
 	for (size_t t = 0; t < 2 && !found && len > 0; t++)
 		for (uint32_t i = 0; elf_next_section(elf, &i, &section);)
 			if (section.type == tables[t])

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Operands in AT&T syntax: parsed when a marker is found, read when its probe function asks. */
 #include "probes/marker/operand.h"
 
 #include <errno.h>

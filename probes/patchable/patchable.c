@@ -6,9 +6,8 @@
  * label, and the address of the first in a section __patchable_function_entries.
  *
  * gcc -pg -mfentry -mnop-mcount -mrecord-mcount leaves one NOP of five bytes at each function,
- * listed in
- * __mcount_loc; -minstrument-return=nop5 -mrecord-return one before each RET, in __return_loc.
- * There the frame of the function is gone, and with it what was in the red zone.
+ * listed in __mcount_loc; -minstrument-return=nop5 -mrecord-return one before each RET, in
+ * __return_loc. There the frame of the function is gone, and with it what was in the red zone.
  *
  * The section is read in memory, where the loader has relocated it. The file says where it is, and
  * the names. The first five bytes behind the label, and behind an ENDBR64, are the site.
@@ -42,8 +41,7 @@ struct place {
 	struct elf_symbols symbols;
 };
 
-/* Where the function's label is, if some of the NOPs stand before it: then no function holds them.
- */
+/* The function's label, where some of the NOPs stand before it and so in no function. */
 static uintptr_t find_label(const struct place *place, uintptr_t entry)
 {
 	uint64_t in_file = entry - place->object->base;
@@ -80,7 +78,7 @@ static int add_patchable(const struct place *place, uintptr_t entry)
 	probe.site = (uint8_t *)site;
 	code = probe.site;
 	memcpy(probe.off, nop5, SITE_LEN);
-	/* clang's has another last byte, and says as little. */
+	/* clang's NOP has another last byte. */
 	if (!probe.reason && !memcmp(code, nop5, SITE_LEN - 1))
 		probe.off[SITE_LEN - 1] = code[SITE_LEN - 1];
 	else if (!probe.reason && *code == INT3)

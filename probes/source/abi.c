@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The SysV ABI hands over a value of up to 16 bytes in registers, eight bytes each: in one for
- * integers if any of the eight is part of an integer or pointer, else in a vector register. Larger
- * values, values that are not aligned and those with a long double lie on the stack.
+ * The SysV ABI passes a value of up to 16 bytes in registers, eight bytes each: in one for integers
+ * if any of the eight is part of an integer or pointer, else in a vector register. Larger values,
+ * values that are not aligned and those with a long double lie on the stack.
  *
  * Debug information does not say that a struct is packed. Where its members do not show it either,
  * the place of the struct on the stack is unknown, and so are those of later arguments. Likewise an
@@ -108,7 +108,7 @@ static const struct source_value *keep_list(const struct list *list, unsigned *n
 	return kept;
 }
 
-/* What comes back; whether a pointer to it takes the first register. False: not known. */
+/* Find the result, and whether a pointer to it takes the first register. False: not known. */
 static bool find_result(Dwarf_Die *die, struct source_function *function, struct taken *taken,
 			struct abi_names **names)
 {
@@ -145,7 +145,7 @@ static bool find_place(struct whole *whole, struct taken *taken, struct abi_plac
 	return !place->memory || take_memory(whole, taken);
 }
 
-/* What the compiler hands over in its own way. */
+/* Show an argument that the compiler passes in its own way. */
 static void place_otherwise(struct whole *whole, const char *name, enum passed how,
 			    const struct abi_place *place)
 {
@@ -157,7 +157,7 @@ static void place_otherwise(struct whole *whole, const char *name, enum passed h
 	}
 }
 
-/* C without prototypes hands over a float as a double. */
+/* C without prototypes passes a float as a double. */
 static bool is_promoted(const struct whole *whole, const struct callee *callee)
 {
 	return !callee->has_prototype && !whole->is_struct && whole->n == 1 &&

@@ -11,7 +11,7 @@
 #include "probes/source/libdw.h"
 #include "probes/source/source.h"
 
-/* What debug information does not have as such: names of members of an argument, and values. */
+/* Names and values that are made here, as of members of an argument. */
 struct abi_names {
 	struct abi_names *next;
 	char bytes[];
@@ -58,8 +58,7 @@ struct whole {
 	struct abi_names **names;
 };
 
-/* whole_of - a value of @type, which is that of @die. unknown: the places of later arguments are,
- * too. */
+/* whole_of - a value of @type, the type of @die. If it is unknown, so are later arguments. */
 void whole_of(struct whole *whole, const char *name, Dwarf_Die *die, Dwarf_Die *type);
 
 /* whole_hide - nothing but its name is shown. */
@@ -68,10 +67,10 @@ void whole_hide(struct whole *whole, const char *name);
 /* --- Arguments at other places than the ABI has ----------------------------------------------- */
 
 /*
- * A compiler that knows all callers of a function may leave the ABI: clang leaves out unused
- * arguments, and later ones move up. Only their locations in debug information show it.
+ * A function with code, and how it gets its arguments. A compiler that knows all callers may leave
+ * the ABI: clang leaves out unused arguments, and later ones move up. Only their locations in debug
+ * information show it.
  */
-/* A function that is in the file, as code. */
 struct callee {
 	Dwarf_Die *code;
 	uint64_t addr; /* of its probe */
@@ -94,15 +93,15 @@ struct abi_place {
 
 enum passed {
 	PASSED_BY_ABI = 0,
-	PASSED_ELSEWHERE, /* in the register that is the first now */
+	PASSED_ELSEWHERE, /* in another register, abi_place.eight[0] */
 	PASSED_UNKNOWN,
-	PASSED_UNSET,	  /* no use is made of it, and callers need not set it */
+	PASSED_UNSET,	  /* unused, so that callers need not set it */
 	PASSED_OTHERWISE, /* debug information is of another ABI, or of what the code does first */
 };
 
 /*
- * locate_argument - asked once for each argument, in their order, as declared: the DIE of @code may
- * refer to it. has_argument - whether the code has it.
+ * locate_argument - by the DIE of its declaration; called for each argument in their order.
+ * has_argument - whether the code has it.
  */
 enum passed locate_argument(struct callee *callee, Dwarf_Die *argument, struct abi_place *place);
 bool has_argument(const struct callee *callee, Dwarf_Die *argument);

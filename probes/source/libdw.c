@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Loading libdw, and questions about DIEs that it does not answer in one call. */
 #include "probes/source/libdw.h"
 
 #include <dlfcn.h>
@@ -85,7 +86,7 @@ static bool follow_reference(Dwarf_Die *die, unsigned attribute, Dwarf_Die *to)
 	return dw.dwarf_attr_integrate(die, attribute, &place) && dw.dwarf_formref_die(&place, to);
 }
 
-/* One that another is a name for, or a qualified form of. */
+/* A typedef, or a qualified form of another type. */
 static bool is_name(Dwarf_Die *type)
 {
 	switch (dw.dwarf_tag(type)) {
@@ -200,7 +201,7 @@ static void find_language(struct unit_by *by, Dwarf_Die *unit)
 	}
 }
 
-/* gcc tells its options, clang does not. */
+/* gcc notes its options, clang does not. */
 static void find_compiler(struct unit_by *by, const char *producer)
 {
 	static const char *const odd[] = { "-mabi=ms", "-mlong-double-128", "-gstrict-dwarf" };

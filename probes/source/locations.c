@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+/* Where arguments are at the entry of a function, by their locations in debug information. */
 #include "probes/source/abi.h"
 
 #include "probes/source/source.h"
 
 #define NESTED_MAX 32
 
-/* Where an argument is, if it is in none of the registers that hand over arguments. */
+/* Where an argument is, if not in a register for arguments. */
 enum {
 	NO_PLACE = -1,
 	IN_MEMORY = -2,
@@ -72,7 +73,7 @@ static int find_op_place(const Dwarf_Op *op)
 	return op->atom == DW_OP_fbreg || op->atom == DW_OP_call_frame_cfa ? IN_MEMORY : NO_PLACE;
 }
 
-/* It is a piece's, or all of the argument's, and ends at @end. */
+/* The place of one piece, or of the whole argument; the operations end at @end. */
 static int find_place_of_ops(const Dwarf_Op *op, const Dwarf_Op *end)
 {
 	int is = op < end ? find_op_place(op++) : NO_PLACE;
@@ -83,7 +84,7 @@ static int find_place_of_ops(const Dwarf_Op *op, const Dwarf_Op *end)
 	return is;
 }
 
-/* An argument in the frame was put there by the function. */
+/* The function itself has stored an argument that is in its frame. */
 static enum passed judge_eight(int is, const struct abi_place *place, unsigned eight)
 {
 	if (is == NO_PLACE)
@@ -175,7 +176,7 @@ static bool is_read(const Dwarf_Op *op)
 	       op->atom == DW_OP_entry_value || op->atom == DW_OP_GNU_entry_value;
 }
 
-/* The eight bytes that a register or memory has; a constant is none that a caller has given. */
+/* Which eight bytes of the argument are in a register or memory, not a constant. */
 static void note_places(const Dwarf_Op *op, size_t n, bool placed[2])
 {
 	bool read = false, has_pieces = false;

@@ -47,7 +47,7 @@ struct source_value {
 	uint8_t next;  /* its second word; a third is the one behind that */
 };
 
-/* source_word - where the value's word is that comes as the i-th. */
+/* source_word - the register, or place in memory, of the value's i-th word. */
 static inline unsigned source_word(const struct source_value *value, unsigned i)
 {
 	return i ? value->next + i - 1 : value->reg;
@@ -56,9 +56,9 @@ static inline unsigned source_word(const struct source_value *value, unsigned i)
 struct source_function {
 	const struct source_value *arg;
 	unsigned args;
-	bool more; /* others behind them, of which it is not known where they are */
+	bool more; /* there are others, whose places are not known */
 	const struct source_value *result;
-	unsigned results; /* one without a name, or members; 0: nothing, or in no such place */
+	unsigned results; /* one value, or members; 0: void, or not in registers or memory */
 };
 
 struct source;

@@ -44,7 +44,7 @@ static enum source_form find_base_form(Dwarf_Die *type)
 	}
 }
 
-/* C leaves it to the compiler: there it is signed if a value is below 0. */
+/* The type of an enum in C is the compiler's choice: signed if a value is below 0. */
 static bool has_negative(Dwarf_Die *type)
 {
 	Dwarf_Attribute place;
@@ -272,7 +272,7 @@ static bool is_scalar(Dwarf_Die *type)
 	       (tag != DW_TAG_base_type || find_base_form(type) != SOURCE_OTHER);
 }
 
-/* One value is made of them if they are numbers. */
+/* An array of numbers is one value. */
 static bool add_scalars(struct whole *whole, const char *path, Dwarf_Die *element, unsigned offset,
 			Dwarf_Word n)
 {
@@ -293,7 +293,7 @@ static bool add_scalars(struct whole *whole, const char *path, Dwarf_Die *elemen
 	return true;
 }
 
-/* What is in memory by the first 16 bytes stays there. */
+/* The first 16 bytes decide whether the value is in memory. */
 static void add_array(struct whole *whole, const char *path, Dwarf_Die *type, unsigned offset,
 		      unsigned depth)
 {
@@ -358,7 +358,7 @@ static void add_bits(struct whole *whole, const char *path, Dwarf_Die *type, uns
 	add_piece(whole, path, form, offset, bits);
 }
 
-/* Such a struct is aligned to 16 bytes. */
+/* An _Atomic struct of 16 bytes is aligned to 16. */
 static bool may_be_atomic(Dwarf_Die *type)
 {
 	struct unit_by by = unit_by(type);
