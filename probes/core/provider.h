@@ -194,8 +194,8 @@ static inline bool object_covers(const struct object *object, uintptr_t addr, si
 
 /*
  * objects_hold - call what(data) while no object can be unloaded; objects that were unloaded since
- * the last look are marked gone before. Returns the result of what(), or -ENOMEM. The core's lock is
- * held, as a thread that has the loader's lock must not wait for it. what() loads and unloads
+ * the last look are marked gone before. Returns the result of what(), or -ENOMEM. The core's lock
+ * is held, as a thread that has the loader's lock must not wait for it. what() loads and unloads
  * nothing.
  */
 int objects_hold(int (*what)(void *data), void *data);
