@@ -19,9 +19,7 @@
 
 #include "probes/calls/calls.h"
 #include "probes/elf/array.h"
-#include "probes/insn/constants.h"
-#include "probes/insn/jump_table.h"
-#include "probes/insn/parts.h"
+#include "probes/insn/insn.h"
 
 #define SLOTS_MAX 64 /* of all functions in one object: each is called in three ways at most */
 #define ENTRY_LEN 16 /* of the PLT */

@@ -8,7 +8,7 @@
 #include <regex.h>
 
 #include "probes/core/provider.h"
-#include "probes/insn/effects.h"
+#include "probes/insn/insn.h"
 
 /*
  * core_lock - the one lock: objects, probes, their code. -EDEADLK: the thread holds it. -ESHUTDOWN:

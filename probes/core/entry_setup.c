@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "probes/insn/effects.h"
+#include "probes/insn/insn.h"
 
 static_assert(sizeof(struct slot) == 1 << SLOT_SHIFT, "the trampoline shifts the id");
 static_assert(offsetof(struct slot, function) == 0, "the trampoline reads it there");

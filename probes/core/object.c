@@ -161,6 +161,11 @@ static bool is_same(const struct object *a, const struct object *b)
 	       a->identity == b->identity && a->name == b->name;
 }
 
+bool object_is_own(const struct object *object)
+{
+	return object_covers(object, (uintptr_t)object_is_own, 1, PF_X);
+}
+
 const struct object *object_at(uintptr_t address)
 {
 	for (const struct object *object = objects; object; object = object->next)

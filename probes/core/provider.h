@@ -93,6 +93,9 @@ struct provider {
 extern const struct provider patchable_provider, marker_provider, branch_provider, blocks_provider,
 	hooks_provider, entries_provider;
 
+/* entries_take_request - has fi_take_entries() been called since? The core's lock is held. */
+bool entries_take_request(void);
+
 /* A probe. The members above the line are the provider's, which alone changes them. */
 struct probe {
 	const struct provider *provider;
@@ -191,6 +194,9 @@ static inline bool object_covers(const struct object *object, uintptr_t addr, si
 			return true;
 	return false;
 }
+
+/* object_is_own - whether the object is this library, or a program that it is linked into. */
+bool object_is_own(const struct object *object);
 
 /*
  * objects_hold - call what(data) while no object can be unloaded; objects that were unloaded since

@@ -10,6 +10,7 @@
 
 #include "probes/core/core.h"
 #include "probes/core/entry.h"
+#include "probes/elf/array.h"
 #include "probes/elf/sorted.h"
 
 #define NOP  0x90
@@ -175,18 +176,16 @@ ORDER_BY(by_place, struct beside_site, at)
 
 int beside_find(struct beside *beside, const struct object *object, enum fi_kind kind)
 {
-	size_t n = 1;
+	int ret = 0;
 
-	for (const struct probe *probe = object->probes; probe; probe = probe->sibling)
-		n++;
-	*beside = (struct beside){ .site = calloc(n, sizeof(*beside->site)) };
-	if (!beside->site)
-		return -ENOMEM;
-	for (const struct probe *probe = object->probes; probe; probe = probe->sibling)
+	*beside = (struct beside){ 0 };
+	for (const struct probe *probe = object->probes; probe && !ret; probe = probe->sibling)
 		if (probe->kind == kind && !probe->reason)
-			beside->site[beside->n++].at = (uintptr_t)probe->site;
-	qsort(beside->site, beside->n, sizeof(*beside->site), by_place);
-	return 0;
+			ret = ARRAY_ADD(beside->site, beside->n,
+					(struct beside_site){ (uintptr_t)probe->site });
+	if (beside->n)
+		qsort(beside->site, beside->n, sizeof(*beside->site), by_place);
+	return ret;
 }
 
 bool beside_has(const struct beside *beside, uintptr_t start, uintptr_t end)

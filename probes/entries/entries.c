@@ -14,8 +14,6 @@
  * It is off unless asked for: for other providers' sites a compiler has left room, while here the
  * proof assumes code as compilers make it, which hand-written code need not be.
  */
-#include "probes/entries/entries.h"
-
 #include <elf.h>
 #include <errno.h>
 #include <fnmatch.h>
@@ -55,7 +53,7 @@ int fi_take_entries(const char *objects)
 	return 0;
 }
 
-bool entries_asked(void)
+bool entries_take_request(void)
 {
 	return atomic_exchange(&asked, false);
 }
@@ -71,7 +69,7 @@ static bool is_ours(const struct object *object, const char *name)
 	for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++)
 		if (!fnmatch(ours[i], name, 0))
 			return true;
-	return entries_own(object);
+	return object_is_own(object);
 }
 
 static bool is_selected(const struct object *object)
@@ -137,16 +135,15 @@ static int add_entry(struct object *object, const struct beside *others,
 
 static int discover_entries(struct object *object, const struct elf *elf)
 {
-	struct survey survey;
+	struct survey survey = { 0 };
 	struct beside others;
 	int ret;
 
 	if (object->surveyed || !is_selected(object))
 		return 0;
 	ret = beside_find(&others, object, FI_ENTRY);
-	if (ret)
-		return ret;
-	ret = survey_make(&survey, elf);
+	if (!ret)
+		ret = survey_make(&survey, elf);
 	/* Functions that were taken stay so. */
 	object->surveyed = !ret;
 	for (size_t i = 0; i < survey.n && !ret; i++)

@@ -14,7 +14,6 @@
 #include "probes/elf/array.h"
 #include "probes/elf/sorted.h"
 #include "probes/insn/insn.h"
-#include "probes/insn/jump_table.h"
 
 #define SECTIONS_MAX 64
 #define NO_FUNCTION  UINT32_MAX

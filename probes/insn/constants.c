@@ -3,7 +3,7 @@
  * Constants are followed forward along all branches, until nothing changes. A register holds the
  * constant of an instruction, by its index; where two ways meet with different ones it is unknown.
  */
-#include "probes/insn/constants.h"
+#include "probes/insn/insn.h"
 
 #include <errno.h>
 #include <stdlib.h>

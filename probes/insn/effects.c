@@ -3,7 +3,7 @@
  * All paths of a small function are decoded, from its entry on. The first instruction that is not
  * known to be harmless ends that, with nothing said of the function.
  */
-#include "probes/insn/effects.h"
+#include "probes/insn/insn.h"
 
 #include <string.h>
 

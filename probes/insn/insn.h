@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What one instruction does: how long it is, where it leads, what it refers to. This and zydis.h
- * are all that the decoder is seen by; without one, insn_read() reads nothing.
+ * What decoded code does: one instruction, a function, the constants in its registers, its jump
+ * tables, jumps between parts of functions, and what a small function clobbers. Only zydis.h knows
+ * the decoder; without one, insn_read() reads nothing.
  */
 #ifndef PROBES_INSN_INSN_H
 #define PROBES_INSN_INSN_H
@@ -9,6 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "probes/elf/elf.h"
 
 #define INSN_REGISTERS	16
 #define INSN_RSP	4
@@ -121,5 +124,154 @@ void function_open_all(struct function_code *code);
 
 /* insn_read_registers - as insn_read(), with the registers and constants. */
 bool insn_read_registers(struct insn *insn, const uint8_t *code, uint64_t len, uint64_t at);
+
+/* --- Constants ------------------------------------------------------------------------------- */
+
+/*
+ * The constant that each register holds before each instruction of a function: the one on which all
+ * paths to the instruction agree.
+ */
+struct constants {
+	struct function_code *code;
+	const struct jump_table *table; /* by insn.table; NULL: jump tables lead nowhere */
+	bool addresses;			/* only constants of LEA are followed, and no copies */
+	bool all; /* instructions without a known predecessor are open, unless they fill */
+	uint16_t over_calls; /* registers that outlast a call that may not return */
+	uint16_t over_open;  /* registers that keep their constants where an instruction is open */
+	uint32_t (*in)[INSN_REGISTERS];
+	uint32_t *queue;
+	uint32_t queued;
+};
+
+/* constants_open - make room; the rest is for the caller to fill in. -ENOMEM. */
+int constants_open(struct constants *constants, struct function_code *code);
+void constants_close(struct constants *constants);
+
+/* constants_find - follow all paths. Instructions that are not seen then are never run. */
+void constants_find(struct constants *constants);
+
+/* constants_at - what a register holds before an instruction; NULL: that is not known. */
+const struct constant *constants_at(const struct constants *constants, uint32_t index, int reg);
+
+/* constant_equal - whether they are the same. */
+bool constant_equal(const struct constant *a, const struct constant *b);
+
+/*
+ * arguments_open - prepare constants_find() for a function that function_read() has read: until
+ * then more of its instructions may be opened, and calls be marked as calls that return. -ENOMEM.
+ * constants_close() it, also after an error. @landing_pads: the object has handlers of exceptions
+ */
+int arguments_open(struct constants *constants, struct function_code *code, bool landing_pads);
+
+/* argument_at - the constant in rdi at the call or jump at an address; NULL: not known. */
+const struct constant *argument_at(const struct constants *constants, uint64_t at);
+
+/* --- Jump tables ----------------------------------------------------------------------------- */
+
+/*
+ * Where the indirect jumps of a function lead, if all of them use jump tables of a compiler:
+ *
+ *	cmp	$7, %edi
+ *	ja	otherwise
+ *	lea	table(%rip), %rdx
+ *	mov	%edi, %edi
+ *	movslq	(%rdx,%rdi,4), %rax
+ *	add	%rdx, %rax
+ *	jmp	*%rax			or at once: jmp *table(,%rdi,8)
+ *
+ * in any order and by any registers, if all this is proven:
+ *
+ *  - every path to the jump comes from the check, in one line or by its branch;
+ *  - the number that was checked selects the entry, and its upper half is 0;
+ *  - the table is the one that is added, and the program cannot write to it;
+ *  - all entries up to the bound lead to instructions of the function, or to the beginning of
+ *    another: a part of it that was put elsewhere.
+ *
+ * The address of the table is followed along all branches, as a register may have it since long
+ * before. A value in memory is assumed to stay as it was checked or stored, if nothing is stored in
+ * between, as the compiler assumed it.
+ */
+
+/* What the caller knows of the code around a function. */
+struct jumps {
+	const struct elf *elf;
+	void *data;
+	/* Whether code of others, or that is not known, may lead to an address. */
+	bool (*is_entry)(void *data, uint64_t at);
+	/* Whether a function, or a part of one, begins there. */
+	bool (*is_function)(void *data, uint64_t at);
+};
+
+/* The targets of jump tables, each once or more often. Free by free(to). */
+struct jump_targets {
+	uint64_t *to;
+	uint32_t n;
+};
+
+/* jumps_follow - 1: these are all. 0: there are others, or it is not certain. -ENOMEM. */
+int jumps_follow(const struct jumps *jumps, struct function_code *code,
+		 struct jump_targets *targets);
+
+/* --- Functions in several parts -------------------------------------------------------------- */
+
+/*
+ * Addresses in the middle of functions that other parts of them may jump to: the compiler puts
+ * parts elsewhere (f and f.cold). All bytes that may be such a jump are taken for one.
+ */
+struct part_entries {
+	struct part_entry {
+		uint64_t at;
+		bool anywhere; /* and to any other address in the function */
+	} * entry;	       /* sorted by at; free() it, also after an error */
+	size_t n;
+	bool open; /* some part may jump to any address in its function */
+};
+
+/* part_entries_read - of all functions of an object. -ENOMEM. */
+int part_entries_read(struct part_entries *entries, const struct elf *elf,
+		      const struct elf_symbols *symbols);
+
+/* part_entries_from - the index of the first one at or behind an address. */
+size_t part_entries_from(const struct part_entries *entries, uint64_t at);
+
+/* --- Effects of a small function ------------------------------------------------------------- */
+
+/* What a function clobbers of vector, mask, x87 and MMX registers, and their control words. */
+enum clobbers {
+	CLOBBERS_ANY,	      /* in doubt */
+	CLOBBERS_LOWER_FLAGS, /* the lower 16 bytes of the first EFFECTS_XMM vectors, MXCSR */
+	CLOBBERS_LOWER,	      /* only these 16 bytes each */
+	CLOBBERS_NONE
+};
+
+#define EFFECTS_XMM	 8
+#define EFFECTS_BYTES	 128
+#define EFFECTS_RELATIVE 8
+
+struct effects {
+	enum clobbers clobbers;
+	/*
+	 * A copy of its first bytes does the same elsewhere, and leaves them at their end: it
+	 * changes no vector, makes no use of the stack, and its only RET is behind them.
+	 */
+	bool moves;
+	uint8_t size;	 /* of these bytes */
+	uint16_t reads;	 /* bit i: the general register i, by its number in machine code */
+	uint16_t writes; /* the same */
+	/* Where in them a distance of four bytes is, to something that stays where it is. */
+	uint8_t relative[EFFECTS_RELATIVE];
+	uint8_t relatives;
+};
+
+/*
+ * effects_read - of a small function, of EFFECTS_BYTES, that calls nothing and jumps nowhere else:
+ * all its paths are decoded. Of others, and without a decoder: CLOBBERS_ANY, and it does not move.
+ *
+ * Nothing in it may be a site that this library or its user could change later: no call, no jump of
+ * five bytes, nor a NOP of five, nor the short jump that stands for a call. SSE instructions leave
+ * the upper parts of a vector as they are, those of AVX do not. Not thread-safe: it remembers the
+ * last function, with its bytes.
+ */
+struct effects effects_read(uintptr_t function);
 
 #endif

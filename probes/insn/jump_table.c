@@ -4,7 +4,7 @@
  * then go by. When a round finds the tables that it began with, there are no others: the first
  * thread that a jump led elsewhere would have come to that jump along known ways.
  */
-#include "probes/insn/jump_table.h"
+#include "probes/insn/insn.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "probes/elf/array.h"
-#include "probes/insn/constants.h"
 #include "probes/insn/value.h"
 
 #define INSTRUCTIONS_MAX (1u << 18)

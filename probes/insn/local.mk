@@ -3,13 +3,9 @@
 noinst_LTLIBRARIES += libfastinst_insn.la
 libfastinst_insn_la_SOURCES = \
 	probes/insn/constants.c \
-	probes/insn/constants.h \
-	probes/insn/effects.h \
 	probes/insn/function.c \
 	probes/insn/insn.h \
-	probes/insn/jump_table.h \
-	probes/insn/parts.c \
-	probes/insn/parts.h
+	probes/insn/parts.c
 libfastinst_insn_la_LIBADD = $(ZYDIS_LIBS)
 if HAVE_ZYDIS
 libfastinst_insn_la_SOURCES += \

@@ -2,8 +2,7 @@
 /* In place of the others where there is no decoder. */
 #include <errno.h>
 
-#include "probes/insn/effects.h"
-#include "probes/insn/jump_table.h"
+#include "probes/insn/insn.h"
 
 int insn_support(void)
 {

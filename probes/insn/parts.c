@@ -2,7 +2,7 @@
 /*
  * Jumps from one function into the middle of another, by their bytes.
  */
-#include "probes/insn/parts.h"
+#include "probes/insn/insn.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -11,7 +11,6 @@
 
 #include "probes/elf/array.h"
 #include "probes/elf/sorted.h"
-#include "probes/insn/insn.h"
 
 struct scan {
 	const struct elf *elf;

@@ -11,7 +11,6 @@
 #include <patchcore/patchcore.h>
 
 #include "probes/core/core.h"
-#include "probes/entries/entries.h"
 
 static const struct provider *const providers[] = {
 	&patchable_provider,
@@ -45,7 +44,7 @@ int fi_init(void)
 		ret = core_open();
 	if (ret < 0)
 		return ret;
-	entries_asked();
+	entries_take_request();
 	ret = object_scan(providers);
 	core_unlock();
 	callback_tell();
@@ -61,7 +60,7 @@ int fi_scan(void)
 		return ret;
 	before = probes_found;
 	ret = object_scan(providers);
-	if (!ret && entries_asked())
+	if (!ret && entries_take_request())
 		ret = object_again(&entries_provider);
 	if (!ret)
 		ret = (int)(probes_found - before);

@@ -5,8 +5,7 @@ libfastinst_internal_la_SOURCES += \
 	probes/marker/marker.c \
 	probes/marker/marker.h \
 	probes/marker/notes.c \
-	probes/marker/operand.c \
-	probes/marker/operand.h
+	probes/marker/operand.c
 
 fastinstincludedir = $(includedir)/fastinst
 fastinstinclude_HEADERS = \

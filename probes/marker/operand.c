@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Operands in AT&T syntax: parsed when a marker is found, read when its probe function asks. */
-#include "probes/marker/operand.h"
+#include "probes/marker/marker.h"
 
 #include <errno.h>
 #include <stdlib.h>

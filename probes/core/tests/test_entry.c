@@ -21,7 +21,7 @@
 #include "probes/core/provider.h"
 #include "probes/core/tests/registers.h"
 #include "probes/include/fastinst.h"
-#include "probes/insn/effects.h"
+#include "probes/insn/insn.h"
 
 void forgets_rdx(void);
 void forgets_r11(void);

@@ -14,7 +14,7 @@
 #include <Zydis/Zydis.h>
 #include <cmocka.h>
 
-#include "probes/insn/effects.h"
+#include "probes/insn/insn.h"
 
 #define PAGE 4096u
 

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "probes/insn/parts.h"
+#include "probes/insn/insn.h"
 
 #define FUNCTION(name, code)                                                                       \
 	".type " name ", @function\n" name ":\n" code ".size " name ", . - " name "\n"
