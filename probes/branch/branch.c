@@ -16,6 +16,7 @@
 
 #include <patchcore/batch.h>
 
+#include "probes/elf/array.h"
 #include "probes/include/fastinst/branch.h"
 
 #define TRIES 1000 /* of a site that another thread is changing */
@@ -39,11 +40,11 @@ struct site {
 	bool usual;
 	bool jumps;	    /* the code now */
 	const char *reason; /* why it is left alone, or NULL */
-	struct site *next;
 };
 
 static struct flag *flags;
 static struct site *sites;
+static size_t sites_n;
 static const char *settings_wrong;
 
 static bool switch_value(const struct flag *flag)
@@ -111,7 +112,7 @@ static size_t count_changes(void)
 {
 	size_t n = 0;
 
-	for (const struct site *site = sites; site; site = site->next)
+	for (const struct site *site = sites; site < sites + sites_n; site++)
 		n += has_to_change(site);
 	return n;
 }
@@ -144,7 +145,7 @@ static int apply_switches_held(void *unused)
 	ops = calloc(n, sizeof(*ops));
 	if (!ops)
 		return -ENOMEM;
-	for (const struct site *site = sites; site; site = site->next)
+	for (const struct site *site = sites; site < sites + sites_n; site++)
 		if (has_to_change(site))
 			ops[i++] = (struct pc_op){ .addr = site->at,
 						   .bytes = site->jumps ? nop : site->jump,
@@ -152,7 +153,7 @@ static int apply_switches_held(void *unused)
 						   .result = -ECANCELED };
 	ret = patch_sites(ops, n);
 	i = 0;
-	for (struct site *site = sites; site; site = site->next)
+	for (struct site *site = sites; site < sites + sites_n; site++)
 		if (has_to_change(site) && ops[i++].result == 0)
 			site->jumps = !site->jumps;
 	free(ops);
@@ -233,38 +234,32 @@ const char *branch_refusal(const struct object *object, const struct entry *entr
 static int add_site(const struct entry *entry, void *data)
 {
 	struct object *object = data;
-	struct flag *flag = get_flag(entry);
-	struct site *site = flag ? calloc(1, sizeof(*site)) : NULL;
-	uintptr_t other = object->base + entry->other;
+	struct site site = {
+		.flag = get_flag(entry),
+		.object = object,
+		.at = (uint8_t *)(object->base + entry->site),
+		.usual = entry->usual,
+		.reason = branch_refusal(object, entry),
+	};
 
-	if (!site)
+	if (!site.flag)
 		return -ENOMEM;
-	*site = (struct site){ .flag = flag,
-			       .object = object,
-			       .at = (uint8_t *)(object->base + entry->site),
-			       .usual = entry->usual,
-			       .next = sites };
-	site->reason = branch_refusal(object, entry);
-	if (!site->reason && site->usual != flag->usual)
-		site->reason =
-			"the switch is usually true at one site and usually false at another";
-	if (site_rel32(site->jump, 0xe9, site->at, (const void *)other) < 0)
-		site->reason = BRANCH_DAMAGED;
-	sites = site;
-	return 0;
+	if (!site.reason && site.usual != site.flag->usual)
+		site.reason = "the switch is usually true at one site and usually false at another";
+	if (site_rel32(site.jump, 0xe9, site.at, (const void *)(object->base + entry->other)) < 0)
+		site.reason = BRANCH_DAMAGED;
+	return ARRAY_ADD(sites, sites_n, site);
 }
 
 /* Drop the sites of when the object was loaded before. */
 static void drop_sites(const struct object *object)
 {
-	for (struct site **link = &sites, *site; (site = *link);) {
-		if (site->object != object) {
-			link = &site->next;
-			continue;
-		}
-		*link = site->next;
-		free(site);
-	}
+	size_t kept = 0;
+
+	for (size_t i = 0; i < sites_n; i++)
+		if (sites[i].object != object)
+			sites[kept++] = sites[i];
+	sites_n = kept;
 }
 
 static int discover_branches(struct object *object, const struct elf *elf)
@@ -284,7 +279,7 @@ static int discover_branches(struct object *object, const struct elf *elf)
 
 static bool has_its_jumps(const struct object *object)
 {
-	for (const struct site *site = sites; site; site = site->next)
+	for (const struct site *site = sites; site < sites + sites_n; site++)
 		if (site->object == object && site->jumps &&
 		    memcmp(site->at, site->jump, BRANCH_LEN))
 			return false;
@@ -379,7 +374,7 @@ static void describe_switch(const struct flag *flag, struct fi_branch_state *sta
 					   .usual = flag->usual,
 					   .count = flag->count,
 					   .vetoes = flag->vetoes };
-	for (const struct site *site = sites; site; site = site->next) {
+	for (const struct site *site = sites; site < sites + sites_n; site++) {
 		if (site->flag != flag || site->object->gone)
 			continue;
 		state->sites++;

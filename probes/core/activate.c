@@ -11,6 +11,7 @@
 
 #include "probes/core/core.h"
 #include "probes/core/entry.h"
+#include "probes/elf/array.h"
 
 #define PATIENCE      10 /* seconds */
 #define BIT(n)	      (UINT64_C(1) << (n))
@@ -87,36 +88,23 @@ static int toggle_runs(void *data)
 	return error;
 }
 
-/* Arm the probes that were on when the object was unloaded, with the functions they had. */
-static size_t arm_again(const struct object *object, uint32_t *ids)
+/* With the functions that they had. */
+int object_turn_on(void *data)
 {
+	const struct object *object = data;
+	uint32_t *ids = NULL;
 	size_t n = 0;
+	int ret = 0;
 
-	for (struct probe *probe = object->probes; probe; probe = probe->sibling) {
+	for (struct probe *probe = object->probes; probe && !ret; probe = probe->sibling) {
 		bool again = probe->again;
 
 		probe->again = false;
 		if (again && !arm_probe(probe, atomic_load(&probe_slots[probe->id].function)))
-			ids[n++] = probe->id;
+			ret = ARRAY_ADD(ids, n, probe->id);
 	}
-	return n;
-}
-
-int object_turn_on(void *data)
-{
-	const struct object *object = data;
-	size_t n = 0;
-	uint32_t *ids;
-	int ret;
-
-	for (const struct probe *probe = object->probes; probe; probe = probe->sibling)
-		n += probe->again;
-	if (!n)
-		return 0;
-	ids = calloc(n, sizeof(*ids));
-	if (!ids)
-		return -ENOMEM;
-	ret = site_toggle(ids, arm_again(object, ids), true);
+	if (!ret)
+		ret = site_toggle(ids, n, true);
 	free(ids);
 	return ret;
 }
