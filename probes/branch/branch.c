@@ -112,8 +112,8 @@ static size_t count_changes(void)
 {
 	size_t n = 0;
 
-	for (const struct site *site = sites; site < sites + sites_n; site++)
-		n += has_to_change(site);
+	for (size_t i = 0; i < sites_n; i++)
+		n += has_to_change(&sites[i]);
 	return n;
 }
 
@@ -279,9 +279,9 @@ static int discover_branches(struct object *object, const struct elf *elf)
 
 static bool has_its_jumps(const struct object *object)
 {
-	for (const struct site *site = sites; site < sites + sites_n; site++)
-		if (site->object == object && site->jumps &&
-		    memcmp(site->at, site->jump, BRANCH_LEN))
+	for (size_t i = 0; i < sites_n; i++)
+		if (sites[i].object == object && sites[i].jumps &&
+		    memcmp(sites[i].at, sites[i].jump, BRANCH_LEN))
 			return false;
 	return has_its_calls(object);
 }
@@ -374,7 +374,9 @@ static void describe_switch(const struct flag *flag, struct fi_branch_state *sta
 					   .usual = flag->usual,
 					   .count = flag->count,
 					   .vetoes = flag->vetoes };
-	for (const struct site *site = sites; site < sites + sites_n; site++) {
+	for (size_t i = 0; i < sites_n; i++) {
+		const struct site *site = &sites[i];
+
 		if (site->flag != flag || site->object->gone)
 			continue;
 		state->sites++;
