@@ -92,8 +92,7 @@ const struct provider blocks_provider = {
 	.toggled = calls_toggled,
 };
 
-/* --- What is compared: async-signal-safe, as probe functions run in signal handlers, too --------
- */
+/* --- What is compared: async-signal-safe, as probe functions run in signal handlers, too ----- */
 
 /* -ENOENT: it is no compare. */
 static int get_operands(uint32_t id)

@@ -68,8 +68,7 @@ int source_look_up(struct probe *probe);
 /* site_restore - write the compiler's bytes to calls that are off. For objects_hold(). */
 int site_restore(void *data);
 
-/* site_merge_early - make one NOP of 1-byte NOPs while the process has one thread, which is cheap.
- */
+/* site_merge_early - make one NOP of 1-byte NOPs, while the process has one thread. */
 void site_merge_early(const struct object *object);
 
 /* object_turn_on - turn on what was on when the object was unloaded. For objects_hold(). */

@@ -80,8 +80,7 @@ size_t entry_at(uint32_t id);
 /* block_offset - of the pointer to the block, from where FS points: the same in all threads. */
 uintptr_t block_offset(void);
 
-/* block_start - 0, or what pthread_key_create(3) failed with, negative. block_list - all of them.
- */
+/* block_start - 0, or the negative error of pthread_key_create(3). block_list - all blocks. */
 int block_start(void);
 struct block *block_list(void);
 

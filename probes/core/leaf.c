@@ -117,8 +117,7 @@ static bool put_body(struct code *code, uintptr_t function, const struct effects
 	return true;
 }
 
-/* What else than rax, rcx and rdx a call may change, in the order in which struct fi_regs has it.
- */
+/* Registers that a call clobbers, but for rax, rcx and rdx, in the order of struct fi_regs. */
 static const uint8_t others[SAVED_MAX] = { RSI, RDI, R8, R8 + 1, R8 + 2, R11 };
 
 static bool put_plain(struct code *code, uintptr_t function, const struct effects *leaf,

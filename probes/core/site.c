@@ -154,8 +154,7 @@ static void merge_alone(struct probe *probe)
 		probe->merge = false;
 }
 
-/* Before a thread runs them; else at the first activation, and then threads have to be looked at.
- */
+/* Else at the first activation, which takes a look at all threads. */
 void site_merge_early(const struct object *object)
 {
 	bool is_single = false;

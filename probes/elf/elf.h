@@ -88,8 +88,7 @@ const uint8_t *elf_constant(const struct elf *elf, uint64_t addr, uint64_t len);
 bool elf_read_symbol(const struct elf *elf, const struct elf_section *table, uint64_t index,
 		     Elf64_Sym *symbol, const char **name);
 
-/* elf_functions - from .symtab, or where that was stripped, .dynsym. -ENOMEM. Free by elf_free().
- */
+/* elf_functions - from .symtab, or if that was stripped, .dynsym. -ENOMEM. elf_free() them. */
 int elf_functions(const struct elf *elf, struct elf_symbols *symbols);
 
 /*
@@ -102,8 +101,7 @@ int elf_frames(const struct elf *elf, struct elf_symbols *symbols);
 void elf_sort(struct elf_symbols *symbols);
 void elf_free(struct elf_symbols *symbols);
 
-/* elf_function_at - the function that addr is in; elf_function_from - the first at or behind addr.
- */
+/* elf_function_at - the function that has addr; elf_function_from - the first at or behind it. */
 const struct elf_symbol *elf_function_at(const struct elf_symbols *symbols, uint64_t addr);
 const struct elf_symbol *elf_function_from(const struct elf_symbols *symbols, uint64_t addr);
 

@@ -82,8 +82,7 @@ static bool is_selected(const struct object *object)
 	return *selection ? !fnmatch(selection, name, 0) : object->stays;
 }
 
-/* --- Probes ------------------------------------------------------------------------------------
- */
+/* --- Probes ---------------------------------------------------------------------------------- */
 
 /* Where there is no name, the address in the file, which addr2line(1) and objdump(1) take. */
 static const char *make_name(const struct survey_site *site)

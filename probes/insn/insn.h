@@ -82,8 +82,7 @@ bool insn_read(struct insn *insn, const uint8_t *code, uint64_t len, uint64_t at
  */
 size_t insn_guess(const uint8_t *bytes, uint64_t len, uint64_t at, uint64_t *target);
 
-/* --- A function, decoded from its first byte to its last ----------------------------------------
- */
+/* --- A function, decoded from its first byte to its last ------------------------------------- */
 
 struct jump_table {
 	uint64_t at;

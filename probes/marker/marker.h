@@ -38,8 +38,7 @@ struct operand {
 	const char *reason; /* why it is refused, else NULL */
 };
 
-/* Finds the address of the one symbol of a name, which is not terminated. False: none, or several.
- */
+/* Finds the address of the only symbol of a name, which is not terminated, or returns false. */
 struct operand_symbols {
 	bool (*find)(const void *object, const char *name, size_t len, uint64_t *address);
 	const void *object;
@@ -59,8 +58,7 @@ struct marker {
 	struct operand operands[];
 };
 
-/* On the stack, by the stub and marker_entry: fi_regs.rsp points here in a marker's probe function.
- */
+/* Pushed by the stub and marker_entry; fi_regs.rsp points here in a probe function. */
 struct marker_saved {
 	uint64_t r15, r14, r13, r12, rbp, rbx;
 	uint64_t back; /* into the stub */

@@ -11,8 +11,7 @@
 #define SHOWN_BITS (64 * 8) /* of a value, from its beginning */
 #define NAME_BYTES 120
 
-/* --- How values are shown ----------------------------------------------------------------------
- */
+/* --- How values are shown -------------------------------------------------------------------- */
 
 static bool is_char(Dwarf_Die *type)
 {
@@ -87,8 +86,7 @@ static enum source_form find_pointer_form(Dwarf_Die *pointer)
 	return libdw_type(pointer, &to) && is_char(&to) ? SOURCE_STRING : SOURCE_POINTER;
 }
 
-/* --- Members -----------------------------------------------------------------------------------
- */
+/* --- Members --------------------------------------------------------------------------------- */
 
 void *abi_keep(struct abi_names **names, const void *what, size_t size)
 {
@@ -147,8 +145,7 @@ static void mark_covered(struct whole *whole, unsigned offset, unsigned bits)
 		whole->covered |= (uint16_t)(1u << byte);
 }
 
-/* Without a class: in the x87. SOURCE_OTHER: in a vector register, whose upper half is not taken.
- */
+/* class NONE: in the x87. SOURCE_OTHER: in a vector register whose upper half is unused. */
 static void add_value(struct whole *whole, const char *path, enum source_form form,
 		      enum class class, unsigned offset, unsigned bits)
 {

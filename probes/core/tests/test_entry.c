@@ -145,8 +145,7 @@ FI_FUNCTION static void modest(uint32_t id, void *site, const struct fi_regs *re
 	called++;
 }
 
-/* --- Probe functions that read vectors ---------------------------------------------------------
- */
+/* --- Probe functions that read vectors ------------------------------------------------------- */
 
 static double vectors_seen[8];
 

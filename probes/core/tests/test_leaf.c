@@ -333,8 +333,7 @@ static void counts_as_inside(const void *arg)
 	MUST(ret == 0 && !(block_list()->inside & 1));
 }
 
-/* --- A thread that is inside whenever it is looked at ------------------------------------------
- */
+/* --- A thread that is inside whenever it is looked at ---------------------------------------- */
 
 static _Atomic(bool) enough;
 fi_function takes_long;

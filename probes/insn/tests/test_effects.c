@@ -200,8 +200,7 @@ static void nothing_behind_a_page_is_read(void **state)
 	}
 }
 
-/* --- Whether it may be run elsewhere -----------------------------------------------------------
- */
+/* --- Whether it may be run elsewhere --------------------------------------------------------- */
 
 #define R(i) (1u << (i))
 #define RAX  R(0)

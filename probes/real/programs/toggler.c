@@ -129,8 +129,7 @@ int munmap(void *at, size_t len)
 	return ret;
 }
 
-/* --- Toggles -----------------------------------------------------------------------------------
- */
+/* --- Toggles --------------------------------------------------------------------------------- */
 
 static void on_call(uint32_t id, void *site, const struct fi_regs *regs, void *data)
 {
