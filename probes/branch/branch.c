@@ -167,7 +167,7 @@ static int apply_switches(void)
 
 /* --- New sites -------------------------------------------------------------------------------- */
 
-/* What the environment says of a new switch: the last word that fits. */
+/* Set a new switch by the last part of FASTINST_BRANCHES that names it. */
 static void set_by_environment(struct flag *flag)
 {
 	const char *all = secure_getenv("FASTINST_BRANCHES");

@@ -19,7 +19,7 @@ struct entry {
 	const char *name;
 };
 
-/* What is not 0 ends the reading and is returned. */
+/* A result other than 0 ends the reading and is returned. */
 typedef int entry_fn(const struct entry *entry, void *data);
 
 /* entries_read - all entries of a section. What is behind a damaged one is not read. */
@@ -28,7 +28,7 @@ int entries_read(const struct elf *elf, const char *section, entry_fn *tell, voi
 /* branch_refusal - why the site of an entry cannot be changed, or NULL. */
 const char *branch_refusal(const struct object *object, const struct entry *entry);
 
-/* What a function fills in, max of them, while n counts all. */
+/* States for a caller: a function fills in max of them, and counts all in n. */
 struct branch_list {
 	void *states;
 	size_t max, n;

@@ -37,7 +37,7 @@ struct static_call {
 static struct static_call *calls;
 static size_t calls_n;
 
-/* As it is compiled. */
+/* The jump that the compiler has put there. */
 static void encode_slot_jump(const struct static_call *call, uint8_t code[SLOT_LEN])
 {
 	int32_t rel = (int32_t)((uint8_t *)call->slot - (call->at + SLOT_LEN));
@@ -113,7 +113,7 @@ int call_add(const struct entry *entry, void *data)
 		.slot = (void **)(object->base + entry->other),
 	};
 
-	/* Of a damaged file; such a call stays as it is compiled. */
+	/* The file is damaged; the call stays as compiled. */
 	if (!is_call(&now))
 		return 0;
 	call = get_call(object, entry->name);
@@ -143,7 +143,7 @@ bool has_its_calls(const struct object *object)
 	return true;
 }
 
-/* What a caller asks for. */
+/* An order to change a call. */
 struct wish {
 	void *at;
 	void *function;

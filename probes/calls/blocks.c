@@ -8,7 +8,7 @@
 #include "probes/calls/calls.h"
 #include "probes/include/fastinst/compare.h"
 
-/* Where a compare has what is compared: the size of the two in rdi and rsi, or one of these. */
+/* The operands of a compare: the size of the two in rdi and rsi, or one of these. */
 enum {
 	OPERANDS_NONE = 0,
 	OPERANDS_SWITCH =

@@ -24,7 +24,7 @@
 #define SLOTS_MAX 64 /* of all functions in one object: each is called in three ways at most */
 #define ENTRY_LEN 16 /* of the PLT */
 
-/* Where calls lead to. */
+/* A place that calls lead to. */
 struct slot {
 	uintptr_t at;
 	bool is_code; /* the function itself is there, not its address */
@@ -44,7 +44,7 @@ static const struct way {
 	{ { 0xe9 }, 1, 5, true, false },
 	{ { 0xff, 0x15 }, 2, 6, false, true },
 	{ { 0xff, 0x25 }, 2, 6, true, true },
-	/* What the linker makes of them where the function is in the same object. */
+	/* The linker makes these of them if the function is in the same object. */
 	{ { 0x67, 0xe8 }, 2, 6, false, false },
 };
 
@@ -69,7 +69,7 @@ bool calls_defined(const struct elf_symbols *symbols, const char *function)
 	return false;
 }
 
-/* Of a copy of a file it is not known which function the loader will bind the slot to. */
+/* In a copy of a file it is not known which function the loader will bind the slot to. */
 static void refuse_slot(const struct place *place, struct slot *slot)
 {
 	const struct elf_symbols *symbols = place->symbols;

@@ -35,7 +35,7 @@ static int discover_all(struct object *object, const struct provider *const *by)
 		elf_unmap(&d.elf);
 	}
 	object_list_missing(object);
-	/* Where it does something, no thread is left to unload the object. */
+	/* It needs no hold: it only does something while there is one thread. */
 	site_merge_early(object);
 	return ret ? ret : objects_hold(object_turn_on, object);
 }

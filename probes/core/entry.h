@@ -38,7 +38,7 @@
 #define STACK_SIZE (256 * 1024)
 #define GUARD_PAGE 4096
 
-/* What an executor needs of a probe. */
+/* The part of a probe that executors read. */
 struct slot {
 	_Atomic(uintptr_t) function; /* 0: only count */
 	_Atomic(void *) data;

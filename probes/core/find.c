@@ -157,7 +157,7 @@ static bool name_matches(const struct pattern *pattern, const char *object, cons
 	return found;
 }
 
-/* As symbol tables have it, or as the source has it, with its parameters or without. */
+/* Try the symbol's name, and the source's with parameters and without. */
 static bool any_name_matches(const struct pattern *pattern, const char *object, const char *name)
 {
 	char room[NAME_ROOM];

@@ -27,7 +27,7 @@
 #define IN_FRONT  8  /* the address of the function */
 #define SAVED_MAX 6
 
-/* By their numbers in machine code. */
+/* Registers by their numbers in machine code. */
 enum {
 	RAX = 0,
 	RCX = 1,

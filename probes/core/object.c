@@ -77,7 +77,7 @@ void object_segments(struct object *object, const ElfW(Phdr) * headers, size_t n
 	}
 }
 
-/* Where a relative one lies is known now; a program may change its folder. */
+/* A relative path is completed now, as a program may change its folder. */
 static const char *find_path(const char *name)
 {
 	char buffer[PATH_MAX], *path;

@@ -12,7 +12,7 @@
 
 static bool are_open; /* pages of some object are, or were when it was unloaded */
 
-/* Where pages are open still, each change sees to itself. */
+/* Not in a segment with pages that are still open: there each change opens its own. */
 void object_note(struct object *object, const uint8_t *site, size_t len)
 {
 	uintptr_t at = (uintptr_t)site;
@@ -52,7 +52,7 @@ static int close_segment(struct segment *segment)
 	return segment->is_open ? ret : 0;
 }
 
-/* Of an object that is gone, another may have the place. */
+/* Not of unloaded objects, whose place another one may have. */
 static int close_segments(void *data)
 {
 	int error = 0, ret;

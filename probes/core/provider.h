@@ -166,7 +166,7 @@ static inline struct probe *probe_get(uint32_t id)
 				     memory_order_relaxed)[id % PROBE_CHUNK];
 }
 
-/* Where an object has probes of one kind that are not refused, by address. free() site. */
+/* Sites of one kind in an object that are not refused, by address. free() site. */
 struct beside {
 	struct beside_site {
 		uintptr_t at;

@@ -104,7 +104,7 @@ static int check_traps(void)
 	double began = core_now();
 	struct pc_signals report;
 
-	/* Where threads cannot be looked at, none is known to be in danger. */
+	/* Other errors: threads cannot be looked at, and none is known to be in danger. */
 	if (began < until || process_is_single())
 		return 0;
 	if (pc_check_signals(&report) == -EBUSY)
@@ -187,11 +187,11 @@ struct batch {
 	size_t n_overs;
 	int first_error;
 	bool on;
-	bool asked, alone; /* is_alone() */
+	bool asked, alone; /* check_alone() */
 };
 
 /* Whether no other thread can stand between several instructions. */
-static bool is_alone(struct batch *batch)
+static bool check_alone(struct batch *batch)
 {
 	if (!batch->asked)
 		batch->alone = process_is_single();
@@ -277,7 +277,7 @@ static int change_in_batch(struct batch *batch, struct probe *probe)
 		return -ESTALE;
 	/* For one thread several instructions are as one: then all share their membarriers. */
 	if (probe->merge ||
-	    (batch->on && probe->starts > 1 && (probe->off[0] == NOP || !is_alone(batch)))) {
+	    (batch->on && probe->starts > 1 && (probe->off[0] == NOP || !check_alone(batch)))) {
 		queue_over(batch, probe);
 		return 0;
 	}
@@ -314,11 +314,11 @@ static void finish_probe(struct batch *batch, uint32_t id, int result)
 /* Change the sites where several instructions become one. */
 static void run_overs(struct batch *batch)
 {
-	int refusal = batch->n_overs && !is_alone(batch) ? check_traps() : 0;
+	int refusal = batch->n_overs && !check_alone(batch) ? check_traps() : 0;
 
 	if (batch->n_overs && !refusal)
 		pc_patch_over_batch(batch->overs, batch->n_overs,
-				    is_alone(batch) ? PC_NOBODY_INSIDE : PC_CHECK_THREADS);
+				    check_alone(batch) ? PC_NOBODY_INSIDE : PC_CHECK_THREADS);
 	for (size_t i = 0; i < batch->n_overs; i++)
 		finish_probe(batch, batch->over_ids[i],
 			     refusal ? refusal : batch->overs[i].op.result);
@@ -376,7 +376,7 @@ int site_restore(void *data)
 	int error = 0;
 
 	(void)data;
-	/* They stay jumps where an INT3 would end the program. */
+	/* If an INT3 would end the program, they stay jumps. */
 	if (check_traps() < 0)
 		return 0;
 	for (uint32_t id = 0; id < n; id++) {

@@ -31,7 +31,7 @@ static uint64_t take_bytes(struct reader *reader, size_t len)
 	return value;
 }
 
-/* Of any sign: the values that matter here are small. */
+/* LEB128 of any sign: the values that matter here are small. */
 static uint64_t take_leb(struct reader *reader)
 {
 	uint64_t value = 0, byte;
@@ -68,7 +68,7 @@ static uint64_t take_encoded(struct reader *reader, uint8_t format)
 	}
 }
 
-/* One record: its bytes behind the length. False: there is none any more. */
+/* The bytes of the next record, behind its length. False: there is none. */
 static bool take_record(struct reader *section, struct reader *record)
 {
 	uint64_t len = take_bytes(section, 4);
@@ -82,7 +82,7 @@ static bool take_record(struct reader *section, struct reader *record)
 	return true;
 }
 
-/* What a CIE says of its FDEs. */
+/* The part of a CIE that its FDEs need. */
 struct common {
 	uint8_t format;	  /* of addresses */
 	bool has_lengths; /* of the augmentation data in FDEs */

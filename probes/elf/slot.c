@@ -17,7 +17,7 @@ static bool next_relocation(const struct elf_section *section, uint64_t *index, 
 	return true;
 }
 
-/* Of sections of relocations, with the table of their symbols, which may be empty. */
+/* The next section of relocations, with the table of their symbols, which may be empty. */
 static bool next_section(const struct elf *elf, uint32_t *index, struct elf_section *section,
 			 struct elf_section *table)
 {

@@ -84,7 +84,7 @@ static bool is_selected(const struct object *object)
 
 /* --- Probes ---------------------------------------------------------------------------------- */
 
-/* Where there is no name, the address in the file, which addr2line(1) and objdump(1) take. */
+/* Without a symbol, the address in the file, which addr2line(1) and objdump(1) take. */
 static const char *make_name(const struct survey_site *site)
 {
 	char name[24];

@@ -32,7 +32,7 @@ void constants_close(struct constants *constants)
 	free(constants->queue);
 }
 
-/* What a register holds where two paths meet. */
+/* The constant of a register where two paths meet. */
 static uint32_t join_constants(const struct function_code *code, uint32_t a, uint32_t b)
 {
 	if (a == b || b == UNSET)

@@ -14,7 +14,7 @@
 #define SITE		5 /* bytes of a call, and of what takes its place */
 #define CALL_OFF	3 /* the short jump over the rest of a call that is off */
 
-/* What is decoded: [0, end) has been reached so far, starts of instructions in it are marked. */
+/* A walk through a function: it has reached [0, end), and marked the instructions in it. */
 struct walk {
 	const uint8_t *code;
 	bool seen[EFFECTS_BYTES];
@@ -158,7 +158,7 @@ static bool can_move(const struct walk *walk)
 
 /* --- All paths -------------------------------------------------------------------------------- */
 
-/* Where it goes on from @at; false: that is not known. */
+/* Queue the successors of the instruction at @at; false: they are not known. */
 static bool queue_next(struct walk *walk, size_t at, const struct decoded *decoded)
 {
 	const ZydisDecodedInstruction *insn = &decoded->insn;
@@ -245,7 +245,7 @@ struct effects effects_read(uintptr_t function)
 		return last.effects;
 	last.len = 0;
 	last.effects = walk_function(&walk);
-	/* What a function was refused for lies in these bytes, too. */
+	/* The reason for a refusal lies in these bytes, too. */
 	if (walk.end > EFFECTS_BYTES)
 		return last.effects;
 	last.function = function;

@@ -93,7 +93,7 @@ static bool is_relative_operand(const ZydisDecodedOperand *operand)
 	       operand->mem.base == ZYDIS_REGISTER_RIP;
 }
 
-/* Of 64 bits, or of 32 with zeros above. */
+/* A constant or copy of 64 bits, or of 32 with zeros above. */
 static void note_constant(struct insn *insn, const struct decoded *decoded)
 {
 	const ZydisDecodedOperand *to = &decoded->operand[0], *from = &decoded->operand[1];

@@ -28,7 +28,7 @@ enum insn_flow {
 	FLOW_END,      /* to no instruction of this function */
 };
 
-/* What an instruction puts into a register. */
+/* A constant that an instruction puts into a register. */
 struct constant {
 	enum {
 		CONSTANT_ADDRESS,
@@ -50,7 +50,7 @@ struct insn {
 	bool only_short;   /* a branch that has no form with four bytes of distance */
 	bool is_nop;	   /* also INT3 */
 
-	/* By function_read() alone. */
+	/* Filled in by function_read() only. */
 	bool fills;	 /* a NOP or the like, as between blocks of code */
 	bool pops;	 /* registers are loaded from the stack */
 	int8_t sets;	 /* register that gets the constant or the copy, or -1 */
@@ -60,7 +60,7 @@ struct insn {
 	uint32_t to;   /* index of the target, or INSN_NONE */
 	uint32_t into; /* branches, and entries of jump tables, that lead here */
 
-	/* Of an analysis. */
+	/* Filled in by analyses. */
 	bool open;    /* it is reached in other ways than by branches of the function */
 	bool returns; /* a call that always returns */
 	bool seen, queued;
@@ -257,7 +257,7 @@ struct effects {
 	uint8_t size;	 /* of these bytes */
 	uint16_t reads;	 /* bit i: the general register i, by its number in machine code */
 	uint16_t writes; /* the same */
-	/* Where in them a distance of four bytes is, to something that stays where it is. */
+	/* Offsets of RIP-relative displacements in them, which a copy has to adjust. */
 	uint8_t relative[EFFECTS_RELATIVE];
 	uint8_t relatives;
 };

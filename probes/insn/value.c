@@ -342,7 +342,7 @@ void state_step(struct state *state, const struct decoded *decoded, const struct
 	}
 	if (decoded->insn.meta.category == ZYDIS_CATEGORY_SYSCALL)
 		state->cell.known = false;
-	/* It sets flags as a comparison does. */
+	/* A SUB sets flags as a comparison does. */
 	if (decoded->insn.mnemonic == ZYDIS_MNEMONIC_SUB && !is_memory(&decoded->operand[0]))
 		note_comparison(state, decoded);
 	if (!follow_known(state, decoded, insn))

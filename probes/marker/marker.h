@@ -66,7 +66,7 @@ struct marker_saved {
 	uint8_t red_zone[128];
 };
 
-/* Where stubs call. Not a C function. */
+/* Called by stubs. Not a C function. */
 void marker_entry(void);
 
 #define STUB_BYTES 32
@@ -89,7 +89,7 @@ typedef int note_fn(const struct note *note, void *data);
 /* notes_read - the notes of a file; damaged ones are left out. 0, or what the callback returned. */
 int notes_read(const struct elf *elf, note_fn *tell, void *data);
 
-/* Where the symbol of that name is, by the file, if there is exactly one. @name needs no end. */
+/* The address in the file of the symbol of that name, if there is one only. @name needs no end. */
 bool notes_symbol(const struct elf *elf, const char *name, size_t len, uint64_t *address);
 
 #endif

@@ -8,7 +8,7 @@
 #define NOTE_TYPE 3
 #define NOTE_NAME "stapsdt"
 
-/* Where .stapsdt.base is now. Addresses of notes are shifted as far as it is (prelink). */
+/* The address of .stapsdt.base: prelink shifts the addresses of notes as far as that. */
 static uint64_t find_base(const struct elf *elf)
 {
 	struct elf_section section;

@@ -173,7 +173,7 @@ static bool add_arg(struct list *list, struct callee *callee, Dwarf_Die *die, st
 	enum passed how;
 	Dwarf_Die type;
 
-	/* What tells a constructor of its virtual bases is no argument of each of its copies. */
+	/* Only some copies of a constructor take the argument about virtual bases. */
 	if (!has_argument(callee, die) && libdw_has(die, DW_AT_artificial) &&
 	    !(name && !strcmp(name, "this")))
 		return true;

@@ -81,7 +81,7 @@ struct callee {
 	unsigned taken[2]; /* registers for integers and for vectors, by debug information */
 };
 
-/* Where the ABI has an argument. */
+/* The place of an argument by the ABI. */
 struct abi_place {
 	Dwarf_Word size;  /* in bytes */
 	bool moved;	  /* one before it is not where the ABI has it */

@@ -65,7 +65,7 @@ static enum by_reference by_part(Dwarf_Die *part, unsigned depth, unsigned *look
 
 	if (dw.dwarf_tag(part) == DW_TAG_inheritance && libdw_number(part, DW_AT_virtuality))
 		return BY_REFERENCE;
-	/* One of the class, not of its objects. */
+	/* A static member is no part of its objects. */
 	if (libdw_has(part, DW_AT_external) || libdw_has(part, DW_AT_declaration))
 		return BY_VALUE;
 	if (!libdw_type(part, &type))

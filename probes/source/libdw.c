@@ -21,7 +21,7 @@ static int find_loader(struct dl_phdr_info *info, size_t size, void *data)
 	(void)size;
 	for (int i = 0; i < info->dlpi_phnum; i++)
 		*(bool *)data |= info->dlpi_phdr[i].p_type == PT_INTERP;
-	/* Of the program itself, which comes first. */
+	/* The program itself comes first. */
 	return 1;
 }
 
@@ -113,7 +113,7 @@ bool libdw_type(Dwarf_Die *die, Dwarf_Die *type)
 		if (!follow_reference(&name, DW_AT_type, type))
 			return false;
 	}
-	/* It lies by itself, in .debug_types. */
+	/* The type has a unit of its own, in .debug_types. */
 	if (dw.dwarf_attr(type, DW_AT_signature, &place))
 		dw.dwarf_formref_die(&place, type);
 	return true;
@@ -169,7 +169,7 @@ bool libdw_is_struct(Dwarf_Die *type)
 
 /* --- Units ------------------------------------------------------------------------------------ */
 
-/* As DWARF 6 has them. */
+/* Languages of DWARF 6. */
 #define LANG_CPP_17 0x2a
 #define LANG_CPP_20 0x2b
 #define LANG_C17    0x2c

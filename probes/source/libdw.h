@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is used of libdw. libdw_load() comes before all else here. */
+/* The functions of libdw that are used. libdw_load() comes before all else here. */
 #ifndef PROBES_SOURCE_LIBDW_H
 #define PROBES_SOURCE_LIBDW_H
 
@@ -53,7 +53,7 @@ Dwarf_Word libdw_size(Dwarf_Die *type);
 /* libdw_is_struct - of members: struct, class or union. */
 bool libdw_is_struct(Dwarf_Die *type);
 
-/* What made a piece of debug information. */
+/* The compiler and the language of debug information. */
 struct unit_by {
 	bool gcc, clang;
 	bool c, cpp;  /* languages whose arguments are where the ABI of C has them */

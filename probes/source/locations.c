@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Where arguments are at the entry of a function, by their locations in debug information. */
+/* Places of arguments at the entry of a function, by their locations in debug information. */
 #include "probes/source/abi.h"
 
 #include "probes/source/source.h"
 
 #define NESTED_MAX 32
 
-/* Where an argument is, if not in a register for arguments. */
+/* The place of an argument that is in no register for arguments. */
 enum {
 	NO_PLACE = -1,
 	IN_MEMORY = -2,
@@ -44,7 +44,7 @@ bool has_argument(const struct callee *callee, Dwarf_Die *argument)
 	return find_argument(callee->code, argument, &found);
 }
 
-/* As source_value has it. */
+/* The number that source_value has for a register of DWARF. */
 static int find_register(Dwarf_Word dwarf)
 {
 	static const uint8_t integers[] = { 5, 4, 1, 2, 8, 9 };
@@ -56,7 +56,7 @@ static int find_register(Dwarf_Word dwarf)
 							  : IN_ANOTHER;
 }
 
-/* By rbp or rsp it is in the frame; by another, it is behind a pointer, such as one to a copy. */
+/* An offset from rbp or rsp is in the frame; from another register, behind a pointer. */
 static int find_base_place(Dwarf_Word dwarf, Dwarf_Word offset)
 {
 	int reg = dwarf == 6 || dwarf == 7 ? IN_MEMORY : find_register(dwarf);
@@ -127,7 +127,7 @@ static enum passed judge_pieces(const Dwarf_Op *op, size_t n, const struct abi_p
 
 /* Behind an argument that is left out, the others move up in their order. Another place is one that
  * the function itself has set, as in a = b. */
-static bool moves_up(struct callee *callee, unsigned is, const struct abi_place *place)
+static bool note_move_up(struct callee *callee, unsigned is, const struct abi_place *place)
 {
 	unsigned *taken = &callee->taken[is >= SOURCE_VECTOR];
 	unsigned number = is % SOURCE_VECTOR;
@@ -145,7 +145,7 @@ static enum passed judge_place(struct callee *callee, int is, struct abi_place *
 
 	if (is < 0 || place->size > 8)
 		return how;
-	if (!moves_up(callee, (unsigned)is, place) && how != PASSED_BY_ABI)
+	if (!note_move_up(callee, (unsigned)is, place) && how != PASSED_BY_ABI)
 		return callee->by_abi ? PASSED_OTHERWISE : PASSED_UNKNOWN;
 	if (how == PASSED_BY_ABI)
 		return how;

@@ -179,7 +179,7 @@ bool source_line(struct source *source, uint64_t addr, const char **file, unsign
 
 /* --- Functions -------------------------------------------------------------------------------- */
 
-/* Also those inside of namespaces and classes. */
+/* Find functions, those inside of namespaces and classes, too. */
 static void find_functions(struct ranges *functions, Dwarf_Die *parent, unsigned depth)
 {
 	Dwarf_Die die;

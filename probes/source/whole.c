@@ -123,7 +123,7 @@ static void add_piece(struct whole *whole, const char *path, enum source_form fo
 	};
 }
 
-/* So many eight bytes from there are in registers of that class. */
+/* Note the class of registers for so many eight bytes from an offset on. */
 static void take_class(struct whole *whole, enum class class, unsigned offset, unsigned eights)
 {
 	for (unsigned i = offset / 64; i < offset / 64 + eights; i++)
@@ -219,7 +219,7 @@ static void add_complex(struct whole *whole, const char *path, Dwarf_Die *type, 
 	}
 }
 
-/* Of a size that registers for integers have. */
+/* Add an integer, if registers have its size. */
 static void add_integer(struct whole *whole, const char *path, Dwarf_Die *type,
 			enum source_form form, Dwarf_Word most, unsigned offset)
 {
@@ -236,7 +236,7 @@ static void add_base(struct whole *whole, const char *path, Dwarf_Die *type, uns
 	enum source_form form = find_base_form(type);
 	const char *name = dw.dwarf_diename(type);
 
-	/* What is above its bits is not its value. */
+	/* The bits above a _BitInt are not part of its value. */
 	if (name && strstr(name, "_BitInt"))
 		whole->unknown = true;
 	else if (form == SOURCE_FLOAT)
@@ -247,7 +247,7 @@ static void add_base(struct whole *whole, const char *path, Dwarf_Die *type, uns
 		add_integer(whole, path, type, form, 16, offset);
 }
 
-/* Those of 32 bits are a compiler's own. */
+/* Pointers of 32 bits are extensions of compilers. */
 static void add_pointer(struct whole *whole, const char *path, Dwarf_Die *type, unsigned offset)
 {
 	Dwarf_Word size;
@@ -371,7 +371,7 @@ static void add_member(struct whole *whole, const char *path, Dwarf_Die *member,
 	char longer[NAME_BYTES];
 	Dwarf_Die type;
 
-	/* One of the class, not of its objects. */
+	/* A static member is no part of its objects. */
 	if (libdw_has(member, DW_AT_external) || libdw_has(member, DW_AT_declaration))
 		return;
 	if (libdw_is_odd(member) || !libdw_type(member, &type) ||
@@ -468,7 +468,7 @@ static void look_inside(struct whole *whole, const char *name, Dwarf_Die *type)
 	whole->declared_align = libdw_number(type, DW_AT_alignment);
 	add_type(whole, name, type, 0, 0);
 	whole->is_wide = is_scalar(type) && whole->eight[1];
-	/* Of nothing but empty classes: compilers do not agree. */
+	/* Compilers do not agree on values of nothing but empty classes. */
 	whole->unknown |= whole->memory && !whole->x87 && !whole->eight[0] && !whole->eight[1];
 	whole->unknown |= whole->is_struct && !whole->memory && has_hole(whole);
 }
