@@ -3,7 +3,6 @@
 noinst_LTLIBRARIES += libfastinst_internal.la
 libfastinst_internal_la_SOURCES = \
 	probes/core/activate.c \
-	probes/core/beside.c \
 	probes/core/core.h \
 	probes/core/discover.c \
 	probes/core/entry.S \
@@ -12,18 +11,14 @@ libfastinst_internal_la_SOURCES = \
 	probes/core/find.c \
 	probes/core/leaf.c \
 	probes/core/lock.c \
-	probes/core/names.h \
 	probes/core/near.c \
 	probes/core/object.c \
 	probes/core/opened.c \
-	probes/core/probe.c \
 	probes/core/provider.h \
 	probes/core/site.c \
-	probes/core/source.c \
 	probes/core/table.c \
 	probes/life/life.c \
-	probes/patchable/patchable.c \
-	probes/patchable/patchable.h
+	probes/patchable/patchable.c
 
 libfastinst_internal_la_LIBADD = libfastinst_bare.la libfastinst_elf.la libfastinst_names.la \
 	libfastinst_source.la
@@ -41,7 +36,6 @@ libfastinst_elf_la_SOURCES = \
 	probes/elf/sorted.h \
 	probes/elf/frames.c \
 	probes/elf/inside.c \
-	probes/elf/map.c \
 	probes/elf/preload.c \
 	probes/elf/preload.h \
 	probes/elf/slot.c
@@ -53,7 +47,7 @@ libfastinst_source_la_SOURCES += \
 	probes/source/abi.c \
 	probes/source/abi.h \
 	probes/source/by_reference.c \
-	probes/source/handed.c \
+	probes/source/locations.c \
 	probes/source/whole.c \
 	probes/source/libdw.c \
 	probes/source/libdw.h \
@@ -85,13 +79,10 @@ EXTRA_DIST += probes/fastinst.map
 include probes/marker/local.mk
 include probes/branch/local.mk
 include probes/real/local.mk
-include probes/blocks/local.mk
 include probes/insn/local.mk
 include probes/calls/local.mk
-include probes/cyg/local.mk
 include probes/inject/local.mk
 include probes/entries/local.mk
-include probes/keeps/local.mk
 include probes/text/local.mk
 
 # What "fastinst run" puts into a program.
@@ -187,12 +178,12 @@ probes_tests = \
 	probes/core/tests/test_stack
 check_PROGRAMS += $(probes_tests)
 TESTS += $(probes_tests)
-probes_core_tests_test_entry_LDFLAGS = -Wl,--wrap=near_entry,--wrap=keeps_look
+probes_core_tests_test_entry_LDFLAGS = -Wl,--wrap=near_entry,--wrap=effects_read
 probes_core_tests_test_entry_LDADD = libfastinst_internal.la $(LDADD)
 if HAVE_ZYDIS
 check_PROGRAMS += probes/core/tests/test_leaf
 TESTS += probes/core/tests/test_leaf
-probes_core_tests_test_leaf_LDFLAGS = -Wl,--wrap=near_entry,--wrap=keeps_look,--wrap=leaf_word
+probes_core_tests_test_leaf_LDFLAGS = -Wl,--wrap=near_entry,--wrap=effects_read,--wrap=leaf_word
 probes_core_tests_test_leaf_LDADD = libfastinst_internal.la $(LDADD)
 endif
 wrap_probes = -Wl,--wrap=near_entry,--wrap=pc_text_close,--wrap=pc_patch,--wrap=pc_patch_batch,--wrap=pc_deactivate_call

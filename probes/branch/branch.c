@@ -2,9 +2,8 @@
 /*
  * Switches, and the code of their sites.
  *
- * A change has two steps: the counts of all switches of the set, then in one batch the code of all
- * sites that differs from its switch. If that fails, the counts go back, and the second step undoes
- * the rest.
+ * A change has two steps: the counts of the named switches, then in one batch the code of all sites
+ * that differs from its switch. If that fails, the counts go back, and the code is changed again.
  */
 #include "probes/branch/branch.h"
 
@@ -12,13 +11,12 @@
 #include <errno.h>
 #include <fnmatch.h>
 #include <sched.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <patchcore/batch.h>
 
-#include "probes/core/names.h"
+#include "probes/elf/array.h"
 #include "probes/include/fastinst/branch.h"
 
 #define TRIES 1000 /* of a site that another thread is changing */
@@ -42,37 +40,85 @@ struct site {
 	bool usual;
 	bool jumps;	    /* the code now */
 	const char *reason; /* why it is left alone, or NULL */
-	struct site *next;
 };
 
 static struct flag *flags;
 static struct site *sites;
+static size_t sites_n;
 static const char *settings_wrong;
 
-static bool value_of(const struct flag *flag)
+static bool switch_value(const struct flag *flag)
 {
 	return flag->vetoes ? flag->usual : flag->count > 0;
 }
 
+/* --- Entries in files ------------------------------------------------------------------------- */
+
+/*
+ * The sections fi_branch_sites and fi_call_sites: entries of any length, each a struct head and the
+ * name with its 0, filled up to a multiple of four.
+ */
+struct head {
+	uint32_t length;
+	int32_t site;	/* or the jump of a call, from here */
+	int32_t other;	/* side, or the slot of a call, from here */
+	uint32_t usual; /* side; 0 of a call */
+};
+
+static int read_section(const struct elf_section *section, entry_fn *tell, void *data)
+{
+	const uint8_t *at = section->bytes, *end = at + section->len;
+	struct head head;
+	int ret = 0;
+
+	while ((size_t)(end - at) > sizeof(head) && ret == 0) {
+		uint64_t address = section->addr + (uint64_t)(at - section->bytes);
+		const char *name = (const char *)at + sizeof(head);
+
+		memcpy(&head, at, sizeof(head));
+		if (head.length <= sizeof(head) || head.length > (size_t)(end - at) ||
+		    head.usual > 1 || !memchr(name, 0, head.length - sizeof(head)))
+			return 0;
+		ret = tell(&(struct entry){ .site = address + 4 + (uint64_t)(int64_t)head.site,
+					    .other = address + 8 + (uint64_t)(int64_t)head.other,
+					    .usual = head.usual,
+					    .name = name },
+			   data);
+		at += head.length;
+	}
+	return ret;
+}
+
+int entries_read(const struct elf *elf, const char *name, entry_fn *tell, void *data)
+{
+	struct elf_section section;
+	int ret = 0;
+
+	for (uint32_t i = 0; !ret && elf_next_section(elf, &i, &section);)
+		if (section.bytes && (section.flags & SHF_ALLOC) && strcmp(section.name, name) == 0)
+			ret = read_section(&section, tell, data);
+	return ret;
+}
+
 /* --- The code --------------------------------------------------------------------------------- */
 
-static bool to_change(const struct site *site)
+static bool has_to_change(const struct site *site)
 {
 	return !site->reason && !site->object->gone &&
-	       site->jumps != (value_of(site->flag) != site->usual);
+	       site->jumps != (switch_value(site->flag) != site->usual);
 }
 
 static size_t count_changes(void)
 {
 	size_t n = 0;
 
-	for (const struct site *site = sites; site; site = site->next)
-		n += to_change(site);
+	for (size_t i = 0; i < sites_n; i++)
+		n += has_to_change(&sites[i]);
 	return n;
 }
 
 /* Another thread may just change the same bytes, or fork. */
-static int patch(struct pc_op *ops, size_t n)
+static int patch_sites(struct pc_op *ops, size_t n)
 {
 	site_patch(ops, n);
 	for (size_t i = 0; i < n; i++)
@@ -86,8 +132,8 @@ static int patch(struct pc_op *ops, size_t n)
 	return 0;
 }
 
-/* All sites as their switches say. The order of ops is that of the list, both times. */
-static int apply_held(void *unused)
+/* Change all sites to the values of their switches. The order of ops is the list's, both times. */
+static int apply_switches_held(void *unused)
 {
 	size_t n = count_changes(), i = 0;
 	struct pc_op *ops;
@@ -99,30 +145,30 @@ static int apply_held(void *unused)
 	ops = calloc(n, sizeof(*ops));
 	if (!ops)
 		return -ENOMEM;
-	for (const struct site *site = sites; site; site = site->next)
-		if (to_change(site))
+	for (const struct site *site = sites; site < sites + sites_n; site++)
+		if (has_to_change(site))
 			ops[i++] = (struct pc_op){ .addr = site->at,
 						   .bytes = site->jumps ? nop : site->jump,
 						   .len = BRANCH_LEN,
 						   .result = -ECANCELED };
-	ret = patch(ops, n);
+	ret = patch_sites(ops, n);
 	i = 0;
-	for (struct site *site = sites; site; site = site->next)
-		if (to_change(site) && ops[i++].result == 0)
+	for (struct site *site = sites; site < sites + sites_n; site++)
+		if (has_to_change(site) && ops[i++].result == 0)
 			site->jumps = !site->jumps;
 	free(ops);
 	return ret;
 }
 
-static int apply(void)
+static int apply_switches(void)
 {
-	return objects_hold(apply_held, NULL);
+	return objects_hold(apply_switches_held, NULL);
 }
 
 /* --- New sites -------------------------------------------------------------------------------- */
 
-/* What the environment says of a new switch: the last word that fits. */
-static void set_at_start(struct flag *flag)
+/* Set a new switch by the last part of FASTINST_BRANCHES that names it. */
+static void set_by_environment(struct flag *flag)
 {
 	const char *all = secure_getenv("FASTINST_BRANCHES");
 	char *copy = all ? strdup(all) : NULL, *rest = copy, *word;
@@ -149,7 +195,7 @@ static void set_at_start(struct flag *flag)
 	free(copy);
 }
 
-static struct flag *flag_named(const struct entry *entry)
+static struct flag *get_flag(const struct entry *entry)
 {
 	struct flag *flag = flags;
 
@@ -160,7 +206,7 @@ static struct flag *flag_named(const struct entry *entry)
 	flag = calloc(1, sizeof(*flag));
 	if (!flag)
 		return NULL;
-	*flag = (struct flag){ .name = object_string(entry->name),
+	*flag = (struct flag){ .name = strdup(entry->name),
 			       .usual = entry->usual,
 			       .count = entry->usual,
 			       .next = flags };
@@ -168,7 +214,7 @@ static struct flag *flag_named(const struct entry *entry)
 		free(flag);
 		return NULL;
 	}
-	set_at_start(flag);
+	set_by_environment(flag);
 	flags = flag;
 	return flag;
 }
@@ -188,38 +234,32 @@ const char *branch_refusal(const struct object *object, const struct entry *entr
 static int add_site(const struct entry *entry, void *data)
 {
 	struct object *object = data;
-	struct flag *flag = flag_named(entry);
-	struct site *site = flag ? calloc(1, sizeof(*site)) : NULL;
-	uintptr_t other = object->base + entry->other;
+	struct site site = {
+		.flag = get_flag(entry),
+		.object = object,
+		.at = (uint8_t *)(object->base + entry->site),
+		.usual = entry->usual,
+		.reason = branch_refusal(object, entry),
+	};
 
-	if (!site)
+	if (!site.flag)
 		return -ENOMEM;
-	*site = (struct site){ .flag = flag,
-			       .object = object,
-			       .at = (uint8_t *)(object->base + entry->site),
-			       .usual = entry->usual,
-			       .next = sites };
-	site->reason = branch_refusal(object, entry);
-	if (!site->reason && site->usual != flag->usual)
-		site->reason =
-			"the switch is usually true at one site and usually false at another";
-	if (site_rel32(site->jump, 0xe9, site->at, (const void *)other) < 0)
-		site->reason = BRANCH_DAMAGED;
-	sites = site;
-	return 0;
+	if (!site.reason && site.usual != site.flag->usual)
+		site.reason = "the switch is usually true at one site and usually false at another";
+	if (site_rel32(site.jump, 0xe9, site.at, (const void *)(object->base + entry->other)) < 0)
+		site.reason = BRANCH_DAMAGED;
+	return ARRAY_ADD(sites, sites_n, site);
 }
 
-/* Those of when the object was loaded before. */
+/* Drop the sites of when the object was loaded before. */
 static void drop_sites(const struct object *object)
 {
-	for (struct site **link = &sites, *site; (site = *link);) {
-		if (site->object != object) {
-			link = &site->next;
-			continue;
-		}
-		*link = site->next;
-		free(site);
-	}
+	size_t kept = 0;
+
+	for (size_t i = 0; i < sites_n; i++)
+		if (sites[i].object != object)
+			sites[kept++] = sites[i];
+	sites_n = kept;
 }
 
 static int discover_branches(struct object *object, const struct elf *elf)
@@ -228,38 +268,39 @@ static int discover_branches(struct object *object, const struct elf *elf)
 
 	drop_sites(object);
 	ret = entries_read(elf, "fi_branch_sites", add_site, object);
+	call_forget(object);
 	if (!ret)
-		ret = call_discover(object, elf);
-	/* What stays undone is tried again with the next change, and seen in fi_branches(). */
+		ret = entries_read(elf, "fi_call_sites", call_add, object);
+	/* If that fails, the next change tries again, and fi_branches() shows it. */
 	if (!ret && count_changes())
-		apply();
+		apply_switches();
 	return ret;
 }
 
-static bool jumps_stand(const struct object *object)
+static bool has_its_jumps(const struct object *object)
 {
-	for (const struct site *site = sites; site; site = site->next)
-		if (site->object == object && site->jumps &&
-		    memcmp(site->at, site->jump, BRANCH_LEN))
+	for (size_t i = 0; i < sites_n; i++)
+		if (sites[i].object == object && sites[i].jumps &&
+		    memcmp(sites[i].at, sites[i].jump, BRANCH_LEN))
 			return false;
-	return calls_stand(object);
+	return has_its_calls(object);
 }
 
 const struct provider branch_provider = {
 	.name = "branch",
 	.discover = discover_branches,
-	.stands = jumps_stand,
+	.stands = has_its_jumps,
 };
 
 /* --- What callers ask for --------------------------------------------------------------------- */
 
-/* One of them; the other is 0. */
+/* By how much; one of them is 0. */
 struct change {
 	int count;
 	int vetoes;
 };
 
-/* As far as 0. Whether the number has changed. */
+/* Change a number, but not below 0. Has it changed? */
 static bool step_count(unsigned *number, int by)
 {
 	if (by == 0 || (by < 0 && *number == 0))
@@ -268,7 +309,7 @@ static bool step_count(unsigned *number, int by)
 	return true;
 }
 
-static long change_named(const struct names *names, struct change by)
+static long change_flags(const struct names *names, struct change by)
 {
 	long found = 0;
 	int ret = core_lock();
@@ -282,14 +323,14 @@ static long change_named(const struct names *names, struct change by)
 		flag->moved = named && (step_count(&flag->count, by.count) ||
 					step_count(&flag->vetoes, by.vetoes));
 	}
-	ret = apply();
+	ret = apply_switches();
 	for (struct flag *flag = flags; flag && ret; flag = flag->next)
 		if (flag->moved) {
 			flag->count -= (unsigned)by.count;
 			flag->vetoes -= (unsigned)by.vetoes;
 		}
 	if (ret)
-		apply();
+		apply_switches();
 	core_unlock();
 	return ret ? ret : found;
 }
@@ -301,7 +342,7 @@ static long change_switches(const char *pattern, struct change by)
 
 	if (ret < 0)
 		return ret;
-	ret = change_named(&names, by);
+	ret = change_flags(&names, by);
 	names_free(&names);
 	return ret;
 }
@@ -329,25 +370,27 @@ long fi_branch_allow(const char *pattern)
 static void describe_switch(const struct flag *flag, struct fi_branch_state *state)
 {
 	*state = (struct fi_branch_state){ .name = flag->name,
-					   .value = value_of(flag),
+					   .value = switch_value(flag),
 					   .usual = flag->usual,
 					   .count = flag->count,
 					   .vetoes = flag->vetoes };
-	for (const struct site *site = sites; site; site = site->next) {
+	for (size_t i = 0; i < sites_n; i++) {
+		const struct site *site = &sites[i];
+
 		if (site->flag != flag || site->object->gone)
 			continue;
 		state->sites++;
 		if (site->reason) {
 			state->refused++;
 			state->reason = site->reason;
-		} else if (to_change(site)) {
+		} else if (has_to_change(site)) {
 			state->refused++;
 			state->reason = "its code could not be changed";
 		}
 	}
 }
 
-static int describe_all(void *data)
+static int describe_switches(void *data)
 {
 	struct branch_list *list = data;
 	struct fi_branch_state *states = list->states;
@@ -360,7 +403,7 @@ static int describe_all(void *data)
 
 long fi_branches(struct fi_branch_state *states, size_t max)
 {
-	return branch_describe(describe_all, states, max);
+	return branch_describe(describe_switches, states, max);
 }
 
 const char *fi_branch_settings(void)

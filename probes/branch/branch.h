@@ -19,18 +19,16 @@ struct entry {
 	const char *name;
 };
 
-/* What is not 0 ends the reading and is returned. */
+/* A result other than 0 ends the reading and is returned. */
 typedef int entry_fn(const struct entry *entry, void *data);
 
 /* entries_read - all entries of a section. What is behind a damaged one is not read. */
 int entries_read(const struct elf *elf, const char *section, entry_fn *tell, void *data);
 
-extern const struct provider branch_provider;
-
 /* branch_refusal - why the site of an entry cannot be changed, or NULL. */
 const char *branch_refusal(const struct object *object, const struct entry *entry);
 
-/* What a function fills in, max of them, while n counts all. */
+/* States for a caller: a function fills in max of them, and counts all in n. */
 struct branch_list {
 	void *states;
 	size_t max, n;
@@ -45,8 +43,9 @@ static inline long branch_describe(int (*describe)(void *list), void *states, si
 	return ret < 0 ? ret : (long)list.n;
 }
 
-/* Of the calls of an object: see struct provider. */
-int call_discover(struct object *object, const struct elf *elf);
-bool calls_stand(const struct object *object);
+/* call_forget - the calls of when an object was loaded before. has_its_calls: provider.stands. */
+void call_forget(const struct object *object);
+int call_add(const struct entry *entry, void *object);
+bool has_its_calls(const struct object *object);
 
 #endif

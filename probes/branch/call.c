@@ -19,6 +19,7 @@
 #include <patchcore/patchcore.h>
 
 #include "probes/branch/branch.h"
+#include "probes/elf/array.h"
 #include "probes/include/fastinst/branch.h"
 
 #define DIRECT_LEN 5
@@ -27,16 +28,16 @@
 
 struct static_call {
 	const char *name;
-	struct object *object;
+	const struct object *object;
 	uint8_t *at; /* NULL: not found since the object was loaded again */
 	void **slot;
 	bool direct;
-	struct static_call *next;
 };
 
 static struct static_call *calls;
+static size_t calls_n;
 
-/* As it is compiled. */
+/* The jump that the compiler has put there. */
 static void encode_slot_jump(const struct static_call *call, uint8_t code[SLOT_LEN])
 {
 	int32_t rel = (int32_t)((uint8_t *)call->slot - (call->at + SLOT_LEN));
@@ -87,105 +88,98 @@ static bool is_call(const struct static_call *call)
 	       memcmp(call->at, code, sizeof(code)) == 0;
 }
 
-/* One that the object had when it was loaded before, as names stay valid, or a new one. */
-static struct static_call *list_call(const struct object *object, const char *name)
+/* The call that the object had when it was loaded before, as names stay valid, or a new one. */
+static struct static_call *get_call(const struct object *object, const char *name)
 {
-	struct static_call *call = calls;
+	struct static_call call = { .object = object };
 
-	while (call && (call->object != object || call->at || strcmp(call->name, name) != 0))
-		call = call->next;
-	if (call)
-		return call;
-	call = calloc(1, sizeof(*call));
-	if (!call)
-		return NULL;
-	call->name = object_string(name);
-	if (!call->name) {
-		free(call);
+	for (size_t i = 0; i < calls_n; i++)
+		if (calls[i].object == object && !calls[i].at && !strcmp(calls[i].name, name))
+			return &calls[i];
+	call.name = strdup(name);
+	if (!call.name || ARRAY_ADD(calls, calls_n, call)) {
+		free((char *)call.name);
 		return NULL;
 	}
-	call->next = calls;
-	return calls = call;
+	return &calls[calls_n - 1];
 }
 
-static int add_call(const struct entry *entry, void *data)
+int call_add(const struct entry *entry, void *data)
 {
-	struct object *object = data;
+	const struct object *object = data;
 	struct static_call *call, now = {
 		.object = object,
 		.at = (uint8_t *)(object->base + entry->site),
 		.slot = (void **)(object->base + entry->other),
 	};
 
-	/* Of a damaged file; such a call stays as it is compiled. */
+	/* The file is damaged; the call stays as compiled. */
 	if (!is_call(&now))
 		return 0;
-	call = list_call(object, entry->name);
+	call = get_call(object, entry->name);
 	if (!call)
 		return -ENOMEM;
 	now.name = call->name;
-	now.next = call->next;
 	*call = now;
 	/* If that fails, the slot serves. */
 	point_call(call, *call->slot);
 	return 0;
 }
 
-int call_discover(struct object *object, const struct elf *elf)
+void call_forget(const struct object *object)
 {
-	for (struct static_call *call = calls; call; call = call->next)
-		if (call->object == object) {
-			call->at = NULL;
-			call->direct = false;
+	for (size_t i = 0; i < calls_n; i++)
+		if (calls[i].object == object) {
+			calls[i].at = NULL;
+			calls[i].direct = false;
 		}
-	return entries_read(elf, "fi_call_sites", add_call, object);
 }
 
-bool calls_stand(const struct object *object)
+bool has_its_calls(const struct object *object)
 {
-	for (const struct static_call *call = calls; call; call = call->next)
-		if (call->object == object && call->direct && *call->at != JMP_REL32)
+	for (size_t i = 0; i < calls_n; i++)
+		if (calls[i].object == object && calls[i].direct && *calls[i].at != JMP_REL32)
 			return false;
 	return true;
 }
 
-/* What a caller asks for. */
+/* An order to change a call. */
 struct wish {
 	void *at;
 	void *function;
 };
 
-static int retarget(void *data)
+static int retarget_held(void *data)
 {
 	const struct wish *wish = data;
-	struct static_call *call;
 
-	for (call = calls; call && (call->at != wish->at || call->object->gone); call = call->next)
-		;
-	return call ? point_call(call, wish->function) : -ENOENT;
+	for (size_t i = 0; i < calls_n; i++)
+		if (calls[i].at == wish->at && !calls[i].object->gone)
+			return point_call(&calls[i], wish->function);
+	return -ENOENT;
 }
 
 int fi_call_retarget(void *at, void *function)
 {
 	if (!at || !function)
 		return -EINVAL;
-	return objects_lock_hold(retarget, &(struct wish){ at, function });
+	return objects_lock_hold(retarget_held, &(struct wish){ at, function });
 }
 
-static int describe_all(void *data)
+static int describe_calls(void *data)
 {
 	struct branch_list *list = data;
 	struct fi_call_state *states = list->states;
 
-	for (const struct static_call *call = calls; call; call = call->next)
-		if (call->at && !call->object->gone && list->n++ < list->max)
-			states[list->n - 1] = (struct fi_call_state){ .name = call->name,
-								      .target = *call->slot,
-								      .direct = call->direct };
+	for (size_t i = 0; i < calls_n; i++)
+		if (calls[i].at && !calls[i].object->gone && list->n++ < list->max)
+			states[list->n - 1] = (struct fi_call_state){ .name = calls[i].name,
+								      .target = *calls[i].slot,
+								      .direct = calls[i].direct };
 	return 0;
 }
 
 long fi_calls(struct fi_call_state *states, size_t max)
 {
-	return branch_describe(describe_all, states, max);
+	return branch_describe(describe_calls, states, max);
 }

@@ -3,8 +3,7 @@
 libfastinst_internal_la_SOURCES += \
 	probes/branch/branch.c \
 	probes/branch/branch.h \
-	probes/branch/call.c \
-	probes/branch/entries.c
+	probes/branch/call.c
 fastinstinclude_HEADERS += probes/include/fastinst/branch.h
 
 if HAVE_CMOCKA

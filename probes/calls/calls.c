@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Before the probe is made, the call becomes a NOP, and the jump a RET: one instruction for one,
- * so any thread may be running it. A jump is turned on as a jump: the trampoline comes back to
- * the caller of the function, as the RET does.
+ * Off, a call is a NOP, and a tail call (a jump) a RET: one instruction for one, so any thread may
+ * be running it. A tail call is turned on as a jump: the trampoline returns to the caller of the
+ * function, as the RET does.
  *
- * The middle of a function is no place for a CALL of ours where the red zone is in use. Here the
- * compiler has put a CALL itself, so it is not.
+ * In the middle of a function a CALL would overwrite the red zone. Where the compiler has put a
+ * CALL itself the red zone is not in use.
  */
 #include "probes/calls/calls.h"
 
@@ -32,7 +32,7 @@ static const uint8_t rets[][SITE_6] = { { RET, 0x0f, 0x1f, 0x40, 0x00 },
 
 /* --- Off, and probes -------------------------------------------------------------------------- */
 
-static const uint8_t *off_bytes(const struct call_site *site)
+static const uint8_t *get_off_bytes(const struct call_site *site)
 {
 	return (site->tail ? rets : nops)[site->len == SITE_6];
 }
@@ -41,13 +41,13 @@ static void turn_off_copy(const struct call_sites *sites)
 {
 	for (size_t i = 0; i < sites->n; i++)
 		if (!sites->site[i].reason)
-			memcpy(sites->site[i].at, off_bytes(&sites->site[i]), sites->site[i].len);
+			memcpy(sites->site[i].at, get_off_bytes(&sites->site[i]),
+			       sites->site[i].len);
 }
 
-/* One that cannot be changed is refused by the core: other bytes stand there. */
-static int turn_off(const struct object *object, const struct call_sites *sites)
+/* The core refuses a site that cannot be changed, by its bytes. */
+static int turn_off_sites(struct object *object, const struct call_sites *sites)
 {
-	struct opened *pages = NULL;
 	struct pc_op *ops;
 	size_t n = 0;
 
@@ -64,25 +64,25 @@ static int turn_off(const struct object *object, const struct call_sites *sites)
 		if (site->reason)
 			continue;
 		ops[n++] = (struct pc_op){ .addr = site->at,
-					   .bytes = off_bytes(site),
+					   .bytes = get_off_bytes(site),
 					   .len = site->len };
-		object_note(&pages, object, site->at, site->len);
+		object_note(object, site->at, site->len);
 	}
-	pages = object_open(pages, 1);
+	object_open(1);
 	site_patch(ops, n);
-	object_close(pages);
+	object_close();
 	free(ops);
 	return 0;
 }
 
-static const char *name_of(const struct calls *calls, const struct object *object,
-			   const struct call_site *site)
+static const char *make_name(const struct calls *calls, const struct object *object,
+			     const struct call_site *site)
 {
 	uintptr_t start = object->base + site->function->addr;
 	char *name;
 
 	if (!calls->offsets)
-		return object_string(site->name);
+		return strdup(site->name);
 	return asprintf(&name, "%s+0x%zx", site->function->name,
 			(size_t)((uintptr_t)site->at - start)) < 0
 		       ? NULL
@@ -94,7 +94,7 @@ static int add_probe(const struct calls *calls, struct object *object, const str
 	struct probe probe = {
 		.provider = calls->provider,
 		.object = object,
-		.name = name_of(calls, object, site),
+		.name = make_name(calls, object, site),
 		.kind = site->to->kind,
 		.site = site->at,
 		.len = site->len,
@@ -104,11 +104,11 @@ static int add_probe(const struct calls *calls, struct object *object, const str
 
 	if (!probe.name)
 		return -ENOMEM;
-	memcpy(probe.off, off_bytes(site), site->len);
+	memcpy(probe.off, get_off_bytes(site), site->len);
 	return probe_add(&probe, NULL);
 }
 
-/* So that no call is counted twice under one name. */
+/* Refuse sites of functions that another provider counts under the same name. */
 static int refuse_twice(const struct object *object, const struct call_sites *sites,
 			enum fi_kind kind)
 {
@@ -130,27 +130,20 @@ static int refuse_twice(const struct object *object, const struct call_sites *si
 int calls_discover(const struct calls *calls, struct object *object, const struct elf *elf)
 {
 	struct call_sites sites;
-	struct elf_symbols symbols;
-	int ret;
+	int ret = calls_find(calls, object, elf, &sites);
 
-	if (!calls_may_be(calls, object, elf))
-		return 0;
-	ret = elf_functions(elf, &symbols);
-	if (ret)
-		return ret;
-	ret = calls_find(calls, object, elf, &symbols, &sites);
-	for (size_t i = 0; calls->by_argument && i < calls->n && sites.n && !ret; i++)
-		ret = refuse_twice(object, &sites, calls->to[i].kind);
+	for (const struct called *to = calls->to;
+	     calls->by_argument && to->function && sites.n && !ret; to++)
+		ret = refuse_twice(object, &sites, to->kind);
 	if (!ret)
-		ret = turn_off(object, &sites);
+		ret = turn_off_sites(object, &sites);
 	for (size_t i = 0; i < sites.n && !ret; i++)
 		ret = add_probe(calls, object, &sites.site[i]);
-	elf_free(&symbols);
-	free(sites.site);
+	calls_free(&sites);
 	return ret;
 }
 
-/* The stub comes back by its return address, whichever way led to it. */
+/* The stub returns by the return address, whether it was called or jumped to. */
 int calls_arm(struct probe *probe)
 {
 	int ret = site_arm_call(probe);
@@ -170,9 +163,9 @@ int calls_arm(struct probe *probe)
 }
 
 /*
- * Off and on share all bytes but the opcode, so wherever the site lies a change is a store of one
- * byte. The compiler put a call there: it takes it that no flag outlives that, so a TEST may change
- * them. What stands behind a RET is not run.
+ * From now on off and on share all bytes but the opcode: a change is a store of one byte, wherever
+ * the site lies. Off is a TEST, which may change flags, since the compiler assumes that a call
+ * does; or a RET, behind which nothing is run.
  */
 void calls_toggled(struct probe *probe, bool on)
 {

@@ -13,19 +13,19 @@
 #include "probes/core/provider.h"
 #include "probes/elf/elf.h"
 
-#define CALLS_MAX 12 /* functions of one provider */
+#define CALLS_MAX 13 /* functions of one provider, and an empty one behind them */
 
 /* A function that calls lead to. */
 struct called {
 	const char *function;
-	enum fi_kind kind;  /* of the probes there */
-	uintptr_t extra;    /* what they have as that */
-	const void *direct; /* where it is in this library; NULL: calls by the PLT only */
+	enum fi_kind kind; /* of the probes there */
+	uintptr_t extra;   /* what they have as that */
+	const void *own;   /* the one of this library; NULL: calls by the PLT only */
+	const void *bound; /* the one that the loader takes for this library */
 };
 
 struct calls {
 	const struct provider *provider;
-	size_t n;
 	struct called to[CALLS_MAX];
 	bool offsets;	  /* probes are named FUNCTION+OFFSET */
 	bool by_argument; /* or after the function whose address is the first argument */
@@ -41,37 +41,33 @@ struct call_site {
 	bool tail;   /* a jump */
 	const struct called *to;
 	const struct elf_symbol *function; /* that it lies in */
-	const char *name;		   /* of that, or of the one that is given; in the image */
-	bool own;			   /* as far as is known, the same function */
+	const char *name;		   /* of it, or of the first argument; in the image */
+	bool own;			   /* name is that function's, as far as is known */
 	const char *reason;		   /* why it is refused, or NULL */
 };
 
-/* Of one that is its function's own, where another provider has a site of that kind there. */
+/* Refusals: another provider has a site of the kind in the function; */
 #define CALLS_TWICE "the compiler also left room for a probe of this function, which is taken"
 
-/* What is called is not known to do nothing. */
+/* the called function is not known to do nothing. */
 #define CALLS_OWN "the program, or a library, has such a function of its own"
 
 struct call_sites {
-	struct call_site *site; /* by address; free() it, also after an error */
+	struct call_site *site; /* by address */
 	size_t n;
+	struct elf_symbols symbols; /* of the object, where it may have any */
 };
-
-/*
- * calls_may_be - whether the object can have any. Few have: what can be told without their symbols
- * and code is asked first.
- */
-bool calls_may_be(const struct calls *calls, const struct object *object, const struct elf *elf);
 
 /* calls_defined - whether the object has a function of that name. */
 bool calls_defined(const struct elf_symbols *symbols, const char *function);
 
 /*
  * calls_find - the calls of an object. Its code is read where it is: in the process, or a copy of
- * it that is laid out as the loader does. 0 or -ENOMEM.
+ * it that is laid out as the loader does. 0 or -ENOMEM. calls_free() in any case.
  */
 int calls_find(const struct calls *calls, const struct object *object, const struct elf *elf,
-	       const struct elf_symbols *symbols, struct call_sites *sites);
+	       struct call_sites *sites);
+void calls_free(struct call_sites *sites);
 
 /* calls_discover - turn the calls of an object off, all in one batch, and add a probe for each. */
 int calls_discover(const struct calls *calls, struct object *object, const struct elf *elf);

@@ -19,14 +19,12 @@
 
 #include "probes/calls/calls.h"
 #include "probes/elf/array.h"
-#include "probes/insn/argument.h"
-#include "probes/insn/jump_table.h"
-#include "probes/insn/parts.h"
+#include "probes/insn/insn.h"
 
 #define SLOTS_MAX 64 /* of all functions in one object: each is called in three ways at most */
 #define ENTRY_LEN 16 /* of the PLT */
 
-/* Where calls lead to. */
+/* A place that calls lead to. */
 struct slot {
 	uintptr_t at;
 	bool is_code; /* the function itself is there, not its address */
@@ -46,7 +44,7 @@ static const struct way {
 	{ { 0xe9 }, 1, 5, true, false },
 	{ { 0xff, 0x15 }, 2, 6, false, true },
 	{ { 0xff, 0x25 }, 2, 6, true, true },
-	/* What the linker makes of them where the function is in the same object. */
+	/* The linker makes these of them if the function is in the same object. */
 	{ { 0x67, 0xe8 }, 2, 6, false, false },
 };
 
@@ -71,13 +69,16 @@ bool calls_defined(const struct elf_symbols *symbols, const char *function)
 	return false;
 }
 
-/* Which function the loader takes for a file is not known before. */
-static const char *refusal_of_function(const struct place *place, const struct called *to,
-				       const void *slot)
+/* In a copy of a file it is not known which function the loader will bind the slot to. */
+static void refuse_slot(const struct place *place, struct slot *slot)
 {
-	if (!place->object->is_file)
-		return place->calls->refuse(place->object, place->symbols, to, slot);
-	return calls_defined(place->symbols, to->function) ? CALLS_OWN : NULL;
+	const struct elf_symbols *symbols = place->symbols;
+
+	if (place->object->is_file)
+		slot->reason = calls_defined(symbols, slot->to->function) ? CALLS_OWN : NULL;
+	else
+		slot->reason = place->calls->refuse(place->object, symbols, slot->to,
+						    slot->is_code ? NULL : (const void *)slot->at);
 }
 
 static void add_slot(struct place *place, const struct called *to, uintptr_t at, bool is_code)
@@ -88,59 +89,32 @@ static void add_slot(struct place *place, const struct called *to, uintptr_t at,
 		.at = at,
 		.is_code = is_code,
 		.to = to,
-		.reason = refusal_of_function(place, to, is_code ? NULL : (const void *)at),
 	};
-}
-
-static bool is_direct(const struct called *to, const struct object *object)
-{
-	return to->direct && object_covers(object, (uintptr_t)to->direct, 1, PF_X);
 }
 
 static void add_direct(struct place *place)
 {
-	for (size_t i = 0; i < place->calls->n; i++) {
-		const struct called *to = &place->calls->to[i];
-
-		if (is_direct(to, place->object))
-			add_slot(place, to, (uintptr_t)to->direct, true);
-	}
+	for (const struct called *to = place->calls->to; to->function; to++)
+		if (to->own && object_covers(place->object, (uintptr_t)to->own, 1, PF_X))
+			add_slot(place, to, (uintptr_t)to->own, true);
 }
 
-struct mention {
-	const struct calls *calls;
-	bool found;
-};
-
-static void see_slot(const char *function, uint64_t slot, void *data)
+static const struct called *find_called(const struct calls *calls, const char *function)
 {
-	struct mention *mention = data;
-
-	(void)slot;
-	for (size_t i = 0; i < mention->calls->n && !mention->found; i++)
-		mention->found = !strcmp(function, mention->calls->to[i].function);
-}
-
-bool calls_may_be(const struct calls *calls, const struct object *object, const struct elf *elf)
-{
-	struct mention mention = { .calls = calls };
-
-	for (size_t i = 0; i < calls->n; i++)
-		if (is_direct(&calls->to[i], object))
-			return true;
-	elf_slots(elf, see_slot, &mention);
-	return mention.found;
+	for (const struct called *to = calls->to; to->function; to++)
+		if (!strcmp(function, to->function))
+			return to;
+	return NULL;
 }
 
 static void take_slot(const char *function, uint64_t slot, void *data)
 {
 	struct place *place = data;
+	const struct called *to = find_called(place->calls, function);
 	uintptr_t at = place->object->base + slot;
 
-	for (size_t i = 0; i < place->calls->n; i++)
-		if (!strcmp(function, place->calls->to[i].function) &&
-		    object_covers(place->object, at, sizeof(void *), PF_R))
-			add_slot(place, &place->calls->to[i], at, false);
+	if (to && object_covers(place->object, at, sizeof(void *), PF_R))
+		add_slot(place, to, at, false);
 }
 
 static const struct slot *find_slot(const struct place *place, uintptr_t at, bool is_code)
@@ -152,16 +126,14 @@ static const struct slot *find_slot(const struct place *place, uintptr_t at, boo
 }
 
 /* An entry of the PLT: ENDBR64 and BND where there are any, then a jump through a slot. */
-static const struct slot *slot_of(const struct place *place, uintptr_t entry)
+static const struct slot *find_plt_slot(const struct place *place, uintptr_t entry)
 {
-	static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
 	const uint8_t *code = (const uint8_t *)entry;
 	int32_t rel;
 
 	if (!object_covers(place->object, entry, ENTRY_LEN, PF_X | PF_R))
 		return NULL;
-	if (!memcmp(code, endbr64, sizeof(endbr64)))
-		code += sizeof(endbr64);
+	code += site_endbr(code);
 	if (*code == 0xf2)
 		code++;
 	if (code[0] != 0xff || code[1] != 0x25)
@@ -170,8 +142,8 @@ static const struct slot *slot_of(const struct place *place, uintptr_t entry)
 	return find_slot(place, (uintptr_t)code + 6 + (uintptr_t)(intptr_t)rel, false);
 }
 
-/* The way that the code leads to one of the slots; NULL: it does not. */
-static const struct way *leads_to(const struct place *place, const uint8_t *code, size_t len,
+/* The form of the call or jump by one of the slots that the bytes would be; NULL: none. */
+static const struct way *find_way(const struct place *place, const uint8_t *code, size_t len,
 				  const struct slot **slot)
 {
 	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
@@ -186,7 +158,7 @@ static const struct way *leads_to(const struct place *place, const uint8_t *code
 		target = (uintptr_t)code + way->len + (uintptr_t)(intptr_t)rel;
 		*slot = find_slot(place, target, !way->by_slot);
 		if (!*slot && !way->by_slot)
-			*slot = slot_of(place, target);
+			*slot = find_plt_slot(place, target);
 		if (*slot)
 			return way;
 	}
@@ -202,7 +174,7 @@ static const char *refusal_of_slot(const struct slot *slot, int error)
 	return error ? "its function does not come out as instructions" : NULL;
 }
 
-/* NULL: none, or the same. A slot may be of a function that another object has. */
+/* The name of the function that the constant is the address of. NULL: of none, or the same. */
 static const char *name_constant(const struct place *place, const struct constant *constant,
 				 const struct elf_symbol *same)
 {
@@ -220,7 +192,7 @@ static const char *name_constant(const struct place *place, const struct constan
 	return function && function->addr == addr && addr != same->addr ? function->name : NULL;
 }
 
-/* Also one that the compiler made of it: f.isra.0, f.cold. */
+/* Whether a function is another, or a part or copy of that: f.isra.0, f.cold. */
 static bool is_part(const char *function, const char *of)
 {
 	size_t len = strlen(of);
@@ -229,26 +201,12 @@ static bool is_part(const char *function, const char *of)
 }
 
 /* NULL: it is not loaded as code that can be read. */
-static uint8_t *code_of(const struct place *place, const struct elf_symbol *function)
+static uint8_t *find_code(const struct place *place, const struct elf_symbol *function)
 {
 	uintptr_t start = place->object->base + function->addr;
 
 	return object_covers(place->object, start, function->size, PF_X | PF_R) ? (uint8_t *)start
 										: NULL;
-}
-
-/* Whether a part of a function may lead anywhere in it. */
-static bool part_jumps(const struct elf_symbol *part, void *data)
-{
-	const uint8_t *bytes = code_of(data, part);
-	struct function_code code;
-	bool jumps;
-
-	if (!bytes)
-		return true;
-	jumps = function_read(&code, bytes, part->addr, part->size) || code.indirect;
-	function_free(&code);
-	return jumps;
 }
 
 /* --- Indirect jumps in a function with such calls --------------------------------------------- */
@@ -320,7 +278,7 @@ static void name_site(const struct place *place, const struct constants *constan
 	site->own = is_part(site->function->name, name);
 }
 
-/* The probe function, if any, returns to where it was called. */
+/* Mark the call as one that returns, as hooks and probe functions do. */
 static void mark_hook(struct function_code *code, uint64_t at)
 {
 	struct insn *call = function_at(code, at);
@@ -329,7 +287,7 @@ static void mark_hook(struct function_code *code, uint64_t at)
 		call->returns = true;
 }
 
-/* The calls in one function, from the first on. Of one without a constant the name stays. */
+/* Name the calls in one function by their first argument, where that is known. */
 static int name_sites(struct place *place, struct function_code *code, size_t first)
 {
 	struct call_sites *sites = place->sites;
@@ -361,7 +319,7 @@ static int add_sites(struct place *place, const struct elf_symbol *function, uin
 
 	for (size_t i = 0; i < function->size && !ret; i++) {
 		const struct slot *slot;
-		const struct way *way = leads_to(place, bytes + i, function->size - i, &slot);
+		const struct way *way = find_way(place, bytes + i, function->size - i, &slot);
 
 		if (!way || (!error && function_index(code, function->addr + i) == INSN_NONE))
 			continue;
@@ -391,19 +349,19 @@ static int take_sites(struct place *place, const struct elf_symbol *function, ui
 	return ret;
 }
 
-/* Most functions of most objects have no such bytes, and need not be decoded. */
+/* Functions without such bytes, which most are, need not be decoded. */
 static int scan_function(struct place *place, const struct elf_symbol *function)
 {
-	uint8_t *bytes = code_of(place, function);
+	uint8_t *bytes = find_code(place, function);
 	const struct slot *slot;
 
 	for (size_t i = 0; bytes && i < function->size; i++)
-		if (leads_to(place, bytes + i, function->size - i, &slot))
+		if (find_way(place, bytes + i, function->size - i, &slot))
 			return take_sites(place, function, bytes);
 	return 0;
 }
 
-static int scan(struct place *place, const struct elf_symbols *symbols)
+static int scan_functions(struct place *place, const struct elf_symbols *symbols)
 {
 	uint64_t end = 0;
 	int ret = 0;
@@ -411,7 +369,7 @@ static int scan(struct place *place, const struct elf_symbols *symbols)
 	for (size_t i = 0; i < symbols->n && !ret; i++) {
 		const struct elf_symbol *function = &symbols->symbol[i];
 
-		/* Another name of the same code. */
+		/* An alias of the one before. */
 		if (function->addr < end)
 			continue;
 		ret = scan_function(place, function);
@@ -421,38 +379,43 @@ static int scan(struct place *place, const struct elf_symbols *symbols)
 	return ret;
 }
 
-static bool has_landing_pads(const struct elf *elf)
-{
-	struct elf_section section;
-
-	for (uint32_t i = 0; i < elf->number; i++)
-		if (elf_section(elf, i, &section) && !strcmp(section.name, ".gcc_except_table"))
-			return true;
-	return false;
-}
-
+/* Few objects have any: what can be told without their symbols and code is asked first. */
 int calls_find(const struct calls *calls, const struct object *object, const struct elf *elf,
-	       const struct elf_symbols *symbols, struct call_sites *sites)
+	       struct call_sites *sites)
 {
 	struct place place = {
-		.calls = calls, .elf = elf, .object = object, .symbols = symbols, .sites = sites
+		.calls = calls,
+		.elf = elf,
+		.object = object,
+		.symbols = &sites->symbols,
+		.sites = sites,
 	};
-	int ret = 0;
+	struct elf_section section;
+	int ret;
 
 	*sites = (struct call_sites){ 0 };
 	add_direct(&place);
 	elf_slots(elf, take_slot, &place);
 	if (!place.slots_n)
 		return 0;
-	if (calls->by_argument) {
-		place.landing_pads = has_landing_pads(elf);
+	ret = elf_functions(elf, &sites->symbols);
+	for (size_t i = 0; i < place.slots_n && !ret; i++)
+		refuse_slot(&place, &place.slots[i]);
+	if (calls->by_argument && !ret) {
+		place.landing_pads = elf_find_section(elf, ".gcc_except_table", &section);
 		ret = elf_values(elf, &place.values);
 		if (!ret)
-			ret = part_entries_read(&place.parts, elf, symbols, part_jumps, &place);
+			ret = part_entries_read(&place.parts, elf, place.symbols);
 	}
 	if (!ret)
-		ret = scan(&place, symbols);
+		ret = scan_functions(&place, place.symbols);
 	free(place.values.value);
 	free(place.parts.entry);
 	return ret;
+}
+
+void calls_free(struct call_sites *sites)
+{
+	elf_free(&sites->symbols);
+	free(sites->site);
 }

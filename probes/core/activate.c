@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Probes on and off, their functions, and when an old function is left.
+ * Probes on and off, their functions, and the grace period after which an old function is unused.
  */
 #include <errno.h>
 #include <linux/membarrier.h>
@@ -11,12 +11,13 @@
 
 #include "probes/core/core.h"
 #include "probes/core/entry.h"
+#include "probes/elf/array.h"
 
 #define PATIENCE      10 /* seconds */
 #define BIT(n)	      (UINT64_C(1) << (n))
 #define KEEPS_VECTORS BIT(SLOT_KEEPS_VECTORS)
 
-static inline int usable(const struct probe *probe)
+static inline int check_probe(const struct probe *probe)
 {
 	if (!probe)
 		return -ENOENT;
@@ -30,10 +31,10 @@ static inline void set_function(uint32_t id, uintptr_t function)
 	atomic_store_explicit(&probe_slots[id].function, function, memory_order_release);
 }
 
-/* What the probe needs before it can be on for the first time, and its function. */
+/* Give the probe its function, and before the first time its stub. */
 static inline int arm_probe(struct probe *probe, uintptr_t function)
 {
-	int ret = usable(probe);
+	int ret = check_probe(probe);
 
 	if (ret < 0)
 		return ret;
@@ -47,7 +48,7 @@ static inline int arm_probe(struct probe *probe, uintptr_t function)
 	return ret;
 }
 
-static void first_error(int *error, int ret)
+static void keep_first_error(int *error, int ret)
 {
 	if (ret < 0 && !*error)
 		*error = ret;
@@ -70,13 +71,13 @@ static int toggle_runs(void *data)
 	for (size_t i = 0, end; i < wish->n; i = end + 1) {
 		for (end = i; end < wish->n; end++) {
 			ret = wish->on ? arm_probe(probe_get(ids[end]), wish->function)
-				       : usable(probe_get(ids[end]));
-			first_error(&error, ret);
+				       : check_probe(probe_get(ids[end]));
+			keep_first_error(&error, ret);
 			if (ret < 0)
 				break;
 		}
 		ret = site_toggle(ids + i, end - i, wish->on);
-		first_error(&error, ret);
+		keep_first_error(&error, ret);
 		/* All are on: nothing to take back. */
 		if (wish->on && !ret)
 			continue;
@@ -87,42 +88,29 @@ static int toggle_runs(void *data)
 	return error;
 }
 
-/* Those that were on when it was unloaded, with their functions. */
-static size_t arm_again(const struct object *object, uint32_t *ids)
+/* With the functions that they had. */
+int object_turn_on(void *data)
 {
+	const struct object *object = data;
+	uint32_t *ids = NULL;
 	size_t n = 0;
+	int ret = 0;
 
-	for (struct probe *probe = object->probes; probe; probe = probe->sibling) {
+	for (struct probe *probe = object->probes; probe && !ret; probe = probe->sibling) {
 		bool again = probe->again;
 
 		probe->again = false;
 		if (again && !arm_probe(probe, atomic_load(&probe_slots[probe->id].function)))
-			ids[n++] = probe->id;
+			ret = ARRAY_ADD(ids, n, probe->id);
 	}
-	return n;
-}
-
-int object_turn_on(void *data)
-{
-	const struct object *object = data;
-	size_t n = 0;
-	uint32_t *ids;
-	int ret;
-
-	for (const struct probe *probe = object->probes; probe; probe = probe->sibling)
-		n += probe->again;
-	if (!n)
-		return 0;
-	ids = calloc(n, sizeof(*ids));
-	if (!ids)
-		return -ENOMEM;
-	ret = site_toggle(ids, arm_again(object, ids), true);
+	if (!ret)
+		ret = site_toggle(ids, n, true);
 	free(ids);
 	return ret;
 }
 
 /* Probes of the program itself need not be held. */
-static bool stay(const uint32_t *ids, size_t n)
+static bool are_of_program(const uint32_t *ids, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		const struct probe *probe = probe_get(ids[i]);
@@ -133,18 +121,18 @@ static bool stay(const uint32_t *ids, size_t n)
 	return true;
 }
 
-/* What the trampoline is told of a function. */
-static uintptr_t word_of(uintptr_t function, bool keeps_vectors)
+/* The word of a slot: the function, and what the trampoline need not save for it. */
+static uintptr_t make_word(uintptr_t function, bool keeps_vectors)
 {
 	static const uintptr_t keeps[] = {
-		[KEEPS_UPPER] = BIT(SLOT_KEEPS_UPPER),
-		[KEEPS_FLAGS] = BIT(SLOT_KEEPS_UPPER) | BIT(SLOT_KEEPS_FLAGS),
-		[KEEPS_ALL] = KEEPS_VECTORS,
+		[CLOBBERS_LOWER_FLAGS] = BIT(SLOT_KEEPS_UPPER),
+		[CLOBBERS_LOWER] = BIT(SLOT_KEEPS_UPPER) | BIT(SLOT_KEEPS_FLAGS),
+		[CLOBBERS_NONE] = KEEPS_VECTORS,
 	};
-	struct leaf leaf = keeps_look(function);
+	struct effects leaf = effects_read(function);
 	uintptr_t word = leaf_word(function, &leaf);
 
-	return word ? word : function | (keeps_vectors ? KEEPS_VECTORS : keeps[leaf.keeps]);
+	return word ? word : function | (keeps_vectors ? KEEPS_VECTORS : keeps[leaf.clobbers]);
 }
 
 static int change_probes(const uint32_t *ids, size_t n, bool on, uintptr_t function,
@@ -159,8 +147,8 @@ static int change_probes(const uint32_t *ids, size_t n, bool on, uintptr_t funct
 	if (ret < 0)
 		return ret;
 	if (function)
-		wish.function = word_of(function, keeps_vectors);
-	ret = stay(ids, n) ? toggle_runs(&wish) : objects_hold(toggle_runs, &wish);
+		wish.function = make_word(function, keeps_vectors);
+	ret = are_of_program(ids, n) ? toggle_runs(&wish) : objects_hold(toggle_runs, &wish);
 	core_unlock();
 	return ret;
 }
@@ -202,12 +190,12 @@ int fi_set_data(uint32_t id, void *data)
 
 /* --- The grace period ------------------------------------------------------------------------- */
 
-static long membarrier(int command)
+static long call_membarrier(int command)
 {
 	return syscall(SYS_membarrier, command, 0, 0);
 }
 
-static int wait_for(const struct block *block, double until)
+static int wait_for_block(const struct block *block, double until)
 {
 	const struct timespec pause = { .tv_nsec = 100000 };
 	uint64_t inside = atomic_load_explicit(&block->inside, memory_order_acquire);
@@ -230,11 +218,11 @@ int fi_synchronize(void)
 
 	if (mine && atomic_load_explicit(&mine->inside, memory_order_relaxed) & 1)
 		return -EDEADLK;
-	/* Pairs with the trampoline, which says that it is inside and then reads the function. */
-	if (membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) < 0 ||
-	    membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) < 0)
+	/* Pairs with the trampoline, which stores that it is inside and then loads the function. */
+	if (call_membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) < 0 ||
+	    call_membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED) < 0)
 		return -ENOTSUP;
 	for (const struct block *block = block_list(); block && !ret; block = block->next)
-		ret = wait_for(block, until);
+		ret = wait_for_block(block, until);
 	return ret;
 }

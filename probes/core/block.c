@@ -23,7 +23,7 @@ static pthread_key_t key;
  * Destructors that run later may run probes: the thread then takes a block again, and the C
  * library comes back here.
  */
-static void give_back(void *data)
+static void give_back_block(void *data)
 {
 	struct block *block = data;
 
@@ -35,7 +35,7 @@ static void give_back(void *data)
 
 int block_start(void)
 {
-	return -pthread_key_create(&key, give_back);
+	return -pthread_key_create(&key, give_back_block);
 }
 
 void block_unload(void)
@@ -67,7 +67,7 @@ uintptr_t block_offset(void)
 	return offset;
 }
 
-static struct block *take_free(void)
+static struct block *take_free_block(void)
 {
 	struct block *block = atomic_load_explicit(&blocks, memory_order_acquire);
 
@@ -78,7 +78,7 @@ static struct block *take_free(void)
 	return NULL;
 }
 
-static struct block *map_one(void)
+static struct block *map_block(void)
 {
 	/* The program's mmap() may have a probe, which would come back here. */
 	long ret = sys_call(SYS_mmap, 0, sizeof(struct block), PROT_READ | PROT_WRITE,
@@ -99,10 +99,10 @@ static struct block *map_one(void)
 /* In any signal handler: no lock, no errno. */
 struct block *block_make(void)
 {
-	struct block *block = take_free();
+	struct block *block = take_free_block();
 
 	if (!block)
-		block = map_one();
+		block = map_block();
 	if (block)
 		block_of_thread = block;
 	return block;

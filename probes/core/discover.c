@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What providers find in the files of objects.
+ * New objects: each provider looks at the file of each.
  */
 #include "probes/core/core.h"
 
@@ -35,7 +35,7 @@ static int discover_all(struct object *object, const struct provider *const *by)
 		elf_unmap(&d.elf);
 	}
 	object_list_missing(object);
-	/* Where it does something, no thread is left to unload the object. */
+	/* It needs no hold: it only does something while there is one thread. */
 	site_merge_early(object);
 	return ret ? ret : objects_hold(object_turn_on, object);
 }
@@ -61,7 +61,7 @@ static struct object *find_new_object(unsigned *n)
 	return first;
 }
 
-/* What marks objects that went changes the list: so each search begins at its head. */
+/* Marking unloaded objects changes the list, so each search begins at its head. */
 static int discover_new(const struct provider *const *by)
 {
 	fi_progress *tell = tell_progress;

@@ -31,16 +31,16 @@
 
 #define LOWER_AREA 144 /* xmm0 to 7, MXCSR twice */
 
-.macro push_told register, told=1
+.macro push_cfa register, cfi=1
 	push \register
-	.if \told
+	.if \cfi
 	.cfi_adjust_cfa_offset 8
 	.endif
 .endm
 
-.macro pop_told register, told=1
+.macro pop_cfa register, cfi=1
 	pop \register
-	.if \told
+	.if \cfi
 	.cfi_adjust_cfa_offset -8
 	.endif
 .endm
@@ -52,10 +52,10 @@
 .endm
 
 /* Steps 1 and 2. Leaves rdx: the block, rcx: the slot, ax: the flags; no block: to \no_block. */
-.macro count_event block_offset, slots, no_block, told
-	push_told %rax, \told
-	push_told %rcx, \told
-	push_told %rdx, \told
+.macro count_event block_offset, slots, no_block, cfi
+	push_cfa %rax, \cfi
+	push_cfa %rcx, \cfi
+	push_cfa %rdx, \cfi
 	lahf
 	seto %al
 	mov 24(%rsp), %rcx
@@ -69,27 +69,27 @@
 .endm
 
 /* Step 3: back to the site, unless there is a function. */
-.macro return_without_function has_function, told
+.macro return_without_function has_function, cfi
 	cmpq $0, (%rcx)
 	jne \has_function
 	restore_flags
-	pop_told %rdx, \told
-	pop_told %rcx, \told
-	pop_told %rax, \told
+	pop_cfa %rdx, \cfi
+	pop_cfa %rcx, \cfi
+	pop_cfa %rax, \cfi
 	lea 8(%rsp), %rsp
-	.if \told
+	.if \cfi
 	.cfi_adjust_cfa_offset -8
 	.endif
 	ret
-	.if \told
+	.if \cfi
 	.cfi_adjust_cfa_offset 32
 	.endif
 .endm
 
 /*
- * To the copy of a small function: see leaf.c. The flags wait beside the id. What says that the
- * thread is inside has to be odd, and another number each time: the count is, and nothing has to
- * wait for what the last call stored.
+ * Step 6 for a small function: jump to its copy, see leaf.c. The flags wait beside the id. The word
+ * that says that the thread is inside has to be odd, and another number each time: twice the count
+ * plus one is, and it does not wait for the store of the last call.
  */
 .macro jump_to_leaf inside, other, meanwhile
 	testb $1, BLOCK_INSIDE(%rdx)
@@ -107,14 +107,14 @@
 	jmp *%rax
 .endm
 
-/* What struct fi_regs keeps, from its beginning. */
-.macro pop_registers told
+/* Load the registers of struct fi_regs, which rsp points to. */
+.macro pop_registers cfi
 	.irp register, r11, r10, r9, r8, rdi, rsi, rdx, rcx, rax
-	pop_told %\register, \told
+	pop_cfa %\register, \cfi
 	.endr
 .endm
 
-/* All that .Lsave_registers saved; the stack is as the stub left it, with 80(%rbx) for the id. */
+/* Undo .Lsave_registers, on whichever stack it is: then rsp points to the id again. */
 .macro restore_registers
 	mov -24(%rbx), %rax
 	restore_flags
@@ -130,7 +130,7 @@
 	pop_registers 1
 .endm
 
-/* 64 bytes each, to rsp or from it. */
+/* Vectors 0 to 15, 64 bytes each, to where rsp points or from there. */
 .macro move_vectors instruction, kind, load
 	.irp i, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15
 	.if \load
@@ -141,7 +141,7 @@
 	.endr
 .endm
 
-/* What AVX-512 adds, beyond these. */
+/* Vectors 16 to 31 and the mask registers, which AVX-512 adds. */
 .macro move_more load
 	.irp i, 16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31
 	.if \load
@@ -159,7 +159,7 @@
 	.endr
 .endm
 
-/* Those that are in use, by the bits of XGETBV in r13. */
+/* The parts of vectors 0 to 15 that are in use, by the bits of XGETBV in r13. */
 .macro move_used load
 	test $0x40, %r13b
 	jnz 3f
@@ -202,20 +202,21 @@ probe_entry:
 	return_without_function .Lsave_registers, 1
 
 	/*
-	 * The registers of struct fi_regs from 8(%rbx). The id becomes its rsp. Below: rbp, r12,
-	 * the flags, the id, r13. All that follows restores by rbx, on whichever stack it is.
+	 * Step 4: struct fi_regs is at 8(%rbx), and the id becomes its rsp. Below rbx: rbp, r12, the
+	 * flags, the id, r13. All that follows restores by rbx, on whichever stack it is. Then rbp
+	 * is the block, r12 the slot.
 	 */
 	.globl probe_called
 	.hidden probe_called
 probe_called:
 .Lsave_registers:
-	push_told %rsi
-	push_told %rdi
-	push_told %r8
-	push_told %r9
-	push_told %r10
-	push_told %r11
-	push_told %rbx
+	push_cfa %rsi
+	push_cfa %rdi
+	push_cfa %r8
+	push_cfa %r9
+	push_cfa %r10
+	push_cfa %r11
+	push_cfa %rbx
 	mov %rsp, %rbx
 	.cfi_def_cfa rbx, 96
 	.cfi_offset rbx, -96
@@ -235,19 +236,20 @@ probe_called:
 	test %rbp, %rbp
 	jz .Lmake_block
 
+	/* Steps 5 and 6. */
 	testb $1, BLOCK_INSIDE(%rbp)
 	jnz .Llose_event
 	incq BLOCK_INSIDE(%rbp)
 	mov (%r12), %r13
 	test %r13, %r13
 	jz .Lleave
-	/* The function of which it is a copy stands in front of the copy. */
+	/* In front of a copy stands the address of its function, which is called here. */
 	btr $SLOT_LEAF, %r13
 	jnc .Lchoose_stack
 	mov -8(%r13), %r13
 	bts $SLOT_KEEPS_VECTORS, %r13
 
-	/* r13: the function. The alignment is for the C function that looks closer. */
+	/* Step 7: r13 is the function. Outside of the room that is known, stack_choose() decides. */
 .Lchoose_stack:
 	mov %rsp, %rax
 	sub BLOCK_ROOM(%rbp), %rax
@@ -259,6 +261,7 @@ probe_called:
 	call stack_choose
 	mov %rax, %rsp
 
+	/* A function that keeps the vectors is called at once. */
 .Lcall:	btr $SLOT_KEEPS_VECTORS, %r13
 	jnc .Lsave_vectors
 	and $-16, %rsp
@@ -268,6 +271,7 @@ probe_called:
 	mov SLOT_DATA(%r12), %rcx
 	call *%r13
 
+	/* The thread is no longer inside. Where block_register() was called, the event begins anew. */
 .Lleave:
 	incq BLOCK_INSIDE(%rbp)
 	cmpl $0, -28(%rbx)
@@ -280,7 +284,7 @@ probe_called:
 	ret
 	.cfi_restore_state
 
-	/* With the id where it was. */
+	/* The id goes back to where struct fi_regs has rsp. */
 .Lstart_again:
 	.cfi_remember_state
 	mov -32(%rbx), %eax
@@ -289,6 +293,7 @@ probe_called:
 	jmp probe_entry
 	.cfi_restore_state
 
+	/* In a probe function already, or without a block: the function is not called. */
 .Llose_event:
 	lock incq SLOT_LOST(%r12)
 	jmp .Lreturn
@@ -312,7 +317,7 @@ probe_called:
 	lea block_register(%rip), %r13
 	jmp .Lchoose_stack
 
-	/* Step 8. r11 keeps the function; r13 says how, 0: by XSAVE or FXSAVE. */
+	/* Step 8: r11 is the function; r13 says how vectors are saved, 0: by XSAVE or FXSAVE. */
 .Lsave_vectors:
 	and $-64, %rsp
 	sub entry_area(%rip), %rsp
@@ -322,6 +327,7 @@ probe_called:
 	xor %r13d, %r13d
 	cmpl $0, entry_moves(%rip)
 	jne .Lsave_by_moves
+	/* XSAVE needs a header of zeros. The function gets an empty x87 stack. */
 .Lsave_by_xsave:
 	xor %edx, %edx
 	mov entry_states(%rip), %eax
@@ -339,6 +345,7 @@ probe_called:
 	fxsave64 (%rsp)
 	emms
 
+	/* Call it, and load the vectors as they were saved. */
 .Lcall_saved:
 	mov -32(%rbx), %edi
 	mov SLOT_SITE(%r12), %rsi
@@ -357,7 +364,7 @@ probe_called:
 	fxrstor64 (%rsp)
 	jmp .Lleave
 
-	/* r13 keeps what was in use, and a bit that is never 0. */
+	/* r13 keeps the bits of XGETBV, and one more so that it is not 0. */
 .Lsave_by_moves:
 	mov $1, %ecx
 	xgetbv
@@ -397,6 +404,7 @@ probe_called:
 	.p2align 6
 	.globl entry_copied, entry_copied_leaf, entry_copied_words
 	.hidden entry_copied, entry_copied_leaf, entry_copied_words
+	/* Steps 1 to 3, and small functions. */
 entry_copied:
 	count_event .Lblock_word, .Lslots_word, .Lto_library, 0
 .Lis_leaf_no_longer:
@@ -407,7 +415,7 @@ entry_copied:
 	testb $SLOT_KEEPS, 7(%rcx)
 	jz .Lto_library
 
-	/* struct fi_regs from 16(%rbp); the id becomes its rsp. */
+	/* Steps 4 to 7: struct fi_regs is at 16(%rbp), the id becomes its rsp; rbx is the block. */
 	.irp register, rsi, rdi, r8, r9, r10, r11
 	push %\register
 	.endr
@@ -430,6 +438,7 @@ entry_copied:
 	jnc .Lsave_lower
 	pass_arguments
 	call *%rax
+	/* The thread is no longer inside: all registers back, and return. */
 .Lleave_near:
 	add $1, %r12
 	mov %r12, BLOCK_INSIDE(%rbx)
@@ -443,7 +452,7 @@ entry_copied:
 	lea 8(%rsp), %rsp
 	ret
 
-	/* The lower vectors. To read MXCSR takes longer than all the rest. */
+	/* Save the lower vectors, and MXCSR where it may change: to read it takes longer than the rest. */
 .Lsave_lower:
 	btr $SLOT_KEEPS_UPPER, %rax
 	jnc .Lgive_up
@@ -470,7 +479,7 @@ entry_copied:
 	.endr
 	jmp .Lleave_near
 
-	/* Another function has come meanwhile, or none; or there is too little room. */
+	/* The slot has got another function meanwhile, or there is too little stack: to the library. */
 .Lgive_up:
 	add $1, %r12
 	mov %r12, BLOCK_INSIDE(%rbx)
@@ -483,6 +492,7 @@ entry_copied:
 	mov (%rbp), %rbp
 .Lto_library:
 	jmp *.Llibrary_word(%rip)
+	/* The slot has lost its copied function meanwhile. */
 .Lis_leaf_no_more:
 	incq BLOCK_INSIDE(%rdx)
 	mov 28(%rsp), %eax

@@ -17,14 +17,14 @@
 #define ENTRY_COPY	832
 
 /*
- * In slot.function: the function keeps the vectors; or the upper parts, and then the flags of MXCSR
- * as well or not, see KEEPS_UPPER. User space has no such addresses.
+ * Bits of slot.function, which no address in user space has: the function keeps all vectors; or
+ * their upper parts (CLOBBERS_LOWER_FLAGS), and with the third bit MXCSR, too (CLOBBERS_LOWER).
  */
 #define SLOT_KEEPS_VECTORS 63
 #define SLOT_KEEPS_UPPER   62
 #define SLOT_KEEPS_FLAGS   61
-#define SLOT_KEEPS	   0xc0 /* in the highest byte: one of the first two */
-#define SLOT_LEAF	   60	/* of none of these, but of a copy: see leaf_word() */
+#define SLOT_KEEPS	   0xc0 /* in the highest byte: the first or the second */
+#define SLOT_LEAF	   60	/* it is the address of a copy: see leaf_word() */
 #define SLOT_IS_LEAF	   0x10 /* in the highest byte */
 
 #ifndef __ASSEMBLER__
@@ -38,7 +38,7 @@
 #define STACK_SIZE (256 * 1024)
 #define GUARD_PAGE 4096
 
-/* What an executor needs of a probe. */
+/* The part of a probe that executors read. */
 struct slot {
 	_Atomic(uintptr_t) function; /* 0: only count */
 	_Atomic(void *) data;
@@ -56,7 +56,7 @@ extern struct slot probe_slots[FI_PROBES_MAX] __attribute__((visibility("hidden"
 struct block {
 	_Atomic uint64_t inside;   /* odd: the thread is in a probe function */
 	uintptr_t room, room_size; /* the thread's own stack but for its end: see stack.c */
-	bool is_looked_for;	   /* these are known, as far as they can be */
+	bool is_looked_for;	   /* room and room_size have been looked for */
 	_Atomic uint32_t taken;
 	struct block *next;
 	char pad[24];
@@ -68,20 +68,19 @@ struct block {
 /* The trampoline; see near_entry() in provider.h. Not a C function. */
 void probe_entry(void);
 
-/* entry_start - which instructions save the vectors here. */
+/* entry_start - find out which instructions save the vectors on this machine. */
 void entry_start(void);
 
-/* entry_copy - the part of the trampoline that is in a hurry, for a place where stubs are. */
+/* entry_copy - copy the fast part of the trampoline to where stubs are. */
 void entry_copy(uint8_t to[ENTRY_COPY]);
 
-/* entry_at - where in it the stub of a probe jumps to, by what function it has now. */
+/* entry_at - the offset in the copy that suits the function that the probe has now. */
 size_t entry_at(uint32_t id);
 
 /* block_offset - of the pointer to the block, from where FS points: the same in all threads. */
 uintptr_t block_offset(void);
 
-/* block_start - 0, or what pthread_key_create(3) failed with, negative. block_list - all of them.
- */
+/* block_start - 0, or the negative error of pthread_key_create(3). block_list - all blocks. */
 int block_start(void);
 struct block *block_list(void);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the trampoline, entry.S, is told of this machine, and where its copies are. */
+/* How the trampoline, entry.S, saves vectors on this machine, and the copies of its fast part. */
 #include "probes/core/entry.h"
 
 #include <assert.h>
@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "probes/keeps/keeps.h"
+#include "probes/insn/insn.h"
 
 static_assert(sizeof(struct slot) == 1 << SLOT_SHIFT, "the trampoline shifts the id");
 static_assert(offsetof(struct slot, function) == 0, "the trampoline reads it there");
@@ -16,7 +16,7 @@ static_assert(offsetof(struct slot, site) == SLOT_SITE, "the trampoline reads it
 static_assert(offsetof(struct slot, lost) == SLOT_LOST, "the trampoline counts there");
 static_assert(offsetof(struct block, inside) == BLOCK_INSIDE, "the trampoline counts there");
 static_assert(offsetof(struct block, counts) == BLOCK_COUNTS, "the trampoline counts there");
-static_assert(KEEPS_XMM == 8, "the trampoline saves eight");
+static_assert(EFFECTS_XMM == 8, "the trampoline saves eight");
 static_assert(offsetof(struct block, room) == BLOCK_ROOM, "the trampoline reads it there");
 static_assert(offsetof(struct block, room_size) == BLOCK_ROOM_SIZE,
 	      "the trampoline reads it there");
@@ -60,7 +60,7 @@ void entry_copy(uint8_t to[ENTRY_COPY])
 	memcpy(to + (entry_copied_words - entry_copied), words, sizeof(words));
 }
 
-static uint64_t xcr0(void)
+static uint64_t read_xcr0(void)
 {
 	uint32_t low, high;
 
@@ -69,7 +69,7 @@ static uint64_t xcr0(void)
 }
 
 /* To the end of the last component. */
-static uint64_t area_size(uint32_t states)
+static uint64_t find_area_size(uint32_t states)
 {
 	uint64_t end = 576;
 	unsigned size, offset, c, d;
@@ -84,7 +84,7 @@ static uint64_t area_size(uint32_t states)
 }
 
 /* Needs XGETBV of what is in use. Halves of AVX-512 without BW are left to XSAVE. */
-static void moves_start(void)
+static void start_moves(void)
 {
 	unsigned a, b = 0, c, d;
 
@@ -105,8 +105,8 @@ void entry_start(void)
 
 	if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE))
 		return;
-	entry_states = (uint32_t)xcr0() & VECTOR_STATES;
-	entry_area = area_size(entry_states);
+	entry_states = (uint32_t)read_xcr0() & VECTOR_STATES;
+	entry_area = find_area_size(entry_states);
 	if (__get_cpuid_count(0xd, 1, &a, &b, &c, &d) && a & 4)
-		moves_start();
+		start_moves();
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sets of probes by their names.
+ * Sets of probes by their names, and where probes are in the source. Debug information is read when
+ * it is asked for: that takes memory and time, which most programs with probes have no use for.
  */
 #include <errno.h>
 #include <fnmatch.h>
@@ -9,9 +10,52 @@
 #include <string.h>
 
 #include "probes/core/core.h"
-#include "probes/core/names.h"
 #include "probes/source/source.h"
 #include "probes/text/demangle.h"
+
+/* --- The source ------------------------------------------------------------------------------ */
+
+int source_look_up(struct probe *probe)
+{
+	struct object *object = probe->object;
+	const char *file;
+
+	if (probe->file)
+		return 0;
+	if (!object->source_asked)
+		object->source = source_open(object->path);
+	object->source_asked = true;
+	if (!object->source || !source_line(object->source, (uintptr_t)probe->site - object->base,
+					    &file, &probe->line))
+		return -ENODATA;
+	/* The object's debug information stays open, and with it the name. */
+	probe->file = file;
+	return 0;
+}
+
+int fi_source(uint32_t id, const char **file, unsigned *line)
+{
+	struct probe *probe;
+	int ret;
+
+	if (!file || !line)
+		return -EINVAL;
+	/* Before the lock: the loader may wait for threads that wait for it. */
+	source_ready();
+	ret = core_lock();
+	if (ret < 0)
+		return ret;
+	probe = probe_get(id);
+	ret = probe ? source_look_up(probe) : -ENOENT;
+	if (!ret) {
+		*file = probe->file;
+		*line = probe->line;
+	}
+	core_unlock();
+	return ret;
+}
+
+/* --- Names ----------------------------------------------------------------------------------- */
 
 /* A pattern, ready to be held against many probes. */
 struct pattern {
@@ -113,7 +157,7 @@ static bool name_matches(const struct pattern *pattern, const char *object, cons
 	return found;
 }
 
-/* As symbol tables have it, or as the source has it, with its parameters or without. */
+/* Try the symbol's name, and the source's with parameters and without. */
 static bool any_name_matches(const struct pattern *pattern, const char *object, const char *name)
 {
 	char room[NAME_ROOM];

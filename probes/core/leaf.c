@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Small probe functions that call nothing: a copy of each, in front of which stands what it needs,
- * and behind it the way back to the site. A call and its return take as long as all the rest.
+ * Small probe functions that call nothing: a copy of each, between code that saves registers and
+ * sets arguments, and code that restores them and returns to the site. So the function is not
+ * called, since a call and its return take as long as all the rest.
  *
  * The trampoline jumps there when it has counted and said that the thread is inside. The stack is
  *
@@ -26,7 +27,7 @@
 #define IN_FRONT  8  /* the address of the function */
 #define SAVED_MAX 6
 
-/* By their numbers in machine code. */
+/* Registers by their numbers in machine code. */
 enum {
 	RAX = 0,
 	RCX = 1,
@@ -97,7 +98,8 @@ static void put_slot_arguments(struct code *code, uint16_t reads)
 }
 
 /* Distances are taken from where the copy will be. */
-static bool put_body(struct code *code, uintptr_t function, const struct leaf *leaf, uintptr_t at)
+static bool put_body(struct code *code, uintptr_t function, const struct effects *leaf,
+		     uintptr_t at)
 {
 	uint8_t *body = code->bytes + code->len;
 	int64_t by = (int64_t)(function - (at + code->len));
@@ -115,11 +117,11 @@ static bool put_body(struct code *code, uintptr_t function, const struct leaf *l
 	return true;
 }
 
-/* What else than rax, rcx and rdx a call may change, in the order in which struct fi_regs has it.
- */
+/* Registers that a call clobbers, but for rax, rcx and rdx, in the order of struct fi_regs. */
 static const uint8_t others[SAVED_MAX] = { RSI, RDI, R8, R8 + 1, R8 + 2, R11 };
 
-static bool put_plain(struct code *code, uintptr_t function, const struct leaf *leaf, uintptr_t at)
+static bool put_plain(struct code *code, uintptr_t function, const struct effects *leaf,
+		      uintptr_t at)
 {
 	uint16_t set = leaf->reads | leaf->writes;
 	uint8_t saved[SAVED_MAX];
@@ -145,7 +147,7 @@ static bool put_plain(struct code *code, uintptr_t function, const struct leaf *
 	return true;
 }
 
-static bool put_with_registers(struct code *code, uintptr_t function, const struct leaf *leaf,
+static bool put_with_registers(struct code *code, uintptr_t function, const struct effects *leaf,
 			       uintptr_t at)
 {
 	uint16_t set = leaf->writes | 1u << RSI | 1u << RDI;
@@ -172,7 +174,7 @@ static bool put_with_registers(struct code *code, uintptr_t function, const stru
 	return true;
 }
 
-static uintptr_t make_leaf(uintptr_t function, const struct leaf *leaf)
+static uintptr_t make_leaf(uintptr_t function, const struct effects *leaf)
 {
 	const struct object *object = object_at(function);
 	int64_t offset = (int64_t)block_offset();
@@ -194,11 +196,11 @@ static uintptr_t make_leaf(uintptr_t function, const struct leaf *leaf)
 	return start | UINT64_C(1) << SLOT_LEAF;
 }
 
-uintptr_t leaf_word(uintptr_t function, const struct leaf *leaf)
+uintptr_t leaf_word(uintptr_t function, const struct effects *leaf)
 {
 	static struct made {
 		uintptr_t function, word;
-		uint8_t bytes[KEEPS_BYTES];
+		uint8_t bytes[EFFECTS_BYTES];
 		size_t size;
 	} made[LEAVES];
 	static size_t n;

@@ -4,11 +4,11 @@
  * takes as long as two calls of a lock of the C library: so it is two exchanges here, and a futex
  * where threads wait.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -27,17 +27,17 @@ static _Atomic(const void *) owner; /* an address that only this thread has */
 static __thread char here __attribute__((tls_model("initial-exec")));
 static bool is_open;
 
-static void futex(int what, uint32_t value)
+static void call_futex(int what, uint32_t value)
 {
 	syscall(SYS_futex, &lock, what | FUTEX_PRIVATE_FLAG, value, NULL, NULL, 0);
 }
 
-static void wait_for_it(void)
+static void wait_for_lock(void)
 {
 	int saved = errno;
 
 	while (atomic_exchange_explicit(&lock, WANTED, memory_order_acquire) != FREE)
-		futex(FUTEX_WAIT, WANTED);
+		call_futex(FUTEX_WAIT, WANTED);
 	errno = saved;
 }
 
@@ -49,16 +49,16 @@ static inline int take_lock(void)
 		return -EDEADLK;
 	if (!atomic_compare_exchange_strong_explicit(&lock, &was, TAKEN, memory_order_acquire,
 						     memory_order_relaxed))
-		wait_for_it();
+		wait_for_lock();
 	atomic_store_explicit(&owner, &here, memory_order_relaxed);
 	return 0;
 }
 
-static inline void release(void)
+static inline void release_lock(void)
 {
 	atomic_store_explicit(&owner, NULL, memory_order_relaxed);
 	if (atomic_exchange_explicit(&lock, FREE, memory_order_release) == WANTED)
-		futex(FUTEX_WAKE, 1);
+		call_futex(FUTEX_WAKE, 1);
 }
 
 int core_lock(void)
@@ -67,14 +67,14 @@ int core_lock(void)
 
 	if (ret || is_open)
 		return ret;
-	release();
+	release_lock();
 	return -ESHUTDOWN;
 }
 
 void core_unlock(void)
 {
 	near_seal();
-	release();
+	release_lock();
 }
 
 /* --- Threads of the tool ---------------------------------------------------------------------- */
@@ -93,37 +93,31 @@ int fi_own_thread(int change)
 	return 0;
 }
 
+/* The folder has a link for each thread. The caller may itself be a thread of the tool. */
 bool process_is_single(void)
 {
-	DIR *dir = opendir("/proc/self/task");
-	int n = 0;
+	struct stat stat_of;
 
-	if (!dir)
-		return false;
-	while (readdir(dir))
-		n++;
-	closedir(dir);
-	/* "." and ".." are among them. The caller may itself be a thread of the tool. */
-	return n == 2 + !own_here + atomic_load_explicit(&own_threads, memory_order_relaxed);
+	return !stat("/proc/self/task", &stat_of) &&
+	       (int)stat_of.st_nlink ==
+		       2 + !own_here + atomic_load_explicit(&own_threads, memory_order_relaxed);
 }
 
 /* --- Start, fork and end ---------------------------------------------------------------------- */
 
-static void before_fork(void)
+static void lock_before_fork(void)
 {
 	take_lock();
 }
 
-static void in_child(void)
+static void reset_in_child(void)
 {
-	uint32_t n = fi_probes();
-
 	block_forked();
 	own_threads = own_here = 0;
-	for (uint32_t id = 0; id < n; id++)
+	for (uint32_t id = 0; probe_get(id); id++)
 		if (atomic_load_explicit(&probe_slots[id].lost, memory_order_relaxed))
 			atomic_store_explicit(&probe_slots[id].lost, 0, memory_order_relaxed);
-	release();
+	release_lock();
 }
 
 /* Leaves the lock held: what fi_init() does next must be done before others see it open. */
@@ -138,11 +132,11 @@ int core_open(void)
 		entry_start();
 		ret = block_start();
 		if (!ret)
-			ret = -pthread_atfork(before_fork, release, in_child);
+			ret = -pthread_atfork(lock_before_fork, release_lock, reset_in_child);
 		started = !ret;
 	}
 	if (ret) {
-		release();
+		release_lock();
 		return ret;
 	}
 	is_open = true;

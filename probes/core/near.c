@@ -2,32 +2,30 @@
 /*
  * Memory for stubs within 2 GiB of an object.
  *
- * A region is a piece of address space near some object. It serves every object in reach of all of
- * it. At its beginning stands what counts; the rest of the trampoline may be anywhere.
+ * A region is a mapping near some object. It serves every object that all of it reaches. It begins
+ * with a copy of the fast part of the trampoline; the rest of that may be anywhere.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "probes/core/core.h"
 #include "probes/core/entry.h"
 
+#define REGIONS_MAX 1024
 #define REGION_SIZE (UINT64_C(512) << 10)
 #define REACH	    ((UINT64_C(1) << 31) - 4096)
 #define STEP	    (UINT64_C(2) << 20)
 #define FLOOR	    (UINT64_C(64) << 10)
 
-struct region {
+static struct region {
 	uint8_t *start;
 	size_t used;
-	struct region *next;
-};
-
-static struct region *regions;
+} regions[REGIONS_MAX];
+static size_t regions_n;
 static const struct region *opened; /* its pages are writable now */
 
-static bool reaches(uintptr_t region, const struct object *object)
+static bool is_in_reach(uintptr_t region, const struct object *object)
 {
 	return object->end <= region + REACH && region + REGION_SIZE <= object->start + REACH;
 }
@@ -37,7 +35,7 @@ static void *map_at(uintptr_t at, const struct object *object)
 	void *map;
 
 	at &= ~UINT64_C(4095);
-	if (!reaches(at, object))
+	if (!is_in_reach(at, object))
 		return NULL;
 	map = mmap((void *)at, REGION_SIZE, PROT_READ | PROT_WRITE,
 		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
@@ -64,40 +62,37 @@ static void *map_near(const struct object *object)
 	return map;
 }
 
-static struct region *region_new(const struct object *object)
+static struct region *make_region(const struct object *object)
 {
-	struct region *region = calloc(1, sizeof(*region));
+	struct region *region = &regions[regions_n];
 
-	if (!region)
+	if (regions_n == REGIONS_MAX)
 		return NULL;
-	region->start = map_near(object);
-	if (!region->start) {
-		free(region);
+	*region = (struct region){ map_near(object), ENTRY_COPY };
+	if (!region->start)
 		return NULL;
-	}
 	entry_copy(region->start);
-	region->used = ENTRY_COPY;
 	if (mprotect(region->start, REGION_SIZE, PROT_READ | PROT_EXEC) < 0) {
 		munmap(region->start, REGION_SIZE);
-		free(region);
 		return NULL;
 	}
-	region->next = regions;
-	regions = region;
+	regions_n++;
 	return region;
 }
 
+/* The newest first, as the others are full. */
 void *near_alloc(const struct object *object, size_t size)
 {
-	struct region *region = regions;
+	struct region *region = NULL;
 	void *place;
 
 	size = (size + 15) & ~(size_t)15;
-	while (region &&
-	       (!reaches((uintptr_t)region->start, object) || region->used + size > REGION_SIZE))
-		region = region->next;
+	for (size_t i = regions_n; i-- > 0 && !region;)
+		if (is_in_reach((uintptr_t)regions[i].start, object) &&
+		    regions[i].used + size <= REGION_SIZE)
+			region = &regions[i];
 	if (!region)
-		region = region_new(object);
+		region = make_region(object);
 	if (!region)
 		return NULL;
 	place = region->start + region->used;
@@ -107,47 +102,38 @@ void *near_alloc(const struct object *object, size_t size)
 
 long fi_stubs(void *start[], size_t max, size_t *size)
 {
-	long n = 0;
-
 	*size = REGION_SIZE;
-	for (const struct region *region = regions; region; region = region->next, n++)
-		if ((size_t)n < max)
-			start[n] = region->start;
-	return n;
+	for (size_t i = 0; i < regions_n && i < max; i++)
+		start[i] = regions[i].start;
+	return (long)regions_n;
 }
 
 void near_unload(void)
 {
-	while (regions) {
-		struct region *region = regions;
-
-		regions = region->next;
-		munmap(region->start, REGION_SIZE);
-		free(region);
-	}
+	while (regions_n)
+		munmap(regions[--regions_n].start, REGION_SIZE);
 }
 
-static const struct region *region_of(const void *place)
+static const struct region *find_region(const void *place)
 {
-	const struct region *region = regions;
-
-	while (region && (uintptr_t)place - (uintptr_t)region->start >= REGION_SIZE)
-		region = region->next;
-	return region;
+	for (size_t i = 0; i < regions_n; i++)
+		if ((uintptr_t)place - (uintptr_t)regions[i].start < REGION_SIZE)
+			return &regions[i];
+	return NULL;
 }
 
 void *near_stub(struct probe *probe, size_t size)
 {
-	const struct region *region = probe->stub ? region_of(probe->stub) : NULL;
+	const struct region *region = probe->stub ? find_region(probe->stub) : NULL;
 
-	if (!region || !reaches((uintptr_t)region->start, probe->object))
+	if (!region || !is_in_reach((uintptr_t)region->start, probe->object))
 		probe->stub = near_alloc(probe->object, size);
 	return probe->stub;
 }
 
 void *near_entry(const void *place, uint32_t id)
 {
-	const struct region *region = region_of(place);
+	const struct region *region = find_region(place);
 
 	return region ? region->start + entry_at(id) : NULL;
 }
@@ -155,7 +141,7 @@ void *near_entry(const void *place, uint32_t id)
 /* All of the region at once: stubs that others run stay executable throughout. */
 int near_write(void *place, const void *code, size_t len)
 {
-	const struct region *region = region_of(place);
+	const struct region *region = find_region(place);
 
 	if (!region)
 		return -EFAULT;

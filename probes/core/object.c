@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The objects of the process, as they come and go.
+ * The objects of the process, as they are loaded and unloaded.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -53,34 +53,27 @@ void object_segments(struct object *object, const ElfW(Phdr) * headers, size_t n
 	}
 }
 
-const char *object_string(const char *text)
+/* A relative path is completed now, as a program may change its folder. */
+static const char *find_path(const char *name)
 {
-	return strdup(text);
-}
-
-/* Where a relative one lies is known now; a program may change its folder. */
-static const char *path_of(const char *name)
-{
-	char buffer[2 * PATH_MAX];
+	char buffer[PATH_MAX], *path;
 	ssize_t len;
 
-	if (*name == '/' || (*name && (!strchr(name, '/') || !getcwd(buffer, PATH_MAX))))
-		return object_string(name);
-	if (*name) {
-		len = (ssize_t)strlen(buffer);
-		snprintf(buffer + len, sizeof(buffer) - (size_t)len, "/%s",
-			 strncmp(name, "./", 2) != 0 ? name : name + 2);
-		return object_string(buffer);
+	if (!*name) {
+		len = readlink("/proc/thread-self/exe", buffer, sizeof(buffer) - 1);
+		buffer[len < 0 ? 0 : len] = '\0';
+		return strdup(buffer);
 	}
-	len = readlink("/proc/thread-self/exe", buffer, PATH_MAX - 1);
-	buffer[len < 0 ? 0 : len] = '\0';
-	return object_string(buffer);
+	if (*name == '/' || !strchr(name, '/') || !getcwd(buffer, sizeof(buffer)))
+		return strdup(name);
+	name += strncmp(name, "./", 2) ? 0 : 2;
+	return asprintf(&path, "%s/%s", buffer, name) < 0 ? NULL : path;
 }
 
 #define FNV_SEED UINT64_C(0xcbf29ce484222325)
 
 /* FNV-1a */
-static uint64_t hash(uint64_t seed, const void *data, size_t len)
+static uint64_t hash_bytes(uint64_t seed, const void *data, size_t len)
 {
 	for (const uint8_t *at = data; len--; at++)
 		seed = (seed ^ *at) * UINT64_C(0x100000001b3);
@@ -89,12 +82,12 @@ static uint64_t hash(uint64_t seed, const void *data, size_t len)
 
 static uint64_t hash_headers(const ElfW(Phdr) * headers, size_t n)
 {
-	return hash(FNV_SEED, headers, n * sizeof(*headers));
+	return hash_bytes(FNV_SEED, headers, n * sizeof(*headers));
 }
 
-/* Of its segments and its notes, of which one is the build-id: a file may be replaced by another of
- * the same name, which is loaded to the same place. */
-static uint64_t identity(const struct object *object, const struct dl_phdr_info *info)
+/* A hash of program headers and notes, among them the build ID: another file of the same name may
+ * be loaded to the same place. */
+static uint64_t find_identity(const struct object *object, const struct dl_phdr_info *info)
 {
 	uint64_t seed = hash_headers(info->dlpi_phdr, info->dlpi_phnum);
 
@@ -103,7 +96,7 @@ static uint64_t identity(const struct object *object, const struct dl_phdr_info 
 		uintptr_t at = info->dlpi_addr + phdr->p_vaddr;
 
 		if (phdr->p_type == PT_NOTE && object_covers(object, at, phdr->p_filesz, PF_R))
-			seed = hash(seed, (const void *)at, phdr->p_filesz);
+			seed = hash_bytes(seed, (const void *)at, phdr->p_filesz);
 	}
 	return seed;
 }
@@ -117,13 +110,14 @@ bool object_is_of(const struct object *object, const struct elf *elf)
 	for (size_t i = 0; i < n; i++)
 		if (headers[i].p_type == PT_NOTE &&
 		    elf_inside(elf, headers[i].p_offset, headers[i].p_filesz))
-			seed = hash(seed, elf->image + headers[i].p_offset, headers[i].p_filesz);
+			seed = hash_bytes(seed, elf->image + headers[i].p_offset,
+					  headers[i].p_filesz);
 	return seed == object->identity;
 }
 
 /*
- * What another thread is just loading is listed before it is relocated: neither its tables nor its
- * slots are what they will be. The unwinder is told of it when they are.
+ * The loader lists an object before it relocates it, while tables and slots have other contents.
+ * The unwinder knows the object only afterwards.
  */
 static bool is_ready(const struct object *object)
 {
@@ -143,6 +137,11 @@ static bool is_same(const struct object *a, const struct object *b)
 	       a->identity == b->identity && a->name == b->name;
 }
 
+bool object_is_own(const struct object *object)
+{
+	return object_covers(object, (uintptr_t)object_is_own, 1, PF_X);
+}
+
 const struct object *object_at(uintptr_t address)
 {
 	for (const struct object *object = objects; object; object = object->next)
@@ -152,8 +151,8 @@ const struct object *object_at(uintptr_t address)
 }
 
 /*
- * Between two looks a file may have gone and come again, to the same place, as nothing but what was
- * written there shows: then its code is as it is in the file.
+ * Between two looks a file may have been unloaded and loaded again to the same place. Only the
+ * bytes that were written there show it: then the code is as in the file.
  */
 static bool is_anew(const struct object *object)
 {
@@ -183,7 +182,7 @@ static void leave_probe(struct probe *probe)
 	probe->is_on = false;
 }
 
-/* The objects from there on, up to one. */
+/* Mark the objects from there on gone, up to one that stays. */
 static void leave_objects(struct object **from, const struct object *to)
 {
 	while (*from != to) {
@@ -199,8 +198,8 @@ static void leave_objects(struct object **from, const struct object *to)
 	}
 }
 
-/* A file that was there before, with the probes that it had. */
-static struct object *take_again(const char *path, uint64_t identity)
+/* Take a file that was loaded before, with its probes, from the list of unloaded ones. */
+static struct object *take_unloaded(const char *path, uint64_t identity)
 {
 	struct object **link = &unloaded, *object;
 
@@ -214,8 +213,8 @@ static struct object *take_again(const char *path, uint64_t identity)
 
 static struct object *take_object(const struct object *now, const char *name)
 {
-	const char *path = path_of(name);
-	struct object *object = path ? take_again(path, now->identity) : NULL;
+	const char *path = find_path(name);
+	struct object *object = path ? take_unloaded(path, now->identity) : NULL;
 	const struct object before = object ? *object : *now;
 	bool again = object;
 
@@ -235,16 +234,15 @@ static struct object *take_object(const struct object *now, const char *name)
 	object->missing = before.probes;
 	for (struct probe *probe = object->missing; probe; probe = probe->sibling)
 		probe->site += now->base - before.base;
-	/* Of the same file at the same place the library cannot tell that it has gone. */
+	/* libpatchcore cannot see that the same file at the same place was unloaded meanwhile. */
 	if (again && !object->has_moved)
 		pc_forget((void *)object->start, object->end - object->start);
 	return object;
 }
 
 /*
- * Runs with the loader's lock, so that nothing but memory is asked for. The loader lists objects as
- * they came: of those that are known the ones before this one have gone, and if it is not known all
- * have.
+ * Runs with the loader's lock, so it only allocates memory. The loader lists objects in the order
+ * of loading: known objects before this one have been unloaded, and all have if this one is new.
  */
 static int look_at_object(struct dl_phdr_info *info, size_t size, void *data)
 {
@@ -255,8 +253,8 @@ static int look_at_object(struct dl_phdr_info *info, size_t size, void *data)
 	(void)size;
 	if (!known || look->unloaded) {
 		object_segments(&now, info->dlpi_phdr, info->dlpi_phnum);
-		now.identity = identity(&now, info);
-		now.name = hash(FNV_SEED, info->dlpi_name, strlen(info->dlpi_name));
+		now.identity = find_identity(&now, info);
+		now.name = hash_bytes(FNV_SEED, info->dlpi_name, strlen(info->dlpi_name));
 		while (known && !is_same(known, &now))
 			known = known->next;
 		leave_objects(look->next, known);
@@ -281,7 +279,7 @@ static int look_at_object(struct dl_phdr_info *info, size_t size, void *data)
 	return 0;
 }
 
-/* With the loader's lock, as it reads what was written to those that are known. */
+/* With the loader's lock, since it reads the code of known objects. */
 static int look_at_all(struct dl_phdr_info *info, size_t size, void *data)
 {
 	struct look *look = data;
@@ -324,7 +322,7 @@ struct hold {
 };
 
 /* dlclose() takes the loader's lock to unmap anything, and to count it. */
-static int run_held(struct dl_phdr_info *info, size_t size, void *data)
+static int run_with_lock(struct dl_phdr_info *info, size_t size, void *data)
 {
 	struct hold *hold = data;
 	struct look look = { 0 };
@@ -338,7 +336,7 @@ int objects_hold(int (*what)(void *data), void *data)
 {
 	struct hold hold = { .what = what, .data = data };
 
-	dl_iterate_phdr(run_held, &hold);
+	dl_iterate_phdr(run_with_lock, &hold);
 	return hold.ret;
 }
 

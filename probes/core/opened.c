@@ -1,109 +1,73 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Pages of code that are held writable for many changes. Some cannot be closed when those are made:
- * a thread that forks sleeps meanwhile, or one in the middle of a change. They stay listed, and are
- * closed with the next ones.
+ * a thread that forks sleeps meanwhile, or one in the middle of a change. They are closed with the
+ * next ones.
  */
 #include <errno.h>
-#include <stdlib.h>
 
 #include <patchcore/mapping.h>
 
 #include "probes/core/core.h"
 
-struct opened {
-	const struct object *object;
-	int segment; /* of it: between two there may be nothing */
-	uintptr_t from, to;
-	size_t sites;
-	struct opened *next;
-};
+static bool are_open; /* pages of some object are, or were when it was unloaded */
 
-static struct opened *left;
-
-static int segment_of(const struct object *object, uintptr_t at)
-{
-	int i = 0;
-
-	while (i < SEGMENTS_MAX &&
-	       at - object->segment[i].start >= object->segment[i].end - object->segment[i].start)
-		i++;
-	return i;
-}
-
-void object_note(struct opened **pages, const struct object *object, const uint8_t *site,
-		 size_t len)
+/* Not in a segment with pages that are still open: there each change opens its own. */
+void object_note(struct object *object, const uint8_t *site, size_t len)
 {
 	uintptr_t at = (uintptr_t)site;
-	int segment = segment_of(object, at);
-	struct opened *one = *pages;
 
-	/* Sites of one segment follow each other in most batches. */
-	while (one && (one->object != object || one->segment != segment))
-		one = one->next;
-	if (!one) {
-		one = malloc(sizeof(*one));
-		if (!one)
-			return;
-		*one = (struct opened){ object, segment, at, at + len, 0, *pages };
-		*pages = one;
+	for (struct segment *one = object->segment; one < object->segment + SEGMENTS_MAX; one++) {
+		if (at - one->start >= one->end - one->start || one->is_open)
+			continue;
+		one->from = one->sites && one->from < at ? one->from : at;
+		one->to = one->sites && one->to > at + len ? one->to : at + len;
+		one->sites++;
 	}
-	one->from = at < one->from ? at : one->from;
-	one->to = at + len > one->to ? at + len : one->to;
-	one->sites++;
 }
 
-struct opened *object_open(struct opened *pages, size_t least)
+static void open_segment(struct segment *segment, size_t least)
 {
-	struct opened **link = &pages, *one;
+	if (segment->sites && segment->sites >= least)
+		segment->is_open =
+			!pc_text_open((void *)segment->from, segment->to - segment->from);
+	are_open |= segment->is_open;
+	segment->sites = 0;
+}
 
-	while ((one = *link)) {
-		if (one->sites >= least && !pc_text_open((void *)one->from, one->to - one->from)) {
-			link = &one->next;
-			continue;
-		}
-		*link = one->next;
-		free(one);
-	}
-	return pages;
+void object_open(size_t least)
+{
+	for (struct object *object = objects_list(); object; object = object->next)
+		for (int i = 0; i < SEGMENTS_MAX; i++)
+			open_segment(&object->segment[i], least);
 }
 
 /* All other errors are of closed pages. */
-static int close_one(const struct opened *pages)
+static int close_segment(struct segment *segment)
 {
-	int ret = pc_text_close((void *)pages->from, pages->to - pages->from);
+	int ret = pc_text_close((void *)segment->from, segment->to - segment->from);
 
-	return ret == -EAGAIN || ret == -ETIMEDOUT ? ret : 0;
+	segment->is_open = ret == -EAGAIN || ret == -ETIMEDOUT;
+	are_open |= segment->is_open;
+	return segment->is_open ? ret : 0;
 }
 
-/* Of an object that is gone, another may have the place. */
-static int close_listed(void *data)
+/* Not of unloaded objects, whose place another one may have. */
+static int close_segments(void *data)
 {
-	struct opened **link = &left;
 	int error = 0, ret;
 
 	(void)data;
-	while (*link) {
-		struct opened *one = *link;
-
-		ret = one->object->gone ? 0 : close_one(one);
-		if (ret < 0) {
-			error = ret;
-			link = &one->next;
-			continue;
+	are_open = false;
+	for (struct object *object = objects_list(); object; object = object->next)
+		for (int i = 0; i < SEGMENTS_MAX; i++) {
+			ret = object->segment[i].is_open ? close_segment(&object->segment[i]) : 0;
+			error = ret ? ret : error;
 		}
-		*link = one->next;
-		free(one);
-	}
 	return error;
 }
 
-int object_close(struct opened *pages)
+int object_close(void)
 {
-	struct opened **end = &left;
-
-	while (*end)
-		end = &(*end)->next;
-	*end = pages;
-	return left ? objects_hold(close_listed, NULL) : 0;
+	return are_open ? objects_hold(close_segments, NULL) : 0;
 }

@@ -6,7 +6,7 @@
  * when the probe is off and, at the latest before the first activation, what bytes turn it on. The
  * core has the ids, states, functions, counts, and changes the code.
  *
- * A new provider: a struct provider, its line in probes/life/life.c.
+ * A new provider: a struct provider, its name below and in probes/life/life.c.
  */
 #ifndef PROBES_CORE_PROVIDER_H
 #define PROBES_CORE_PROVIDER_H
@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <patchcore/call.h>
 
@@ -38,15 +39,20 @@ struct object {
 	bool stays;	   /* the program */
 	bool is_file; /* a copy of a file, which is only looked at; its code may be written to */
 	bool gone;
-	bool is_new;	/* its probes have not been looked for since it was loaded */
+	bool is_new;	/* no provider has looked at it since it was loaded */
 	bool has_moved; /* it was loaded before, elsewhere */
 	struct probe *probes, **last;
-	struct probe *missing; /* of when it was loaded before, and not found again yet */
-	struct {
+	struct probe *missing; /* found when it was loaded before, and not yet again */
+	struct segment {
 		uintptr_t start, end;
 		uint32_t flags; /* PF_R and so on */
+		/* Its sites that are to be changed, from the first byte to the last: object_note()
+		 */
+		size_t sites;
+		uintptr_t from, to;
+		bool is_open;
 	} segment[SEGMENTS_MAX];
-	bool surveyed;	       /* by the provider of entries that nothing was compiled into */
+	bool surveyed;	       /* the provider of entries has looked at it */
 	struct source *source; /* debug information, or NULL */
 	bool source_asked;
 	struct object *next;
@@ -84,11 +90,17 @@ struct provider {
 	bool owns_extra; /* of its probes: memory to be freed */
 };
 
-/* A probe. What is above the line is the provider's, and changed by it alone. */
+extern const struct provider patchable_provider, marker_provider, branch_provider, blocks_provider,
+	hooks_provider, entries_provider;
+
+/* entries_take_request - has fi_take_entries() been called since? The core's lock is held. */
+bool entries_take_request(void);
+
+/* A probe. The members above the line are the provider's, which alone changes them. */
 struct probe {
 	const struct provider *provider;
 	struct object *object;
-	const char *name; /* stays valid: see object_string() */
+	const char *name; /* of memory that stays */
 	const char *file;
 	unsigned line;
 	enum fi_kind kind;
@@ -113,13 +125,30 @@ struct probe {
 	struct probe *sibling; /* of the same object */
 };
 
+/* site_is_nops - one-byte ones: so gcc leaves room for a call. */
+static inline bool site_is_nops(const uint8_t *code, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (code[i] != 0x90)
+			return false;
+	return true;
+}
+
+/* site_endbr - the length of the ENDBR64 that stands at the code, or 0. */
+static inline size_t site_endbr(const uint8_t *code)
+{
+	static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
+
+	return memcmp(code, endbr64, sizeof(endbr64)) ? 0 : sizeof(endbr64);
+}
+
 /* The code would come to run with the breakpoint's byte in it, where the kernel knows of none. */
 #define PROBE_BREAKPOINT "a debugger or a uprobe has a breakpoint on it"
 
 /*
- * probe_add - copies *probe, gives it its id, tells callbacks of it later. One that the object had
- * when it was loaded before has that id again; one of a file has none. The name is the core's then,
- * and memory that is the provider's own. -ENOSPC, -ENOMEM.
+ * probe_add - copy *probe and give it an id; callbacks are told later. A probe that the object had
+ * when it was loaded before keeps its id; one of a file has none. The core takes over the name, and
+ * the provider's own memory. -ENOSPC, -ENOMEM.
  */
 int probe_add(const struct probe *probe, uint32_t *id);
 
@@ -137,7 +166,7 @@ static inline struct probe *probe_get(uint32_t id)
 				     memory_order_relaxed)[id % PROBE_CHUNK];
 }
 
-/* Where an object has probes of one kind that are not refused, by address. free() site. */
+/* Sites of one kind in an object that are not refused, by address. free() site. */
 struct beside {
 	struct beside_site {
 		uintptr_t at;
@@ -145,10 +174,10 @@ struct beside {
 	size_t n;
 };
 
-/* beside_find - those that other providers, which come first, have found. -ENOMEM. */
+/* beside_find - sites that the providers before this one have found. -ENOMEM. */
 int beside_find(struct beside *beside, const struct object *object, enum fi_kind kind);
 
-/* beside_has - whether there is one from start on, before end. */
+/* beside_has - whether a site lies in [start, end). */
 bool beside_has(const struct beside *beside, uintptr_t start, uintptr_t end);
 
 /* object_segments - fill in where an object lies, by its program headers and its base. */
@@ -166,18 +195,19 @@ static inline bool object_covers(const struct object *object, uintptr_t addr, si
 	return false;
 }
 
+/* object_is_own - whether the object is this library, or a program that it is linked into. */
+bool object_is_own(const struct object *object);
+
 /*
- * objects_hold - call what(data) while no object can be unloaded; those that were since the last
- * look are marked gone before. What that returns, or -ENOMEM. The core's lock is held: a thread
- * that has the loader's lock must not wait for it. What is called loads and unloads nothing.
+ * objects_hold - call what(data) while no object can be unloaded; objects that were unloaded since
+ * the last look are marked gone before. Returns the result of what(), or -ENOMEM. The core's lock
+ * is held, as a thread that has the loader's lock must not wait for it. what() loads and unloads
+ * nothing.
  */
 int objects_hold(int (*what)(void *data), void *data);
 
-/* objects_lock_hold - the same without the core's lock, which it takes: so also its errors. */
+/* objects_lock_hold - the same for a caller without the core's lock. Also errors of core_lock(). */
 int objects_lock_hold(int (*what)(void *data), void *data);
-
-/* object_string - a copy that stays for good; NULL: no memory. */
-const char *object_string(const char *text);
 
 /*
  * near_alloc - size bytes (4096 at most) for code, within 2 GiB of all of the object, 16-byte
@@ -208,20 +238,18 @@ void near_seal(void);
  */
 void *near_entry(const void *place, uint32_t id);
 
-struct opened;
 struct pc_op;
 
 /*
- * object_note - a site of an object is to be changed. object_open - hold the pages of those that
- * were noted writable, by one call for each segment with so many sites; at others each change sees
- * to itself. object_close - those, and what could not be closed before. -EAGAIN, -ETIMEDOUT: some
- * cannot be closed yet, as pc_text_close() has it; the next call tries again. All under the core's
- * lock.
+ * object_note - note a site that is to be changed. object_open - make the pages of noted sites
+ * writable, by one call for each segment with at least so many; at other sites each change opens
+ * its pages itself. object_close - close them, and pages that an earlier call could not close.
+ * -EAGAIN, -ETIMEDOUT: some cannot be closed yet, see pc_text_close(); the next call tries again.
+ * All under the core's lock.
  */
-void object_note(struct opened **pages, const struct object *object, const uint8_t *site,
-		 size_t len);
-struct opened *object_open(struct opened *pages, size_t least);
-int object_close(struct opened *pages);
+void object_note(struct object *object, const uint8_t *site, size_t len);
+void object_open(size_t least);
+int object_close(void);
 
 /*
  * site_patch - as pc_patch_batch(), each with its result. -EBUSY: the change takes an INT3, and a
@@ -232,7 +260,15 @@ void site_patch(struct pc_op *ops, size_t n);
 /* site_rel32 - OPCODE rel32, the five bytes that lead from @from to @to. -ERANGE: out of reach. */
 int site_rel32(uint8_t *bytes, uint8_t opcode, const void *from, const void *to);
 
-/* site_arm_call - probe->on becomes a CALL of a stub of the probe's own; an arm() for entries. */
+/*
+ * site_entry - push $id; jmp near_entry: the bytes of a stub that are called to count for a probe.
+ * site_arm - write a probe's stub (near_stub()), and fill in the jump or call that leads there.
+ */
+#define SITE_ENTRY 10
+int site_entry(uint8_t bytes[SITE_ENTRY], const uint8_t *at, uint32_t id);
+int site_arm(struct probe *probe, uint8_t opcode, const uint8_t *code, size_t len);
+
+/* site_arm_call - an arm() for entries: probe->on becomes a CALL of a stub. */
 int site_arm_call(struct probe *probe);
 
 #endif

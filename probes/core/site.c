@@ -1,20 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The code of a site, on and off.
+ * The code of a site, on and off. The two differ in one of these ways:
  *
- *  - Inside 8 aligned bytes, or where they differ in one byte: the off bytes and the on bytes are
- * exchanged by one store each way, at once: there is no wait to share.
- *  - A CALL that crosses an 8-byte boundary is patched in once, by the word protocol, in one batch
- * with all others that are turned on. From then on it is turned off and on by pc_deactivate_call()
- * and pc_activate_call(): one store, no INT3, no sync.
- *  - Other bytes across a boundary, and what its provider wants a NOP: the word protocol each time.
- *
- *  - Several instructions that one takes the place of: pc_patch_over_batch() turns it on, each
- * time, since threads may stand between them; one look at all threads serves all that are turned on
- * together. Off again is a change like the others.
- *
- * Runs of 1-byte NOPs become one NOP first: five instructions that become one would leave a thread
- * that stands between them inside of it.
+ *  - inside 8 aligned bytes, or in one byte: one store each way, at once, as no wait is shared.
+ *  - a CALL that crosses an 8-byte boundary: it is patched in once by the word protocol, in a batch
+ *    with all others. From then on pc_deactivate_call() and pc_activate_call() turn it off and on:
+ *    one store, no INT3, no sync.
+ *  - other bytes across a boundary, or the provider wants a NOP: the word protocol each time.
+ *  - several instructions, 1-byte NOPs too, and one that takes their place: threads may stand
+ *    between them, so pc_patch_over_batch() turns it on, with one look at all threads for the whole
+ *    batch. Off again is a change like the others, and leaves one NOP for NOPs.
  */
 #include <assert.h>
 #include <cpuid.h>
@@ -34,7 +29,7 @@
 #define CALL	       0xe8
 #define JMP	       0xe9
 #define NOP	       0x90
-#define STUB_SIZE      16
+#define PUSH	       0x68
 #define WORTH_OPEN     4   /* sites of one segment from which on its pages are opened as a whole */
 #define START_PATIENCE 0.1 /* seconds that a thread may take to start */
 
@@ -50,25 +45,31 @@ int site_rel32(uint8_t *bytes, uint8_t opcode, const void *from, const void *to)
 	return 0;
 }
 
-int site_arm_call(struct probe *probe)
+int site_entry(uint8_t bytes[SITE_ENTRY], const uint8_t *at, uint32_t id)
 {
-	uint8_t *stub = near_stub(probe, STUB_SIZE);
-	uint8_t code[10] = { 0x68 };
-	int ret;
-
-	if (!stub)
-		return -ENOSPC;
-	memcpy(code + 1, &probe->id, sizeof(probe->id));
-	ret = site_rel32(code + 5, JMP, stub + 5, near_entry(stub, probe->id));
-	if (!ret)
-		ret = near_write(stub, code, sizeof(code));
-	if (!ret)
-		ret = site_rel32(probe->on, CALL, probe->site, stub);
-	return ret;
+	bytes[0] = PUSH;
+	memcpy(bytes + 1, &id, sizeof(id));
+	return site_rel32(bytes + 5, JMP, at + 5, near_entry(at, id));
 }
 
-/* Where the only byte is that off and on differ in. -1: they differ in more. */
-static int only_byte(const struct probe *probe)
+int site_arm(struct probe *probe, uint8_t opcode, const uint8_t *code, size_t len)
+{
+	int ret = near_write(probe->stub, code, len);
+
+	return ret ? ret : site_rel32(probe->on, opcode, probe->site, probe->stub);
+}
+
+int site_arm_call(struct probe *probe)
+{
+	const uint8_t *stub = near_stub(probe, SITE_ENTRY);
+	uint8_t code[SITE_ENTRY];
+	int ret = stub ? site_entry(code, stub, probe->id) : -ENOSPC;
+
+	return ret ? ret : site_arm(probe, CALL, code, sizeof(code));
+}
+
+/* The index of the one byte in which off and on differ. -1: they differ in more. */
+static int find_only_byte(const struct probe *probe)
 {
 	uint64_t off, on;
 	int byte;
@@ -87,7 +88,7 @@ static bool crosses_word(const void *at, size_t len)
 	return (uintptr_t)at / 8 != ((uintptr_t)at + len - 1) / 8;
 }
 
-static bool crosses(const struct probe *probe)
+static bool probe_crosses(const struct probe *probe)
 {
 	return crosses_word(probe->site, probe->len);
 }
@@ -116,15 +117,15 @@ static int wait_for_open_traps(void)
 
 /*
  * 0, or -EBUSY: an INT3 would end the program, as a thread has SIGTRAP blocked, or SIGTRAP goes to
- * a handler of the program's. A profile changes sites all the time, and of that time a hundredth at
- * most goes into looks.
+ * a handler of the program's. A look at all threads holds for a hundred times as long as it took,
+ * since a profile changes sites all the time.
  */
 static int check_traps(void)
 {
 	static double until;
 	double began = core_now();
 
-	/* Where threads cannot be looked at, none is known to be in danger. */
+	/* Other errors: threads cannot be looked at, and none is known to be in danger. */
 	if (began < until || process_is_single())
 		return 0;
 	if (wait_for_open_traps() == -EBUSY)
@@ -150,7 +151,7 @@ void site_patch(struct pc_op *ops, size_t n)
 /* --- A new probe ------------------------------------------------------------------------------ */
 
 /* This thread may have fetched what stood there. */
-static void serialise(void)
+static void serialise_cpu(void)
 {
 	unsigned a, b, c, d;
 
@@ -166,7 +167,7 @@ static void merge_alone(struct probe *probe)
 	const struct pc_how unseen = { .flags = PC_UNSEEN };
 	int ret;
 
-	if (crosses(probe))
+	if (probe_crosses(probe))
 		ret = pc_patch_how(probe->site, probe->off, probe->len, &unseen);
 	else
 		ret = pc_patch_merge(probe->site, probe->off, probe->len, PC_NOBODY_INSIDE);
@@ -174,23 +175,26 @@ static void merge_alone(struct probe *probe)
 		probe->merge = false;
 }
 
-/* Before a thread runs them; else at the first activation, and then threads have to be looked at.
- */
+/* Else at the first activation, which takes a look at all threads. */
 void site_merge_early(const struct object *object)
 {
-	struct opened *pages = NULL;
+	bool is_single = false;
 
-	for (const struct probe *probe = object->probes; probe; probe = probe->sibling)
-		if (probe->merge)
-			object_note(&pages, object, probe->site, probe->len);
-	pages = pages ? object_open(pages, process_is_single() ? 1 : SIZE_MAX) : NULL;
-	if (!pages)
+	for (const struct probe *probe = object->probes; probe; probe = probe->sibling) {
+		if (!probe->merge)
+			continue;
+		if (!is_single && !(is_single = process_is_single()))
+			return;
+		object_note(probe->object, probe->site, probe->len);
+	}
+	if (!is_single)
 		return;
+	object_open(1);
 	for (struct probe *probe = object->probes; probe; probe = probe->sibling)
 		if (probe->merge)
 			merge_alone(probe);
-	object_close(pages);
-	serialise();
+	object_close();
+	serialise_cpu();
 }
 
 /* --- On and off ------------------------------------------------------------------------------- */
@@ -204,11 +208,11 @@ struct batch {
 	size_t n_overs;
 	int first_error;
 	bool on;
-	bool asked, alone; /* is_alone() */
+	bool asked, alone; /* check_alone() */
 };
 
-/* Whether no other thread can be inside of several instructions. */
-static bool is_alone(struct batch *batch)
+/* Whether no other thread can stand between several instructions. */
+static bool check_alone(struct batch *batch)
 {
 	if (!batch->asked)
 		batch->alone = process_is_single();
@@ -222,67 +226,29 @@ static void note_failure(struct batch *batch, int ret)
 		batch->first_error = ret;
 }
 
-static void queue_over(struct batch *batch, struct probe *probe, const uint8_t *bytes,
-		       unsigned starts)
+static void queue_over(struct batch *batch, struct probe *probe)
 {
 	probe->queued = true;
 	batch->over_ids[batch->n_overs] = probe->id;
-	batch->overs[batch->n_overs++] =
-		(struct pc_over){ { probe->site, bytes, probe->len, -ECANCELED }, starts, 1 };
+	batch->overs[batch->n_overs++] = (struct pc_over){
+		{ probe->site, probe->on, probe->len, -ECANCELED },
+		probe->merge ? 0 : probe->starts,
+		1,
+	};
 }
 
-/* done() is told of those that were made. */
-static void run_overs(struct batch *batch, void (*done)(struct probe *probe))
-{
-	int refusal = batch->n_overs && !is_alone(batch) ? check_traps() : 0;
-
-	if (batch->n_overs && !refusal)
-		pc_patch_over_batch(batch->overs, batch->n_overs,
-				    is_alone(batch) ? PC_NOBODY_INSIDE : PC_CHECK_THREADS);
-	for (size_t i = 0; i < batch->n_overs; i++) {
-		struct probe *probe = probe_get(batch->over_ids[i]);
-
-		probe->queued = false;
-		note_failure(batch, refusal ? refusal : batch->overs[i].op.result);
-		if (!batch->overs[i].op.result)
-			done(probe);
-	}
-	batch->n_overs = 0;
-}
-
-static void merged(struct probe *probe)
-{
-	probe->merge = false;
-}
-
-static void is_over(struct probe *probe)
-{
-	probe->is_on = true;
-}
-
-/* Before any of them is turned on. Those that cannot be merged are not touched again. */
-static void merge_all(struct batch *batch, const uint32_t *ids, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		struct probe *probe = probe_get(ids[i]);
-
-		if (probe->merge && !probe->queued)
-			queue_over(batch, probe, probe->off, 0);
-	}
-	run_overs(batch, merged);
-}
-
-/* Its code is. */
-static void changed(struct probe *probe, bool on)
+/* Note that the probe's code has been changed. */
+static void note_change(struct probe *probe, bool on)
 {
 	probe->is_on = on;
+	probe->merge &= !on;
 	if (probe->provider->toggled)
 		probe->provider->toggled(probe, on);
-	if (on && probe->on[0] == CALL && crosses(probe) && !probe->provider->off_is_nop)
+	if (on && probe->on[0] == CALL && probe_crosses(probe) && !probe->provider->off_is_nop)
 		probe->has_call = pc_call_init(&probe->call, probe->site) == 0;
 }
 
-static bool site_has(const struct probe *probe, const uint8_t *bytes)
+static bool has_bytes(const struct probe *probe, const uint8_t *bytes)
 {
 	/* Most are that long, and a length that is known is compared without a call. */
 	if (probe->len == 5)
@@ -292,7 +258,7 @@ static bool site_has(const struct probe *probe, const uint8_t *bytes)
 
 #define NOT_ALONE 1
 
-/* By one store. NOT_ALONE: it takes more, and nothing was done. */
+/* Change it by one store. NOT_ALONE: that takes more, and nothing was done. */
 static inline int change_alone(struct probe *probe, bool on)
 {
 	const uint8_t *bytes = on ? probe->on : probe->off;
@@ -306,33 +272,34 @@ static inline int change_alone(struct probe *probe, bool on)
 			probe->is_on = on;
 		return ret;
 	}
-	byte = only_byte(probe);
-	if (probe->merge || (on && probe->starts > 1) || (byte < 0 && crosses(probe)))
+	byte = find_only_byte(probe);
+	if (probe->merge || (on && probe->starts > 1) || (byte < 0 && probe_crosses(probe)))
 		return NOT_ALONE;
-	if (!site_has(probe, on ? probe->off : probe->on))
+	if (!has_bytes(probe, on ? probe->off : probe->on))
 		return -ESTALE;
 	ret = byte < 0 ? pc_patch(probe->site, bytes, probe->len)
 		       : pc_patch(probe->site + byte, bytes + byte, 1);
 	if (!ret)
-		changed(probe, on);
+		note_change(probe, on);
 	return ret;
 }
 
-/* What is not done at once is done with the batch. */
-static int batch_change(struct batch *batch, struct probe *probe)
+/* Change it by one store, or put it into the batch. */
+static int change_in_batch(struct batch *batch, struct probe *probe)
 {
 	int ret;
 
-	if (probe->queued || probe->merge)
+	if (probe->queued)
 		return 0;
 	ret = change_alone(probe, batch->on);
 	if (ret != NOT_ALONE)
 		return ret;
-	if (!site_has(probe, batch->on ? probe->off : probe->on))
+	if (!probe->merge && !has_bytes(probe, batch->on ? probe->off : probe->on))
 		return -ESTALE;
 	/* For one thread several instructions are as one: then all share their membarriers. */
-	if (batch->on && probe->starts > 1 && (probe->off[0] == NOP || !is_alone(batch))) {
-		queue_over(batch, probe, probe->on, probe->starts);
+	if (probe->merge ||
+	    (batch->on && probe->starts > 1 && (probe->off[0] == NOP || !check_alone(batch)))) {
+		queue_over(batch, probe);
 		return 0;
 	}
 	probe->queued = true;
@@ -344,27 +311,38 @@ static int batch_change(struct batch *batch, struct probe *probe)
 }
 
 /* Else each change opens its pages by itself, which takes ten system calls. */
-static struct opened *open_pages(const uint32_t *ids, size_t n, bool on)
+static void open_pages(const uint32_t *ids, size_t n, bool on)
 {
-	struct opened *pages = NULL;
-
 	for (size_t i = 0; i < n && n >= WORTH_OPEN; i++) {
 		const struct probe *probe = probe_get(ids[i]);
 
 		if (probe->is_on != on)
-			object_note(&pages, probe->object, probe->site, probe->len);
+			object_note(probe->object, probe->site, probe->len);
 	}
-	return object_open(pages, WORTH_OPEN);
+	object_open(WORTH_OPEN);
 }
 
-static void finish_probe(struct batch *batch, size_t i)
+static void finish_probe(struct batch *batch, uint32_t id, int result)
 {
-	struct probe *probe = probe_get(batch->ids[i]);
+	struct probe *probe = probe_get(id);
 
 	probe->queued = false;
-	note_failure(batch, batch->ops[i].result);
-	if (!batch->ops[i].result)
-		changed(probe, batch->on);
+	note_failure(batch, result);
+	if (!result)
+		note_change(probe, batch->on);
+}
+
+/* Change the sites where several instructions become one. */
+static void run_overs(struct batch *batch)
+{
+	int refusal = batch->n_overs && !check_alone(batch) ? check_traps() : 0;
+
+	if (batch->n_overs && !refusal)
+		pc_patch_over_batch(batch->overs, batch->n_overs,
+				    check_alone(batch) ? PC_NOBODY_INSIDE : PC_CHECK_THREADS);
+	for (size_t i = 0; i < batch->n_overs; i++)
+		finish_probe(batch, batch->over_ids[i],
+			     refusal ? refusal : batch->overs[i].op.result);
 }
 
 static void run_batch(struct batch *batch)
@@ -373,20 +351,17 @@ static void run_batch(struct batch *batch)
 		batch->ops[i].result = -ECANCELED;
 	site_patch(batch->ops, batch->n);
 	for (size_t i = 0; i < batch->n; i++)
-		finish_probe(batch, i);
+		finish_probe(batch, batch->ids[i], batch->ops[i].result);
 }
 
 static int toggle_probes(struct batch *batch, const uint32_t *ids, size_t n)
 {
-	struct opened *pages = open_pages(ids, n, batch->on);
-
-	if (batch->on)
-		merge_all(batch, ids, n);
+	open_pages(ids, n, batch->on);
 	for (size_t i = 0; i < n; i++)
-		note_failure(batch, batch_change(batch, probe_get(ids[i])));
-	run_overs(batch, is_over);
+		note_failure(batch, change_in_batch(batch, probe_get(ids[i])));
+	run_overs(batch);
 	run_batch(batch);
-	object_close(pages);
+	object_close();
 	return batch->first_error;
 }
 
@@ -397,23 +372,21 @@ int site_toggle(const uint32_t *ids, size_t n, bool on)
 
 	if (ret != NOT_ALONE) {
 		/* Pages that an earlier change could not close. */
-		object_close(NULL);
+		object_close();
 		return ret;
 	}
 	if (!n)
 		return 0;
-	ret = -ENOMEM;
 	/* Not zeroed: of most batches little is used. */
-	batch.ops = reallocarray(NULL, n, sizeof(*batch.ops));
-	batch.ids = reallocarray(NULL, n, sizeof(*batch.ids));
-	batch.overs = reallocarray(NULL, n, sizeof(*batch.overs));
-	batch.over_ids = reallocarray(NULL, n, sizeof(*batch.over_ids));
-	if (batch.ops && batch.ids && batch.overs && batch.over_ids)
-		ret = toggle_probes(&batch, ids, n);
+	batch.ops =
+		reallocarray(NULL, n, sizeof(*batch.ops) + sizeof(*batch.overs) + 2 * sizeof(*ids));
+	if (!batch.ops)
+		return -ENOMEM;
+	batch.overs = (struct pc_over *)(batch.ops + n);
+	batch.ids = (uint32_t *)(batch.overs + n);
+	batch.over_ids = batch.ids + n;
+	ret = toggle_probes(&batch, ids, n);
 	free(batch.ops);
-	free(batch.ids);
-	free(batch.overs);
-	free(batch.over_ids);
 	return ret;
 }
 
@@ -424,7 +397,7 @@ int site_restore(void *data)
 	int error = 0;
 
 	(void)data;
-	/* They stay jumps where an INT3 would end the program. */
+	/* If an INT3 would end the program, they stay jumps. */
 	if (check_traps() < 0)
 		return 0;
 	for (uint32_t id = 0; id < n; id++) {

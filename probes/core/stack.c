@@ -22,7 +22,7 @@
 #define ROOM (UINT64_C(64) << 10) /* that a probe function has at least */
 #define MAIN (UINT64_C(64) << 20) /* the kernel keeps more free for the main thread's */
 
-/* Of /proc/self/maps, byte by byte: START-END ... [stack] */
+/* Reads /proc/self/maps byte by byte: START-END ... [stack] */
 struct reader {
 	uintptr_t number, start, end;
 	unsigned matched, field;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of probes, what stands at their sites, and what they counted.
+ * The table of probes, what stands at their sites, what they counted, and who hears of new ones.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -10,9 +10,13 @@
 
 #include "probes/core/core.h"
 #include "probes/core/entry.h"
+#include "probes/elf/array.h"
+#include "probes/elf/sorted.h"
 
 #define NOP  0x90
 #define INT3 0xcc
+
+#define CALLBACKS 8
 
 struct probe *_Atomic probe_chunks[FI_PROBES_MAX / PROBE_CHUNK];
 _Atomic uint32_t probe_number;
@@ -23,14 +27,6 @@ uint32_t fi_probes(void)
 	return atomic_load_explicit(&probe_number, memory_order_acquire);
 }
 
-static bool is_nops(const uint8_t *code, size_t len)
-{
-	for (size_t i = 0; i < len; i++)
-		if (code[i] != NOP)
-			return false;
-	return true;
-}
-
 static bool has_breakpoint(const struct probe *probe)
 {
 	for (size_t i = 0; i < probe->len; i++)
@@ -39,13 +35,13 @@ static bool has_breakpoint(const struct probe *probe)
 	return false;
 }
 
-static void prepare(struct probe *probe)
+static void check_site(struct probe *probe)
 {
 	if (probe->reason)
 		return;
 	if (probe->len < 1 || probe->len > SITE_MAX)
 		probe->reason = "the provider named no length";
-	else if (probe->off[0] != NOP && is_nops(probe->site, probe->len))
+	else if (probe->off[0] != NOP && site_is_nops(probe->site, probe->len))
 		probe->merge = true;
 	else if (has_breakpoint(probe))
 		probe->reason = PROBE_BREAKPOINT;
@@ -58,7 +54,7 @@ static bool has_name(const struct probe *probe, const char *name)
 	return probe->name && name ? !strcmp(probe->name, name) : probe->name == name;
 }
 
-/* They come in the order in which they came before. */
+/* Probes are found in the same order as before, so the first one is mostly the right one. */
 static struct probe *find_missing(const struct probe *model)
 {
 	struct probe **link = &model->object->missing, *probe;
@@ -72,8 +68,8 @@ static struct probe *find_missing(const struct probe *model)
 	return probe;
 }
 
-/* Its bytes when it is on are known: they are those of before, at the same place. */
-static bool stays_armed(const struct probe *probe, const struct probe *model)
+/* At the same place its stub, and so its bytes when on, are those of before. */
+static bool is_still_armed(const struct probe *probe, const struct probe *model)
 {
 	return probe->armed && model->provider->arm && !model->object->has_moved &&
 	       !memcmp(probe->off, model->off, model->len);
@@ -88,7 +84,7 @@ static void add_again(struct probe *probe, const struct probe *model)
 	free((char *)model->name);
 	memcpy(probe, model, offsetof(struct probe, id));
 	probe->name = before.name;
-	probe->armed = stays_armed(&before, model);
+	probe->armed = is_still_armed(&before, model);
 	if (probe->armed)
 		memcpy(probe->on, before.on, sizeof(probe->on));
 }
@@ -125,7 +121,7 @@ static int add_to_file(const struct probe *model)
 		return -ENOMEM;
 	memcpy(probe, model, offsetof(struct probe, id));
 	list_probe(probe, model->object);
-	prepare(probe);
+	check_site(probe);
 	return 0;
 }
 
@@ -151,7 +147,7 @@ int probe_add(const struct probe *model, uint32_t *id)
 	probe->merge = false;
 	probe->sibling = NULL;
 	list_probe(probe, model->object);
-	prepare(probe);
+	check_site(probe);
 	probe_slots[probe->id].site = probe->site;
 	if (id)
 		*id = probe->id;
@@ -168,10 +164,35 @@ bool probe_is_anew(const struct probe *probe)
 	if (*probe->site == INT3)
 		return false;
 	if (probe->has_call)
-		return is_off || is_nops(probe->site, probe->len);
+		return is_off || site_is_nops(probe->site, probe->len);
 	if (probe->is_on)
 		return memcmp(probe->site, probe->on, probe->len) != 0;
 	return !probe->merge && !is_off;
+}
+
+/* --- Probes of one kind ---------------------------------------------------------------------- */
+
+ORDER_BY(by_place, struct beside_site, at)
+
+int beside_find(struct beside *beside, const struct object *object, enum fi_kind kind)
+{
+	int ret = 0;
+
+	*beside = (struct beside){ 0 };
+	for (const struct probe *probe = object->probes; probe && !ret; probe = probe->sibling)
+		if (probe->kind == kind && !probe->reason)
+			ret = ARRAY_ADD(beside->site, beside->n,
+					(struct beside_site){ (uintptr_t)probe->site });
+	if (beside->n)
+		qsort(beside->site, beside->n, sizeof(*beside->site), by_place);
+	return ret;
+}
+
+bool beside_has(const struct beside *beside, uintptr_t start, uintptr_t end)
+{
+	size_t i = SORTED_FROM(beside->site, beside->n, at, start);
+
+	return i < beside->n && beside->site[i].at < end;
 }
 
 /* --- Counts ----------------------------------------------------------------------------------- */
@@ -192,4 +213,128 @@ uint64_t fi_lost(uint32_t id)
 	if (id >= fi_probes())
 		return 0;
 	return atomic_load_explicit(&probe_slots[id].lost, memory_order_relaxed);
+}
+
+/* --- What is said of a probe ------------------------------------------------------------------ */
+
+static enum fi_state get_state(const struct probe *probe)
+{
+	if (probe->object->gone)
+		return FI_GONE;
+	if (probe->reason)
+		return FI_REFUSED;
+	return probe->is_on ? FI_ON : FI_OFF;
+}
+
+static void describe_probe(const struct probe *probe, struct fi_probe *out)
+{
+	*out = (struct fi_probe){
+		.id = probe->id,
+		.kind = probe->kind,
+		.state = get_state(probe),
+		.function = probe->name ? probe->name : "",
+		.object = probe->object->path,
+		.provider = probe->provider->name,
+		.file = probe->file ? probe->file : "",
+		.line = probe->line,
+		.address = probe->site,
+		.reason = probe->reason ? probe->reason : "",
+	};
+}
+
+int fi_get(uint32_t id, struct fi_probe *out)
+{
+	const struct probe *probe;
+	int ret;
+
+	if (!out)
+		return -EINVAL;
+	ret = core_lock();
+	if (ret < 0)
+		return ret;
+	probe = probe_get(id);
+	if (probe)
+		describe_probe(probe, out);
+	core_unlock();
+	return probe ? 0 : -ENOENT;
+}
+
+/* --- Callbacks -------------------------------------------------------------------------------- */
+
+static struct callback {
+	fi_callback *callback;
+	void *data;
+	uint32_t told; /* of ids below that */
+} callbacks[CALLBACKS];
+
+/* The next callback that has not been told of a probe, and that probe. */
+static bool take_news(struct callback *callback, struct fi_probe *news)
+{
+	bool found = false;
+
+	if (core_lock() < 0)
+		return false;
+	for (int i = 0; i < CALLBACKS && !found; i++) {
+		struct callback *one = &callbacks[i];
+
+		if (!one->callback || one->told >= fi_probes())
+			continue;
+		describe_probe(probe_get(one->told++), news);
+		*callback = *one;
+		found = true;
+	}
+	core_unlock();
+	return found;
+}
+
+void callback_tell(void)
+{
+	struct callback callback;
+	struct fi_probe news;
+
+	while (take_news(&callback, &news))
+		callback.callback(&news, callback.data);
+}
+
+/* NULL, NULL: a free place. */
+static struct callback *find_callback(fi_callback *callback, const void *data)
+{
+	for (int i = 0; i < CALLBACKS; i++)
+		if (callbacks[i].callback == callback && (!callback || callbacks[i].data == data))
+			return &callbacks[i];
+	return NULL;
+}
+
+int fi_register_callback(fi_callback *callback, void *data)
+{
+	struct callback *place;
+	int ret;
+
+	if (!callback)
+		return -EINVAL;
+	ret = core_lock();
+	if (ret < 0)
+		return ret;
+	place = find_callback(NULL, NULL);
+	if (place)
+		*place = (struct callback){ .callback = callback, .data = data };
+	core_unlock();
+	if (!place)
+		return -ENOSPC;
+	callback_tell();
+	return 0;
+}
+
+int fi_unregister_callback(fi_callback *callback, void *data)
+{
+	struct callback *place;
+	int ret = core_lock();
+
+	if (ret < 0)
+		return ret;
+	place = callback ? find_callback(callback, data) : NULL;
+	if (place)
+		place->callback = NULL;
+	core_unlock();
+	return place ? 0 : -ENOENT;
 }

@@ -11,7 +11,7 @@
 /* array_grow - room for one more than n elements; NULL: no memory, and the array is as it was. */
 static inline void *array_grow(void *array, size_t n, size_t size)
 {
-	/* It is full when n is a power of two. */
+	/* The array is full when n is a power of two. */
 	if (n < ARRAY_FIRST ? n : n & (n - 1))
 		return array;
 	return reallocarray(array, n < ARRAY_FIRST ? ARRAY_FIRST : 2 * n, size);

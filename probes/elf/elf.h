@@ -69,37 +69,47 @@ size_t elf_segments(const struct elf *elf, Elf64_Phdr segments[ELF_SEGMENTS_MAX]
 /* elf_section - the one of that index; false: there is none, or it lies outside of the file. */
 bool elf_section(const struct elf *elf, uint32_t index, struct elf_section *section);
 
+/* elf_next_section - the next one that the file has, from *index on. False: there is none. */
+bool elf_next_section(const struct elf *elf, uint32_t *index, struct elf_section *section);
+
+/* elf_find_section - the first of that name with bytes. elf_section_at - the one that is loaded
+ * there. */
+bool elf_find_section(const struct elf *elf, const char *name, struct elf_section *section);
+bool elf_section_at(const struct elf *elf, uint64_t addr, struct elf_section *section);
+
 /* elf_in_section - whether an address lies in a section whose name begins so. */
 bool elf_in_section(const struct elf *elf, uint64_t addr, const char *prefix);
 
-/* elf_constant - bytes that are loaded to an address, and that nothing writes to. NULL: they are
- * none.
- */
+/* elf_constant - the bytes that are loaded to an address, if they are not writable; else NULL. */
 const uint8_t *elf_constant(const struct elf *elf, uint64_t addr, uint64_t len);
 
-/* elf_functions - from .symtab, or where that was stripped, .dynsym. -ENOMEM. Free by elf_free().
- */
+/* elf_read_symbol - an entry of a table of symbols, and its name, "" for none. False: it has no
+ * such. */
+bool elf_read_symbol(const struct elf *elf, const struct elf_section *table, uint64_t index,
+		     Elf64_Sym *symbol, const char **name);
+
+/* elf_functions - from .symtab, or if that was stripped, .dynsym. -ENOMEM. elf_free() them. */
 int elf_functions(const struct elf *elf, struct elf_symbols *symbols);
 
 /*
- * elf_frames - functions without names, from .eh_frame: what begins as a function does, by what is
- * said of its frame. -ENOMEM. Free by elf_free().
+ * elf_frames - add functions without names, from .eh_frame: what begins as a function does, by what
+ * is said of its frame. -ENOMEM.
  */
-int elf_frames(const struct elf *elf, struct elf_symbols *frames);
+int elf_frames(const struct elf *elf, struct elf_symbols *symbols);
 
+/* elf_sort - by address; of one the longest first, and those with names before others. */
+void elf_sort(struct elf_symbols *symbols);
 void elf_free(struct elf_symbols *symbols);
 
-/* elf_function_at - the function that addr is in; elf_function_from - the first at or behind addr.
- */
+/* elf_function_at - the function that has addr; elf_function_from - the first at or behind it. */
 const struct elf_symbol *elf_function_at(const struct elf_symbols *symbols, uint64_t addr);
 const struct elf_symbol *elf_function_from(const struct elf_symbols *symbols, uint64_t addr);
 
-/* elf_slots - all places where the loader puts the address of a symbol, and its name, "" for none.
- */
+/* elf_slots - all slots where the loader puts the address of a symbol, with its name or "". */
 void elf_slots(const struct elf *elf, void (*found)(const char *name, uint64_t slot, void *data),
 	       void *data);
 
-/* Words that the loader makes addresses, sorted by where they are. */
+/* Relocated words, sorted by their addresses. */
 struct elf_values {
 	struct elf_value {
 		uint64_t at;
@@ -109,10 +119,8 @@ struct elf_values {
 	size_t n;
 };
 
-/*
- * elf_values - all of them; of a symbol that another file may have as well, what it is in this one.
- * -ENOMEM.
- */
+/* elf_values - all of them; a symbol has its value in this file, though another may define it.
+ * -ENOMEM. */
 int elf_values(const struct elf *elf, struct elf_values *values);
 
 /* elf_value_at - NULL: there is none at that place. */

@@ -3,9 +3,6 @@
  * Functions from .eh_frame: what stripped programs still have. Each record (FDE) names a range of
  * code; how its addresses are written is said by another (CIE).
  */
-#include <elf.h>
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "probes/elf/array.h"
@@ -34,7 +31,7 @@ static uint64_t take_bytes(struct reader *reader, size_t len)
 	return value;
 }
 
-/* Of any sign: the values that matter here are small. */
+/* LEB128 of any sign: the values that matter here are small. */
 static uint64_t take_leb(struct reader *reader)
 {
 	uint64_t value = 0, byte;
@@ -71,7 +68,7 @@ static uint64_t take_encoded(struct reader *reader, uint8_t format)
 	}
 }
 
-/* One record: its bytes behind the length. False: there is none any more. */
+/* The bytes of the next record, behind its length. False: there is none. */
 static bool take_record(struct reader *section, struct reader *record)
 {
 	uint64_t len = take_bytes(section, 4);
@@ -85,7 +82,7 @@ static bool take_record(struct reader *section, struct reader *record)
 	return true;
 }
 
-/* What a CIE says of its FDEs. */
+/* The part of a CIE that its FDEs need. */
 struct common {
 	uint8_t format;	  /* of addresses */
 	bool has_lengths; /* of the augmentation data in FDEs */
@@ -178,47 +175,24 @@ static bool read_frame(const struct elf_section *section, struct reader record,
 		found->addr += place;
 	found->size = take_encoded(&record, common.format & 0xf);
 	found->name = "";
+	found->exported = false;
 	return !record.failed && found->size && found->size <= UINT64_MAX - found->addr &&
 	       begins_bare(record, &common);
 }
 
-static int by_addr(const void *a, const void *b)
+int elf_frames(const struct elf *elf, struct elf_symbols *symbols)
 {
-	const struct elf_symbol *one = a, *two = b;
-
-	if (one->addr != two->addr)
-		return one->addr < two->addr ? -1 : 1;
-	return one->size > two->size ? -1 : one->size < two->size;
-}
-
-static int read_all(const struct elf_section *section, struct elf_symbols *frames)
-{
-	struct reader all = { .at = section->bytes, .end = section->bytes + section->len };
-	struct elf_symbol found;
-	struct reader record;
-
-	while (take_record(&all, &record)) {
-		if (!read_frame(section, record, &found))
-			continue;
-		if (ARRAY_ADD(frames->symbol, frames->n, found))
-			return -ENOMEM;
-	}
-	return 0;
-}
-
-int elf_frames(const struct elf *elf, struct elf_symbols *frames)
-{
+	struct reader all, record;
 	struct elf_section section;
+	struct elf_symbol found;
 	int ret = 0;
 
-	*frames = (struct elf_symbols){ 0 };
-	for (uint32_t i = 0; i < elf->number && !ret; i++)
-		if (elf_section(elf, i, &section) && section.bytes &&
-		    !strcmp(section.name, ".eh_frame"))
-			ret = read_all(&section, frames);
-	if (ret)
-		elf_free(frames);
-	else if (frames->n)
-		qsort(frames->symbol, frames->n, sizeof(*frames->symbol), by_addr);
+	if (!elf_find_section(elf, ".eh_frame", &section))
+		return 0;
+	all = (struct reader){ .at = section.bytes, .end = section.bytes + section.len };
+	while (!ret && take_record(&all, &record))
+		if (read_frame(&section, record, &found))
+			ret = ARRAY_ADD(symbols->symbol, symbols->n, found);
+	elf_sort(symbols);
 	return ret;
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Whether a program takes the agent by LD_PRELOAD, and the list that it gets. */
 #include "probes/elf/preload.h"
 
 #include <elf.h>
@@ -20,15 +21,7 @@
 
 /* --- The program ------------------------------------------------------------------------------ */
 
-static bool find_section(const struct elf *elf, const char *name, struct elf_section *section)
-{
-	for (uint32_t i = 0; i < elf->number; i++)
-		if (elf_section(elf, i, section) && section->bytes && !strcmp(section->name, name))
-			return true;
-	return false;
-}
-
-/* Those that look whether they come first, or replace what others call. */
+/* Sanitizers, which have to come first. */
 static bool is_runtime(const char *name)
 {
 	static const char *const names[] = { "libasan.so", "libtsan.so", "libhwasan.so",
@@ -45,8 +38,8 @@ static void note_needed(struct preload *preload, const struct elf *elf)
 	struct elf_section dynamic, strings;
 	Elf64_Dyn entry;
 
-	if (!find_section(elf, ".dynamic", &dynamic) || !elf_section(elf, dynamic.link, &strings) ||
-	    !strings.bytes)
+	if (!elf_find_section(elf, ".dynamic", &dynamic) ||
+	    !elf_section(elf, dynamic.link, &strings) || !strings.bytes)
 		return;
 	for (uint64_t at = 0; dynamic.len - at >= sizeof(entry); at += sizeof(entry)) {
 		char name[PRELOAD_NAME];
@@ -67,7 +60,7 @@ static void note_elf(struct preload *preload, const struct elf *elf)
 	static const char musl[] = "/ld-musl-";
 	struct elf_section loader;
 
-	preload->is_musl = find_section(elf, ".interp", &loader) &&
+	preload->is_musl = elf_find_section(elf, ".interp", &loader) &&
 			   memmem(loader.bytes, loader.len, musl, strlen(musl));
 	preload->is_foreign = preload->is_musl;
 	note_needed(preload, elf);
@@ -138,14 +131,14 @@ bool preload_find(const char *file, char *path, size_t size)
 
 /* --- The list --------------------------------------------------------------------------------- */
 
-static size_t length_of(const char *text)
+static size_t text_length(const char *text)
 {
 	return text ? strlen(text) : 0;
 }
 
 size_t preload_size(const char *before, const char *agent)
 {
-	return length_of(before) + strlen(OURS) + PRELOAD_NAME + 1 + strlen(agent) + 1;
+	return text_length(before) + strlen(OURS) + PRELOAD_NAME + 1 + strlen(agent) + 1;
 }
 
 /* How much of the list is the user's: all that stands before what is ours. */
@@ -163,7 +156,7 @@ void preload_write(char *to, size_t size, const char *before, const char *agent,
 		   const struct preload *preload)
 {
 	const char *ours = before ? strstr(before, agent) : NULL;
-	size_t head = ours ? count_head(before, ours) : length_of(before);
+	size_t head = ours ? count_head(before, ours) : text_length(before);
 	const char *tail = ours ? ours + strlen(agent) : "";
 
 	int len = snprintf(to, size, "%.*s", (int)head, before ? before : "");

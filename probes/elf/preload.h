@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the loader of a program makes of LD_PRELOAD, and what has to stand there. Allocates nothing:
- * for a child of vfork(), too.
+ * LD_PRELOAD for a program: which libraries its loader takes, and the list with the agent in it.
+ * Allocates nothing, so that a child of vfork() may use it.
  */
 #ifndef PROBES_ELF_PRELOAD_H
 #define PROBES_ELF_PRELOAD_H

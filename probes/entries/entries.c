@@ -11,30 +11,26 @@
  *	1:	push	$id
  *		jmp	near_entry
  *
- * Not asked for, it does nothing: what the other providers find, a compiler has promised; this is
- * shown of code as compilers make it, which hand-written code need not be.
+ * It is off unless asked for: for other providers' sites a compiler has left room, while here the
+ * proof assumes code as compilers make it, which hand-written code need not be.
  */
-#include "probes/entries/entries.h"
-
 #include <elf.h>
 #include <errno.h>
 #include <fnmatch.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "probes/core/core.h"
 #include "probes/elf/elf.h"
 #include "probes/entries/survey.h"
 
 #define STUB_CALL 5
-#define STUB_SIZE (STUB_CALL + SURVEY_ROOM + 5 + 10)
+#define STUB_SIZE (STUB_CALL + SURVEY_ROOM + 5 + SITE_ENTRY)
 
-static char *wished; /* as fi_take_entries() has it */
+static char *selection; /* as fi_take_entries() has it */
 static atomic_bool asked;
 
 int fi_take_entries(const char *objects)
@@ -49,20 +45,20 @@ int fi_take_entries(const char *objects)
 	if (objects && !copy)
 		return -ENOMEM;
 	ret = core_lock();
-	free(wished);
-	wished = copy;
+	free(selection);
+	selection = copy;
 	atomic_store(&asked, copy != NULL);
 	if (!ret)
 		core_unlock();
 	return 0;
 }
 
-bool entries_asked(void)
+bool entries_take_request(void)
 {
 	return atomic_exchange(&asked, false);
 }
 
-/* What the trampoline itself calls, and what changes code, must not come back to it. */
+/* A probe in what the trampoline calls, or in what changes code, would recurse. */
 static bool is_ours(const struct object *object, const char *name)
 {
 	static const char *const ours[] = { "libc.so*",	     "ld-linux*",    "libpthread*",
@@ -73,40 +69,30 @@ static bool is_ours(const struct object *object, const char *name)
 	for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++)
 		if (!fnmatch(ours[i], name, 0))
 			return true;
-	return entries_own(object);
+	return object_is_own(object);
 }
 
-static bool is_program(const struct object *object)
-{
-	char path[PATH_MAX];
-	ssize_t len = readlink("/proc/thread-self/exe", path, sizeof(path) - 1);
-
-	path[len < 0 ? 0 : len] = '\0';
-	return !strcmp(path, object->path);
-}
-
-static bool is_wished(const struct object *object)
+static bool is_selected(const struct object *object)
 {
 	const char *slash = strrchr(object->path, '/');
 	const char *name = slash ? slash + 1 : object->path;
 
-	if (!wished || is_ours(object, name))
+	if (!selection || is_ours(object, name))
 		return false;
-	return *wished ? !fnmatch(wished, name, 0) : is_program(object);
+	return *selection ? !fnmatch(selection, name, 0) : object->stays;
 }
 
-/* --- Probes ------------------------------------------------------------------------------------
- */
+/* --- Probes ---------------------------------------------------------------------------------- */
 
-/* Where there is no name, the address in the file, which addr2line(1) and objdump(1) take. */
-static const char *name_of(const struct survey_site *site)
+/* Without a symbol, the address in the file, which addr2line(1) and objdump(1) take. */
+static const char *make_name(const struct survey_site *site)
 {
 	char name[24];
 
 	if (*site->name)
-		return object_string(site->name);
+		return strdup(site->name);
 	snprintf(name, sizeof(name), "0x%" PRIx64, site->function);
-	return object_string(name);
+	return strdup(name);
 }
 
 static int add_entry(struct object *object, const struct beside *others,
@@ -115,7 +101,7 @@ static int add_entry(struct object *object, const struct beside *others,
 	struct probe probe = {
 		.provider = &entries_provider,
 		.object = object,
-		.name = name_of(site),
+		.name = make_name(site),
 		.kind = FI_ENTRY,
 		.site = (uint8_t *)(object->base + site->site),
 		.len = SURVEY_JUMP,
@@ -148,17 +134,16 @@ static int add_entry(struct object *object, const struct beside *others,
 
 static int discover_entries(struct object *object, const struct elf *elf)
 {
-	struct survey survey;
+	struct survey survey = { 0 };
 	struct beside others;
 	int ret;
 
-	if (object->surveyed || !is_wished(object))
+	if (object->surveyed || !is_selected(object))
 		return 0;
 	ret = beside_find(&others, object, FI_ENTRY);
-	if (ret)
-		return ret;
-	ret = survey_make(&survey, elf);
-	/* What was taken stays taken. */
+	if (!ret)
+		ret = survey_make(&survey, elf);
+	/* Functions that were taken stay so. */
 	object->surveyed = !ret;
 	for (size_t i = 0; i < survey.n && !ret; i++)
 		ret = add_entry(object, &others, &survey.site[i]);
@@ -187,16 +172,9 @@ static int arm_entry(struct probe *probe)
 	}
 	if (!ret)
 		ret = site_rel32(code, 0xe8, stub, stub + at);
-	code[at] = 0x68;
-	memcpy(code + at + 1, &probe->id, sizeof(probe->id));
-	at += 5;
 	if (!ret)
-		ret = site_rel32(code + at, 0xe9, stub + at, near_entry(stub, probe->id));
-	if (!ret)
-		ret = near_write(stub, code, sizeof(code));
-	if (!ret)
-		ret = site_rel32(probe->on, 0xe9, probe->site, stub);
-	return ret;
+		ret = site_entry(code + at, stub + at, probe->id);
+	return ret ? ret : site_arm(probe, 0xe9, code, sizeof(code));
 }
 
 const struct provider entries_provider = {

@@ -1,14 +1,9 @@
 # SPDX-License-Identifier: MIT
 # Entries of functions that nothing was compiled into.
 libfastinst_internal_la_SOURCES += \
-	probes/entries/entries.c \
-	probes/entries/entries.h \
-	probes/entries/own.c
+	probes/entries/entries.c
 noinst_LTLIBRARIES += libfastinst_survey.la
 libfastinst_survey_la_SOURCES = \
-	probes/entries/move.c \
-	probes/entries/program.c \
-	probes/entries/program.h \
 	probes/entries/survey.c \
 	probes/entries/survey.h
 libfastinst_internal_la_LIBADD += libfastinst_survey.la libfastinst_insn.la
@@ -16,7 +11,7 @@ libfastinst_internal_la_LIBADD += libfastinst_survey.la libfastinst_insn.la
 if HAVE_CMOCKA
 check_PROGRAMS += probes/entries/tests/test_entries
 TESTS += probes/entries/tests/test_entries
-probes_entries_tests_test_entries_LDFLAGS = -Wl,--wrap=survey_move,--wrap=entries_own
+probes_entries_tests_test_entries_LDFLAGS = -Wl,--wrap=survey_move,--wrap=object_is_own
 probes_entries_tests_test_entries_LDADD = libfastinst_internal.la $(LDADD)
 endif
 

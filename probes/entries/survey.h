@@ -10,12 +10,12 @@
  *  1. Where functions begin and end is known from symbols or .eh_frame. Each is decoded from its
  *     beginning to its end. Where that fails, and between functions, a branch is taken to begin at
  *     every byte. So every direct branch of the object is known, and none leads there.
- *  2. Indirect jumps lead to labels of their own function, or to entries of others. Where those by
- *     tables lead is read from the tables: tables.h. A function with another one, that is not by
- *     the GOT, is refused, and so is what is linked with it by a conditional jump or one into its
- *     middle: parts of the same function.
- *  3. Returns lead behind calls: none is moved. Handlers of exceptions are come to by the unwinder
- *     alone, and what is moved is run in one line from the entry.
+ *  2. Indirect jumps lead to labels of their own function, or to entries of others. Jump tables are
+ *     read: see probes/insn/jump_table.h. A function with another indirect jump, but by the GOT, is
+ *     refused, and so are the other parts of it: functions linked with it by a conditional jump or
+ *     by one into the middle.
+ *  3. Return addresses lie behind calls, and no call is moved. Only the unwinder leads to landing
+ *     pads, and the moved instructions are run one after another from the entry.
  *  4. No symbol names such an address.
  *  5. Threads that are between two of the instructions when the jump is written are waited for by
  *     pc_patch_over(3).
@@ -37,7 +37,7 @@ struct survey_site {
 	uint64_t function;  /* address in the file */
 	uint64_t end;	    /* of the function */
 	uint64_t site;	    /* the same, or behind ENDBR64 */
-	const char *name;   /* "" where no symbol has it */
+	const char *name;   /* in the image; "" where no symbol has it */
 	const char *reason; /* why it is refused, or NULL */
 	uint8_t code[SURVEY_MOVED];
 	uint8_t len;	/* of the instructions that are moved */
@@ -49,7 +49,6 @@ struct survey {
 	struct survey_site *site;
 	size_t n;
 	size_t usable;
-	struct elf_symbols symbols, frames; /* that names are in */
 };
 
 /* survey_ready - whether there is a decoder: this was built with Zydis. Else what to say. */

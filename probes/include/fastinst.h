@@ -5,7 +5,7 @@
  * A probe is a place in the program where a function of the caller's can be attached: the entry of
  * a function that was compiled with -fpatchable-function-entry=5, a marker, and what other
  * providers find. A probe that is off is a NOP, or a short jump over dead bytes where it crosses an
- *8-byte boundary. One that is on counts its calls, and calls the probe function if it has one.
+ * 8-byte boundary. One that is on counts its calls, and calls the probe function if it has one.
  *
  *	fi_init();
  *	n = fi_find("parse_*", ids, 64);
@@ -13,12 +13,12 @@
  *
  * Every function returns 0 (or a number) or a negative errno. All are thread-safe. None is
  * async-signal-safe unless its comment says so. Nothing in the library prints, exits or asserts.
- *Before fi_init() and after fi_fini() they return -ESHUTDOWN. A call that fails leaves the code of
+ * Before fi_init() and after fi_fini() they return -ESHUTDOWN. A call that fails leaves the code of
  * the probe as it was.
  *
  * Code is changed by libpatchcore, and only by it: see patchcore/patchcore.h for what an executor
- * may run meanwhile. SIGTRAP belongs to that library while probes are in use. Paper: "Living on the
- *Edge", sections 4 and 7, figure 3.
+ * may run meanwhile. SIGTRAP belongs to that library while probes are in use. Paper: "Living on
+ * the Edge", sections 4 and 7, figure 3.
  */
 #ifndef FASTINST_H
 #define FASTINST_H

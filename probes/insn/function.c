@@ -2,7 +2,7 @@
 /*
  * One function's instructions, from its first byte to its last, and its branches.
  */
-#include "probes/insn/function.h"
+#include "probes/insn/insn.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -6,7 +6,6 @@
  */
 #include "probes/insn/insn.h"
 
-#include "probes/insn/function.h"
 #include "probes/insn/zydis.h"
 
 int insn_support(void)
@@ -22,7 +21,7 @@ static bool depends_on_vendor(const ZydisDecodedInstruction *insn)
 	       !insn->raw.rex.W;
 }
 
-static enum insn_flow flow_of(const ZydisDecodedInstruction *insn)
+static enum insn_flow find_flow(const ZydisDecodedInstruction *insn)
 {
 	switch (insn->mnemonic) {
 	case ZYDIS_MNEMONIC_CALL:
@@ -54,7 +53,7 @@ static void note_insn(struct insn *insn, const ZydisDecodedInstruction *decoded,
 	*insn = (struct insn){
 		.at = at,
 		.len = decoded->length,
-		.flow = (uint8_t)flow_of(decoded),
+		.flow = (uint8_t)find_flow(decoded),
 		.condition = decoded->opcode & 0xf,
 		.traps = decoded->meta.category == ZYDIS_CATEGORY_SYSCALL ||
 			 decoded->meta.category == ZYDIS_CATEGORY_INTERRUPT,
@@ -88,31 +87,13 @@ bool insn_read(struct insn *insn, const uint8_t *code, uint64_t len, uint64_t at
 
 /* --- Registers -------------------------------------------------------------------------------- */
 
-static uint16_t find_writes(const struct decoded *decoded)
-{
-	uint16_t writes = 0;
-
-	for (int i = 0; i < decoded->insn.operand_count; i++) {
-		const ZydisDecodedOperand *operand = &decoded->operand[i];
-		int reg;
-
-		if (operand->type != ZYDIS_OPERAND_TYPE_REGISTER ||
-		    !(operand->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
-			continue;
-		reg = register_number(operand->reg.value);
-		if (reg >= 0)
-			writes |= (uint16_t)(1u << reg);
-	}
-	return writes;
-}
-
 static bool is_relative_operand(const ZydisDecodedOperand *operand)
 {
 	return operand->type == ZYDIS_OPERAND_TYPE_MEMORY &&
 	       operand->mem.base == ZYDIS_REGISTER_RIP;
 }
 
-/* Of 64 bits, or of 32 with zeros above. */
+/* A constant or copy of 64 bits, or of 32 with zeros above. */
 static void note_constant(struct insn *insn, const struct decoded *decoded)
 {
 	const ZydisDecodedOperand *to = &decoded->operand[0], *from = &decoded->operand[1];
@@ -147,17 +128,12 @@ static bool is_xchg_ax(const struct decoded *decoded)
 
 bool insn_read_registers(struct insn *insn, const uint8_t *code, uint64_t len, uint64_t at)
 {
-	ZydisDecoderContext context;
 	struct decoded decoded;
 
-	if (ZYAN_FAILED(ZydisDecoderDecodeInstruction(insn_decoder(), &context, code, len,
-						      &decoded.insn)) ||
-	    depends_on_vendor(&decoded.insn) ||
-	    ZYAN_FAILED(ZydisDecoderDecodeOperands(insn_decoder(), &context, &decoded.insn,
-						   decoded.operand, decoded.insn.operand_count)))
+	if (!insn_decode(&decoded, code, len) || depends_on_vendor(&decoded.insn))
 		return false;
 	note_insn(insn, &decoded.insn, at);
-	insn->writes = find_writes(&decoded);
+	insn->writes = registers_written(&decoded);
 	insn->pops = decoded.insn.mnemonic == ZYDIS_MNEMONIC_POP;
 	insn->fills = insn->is_nop || is_xchg_ax(&decoded);
 	if (decoded.insn.mnemonic == ZYDIS_MNEMONIC_LEA ||

@@ -4,7 +4,7 @@
  * then go by. When a round finds the tables that it began with, there are no others: the first
  * thread that a jump led elsewhere would have come to that jump along known ways.
  */
-#include "probes/insn/jump_table.h"
+#include "probes/insn/insn.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "probes/elf/array.h"
-#include "probes/insn/constants.h"
 #include "probes/insn/value.h"
 
 #define INSTRUCTIONS_MAX (1u << 18)
@@ -24,10 +23,10 @@ struct follow {
 	struct jump_table *table;
 	uint32_t tables;
 	struct constants constants;
-	struct state **saved; /* what is known where one branch alone leads to */
+	struct state **saved; /* of instructions that are reached by one branch alone */
 };
 
-/* Jumps by the GOT leave the function. Instructions are open where other code may lead to. */
+/* Jumps by the GOT leave the function. Instructions that other code may jump to are open. */
 static void mark_insns(struct follow *follow)
 {
 	const struct jumps *jumps = follow->jumps;
@@ -47,7 +46,7 @@ static void mark_insns(struct follow *follow)
 
 /* --- One line after another ------------------------------------------------------------------- */
 
-/* Where one branch alone leads to. */
+/* Keep the state for an instruction that is reached by one branch alone. */
 static int save_state(struct follow *follow, const struct insn *from, const struct decoded *decoded,
 		      const struct state *state)
 {
@@ -89,8 +88,8 @@ static void begin_path(const struct follow *follow, uint32_t index, bool goes_on
 	state_begin(state, address);
 }
 
-/* What each jump is proven to go by, with n = 0 where that is no table. False: none leads there. */
-static int walk(struct follow *follow, struct jump_table *found, bool *reached)
+/* The table that each reached jump is proven to use; n is 0 where it is none. */
+static int walk_lines(struct follow *follow, struct jump_table *found, bool *reached)
 {
 	const struct function_code *code = follow->code;
 	struct state state = { 0 };
@@ -129,7 +128,7 @@ static int walk(struct follow *follow, struct jump_table *found, bool *reached)
 
 /* --- Tables ----------------------------------------------------------------------------------- */
 
-static uint64_t entry_of(const struct jump_table *table, const uint8_t *bytes, uint32_t i)
+static uint64_t read_entry(const struct jump_table *table, const uint8_t *bytes, uint32_t i)
 {
 	int32_t distance;
 	uint64_t address;
@@ -142,7 +141,7 @@ static uint64_t entry_of(const struct jump_table *table, const uint8_t *bytes, u
 	return table->at + (uint64_t)(int64_t)distance;
 }
 
-/* 0: it is no table, or leads out of the function to no entry. */
+/* 0: it is no table, or an entry leads out of the function to where none begins. */
 static int read_table(const struct follow *follow, struct jump_table *table)
 {
 	const struct function_code *code = follow->code;
@@ -158,7 +157,7 @@ static int read_table(const struct follow *follow, struct jump_table *table)
 	if (!table->to)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < table->n; i++) {
-		uint64_t at = entry_of(table, bytes, i);
+		uint64_t at = read_entry(table, bytes, i);
 
 		table->to[i] = (struct jump_target){ at, function_index(code, at) };
 		if (table->to[i].index == INSN_NONE &&
@@ -168,7 +167,7 @@ static int read_table(const struct follow *follow, struct jump_table *table)
 	return 1;
 }
 
-/* A table counts as often as it has the address. */
+/* An instruction counts as reached once for each entry of the table. */
 static void count_into(struct follow *follow, const struct jump_table *table, uint32_t by)
 {
 	for (uint32_t i = 0; i < table->n; i++)
@@ -205,7 +204,7 @@ static int prove_round(struct follow *follow, struct jump_table *found, bool *re
 
 	memset(reached, 0, follow->tables * sizeof(*reached));
 	constants_find(&follow->constants);
-	ret = walk(follow, found, reached) ? -ENOMEM : 2;
+	ret = walk_lines(follow, found, reached) ? -ENOMEM : 2;
 	for (uint32_t i = 0; i < follow->tables && ret > 0; i++) {
 		const struct jump_table *old = &follow->table[i];
 
@@ -221,7 +220,7 @@ static int prove_round(struct follow *follow, struct jump_table *found, bool *re
  * While tables are unknown, only instructions that known ways lead to are looked at. Once they are
  * known, all others start with nothing known, as landing pads do.
  */
-static int prove(struct follow *follow)
+static int prove_tables(struct follow *follow)
 {
 	struct jump_table *found = calloc(follow->tables + 1, sizeof(*found));
 	bool *reached = calloc(follow->tables + 1, sizeof(*reached));
@@ -258,7 +257,7 @@ static int follow_all(struct follow *follow, struct jump_targets *targets)
 	follow->constants.table = follow->table;
 	follow->constants.addresses = true;
 	follow->constants.over_calls = UINT16_MAX;
-	ret = prove(follow);
+	ret = prove_tables(follow);
 	if (ret > 0)
 		ret = list_targets(follow, targets);
 	for (uint32_t i = 0; i < follow->tables; i++)

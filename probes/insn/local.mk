@@ -2,19 +2,14 @@
 # What a decoded function does.
 noinst_LTLIBRARIES += libfastinst_insn.la
 libfastinst_insn_la_SOURCES = \
-	probes/insn/argument.c \
-	probes/insn/argument.h \
 	probes/insn/constants.c \
-	probes/insn/constants.h \
 	probes/insn/function.c \
-	probes/insn/function.h \
 	probes/insn/insn.h \
-	probes/insn/jump_table.h \
-	probes/insn/parts.c \
-	probes/insn/parts.h
+	probes/insn/parts.c
 libfastinst_insn_la_LIBADD = $(ZYDIS_LIBS)
 if HAVE_ZYDIS
 libfastinst_insn_la_SOURCES += \
+	probes/insn/effects.c \
 	probes/insn/insn.c \
 	probes/insn/jump_table.c \
 	probes/insn/value.c \
@@ -26,12 +21,16 @@ libfastinst_insn_la_SOURCES += probes/insn/no_insn.c
 endif
 
 if HAVE_CMOCKA
+if HAVE_ZYDIS
+check_PROGRAMS += probes/insn/tests/test_constants
+TESTS += probes/insn/tests/test_constants
+probes_insn_tests_test_constants_LDADD = libfastinst_insn.la libfastinst_elf.la $(LDADD)
+check_PROGRAMS += probes/insn/tests/test_effects
+TESTS += probes/insn/tests/test_effects
+probes_insn_tests_test_effects_LDADD = libfastinst_insn.la $(LDADD)
+probes_insn_tests_test_effects_LDFLAGS = -Wl,--wrap=ZydisDecoderDecodeFull
 check_PROGRAMS += probes/insn/tests/test_parts
 TESTS += probes/insn/tests/test_parts
 probes_insn_tests_test_parts_LDADD = libfastinst_insn.la libfastinst_elf.la $(LDADD)
-if HAVE_ZYDIS
-check_PROGRAMS += probes/insn/tests/test_argument
-TESTS += probes/insn/tests/test_argument
-probes_insn_tests_test_argument_LDADD = libfastinst_insn.la libfastinst_elf.la $(LDADD)
 endif
 endif

@@ -2,7 +2,7 @@
 /* In place of the others where there is no decoder. */
 #include <errno.h>
 
-#include "probes/insn/jump_table.h"
+#include "probes/insn/insn.h"
 
 int insn_support(void)
 {
@@ -30,4 +30,10 @@ int jumps_follow(const struct jumps *jumps, struct function_code *code,
 	(void)code;
 	*targets = (struct jump_targets){ 0 };
 	return 0;
+}
+
+struct effects effects_read(uintptr_t function)
+{
+	(void)function;
+	return (struct effects){ 0 };
 }

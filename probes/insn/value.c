@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Instructions are run in one line with values of which only this is known: which number they are,
- * and its bound.
+ * Instructions are run one after another with symbolic values: of a number only its identity and
+ * its bound are known.
  */
 #include "probes/insn/value.h"
-
-#include <string.h>
 
 /* --- Operands --------------------------------------------------------------------------------- */
 
@@ -17,30 +15,30 @@ static bool is_memory(const ZydisDecodedOperand *operand)
 
 /* --- Values ----------------------------------------------------------------------------------- */
 
-static uint8_t least(uint8_t a, uint8_t b)
+static uint8_t min_bits(uint8_t a, uint8_t b)
 {
 	return a < b ? a : b;
 }
 
-static struct value fresh(struct state *state, uint8_t bits)
+static struct value make_number(struct state *state, uint8_t bits)
 {
 	return (struct value){ .kind = NUMBER, .bits = bits, .id = ++state->ids };
 }
 
-static bool equal(const struct value *a, const struct value *b)
+static bool is_equal(const struct value *a, const struct value *b)
 {
 	return a->kind == b->kind && a->bits == b->bits && a->id == b->id && a->at == b->at &&
 	       a->size == b->size;
 }
 
 /* The low bits of one, with 0 above. */
-static struct value low(struct state *state, const struct value *value, uint8_t bits)
+static struct value take_low_bits(struct state *state, const struct value *value, uint8_t bits)
 {
 	struct value result = *value;
 
 	if (value->kind != NUMBER)
-		return bits == 64 ? result : fresh(state, bits);
-	result.bits = least(value->bits, bits);
+		return bits == 64 ? result : make_number(state, bits);
+	result.bits = min_bits(value->bits, bits);
 	return result;
 }
 
@@ -51,7 +49,7 @@ static void add_fact(struct state *state, const struct fact *fact)
 }
 
 /* The largest that a number may be. */
-static uint64_t largest(const struct state *state, const struct value *value)
+static uint64_t find_largest(const struct state *state, const struct value *value)
 {
 	uint64_t max = value->bits < 64 ? (UINT64_C(1) << value->bits) - 1 : UINT64_MAX;
 
@@ -64,7 +62,7 @@ static uint64_t largest(const struct state *state, const struct value *value)
 	return max;
 }
 
-static struct value of_register(const struct state *state, ZydisRegister reg)
+static struct value read_register(const struct state *state, ZydisRegister reg)
 {
 	int number = register_number(reg);
 
@@ -79,12 +77,12 @@ static bool is_cell(const struct state *state, const ZydisDecodedOperand *operan
 {
 	const struct cell *cell = &state->cell;
 	const ZydisDecodedOperandMem *a = &cell->operand, *b = &operand->mem;
-	struct value base = of_register(state, b->base), index = of_register(state, b->index);
+	struct value base = read_register(state, b->base), index = read_register(state, b->index);
 
 	return cell->known && cell->bits == operand->size && a->segment == b->segment &&
 	       a->base == b->base && a->index == b->index && a->scale == b->scale &&
 	       a->disp.value == b->disp.value && b->base != ZYDIS_REGISTER_RIP &&
-	       equal(&base, &cell->base) && equal(&index, &cell->index);
+	       is_equal(&base, &cell->base) && is_equal(&index, &cell->index);
 }
 
 static struct value load_value(struct state *state, const ZydisDecodedOperand *operand)
@@ -93,7 +91,22 @@ static struct value load_value(struct state *state, const ZydisDecodedOperand *o
 		return (struct value){ .kind = NUMBER,
 				       .bits = state->cell.low,
 				       .id = state->cell.id };
-	return fresh(state, (uint8_t)operand->size);
+	return make_number(state, (uint8_t)operand->size);
+}
+
+/* Note which number the memory holds. */
+static void set_cell(struct state *state, const ZydisDecodedOperand *operand, uint32_t id,
+		     uint8_t low)
+{
+	state->cell = (struct cell){
+		.known = true,
+		.operand = operand->mem,
+		.base = read_register(state, operand->mem.base),
+		.index = read_register(state, operand->mem.index),
+		.id = id,
+		.bits = (uint8_t)operand->size,
+		.low = low,
+	};
 }
 
 /* TABLE(,NUMBER,8), or by a register that holds the address of the table. */
@@ -108,8 +121,8 @@ static bool is_entry(const struct state *state, const ZydisDecodedOperand *opera
 	    mem->index == ZYDIS_REGISTER_NONE || mem->segment == ZYDIS_REGISTER_FS ||
 	    mem->segment == ZYDIS_REGISTER_GS)
 		return false;
-	base = of_register(state, mem->base);
-	index = of_register(state, mem->index);
+	base = read_register(state, mem->base);
+	index = read_register(state, mem->index);
 	if (mem->base != ZYDIS_REGISTER_NONE) {
 		if (base.kind != ADDRESS)
 			return false;
@@ -124,15 +137,15 @@ static bool is_entry(const struct state *state, const ZydisDecodedOperand *opera
 	return size == 8 || (mem->base != ZYDIS_REGISTER_NONE && !mem->disp.value);
 }
 
-/* Whether a store leaves the cell as it is: by the same register, beside it. */
-static bool beside(const struct state *state, const ZydisDecodedOperand *operand)
+/* Whether a store by the same base register does not overlap the cell. */
+static bool is_beside_cell(const struct state *state, const ZydisDecodedOperand *operand)
 {
 	const ZydisDecodedOperandMem *cell = &state->cell.operand, *store = &operand->mem;
-	struct value base = of_register(state, store->base);
+	struct value base = read_register(state, store->base);
 	int64_t from = store->disp.value, to = cell->disp.value;
 
 	return store->index == ZYDIS_REGISTER_NONE && cell->index == ZYDIS_REGISTER_NONE &&
-	       store->segment == cell->segment && base.id && equal(&base, &state->cell.base) &&
+	       store->segment == cell->segment && base.id && is_equal(&base, &state->cell.base) &&
 	       (from + operand->size / 8 <= to || to + state->cell.bits / 8 <= from);
 }
 
@@ -146,13 +159,13 @@ static void change_value(struct state *state, const struct decoded *decoded)
 
 		if (!(operand->actions & ZYDIS_OPERAND_ACTION_MASK_WRITE))
 			continue;
-		if (operand->type == ZYDIS_OPERAND_TYPE_MEMORY && !beside(state, operand))
+		if (operand->type == ZYDIS_OPERAND_TYPE_MEMORY && !is_beside_cell(state, operand))
 			state->cell.known = false;
 		if (operand->type != ZYDIS_OPERAND_TYPE_REGISTER)
 			continue;
 		reg = register_number(operand->reg.value);
 		if (reg >= 0)
-			state->reg[reg] = fresh(
+			state->reg[reg] = make_number(
 				state,
 				operand->size == 32 &&
 						operand->actions & ZYDIS_OPERAND_ACTION_WRITE &&
@@ -173,7 +186,7 @@ static bool move_value(struct state *state, const struct decoded *decoded)
 	if (target < 0 || (to->size != 32 && to->size != 64))
 		return false;
 	if (source >= 0)
-		value = low(state, &state->reg[source], (uint8_t)from->size);
+		value = take_low_bits(state, &state->reg[source], (uint8_t)from->size);
 	else if (!is_memory(from))
 		return false;
 	else if (is_entry(state, from, 8, &value))
@@ -218,7 +231,7 @@ static bool follow_add(struct state *state, const struct decoded *decoded)
 }
 
 /* The result is at most the mask. */
-static bool mask(struct state *state, const struct decoded *decoded)
+static bool mask_value(struct state *state, const struct decoded *decoded)
 {
 	const ZydisDecodedOperand *by = &decoded->operand[1];
 	int target = low_register(&decoded->operand[0]);
@@ -227,13 +240,13 @@ static bool mask(struct state *state, const struct decoded *decoded)
 	if (target < 0 || by->type != ZYDIS_OPERAND_TYPE_IMMEDIATE || by->imm.value.s < 0 ||
 	    (decoded->operand[0].size != 32 && decoded->operand[0].size != 64))
 		return false;
-	state->reg[target] = fresh(state, 32);
+	state->reg[target] = make_number(state, 32);
 	fact = (struct fact){ state->reg[target].id, 32, by->imm.value.u };
 	add_fact(state, &fact);
 	return true;
 }
 
-static void compare(struct state *state, const struct decoded *decoded)
+static void note_comparison(struct state *state, const struct decoded *decoded)
 {
 	const ZydisDecodedOperand *what = &decoded->operand[0], *with = &decoded->operand[1];
 	int reg = low_register(what);
@@ -246,18 +259,10 @@ static void compare(struct state *state, const struct decoded *decoded)
 		max &= (UINT64_C(1) << what->size) - 1;
 	if (is_memory(what)) {
 		if (!is_cell(state, what))
-			state->cell = (struct cell){
-				.known = true,
-				.operand = what->mem,
-				.base = of_register(state, what->mem.base),
-				.index = of_register(state, what->mem.index),
-				.id = ++state->ids,
-				.bits = (uint8_t)what->size,
-				.low = (uint8_t)what->size,
-			};
+			set_cell(state, what, ++state->ids, (uint8_t)what->size);
 		value = load_value(state, what);
 	} else if (reg >= 0 && state->reg[reg].kind == NUMBER) {
-		value = low(state, &state->reg[reg], (uint8_t)what->size);
+		value = take_low_bits(state, &state->reg[reg], (uint8_t)what->size);
 	} else {
 		return;
 	}
@@ -274,7 +279,7 @@ static bool is_bound(const struct state *state, uint32_t id)
 }
 
 /* Code without optimization keeps a number in memory between its check and the table. */
-static void store(struct state *state, const struct decoded *decoded)
+static void note_store(struct state *state, const struct decoded *decoded)
 {
 	const ZydisDecodedOperand *to = &decoded->operand[0];
 	int reg = low_register(&decoded->operand[1]);
@@ -284,19 +289,12 @@ static void store(struct state *state, const struct decoded *decoded)
 	    state->reg[reg].kind != NUMBER || !state->reg[reg].id ||
 	    (state->cell.known && is_bound(state, state->cell.id)))
 		return;
-	value = low(state, &state->reg[reg], (uint8_t)to->size);
-	state->cell = (struct cell){
-		.known = true,
-		.operand = to->mem,
-		.base = of_register(state, to->mem.base),
-		.index = of_register(state, to->mem.index),
-		.id = value.id,
-		.bits = (uint8_t)to->size,
-		.low = value.bits,
-	};
+	value = take_low_bits(state, &state->reg[reg], (uint8_t)to->size);
+	set_cell(state, to, value.id, value.bits);
 }
 
-static bool known_step(struct state *state, const struct decoded *decoded, const struct insn *insn)
+static bool follow_known(struct state *state, const struct decoded *decoded,
+			 const struct insn *insn)
 {
 	switch (decoded->insn.mnemonic) {
 	case ZYDIS_MNEMONIC_MOV:
@@ -307,7 +305,7 @@ static bool known_step(struct state *state, const struct decoded *decoded, const
 	case ZYDIS_MNEMONIC_ADD:
 		return follow_add(state, decoded);
 	case ZYDIS_MNEMONIC_AND:
-		return mask(state, decoded);
+		return mask_value(state, decoded);
 	case ZYDIS_MNEMONIC_LEA:
 		if (insn->sets >= 0)
 			state->reg[insn->sets] =
@@ -331,7 +329,7 @@ void state_step(struct state *state, const struct decoded *decoded, const struct
 	if (changes_flags(&decoded->insn))
 		state->compared = false;
 	if (decoded->insn.mnemonic == ZYDIS_MNEMONIC_CMP) {
-		compare(state, decoded);
+		note_comparison(state, decoded);
 		return;
 	}
 	if (decoded->insn.mnemonic == ZYDIS_MNEMONIC_CALL) {
@@ -339,17 +337,17 @@ void state_step(struct state *state, const struct decoded *decoded, const struct
 		state->compared = false;
 		for (int i = 0; i < INSN_REGISTERS; i++)
 			if (INSN_CLOBBERED >> i & 1)
-				state->reg[i] = fresh(state, 64);
+				state->reg[i] = make_number(state, 64);
 		return;
 	}
 	if (decoded->insn.meta.category == ZYDIS_CATEGORY_SYSCALL)
 		state->cell.known = false;
-	/* It sets flags as a comparison does. */
+	/* A SUB sets flags as a comparison does. */
 	if (decoded->insn.mnemonic == ZYDIS_MNEMONIC_SUB && !is_memory(&decoded->operand[0]))
-		compare(state, decoded);
-	if (!known_step(state, decoded, insn))
+		note_comparison(state, decoded);
+	if (!follow_known(state, decoded, insn))
 		change_value(state, decoded);
-	store(state, decoded);
+	note_store(state, decoded);
 }
 
 void state_branch(struct state *state, const struct decoded *decoded, bool taken)
@@ -361,7 +359,7 @@ void state_branch(struct state *state, const struct decoded *decoded, bool taken
 
 	if (mnemonic == ZYDIS_MNEMONIC_LOOP || mnemonic == ZYDIS_MNEMONIC_LOOPE ||
 	    mnemonic == ZYDIS_MNEMONIC_LOOPNE)
-		state->reg[1] = fresh(state, 64);
+		state->reg[1] = make_number(state, 64);
 	if (!state->compared || (!up_to && !below) || (below && !fact.max))
 		return;
 	fact.max -= below;
@@ -375,7 +373,7 @@ void state_begin(struct state *state, const uint64_t *address)
 	*state = (struct state){ .ids = ids };
 	for (int i = 0; i < INSN_REGISTERS; i++)
 		state->reg[i] = address[i] ? (struct value){ .kind = ADDRESS, .at = address[i] }
-					   : fresh(state, 64);
+					   : make_number(state, 64);
 }
 
 struct jump_table state_jump(const struct state *state, const struct decoded *decoded)
@@ -391,7 +389,7 @@ struct jump_table state_jump(const struct state *state, const struct decoded *de
 		entry.kind = TARGET;
 	if (entry.kind != TARGET)
 		return (struct jump_table){ 0 };
-	max = largest(state, &entry);
+	max = find_largest(state, &entry);
 	if (max >= ENTRIES_MAX)
 		return (struct jump_table){ 0 };
 	return (struct jump_table){ .at = entry.at, .n = (uint32_t)max + 1, .size = entry.size };

@@ -6,7 +6,7 @@
 #ifndef PROBES_INSN_VALUE_H
 #define PROBES_INSN_VALUE_H
 
-#include "probes/insn/function.h"
+#include "probes/insn/insn.h"
 #include "probes/insn/zydis.h"
 
 #define ENTRIES_MAX 4096 /* of a table */
@@ -33,7 +33,7 @@ struct fact {
 	uint64_t max;
 };
 
-/* What was read from memory last and compared, or stored there. */
+/* The memory that was compared or written last. */
 struct cell {
 	bool known;
 	ZydisDecodedOperandMem operand;
@@ -53,7 +53,7 @@ struct state {
 	uint32_t ids;
 };
 
-/* state_begin - nothing is known but these addresses; 0: not even that. */
+/* state_begin - forget all but the addresses in registers; 0: the register is unknown, too. */
 void state_begin(struct state *state, const uint64_t *address);
 
 /* state_step - after an instruction that leads on to the next. */
@@ -62,7 +62,7 @@ void state_step(struct state *state, const struct decoded *decoded, const struct
 /* state_branch - after a conditional branch that is taken, or not. */
 void state_branch(struct state *state, const struct decoded *decoded, bool taken);
 
-/* state_jump - the table that an indirect jump is by; n is 0 if it is by none that is known. */
+/* state_jump - the table that an indirect jump uses; n is 0 if it is unknown. */
 struct jump_table state_jump(const struct state *state, const struct decoded *decoded);
 
 #endif

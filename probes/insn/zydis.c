@@ -5,19 +5,19 @@
 #include <stdatomic.h>
 
 static ZydisDecoder decoder;
-static atomic_bool ready;
+static atomic_bool is_ready;
 
 static void init_decoder(void)
 {
 	ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
-	atomic_store_explicit(&ready, true, memory_order_release);
+	atomic_store_explicit(&is_ready, true, memory_order_release);
 }
 
 const ZydisDecoder *insn_decoder(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-	if (!atomic_load_explicit(&ready, memory_order_acquire))
+	if (!atomic_load_explicit(&is_ready, memory_order_acquire))
 		pthread_once(&once, init_decoder);
 	return &decoder;
 }
@@ -43,4 +43,37 @@ int low_register(const ZydisDecodedOperand *operand)
 	    (operand->reg.value >= ZYDIS_REGISTER_AH && operand->reg.value <= ZYDIS_REGISTER_BH))
 		return -1;
 	return register_number(operand->reg.value);
+}
+
+static uint16_t register_bit(ZydisRegister reg)
+{
+	int number = register_number(reg);
+
+	return number < 0 ? 0 : (uint16_t)(1u << number);
+}
+
+static uint16_t find_registers(const struct decoded *decoded, uint8_t actions)
+{
+	uint16_t found = 0;
+
+	for (int i = 0; i < decoded->insn.operand_count; i++) {
+		const ZydisDecodedOperand *operand = &decoded->operand[i];
+
+		if (operand->type == ZYDIS_OPERAND_TYPE_REGISTER && operand->actions & actions)
+			found |= register_bit(operand->reg.value);
+		else if (operand->type == ZYDIS_OPERAND_TYPE_MEMORY &&
+			 actions & ZYDIS_OPERAND_ACTION_READ)
+			found |= register_bit(operand->mem.base) | register_bit(operand->mem.index);
+	}
+	return found;
+}
+
+uint16_t registers_read(const struct decoded *decoded)
+{
+	return find_registers(decoded, ZYDIS_OPERAND_ACTION_MASK_READ);
+}
+
+uint16_t registers_written(const struct decoded *decoded)
+{
+	return find_registers(decoded, ZYDIS_OPERAND_ACTION_MASK_WRITE);
 }

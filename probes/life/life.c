@@ -8,20 +8,14 @@
 
 #include <patchcore/patchcore.h>
 
-#include "probes/blocks/blocks.h"
-#include "probes/branch/branch.h"
 #include "probes/core/core.h"
-#include "probes/cyg/cyg.h"
-#include "probes/entries/entries.h"
-#include "probes/marker/marker.h"
-#include "probes/patchable/patchable.h"
 
 static const struct provider *const providers[] = {
 	&patchable_provider,
 	&marker_provider,
 	&branch_provider,
 	&blocks_provider,
-	&cyg_provider,
+	&hooks_provider,
 	&entries_provider,
 	NULL,
 };
@@ -48,7 +42,7 @@ int fi_init(void)
 		ret = core_open();
 	if (ret < 0)
 		return ret;
-	entries_asked();
+	entries_take_request();
 	ret = object_scan(providers);
 	core_unlock();
 	callback_tell();
@@ -64,7 +58,7 @@ int fi_scan(void)
 		return ret;
 	before = probes_found;
 	ret = object_scan(providers);
-	if (!ret && entries_asked())
+	if (!ret && entries_take_request())
 		ret = object_again(&entries_provider);
 	if (!ret)
 		ret = (int)(probes_found - before);
@@ -102,7 +96,7 @@ int fi_fini(void)
 		return ret;
 	ret = objects_hold(site_restore, NULL);
 	if (!ret)
-		ret = object_close(NULL);
+		ret = object_close();
 	if (!ret)
 		core_close();
 	core_unlock();

@@ -11,12 +11,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "probes/blocks/blocks.h"
 #include "probes/branch/branch.h"
-#include "probes/cyg/cyg.h"
 #include "probes/elf/array.h"
-#include "probes/marker/marker.h"
-#include "probes/patchable/patchable.h"
 #include "probes/text/text.h"
 
 #define SPAN_MAX (UINT64_C(1) << 31) /* from the first to the last byte in memory */
@@ -25,7 +21,7 @@ static const struct provider *const providers[] = {
 	&patchable_provider,
 	&marker_provider,
 	&blocks_provider,
-	&cyg_provider,
+	&hooks_provider,
 };
 
 unsigned find_boundary(uint64_t addr, unsigned len)

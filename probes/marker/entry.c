@@ -10,8 +10,8 @@
  *
  * marker_entry pushes the callee-saved registers, so that operands in them can be read, and calls
  * the core's trampoline as an entry's stub does. That saves and restores all other registers and
- *the flags, so nothing here may change a flag. RET 136 takes away the id and the red zone, and
- *shadow stacks agree with it.
+ * the flags, so nothing here may change a flag. RET 136 takes away the id and the red zone, and
+ * shadow stacks agree with it.
  *
  * A stub is never freed nor changed: a thread may be in it at any time after the marker is off.
  */

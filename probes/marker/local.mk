@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: MIT
 # Markers: a macro that places one, their notes, operands, stubs.
 libfastinst_internal_la_SOURCES += \
-	probes/marker/args.c \
 	probes/marker/entry.c \
 	probes/marker/marker.c \
 	probes/marker/marker.h \
 	probes/marker/notes.c \
-	probes/marker/operand.c \
-	probes/marker/operand.h
+	probes/marker/operand.c
 
 fastinstincludedir = $(includedir)/fastinst
 fastinstinclude_HEADERS = \

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Markers: their probes, by the notes of a file, and the arguments that probe functions read. */
 #include "probes/marker/marker.h"
 
 #include <elf.h>
@@ -6,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "probes/include/fastinst/args.h"
 
 #define NAME_SIZE  256
 #define NOP	   0x90
@@ -28,7 +31,7 @@ static bool find_symbol(const void *data, const char *name, size_t len, uint64_t
 	return true;
 }
 
-static struct marker *marker_new(const struct discovery *d, const struct note *note)
+static struct marker *make_marker(const struct discovery *d, const struct note *note)
 {
 	const struct operand_symbols symbols = { .find = find_symbol, .object = d };
 	struct operand operands[OPERANDS_MAX];
@@ -80,9 +83,9 @@ static int add_marker(const struct note *note, void *data)
 	};
 
 	snprintf(name, sizeof(name), "%s.%s", note->provider, note->name);
-	probe.name = object_string(name);
+	probe.name = strdup(name);
 	if (!d->object->is_file)
-		probe.extra = marker_new(d, note);
+		probe.extra = make_marker(d, note);
 	if (!probe.name || (!probe.extra && !d->object->is_file)) {
 		free((char *)probe.name);
 		free(probe.extra);
@@ -100,20 +103,13 @@ static int discover_markers(struct object *object, const struct elf *elf)
 static int arm_marker(struct probe *probe)
 {
 	uint8_t code[STUB_BYTES], *stub = near_stub(probe, STUB_BYTES);
-	int ret;
+	int ret = stub ? stub_make(code, stub, probe->id, probe->site + probe->len) : -ENOSPC;
 
-	if (!stub)
-		return -ENOSPC;
-	ret = stub_make(code, stub, probe->id, probe->site + probe->len);
-	if (!ret)
-		ret = near_write(stub, code, sizeof(code));
-	if (!ret)
-		ret = site_rel32(probe->on, 0xe9, probe->site, stub);
-	return ret;
+	return ret ? ret : site_arm(probe, 0xe9, code, sizeof(code));
 }
 
 /* Programs skip a marker, and what it takes to get its arguments, while its semaphore is 0. */
-static void toggled(struct probe *probe, bool on)
+static void count_semaphore(struct probe *probe, bool on)
 {
 	const struct marker *marker = probe->extra;
 
@@ -125,6 +121,65 @@ const struct provider marker_provider = {
 	.name = "marker",
 	.discover = discover_markers,
 	.arm = arm_marker,
-	.toggled = toggled,
+	.toggled = count_semaphore,
 	.owns_extra = true,
 };
+
+/* --- Arguments: async-signal-safe, as probe functions run in handlers, too ------------------- */
+
+static const struct marker *find_marker(uint32_t id)
+{
+	const struct probe *probe = probe_get(id);
+
+	return probe && probe->provider == &marker_provider ? probe->extra : NULL;
+}
+
+static void collect_registers(const struct fi_regs *regs, uint64_t all[16])
+{
+	const struct marker_saved *saved = (const void *)(uintptr_t)regs->rsp;
+	const uint64_t values[16] = {
+		regs->rax,  regs->rcx, regs->rdx,  saved->rbx, regs->rsp + sizeof(*saved),
+		saved->rbp, regs->rsi, regs->rdi,  regs->r8,   regs->r9,
+		regs->r10,  regs->r11, saved->r12, saved->r13, saved->r14,
+		saved->r15,
+	};
+
+	memcpy(all, values, sizeof(values));
+}
+
+int fi_marker_regs(uint32_t id, const struct fi_regs *regs, uint64_t all[16])
+{
+	if (!regs || !all)
+		return -EINVAL;
+	if (!find_marker(id))
+		return -ENOENT;
+	collect_registers(regs, all);
+	return 0;
+}
+
+int fi_marker_args(uint32_t id)
+{
+	const struct marker *marker = find_marker(id);
+
+	return marker ? (int)marker->count : -ENOENT;
+}
+
+const char *fi_marker_refusal(uint32_t id, unsigned number)
+{
+	const struct marker *marker = find_marker(id);
+
+	return marker && number < marker->count ? marker->operands[number].reason : NULL;
+}
+
+int fi_marker_arg(uint32_t id, const struct fi_regs *regs, unsigned number, int64_t *value)
+{
+	const struct marker *marker = find_marker(id);
+	uint64_t all[16];
+
+	if (!regs || !value)
+		return -EINVAL;
+	if (!marker || number >= marker->count)
+		return -ENOENT;
+	collect_registers(regs, all);
+	return operand_value(&marker->operands[number], all, value) ? 0 : -ENOTSUP;
+}

@@ -6,9 +6,50 @@
 #include "probes/elf/elf.h"
 
 #include "probes/core/provider.h"
-#include "probes/marker/operand.h"
 
-extern const struct provider marker_provider;
+/*
+ * Arguments of a marker, as its note has them: "-4@%edi 8@-16(%rbp) 4@$5". Before the @ is the size
+ * in bytes, negative for signed ones, behind it an operand in AT&T syntax. Notes may be damaged:
+ * unknown operands are refused with a reason.
+ */
+
+#define OPERANDS_MAX 12
+#define OPERAND_TEXT 512 /* longer texts are refused */
+
+/* Registers by their numbers in machine code: rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8 ... */
+#define OPERAND_NONE 16
+
+enum operand_form {
+	OPERAND_REFUSED = 0,
+	OPERAND_CONSTANT,
+	OPERAND_REGISTER,
+	OPERAND_MEMORY
+};
+
+struct operand {
+	enum operand_form form;
+	uint8_t size; /* 1, 2, 4 or 8 */
+	bool is_signed;
+	uint8_t base;  /* the register itself, or the base */
+	uint8_t shift; /* of a register: 8 for the second byte (%ah) */
+	uint8_t index;
+	uint8_t scale;
+	int64_t value;	    /* the constant, or the displacement */
+	const char *reason; /* why it is refused, else NULL */
+};
+
+/* Finds the address of the only symbol of a name, which is not terminated, or returns false. */
+struct operand_symbols {
+	bool (*find)(const void *object, const char *name, size_t len, uint64_t *address);
+	const void *object;
+};
+
+/* How many operands there are; those beyond OPERANDS_MAX are dropped. @symbols may be NULL. */
+unsigned operands_parse(const char *text, const struct operand_symbols *symbols,
+			struct operand operands[OPERANDS_MAX]);
+
+/* Its value with these registers. False: it is refused. Memory is read where it says. */
+bool operand_value(const struct operand *operand, const uint64_t regs[16], int64_t *value);
 
 /* probe->extra. Never freed: a thread may still be at the site of an object that is unloaded. */
 struct marker {
@@ -17,8 +58,7 @@ struct marker {
 	struct operand operands[];
 };
 
-/* On the stack, by the stub and marker_entry: fi_regs.rsp points here in a marker's probe function.
- */
+/* Pushed by the stub and marker_entry; fi_regs.rsp points here in a probe function. */
 struct marker_saved {
 	uint64_t r15, r14, r13, r12, rbp, rbx;
 	uint64_t back; /* into the stub */
@@ -26,7 +66,7 @@ struct marker_saved {
 	uint8_t red_zone[128];
 };
 
-/* Where stubs call. Not a C function. */
+/* Called by stubs. Not a C function. */
 void marker_entry(void);
 
 #define STUB_BYTES 32
@@ -49,7 +89,7 @@ typedef int note_fn(const struct note *note, void *data);
 /* notes_read - the notes of a file; damaged ones are left out. 0, or what the callback returned. */
 int notes_read(const struct elf *elf, note_fn *tell, void *data);
 
-/* Where the symbol of that name is, by the file, if there is exactly one. @name needs no end. */
+/* The address in the file of the symbol of that name, if there is one only. @name needs no end. */
 bool notes_symbol(const struct elf *elf, const char *name, size_t len, uint64_t *address);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The notes that list markers (.note.stapsdt), and symbols that operands name. */
 #include "probes/marker/marker.h"
 
 #include <elf.h>
@@ -7,19 +8,16 @@
 #define NOTE_TYPE 3
 #define NOTE_NAME "stapsdt"
 
-/* Where .stapsdt.base is now. Addresses of notes are shifted as far as it is (prelink). */
-static uint64_t base_address(const struct elf *elf)
+/* The address of .stapsdt.base: prelink shifts the addresses of notes as far as that. */
+static uint64_t find_base(const struct elf *elf)
 {
 	struct elf_section section;
 
-	for (uint32_t i = 0; i < elf->number; i++)
-		if (elf_section(elf, i, &section) && strcmp(section.name, ".stapsdt.base") == 0)
-			return section.addr;
-	return 0;
+	return elf_find_section(elf, ".stapsdt.base", &section) ? section.addr : 0;
 }
 
 /* The string at *at, which is moved behind it; NULL: it does not end. */
-static const char *string(const uint8_t **at, const uint8_t *end)
+static const char *take_string(const uint8_t **at, const uint8_t *end)
 {
 	const char *start = (const char *)*at;
 	const uint8_t *zero = memchr(*at, 0, (size_t)(end - *at));
@@ -30,7 +28,7 @@ static const char *string(const uint8_t **at, const uint8_t *end)
 	return start;
 }
 
-static bool note_from(const uint8_t *at, size_t size, uint64_t base, struct note *note)
+static bool parse_note(const uint8_t *at, size_t size, uint64_t base, struct note *note)
 {
 	const uint8_t *end = at + size;
 	uint64_t words[3], shift;
@@ -42,13 +40,13 @@ static bool note_from(const uint8_t *at, size_t size, uint64_t base, struct note
 	shift = base && words[1] ? base - words[1] : 0;
 	note->address = words[0] + shift;
 	note->semaphore = words[2] ? words[2] + shift : 0;
-	note->provider = string(&at, end);
-	note->name = note->provider ? string(&at, end) : NULL;
-	note->operands = note->name ? string(&at, end) : NULL;
+	note->provider = take_string(&at, end);
+	note->name = note->provider ? take_string(&at, end) : NULL;
+	note->operands = note->name ? take_string(&at, end) : NULL;
 	return note->operands != NULL;
 }
 
-static size_t round_up(size_t n)
+static size_t round_to_word(size_t n)
 {
 	return (n + 3) & ~(size_t)3;
 }
@@ -71,13 +69,13 @@ static int read_section(const uint8_t *at, size_t size, uint64_t base, note_fn *
 		size_t words;
 
 		memcpy(&head, at, sizeof(head));
-		words = sizeof(head) + round_up(head.n_namesz);
+		words = sizeof(head) + round_to_word(head.n_namesz);
 		/* The last one need not be filled up to a multiple of four. */
 		if (words + head.n_descsz > size)
 			return 0;
-		if (is_marker(&head, name) && note_from(at + words, head.n_descsz, base, &note))
+		if (is_marker(&head, name) && parse_note(at + words, head.n_descsz, base, &note))
 			ret = tell(&note, data);
-		whole = words + round_up(head.n_descsz);
+		whole = words + round_to_word(head.n_descsz);
 		whole = whole < size ? whole : size;
 	}
 	return ret;
@@ -85,39 +83,31 @@ static int read_section(const uint8_t *at, size_t size, uint64_t base, note_fn *
 
 int notes_read(const struct elf *elf, note_fn *tell, void *data)
 {
-	uint64_t base = base_address(elf);
+	uint64_t base = find_base(elf);
 	struct elf_section section;
 	int ret = 0;
 
-	for (uint32_t i = 0; i < elf->number && ret == 0; i++)
-		if (elf_section(elf, i, &section) && section.type == SHT_NOTE && section.bytes &&
+	for (uint32_t i = 0; !ret && elf_next_section(elf, &i, &section);)
+		if (section.type == SHT_NOTE && section.bytes &&
 		    strcmp(section.name, ".note.stapsdt") == 0)
 			ret = read_section(section.bytes, section.len, base, tell, data);
 	return ret;
 }
 
 /* Symbols of one table: how many places have the name. */
-static unsigned places_named(const struct elf *elf, const struct elf_section *table,
+static unsigned count_places(const struct elf *elf, const struct elf_section *table,
 			     const char *name, size_t len, uint64_t *address)
 {
-	struct elf_section names;
 	unsigned found = 0;
-	Elf64_Sym sym;
+	Elf64_Sym symbol;
+	const char *its;
 
-	if (!table->bytes || !elf_section(elf, table->link, &names) || !names.bytes)
-		return 0;
-	for (size_t i = 0; i < table->len / sizeof(sym); i++) {
-		memcpy(&sym, table->bytes + i * sizeof(sym), sizeof(sym));
-		if (sym.st_shndx == SHN_UNDEF || sym.st_shndx >= SHN_LORESERVE ||
-		    ELF64_ST_TYPE(sym.st_info) == STT_TLS || sym.st_name >= names.len ||
-		    names.len - sym.st_name <= len)
+	for (uint64_t i = 0; elf_read_symbol(elf, table, i, &symbol, &its); i++) {
+		if (symbol.st_shndx == SHN_UNDEF || symbol.st_shndx >= SHN_LORESERVE ||
+		    ELF64_ST_TYPE(symbol.st_info) == STT_TLS || strncmp(its, name, len) ||
+		    its[len] || (found && *address == symbol.st_value))
 			continue;
-		if (memcmp(names.bytes + sym.st_name, name, len) != 0 ||
-		    names.bytes[sym.st_name + len])
-			continue;
-		if (found && *address == sym.st_value)
-			continue;
-		*address = sym.st_value;
+		*address = symbol.st_value;
 		found++;
 	}
 	return found;
@@ -129,10 +119,10 @@ bool notes_symbol(const struct elf *elf, const char *name, size_t len, uint64_t 
 	struct elf_section section;
 	unsigned found = 0;
 
-	/* What .symtab does not tell, of a stripped file, .dynsym may. */
-	for (size_t t = 0; t < 2 && found == 0 && len > 0; t++)
-		for (uint32_t i = 0; i < elf->number; i++)
-			if (elf_section(elf, i, &section) && section.type == tables[t])
-				found += places_named(elf, &section, name, len, address);
+	/* A stripped file has only .dynsym. */
+	for (size_t t = 0; t < 2 && !found && len > 0; t++)
+		for (uint32_t i = 0; elf_next_section(elf, &i, &section);)
+			if (section.type == tables[t])
+				found += count_places(elf, &section, name, len, address);
 	return found == 1;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "probes/marker/operand.h"
+/* Operands in AT&T syntax: parsed when a marker is found, read when its probe function asks. */
+#include "probes/marker/marker.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -226,7 +227,7 @@ static void parse_operand(struct text *t, struct operand *o)
 }
 
 /* Operands are separated by spaces; inside parentheses a space belongs to one. */
-static const char *end_of(const char *at)
+static const char *find_end(const char *at)
 {
 	for (int depth = 0; *at && (*at != ' ' || depth > 0); at++)
 		depth += (*at == '(') - (*at == ')');
@@ -243,7 +244,7 @@ unsigned operands_parse(const char *text, const struct operand_symbols *symbols,
 		struct text t = { .at = compact, .symbols = symbols };
 		size_t len = 0;
 
-		end = end_of(at);
+		end = find_end(at);
 		if (end == at) {
 			end++;
 			continue;

@@ -6,27 +6,23 @@
  * label, and the address of the first in a section __patchable_function_entries.
  *
  * gcc -pg -mfentry -mnop-mcount -mrecord-mcount leaves one NOP of five bytes at each function,
- * listed in
- * __mcount_loc; -minstrument-return=nop5 -mrecord-return one before each RET, in __return_loc.
- * There the frame of the function is gone, and with it what was in the red zone.
+ * listed in __mcount_loc; -minstrument-return=nop5 -mrecord-return one before each RET, in
+ * __return_loc. There the frame of the function is gone, and with it what was in the red zone.
  *
  * The section is read in memory, where the loader has relocated it. The file says where it is, and
  * the names. The first five bytes behind the label, and behind an ENDBR64, are the site.
  */
-#include "probes/patchable/patchable.h"
-
 #include <elf.h>
 #include <errno.h>
 #include <string.h>
 
-#include "probes/elf/elf.h"
+#include "probes/core/provider.h"
 
 #define INT3	  0xcc
 #define SITE_LEN  5
 #define NOPS_MAX  64 /* before a label that is looked for */
 #define ENDBR_LEN 4
 
-static const uint8_t endbr64[ENDBR_LEN] = { 0xf3, 0x0f, 0x1e, 0xfa };
 static const uint8_t nop5[SITE_LEN] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
 
 static const struct table {
@@ -45,18 +41,8 @@ struct place {
 	struct elf_symbols symbols;
 };
 
-/* gcc leaves 1-byte NOPs, clang one of five bytes, or longer ones before the label. */
-static bool holds_nops(const uint8_t *code, size_t len)
-{
-	for (size_t i = 0; i < len; i++)
-		if (code[i] != 0x90)
-			return false;
-	return true;
-}
-
-/* Where the function's label is, if some of the NOPs stand before it: then no function holds them.
- */
-static uintptr_t behind_label(const struct place *place, uintptr_t entry)
+/* The function's label, where some of the NOPs stand before it and so in no function. */
+static uintptr_t find_label(const struct place *place, uintptr_t entry)
 {
 	uint64_t in_file = entry - place->object->base;
 	const struct elf_symbol *next = elf_function_from(&place->symbols, in_file);
@@ -67,12 +53,12 @@ static uintptr_t behind_label(const struct place *place, uintptr_t entry)
 	return next->addr + place->object->base;
 }
 
-static const char *check(const struct place *place, uintptr_t *site)
+static const char *check_site(const struct place *place, uintptr_t *site)
 {
 	if (!object_covers(place->object, *site, ENDBR_LEN + SITE_LEN, PF_X | PF_R))
 		return "the table names a place that is no code of this object";
-	if (place->kind == FI_ENTRY && !memcmp((const void *)*site, endbr64, ENDBR_LEN))
-		*site += ENDBR_LEN;
+	if (place->kind == FI_ENTRY)
+		*site += site_endbr((const uint8_t *)*site);
 	return NULL;
 }
 
@@ -85,23 +71,23 @@ static int add_patchable(const struct place *place, uintptr_t entry)
 		.len = SITE_LEN,
 	};
 	const struct elf_symbol *symbol;
-	uintptr_t site = place->kind == FI_ENTRY ? behind_label(place, entry) : entry;
+	uintptr_t site = place->kind == FI_ENTRY ? find_label(place, entry) : entry;
 	const uint8_t *code;
 
-	probe.reason = check(place, &site);
+	probe.reason = check_site(place, &site);
 	probe.site = (uint8_t *)site;
 	code = probe.site;
 	memcpy(probe.off, nop5, SITE_LEN);
-	/* clang's has another last byte, and says as little. */
+	/* clang's NOP has another last byte. */
 	if (!probe.reason && !memcmp(code, nop5, SITE_LEN - 1))
 		probe.off[SITE_LEN - 1] = code[SITE_LEN - 1];
 	else if (!probe.reason && *code == INT3)
 		probe.reason = PROBE_BREAKPOINT;
-	else if (!probe.reason && !holds_nops(code, SITE_LEN))
+	else if (!probe.reason && !site_is_nops(code, SITE_LEN))
 		probe.reason = "no five bytes of NOPs: compile with -fpatchable-function-entry=5";
 	symbol = elf_function_at(&place->symbols, site - place->object->base);
 	if (symbol) {
-		probe.name = object_string(symbol->name);
+		probe.name = strdup(symbol->name);
 		if (!probe.name)
 			return -ENOMEM;
 	}
@@ -124,7 +110,7 @@ static int add_table(const struct place *place, const struct elf_section *sectio
 	return ret;
 }
 
-static const struct table *table_of(const char *section)
+static const struct table *find_table(const char *section)
 {
 	for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++)
 		if (!strcmp(section, tables[i].section))
@@ -142,8 +128,8 @@ static int discover_patchable(struct object *object, const struct elf *elf)
 
 	if (object->is_file && elf->type == ET_EXEC)
 		place.moved = object->base;
-	for (uint32_t i = 0; i < elf->number && !ret; i++) {
-		table = elf_section(elf, i, &section) ? table_of(section.name) : NULL;
+	for (uint32_t i = 0; !ret && elf_next_section(elf, &i, &section);) {
+		table = find_table(section.name);
 		if (!table)
 			continue;
 		place.kind = table->kind;

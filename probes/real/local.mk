@@ -14,8 +14,6 @@ EXTRA_DIST += \
 	probes/real/unharmed \
 	probes/real/programs/blackscholes.c \
 	probes/real/programs/busy.c \
-	probes/real/programs/held.c \
-	probes/real/programs/held.h \
 	probes/real/programs/nbody.c \
 	probes/real/programs/threads.cc \
 	probes/real/programs/toggler.c \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The SysV ABI hands over a value of up to 16 bytes in registers, eight bytes each: in one for
- * integers if any of the eight is part of an integer or pointer, else in a vector register. Larger
- * values, values that are not aligned and those with a long double lie on the stack.
+ * The SysV ABI passes a value of up to 16 bytes in registers, eight bytes each: in one for integers
+ * if any of the eight is part of an integer or pointer, else in a vector register. Larger values,
+ * values that are not aligned and those with a long double lie on the stack.
  *
  * Debug information does not say that a struct is packed. Where its members do not show it either,
  * the place of the struct on the stack is unknown, and so are those of later arguments. Likewise an
@@ -10,7 +10,6 @@
  */
 #include "probes/source/abi.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* How many registers are taken, and bytes of the stack. */
@@ -40,7 +39,7 @@ static bool take_registers(struct whole *whole, struct taken *taken, unsigned in
 		return false;
 	*taken = more;
 	for (unsigned i = 0; i < 2; i++)
-		whole->reg[i] = whole->eight[i] ? (uint8_t)reg[i] : HANDED_NONE;
+		whole->reg[i] = whole->eight[i] ? (uint8_t)reg[i] : PLACE_NONE;
 	for (unsigned i = 0; i < whole->n; i++) {
 		struct piece *piece = &whole->piece[i];
 
@@ -60,7 +59,7 @@ static bool take_memory(struct whole *whole, struct taken *taken)
 		return false;
 	if (whole->may_be_wide && at % 16)
 		return false;
-	if (whole->is_struct && at != taken->stack && whole->told < whole->align)
+	if (whole->is_struct && at != taken->stack && whole->declared_align < whole->align)
 		return false;
 	taken->stack = at + ((whole->size + 7) & ~UINT64_C(7));
 	for (unsigned i = 0; i < whole->n; i++) {
@@ -109,7 +108,7 @@ static const struct source_value *keep_list(const struct list *list, unsigned *n
 	return kept;
 }
 
-/* What comes back; whether a pointer to it takes the first register. False: not known. */
+/* Find the result, and whether a pointer to it takes the first register. False: not known. */
 static bool find_result(Dwarf_Die *die, struct source_function *function, struct taken *taken,
 			struct abi_names **names)
 {
@@ -139,18 +138,18 @@ static bool find_result(Dwarf_Die *die, struct source_function *function, struct
 }
 
 /* False: not known. */
-static bool find_place(struct whole *whole, struct taken *taken, struct handed_place *place)
+static bool find_place(struct whole *whole, struct taken *taken, struct abi_place *place)
 {
 	place->memory = !take_registers(whole, taken, SOURCE_INTEGERS, SOURCE_VECTORS);
 	memcpy(place->eight, whole->reg, sizeof(place->eight));
 	return !place->memory || take_memory(whole, taken);
 }
 
-/* What the compiler hands over in its own way. */
-static void take_handed(struct whole *whole, const char *name, enum handed_how how,
-			const struct handed_place *place)
+/* Show an argument that the compiler passes in its own way. */
+static void place_otherwise(struct whole *whole, const char *name, enum passed how,
+			    const struct abi_place *place)
 {
-	if (how == HANDED_UNKNOWN || how == HANDED_UNSET)
+	if (how == PASSED_UNKNOWN || how == PASSED_UNSET)
 		whole_hide(whole, name);
 	for (unsigned i = 0; i < whole->n; i++) {
 		whole->piece[i].value.reg = place->eight[0];
@@ -158,24 +157,24 @@ static void take_handed(struct whole *whole, const char *name, enum handed_how h
 	}
 }
 
-/* C without prototypes hands over a float as a double. */
-static bool is_promoted(const struct whole *whole, const struct handed *handed)
+/* C without prototypes passes a float as a double. */
+static bool is_promoted(const struct whole *whole, const struct callee *callee)
 {
-	return !handed->has_prototype && !whole->is_struct && whole->n == 1 &&
+	return !callee->has_prototype && !whole->is_struct && whole->n == 1 &&
 	       whole->piece[0].value.form == SOURCE_FLOAT && whole->piece[0].value.bits == 32;
 }
 
-static bool add_arg(struct list *list, struct handed *handed, Dwarf_Die *die, struct taken *taken,
+static bool add_arg(struct list *list, struct callee *callee, Dwarf_Die *die, struct taken *taken,
 		    struct abi_names **names)
 {
 	const char *name = dw.dwarf_diename(die);
 	struct whole whole = { .names = names };
-	struct handed_place place = { .moved = taken->moved };
-	enum handed_how how;
+	struct abi_place place = { .moved = taken->moved };
+	enum passed how;
 	Dwarf_Die type;
 
-	/* What tells a constructor of its virtual bases is no argument of each of its copies. */
-	if (!handed_has(handed, die) && libdw_has(die, DW_AT_artificial) &&
+	/* Only some copies of a constructor take the argument about virtual bases. */
+	if (!has_argument(callee, die) && libdw_has(die, DW_AT_artificial) &&
 	    !(name && !strcmp(name, "this")))
 		return true;
 	if (!libdw_type(die, &type))
@@ -186,18 +185,18 @@ static bool add_arg(struct list *list, struct handed *handed, Dwarf_Die *die, st
 		return false;
 	place.size = whole.size;
 	place.is_number = !whole.is_struct && whole.n == 1 && whole.size <= 8;
-	how = handed_how(handed, die, &place);
-	if (how == HANDED_OTHERWISE)
+	how = locate_argument(callee, die, &place);
+	if (how == PASSED_OTHERWISE)
 		return false;
-	taken->moved |= how != HANDED_SO && how != HANDED_UNSET;
-	if (how != HANDED_SO)
-		take_handed(&whole, name, how, &place);
-	else if (is_promoted(&whole, handed))
+	taken->moved |= how != PASSED_BY_ABI && how != PASSED_UNSET;
+	if (how != PASSED_BY_ABI)
+		place_otherwise(&whole, name, how, &place);
+	else if (is_promoted(&whole, callee))
 		whole_hide(&whole, name);
 	return add_values(list, &whole, name);
 }
 
-void abi_function(Dwarf_Die *die, struct handed *handed, struct source_function *function,
+void abi_function(Dwarf_Die *die, struct callee *callee, struct source_function *function,
 		  struct abi_names **names)
 {
 	struct list list = { .n = 0 };
@@ -211,20 +210,10 @@ void abi_function(Dwarf_Die *die, struct handed *handed, struct source_function 
 		int tag = dw.dwarf_tag(&child);
 
 		if (tag == DW_TAG_formal_parameter && !function->more)
-			function->more = !add_arg(&list, handed, &child, &taken, names);
+			function->more = !add_arg(&list, callee, &child, &taken, names);
 		else if (tag == DW_TAG_unspecified_parameters ||
 			 tag == DW_TAG_GNU_formal_parameter_pack)
 			function->more = true;
 	} while (libdw_next(&child));
 	function->arg = keep_list(&list, &function->args, names);
-}
-
-void abi_forget(struct abi_names *names)
-{
-	while (names) {
-		struct abi_names *next = names->next;
-
-		free(names);
-		names = next;
-	}
 }

@@ -11,7 +11,7 @@
 #include "probes/source/libdw.h"
 #include "probes/source/source.h"
 
-/* What debug information does not have as such: names of members of an argument, and values. */
+/* Names and values that are made here, as of members of an argument. */
 struct abi_names {
 	struct abi_names *next;
 	char bytes[];
@@ -47,19 +47,18 @@ struct whole {
 	enum class eight[2];
 	bool memory, x87, pointer, unknown, cut;
 	bool is_struct, is_wide;
-	bool may_be_wide;	/* aligned to 16, and debug information does not tell */
-	uint8_t reg[2];		/* in which the eight bytes are, if they are in registers */
-	uint16_t covered;	/* by members, a bit for each of the first bytes */
-	Dwarf_Word size, align; /* on the stack; bytes */
-	Dwarf_Word told;	/* the alignment that debug information tells of; 0: none */
-	unsigned looked;	/* at so many types */
+	bool may_be_wide;	   /* aligned to 16, and debug information does not tell */
+	uint8_t reg[2];		   /* in which the eight bytes are, if they are in registers */
+	uint16_t covered;	   /* by members, a bit for each of the first bytes */
+	Dwarf_Word size, align;	   /* on the stack; bytes */
+	Dwarf_Word declared_align; /* the alignment that debug information tells of; 0: none */
+	unsigned looked;	   /* at so many types */
 	struct piece piece[PIECES_MAX];
 	unsigned n;
 	struct abi_names **names;
 };
 
-/* whole_of - a value of @type, which is that of @die. unknown: the places of later arguments are,
- * too. */
+/* whole_of - a value of @type, the type of @die. If it is unknown, so are later arguments. */
 void whole_of(struct whole *whole, const char *name, Dwarf_Die *die, Dwarf_Die *type);
 
 /* whole_hide - nothing but its name is shown. */
@@ -68,11 +67,11 @@ void whole_hide(struct whole *whole, const char *name);
 /* --- Arguments at other places than the ABI has ----------------------------------------------- */
 
 /*
- * A compiler that knows all callers of a function may leave the ABI: clang leaves out unused
- * arguments, and later ones move up. Only their locations in debug information show it.
+ * A function with code, and how it gets its arguments. A compiler that knows all callers may leave
+ * the ABI: clang leaves out unused arguments, and later ones move up. Only their locations in debug
+ * information show it.
  */
-/* A function that is in the file, as code. */
-struct handed {
+struct callee {
 	Dwarf_Die *code;
 	uint64_t addr; /* of its probe */
 	unsigned nops; /* bytes, there; clang's arguments have a place from behind them on */
@@ -82,42 +81,41 @@ struct handed {
 	unsigned taken[2]; /* registers for integers and for vectors, by debug information */
 };
 
-/* Where the ABI has an argument. */
-struct handed_place {
+/* The place of an argument by the ABI. */
+struct abi_place {
 	Dwarf_Word size;  /* in bytes */
 	bool moved;	  /* one before it is not where the ABI has it */
 	bool memory;	  /* on the stack */
 	bool is_number;	  /* of up to eight bytes, or a pointer */
-	uint8_t eight[2]; /* else: registers as in source_value, HANDED_NONE */
+	uint8_t eight[2]; /* else: registers as in source_value, PLACE_NONE */
 };
-#define HANDED_NONE UINT8_MAX
+#define PLACE_NONE UINT8_MAX
 
-enum handed_how {
-	HANDED_SO = 0,
-	HANDED_ELSEWHERE, /* in the register that is the first now */
-	HANDED_UNKNOWN,
-	HANDED_UNSET,	  /* no use is made of it, and callers need not set it */
-	HANDED_OTHERWISE, /* debug information is of another ABI, or of what the code does first */
+enum passed {
+	PASSED_BY_ABI = 0,
+	PASSED_ELSEWHERE, /* in another register, abi_place.eight[0] */
+	PASSED_UNKNOWN,
+	PASSED_UNSET,	  /* unused, so that callers need not set it */
+	PASSED_OTHERWISE, /* debug information is of another ABI, or of what the code does first */
 };
 
 /*
- * handed_how - asked once for each argument, in their order, as declared: the DIE of @code may
- * refer to it. handed_has - whether the code has it.
+ * locate_argument - by the DIE of its declaration; called for each argument in their order.
+ * has_argument - whether the code has it.
  */
-enum handed_how handed_how(struct handed *handed, Dwarf_Die *argument, struct handed_place *place);
-bool handed_has(const struct handed *handed, Dwarf_Die *argument);
+enum passed locate_argument(struct callee *callee, Dwarf_Die *argument, struct abi_place *place);
+bool has_argument(const struct callee *callee, Dwarf_Die *argument);
 
 /* --- Functions -------------------------------------------------------------------------------- */
 
 /*
  * abi_function - fill in the function of that DIE, as it was declared, up to the first argument
- * whose place is unknown. Its strings and values are in @names, until abi_forget().
+ * whose place is unknown. Its strings and values are in @names.
  */
-void abi_function(Dwarf_Die *die, struct handed *handed, struct source_function *function,
+void abi_function(Dwarf_Die *die, struct callee *callee, struct source_function *function,
 		  struct abi_names **names);
-void abi_forget(struct abi_names *names);
 
-/* abi_keep - until abi_forget(). NULL: no memory. */
+/* abi_keep - a copy that stays. NULL: no memory. */
 void *abi_keep(struct abi_names **names, const void *what, size_t size);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * C++ passes classes by reference that have a copy or move constructor or a destructor that is not
- * trivial. clang says so; gcc only lists the functions of the class and of its parts.
+ * trivial. clang notes it; gcc only lists the functions of the class and of its members.
  */
 #include "probes/source/abi.h"
 
@@ -65,7 +65,7 @@ static enum by_reference by_part(Dwarf_Die *part, unsigned depth, unsigned *look
 
 	if (dw.dwarf_tag(part) == DW_TAG_inheritance && libdw_number(part, DW_AT_virtuality))
 		return BY_REFERENCE;
-	/* One of the class, not of its objects. */
+	/* A static member is no part of its objects. */
 	if (libdw_has(part, DW_AT_external) || libdw_has(part, DW_AT_declaration))
 		return BY_VALUE;
 	if (!libdw_type(part, &type))
@@ -76,7 +76,7 @@ static enum by_reference by_part(Dwarf_Die *part, unsigned depth, unsigned *look
 	return libdw_is_struct(&type) ? of_class(&type, depth + 1, looked) : BY_VALUE;
 }
 
-/* clang says it of each class of C++, but with -gstrict-dwarf. */
+/* clang notes it for each class of C++, but not with -gstrict-dwarf. */
 static bool is_left_out(Dwarf_Die *class)
 {
 	struct unit_by by = unit_by(class);

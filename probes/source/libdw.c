@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Loading libdw, and questions about DIEs that it does not answer in one call. */
 #include "probes/source/libdw.h"
 
 #include <dlfcn.h>
@@ -20,7 +21,7 @@ static int find_loader(struct dl_phdr_info *info, size_t size, void *data)
 	(void)size;
 	for (int i = 0; i < info->dlpi_phnum; i++)
 		*(bool *)data |= info->dlpi_phdr[i].p_type == PT_INTERP;
-	/* Of the program itself, which comes first. */
+	/* The program itself comes first. */
 	return 1;
 }
 
@@ -78,14 +79,14 @@ Dwarf_Word libdw_number(Dwarf_Die *die, unsigned attribute)
 	return libdw_known(die, attribute, &value) ? value : 0;
 }
 
-static bool refer(Dwarf_Die *die, unsigned attribute, Dwarf_Die *to)
+static bool follow_reference(Dwarf_Die *die, unsigned attribute, Dwarf_Die *to)
 {
 	Dwarf_Attribute place;
 
 	return dw.dwarf_attr_integrate(die, attribute, &place) && dw.dwarf_formref_die(&place, to);
 }
 
-/* One that another is a name for, or a qualified form of. */
+/* A typedef, or a qualified form of another type. */
 static bool is_name(Dwarf_Die *type)
 {
 	switch (dw.dwarf_tag(type)) {
@@ -105,14 +106,14 @@ bool libdw_type(Dwarf_Die *die, Dwarf_Die *type)
 	Dwarf_Attribute place;
 	Dwarf_Die name;
 
-	if (!refer(die, DW_AT_type, type))
+	if (!follow_reference(die, DW_AT_type, type))
 		return false;
 	for (unsigned i = 0; i < NAMES_MAX && is_name(type); i++) {
 		name = *type;
-		if (!refer(&name, DW_AT_type, type))
+		if (!follow_reference(&name, DW_AT_type, type))
 			return false;
 	}
-	/* It lies by itself, in .debug_types. */
+	/* The type has a unit of its own, in .debug_types. */
 	if (dw.dwarf_attr(type, DW_AT_signature, &place))
 		dw.dwarf_formref_die(&place, type);
 	return true;
@@ -120,20 +121,29 @@ bool libdw_type(Dwarf_Die *die, Dwarf_Die *type)
 
 bool libdw_is_odd(Dwarf_Die *die)
 {
-	Dwarf_Word aligned = 0, told;
+	Dwarf_Word aligned = 0, declared;
 	bool is_atomic = false;
 	Dwarf_Die type, at, name = *die;
 
 	if (!libdw_type(die, &type))
 		return false;
-	for (unsigned i = 0; refer(&name, DW_AT_type, &at) && is_name(&at); i++, name = at) {
+	for (unsigned i = 0; follow_reference(&name, DW_AT_type, &at) && is_name(&at);
+	     i++, name = at) {
 		if (i == NAMES_MAX)
 			return true;
 		is_atomic |= dw.dwarf_tag(&at) == DW_TAG_atomic_type;
-		if (libdw_known(&at, DW_AT_alignment, &told))
-			aligned = told;
+		if (libdw_known(&at, DW_AT_alignment, &declared))
+			aligned = declared;
 	}
 	return (is_atomic && libdw_is_struct(&type)) || (aligned && aligned != libdw_size(&type));
+}
+
+bool libdw_origin(Dwarf_Die *die)
+{
+	Dwarf_Attribute place;
+
+	return dw.dwarf_attr(die, DW_AT_abstract_origin, &place) &&
+	       dw.dwarf_formref_die(&place, die);
 }
 
 bool libdw_next(Dwarf_Die *die)
@@ -159,7 +169,7 @@ bool libdw_is_struct(Dwarf_Die *type)
 
 /* --- Units ------------------------------------------------------------------------------------ */
 
-/* As DWARF 6 has them. */
+/* Languages of DWARF 6. */
 #define LANG_CPP_17 0x2a
 #define LANG_CPP_20 0x2b
 #define LANG_C17    0x2c
@@ -191,7 +201,7 @@ static void find_language(struct unit_by *by, Dwarf_Die *unit)
 	}
 }
 
-/* gcc tells its options, clang does not. */
+/* gcc notes its options, clang does not. */
 static void find_compiler(struct unit_by *by, const char *producer)
 {
 	static const char *const odd[] = { "-mabi=ms", "-mlong-double-128", "-gstrict-dwarf" };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is used of libdw. libdw_load() comes before all else here. */
+/* The functions of libdw that are used. libdw_load() comes before all else here. */
 #ifndef PROBES_SOURCE_LIBDW_H
 #define PROBES_SOURCE_LIBDW_H
 
@@ -41,6 +41,9 @@ Dwarf_Word libdw_number(Dwarf_Die *die, unsigned attribute);
 bool libdw_type(Dwarf_Die *die, Dwarf_Die *type);
 bool libdw_is_odd(Dwarf_Die *die);
 
+/* libdw_origin - what the DIE is a copy of, in its place. False: of none. */
+bool libdw_origin(Dwarf_Die *die);
+
 /* libdw_next - the next of the same parent. False: there is none, or damage leads back. */
 bool libdw_next(Dwarf_Die *die);
 
@@ -50,7 +53,7 @@ Dwarf_Word libdw_size(Dwarf_Die *type);
 /* libdw_is_struct - of members: struct, class or union. */
 bool libdw_is_struct(Dwarf_Die *type);
 
-/* What made a piece of debug information. */
+/* The compiler and the language of debug information. */
 struct unit_by {
 	bool gcc, clang;
 	bool c, cpp;  /* languages whose arguments are where the ABI of C has them */

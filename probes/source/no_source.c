@@ -15,11 +15,6 @@ struct source *source_open(const char *path)
 	return NULL;
 }
 
-void source_close(struct source *source)
-{
-	(void)source;
-}
-
 bool source_line(struct source *source, uint64_t addr, const char **file, unsigned *line)
 {
 	(void)source;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Debug information of a file: its units and their functions by address, lines, and arguments. */
 #include "probes/source/source.h"
 
 #include <elf.h>
@@ -41,8 +42,8 @@ struct source {
 	size_t n;
 	struct ranges ranges;
 	struct abi_names *names;
-	bool has_symbols;	    /* or there are none */
-	struct elf_symbols symbols; /* without names */
+	bool has_symbols; /* or there are none */
+	struct elf_symbols symbols;
 };
 
 /* --- Ranges ----------------------------------------------------------------------------------- */
@@ -157,21 +158,6 @@ struct source *source_open(const char *path)
 	return NULL;
 }
 
-void source_close(struct source *source)
-{
-	if (!source)
-		return;
-	for (size_t i = 0; i < source->n; i++)
-		free(source->unit[i].functions.range);
-	dw.dwarf_end(source->dwarf);
-	close(source->fd);
-	abi_forget(source->names);
-	elf_free(&source->symbols);
-	free(source->unit);
-	free(source->ranges.range);
-	free(source);
-}
-
 /* --- Lines ------------------------------------------------------------------------------------ */
 
 bool source_line(struct source *source, uint64_t addr, const char **file, unsigned *line)
@@ -193,7 +179,7 @@ bool source_line(struct source *source, uint64_t addr, const char **file, unsign
 
 /* --- Functions -------------------------------------------------------------------------------- */
 
-/* Also those inside of namespaces and classes. */
+/* Find functions, those inside of namespaces and classes, too. */
 static void find_functions(struct ranges *functions, Dwarf_Die *parent, unsigned depth)
 {
 	Dwarf_Die die;
@@ -234,32 +220,14 @@ static bool find_function(struct source *source, uint64_t addr, Dwarf_Die *funct
 	return range && dw.dwarf_offdie(source->dwarf, range->die, function);
 }
 
-/* The parameters as they were declared: a copy of the function may leave some out. */
-static void declared(Dwarf_Die *die)
-{
-	Dwarf_Attribute place;
-
-	for (unsigned i = 0; i < NESTED_MAX; i++)
-		if (!dw.dwarf_attr(die, DW_AT_abstract_origin, &place) ||
-		    !dw.dwarf_formref_die(&place, die))
-			return;
-}
-
-/* Names are in the file's map; of a copy's, as f.isra.0, the dot stays. */
+/* The file's map stays, with their names. */
 static void find_symbols(struct source *source)
 {
 	struct elf elf;
 
-	if (source->has_symbols || elf_map_fd(&elf, source->fd))
-		return;
-	elf_functions(&elf, &source->symbols);
-	for (size_t i = 0; i < source->symbols.n; i++) {
-		struct elf_symbol *symbol = &source->symbols.symbol[i];
-
-		symbol->name = symbol->name && strchr(symbol->name, '.') ? "." : NULL;
-	}
+	if (!source->has_symbols && !elf_map_fd(&elf, source->fd))
+		elf_functions(&elf, &source->symbols);
 	source->has_symbols = true;
-	elf_unmap(&elf);
 }
 
 /*
@@ -276,7 +244,8 @@ static bool is_named(struct source *source, uint64_t addr, bool *exported)
 	end = source->symbols.symbol + source->symbols.n;
 	*exported = false;
 	for (; symbol && symbol < end && symbol->addr == addr; symbol++) {
-		if (symbol->name)
+		/* f.isra.0 */
+		if (strchr(symbol->name, '.'))
 			return false;
 		is = true;
 		*exported |= symbol->exported;
@@ -296,7 +265,7 @@ static bool is_by_abi(Dwarf_Die *die, const struct unit_by *by)
 bool source_function(struct source *source, uint64_t addr, unsigned nops,
 		     struct source_function *function)
 {
-	struct handed handed = { .addr = addr, .nops = nops };
+	struct callee callee = { .addr = addr, .nops = nops };
 	Dwarf_Die die, code;
 	struct unit_by by;
 	bool exported;
@@ -309,12 +278,14 @@ bool source_function(struct source *source, uint64_t addr, unsigned nops,
 	if (!is_by_abi(&die, &by) || !is_named(source, begin, &exported))
 		return false;
 	code = die;
-	handed.code = &code;
+	callee.code = &code;
 	/* All compilers follow the ABI in functions that are exported, gcc in all but copies. */
-	handed.by_abi = exported || by.gcc;
-	handed.sets_all = by.gcc;
-	handed.has_prototype = !by.c || libdw_has(&code, DW_AT_prototyped);
-	declared(&die);
-	abi_function(&die, &handed, function, &source->names);
+	callee.by_abi = exported || by.gcc;
+	callee.sets_all = by.gcc;
+	callee.has_prototype = !by.c || libdw_has(&code, DW_AT_prototyped);
+	/* The parameters as they were declared: a copy of the function may leave some out. */
+	for (unsigned i = 0; i < NESTED_MAX && libdw_origin(&die); i++)
+		;
+	abi_function(&die, &callee, function, &source->names);
 	return true;
 }

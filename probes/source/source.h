@@ -37,7 +37,7 @@ enum source_form {
  * return address at an entry, and those that rax points at when a struct is returned.
  */
 struct source_value {
-	const char *name; /* "" if it has none; valid until source_close() */
+	const char *name; /* "" if it has none */
 	enum source_form form;
 	uint8_t bits;  /* 1 to 64, or 128; of each in an array */
 	uint8_t count; /* of an array, else 0 */
@@ -47,19 +47,18 @@ struct source_value {
 	uint8_t next;  /* its second word; a third is the one behind that */
 };
 
-/* source_word - where the value's word is that comes as the i-th. */
+/* source_word - the register, or place in memory, of the value's i-th word. */
 static inline unsigned source_word(const struct source_value *value, unsigned i)
 {
 	return i ? value->next + i - 1 : value->reg;
 }
 
-/* Valid until source_close(). */
 struct source_function {
 	const struct source_value *arg;
 	unsigned args;
-	bool more; /* others behind them, of which it is not known where they are */
+	bool more; /* there are others, whose places are not known */
 	const struct source_value *result;
-	unsigned results; /* one without a name, or members; 0: nothing, or in no such place */
+	unsigned results; /* one value, or members; 0: void, or not in registers or memory */
 };
 
 struct source;
@@ -70,12 +69,13 @@ struct source;
  */
 bool source_ready(void);
 
-/* source_open - NULL: no libdw, no debug information, or no memory. */
+/*
+ * source_open - NULL: no libdw, no debug information, or no memory. It stays open, and with it all
+ * that these functions tell of it.
+ */
 struct source *source_open(const char *path);
-void source_close(struct source *source);
 
-/* source_line - the line of the code at an address of the file. @file is valid until
- * source_close(). */
+/* source_line - the line of the code at an address of the file. */
 bool source_line(struct source *source, uint64_t addr, const char **file, unsigned *line);
 
 /*

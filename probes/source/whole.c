@@ -11,8 +11,7 @@
 #define SHOWN_BITS (64 * 8) /* of a value, from its beginning */
 #define NAME_BYTES 120
 
-/* --- How values are shown ----------------------------------------------------------------------
- */
+/* --- How values are shown -------------------------------------------------------------------- */
 
 static bool is_char(Dwarf_Die *type)
 {
@@ -22,7 +21,7 @@ static bool is_char(Dwarf_Die *type)
 }
 
 /* SOURCE_OTHER: none of these, as a complex one. */
-static enum source_form form_base(Dwarf_Die *type)
+static enum source_form find_base_form(Dwarf_Die *type)
 {
 	switch (libdw_number(type, DW_AT_encoding)) {
 	case DW_ATE_boolean:
@@ -44,7 +43,7 @@ static enum source_form form_base(Dwarf_Die *type)
 	}
 }
 
-/* C leaves it to the compiler: there it is signed if a value is below 0. */
+/* The type of an enum in C is the compiler's choice: signed if a value is below 0. */
 static bool has_negative(Dwarf_Die *type)
 {
 	Dwarf_Attribute place;
@@ -61,7 +60,7 @@ static bool has_negative(Dwarf_Die *type)
 	return false;
 }
 
-static enum source_form form_enum(Dwarf_Die *type)
+static enum source_form find_enum_form(Dwarf_Die *type)
 {
 	Dwarf_Die base;
 
@@ -69,7 +68,7 @@ static enum source_form form_enum(Dwarf_Die *type)
 		base = *type;
 	if (!libdw_has(&base, DW_AT_encoding))
 		return has_negative(type) ? SOURCE_SIGNED : SOURCE_UNSIGNED;
-	switch (form_base(&base)) {
+	switch (find_base_form(&base)) {
 	case SOURCE_BOOL:
 		return SOURCE_BOOL;
 	case SOURCE_SIGNED:
@@ -80,15 +79,14 @@ static enum source_form form_enum(Dwarf_Die *type)
 	}
 }
 
-static enum source_form form_pointer(Dwarf_Die *pointer)
+static enum source_form find_pointer_form(Dwarf_Die *pointer)
 {
 	Dwarf_Die to;
 
 	return libdw_type(pointer, &to) && is_char(&to) ? SOURCE_STRING : SOURCE_POINTER;
 }
 
-/* --- Members -----------------------------------------------------------------------------------
- */
+/* --- Members --------------------------------------------------------------------------------- */
 
 void *abi_keep(struct abi_names **names, const void *what, size_t size)
 {
@@ -125,7 +123,7 @@ static void add_piece(struct whole *whole, const char *path, enum source_form fo
 	};
 }
 
-/* So many eight bytes from there are in registers of that class. */
+/* Note the class of registers for so many eight bytes from an offset on. */
 static void take_class(struct whole *whole, enum class class, unsigned offset, unsigned eights)
 {
 	for (unsigned i = offset / 64; i < offset / 64 + eights; i++)
@@ -141,14 +139,13 @@ static void align_to(struct whole *whole, Dwarf_Word bytes)
 		whole->align = bytes;
 }
 
-static void cover(struct whole *whole, unsigned offset, unsigned bits)
+static void mark_covered(struct whole *whole, unsigned offset, unsigned bits)
 {
 	for (unsigned byte = offset / 8; byte < 16 && 8 * byte < offset + bits; byte++)
 		whole->covered |= (uint16_t)(1u << byte);
 }
 
-/* Without a class: in the x87. SOURCE_OTHER: in a vector register, whose upper half is not taken.
- */
+/* class NONE: in the x87. SOURCE_OTHER: in a vector register whose upper half is unused. */
 static void add_value(struct whole *whole, const char *path, enum source_form form,
 		      enum class class, unsigned offset, unsigned bits)
 {
@@ -159,7 +156,7 @@ static void add_value(struct whole *whole, const char *path, enum source_form fo
 	whole->memory |= class == NONE || offset % bits;
 	if (!(offset % bits) && !(whole->size % (bits / 8)))
 		align_to(whole, bits / 8);
-	cover(whole, offset, bits);
+	mark_covered(whole, offset, bits);
 	take_class(whole, class, offset, is_other ? 1 : (bits + 63) / 64);
 	add_piece(whole, path, form, offset, is_other ? 0 : bits);
 }
@@ -222,7 +219,7 @@ static void add_complex(struct whole *whole, const char *path, Dwarf_Die *type, 
 	}
 }
 
-/* Of a size that registers for integers have. */
+/* Add an integer, if registers have its size. */
 static void add_integer(struct whole *whole, const char *path, Dwarf_Die *type,
 			enum source_form form, Dwarf_Word most, unsigned offset)
 {
@@ -236,10 +233,10 @@ static void add_integer(struct whole *whole, const char *path, Dwarf_Die *type,
 
 static void add_base(struct whole *whole, const char *path, Dwarf_Die *type, unsigned offset)
 {
-	enum source_form form = form_base(type);
+	enum source_form form = find_base_form(type);
 	const char *name = dw.dwarf_diename(type);
 
-	/* What is above its bits is not its value. */
+	/* The bits above a _BitInt are not part of its value. */
 	if (name && strstr(name, "_BitInt"))
 		whole->unknown = true;
 	else if (form == SOURCE_FLOAT)
@@ -250,7 +247,7 @@ static void add_base(struct whole *whole, const char *path, Dwarf_Die *type, uns
 		add_integer(whole, path, type, form, 16, offset);
 }
 
-/* Those of 32 bits are a compiler's own. */
+/* Pointers of 32 bits are extensions of compilers. */
 static void add_pointer(struct whole *whole, const char *path, Dwarf_Die *type, unsigned offset)
 {
 	Dwarf_Word size;
@@ -258,7 +255,7 @@ static void add_pointer(struct whole *whole, const char *path, Dwarf_Die *type, 
 	if (libdw_known(type, DW_AT_byte_size, &size) && size != 8)
 		whole->unknown = true;
 	else
-		add_value(whole, path, form_pointer(type), INTEGER, offset, 64);
+		add_value(whole, path, find_pointer_form(type), INTEGER, offset, 64);
 }
 
 static void add_type(struct whole *whole, const char *path, Dwarf_Die *type, unsigned offset,
@@ -269,10 +266,10 @@ static bool is_scalar(Dwarf_Die *type)
 	int tag = dw.dwarf_tag(type);
 
 	return !libdw_is_struct(type) && tag != DW_TAG_array_type &&
-	       (tag != DW_TAG_base_type || form_base(type) != SOURCE_OTHER);
+	       (tag != DW_TAG_base_type || find_base_form(type) != SOURCE_OTHER);
 }
 
-/* One value is made of them if they are numbers. */
+/* An array of numbers is one value. */
 static bool add_scalars(struct whole *whole, const char *path, Dwarf_Die *element, unsigned offset,
 			Dwarf_Word n)
 {
@@ -293,7 +290,7 @@ static bool add_scalars(struct whole *whole, const char *path, Dwarf_Die *elemen
 	return true;
 }
 
-/* What is in memory by the first 16 bytes stays there. */
+/* The first 16 bytes decide whether the value is in memory. */
 static void add_array(struct whole *whole, const char *path, Dwarf_Die *type, unsigned offset,
 		      unsigned depth)
 {
@@ -347,18 +344,18 @@ static void add_bits(struct whole *whole, const char *path, Dwarf_Die *type, uns
 		     unsigned bits)
 {
 	bool is_enum = dw.dwarf_tag(type) == DW_TAG_enumeration_type;
-	enum source_form form = is_enum ? form_enum(type) : form_base(type);
+	enum source_form form = is_enum ? find_enum_form(type) : find_base_form(type);
 
 	if (bits > 64) {
 		whole->unknown = true;
 		return;
 	}
-	cover(whole, offset, bits);
+	mark_covered(whole, offset, bits);
 	take_class(whole, INTEGER, offset, (offset % 64 + bits + 63) / 64);
 	add_piece(whole, path, form, offset, bits);
 }
 
-/* Such a struct is aligned to 16 bytes. */
+/* An _Atomic struct of 16 bytes is aligned to 16. */
 static bool may_be_atomic(Dwarf_Die *type)
 {
 	struct unit_by by = unit_by(type);
@@ -374,7 +371,7 @@ static void add_member(struct whole *whole, const char *path, Dwarf_Die *member,
 	char longer[NAME_BYTES];
 	Dwarf_Die type;
 
-	/* One of the class, not of its objects. */
+	/* A static member is no part of its objects. */
 	if (libdw_has(member, DW_AT_external) || libdw_has(member, DW_AT_declaration))
 		return;
 	if (libdw_is_odd(member) || !libdw_type(member, &type) ||
@@ -405,7 +402,7 @@ static void add_members(struct whole *whole, const char *path, Dwarf_Die *type, 
 		return;
 	}
 	if (dw.dwarf_child(type, &child)) {
-		cover(whole, offset, 8);
+		mark_covered(whole, offset, 8);
 		return add_piece(whole, path, SOURCE_OTHER, offset, 0);
 	}
 	do {
@@ -417,7 +414,7 @@ static void add_members(struct whole *whole, const char *path, Dwarf_Die *type, 
 		add_member(whole, path, &child, offset, depth);
 	} while (!whole->unknown && libdw_next(&child));
 	if (!has_member)
-		cover(whole, offset, 8);
+		mark_covered(whole, offset, 8);
 	if (whole->n == n && !whole->cut)
 		add_piece(whole, path, SOURCE_OTHER, offset, 0);
 }
@@ -433,7 +430,7 @@ static void add_type(struct whole *whole, const char *path, Dwarf_Die *type, uns
 	case DW_TAG_base_type:
 		return add_base(whole, path, type, offset);
 	case DW_TAG_enumeration_type:
-		return add_integer(whole, path, type, form_enum(type), 8, offset);
+		return add_integer(whole, path, type, find_enum_form(type), 8, offset);
 	case DW_TAG_pointer_type:
 	case DW_TAG_reference_type:
 	case DW_TAG_rvalue_reference_type:
@@ -468,10 +465,10 @@ static void look_inside(struct whole *whole, const char *name, Dwarf_Die *type)
 		whole->size = libdw_size(type);
 	whole->memory = whole->size > 16;
 	whole->is_struct = libdw_is_struct(type);
-	whole->told = libdw_number(type, DW_AT_alignment);
+	whole->declared_align = libdw_number(type, DW_AT_alignment);
 	add_type(whole, name, type, 0, 0);
 	whole->is_wide = is_scalar(type) && whole->eight[1];
-	/* Of nothing but empty classes: compilers do not agree. */
+	/* Compilers do not agree on values of nothing but empty classes. */
 	whole->unknown |= whole->memory && !whole->x87 && !whole->eight[0] && !whole->eight[1];
 	whole->unknown |= whole->is_struct && !whole->memory && has_hole(whole);
 }

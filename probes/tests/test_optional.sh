@@ -56,8 +56,7 @@ fi
 
 tried=
 some=
-stands_in Zydis/Zydis.h probes/keeps/no_keeps.c probes/keeps/keeps.c
-stands_in Zydis/Zydis.h probes/insn/no_insn.c probes/insn/insn.c probes/insn/jump_table.c
+stands_in Zydis/Zydis.h probes/insn/no_insn.c probes/insn/effects.c probes/insn/insn.c probes/insn/jump_table.c
 stands_in elfutils/libdw.h probes/source/no_source.c probes/source/source.c
 stands_in elfutils/libdw.h probes/profile/lines/none.c probes/profile/lines/gcov.c probes/profile/lines/llvm.c
 [ -n "$tried" ] || skip "neither Zydis nor libdw is there"

@@ -80,7 +80,7 @@ int main(void)
 END
 without=()
 [ ! -e "$build/probes/insn/insn.lo" ] ||
-	without=("$top/probes/insn/no_insn.c" "$top/probes/keeps/no_keeps.c")
+	without=("$top/probes/insn/no_insn.c")
 demangler=()
 [ ! -e "$build/probes/text/demangle.lo" ] || demangler=(-liberty)
 for place in -static -static-pie; do

@@ -21,7 +21,7 @@
 #include "probes/core/provider.h"
 #include "probes/core/tests/registers.h"
 #include "probes/include/fastinst.h"
-#include "probes/keeps/keeps.h"
+#include "probes/insn/insn.h"
 
 void forgets_rdx(void);
 void forgets_r11(void);
@@ -60,13 +60,13 @@ void *__wrap_near_entry(const void *place, uint32_t id)
 	return trampoline ? (void *)trampoline : __real_near_entry(place, id);
 }
 
-struct leaf __real_keeps_look(uintptr_t function);
-struct leaf __wrap_keeps_look(uintptr_t function);
-static enum keeps believes; /* of all, unless it is unknown */
+struct effects __real_effects_read(uintptr_t function);
+struct effects __wrap_effects_read(uintptr_t function);
+static enum clobbers believes; /* of all, unless it is unknown */
 
-struct leaf __wrap_keeps_look(uintptr_t function)
+struct effects __wrap_effects_read(uintptr_t function)
 {
-	return believes ? (struct leaf){ .keeps = believes } : __real_keeps_look(function);
+	return believes ? (struct effects){ .clobbers = believes } : __real_effects_read(function);
 }
 
 /* --- A probe function that does its worst ----------------------------------------------------- */
@@ -145,8 +145,7 @@ FI_FUNCTION static void modest(uint32_t id, void *site, const struct fi_regs *re
 	called++;
 }
 
-/* --- Probe functions that read vectors ---------------------------------------------------------
- */
+/* --- Probe functions that read vectors ------------------------------------------------------- */
 
 static double vectors_seen[8];
 
@@ -183,7 +182,7 @@ struct way {
 	fi_function *function;
 	unsigned flags;
 	void (*trampoline)(void);
-	enum keeps believes;
+	enum clobbers believes;
 	fi_vectors_function *reader; /* in place of the function */
 };
 
@@ -267,16 +266,17 @@ static void test_broken(void **state)
 		{ .function = NULL, .trampoline = forgets_flags },
 		{ .function = worst, .trampoline = forgets_xmm },
 		{ .reader = reads, .trampoline = forgets_xmm },
-		{ .function = worst, .believes = KEEPS_ALL },
-		{ .function = worst, .believes = KEEPS_UPPER, .vectors = 1 },
-		{ .function = first_vectors, .believes = KEEPS_ALL },
-		{ .function = first_vectors, .believes = KEEPS_FLAGS },
+		{ .function = worst, .believes = CLOBBERS_NONE },
+		{ .function = worst, .believes = CLOBBERS_LOWER_FLAGS, .vectors = 1 },
+		{ .function = first_vectors, .believes = CLOBBERS_NONE },
+		{ .function = first_vectors, .believes = CLOBBERS_LOWER },
 	};
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof(ways) / sizeof(*ways); i++)
 		child_must_fail(keeps_all, &ways[i]);
-	child_must_fail(keeps_all_while_it_changes, &(const struct way){ .believes = KEEPS_ALL });
+	child_must_fail(keeps_all_while_it_changes,
+			&(const struct way){ .believes = CLOBBERS_NONE });
 }
 
 #define WAY(...)                                                                                   \
@@ -297,17 +297,20 @@ int main(void)
 				WAY(1, .function = modest, .flags = FI_KEEPS_VECTORS)),
 		child_unit_case("the same, without the promise", keeps_all,
 				WAY(1, .function = modest)),
-		child_unit_case("one that changes the first vectors, xmm", keeps_all,
-				WAY(0, .function = first_vectors, .believes = KEEPS_UPPER)),
-		child_unit_case("one that changes the first vectors, ymm", keeps_all,
-				WAY(1, .function = first_vectors, .believes = KEEPS_UPPER)),
-		child_unit_case("one that changes the first vectors, zmm", keeps_all,
-				WAY(2, .function = first_vectors, .believes = KEEPS_UPPER)),
+		child_unit_case(
+			"one that changes the first vectors, xmm", keeps_all,
+			WAY(0, .function = first_vectors, .believes = CLOBBERS_LOWER_FLAGS)),
+		child_unit_case(
+			"one that changes the first vectors, ymm", keeps_all,
+			WAY(1, .function = first_vectors, .believes = CLOBBERS_LOWER_FLAGS)),
+		child_unit_case(
+			"one that changes the first vectors, zmm", keeps_all,
+			WAY(2, .function = first_vectors, .believes = CLOBBERS_LOWER_FLAGS)),
 		child_unit_case("the same, as it is seen", keeps_all,
 				WAY(2, .function = first_vectors)),
 		child_unit_case("one that reads vectors", keeps_all, WAY(1, .reader = reads)),
 		child_unit_case("one that reads vectors, and changes the first", keeps_all,
-				WAY(1, .reader = reads, .believes = KEEPS_UPPER)),
+				WAY(1, .reader = reads, .believes = CLOBBERS_LOWER_FLAGS)),
 		child_unit_case("one that reads vectors, and changes them", keeps_all,
 				WAY(1, .reader = reads_and_changes)),
 		child_unit_case("one that reads vectors, and changes them, zmm", keeps_all,

@@ -118,23 +118,23 @@ asm(".pushsection .text\n"
 static uint16_t hidden_reads, hidden_writes;
 static uintptr_t word;
 
-struct leaf __real_keeps_look(uintptr_t function);
-struct leaf __wrap_keeps_look(uintptr_t function);
-uintptr_t __real_leaf_word(uintptr_t function, const struct leaf *leaf);
-uintptr_t __wrap_leaf_word(uintptr_t function, const struct leaf *leaf);
+struct effects __real_effects_read(uintptr_t function);
+struct effects __wrap_effects_read(uintptr_t function);
+uintptr_t __real_leaf_word(uintptr_t function, const struct effects *leaf);
+uintptr_t __wrap_leaf_word(uintptr_t function, const struct effects *leaf);
 void *__real_near_entry(const void *place, uint32_t id);
 void *__wrap_near_entry(const void *place, uint32_t id);
 
-struct leaf __wrap_keeps_look(uintptr_t function)
+struct effects __wrap_effects_read(uintptr_t function)
 {
-	struct leaf leaf = __real_keeps_look(function);
+	struct effects leaf = __real_effects_read(function);
 
 	leaf.reads &= (uint16_t)~hidden_reads;
 	leaf.writes &= (uint16_t)~hidden_writes;
 	return leaf;
 }
 
-uintptr_t __wrap_leaf_word(uintptr_t function, const struct leaf *leaf)
+uintptr_t __wrap_leaf_word(uintptr_t function, const struct effects *leaf)
 {
 	word = __real_leaf_word(function, leaf);
 	return word;
@@ -333,8 +333,7 @@ static void counts_as_inside(const void *arg)
 	MUST(ret == 0 && !(block_list()->inside & 1));
 }
 
-/* --- A thread that is inside whenever it is looked at ------------------------------------------
- */
+/* --- A thread that is inside whenever it is looked at ---------------------------------------- */
 
 static _Atomic(bool) enough;
 fi_function takes_long;

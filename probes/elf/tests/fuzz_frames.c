@@ -87,7 +87,7 @@ static size_t read_frames(const uint8_t *data, size_t size, struct elf_symbols *
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct elf_symbols frames;
+	struct elf_symbols frames = { 0 };
 
 	read_frames(data, size, &frames);
 	elf_free(&frames);
@@ -125,7 +125,7 @@ static const char *const tokens[] = {
 
 static void sample_must_be_read(void)
 {
-	struct elf_symbols frames;
+	struct elf_symbols frames = { 0 };
 
 	must(read_frames(sample, sizeof(sample), &frames) == 2);
 	must(frames.symbol[0].addr == 0x800 && frames.symbol[0].size == 0x40);

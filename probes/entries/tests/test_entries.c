@@ -135,9 +135,9 @@ int __wrap_survey_move(const struct survey_site *site, uint64_t from, uint64_t t
 }
 
 /* It is, and what is turned on here is no part of it. */
-bool __wrap_entries_own(const void *object);
+bool __wrap_object_is_own(const void *object);
 
-bool __wrap_entries_own(const void *object)
+bool __wrap_object_is_own(const void *object)
 {
 	(void)object;
 	return false;

@@ -11,7 +11,6 @@
 
 #include "probes/branch/branch.h"
 #include "probes/marker/marker.h"
-#include "probes/marker/operand.h"
 #include "results/tests/fuzz_target.h"
 
 struct whole {

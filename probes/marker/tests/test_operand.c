@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "probes/marker/operand.h"
+#include "probes/marker/marker.h"
 
 static bool find(const void *object, const char *name, size_t len, uint64_t *address)
 {

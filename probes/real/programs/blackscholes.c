@@ -42,7 +42,7 @@ static __attribute__((noinline)) double price(const struct deal *deal)
 	return deal->spot * normal(d1) - later * normal(d1 - root);
 }
 
-static void *work(void *data)
+static void *price_deals(void *data)
 {
 	struct part *part = data;
 
@@ -52,7 +52,7 @@ static void *work(void *data)
 	return NULL;
 }
 
-static uint32_t next(uint32_t *state)
+static uint32_t draw_number(uint32_t *state)
 {
 	*state = *state * 1664525u + 1013904223u;
 	return *state >> 8;
@@ -64,12 +64,12 @@ static void fill_deals(struct deal *deals, long n)
 
 	for (long i = 0; i < n; i++)
 		deals[i] = (struct deal){
-			.spot = 20 + next(&state) % 100,
-			.strike = 20 + next(&state) % 100,
-			.rate = (1 + next(&state) % 10) / 100.,
-			.volatility = (5 + next(&state) % 60) / 100.,
-			.years = (1 + next(&state) % 40) / 10.,
-			.put = (int)(next(&state) % 2),
+			.spot = 20 + draw_number(&state) % 100,
+			.strike = 20 + draw_number(&state) % 100,
+			.rate = (1 + draw_number(&state) % 10) / 100.,
+			.volatility = (5 + draw_number(&state) % 60) / 100.,
+			.years = (1 + draw_number(&state) % 40) / 10.,
+			.put = (int)(draw_number(&state) % 2),
 		};
 }
 
@@ -83,7 +83,7 @@ static int run_deals(struct deal *deals, long threads, long n, long rounds)
 		part[t].first = deals + first;
 		part[t].n = n * (t + 1) / threads - first;
 		part[t].rounds = rounds;
-		if (pthread_create(&part[t].thread, NULL, work, &part[t]))
+		if (pthread_create(&part[t].thread, NULL, price_deals, &part[t]))
 			return -1;
 	}
 	for (long t = 0; t < threads; t++)

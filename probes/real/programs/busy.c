@@ -35,7 +35,7 @@ __attribute__((noinline)) static unsigned long work(unsigned long sum)
 }
 
 /* It must not end early. */
-static void rest(long ms)
+static void sleep_ms(long ms)
 {
 	struct timespec time = { ms / 1000, ms % 1000 * 1000000 };
 
@@ -43,13 +43,13 @@ static void rest(long ms)
 		printf("nanosleep: %s\n", strerror(errno));
 }
 
-static void *run(void *arg)
+static void *run_rounds(void *arg)
 {
 	unsigned long *sum = arg;
 
 	for (int i = 0; i < ROUNDS; i++) {
 		*sum = work(*sum);
-		rest(50);
+		sleep_ms(50);
 	}
 	return NULL;
 }
@@ -101,7 +101,7 @@ static void run_coroutine(void)
 	makecontext(&inside, run_inside, 0);
 	for (int i = 0; i < ROUNDS; i++) {
 		swapcontext(&outside, &inside);
-		rest(50);
+		sleep_ms(50);
 	}
 }
 
@@ -121,7 +121,7 @@ int main(int argc, char **argv)
 	if (strcmp(what, "sigwait") == 0)
 		pthread_create(&waiter, NULL, wait_for_all_signals, NULL);
 	for (int i = 0; i < threads; i++)
-		pthread_create(&thread[i], NULL, run, &sums[i]);
+		pthread_create(&thread[i], NULL, run_rounds, &sums[i]);
 	for (int i = 0; i < threads; i++)
 		pthread_join(thread[i], NULL);
 	if (strcmp(what, "sigwait") == 0) {

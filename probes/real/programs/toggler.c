@@ -8,14 +8,15 @@
  *	TOGGLER_PROGRAM	 name of the only program in which to do so; all unless said
  *	TOGGLER_FORKS	 do so in children that fork() makes, too
  *	TOGGLER_PAUSE	 microseconds after each change, none unless said
- *	TOGGLER_POLICY	 wait or membarrier: how straddlers are changed, as the library likes unless
- *said TOGGLER_LEAK	 bytes that each change loses: to see whether that is found TOGGLER_OUTPUT
- *file: a line "PROBES TOGGLES ERRORS ERROR CALLS HELD" is added to it at the end; HELD are bytes
- *that the threads have taken and not given back
+ *	TOGGLER_POLICY	 wait or membarrier: how straddlers are changed; as the library likes
+ *	TOGGLER_LEAK	 bytes that each change loses: to see whether that is found
+ *	TOGGLER_OUTPUT	 file: a line "PROBES TOGGLES ERRORS ERROR CALLS HELD" is added to it at
+ *			 the end; HELD: bytes that the threads have taken and not given back
  */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -24,13 +25,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <fastinst.h>
 #include <patchcore/patchcore.h>
 
 #include "probes/agent/alone.h"
-#include "probes/real/programs/held.h"
 
 #define THREADS_MAX 16
 #define BATCH	    64
@@ -46,6 +48,88 @@ static uint32_t probes;
 static atomic_bool stop;
 static atomic_ulong toggles, errors, calls;
 static atomic_int last_error;
+
+/* --- What its threads hold: glibc's own malloc() has a second name, by which it is reached
+ * --------- */
+
+void *__libc_malloc(size_t size);
+void *__libc_calloc(size_t n, size_t size);
+void *__libc_realloc(void *old, size_t size);
+void *__libc_memalign(size_t align, size_t size);
+void __libc_free(void *block);
+
+static __thread bool counted __attribute__((tls_model("initial-exec")));
+static atomic_long held;
+
+static void add_held(long bytes)
+{
+	if (counted)
+		atomic_fetch_add_explicit(&held, bytes, memory_order_relaxed);
+}
+
+static void *count_taken(void *block)
+{
+	add_held((long)malloc_usable_size(block));
+	return block;
+}
+
+static void give_back(void *block)
+{
+	add_held(-(long)malloc_usable_size(block));
+}
+
+void *malloc(size_t size)
+{
+	return count_taken(__libc_malloc(size));
+}
+
+void *calloc(size_t n, size_t size)
+{
+	return count_taken(__libc_calloc(n, size));
+}
+
+void *realloc(void *old, size_t size)
+{
+	long before = (long)malloc_usable_size(old);
+	void *block = __libc_realloc(old, size);
+
+	/* Where it fails, the old one stays. */
+	if (block || !size)
+		add_held((long)malloc_usable_size(block) - before);
+	return block;
+}
+
+void *aligned_alloc(size_t align, size_t size)
+{
+	return count_taken(__libc_memalign(align, size));
+}
+
+void free(void *block)
+{
+	give_back(block);
+	__libc_free(block);
+}
+
+void *mmap(void *wish, size_t len, int prot, int flags, int fd, off_t offset)
+{
+	void *at = (void *)syscall(SYS_mmap, wish, len, prot, flags, fd, offset);
+
+	/* A fixed one takes the place of what was there. */
+	if (at != MAP_FAILED && !(flags & MAP_FIXED))
+		add_held((long)len);
+	return at;
+}
+
+int munmap(void *at, size_t len)
+{
+	int ret = (int)syscall(SYS_munmap, at, len);
+
+	if (!ret)
+		add_held(-(long)len);
+	return ret;
+}
+
+/* --- Toggles --------------------------------------------------------------------------------- */
 
 static void on_call(uint32_t id, void *site, const struct fi_regs *regs, void *data)
 {
@@ -89,7 +173,7 @@ static void toggle_some(uint64_t *state)
 	atomic_fetch_add_explicit(&toggles, n, memory_order_relaxed);
 }
 
-static void lose(void)
+static void lose_memory(void)
 {
 	void *lost = malloc(leak);
 
@@ -97,24 +181,24 @@ static void lose(void)
 	asm volatile("" : : "r"(lost));
 }
 
-static void *loop(void *data)
+static void *toggle_until_stopped(void *data)
 {
 	uint64_t state = seed * 16 + (uint64_t)(uintptr_t)data;
 
 	fi_own_thread(1);
-	held_count();
+	counted = true;
 	/* Once even where the program is over before this thread gets a CPU. */
 	do {
 		toggle_some(&state);
 		if (leak)
-			lose();
+			lose_memory();
 		if (pause_us)
 			usleep(pause_us);
 	} while (!atomic_load_explicit(&stop, memory_order_relaxed) && !is_program_over());
 	return NULL;
 }
 
-static unsigned long number_of_env(const char *name, unsigned long otherwise)
+static unsigned long read_environment(const char *name, unsigned long otherwise)
 {
 	const char *text = getenv(name);
 
@@ -151,7 +235,7 @@ static int choose_policy(void)
 
 static void start_threads(void)
 {
-	unsigned long wanted = number_of_env("TOGGLER_THREADS", 3);
+	unsigned long wanted = read_environment("TOGGLER_THREADS", 3);
 	sigset_t all, before;
 
 	owner = getpid();
@@ -161,7 +245,8 @@ static void start_threads(void)
 	sigdelset(&all, SIGTRAP);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	while (started < wanted && started < THREADS_MAX &&
-	       !pthread_create(&threads[started], NULL, loop, (void *)(uintptr_t)started))
+	       !pthread_create(&threads[started], NULL, toggle_until_stopped,
+			       (void *)(uintptr_t)started))
 		started++;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
@@ -194,10 +279,10 @@ __attribute__((constructor)) static void start(void)
 		dprintf(STDERR_FILENO, "toggler: %s\n", ret < 0 ? strerror(-ret) : "no probes");
 		return;
 	}
-	seed = number_of_env("TOGGLER_SEED", 1);
-	pause_us = (useconds_t)number_of_env("TOGGLER_PAUSE", 0);
-	leak = number_of_env("TOGGLER_LEAK", 0);
-	if (number_of_env("TOGGLER_FORKS", 0))
+	seed = read_environment("TOGGLER_SEED", 1);
+	pause_us = (useconds_t)read_environment("TOGGLER_PAUSE", 0);
+	leak = read_environment("TOGGLER_LEAK", 0);
+	if (read_environment("TOGGLER_FORKS", 0))
 		pthread_atfork(NULL, NULL, start_in_child);
 	start_threads();
 }
@@ -210,7 +295,7 @@ static void tell_toggles(void)
 	if (fd < 0)
 		return;
 	dprintf(fd, "%u %lu %lu %d %lu %ld\n", probes, atomic_load(&toggles), atomic_load(&errors),
-		atomic_load(&last_error), atomic_load(&calls), held_bytes());
+		atomic_load(&last_error), atomic_load(&calls), atomic_load(&held));
 	close(fd);
 }
 

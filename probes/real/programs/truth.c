@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Loaded by LD_PRELOAD into a program that was compiled with -fsanitize-coverage=trace-pc: counts
- *each edge, which block a thread runs behind which. In the place of what is turned on and off, so
- *that the one may be held against the other.
+ * each edge, which block a thread runs behind which. "fastinst profile --edges" is held against it.
  *
- *	TRUTH_OUTPUT  file for lines "FROM TO COUNT", with tabs between; blocks as the library calls
- *them
+ *	TRUTH_OUTPUT  file for lines "FROM TO COUNT", with tabs between; blocks have the names that
+ *		      the library gives them
  */
 #include <stdatomic.h>
 #include <stdint.h>

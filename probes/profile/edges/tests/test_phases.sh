@@ -12,14 +12,14 @@ rounds=1000000
 
 # A jump to the tracer would come back elsewhere, for the reference.
 # shellcheck disable=SC2086 # CC may carry options
-if ! $CC -O1 -fno-optimize-sibling-calls -fsanitize-coverage=trace-pc -c -o "$dir/program.o" "$top/probes/blocks/tests/blocked.c"; then
+if ! $CC -O1 -fno-optimize-sibling-calls -fsanitize-coverage=trace-pc -c -o "$dir/program.o" "$top/probes/calls/tests/blocked.c"; then
 	echo "$CC has no -fsanitize-coverage=trace-pc"
 	exit 77
 fi
 # shellcheck disable=SC2086
 $CC -o "$dir/program" "$dir/program.o" -L.libs -lfastinst -lpatchcore "-Wl,-rpath,$PWD/.libs" -pthread
 # shellcheck disable=SC2086
-$CC -O1 -shared -fPIC -o "$dir/reference.so" "$top/probes/blocks/tests/reference.c"
+$CC -O1 -shared -fPIC -o "$dir/reference.so" "$top/probes/calls/tests/reference.c"
 EDGES=$dir/few LD_PRELOAD=$dir/reference.so "$dir/program" 1 threads >/dev/null
 EDGES=$dir/all LD_PRELOAD=$dir/reference.so "$dir/program" 3000 threads >/dev/null
 

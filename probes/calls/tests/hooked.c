@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "sample.h"
+#include "hooked.h"
 
 #define NOINLINE __attribute__((noinline))
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "probes/insn/argument.h"
+#include "probes/insn/insn.h"
 
 /* NAME to NAME_end; NAME_call is the call in question. */
 #define FUNCTION(name, code)                                                                       \

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+/* Places of arguments at the entry of a function, by their locations in debug information. */
 #include "probes/source/abi.h"
 
 #include "probes/source/source.h"
 
 #define NESTED_MAX 32
 
-/* Where an argument is, if it is in none of the registers that hand over arguments. */
+/* The place of an argument that is in no register for arguments. */
 enum {
 	NO_PLACE = -1,
 	IN_MEMORY = -2,
@@ -14,14 +15,12 @@ enum {
 
 static bool is_of(Dwarf_Die *die, Dwarf_Die *argument)
 {
-	Dwarf_Attribute place;
 	Dwarf_Die origin = *die;
 
 	for (unsigned i = 0; i < NESTED_MAX; i++) {
 		if (dw.dwarf_dieoffset(&origin) == dw.dwarf_dieoffset(argument))
 			return true;
-		if (!dw.dwarf_attr(&origin, DW_AT_abstract_origin, &place) ||
-		    !dw.dwarf_formref_die(&place, &origin))
+		if (!libdw_origin(&origin))
 			return false;
 	}
 	return false;
@@ -38,15 +37,15 @@ static bool find_argument(Dwarf_Die *code, Dwarf_Die *argument, Dwarf_Die *found
 	return false;
 }
 
-bool handed_has(const struct handed *handed, Dwarf_Die *argument)
+bool has_argument(const struct callee *callee, Dwarf_Die *argument)
 {
 	Dwarf_Die found;
 
-	return find_argument(handed->code, argument, &found);
+	return find_argument(callee->code, argument, &found);
 }
 
-/* As source_value has it. */
-static int reg_of(Dwarf_Word dwarf)
+/* The number that source_value has for a register of DWARF. */
+static int find_register(Dwarf_Word dwarf)
 {
 	static const uint8_t integers[] = { 5, 4, 1, 2, 8, 9 };
 
@@ -57,27 +56,27 @@ static int reg_of(Dwarf_Word dwarf)
 							  : IN_ANOTHER;
 }
 
-/* By rbp or rsp it is in the frame; by another, it is behind a pointer, such as one to a copy. */
-static int base_place(Dwarf_Word dwarf, Dwarf_Word offset)
+/* An offset from rbp or rsp is in the frame; from another register, behind a pointer. */
+static int find_base_place(Dwarf_Word dwarf, Dwarf_Word offset)
 {
-	int reg = dwarf == 6 || dwarf == 7 ? IN_MEMORY : reg_of(dwarf);
+	int reg = dwarf == 6 || dwarf == 7 ? IN_MEMORY : find_register(dwarf);
 
 	return reg == IN_ANOTHER || (reg >= 0 && offset) ? NO_PLACE : reg;
 }
 
-static int op_place(const Dwarf_Op *op)
+static int find_op_place(const Dwarf_Op *op)
 {
 	if (op->atom >= DW_OP_reg0 && op->atom <= DW_OP_reg31)
-		return reg_of(op->atom - DW_OP_reg0);
+		return find_register(op->atom - DW_OP_reg0);
 	if (op->atom >= DW_OP_breg0 && op->atom <= DW_OP_breg31)
-		return base_place(op->atom - DW_OP_breg0, op->number);
+		return find_base_place(op->atom - DW_OP_breg0, op->number);
 	return op->atom == DW_OP_fbreg || op->atom == DW_OP_call_frame_cfa ? IN_MEMORY : NO_PLACE;
 }
 
-/* It is a piece's, or all of the argument's, and ends at @end. */
-static int ops_place(const Dwarf_Op *op, const Dwarf_Op *end)
+/* The place of one piece, or of the whole argument; the operations end at @end. */
+static int find_place_of_ops(const Dwarf_Op *op, const Dwarf_Op *end)
 {
-	int is = op < end ? op_place(op++) : NO_PLACE;
+	int is = op < end ? find_op_place(op++) : NO_PLACE;
 
 	/* The location computes a value; no register holds it. */
 	if (is >= 0 && op < end && op->atom != DW_OP_stack_value)
@@ -85,23 +84,23 @@ static int ops_place(const Dwarf_Op *op, const Dwarf_Op *end)
 	return is;
 }
 
-/* An argument in the frame was put there by the function. */
-static enum handed_how in_eight(int is, const struct handed_place *place, unsigned eight)
+/* The function itself has stored an argument that is in its frame. */
+static enum passed judge_eight(int is, const struct abi_place *place, unsigned eight)
 {
 	if (is == NO_PLACE)
-		return HANDED_UNKNOWN;
+		return PASSED_UNKNOWN;
 	if (is == IN_MEMORY)
-		return place->moved ? HANDED_UNKNOWN : HANDED_SO;
-	return !place->memory && eight < 2 && place->eight[eight] == is ? HANDED_SO
-									: HANDED_UNKNOWN;
+		return place->moved ? PASSED_UNKNOWN : PASSED_BY_ABI;
+	return !place->memory && eight < 2 && place->eight[eight] == is ? PASSED_BY_ABI
+									: PASSED_UNKNOWN;
 }
 
-static bool is_taken(const struct handed_place *place, unsigned eight)
+static bool is_taken(const struct abi_place *place, unsigned eight)
 {
-	return place->memory || place->eight[eight] != HANDED_NONE;
+	return place->memory || place->eight[eight] != PLACE_NONE;
 }
 
-static enum handed_how by_pieces(const Dwarf_Op *op, size_t n, const struct handed_place *place)
+static enum passed judge_pieces(const Dwarf_Op *op, size_t n, const struct abi_place *place)
 {
 	bool known[2] = { !is_taken(place, 0), !is_taken(place, 1) };
 	const Dwarf_Op *piece = op;
@@ -113,24 +112,24 @@ static enum handed_how by_pieces(const Dwarf_Op *op, size_t n, const struct hand
 		if (op->atom != DW_OP_piece)
 			continue;
 		if (eight < 2) {
-			int is = ops_place(piece, op);
+			int is = find_place_of_ops(piece, op);
 
 			/* Padding has no place. */
-			if (is != NO_PLACE && in_eight(is, place, eight) != HANDED_SO)
-				return HANDED_UNKNOWN;
+			if (is != NO_PLACE && judge_eight(is, place, eight) != PASSED_BY_ABI)
+				return PASSED_UNKNOWN;
 			known[eight] |= is != NO_PLACE;
 		}
 		bytes += (unsigned)op->number;
 		piece = op + 1;
 	}
-	return known[0] && known[1] ? HANDED_SO : HANDED_UNKNOWN;
+	return known[0] && known[1] ? PASSED_BY_ABI : PASSED_UNKNOWN;
 }
 
 /* Behind an argument that is left out, the others move up in their order. Another place is one that
  * the function itself has set, as in a = b. */
-static bool moves_up(struct handed *handed, unsigned is, const struct handed_place *place)
+static bool note_move_up(struct callee *callee, unsigned is, const struct abi_place *place)
 {
-	unsigned *taken = &handed->taken[is >= SOURCE_VECTOR];
+	unsigned *taken = &callee->taken[is >= SOURCE_VECTOR];
 	unsigned number = is % SOURCE_VECTOR;
 	bool up = number >= *taken && (place->memory || is < place->eight[0]);
 
@@ -140,30 +139,30 @@ static bool moves_up(struct handed *handed, unsigned is, const struct handed_pla
 }
 
 /* A whole argument in another register is shown as it is in that. */
-static enum handed_how by_place(struct handed *handed, int is, struct handed_place *place)
+static enum passed judge_place(struct callee *callee, int is, struct abi_place *place)
 {
-	enum handed_how how = in_eight(is, place, 0);
+	enum passed how = judge_eight(is, place, 0);
 
 	if (is < 0 || place->size > 8)
 		return how;
-	if (!moves_up(handed, (unsigned)is, place) && how != HANDED_SO)
-		return handed->by_abi ? HANDED_OTHERWISE : HANDED_UNKNOWN;
-	if (how == HANDED_SO)
+	if (!note_move_up(callee, (unsigned)is, place) && how != PASSED_BY_ABI)
+		return callee->by_abi ? PASSED_OTHERWISE : PASSED_UNKNOWN;
+	if (how == PASSED_BY_ABI)
 		return how;
 	place->eight[0] = (uint8_t)is;
-	return handed->by_abi ? HANDED_OTHERWISE : HANDED_ELSEWHERE;
+	return callee->by_abi ? PASSED_OTHERWISE : PASSED_ELSEWHERE;
 }
 
-static enum handed_how by_ops(struct handed *handed, const Dwarf_Op *op, size_t n,
-			      struct handed_place *place)
+static enum passed judge_ops(struct callee *callee, const Dwarf_Op *op, size_t n,
+			     struct abi_place *place)
 {
 	for (size_t i = 0; i < n; i++)
 		if (op[i].atom == DW_OP_piece)
-			return by_pieces(op, n, place);
-	return by_place(handed, ops_place(op, op + n), place);
+			return judge_pieces(op, n, place);
+	return judge_place(callee, find_place_of_ops(op, op + n), place);
 }
 
-static bool place_at(Dwarf_Attribute *attribute, uint64_t addr, Dwarf_Op **op, size_t *n)
+static bool read_place(Dwarf_Attribute *attribute, uint64_t addr, Dwarf_Op **op, size_t *n)
 {
 	return dw.dwarf_getlocation_addr(attribute, addr, op, n, 1) == 1 && *n > 0;
 }
@@ -172,11 +171,12 @@ static bool place_at(Dwarf_Attribute *attribute, uint64_t addr, Dwarf_Op **op, s
 
 static bool is_read(const Dwarf_Op *op)
 {
-	return op_place(op) != NO_PLACE || (op->atom >= DW_OP_breg0 && op->atom <= DW_OP_breg31) ||
+	return find_op_place(op) != NO_PLACE ||
+	       (op->atom >= DW_OP_breg0 && op->atom <= DW_OP_breg31) ||
 	       op->atom == DW_OP_entry_value || op->atom == DW_OP_GNU_entry_value;
 }
 
-/* The eight bytes that a register or memory has; a constant is none that a caller has given. */
+/* Which eight bytes of the argument are in a register or memory, not a constant. */
 static void note_places(const Dwarf_Op *op, size_t n, bool placed[2])
 {
 	bool read = false, has_pieces = false;
@@ -197,16 +197,16 @@ static void note_places(const Dwarf_Op *op, size_t n, bool placed[2])
 		placed[i] |= read;
 }
 
-static bool is_entered(const struct handed *handed, Dwarf_Addr from, Dwarf_Addr to)
+static bool covers_entry(const struct callee *callee, Dwarf_Addr from, Dwarf_Addr to)
 {
-	return (from <= handed->addr && handed->addr < to) ||
-	       (from <= handed->addr + handed->nops && handed->addr + handed->nops < to);
+	return (from <= callee->addr && callee->addr < to) ||
+	       (from <= callee->addr + callee->nops && callee->addr + callee->nops < to);
 }
 
 /* An unused argument has no location at all. A number in a register has one at the entry; others
  * may have theirs later. */
-static bool is_used(const struct handed *handed, Dwarf_Attribute *attribute,
-		    const struct handed_place *place)
+static bool is_used(const struct callee *callee, Dwarf_Attribute *attribute,
+		    const struct abi_place *place)
 {
 	bool placed[2] = { false };
 	Dwarf_Addr base, from, to;
@@ -215,29 +215,29 @@ static bool is_used(const struct handed *handed, Dwarf_Attribute *attribute,
 	size_t n;
 
 	while ((at = dw.dwarf_getlocations(attribute, at, &base, &from, &to, &op, &n)) > 0)
-		if (!place->is_number || place->memory || is_entered(handed, from, to))
+		if (!place->is_number || place->memory || covers_entry(callee, from, to))
 			note_places(op, n, placed);
 	if (place->memory)
 		return placed[0] || placed[1];
 	return (placed[0] || !is_taken(place, 0)) && (placed[1] || !is_taken(place, 1));
 }
 
-enum handed_how handed_how(struct handed *handed, Dwarf_Die *argument, struct handed_place *place)
+enum passed locate_argument(struct callee *callee, Dwarf_Die *argument, struct abi_place *place)
 {
-	enum handed_how how = HANDED_UNKNOWN;
+	enum passed how = PASSED_UNKNOWN;
 	Dwarf_Attribute attribute;
 	Dwarf_Die die;
 	Dwarf_Op *op;
 	size_t n;
-	bool has_place = find_argument(handed->code, argument, &die) &&
+	bool has_place = find_argument(callee->code, argument, &die) &&
 			 dw.dwarf_attr(&die, DW_AT_location, &attribute);
 
-	if (handed->by_abi && !handed->sets_all &&
-	    !(has_place && is_used(handed, &attribute, place)))
-		return HANDED_UNSET;
+	if (callee->by_abi && !callee->sets_all &&
+	    !(has_place && is_used(callee, &attribute, place)))
+		return PASSED_UNSET;
 	if (has_place &&
-	    (place_at(&attribute, handed->addr, &op, &n) ||
-	     (handed->nops && place_at(&attribute, handed->addr + handed->nops, &op, &n))))
-		how = by_ops(handed, op, n, place);
-	return how == HANDED_UNKNOWN && handed->by_abi ? HANDED_SO : how;
+	    (read_place(&attribute, callee->addr, &op, &n) ||
+	     (callee->nops && read_place(&attribute, callee->addr + callee->nops, &op, &n))))
+		how = judge_ops(callee, op, n, place);
+	return how == PASSED_UNKNOWN && callee->by_abi ? PASSED_BY_ABI : how;
 }

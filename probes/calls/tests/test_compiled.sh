@@ -22,10 +22,10 @@ try()
 
 	tried=$((tried + 1))
 	if [ "$link" = library ]; then
-		"${compile[@]}" -fPIC -shared "$source/cyg/tests/sample.c" -o "$dir/libsample.so"
-		"${compile[@]}" "$source/cyg/tests/test_cyg.c" -o "$dir/test" -L "$dir" -lsample "-Wl,-rpath,$dir" "${libs[@]}"
+		"${compile[@]}" -fPIC -shared "$source/calls/tests/hooked.c" -o "$dir/libsample.so"
+		"${compile[@]}" "$source/calls/tests/test_hooks.c" -o "$dir/test" -L "$dir" -lsample "-Wl,-rpath,$dir" "${libs[@]}"
 	else
-		"${compile[@]}" "$source/cyg/tests/sample.c" "$source/cyg/tests/test_cyg.c" -o "$dir/test" "${libs[@]}"
+		"${compile[@]}" "$source/calls/tests/hooked.c" "$source/calls/tests/test_hooks.c" -o "$dir/test" "${libs[@]}"
 	fi
 	timeout 60 "$dir/test" >"$dir/out" 2>&1 || status=$?
 	if [ $status = 77 ]; then

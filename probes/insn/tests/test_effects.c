@@ -14,78 +14,82 @@
 #include <Zydis/Zydis.h>
 #include <cmocka.h>
 
-#include "probes/keeps/keeps.h"
+#include "probes/insn/insn.h"
 
 #define PAGE 4096u
 
 static const struct {
 	const char *what;
-	enum keeps keeps;
+	enum clobbers clobbers;
 	uint8_t code[24]; /* the rest is INT3 */
 } functions[] = {
-	{ "ret", KEEPS_ALL, { 0xc3 } },
-	{ "endbr64; ret", KEEPS_ALL, { 0xf3, 0x0f, 0x1e, 0xfa, 0xc3 } },
-	{ "lock incq (%rcx); ret", KEEPS_ALL, { 0xf0, 0x48, 0xff, 0x01, 0xc3 } },
-	{ "five 1-byte NOPs", KEEPS_ALL, { 0x90, 0x90, 0x90, 0x90, 0x90, 0xc3 } },
+	{ "ret", CLOBBERS_NONE, { 0xc3 } },
+	{ "endbr64; ret", CLOBBERS_NONE, { 0xf3, 0x0f, 0x1e, 0xfa, 0xc3 } },
+	{ "lock incq (%rcx); ret", CLOBBERS_NONE, { 0xf0, 0x48, 0xff, 0x01, 0xc3 } },
+	{ "five 1-byte NOPs", CLOBBERS_NONE, { 0x90, 0x90, 0x90, 0x90, 0x90, 0xc3 } },
 	{ "rdtsc; mov %fs:0, %rax; ret",
-	  KEEPS_ALL,
+	  CLOBBERS_NONE,
 	  { 0x0f, 0x31, 0x64, 0x48, 0x8b, 0x04, 0x25, 0, 0, 0, 0, 0xc3 } },
-	{ "a loop", KEEPS_ALL, { 0xff, 0xcf, 0x75, 0xfc, 0xc3 } },
-	{ "jz over ret; ret", KEEPS_ALL, { 0x74, 0x01, 0xc3, 0xff, 0xc0, 0xc3 } },
-	{ "rep stosq", KEEPS_ALL, { 0xf3, 0x48, 0xab, 0xc3 } },
-	{ "push, pop", KEEPS_ALL, { 0x53, 0x5b, 0xc3 } },
-	{ "pxor %xmm7, %xmm7", KEEPS_FLAGS, { 0x66, 0x0f, 0xef, 0xff, 0xc3 } },
-	{ "pxor %xmm8, %xmm8", KEEPS_UNKNOWN, { 0x66, 0x45, 0x0f, 0xef, 0xc0, 0xc3 } },
-	{ "addsd %xmm0, %xmm1", KEEPS_UPPER, { 0xf2, 0x0f, 0x58, 0xc8, 0xc3 } },
-	{ "cvtsi2sd %rax, %xmm0", KEEPS_UPPER, { 0xf2, 0x48, 0x0f, 0x2a, 0xc0, 0xc3 } },
-	{ "cvttss2si %xmm0, %eax", KEEPS_UPPER, { 0xf3, 0x0f, 0x2c, 0xc0, 0xc3 } },
-	{ "ucomisd %xmm0, %xmm1", KEEPS_UPPER, { 0x66, 0x0f, 0x2e, 0xc8, 0xc3 } },
-	{ "comiss %xmm0, %xmm1", KEEPS_UPPER, { 0x0f, 0x2f, 0xc8, 0xc3 } },
-	{ "minps %xmm0, %xmm1", KEEPS_UPPER, { 0x0f, 0x5d, 0xc8, 0xc3 } },
-	{ "roundsd $0, %xmm0, %xmm1", KEEPS_UPPER, { 0x66, 0x0f, 0x3a, 0x0b, 0xc8, 0, 0xc3 } },
-	{ "sqrtsd %xmm0, %xmm1", KEEPS_UPPER, { 0xf2, 0x0f, 0x51, 0xc8, 0xc3 } },
-	{ "cvtps2pd %xmm0, %xmm1", KEEPS_UPPER, { 0x0f, 0x5a, 0xc8, 0xc3 } },
-	{ "haddpd %xmm0, %xmm1", KEEPS_UPPER, { 0x66, 0x0f, 0x7c, 0xc8, 0xc3 } },
-	{ "dpps $0, %xmm0, %xmm1", KEEPS_UPPER, { 0x66, 0x0f, 0x3a, 0x40, 0xc8, 0, 0xc3 } },
-	{ "cmpltps %xmm0, %xmm1", KEEPS_UPPER, { 0x0f, 0xc2, 0xc8, 1, 0xc3 } },
-	{ "addsubps %xmm0, %xmm1", KEEPS_UPPER, { 0xf2, 0x0f, 0xd0, 0xc8, 0xc3 } },
-	{ "cvtdq2ps %xmm0, %xmm1", KEEPS_UPPER, { 0x0f, 0x5b, 0xc8, 0xc3 } },
-	{ "divss %xmm0, %xmm1", KEEPS_UPPER, { 0xf3, 0x0f, 0x5e, 0xc8, 0xc3 } },
+	{ "a loop", CLOBBERS_NONE, { 0xff, 0xcf, 0x75, 0xfc, 0xc3 } },
+	{ "jz over ret; ret", CLOBBERS_NONE, { 0x74, 0x01, 0xc3, 0xff, 0xc0, 0xc3 } },
+	{ "rep stosq", CLOBBERS_NONE, { 0xf3, 0x48, 0xab, 0xc3 } },
+	{ "push, pop", CLOBBERS_NONE, { 0x53, 0x5b, 0xc3 } },
+	{ "pxor %xmm7, %xmm7", CLOBBERS_LOWER, { 0x66, 0x0f, 0xef, 0xff, 0xc3 } },
+	{ "pxor %xmm8, %xmm8", CLOBBERS_ANY, { 0x66, 0x45, 0x0f, 0xef, 0xc0, 0xc3 } },
+	{ "addsd %xmm0, %xmm1", CLOBBERS_LOWER_FLAGS, { 0xf2, 0x0f, 0x58, 0xc8, 0xc3 } },
+	{ "cvtsi2sd %rax, %xmm0", CLOBBERS_LOWER_FLAGS, { 0xf2, 0x48, 0x0f, 0x2a, 0xc0, 0xc3 } },
+	{ "cvttss2si %xmm0, %eax", CLOBBERS_LOWER_FLAGS, { 0xf3, 0x0f, 0x2c, 0xc0, 0xc3 } },
+	{ "ucomisd %xmm0, %xmm1", CLOBBERS_LOWER_FLAGS, { 0x66, 0x0f, 0x2e, 0xc8, 0xc3 } },
+	{ "comiss %xmm0, %xmm1", CLOBBERS_LOWER_FLAGS, { 0x0f, 0x2f, 0xc8, 0xc3 } },
+	{ "minps %xmm0, %xmm1", CLOBBERS_LOWER_FLAGS, { 0x0f, 0x5d, 0xc8, 0xc3 } },
+	{ "roundsd $0, %xmm0, %xmm1",
+	  CLOBBERS_LOWER_FLAGS,
+	  { 0x66, 0x0f, 0x3a, 0x0b, 0xc8, 0, 0xc3 } },
+	{ "sqrtsd %xmm0, %xmm1", CLOBBERS_LOWER_FLAGS, { 0xf2, 0x0f, 0x51, 0xc8, 0xc3 } },
+	{ "cvtps2pd %xmm0, %xmm1", CLOBBERS_LOWER_FLAGS, { 0x0f, 0x5a, 0xc8, 0xc3 } },
+	{ "haddpd %xmm0, %xmm1", CLOBBERS_LOWER_FLAGS, { 0x66, 0x0f, 0x7c, 0xc8, 0xc3 } },
+	{ "dpps $0, %xmm0, %xmm1",
+	  CLOBBERS_LOWER_FLAGS,
+	  { 0x66, 0x0f, 0x3a, 0x40, 0xc8, 0, 0xc3 } },
+	{ "cmpltps %xmm0, %xmm1", CLOBBERS_LOWER_FLAGS, { 0x0f, 0xc2, 0xc8, 1, 0xc3 } },
+	{ "addsubps %xmm0, %xmm1", CLOBBERS_LOWER_FLAGS, { 0xf2, 0x0f, 0xd0, 0xc8, 0xc3 } },
+	{ "cvtdq2ps %xmm0, %xmm1", CLOBBERS_LOWER_FLAGS, { 0x0f, 0x5b, 0xc8, 0xc3 } },
+	{ "divss %xmm0, %xmm1", CLOBBERS_LOWER_FLAGS, { 0xf3, 0x0f, 0x5e, 0xc8, 0xc3 } },
 	{ "pblendvb %xmm0, %xmm9, %xmm1",
-	  KEEPS_UNKNOWN,
+	  CLOBBERS_ANY,
 	  { 0x66, 0x41, 0x0f, 0x38, 0x10, 0xc9, 0xc3 } },
-	{ "movdq2q %xmm0, %mm0", KEEPS_UNKNOWN, { 0xf2, 0x0f, 0xd6, 0xc0, 0xc3 } },
-	{ "cvtpi2ps %mm0, %xmm0", KEEPS_UNKNOWN, { 0x0f, 0x2a, 0xc0, 0xc3 } },
-	{ "vpxor %xmm0, %xmm0, %xmm0", KEEPS_UNKNOWN, { 0xc5, 0xf9, 0xef, 0xc0, 0xc3 } },
+	{ "movdq2q %xmm0, %mm0", CLOBBERS_ANY, { 0xf2, 0x0f, 0xd6, 0xc0, 0xc3 } },
+	{ "cvtpi2ps %mm0, %xmm0", CLOBBERS_ANY, { 0x0f, 0x2a, 0xc0, 0xc3 } },
+	{ "vpxor %xmm0, %xmm0, %xmm0", CLOBBERS_ANY, { 0xc5, 0xf9, 0xef, 0xc0, 0xc3 } },
 	{ "pxor, then vzeroupper",
-	  KEEPS_UNKNOWN,
+	  CLOBBERS_ANY,
 	  { 0x66, 0x0f, 0xef, 0xff, 0xc5, 0xf8, 0x77, 0xc3 } },
-	{ "stmxcsr -8(%rsp)", KEEPS_UPPER, { 0x0f, 0xae, 0x5c, 0x24, 0xf8, 0xc3 } },
-	{ "movups, paddq", KEEPS_FLAGS, { 0x0f, 0x10, 0x07, 0x66, 0x0f, 0xd4, 0xc1, 0xc3 } },
-	{ "behind a branch", KEEPS_FLAGS, { 0x74, 0x01, 0xc3, 0x66, 0x0f, 0xef, 0xff, 0xc3 } },
-	{ "vzeroupper", KEEPS_UNKNOWN, { 0xc5, 0xf8, 0x77, 0xc3 } },
-	{ "vaddps %ymm0, %ymm0, %ymm0", KEEPS_UNKNOWN, { 0xc5, 0xfc, 0x58, 0xc0, 0xc3 } },
-	{ "kmovw %eax, %k1", KEEPS_UNKNOWN, { 0xc5, 0xf8, 0x92, 0xc8, 0xc3 } },
-	{ "movd %eax, %mm0", KEEPS_UNKNOWN, { 0x0f, 0x6e, 0xc0, 0xc3 } },
-	{ "fld1", KEEPS_UNKNOWN, { 0xd9, 0xe8, 0xc3 } },
-	{ "emms", KEEPS_UNKNOWN, { 0x0f, 0x77, 0xc3 } },
-	{ "fninit", KEEPS_UNKNOWN, { 0xdb, 0xe3, 0xc3 } },
-	{ "ldmxcsr (%rdi)", KEEPS_UNKNOWN, { 0x0f, 0xae, 0x17, 0xc3 } },
-	{ "fxrstor (%rdi)", KEEPS_UNKNOWN, { 0x0f, 0xae, 0x0f, 0xc3 } },
-	{ "xrstor (%rdi)", KEEPS_UNKNOWN, { 0x0f, 0xae, 0x2f, 0xc3 } },
-	{ "xrstors (%rdi)", KEEPS_UNKNOWN, { 0x0f, 0xc7, 0x1f, 0xc3 } },
-	{ "call", KEEPS_UNKNOWN, { 0xe8, 0, 0, 0, 0, 0xc3 } },
-	{ "call *%rax", KEEPS_UNKNOWN, { 0xff, 0xd0, 0xc3 } },
-	{ "jmp *%rax", KEEPS_UNKNOWN, { 0xff, 0xe0 } },
-	{ "a jump that may become a NOP", KEEPS_UNKNOWN, { 0xe9, 0x01, 0, 0, 0, 0xc3, 0xc3 } },
-	{ "a NOP that may become a jump", KEEPS_UNKNOWN, { 0x0f, 0x1f, 0x44, 0, 0, 0xc3 } },
-	{ "a call that is off", KEEPS_UNKNOWN, { 0xeb, 0x03, 0, 0, 0, 0xc3 } },
-	{ "out of the window", KEEPS_UNKNOWN, { 0xeb, 0x7e } },
-	{ "before the function", KEEPS_UNKNOWN, { 0xeb, 0xf0 } },
-	{ "no instruction", KEEPS_UNKNOWN, { 0x06 } },
-	{ "int3", KEEPS_UNKNOWN, { 0xcc } },
-	{ "syscall", KEEPS_UNKNOWN, { 0x0f, 0x05, 0xc3 } },
-	{ "iretq", KEEPS_UNKNOWN, { 0x48, 0xcf } },
+	{ "stmxcsr -8(%rsp)", CLOBBERS_LOWER_FLAGS, { 0x0f, 0xae, 0x5c, 0x24, 0xf8, 0xc3 } },
+	{ "movups, paddq", CLOBBERS_LOWER, { 0x0f, 0x10, 0x07, 0x66, 0x0f, 0xd4, 0xc1, 0xc3 } },
+	{ "behind a branch", CLOBBERS_LOWER, { 0x74, 0x01, 0xc3, 0x66, 0x0f, 0xef, 0xff, 0xc3 } },
+	{ "vzeroupper", CLOBBERS_ANY, { 0xc5, 0xf8, 0x77, 0xc3 } },
+	{ "vaddps %ymm0, %ymm0, %ymm0", CLOBBERS_ANY, { 0xc5, 0xfc, 0x58, 0xc0, 0xc3 } },
+	{ "kmovw %eax, %k1", CLOBBERS_ANY, { 0xc5, 0xf8, 0x92, 0xc8, 0xc3 } },
+	{ "movd %eax, %mm0", CLOBBERS_ANY, { 0x0f, 0x6e, 0xc0, 0xc3 } },
+	{ "fld1", CLOBBERS_ANY, { 0xd9, 0xe8, 0xc3 } },
+	{ "emms", CLOBBERS_ANY, { 0x0f, 0x77, 0xc3 } },
+	{ "fninit", CLOBBERS_ANY, { 0xdb, 0xe3, 0xc3 } },
+	{ "ldmxcsr (%rdi)", CLOBBERS_ANY, { 0x0f, 0xae, 0x17, 0xc3 } },
+	{ "fxrstor (%rdi)", CLOBBERS_ANY, { 0x0f, 0xae, 0x0f, 0xc3 } },
+	{ "xrstor (%rdi)", CLOBBERS_ANY, { 0x0f, 0xae, 0x2f, 0xc3 } },
+	{ "xrstors (%rdi)", CLOBBERS_ANY, { 0x0f, 0xc7, 0x1f, 0xc3 } },
+	{ "call", CLOBBERS_ANY, { 0xe8, 0, 0, 0, 0, 0xc3 } },
+	{ "call *%rax", CLOBBERS_ANY, { 0xff, 0xd0, 0xc3 } },
+	{ "jmp *%rax", CLOBBERS_ANY, { 0xff, 0xe0 } },
+	{ "a jump that may become a NOP", CLOBBERS_ANY, { 0xe9, 0x01, 0, 0, 0, 0xc3, 0xc3 } },
+	{ "a NOP that may become a jump", CLOBBERS_ANY, { 0x0f, 0x1f, 0x44, 0, 0, 0xc3 } },
+	{ "a call that is off", CLOBBERS_ANY, { 0xeb, 0x03, 0, 0, 0, 0xc3 } },
+	{ "out of the window", CLOBBERS_ANY, { 0xeb, 0x7e } },
+	{ "before the function", CLOBBERS_ANY, { 0xeb, 0xf0 } },
+	{ "no instruction", CLOBBERS_ANY, { 0x06 } },
+	{ "int3", CLOBBERS_ANY, { 0xcc } },
+	{ "syscall", CLOBBERS_ANY, { 0x0f, 0x05, 0xc3 } },
+	{ "iretq", CLOBBERS_ANY, { 0x48, 0xcf } },
 };
 
 #define FUNCTIONS (sizeof(functions) / sizeof(*functions))
@@ -116,27 +120,27 @@ static uint8_t *place(size_t i, size_t at)
 }
 
 /* The first that is judged wrongly, FUNCTIONS: none. */
-static size_t first_wrong(struct leaf (*judge)(uintptr_t function))
+static size_t first_wrong(struct effects (*judge)(uintptr_t function))
 {
 	for (size_t i = 0; i < FUNCTIONS; i++)
-		if (judge((uintptr_t)place(i, 256)).keeps != functions[i].keeps)
+		if (judge((uintptr_t)place(i, 256)).clobbers != functions[i].clobbers)
 			return i;
 	return FUNCTIONS;
 }
 
 /* Hides what is behind the first RET from it. */
-static struct leaf judge_first_path(uintptr_t function)
+static struct effects judge_first_path(uintptr_t function)
 {
 	uint8_t *code = (uint8_t *)function, *ret = memchr(code, 0xc3, 24);
 
 	if (ret)
-		memset(ret, 0xc3, KEEPS_BYTES);
-	return keeps_look(function);
+		memset(ret, 0xc3, EFFECTS_BYTES);
+	return effects_read(function);
 }
 
 static void each_is_judged(void **state)
 {
-	size_t wrong = first_wrong(keeps_look);
+	size_t wrong = first_wrong(effects_read);
 
 	(void)state;
 	if (wrong < FUNCTIONS)
@@ -155,11 +159,11 @@ static void other_bytes_are_looked_at_again(void **state)
 	uint8_t *code = place(0, 512);
 
 	(void)state;
-	assert_int_equal(keeps_look((uintptr_t)code).keeps, KEEPS_ALL);
-	assert_int_equal(keeps_look((uintptr_t)code).keeps, KEEPS_ALL);
+	assert_int_equal(effects_read((uintptr_t)code).clobbers, CLOBBERS_NONE);
+	assert_int_equal(effects_read((uintptr_t)code).clobbers, CLOBBERS_NONE);
 	memcpy(code, functions[9].code, 5);
-	assert_int_equal(functions[9].keeps, KEEPS_FLAGS);
-	assert_int_equal(keeps_look((uintptr_t)code).keeps, KEEPS_FLAGS);
+	assert_int_equal(functions[9].clobbers, CLOBBERS_LOWER);
+	assert_int_equal(effects_read((uintptr_t)code).clobbers, CLOBBERS_LOWER);
 }
 
 /* A function that is refused is decoded once, too, and again when it has become another. */
@@ -170,13 +174,13 @@ static void what_is_refused_is_remembered(void **state)
 
 	(void)state;
 	memset(page, 0xcc, PAGE);
-	assert_int_equal(keeps_look((uintptr_t)code).keeps, KEEPS_UNKNOWN);
+	assert_int_equal(effects_read((uintptr_t)code).clobbers, CLOBBERS_ANY);
 	before = decoded;
 	assert_true(before > 0);
-	assert_int_equal(keeps_look((uintptr_t)code).keeps, KEEPS_UNKNOWN);
+	assert_int_equal(effects_read((uintptr_t)code).clobbers, CLOBBERS_ANY);
 	assert_int_equal(decoded, before);
 	*code = 0xc3;
-	assert_int_equal(keeps_look((uintptr_t)code).keeps, KEEPS_ALL);
+	assert_int_equal(effects_read((uintptr_t)code).clobbers, CLOBBERS_NONE);
 	assert_true(decoded > before);
 }
 
@@ -191,13 +195,12 @@ static void nothing_behind_a_page_is_read(void **state)
 
 		memcpy(page + PAGE - size, code, size);
 		if (ret)
-			assert_int_equal(keeps_look((uintptr_t)page + PAGE - size).keeps,
-					 functions[i].keeps);
+			assert_int_equal(effects_read((uintptr_t)page + PAGE - size).clobbers,
+					 functions[i].clobbers);
 	}
 }
 
-/* --- Whether it may be run elsewhere -----------------------------------------------------------
- */
+/* --- Whether it may be run elsewhere --------------------------------------------------------- */
 
 #define R(i) (1u << (i))
 #define RAX  R(0)
@@ -246,11 +249,11 @@ static void what_can_be_copied_is_told(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof(movers) / sizeof(*movers); i++) {
-		struct leaf leaf;
+		struct effects leaf;
 
 		memset(page, 0xcc, PAGE);
 		memcpy(page, movers[i].code, sizeof(movers[i].code));
-		leaf = keeps_look((uintptr_t)page);
+		leaf = effects_read((uintptr_t)page);
 		if (leaf.moves != movers[i].moves)
 			fail_msg("%s", movers[i].what);
 		if (leaf.moves &&

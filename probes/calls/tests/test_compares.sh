@@ -16,9 +16,9 @@ compile()
 
 	shift 2
 	# shellcheck disable=SC2086 # CC may carry options
-	$compiler "$@" "-fsanitize-coverage=$option" -c -o "$dir/compared.o" "$top/probes/blocks/tests/compared.c" || return 1
+	$compiler "$@" "-fsanitize-coverage=$option" -c -o "$dir/compared.o" "$top/probes/calls/tests/compared.c" || return 1
 	# shellcheck disable=SC2086
-	$CC "$@" -I "$top/probes/include" -o "$dir/compares" "$dir/compared.o" "$top/probes/blocks/tests/compares.c" \
+	$CC "$@" -I "$top/probes/include" -o "$dir/compares" "$dir/compared.o" "$top/probes/calls/tests/compares.c" \
 		-L.libs -lfastinst -lpatchcore "-Wl,-rpath,$build/.libs"
 	nm "$dir/compared.o" | grep -q '__sanitizer_cov_trace_const_cmp8$' && return
 	echo "it calls no function for compares" >&2
@@ -110,7 +110,7 @@ __attribute__((destructor)) static void tell(void)
 END
 if compile "$CC" $option -O2 2>/dev/null; then
 	# shellcheck disable=SC2086
-	$CC -I "$top/probes/include" -o "$dir/compares" "$dir/compared.o" "$dir/own.c" "$top/probes/blocks/tests/compares.c" \
+	$CC -I "$top/probes/include" -o "$dir/compares" "$dir/compared.o" "$dir/own.c" "$top/probes/calls/tests/compares.c" \
 		-L.libs -lfastinst -lpatchcore "-Wl,-rpath,$build/.libs"
 	timeout 60 "$fastinst" run --output "$dir/counts" -- "$dir/compares" rounds >"$dir/out" 2>"$dir/errors" ||
 		wrong "run: $(cat "$dir/errors")"

@@ -18,9 +18,9 @@
 
 #include <fastinst.h>
 
-#include "sample.h"
+#include "hooked.h"
 #ifdef BREAKABLE
-#include "probes/insn/function.h"
+#include "probes/insn/insn.h"
 #endif
 
 #define PLAIN	__attribute__((no_instrument_function))

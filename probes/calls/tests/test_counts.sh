@@ -17,7 +17,7 @@ compile()
 
 	shift 3
 	# shellcheck disable=SC2086 # CC may carry options
-	$compiler "$@" "-fsanitize-coverage=$option" -c -o "$dir/$name.o" "$top/probes/blocks/tests/blocked.c" || return 1
+	$compiler "$@" "-fsanitize-coverage=$option" -c -o "$dir/$name.o" "$top/probes/calls/tests/blocked.c" || return 1
 	# shellcheck disable=SC2086
 	$CC "$@" -o "$dir/$name" "$dir/$name.o" -L.libs -lfastinst -lpatchcore "-Wl,-rpath,$PWD/.libs" -pthread
 }
@@ -81,7 +81,7 @@ try()
 }
 
 # shellcheck disable=SC2086
-$CC -O1 -shared -fPIC -o "$dir/reference.so" "$top/probes/blocks/tests/reference.c"
+$CC -O1 -shared -fPIC -o "$dir/reference.so" "$top/probes/calls/tests/reference.c"
 compilers=0
 for compiler in "$CC" clang; do
 	for level in 1 2; do

@@ -2,8 +2,8 @@
 /*
  * Functions that were compiled with -finstrument-functions, and count their calls themselves.
  */
-#ifndef PROBES_CYG_TESTS_SAMPLE_H
-#define PROBES_CYG_TESTS_SAMPLE_H
+#ifndef PROBES_CALLS_TESTS_HOOKED_H
+#define PROBES_CALLS_TESTS_HOOKED_H
 
 #include <stdatomic.h>
 #include <stdint.h>

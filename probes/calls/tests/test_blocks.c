@@ -23,8 +23,8 @@
 
 #include <patchcore/patchcore.h>
 
-#include "probes/blocks/blocks.h"
-#include "probes/insn/function.h"
+#include "probes/core/provider.h"
+#include "probes/insn/insn.h"
 
 #define CONSTANT UINT64_C(0x332211)
 #define IDS	 16
