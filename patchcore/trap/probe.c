@@ -16,13 +16,10 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <ucontext.h>
 
 #include "patchcore/kernel/kernel_signal.h"
-
-#define CHILD_STACK (128u << 10)
 
 /* The exit status of the child. */
 enum {
@@ -86,7 +83,7 @@ IN_CHILD static void on_signal(int signal, siginfo_t *info, void *context)
 }
 
 /* The signals that an INT3 may come as; all others stay blocked. */
-IN_CHILD static void child(void)
+IN_CHILD static __attribute__((noinline)) void child(void)
 {
 	const struct kernel_action action = {
 		.handler = (uintptr_t)on_signal,
@@ -108,38 +105,19 @@ IN_CHILD static void child(void)
 /* --- In the process ------------------------------------------------------------- */
 
 /*
- * Not by libc's clone(), which sanitizers wrap and take for a fork(). Returns the
- * process id, or a negative errno.
+ * Not by libc's vfork(), which sanitizers wrap. All signals are blocked: the program's handlers are
+ * nothing for the child. Its calls use the stack below this frame.
  */
-NOPATCH static int make_child(void *stack_end)
-{
-	register long no_tid __asm__("r10") = 0;
-	register long no_tls __asm__("r8") = 0;
-	long ret = SYS_clone;
-
-	__asm__ volatile("	syscall\n"
-			 "	testq %%rax, %%rax\n"
-			 "	jnz 1f\n"
-			 "	xorl %%ebp, %%ebp\n"
-			 "	call %P[child]\n"
-			 "	ud2\n"
-			 "1:\n"
-			 : "+a"(ret)
-			 : [child] "i"(child), "D"((long)(CLONE_VM | CLONE_VFORK)), "S"(stack_end),
-			   "d"(0L), "r"(no_tid), "r"(no_tls)
-			 : "rcx", "r11", "memory", "cc");
-	return (int)ret;
-}
-
-/* All signals blocked: the program's handlers are nothing for the child. */
-NOPATCH_ENTRY static int run_child(void *stack)
+NOPATCH_ENTRY static int run_child(void)
 {
 	uint64_t mask = kernel_mask(SIG_SETMASK, ~UINT64_C(0));
 	long pid, ret;
 	int status = 0;
 
 	atomic_store(&seen, 0);
-	ret = pid = make_child((char *)stack + CHILD_STACK);
+	ret = pid = sys_call(SYS_clone, CLONE_VM | CLONE_VFORK);
+	if (pid == 0)
+		child();
 	while (pid > 0 && (ret = sys_call(SYS_wait4, pid, &status, __WCLONE, NULL)) == -EINTR)
 		;
 	kernel_mask(SIG_SETMASK, mask);
@@ -161,13 +139,9 @@ int probe_int3(char *why, size_t size)
 		[SEEN_FAULT] = "INT3 raises SIGSEGV or SIGBUS",
 		[SEEN_NO_HANDLER] = "INT3 could not be tested: sigaction failed in a child",
 	};
-	void *stack = mmap(NULL, CHILD_STACK, PROT_READ | PROT_WRITE,
-			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-	int what = stack == MAP_FAILED ? -errno : run_child(stack);
+	int what = run_child();
 	uint64_t mask;
 
-	if (stack != MAP_FAILED)
-		munmap(stack, CHILD_STACK);
 	if (what == SEEN_TRAP) {
 		atomic_store(&seen, 0);
 		mask = kernel_mask(SIG_UNBLOCK, kernel_bit(SIGTRAP));
