@@ -5,8 +5,8 @@
  *
  * The loader binds a call to the first definition of its name: that of the program, of a sanitizer,
  * of another preloaded library. Such a function may hold a probe, may need a state that it has not
- * set up yet, or may call back what called it. So each name is looked up once more in the file that
- * the version table says, before anything else of the library runs.
+ * set up yet, or may call back what called it. So each name is looked up once more, by its version,
+ * among the libraries that this one needs, before anything else of the library runs.
  *
  * Left as the loader has them are allocation, which libc itself takes from the program, threads,
  * of which sanitizers have to know, and the hooks of -finstrument-functions: who defines those is
@@ -40,6 +40,7 @@ extern const Elf64_Ehdr __ehdr_start __attribute__((visibility("hidden"))); /* t
 struct imports {
 	const Elf64_Sym *symbols;
 	const char *strings;
+	size_t own_name; /* in strings: of this library */
 	const Elf64_Half *versions;
 	const Elf64_Verneed *needed;
 	struct {
@@ -61,6 +62,8 @@ static struct imports read_imports(void)
 			imports.symbols = at;
 		else if (d->d_tag == DT_STRTAB)
 			imports.strings = at;
+		else if (d->d_tag == DT_SONAME)
+			imports.own_name = d->d_un.d_val;
 		else if (d->d_tag == DT_VERSYM)
 			imports.versions = at;
 		else if (d->d_tag == DT_VERNEED)
@@ -89,28 +92,24 @@ static int protect_slots(int protection)
 	return 0;
 }
 
-struct version {
-	const char *file, *name;
-};
-
-/* Of a symbol, by its index in the version table; the file is NULL where it has none. */
-static struct version find_version(const struct imports *imports, unsigned index)
+/* Of a function, by its index in the version table; NULL where it has none. */
+static const char *find_version(const struct imports *imports, unsigned index)
 {
-	const Elf64_Verneed *file = imports->needed;
-	const Elf64_Vernaux *one = (const void *)((const char *)file + file->vn_aux);
+	const char *at = (const char *)imports->needed, *one;
+	const Elf64_Verneed *file;
+	const Elf64_Vernaux *version;
 
-	while ((one->vna_other & 0x7fff) != index) {
-		if (one->vna_next) {
-			one = (const void *)((const char *)one + one->vna_next);
-			continue;
+	do {
+		file = (const void *)at;
+		one = at + file->vn_aux;
+		for (unsigned n = file->vn_cnt; n--; one += version->vna_next) {
+			version = (const void *)one;
+			if ((version->vna_other & 0x7fff) == index)
+				return imports->strings + version->vna_name;
 		}
-		if (!file->vn_next)
-			return (struct version){ NULL, NULL };
-		file = (const void *)((const char *)file + file->vn_next);
-		one = (const void *)((const char *)file + file->vn_aux);
-	}
-	return (struct version){ imports->strings + file->vn_file,
-				 imports->strings + one->vna_name };
+		at += file->vn_next;
+	} while (file->vn_next);
+	return NULL;
 }
 
 static bool stays_bound(const char *name)
@@ -125,48 +124,29 @@ static bool stays_bound(const char *name)
 	return !strncmp(name, "__cyg_", strlen("__cyg_"));
 }
 
-static int (*close_library)(void *library);
-
-/* Libc's own: the agents of fastinst have a dlclose(), too. */
-static void find_close(void)
+/* The one of the libraries that this one needs. NULL: the slot stays as it is. */
+static void *find_function(const struct imports *imports, const Elf64_Rela *slot, void *own)
 {
-	void *libc = dlmopen(LM_ID_BASE, "libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
-
-	close_library = libc ? (int (*)(void *))dlvsym(libc, "dlclose", "GLIBC_2.2.5") : NULL;
-}
-
-/* The function of libc, or of another library. NULL: the slot stays as it is. */
-static void *find_function(const struct imports *imports, const Elf64_Rela *slot, bool of_libc)
-{
-	const Elf64_Sym *symbol = &imports->symbols[ELF64_R_SYM(slot->r_info)];
+	size_t index = ELF64_R_SYM(slot->r_info);
+	const Elf64_Sym *symbol = &imports->symbols[index];
 	unsigned type = ELF64_R_TYPE(slot->r_info);
-	const char *name = imports->strings + symbol->st_name;
-	struct version version;
-	void *library, *function;
+	const char *name = imports->strings + symbol->st_name, *version;
 
 	if ((type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT) ||
 	    symbol->st_shndx != SHN_UNDEF || ELF64_ST_TYPE(symbol->st_info) != STT_FUNC ||
 	    stays_bound(name))
 		return NULL;
-	version = find_version(imports, imports->versions[symbol - imports->symbols] & 0x7fff);
-	if (!version.file || of_libc != !strncmp(version.file, "libc.so.", strlen("libc.so.")))
-		return NULL;
-	/* Not dlopen(), which the agent of fastinst has as well. */
-	library = dlmopen(LM_ID_BASE, version.file, RTLD_LAZY | RTLD_NOLOAD);
-	function = library ? dlvsym(library, name, version.name) : NULL;
-	/* It goes when this library goes. */
-	if (library && !of_libc && close_library)
-		close_library(library);
-	return function;
+	version = find_version(imports, imports->versions[index] & 0x7fff);
+	return version ? dlvsym(own, name, version) : NULL;
 }
 
-static void bind_calls(const struct imports *imports, bool of_libc)
+static void bind_calls(const struct imports *imports, void *own)
 {
 	for (int i = 0; i < 2; i++) {
 		const Elf64_Rela *slot = imports->relocations[i].first;
 
 		for (size_t n = imports->relocations[i].size / sizeof(*slot); n--; slot++) {
-			void *function = find_function(imports, slot, of_libc);
+			void *function = find_function(imports, slot, own);
 
 			if (function)
 				*(void *volatile *)((uintptr_t)&__ehdr_start + slot->r_offset) =
@@ -178,12 +158,21 @@ static void bind_calls(const struct imports *imports, bool of_libc)
 __attribute__((constructor(101))) static void bind_own_calls(void)
 {
 	struct imports imports = read_imports();
+	int (*close_library)(void *);
+	void *own;
 
-	if (!imports.needed || !imports.versions || protect_slots(PROT_READ | PROT_WRITE) < 0)
+	if (!imports.needed || !imports.versions)
 		return;
-	find_close();
-	bind_calls(&imports, true);
-	bind_calls(&imports, false);
-	protect_slots(PROT_READ);
+	/* Not dlopen() and dlclose(), which the agents of fastinst have as well. */
+	own = dlmopen(LM_ID_BASE, imports.strings + imports.own_name, RTLD_LAZY | RTLD_NOLOAD);
+	if (!own)
+		return;
+	close_library = (int (*)(void *))dlvsym(own, "dlclose", "GLIBC_2.2.5");
+	if (protect_slots(PROT_READ | PROT_WRITE) == 0) {
+		bind_calls(&imports, own);
+		protect_slots(PROT_READ);
+	}
+	if (close_library)
+		close_library(own);
 }
 #endif
