@@ -33,7 +33,10 @@
 /* --- Text ----------------------------------------------------------------------------------- */
 
 /* Keeps the compiler from turning a loop into a call of libc's strlen() or the like. */
-#define NO_IDIOM() __asm__ volatile("" ::: "memory")
+NOPATCH_INLINE char byte_at(const char *text)
+{
+	return *(const volatile char *)text;
+}
 
 /* Behind the first place where text has what, or NULL. */
 NOPATCH static const char *proc_find(const char *text, const char *what)
@@ -41,10 +44,8 @@ NOPATCH static const char *proc_find(const char *text, const char *what)
 	for (; *text; text++) {
 		size_t n = 0;
 
-		while (what[n] && text[n] == what[n]) {
-			NO_IDIOM();
+		while (what[n] && byte_at(text + n) == what[n])
 			n++;
-		}
 		if (!what[n])
 			return text + n;
 	}
@@ -55,22 +56,17 @@ NOPATCH static const char *proc_last(const char *text, char c)
 {
 	const char *last = NULL;
 
-	for (; *text; text++) {
-		NO_IDIOM();
+	for (; byte_at(text); text++)
 		if (*text == c)
 			last = text;
-	}
 	return last;
 }
 
 /* n fields further on; a blank ends each. NULL: there are not as many. */
 NOPATCH static const char *proc_field(const char *text, unsigned n)
 {
-	while (n > 0 && *text) {
-		NO_IDIOM();
-		if (*text++ == ' ')
-			n--;
-	}
+	while (n > 0 && byte_at(text))
+		n -= *text++ == ' ';
 	return n ? NULL : text;
 }
 
@@ -88,10 +84,8 @@ NOPATCH static uint64_t proc_number(const char *text, unsigned base)
 {
 	uint64_t number = 0;
 
-	while (*text == ' ' || *text == '\t') {
-		NO_IDIOM();
+	while (byte_at(text) == ' ' || *text == '\t')
 		text++;
-	}
 	if (text[0] == '0' && text[1] == 'x')
 		text += 2;
 	while (digit(*text) < base)
@@ -102,11 +96,8 @@ NOPATCH static uint64_t proc_number(const char *text, unsigned base)
 /* Append; returns the new end, where a NUL stands. */
 NOPATCH static char *proc_put(char *end, const char *text)
 {
-	while (*text) {
-		NO_IDIOM();
-		*end++ = *text++;
-	}
-	*end = '\0';
+	while ((*end = byte_at(text++)))
+		end++;
 	return end;
 }
 
