@@ -38,37 +38,27 @@ int merge_find(struct merge *merge)
 	return 0;
 }
 
-/* Each is noted with the first one before it is held, so that both are let go together. */
-NOPATCH static bool hold_door(const struct merge *merge, size_t i)
+NOPATCH static bool hold_first(const struct merge *merge)
 {
-	struct site *first = merge->sites[0], *site = merge->sites[i];
-	struct word *word = &first->word;
+	struct site *site = merge->sites[0];
+	struct word *word = &site->word;
 
-	if (i > 0)
-		word->also[word->also_count++] = site;
-	if (!site_try_hold(site, (uintptr_t)merge->span.addr + i, merge->id)) {
-		if (i > 0)
-			word->also_count--;
+	if (!site_try_hold(site, (uintptr_t)merge->span.addr, merge->id))
 		return false;
-	}
-	if (i > 0) {
-		site_set_lead(site, first);
-	} else {
-		/* Of the word protocol's business one byte, for what a rescue asks at the end. */
-		word->site = first;
-		word->front_at = word->back_at = text_at(&merge->span, merge->span.addr);
-		word->front = 1;
-		word->new_front = word->new_back = merge->bytes[0];
-		word->old_front = merge->old[0];
-		word->int3_mask = 0xff;
-		word->sync = NULL;
-		word->span = merge->span;
-		word->span.loan = 0;
-		word->failures = 0;
-		word->holder = merge->id;
-		word->also_count = 0;
-		word->merge = NULL;
-	}
+	/* Of the word protocol's business one byte, for what a rescue asks at the end. */
+	word->site = site;
+	word->front_at = word->back_at = text_at(&merge->span, merge->span.addr);
+	word->front = 1;
+	word->new_front = word->new_back = merge->bytes[0];
+	word->old_front = merge->old[0];
+	word->int3_mask = 0xff;
+	word->sync = NULL;
+	word->span = merge->span;
+	word->span.loan = 0;
+	word->failures = 0;
+	word->holder = merge->id;
+	word->also_count = 0;
+	word->merge = NULL;
 	site_set_resume(site, 0);
 	site_set_state(site, WORD_HELD);
 	return true;
@@ -83,12 +73,13 @@ NOPATCH void merge_read(struct merge *merge)
 
 NOPATCH int merge_hold(struct merge *merge)
 {
-	bool all = hold_door(merge, 0);
+	bool all = hold_first(merge);
 
 	if (!all)
 		return -EAGAIN;
 	for (size_t i = 1; i < merge->span.len && all; i++)
-		all = !is_door(merge, i) || hold_door(merge, i);
+		all = !is_door(merge, i) || word_hold_also(&merge->sites[0]->word, merge->sites[i],
+							   (uintptr_t)merge->span.addr + i);
 	if (all)
 		merge_read(merge);
 	for (size_t i = 0; i < merge->span.len && all; i++)

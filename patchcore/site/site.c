@@ -122,6 +122,19 @@ int sites_each_in(uintptr_t start, uintptr_t end, table_fn *fn, void *arg)
 	return table_each_in(&sites, start, end, fn, arg);
 }
 
+NOPATCH bool word_hold_also(struct word *word, struct site *site, uintptr_t addr)
+{
+	word->also[word->also_count++] = site;
+	if (!site_try_hold(site, addr, word->holder)) {
+		word->also_count--;
+		return false;
+	}
+	site_set_resume(site, 0);
+	site_set_lead(site, word->site);
+	site_set_state(site, WORD_HELD);
+	return true;
+}
+
 NOPATCH void word_release(struct word *word)
 {
 	for (unsigned i = 0; i < word->also_count; i++)

@@ -313,6 +313,12 @@ static inline bool own_overlaps(const void *addr, size_t len)
 	return (uintptr_t)addr < own_end && (uintptr_t)addr + len > own_start;
 }
 
+/*
+ * word_hold_also - hold the site of another start along with the one that has the change. It is
+ * noted before: if this thread goes no further, the thread that releases the first finds it.
+ */
+bool word_hold_also(struct word *word, struct site *site, uintptr_t addr);
+
 /* word_release - let the next patcher have the site of a change, and those held along with it. */
 void word_release(struct word *word);
 

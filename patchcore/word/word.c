@@ -108,29 +108,17 @@ NOPATCH static bool store_bytes(uint8_t *addr, size_t len, uint64_t code, uint64
 	return true;
 }
 
-/*
- * Hold the sites of the starts behind the first, so that traps there are ours. Each is noted before
- * it is held: if this thread goes no further, the thread that releases the first site finds it.
- */
+/* Hold the sites of the starts behind the first, so that traps there are ours. */
 static int hold_also(struct word *word, uint8_t starts)
 {
-	uint64_t id = word->holder;
-
 	for (unsigned left = starts & ((1u << word->front) - 2); left; left &= left - 1) {
-		unsigned i = (unsigned)__builtin_ctz(left);
-		struct site *site;
+		uintptr_t addr = (uintptr_t)word->span.addr + (unsigned)__builtin_ctz(left);
+		struct site *site = site_get(addr);
 
-		site = site_get((uintptr_t)word->span.addr + i);
 		if (!site)
 			return -ENOMEM;
-		word->also[word->also_count++] = site;
-		if (!site_try_hold(site, (uintptr_t)word->span.addr + i, id)) {
-			word->also_count--;
+		if (!word_hold_also(word, site, addr))
 			return -EAGAIN;
-		}
-		site_set_resume(site, 0);
-		site_set_lead(site, word->site);
-		site_set_state(site, WORD_HELD);
 	}
 	return 0;
 }
