@@ -20,10 +20,9 @@
 #define PATCHCORE_ASYNC_H
 
 #include <stddef.h>
+#include <sys/cdefs.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+__BEGIN_DECLS
 
 /* How far a change is. */
 enum pc_progress {
@@ -70,7 +69,5 @@ int pc_finish_patch(void *addr);
  */
 int pc_drain(void);
 
-#ifdef __cplusplus
-}
-#endif
+__END_DECLS
 #endif

@@ -5,12 +5,11 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/cdefs.h>
 
 #include <patchcore/patchcore.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+__BEGIN_DECLS
 
 /* One change of a batch. */
 struct pc_op {
@@ -39,7 +38,5 @@ struct pc_op {
  */
 int pc_patch_batch(struct pc_op *ops, size_t n);
 
-#ifdef __cplusplus
-}
-#endif
+__END_DECLS
 #endif

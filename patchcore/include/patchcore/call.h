@@ -40,10 +40,9 @@
 #define PATCHCORE_CALL_H
 
 #include <stdint.h>
+#include <sys/cdefs.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+__BEGIN_DECLS
 
 /* What changes when a call is turned on or off. */
 enum pc_call_way {
@@ -148,7 +147,5 @@ int pc_deactivate_call(struct pc_call *call);
  */
 int pc_call_get(const struct pc_call *call, struct pc_call_info *info);
 
-#ifdef __cplusplus
-}
-#endif
+__END_DECLS
 #endif

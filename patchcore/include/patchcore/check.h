@@ -11,10 +11,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/cdefs.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+__BEGIN_DECLS
 
 /* The longest change, in bytes, that one pc_check_site() looks at. */
 #define PC_CHECK_MAX 32
@@ -92,7 +91,5 @@ struct pc_check {
  */
 int pc_check_site(const void *addr, const void *bytes, size_t len, struct pc_check *result);
 
-#ifdef __cplusplus
-}
-#endif
+__END_DECLS
 #endif

@@ -22,10 +22,9 @@
 #define PATCHCORE_MAPPING_H
 
 #include <stddef.h>
+#include <sys/cdefs.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+__BEGIN_DECLS
 
 /* How a change of some code is written. */
 enum pc_text_way {
@@ -134,7 +133,5 @@ int pc_text_close(void *addr, size_t len);
  */
 int pc_text_way(void *addr, size_t len, enum pc_text_way *way, char *reason, size_t size);
 
-#ifdef __cplusplus
-}
-#endif
+__END_DECLS
 #endif

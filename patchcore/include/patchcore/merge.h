@@ -13,12 +13,11 @@
 #define PATCHCORE_MERGE_H
 
 #include <stddef.h>
+#include <sys/cdefs.h>
 
 #include <patchcore/batch.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+__BEGIN_DECLS
 
 /* How it is known that no thread stands inside: where an instruction starts no more. */
 enum pc_inside {
@@ -158,7 +157,5 @@ int pc_patch_over_batch(struct pc_over *ops, size_t n, enum pc_inside who);
  */
 int pc_patch_merge(void *addr, const void *bytes, size_t len, enum pc_inside who);
 
-#ifdef __cplusplus
-}
-#endif
+__END_DECLS
 #endif

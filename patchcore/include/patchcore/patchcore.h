@@ -29,12 +29,11 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/cdefs.h>
 
 #include <patchcore/mapping.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+__BEGIN_DECLS
 
 #define PC_VERSION_MAJOR 0
 #define PC_VERSION_MINOR 1
@@ -262,7 +261,5 @@ int pc_get_status(struct pc_status *status);
  */
 int pc_forget(void *addr, size_t len);
 
-#ifdef __cplusplus
-}
-#endif
+__END_DECLS
 #endif

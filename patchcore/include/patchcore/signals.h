@@ -20,11 +20,10 @@
 
 #include <signal.h>
 #include <stddef.h>
+#include <sys/cdefs.h>
 #include <sys/types.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+__BEGIN_DECLS
 
 /* Who gets a SIGTRAP of this process now. */
 enum pc_trap_owner {
@@ -85,7 +84,5 @@ int pc_check_signals(struct pc_signals *report);
  */
 int pc_set_chained_trap(const struct sigaction *new_action, struct sigaction *old_action);
 
-#ifdef __cplusplus
-}
-#endif
+__END_DECLS
 #endif
