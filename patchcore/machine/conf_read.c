@@ -116,8 +116,21 @@ static bool read_double(const char *text, double *value)
 	return *end == '\0';
 }
 
+/* Of any length: as it stands in the line, without a comment. */
+static bool read_cpus(const char *line, struct cpus *cpus)
+{
+	const char *from = line + strcspn(line, "=:\n"), *end, *rest;
+
+	from += *from == '=' || *from == ':';
+	from += strspn(from, " \t\r");
+	end = from + strcspn(from, " \t\r\n");
+	rest = end + strspn(end, " \t\r");
+	/* Behind it only what inih would not have given us. */
+	return (*rest == '\n' || *rest == ';') && cpus_parse(cpus, from, (size_t)(end - from)) == 0;
+}
+
 /* Into the config, or the level. False: it is not valid. */
-static bool read_value(const struct key *key, const char *text, void *to)
+static bool read_value(const struct key *key, const char *text, const char *line, void *to)
 {
 	void *member = (char *)to + key->offset;
 	uint64_t number = key->min;
@@ -125,7 +138,7 @@ static bool read_value(const struct key *key, const char *text, void *to)
 
 	switch (key->form) {
 	case CPUS:
-		return cpus_parse(member, text, strlen(text)) == 0;
+		return read_cpus(line, member);
 	case BOUND:
 		return read_double(text, p) && *p > 0 && *p <= 1;
 	case SURE:
@@ -188,8 +201,6 @@ static int take_key(struct parser *p, const char *value)
 	const struct key *key = find_key(p);
 	void *to = p->level ? (void *)&p->conf->level[p->level - 1] : p->conf;
 	uint64_t bit = key ? UINT64_C(1) << (key - keys) : 0;
-	char *whole = NULL;
-	bool is_valid;
 
 	if (!key)
 		return 0;
@@ -198,22 +209,9 @@ static int take_key(struct parser *p, const char *value)
 	p->seen[p->level] |= bit;
 	if (p->cut && key->form != CPUS)
 		return conf_complain(p, "[%s] %s is too long", p->section, p->name);
-	if (p->cut) {
-		/* As it stands in the text, without a comment. */
-		const char *from = p->line + strcspn(p->line, "=:\n"), *to_end;
-
-		from += *from == '=' || *from == ':';
-		from += strspn(from, " \t\r");
-		to_end = from + strcspn(from, " \t\r\n");
-		value = whole = strndup(from, (size_t)(to_end - from));
-		/* Behind it only what inih would not have given us. */
-		to_end += strspn(to_end, " \t\r");
-		if (*to_end != '\n' && *to_end != ';')
-			value = "";
-	}
-	is_valid = value && read_value(key, value, to);
-	free(whole);
-	return is_valid ? 0 : conf_complain(p, "[%s] %s has no valid value", p->section, p->name);
+	if (!read_value(key, value, p->line, to))
+		return conf_complain(p, "[%s] %s has no valid value", p->section, p->name);
+	return 0;
 }
 
 /* inih wants 1 for "go on" and 0 for an error. It goes on after one: the first is told. */
