@@ -13,10 +13,6 @@
 #include "patchcore/text/text.h"
 #include "patchcore/text/text_maps.h"
 
-#ifndef MAP_FIXED_NOREPLACE
-#define MAP_FIXED_NOREPLACE 0x100000
-#endif
-
 #define REACH  UINT64_C(0x7ffff000)	/* whole pages of the 2 GiB */
 #define BOTTOM UINT64_C(0x100000)	/* nothing below, so that NULL plus a little still traps */
 #define TOP    UINT64_C(0x7fffffff0000) /* the end of user space with four-level page tables */

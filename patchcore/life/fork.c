@@ -56,10 +56,6 @@
 #include "patchcore/text/text.h"
 #include "patchcore/word/flight.h"
 
-#ifndef MADV_WIPEONFORK
-#define MADV_WIPEONFORK 18 /* Linux 4.14 */
-#endif
-
 #define REST	 2u
 #define ADOPTING 0x80000000u
 

@@ -2,21 +2,21 @@
 #include "patchcore/machine/sync.h"
 
 #include <errno.h>
+#include <linux/membarrier.h>
 
 #include "patchcore/kernel/clock.h"
 #include "patchcore/machine/wait.h"
 
-#define REGISTER_SYNC_CORE (1 << 6) /* MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE */
-#define SYNC_CORE	   (1 << 5) /* MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE */
-
 int membarrier_register(void)
 {
-	return sys_call(SYS_membarrier, REGISTER_SYNC_CORE, 0, 0) < 0 ? -ENOTSUP : 0;
+	const int command = MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE;
+
+	return sys_call(SYS_membarrier, command, 0, 0) < 0 ? -ENOTSUP : 0;
 }
 
 NOPATCH int membarrier_sync(void)
 {
-	return (int)sys_call(SYS_membarrier, SYNC_CORE, 0, 0);
+	return (int)sys_call(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0);
 }
 
 NOPATCH void membarrier_sync_surely(void)

@@ -33,7 +33,6 @@ int epoll_pwait2(int epoll, struct epoll_event *events, int count, const struct 
 		 const sigset_t *set);
 int __ppoll_chk(struct pollfd *fds, nfds_t count, const struct timespec *timeout,
 		const sigset_t *set, size_t size);
-int pthread_attr_setsigmask_np(pthread_attr_t *attr, const sigset_t *set);
 
 #define WRAPPED(X)                                                                                 \
 	X(sigaction)                                                                               \
