@@ -8,7 +8,7 @@ libpatchcore_internal_la_LIBADD = $(INIH_LIBS) -lm
 # The same objects with nothing but the public functions in sight.
 lib_LTLIBRARIES += libpatchcore.la
 # First: nothing of the library may run before its calls are bound.
-libpatchcore_la_SOURCES = patchcore/life/bind.c
+libpatchcore_la_SOURCES = patchcore/life/bind.c patchcore/site/own.c
 libpatchcore_la_LIBADD = libpatchcore_internal.la
 # now: late binding would take place on the stack of an executor that met an INT3. Bsymbolic: it
 # calls itself, also where a program has a copy of its own in sight.
