@@ -22,81 +22,58 @@ static bool supports(const struct machine_conf_bound *bound, double confidence)
 	       toggles * log1p(-bound->upper_p) <= log1p(-confidence) * (1 - ROUNDING);
 }
 
-enum rule {
-	VERDICT,
-	SOME_LEVEL,
-	WINDOW,
-	CPUS,
-	TOGGLED, /* from here on: of each level */
-	WAITS,
-	LINE,
-	PAGE,
-	ORDER,
-	RULES
-};
+#define LEVEL_RULES 4 /* the first of those that are of each level */
+#define RULES	    9
+#define LOWER	    " is lower than its toggles, tears and confidence allow"
 
-static bool rule_holds(enum rule rule, const struct machine_conf *c,
-		       const struct machine_conf_level *level)
+static const char *conf_breaks(unsigned rule, const struct machine_conf *c)
 {
-	switch (rule) {
-	case VERDICT:
-		return !c->usable || c->verdict == MACHINE_CONF_PASS;
-	case SOME_LEVEL:
-		return !c->usable || c->levels > 0;
-	case WINDOW:
-		return supports(&(struct machine_conf_bound){ c->window_toggles, 0, c->window_p },
-				c->window_confidence);
-	case CPUS:
-		return !c->identity.cpus || cpus_count(&c->cpus) <= c->identity.cpus;
-	case TOGGLED:
-		return !c->usable || level->line.toggles > 0 || level->page.toggles > 0;
-	case WAITS:
-		/* A stretched wait of 0 lasts as long as the stores call for. */
-		return !c->usable || level->waits.stretch > 0 ||
-		       (level->waits.first > 0 && level->waits.second > 0);
-	case LINE:
-		return supports(&level->line, c->confidence);
-	case PAGE:
-		return supports(&level->page, c->confidence);
-	default:
-		/* Bounds may rise and fall as they were seen to; what a level costs may not. */
-		for (const struct machine_conf_level *before = c->level; before < level; before++)
-			if (before->waits.stretch == level->waits.stretch &&
-			    (before->waits.first > level->waits.first ||
-			     before->waits.second > level->waits.second))
-				return false;
-		return true;
-	}
+	const struct machine_conf_bound window = { c->window_toggles, 0, c->window_p };
+
+	if (rule == 0 && c->usable && c->verdict != MACHINE_CONF_PASS)
+		return "[wait] is usable, but the verdict is not pass";
+	if (rule == 1 && c->usable && !c->levels)
+		return "[wait] is usable, but there is no level";
+	if (rule == 2 && !supports(&window, c->window_confidence))
+		return "[window] upper_p is lower than its toggles and confidence allow";
+	if (rule == 3 && c->identity.cpus && cpus_count(&c->cpus) > c->identity.cpus)
+		return "[scope] cpus names more CPUs than [identity] has";
+	return NULL;
 }
 
-#define LOWER " is lower than its toggles, tears and confidence allow"
+static const char *level_breaks(unsigned rule, const struct machine_conf *c,
+				const struct machine_conf_level *level)
+{
+	const struct machine_conf_level *before = rule == 8 ? c->level : level;
+	const struct waits *waits = &level->waits;
 
-static const char *const broken[RULES] = {
-	[VERDICT] = "[wait] is usable, but the verdict is not pass",
-	[SOME_LEVEL] = "[wait] is usable, but there is no level",
-	[WINDOW] = "[window] upper_p is lower than its toggles and confidence allow",
-	[CPUS] = "[scope] cpus names more CPUs than [identity] has",
-	[TOGGLED] = "may be waited by, but no toggles are behind it",
-	[WAITS] = "may be waited by, but does not wait",
-	[LINE] = "line_p" LOWER,
-	[PAGE] = "page_p" LOWER,
-	[ORDER] = "waits for less than one before it, at the same stretch",
-};
+	if (rule == 4 && c->usable && !level->line.toggles && !level->page.toggles)
+		return "may be waited by, but no toggles are behind it";
+	/* A stretched wait of 0 lasts as long as the stores call for. */
+	if (rule == 5 && c->usable && !waits->stretch && (!waits->first || !waits->second))
+		return "may be waited by, but does not wait";
+	if (rule == 6 && !supports(&level->line, c->confidence))
+		return "line_p" LOWER;
+	if (rule == 7 && !supports(&level->page, c->confidence))
+		return "page_p" LOWER;
+	/* Bounds may rise and fall as they were seen to; what a level costs may not. */
+	for (; before < level; before++)
+		if (before->waits.stretch == waits->stretch &&
+		    (before->waits.first > waits->first || before->waits.second > waits->second))
+			return "waits for less than one before it, at the same stretch";
+	return NULL;
+}
 
 bool conf_rule(unsigned i, const struct machine_conf *conf, char *why, size_t size)
 {
-	unsigned levels = i < TOGGLED ? 1 : machine_conf_all_levels(conf), level = 0;
+	unsigned levels = i < LEVEL_RULES ? 0 : machine_conf_all_levels(conf);
+	const char *broken = conf_breaks(i, conf);
 
-	if (i >= RULES)
-		return false;
-	why[0] = '\0';
-	while (level < levels && rule_holds((enum rule)i, conf, &conf->level[level]))
-		level++;
-	if (level == levels)
-		return true;
-	if (i < TOGGLED)
-		snprintf(why, size, "%s", broken[i]);
-	else
-		snprintf(why, size, "[level %u] %s", level + 1, broken[i]);
-	return true;
+	snprintf(why, size, "%s", broken ? broken : "");
+	for (unsigned level = 0; level < levels && !broken; level++) {
+		broken = level_breaks(i, conf, &conf->level[level]);
+		if (broken)
+			snprintf(why, size, "[level %u] %s", level + 1, broken);
+	}
+	return i < RULES;
 }
