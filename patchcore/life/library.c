@@ -149,28 +149,27 @@ static int settings_enter(struct thread **self)
 	return -ESHUTDOWN;
 }
 
-int pc_set_policy(enum pc_policy policy)
+/* NULL: as it is. */
+static int choose_again(const enum pc_policy *policy, const double *p)
 {
 	struct thread *self;
-	int ret = (unsigned)policy <= PC_POLICY_MEMBARRIER ? settings_enter(&self) : -EINVAL;
+	int ret = settings_enter(&self);
 
 	if (ret < 0)
 		return ret;
-	ret = choose_policy(policy, accept_p, true);
+	ret = choose_policy(policy ? *policy : asked, p ? *p : accept_p, policy);
 	setup_leave(self);
 	return ret;
 }
 
+int pc_set_policy(enum pc_policy policy)
+{
+	return (unsigned)policy <= PC_POLICY_MEMBARRIER ? choose_again(&policy, NULL) : -EINVAL;
+}
+
 int pc_set_accept_p(double p)
 {
-	struct thread *self;
-	int ret = p > 0 && p <= 1 ? settings_enter(&self) : -EINVAL;
-
-	if (ret < 0)
-		return ret;
-	ret = choose_policy(asked, p, false);
-	setup_leave(self);
-	return ret;
+	return p > 0 && p <= 1 ? choose_again(NULL, &p) : -EINVAL;
 }
 
 int pc_get_status(struct pc_status *status)
