@@ -10,7 +10,6 @@
 
 #include "patchcore/machine/policy.h"
 #include "patchcore/merge/merge.h"
-#include "patchcore/merge/merge_check.h"
 #include "patchcore/merge/others.h"
 #include "patchcore/patch/patch.h"
 #include "patchcore/site/fork.h"

@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <time.h>
 #include <ucontext.h>
 
 #include "patchcore/kernel/clock.h"
@@ -444,11 +443,9 @@ int pc_check_signals(struct pc_signals *report)
 	*report = (struct pc_signals){ .guarded = atomic_load(&guard) != NULL };
 	if (ret < 0)
 		return ret;
-	if (ret > 0)
-		report->owner = PC_TRAP_OURS;
-	else if (is_handler(&now))
+	if (ret == 0 && is_handler(&now))
 		report->owner = PC_TRAP_OTHER;
-	else
+	else if (ret == 0)
 		report->owner =
 			now.handler == (uintptr_t)SIG_IGN ? PC_TRAP_IGNORED : PC_TRAP_DEFAULT;
 	ret = task_list(0, meet_thread, &look);
