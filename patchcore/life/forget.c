@@ -101,8 +101,6 @@ int pc_forget(void *addr, size_t len)
 	return ret;
 }
 
-static struct objects_view view = OBJECTS_VIEW_INIT;
-
 /* No thread can be at work there: the code is gone, and so is what else is on its pages. */
 static void forget_range(uintptr_t start, uintptr_t end)
 {
@@ -115,5 +113,5 @@ static void forget_range(uintptr_t start, uintptr_t end)
 
 void forget_gone(void)
 {
-	objects_each_gone(&view, forget_range);
+	objects_each_gone(forget_range);
 }

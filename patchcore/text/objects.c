@@ -7,11 +7,22 @@
 #include <string.h>
 #include <sys/single_threaded.h>
 
+#include "patchcore/site/lock.h"
+
 struct object {
 	uintptr_t start;
 	uintptr_t end;
-	uint64_t identity; /* of base, file name and notes: the build-id is one */
+	uint64_t identity; /* of file name and notes: the build-id is one */
 };
+
+struct view {
+	struct object *list;
+	size_t count;
+	uint64_t loads, unloads;
+};
+
+static struct lock lock = LOCK_INIT;
+static struct view known; /* what was loaded at the last look; under the lock */
 
 /* FNV-1a */
 static uint64_t hash_bytes(uint64_t seed, const void *data, size_t len)
@@ -26,7 +37,7 @@ static uint64_t hash_bytes(uint64_t seed, const void *data, size_t len)
 /* Every object tells the counts. */
 static int count_only(struct dl_phdr_info *info, size_t size, void *data)
 {
-	struct objects_view *look = data;
+	struct view *look = data;
 
 	(void)size;
 	look->loads = info->dlpi_adds;
@@ -37,10 +48,9 @@ static int count_only(struct dl_phdr_info *info, size_t size, void *data)
 /* Not 0: no memory. */
 static int add_object(struct dl_phdr_info *info, size_t size, void *data)
 {
-	struct objects_view *look = data;
+	struct view *look = data;
 	struct object *object;
-	uint64_t seed =
-		hash_bytes(UINT64_C(0xcbf29ce484222325), &info->dlpi_addr, sizeof(uintptr_t));
+	uint64_t seed = UINT64_C(0xcbf29ce484222325);
 
 	count_only(info, size, look);
 	object = realloc(look->list, (look->count + 1) * sizeof(*object));
@@ -86,7 +96,7 @@ void objects_in_child(void)
 }
 
 /* A thread that a signal handler ended in it would leave that lock behind, too. */
-static int ask_linker(int (*fn)(struct dl_phdr_info *, size_t, void *), struct objects_view *look)
+static int ask_linker(int (*fn)(struct dl_phdr_info *, size_t, void *), struct view *look)
 {
 	int ret;
 
@@ -96,7 +106,7 @@ static int ask_linker(int (*fn)(struct dl_phdr_info *, size_t, void *), struct o
 	return ret;
 }
 
-static bool contains(const struct objects_view *look, const struct object *object)
+static bool contains(const struct view *look, const struct object *object)
 {
 	for (size_t i = 0; i < look->count; i++)
 		if (memcmp(&look->list[i], object, sizeof(*object)) == 0)
@@ -104,9 +114,9 @@ static bool contains(const struct objects_view *look, const struct object *objec
 	return false;
 }
 
-int objects_each_gone(struct objects_view *view, void (*gone)(uintptr_t start, uintptr_t end))
+int objects_each_gone(void (*gone)(uintptr_t start, uintptr_t end))
 {
-	struct objects_view look = OBJECTS_VIEW_INIT;
+	struct view look = { 0 };
 	struct object *unused;
 	bool is_new;
 	int ret;
@@ -114,26 +124,23 @@ int objects_each_gone(struct objects_view *view, void (*gone)(uintptr_t start, u
 	if (load_relaxed(&lock_may_be_lost))
 		return 0;
 	ask_linker(count_only, &look);
-	lock_take(&view->lock);
-	is_new = look.loads != view->loads || look.unloads != view->unloads;
-	lock_drop(&view->lock);
+	lock_take(&lock);
+	is_new = look.loads != known.loads || look.unloads != known.unloads;
+	lock_drop(&lock);
 	if (!is_new)
 		return 0;
 	ret = ask_linker(add_object, &look);
 	unused = look.list;
-	lock_take(&view->lock);
+	lock_take(&lock);
 	/* Another thread may have looked meanwhile: the later of the two looks counts. */
-	if (ret == 0 && look.loads >= view->loads && look.unloads >= view->unloads) {
-		for (size_t i = 0; i < view->count; i++)
-			if (!contains(&look, &view->list[i]))
-				gone(view->list[i].start, view->list[i].end);
-		unused = view->list;
-		view->list = look.list;
-		view->count = look.count;
-		view->loads = look.loads;
-		view->unloads = look.unloads;
+	if (ret == 0 && look.loads >= known.loads && look.unloads >= known.unloads) {
+		for (size_t i = 0; i < known.count; i++)
+			if (!contains(&look, &known.list[i]))
+				gone(known.list[i].start, known.list[i].end);
+		unused = known.list;
+		known = look;
 	}
-	lock_drop(&view->lock);
+	lock_drop(&lock);
 	free(unused);
 	return ret;
 }

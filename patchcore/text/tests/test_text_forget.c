@@ -272,7 +272,6 @@ static void others(const void *arg)
 
 /* --- The objects ----------------------------------------------------------------------------- */
 
-static struct objects_view view = OBJECTS_VIEW_INIT;
 static unsigned gone;
 static uintptr_t gone_start, gone_end;
 
@@ -285,9 +284,9 @@ static void note_gone(uintptr_t start, uintptr_t end)
 
 static void must_be_gone(const struct text_library *library)
 {
-	MUST(objects_each_gone(&view, note_gone) == 0 && gone == 1);
+	MUST(objects_each_gone(note_gone) == 0 && gone == 1);
 	MUST(gone_start <= (uintptr_t)library->fn && gone_end > (uintptr_t)library->fn);
-	MUST(objects_each_gone(&view, note_gone) == 0 && gone == 1);
+	MUST(objects_each_gone(note_gone) == 0 && gone == 1);
 	gone = 0;
 }
 
@@ -299,9 +298,9 @@ static void objects(const void *arg)
 	library_copy(&first);
 	library_copy(&second);
 	library_open(&first);
-	MUST(objects_each_gone(&view, note_gone) == 0 && gone == 0);
+	MUST(objects_each_gone(note_gone) == 0 && gone == 0);
 	library_open(&second);
-	MUST(objects_each_gone(&view, note_gone) == 0 && gone == 0);
+	MUST(objects_each_gone(note_gone) == 0 && gone == 0);
 	library_close(&second);
 	must_be_gone(&second);
 	/* In its place comes another. */

@@ -58,8 +58,6 @@ static void with_lock(const void *arg)
 }
 
 /* Nor is a lock of the dynamic linker, which fork() leaves as it was. */
-static struct objects_view looked = OBJECTS_VIEW_INIT;
-
 static void ignore_gone(uintptr_t start, uintptr_t end)
 {
 	(void)start;
@@ -70,7 +68,7 @@ static void *look_often(void *unused)
 {
 	(void)unused;
 	while (!stop)
-		objects_each_gone(&looked, ignore_gone);
+		objects_each_gone(ignore_gone);
 	return NULL;
 }
 
