@@ -7,30 +7,21 @@
 #define NOP 0x90
 
 /* 0, or as decode_layout(). */
-static int decode_as(bool amd, const uint8_t *code, size_t size, ZydisDecodedInstruction *insn)
-{
-	ZydisDecoder decoder;
-	ZyanStatus status;
-
-	if (ZYAN_FAILED(
-		    ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64)) ||
-	    ZYAN_FAILED(ZydisDecoderEnableMode(&decoder, ZYDIS_DECODER_MODE_AMD_BRANCHES, amd)))
-		return -ENOEXEC;
-	status = ZydisDecoderDecodeInstruction(&decoder, NULL, code, size, insn);
-	if (ZYAN_SUCCESS(status))
-		return 0;
-	return status == ZYDIS_STATUS_NO_MORE_DATA ? -EFAULT : -ENOEXEC;
-}
-
 static int decode_one(const uint8_t *code, size_t size, ZydisDecodedInstruction *insn)
 {
 	ZydisDecodedInstruction amd;
-	int ret = decode_as(false, code, size, insn);
+	ZydisDecoder decoder;
+	ZyanStatus status =
+		ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
 
-	if (ret < 0)
-		return ret;
+	if (ZYAN_SUCCESS(status))
+		status = ZydisDecoderDecodeInstruction(&decoder, NULL, code, size, insn);
+	if (ZYAN_FAILED(status))
+		return status == ZYDIS_STATUS_NO_MORE_DATA ? -EFAULT : -ENOEXEC;
 	/* Intel ignores 66 before a near branch, AMD takes two bytes of operand. */
-	return decode_as(true, code, size, &amd) < 0 || amd.length != insn->length ? -ENOEXEC : 0;
+	ZydisDecoderEnableMode(&decoder, ZYDIS_DECODER_MODE_AMD_BRANCHES, true);
+	status = ZydisDecoderDecodeInstruction(&decoder, NULL, code, size, &amd);
+	return ZYAN_FAILED(status) || amd.length != insn->length ? -ENOEXEC : 0;
 }
 
 static uint64_t bit(size_t at)

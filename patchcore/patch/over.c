@@ -81,11 +81,6 @@ static int over_begin(struct merge *merge, const struct pc_op *op, enum pc_insid
 
 /* --- One -------------------------------------------------------------------------------------- */
 
-static bool is_who(enum pc_inside who)
-{
-	return who == PC_NOBODY_INSIDE || who == PC_CHECK_THREADS || who == PC_STARTS_KEPT;
-}
-
 /* Without starts: NOPs that are merged. */
 static int over_check(struct merge *merge, const struct pc_over *over, enum pc_inside who)
 {
@@ -103,7 +98,8 @@ static int over_check(struct merge *merge, const struct pc_over *over, enum pc_i
 		if (op->len < 2 || over->new_starts != 1)
 			return -EINVAL;
 	}
-	if (!(merge->old_starts & 1) || merge->old_starts >> op->len || !is_who(who))
+	if (!(merge->old_starts & 1) || merge->old_starts >> op->len ||
+	    (unsigned)who > PC_STARTS_KEPT)
 		return -EINVAL;
 	return who == PC_STARTS_KEPT && (merge->old_starts & ~merge->new_starts) ? -EINVAL : 0;
 }
@@ -216,7 +212,7 @@ int pc_patch_over_batch(struct pc_over *ops, size_t n, enum pc_inside who)
 		return -ESHUTDOWN;
 	if (n == 0)
 		return 0;
-	if (!ops || !is_who(who))
+	if (!ops || (unsigned)who > PC_STARTS_KEPT)
 		return -EINVAL;
 	ret = fork_enter(&self);
 	if (ret == 0) {
