@@ -80,21 +80,17 @@ static struct table places = TABLE_INIT(struct call_place, 6, NULL);
 static struct lock lock = LOCK_INIT;
 static uint64_t numbers; /* that were given to pc_calls; with the lock */
 
-/* Does a call that begins at from, and is under a pc_call, have the byte at addr? */
-static bool has_byte(uintptr_t from, uintptr_t addr)
+static int call_reaches(struct entry *entry, void *addr)
 {
-	const struct call_place *place = (void *)table_find(&places, from);
+	const struct call_place *place = (const struct call_place *)entry;
 
-	return place && atomic_load(&place->user) && from + place->len > addr;
+	return atomic_load(&place->user) && entry->addr + place->len > *(uintptr_t *)addr;
 }
 
-/* Has another call some of its bytes? */
+/* Has another call some of its bytes? This one is under no pc_call yet. */
 static bool overlaps(uintptr_t addr, unsigned len)
 {
-	for (uintptr_t i = 1; i < CALL_MAX; i++)
-		if (has_byte(addr - i, addr) || (i < len && has_byte(addr + i, addr + i)))
-			return true;
-	return false;
+	return table_each_in(&places, addr - CALL_MAX + 1, addr + len, call_reaches, &addr);
 }
 
 /* That the call has; NULL: its code was forgotten. */
