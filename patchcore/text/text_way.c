@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* How a change would be written, in words. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
+#include "patchcore/machine/identity.h"
 #include "patchcore/mapping.h"
 #include "patchcore/site/fork.h"
 #include "patchcore/text/text.h"
@@ -19,20 +18,16 @@
 /* What of this process could have forbidden it; the kernel does not say which. */
 static const char *suspect(void)
 {
-	int filter, enforce;
-	char mode = '0';
-	bool enforcing;
+	char enforcing[4];
+	int filter;
 
 	if (prctl(PR_GET_MDWE, 0, 0, 0, 0) > 0)
 		return "PR_SET_MDWE is in force";
 	filter = prctl(PR_GET_SECCOMP, 0, 0, 0, 0);
 	if (filter > 0 || (filter < 0 && errno != EINVAL))
 		return "a seccomp filter is in force";
-	enforce = open("/sys/fs/selinux/enforce", O_RDONLY | O_CLOEXEC);
-	enforcing = enforce >= 0 && read(enforce, &mode, 1) == 1 && mode == '1';
-	if (enforce >= 0)
-		close(enforce);
-	return enforcing ? "SELinux is enforcing" : "a security module, perhaps";
+	identity_line(&identity_here, "/sys/fs/selinux/enforce", enforcing, sizeof(enforcing));
+	return enforcing[0] == '1' ? "SELinux is enforcing" : "a security module, perhaps";
 }
 
 /* All of it is open. */
