@@ -77,7 +77,7 @@ struct call_place {
 static struct table places = TABLE_INIT(struct call_place, 6, NULL);
 
 /* Of who gets a call ready. A thread that ends in the middle of it has nothing of the place. */
-static struct lock lock = LOCK_INIT;
+static struct lock lock;
 static uint64_t numbers; /* that were given to pc_calls; with the lock */
 
 static int call_reaches(struct entry *entry, void *addr)

@@ -42,7 +42,7 @@ struct pool {
 	struct stub *free[LOWS]; /* each of one lowest byte of their code */
 };
 
-static struct lock lock = LOCK_INIT; /* protects all below */
+static struct lock lock; /* protects all below */
 static struct pool *pools;
 static struct stub *shared[BUCKETS]; /* by target */
 

@@ -18,7 +18,7 @@
 #include "patchcore/trap/trap.h"
 #include "patchcore/word/flight.h"
 
-static struct lock setup_lock = LOCK_INIT; /* protects all below */
+static struct lock setup_lock; /* protects all below */
 static struct facts facts;
 static enum pc_policy asked = PC_POLICY_AUTO;
 static double accept_p = PC_ACCEPT_P_DEFAULT;

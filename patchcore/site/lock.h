@@ -16,14 +16,11 @@
 
 #include "patchcore/kernel/kernel_signal.h"
 
+/* All zeros: it is free. */
 struct lock {
 	_Atomic(uint64_t) owner;   /* thread_id() of the holder; 0: it is free */
 	_Atomic(uint32_t) waiters; /* asleep, or about to be */
 };
-
-/* clang-format off */
-#define LOCK_INIT { 0 }
-/* clang-format on */
 
 /* lock_take, lock_drop - acquire and release. The caller is registered (thread_self()). */
 void lock_take(struct lock *lock);

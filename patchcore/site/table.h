@@ -44,7 +44,7 @@ struct table {
 #define TABLE_INIT(type, low_bits, how_to_renew)                                                   \
 	{                                                                                          \
 		.entry_size = sizeof(type), .entry_align = _Alignof(type), .shift = (low_bits),    \
-		.renew = (how_to_renew), .lock = LOCK_INIT,                                        \
+		.renew = (how_to_renew),                                                           \
 	}
 
 /* table_find - the entry of that address or NULL. Async-signal-safe. */

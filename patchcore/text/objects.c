@@ -21,7 +21,7 @@ struct view {
 	uint64_t loads, unloads;
 };
 
-static struct lock lock = LOCK_INIT;
+static struct lock lock;
 static struct view known; /* what was loaded at the last look; under the lock */
 
 /* FNV-1a */

@@ -14,7 +14,7 @@
 static bool renew_page(struct entry *entry);
 
 struct table text_pages = TABLE_INIT(struct page, 12, renew_page);
-struct lock text_lock = LOCK_INIT;
+struct lock text_lock;
 static uint64_t text_forgets; /* how often a page was forgotten, under text_lock */
 
 __thread int text_refused_with __attribute__((tls_model("initial-exec")));

@@ -11,7 +11,7 @@
 
 static _Atomic(uint64_t) undone;       /* changes that were taken back */
 static _Atomic(uint64_t) undone_known; /* of these, what a drain has told of */
-static struct lock drain_lock = LOCK_INIT;
+static struct lock drain_lock;
 
 uint64_t flight_undone(void)
 {
