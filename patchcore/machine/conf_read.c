@@ -39,12 +39,7 @@ struct key {
 static const char *const no_yes[] = { "no", "yes", NULL };
 static const char *const sources[] = { "calibration", "fleet", NULL };
 static const char *const evidence[] = { "this-run", "long-run", NULL };
-static const char *const verdicts[] = {
-	[MACHINE_CONF_PASS] = "pass",
-	[MACHINE_CONF_FAIL] = "fail",
-	[MACHINE_CONF_INCONCLUSIVE] = "inconclusive",
-	[MACHINE_CONF_INCONCLUSIVE + 1] = NULL,
-};
+static const char *const verdicts[] = { "pass", "fail", "inconclusive", NULL };
 
 #define PLACE(type, member) offsetof(struct type, member), sizeof(((struct type *)NULL)->member)
 #define CONF(member)	    PLACE(machine_conf, member)

@@ -2,10 +2,8 @@
 /*
  * The library and fork(). Private.
  *
- * A fork waits until no other thread is inside the library and no change is in flight. So at the
- * moment of fork(2) no lock is held, no INT3 of ours stands, no page is writable for a single
- * change, and the child inherits whole code and free sites. All entry points therefore begin with
- * fork_enter() and end with fork_leave(). fork.c has the order of what happens around fork().
+ * A fork waits until no other thread is inside the library and no change is in flight, so all entry
+ * points begin with fork_enter() and end with fork_leave(). fork.c has the order of what happens.
  */
 #ifndef PATCHCORE_SITE_FORK_H
 #define PATCHCORE_SITE_FORK_H

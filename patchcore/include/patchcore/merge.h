@@ -143,17 +143,12 @@ int pc_patch_over_batch(struct pc_over *ops, size_t n, enum pc_inside who);
  *
  * This is pc_patch_over() with a start at every byte, but that no thread inside is waited
  * for: it goes on behind the run. So does one that a signal handler has interrupted inside.
- * What is said there of threads that are not seen, and of side effects, holds here.
+ * All else that is said there holds here.
  *
  * The way back, from one instruction to 1-byte NOPs, is a pc_patch() like any
  * other: it adds places to stand at, and takes none away.
  *
- * Returns 0, or an error of pc_patch_over(), after which the code is as it was. Of these,
- *   -EINVAL     len, who, or bytes is NULL, or begins with INT3
- *   -EILSEQ     not len 1-byte NOPs at addr
- *   -ETIMEDOUT  a thread did not answer
- *
- * Thread-safe, not async-signal-safe. Source: AMD APM vol. 2, 7.6.1.
+ * Errors as pc_patch_over(); -EILSEQ: not len 1-byte NOPs at addr.
  */
 int pc_patch_merge(void *addr, const void *bytes, size_t len, enum pc_inside who);
 
