@@ -73,17 +73,10 @@ static inline void put_branch(uint8_t code[5], uint8_t opcode, int at, int to)
 	memcpy(code + 1, &distance, sizeof(distance));
 }
 
-/* function_at, run - the function there, and what it returns. */
-typedef int function(void);
-
-static inline function *function_at(const uint8_t *code)
-{
-	return (function *)(uintptr_t)code;
-}
-
+/* run - what the function there returns. */
 static inline int run(const uint8_t *code)
 {
-	return function_at(code)();
+	return ((int (*)(void))(uintptr_t)code)();
 }
 
 /* runner_start, runner_stop - a thread that runs a function, and counts its results, 0 to 2. */
