@@ -18,7 +18,7 @@
 #include "calibrate/program/commands.h"
 #include "calibrate/program/cpuid.h"
 #include "calibrate/statistics/evidence.h"
-#include "patchcore/machine/tsc.h"
+#include "patchcore/machine/policy.h"
 #include "results/figures/figure.h"
 #include "stress/base/clock.h"
 #include "stress/base/number.h"

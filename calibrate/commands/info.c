@@ -16,7 +16,7 @@
 
 #include "calibrate/program/commands.h"
 #include "calibrate/program/cpuid.h"
-#include "patchcore/machine/tsc.h"
+#include "patchcore/machine/policy.h"
 #include "results/journal/journal.h"
 #include "stress/base/number.h"
 #include "stress/placement/placement.h"

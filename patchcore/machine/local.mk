@@ -14,7 +14,6 @@ libpatchcore_internal_la_SOURCES += \
 	patchcore/machine/sync.c \
 	patchcore/machine/sync.h \
 	patchcore/machine/tsc.c \
-	patchcore/machine/tsc.h \
 	patchcore/machine/wait.h
 
 CLEANFILES += patchcore/machine/tests/fuzz_conf.crash

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "patchcore/machine/tsc.h"
 #include "patchcore/machine/wait.h"
 
 #define WINDOW_DEFAULT 8u /* AMD APM vol. 2, 7.6.1 */

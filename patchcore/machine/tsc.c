@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "patchcore/machine/tsc.h"
+#include "patchcore/machine/policy.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "patchcore/machine/tsc.h"
+#include "patchcore/machine/policy.h"
 #include "patchcore/machine/wait.h"
 #include "patchcore/tests/child.h"
 #include "patchcore/tests/recorded.h"
