@@ -18,8 +18,8 @@
 #include <x86intrin.h>
 
 #include "bench/baseline/baseline.h"
-#include "patchcore/kernel/clock.h"
 #include "patchcore/kernel/kernel_signal.h"
+#include "patchcore/kernel/sys.h"
 #include "patchcore/kernel/task.h"
 #include "patchcore/patchcore.h"
 #include "patchcore/text/text.h"

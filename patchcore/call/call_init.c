@@ -13,7 +13,6 @@
 #include "patchcore/site/fork.h"
 #include "patchcore/site/site.h"
 #include "patchcore/site/table.h"
-#include "patchcore/text/objects.h"
 #include "patchcore/text/text.h"
 #include "patchcore/word/flight.h"
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 # The kernel, asked without libc.
 libpatchcore_internal_la_SOURCES += \
-	patchcore/kernel/clock.h \
 	patchcore/kernel/kernel_signal.c \
 	patchcore/kernel/kernel_signal.h \
 	patchcore/kernel/sys.h \

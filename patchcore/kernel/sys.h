@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * System calls without libc, and the code that may not be patched. Private.
+ * System calls and time without libc, and the code that may not be patched. Private.
  *
  * A tracer patches libc, libc's syscall() included. From the first INT3 of a change to its
  * last store, and wherever SIGTRAP is blocked, a thread that meets an INT3 is lost: either it is
@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 /*
  * NOPATCH - of a function that runs while an INT3 may stand or SIGTRAP is blocked. It calls only
@@ -68,5 +69,33 @@ NOPATCH_INLINE long sys_six(long number, long a, long b, long c, long d, long e,
 #define sys_call(...) SYS_PICK(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
 #define SYS_PICK(number, a, b, c, d, e, f, ...)                                                    \
 	sys_six((long)(number), (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
+
+#define CLOCK_MS INT64_C(1000000) /* in ns */
+
+/* clock_ns - nanoseconds of CLOCK_MONOTONIC. Async-signal-safe. */
+NOPATCH_INLINE int64_t clock_ns(void)
+{
+	struct timespec now;
+
+	sys_call(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
+	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+/* clock_sleep - for less than a second, or until a signal. Async-signal-safe. */
+NOPATCH_INLINE void clock_sleep(int64_t ns)
+{
+	struct timespec time = { .tv_nsec = ns };
+
+	sys_call(SYS_nanosleep, &time, 0);
+}
+
+/*
+ * nap - leave the CPU to a thread that may need it, for some 50 microseconds. A yield is not
+ * enough: that thread may have the lower priority. Async-signal-safe.
+ */
+NOPATCH_INLINE void nap(void)
+{
+	clock_sleep(CLOCK_MS / 20);
+}
 
 #endif

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "patchcore/text/objects.h"
 
 #include <errno.h>
 

@@ -49,10 +49,8 @@
 #include <signal.h>
 #include <sys/mman.h>
 
-#include "patchcore/kernel/clock.h"
 #include "patchcore/kernel/kernel_signal.h"
 #include "patchcore/site/lock.h"
-#include "patchcore/text/objects.h"
 #include "patchcore/text/text.h"
 #include "patchcore/word/flight.h"
 

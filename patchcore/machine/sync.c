@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <linux/membarrier.h>
 
-#include "patchcore/kernel/clock.h"
+#include "patchcore/kernel/sys.h"
 #include "patchcore/machine/wait.h"
 
 int membarrier_register(void)

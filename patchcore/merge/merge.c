@@ -3,7 +3,6 @@
 
 #include <errno.h>
 
-#include "patchcore/kernel/clock.h"
 #include "patchcore/kernel/kernel_signal.h"
 #include "patchcore/machine/sync.h"
 #include "patchcore/merge/merge_check.h"

@@ -17,7 +17,6 @@
 #include <sys/uio.h>
 #include <x86intrin.h>
 
-#include "patchcore/kernel/clock.h"
 #include "patchcore/kernel/kernel_signal.h"
 #include "patchcore/kernel/task.h"
 #include "patchcore/site/thread.h"

@@ -9,7 +9,6 @@
 #include "patchcore/mapping.h"
 #include "patchcore/merge/merge_check.h"
 #include "patchcore/site/fork.h"
-#include "patchcore/text/objects.h"
 #include "patchcore/text/text.h"
 #include "patchcore/text/text_page.h"
 #include "patchcore/trap/trap.h"

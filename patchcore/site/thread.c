@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <sys/mman.h>
 
-#include "patchcore/kernel/clock.h"
 #include "patchcore/kernel/kernel_signal.h"
 #include "patchcore/kernel/task.h"
 #include "patchcore/machine/sync.h"

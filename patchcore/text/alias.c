@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "patchcore/kernel/clock.h"
+#include "patchcore/kernel/sys.h"
 #include "patchcore/site/fork.h"
 #include "patchcore/text/text.h"
 

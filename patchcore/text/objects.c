@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "patchcore/text/objects.h"
+#include "patchcore/text/text.h"
 
 #include <errno.h>
 #include <link.h>

@@ -8,7 +8,6 @@
 #include "patchcore/machine/policy.h"
 #include "patchcore/mapping.h"
 #include "patchcore/site/fork.h"
-#include "patchcore/text/objects.h"
 #include "patchcore/text/text_page.h"
 
 static bool renew_page(struct entry *entry);

@@ -16,7 +16,6 @@
 #include <sys/auxv.h>
 #include <ucontext.h>
 
-#include "patchcore/kernel/clock.h"
 #include "patchcore/kernel/kernel_signal.h"
 #include "patchcore/kernel/task.h"
 #include "patchcore/machine/wait.h"

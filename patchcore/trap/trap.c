@@ -8,7 +8,6 @@
  */
 #include "patchcore/trap/trap.h"
 
-#include "patchcore/kernel/clock.h"
 #include "patchcore/kernel/kernel_signal.h"
 #include "patchcore/machine/wait.h"
 #include "patchcore/site/fork.h"

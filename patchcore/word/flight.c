@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "patchcore/kernel/clock.h"
+#include "patchcore/kernel/sys.h"
 #include "patchcore/merge/merge.h"
 
 #define CHUNK 256 /* sites that one pair of syncs serves when draining */

@@ -6,7 +6,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "patchcore/kernel/clock.h"
+#include "patchcore/kernel/sys.h"
 #include "patchcore/merge/merge_check.h"
 #include "patchcore/text/text.h"
 

@@ -19,7 +19,6 @@
 #include "patchcore/async.h"
 #include "patchcore/tests/text_library.h"
 #include "patchcore/tests/text_pages.h"
-#include "patchcore/text/objects.h"
 #include "patchcore/text/text.h"
 #include "patchcore/text/text_page.h"
 

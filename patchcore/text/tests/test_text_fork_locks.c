@@ -20,7 +20,7 @@
 
 #include "patchcore/site/thread.h"
 #include "patchcore/tests/text_fork.h"
-#include "patchcore/text/objects.h"
+#include "patchcore/text/text.h"
 #include "patchcore/text/text_page.h"
 
 static atomic_bool stop;
