@@ -154,7 +154,7 @@ NOPATCH static bool meet_frame(struct frames_search *search, const struct frames
 			 at + offsetof(struct frames_frame, context) + REGISTER(REG_RIP),
 			 &inside->end, sizeof(inside->end));
 	else if (mode == FRAMES_COUNT)
-		frames_count(inside);
+		atomic_fetch_add(&inside->found, 1);
 	return true;
 }
 

@@ -50,7 +50,7 @@ struct frames_inside {
 	uintptr_t start;
 	uintptr_t end;
 	unsigned doors;
-	unsigned found;	     /* threads and frames that were not moved out. Atomically */
+	atomic_uint found;   /* threads and frames that were not moved out */
 	struct merge *merge; /* the change of this place (merge.h) */
 };
 
@@ -102,12 +102,6 @@ NOPATCH_INLINE struct frames_inside *frames_find(const struct frames_places *pla
 		return NULL;
 	last = &places->inside[low - 1];
 	return pc < last->end && !frames_is_door(last, pc) ? last : NULL;
-}
-
-/* frames_count - one more was found there. */
-NOPATCH_INLINE void frames_count(struct frames_inside *inside)
-{
-	__atomic_fetch_add(&inside->found, 1, __ATOMIC_SEQ_CST);
 }
 
 /*

@@ -169,7 +169,7 @@ NOPATCH static void look_inside(ucontext_t *context, struct others_room *room, v
 	else if (inside && look->move)
 		gregs[REG_RIP] = (greg_t)inside->end;
 	else if (inside)
-		frames_count(inside);
+		atomic_fetch_add(&inside->found, 1);
 	/* One that is inside is waited for, and should not begin again to wait itself. */
 	else if (!found)
 		others_restart_call(gregs);
@@ -200,7 +200,7 @@ NOPATCH static bool look_asleep(pid_t tid, const struct task_call *call, uint64_
 	if (found < 0 || (takes && (found || inside)))
 		return false;
 	if (inside)
-		frames_count(inside);
+		atomic_fetch_add(&inside->found, 1);
 	return true;
 }
 
@@ -225,8 +225,10 @@ NOPATCH static int begin(struct merge *merge)
 		return ret;
 	/* Looked at again now that it is held: another patcher may have been faster. */
 	ret = merge_check_old(merge);
-	if (ret == 0)
-		ret = merge_check_calls(merge);
+	/* May a thread come back from a call to the middle of it? */
+	if (ret == 0 &&
+	    merge_returns_inside(merge->old, merge->span.len, merge->old_starts, merge->new_starts))
+		ret = -EINVAL;
 	if (ret < 0)
 		merge_release(merge);
 	return ret < 0 ? ret : MERGE_PENDING;
@@ -395,14 +397,6 @@ NOPATCH int merge_check_old(const struct merge *merge)
 	if (merge->move)
 		return merge_nops(merge->old, len) == len ? 0 : -EILSEQ;
 	return merge_denies_nops(merge->old, len, merge->old_starts) ? -EILSEQ : 0;
-}
-
-NOPATCH int merge_check_calls(const struct merge *merge)
-{
-	return merge_returns_inside(merge->old, merge->span.len, merge->old_starts,
-				    merge->new_starts)
-		       ? -EINVAL
-		       : 0;
 }
 
 /*

@@ -67,16 +67,14 @@ void merge_adopt(const struct merge *merge);
 /* merge_check_old - is the old code, which was read, what it must be? 0, or -EILSEQ. */
 int merge_check_old(const struct merge *merge);
 
-/* merge_check_calls - and may a thread come back from a call to the middle of it? 0, or -EINVAL. */
-int merge_check_calls(const struct merge *merge);
-
 /*
  * merge_undisturbed - the protocol, with all signals blocked; of merges that merge_find() has
- * looked up; all are moved over, or none. The result of each: 0, the errors of merge_hold(), of the
- * checks above or of others_look(), -EACCES: a stack could not be read, -ETIMEDOUT: a thread stayed
- * inside, or what membarrier failed with; then the code is as it was. So it is where the result is
- * MERGE_PENDING: a thread was inside for long, and as executors of all the others wait meanwhile,
- * that one is to be tried alone. One that is alone is never MERGE_PENDING.
+ * looked up; all are moved over, or none. The result of each: 0, the errors of merge_hold(),
+ * merge_check_old() or others_look(), -EINVAL: a call comes back to the middle, -EACCES: a stack
+ * could not be read, -ETIMEDOUT: a thread stayed inside, or what membarrier failed with; then the
+ * code is as it was. So it is where the result is MERGE_PENDING: a thread was inside for long, and
+ * as executors of all the others wait meanwhile, that one is to be tried alone. One that is alone
+ * is never MERGE_PENDING.
  *
  * Of the places only `merge` is filled in. Those that are done are taken out.
  */

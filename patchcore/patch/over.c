@@ -46,10 +46,8 @@ static int change_now(struct merge *merge, const struct sync *sync)
 /* What needs libc is done before signals are blocked. */
 static int prepare_look(struct merge *merge)
 {
-	int ret = merge_check_calls(merge);
+	int ret;
 
-	if (ret < 0)
-		return ret;
 	if (membarrier_register() < 0)
 		return -ENOTSUP;
 	if (!trap_was_ours_lately())
