@@ -33,7 +33,8 @@ static int choose_policy(enum pc_policy policy, double p, bool is_to_be_possible
 
 	if (!syncs)
 		return -ENOMEM;
-	if (is_to_be_possible && !policy_is_possible(syncs))
+	if (is_to_be_possible && syncs->page.policy == PC_POLICY_AUTO &&
+	    syncs->line.policy == PC_POLICY_AUTO)
 		return -ENOTSUP;
 	asked = policy;
 	accept_p = p;

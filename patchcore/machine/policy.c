@@ -240,11 +240,6 @@ void policy_choose(const struct facts *facts, enum pc_policy asked, double accep
 	explain_policy(facts, asked, accept_p, syncs, reason, size);
 }
 
-bool policy_is_possible(const struct syncs *syncs)
-{
-	return syncs->page.policy != PC_POLICY_AUTO || syncs->line.policy != PC_POLICY_AUTO;
-}
-
 double policy_bound(const struct facts *facts, const struct sync *sync, bool page)
 {
 	return sync->level ? bound_of(&facts->conf.level[sync->level - 1], page) : 0;

@@ -66,9 +66,6 @@ void facts_learn(struct facts *facts);
 void policy_choose(const struct facts *facts, enum pc_policy asked, double accept_p,
 		   struct syncs *syncs, char *reason, size_t size);
 
-/* policy_is_possible - is there a sync for straddlers of some kind at least? */
-bool policy_is_possible(const struct syncs *syncs);
-
 /* policy_bound - on tears per toggle, of a sync of policy_choose(); 0 unless it waits. */
 double policy_bound(const struct facts *facts, const struct sync *sync, bool page);
 
