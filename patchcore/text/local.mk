@@ -3,7 +3,6 @@
 libpatchcore_internal_la_SOURCES += \
 	patchcore/text/alias.c \
 	patchcore/text/objects.c \
-	patchcore/text/pkeys.h \
 	patchcore/text/span.c \
 	patchcore/text/text.c \
 	patchcore/text/text.h \

@@ -10,7 +10,6 @@
 #include <sys/uio.h>
 
 #include "patchcore/kernel/sys.h"
-#include "patchcore/text/pkeys.h"
 #include "patchcore/text/text.h"
 
 /* Of the calling thread: /proc/self has nothing once the process's main thread has ended. */

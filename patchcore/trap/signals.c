@@ -23,7 +23,7 @@
 #include "patchcore/patchcore.h"
 #include "patchcore/site/fork.h"
 #include "patchcore/site/lock.h"
-#include "patchcore/text/pkeys.h"
+#include "patchcore/text/text.h"
 #include "patchcore/trap/guard.h"
 #include "patchcore/trap/trap.h"
 

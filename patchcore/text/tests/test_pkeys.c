@@ -17,7 +17,7 @@
 
 #include "patchcore/merge.h"
 #include "patchcore/tests/trap_case.h"
-#include "patchcore/text/pkeys.h"
+#include "patchcore/text/text.h"
 
 /* --- The rights ---------------------------------------------------------------------------- */
 
