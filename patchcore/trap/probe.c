@@ -32,20 +32,16 @@ enum {
 	SEEN_NO_HANDLER, /* it could not be installed */
 };
 
-/* The INT3, as a function. */
+/* No libc, whose state the child shares, and no sanitizer's records. */
+#define IN_CHILD NOPATCH __attribute__((no_sanitize("address", "thread", "undefined")))
+
 extern const uint8_t probe_byte[] __attribute__((visibility("hidden")));
-void probe_run(void) __attribute__((visibility("hidden")));
-__asm__(".pushsection patchcore_nopatch, \"ax\", @progbits\n"
-	".globl probe_run, probe_byte\n"
-	".hidden probe_run, probe_byte\n"
-	".type probe_run, @function\n"
-	"probe_run:\n"
-	"	endbr64\n"
-	"probe_byte:\n"
-	"	int3\n"
-	"	ret\n"
-	".size probe_run, . - probe_run\n"
-	".popsection\n");
+
+/* The INT3. */
+IN_CHILD static __attribute__((noinline)) void probe_run(void)
+{
+	__asm__ volatile(".globl probe_byte; .hidden probe_byte; probe_byte: int3" : : : "memory");
+}
 
 static _Atomic(int) seen; /* what the child saw, unless its memory was its own; or the process */
 
@@ -57,9 +53,7 @@ NOPATCH bool probe_met(uintptr_t addr)
 	return true;
 }
 
-/* --- In the child: no libc, whose state it shares, and no sanitizer's records --- */
-
-#define IN_CHILD NOPATCH __attribute__((no_sanitize("address", "thread", "undefined")))
+/* --- In the child ---------------------------------------------------------------- */
 
 IN_CHILD static void leave(int what)
 {
