@@ -124,7 +124,7 @@ int fork_enter_slowly(struct thread *self, int64_t ns)
 	if (fork_is_new())
 		fork_adopt();
 	while (load_acquire(fork_adopted) != FORK_ADOPTED && !thread_is_nested(self) &&
-	       !lock_any_held() && !try_adopt_rest()) {
+	       !self->locks && !try_adopt_rest()) {
 		thread_leave(self);
 		nap();
 		thread_enter_as(self);
@@ -180,7 +180,7 @@ static void before_fork(void)
 	thread_enter_as(self);
 	flight_finish_own();
 	all_outside = thread_await_all();
-	if (all_outside && !lock_any_held())
+	if (all_outside && !self->locks)
 		flight_drain();
 	objects_before_fork();
 	text_before_fork();

@@ -51,11 +51,6 @@ void signals_let(void)
 	kernel_mask(SIG_SETMASK, self->mask);
 }
 
-bool lock_any_held(void)
-{
-	return thread_here && thread_here->locks;
-}
-
 void lock_take(struct lock *lock)
 {
 	static const struct timespec some = { .tv_nsec = WAIT_NS };

@@ -35,7 +35,4 @@ void lock_drop(struct lock *lock);
 void signals_hold(void);
 void signals_let(void);
 
-/* lock_any_held - does the calling thread hold some lock, in a handler of a raised signal? */
-bool lock_any_held(void);
-
 #endif

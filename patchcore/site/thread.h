@@ -40,7 +40,7 @@ struct thread {
 	 * membarrier (thread_await_all).
 	 */
 	_Atomic(uint64_t) inside;
-	unsigned locks; /* that the thread holds */
+	unsigned locks; /* that the thread holds; also seen in a handler of a raised signal */
 	unsigned holds; /* of signals_hold() that are not over; before the first of them: */
 	uint64_t mask;
 	int cancel;
