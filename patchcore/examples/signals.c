@@ -3,12 +3,9 @@
  * Before patching: would every thread survive the INT3 of a straddler? And a
  * handler of the program's own for SIGTRAP, behind the library's.
  */
-#include <patchcore/patchcore.h>
 #include <patchcore/signals.h>
 
-#include <errno.h>
-#include <signal.h>
-#include <stdio.h>
+#include "example.h"
 
 static volatile sig_atomic_t breakpoints;
 

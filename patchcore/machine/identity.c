@@ -202,10 +202,8 @@ static void read_caches(struct identity *id, const struct identity_source *src)
 		}
 		if (!told[0][0])
 			break;
-		n += (size_t)snprintf(all + n, sizeof(all) - n, "L%s%s %s ", told[0],
-				      strcmp(told[1], "Data") == 0	    ? "d"
-				      : strcmp(told[1], "Instruction") == 0 ? "i"
-									    : "",
+		told[1][0] = told[1][0] == 'D' ? 'd' : told[1][0] == 'I' ? 'i' : '\0';
+		n += (size_t)snprintf(all + n, sizeof(all) - n, "L%s%.1s %s ", told[0], told[1],
 				      told[2][0] ? told[2] : "?");
 	}
 	set_text(id->caches, sizeof(id->caches), all, sizeof(all));
