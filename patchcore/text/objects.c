@@ -19,6 +19,7 @@ struct view {
 	struct object *list;
 	size_t count;
 	uint64_t loads, unloads;
+	bool counts_only;
 };
 
 static struct lock lock;
@@ -34,25 +35,18 @@ static uint64_t hash_bytes(uint64_t seed, const void *data, size_t len)
 	return seed;
 }
 
-/* Every object tells the counts. */
-static int count_only(struct dl_phdr_info *info, size_t size, void *data)
-{
-	struct view *look = data;
-
-	(void)size;
-	look->loads = info->dlpi_adds;
-	look->unloads = info->dlpi_subs;
-	return 1;
-}
-
-/* Not 0: no memory. */
+/* Every object tells the counts. Negative: no memory. */
 static int add_object(struct dl_phdr_info *info, size_t size, void *data)
 {
 	struct view *look = data;
 	struct object *object;
 	uint64_t seed = UINT64_C(0xcbf29ce484222325);
 
-	count_only(info, size, look);
+	(void)size;
+	look->loads = info->dlpi_adds;
+	look->unloads = info->dlpi_subs;
+	if (look->counts_only)
+		return 1;
 	object = realloc(look->list, (look->count + 1) * sizeof(*object));
 	if (!object)
 		return -ENOMEM;
@@ -96,12 +90,12 @@ void objects_in_child(void)
 }
 
 /* A thread that a signal handler ended in it would leave that lock behind, too. */
-static int ask_linker(int (*fn)(struct dl_phdr_info *, size_t, void *), struct view *look)
+static int ask_linker(struct view *look)
 {
 	int ret;
 
 	signals_hold();
-	ret = dl_iterate_phdr(fn, look);
+	ret = dl_iterate_phdr(add_object, look);
 	signals_let();
 	return ret;
 }
@@ -116,20 +110,21 @@ static bool contains(const struct view *look, const struct object *object)
 
 int objects_each_gone(void (*gone)(uintptr_t start, uintptr_t end))
 {
-	struct view look = { 0 };
+	struct view look = { .counts_only = true };
 	struct object *unused;
 	bool is_new;
 	int ret;
 
 	if (load_relaxed(&lock_may_be_lost))
 		return 0;
-	ask_linker(count_only, &look);
+	ask_linker(&look);
 	lock_take(&lock);
 	is_new = look.loads != known.loads || look.unloads != known.unloads;
 	lock_drop(&lock);
 	if (!is_new)
 		return 0;
-	ret = ask_linker(add_object, &look);
+	look.counts_only = false;
+	ret = ask_linker(&look);
 	unused = look.list;
 	lock_take(&lock);
 	/* Another thread may have looked meanwhile: the later of the two looks counts. */

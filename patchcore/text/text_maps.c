@@ -60,38 +60,39 @@ struct text {
 	long fd;
 	long left; /* bytes that were read and not used; not positive at the end or on an error */
 	const char *at;
+	char last; /* that was taken; 0: there was no more */
 	char bytes[2048];
 };
 
-/* 0: there is no more. */
 static char next_char(struct text *text)
 {
 	if (text->left <= 0) {
 		text->at = text->bytes;
 		text->left = sys_call(SYS_read, text->fd, text->bytes, sizeof(text->bytes));
 	}
-	return text->left-- > 0 ? *text->at++ : 0;
+	text->last = text->left-- > 0 ? *text->at++ : 0;
+	return text->last;
 }
 
-/* Up to what follows it, which is passed over: *end. */
-static uint64_t next_number(struct text *text, unsigned base, char *end)
+/* Up to what follows it, which is passed over. */
+static uint64_t next_number(struct text *text, unsigned base)
 {
 	uint64_t number = 0;
+	char c;
 
-	for (*end = next_char(text); (*end >= '0' && *end <= '9') || (*end >= 'a' && *end <= 'f');
-	     *end = next_char(text))
-		number = number * base + (unsigned)(*end <= '9' ? *end - '0' : *end - 'a' + 10);
+	while (((c = next_char(text)) >= '0' && c <= '9') || (c >= 'a' && c <= 'f'))
+		number = number * base + (unsigned)(c <= '9' ? c - '0' : c - 'a' + 10);
 	return number;
 }
 
 /* A line is START-END rwxp OFFSET MAJOR:MINOR INODE, and mostly blanks and a name. */
 static void read_line(struct text *text, struct mapping *map)
 {
-	char prot[4], end;
+	char prot[4];
 	unsigned major;
 
-	map->start = next_number(text, 16, &end);
-	map->end = next_number(text, 16, &end);
+	map->start = next_number(text, 16);
+	map->end = next_number(text, 16);
 	for (unsigned i = 0; i < 4; i++)
 		prot[i] = next_char(text);
 	next_char(text);
@@ -99,12 +100,12 @@ static void read_line(struct text *text, struct mapping *map)
 		    (prot[2] == 'x' ? PROT_EXEC : 0);
 	map->shared = prot[3] == 's';
 	map->page_size = (map->start | map->end) & (HUGE_PAGE - 1) ? TEXT_PAGE : HUGE_PAGE;
-	map->origin.offset = next_number(text, 16, &end);
-	major = (unsigned)next_number(text, 16, &end);
-	map->origin.device = makedev(major, (unsigned)next_number(text, 16, &end));
-	map->origin.inode = next_number(text, 10, &end);
-	while (end && end != '\n')
-		end = next_char(text);
+	map->origin.offset = next_number(text, 16);
+	major = (unsigned)next_number(text, 16);
+	map->origin.device = makedev(major, (unsigned)next_number(text, 16));
+	map->origin.inode = next_number(text, 10);
+	while (text->last && text->last != '\n')
+		next_char(text);
 }
 
 /* The next one that ends behind addr, as find_next(). */
