@@ -72,20 +72,18 @@ static bool ends_inside(const struct pair *pair, const struct layout *layout, un
 /* Until an instruction ends at the same byte in both, behind the change. */
 static int decode_both(struct pair *pair, struct pc_check *result)
 {
+	static const char not_there[] = "the old code has no instruction at +%u";
+	static const char cut_off[] =
+		"the old instruction at +%u runs into memory that is not mapped";
 	struct layout *was = &pair->old_layout, *is = &pair->new_layout;
 	size_t until = pair->len;
 	int ret;
 
 	do {
 		ret = decode_layout(was, pair->old_code, pair->size, until, NULL);
-		if (ret == -EFAULT)
-			return because(
-				result, ret,
-				"the old instruction at +%u runs into memory that is not mapped",
-				(unsigned)was->end);
-		result->old_invalid = ret < 0;
+		result->old_invalid = ret == -ENOEXEC;
 		if (ret < 0)
-			return because(result, ret, "the old code has no instruction at +%u",
+			return because(result, ret, ret == -ENOEXEC ? not_there : cut_off,
 				       (unsigned)was->end);
 		until = was->end;
 		ret = decode_layout(is, pair->new_code, pair->size, until, &was->starts);

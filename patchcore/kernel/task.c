@@ -7,7 +7,6 @@
 #include <stddef.h>
 #include <sys/uio.h>
 #include <sys/utsname.h>
-#include <time.h>
 
 #include "patchcore/kernel/kernel_signal.h"
 #include "patchcore/kernel/sys.h"

@@ -232,12 +232,8 @@ __attribute__((constructor(101))) static void watch_fork(void)
 		mmap(NULL, TEXT_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	pthread_atfork(before_fork, fork_in_parent, fork_in_child);
-	if (word == MAP_FAILED)
+	if (word == MAP_FAILED || madvise(word, TEXT_PAGE, MADV_WIPEONFORK) < 0)
 		return;
-	if (madvise(word, TEXT_PAGE, MADV_WIPEONFORK) < 0) {
-		munmap(word, TEXT_PAGE);
-		return;
-	}
 	*(_Atomic(uint32_t) *)word = FORK_ADOPTED;
 	fork_adopted = word;
 }

@@ -9,7 +9,7 @@
 
 #define MACHINE_CONF_SCHEMA  4 /* the one that is read */
 #define MACHINE_CONF_STRETCH 64
-#define MACHINE_CONF_LEVELS  32
+#define MACHINE_CONF_LEVELS  SYNC_LEVELS
 #define MACHINE_CONF_BYTES   65536		  /* a larger file is refused */
 #define MACHINE_CONF_WAIT    UINT64_C(1000000000) /* ticks; longer waits are refused */
 #define MACHINE_CONF_COST    (UINT64_C(1) << 40)  /* ticks; higher costs are refused */

@@ -11,8 +11,6 @@
 
 #define WINDOW_DEFAULT 8u /* AMD APM vol. 2, 7.6.1 */
 
-_Static_assert(SYNC_LEVELS == MACHINE_CONF_LEVELS, "each level has a cost of its own");
-
 /*
  * Waits that were measured on some CPUs say nothing of others, which may be further apart or of
  * another kind. CPUs that threads are allowed later are not seen.

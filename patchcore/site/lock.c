@@ -2,7 +2,6 @@
 #include "patchcore/site/lock.h"
 
 #include <linux/futex.h>
-#include <time.h>
 
 #include "patchcore/kernel/sys.h"
 #include "patchcore/site/thread.h"

@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "patchcore/kernel/sys.h"
-#include "patchcore/site/fork.h"
 #include "patchcore/text/text.h"
 
 #ifndef MFD_NOEXEC_SEAL

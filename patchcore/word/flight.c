@@ -230,12 +230,10 @@ static int put_aside(struct site *const *sites, size_t n, int error)
 {
 	int ret = 0;
 
-	for (size_t i = 0; i < n; i++) {
-		struct site *site = sites[i];
-
-		if (site_state(site) == WORD_FIRST_WAIT && word_has_failed(&site->word, error))
-			take_back(site);
-	}
+	for (size_t i = 0; i < n; i++)
+		if (site_state(sites[i]) == WORD_FIRST_WAIT &&
+		    word_has_failed(&sites[i]->word, error))
+			take_back(sites[i]);
 	for (size_t i = 0; i < n; i++) {
 		struct site *site = sites[i];
 

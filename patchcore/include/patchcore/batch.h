@@ -4,7 +4,6 @@
 #define PATCHCORE_BATCH_H
 
 #include <stddef.h>
-#include <stdint.h>
 #include <sys/cdefs.h>
 
 #include <patchcore/patchcore.h>
