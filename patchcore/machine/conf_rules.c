@@ -26,7 +26,7 @@ static bool supports(const struct machine_conf_bound *bound, double confidence)
 #define RULES	    9
 #define LOWER	    " is lower than its toggles, tears and confidence allow"
 
-static const char *conf_breaks(unsigned rule, const struct machine_conf *c)
+static const char *find_conf_flaw(unsigned rule, const struct machine_conf *c)
 {
 	const struct machine_conf_bound window = { c->window_toggles, 0, c->window_p };
 
@@ -41,8 +41,8 @@ static const char *conf_breaks(unsigned rule, const struct machine_conf *c)
 	return NULL;
 }
 
-static const char *level_breaks(unsigned rule, const struct machine_conf *c,
-				const struct machine_conf_level *level)
+static const char *find_level_flaw(unsigned rule, const struct machine_conf *c,
+				   const struct machine_conf_level *level)
 {
 	const struct machine_conf_level *before = rule == 8 ? c->level : level;
 	const struct waits *waits = &level->waits;
@@ -67,11 +67,11 @@ static const char *level_breaks(unsigned rule, const struct machine_conf *c,
 bool conf_rule(unsigned i, const struct machine_conf *conf, char *why, size_t size)
 {
 	unsigned levels = i < LEVEL_RULES ? 0 : machine_conf_all_levels(conf);
-	const char *broken = conf_breaks(i, conf);
+	const char *broken = find_conf_flaw(i, conf);
 
 	snprintf(why, size, "%s", broken ? broken : "");
 	for (unsigned level = 0; level < levels && !broken; level++) {
-		broken = level_breaks(i, conf, &conf->level[level]);
+		broken = find_level_flaw(i, conf, &conf->level[level]);
 		if (broken)
 			snprintf(why, size, "[level %u] %s", level + 1, broken);
 	}

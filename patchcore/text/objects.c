@@ -36,7 +36,7 @@ static uint64_t hash_bytes(uint64_t seed, const void *data, size_t len)
 }
 
 /* Every object tells the counts. Negative: no memory. */
-static int add_object(struct dl_phdr_info *info, size_t size, void *data)
+static int note_object(struct dl_phdr_info *info, size_t size, void *data)
 {
 	struct view *look = data;
 	struct object *object;
@@ -95,7 +95,7 @@ static int ask_linker(struct view *look)
 	int ret;
 
 	signals_hold();
-	ret = dl_iterate_phdr(add_object, look);
+	ret = dl_iterate_phdr(note_object, look);
 	signals_let();
 	return ret;
 }
