@@ -23,6 +23,7 @@
 
 #include "probes/include/fastinst.h"
 #include "probes/text/text.h"
+#include "probes/trace/words.h"
 
 /* --- Threads of the agent --------------------------------------------------------------------- */
 

@@ -16,6 +16,7 @@
 #include "probes/agent/base.h"
 #include "probes/include/fastinst.h"
 #include "probes/text/text.h"
+#include "probes/trace/words.h"
 
 #define TRIES 10 /* an object may be unloaded in each */
 

@@ -34,6 +34,7 @@
 #include "probes/include/fastinst/compare.h"
 #include "probes/text/text.h"
 #include "probes/trace/ring.h"
+#include "probes/trace/words.h"
 
 static_assert(RING_EVENT_MAX <= 8 * UINT8_MAX, "its length is told in one byte");
 

@@ -20,6 +20,7 @@
 #include "probes/source/source.h"
 #include "probes/text/demangle.h"
 #include "probes/text/text.h"
+#include "probes/trace/words.h"
 #include "stress/base/number.h"
 
 #define PAUSE_US   2000

@@ -24,6 +24,7 @@
 #include "probes/elf/sorted.h"
 #include "probes/launch/folder.h"
 #include "probes/text/text.h"
+#include "probes/trace/words.h"
 
 #define DEPTH_MAX 4096
 #define PATIENCE  5	/* seconds */

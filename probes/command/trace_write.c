@@ -12,6 +12,7 @@
 #include "probes/json/print.h"
 #include "probes/text/demangle.h"
 #include "probes/text/text.h"
+#include "probes/trace/words.h"
 
 #define INDENT_MAX 40
 

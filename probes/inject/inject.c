@@ -49,7 +49,7 @@
 #include <unistd.h>
 
 #include "probes/elf/array.h"
-#include "probes/text/text.h"
+#include "probes/trace/words.h"
 #include "stress/base/clock.h"
 #include "stress/base/command_line.h"
 

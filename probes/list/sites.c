@@ -13,7 +13,7 @@
 
 #include "probes/branch/branch.h"
 #include "probes/elf/array.h"
-#include "probes/text/text.h"
+#include "probes/trace/words.h"
 
 #define SPAN_MAX (UINT64_C(1) << 31) /* from the first to the last byte in memory */
 

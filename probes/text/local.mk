@@ -2,7 +2,9 @@
 noinst_LTLIBRARIES += libfastinst_text.la
 libfastinst_text_la_SOURCES = \
 	probes/text/text.c \
-	probes/text/text.h
+	probes/text/text.h \
+	probes/trace/words.c \
+	probes/trace/words.h
 noinst_LTLIBRARIES += libfastinst_names.la
 libfastinst_names_la_SOURCES = probes/text/demangle.h
 if HAVE_LIBIBERTY

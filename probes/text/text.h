@@ -10,8 +10,6 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "probes/include/fastinst.h"
-
 #define TEXT_PIECE 5 /* bytes, with the 0 at the end */
 
 /* text_rune - how many bytes the character at the start has in UTF-8; 0: it is none. */
@@ -45,11 +43,5 @@ char *text_word(char **rest);
 
 /* text_utf8 - a new string, with U+FFFD in place of each byte that is no UTF-8. NULL: no memory. */
 char *text_utf8(const char *name);
-
-/* kind_name - of a probe, as lines have it. */
-const char *kind_name(enum fi_kind kind);
-
-/* error_cause - what went wrong, and what helps, of a negative errno of libfastinst. */
-const char *error_cause(int error);
 
 #endif
