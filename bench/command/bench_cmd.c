@@ -260,14 +260,14 @@ static int measure_and_tell(struct bench *b, const struct bench_entry *entry)
 static int measure_all(struct bench *b)
 {
 	const struct bench_request *r = b->request;
-	int status = EXIT_PASS;
+	int ret, status = EXIT_PASS;
 
 	if (r->have_waits)
 		library_assume_waits(r->waits.first, r->waits.second, r->waits.stretch);
-	if (pc_init() < 0) {
-		error(0, 0, "the library cannot be set up");
-		return EXIT_INTERNAL;
-	}
+	ret = pc_init();
+	if (ret < 0)
+		return complain(EXIT_INTERNAL, 0, "cannot set the library up: %s",
+				pc_strerror(ret));
 	if (!r->json)
 		printf("%s, TSC %.3f GHz, Linux %s\n\n", b->id.brand, (double)b->id.tsc_khz / 1e6,
 		       b->id.kernel);

@@ -91,7 +91,8 @@ static int gather_report(struct report *r)
 	if (ret == 0)
 		ret = pc_get_status(&r->status);
 	if (ret < 0)
-		return complain(EXIT_INTERNAL, ret, "cannot set the library up");
+		return complain(EXIT_INTERNAL, 0, "cannot set the library up: %s",
+				pc_strerror(ret));
 	ret = topology_open(&r->topology, &r->foreign);
 	if (ret < 0)
 		return complain(EXIT_MISSING, ret, "cannot read the topology");

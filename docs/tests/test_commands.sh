@@ -213,7 +213,7 @@ for page in "$top"/README.md "$top"/CONTRIBUTING.md "$top"/results/README.md "$t
 	check_page "$page"
 done
 # Lines of the examples in tmax(1) end with a backslash where they go on.
-sed -n '/^\.SH EXAMPLES/,/^\.SH LIMITS/p' "$top/docs/tmax.1" | sed 's/\\-/-/g; s/\\e$/\\/' |
+sed -n '/^\.SH EXAMPLES/,/^\.SH LIMITS/p' "$top/docs/man/tmax.1" | sed 's/\\-/-/g; s/\\e$/\\/' |
 	sed -e ':a' -e '/\\$/N; s/\\\n//; ta' | sed -n 's/^tmax .*/`&`/p' >"$dir/examples"
 [ -s "$dir/examples" ] || wrong "tmax(1) has no examples"
 check_words tmax.1 <"$dir/examples"

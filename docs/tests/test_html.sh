@@ -42,13 +42,13 @@ words()
 	tr '\n' ' ' <"$1" | sed 's/<[^>]*>//g' | tr -s ' '
 }
 
-for page in "$top"/docs/*.[1-9]; do
+for page in "$top"/docs/man/*.[1-9]; do
 	name=${page##*/}
 	html=$dir/html/$name.html
 	grep -q '</html>' "$html" || fail "$name.html is not whole"
 	grep -q "href=\"$name.html\"" "$dir/html/index.html" || fail "$name is not in the index"
 	# Each heading of the source, also of a page under another name.
-	! grep -q '^\.so ' "$page" || page=$top/docs/$(sed -n 's|^\.so man[1-9]/||p' "$page")
+	! grep -q '^\.so ' "$page" || page=$top/docs/man/$(sed -n 's|^\.so man[1-9]/||p' "$page")
 	words "$html" >"$dir/words"
 	while read -r heading; do
 		grep -qF -- "$heading" "$dir/words" || fail "$name.html has no $heading"

@@ -8,7 +8,7 @@ umask 022 # a machine.conf that others may write to is refused
 
 top=${srcdir:-.}
 tmax=${TMAX:-./tmax}
-doc=$top/docs
+doc=$top/docs/man
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 unset PATCHCORE_MACHINE_CONF HWLOC_SYNTHETIC HWLOC_XMLFILE HWLOC_THISSYSTEM
@@ -55,7 +55,7 @@ same()
 
 for file in "$doc"/*.[1-9]; do
 	name=${file##*/}
-	grep -qF "docs/$name" "$doc/local.mk" || wrong "$name is not installed"
+	grep -qF "docs/man/$name" "$doc/local.mk" || wrong "$name is not installed"
 	if grep -q '^\.so ' "$file"; then
 		target=$(sed -n 's/^\.so man[1-9]\///p' "$file")
 		[ "$(cat "$file")" = ".so man${target##*.}/$target" ] || wrong "$name: no clean alias"
@@ -124,13 +124,20 @@ done <"$dir/names"
 
 # --- the functions ---
 
+# functions_in FILE - that a header declares, or a synopsis has
+functions_in()
+{
+	grep -oE '^(\.BI? "?)?(int |const char \*)pc_[a-z_]+\(' "$1" | grep -oE 'pc_[a-z_]+'
+}
+
 header=$top/patchcore/include/patchcore/patchcore.h
 page pc_patch.3 >"$dir/patch"
-grep -oE '^int pc_[a-z_]+\(' "$header" | tr -d '(' | cut -d' ' -f2 >"$dir/is"
+functions_in "$header" >"$dir/is"
 mapfile -t functions <"$dir/is"
-part SH SYNOPSIS <"$dir/patch" | grep -oE 'int pc_[a-z_]+' | cut -d' ' -f2 >"$dir/says"
+part SH SYNOPSIS <"$dir/patch" >"$dir/synopsis"
+functions_in "$dir/synopsis" >"$dir/says"
 same "functions in the synopsis of pc_patch(3)"
-grep -oE '^int pc_[a-z_]+' "$header" | cut -d' ' -f2 >"$dir/is"
+functions_in "$header" >"$dir/is"
 part SH NAME <"$dir/patch" | grep -oE 'pc_[a-z_]+' >"$dir/says"
 same "functions in the name of pc_patch(3)"
 for function in "${functions[@]}"; do
@@ -157,9 +164,10 @@ for pair in async:pc_async batch:pc_batch call:pc_call check:pc_check_site mappi
 	header=$top/patchcore/include/patchcore/${pair%:*}.h
 	name=${pair#*:}
 	page "$name.3" >"$dir/page"
-	grep -oE '^int pc_[a-z_]+\(' "$header" | tr -d '(' | cut -d' ' -f2 >"$dir/is"
+	functions_in "$header" >"$dir/is"
 	mapfile -t functions <"$dir/is"
-	part SH SYNOPSIS <"$dir/page" | grep -oE 'int pc_[a-z_]+' | cut -d' ' -f2 >"$dir/says"
+	part SH SYNOPSIS <"$dir/page" >"$dir/synopsis"
+	functions_in "$dir/synopsis" >"$dir/says"
 	same "functions in the synopsis of $name(3)"
 	printf '%s\n' "${functions[@]}" >"$dir/is"
 	part SH NAME <"$dir/page" | grep -oE 'pc_[a-z_]+' >"$dir/says"

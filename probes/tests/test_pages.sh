@@ -9,7 +9,7 @@ headers=("$header" "$top"/probes/include/fastinst/*.h)
 
 page()
 {
-	sed 's/\\-/-/g' "$top/docs/$1"
+	sed 's/\\-/-/g' "$top/docs/man/$1"
 }
 
 # same WHAT - compares what is there ($dir/is) with what is said ($dir/says)
@@ -34,7 +34,7 @@ for pair in "${pages[@]}"; do
 		grep -oE 'fi_[a-z_]+' >"$dir/says"
 	same "the synopsis of $name(3)"
 	while read -r function; do
-		[ "$(cat "$top/docs/$function.3" 2>/dev/null)" = ".so man3/$name.3" ] || wrong "$function has no page"
+		[ "$(cat "$top/docs/man/$function.3" 2>/dev/null)" = ".so man3/$name.3" ] || wrong "$function has no page"
 		page "$name.3" | sed -n '/^\.SH DESC/,$p' >"$dir/text"
 		grep -q "$function" "$dir/text" || [[ $function == *_batch || $function == *_how ]] ||
 			wrong "$name(3) does not tell of $function"
