@@ -106,7 +106,6 @@ static const struct option_row options[] = {
 };
 
 static const struct command_line line = {
-	.name = "bench",
 	.operands = "BENCHMARK...|all",
 	.about = "What patching costs here, beside what one would use instead: as medians with\n"
 		 "their intervals, and as ratios to a baseline measured in turn.\n"
@@ -147,8 +146,10 @@ static int parse_options(int argc, char **argv, struct bench_request *r)
 
 		while (entry < end && strcmp(argv[i], entry->name) != 0)
 			entry++;
+		if (strcmp(argv[i], "all") == 0)
+			return refuse_usage("'all' are all benchmarks: name no other");
 		if (entry == end)
-			return refuse_usage("no benchmark '%s'", argv[i]);
+			return refuse_operand(&line, "benchmark", argv[i]);
 		for (unsigned k = 0; k < r->entries; k++)
 			if (r->entry[k] == entry)
 				return refuse_usage("benchmark '%s' is there twice", argv[i]);

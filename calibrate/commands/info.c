@@ -35,7 +35,6 @@ static const struct option_row options[] = {
 };
 
 static const struct command_line line = {
-	.name = "info",
 	.about = "Tell which machine this is, which placements can be tested on it, and whether\n"
 		 "its machine.conf is in use.\n",
 	.options = { options },

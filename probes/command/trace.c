@@ -310,8 +310,14 @@ static bool take_format(const struct option_row *row, const char *text, void *re
 	struct trace *trace = request;
 
 	(void)row;
+	(void)why;
 	trace->format = trace_format(text);
-	return trace->format || option_refuse(why, "must be text, json or chrome");
+	return true;
+}
+
+static int format_known(const char *name)
+{
+	return trace_format(name) ? 0 : -1;
 }
 
 static const struct option_row options[] = {
@@ -334,7 +340,7 @@ static const struct option_row options[] = {
 	  OPTION_NUMBER(struct trace, limit, 1, UINT64_MAX) },
 	{ "format", "FORMAT",
 	  "text, json (lines) or chrome (for Perfetto, chrome://tracing) (text)",
-	  .take = take_format },
+	  .take = take_format, .parse = format_known },
 	{ "pid", "PID",
 	  "a process that \"fastinst run\" has started, until it ends or until Ctrl-C",
 	  OPTION_NUMBER(struct trace, pid, 1, PID_MOST) },
