@@ -40,7 +40,18 @@ dist_man_MANS = \
 	docs/man/pc_text_way.3
 if !LIBRARY_ONLY
 dist_man_MANS += \
+	docs/man/fastinst-attach.1 \
+	docs/man/fastinst-detach.1 \
+	docs/man/fastinst-list.1 \
+	docs/man/fastinst-off.1 \
+	docs/man/fastinst-on.1 \
+	docs/man/fastinst-profile.1 \
+	docs/man/fastinst-reset.1 \
+	docs/man/fastinst-run.1 \
+	docs/man/fastinst-top.1 \
+	docs/man/fastinst-trace.1 \
 	docs/man/fastinst.1 \
+	docs/man/fastinst.7 \
 	docs/man/fi_activate.3 \
 	docs/man/fi_activate_batch.3 \
 	docs/man/fi_activate_how.3 \
@@ -84,7 +95,19 @@ dist_man_MANS += \
 	docs/man/fi_unload.3 \
 	docs/man/fi_unregister_callback.3 \
 	docs/man/libfastinst.3 \
-	docs/man/tmax.1
+	docs/man/tmax-bench.1 \
+	docs/man/tmax-calibrate.1 \
+	docs/man/tmax-conform.1 \
+	docs/man/tmax-evidence.1 \
+	docs/man/tmax-fleet.1 \
+	docs/man/tmax-gaps.1 \
+	docs/man/tmax-info.1 \
+	docs/man/tmax-merge.1 \
+	docs/man/tmax-report.1 \
+	docs/man/tmax-stress.1 \
+	docs/man/tmax-verify.1 \
+	docs/man/tmax.1 \
+	docs/man/tmax.7
 endif
 if HAVE_ZYDIS
 dist_man_MANS += docs/man/pc_check_site.3

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The manual pages are well formed and say what the program and the sources say: options, names,
+# The manual pages are well formed and say what the program and the sources say: commands, options, names,
 # exit statuses, environment, functions, errors, keys of machine.conf; and their examples work.
 set -euo pipefail
 export LC_ALL=C
@@ -72,54 +72,84 @@ for file in "$doc"/*.[1-9]; do
 	fi
 done
 
-# --- tmax(1) ---
+# A page of a command, or of a program, opens with an example.
+for file in "$doc"/*.1; do
+	grep -q '^\.so ' "$file" && continue
+	order=$(sed -n 's/^\.SH //p' "$file" | head -n 4 | paste -sd' ')
+	[[ $order == "NAME SYNOPSIS EXAMPLE DESCRIPTION" ]] || wrong "${file##*/} opens with $order"
+done
 
-page tmax.1 >"$dir/tmax"
+# --- the pages of tmax ---
+
+pages=("$doc"/tmax.1 "$doc"/tmax.7 "$doc"/tmax-*.1)
+for file in "${pages[@]}"; do
+	page "${file##*/}"
+done >"$dir/tmax"
 "$tmax" --help | sed -nE 's/^  ([a-z]+) .*/\1/p' >"$dir/is"
 mapfile -t commands <"$dir/is"
-part SH OPTIONS <"$dir/tmax" | sed -nE 's/^\.SS tmax ([a-z]+)$/\1/p' >"$dir/says"
-same "commands"
+page tmax.1 | part SH COMMANDS | sed -nE 's/^\.BR tmax-([a-z]+) \(1\)$/\1/p' >"$dir/says"
+same "commands that tmax(1) names"
+printf '%s\n' "${commands[@]}" >"$dir/is"
+(cd "$doc" && printf '%s\n' tmax-*.1 | sed -E 's/^tmax-(.*)\.1$/\1/') >"$dir/says"
+same "pages of commands"
+if command -v groff >/dev/null; then
+	lines=$(groff -man -Tutf8 -rLL=80n "$doc/tmax.1" | wc -l)
+	[ "$lines" -le 60 ] || wrong "tmax(1) has $lines lines"
+fi
+
+# statuses - the numbers in a text on stdin, but for sections of the manual
+statuses()
+{
+	sed -E 's/\([0-9]\)//g' | grep -oE '\b[0-9]+\b'
+}
 
 for command in "${commands[@]}"; do
-	"$tmax" "$command" --help | sed -nE 's/^  (--[a-z0-9-]+)( [A-Z]+)?( .*)?$/\1\2/p' >"$dir/is"
-	part SH OPTIONS <"$dir/tmax" | part SS "tmax $command" | defined |
-		sed -nE 's/^\.BI? (--[a-z0-9-]+)( "( [A-Z]+)")?$/\1\3/p' >"$dir/says"
+	page "tmax-$command.1" >"$dir/page"
+	part SH OPTIONS <"$dir/page" >"$dir/part"
+	"$tmax" "$command" --help | sed -nE '/^  --help/d; s/^  (--[a-z0-9-]+)( [A-Z]+)?( .*)?$/\1\2/p' >"$dir/is"
+	defined <"$dir/part" | sed -nE 's/^\.BI? (--[a-z0-9-]+)( "( [A-Z]+)")?$/\1\3/p' >"$dir/says"
 	same "options of tmax $command"
 	cut -d' ' -f1 "$dir/is" >>"$dir/options"
 
 	"$tmax" "$command" --help | awk '/^  --/ { option = $1 } /^$/ { option = "" } option { print option, $0 }' |
 		sed -nE 's/^(--[a-z0-9-]+) .*\((default )?([a-z0-9-]+)[);].*/\1 \3/p' >"$dir/is"
-	part SH OPTIONS <"$dir/tmax" | part SS "tmax $command" | awk '
+	awk '
 		after == ".TP" && $2 ~ /^--/ { option = $2 }
 		{ after = $0; sub(/^\.[A-Z]+ /, "") }
 		match($0, /\(default [a-z0-9-]+/) { print option, substr($0, RSTART + 9, RLENGTH - 9) }
 		half { print option, $1 }
-		{ half = /\(default$/ }' >"$dir/says"
+		{ half = /\(default$/ }' "$dir/part" >"$dir/says"
 	if [ -s "$dir/is" ] || [ -s "$dir/says" ]; then
 		same "defaults of tmax $command"
 	fi
+
+	"$tmax" "$command" --help | sed -n '/Exit status:/,/^$/p' | sed 's/.*Exit status://' | statuses >"$dir/is"
+	part SH "EXIT STATUS" <"$dir/page" | statuses >"$dir/says"
+	same "exit statuses of tmax $command"
 done
 
-# Wherever the page names one.
+# Wherever a page names one.
 grep '^\.B' "$dir/tmax" | grep -v cpuid_tool | grep -oE '(^| |")--[a-z0-9-]+' | tr -d ' "' | sort -u >"$dir/named"
-grep -vxFf "$dir/options" "$dir/named" | grep -vxE -- '--version' >"$dir/unknown" || true
+grep -vxFf "$dir/options" "$dir/named" | grep -vxE -- '--version|--help' >"$dir/unknown" || true
 [ ! -s "$dir/unknown" ] || wrong "no command has $(xargs <"$dir/unknown")"
 
 sed -nE 's/^\tEXIT_[A-Z_]+ = ([0-9]+),.*/\1/p' "$top/stress/base/exit_status.h" >"$dir/is"
-part SH "EXIT STATUS" <"$dir/tmax" | defined | sed -nE 's/^\.B ([0-9]+)$/\1/p' >"$dir/says"
+page tmax.7 >"$dir/page"
+part SH "EXIT STATUS" <"$dir/page" | defined | sed -nE 's/^\.B ([0-9]+)$/\1/p' >"$dir/says"
 same "exit statuses"
 
 grep -rohE --include='*.c' --exclude-dir={tests,examples} 'getenv\("[A-Z_]+"' \
 	"$top"/{patchcore,stress,bench,results,calibrate} | cut -d'"' -f2 >"$dir/is"
-part SH ENVIRONMENT <"$dir/tmax" | defined | sed -nE 's/^\.B ([A-Z_, ]+)$/\1/p' | tr -d ' ' | tr ',' '\n' >"$dir/says"
+part SH ENVIRONMENT <"$dir/page" | defined | sed -nE 's/^\.B ([A-Z_, ]+)$/\1/p' | tr -d ' ' | tr ',' '\n' >"$dir/says"
 same "environment"
 
 # The names of placements, crossings, pairs, protocols, oracles, outcomes, tears and provokers.
 grep -ohE '\[(PLACEMENT|CROSSING|PAIR|PROTOCOL|ORACLE|OUTCOME|TEAR|PROVOKER)_[A-Z0-9_]+\] = "[a-z0-9-]+"' \
 	"$top/stress/cell/cell.c" "$top/stress/placement/placement.c" | cut -d'"' -f2 >"$dir/names"
 [ "$(wc -l <"$dir/names")" -ge 30 ] || wrong "names: too few found"
+page tmax-stress.1 >"$dir/page"
 while read -r name; do
-	grep -qE "^\.(B|BR|RB)( |.*[ \",])$name( |\"|,|$)" "$dir/tmax" || wrong "tmax(1) does not tell of $name"
+	grep -qE "^\.(B|BR|RB)( |.*[ \",])$name( |\"|,|$)" "$dir/page" || wrong "tmax-stress(1) does not tell of $name"
 done <"$dir/names"
 
 # --- the functions ---
