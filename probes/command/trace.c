@@ -199,7 +199,7 @@ static void print_end(struct trace *trace, struct counts *counts)
 	if (open && filter_is_of_calls(&trace->filter))
 		complain(0, 0,
 			 "the exits of %zu function%s cannot be seen, so it is not known what they "
-			 "call and for how long; fastinst(1) says how to compile",
+			 "call and for how long; fastinst(7) says how to compile",
 			 open, S(open));
 	/* With --limit, events that were left out were counted as well. */
 	if (!trace->sum.limited && counts->processes) {
