@@ -1,20 +1,29 @@
 # SPDX-License-Identifier: MIT
 include docs/man/local.mk
 
-TESTS += docs/tests/test_lengths.sh docs/tests/test_pictures.sh docs/tests/test_readme.sh
-if !LIBRARY_ONLY
-TESTS += docs/tests/test_commands.sh docs/tests/test_html.sh docs/tests/test_machines.sh docs/tests/test_man.sh \
-	docs/tests/test_ci.sh
-endif
-EXTRA_DIST += \
+# Installed in the folders of a clone, so that links lead on.
+usersdir = $(docdir)
+dist_users_DATA = CONTRIBUTING.md NEWS README.md SECURITY.md
+guidesdir = $(usersdir)/docs
+dist_guides_DATA = \
 	docs/README.md \
 	docs/architecture.md \
-	docs/ci/github.yml \
-	docs/ci/gitlab.yml \
 	docs/conform.md \
 	docs/fleet.md \
 	docs/guarantees.md \
 	docs/install.md \
+	docs/markers.md \
+	docs/methods.md \
+	docs/policies.md \
+	docs/probes.md \
+	docs/profiles.md \
+	docs/security.md \
+	docs/start.md \
+	docs/tutorial.md
+ciexamplesdir = $(guidesdir)/ci
+dist_ciexamples_DATA = docs/ci/github.yml docs/ci/gitlab.yml
+labdir = $(guidesdir)/lab
+dist_lab_DATA = \
 	docs/lab/README.md \
 	docs/lab/alternatives.md \
 	docs/lab/attach.md \
@@ -54,20 +63,24 @@ EXTRA_DIST += \
 	docs/lab/site-boundaries.md \
 	docs/lab/tail-causes.md \
 	docs/lab/tail.md \
-	docs/lab/waits.md \
-	docs/markers.md \
-	docs/methods.md \
+	docs/lab/waits.md
+machinesdir = $(usersdir)/results
+dist_machines_DATA = results/README.md results/machines.md
+picturesdir = $(guidesdir)/pictures
+dist_pictures_DATA = \
 	docs/pictures/crossing.svg \
-	docs/pictures/draw.py \
 	docs/pictures/house.svg \
 	docs/pictures/ladder.svg \
 	docs/pictures/policy.svg \
-	docs/pictures/stores.svg \
-	docs/policies.md \
-	docs/probes.md \
-	docs/profiles.md \
-	docs/security.md \
-	docs/start.md \
+	docs/pictures/stores.svg
+
+TESTS += docs/tests/test_lengths.sh docs/tests/test_pictures.sh docs/tests/test_readme.sh
+if !LIBRARY_ONLY
+TESTS += docs/tests/test_commands.sh docs/tests/test_html.sh docs/tests/test_machines.sh docs/tests/test_man.sh \
+	docs/tests/test_ci.sh
+endif
+EXTRA_DIST += \
+	docs/pictures/draw.py \
 	docs/tests/test_ci.sh \
 	docs/tests/test_commands.sh \
 	docs/tests/test_html.sh \
@@ -75,6 +88,4 @@ EXTRA_DIST += \
 	docs/tests/test_man.sh \
 	docs/tests/test_lengths.sh \
 	docs/tests/test_pictures.sh \
-	docs/tests/test_readme.sh \
-	docs/tutorial.md \
-	results/machines.md
+	docs/tests/test_readme.sh

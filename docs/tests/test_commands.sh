@@ -209,7 +209,7 @@ refuses "no 'make htlm'" 'Run `make htlm`.'
 
 [ "$failed" = 0 ] || exit 1
 ran=0
-for page in "$top"/README.md "$top"/CONTRIBUTING.md "$top"/results/README.md "$top"/docs/*.md "$top"/docs/lab/*.md; do
+for page in "$top"/README.md "$top"/CONTRIBUTING.md "$top"/SECURITY.md "$top"/results/README.md "$top"/docs/*.md "$top"/docs/lab/*.md; do
 	check_page "$page"
 done
 # Lines of the examples in manual pages end with a backslash where they go on.
