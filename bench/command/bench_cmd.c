@@ -107,6 +107,7 @@ static const struct option_row options[] = {
 
 static const struct command_line line = {
 	.operands = "BENCHMARK...|all",
+	.words = "toggle latency throughput scaling latent stall invoke probes growth all ",
 	.about = "What patching costs here, beside what one would use instead: as medians with\n"
 		 "their intervals, and as ratios to a baseline measured in turn.\n"
 		 "\n"
@@ -149,7 +150,7 @@ static int parse_options(int argc, char **argv, struct bench_request *r)
 		if (strcmp(argv[i], "all") == 0)
 			return refuse_usage("'all' are all benchmarks: name no other");
 		if (entry == end)
-			return refuse_operand(&line, "benchmark", argv[i]);
+			return refuse_name("benchmark", argv[i], line.words);
 		for (unsigned k = 0; k < r->entries; k++)
 			if (r->entry[k] == entry)
 				return refuse_usage("benchmark '%s' is there twice", argv[i]);

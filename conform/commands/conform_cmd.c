@@ -73,7 +73,7 @@ static int choose_promises(struct conform_request *c, const struct request *r)
 	unsigned count = 0;
 
 	for (const struct guarantee *g = guarantees; g->name; g++) {
-		strcat(strcat(known, g->name), " ");
+		add_word(known, g->name);
 		if (!r->only)
 			c->promise[c->promises++] = g;
 	}

@@ -16,7 +16,6 @@
 #define WIDTH	   80  /* of help */
 #define FIRST	   256 /* getopt's value of the first row; letters are below */
 #define TIME_MAX   (31 * 86400.0)
-#define WORD_CHARS "abcdefghijklmnopqrstuvwxyz0123456789-"
 #define HELP_ABOUT "print this (also -h)"
 #define HELP_IS	   "Try '%s --help'%s\n"
 
@@ -155,14 +154,13 @@ const struct option_row *option_named(const struct option_row *table, const char
 /* The names that an option takes, of its own function or among the words of a help. */
 static void list_values(const struct option_row *row, const char *help, char words[WORDS_MAX])
 {
-	size_t length = 0;
 	const char *word;
 
 	words[0] = '\0';
 	if (row->parse && !row->word)
 		words_known(help, row->parse, words);
-	for (int i = 0; row->word && (word = row->word(i)) && length < WORDS_MAX; i++)
-		length += (size_t)snprintf(words + length, WORDS_MAX - length, "%s ", word);
+	for (int i = 0; row->word && (word = row->word(i)); i++)
+		add_word(words, word);
 }
 
 static bool take_value(const struct option_row *row, const char *help, const char *text,
@@ -301,33 +299,6 @@ static int read_options(const struct command_line *line, int argc, char **argv, 
 
 bool completion_wanted;
 
-/* What the first operand may be: the actions, or what a list in what the command is about begins
- * its lines with, and what is in small letters. */
-static void list_operands(const struct command_line *line, char words[WORDS_MAX])
-{
-	size_t length = 0, width;
-
-	words[0] = '\0';
-	for (int i = 0; line->actions && line->actions[i]; i++)
-		length += (size_t)snprintf(words + length, WORDS_MAX - length, "%s ",
-					   line->actions[i]);
-	if (line->actions)
-		return;
-	for (const char *text = line->about; text && *text; text = strchr(text, '\n')) {
-		text += strspn(text, "\n");
-		width = strncmp(text, "  ", 2) == 0 ? strspn(text + 2, WORD_CHARS) : 0;
-		if (width)
-			length += (size_t)snprintf(words + length, WORDS_MAX - length, "%.*s ",
-						   (int)width, text + 2);
-	}
-	for (const char *text = line->operands; *(text += strcspn(text, WORD_CHARS));
-	     text += width) {
-		width = strspn(text, WORD_CHARS);
-		length += (size_t)snprintf(words + length, WORDS_MAX - length, "%.*s ", (int)width,
-					   text);
-	}
-}
-
 /*
  * A line per option of a command, or of one of its actions, and one without a name for operands.
  * Fields, apart by tabs: command and action, option, argument, words that it may be, help.
@@ -351,22 +322,19 @@ static void print_options(const struct command_line *line, const char *name, con
 		printf("%s%s\t--%s\t%s\t%s\t%s\n", name, action, r->name,
 		       r->argument ? r->argument : "", words, r->help);
 	}
-	if (!line->operands || !line->operands[0])
-		return;
-	list_operands(line, words);
-	printf("%s%s\t\t%s\t%s\t\n", name, action, line->operands, *action ? "" : words);
+	if (line->operands && line->operands[0])
+		printf("%s%s\t\t%s\t%s\t\n", name, action, line->operands,
+		       line->words && !*action ? line->words : "");
 }
 
 static void completion_print(const struct command_line *line)
 {
-	const char *name = strrchr(program_invocation_name, ' ') + 1;
-	char action[32];
+	const char *name = strrchr(program_invocation_name, ' ') + 1, *words = line->words;
+	char action[1 + WORD_ROOM] = " ";
 
 	print_options(line, name, "", ~0u);
-	for (unsigned i = 0; line->actions && line->actions[i]; i++) {
-		snprintf(action, sizeof(action), " %s", line->actions[i]);
+	for (unsigned i = 0; line->has_actions && (words = next_word(words, action + 1)); i++)
 		print_options(line, name, action, 1u << i);
-	}
 }
 
 /*
@@ -376,18 +344,17 @@ static void completion_print(const struct command_line *line)
 static void print_hint(const struct command_line *line, const char *argument)
 {
 	const struct option_row *rows[OPTIONS_MAX];
-	char words[WORDS_MAX] = "", hint[OPTION_WHY] = "", name[SPELLING_LETTERS];
+	char words[WORDS_MAX] = "", hint[OPTION_WHY] = "", name[WORD_ROOM], option[WORD_ROOM];
 	int count = rows_of(line, rows);
 	bool unknown = strncmp(argument, "--", 2) == 0;
-	size_t length = 0;
 
 	snprintf(name, sizeof(name), "%.*s", (int)strcspn(argument, "="), argument);
-	for (int i = 0; i < count && unknown && length < WORDS_MAX; i++) {
+	for (int i = 0; i < count; i++) {
 		if (!rows[i]->name)
 			continue;
-		unknown = strncmp(rows[i]->name, name + 2, strlen(name) - 2) != 0;
-		length += (size_t)snprintf(words + length, WORDS_MAX - length, "--%s ",
-					   rows[i]->name);
+		snprintf(option, sizeof(option), "--%s", rows[i]->name);
+		unknown &= strncmp(option, name, strlen(name)) != 0;
+		add_word(words, option);
 	}
 	if (unknown)
 		suggest_names(hint, sizeof(hint), name, words, false);
@@ -445,12 +412,4 @@ int refuse_name(const char *thing, const char *name, const char *words)
 
 	suggest_names(hint, sizeof(hint), name, words, true);
 	return refuse_usage("no %s '%s'%s", thing, name, hint);
-}
-
-int refuse_operand(const struct command_line *line, const char *thing, const char *name)
-{
-	char words[WORDS_MAX];
-
-	list_operands(line, words);
-	return refuse_name(thing, name, words);
 }

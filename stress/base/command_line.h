@@ -60,7 +60,8 @@ struct command_line {
 	const char *operands; /* as help calls them, "": untold; NULL: none are taken */
 	const char *about;    /* what the command does, in lines */
 	bool program;	      /* the first operand ends the options: those behind it are its own */
-	const char *const *actions; /* what the first operand may be, then NULL; or NULL */
+	bool has_actions;     /* the first operand is one of words; options have plans */
+	const char *words;    /* what operands may be, a blank behind each; or NULL */
 	const struct option_row *options[OPTION_TABLES];
 	const char *end; /* below the options, in lines */
 };
@@ -104,9 +105,6 @@ int refuse_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
  * that there are, or all of them: words with a blank behind each. Returns EXIT_USAGE.
  */
 int refuse_name(const char *thing, const char *name, const char *words);
-
-/* refuse_operand - the same, of what an operand of the command may be. */
-int refuse_operand(const struct command_line *line, const char *thing, const char *name);
 
 /* While it is set, command_line_parse() prints a command's table for completion.awk instead of
  * reading its line. */

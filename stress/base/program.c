@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* A program of commands: which one is meant, help and completion for all, the status at the end. */
 #include "stress/base/program.h"
 
 #include <errno.h>
@@ -41,14 +42,13 @@ static int run_command(const struct program *program, const struct program_comma
 static int run_command_named(const struct program *program, const char *name, int argc, char **argv)
 {
 	char words[WORDS_MAX] = "";
-	size_t length = 0;
 
 	for (const struct program_command *c = program->commands; c->what; c++) {
 		if (!c->name)
 			continue;
 		if (strcmp(name, c->name) == 0)
 			return run_command(program, c, argc, argv);
-		length += (size_t)snprintf(words + length, sizeof(words) - length, "%s ", c->name);
+		add_word(words, c->name);
 	}
 	return refuse_name("such command", name, words);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
+/* Names that are nearly right: the words that are nearest, by how many letters differ. */
 #include "stress/base/spelling.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define WORD_CHARS "abcdefghijklmnopqrstuvwxyz0123456789-"
-#define WORD_ROOM  32
 
 unsigned count_errors(const char *letters, unsigned count, const char *name, bool anywhere)
 {
@@ -29,8 +29,7 @@ unsigned count_errors(const char *letters, unsigned count, const char *name, boo
 	return anywhere ? least : row[count];
 }
 
-/* The next word from there; where it ends, or NULL at the end of the list. */
-static const char *next_word(const char *words, char word[WORD_ROOM])
+const char *next_word(const char *words, char word[WORD_ROOM])
 {
 	size_t length;
 
@@ -40,21 +39,22 @@ static const char *next_word(const char *words, char word[WORD_ROOM])
 	return length ? words + length : NULL;
 }
 
-static bool has_word(const char *words, const char *wanted)
-{
-	char word[WORD_ROOM];
-
-	while ((words = next_word(words, word)))
-		if (strcmp(word, wanted) == 0)
-			return true;
-	return false;
-}
-
 static void append_text(char *text, size_t size, const char *more)
 {
 	size_t length = strlen(text);
 
 	snprintf(text + length, size - length, "%s", more);
+}
+
+void add_word(char words[WORDS_MAX], const char *added)
+{
+	char word[WORD_ROOM];
+
+	for (const char *at = words; (at = next_word(at, word));)
+		if (strcmp(word, added) == 0)
+			return;
+	append_text(words, WORDS_MAX, added);
+	append_text(words, WORDS_MAX, " ");
 }
 
 void words_known(const char *text, int (*parse)(const char *name), char words[WORDS_MAX])
@@ -67,10 +67,8 @@ void words_known(const char *text, int (*parse)(const char *name), char words[WO
 		if (length >= WORD_ROOM)
 			continue;
 		snprintf(word, sizeof(word), "%.*s", (int)length, text);
-		if (parse(word) < 0 || has_word(words, word))
-			continue;
-		append_text(words, WORDS_MAX, word);
-		append_text(words, WORDS_MAX, " ");
+		if (parse(word) >= 0)
+			add_word(words, word);
 	}
 }
 

@@ -8,12 +8,19 @@
 
 #define SPELLING_LETTERS 64  /* of a name that is looked at */
 #define WORDS_MAX	 512 /* bytes of a list of names */
+#define WORD_ROOM	 32  /* bytes of one of them */
 
 /*
  * count_errors - letters that are wrong, missing or too many in a name, against so many letters;
  * with anywhere, in the part of the name that is nearest (Sellers).
  */
 unsigned count_errors(const char *letters, unsigned count, const char *name, bool anywhere);
+
+/* next_word - the first word from there; returns where it ends, NULL at the end of the list. */
+const char *next_word(const char *words, char word[WORD_ROOM]);
+
+/* add_word - to a list that has it not yet. */
+void add_word(char words[WORDS_MAX], const char *added);
 
 /* words_known - the words of a text that parse() knows, each once. */
 void words_known(const char *text, int (*parse)(const char *name), char words[WORDS_MAX]);
