@@ -32,7 +32,7 @@ struct one_cell {
 	struct shard shard;
 	uint64_t repetitions;
 	bool resume, quiet;
-	uint64_t given; /* a bit for each row of the first table that was */
+	uint64_t given;	  /* a bit for each row of the first table that was */
 	const char *plan; /* what the journal calls the run */
 };
 
@@ -274,7 +274,7 @@ int cmd_stress(int argc, char **argv)
 /* --- tmax gaps -------------------------------------------------------------------------------- */
 
 static const struct option_row gap_options[] = {
-	{ "placement", "NAME", "where the executors sit (spread); see tmax info", OPTION_OF_CELL },
+	{ "placement", "NAME", PLACEMENT_HELP, OPTION_OF_CELL },
 	{ "crossing", "NAME", "line, page, 8, 16, 32 or none (line)", OPTION_OF_CELL },
 	{ "split", "S", "bytes of the instruction before the boundary, 2 to 4 (3)",
 	  OPTION_OF_CELL },
@@ -284,7 +284,10 @@ static const struct option_row gap_options[] = {
 	  "that no gap can be (wait)",
 	  OPTION_OF_CELL },
 	{ "rest", "T", "mean ticks between two stores (500)", OPTION_OF_CELL },
-	{ "provoker", "NAMES", "as for tmax stress, but not sites (none)", OPTION_OF_CELL },
+	{ "provoker", "NAMES",
+	  "none, or names joined by +: cold-back, cold-front, shootdown, bandwidth, load, sibling, "
+	  "wide, chain (none)",
+	  OPTION_OF_CELL },
 	{ "loop", "N", "filler instructions in the executors' loop (0)", OPTION_OF_CELL },
 	{ "toggles", "N", "stop after N stores to each part (1000000000000)", OPTION_OF_CELL },
 	{ "seconds", "T", "or after this time, such as 10s; 0 is no limit (5)", OPTION_OF_CELL },

@@ -69,7 +69,7 @@ static const struct command_line line = {
 
 static int choose_promises(struct conform_request *c, const struct request *r)
 {
-	char names[NAMES_MAX], known[WORDS_MAX] = "", *rest = names, *name;
+	char names[NAMES_MAX], known[WORD_LIST_ROOM] = "", *rest = names, *name;
 	unsigned count = 0;
 
 	for (const struct guarantee *g = guarantees; g->name; g++) {

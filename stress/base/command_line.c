@@ -151,26 +151,14 @@ const struct option_row *option_named(const struct option_row *table, const char
 	return table;
 }
 
-/* The names that an option takes, of its own function or among the words of a help. */
-static void list_values(const struct option_row *row, const char *help, char words[WORDS_MAX])
-{
-	const char *word;
-
-	words[0] = '\0';
-	if (row->parse && !row->word)
-		words_known(help, row->parse, words);
-	for (int i = 0; row->word && (word = row->word(i)); i++)
-		add_word(words, word);
-}
-
 static bool take_value(const struct option_row *row, const char *help, const char *text,
 		       void *request, char *why)
 {
-	char words[WORDS_MAX], hint[OPTION_WHY];
+	char words[WORD_LIST_ROOM], hint[OPTION_WHY];
 
 	if (!row->parse || row->parse(text) >= 0)
 		return row->take(row, text, request, why);
-	list_values(row, help, words);
+	words_known(help, row->parse, words);
 	suggest_names(hint, sizeof(hint), text, words, true);
 	snprintf(why, OPTION_WHY, "no such name%.*s", OPTION_WHY - 16, hint);
 	return false;
@@ -308,17 +296,18 @@ static void print_options(const struct command_line *line, const char *name, con
 {
 	const struct option_row *rows[OPTIONS_MAX];
 	int count = rows_of(line, rows);
-	char words[WORDS_MAX];
+	char words[WORD_LIST_ROOM];
 
 	for (int n = 0; n < count; n++) {
 		const struct option_row *r = rows[n], *real = r;
 
 		if (!r->name || (r->plans && !(r->plans & plan)))
 			continue;
-		/* What several names may be is told by the other command. */
-		if (r->like && strcmp(r->argument, "NAME") == 0)
+		words[0] = '\0';
+		if (r->like)
 			real = option_named(r->like, r->name);
-		list_values(real, r->help, words);
+		if (real->parse)
+			words_known(r->help, real->parse, words);
 		printf("%s%s\t--%s\t%s\t%s\t%s\n", name, action, r->name,
 		       r->argument ? r->argument : "", words, r->help);
 	}
@@ -344,7 +333,7 @@ static void completion_print(const struct command_line *line)
 static void print_hint(const struct command_line *line, const char *argument)
 {
 	const struct option_row *rows[OPTIONS_MAX];
-	char words[WORDS_MAX] = "", hint[OPTION_WHY] = "", name[WORD_ROOM], option[WORD_ROOM];
+	char words[WORD_LIST_ROOM] = "", hint[OPTION_WHY] = "", name[WORD_ROOM], option[WORD_ROOM];
 	int count = rows_of(line, rows);
 	bool unknown = strncmp(argument, "--", 2) == 0;
 
@@ -408,7 +397,7 @@ int refuse_usage(const char *format, ...)
 
 int refuse_name(const char *thing, const char *name, const char *words)
 {
-	char hint[WORDS_MAX + 64];
+	char hint[WORD_LIST_ROOM + 64];
 
 	suggest_names(hint, sizeof(hint), name, words, true);
 	return refuse_usage("no %s '%s'%s", thing, name, hint);

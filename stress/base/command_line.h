@@ -28,8 +28,7 @@ struct option_row {
 	option_take *take;
 	size_t at, size; /* of the member of the request that holds the value */
 	uint64_t min, max;
-	int (*parse)(const char *name); /* negative: no such name; may be NULL */
-	const char *(*word)(int i);	/* what parse knows, in turn, then NULL; or help names it */
+	int (*parse)(const char *name); /* negative: no such name; help names them */
 	const char *fixed;		/* the text, of an option without an argument */
 	const struct option_row *like;	/* the table whose row of that name option_like() asks */
 	unsigned plans;			/* those of a command's actions that have it; 0: all */

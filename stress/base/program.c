@@ -41,7 +41,7 @@ static int run_command(const struct program *program, const struct program_comma
 
 static int run_command_named(const struct program *program, const char *name, int argc, char **argv)
 {
-	char words[WORDS_MAX] = "";
+	char words[WORD_LIST_ROOM] = "";
 
 	for (const struct program_command *c = program->commands; c->what; c++) {
 		if (!c->name)

@@ -46,18 +46,18 @@ static void append_text(char *text, size_t size, const char *more)
 	snprintf(text + length, size - length, "%s", more);
 }
 
-void add_word(char words[WORDS_MAX], const char *added)
+void add_word(char words[WORD_LIST_ROOM], const char *added)
 {
 	char word[WORD_ROOM];
 
 	for (const char *at = words; (at = next_word(at, word));)
 		if (strcmp(word, added) == 0)
 			return;
-	append_text(words, WORDS_MAX, added);
-	append_text(words, WORDS_MAX, " ");
+	append_text(words, WORD_LIST_ROOM, added);
+	append_text(words, WORD_LIST_ROOM, " ");
 }
 
-void words_known(const char *text, int (*parse)(const char *name), char words[WORDS_MAX])
+void words_known(const char *text, int (*parse)(const char *name), char words[WORD_LIST_ROOM])
 {
 	words[0] = '\0';
 	for (size_t length; *(text += strcspn(text, WORD_CHARS)); text += length) {

@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 #define SPELLING_LETTERS 64  /* of a name that is looked at */
-#define WORDS_MAX	 512 /* bytes of a list of names */
+#define WORD_LIST_ROOM	 512 /* bytes of a list of names */
 #define WORD_ROOM	 32  /* bytes of one of them */
 
 /*
@@ -20,10 +20,10 @@ unsigned count_errors(const char *letters, unsigned count, const char *name, boo
 const char *next_word(const char *words, char word[WORD_ROOM]);
 
 /* add_word - to a list that has it not yet. */
-void add_word(char words[WORDS_MAX], const char *added);
+void add_word(char words[WORD_LIST_ROOM], const char *added);
 
 /* words_known - the words of a text that parse() knows, each once. */
-void words_known(const char *text, int (*parse)(const char *name), char words[WORDS_MAX]);
+void words_known(const char *text, int (*parse)(const char *name), char words[WORD_LIST_ROOM]);
 
 /*
  * suggest_names - "; did you mean 'a' or 'b'?": the names that begin so, or the nearest; where none

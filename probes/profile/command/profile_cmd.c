@@ -57,7 +57,7 @@ static int edges_format_known(const char *name)
 
 static void refuse_format(const char *name, bool edges)
 {
-	char words[WORDS_MAX];
+	char words[WORD_LIST_ROOM];
 
 	words_known(FORMATS, edges ? edges_format_known : calls_format_known, words);
 	refuse_name(edges ? "format of edges" : "format", name, words);

@@ -63,7 +63,7 @@ static int is_short(const char *name)
 
 static void known_words_are_listed_once(void **state)
 {
-	char words[WORDS_MAX];
+	char words[WORD_LIST_ROOM];
 
 	(void)state;
 	words_known("text, json or junit; (text) none", is_short, words);
