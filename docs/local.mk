@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 include docs/man/local.mk
 
+if !LIBRARY_ONLY
 # Installed in the folders of a clone, so that links lead on.
 usersdir = $(docdir)
 dist_users_DATA = CONTRIBUTING.md NEWS README.md SECURITY.md
@@ -73,6 +74,7 @@ dist_pictures_DATA = \
 	docs/pictures/ladder.svg \
 	docs/pictures/policy.svg \
 	docs/pictures/stores.svg
+endif
 
 TESTS += docs/tests/test_lengths.sh docs/tests/test_pictures.sh docs/tests/test_readme.sh
 if !LIBRARY_ONLY
