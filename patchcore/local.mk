@@ -29,7 +29,7 @@ pkgconfig_DATA = patchcore/patchcore.pc
 cmakedir = $(libdir)/cmake/patchcore
 dist_cmake_DATA = patchcore/bindings/patchcoreConfig.cmake
 nodist_cmake_DATA = patchcore/bindings/patchcoreConfigVersion.cmake
-EXTRA_DIST += meson.build patchcore/patchcore.map
+EXTRA_DIST += meson.build patchcore/patchcore.abi patchcore/patchcore.map
 
 include patchcore/kernel/local.mk
 include patchcore/machine/local.mk

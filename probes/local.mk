@@ -74,7 +74,7 @@ examplesprobescmakedir = $(examplesprobesdir)/cmake
 dist_examplesprobescmake_DATA = probes/examples/cmake/CMakeLists.txt
 examplesprobesmesondir = $(examplesprobesdir)/meson
 dist_examplesprobesmeson_DATA = probes/examples/meson/meson.build
-EXTRA_DIST += probes/fastinst.map
+EXTRA_DIST += probes/fastinst.abi probes/fastinst.map
 
 include probes/marker/local.mk
 include probes/branch/local.mk

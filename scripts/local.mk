@@ -13,9 +13,13 @@ EXTRA_DIST += \
 	scripts/quick-libtool \
 	scripts/reproducible \
 	scripts/tests/tap-run \
+	scripts/tests/test_abi.sh \
 	scripts/tests/test_hostile_names.sh \
 	scripts/tests/test_rooms.sh \
 	scripts/tests/test_shellcheck.sh \
-	scripts/tests/test_spdx.sh scripts/tests/test_words.sh
+	scripts/tests/test_spdx.sh \
+	scripts/tests/test_version.sh \
+	scripts/tests/test_words.sh
+TESTS += scripts/tests/test_abi.sh scripts/tests/test_version.sh
 TESTS += scripts/tests/test_hostile_names.sh scripts/tests/test_rooms.sh scripts/tests/test_shellcheck.sh \
 	scripts/tests/test_spdx.sh scripts/tests/test_words.sh

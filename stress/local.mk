@@ -13,6 +13,10 @@ libstress_a_SOURCES = \
 	stress/base/process.c \
 	stress/base/process.h \
 	stress/base/random.h \
+	stress/base/program.c \
+	stress/base/program.h \
+	stress/base/spelling.c \
+	stress/base/spelling.h \
 	stress/base/text_file.c \
 	stress/base/text_file.h \
 	stress/cell/cell.c \
@@ -60,6 +64,7 @@ if HAVE_CMOCKA
 stress_tests = \
 	stress/base/tests/test_data_file \
 	stress/base/tests/test_process \
+	stress/base/tests/test_spelling \
 	stress/base/tests/test_text_file \
 	stress/cell/tests/test_cell \
 	stress/cell/tests/test_code \

@@ -106,8 +106,8 @@ static const struct option_row options[] = {
 };
 
 static const struct command_line line = {
-	.name = "bench",
 	.operands = "BENCHMARK...|all",
+	.words = "toggle latency throughput scaling latent stall invoke probes growth all ",
 	.about = "What patching costs here, beside what one would use instead: as medians with\n"
 		 "their intervals, and as ratios to a baseline measured in turn.\n"
 		 "\n"
@@ -147,8 +147,10 @@ static int parse_options(int argc, char **argv, struct bench_request *r)
 
 		while (entry < end && strcmp(argv[i], entry->name) != 0)
 			entry++;
+		if (strcmp(argv[i], "all") == 0)
+			return refuse_usage("'all' are all benchmarks: name no other");
 		if (entry == end)
-			return refuse_usage("no benchmark '%s'", argv[i]);
+			return refuse_name("benchmark", argv[i], line.words);
 		for (unsigned k = 0; k < r->entries; k++)
 			if (r->entry[k] == entry)
 				return refuse_usage("benchmark '%s' is there twice", argv[i]);
@@ -260,14 +262,14 @@ static int measure_and_tell(struct bench *b, const struct bench_entry *entry)
 static int measure_all(struct bench *b)
 {
 	const struct bench_request *r = b->request;
-	int status = EXIT_PASS;
+	int ret, status = EXIT_PASS;
 
 	if (r->have_waits)
 		library_assume_waits(r->waits.first, r->waits.second, r->waits.stretch);
-	if (pc_init() < 0) {
-		error(0, 0, "the library cannot be set up");
-		return EXIT_INTERNAL;
-	}
+	ret = pc_init();
+	if (ret < 0)
+		return complain(EXIT_INTERNAL, 0, "cannot set the library up: %s",
+				pc_strerror(ret));
 	if (!r->json)
 		printf("%s, TSC %.3f GHz, Linux %s\n\n", b->id.brand, (double)b->id.tsc_khz / 1e6,
 		       b->id.kernel);

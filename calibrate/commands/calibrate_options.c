@@ -18,12 +18,17 @@ static bool take_only(const struct option_row *row, const char *text, void *requ
 	struct request *r = request;
 
 	(void)row;
+	(void)why;
 	r->only_window = strcmp(text, "window") == 0;
-	r->only_gaps = strcmp(text, "gaps") == 0;
-	return r->only_window || r->only_gaps || option_refuse(why, "must be window or gaps");
+	r->only_gaps = !r->only_window;
+	return true;
 }
 
-/* For completion. */
+static int only_known(const char *name)
+{
+	return strcmp(name, "window") == 0 || strcmp(name, "gaps") == 0 ? 0 : -1;
+}
+
 static int plan_known(const char *name)
 {
 	return plan_find(name) ? 0 : -1;
@@ -42,7 +47,7 @@ static const struct option_row options[] = {
 	{ "require-p", "P", "tears per toggle that a pass stays below (1e-4)",
 	  OPTION_INTO(option_probability, struct request, require_p) },
 	{ "only", "WHAT", "all of it for window: stores inside a line; or gaps: of fetches",
-	  .take = take_only },
+	  .take = take_only, .parse = only_known },
 	{ "output", "FILE", "the config (default: where the library looks for it)",
 	  OPTION_FILE(struct request, output) },
 	{ "journal", "FILE", "append a line per cell (default: the config's name + .jsonl)",
@@ -66,7 +71,6 @@ static const struct option_row options[] = {
 };
 
 static const struct command_line command = {
-	.name = "calibrate",
 	.about = "Find out how often executors tear on this machine after how long a wait, add it\n"
 		 "to the store of evidence, and write what all of it says to machine.conf.\n",
 	.options = { options },
@@ -76,7 +80,6 @@ static const struct command_line command = {
 
 int request_parse(int argc, char **argv, struct request *r)
 {
-	const struct plan *plan;
 	uint32_t seed;
 	int status;
 
@@ -84,10 +87,7 @@ int request_parse(int argc, char **argv, struct request *r)
 	status = command_line_parse(&command, argc, argv, r, NULL);
 	if (status != EXIT_PASS)
 		return status;
-	plan = plan_find(r->plan_name);
-	if (!plan)
-		return refuse_usage("no plan is called '%s'", r->plan_name);
-	r->plan = *plan;
+	r->plan = *plan_find(r->plan_name);
 	r->have_seed = r->seed != NO_SEED;
 	/* Other places and another order in each run: only so do runs tell more together. */
 	if (!r->have_seed)

@@ -35,7 +35,6 @@ static const struct option_row options[] = {
 };
 
 static const struct command_line line = {
-	.name = "evidence",
 	.about = "Show what all calibrations together have counted on this machine: how much, how\n"
 		 "old, in how many runs and boots, and what it supports.\n",
 	.options = { options },

@@ -35,7 +35,6 @@ static const struct option_row options[] = {
 };
 
 static const struct command_line line = {
-	.name = "info",
 	.about = "Tell which machine this is, which placements can be tested on it, and whether\n"
 		 "its machine.conf is in use.\n",
 	.options = { options },
@@ -91,7 +90,8 @@ static int gather_report(struct report *r)
 	if (ret == 0)
 		ret = pc_get_status(&r->status);
 	if (ret < 0)
-		return complain(EXIT_INTERNAL, ret, "cannot set the library up");
+		return complain(EXIT_INTERNAL, 0, "cannot set the library up: %s",
+				pc_strerror(ret));
 	ret = topology_open(&r->topology, &r->foreign);
 	if (ret < 0)
 		return complain(EXIT_MISSING, ret, "cannot read the topology");

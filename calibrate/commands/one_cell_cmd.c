@@ -32,8 +32,8 @@ struct one_cell {
 	struct shard shard;
 	uint64_t repetitions;
 	bool resume, quiet;
-	uint64_t given; /* a bit for each row of the first table that was */
-	const struct command_line *line;
+	uint64_t given;	  /* a bit for each row of the first table that was */
+	const char *plan; /* what the journal calls the run */
 };
 
 _Static_assert(offsetof(struct one_cell, cell) == 0, "options of a cell are about it");
@@ -86,7 +86,7 @@ static int tell_line(const struct one_cell *c, json_t *line)
 	} else if (c->journal) {
 		ret = identity_read(&id);
 		if (ret == 0)
-			ret = journal_write_run(journal, c->line->name, &id, NULL);
+			ret = journal_write_run(journal, c->plan, &id, NULL);
 		if (ret == 0)
 			ret = journal_put(journal, json_incref(line));
 		journal_close(journal);
@@ -130,7 +130,6 @@ static const struct option_row stress_options[] = {
 };
 
 static const struct command_line stress_line = {
-	.name = "stress",
 	.about = "Run one cell: toggle a site while executors run it, and count the tears.\n"
 		 "Or a list of cells, one by one into a journal.\n",
 	.options = { cell_options, stress_options },
@@ -257,7 +256,7 @@ static int run_list(const struct one_cell *c)
 
 int cmd_stress(int argc, char **argv)
 {
-	struct one_cell c = { .shard = { 1, 1 }, .repetitions = 1, .line = &stress_line };
+	struct one_cell c = { .shard = { 1, 1 }, .repetitions = 1, .plan = "stress" };
 	int status;
 
 	cell_defaults(&c.cell);
@@ -275,7 +274,7 @@ int cmd_stress(int argc, char **argv)
 /* --- tmax gaps -------------------------------------------------------------------------------- */
 
 static const struct option_row gap_options[] = {
-	{ "placement", "NAME", "where the executors sit (spread); see tmax info", OPTION_OF_CELL },
+	{ "placement", "NAME", PLACEMENT_HELP, OPTION_OF_CELL },
 	{ "crossing", "NAME", "line, page, 8, 16, 32 or none (line)", OPTION_OF_CELL },
 	{ "split", "S", "bytes of the instruction before the boundary, 2 to 4 (3)",
 	  OPTION_OF_CELL },
@@ -285,7 +284,10 @@ static const struct option_row gap_options[] = {
 	  "that no gap can be (wait)",
 	  OPTION_OF_CELL },
 	{ "rest", "T", "mean ticks between two stores (500)", OPTION_OF_CELL },
-	{ "provoker", "NAMES", "as for tmax stress, but not sites (none)", OPTION_OF_CELL },
+	{ "provoker", "NAMES",
+	  "none, or names joined by +: cold-back, cold-front, shootdown, bandwidth, load, sibling, "
+	  "wide, chain (none)",
+	  OPTION_OF_CELL },
 	{ "loop", "N", "filler instructions in the executors' loop (0)", OPTION_OF_CELL },
 	{ "toggles", "N", "stop after N stores to each part (1000000000000)", OPTION_OF_CELL },
 	{ "seconds", "T", "or after this time, such as 10s; 0 is no limit (5)", OPTION_OF_CELL },
@@ -296,7 +298,6 @@ static const struct option_row gap_options[] = {
 };
 
 static const struct command_line gap_line = {
-	.name = "gaps",
 	.about = "Measure the gaps between the two fetches of one instruction directly:\n"
 		 "generations on both sides of the boundary, no INT3, and every pair that never\n"
 		 "stood in memory gives a lower bound in ticks.\n",
@@ -377,7 +378,7 @@ static int run_gaps(const struct one_cell *c, const struct run_options *how, int
 
 int cmd_gaps(int argc, char **argv)
 {
-	struct one_cell c = { .line = &gap_line };
+	struct one_cell c = { .plan = "gaps" };
 	int status;
 
 	gap_defaults(&c.cell);

@@ -16,7 +16,6 @@ static const struct option_row options[] = {
 };
 
 static const struct command_line line = {
-	.name = "report",
 	.operands = "JOURNAL...",
 	.about = "Write what the journals of one machine hold as a page, index.html, with its\n"
 		 "figures as SVG, PNG and data beside it. The page needs no network.\n",

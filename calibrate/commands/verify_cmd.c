@@ -50,7 +50,6 @@ static const struct option_row options[] = {
 };
 
 static const struct command_line line = {
-	.name = "verify",
 	.about =
 		"Run the worst cells of the machine.conf in force at its waits, with fresh seeds,\n"
 		"and tell whether it holds. Some of the time goes into what processor and kernel\n"

@@ -24,8 +24,8 @@ BEGIN {
 	print "# 5-byte NOP (pair call-nop). 50 million are single changes, half of them on, half off."
 	print "# Executors are spread over the CPUs as far as there are any beside the patcher's; with"
 	print "# more of them all CPUs are shared. Between two toggles lies a rest: without one INT3"
-	print "# stands on the site nearly all the time, and hardly any tear can be seen; see REST in"
-	print "# tmax(1). A rest of 0 is the literal reading."
+	print "# stands on the site nearly all the time, and hardly any tear can be seen; see --rest in"
+	print "# tmax-stress(1). A rest of 0 is the literal reading."
 	for (n = 2; n <= 6; n++)
 		for (split_at = 1; split_at <= 4; split_at++)
 			for (wait = 0; wait <= 2400; wait += 100)

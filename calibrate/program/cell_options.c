@@ -10,14 +10,9 @@
 #define WORDS_MAX 64 /* of a command line */
 #define BLANKS	  " \t\r\n"
 
-static const char *placement_word(int i)
-{
-	return i < PLACEMENT_COUNT ? placement_name((enum placement)i) : NULL;
-}
-
 const struct option_row cell_options[] = {
-	{ "placement", "NAME", "where the executors sit (spread); see tmax info",
-	  OPTION_CHOICE(struct cell, placement, placement_parse), .word = placement_word },
+	{ "placement", "NAME", PLACEMENT_HELP,
+	  OPTION_CHOICE(struct cell, placement, placement_parse) },
 	{ "crossing", "NAME", "line, page, 8, 16, 32, inside or none (line)",
 	  OPTION_CHOICE(struct cell, crossing, crossing_parse) },
 	{ "split", "S", "bytes of the instruction before the boundary, 1 to 4 (3)",

@@ -6,6 +6,10 @@
 #include "stress/base/command_line.h"
 #include "stress/cell/cell.h"
 
+#define PLACEMENT_HELP                                                                             \
+	"where the executors sit: same-core, same-l2, same-l3, same-socket, cross-socket, "        \
+	"kind-up, kind-down, spread or oversubscribed (spread); see tmax info"
+
 /* All of them. Their request begins with a struct cell. */
 extern const struct option_row cell_options[];
 

@@ -16,7 +16,7 @@ BEGIN {
 # What an argument is called tells whether it is a file.
 function files(argument)
 {
-	return argument ~ /FILE|DIR|DB|JOURNAL|EVIDENCE|PREFIX|PROGRAM/
+	return argument ~ /FILE|DIR|FOLDER|DB|JOURNAL|EVIDENCE|PREFIX|PROGRAM/
 }
 
 # A text in zsh's specifications, inside single quotes.
@@ -53,6 +53,14 @@ function once(words,   n, i, word, seen, all)
 	return all
 }
 
+# An action of a command, such as "fleet report", is completed like a command.
+$1 ~ / / && !($1 in actions_of) {
+	action[++actions] = $1
+	actions_of[$1] = $1
+	sub(/ .*/, "", actions_of[$1])
+	has_actions[actions_of[$1]] = 1
+}
+
 # A value that may be left out is not a word of its own.
 {
 	$4 = once($4)
@@ -71,6 +79,8 @@ $2 == "" {
 	options[$1] = options[$1] " " $2
 	specs[$1] = specs[$1] " \\\n\t\t\t" quote $2 "[" plain($5) "]" ($3 == "" ? "" : zsh_action($3, $4)) quote
 	if ($3 == "")
+		next
+	if ($1 in actions_of)
 		next
 	reply = $4 != "" ? "words=" quote $4 quote : files($3) ? "files=1" : ":"
 	values = values "\t" $1 ":" $2 ") " reply "; options= ;;\n"
@@ -92,9 +102,16 @@ function bash(   i, c, all)
 	for (i = 1; i <= commands; i++) {
 		c = name[i]
 		printf "\t%s) options='%s --help' words='%s' files=%s ;;\n", c, substr(options[c], 2),
-			operand_words[c], operand_files[c] ? 1 : ""
+			operand_words[c], operand_files[c] && !has_actions[c] ? 1 : ""
 	}
 	print "\tesac"
+	if (actions) {
+		print "\t[ \"$COMP_CWORD\" -le 2 ] || case \"${COMP_WORDS[1]} ${COMP_WORDS[2]}\" in"
+		for (i = 1; i <= actions; i++)
+			printf "\t\"%s\") options='%s --help' words= files=1 ;;\n", action[i],
+				substr(options[action[i]], 2)
+		print "\tesac"
+	}
 	print "\tcase ${COMP_WORDS[1]}:${COMP_WORDS[COMP_CWORD - 1]} in"
 	printf "%s", values
 	print "\tesac"
@@ -111,7 +128,16 @@ function bash(   i, c, all)
 	print "complete -F _" program " " program
 }
 
-function zsh(   i, c)
+function zsh_case(c, pattern, which)
+{
+	gsub(/ /, "\\ ", pattern)
+	printf "\t%s)\n\t\t_arguments%s \\\n\t\t\t'--help[print its options]'", pattern, specs[c]
+	if (c in operands)
+		printf " \\\n\t\t\t%s%s%s%s", quote, which, operands[c], quote
+	print "\n\t\t;;"
+}
+
+function zsh(   i)
 {
 	print "#compdef " program
 	print "# Made of the tables of options of " program "."
@@ -128,14 +154,11 @@ function zsh(   i, c)
 	print "\tfi"
 	print "\tshift words"
 	print "\t(( CURRENT-- ))"
-	print "\tcase $words[1] in"
-	for (i = 1; i <= commands; i++) {
-		c = name[i]
-		printf "\t%s)\n\t\t_arguments%s \\\n\t\t\t'--help[print its options]'", c, specs[c]
-		if (c in operands)
-			printf " \\\n\t\t\t%s*%s%s", quote, operands[c], quote
-		print "\n\t\t;;"
-	}
+	print "\tcase \"$words[1]${${words[2,CURRENT-1]}:+ $words[2]}\" in"
+	for (i = 1; i <= actions; i++)
+		zsh_case(action[i], action[i], "*")
+	for (i = 1; i <= commands; i++)
+		zsh_case(name[i], name[i] "*", has_actions[name[i]] ? "1" : "*")
 	print "\tesac\n}"
 	print "if [[ $zsh_eval_context[-1] == loadautofunc ]]; then\n\t_" program " \"$@\"\nfi"
 }

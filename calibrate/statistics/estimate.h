@@ -15,7 +15,7 @@
 #define LONG_RUN    30	/* runs, from which on a bound speaks for more than their own time */
 #define SPREAD_NONE 1.0 /* between slices where no tear tells of it */
 
-/* Numbered as the exit statuses of tmax(1). */
+/* Numbered as the exit statuses of tmax-calibrate(1). */
 enum verdict {
 	VERDICT_PASS,	      /* some rung keeps the probability that is required */
 	VERDICT_FAIL,	      /* not even the top rung does, or a store inside a word tore */

@@ -16,6 +16,7 @@
 #include "stress/base/clock.h"
 #include "stress/base/command_line.h"
 #include "stress/base/exit_status.h"
+#include "stress/base/spelling.h"
 
 #define NAMES_MAX   256
 #define COMMAND_MAX 512
@@ -53,31 +54,34 @@ static const struct option_row options[] = {
 };
 
 static const struct command_line line = {
-	.name = "conform",
 	.about = "Try what processor and kernel promise about code that changes, with every CPU\n"
 		 "in turn as the writer and as the executor. One failure is a defect of a core,\n"
 		 "its microcode, the hypervisor or the kernel. No wait and no config plays a "
 		 "part.\n",
 	.options = { options },
 	.end = "The promises: flag, moved, self, word, int3, membarrier, fresh, reused,\n"
-	       "executable; see tmax(1). Exit status: 0 all hold, 1 one is broken, 2 one could\n"
-	       "not be tried, 64 usage, 69 the machine cannot be read, 130 interrupted.\n",
+	       "executable; see tmax-conform(1).\n"
+	       "Exit status: 0 all hold, 1 one is broken, 2 one could not be tried, 64 usage,\n"
+	       "69 the machine cannot be read, 130 interrupted.\n",
 };
 
 /* --- What is asked for ------------------------------------------------------------------------ */
 
 static int choose_promises(struct conform_request *c, const struct request *r)
 {
-	char names[NAMES_MAX], *rest = names, *name;
+	char names[NAMES_MAX], known[WORD_LIST_ROOM] = "", *rest = names, *name;
 	unsigned count = 0;
 
-	for (const struct guarantee *g = guarantees; !r->only && g->name; g++)
-		c->promise[c->promises++] = g;
+	for (const struct guarantee *g = guarantees; g->name; g++) {
+		add_word(known, g->name);
+		if (!r->only)
+			c->promise[c->promises++] = g;
+	}
 	snprintf(names, sizeof(names), "%s", r->only ? r->only : "");
 	while (r->only && (name = strsep(&rest, ",")) && c->promises < PROMISES_MAX) {
 		c->promise[c->promises] = guarantee_named(name);
 		if (!c->promise[c->promises++])
-			return refuse_usage("--only: there is no promise '%s'", name);
+			return refuse_name("promise", name, known);
 	}
 	/* What would not be noticed is no fault of the promise. */
 	for (unsigned i = 0; i < c->promises; i++) {

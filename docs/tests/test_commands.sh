@@ -209,14 +209,16 @@ refuses "no 'make htlm'" 'Run `make htlm`.'
 
 [ "$failed" = 0 ] || exit 1
 ran=0
-for page in "$top"/README.md "$top"/CONTRIBUTING.md "$top"/results/README.md "$top"/docs/*.md "$top"/docs/lab/*.md; do
+for page in "$top"/README.md "$top"/CONTRIBUTING.md "$top"/SECURITY.md "$top"/results/README.md "$top"/docs/*.md "$top"/docs/lab/*.md; do
 	check_page "$page"
 done
-# Lines of the examples in tmax(1) end with a backslash where they go on.
-sed -n '/^\.SH EXAMPLES/,/^\.SH LIMITS/p' "$top/docs/tmax.1" | sed 's/\\-/-/g; s/\\e$/\\/' |
-	sed -e ':a' -e '/\\$/N; s/\\\n//; ta' | sed -n 's/^tmax .*/`&`/p' >"$dir/examples"
-[ -s "$dir/examples" ] || wrong "tmax(1) has no examples"
-check_words tmax.1 <"$dir/examples"
+# Lines of the examples in manual pages end with a backslash where they go on.
+for page in "$top"/docs/man/tmax*.1; do
+	sed -n '/^\.SH EXAMPLE/,/^\.SH DESCRIPTION/p' "$page" | sed 's/\\-/-/g; s/\\e$/\\/' |
+		sed -e ':a' -e '/\\$/N; s/\\\n//; ta' | sed -nE 's/^(HWLOC_[^ ]*=.* )?(tmax .*)/`\2`/p' >"$dir/examples"
+	[ -s "$dir/examples" ] || wrong "${page##*/} has no example"
+	check_words "$page" <"$dir/examples"
+done
 [ "$ran" -ge 5 ] || wrong "only $ran blocks were run"
 echo "$ran blocks of commands were run"
 exit "$failed"

@@ -42,13 +42,13 @@ words()
 	tr '\n' ' ' <"$1" | sed 's/<[^>]*>//g' | tr -s ' '
 }
 
-for page in "$top"/docs/*.[1-9]; do
+for page in "$top"/docs/man/*.[1-9]; do
 	name=${page##*/}
 	html=$dir/html/$name.html
 	grep -q '</html>' "$html" || fail "$name.html is not whole"
 	grep -q "href=\"$name.html\"" "$dir/html/index.html" || fail "$name is not in the index"
 	# Each heading of the source, also of a page under another name.
-	! grep -q '^\.so ' "$page" || page=$top/docs/$(sed -n 's|^\.so man[1-9]/||p' "$page")
+	! grep -q '^\.so ' "$page" || page=$top/docs/man/$(sed -n 's|^\.so man[1-9]/||p' "$page")
 	words "$html" >"$dir/words"
 	while read -r heading; do
 		grep -qF -- "$heading" "$dir/words" || fail "$name.html has no $heading"
@@ -56,10 +56,11 @@ for page in "$top"/docs/*.[1-9]; do
 done
 leads "$dir/html" || fail "a link leads nowhere"
 grep -q '<a href="machine.conf.5.html">' "$dir/html/tmax.1.html" || fail "tmax(1) has no link to machine.conf(5)"
-words "$dir/html/tmax.1.html" >"$dir/words"
+grep -q '<a href="tmax-stress.1.html">' "$dir/html/tmax.1.html" || fail "tmax(1) has no link to tmax-stress(1)"
+words "$dir/html/tmax-calibrate.1.html" >"$dir/words"
 while read -r option; do
-	grep -qE -- "$option([^a-z-]|\$)" "$dir/words" || fail "tmax.1.html has no $option"
-done < <("${TMAX:-./tmax}" calibrate --help | grep -oE '^  --[a-z-]+')
+	grep -qE -- "$option([^a-z-]|\$)" "$dir/words" || fail "tmax-calibrate.1.html has no $option"
+done < <("${TMAX:-./tmax}" calibrate --help | grep -oE '^  --[a-z-]+' | grep -v help)
 
 # A page that is gone is seen.
 rm "$dir/html/machine.conf.5.html"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# The manual pages are well formed and say what the program and the sources say: options, names,
+# The manual pages are well formed and say what the program and the sources say: commands, options, names,
 # exit statuses, environment, functions, errors, keys of machine.conf; and their examples work.
 set -euo pipefail
 export LC_ALL=C
@@ -8,7 +8,7 @@ umask 022 # a machine.conf that others may write to is refused
 
 top=${srcdir:-.}
 tmax=${TMAX:-./tmax}
-doc=$top/docs
+doc=$top/docs/man
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 unset PATCHCORE_MACHINE_CONF HWLOC_SYNTHETIC HWLOC_XMLFILE HWLOC_THISSYSTEM
@@ -55,7 +55,7 @@ same()
 
 for file in "$doc"/*.[1-9]; do
 	name=${file##*/}
-	grep -qF "docs/$name" "$doc/local.mk" || wrong "$name is not installed"
+	grep -qF "docs/man/$name" "$doc/local.mk" || wrong "$name is not installed"
 	if grep -q '^\.so ' "$file"; then
 		target=$(sed -n 's/^\.so man[1-9]\///p' "$file")
 		[ "$(cat "$file")" = ".so man${target##*.}/$target" ] || wrong "$name: no clean alias"
@@ -72,65 +72,102 @@ for file in "$doc"/*.[1-9]; do
 	fi
 done
 
-# --- tmax(1) ---
+# A page of a command, or of a program, opens with an example.
+for file in "$doc"/*.1; do
+	grep -q '^\.so ' "$file" && continue
+	order=$(sed -n 's/^\.SH //p' "$file" | head -n 4 | paste -sd' ')
+	[[ $order == "NAME SYNOPSIS EXAMPLE DESCRIPTION" ]] || wrong "${file##*/} opens with $order"
+done
 
-page tmax.1 >"$dir/tmax"
+# --- the pages of tmax ---
+
+pages=("$doc"/tmax.1 "$doc"/tmax.7 "$doc"/tmax-*.1)
+for file in "${pages[@]}"; do
+	page "${file##*/}"
+done >"$dir/tmax"
 "$tmax" --help | sed -nE 's/^  ([a-z]+) .*/\1/p' >"$dir/is"
 mapfile -t commands <"$dir/is"
-part SH OPTIONS <"$dir/tmax" | sed -nE 's/^\.SS tmax ([a-z]+)$/\1/p' >"$dir/says"
-same "commands"
+page tmax.1 | part SH COMMANDS | sed -nE 's/^\.BR tmax-([a-z]+) \(1\)$/\1/p' >"$dir/says"
+same "commands that tmax(1) names"
+printf '%s\n' "${commands[@]}" >"$dir/is"
+(cd "$doc" && printf '%s\n' tmax-*.1 | sed -E 's/^tmax-(.*)\.1$/\1/') >"$dir/says"
+same "pages of commands"
+if command -v groff >/dev/null; then
+	lines=$(groff -man -Tutf8 -rLL=80n "$doc/tmax.1" | wc -l)
+	[ "$lines" -le 60 ] || wrong "tmax(1) has $lines lines"
+fi
+
+# statuses - the numbers in a text on stdin, but for sections of the manual
+statuses()
+{
+	sed -E 's/\([0-9]\)//g' | grep -oE '\b[0-9]+\b'
+}
 
 for command in "${commands[@]}"; do
-	"$tmax" "$command" --help | sed -nE 's/^  (--[a-z0-9-]+)( [A-Z]+)?( .*)?$/\1\2/p' >"$dir/is"
-	part SH OPTIONS <"$dir/tmax" | part SS "tmax $command" | defined |
-		sed -nE 's/^\.BI? (--[a-z0-9-]+)( "( [A-Z]+)")?$/\1\3/p' >"$dir/says"
+	page "tmax-$command.1" >"$dir/page"
+	part SH OPTIONS <"$dir/page" >"$dir/part"
+	"$tmax" "$command" --help | sed -nE '/^  --help/d; s/^  (--[a-z0-9-]+)( [A-Z]+)?( .*)?$/\1\2/p' >"$dir/is"
+	defined <"$dir/part" | sed -nE 's/^\.BI? (--[a-z0-9-]+)( "( [A-Z]+)")?$/\1\3/p' >"$dir/says"
 	same "options of tmax $command"
 	cut -d' ' -f1 "$dir/is" >>"$dir/options"
 
 	"$tmax" "$command" --help | awk '/^  --/ { option = $1 } /^$/ { option = "" } option { print option, $0 }' |
 		sed -nE 's/^(--[a-z0-9-]+) .*\((default )?([a-z0-9-]+)[);].*/\1 \3/p' >"$dir/is"
-	part SH OPTIONS <"$dir/tmax" | part SS "tmax $command" | awk '
+	awk '
 		after == ".TP" && $2 ~ /^--/ { option = $2 }
 		{ after = $0; sub(/^\.[A-Z]+ /, "") }
 		match($0, /\(default [a-z0-9-]+/) { print option, substr($0, RSTART + 9, RLENGTH - 9) }
 		half { print option, $1 }
-		{ half = /\(default$/ }' >"$dir/says"
+		{ half = /\(default$/ }' "$dir/part" >"$dir/says"
 	if [ -s "$dir/is" ] || [ -s "$dir/says" ]; then
 		same "defaults of tmax $command"
 	fi
+
+	"$tmax" "$command" --help | sed -n '/Exit status:/,/^$/p' | sed 's/.*Exit status://' | statuses >"$dir/is"
+	part SH "EXIT STATUS" <"$dir/page" | statuses >"$dir/says"
+	same "exit statuses of tmax $command"
 done
 
-# Wherever the page names one.
+# Wherever a page names one.
 grep '^\.B' "$dir/tmax" | grep -v cpuid_tool | grep -oE '(^| |")--[a-z0-9-]+' | tr -d ' "' | sort -u >"$dir/named"
-grep -vxFf "$dir/options" "$dir/named" | grep -vxE -- '--version' >"$dir/unknown" || true
+grep -vxFf "$dir/options" "$dir/named" | grep -vxE -- '--version|--help' >"$dir/unknown" || true
 [ ! -s "$dir/unknown" ] || wrong "no command has $(xargs <"$dir/unknown")"
 
 sed -nE 's/^\tEXIT_[A-Z_]+ = ([0-9]+),.*/\1/p' "$top/stress/base/exit_status.h" >"$dir/is"
-part SH "EXIT STATUS" <"$dir/tmax" | defined | sed -nE 's/^\.B ([0-9]+)$/\1/p' >"$dir/says"
+page tmax.7 >"$dir/page"
+part SH "EXIT STATUS" <"$dir/page" | defined | sed -nE 's/^\.B ([0-9]+)$/\1/p' >"$dir/says"
 same "exit statuses"
 
 grep -rohE --include='*.c' --exclude-dir={tests,examples} 'getenv\("[A-Z_]+"' \
 	"$top"/{patchcore,stress,bench,results,calibrate} | cut -d'"' -f2 >"$dir/is"
-part SH ENVIRONMENT <"$dir/tmax" | defined | sed -nE 's/^\.B ([A-Z_, ]+)$/\1/p' | tr -d ' ' | tr ',' '\n' >"$dir/says"
+part SH ENVIRONMENT <"$dir/page" | defined | sed -nE 's/^\.B ([A-Z_, ]+)$/\1/p' | tr -d ' ' | tr ',' '\n' >"$dir/says"
 same "environment"
 
 # The names of placements, crossings, pairs, protocols, oracles, outcomes, tears and provokers.
 grep -ohE '\[(PLACEMENT|CROSSING|PAIR|PROTOCOL|ORACLE|OUTCOME|TEAR|PROVOKER)_[A-Z0-9_]+\] = "[a-z0-9-]+"' \
 	"$top/stress/cell/cell.c" "$top/stress/placement/placement.c" | cut -d'"' -f2 >"$dir/names"
 [ "$(wc -l <"$dir/names")" -ge 30 ] || wrong "names: too few found"
+page tmax-stress.1 >"$dir/page"
 while read -r name; do
-	grep -qE "^\.(B|BR|RB)( |.*[ \",])$name( |\"|,|$)" "$dir/tmax" || wrong "tmax(1) does not tell of $name"
+	grep -qE "^\.(B|BR|RB)( |.*[ \",])$name( |\"|,|$)" "$dir/page" || wrong "tmax-stress(1) does not tell of $name"
 done <"$dir/names"
 
 # --- the functions ---
 
+# functions_in FILE - that a header declares, or a synopsis has
+functions_in()
+{
+	grep -oE '^(\.BI? "?)?(int |const char \*)pc_[a-z_]+\(' "$1" | grep -oE 'pc_[a-z_]+'
+}
+
 header=$top/patchcore/include/patchcore/patchcore.h
 page pc_patch.3 >"$dir/patch"
-grep -oE '^int pc_[a-z_]+\(' "$header" | tr -d '(' | cut -d' ' -f2 >"$dir/is"
+functions_in "$header" >"$dir/is"
 mapfile -t functions <"$dir/is"
-part SH SYNOPSIS <"$dir/patch" | grep -oE 'int pc_[a-z_]+' | cut -d' ' -f2 >"$dir/says"
+part SH SYNOPSIS <"$dir/patch" >"$dir/synopsis"
+functions_in "$dir/synopsis" >"$dir/says"
 same "functions in the synopsis of pc_patch(3)"
-grep -oE '^int pc_[a-z_]+' "$header" | cut -d' ' -f2 >"$dir/is"
+functions_in "$header" >"$dir/is"
 part SH NAME <"$dir/patch" | grep -oE 'pc_[a-z_]+' >"$dir/says"
 same "functions in the name of pc_patch(3)"
 for function in "${functions[@]}"; do
@@ -157,9 +194,10 @@ for pair in async:pc_async batch:pc_batch call:pc_call check:pc_check_site mappi
 	header=$top/patchcore/include/patchcore/${pair%:*}.h
 	name=${pair#*:}
 	page "$name.3" >"$dir/page"
-	grep -oE '^int pc_[a-z_]+\(' "$header" | tr -d '(' | cut -d' ' -f2 >"$dir/is"
+	functions_in "$header" >"$dir/is"
 	mapfile -t functions <"$dir/is"
-	part SH SYNOPSIS <"$dir/page" | grep -oE 'int pc_[a-z_]+' | cut -d' ' -f2 >"$dir/says"
+	part SH SYNOPSIS <"$dir/page" >"$dir/synopsis"
+	functions_in "$dir/synopsis" >"$dir/says"
 	same "functions in the synopsis of $name(3)"
 	printf '%s\n' "${functions[@]}" >"$dir/is"
 	part SH NAME <"$dir/page" | grep -oE 'pc_[a-z_]+' >"$dir/says"

@@ -22,7 +22,7 @@ grep -q pc_init "$dir/readme.c" || wrong "README.md has no code"
 ${CC:-cc} -O2 -Wall -Wextra -Werror -I "$top/patchcore/include" -c -o "$dir/readme.o" "$dir/readme.c" ||
 	wrong "the code of README.md does not compile"
 
-for path in "$top"/README.md "$top"/CONTRIBUTING.md "$top"/docs/*.md "$top"/docs/lab/*.md; do
+for path in "$top"/README.md "$top"/CONTRIBUTING.md "$top"/SECURITY.md "$top"/docs/*.md "$top"/docs/lab/*.md; do
 	while read -r link; do
 		[ -e "$(dirname "$path")/$link" ] || wrong "$path: there is no $link"
 	done < <(grep -oE '\]\([^)#:]+' "$path" | cut -c3-)

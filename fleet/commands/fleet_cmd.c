@@ -52,8 +52,9 @@ static const struct option_row options[] = {
 };
 
 static const struct command_line line = {
-	.name = "fleet",
 	.operands = "report|export DB | prior FILE",
+	.has_actions = true,
+	.words = "report export prior ",
 	.about = "report: tell what the machines of a database (tmax merge) say of each kind: the\n"
 		 "ladder and what stands behind it, machines that are worse than their kind, what\n"
 		 "moved it, and what was never tested.\n"
@@ -160,7 +161,7 @@ int cmd_fleet(int argc, char **argv)
 	while (action < ACTIONS && strcmp(argv[optind], actions[action]) != 0)
 		action++;
 	if (action == ACTIONS)
-		return refuse_usage("no such action '%s'", argv[optind]);
+		return refuse_name("such action", argv[optind], line.words);
 	for (unsigned i = 0; options[i].name; i++)
 		if (given >> i & 1 && !(options[i].plans >> action & 1))
 			return refuse_usage("%s has no --%s", actions[action], options[i].name);

@@ -31,7 +31,6 @@ static const struct option_row options[] = {
 };
 
 static const struct command_line line = {
-	.name = "merge",
 	.operands = "[EVIDENCE|JOURNAL]...",
 	.about =
 		"Add what stores of evidence and journals of many machines hold to a database.\n"

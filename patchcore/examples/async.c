@@ -41,7 +41,7 @@ int main(void)
 	for (int i = 0; i < COUNT && ret == 0; i++)
 		ret = pc_start_patch(site(i), load, sizeof(load));
 	if (ret == -ENOTSUP || ret == -EACCES) {
-		printf("not to be had here: %s\n", strerror(-ret));
+		printf("not to be had here: %s\n", pc_strerror(ret));
 		return 0;
 	}
 
@@ -57,7 +57,7 @@ int main(void)
 	if (ret == 0)
 		ret = pc_drain();
 	if (ret < 0) {
-		printf("not patched: %s\n", strerror(-ret));
+		printf("not patched: %s\n", pc_strerror(ret));
 		return 1;
 	}
 	printf("asked %d times for the first; %d functions return %d\n", asked, COUNT, sum());

@@ -33,6 +33,6 @@ int main(void)
 		refused += ops[i].result < 0;
 		wrong += run(code + i * SLOT) != (ops[i].result == 0 ? i : 0);
 	}
-	printf("first error: %s; %d of %d refused\n", strerror(-ret), refused, COUNT);
+	printf("first error: %s; %d of %d refused\n", pc_strerror(ret), refused, COUNT);
 	return ret < 0 && refused >= 1 && wrong == 0 ? 0 : 1;
 }

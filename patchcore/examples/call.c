@@ -48,7 +48,7 @@ int main(void)
 	if (ret == 0)
 		ret = pc_call_init(&call, page + CALL);
 	if (ret < 0)
-		return printf("not ready: %s\n", strerror(-ret)), 1;
+		return printf("not ready: %s\n", pc_strerror(ret)), 1;
 	runner_start(&runner, page + CALL - 2);
 	ret = toggle(&call, page + OTHER);
 	runner_stop(&runner);
@@ -57,6 +57,7 @@ int main(void)
 	if (ret == 0)
 		ret = pc_call_fini(&call);
 	printf("%s: off %lu, probe %lu, other %lu times; %u bytes before the boundary\n",
-	       strerror(-ret), runner.results[0], runner.results[1], runner.results[2], info.split);
+	       pc_strerror(ret), runner.results[0], runner.results[1], runner.results[2],
+	       info.split);
 	return ret == 0 && info.active && run(page + CALL - 2) > 0 ? 0 : 1;
 }

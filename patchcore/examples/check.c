@@ -27,7 +27,7 @@ int main(void)
 	int ret = pc_init(); /* so that the answers are about the window of this machine */
 
 	if (ret < 0)
-		return fprintf(stderr, "pc_init: %s\n", strerror(-ret)), 1;
+		return fprintf(stderr, "pc_init: %s\n", pc_strerror(ret)), 1;
 	ret = ask("a NOP for a call", page, call, nop_5) == 0 &&
 	      ask("the same across a line", page + ACROSS, call, nop_5) == 0 &&
 	      ask("a call for a NOP", page, nop_5, call) == 0 &&

@@ -16,6 +16,6 @@ int main(void)
 	if (ret == 0 && pc_patch_how(code, two, sizeof(two), &how) != -ESTALE)
 		ret = -EPROTO;
 	if (ret < 0)
-		fprintf(stderr, "patchcore: %s\n", strerror(-ret));
+		fprintf(stderr, "patchcore: %s\n", pc_strerror(ret));
 	return ret < 0 ? 1 : 0;
 }

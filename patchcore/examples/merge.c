@@ -26,7 +26,7 @@ int main(void)
 	while (ret == 0 && runner.results[1] < 1000)
 		;
 	runner_stop(&runner);
-	printf("%s: %lu runs, then %lu probed\n", strerror(-ret), runner.results[0],
+	printf("%s: %lu runs, then %lu probed\n", pc_strerror(ret), runner.results[0],
 	       runner.results[1]);
 	/* -ENOTSUP, -EAGAIN and so on: the NOPs are still there. */
 	return run(page + SITE - 2) == (ret == 0) ? 0 : 1;

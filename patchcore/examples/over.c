@@ -42,7 +42,7 @@ int main(void)
 		ret = pc_patch_over(at, old_code, JUMP, 1, OLD_STARTS, PC_STARTS_KEPT);
 	wait_for(1);
 	runner_stop(&runner);
-	printf("%s: %lu old, %lu new\n", strerror(-ret), runner.results[1], runner.results[2]);
+	printf("%s: %lu old, %lu new\n", pc_strerror(ret), runner.results[1], runner.results[2]);
 	/* -ENOTSUP, -EAGAIN and so on: the old code is still there. */
 	return runner.results[0] || (ret == 0 && !runner.results[2]);
 }

@@ -24,7 +24,7 @@ int main(void)
 	for (int i = 1; i <= 1000 && ret == 0; i++)
 		ret = pc_patch(page + CALL, call[i % 2], 5);
 	runner_stop(&runner);
-	printf("%s: one %lu, two %lu times\n", strerror(-ret), runner.results[1],
+	printf("%s: one %lu, two %lu times\n", pc_strerror(ret), runner.results[1],
 	       runner.results[2]);
 	/* -ENOTSUP: no policy is safe here, and the code is as it was. */
 	return (ret == 0 || ret == -ENOTSUP) && run(page + CALL) == 1 ? 0 : 1;

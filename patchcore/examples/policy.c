@@ -38,6 +38,6 @@ int main(void)
 	for (unsigned policy = PC_POLICY_AUTO; ret == 0 && policy <= PC_POLICY_MEMBARRIER; policy++)
 		ret = ask(policy);
 	if (ret < 0)
-		fprintf(stderr, "patchcore: %s\n", strerror(-ret));
+		fprintf(stderr, "patchcore: %s\n", pc_strerror(ret));
 	return ret < 0 ? 1 : 0;
 }

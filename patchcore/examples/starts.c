@@ -19,7 +19,7 @@ int main(void)
 	if (ret == 0)
 		ret = pc_patch_starts(site, after, sizeof(after), STARTS);
 	number = run(site);
-	printf("%s: %#x\n", strerror(-ret), (unsigned)number);
+	printf("%s: %#x\n", pc_strerror(ret), (unsigned)number);
 	/* -ENOTSUP: no policy is safe here, and the code is as it was. */
 	return (ret == 0 && number == 0x202) || (ret == -ENOTSUP && number == 0x101) ? 0 : 1;
 }

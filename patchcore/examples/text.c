@@ -58,6 +58,6 @@ int main(void)
 	if (ret == 0)
 		ret = patch_all(shared, 2, pc_text_open_shared);
 	if (ret < 0)
-		printf("not patched: %s\n", strerror(-ret));
+		printf("not patched: %s\n", pc_strerror(ret));
 	return ret == -EACCES ? SKIPPED : ret < 0;
 }

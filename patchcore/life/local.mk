@@ -4,7 +4,8 @@ libpatchcore_internal_la_SOURCES += \
 	patchcore/life/forget.c \
 	patchcore/life/fork.c \
 	patchcore/life/library.c \
-	patchcore/life/library.h
+	patchcore/life/library.h \
+	patchcore/life/strerror.c
 
 EXTRA_DIST += \
 	patchcore/life/tests/life.h \
@@ -24,6 +25,7 @@ patchcore_life_tests = \
 	patchcore/life/tests/test_life_vfork \
 	patchcore/life/tests/test_reload \
 	patchcore/life/tests/test_signal_safe \
+	patchcore/life/tests/test_strerror \
 	patchcore/life/tests/test_unload
 check_PROGRAMS += $(patchcore_life_tests)
 TESTS += $(patchcore_life_tests)

@@ -8,6 +8,7 @@
 
 #include "probes/command/counts.h"
 #include "probes/launch/launch.h"
+#include "stress/base/spelling.h"
 
 int attach_command(int argc, char **argv);
 int detach_command(int argc, char **argv);
@@ -51,12 +52,11 @@ int collect_counts(const struct launch *launch, const char *program, const struc
 bool why_little(const char *program, const struct counts *counts, const struct asked *asked);
 
 /* Names that a pattern without a match may mean: they contain it with a few errors. */
-#define NEAR_NAMES   3
-#define NEAR_LETTERS 64
+#define NEAR_NAMES 3
 
 struct near {
 	const char *pattern;
-	char letter[NEAR_LETTERS]; /* of its function */
+	char letter[SPELLING_LETTERS]; /* of its function */
 	unsigned letters;
 	struct near_name {
 		char *text;

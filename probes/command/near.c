@@ -8,6 +8,7 @@
 #include "probes/text/demangle.h"
 #include "probes/text/text.h"
 #include "stress/base/command_line.h"
+#include "stress/base/spelling.h"
 
 void near_begin(struct near *near, const char *pattern)
 {
@@ -15,31 +16,9 @@ void near_begin(struct near *near, const char *pattern)
 		   *from = colon && colon[1] != ':' ? colon : pattern;
 
 	*near = (struct near){ .pattern = pattern };
-	for (; *from && near->letters < NEAR_LETTERS; from++)
+	for (; *from && near->letters < SPELLING_LETTERS; from++)
 		if (!strchr(from == colon ? ":" : "*?\\/^$[]", *from))
 			near->letter[near->letters++] = *from;
-}
-
-/* Edit distance of the pattern to the nearest part of the name, by the algorithm of Sellers. */
-static unsigned count_errors(const struct near *near, const char *name)
-{
-	unsigned row[NEAR_LETTERS + 1], least = near->letters;
-
-	for (unsigned i = 0; i <= near->letters; i++)
-		row[i] = i;
-	for (; *name; name++) {
-		unsigned before = 0;
-
-		for (unsigned i = 1; i <= near->letters; i++) {
-			unsigned errors = before + (near->letter[i - 1] != *name);
-
-			before = row[i];
-			errors = before + 1 < errors ? before + 1 : errors;
-			row[i] = row[i - 1] + 1 < errors ? row[i - 1] + 1 : errors;
-		}
-		least = row[near->letters] < least ? row[near->letters] : least;
-	}
-	return least;
 }
 
 /* Sorted by errors, then by length. */
@@ -64,7 +43,7 @@ void near_look(struct near *near, const char *function)
 {
 	char room[NAME_ROOM];
 	const char *name = demangle_name(function, false, room);
-	unsigned errors = count_errors(near, name);
+	unsigned errors = count_errors(near->letter, near->letters, name, true);
 
 	if (*name && near->letters && errors <= (near->letters + 2) / 3)
 		add_name(near, name, errors);

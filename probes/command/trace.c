@@ -200,7 +200,7 @@ static void print_end(struct trace *trace, struct counts *counts)
 	if (open && filter_is_of_calls(&trace->filter))
 		complain(0, 0,
 			 "the exits of %zu function%s cannot be seen, so it is not known what they "
-			 "call and for how long; fastinst(1) says how to compile",
+			 "call and for how long; fastinst(7) says how to compile",
 			 open, S(open));
 	/* With --limit, events that were left out were counted as well. */
 	if (!trace->sum.limited && counts->processes) {
@@ -311,8 +311,14 @@ static bool take_format(const struct option_row *row, const char *text, void *re
 	struct trace *trace = request;
 
 	(void)row;
+	(void)why;
 	trace->format = trace_format(text);
-	return trace->format || option_refuse(why, "must be text, json or chrome");
+	return true;
+}
+
+static int format_known(const char *name)
+{
+	return trace_format(name) ? 0 : -1;
 }
 
 static const struct option_row options[] = {
@@ -335,7 +341,7 @@ static const struct option_row options[] = {
 	  OPTION_NUMBER(struct trace, limit, 1, UINT64_MAX) },
 	{ "format", "FORMAT",
 	  "text, json (lines) or chrome (for Perfetto, chrome://tracing) (text)",
-	  .take = take_format },
+	  .take = take_format, .parse = format_known },
 	{ "pid", "PID",
 	  "a process that \"fastinst run\" has started, until it ends or until Ctrl-C",
 	  OPTION_NUMBER(struct trace, pid, 1, PID_MOST) },

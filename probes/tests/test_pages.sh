@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# fastinst(1), libfastinst(3), the header, the export list and docs/probes.md say the same; the code in them compiles.
+# The pages of fastinst, libfastinst(3), the header, the export list and docs/probes.md say the same; the code in them compiles.
 # shellcheck source=probes/tests/common.sh
 . "${srcdir:-.}/probes/tests/common.sh"
 
@@ -9,7 +9,7 @@ headers=("$header" "$top"/probes/include/fastinst/*.h)
 
 page()
 {
-	sed 's/\\-/-/g' "$top/docs/$1"
+	sed 's/\\-/-/g' "$top/docs/man/$1"
 }
 
 # same WHAT - compares what is there ($dir/is) with what is said ($dir/says)
@@ -34,7 +34,7 @@ for pair in "${pages[@]}"; do
 		grep -oE 'fi_[a-z_]+' >"$dir/says"
 	same "the synopsis of $name(3)"
 	while read -r function; do
-		[ "$(cat "$top/docs/$function.3" 2>/dev/null)" = ".so man3/$name.3" ] || wrong "$function has no page"
+		[ "$(cat "$top/docs/man/$function.3" 2>/dev/null)" = ".so man3/$name.3" ] || wrong "$function has no page"
 		page "$name.3" | sed -n '/^\.SH DESC/,$p' >"$dir/text"
 		grep -q "$function" "$dir/text" || [[ $function == *_batch || $function == *_how ]] ||
 			wrong "$name(3) does not tell of $function"
@@ -58,25 +58,50 @@ done <"$dir/is"
 
 # --- options ---
 
-page fastinst.1 >"$dir/page"
-for command in run attach on top trace list profile; do
+"$fastinst" --help | sed -nE 's/^  ([a-z]+) .*/\1/p' >"$dir/is"
+mapfile -t commands <"$dir/is"
+(cd "$top/docs/man" && printf '%s\n' fastinst-*.1 | sed -E 's/^fastinst-(.*)\.1$/\1/') >"$dir/says"
+same "pages of commands"
+page fastinst.1 | sed -nE 's/^\.BR fastinst-([a-z]+) \(1\)$/\1/p' >"$dir/says"
+(cd "$top/docs/man" && grep -L '^\.so' fastinst-*.1 | sed -E 's/^fastinst-(.*)\.1$/\1/') >"$dir/is"
+same "commands that fastinst(1) names"
+for command in "${commands[@]}"; do
+	page "fastinst-$command.1" >"$dir/page"
+	other=$(sed -n 's/^\.so man1\///p' "$dir/page")
+	[ -z "$other" ] || page "$other" >"$dir/page"
 	"$fastinst" "$command" --help |
 		sed -nE '/^  --help/d; s/^  (--[a-z-]+)(\[=[A-Z]+\]| [A-Z]+)?( .*)?$/\1\2/p' >"$dir/is"
-	awk -v title="fastinst $command" '
-		$1 == ".SS" || $1 == ".SH" { here = index($0, ".SS " title) == 1 }
-		here && after == ".TP"
-		{ after = $0 }' "$dir/page" |
+	awk -v command="$command" '
+		$1 == ".SH" { here = $2 == "OPTIONS" }
+		here && after == ".TP" { option = $0 }
+		# An option that another command of the page has not.
+		option && $0 == ".BR " command " ." && before == "Not of" { option = "" }
+		(/^\.TP/ || /^\.SH/) && option { print option; option = "" }
+		{ after = $0; before = $0 }' "$dir/page" |
 		sed -nE 's/\\f[BIR]//g; s/^\.BI? (--[a-z-]+)( "( [A-Z]+)")?$/\1\3/p; s/^\.BR (--[a-z-]+) (\[=.*\])$/\1\2/p' >"$dir/says"
-	same "options of fastinst $command"
+	if [ -s "$dir/is" ] || [ -s "$dir/says" ]; then
+		same "options of fastinst $command"
+	fi
+	"$fastinst" "$command" --help | grep -qE '.{81}' && wrong "help of $command wider than 80 columns"
 done
-"$fastinst" --help | sed -nE 's/^  ([a-z]+) .*/\1/p' >"$dir/is"
-grep -oE '^\.SS fastinst .*' "$dir/page" | grep -oE 'fastinst [a-z]+' | cut -d' ' -f2 >"$dir/says"
-same "commands"
+# Options of the examples exist.
+for file in "$top"/docs/man/fastinst*.1; do
+	while read -r _ command words; do
+		for word in ${words%% -- *}; do
+			[[ $word != --* ]] || "$fastinst" "$command" --help | grep -qE -- "^  $word([ =[]|\$)" ||
+				wrong "${file##*/}: fastinst $command has no $word"
+		done
+	done < <(sed -n '/^\.SH EXAMPLE/,/^\.SH DESC/p' "$file" | sed 's/\\-/-/g' | grep '^fastinst ')
+done
 if "$fastinst" --help | grep -qE '.{81}'; then
 	wrong "help wider than 80 columns"
 fi
+if command -v groff >/dev/null; then
+	lines=$(groff -man -Tutf8 -rLL=80n "$top/docs/man/fastinst.1" | wc -l)
+	[ "$lines" -le 60 ] || wrong "fastinst(1) has $lines lines"
+fi
 grep -ohE 'getenv\("[A-Z_]+"' "$top"/probes/{agent,command}/*.[ch] | cut -d'"' -f2 | grep -vxE "LD_PRELOAD|PATH" >"$dir/is"
-sed -n '/^\.SH ENV/,/^\.SH EXIT/p' "$dir/page" | sed -nE 's/^\.B ([A-Z_]+)$/\1/p' | grep -v LD_PRELOAD >"$dir/says"
+page fastinst.7 | sed -n '/^\.SH ENV/,/^\.SH JSON/p' | sed -nE 's/^\.B ([A-Z_]+)$/\1/p' | grep -v LD_PRELOAD >"$dir/says"
 same "environment"
 status=0
 "$fastinst" no-such-command 2>/dev/null || status=$?

@@ -36,7 +36,7 @@ bare()
 		}' {} +)
 }
 
-vague "$top" README.md CONTRIBUTING.md Makefile.am configure.ac m4/tmax.m4 docs scripts "${rooms[@]}" >"$dir/found"
+vague "$top" README.md CONTRIBUTING.md NEWS SECURITY.md Makefile.am configure.ac m4/tmax.m4 docs scripts "${rooms[@]}" >"$dir/found"
 if [ -s "$dir/found" ]; then
 	echo "these sentences do not name their actor (patcher, executor, owner, caller, a thread, a user):"
 	cat "$dir/found"

@@ -11,14 +11,13 @@
 #include <string.h>
 
 #include "stress/base/exit_status.h"
+#include "stress/base/spelling.h"
 
 #define WIDTH	   80  /* of help */
 #define FIRST	   256 /* getopt's value of the first row; letters are below */
 #define TIME_MAX   (31 * 86400.0)
-#define WORD_CHARS "abcdefghijklmnopqrstuvwxyz0123456789-"
-#define WORD_MAX   32
 #define HELP_ABOUT "print this (also -h)"
-#define HELP_IS	   "Try '%s --help'.\n"
+#define HELP_IS	   "Try '%s --help'%s\n"
 
 static void *member_of(const struct option_row *row, void *request)
 {
@@ -140,19 +139,9 @@ bool option_limit(const struct option_row *row, const char *text, void *request,
 
 bool option_choice(const struct option_row *row, const char *text, void *request, char *why)
 {
-	int value = row->parse(text);
-
-	if (value < 0)
-		return option_refuse(why, "no such name; see tmax(1)");
-	*(int *)member_of(row, request) = value;
+	(void)why;
+	*(int *)member_of(row, request) = row->parse(text);
 	return true;
-}
-
-bool option_like(const struct option_row *row, const char *text, void *request, char *why)
-{
-	const struct option_row *real = option_named(row->like, row->name);
-
-	return real->take(real, text, request, why);
 }
 
 const struct option_row *option_named(const struct option_row *table, const char *name)
@@ -160,6 +149,24 @@ const struct option_row *option_named(const struct option_row *table, const char
 	while (!table->name || strcmp(table->name, name) != 0)
 		table++;
 	return table;
+}
+
+static bool take_value(const struct option_row *row, const char *help, const char *text,
+		       void *request, char *why)
+{
+	char words[WORD_LIST_ROOM], hint[OPTION_WHY];
+
+	if (!row->parse || row->parse(text) >= 0)
+		return row->take(row, text, request, why);
+	words_known(help, row->parse, words);
+	suggest_names(hint, sizeof(hint), text, words, true);
+	snprintf(why, OPTION_WHY, "no such name%.*s", OPTION_WHY - 16, hint);
+	return false;
+}
+
+bool option_like(const struct option_row *row, const char *text, void *request, char *why)
+{
+	return take_value(option_named(row->like, row->name), row->help, text, request, why);
 }
 
 /* All rows of a command, headings included. How many. */
@@ -265,8 +272,8 @@ static int read_options(const struct command_line *line, int argc, char **argv, 
 			return option == 'h' ? EXIT_HELPED : EXIT_USAGE;
 		row = rows[i];
 		text = row->fixed ? row->fixed : optarg ? optarg : "";
-		if (!row->take(row, text, request, reason)) {
-			snprintf(why, OPTION_WHY, "--%s '%.60s': %.130s", row->name, text, reason);
+		if (!take_value(row, row->help, text, request, reason)) {
+			snprintf(why, OPTION_WHY, "--%s '%.60s': %.170s", row->name, text, reason);
 			return EXIT_USAGE;
 		}
 		if (given && row == line->options[0] + i)
@@ -281,50 +288,66 @@ static int read_options(const struct command_line *line, int argc, char **argv, 
 bool completion_wanted;
 
 /*
- * A line per option, and one without a name for operands. Fields, apart by tabs: command, option,
- * argument, words that it may be, help.
+ * A line per option of a command, or of one of its actions, and one without a name for operands.
+ * Fields, apart by tabs: command and action, option, argument, words that it may be, help.
  */
-static void completion_print(const struct command_line *line)
+static void print_options(const struct command_line *line, const char *name, const char *action,
+			  unsigned plan)
 {
 	const struct option_row *rows[OPTIONS_MAX];
-	const char *text = line->about, *word, *blank = strrchr(program_invocation_name, ' ');
-	const char *name = line->name ? line->name : blank ? blank + 1 : "";
 	int count = rows_of(line, rows);
+	char words[WORD_LIST_ROOM];
 
 	for (int n = 0; n < count; n++) {
 		const struct option_row *r = rows[n], *real = r;
 
-		if (!r->name)
+		if (!r->name || (r->plans && !(r->plans & plan)))
 			continue;
-		printf("%s\t--%s\t%s\t", name, r->name, r->argument ? r->argument : "");
-		/* What several names may be is told by the other command. */
-		if (r->like && strcmp(r->argument, "NAME") == 0)
+		words[0] = '\0';
+		if (r->like)
 			real = option_named(r->like, r->name);
-		for (int i = 0; real->word && (word = real->word(i)); i++)
-			printf("%s ", word);
-		/* What it takes, of the words that its help is made of: its parser knows. */
-		word = real->parse && !real->word ? r->help : "";
-		for (int length; *(word += strcspn(word, WORD_CHARS)); word += length) {
-			char known[WORD_MAX];
+		if (real->parse)
+			words_known(r->help, real->parse, words);
+		printf("%s%s\t--%s\t%s\t%s\t%s\n", name, action, r->name,
+		       r->argument ? r->argument : "", words, r->help);
+	}
+	if (line->operands && line->operands[0])
+		printf("%s%s\t\t%s\t%s\t\n", name, action, line->operands,
+		       line->words && !*action ? line->words : "");
+}
 
-			length = (int)strspn(word, WORD_CHARS);
-			if (snprintf(known, WORD_MAX, "%.*s", length, word) < WORD_MAX &&
-			    real->parse(known) >= 0)
-				printf("%s ", known);
-		}
-		printf("\t%s\n", r->help);
+static void completion_print(const struct command_line *line)
+{
+	const char *name = strrchr(program_invocation_name, ' ') + 1, *words = line->words;
+	char action[1 + WORD_ROOM] = " ";
+
+	print_options(line, name, "", ~0u);
+	for (unsigned i = 0; line->has_actions && (words = next_word(words, action + 1)); i++)
+		print_options(line, name, action, 1u << i);
+}
+
+/*
+ * Behind getopt's complaint: where help is, and the option that may have been meant. Of one that
+ * begins as options do, getopt has said what is wrong.
+ */
+static void print_hint(const struct command_line *line, const char *argument)
+{
+	const struct option_row *rows[OPTIONS_MAX];
+	char words[WORD_LIST_ROOM] = "", hint[OPTION_WHY] = "", name[WORD_ROOM], option[WORD_ROOM];
+	int count = rows_of(line, rows);
+	bool unknown = strncmp(argument, "--", 2) == 0;
+
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(argument, "="), argument);
+	for (int i = 0; i < count; i++) {
+		if (!rows[i]->name)
+			continue;
+		snprintf(option, sizeof(option), "--%s", rows[i]->name);
+		unknown &= strncmp(option, name, strlen(name)) != 0;
+		add_word(words, option);
 	}
-	if (!line->operands || !line->operands[0])
-		return;
-	/* Operands: what a list in what the command is about begins its lines with, and what is in
-	 * small letters. */
-	printf("%s\t\t%s\t", name, line->operands);
-	for (; text && *text; text = strchr(text, '\n')) {
-		text += strspn(text, "\n");
-		if (strncmp(text, "  ", 2) == 0 && strspn(text + 2, WORD_CHARS))
-			printf("%.*s ", (int)strspn(text + 2, WORD_CHARS), text + 2);
-	}
-	printf("%s\t\n", line->operands + strcspn(line->operands, WORD_CHARS));
+	if (unknown)
+		suggest_names(hint, sizeof(hint), name, words, false);
+	fprintf(stderr, HELP_IS, program_invocation_name, hint[0] ? hint : ".");
 }
 
 int command_line_parse(const struct command_line *line, int argc, char **argv, void *request,
@@ -343,7 +366,7 @@ int command_line_parse(const struct command_line *line, int argc, char **argv, v
 	if (why[0])
 		error(0, 0, "%s", why);
 	if (status == EXIT_USAGE)
-		fprintf(stderr, HELP_IS, program_invocation_name);
+		print_hint(line, why[0] ? "" : argv[optind - 1]);
 	return status;
 }
 
@@ -368,6 +391,14 @@ int refuse_usage(const char *format, ...)
 	va_start(args, format);
 	vfprintf(stderr, format, args);
 	va_end(args);
-	fprintf(stderr, "\n" HELP_IS, program_invocation_name);
+	fprintf(stderr, "\n" HELP_IS, program_invocation_name, ".");
 	return EXIT_USAGE;
+}
+
+int refuse_name(const char *thing, const char *name, const char *words)
+{
+	char hint[WORD_LIST_ROOM + 64];
+
+	suggest_names(hint, sizeof(hint), name, words, true);
+	return refuse_usage("no %s '%s'%s", thing, name, hint);
 }

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #define OPTIONS_MAX   48  /* of a command, headings included */
-#define OPTION_WHY    200 /* bytes */
+#define OPTION_WHY    256 /* bytes */
 #define OPTION_TABLES 2
 
 struct option_row;
@@ -28,12 +28,11 @@ struct option_row {
 	option_take *take;
 	size_t at, size; /* of the member of the request that holds the value */
 	uint64_t min, max;
-	int (*parse)(const char *name);
-	const char *(*word)(int i);    /* what parse knows, in turn, then NULL; or help names it */
-	const char *fixed;	       /* the text, of an option without an argument */
-	const struct option_row *like; /* the table whose row of that name option_like() asks */
-	unsigned plans;		       /* those of a command's actions that have it; 0: all */
-	char letter;		       /* another name, or 0 */
+	int (*parse)(const char *name); /* negative: no such name; help names them */
+	const char *fixed;		/* the text, of an option without an argument */
+	const struct option_row *like;	/* the table whose row of that name option_like() asks */
+	unsigned plans;			/* those of a command's actions that have it; 0: all */
+	char letter;			/* another name, or 0 */
 };
 
 option_take option_flag, option_text, option_file, option_number, option_time, option_limit,
@@ -57,10 +56,11 @@ option_take option_flag, option_text, option_file, option_number, option_time, o
 	OPTION_INTO(option_choice, type, member), .parse = (names)
 
 struct command_line {
-	const char *name;     /* "stress"; NULL: the last word of program_invocation_name */
 	const char *operands; /* as help calls them, "": untold; NULL: none are taken */
 	const char *about;    /* what the command does, in lines */
 	bool program;	      /* the first operand ends the options: those behind it are its own */
+	bool has_actions;     /* the first operand is one of words; options have plans */
+	const char *words;    /* what operands may be, a blank behind each; or NULL */
 	const struct option_row *options[OPTION_TABLES];
 	const char *end; /* below the options, in lines */
 };
@@ -98,6 +98,12 @@ int complain(int status, int ret, const char *format, ...) __attribute__((format
 
 /* refuse_usage - complain, and tell where help is. Returns EXIT_USAGE. */
 int refuse_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/*
+ * refuse_name - complain that there is no such thing of that name, with the nearest of the names
+ * that there are, or all of them: words with a blank behind each. Returns EXIT_USAGE.
+ */
+int refuse_name(const char *thing, const char *name, const char *words);
 
 /* While it is set, command_line_parse() prints a command's table for completion.awk instead of
  * reading its line. */

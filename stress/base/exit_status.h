@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the programs exit with. Documented in tmax(1) and fastinst(1). */
+/* What the programs exit with. Documented in tmax(7) and fastinst(7). */
 #ifndef STRESS_BASE_EXIT_STATUS_H
 #define STRESS_BASE_EXIT_STATUS_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Provokers: what is done on purpose to pull the two fetches of a straddler apart. tmax(1) says
- * what each does; chain and sites are in the generated code, see code.h.
+ * Provokers: what is done on purpose to pull the two fetches of a straddler apart. tmax-stress(1)
+ * says what each does; chain and sites are in the generated code, see code.h.
  *
  * The patcher flushes when it has the site already and reads neither line any more, never between
  * two stores. The threads of shootdown and bandwidth share the patcher's CPU where every other

@@ -2,7 +2,7 @@
 /*
  * Each change of a large program timed (paper, sec. 8.3 and figure 10): a pass that turns all
  * sites off, in order, then one that turns them on again. An executor runs the program
- * meanwhile, or none. tmax(1) has the rows and their extras.
+ * meanwhile, or none. tmax-bench(1) has the rows and their extras.
  *
  * A pass leaves caches and predictors as a large program has them: between two changes of
  * one site lie those of all others. What is started is drained after every LATENCY_DRAIN of them,

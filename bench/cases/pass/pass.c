@@ -2,7 +2,7 @@
 /*
  * What one pass of a loop takes the thread that runs it, while nothing is changed: a
  * site that is off (latent; "Living on the Edge", section 8.5) or on (invoke; table 2's
- * invocation), and what people use instead. tmax(1) has the rows and their extras.
+ * invocation), and what people use instead. tmax-bench(1) has the rows and their extras.
  *
  * A sample is the time of PASS_TIMES passes in a row, divided by their number, so the clock and
  * its reading (some 40 ticks) are some hundredths of a tick in it. It is throughput: a machine

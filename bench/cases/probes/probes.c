@@ -2,7 +2,7 @@
 /*
  * What a probe costs, off, on and being switched, and static branches and static calls, beside what
  * people use instead: a flag, the way of dynamic_flag by hand, a function pointer, ifunc, tracers.
- * tmax(1) has the rows and their extras.
+ * tmax-bench(1) has the rows and their extras.
  *
  * Calls are timed PROBES_CALLS at a time; beside each, in the same block, those of a loop or a
  * function without anything. Peers have an empty function of their own. Switching is of one probe

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What more patchers and executors cost. Baselines are other cases of the same operation; tmax(1)
- * has rows, baselines and extras.
+ * What more patchers and executors cost. Baselines are other cases of the same operation;
+ * tmax-bench(1) has rows, baselines and extras.
  */
 #include <errno.h>
 #include <stdbool.h>

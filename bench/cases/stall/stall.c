@@ -24,7 +24,7 @@
  * executor up for less than about 50 ticks is not seen. Two readings in STALL_ROUND passes
  * have the executor's other business between them; what falls there is not seen either.
  *
- * tmax(1) has the extras of a row.
+ * tmax-bench(1) has the extras of a row.
  */
 #include <errno.h>
 #include <gsl/gsl_sort_ulong.h>

@@ -313,7 +313,7 @@ static double median_of(struct flow_tally *tally, enum figure figure)
 }
 
 /*
- * Adds to the row what tmax(1) tells of it: changes made and balances; and where
+ * Adds to the row what tmax-bench(1) tells of it: changes made and balances; and where
  * the two states do not take the same time to execute (@untouched, of the same site, is not NULL),
  * figures in which each execution counts as the time that it takes untouched. Of a site that was
  * not toggled only the first.

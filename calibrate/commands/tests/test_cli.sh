@@ -18,9 +18,11 @@ for option in help -h --help "help -h" "help --help"; do
 	grep -q '^Usage: tmax COMMAND' "$dir/out" || fail "$option without usage"
 done
 mapfile -t commands < <(sed -nE 's/^  ([a-z]+) .*/\1/p' "$dir/out")
-[ "${commands[*]}" = "calibrate verify stress gaps evidence report conform merge fleet bench info" ] || fail "commands: ${commands[*]}"
-expect 0 "$tmax" --version
-grep -qE '^tmax [0-9]+[.][0-9]+' "$dir/out" || fail "version"
+[ "${commands[*]}" = "calibrate verify conform info evidence report merge fleet stress gaps bench" ] || fail "commands: ${commands[*]}"
+for option in --version -V; do
+	expect 0 "$tmax" $option
+	[ "$(cat "$dir/out")" = "tmax ${PACKAGE_VERSION:?make check sets it}" ] || fail "$option"
+done
 
 # options_taken COMMAND - by getopt's own account: an abbreviation that fits several names is
 # refused with a list of them, one that fits a single name is told by what its argument lacks.
@@ -83,9 +85,45 @@ for command in "${commands[@]}"; do
 done
 complains 64 benchmark "$tmax" bench
 complains 64 "benchmark 'toggle' is there twice" "$tmax" bench toggle latent toggle
-complains 64 "no benchmark 'all'" "$tmax" bench toggle all
-complains 64 "no benchmark ''" "$tmax" bench ''
+complains 64 "'all' are all benchmarks" "$tmax" bench toggle all
+complains 64 "no benchmark ''; there are toggle, latency, " "$tmax" bench ''
 complains 64 journal "$tmax" bench toggle --journal ''
+
+# --- names that are nearly right, and lists of those that are ---
+
+while IFS='|' read -r text arguments; do
+	# shellcheck disable=SC2086 # words
+	complains 64 "$text" "$tmax" $arguments
+done <<'LIST'
+no such command 'calibrat'; did you mean 'calibrate'?|calibrat
+no such command 'verfiy'; did you mean 'verify'?|help verfiy
+no such command 're'; did you mean 'report'?|re
+no such command 'moon'; there are calibrate, verify, conform, info, |moon
+--protocol 'atomc': no such name; did you mean 'atomic'?|stress --protocol atomc
+--provoker 'cold': no such name; did you mean 'cold-back' or 'cold-front'?|stress --provoker cold
+--placement 'moon': no such name; there are same-core, same-l2, same-l3, same-socket, cross-socket, kind-up, kind-down, spread, oversubscribed|gaps --placement moon
+--plan 'quik': no such name; did you mean 'quick'?|calibrate --plan quik
+--plan 'moon': no such name; there are quick, default, thorough|calibrate --plan moon
+--only 'windw': no such name; did you mean 'window'?|calibrate --only windw
+--format 'txt': no such name; did you mean 'text'?|verify --format txt
+no promise 'flg'; did you mean 'flag'?|conform --only word,flg
+no benchmark 'togle'; did you mean 'toggle'?|bench togle
+no such action 'reprot'; did you mean 'report'?|fleet reprot a.db
+no such action 'moon'; there are report, export, prior|fleet moon a.db
+LIST
+# hinted OPTION HINT COMMAND - of an option that there is not
+hinted()
+{
+	expect 64 "$tmax" "$3" "$1"
+	[ "$(tail -n 1 "$dir/err")" = "Try 'tmax $3 --help'$2" ] || fail "$3 $1: $(tail -n 1 "$dir/err")"
+}
+hinted --togles=3 "; did you mean '--toggles'?" stress
+hinted --verbsoe "; did you mean '--verbose'?" evidence
+hinted --moonshine . stress
+hinted --s . stress
+hinted --seed . stress
+hinted --swap=1 . stress
+hinted -x . stress
 
 # --- absurd values ---
 

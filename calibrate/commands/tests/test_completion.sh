@@ -12,6 +12,14 @@ for name in tmax _tmax; do
 done
 mapfile -t commands < <("$tmax" --help | sed -nE 's/^  ([a-z]+) .*/\1/p')
 [ ${#commands[@]} -ge 10 ] || fail "commands: ${commands[*]}"
+# The help of each ends with an example, whose options there are.
+for command in "${commands[@]}"; do
+	example=$("$tmax" "$command" -h | tail -n 1)
+	[[ $example == "Example: tmax $command"* ]] || fail "$command -h ends with $example"
+	for word in $example; do
+		[[ $word != --* ]] || "$tmax" "$command" -h | grep -qE "^  $word( |$)" || fail "$example: there is no $word"
+	done
+done
 
 options_of()
 {
@@ -59,8 +67,15 @@ offers "scaling stall" tmax bench s
 offers "all" tmax bench a
 offers "calibrate conform" tmax help c
 offers "" tmax calibrate --budget ''
+offers "report export prior" tmax fleet ''
+offers "report" tmax fleet rep
+offers "--page --help" tmax fleet report --
+offers "--csv --textfile --output --help" tmax fleet export --
+offers "--output --require-p --help" tmax fleet prior --
 touch "$dir/run of a.jsonl"
 offers "$dir/run of a.jsonl" tmax report "$dir/run"
+offers "$dir/run of a.jsonl" tmax fleet report "$dir/run"
+offers "$dir/run of a.jsonl" tmax fleet report --page "$dir/run"
 offers "$dir/run of a.jsonl" tmax calibrate --journal "$dir/run"
 sed '/\t--require-p\t/d' "$dir/table" | awk -v file=tmax -f "$generator" >"$dir/damaged"
 lacks "$dir/damaged" | grep -q 'require-p' || fail "a completion without --require-p is not seen"
@@ -72,15 +87,24 @@ if ! command -v zsh >/dev/null; then
 	exit 0
 fi
 zsh -n "$dir/_tmax" || fail "no zsh"
-for command in "${commands[@]}"; do
-	# _arguments tells what it was given; zsh itself would show it in a terminal.
+# specs WORD... - what _arguments is given there; zsh itself would show it in a terminal
+specs()
+{
 	zsh -f -c '
 		_arguments() { print -rl -- "$@" }
-		words=(tmax $2 --) CURRENT=3
-		source $1 && _tmax' zsh "$dir/_tmax" "$command" >"$dir/specs"
+		file=$1
+		shift
+		words=(tmax $@ --) CURRENT=$(($# + 2))
+		source $file && _tmax' zsh "$dir/_tmax" "$@"
+}
+
+specs fleet export | grep -q '^--csv' || fail "zsh, tmax fleet export has no --csv"
+! specs fleet report | grep -q '^--csv' || fail "zsh, tmax fleet report has --csv"
+for command in "${commands[@]}"; do
+	specs "$command" >"$dir/specs"
 	diff <(sed -nE 's/^(--[a-z0-9-]+)\[.*/\1/p' "$dir/specs" | sort) <(options_of "$command") ||
 		fail "zsh, tmax $command"
-	if grep -vE '^(--[a-z0-9-]+\[.*\](:.+:(_files|\(.+\)| ))?|\*:.+:(_files|\(.+\)| ))$' "$dir/specs"; then
+	if grep -vE '^(--[a-z0-9-]+\[.*\](:.+:(_files|\(.+\)| ))?|[1*]:.+:(_files|\(.+\)| ))$' "$dir/specs"; then
 		fail "zsh, tmax $command: no specification"
 	fi
 done

@@ -76,7 +76,7 @@ static void assert_complaint(const char *text, const char *option, const char *v
 static bool take(const struct option_row *options, const char *name, const char *text,
 		 void *request)
 {
-	const struct command_line line = { .name = "test", .options = { options } };
+	const struct command_line line = { .options = { options } };
 	char complaint[512], option[64], value[64];
 	char *argv[] = { program_invocation_name, option, value, NULL };
 	int status;

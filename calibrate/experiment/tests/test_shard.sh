@@ -10,7 +10,7 @@ cd "$dir"
 
 # --- what they refuse ---
 
-complains 64 "no plan is called 'slow'" "$tmax" calibrate --plan slow
+complains 64 "--plan 'slow': no such name" "$tmax" calibrate --plan slow
 complains 64 "at least 5s" "$tmax" calibrate --plan thorough --budget 4s
 while read -ra line; do
 	complains 64 "${line[0]}" "$tmax" stress --list paper.cells "${line[@]}"

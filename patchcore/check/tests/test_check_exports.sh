@@ -37,7 +37,7 @@ fi
 
 page()
 {
-	sed 's/\\-/-/g' "${srcdir}/docs/pc_check_site.3"
+	sed 's/\\-/-/g' "${srcdir}/docs/man/pc_check_site.3"
 }
 
 members()

@@ -261,5 +261,13 @@ int pc_get_status(struct pc_status *status);
  */
 int pc_forget(void *addr, size_t len);
 
+/*
+ * pc_strerror - what an error of this library means, in one line.
+ * @ret: what a function has returned: a negative errno, or 0
+ *
+ * Never NULL. Async-signal-safe, and also before pc_init().
+ */
+const char *pc_strerror(int ret);
+
 __END_DECLS
 #endif

@@ -30,6 +30,7 @@ done
 touch "$dir/a program"
 [ "$(completed fastinst run "$dir/a")" = "$dir/a program" ] || wrong "run completes no file"
 [ "$(completed fastinst run --output "$dir/a")" = "$dir/a program" ] || wrong "run --output completes no file"
+[ "$(completed fastinst trace --format js)" = json ] || wrong "formats of trace are not completed"
 [ -z "$(completed fastinst top --pid '')" ] || wrong "a PID is completed"
 # The value of --entries may be left out, and what follows is an option.
 [ "$(completed fastinst run --entries --js)" = --json ] || wrong "nothing follows --entries"

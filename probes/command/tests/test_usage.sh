@@ -41,7 +41,12 @@ for command in "${commands[@]}"; do
 	[ "$("$fastinst" help "$command")" = "$("$fastinst" "$command" -h)" ] || wrong "$command -h"
 	[ -z "$("$fastinst" help "$command" | awk 'length > 80')" ] || wrong "help $command: a line is too long"
 done
-refused fastinst "no such command 'bogus'" bogus
+refused fastinst "no such command 'bogus'; there are run, trace, profile, attach, " bogus
+refused fastinst "no such command 'atach'; did you mean 'attach'?" atach
+hint=$("$fastinst" profile --formt json true 2>&1 | tail -n 1) || true
+[ "$hint" = "Try 'fastinst profile --help'; did you mean '--format'?" ] || wrong "$hint"
+[ "$("$fastinst" -V)" = "fastinst (tmax ${PACKAGE_VERSION:?make check sets it})" ] || wrong "-V"
+[ "$("$fastinst" --version)" = "$("$fastinst" -V)" ] || wrong "--version"
 refused fastinst "no such command 'bogus'" help bogus
 while IFS='|' read -r command arguments text; do
 	# shellcheck disable=SC2086 # words
@@ -65,15 +70,16 @@ list||there is no program to look at
 trace||it takes either a program to run or --pid
 trace|--pid 1 true|it takes either a program to run or --pid
 trace|--limit -1 true|--limit '-1': must be a whole number
-trace|--format xml true|--format 'xml': must be text, json or chrome
+trace|--format xml true|--format 'xml': no such name; there are text, json, chrome
 profile||it takes either a program to run or --pid
 profile|--for 1 true|--for goes with --pid
 profile|--overhead 0 true|--overhead '0': must be a number from 0.0001 to 1
 profile|--overhead 2%x true|--overhead '2%x': must be a number
 profile|--epoch nan true|--epoch 'nan': must be a number from 0.1 to 1000
 profile|--samples 1 true|--samples '1': must be a whole number from 2 to 10000
-profile|--format xml true|there is no format 'xml'
-profile|--edges --format pprof true|there is no format 'pprof' of edges
+profile|--format xml true|no format 'xml'; there are table, json, collapsed, speedscope, callgrind, llvm, pprof, html, chrome
+profile|--edges --format pprof true|no format of edges 'pprof'; there are table, json, llvm, html, chrome, gcov, autofdo
+profile|--format pprf true|no format 'pprf'; did you mean 'pprof'?
 profile|--format table,json true|several formats need --output
 profile|--edges --on a true|--edges is about all blocks, and takes no --on
 profile|--edges --phase 60 true|a --phase is at most half as long as the --period

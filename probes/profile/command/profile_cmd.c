@@ -18,6 +18,7 @@
 #include "probes/profile/command/gather.h"
 #include "probes/profile/write/write.h"
 #include "stress/base/exit_status.h"
+#include "stress/base/spelling.h"
 
 #define MOST 300 /* times the samples that are wanted, in a window */
 
@@ -40,6 +41,28 @@ static const struct profile_format *format_of(bool edges, const char *name)
 	return edges ? edges_format(name) : profile_format(name);
 }
 
+static int calls_format_known(const char *name)
+{
+	return profile_format(name) ? 0 : -1;
+}
+
+static int edges_format_known(const char *name)
+{
+	return edges_format(name) ? 0 : -1;
+}
+
+#define FORMATS                                                                                    \
+	"table, json, collapsed, speedscope, callgrind, llvm, pprof, html or chrome; of edges "    \
+	"table, json, llvm, gcov, autofdo, chrome or html"
+
+static void refuse_format(const char *name, bool edges)
+{
+	char words[WORD_LIST_ROOM];
+
+	words_known(FORMATS, edges ? edges_format_known : calls_format_known, words);
+	refuse_name(edges ? "format of edges" : "format", name, words);
+}
+
 static bool formats_known(const struct run *run)
 {
 	char *copy = strdup(run->formats), *rest = copy;
@@ -49,8 +72,7 @@ static bool formats_known(const struct run *run)
 	while (known && (name = strsep(&rest, ","))) {
 		known = format_of(run->edges, name);
 		if (!known)
-			refuse_usage("there is no format '%s'%s", name,
-				     run->edges ? " of edges" : "");
+			refuse_format(name, run->edges);
 	}
 	free(copy);
 	if (!known || run->output || !strchr(run->formats, ','))
@@ -224,10 +246,7 @@ static const struct option_row options[] = {
 	  "functions as well that nothing was compiled into, of the program or of objects of these "
 	  "names (a glob)",
 	  OPTION_TEXT(struct run, entries) },
-	{ "format", "FORMAT",
-	  "table, json, collapsed, speedscope, callgrind, llvm, pprof, html or chrome; of edges "
-	  "table, json, llvm, gcov, autofdo, chrome or html; several, joined by commas, go to "
-	  "FILE.FORMAT (table)",
+	{ "format", "FORMAT", FORMATS "; several, joined by commas, go to FILE.FORMAT (table)",
 	  OPTION_TEXT(struct run, formats) },
 	{ "output", "FILE", "the profile goes there instead of to standard error",
 	  OPTION_FILE(struct run, output), .letter = 'o' },

@@ -109,7 +109,7 @@ static void put_quality_of_times(const struct quality *quality, FILE *out, bool 
 	else if (quality->exits > 0)
 		fputs("no times: of no call both entry and exit were seen\n", out);
 	else
-		fputs("no times: exits cannot be seen; fastinst(1) says how to compile\n", out);
+		fputs("no times: exits cannot be seen; fastinst(7) says how to compile\n", out);
 }
 
 static int write_edges(const struct profile *profile, FILE *out)
