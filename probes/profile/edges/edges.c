@@ -20,6 +20,7 @@
 #define PLACES (BLOCKS * NEAR + REST)
 #define TRIES  64
 #define LANES  64
+#define PAGE   4096
 
 /* No vector is saved before a probe function that keeps them. */
 #define KEEPS_VECTORS __attribute__((target("general-regs-only")))
@@ -35,11 +36,12 @@ struct weighed {
 	double sum[2];
 };
 
-static struct table {
-	struct place place[PLACES];
+static struct {
+	_Alignas(PAGE) struct place place[PLACES];
 	struct weighed weighed[PLACES];
 	_Atomic uint32_t used[PLACES]; /* numbers of places that are not free, and 1 more */
-} * table;
+	_Atomic bool ran[BLOCKS];
+} table;
 static _Atomic uint32_t used_n;
 static _Atomic uint64_t late, lost;
 
@@ -55,38 +57,19 @@ static struct {
 	_Alignas(64) _Atomic uint64_t runs;
 } lanes[LANES];
 
-static _Atomic bool ran[BLOCKS];
-
 static __thread struct {
 	uint64_t phase;
 	uint32_t block;
 } previous __attribute__((tls_model("initial-exec")));
 
-/* Once more. */
-static int empty(void)
-{
-	late = lost = 0;
-	used_n = 0;
-	for (size_t i = 0; i < BLOCKS; i++)
-		store_relaxed(&ran[i], false);
-	return madvise(table, sizeof(*table), MADV_DONTNEED) ? -ENOMEM : 0;
-}
-
 int edges_start(void)
 {
-	void *map;
-
 	if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) < 0)
 		return -errno;
-	if (table)
-		return empty();
-	map = mmap(NULL, sizeof(*table), PROT_READ | PROT_WRITE,
-		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	if (map == MAP_FAILED)
-		return -ENOMEM;
-	table = map;
-	return 0;
+	late = lost = 0;
+	used_n = 0;
+	/* Few pages of it are in use: the kernel clears those alone. */
+	return madvise(&table, sizeof(table), MADV_DONTNEED) ? -errno : 0;
 }
 
 void edges_phase(uint64_t number)
@@ -103,7 +86,7 @@ KEEPS_VECTORS static void note_used(const struct place *place)
 {
 	uint32_t n = add_relaxed(&used_n, 1);
 
-	store_release(&table->used[n], (uint32_t)(place - table->place) + 1);
+	store_release(&table.used[n], (uint32_t)(place - table.place) + 1);
 }
 
 KEEPS_VECTORS static bool is_its(struct place *place, uint64_t key)
@@ -124,7 +107,7 @@ KEEPS_VECTORS static struct place *place_in_rest(uint64_t key)
 	uint64_t at = key * UINT64_C(0x9e3779b97f4a7c15) >> 46;
 
 	for (unsigned i = 0; i < TRIES; i++) {
-		struct place *place = &table->place[BLOCKS * NEAR + (at + i) % REST];
+		struct place *place = &table.place[BLOCKS * NEAR + (at + i) % REST];
 
 		if (is_its(place, key))
 			return place;
@@ -136,7 +119,7 @@ KEEPS_VECTORS static struct place *place_in_rest(uint64_t key)
 KEEPS_VECTORS static struct place *place_of(uint32_t from, uint32_t to)
 {
 	uint64_t key = ((uint64_t)from << 32 | to) + 1;
-	struct place *own = &table->place[to * NEAR];
+	struct place *own = &table.place[to * NEAR];
 
 	for (unsigned i = 0; i < NEAR; i++) {
 		struct place *place = &own[(from ^ i) % NEAR];
@@ -171,7 +154,7 @@ KEEPS_VECTORS static void enter(uint64_t phase)
 
 KEEPS_VECTORS static void note_run(uint32_t id, bool rings)
 {
-	store_relaxed(&ran[id], true);
+	store_relaxed(&table.ran[id], true);
 	if (rings)
 		bell_ring();
 }
@@ -186,7 +169,7 @@ KEEPS_VECTORS void edges_block(uint32_t id, void *site, const struct fi_regs *re
 	(void)site;
 	(void)regs;
 	(void)data;
-	if (!load_relaxed(&ran[id]))
+	if (!load_relaxed(&table.ran[id]))
 		note_run(id, !phase);
 	if (!phase) {
 		add_relaxed(&late, 1);
@@ -208,13 +191,13 @@ KEEPS_VECTORS void edges_block(uint32_t id, void *site, const struct fi_regs *re
 
 bool edges_ran(uint32_t id)
 {
-	return load_relaxed(&ran[id]);
+	return load_relaxed(&table.ran[id]);
 }
 
 /* The number of one that a thread is just taking may not stand there yet. */
 static bool used_place(uint32_t i, uint32_t *place)
 {
-	*place = load_acquire(&table->used[i]);
+	*place = load_acquire(&table.used[i]);
 	return (*place)-- > 0;
 }
 
@@ -226,8 +209,8 @@ void edges_weigh(double weight)
 		if (!used_place(i, &at))
 			continue;
 		for (int half = 0; half < 2; half++) {
-			uint64_t count = load_relaxed(&table->place[at].count[half]);
-			struct weighed *weighed = &table->weighed[at];
+			uint64_t count = load_relaxed(&table.place[at].count[half]);
+			struct weighed *weighed = &table.weighed[at];
 
 			weighed->sum[half] += weight * (double)(count - weighed->before[half]);
 			weighed->before[half] = count;
@@ -243,12 +226,12 @@ int edges_next(uint32_t *i, struct edge *edge)
 
 		if (!used_place(*i, &at))
 			continue;
-		key = load_relaxed(&table->place[at].key) - 1;
+		key = load_relaxed(&table.place[at].key) - 1;
 		edge->from = (uint32_t)(key >> 32);
 		edge->to = (uint32_t)key;
 		for (int half = 0; half < 2; half++) {
-			edge->count[half] = load_relaxed(&table->place[at].count[half]);
-			edge->weighed[half] = table->weighed[at].sum[half];
+			edge->count[half] = load_relaxed(&table.place[at].count[half]);
+			edge->weighed[half] = table.weighed[at].sum[half];
 		}
 		++*i;
 		return 1;

@@ -105,12 +105,12 @@ void set_start(bool visit);
  * The thread of phases calls:
  *
  * set_collect - blocks that are new; all of them, if some came (fi_scan()). The sum gets how many
- * there are, and are refused. -ENOMEM.
+ * there are, and are refused.
  *
  * With the lock held: set_held. set_on - all are on, or none (negative errno). set_rest -
  * those that were ever run are off. set_sweep - those that were run since are.
  */
-int set_collect(bool came, struct quality *sum);
+void set_collect(bool came, struct quality *sum);
 bool set_held(void);
 int set_on(void);
 void set_rest(void);

@@ -137,11 +137,12 @@ static void *run_phases(void *unused)
 	do {
 		/* A pin waits for the loader, that for a fork(), and that for the lock. */
 		int found = fi_scan();
-		bool ready = found >= 0 && !set_collect(found > 0, &all.sum);
 		double rest = period * (0.5 + erand48(dice)) - on_time;
 
+		if (found >= 0)
+			set_collect(found > 0, &all.sum);
 		set_lock();
-		if (!ready || !(all.sum.blocks > 0) || set_held() || run_phase())
+		if (found < 0 || !(all.sum.blocks > 0) || set_held() || run_phase())
 			again = AGAIN;
 		else if ((again *= 2) < rest)
 			rest = again;

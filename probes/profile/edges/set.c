@@ -3,8 +3,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "probes/agent/pin.h"
 #include "probes/profile/sample/pages.h"
@@ -13,7 +11,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool visits;
 
 /* Blocks that were ever run come first. Between phases those are off. */
-static uint32_t *ids;
+static uint32_t ids[FI_PROBES_MAX];
 static size_t n, ran;
 static bool some_on; /* of the others */
 static bool all_on;
@@ -41,12 +39,15 @@ void set_start(bool visit)
 	refused = 0;
 }
 
-/* Probes behind those that were looked at: how many blocks are added to the list. */
-static size_t look_at_probes(uint32_t *list, uint32_t end)
+/*
+ * Probes behind those that were looked at. Without the lock, but for the end of the list: a pin
+ * waits for the loader, that for a fork(), and that for the lock.
+ */
+static void collect_new(uint32_t end)
 {
 	struct pages_range range = { 0 };
 	struct fi_probe probe;
-	size_t found = 0;
+	size_t found = n;
 
 	for (; looked_at < end; looked_at++) {
 		if (fi_get(looked_at, &probe) || probe.kind != FI_BLOCK || probe.state == FI_GONE)
@@ -55,38 +56,19 @@ static size_t look_at_probes(uint32_t *list, uint32_t end)
 			refused++;
 		} else if (!visits || pin_object(probe.address) == 0) {
 			pages_note(&range, &probe);
-			list[found++] = looked_at;
+			ids[found++] = looked_at;
 		}
 	}
 	pages_open(range.from, range.to);
-	return found;
-}
-
-/* Without the lock: a pin waits for the loader, that for a fork(), and that for the lock. */
-static int collect_new(uint32_t end)
-{
-	uint32_t *more, *before = ids;
-	size_t found;
-
-	more = malloc((n + end - looked_at) * sizeof(*more));
-	if (!more)
-		return -ENOMEM;
-	if (n)
-		memcpy(more, ids, n * sizeof(*more));
-	found = look_at_probes(more + n, end);
 	set_lock();
-	ids = more;
-	n += found;
+	n = found;
 	all_on = false;
 	set_unlock();
-	free(before);
-	return 0;
 }
 
-int set_collect(bool came, struct quality *sum)
+void set_collect(bool came, struct quality *sum)
 {
 	uint32_t end = fi_probes();
-	int ret;
 
 	/* Some may have been dropped, with ids that they have again. */
 	if (came) {
@@ -94,10 +76,10 @@ int set_collect(bool came, struct quality *sum)
 		set_start(visits);
 		set_unlock();
 	}
-	ret = end == looked_at ? 0 : collect_new(end);
+	if (end != looked_at)
+		collect_new(end);
 	sum->blocks = (double)n;
 	sum->refused = refused;
-	return ret;
 }
 
 /* An object may have gone since its blocks were collected. */
@@ -194,13 +176,9 @@ bool set_held(void)
 	return holds;
 }
 
-/*
- * The owner that the lock knows is a thread of the parent. So is the one that may just have been
- * making the list longer.
- */
+/* The owner that the lock knows is a thread of the parent. */
 void set_forked(void)
 {
-	ids = NULL;
 	n = ran = 0;
 	holds = 0;
 	lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;

@@ -1,29 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 #include "probes/profile/epochs/epochs.h"
 
-#include <errno.h>
 #include <pthread.h>
-#include <sys/mman.h>
 #include <time.h>
 
 struct options asked;
-struct book *books;
+struct book books[FI_PROBES_MAX];
+uint32_t reopened[FI_PROBES_MAX];
 uint8_t book_rests[FI_PROBES_MAX];
 uint32_t books_known;
 struct account account;
 struct pace pace;
 static pthread_mutex_t lock;
-
-int books_make(void)
-{
-	void *all = mmap(NULL, FI_PROBES_MAX * sizeof(struct book), PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	if (all == MAP_FAILED)
-		return -ENOMEM;
-	books = all;
-	return 0;
-}
 
 void books_lock_start(void)
 {

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <time.h>
 
 #include "probes/agent/alone.h"
@@ -49,14 +48,14 @@ static bool its_turn(void)
 	return turns <= 1 || (double)(random_next(&pace.random) >> 40) * turns < 16777216.0;
 }
 
-static double visit_function(uint32_t id, struct reopen *reopen, uint64_t now)
+static double visit_function(uint32_t id, size_t *reopen, uint64_t now)
 {
 	uint64_t state = load_acquire(&watches[id].state);
 	double calls;
 
 	windows_read(id, state, now);
 	if ((state & WATCH_BITS) != WATCH_OPEN) {
-		reopen->ids[reopen->n++] = id;
+		reopened[(*reopen)++] = id;
 		return 0;
 	}
 	calls = windows_go_on(id, state, now);
@@ -66,11 +65,12 @@ static double visit_function(uint32_t id, struct reopen *reopen, uint64_t now)
 	return calls;
 }
 
-static void look_at_all(struct reopen *reopen, double *calls)
+/* The estimated calls of the epochs that end here. */
+static double look_at_all(void)
 {
-	uint64_t now = watch_clock();
-	double rates = 0;
-	uint64_t frequent = 0;
+	uint64_t now = watch_clock(), frequent = 0;
+	double rates = 0, calls = 0;
+	size_t reopen = 0;
 
 	for (uint32_t id = 0; id < books_known; id++) {
 		/* What was rare and turned itself off is not. */
@@ -84,27 +84,22 @@ static void look_at_all(struct reopen *reopen, double *calls)
 		if (books[id].window != WINDOW_WHOLE)
 			rates += books[id].estimate.expected;
 		if (!is_closed(id) || its_turn())
-			*calls += visit_function(id, reopen, now);
+			calls += visit_function(id, &reopen, now);
 	}
 	account.frequent = frequent;
 	dear = rates * watch_common.price;
+	return calls + windows_activate(reopened, reopen);
 }
 
 static void run_epoch(void)
 {
-	struct reopen reopen = { .ids = calloc(books_known + 1, sizeof(*reopen.ids)) };
 	uint64_t start = account.last ? account.last : account.began;
-	double calls = 0;
+	double calls;
 
 	glances_look();
 	windows_afford();
-	if (reopen.ids) {
-		look_at_all(&reopen, &calls);
-		if (reopen.n)
-			calls += windows_activate(&reopen);
-	}
+	calls = look_at_all();
 	glances_settle();
-	free(reopen.ids);
 	epochs_drain();
 	account.last = clocks_ticks();
 	/* Less by now than it was, where the price of calls has fallen. */

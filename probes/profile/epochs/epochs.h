@@ -64,14 +64,14 @@ struct account {
 };
 
 extern struct options asked;
-extern struct book *books;   /* by probe id; NULL: nothing was profiled yet */
+extern struct book books[];  /* by probe id */
 extern uint8_t book_rests[]; /* epochs until a probe is looked at again */
 extern uint32_t books_known; /* probes that were asked for */
 extern struct account account;
 extern struct pace pace;
 
-/* books_make - 0 or -ENOMEM. */
-int books_make(void);
+/* Room for a list of probes to be turned on or off, for who holds the lock. */
+extern uint32_t reopened[];
 
 /*
  * books_lock_start - make it, and free: at first, and in a child, where its owner is no thread.
@@ -118,17 +118,11 @@ void cost_settle(void);
 
 /* --- windows.c: how long a probe is watched, what that has shown, and the next window --------- */
 
-/* Probes that are off and to be turned on, at once. */
-struct reopen {
-	uint32_t *ids;
-	size_t n;
-};
-
 /*
- * windows_activate - all of them; each window by what is known of its probe. The estimated calls of
- * the epochs that end by that.
+ * windows_activate - turn n probes on that are off; each window by what is known of its probe. The
+ * list is sorted out in place. The estimated calls of the epochs that end by that.
  */
-double windows_activate(const struct reopen *reopen);
+double windows_activate(uint32_t *ids, size_t n);
 
 /* windows_exits - turn on what times these entries, before them. */
 void windows_exits(const uint32_t *ids, size_t n);

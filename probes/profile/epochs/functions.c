@@ -9,7 +9,9 @@
 #include "probes/profile/sample/pages.h"
 #include "probes/text/text.h"
 
-static void take_function(uint32_t id, struct reopen *reopen, struct pages_range *range)
+static uint32_t found[FI_PROBES_MAX]; /* by a pattern */
+
+static void take_function(uint32_t id, size_t *taken, struct pages_range *range)
 {
 	struct fi_probe probe;
 
@@ -19,22 +21,21 @@ static void take_function(uint32_t id, struct reopen *reopen, struct pages_range
 		return;
 	pages_note(range, &probe);
 	books[id].watched = true;
-	reopen->ids[reopen->n++] = id;
+	reopened[(*taken)++] = id;
 }
 
-static void take_pattern(const char *pattern, uint32_t *found, uint32_t n, struct reopen *reopen,
-			 struct pages_range *range)
+static void take_pattern(const char *pattern, uint32_t n, size_t *taken, struct pages_range *range)
 {
 	long matches = fi_find_from(pattern, books_known, found, n);
 
 	for (long i = 0; i < matches && i < (long)n; i++)
-		take_function(found[i], reopen, range);
+		take_function(found[i], taken, range);
 }
 
 /* Turned on and off with their entries. */
-static void take_exits(const struct reopen *reopen)
+static void take_exits(size_t taken)
 {
-	long functions = asked.no_times ? 0 : exits_take(reopen->ids, reopen->n, books_known);
+	long functions = asked.no_times ? 0 : exits_take(reopened, taken, books_known);
 
 	if (functions > 0)
 		account.with_exits += (uint64_t)functions;
@@ -42,24 +43,18 @@ static void take_exits(const struct reopen *reopen)
 
 void functions_watch(uint32_t n)
 {
-	struct reopen reopen = { .ids = calloc(n + 1, sizeof(*reopen.ids)) };
-	uint32_t *found = calloc(n + 1, sizeof(*found));
-	char *copy = strdup(asked.functions), *rest_of = copy, *pattern;
+	char *copy = strdup(asked.functions), *rest = copy, *pattern;
 	struct pages_range range = { 0 };
+	size_t taken = 0;
 
-	if (reopen.ids && found && copy) {
-		while ((pattern = text_word(&rest_of)))
-			if (*pattern)
-				take_pattern(pattern, found, n, &reopen, &range);
-		pages_open(range.from, range.to);
-		take_exits(&reopen);
-		if (reopen.n)
-			windows_activate(&reopen);
-	}
+	while (copy && (pattern = text_word(&rest)))
+		if (*pattern)
+			take_pattern(pattern, n, &taken, &range);
+	pages_open(range.from, range.to);
+	take_exits(taken);
+	windows_activate(reopened, taken);
 	books_known = n;
 	free(copy);
-	free(found);
-	free(reopen.ids);
 }
 
 /* When it comes again a new epoch begins, and it is on if it was. */

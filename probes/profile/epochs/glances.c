@@ -2,7 +2,6 @@
 #include "probes/profile/epochs/epochs.h"
 
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <time.h>
 
 #define LENGTH	 1500e-6 /* seconds */
@@ -17,7 +16,7 @@ static struct glanced places[PLACED];
 static uint32_t place_by_hash[PLACED]; /* number of a place and 1, or 0 */
 static uint32_t used = 1;	       /* the first is the unknown one */
 static unsigned glances;
-static uint32_t *turned_on;
+static uint32_t turned_on[FI_PROBES_MAX];
 static size_t turned_on_n;
 
 /* --- Places ----------------------------------------------------------------------------------- */
@@ -108,15 +107,13 @@ void glances_settle(void)
 	double before = clock_seconds(CLOCK_THREAD_CPUTIME_ID);
 	size_t kept = 0;
 
-	if (!turned_on)
+	if (!account.with_exits)
 		return;
 	for (size_t i = 0; i < turned_on_n; i++)
 		if (is_off(turned_on[i]))
 			turned_on[kept++] = turned_on[i];
 	if (fi_deactivate_batch(turned_on, kept) < 0 || exits_off_again() < 0)
 		account.refused++;
-	free(turned_on);
-	turned_on = NULL;
 	cost_turned_on(before);
 }
 
@@ -137,8 +134,7 @@ static void wait_for_all(void)
 
 void glances_look(void)
 {
-	turned_on = account.with_exits ? calloc(books_known + 1, sizeof(*turned_on)) : NULL;
-	if (!turned_on)
+	if (!account.with_exits)
 		return;
 	turn_on();
 	glance_begin();

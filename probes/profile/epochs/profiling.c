@@ -2,7 +2,6 @@
 #include "probes/profile/epochs/epochs.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #define OVERLONG      0.1   /* seconds */
 
 static pid_t profiled; /* the process whose epochs go on; 0: none */
+static bool prepared;
 
 bool profiling_runs(void)
 {
@@ -49,17 +49,14 @@ static void begin_epochs(void)
 
 static int prepare_epochs(const struct options *wish)
 {
-	int ret = books_make();
+	int ret = ring_start();
 
 	if (ret)
 		return ret;
+	prepared = true;
 	watch_common.per_second = clocks_measure();
 	books_lock_start();
-	ret = watch_start();
-	if (!ret)
-		ret = ring_start();
-	if (ret)
-		return ret;
+	watch_start();
 	watch_common.callers = wish->samples;
 	watch_common.ticks_per_4s = (uint64_t)(watch_common.per_second * 4294967296e-9);
 	watch_common.recent = (uint64_t)(RECENT * watch_common.per_second);
@@ -76,37 +73,31 @@ static void reset_function(uint32_t id)
 
 	books[id] = (struct book){ .watched = true };
 	/* A frame that another session has left belongs to no call of this one. */
-	store_relaxed(&watch->pending, (uint64_t)(PENDING_CUTS(load_relaxed(&watch->pending)) + 1)
-					       << 32);
-	store_relaxed(&watch->torn, 0);
-	store_relaxed(&watch->cut, 0);
-	store_relaxed(&watch->timed, 0);
-	store_relaxed(&watch->time, 0);
-	store_relaxed(&watch->wall, 0);
-	store_relaxed(&watch->taken, 0);
-	store_relaxed(&watch->calls, 0);
-	store_relaxed(&watch->from, NEVER);
-	store_relaxed(&watch->state, (state & ~(uint64_t)WATCH_LOW) | WATCH_OVER);
+	*watch = (struct watch){
+		.state = (state & ~(uint64_t)WATCH_LOW) | WATCH_OVER,
+		.from = NEVER,
+		.pending = (uint64_t)(PENDING_CUTS(load_relaxed(&watch->pending)) + 1) << 32,
+		.group = watch->group,
+		.next = watch->next,
+		.entry = watch->entry,
+		.hooks = watch->hooks,
+	};
 }
 
 /* What comes late sees that no window is open. */
 static int turn_all_off(void)
 {
-	uint32_t *ids = calloc(books_known + 1, sizeof(*ids));
 	size_t n = 0;
 	int ret, exits;
 
-	if (!ids)
-		return -ENOMEM;
 	for (uint32_t id = 0; id < books_known; id++) {
 		if (!books[id].opened)
 			continue;
 		atomic_fetch_or(&watches[id].state, WATCH_OVER);
-		ids[n++] = id;
+		reopened[n++] = id;
 	}
-	ret = fi_deactivate_batch(ids, n);
+	ret = fi_deactivate_batch(reopened, n);
 	exits = exits_off();
-	free(ids);
 	return ret < 0 ? ret : exits;
 }
 
@@ -145,7 +136,7 @@ static int end_last(void)
 
 int profiling_start(const struct options *wish)
 {
-	bool again = books;
+	bool again = prepared;
 	int ret = again ? 0 : prepare_epochs(wish);
 
 	if (!ret)
@@ -194,18 +185,15 @@ int profiling_stop(void)
 /* All of them, before the child runs on. */
 static void open_again(void)
 {
-	struct reopen reopen = { .ids = calloc(books_known + 1, sizeof(*reopen.ids)) };
+	size_t n = 0;
 
 	for (uint32_t id = 0; id < books_known; id++) {
 		if (!books[id].watched)
 			continue;
 		reset_function(id);
-		if (reopen.ids)
-			reopen.ids[reopen.n++] = id;
+		reopened[n++] = id;
 	}
-	if (reopen.n)
-		windows_activate(&reopen);
-	free(reopen.ids);
+	windows_activate(reopened, n);
 }
 
 void profiling_forked(bool again)

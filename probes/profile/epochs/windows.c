@@ -239,12 +239,12 @@ double windows_go_on(uint32_t id, uint64_t state, uint64_t now)
 /* --- Those that are off ----------------------------------------------------------------------- */
 
 /* Without those that are being turned off right now: their turn is the next epoch. */
-static size_t claim_all(const struct reopen *reopen)
+static size_t claim_all(uint32_t *ids, size_t n)
 {
 	size_t kept = 0;
 
-	for (size_t i = 0; i < reopen->n; i++) {
-		struct watch *watch = &watches[reopen->ids[i]];
+	for (size_t i = 0; i < n; i++) {
+		struct watch *watch = &watches[ids[i]];
 		uint64_t state = atomic_load(&watch->state);
 
 		if (state & WATCH_LEAVES)
@@ -252,9 +252,8 @@ static size_t claim_all(const struct reopen *reopen)
 		/* Before the state: a call that sees the new one must not go by the old window's.
 		 */
 		store_release(&watch->from, NEVER);
-		if (!watch_next(watch, state))
-			continue;
-		reopen->ids[kept++] = reopen->ids[i];
+		if (watch_next(watch, state))
+			ids[kept++] = ids[i];
 	}
 	return kept;
 }
@@ -269,13 +268,12 @@ void windows_exits(const uint32_t *ids, size_t n)
 		account.toggles += (uint64_t)exits;
 }
 
-double windows_activate(const struct reopen *reopen)
+double windows_activate(uint32_t *ids, size_t n)
 {
-	const uint32_t *ids = reopen->ids;
-	size_t n = claim_all(reopen);
 	double calls = 0, before;
 	uint64_t now;
 
+	n = claim_all(ids, n);
 	windows_exits(ids, n);
 	before = clock_seconds(CLOCK_THREAD_CPUTIME_ID);
 	if (fi_activate_how(ids, n, watch_call, FI_KEEPS_VECTORS) < 0)

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "probes/elf/array.h"
 #include "probes/profile/sample/sample.h"
 
 #include <errno.h>
@@ -12,9 +11,11 @@ struct place {
 	size_t len; /* of the function's name, without that of a part of it */
 };
 
-static uint32_t *all;	 /* exits that belong to entries */
-static uint32_t *closed; /* as much room */
+static uint32_t all[FI_PROBES_MAX]; /* exits that belong to entries */
+static uint32_t closed[FI_PROBES_MAX];
 static size_t all_n;
+static struct group groups[FI_PROBES_MAX];
+static size_t groups_n;
 
 /* --- Functions -------------------------------------------------------------------------------- */
 
@@ -49,16 +50,6 @@ static int by_place(const void *a, const void *b)
 	       (one->probe.address < two->probe.address);
 }
 
-static int keep_exit(uint32_t exit)
-{
-	uint32_t *more = array_grow(closed, all_n, sizeof(*more));
-
-	if (!more)
-		return -ENOMEM;
-	closed = more;
-	return ARRAY_ADD(all, all_n, exit);
-}
-
 static void link_entry(struct group *group, uint32_t id, bool hooks)
 {
 	watches[id].next = group->entries;
@@ -67,14 +58,14 @@ static void link_entry(struct group *group, uint32_t id, bool hooks)
 	group->entries = id;
 }
 
-static int link_exit(struct group *group, uint32_t id, uint32_t entry)
+static void link_exit(struct group *group, uint32_t id, uint32_t entry)
 {
 	watches[id].next = group->exits;
 	watches[id].entry = entry;
 	watches[id].group = group;
 	group->exits = id;
 	store_relaxed(&watches[id].state, WATCH_OVER);
-	return keep_exit(id);
+	all[all_n++] = id;
 }
 
 /* Static functions of one name: the last that starts before the exit. */
@@ -88,28 +79,26 @@ static uint32_t entry_of(const struct place *place, size_t n, size_t exit)
 	return entry;
 }
 
-/* Places of one name. 1: they have entries and exits. */
-static int make_group(const struct place *place, size_t n)
+/* Of places of one name, if there are entries and exits. */
+static void make_group(const struct place *place, size_t n)
 {
-	struct group *group = malloc(sizeof(*group));
+	struct group *group = &groups[groups_n];
 	size_t entries = 0;
-	int ret = group ? 0 : -ENOMEM;
 
 	for (size_t i = 0; i < n; i++)
 		entries += place[i].probe.kind == FI_ENTRY;
-	if (ret || !entries || entries == n) {
-		free(group);
-		return ret;
-	}
+	if (!entries || entries == n)
+		return;
+	groups_n++;
 	*group = (struct group){ NO_PROBE, NO_PROBE };
-	for (size_t i = 0; i < n && !ret; i++)
-		if (place[i].probe.kind == FI_EXIT)
-			ret = link_exit(group, place[i].probe.id, entry_of(place, n, i));
-	for (size_t i = 0; i < n && !ret; i++)
-		if (place[i].probe.kind == FI_ENTRY)
-			link_entry(group, place[i].probe.id,
-				   !strcmp(place[i].probe.provider, "cyg"));
-	return ret ? ret : 1;
+	for (size_t i = 0; i < n; i++) {
+		const struct fi_probe *probe = &place[i].probe;
+
+		if (probe->kind == FI_EXIT)
+			link_exit(group, probe->id, entry_of(place, n, i));
+		else
+			link_entry(group, probe->id, !strcmp(probe->provider, "cyg"));
+	}
 }
 
 long exits_take(const uint32_t *entries, size_t n, uint32_t first)
@@ -117,26 +106,25 @@ long exits_take(const uint32_t *entries, size_t n, uint32_t first)
 	uint32_t end = fi_probes();
 	size_t places = 0, next;
 	struct place *place = calloc(n + end + 1, sizeof(*place));
-	long groups = 0;
-	int ret = place ? 0 : -ENOMEM;
+	size_t before = groups_n;
 
-	for (size_t i = 0; i < n && !ret; i++)
+	if (!place)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
 		note_place(&place[places++], entries[i]);
-	for (uint32_t id = first; id < end && !ret; id++) {
+	for (uint32_t id = first; id < end; id++) {
 		note_place(&place[places], id);
 		places += place[places].probe.kind == FI_EXIT &&
 			  place[places].probe.state != FI_REFUSED;
 	}
-	if (!ret)
-		qsort(place, places, sizeof(*place), by_place);
-	for (size_t i = 0; i < places && ret >= 0; i = next) {
+	qsort(place, places, sizeof(*place), by_place);
+	for (size_t i = 0; i < places; i = next) {
 		for (next = i + 1; next < places && !by_function(&place[i], &place[next]); next++)
 			;
-		ret = make_group(place + i, next - i);
-		groups += ret > 0;
+		make_group(place + i, next - i);
 	}
 	free(place);
-	return ret < 0 ? ret : groups;
+	return (long)(groups_n - before);
 }
 
 /* --- On and off ------------------------------------------------------------------------------- */
@@ -191,7 +179,7 @@ void exits_forget(void)
 {
 	for (size_t i = 0; i < all_n; i++)
 		watches[all[i]].group = NULL;
-	all_n = 0;
+	all_n = groups_n = 0;
 }
 
 void exits_forked(void)

@@ -8,7 +8,7 @@
 
 #define LARGEST_FRAME 256 /* words in which a return address is looked for */
 
-struct watch *watches;
+struct watch watches[FI_PROBES_MAX];
 struct watch_common watch_common;
 
 /* --- Where ------------------------------------------------------------------------------------ */

@@ -99,7 +99,7 @@ struct watch_common {
 	_Atomic uint64_t offs;
 };
 
-extern struct watch *watches; /* by probe id */
+extern struct watch watches[]; /* by probe id */
 extern struct watch_common watch_common;
 
 /*
@@ -108,8 +108,8 @@ extern struct watch_common watch_common;
  */
 bool watch_next(struct watch *watch, uint64_t state);
 
-/* watch_start - 0 or -ENOMEM. */
-int watch_start(void);
+/* watch_start - learn which vectors there are. */
+void watch_start(void);
 
 /*
  * watch_clock - CPU time of the program's threads, in ticks. Between a window's start and its end

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 
 #include "probes/profile/estimate/estimate.h"
@@ -21,26 +20,14 @@
 
 static uint32_t vector_states;
 
-static uint32_t states_here(void)
+void watch_start(void)
 {
 	unsigned a, b, c, d;
 
 	if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE))
-		return 0;
+		return;
 	asm volatile("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
-	return a & VECTOR_STATES;
-}
-
-int watch_start(void)
-{
-	void *all = mmap(NULL, FI_PROBES_MAX * sizeof(struct watch), PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	if (all == MAP_FAILED)
-		return -ENOMEM;
-	watches = all;
-	vector_states = states_here();
-	return 0;
+	vector_states = a & VECTOR_STATES;
 }
 
 bool watch_next(struct watch *watch, uint64_t state)

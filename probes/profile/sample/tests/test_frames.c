@@ -18,16 +18,14 @@
 #define A 1u
 #define B 2u
 
-static struct watch all[4];
 static struct ring ring;
 
 static int setup(void **state)
 {
 	(void)state;
-	watches = all;
 	watch_common =
 		(struct watch_common){ .ticks_per_4s = UINT64_C(1) << 32, .recent = UINT64_MAX };
-	memset(all, 0, sizeof(all));
+	memset(watches, 0, 4 * sizeof(*watches));
 	memset(&ring, 0, sizeof(ring));
 	return 0;
 }
@@ -42,8 +40,8 @@ static void enter(uint32_t id, uint64_t slot)
 {
 	struct spot spot = at(id, slot);
 
-	frames_clear(&ring, &spot, all[id].hooks);
-	frames_enter(&ring, id, all[id].state, &spot);
+	frames_clear(&ring, &spot, watches[id].hooks);
+	frames_enter(&ring, id, watches[id].state, &spot);
 }
 
 /* One that is not, but the probe is on. */
@@ -51,7 +49,7 @@ static void pass(uint32_t id, uint64_t slot)
 {
 	struct spot spot = at(id, slot);
 
-	frames_clear(&ring, &spot, all[id].hooks);
+	frames_clear(&ring, &spot, watches[id].hooks);
 }
 
 static bool leave(uint32_t id, uint64_t slot)
@@ -59,12 +57,12 @@ static bool leave(uint32_t id, uint64_t slot)
 	struct spot spot = at(id, slot);
 	struct frame frame;
 
-	return frames_leave(&ring, &spot, all[id].hooks, &frame) && frame.id == id;
+	return frames_leave(&ring, &spot, watches[id].hooks, &frame) && frame.id == id;
 }
 
 static uint32_t pending(uint32_t id)
 {
-	return PENDING_CALLS(all[id].pending);
+	return PENDING_CALLS(watches[id].pending);
 }
 
 /* A machine that was stopped goes on with clocks that have run meanwhile, those of threads, too. */
@@ -72,12 +70,12 @@ static void test_overlong(void **state)
 {
 	(void)state;
 	watch_common.overlong = 1000;
-	all[A].wish = 100;
-	assert_false(frames_overlong(&all[A], 1000));
-	assert_true(frames_overlong(&all[A], 1001));
+	watches[A].wish = 100;
+	assert_false(frames_overlong(&watches[A], 1000));
+	assert_true(frames_overlong(&watches[A], 1001));
 	/* What is rare is timed however long it takes. */
-	all[A].wish = UINT64_MAX;
-	assert_false(frames_overlong(&all[A], 1001));
+	watches[A].wish = UINT64_MAX;
+	assert_false(frames_overlong(&watches[A], 1001));
 }
 
 static void test_nested(void **state)
@@ -91,7 +89,7 @@ static void test_nested(void **state)
 	assert_true(leave(B, 800));
 	assert_false(leave(B, 600));
 	assert_true(leave(A, 900));
-	assert_int_equal(all[A].torn + all[B].torn, 0);
+	assert_int_equal(watches[A].torn + watches[B].torn, 0);
 	assert_int_equal(pending(A) + pending(B), 0);
 }
 
@@ -103,10 +101,10 @@ static void test_exception(void **state)
 	enter(B, 800);
 	enter(B, 700);
 	assert_true(leave(A, 900));
-	assert_int_equal(all[B].torn, 2);
+	assert_int_equal(watches[B].torn, 2);
 	enter(B, 700);
 	assert_false(leave(A, 800));
-	assert_int_equal(all[B].torn, 3);
+	assert_int_equal(watches[B].torn, 3);
 	assert_int_equal(pending(B), 0);
 }
 
@@ -115,12 +113,12 @@ static void test_tail_call(void **state)
 	(void)state;
 	enter(A, 900);
 	enter(B, 900);
-	assert_int_equal(all[A].torn, 1);
+	assert_int_equal(watches[A].torn, 1);
 	assert_true(leave(B, 900));
 	enter(A, 900);
 	/* B was not timed. */
 	assert_false(leave(B, 900));
-	assert_int_equal(all[A].torn, 2);
+	assert_int_equal(watches[A].torn, 2);
 }
 
 /* longjmp() out of A, and its next call is one that is not timed: the exit is that one's. */
@@ -130,7 +128,7 @@ static void test_left_and_called_again(void **state)
 	enter(A, 900);
 	pass(A, 900);
 	assert_false(leave(A, 900));
-	assert_int_equal(all[A].torn, 1);
+	assert_int_equal(watches[A].torn, 1);
 }
 
 static void test_an_entry_that_is_passed_over_is_seen(void **state)
@@ -138,7 +136,7 @@ static void test_an_entry_that_is_passed_over_is_seen(void **state)
 	(void)state;
 	enter(A, 900);
 	assert_true(leave(A, 900));
-	assert_int_equal(all[A].torn, 0);
+	assert_int_equal(watches[A].torn, 0);
 }
 
 /* So before the entry is turned off, what is timed is cut. */
@@ -147,16 +145,16 @@ static void test_cut(void **state)
 	(void)state;
 	enter(A, 900);
 	enter(A, 800);
-	frames_cut(&all[A]);
+	frames_cut(&watches[A]);
 	assert_int_equal(pending(A), 0);
 	assert_false(leave(A, 800));
 	enter(A, 700);
 	assert_true(leave(A, 700));
 	assert_false(leave(A, 900));
-	assert_int_equal(all[A].cut, 2);
-	assert_int_equal(all[A].torn, 0);
-	frames_cut(&all[A]);
-	assert_int_equal(all[A].cut, 2);
+	assert_int_equal(watches[A].cut, 2);
+	assert_int_equal(watches[A].torn, 0);
+	frames_cut(&watches[A]);
+	assert_int_equal(watches[A].cut, 2);
 }
 
 /* The window has ended since the call saw that it was open. */
@@ -165,7 +163,7 @@ static void test_window_over(void **state)
 	struct spot spot = at(A, 900);
 
 	(void)state;
-	all[A].state = WATCH_OVER;
+	watches[A].state = WATCH_OVER;
 	frames_enter(&ring, A, 0, &spot);
 	assert_int_equal(ring.depth, 0);
 	assert_int_equal(pending(A), 0);
@@ -175,7 +173,7 @@ static void test_window_over(void **state)
 static void test_hooks(void **state)
 {
 	(void)state;
-	all[A].hooks = all[B].hooks = all[3].hooks = true;
+	watches[A].hooks = watches[B].hooks = watches[3].hooks = true;
 	enter(A, 900);
 	enter(B, 900);
 	assert_false(leave(3, 900));
@@ -184,7 +182,7 @@ static void test_hooks(void **state)
 	enter(A, 900);
 	enter(B, 900);
 	assert_true(leave(A, 900));
-	assert_int_equal(all[B].torn, 1);
+	assert_int_equal(watches[B].torn, 1);
 }
 
 static void test_return_address_is_found(void **state)
@@ -194,12 +192,12 @@ static void test_return_address_is_found(void **state)
 	struct spot spot;
 
 	(void)state;
-	all[A].hooks = true;
+	watches[A].hooks = true;
 	assert_true(frames_spot(&spot, A, &regs));
 	assert_int_equal(spot.slot, (uint64_t)&stack[3]);
 	assert_int_equal(spot.function, 77);
 	assert_int_equal(spot.from, 0x1234);
-	all[A].hooks = false;
+	watches[A].hooks = false;
 	regs.rsp = (uint64_t)&stack[3];
 	assert_true(frames_spot(&spot, A, &regs));
 	assert_int_equal(spot.slot, (uint64_t)&stack[3]);
@@ -216,7 +214,7 @@ static void test_room(void **state)
 	assert_int_equal(pending(A), FRAMES);
 	frames_drop(&ring);
 	assert_int_equal(pending(A), 0);
-	assert_int_equal(all[A].torn, FRAMES);
+	assert_int_equal(watches[A].torn, FRAMES);
 }
 
 int main(void)

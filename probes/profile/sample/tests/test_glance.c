@@ -30,7 +30,6 @@ enum {
 #define CALLS_INNER 0x2000 /* in OUTER */
 #define SITE(exit)  (0x3000 + (exit))
 
-static struct watch all[PROBES];
 static struct group groups[] = { { OUTER, OUTER_EXIT }, { INNER, INNER_EXIT } };
 static unsigned offs[PROBES];
 
@@ -46,16 +45,15 @@ static int setup(void **state)
 	struct ring *ring = ring_here() ? ring_here() : ring_make();
 
 	(void)state;
-	watches = all;
 	watch_common = (struct watch_common){ .recent = INT64_MAX };
-	memset(all, 0, sizeof(all));
+	memset(watches, 0, PROBES * sizeof(*watches));
 	memset(offs, 0, sizeof(offs));
 	memset(&ring->glimpse, 0, sizeof(ring->glimpse));
 	for (uint32_t id = OUTER; id < PROBES; id++) {
-		all[id].group = &groups[(id - OUTER) % 2];
-		all[id].next = NO_PROBE;
-		all[id].entry = (id - OUTER) % 2 + OUTER;
-		all[id].state = WATCH_OVER;
+		watches[id].group = &groups[(id - OUTER) % 2];
+		watches[id].next = NO_PROBE;
+		watches[id].entry = (id - OUTER) % 2 + OUTER;
+		watches[id].state = WATCH_OVER;
 	}
 	return 0;
 }
@@ -165,7 +163,7 @@ static void test_no_glance(void **state)
 static void test_exits_stay_on(void **state)
 {
 	(void)state;
-	all[OUTER_EXIT].state = WATCH_OPEN;
+	watches[OUTER_EXIT].state = WATCH_OPEN;
 	glance_begin();
 	run(1000);
 	assert_int_equal(offs[OUTER_EXIT], 0);

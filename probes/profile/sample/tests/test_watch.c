@@ -24,7 +24,6 @@ enum {
 	PROBES
 };
 
-static struct watch all[PROBES];
 static struct group group = { ENTRY, EXIT };
 static unsigned offs[PROBES];
 static uint64_t stack[16];
@@ -39,20 +38,19 @@ int fi_deactivate(uint32_t id)
 static int setup(void **state)
 {
 	(void)state;
-	watches = all;
 	watch_common =
 		(struct watch_common){ .recent = INT64_MAX, .overlong = 1000000, .callers = 10 };
-	memset(all, 0, sizeof(all));
+	memset(watches, 0, PROBES * sizeof(*watches));
 	memset(offs, 0, sizeof(offs));
 	for (uint32_t id = ENTRY; id < PROBES; id++) {
-		all[id].group = &group;
-		all[id].next = NO_PROBE;
-		all[id].entry = ENTRY;
+		watches[id].group = &group;
+		watches[id].next = NO_PROBE;
+		watches[id].entry = ENTRY;
 	}
-	all[ENTRY].limit = NEVER;
-	all[ENTRY].window = 2000;
+	watches[ENTRY].limit = NEVER;
+	watches[ENTRY].window = 2000;
 	frames_drop(ring_here() ? ring_here() : ring_make());
-	all[ENTRY].torn = 0;
+	watches[ENTRY].torn = 0;
 	return 0;
 }
 
@@ -82,9 +80,9 @@ static void leave(uint64_t time, unsigned word)
 static void end_with_one_under_way(void)
 {
 	enter(1000, 9);
-	assert_int_equal(PENDING_CALLS(all[ENTRY].pending), 1);
+	assert_int_equal(PENDING_CALLS(watches[ENTRY].pending), 1);
 	enter(2000, 8);
-	assert_int_equal(all[ENTRY].state, WATCH_OVER | WATCH_WAITS);
+	assert_int_equal(watches[ENTRY].state, WATCH_OVER | WATCH_WAITS);
 	assert_int_equal(offs[ENTRY], 0);
 }
 
@@ -95,28 +93,28 @@ static void test_call_ends_in_time(void **state)
 	enter(3000, 8);
 	assert_int_equal(offs[ENTRY], 0);
 	leave(4000, 9);
-	assert_int_equal(all[ENTRY].timed, 1);
-	assert_int_equal(all[ENTRY].time, 3000);
+	assert_int_equal(watches[ENTRY].timed, 1);
+	assert_int_equal(watches[ENTRY].time, 3000);
 	enter(4001, 9);
 	assert_int_equal(offs[ENTRY], 1);
-	assert_int_equal(all[ENTRY].state, WATCH_OVER);
-	assert_int_equal(all[ENTRY].cut, 0);
+	assert_int_equal(watches[ENTRY].state, WATCH_OVER);
+	assert_int_equal(watches[ENTRY].cut, 0);
 }
 
 /* A window of a whole epoch is full when no more calls can be afforded. */
 static void test_as_many_as_can_be_afforded(void **state)
 {
 	(void)state;
-	all[ENTRY].limit = 100;
-	all[ENTRY].window = UINT64_MAX;
-	all[ENTRY].group = NULL;
+	watches[ENTRY].limit = 100;
+	watches[ENTRY].window = UINT64_MAX;
+	watches[ENTRY].group = NULL;
 	watch_common.affordable = ring_run() + 1000;
 	for (uint64_t i = 1; i <= 2000; i++)
 		enter(i, 9);
-	assert_int_equal(all[ENTRY].calls, 800);
-	assert_int_equal(all[ENTRY].limit, 800);
-	assert_int_equal(all[ENTRY].middle, 400);
-	assert_int_equal(all[ENTRY].filled, 800);
+	assert_int_equal(watches[ENTRY].calls, 800);
+	assert_int_equal(watches[ENTRY].limit, 800);
+	assert_int_equal(watches[ENTRY].middle, 400);
+	assert_int_equal(watches[ENTRY].filled, 800);
 	assert_int_equal(offs[ENTRY], 1);
 }
 
@@ -126,17 +124,17 @@ static void test_call_goes_on_for_five_windows(void **state)
 	end_with_one_under_way();
 	enter(10000, 8);
 	assert_int_equal(offs[ENTRY], 0);
-	assert_int_equal(all[ENTRY].cut, 0);
+	assert_int_equal(watches[ENTRY].cut, 0);
 	enter(10001, 8);
 	assert_int_equal(offs[ENTRY], 1);
-	assert_int_equal(all[ENTRY].state, WATCH_OVER);
-	assert_int_equal(all[ENTRY].cut, 1);
-	assert_int_equal(PENDING_CALLS(all[ENTRY].pending), 0);
+	assert_int_equal(watches[ENTRY].state, WATCH_OVER);
+	assert_int_equal(watches[ENTRY].cut, 1);
+	assert_int_equal(PENDING_CALLS(watches[ENTRY].pending), 0);
 	/* Its end comes too late, and a late call does not turn off what is off. */
 	leave(10002, 9);
 	enter(10003, 8);
-	assert_int_equal(all[ENTRY].timed, 0);
-	assert_int_equal(all[ENTRY].torn, 0);
+	assert_int_equal(watches[ENTRY].timed, 0);
+	assert_int_equal(watches[ENTRY].torn, 0);
 	assert_int_equal(offs[ENTRY], 1);
 }
 
@@ -147,7 +145,7 @@ static void test_nothing_is_under_way(void **state)
 	leave(1500, 9);
 	enter(2000, 9);
 	assert_int_equal(offs[ENTRY], 1);
-	assert_int_equal(all[ENTRY].cut, 0);
+	assert_int_equal(watches[ENTRY].cut, 0);
 }
 
 /* Where calls come so often that there are windows, the machine was stopped in it. */
@@ -156,22 +154,22 @@ static void test_overlong(void **state)
 	(void)state;
 	enter(1000, 9);
 	leave(1001001, 9);
-	assert_int_equal(all[ENTRY].timed, 0);
-	assert_int_equal(all[ENTRY].cut, 1);
+	assert_int_equal(watches[ENTRY].timed, 0);
+	assert_int_equal(watches[ENTRY].cut, 1);
 	enter(1500, 9);
 	leave(1001500, 9);
-	assert_int_equal(all[ENTRY].timed, 1);
-	assert_int_equal(all[ENTRY].cut, 1);
+	assert_int_equal(watches[ENTRY].timed, 1);
+	assert_int_equal(watches[ENTRY].cut, 1);
 }
 
 static void test_overlong_where_calls_are_rare(void **state)
 {
 	(void)state;
-	all[ENTRY].wish = WINDOW_WHOLE;
+	watches[ENTRY].wish = WINDOW_WHOLE;
 	enter(1000, 9);
 	leave(1001001, 9);
-	assert_int_equal(all[ENTRY].timed, 1);
-	assert_int_equal(all[ENTRY].cut, 0);
+	assert_int_equal(watches[ENTRY].timed, 1);
+	assert_int_equal(watches[ENTRY].cut, 0);
 }
 
 static void setup_meter(void)
