@@ -124,6 +124,7 @@ probes_profile_sample_tests_test_frames_LDADD = $(CMOCKA_LIBS)
 check_PROGRAMS += probes/profile/sample/tests/test_watch
 TESTS += probes/profile/sample/tests/test_watch
 probes_profile_sample_tests_test_watch_SOURCES = \
+	probes/profile/sample/callers.c \
 	probes/profile/sample/glance.c \
 	probes/profile/sample/ring.c \
 	probes/profile/sample/tests/test_watch.c
@@ -132,6 +133,7 @@ probes_profile_sample_tests_test_watch_LDADD = libfastinst_estimate.la $(CMOCKA_
 check_PROGRAMS += probes/profile/sample/tests/test_glance
 TESTS += probes/profile/sample/tests/test_glance
 probes_profile_sample_tests_test_glance_SOURCES = \
+	probes/profile/sample/callers.c \
 	probes/profile/sample/ring.c \
 	probes/profile/sample/tests/test_glance.c
 probes_profile_sample_tests_test_glance_CFLAGS = $(AM_CFLAGS)

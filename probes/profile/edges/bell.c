@@ -11,7 +11,7 @@ static _Atomic uint32_t rings;
 static atomic_bool waits;
 
 /* A system call where there is a thread to wake only. */
-__attribute__((target("general-regs-only"))) void bell_ring(void)
+FI_FUNCTION void bell_ring(void)
 {
 	int saved = errno;
 

@@ -22,9 +22,6 @@
 #define LANES  64
 #define PAGE   4096
 
-/* No vector is saved before a probe function that keeps them. */
-#define KEEPS_VECTORS __attribute__((target("general-regs-only")))
-
 struct place {
 	_Atomic uint64_t key; /* from and to, and 1 more than them: 0 is free */
 	_Atomic uint64_t count[2];
@@ -82,14 +79,14 @@ void edges_phase(uint64_t number)
 }
 
 /* Once for each, so there is room. */
-KEEPS_VECTORS static void note_used(const struct place *place)
+FI_FUNCTION static void note_used(const struct place *place)
 {
 	uint32_t n = add_relaxed(&used_n, 1);
 
 	store_release(&table.used[n], (uint32_t)(place - table.place) + 1);
 }
 
-KEEPS_VECTORS static bool is_its(struct place *place, uint64_t key)
+FI_FUNCTION static bool is_its(struct place *place, uint64_t key)
 {
 	uint64_t there = load_relaxed(&place->key);
 
@@ -102,7 +99,7 @@ KEEPS_VECTORS static bool is_its(struct place *place, uint64_t key)
 	return true;
 }
 
-KEEPS_VECTORS static struct place *place_in_rest(uint64_t key)
+FI_FUNCTION static struct place *place_in_rest(uint64_t key)
 {
 	uint64_t at = key * UINT64_C(0x9e3779b97f4a7c15) >> 46;
 
@@ -116,7 +113,7 @@ KEEPS_VECTORS static struct place *place_in_rest(uint64_t key)
 }
 
 /* Those that a block has are tried in an order of the other's own: mostly the first is its. */
-KEEPS_VECTORS static struct place *place_of(uint32_t from, uint32_t to)
+FI_FUNCTION static struct place *place_of(uint32_t from, uint32_t to)
 {
 	uint64_t key = ((uint64_t)from << 32 | to) + 1;
 	struct place *own = &table.place[to * NEAR];
@@ -131,7 +128,7 @@ KEEPS_VECTORS static struct place *place_of(uint32_t from, uint32_t to)
 }
 
 /* By one thread: without a locked bus, but as one instruction, for signal handlers. */
-KEEPS_VECTORS static void one_more(_Atomic uint64_t *count)
+FI_FUNCTION static void one_more(_Atomic uint64_t *count)
 {
 	if (load_relaxed(&now.crowded))
 		add_relaxed(count, 1);
@@ -143,7 +140,7 @@ KEEPS_VECTORS static void one_more(_Atomic uint64_t *count)
  * The thread's first block of a phase has none before it. From the second thread on all count by
  * locked instructions: the barrier ends what the first is in the middle of.
  */
-KEEPS_VECTORS static void enter(uint64_t phase)
+FI_FUNCTION static void enter(uint64_t phase)
 {
 	previous.phase = phase;
 	if (!add_relaxed(&threads, 1) ||
@@ -152,14 +149,14 @@ KEEPS_VECTORS static void enter(uint64_t phase)
 	syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
 }
 
-KEEPS_VECTORS static void note_run(uint32_t id, bool rings)
+FI_FUNCTION static void note_run(uint32_t id, bool rings)
 {
 	store_relaxed(&table.ran[id], true);
 	if (rings)
 		bell_ring();
 }
 
-KEEPS_VECTORS void edges_block(uint32_t id, void *site, const struct fi_regs *regs, void *data)
+FI_FUNCTION void edges_block(uint32_t id, void *site, const struct fi_regs *regs, void *data)
 {
 	uint64_t phase = load_acquire(&now.phase);
 	uint32_t from = previous.block;

@@ -18,19 +18,6 @@ static double
 	dear; /* share of the program's time, if all windows that are short were open at once */
 static _Atomic unsigned session; /* another for each thread of epochs, and when it is over */
 
-void epochs_drain(void)
-{
-	for (struct ring *ring = ring_list(); ring; ring = ring->next) {
-		uint64_t tail = load_relaxed(&ring->tail);
-		uint64_t head = load_acquire(&ring->head);
-
-		for (; tail < head; tail++)
-			account.lost += !callers_count(&ring->caller[tail % RING]);
-		store_release(&ring->tail, tail);
-		account.lost += swap_relaxed(&ring->lost, 0);
-	}
-}
-
 static bool is_closed(uint32_t id)
 {
 	return load_relaxed(&watches[id].state) & WATCH_BITS;
@@ -100,7 +87,6 @@ static void run_epoch(void)
 	windows_afford();
 	calls = look_at_all();
 	glances_settle();
-	epochs_drain();
 	account.last = clocks_ticks();
 	/* Less by now than it was, where the price of calls has fallen. */
 	moments_add(&account.moments,

@@ -49,7 +49,7 @@ struct book {
 
 /* Of all probes together. */
 struct account {
-	uint64_t epochs, toggles, lost, refused;
+	uint64_t epochs, toggles, refused;
 	uint64_t with_exits;   /* functions */
 	uint64_t frequent;     /* of them those called too often for all calls to be counted */
 	uint64_t began;	       /* ticks */
@@ -179,8 +179,8 @@ int epochs_start_thread(void);
 /* epochs_end_thread - it begins no other epoch. */
 void epochs_end_thread(void);
 
-/* epochs_drain - count the callers that threads have noted. */
-void epochs_drain(void);
+/* epochs_count_out - in a child: threads of the parent are not there. */
+void epochs_count_out(void);
 
 /* --- profiling.c: a profile from its start to its end, and in a child; report.c --------------- */
 

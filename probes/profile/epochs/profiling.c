@@ -111,7 +111,6 @@ static void forget_functions(void)
 		book_rests[id] = 0;
 	}
 	exits_forget();
-	ring_forget();
 	books_known = 0;
 	account = (struct account){ 0 };
 	callers_forget();
@@ -239,7 +238,6 @@ int profiling_finish(void)
 		windows_read(id, state, now);
 		windows_learn(id, now);
 	}
-	epochs_drain();
 	cost_settle();
 	books_unlock();
 	return 0;

@@ -48,10 +48,11 @@ static void put_function(FILE *out, uint32_t id, double per_second)
 
 static void put_caller(FILE *out, const struct caller_count *count, double per_second)
 {
-	double number[] = { (double)count->calls, (double)count->timed, count->time / per_second };
+	double number[] = { (double)count->calls, (double)count->timed,
+			    (double)count->time / per_second };
 	struct fi_probe probe;
 
-	if (fi_get((uint32_t)count->id, &probe) < 0)
+	if (!(number[0] + number[1] > 0) || fi_get(count->id, &probe) < 0)
 		return;
 	put_probe(out, 'C', &probe);
 	if (report_place(out, count->from))
@@ -99,7 +100,7 @@ void report_profile(FILE *out)
 		.cost = account.spent / used,
 		.toggles = (double)(account.toggles + load_relaxed(&watch_common.offs)),
 		.toggling = cost_toggling() / used,
-		.lost = (double)account.lost,
+		.lost = (double)callers_lost(),
 		.refused = (double)account.refused,
 		.exits = (double)account.with_exits,
 		.cpu = clock_seconds(CLOCK_PROCESS_CPUTIME_ID),

@@ -1,68 +1,83 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Counts lie one behind the other, so that few pages are touched: a program may be short.
+ * A hash table to which all threads add, without a lock. Counts lie one behind the other, so that
+ * few pages are touched: a program may be short.
  */
 #include "probes/profile/sample/sample.h"
-
-#include <stddef.h>
 
 #define CALLERS 65536u
 #define TRIES	64
 
 static struct caller_count counts[CALLERS];
-static uint32_t places[CALLERS]; /* by hash: number of a count and 1, or 0 */
-static uint32_t used;
+static _Atomic uint32_t slots[CALLERS]; /* by hash: number of a count and 1, or 0 */
+static _Atomic uint32_t used;
+static _Atomic uint64_t lost;
 
-static struct caller_count *make_caller(const struct caller *caller, uint32_t place)
+/* Where another thread is faster, the slot is that one's, and this count stays empty. */
+FI_FUNCTION static uint32_t fill_slot(uint32_t slot, uint32_t id, uint64_t from)
 {
-	struct caller_count *count = &counts[used++];
+	uint32_t there = 0, n = load_relaxed(&used);
 
-	*count = (struct caller_count){ .id = caller->id, .from = caller->from, .place = place };
-	places[place] = used;
-	return count;
+	/* Each is filled by one thread: the next number, if no other takes it meanwhile. */
+	do
+		if (n == CALLERS)
+			return 0;
+	while (!atomic_compare_exchange_weak(&used, &n, n + 1));
+	counts[n].id = id;
+	counts[n].from = from;
+	counts[n].slot = slot;
+	return atomic_compare_exchange_strong(&slots[slot], &there, n + 1) ? n + 1 : there;
 }
 
-static struct caller_count *find_caller(const struct caller *caller)
+FI_FUNCTION static struct caller_count *find_caller(uint32_t id, uint64_t from)
 {
-	uint64_t hash = (caller->from ^ caller->id * 0x9e3779b97f4a7c15) * 0xbf58476d1ce4e5b9;
+	uint64_t hash = (from ^ id * 0x9e3779b97f4a7c15) * 0xbf58476d1ce4e5b9;
 
 	for (unsigned i = 0; i < TRIES; i++) {
-		uint32_t place = (uint32_t)((hash >> 40) + i) % CALLERS;
-		struct caller_count *count;
+		uint32_t slot = (uint32_t)((hash >> 40) + i) % CALLERS, n;
 
-		if (!places[place])
-			return make_caller(caller, place);
-		count = &counts[places[place] - 1];
-		if (count->id == caller->id && count->from == caller->from)
-			return count;
+		n = load_acquire(&slots[slot]);
+		if (!n)
+			n = fill_slot(slot, id, from);
+		if (!n)
+			break;
+		if (counts[n - 1].id == id && counts[n - 1].from == from)
+			return &counts[n - 1];
 	}
 	return NULL;
 }
 
-bool callers_count(const struct caller *caller)
+FI_FUNCTION void callers_count(uint32_t id, uint64_t from, int64_t time)
 {
-	struct caller_count *count = find_caller(caller);
+	struct caller_count *count = find_caller(id, from);
 
-	if (!count)
-		return false;
-	if (caller->time == NOT_TIMED) {
-		count->calls++;
-		return true;
+	if (!count) {
+		add_relaxed(&lost, 1);
+	} else if (time == NOT_TIMED) {
+		add_relaxed(&count->calls, 1);
+	} else {
+		add_relaxed(&count->timed, 1);
+		add_relaxed(&count->time, time);
 	}
-	count->timed++;
-	count->time += (double)caller->time;
-	return true;
 }
 
 const struct caller_count *callers_list(uint32_t *n)
 {
-	*n = used;
+	*n = load_relaxed(&used);
 	return counts;
+}
+
+uint64_t callers_lost(void)
+{
+	return load_relaxed(&lost);
 }
 
 void callers_forget(void)
 {
-	for (uint32_t i = 0; i < used; i++)
-		places[counts[i].place] = 0;
+	for (uint32_t i = 0; i < used; i++) {
+		store_relaxed(&slots[counts[i].slot], 0);
+		counts[i] = (struct caller_count){ 0 };
+	}
 	used = 0;
+	lost = 0;
 }

@@ -14,7 +14,7 @@ struct watch_common watch_common;
 /* --- Where ------------------------------------------------------------------------------------ */
 
 /* The caller's address is what the hook is told, so the search ends at its place at the latest. */
-WITHOUT_VECTORS static uint64_t slot_above(uint64_t rsp, uint64_t from)
+FI_FUNCTION static uint64_t slot_above(uint64_t rsp, uint64_t from)
 {
 	const uint64_t *word = (const uint64_t *)(rsp & ~UINT64_C(7));
 
@@ -24,7 +24,7 @@ WITHOUT_VECTORS static uint64_t slot_above(uint64_t rsp, uint64_t from)
 	return 0;
 }
 
-WITHOUT_VECTORS bool frames_spot(struct spot *spot, uint32_t entry, const struct fi_regs *regs)
+FI_FUNCTION bool frames_spot(struct spot *spot, uint32_t entry, const struct fi_regs *regs)
 {
 	if (watches[entry].hooks) {
 		spot->function = regs->rdi;
@@ -41,7 +41,7 @@ WITHOUT_VECTORS bool frames_spot(struct spot *spot, uint32_t entry, const struct
 /* --- Clocks ----------------------------------------------------------------------------------- */
 
 /* No call of libc: those change vectors. */
-WITHOUT_VECTORS static void thread_clock(struct timespec *time)
+FI_FUNCTION static void thread_clock(struct timespec *time)
 {
 	long ret = SYS_clock_gettime;
 
@@ -51,14 +51,14 @@ WITHOUT_VECTORS static void thread_clock(struct timespec *time)
 		     : "rcx", "r11", "memory");
 }
 
-WITHOUT_VECTORS uint64_t frames_without_cpu(const struct timespec *used, uint64_t now)
+FI_FUNCTION uint64_t frames_without_cpu(const struct timespec *used, uint64_t now)
 {
 	uint64_t ns = (uint64_t)used->tv_sec * 1000000000 + (uint64_t)used->tv_nsec;
 
 	return now - (uint64_t)((unsigned __int128)ns * watch_common.ticks_per_4s >> 32);
 }
 
-WITHOUT_VECTORS uint64_t frames_waited(struct ring *ring, uint64_t now)
+FI_FUNCTION uint64_t frames_waited(struct ring *ring, uint64_t now)
 {
 	struct timespec used = { 0 };
 
@@ -71,7 +71,7 @@ WITHOUT_VECTORS uint64_t frames_waited(struct ring *ring, uint64_t now)
 /* --- The stack -------------------------------------------------------------------------------- */
 
 /* False: it was cut, with all that were pending then. */
-WITHOUT_VECTORS static bool take_back(struct watch *watch, uint32_t cuts)
+FI_FUNCTION static bool take_back(struct watch *watch, uint32_t cuts)
 {
 	uint64_t pending = atomic_load(&watch->pending);
 
@@ -81,7 +81,7 @@ WITHOUT_VECTORS static bool take_back(struct watch *watch, uint32_t cuts)
 	return false;
 }
 
-WITHOUT_VECTORS static void drop_last(struct ring *ring)
+FI_FUNCTION static void drop_last(struct ring *ring)
 {
 	const struct frame *frame = &ring->frame[--ring->depth];
 	struct watch *watch = &watches[frame->id];
@@ -90,7 +90,7 @@ WITHOUT_VECTORS static void drop_last(struct ring *ring)
 		add_relaxed(&watch->torn, 1);
 }
 
-WITHOUT_VECTORS void frames_cut(struct watch *watch)
+FI_FUNCTION void frames_cut(struct watch *watch)
 {
 	uint64_t pending = atomic_load(&watch->pending);
 
@@ -102,7 +102,7 @@ WITHOUT_VECTORS void frames_cut(struct watch *watch)
 }
 
 /* A function that another ends with has its place; what is inlined in a function as well. */
-WITHOUT_VECTORS void frames_clear(struct ring *ring, const struct spot *spot, bool hooks)
+FI_FUNCTION void frames_clear(struct ring *ring, const struct spot *spot, bool hooks)
 {
 	while (ring->depth) {
 		const struct frame *last = &ring->frame[ring->depth - 1];
@@ -118,8 +118,8 @@ WITHOUT_VECTORS void frames_clear(struct ring *ring, const struct spot *spot, bo
  * The thread that turns the entry off sees that this call is timed, or this call sees that the
  * entry is to be turned off.
  */
-WITHOUT_VECTORS void frames_enter(struct ring *ring, uint32_t id, uint64_t state,
-				  const struct spot *spot)
+FI_FUNCTION void frames_enter(struct ring *ring, uint32_t id, uint64_t state,
+			      const struct spot *spot)
 {
 	struct watch *watch = &watches[id];
 	struct frame *frame = &ring->frame[ring->depth];
@@ -142,7 +142,7 @@ WITHOUT_VECTORS void frames_enter(struct ring *ring, uint32_t id, uint64_t state
 	ring->depth++;
 }
 
-WITHOUT_VECTORS void frames_start(struct ring *ring)
+FI_FUNCTION void frames_start(struct ring *ring)
 {
 	struct frame *frame = &ring->frame[ring->depth - 1];
 
@@ -152,7 +152,7 @@ WITHOUT_VECTORS void frames_start(struct ring *ring)
 }
 
 /* Below the last frame at that place, as many as have it. */
-WITHOUT_VECTORS static uint32_t find(const struct ring *ring, const struct spot *spot)
+FI_FUNCTION static uint32_t find(const struct ring *ring, const struct spot *spot)
 {
 	for (uint32_t i = ring->depth; i > 0 && ring->frame[i - 1].slot <= spot->slot; i--)
 		if (ring->frame[i - 1].slot == spot->slot &&
@@ -161,8 +161,8 @@ WITHOUT_VECTORS static uint32_t find(const struct ring *ring, const struct spot 
 	return 0;
 }
 
-WITHOUT_VECTORS bool frames_leave(struct ring *ring, const struct spot *spot, bool hooks,
-				  struct frame *frame)
+FI_FUNCTION bool frames_leave(struct ring *ring, const struct spot *spot, bool hooks,
+			      struct frame *frame)
 {
 	uint32_t found = find(ring, spot);
 
@@ -176,7 +176,7 @@ WITHOUT_VECTORS bool frames_leave(struct ring *ring, const struct spot *spot, bo
 	return take_back(&watches[frame->id], frame->cuts);
 }
 
-WITHOUT_VECTORS bool frames_overlong(const struct watch *watch, int64_t wall)
+FI_FUNCTION bool frames_overlong(const struct watch *watch, int64_t wall)
 {
 	return wall > (int64_t)watch_common.overlong && load_relaxed(&watch->wish) != WINDOW_WHOLE;
 }

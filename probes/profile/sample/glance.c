@@ -10,12 +10,12 @@ static uint64_t numbers;
 /* --- Threads of the program ------------------------------------------------------------------- */
 
 /* Only the thread, and its signal handlers, write here: one that is lost is no harm. */
-WITHOUT_VECTORS static void add(_Atomic uint64_t *sum, uint64_t ticks)
+FI_FUNCTION static void add(_Atomic uint64_t *sum, uint64_t ticks)
 {
 	store_relaxed(sum, load_relaxed(sum) + ticks);
 }
 
-WITHOUT_VECTORS static void add_at(struct glimpse *glimpse, uint64_t at, uint64_t ticks)
+FI_FUNCTION static void add_at(struct glimpse *glimpse, uint64_t at, uint64_t ticks)
 {
 	for (unsigned i = 0; i < TRIES; i++) {
 		unsigned place = (unsigned)((at * 0x9e3779b97f4a7c15) >> 55) + i;
@@ -30,7 +30,7 @@ WITHOUT_VECTORS static void add_at(struct glimpse *glimpse, uint64_t at, uint64_
 	add(&glimpse->beyond, ticks);
 }
 
-WITHOUT_VECTORS static void begin_glimpse(struct ring *ring, uint64_t number, uint64_t now)
+FI_FUNCTION static void begin_glimpse(struct ring *ring, uint64_t number, uint64_t now)
 {
 	struct glimpse *glimpse = &ring->glimpse;
 	uint64_t start = load_relaxed(&glimpse->start);
@@ -42,7 +42,7 @@ WITHOUT_VECTORS static void begin_glimpse(struct ring *ring, uint64_t number, ui
 }
 
 /* Ticks with a CPU since the last event. Where it is not known from when on: since now. */
-WITHOUT_VECTORS static uint64_t used_since(struct ring *ring, uint64_t last, uint64_t now)
+FI_FUNCTION static uint64_t used_since(struct ring *ring, uint64_t last, uint64_t now)
 {
 	struct glimpse *glimpse = &ring->glimpse;
 	uint64_t used = now > last ? now - last : 0, idle, more;
@@ -55,7 +55,7 @@ WITHOUT_VECTORS static uint64_t used_since(struct ring *ring, uint64_t last, uin
 	return (int64_t)more < 0 ? used : more < used ? used - more : 0;
 }
 
-WITHOUT_VECTORS void glance_event(struct ring *ring, uint64_t number, uint64_t at, uint64_t now)
+FI_FUNCTION void glance_event(struct ring *ring, uint64_t number, uint64_t at, uint64_t now)
 {
 	struct glimpse *glimpse = &ring->glimpse;
 	uint64_t end = load_relaxed(&watch_common.glance_end);
@@ -76,7 +76,7 @@ WITHOUT_VECTORS void glance_event(struct ring *ring, uint64_t number, uint64_t a
 		store_relaxed(&glimpse->done, number);
 }
 
-WITHOUT_VECTORS void glance_go_on(struct ring *ring, uint64_t now)
+FI_FUNCTION void glance_go_on(struct ring *ring, uint64_t now)
 {
 	uint64_t after = __builtin_ia32_rdtsc();
 

@@ -144,9 +144,9 @@ static void forget_calls(void)
 	struct ring *ring = ring_here();
 
 	store_relaxed(&watch_common.spent, 0);
+	callers_forget();
 	if (!ring)
 		return;
-	store_relaxed(&ring->tail, load_relaxed(&ring->head));
 	store_relaxed(&ring->metered, 0);
 	store_relaxed(&ring->meter, 0);
 }

@@ -124,19 +124,8 @@ struct ring *ring_make(void)
 	return ring;
 }
 
-void ring_forget(void)
-{
-	for (struct ring *ring = ring_list(); ring; ring = ring->next) {
-		uint64_t head = load_relaxed(&ring->head);
-
-		store_relaxed(&ring->tail, head);
-		store_relaxed(&ring->lost, 0);
-	}
-}
-
 void ring_forked(void)
 {
-	ring_forget();
 	for (struct ring *ring = ring_list(); ring; ring = ring->next) {
 		ring->depth = 0;
 		if (ring == mine)

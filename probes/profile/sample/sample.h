@@ -16,9 +16,6 @@
 
 #define NEVER UINT64_MAX
 
-/* Of the probe functions, and of what they call: nothing of libc, which changes vectors. */
-#define WITHOUT_VECTORS __attribute__((target("general-regs-only")))
-
 /* --- watch.c: the probe functions, and the window of each probe ------------------------------- */
 
 /* The low bits of watch.state; above them a number that each window changes. */
@@ -128,16 +125,6 @@ fi_function watch_call, watch_exit;
 
 /* --- ring.c: what each thread notes ----------------------------------------------------------- */
 
-#define RING 1024u
-
-#define NOT_TIMED INT64_MIN
-
-struct caller {
-	uint64_t id;
-	uint64_t from; /* address behind the call */
-	int64_t time;  /* ticks that the call took; NOT_TIMED: it begins */
-};
-
 /* A call that is timed. */
 struct frame {
 	uint64_t slot;	   /* where its return address is */
@@ -170,9 +157,6 @@ struct glimpse {
 };
 
 struct ring {
-	_Atomic uint64_t head; /* written by the thread */
-	_Atomic uint64_t tail; /* by the reader */
-	_Atomic uint64_t lost;
 	_Atomic uint64_t run;	  /* calls of the probe function */
 	_Atomic uint64_t metered; /* of them, those that have a part in meter: see ring_metered() */
 	_Atomic uint64_t meter;
@@ -185,11 +169,10 @@ struct ring {
 	struct glimpse glimpse;
 	struct ring *next;
 	struct frame frame[FRAMES];
-	struct caller caller[RING];
 };
 
 /* ring_here - the calling thread's, or NULL. ring_make - a new one, if there is memory. */
-struct ring *ring_here(void) WITHOUT_VECTORS;
+struct ring *ring_here(void) FI_FUNCTION;
 struct ring *ring_make(void);
 
 int ring_start(void);
@@ -203,9 +186,6 @@ uint64_t ring_waited(const struct ring *ring, uint64_t now);
 
 /* ring_refresh - the kernel adds up what threads that run right now have used. */
 void ring_refresh(void);
-
-/* ring_forget - the reader reads none of what is there now. */
-void ring_forget(void);
 
 /* ring_forked - in the child: other threads' rings are free, and none holds anything. */
 void ring_forked(void);
@@ -244,38 +224,38 @@ struct spot {
 
 /* frames_spot - false: the return address was not found. @entry: the probe of the function's entry
  */
-bool frames_spot(struct spot *spot, uint32_t entry, const struct fi_regs *regs) WITHOUT_VECTORS;
+bool frames_spot(struct spot *spot, uint32_t entry, const struct fi_regs *regs) FI_FUNCTION;
 
 /* frames_clear - what cannot be under way any more when a function is entered there. */
-void frames_clear(struct ring *ring, const struct spot *spot, bool hooks) WITHOUT_VECTORS;
+void frames_clear(struct ring *ring, const struct spot *spot, bool hooks) FI_FUNCTION;
 
 /*
  * frames_enter - a call begins, if the state of its watch is still the one that it saw, and there
  * is room: then depth is one more. frames_start - from here on its time is taken.
  */
 void frames_enter(struct ring *ring, uint32_t id, uint64_t state,
-		  const struct spot *spot) WITHOUT_VECTORS;
+		  const struct spot *spot) FI_FUNCTION;
 
-void frames_start(struct ring *ring) WITHOUT_VECTORS;
+void frames_start(struct ring *ring) FI_FUNCTION;
 
 /* frames_leave - one ends, that was entered or not. True: it was, and frame has it. */
 bool frames_leave(struct ring *ring, const struct spot *spot, bool hooks,
-		  struct frame *frame) WITHOUT_VECTORS;
+		  struct frame *frame) FI_FUNCTION;
 
 /* frames_cut - no call of it that is under way is timed any more. */
-void frames_cut(struct watch *watch) WITHOUT_VECTORS;
+void frames_cut(struct watch *watch) FI_FUNCTION;
 
 /* frames_without_cpu - ticks until now that are not in what was used, from some time on. */
-uint64_t frames_without_cpu(const struct timespec *used, uint64_t now) WITHOUT_VECTORS;
+uint64_t frames_without_cpu(const struct timespec *used, uint64_t now) FI_FUNCTION;
 
 /* frames_waited - ticks that the calling thread was without a CPU, from some time on until now. */
-uint64_t frames_waited(struct ring *ring, uint64_t now) WITHOUT_VECTORS;
+uint64_t frames_waited(struct ring *ring, uint64_t now) FI_FUNCTION;
 
 /*
  * frames_overlong - a function that is called so often that it has windows took so long for one
  * call: so the machine was stopped in it, or many threads were. The clocks of threads run on then.
  */
-bool frames_overlong(const struct watch *watch, int64_t wall) WITHOUT_VECTORS;
+bool frames_overlong(const struct watch *watch, int64_t wall) FI_FUNCTION;
 
 /* frames_drop - all of a thread that ends. */
 void frames_drop(struct ring *ring);
@@ -308,7 +288,7 @@ static inline uint64_t glance_number(void)
  * glance_clock - when all loads of the program have come: a function that waits for memory has the
  * time of it, and not the next one.
  */
-static inline WITHOUT_VECTORS uint64_t glance_clock(void)
+static inline FI_FUNCTION uint64_t glance_clock(void)
 {
 	asm volatile("lfence" : : : "memory");
 	return __builtin_ia32_rdtsc();
@@ -319,8 +299,8 @@ static inline WITHOUT_VECTORS uint64_t glance_clock(void)
  * glance_go_on - the event is over.
  * @number: of the glance
  */
-void glance_event(struct ring *ring, uint64_t number, uint64_t at, uint64_t now) WITHOUT_VECTORS;
-void glance_go_on(struct ring *ring, uint64_t now) WITHOUT_VECTORS;
+void glance_event(struct ring *ring, uint64_t number, uint64_t at, uint64_t now) FI_FUNCTION;
+void glance_go_on(struct ring *ring, uint64_t now) FI_FUNCTION;
 
 /* The thread of epochs calls these. */
 
@@ -365,21 +345,26 @@ void exits_forget(void);
 /* exits_forked - in the child: none is being turned off. */
 void exits_forked(void);
 
-/* --- callers.c, with the lock of epochs: of the calls that rings tell of, how many from where - */
+/* --- callers.c: who calls whom, as samples of calls tell it ----------------------------------- */
 
 struct caller_count {
-	uint64_t id, from, calls, timed;
-	double time; /* ticks */
-	uint32_t place;
+	uint64_t from; /* the return address */
+	uint32_t id;
+	uint32_t slot;
+	_Atomic uint64_t calls, timed;
+	_Atomic int64_t time; /* ticks */
 };
 
-/* callers_count - one more. False: there are too many. */
-bool callers_count(const struct caller *caller);
+#define NOT_TIMED INT64_MIN
 
-/* callers_list - those that there are. */
+/* callers_count - one more call; @time: the ticks that it took, or NOT_TIMED: it begins. */
+void callers_count(uint32_t id, uint64_t from, int64_t time) FI_FUNCTION;
+
+/* callers_list - those that there are. callers_lost - calls that found no room. */
 const struct caller_count *callers_list(uint32_t *n);
+uint64_t callers_lost(void);
 
-/* callers_forget - none has called. */
+/* callers_forget - none has called. No thread may be in a probe function. */
 void callers_forget(void);
 
 /* --- price.c: what a call of the probe function costs here, by a function of its own ---------- */

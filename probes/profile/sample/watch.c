@@ -41,7 +41,7 @@ struct vectors {
 	_Alignas(64) uint64_t area[2752 / 8];
 };
 
-WITHOUT_VECTORS static inline void save(struct vectors *vectors)
+FI_FUNCTION static inline void save(struct vectors *vectors)
 {
 	if (!vector_states) {
 		asm volatile("fxsave64 %0" : "=m"(*vectors));
@@ -52,7 +52,7 @@ WITHOUT_VECTORS static inline void save(struct vectors *vectors)
 	asm volatile("xsave64 %0" : "+m"(*vectors) : "a"(vector_states), "d"(0));
 }
 
-WITHOUT_VECTORS static inline void restore(const struct vectors *vectors)
+FI_FUNCTION static inline void restore(const struct vectors *vectors)
 {
 	if (!vector_states)
 		asm volatile("fxrstor64 %0" : : "m"(*vectors));
@@ -107,7 +107,7 @@ static bool claim(struct watch *watch, uint64_t state, uint64_t why)
 
 /* --- Ends of windows -------------------------------------------------------------------------- */
 
-WITHOUT_VECTORS static bool is_pending(const struct watch *watch)
+FI_FUNCTION static bool is_pending(const struct watch *watch)
 {
 	return PENDING_CALLS(atomic_load(&watch->pending)) > 0;
 }
@@ -246,14 +246,14 @@ static bool end_exit(const struct call *call)
 	return true;
 }
 
-WITHOUT_VECTORS static void note_ticks(struct ring *ring, uint64_t spent)
+FI_FUNCTION static void note_ticks(struct ring *ring, uint64_t spent)
 {
 	if (ring)
 		ring->spent += spent;
 	add_relaxed(&watch_common.spent, spent);
 }
 
-WITHOUT_VECTORS static void note_spent(uint64_t before)
+FI_FUNCTION static void note_spent(uint64_t before)
 {
 	uint64_t spent = __builtin_ia32_rdtsc() - before;
 
@@ -261,8 +261,8 @@ WITHOUT_VECTORS static void note_spent(uint64_t before)
 }
 
 /* What may use vectors and errno. */
-WITHOUT_VECTORS static __attribute__((noinline)) bool apart(bool (*work)(const struct call *),
-							    const struct call *call)
+FI_FUNCTION static __attribute__((noinline)) bool apart(bool (*work)(const struct call *),
+							const struct call *call)
 {
 	uint64_t before = __builtin_ia32_rdtsc();
 	struct vectors vectors;
@@ -278,7 +278,7 @@ WITHOUT_VECTORS static __attribute__((noinline)) bool apart(bool (*work)(const s
 	return result;
 }
 
-WITHOUT_VECTORS static __attribute__((noinline)) struct ring *first_ring(void)
+FI_FUNCTION static __attribute__((noinline)) struct ring *first_ring(void)
 {
 	struct vectors vectors;
 	struct ring *ring;
@@ -291,29 +291,13 @@ WITHOUT_VECTORS static __attribute__((noinline)) struct ring *first_ring(void)
 
 /* --- The probe function ------------------------------------------------------------ */
 
-WITHOUT_VECTORS static void note_caller(struct ring *ring, uint32_t id, uint64_t from, int64_t time)
-{
-	struct caller *caller;
-	uint64_t head = load_relaxed(&ring->head);
-
-	if (head - load_acquire(&ring->tail) >= RING) {
-		add_relaxed(&ring->lost, 1);
-		return;
-	}
-	caller = &ring->caller[head % RING];
-	caller->id = id;
-	caller->from = from;
-	caller->time = time;
-	store_release(&ring->head, head + 1);
-}
-
 /* Its only writer is the thread, and a signal handler of its: one that is lost is no harm. */
-WITHOUT_VECTORS static void add_own(_Atomic uint64_t *sum, uint64_t value)
+FI_FUNCTION static void add_own(_Atomic uint64_t *sum, uint64_t value)
 {
 	store_relaxed(sum, load_relaxed(sum) + value);
 }
 
-WITHOUT_VECTORS static struct ring *note_run(void)
+FI_FUNCTION static struct ring *note_run(void)
 {
 	struct ring *ring = ring_here();
 
@@ -325,8 +309,8 @@ WITHOUT_VECTORS static struct ring *note_run(void)
 }
 
 /* Of a function with exits, whether or not this call is counted. */
-WITHOUT_VECTORS static void clear_frames(struct ring *ring, const struct watch *watch, uint32_t id,
-					 const struct fi_regs *regs)
+FI_FUNCTION static void clear_frames(struct ring *ring, const struct watch *watch, uint32_t id,
+				     const struct fi_regs *regs)
 {
 	struct spot spot;
 
@@ -335,8 +319,8 @@ WITHOUT_VECTORS static void clear_frames(struct ring *ring, const struct watch *
 }
 
 /* What it took is no time of the callers. */
-WITHOUT_VECTORS static void begin_time(struct ring *ring, const struct call *call,
-				       const struct spot *spot)
+FI_FUNCTION static void begin_time(struct ring *ring, const struct call *call,
+				   const struct spot *spot)
 {
 	uint32_t depth = ring->depth;
 
@@ -348,8 +332,8 @@ WITHOUT_VECTORS static void begin_time(struct ring *ring, const struct call *cal
 }
 
 /* One of the first calls of a window. */
-WITHOUT_VECTORS static void sample(struct ring *ring, const struct call *call, uint64_t calls,
-				   const struct fi_regs *regs)
+FI_FUNCTION static void sample(struct ring *ring, const struct call *call, uint64_t calls,
+			       const struct fi_regs *regs)
 {
 	uint64_t skip = load_relaxed(&call->watch->skip);
 	bool timed = call->watch->group && calls > skip && calls - skip <= watch_common.callers;
@@ -359,13 +343,13 @@ WITHOUT_VECTORS static void sample(struct ring *ring, const struct call *call, u
 	if ((!timed && !noted) || !frames_spot(&spot, call->id, regs))
 		return;
 	if (noted)
-		note_caller(ring, call->id, spot.from, NOT_TIMED);
+		callers_count(call->id, spot.from, NOT_TIMED);
 	if (timed)
 		begin_time(ring, call, &spot);
 }
 
-WITHOUT_VECTORS static void count(const struct call *call, const struct fi_regs *regs,
-				  struct ring *ring)
+FI_FUNCTION static void count(const struct call *call, const struct fi_regs *regs,
+			      struct ring *ring)
 {
 	struct watch *watch = call->watch;
 	uint64_t calls = add_relaxed(&watch->calls, 1) + 1 - load_relaxed(&watch->base);
@@ -382,7 +366,7 @@ WITHOUT_VECTORS static void count(const struct call *call, const struct fi_regs 
 }
 
 /* The window is over, and the probe is on since calls were timed. */
-WITHOUT_VECTORS static void wait_for_calls(const struct call *call)
+FI_FUNCTION static void wait_for_calls(const struct call *call)
 {
 	uint64_t until = load_relaxed(&call->watch->until);
 
@@ -391,8 +375,7 @@ WITHOUT_VECTORS static void wait_for_calls(const struct call *call)
 		apart(end_waiting, call);
 }
 
-WITHOUT_VECTORS static void take_call(struct call *call, const struct fi_regs *regs,
-				      struct ring *ring)
+FI_FUNCTION static void take_call(struct call *call, const struct fi_regs *regs, struct ring *ring)
 {
 	struct watch *watch = call->watch;
 	uint64_t from = load_acquire(&watch->from);
@@ -411,8 +394,8 @@ WITHOUT_VECTORS static void take_call(struct call *call, const struct fi_regs *r
 }
 
 /* The caller ran until now. */
-WITHOUT_VECTORS static void note_entry(struct ring *ring, const struct call *call,
-				       const struct fi_regs *regs)
+FI_FUNCTION static void note_entry(struct ring *ring, const struct call *call,
+				   const struct fi_regs *regs)
 {
 	struct spot spot;
 
@@ -421,7 +404,7 @@ WITHOUT_VECTORS static void note_entry(struct ring *ring, const struct call *cal
 }
 
 /* See ring_metered(). What was noted as spent meanwhile is told apart. */
-WITHOUT_VECTORS static void meter(struct ring *ring, const struct call *call, uint64_t spent)
+FI_FUNCTION static void meter(struct ring *ring, const struct call *call, uint64_t spent)
 {
 	uint64_t ticks = __builtin_ia32_rdtsc() - call->now - (ring->spent - spent);
 
@@ -431,7 +414,7 @@ WITHOUT_VECTORS static void meter(struct ring *ring, const struct call *call, ui
 	add_own(&ring->meter, ticks);
 }
 
-WITHOUT_VECTORS static void call_over(struct ring *ring, const struct call *call, uint64_t spent)
+FI_FUNCTION static void call_over(struct ring *ring, const struct call *call, uint64_t spent)
 {
 	if (call->glance)
 		glance_go_on(ring, call->now);
@@ -439,7 +422,7 @@ WITHOUT_VECTORS static void call_over(struct ring *ring, const struct call *call
 		meter(ring, call, spent);
 }
 
-WITHOUT_VECTORS void watch_call(uint32_t id, void *site, const struct fi_regs *regs, void *data)
+FI_FUNCTION void watch_call(uint32_t id, void *site, const struct fi_regs *regs, void *data)
 {
 	struct watch *watch = &watches[id];
 	struct call call = { .watch = watch, .id = id, .glance = glance_number() };
@@ -464,7 +447,7 @@ WITHOUT_VECTORS void watch_call(uint32_t id, void *site, const struct fi_regs *r
 /* --- Exits ------------------------------------------------------------------------------------ */
 
 /* Without what the profile did meanwhile, and without the time in which the thread had no CPU. */
-WITHOUT_VECTORS static void take_time(struct ring *ring, const struct frame *frame, uint64_t now)
+FI_FUNCTION static void take_time(struct ring *ring, const struct frame *frame, uint64_t now)
 {
 	struct watch *watch = &watches[frame->id];
 	uint64_t run = load_relaxed(&ring->run) - frame->run;
@@ -485,11 +468,11 @@ WITHOUT_VECTORS static void take_time(struct ring *ring, const struct frame *fra
 	add_relaxed(&watch->time, time);
 	add_relaxed(&watch->wall, wall);
 	add_relaxed(&watch->taken, taken);
-	note_caller(ring, frame->id, frame->from, time);
+	callers_count(frame->id, frame->from, time);
 	note_ticks(ring, __builtin_ia32_rdtsc() - now);
 }
 
-WITHOUT_VECTORS static bool is_idle(const struct group *group)
+FI_FUNCTION static bool is_idle(const struct group *group)
 {
 	for (uint32_t id = group->entries; id != NO_PROBE; id = watches[id].next) {
 		const struct watch *watch = &watches[id];
@@ -500,7 +483,7 @@ WITHOUT_VECTORS static bool is_idle(const struct group *group)
 	return true;
 }
 
-WITHOUT_VECTORS void watch_exit(uint32_t id, void *site, const struct fi_regs *regs, void *data)
+FI_FUNCTION void watch_exit(uint32_t id, void *site, const struct fi_regs *regs, void *data)
 {
 	uint64_t now = __builtin_ia32_rdtsc();
 	struct watch *watch = &watches[id];
