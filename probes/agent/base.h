@@ -93,7 +93,7 @@ void return_to_image(void);
 
 /* --- What a command says ---------------------------------------------------------------------- */
 
-#define VISIT_LINES 6
+#define VISIT_LINES 5
 
 /*
  * "fastinst detach" says the first to fastinst_attached(), which answers with the size of stubs and

@@ -57,9 +57,9 @@ static int start_profile(pid_t pid, const struct launch *launch)
 	const char *wish = getenv("FASTINST_ENTRIES");
 	char text[4096], *functions = text_escaped(getenv("FASTINST_FUNCTIONS"));
 	char *entries = text_escaped(wish ? wish : "");
-	int len = snprintf(text, sizeof(text), "start\n%s\n%s\n%s\n%s\n%s%s", launch->folder,
-			   getenv("FASTINST_PROFILE"), getenv("FASTINST_EDGES"),
-			   functions ? functions : "", wish ? "=" : "", entries ? entries : "");
+	int len = snprintf(text, sizeof(text), "start\n%s\n%s\n%s\n%s%s", launch->folder,
+			   getenv("FASTINST_PROFILE"), functions ? functions : "", wish ? "=" : "",
+			   entries ? entries : "");
 
 	free(functions);
 	free(entries);

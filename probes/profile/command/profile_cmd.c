@@ -87,12 +87,14 @@ static void set_environment(const struct run *run)
 {
 	char options[128];
 
-	snprintf(options, sizeof(options), "%g %g %u %u %d %d", run->epoch / 1000, run->budget,
-		 run->samples, run->by_count ? run->samples : MOST * run->samples, run->by_count,
-		 run->no_times);
+	if (run->edges)
+		snprintf(options, sizeof(options), "%g %g", run->period / 1000, run->phase / 1000);
+	else
+		snprintf(options, sizeof(options), "%g %g %u %u %d %d", run->epoch / 1000,
+			 run->budget, run->samples,
+			 run->by_count ? run->samples : MOST * run->samples, run->by_count,
+			 run->no_times);
 	setenv("FASTINST_PROFILE", options, 1);
-	snprintf(options, sizeof(options), "%g %g", run->period / 1000, run->phase / 1000);
-	setenv("FASTINST_EDGES", options, 1);
 	setenv("FASTINST_FUNCTIONS", run->on ? run->on : "*", 1);
 	if (run->entries)
 		setenv("FASTINST_ENTRIES", run->entries, 1);

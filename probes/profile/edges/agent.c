@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What "fastinst profile --edges" puts into a program. Its options are FASTINST_EDGES: "PERIOD ON",
- * seconds; the rest is in session.h. A child of fork() is not profiled: the thread of phases is its
- * parent's.
+ * What "fastinst profile --edges" puts into a program. Its options are FASTINST_PROFILE: "PERIOD
+ * ON", seconds; the rest is in session.h. A child of fork() is not profiled: the thread of phases
+ * is its parent's.
  */
-#include <dlfcn.h>
 #include <errno.h>
 
 #include "probes/agent/pin.h"
@@ -104,32 +103,18 @@ __attribute__((constructor)) static void start(void)
 {
 	/* At a fork no block is on. */
 	static const struct sampler sampling = {
-		.variable = "FASTINST_EDGES",
-		.line = 3,
 		.read = read_options,
 		.start = start_phases,
 		.finish = phases_stop,
 		.stop = stop_edges,
 		.report = report_edges,
+		.run = phases_run,
+		.before_unload = set_hold,
+		.after_unload = set_let_go,
 		.before_fork = set_lock_off,
 		.after_fork = set_unlock,
 		.forked = forget_edges,
 	};
 
 	session_start(&sampling);
-}
-
-/*
- * No block of an object that goes may be on meanwhile. No lock is held: this waits for the loader,
- * and a constructor, which has that, may call it.
- */
-int dlclose(void *handle)
-{
-	int (*close)(void *) = (int (*)(void *))dlsym(RTLD_NEXT, "dlclose");
-	int ret;
-
-	set_hold(1);
-	ret = close(handle);
-	set_hold(-1);
-	return ret;
 }

@@ -121,10 +121,12 @@ void set_lock(void);
 void set_lock_off(void);
 void set_unlock(void);
 
-/* set_hold - 1: no phase begins from here until the -1 of the same thread. */
-void set_hold(int by);
+/* set_hold - no phase begins from here until the set_let_go() of the same thread. True. */
+bool set_hold(void);
+void set_let_go(void);
 
-/* set_forked - in the child of a fork that was made with the lock held: there are none. */
+/* set_forked - in the child of a fork that was made with the lock held, in place of set_unlock():
+ * there are none. */
 void set_forked(void);
 
 /* --- phases.c --- */
@@ -143,6 +145,9 @@ int phases_start(double period, double on, bool visit);
 
 /* phases_stop - the thread ends, and blocks are off. -ETIMEDOUT: it did not, in two seconds. */
 int phases_stop(void);
+
+/* phases_run - what the thread runs. */
+void phases_run(uintptr_t unused);
 
 /* phases_get - until phases_stop(). */
 const struct phases *phases_get(void);

@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "probes/agent/alone.h"
-#include "probes/agent/base.h"
 #include "probes/profile/sample/clock.h"
 #include "probes/profile/sample/pages.h"
 #include "probes/profile/sample/relaxed.h"
@@ -126,13 +125,12 @@ static bool run_phase(void)
 	return true;
 }
 
-static void *run_phases(void *unused)
+void phases_run(uintptr_t unused)
 {
 	unsigned short dice[3] = { (unsigned short)getpid(), 42, 4711 };
 	double again = AGAIN;
 
 	(void)unused;
-	fi_own_thread(1);
 	/* The first one is early: of a program that ends soon something is seen. */
 	do {
 		/* A pin waits for the loader, that for a fork(), and that for the lock. */
@@ -151,8 +149,6 @@ static void *run_phases(void *unused)
 	} while (!stopping && !is_program_over());
 	set_lock_off();
 	set_unlock();
-	fi_own_thread(-1);
-	return NULL;
 }
 
 int phases_start(double every, double on, bool visit)
@@ -166,7 +162,7 @@ int phases_start(double every, double on, bool visit)
 	weights = (struct weights){ 0 };
 	stopping = false;
 	set_start(visit);
-	return start_own_thread(&thread, run_phases, NULL);
+	return session_thread(&thread, 0);
 }
 
 int phases_stop(void)

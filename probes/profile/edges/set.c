@@ -161,13 +161,23 @@ void set_lock_off(void)
 	turn_off_rest();
 }
 
+/*
+ * No block of an object that goes may be on meanwhile. No lock is held: dlclose() waits for the
+ * loader, and a constructor, which has that, may call it.
+ */
+bool set_hold(void)
+{
+	set_lock_off();
+	holds++;
+	set_unlock();
+	return true;
+}
+
 /* A child may have begun without. */
-void set_hold(int by)
+void set_let_go(void)
 {
 	set_lock();
-	if (by > 0)
-		turn_off_rest();
-	holds += by > 0 || holds ? (unsigned)by : 0;
+	holds -= holds > 0;
 	set_unlock();
 }
 

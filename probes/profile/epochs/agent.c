@@ -3,7 +3,6 @@
  * What "fastinst profile" puts into a program. Its options are FASTINST_PROFILE: "EPOCH BUDGET
  * SAMPLES LIMIT BY_COUNT NO_TIMES", numbers; the rest is in session.h.
  */
-#include <dlfcn.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,33 +42,31 @@ static bool forget_sampling(bool runs, bool visit)
 	return runs && !visit;
 }
 
+static bool lock_scans(void)
+{
+	return profiling_runs() && !books_lock();
+}
+
+static void scan_objects(void)
+{
+	if (profiling_runs())
+		functions_scan();
+	books_unlock();
+}
+
 __attribute__((constructor)) static void start(void)
 {
 	static const struct sampler sampling = {
-		.variable = "FASTINST_PROFILE",
-		.line = 2,
 		.read = read_options,
 		.start = start_sampling,
 		.finish = profiling_finish,
 		.stop = profiling_stop,
 		.report = report_profile,
+		.run = epochs_run,
+		.before_unload = lock_scans,
+		.after_unload = scan_objects,
 		.forked = forget_sampling,
 	};
 
 	session_start(&sampling);
-}
-
-/* No probe of an object that goes may be turned on meanwhile. */
-int dlclose(void *handle)
-{
-	int (*close)(void *) = (int (*)(void *))dlsym(RTLD_NEXT, "dlclose");
-	bool locked = profiling_runs() && !books_lock();
-	int ret = close(handle);
-
-	if (!locked)
-		return ret;
-	if (profiling_runs())
-		functions_scan();
-	books_unlock();
-	return ret;
 }

@@ -7,7 +7,6 @@
 #include <time.h>
 
 #include "probes/agent/alone.h"
-#include "probes/agent/base.h"
 #include "probes/profile/session/session.h"
 #include "stress/base/random.h"
 
@@ -16,7 +15,7 @@
 
 static double
 	dear; /* share of the program's time, if all windows that are short were open at once */
-static _Atomic unsigned session; /* another for each thread of epochs, and when it is over */
+static _Atomic uintptr_t session; /* another for each thread of epochs, and when it is over */
 
 static bool is_closed(uint32_t id)
 {
@@ -114,18 +113,18 @@ static uint64_t tick_epoch(void)
 			 account.used > used_before ? (uint64_t)(account.used - used_before) : 0);
 }
 
-static bool is_session(const void *data)
+static bool is_session(uintptr_t number)
 {
-	return (unsigned)(uintptr_t)data == load_relaxed(&session);
+	return number == load_relaxed(&session);
 }
 
 /* False: there is no other epoch. A process may end, or the profile, in the middle of a long one.
  */
-static bool sleep_epoch(uint64_t length, const void *data)
+static bool sleep_epoch(uint64_t length, uintptr_t number)
 {
 	const uint64_t slice = (uint64_t)watch_common.per_second;
 
-	for (; is_session(data) && !is_program_over(); length -= slice) {
+	for (; is_session(number) && !is_program_over(); length -= slice) {
 		clocks_sleep(length < slice ? length : slice);
 		if (length <= slice)
 			return true;
@@ -133,27 +132,24 @@ static bool sleep_epoch(uint64_t length, const void *data)
 	return false;
 }
 
-static void *run_epochs(void *data)
+void epochs_run(uintptr_t number)
 {
 	uint64_t next = pace.length;
 
-	fi_own_thread(1);
-	while (sleep_epoch(next, data)) {
+	while (sleep_epoch(next, number)) {
 		if (books_wait())
 			break;
-		if (is_session(data))
+		if (is_session(number))
 			next = tick_epoch();
 		books_unlock();
 	}
-	fi_own_thread(-1);
-	return NULL;
 }
 
 int epochs_start_thread(void)
 {
 	uintptr_t number = atomic_fetch_add(&session, 1) + 1;
 	pthread_t id;
-	int ret = start_own_thread(&id, run_epochs, (void *)number);
+	int ret = session_thread(&id, number);
 
 	if (ret)
 		return ret;

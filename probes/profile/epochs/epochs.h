@@ -179,8 +179,8 @@ int epochs_start_thread(void);
 /* epochs_end_thread - it begins no other epoch. */
 void epochs_end_thread(void);
 
-/* epochs_count_out - in a child: threads of the parent are not there. */
-void epochs_count_out(void);
+/* epochs_run - what the thread runs. @number: of those that were started. */
+void epochs_run(uintptr_t number);
 
 /* --- profiling.c: a profile from its start to its end, and in a child; report.c --------------- */
 

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A session: a profile of this process, from start to report, whichever way it begins and ends.
+ */
 #include "probes/profile/session/session.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -11,7 +15,7 @@
 #include "probes/include/fastinst.h"
 
 static const struct sampler *sampler;
-static _Atomic pid_t owner; /* the process that has still to report; 0: none has */
+static _Atomic pid_t owner; /* the process that still has to report, or 0 */
 static const char *folder;
 static bool visited;
 
@@ -47,7 +51,7 @@ static int stop_session(bool reports)
 	return ret < 0 ? ret : sampler->stop();
 }
 
-/* What the parent has seen is the parent's to report. */
+/* The child has nothing to report of its parent's profile. */
 static void fork_session(void)
 {
 	owner = sampler->forked(owner, visited) ? getpid() : 0;
@@ -78,7 +82,7 @@ static int begin_session(const char *options, const char *functions, const char 
 
 void session_start(const struct sampler *agent)
 {
-	const char *options = getenv(agent->variable);
+	const char *options = getenv("FASTINST_PROFILE");
 	int ret;
 
 	sampler = agent;
@@ -91,8 +95,8 @@ void session_start(const struct sampler *agent)
 }
 
 /*
- * @text: lines: "start", the folder of the report, options of calls and of edges, patterns, and "="
- *	  and objects of which functions are taken; or "stop"
+ * @text: lines: "start", the folder of the report, options, patterns, and "=" and objects of which
+ *	  functions are taken; or "stop"
  */
 int fastinst_profile(const char *text)
 {
@@ -111,6 +115,31 @@ int fastinst_profile(const char *text)
 	}
 	folder = copy_folder(visit.line[1]);
 	visited = true;
-	return begin_session(visit.line[sampler->line], visit.line[4],
-			     *visit.line[5] ? visit.line[5] + 1 : NULL);
+	return begin_session(visit.line[2], visit.line[3],
+			     *visit.line[4] ? visit.line[4] + 1 : NULL);
+}
+
+/* No probe of an object may be turned on while that is unloaded. */
+int dlclose(void *handle)
+{
+	int (*close)(void *) = (int (*)(void *))dlsym(RTLD_NEXT, "dlclose");
+	bool begun = sampler && sampler->before_unload();
+	int ret = close(handle);
+
+	if (begun)
+		sampler->after_unload();
+	return ret;
+}
+
+static void *run_thread(void *number)
+{
+	fi_own_thread(1);
+	sampler->run((uintptr_t)number);
+	fi_own_thread(-1);
+	return NULL;
+}
+
+int session_thread(pthread_t *thread, uintptr_t number)
+{
+	return start_own_thread(thread, run_thread, (void *)number);
 }

@@ -1,37 +1,48 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A profile of this process from its start to its report, by the agent of either kind:
+ * A profile of this process from its start to its report, by the agent of either kind. With --pid
+ * the command calls fastinst_profile() in the process; else the agent is preloaded, and finds in
+ * the environment:
  *
- *	LD_PRELOAD	 the environment has FASTINST_OUTPUT, the folder in which each process
- *leaves its lines in a file named by its PID; the agent's options; and FASTINST_FUNCTIONS, patterns
- *as text_word() reads them, and FASTINST_ENTRIES, objects of which functions are taken that nothing
- *was compiled into profile --pid	 calls fastinst_profile() in the process
+ *	FASTINST_OUTPUT	    the folder in which each process leaves its lines, by its PID
+ *	FASTINST_PROFILE    the agent's options
+ *	FASTINST_FUNCTIONS  patterns as text_word() reads them
+ *	FASTINST_ENTRIES    objects of which functions are taken that nothing was compiled into
  */
 #ifndef PROBES_PROFILE_SESSION_SESSION_H
 #define PROBES_PROFILE_SESSION_SESSION_H
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 /* What an agent does. Those that return an int return 0 or a negative errno. */
 struct sampler {
-	const char *variable; /* of the environment, with its options */
-	int line;	      /* of a command's text, with the same */
-
 	/* Before libfastinst starts; @functions: as in the environment, or "*". */
 	int (*read)(const char *options, const char *functions);
 	int (*start)(bool visit); /* @visit: the process was running before */
-	int (*finish)(void);	  /* the report can be written from here on */
-	int (*stop)(void);	  /* behind that: nothing is probed any more */
+	int (*finish)(void);	  /* ends what the report is about */
+	int (*stop)(void);	  /* after that: turns all probes off */
 	void (*report)(FILE *out);
+	void (*run)(uintptr_t number); /* in session_thread() */
 
-	/* Around fork(); the last in the child, and true: that is profiled. */
+	/* Around dlclose(). after_unload() is called if before_unload() was true. */
+	bool (*before_unload)(void);
+	void (*after_unload)(void);
+
+	/* Around fork(). forked() is called in the child; true: the child is profiled. */
 	void (*before_fork)(void), (*after_fork)(void);
 	bool (*forked)(bool runs, bool visit);
 };
 
 /* session_start - for the agent's constructor. */
 void session_start(const struct sampler *agent);
+
+/*
+ * session_thread - a thread that runs sampler.run(), and counts as the tool's (fi_own_thread()).
+ * Negative errno.
+ */
+int session_thread(pthread_t *thread, uintptr_t number);
 
 #endif

@@ -10,7 +10,7 @@ fastinst=$(realpath "${FASTINST:-./fastinst}")
 libs=$PWD/.libs
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-unset FASTINST_OUTPUT FASTINST_EDGES LD_PRELOAD PATCHCORE_MACHINE_CONF
+unset FASTINST_OUTPUT LD_PRELOAD PATCHCORE_MACHINE_CONF
 
 if [ "${SANITIZERS:-none}" != none ]; then
 	echo "the agent cannot be loaded into a program without the sanitizer's runtime"
