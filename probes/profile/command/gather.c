@@ -11,8 +11,6 @@
 
 #include "probes/elf/array.h"
 #include "probes/launch/launch.h"
-#include "probes/profile/estimate/duration.h"
-#include "probes/profile/estimate/estimate.h"
 #include "probes/text/text.h"
 
 #define TEXTS 4 /* of a line, the most */
@@ -23,28 +21,10 @@ struct file {
 	struct image image;
 };
 
-/* What is known of a function. */
-struct known {
-	struct estimate estimate;
-	struct duration duration;
-	double seen;		      /* calls whose caller was seen */
-	double timed;		      /* and whose time was taken */
-	double seconds;		      /* of those */
-	struct interval total;	      /* of all its calls, also of those within others */
-	double glanced[SHARE_GROUPS]; /* seconds that it was seen to run, by group of glances */
-};
-
 struct gathered {
 	struct profile *profile;
-	struct known *known; /* by function */
-	size_t room;
 	struct file *file;
 	size_t files;
-	struct seen {
-		size_t caller, callee;
-		double calls, timed, seconds;
-	} * seen;
-	size_t seens;
 	double glanced[SHARE_GROUPS]; /* seconds of all functions, and what is not known */
 	json_t *blocks; /* of this process: by number, which function of the profile each is */
 	bool told;	/* the process that is being read */
@@ -86,61 +66,29 @@ static const struct file *file_of(struct gathered *all, const char *path)
 
 /* --- Lines ------------------------------------------------------------ */
 
-static long function_of(struct gathered *all, const char *name, const char *object)
-{
-	long f = profile_function(all->profile, name, object, 0);
-	size_t room = all->room ? 2 * all->room : 256;
-	struct known *known;
-
-	if (f < 0 || (size_t)f < all->room)
-		return f;
-	known = reallocarray(all->known, room, sizeof(*known));
-	if (!known)
-		return -ENOMEM;
-	memset(known + all->room, 0, (room - all->room) * sizeof(*known));
-	all->known = known;
-	all->room = room;
-	return f;
-}
-
 /* A line of a report: its texts, addresses in hex among them, then its numbers. */
 struct fields {
 	char *text[TEXTS];
-	double number[ESTIMATE_NUMBERS];
+	double number[MEASURED_NUMBERS];
 };
 
-_Static_assert(QUALITY_NUMBERS <= ESTIMATE_NUMBERS, "no line has more numbers");
+_Static_assert(QUALITY_NUMBERS <= MEASURED_NUMBERS, "no line has more numbers");
 
-/* NULL: no memory. */
-static struct known *known_of(struct gathered *all, const struct fields *fields)
+static long function_of(struct gathered *all, const struct fields *fields)
 {
-	long f =
-		function_of(all, *fields->text[0] ? fields->text[0] : "(no name)", fields->text[1]);
-
-	return f < 0 ? NULL : &all->known[f];
+	return profile_function(all->profile, *fields->text[0] ? fields->text[0] : "(no name)",
+				fields->text[1], 0);
 }
 
 static int add_function(struct gathered *all, const struct fields *fields)
 {
-	struct known *known = known_of(all, fields);
-	struct estimate one;
+	long f = function_of(all, fields);
+	struct measured one;
 
-	if (!known)
+	if (f < 0)
 		return -ENOMEM;
 	memcpy(&one, fields->number, sizeof(one));
-	estimate_join(&known->estimate, &one);
-	return 0;
-}
-
-static int add_duration(struct gathered *all, const struct fields *fields)
-{
-	struct known *known = known_of(all, fields);
-	struct duration one;
-
-	if (!known)
-		return -ENOMEM;
-	memcpy(&one, fields->number, sizeof(one));
-	duration_join(&known->duration, &one);
+	measured_join(&all->profile->function[f].evidence.measured, &one);
 	return 0;
 }
 
@@ -152,26 +100,28 @@ static long function_before(struct gathered *all, const char *object, const char
 
 	if (file)
 		symbol = elf_function_at(&file->image.symbols, strtoull(address, NULL, 16) - 1);
-	return function_of(all, symbol ? symbol->name : "(unknown)", object);
+	return profile_function(all->profile, symbol ? symbol->name : "(unknown)", object, 0);
 }
 
-/* Seen calls stay apart until all of a function's are known. */
+/* An arc has what was seen until all of its function's calls are known. */
 static int add_caller(struct gathered *all, const struct fields *fields)
 {
-	const double *number = fields->number;
-	struct known *known = known_of(all, fields);
-	long callee = known ? known - all->known : -ENOMEM;
+	long callee = function_of(all, fields);
 	long caller = function_before(all, fields->text[2], fields->text[3]);
-	struct seen one = { (size_t)caller, (size_t)callee, number[0], number[1],
-			    fmax(number[2], 0) };
+	struct arc one = { .from = (size_t)caller,
+			   .to = (size_t)callee,
+			   .calls = fields->number[0],
+			   .timed = fields->number[1],
+			   .seconds = fmax(fields->number[2], 0) };
+	struct evidence *evidence;
 
 	if (callee < 0 || caller < 0)
 		return -ENOMEM;
-	known = &all->known[callee];
-	known->seen += one.calls;
-	known->timed += one.timed;
-	known->seconds += one.seconds;
-	return ARRAY_ADD(all->seen, all->seens, one);
+	evidence = &all->profile->function[callee].evidence;
+	evidence->seen += one.calls;
+	evidence->timed += one.timed;
+	evidence->seconds += one.seconds;
+	return profile_arc(all->profile, &one);
 }
 
 /* Of an object and an address in it, by group; the object that is not known has no name. */
@@ -183,7 +133,7 @@ static int add_glanced(struct gathered *all, const struct fields *fields)
 	for (int i = 0; i < SHARE_GROUPS; i++) {
 		all->glanced[i] += fields->number[i];
 		if (f >= 0)
-			all->known[f].glanced[i] += fields->number[i];
+			all->profile->function[f].evidence.glanced[i] += fields->number[i];
 	}
 	return named && f < 0 ? -ENOMEM : 0;
 }
@@ -251,8 +201,7 @@ static int add_line(char *line, void *gathered)
 		char tag;
 		int texts, numbers;
 		int (*add)(struct gathered *, const struct fields *);
-	} kinds[] = { { 'F', 2, ESTIMATE_NUMBERS, add_function },
-		      { 'T', 2, DURATION_NUMBERS, add_duration },
+	} kinds[] = { { 'F', 2, MEASURED_NUMBERS, add_function },
 		      { 'C', 4, 3, add_caller },
 		      { 'S', 2, SHARE_GROUPS, add_glanced },
 		      { 'Q', 0, QUALITY_NUMBERS, add_quality },
@@ -283,21 +232,24 @@ static int add_line(char *line, void *gathered)
 
 /* --- What it comes to ------------------------------------------------------------ */
 
-static void judge_function(struct gathered *all, struct known *known, struct function *function)
+static void judge_function(struct gathered *all, struct function *function)
 {
+	const struct duration *time = &function->evidence.measured.time;
+	struct interval total;
 	double wall;
 
-	function->calls = estimate_interval(&known->estimate);
-	function->counted = known->estimate.counted;
-	known->total = duration_interval(&known->duration, &function->calls, &wall);
-	function->times = (struct times){ .total = known->total,
-					  .self = known->total,
+	function->calls = estimate_interval(&function->evidence.measured.calls);
+	function->counted = function->evidence.measured.calls.counted;
+	total = duration_interval(time, &function->calls, &wall);
+	function->evidence.total = total;
+	function->times = (struct times){ .total = total,
+					  .self = total,
 					  .wall = wall,
-					  .timed = known->duration.timed,
-					  .torn = known->duration.torn,
-					  .cut = known->duration.cut };
-	all->profile->quality.torn += known->duration.torn;
-	all->profile->quality.cut += known->duration.cut;
+					  .timed = time->timed,
+					  .torn = time->torn,
+					  .cut = time->cut };
+	all->profile->quality.torn += time->torn;
+	all->profile->quality.cut += time->cut;
 }
 
 static struct interval scaled(struct interval range, double share)
@@ -331,26 +283,17 @@ static void take_off(struct interval *from, const struct interval *part)
  * The beginning of a call and its end are noted one by one, and either may be lost: what is known
  * of all callers by the one only, is shared out by that.
  */
-static double calls_share(const struct gathered *all, const struct seen *seen)
+static double calls_share(const struct evidence *callee, const struct arc *arc)
 {
-	const struct known *callee = &all->known[seen->callee];
-
 	if (callee->seen > 0)
-		return seen->calls / callee->seen;
-	return callee->timed > 0 ? seen->timed / callee->timed : 0;
+		return arc->calls / callee->seen;
+	return callee->timed > 0 ? arc->timed / callee->timed : 0;
 }
 
 /* Its calls' time, as that of those of which the caller was seen. */
-static double time_share(const struct gathered *all, const struct seen *seen)
+static double time_share(const struct evidence *callee, const struct arc *arc)
 {
-	const struct known *callee = &all->known[seen->callee];
-
-	return callee->seconds > 0 ? seen->seconds / callee->seconds : calls_share(all, seen);
-}
-
-static struct interval time_under(const struct gathered *all, const struct seen *seen)
-{
-	return scaled(all->known[seen->callee].total, time_share(all, seen));
+	return callee->seconds > 0 ? arc->seconds / callee->seconds : calls_share(callee, arc);
 }
 
 /* What a function calls is not its own: right where all calls were timed. */
@@ -358,21 +301,22 @@ static void take_off_callees(struct gathered *all)
 {
 	struct function *function = all->profile->function;
 
-	for (size_t i = 0; i < all->seens; i++) {
-		const struct seen *seen = &all->seen[i];
-		struct interval part = time_under(all, seen);
+	for (size_t i = 0; i < all->profile->arcs; i++) {
+		const struct arc *arc = &all->profile->arc[i];
+		const struct evidence *callee = &function[arc->to].evidence;
+		struct interval part = scaled(callee->total, time_share(callee, arc));
 
-		take_off(&function[seen->caller].times.self, &part);
-		if (seen->caller == seen->callee)
-			take_off(&function[seen->caller].times.total, &part);
+		take_off(&function[arc->from].times.self, &part);
+		if (arc->from == arc->to)
+			take_off(&function[arc->from].times.total, &part);
 	}
 }
 
 /* By what glances saw of it. */
-static struct interval glanced_self(const struct gathered *all, const struct known *known)
+static struct interval glanced_self(const struct gathered *all, const struct evidence *evidence)
 {
 	const struct quality *quality = &all->profile->quality;
-	struct interval share = share_of(known->glanced, all->glanced, quality->epochs);
+	struct interval share = share_of(evidence->glanced, all->glanced, quality->epochs);
 
 	share.problem = quality->epochs < SHARE_GROUPS ? "few epochs" : NULL;
 	return scaled(share, quality->cpu);
@@ -396,10 +340,10 @@ static bool was_glanced_at(const struct gathered *all)
  * Each way has its strength: what calls took in all, without what they called, is exact where all
  * were timed, and glances are right of what runs most. So the one that knows more is taken.
  */
-static void choose_self(const struct gathered *all, size_t f)
+static void choose_self(const struct gathered *all, struct function *function)
 {
-	struct times *times = &all->profile->function[f].times;
-	struct interval glanced = glanced_self(all, &all->known[f]);
+	struct times *times = &function->times;
+	struct interval glanced = glanced_self(all, &function->evidence);
 
 	if (times->timed > 0 && !times->total.problem && !is_wider(&times->self, &glanced))
 		return;
@@ -416,7 +360,7 @@ static void judge_self(struct gathered *all)
 
 		times->self = limited(times->self, all->profile->quality.cpu);
 		if (glanced)
-			choose_self(all, f);
+			choose_self(all, &all->profile->function[f]);
 		times->total = limited(times->total, all->profile->quality.cpu);
 		times->total.value = fmax(times->total.value, times->self.value);
 		times->total.high = fmax(times->total.high, times->self.high);
@@ -427,36 +371,31 @@ static void judge_self(struct gathered *all)
  * All calls of a function are shared out as those whose callers were seen, and its time as the time
  * of those.
  */
-static int make_arcs(struct gathered *all)
+static int share_out_calls(struct profile *profile)
 {
-	struct profile *profile = all->profile;
 	int ret = 0;
 
-	for (size_t i = 0; i < all->seens && !ret; i++) {
-		const struct seen *seen = &all->seen[i];
-		const struct function *function = &profile->function[seen->callee];
-		double share = time_share(all, seen);
-		double total = fmin(all->known[seen->callee].total.value, profile->quality.cpu);
+	for (size_t i = 0; i < profile->arcs; i++) {
+		struct arc *arc = &profile->arc[i];
+		const struct function *function = &profile->function[arc->to];
+		const struct evidence *evidence = &function->evidence;
+		double share = time_share(evidence, arc);
 
-		ret = profile_arc(
-			profile,
-			&(struct arc){ .from = seen->caller,
-				       .to = seen->callee,
-				       .calls = calls_share(all, seen) * function->calls.value,
-				       .seconds = function->times.self.value * share,
-				       .total = total * share });
+		arc->calls = calls_share(evidence, arc) * function->calls.value;
+		arc->seconds = function->times.self.value * share;
+		arc->total = fmin(evidence->total.value, profile->quality.cpu) * share;
 	}
 	for (size_t f = 0; f < profile->functions && !ret; f++) {
-		const struct known *known = &all->known[f];
 		const struct function *function = &profile->function[f];
+		const struct evidence *evidence = &function->evidence;
+		struct arc all_calls = { .from = NO_CALLER,
+					 .to = f,
+					 .calls = function->calls.value,
+					 .seconds = function->times.self.value,
+					 .total = evidence->total.value };
 
-		if (!(known->seen + known->timed > 0) && function->calls.value > 0)
-			ret = profile_arc(profile,
-					  &(struct arc){ .from = NO_CALLER,
-							 .to = f,
-							 .calls = function->calls.value,
-							 .seconds = function->times.self.value,
-							 .total = known->total.value });
+		if (!(evidence->seen + evidence->timed > 0) && function->calls.value > 0)
+			ret = profile_arc(profile, &all_calls);
 	}
 	return ret;
 }
@@ -468,8 +407,6 @@ static void release_gathered(struct gathered *all)
 		free(all->file[i].path);
 	}
 	free(all->file);
-	free(all->known);
-	free(all->seen);
 	json_decref(all->blocks);
 }
 
@@ -478,9 +415,9 @@ static int judge_profile(struct gathered *all)
 	int ret;
 
 	for (size_t f = 0; f < all->profile->functions; f++)
-		judge_function(all, &all->known[f], &all->profile->function[f]);
+		judge_function(all, &all->profile->function[f]);
 	judge_self(all);
-	ret = make_arcs(all);
+	ret = share_out_calls(all->profile);
 	if (all->used > 0) {
 		all->profile->quality.cost /= all->used;
 		all->profile->quality.toggling /= all->used;

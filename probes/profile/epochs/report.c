@@ -33,17 +33,13 @@ static struct duration in_seconds(const struct duration *ticks, double per_secon
 static void put_function(FILE *out, uint32_t id, double per_second)
 {
 	const struct book *book = &books[id];
-	struct duration duration = in_seconds(&book->duration, per_second);
+	struct measured measured = { book->estimate, in_seconds(&book->duration, per_second) };
 	struct fi_probe probe;
 
 	if (!(book->estimate.counted > 0) || fi_get(id, &probe) < 0)
 		return;
 	put_probe(out, 'F', &probe);
-	report_numbers(out, &book->estimate, ESTIMATE_NUMBERS);
-	if (!(duration.timed + duration.torn + duration.cut > 0))
-		return;
-	put_probe(out, 'T', &probe);
-	report_numbers(out, &duration, DURATION_NUMBERS);
+	report_numbers(out, &measured, MEASURED_NUMBERS);
 }
 
 static void put_caller(FILE *out, const struct caller_count *count, double per_second)

@@ -24,10 +24,19 @@ void duration_add(struct duration *duration, const struct timed *epoch)
 		   duration->epochs <= 1, 0);
 }
 
-void duration_join(struct duration *sum, const struct duration *other)
+void measured_join(struct measured *sum, const struct measured *other)
 {
-	for (int i = 0; i < DURATION_NUMBERS; i++)
+	const struct estimate *calls = &other->calls;
+	double largest = fmax(sum->calls.largest, calls->largest), burst = sum->calls.burst;
+
+	if (calls->pending > 0)
+		burst = (burst * sum->calls.pending + calls->burst * calls->pending) /
+			(sum->calls.pending + calls->pending);
+	/* The last epoch's rate and mean have no meaning in a sum. */
+	for (int i = 0; i < MEASURED_NUMBERS; i++)
 		((double *)sum)[i] += ((const double *)other)[i];
+	sum->calls.largest = largest;
+	sum->calls.burst = burst;
 }
 
 static bool all_timed(const struct duration *duration, const struct interval *calls)

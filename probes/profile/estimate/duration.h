@@ -23,8 +23,14 @@ struct duration {
 	double blur;	      /* time that the probes of a call may be misjudged by */
 };
 
+/* How often a function was called, and for how long. */
+struct measured {
+	struct estimate calls;
+	struct duration time;
+};
+
 /* It is nothing but doubles, and goes from process to process as such. */
-#define DURATION_NUMBERS ((int)(sizeof(struct duration) / sizeof(double)))
+#define MEASURED_NUMBERS ((int)(sizeof(struct measured) / sizeof(double)))
 
 /* What was timed in an epoch. */
 struct timed {
@@ -38,8 +44,8 @@ struct timed {
 /* duration_add - one more epoch. One in which nothing was timed says nothing. */
 void duration_add(struct duration *duration, const struct timed *epoch);
 
-/* duration_join - what another process timed of the same function. */
-void duration_join(struct duration *sum, const struct duration *other);
+/* measured_join - add what another process measured of the same function. */
+void measured_join(struct measured *sum, const struct measured *other);
 
 /*
  * duration_interval - of all calls; @wall: with what they waited. Nothing was timed: all zero, and

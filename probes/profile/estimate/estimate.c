@@ -133,20 +133,6 @@ void estimate_add(struct estimate *estimate, const struct epoch *epoch)
 	add_gaps(estimate, epoch);
 }
 
-void estimate_join(struct estimate *sum, const struct estimate *other)
-{
-	double largest = fmax(sum->largest, other->largest), burst = sum->burst;
-
-	if (other->pending > 0)
-		burst = (sum->burst * sum->pending + other->burst * other->pending) /
-			(sum->pending + other->pending);
-	/* What is of the last epoch has no meaning in a sum. */
-	for (int i = 0; i < ESTIMATE_NUMBERS; i++)
-		((double *)sum)[i] += ((const double *)other)[i];
-	sum->largest = largest;
-	sum->burst = burst;
-}
-
 /* The quantile of Student's law that 97.5 % are below: Cornish and Fisher's series, and its end. */
 static double student(double freedom)
 {

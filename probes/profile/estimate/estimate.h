@@ -67,9 +67,6 @@ struct estimate {
 	double lone;	/* calls that only windows tell which have no neighbours to differ from */
 };
 
-/* It is nothing but doubles, and goes from process to process as such. */
-#define ESTIMATE_NUMBERS ((int)(sizeof(struct estimate) / sizeof(double)))
-
 /* Estimated, and the interval of 95 %. */
 struct interval {
 	double value, low, high;
@@ -78,9 +75,6 @@ struct interval {
 
 /* estimate_add - one more epoch. One without length says nothing. */
 void estimate_add(struct estimate *estimate, const struct epoch *epoch);
-
-/* estimate_join - what another process counted of the same function. */
-void estimate_join(struct estimate *sum, const struct estimate *other);
 
 struct interval estimate_interval(const struct estimate *estimate);
 

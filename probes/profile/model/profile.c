@@ -64,6 +64,7 @@ int profile_arc(struct profile *profile, const struct arc *arc)
 	known->calls += arc->calls;
 	known->seconds += arc->seconds;
 	known->total += arc->total;
+	known->timed += arc->timed;
 	known->half[0] += arc->half[0];
 	known->half[1] += arc->half[1];
 	known->seen += arc->seen;

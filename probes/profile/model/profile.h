@@ -12,7 +12,7 @@
 
 #include <jansson.h>
 
-#include "probes/profile/estimate/estimate.h"
+#include "probes/profile/estimate/duration.h"
 #include "probes/profile/model/sums.h"
 
 /* Seconds of a function's calls. Nothing is known where all are 0. */
@@ -25,6 +25,15 @@ struct times {
 	double torn, cut;     /* calls that were timed in vain: without an exit, and for too long */
 };
 
+/* What processes have reported of a function. */
+struct evidence {
+	struct measured measured;
+	double seen;		      /* calls whose caller was seen, */
+	double timed, seconds;	      /* and those that were timed, too, and their time */
+	double glanced[SHARE_GROUPS]; /* seconds that it was seen to run, by group of glances */
+	struct interval total;	      /* of all its calls, also of those within others */
+};
+
 struct function {
 	char *name;
 	char *object;	  /* path of the program or library */
@@ -32,6 +41,7 @@ struct function {
 	struct interval calls;
 	double counted; /* calls that were seen */
 	struct times times;
+	struct evidence evidence;
 	size_t was; /* its index before profile_sort() */
 };
 
@@ -43,6 +53,7 @@ struct arc {
 	double calls;
 	double seconds; /* self; 0 where nothing is known */
 	double total;	/* seconds with what it calls */
+	double timed;	/* calls whose time was taken */
 	double half[2]; /* of an edge, calls in odd and in even phases, and those that were seen */
 	double seen;
 };

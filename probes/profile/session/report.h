@@ -5,8 +5,7 @@
  *
  *	Q the numbers of struct quality
  *	P those of struct phase
- *	F function, object, the numbers of struct estimate
- *	T function, object, the numbers of struct duration, in seconds
+ *	F function, object, the numbers of struct measured, its time in seconds
  *	C function, object, the caller's object and address in its file; calls that were seen, calls
  *	  that were timed, their seconds
  *	S object and address in its file; seconds in each group of glances

@@ -64,13 +64,12 @@ static void put_numbers(char tag, const char *name, const void *numbers, int n)
 /* All calls were counted, and of one each was timed. */
 static void put_function(const char *name, double calls, double seconds)
 {
-	struct estimate estimate = { .calls = calls, .counted = calls };
-	struct duration duration = {
-		.calls = 1, .time = seconds, .wall = seconds, .epochs = 1, .timed = 1
+	struct measured measured = {
+		.calls = { .calls = calls, .counted = calls },
+		.time = { .calls = 1, .time = seconds, .wall = seconds, .epochs = 1, .timed = 1 },
 	};
 
-	put_numbers('F', name, &estimate, ESTIMATE_NUMBERS);
-	put_numbers('T', name, &duration, DURATION_NUMBERS);
+	put_numbers('F', name, &measured, MEASURED_NUMBERS);
 }
 
 /* The caller is not known, but that it is one. */
@@ -111,7 +110,7 @@ static const struct arc *arc_to(const struct profile *profile, const char *name)
 	return found;
 }
 
-/* The ring of the thread was full when one of the two was to be noted. */
+/* The table of callers was full when one of the two was to be noted. */
 static void test_callers_by_one_end(void **state)
 {
 	struct profile profile = { 0 };

@@ -161,14 +161,14 @@ static void test_next_to_nothing(void **state)
 
 static void test_join(void **state)
 {
-	struct duration one = { 0 }, other = { 0 };
+	struct measured one = { 0 }, other = { 0 };
 	struct interval calls = { 30, 30, 30, NULL };
 
 	(void)state;
-	duration_add(&one, &(struct timed){ 10, 5, 50, 60, 0 });
-	duration_add(&other, &(struct timed){ 20, 5, 100, 100, 0 });
-	duration_join(&one, &other);
-	assert_true(fabs(duration_interval(&one, &calls, &wall).value - 500) < 1e-9);
+	duration_add(&one.time, &(struct timed){ 10, 5, 50, 60, 0 });
+	duration_add(&other.time, &(struct timed){ 20, 5, 100, 100, 0 });
+	measured_join(&one, &other);
+	assert_true(fabs(duration_interval(&one.time, &calls, &wall).value - 500) < 1e-9);
 }
 
 int main(void)
