@@ -13,7 +13,7 @@
 #include "probes/text/demangle.h"
 #include "probes/text/text.h"
 
-enum wire {
+enum {
 	NUMBER = 0,
 	BYTES = 2
 };
@@ -37,91 +37,82 @@ enum {
 	NAMES = 5
 };
 
+/* Four fields at most. */
 struct message {
-	FILE *out;
-	char *bytes;
+	uint8_t bytes[64];
 	size_t len;
 };
 
-static void put_number(FILE *out, uint64_t number)
+static void add_number(struct message *message, uint64_t number)
 {
 	for (; number > 0x7f; number >>= 7)
-		fputc((int)(number & 0x7f) | 0x80, out);
-	fputc((int)number, out);
+		message->bytes[message->len++] = (uint8_t)(number | 0x80);
+	message->bytes[message->len++] = (uint8_t)number;
 }
 
-static void put_field(FILE *out, unsigned field, uint64_t number)
+static void add_field(struct message *message, unsigned field, uint64_t number)
 {
-	put_number(out, field << 3 | NUMBER);
-	put_number(out, number);
+	add_number(message, field << 3 | NUMBER);
+	add_number(message, number);
 }
 
 static void put_bytes(FILE *out, unsigned field, const void *bytes, size_t len)
 {
-	put_number(out, field << 3 | BYTES);
-	put_number(out, len);
+	struct message head = { .len = 0 };
+
+	add_number(&head, field << 3 | BYTES);
+	add_number(&head, len);
+	fwrite(head.bytes, 1, head.len, out);
 	fwrite(bytes, 1, len, out);
 }
 
-static int begin_message(struct message *message)
+static void put_message(FILE *out, unsigned field, const struct message *message)
 {
-	message->out = open_memstream(&message->bytes, &message->len);
-	return message->out ? 0 : -ENOMEM;
-}
-
-static void end_message(FILE *out, unsigned field, struct message *message)
-{
-	fclose(message->out);
 	put_bytes(out, field, message->bytes, message->len);
-	free(message->bytes);
 }
 
-static int put_fields(FILE *out, unsigned field, size_t n, const uint64_t *number)
+/* Fields from the first on. */
+static void put_fields(FILE *out, unsigned field, unsigned n, const uint64_t *number)
 {
-	struct message message;
+	struct message message = { .len = 0 };
 
-	if (begin_message(&message))
-		return -ENOMEM;
-	for (size_t i = 0; i < n; i++)
-		if (number[i])
-			put_field(message.out, (unsigned)i + 1, number[i]);
-	end_message(out, field, &message);
-	return 0;
+	for (unsigned i = 0; i < n; i++)
+		add_field(&message, i + 1, number[i]);
+	put_message(out, field, &message);
 }
 
-/* A location per function, without address and line. */
-static int put_function(FILE *out, size_t f)
+/* A location per function, without address; of its line the function alone is known. */
+static void put_function(FILE *out, size_t f)
 {
 	uint64_t function[] = { f + 1, NAMES + 3 * f, NAMES + 3 * f + 1, NAMES + 3 * f + 2 };
-	struct message message;
+	struct message location = { .len = 0 }, line = { .len = 0 };
 
-	if (put_fields(out, FUNCTION, 4, function) || begin_message(&message))
-		return -ENOMEM;
-	put_field(message.out, 1, f + 1);
-	put_fields(message.out, 4, 1, &function[0]);
-	end_message(out, LOCATION, &message);
-	return 0;
+	put_fields(out, FUNCTION, 4, function);
+	add_field(&line, 1, f + 1);
+	add_field(&location, 1, f + 1);
+	add_number(&location, 4 << 3 | BYTES);
+	add_number(&location, line.len);
+	memcpy(location.bytes + location.len, line.bytes, line.len);
+	location.len += line.len;
+	put_message(out, LOCATION, &location);
 }
 
 /* The innermost first; a value per type. Callers may be known by calls only, or by times. */
-static int put_sample(FILE *out, const struct arc *arc, bool timed)
+static void put_sample(FILE *out, const struct arc *arc, bool timed)
 {
 	uint64_t calls = (uint64_t)(arc->calls + 0.5);
 	uint64_t time = timed ? (uint64_t)(arc->seconds * 1e9 + 0.5) : 0;
-	struct message message;
+	struct message message = { .len = 0 };
 
 	if (!calls && !time)
-		return 0;
-	if (begin_message(&message))
-		return -ENOMEM;
-	put_field(message.out, 1, arc->to + 1);
+		return;
+	add_field(&message, 1, arc->to + 1);
 	if (arc->from != NO_CALLER)
-		put_field(message.out, 1, arc->from + 1);
-	put_field(message.out, 2, calls);
+		add_field(&message, 1, arc->from + 1);
+	add_field(&message, 2, calls);
 	if (timed)
-		put_field(message.out, 2, time);
-	end_message(out, SAMPLE, &message);
-	return 0;
+		add_field(&message, 2, time);
+	put_message(out, SAMPLE, &message);
 }
 
 /* They are UTF-8. */
@@ -145,25 +136,30 @@ int write_pprof(const struct profile *profile, FILE *out)
 		[TIME] = "time",
 		[NANOSECONDS] = "nanoseconds",
 	};
-	int ret = put_fields(out, SAMPLE_TYPE, 2, (uint64_t[]){ CALLS, COUNT });
 	bool timed = profile_timed(profile);
+	struct message duration = { .len = 0 };
+	int ret = 0;
 
+	put_fields(out, SAMPLE_TYPE, 2, (uint64_t[]){ CALLS, COUNT });
 	/* Readers show the last one first. */
-	if (timed && !ret)
-		ret = put_fields(out, SAMPLE_TYPE, 2, (uint64_t[]){ TIME, NANOSECONDS });
-	for (size_t i = 0; i < profile->arcs && !ret; i++)
-		ret = put_sample(out, &profile->arc[i], timed);
-	for (size_t f = 0; f < profile->functions && !ret; f++)
-		ret = put_function(out, f);
+	if (timed)
+		put_fields(out, SAMPLE_TYPE, 2, (uint64_t[]){ TIME, NANOSECONDS });
+	for (size_t i = 0; i < profile->arcs; i++)
+		put_sample(out, &profile->arc[i], timed);
+	for (size_t f = 0; f < profile->functions; f++)
+		put_function(out, f);
 	for (size_t i = 0; i < NAMES && !ret; i++)
 		ret = put_string(out, first[i]);
 	for (size_t f = 0; f < profile->functions && !ret; f++) {
-		ret = put_string(out, name_for_people(profile->function[f].name, true));
+		const struct function *function = &profile->function[f];
+
+		ret = put_string(out, name_for_people(function->name, true));
 		if (!ret)
-			ret = put_string(out, profile->function[f].name);
+			ret = put_string(out, function->name);
 		if (!ret)
-			ret = put_string(out, profile->function[f].object);
+			ret = put_string(out, function->object);
 	}
-	put_field(out, DURATION, (uint64_t)(profile->quality.seconds * 1e9));
+	add_field(&duration, DURATION, (uint64_t)(profile->quality.seconds * 1e9));
+	fwrite(duration.bytes, 1, duration.len, out);
 	return ferror(out) ? -EIO : ret;
 }
