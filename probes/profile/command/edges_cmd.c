@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The order of edges, and the formats of them that are about lines.
+ * The order of edges, and the formats that they alone have.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "probes/profile/command/edges.h"
-#include "probes/profile/lines/lines.h"
 #include "stress/base/command_line.h"
 
 static int by_calls(const void *a, const void *b, void *profile)
@@ -59,79 +58,90 @@ static bool is_first(const struct profile *profile, size_t block)
 	return true;
 }
 
-/* @targets: whether it is asked where calls led. */
-static int write_lines(const struct profile *profile, FILE *out, const char *object, bool targets,
-		       int (*write)(FILE *, const char *, const struct seen *))
+typedef int object_writer(const struct sites *sites, FILE *out);
+
+static int write_object(const struct profile *profile, FILE *out, const char *object,
+			object_writer *write)
 {
 	struct sites sites;
-	struct target *target = NULL;
-	struct block *block = NULL;
-	struct seen seen = { 0 };
 	int ret = sites_open(&sites, profile, object);
 
-	if (!ret && targets)
-		ret = edges_calls(&sites, &target, &seen.targets);
 	if (!ret)
-		block = calloc(profile->functions + 1, sizeof(*block));
-	if (block) {
-		for (size_t f = 0; f < profile->functions; f++)
-			if (sites_have(&sites, f))
-				block[seen.blocks++] =
-					(struct block){ profile->function[f].address,
-							profile->function[f].calls.value };
-		seen.block = block;
-		seen.target = target;
-		ret = write(out, object, &seen);
-	} else if (!ret) {
-		ret = -ENOMEM;
-	}
+		ret = write(&sites, out);
 	sites_close(&sites);
-	free(target);
-	free(block);
+	if (ret == -ENODATA)
+		complain(0, 0,
+			 "%s has no debug information: compile it with -gline-tables-only "
+			 "-fdebug-info-for-profiling",
+			 object);
+	if (ret == -ENOSYS)
+		complain(0, 0,
+			 "built without libdw, which finds the lines of blocks: install "
+			 "libdw-dev and build it again");
 	return ret;
 }
 
-static int each_object(const struct profile *profile, FILE *out, bool targets,
-		       int (*write)(FILE *, const char *, const struct seen *))
+static int write_objects(const struct profile *profile, FILE *out, object_writer *write)
 {
 	int ret = 0;
 
-	for (size_t f = 0; f < profile->functions; f++) {
-		const char *object = profile->function[f].object;
-
-		if (!ret && is_first(profile, f))
-			ret = write_lines(profile, out, object, targets, write);
-		if (ret == -ENODATA)
-			complain(0, 0,
-				 "%s has no debug information: compile it with -gline-tables-only "
-				 "-fdebug-info-for-profiling",
-				 object);
-		if (ret == -ENOSYS)
-			complain(0, 0,
-				 "built without libdw, which finds the lines of blocks: install "
-				 "libdw-dev and build it again");
-		if (ret)
-			break;
-	}
+	for (size_t f = 0; f < profile->functions && !ret; f++)
+		if (is_first(profile, f))
+			ret = write_object(profile, out, profile->function[f].object, write);
 	return ret;
 }
 
-static int write_samples(const struct profile *profile, FILE *out)
+static int write_object_llvm(const struct sites *sites, FILE *out)
 {
-	return each_object(profile, out, true, lines_write_llvm);
+	return lines_write_llvm(out, &sites->run);
 }
 
-static int write_coverage(const struct profile *profile, FILE *out)
+static int write_llvm_lines(const struct profile *profile, FILE *out)
 {
-	return each_object(profile, out, false, lines_write_gcov);
+	return write_objects(profile, out, write_object_llvm);
+}
+
+static int write_object_gcov(const struct sites *sites, FILE *out)
+{
+	return lines_write_gcov(out, &sites->run);
+}
+
+static int write_gcov(const struct profile *profile, FILE *out)
+{
+	return write_objects(profile, out, write_object_gcov);
+}
+
+static double runs_of(const struct profile *profile, const char *object)
+{
+	double sum = 0;
+
+	for (size_t f = 0; f < profile->functions; f++)
+		if (!strcmp(profile->function[f].object, object))
+			sum += profile->function[f].calls.value;
+	return sum;
+}
+
+/* The format is of one object: the one whose blocks were run most. */
+static int write_autofdo(const struct profile *profile, FILE *out)
+{
+	const char *object = NULL;
+	double most = -1;
+
+	for (size_t f = 0; f < profile->functions; f++) {
+		if (!is_first(profile, f) || runs_of(profile, profile->function[f].object) <= most)
+			continue;
+		object = profile->function[f].object;
+		most = runs_of(profile, object);
+	}
+	return object ? write_object(profile, out, object, edges_write_autofdo) : 0;
 }
 
 const struct profile_format *edges_format(const char *name)
 {
 	static const struct profile_format own[] = {
-		{ "llvm", write_samples, true },
-		{ "gcov", write_coverage, true },
-		{ "autofdo", edges_write_autofdo, true },
+		{ "llvm", write_llvm_lines, true },
+		{ "gcov", write_gcov, true },
+		{ "autofdo", write_autofdo, true },
 	};
 	const struct profile_format *format = profile_format(name);
 

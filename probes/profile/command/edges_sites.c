@@ -16,65 +16,52 @@
 
 /* --- The blocks of an object ------------------------------------------------------------------ */
 
-bool sites_have(const struct sites *sites, size_t block)
+ORDER_BY(by_address, struct block, address)
+
+static void add_block(struct sites *sites, const struct function *block)
 {
-	return !strcmp(sites->profile->function[block].object, sites->object);
-}
+	const struct elf_symbol *in = elf_function_at(&sites->image.symbols, block->address);
 
-ORDER_BY(by_site, struct site, address)
-
-int sites_open(struct sites *sites, const struct profile *profile, const char *object)
-{
-	*sites = (struct sites){ .profile = profile, .object = object };
-	sites->site = calloc(profile->functions + 1, sizeof(*sites->site));
-	if (!sites->site)
-		return -ENOMEM;
-	image_open(&sites->image, object);
-	for (size_t f = 0; f < profile->functions; f++) {
-		const struct function *block = &profile->function[f];
-		const struct elf_symbol *symbol = NULL;
-
-		if (sites_have(sites, f))
-			symbol = elf_function_at(&sites->image.symbols, block->address);
-		if (symbol)
-			sites->site[sites->n++] = (struct site){ block->address, symbol->addr,
-								 symbol->addr + symbol->size,
-								 symbol->name, block->calls.value };
-	}
-	qsort(sites->site, sites->n, sizeof(*sites->site), by_site);
-	return 0;
+	sites->run.block[sites->run.blocks++] = (struct block){
+		.address = block->address,
+		.count = block->calls.value,
+		.function = in ? in->name : NULL,
+		.entry = in ? in->addr : 0,
+		.end = in ? in->addr + in->size : 0,
+	};
 }
 
 void sites_close(struct sites *sites)
 {
 	image_close(&sites->image);
-	free(sites->site);
+	free(sites->run.block);
+	free(sites->run.target);
 }
 
-const struct site *sites_at(const struct sites *sites, size_t block)
+const struct block *sites_at(const struct sites *sites, size_t block)
 {
-	const struct site key = { .address = sites->profile->function[block].address };
+	const struct function *function = &sites->profile->function[block];
+	const struct block key = { .address = function->address };
 
-	if (!sites_have(sites, block))
+	if (strcmp(function->object, sites->run.object) != 0)
 		return NULL;
-	return bsearch(&key, sites->site, sites->n, sizeof(key), by_site);
+	return bsearch(&key, sites->run.block, sites->run.blocks, sizeof(key), by_address);
 }
 
-bool sites_first(const struct sites *sites, const struct site *site)
+bool sites_first(const struct sites *sites, const struct block *block)
 {
-	return site == sites->site || site[-1].entry != site->entry;
+	return block->function && (block == sites->run.block || block[-1].entry != block->entry);
 }
 
-uint64_t sites_end(const struct sites *sites, const struct site *site)
+uint64_t sites_end(const struct sites *sites, const struct block *block)
 {
-	const struct site *next = site + 1;
-	bool last = next == sites->site + sites->n || sites_first(sites, next);
+	const struct block *next = block + 1;
+	bool last = next == sites->run.block + sites->run.blocks || next->entry != block->entry;
 
-	return last ? site->end : next->address;
+	return last ? block->end : next->address;
 }
 
-/* --- Calls in them -----------------------------------------------------------------------------
- */
+/* --- Calls in them ---------------------------------------------------------------------------- */
 
 #define TRACER 5 /* bytes of the call that a block begins with */
 
@@ -106,47 +93,55 @@ static struct found find_calls(const uint8_t *code, size_t len, uint64_t address
 }
 
 /* The call in a block that led to a function, or 0. */
-static uint64_t call_in(const struct sites *sites, const struct site *site, uint64_t function)
+static uint64_t call_in(const struct sites *sites, const struct block *block, uint64_t function)
 {
-	size_t len = sites_end(sites, site) - site->address;
-	const uint8_t *code = elf_constant(&sites->image.elf, site->address, len);
+	size_t len = sites_end(sites, block) - block->address;
+	const uint8_t *code = elf_constant(&sites->image.elf, block->address, len);
 	struct found found = { 0 };
 
 	if (code)
-		found = find_calls(code, len, site->address, function);
+		found = find_calls(code, len, block->address, function);
 	if (found.direct)
 		return found.direct;
 	return found.indirects == 1 ? found.indirect : 0;
 }
 
-ORDER_BY(by_address, struct target, address)
+ORDER_BY(by_call, struct target, address)
 
-static void find_targets(const struct sites *sites, struct target *target, size_t *n)
+static void find_targets(struct sites *sites)
 {
 	const struct profile *profile = sites->profile;
+	struct executed *run = &sites->run;
 
 	for (size_t i = 0; i < profile->arcs; i++) {
 		const struct arc *edge = &profile->arc[i];
-		const struct site *before = sites_at(sites, edge->from);
-		const struct site *entered = sites_at(sites, edge->to);
+		const struct block *before = sites_at(sites, edge->from);
+		const struct block *entered = sites_at(sites, edge->to);
 		uint64_t call;
 
-		if (!before || !entered || !sites_first(sites, entered))
+		if (!before || !before->function || !entered || !sites_first(sites, entered))
 			continue;
 		call = call_in(sites, before, entered->entry);
 		if (call)
-			target[(*n)++] = (struct target){ call, entered->function, edge->calls };
+			run->target[run->targets++] =
+				(struct target){ call, entered->function, edge->calls };
 	}
-	qsort(target, *n, sizeof(*target), by_address);
+	qsort(run->target, run->targets, sizeof(*run->target), by_call);
 }
 
-int edges_calls(const struct sites *sites, struct target **target, size_t *n)
+int sites_open(struct sites *sites, const struct profile *profile, const char *object)
 {
-	*n = 0;
-	*target = calloc(sites->profile->arcs + 1, sizeof(**target));
-	if (!*target)
+	*sites = (struct sites){ .profile = profile, .run.object = object };
+	sites->run.block = calloc(profile->functions + 1, sizeof(*sites->run.block));
+	sites->run.target = calloc(profile->arcs + 1, sizeof(*sites->run.target));
+	if (!sites->run.block || !sites->run.target)
 		return -ENOMEM;
+	image_open(&sites->image, object);
+	for (size_t f = 0; f < profile->functions; f++)
+		if (!strcmp(profile->function[f].object, object))
+			add_block(sites, &profile->function[f]);
+	qsort(sites->run.block, sites->run.blocks, sizeof(*sites->run.block), by_address);
 	if (sites->image.mapped)
-		find_targets(sites, *target, n);
+		find_targets(sites);
 	return 0;
 }

@@ -39,7 +39,6 @@ struct body {
 };
 
 /* lines_each - every outermost function of an object. As lines_write_llvm(). */
-int lines_each(const char *object, const struct seen *seen, void (*function)(struct body *, void *),
-	       void *arg);
+int lines_each(const struct executed *executed, void (*function)(struct body *, void *), void *arg);
 
 #endif

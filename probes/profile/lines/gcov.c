@@ -147,13 +147,13 @@ static int put_document(json_t *by_name, const char *object, FILE *out)
 	return ret ? -EIO : 0;
 }
 
-int lines_write_gcov(FILE *out, const char *object, const struct seen *seen)
+int lines_write_gcov(FILE *out, const struct executed *executed)
 {
 	json_t *files = json_object();
-	int ret = files ? lines_each(object, seen, add_body, files) : -ENOMEM;
+	int ret = files ? lines_each(executed, add_body, files) : -ENOMEM;
 
 	if (!ret)
-		ret = put_document(files, object, out);
+		ret = put_document(files, executed->object, out);
 	json_decref(files);
 	return ret;
 }

@@ -15,6 +15,8 @@
 struct block {
 	uint64_t address; /* in the file, as its symbols have it */
 	double count;
+	const char *function; /* that it is in; NULL: not known */
+	uint64_t entry, end;  /* of the function */
 };
 
 /* A function that a call was seen to lead to. */
@@ -24,11 +26,12 @@ struct target {
 	double count;
 };
 
-/* What was run of an object. */
-struct seen {
-	struct block *block; /* in any order; sorted here. All of them, also those not run */
+/* What was run of an object: all of its blocks, also those not run. Both by address. */
+struct executed {
+	const char *object;
+	struct block *block;
 	size_t blocks;
-	const struct target *target; /* by address */
+	struct target *target;
 	size_t targets;
 };
 
@@ -38,12 +41,12 @@ struct seen {
  *
  * 0, -ENODATA: the file has no lines, -ENOSYS: built without libdw, or another negative errno.
  */
-int lines_write_llvm(FILE *out, const char *object, const struct seen *seen);
+int lines_write_llvm(FILE *out, const struct executed *executed);
 
 /*
  * lines_write_gcov - what "gcov --json-format" says of a file of counts, for the object: a line of
  * JSON. Without branches: of two blocks one behind the other, calls between them hide the edge.
  */
-int lines_write_gcov(FILE *out, const char *object, const struct seen *seen);
+int lines_write_gcov(FILE *out, const struct executed *executed);
 
 #endif

@@ -77,7 +77,7 @@ static void put_body(struct body *body, void *arg)
 	put_lines(out, body, 1);
 }
 
-int lines_write_llvm(FILE *out, const char *object, const struct seen *seen)
+int lines_write_llvm(FILE *out, const struct executed *executed)
 {
-	return lines_each(object, seen, put_body, out);
+	return lines_each(executed, put_body, out);
 }

@@ -4,15 +4,14 @@
 
 #include <errno.h>
 
-int lines_write_llvm(FILE *out, const char *object, const struct seen *seen)
+int lines_write_llvm(FILE *out, const struct executed *executed)
 {
 	(void)out;
-	(void)object;
-	(void)seen;
+	(void)executed;
 	return -ENOSYS;
 }
 
-int lines_write_gcov(FILE *out, const char *object, const struct seen *seen)
+int lines_write_gcov(FILE *out, const struct executed *executed)
 {
-	return lines_write_llvm(out, object, seen);
+	return lines_write_llvm(out, executed);
 }

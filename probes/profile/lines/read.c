@@ -19,10 +19,7 @@
 #define DISCRIMINATOR 0x2136 /* DW_AT_GNU_discriminator, of a call */
 
 struct lines {
-	const struct block *block;
-	size_t blocks;
-	const struct target *target;
-	size_t targets;
+	const struct executed *run;
 	struct entry {
 		Dwarf_Addr low;
 		Dwarf_Die die;
@@ -185,10 +182,10 @@ static void add_target(struct lines *lines, struct sample *sample, const struct 
 static void add_targets(struct lines *lines, struct sample *sample, Dwarf_Addr from, Dwarf_Addr to,
 			double factor)
 {
-	size_t i = SORTED_FROM(lines->target, lines->targets, address, from);
+	size_t i = SORTED_FROM(lines->run->target, lines->run->targets, address, from);
 
-	for (; i < lines->targets && lines->target[i].address < to; i++)
-		add_target(lines, sample, &lines->target[i], factor);
+	for (; i < lines->run->targets && lines->run->target[i].address < to; i++)
+		add_target(lines, sample, &lines->run->target[i], factor);
 }
 
 /* LLVM keeps 16 bits of it. */
@@ -245,24 +242,26 @@ static void add_line(struct lines *lines, Dwarf_Line *line, Dwarf_Addr address, 
 /* Where a block or a line ends, whichever is first. */
 static Dwarf_Addr end_of(const struct lines *lines, size_t next, Dwarf_Addr to)
 {
-	return next < lines->blocks && lines->block[next].address < to ? lines->block[next].address
-								       : to;
+	return next < lines->run->blocks && lines->run->block[next].address < to
+		       ? lines->run->block[next].address
+		       : to;
 }
 
 /* What stands before a function's first block is as that one is. */
 static void add_row(struct lines *lines, Dwarf_Line *line, Dwarf_Addr from, Dwarf_Addr to)
 {
-	size_t next = SORTED_FROM(lines->block, lines->blocks, address, from + 1);
+	size_t next = SORTED_FROM(lines->run->block, lines->run->blocks, address, from + 1);
 	struct entry *function = function_at(lines, from);
 
-	if (next && lines->block[next - 1].address >= (function ? function->low : 0))
-		add_line(lines, line, from, end_of(lines, next, to), lines->block[next - 1].count);
-	else if (function && next < lines->blocks &&
-		 dwarf_haspc(&function->die, lines->block[next].address) > 0)
-		add_line(lines, line, from, end_of(lines, next, to), lines->block[next].count);
-	for (; next < lines->blocks && lines->block[next].address < to; next++)
-		add_line(lines, line, lines->block[next].address, end_of(lines, next + 1, to),
-			 lines->block[next].count);
+	if (next && lines->run->block[next - 1].address >= (function ? function->low : 0))
+		add_line(lines, line, from, end_of(lines, next, to),
+			 lines->run->block[next - 1].count);
+	else if (function && next < lines->run->blocks &&
+		 dwarf_haspc(&function->die, lines->run->block[next].address) > 0)
+		add_line(lines, line, from, end_of(lines, next, to), lines->run->block[next].count);
+	for (; next < lines->run->blocks && lines->run->block[next].address < to; next++)
+		add_line(lines, line, lines->run->block[next].address, end_of(lines, next + 1, to),
+			 lines->run->block[next].count);
 }
 
 static void add_rows(struct lines *lines, Dwarf_Lines *rows, size_t n)
@@ -295,12 +294,10 @@ static void free_bodies(struct body *body)
 
 /* --- All -------------------------------------------------------------------------------------- */
 
-ORDER_BY(by_address, struct block, address)
-
 static void count_blocks(struct lines *lines)
 {
-	for (size_t i = 0; i < lines->blocks; i++) {
-		struct entry *function = function_at(lines, lines->block[i].address);
+	for (size_t i = 0; i < lines->run->blocks; i++) {
+		struct entry *function = function_at(lines, lines->run->block[i].address);
 		struct body *body;
 
 		if (!function || !name_of(&function->die))
@@ -309,7 +306,7 @@ static void count_blocks(struct lines *lines)
 		if (!body)
 			return;
 		body->blocks++;
-		body->run += lines->block[i].count > 0;
+		body->run += lines->run->block[i].count > 0;
 	}
 }
 
@@ -337,19 +334,14 @@ static int read_unit(struct lines *lines, Dwarf_Die *unit, void (*function)(stru
 	return n > 0;
 }
 
-int lines_each(const char *object, const struct seen *seen, void (*function)(struct body *, void *),
-	       void *arg)
+int lines_each(const struct executed *executed, void (*function)(struct body *, void *), void *arg)
 {
-	struct lines lines = { .block = seen->block,
-			       .blocks = seen->blocks,
-			       .target = seen->target,
-			       .targets = seen->targets };
-	int file = open(object, O_RDONLY | O_CLOEXEC), found = 0;
+	struct lines lines = { .run = executed };
+	int file = open(executed->object, O_RDONLY | O_CLOEXEC), found = 0;
 	Dwarf *dwarf = file < 0 ? NULL : dwarf_begin(file, DWARF_C_READ);
 	Dwarf_CU *cu = NULL;
 	Dwarf_Die unit;
 
-	qsort(seen->block, seen->blocks, sizeof(*seen->block), by_address);
 	while (dwarf && !lines.error && !dwarf_get_units(dwarf, cu, &cu, NULL, NULL, &unit, NULL))
 		found += read_unit(&lines, &unit, function, arg);
 	free(lines.function);
