@@ -19,7 +19,6 @@
 #define REST   (1u << 18)
 #define PLACES (BLOCKS * NEAR + REST)
 #define TRIES  64
-#define LANES  64
 #define PAGE   4096
 
 struct place {
@@ -48,11 +47,6 @@ static struct {
 	_Atomic bool crowded; /* more than one thread was seen in it */
 } now;
 static _Alignas(64) _Atomic unsigned threads; /* that were seen in it */
-
-/* Threads that run at once hardly ever share one. */
-static struct {
-	_Alignas(64) _Atomic uint64_t runs;
-} lanes[LANES];
 
 static __thread struct {
 	uint64_t phase;
@@ -161,7 +155,6 @@ FI_FUNCTION void edges_block(uint32_t id, void *site, const struct fi_regs *regs
 	uint64_t phase = load_acquire(&now.phase);
 	uint32_t from = previous.block;
 	struct place *place;
-	bool first;
 
 	(void)site;
 	(void)regs;
@@ -173,12 +166,10 @@ FI_FUNCTION void edges_block(uint32_t id, void *site, const struct fi_regs *regs
 		return;
 	}
 	previous.block = id;
-	first = previous.phase != phase;
-	if (first)
+	if (previous.phase != phase) {
 		enter(phase);
-	one_more(&lanes[((uintptr_t)&previous >> 12) % LANES].runs);
-	if (first)
 		return;
+	}
 	place = place_of(from, id);
 	if (place)
 		one_more(&place->count[phase % 2]);
@@ -196,6 +187,21 @@ static bool used_place(uint32_t i, uint32_t *place)
 {
 	*place = load_acquire(&table.used[i]);
 	return (*place)-- > 0;
+}
+
+uint64_t edges_runs(void)
+{
+	uint32_t n = load_relaxed(&used_n), at;
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (!used_place(i, &at))
+			continue;
+		for (int half = 0; half < 2; half++)
+			sum += load_relaxed(&table.place[at].count[half]) -
+			       table.weighed[at].before[half];
+	}
+	return sum;
 }
 
 void edges_weigh(double weight)
@@ -234,15 +240,6 @@ int edges_next(uint32_t *i, struct edge *edge)
 		return 1;
 	}
 	return 0;
-}
-
-uint64_t edges_runs(void)
-{
-	uint64_t sum = 0;
-
-	for (unsigned i = 0; i < LANES; i++)
-		sum += load_relaxed(&lanes[i].runs);
-	return sum;
 }
 
 void edges_sums(struct quality *sum)

@@ -30,7 +30,11 @@ int edges_start(void);
 /* edges_phase - from now on blocks are counted, in a phase of that number; 0: they are not. */
 void edges_phase(uint64_t number);
 
-/* edges_weigh - what was counted since the last call counts so much. Between phases. */
+/*
+ * edges_runs - how many edges were run since the last edges_weigh(), which has each of these count
+ * so much. Between phases.
+ */
+uint64_t edges_runs(void);
 void edges_weigh(double weight);
 
 /* edges_block - the probe function of all blocks. Keeps the vectors. */
@@ -45,9 +49,6 @@ int edges_next(uint32_t *place, struct edge *edge);
  * the first time, the bell rings.
  */
 bool edges_ran(uint32_t id);
-
-/* edges_runs - blocks that were run in phases. */
-uint64_t edges_runs(void);
 
 /* edges_sums - blocks outside of a phase, and those that there was no room for. */
 void edges_sums(struct quality *sum);

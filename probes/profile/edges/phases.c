@@ -32,17 +32,6 @@ static double period, on_time, began;
 static struct phases all;
 static struct weights weights;
 
-static double phase_clock(void)
-{
-	return clock_seconds(CLOCK_MONOTONIC);
-}
-
-/* Of this thread: on a busy machine it waits for a CPU in the middle of a change. */
-static double own_time(void)
-{
-	return clock_seconds(CLOCK_THREAD_CPUTIME_ID);
-}
-
 /* Blocks that were run between phases for the first time. The bell rings once for each. */
 static void sweep_blocks(void)
 {
@@ -90,33 +79,34 @@ static double watched(double length, double cpu)
 }
 
 /*
- * The lock is held. False: not all blocks could be turned on, as where a thread is just being made,
- * which has SIGTRAP blocked for a moment.
+ * The lock is held. Toggling is time of this thread: on a busy machine it waits for a CPU in the
+ * middle of a change. False: not all blocks could be turned on, as where a thread is just being
+ * made, which has SIGTRAP blocked for a moment.
  */
 static bool run_phase(void)
 {
-	struct phase one = { .start = phase_clock() - began, .phases = 1 };
-	double own = own_time(), start, cpu;
-	uint64_t runs = edges_runs();
+	struct phase one = { .start = clock_seconds(CLOCK_MONOTONIC) - began, .phases = 1 };
+	double own = clock_seconds(CLOCK_THREAD_CPUTIME_ID), start, cpu;
+	uint64_t runs;
 
 	if (set_on()) {
-		all.sum.toggling += own_time() - own;
+		all.sum.toggling += clock_seconds(CLOCK_THREAD_CPUTIME_ID) - own;
 		return false;
 	}
 	all_see_it();
-	one.toggling = own_time() - own;
-	start = phase_clock();
+	one.toggling = clock_seconds(CLOCK_THREAD_CPUTIME_ID) - own;
+	start = clock_seconds(CLOCK_MONOTONIC);
 	cpu = clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
 	edges_phase((uint64_t)++all.sum.epochs);
 	rest_between(on_time, false);
 	edges_phase(0);
 	cpu = clock_seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu;
-	one.on = watched(phase_clock() - start, cpu);
+	one.on = watched(clock_seconds(CLOCK_MONOTONIC) - start, cpu);
 	swept = bell_rings();
-	own = own_time();
+	own = clock_seconds(CLOCK_THREAD_CPUTIME_ID);
 	set_rest();
-	one.toggling += own_time() - own;
-	runs = edges_runs() - runs;
+	one.toggling += clock_seconds(CLOCK_THREAD_CPUTIME_ID) - own;
+	runs = edges_runs();
 	one.calls = (double)runs;
 	edges_weigh(weight_of_phase(&weights, one.on, cpu, runs));
 	all.sum.on += one.on;
@@ -157,7 +147,7 @@ int phases_start(double every, double on, bool visit)
 		return -errno;
 	period = every;
 	on_time = on;
-	began = phase_clock();
+	began = clock_seconds(CLOCK_MONOTONIC);
 	all = (struct phases){ 0 };
 	weights = (struct weights){ 0 };
 	stopping = false;
@@ -170,7 +160,7 @@ int phases_stop(void)
 	struct timespec until;
 	int ret;
 
-	all.sum.seconds = phase_clock() - began;
+	all.sum.seconds = clock_seconds(CLOCK_MONOTONIC) - began;
 	stopping = true;
 	bell_ring();
 	/* It was the last thread, and ends the process. */
