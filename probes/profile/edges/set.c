@@ -45,7 +45,6 @@ void set_start(bool visit)
  */
 static void collect_new(uint32_t end)
 {
-	struct pages_range range = { 0 };
 	struct fi_probe probe;
 	size_t found = n;
 
@@ -55,11 +54,11 @@ static void collect_new(uint32_t end)
 		if (probe.state == FI_REFUSED) {
 			refused++;
 		} else if (!visits || pin_object(probe.address) == 0) {
-			pages_note(&range, &probe);
+			pages_note(probe.object, probe.address);
 			ids[found++] = looked_at;
 		}
 	}
-	pages_open(range.from, range.to);
+	pages_open();
 	set_lock();
 	n = found;
 	all_on = false;

@@ -6,11 +6,6 @@
 
 static double parallel = 1; /* threads of the program that run, of late */
 
-uint64_t clocks_ticks(void)
-{
-	return __builtin_ia32_rdtsc();
-}
-
 void clocks_sleep(uint64_t length)
 {
 	double time = (double)length / watch_common.per_second;
@@ -28,9 +23,9 @@ static double seconds_at(uint64_t *at)
 	int tries = 0;
 
 	do {
-		before = clocks_ticks();
+		before = __builtin_ia32_rdtsc();
 		time = clock_seconds(CLOCK_MONOTONIC);
-		*at = clocks_ticks();
+		*at = __builtin_ia32_rdtsc();
 	} while (*at - before > AT_ONCE && ++tries < 1000);
 	return time;
 }
@@ -50,7 +45,7 @@ double clocks_measure(void)
 void clocks_parallel(void)
 {
 	static uint64_t own_before, wall_before;
-	uint64_t own = watch_clock(), wall = clocks_ticks();
+	uint64_t own = watch_clock(), wall = __builtin_ia32_rdtsc();
 
 	if (wall_before && own > own_before && wall > wall_before) {
 		double now = (double)(own - own_before) / (double)(wall - wall_before);

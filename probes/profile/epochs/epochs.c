@@ -86,7 +86,7 @@ static void run_epoch(void)
 	windows_afford();
 	calls = look_at_all();
 	glances_settle();
-	account.last = clocks_ticks();
+	account.last = __builtin_ia32_rdtsc();
 	/* Less by now than it was, where the price of calls has fallen. */
 	moments_add(&account.moments,
 		    &(struct phase){ .start = (double)(start - account.began),

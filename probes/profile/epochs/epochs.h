@@ -84,8 +84,6 @@ void books_unlock(void);
 
 /* --- clocks.c --------------------------------------------------------------------------------- */
 
-uint64_t clocks_ticks(void);
-
 /* clocks_measure - ticks per second, within a percent: only windows and epochs are chosen by it. */
 double clocks_measure(void);
 
@@ -158,8 +156,9 @@ void glances_look(void);
 /* glances_settle - probes that no window has turned on since are off again. */
 void glances_settle(void);
 
-/* glances_list - those that there are, the unknown one first. glances_forget - there was none. */
-const struct glanced *glances_list(uint32_t *n);
+/* glances_list - all places; those without ticks are free. glances_forget - there was none. */
+#define GLANCED 16384u
+const struct glanced *glances_list(void);
 void glances_forget(void);
 
 /* --- functions.c: which functions are watched, as objects come and go ------------------------- */

@@ -11,7 +11,7 @@
 
 static uint32_t found[FI_PROBES_MAX]; /* by a pattern */
 
-static void take_function(uint32_t id, size_t *taken, struct pages_range *range)
+static void take_function(uint32_t id, size_t *taken)
 {
 	struct fi_probe probe;
 
@@ -19,17 +19,17 @@ static void take_function(uint32_t id, size_t *taken, struct pages_range *range)
 	    probe.kind != FI_ENTRY || price_is_own(probe.address) ||
 	    (asked.visits && pin_object(probe.address) < 0))
 		return;
-	pages_note(range, &probe);
+	pages_note(probe.object, probe.address);
 	books[id].watched = true;
 	reopened[(*taken)++] = id;
 }
 
-static void take_pattern(const char *pattern, uint32_t n, size_t *taken, struct pages_range *range)
+static void take_pattern(const char *pattern, uint32_t n, size_t *taken)
 {
 	long matches = fi_find_from(pattern, books_known, found, n);
 
 	for (long i = 0; i < matches && i < (long)n; i++)
-		take_function(found[i], taken, range);
+		take_function(found[i], taken);
 }
 
 /* Turned on and off with their entries. */
@@ -44,13 +44,12 @@ static void take_exits(size_t taken)
 void functions_watch(uint32_t n)
 {
 	char *copy = strdup(asked.functions), *rest = copy, *pattern;
-	struct pages_range range = { 0 };
 	size_t taken = 0;
 
 	while (copy && (pattern = text_word(&rest)))
 		if (*pattern)
-			take_pattern(pattern, n, &taken, &range);
-	pages_open(range.from, range.to);
+			take_pattern(pattern, n, &taken);
+	pages_open();
 	take_exits(taken);
 	windows_activate(reopened, taken);
 	books_known = n;

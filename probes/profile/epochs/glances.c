@@ -2,6 +2,7 @@
 #include "probes/profile/epochs/epochs.h"
 
 #include <stdatomic.h>
+#include <string.h>
 #include <time.h>
 
 #define LENGTH	 1500e-6 /* seconds */
@@ -9,12 +10,9 @@
 #define LONGEST	 1e-3	 /* and at last */
 #define PATIENCE 20	 /* looks */
 #define ENOUGH	 20000	 /* calls of probe functions behind the end */
-#define PLACED	 16384u	 /* a power of two */
 #define TRIES	 64
 
-static struct glanced places[PLACED];
-static uint32_t place_by_hash[PLACED]; /* number of a place and 1, or 0 */
-static uint32_t used = 1;	       /* the first is the unknown one */
+static struct glanced places[GLANCED]; /* by hash; the first is the unknown one */
 static unsigned glances;
 static uint32_t turned_on[FI_PROBES_MAX];
 static size_t turned_on_n;
@@ -25,15 +23,13 @@ static struct glanced *place_of(uint64_t at)
 {
 	uint32_t hash = (uint32_t)((at * 0x9e3779b97f4a7c15) >> 40);
 
-	for (unsigned i = 0; i < TRIES && used < PLACED; i++) {
-		uint32_t *place = &place_by_hash[(hash + i) % PLACED];
+	for (unsigned i = 0; i < TRIES; i++) {
+		struct glanced *place = &places[1 + (hash + i) % (GLANCED - 1)];
 
-		if (!*place) {
-			*place = ++used;
-			places[used - 1] = (struct glanced){ .at = at };
-		}
-		if (places[*place - 1].at == at)
-			return &places[*place - 1];
+		if (!place->at)
+			place->at = at;
+		if (place->at == at)
+			return place;
 	}
 	return &places[0];
 }
@@ -147,17 +143,14 @@ void glances_look(void)
 
 /* --- All of them ------------------------------------------------------------------------------ */
 
-const struct glanced *glances_list(uint32_t *n)
+const struct glanced *glances_list(void)
 {
-	*n = used;
 	return places;
 }
 
 void glances_forget(void)
 {
-	for (uint32_t i = 0; i < PLACED; i++)
-		place_by_hash[i] = 0;
-	places[0] = (struct glanced){ 0 };
-	used = 1;
+	if (glances)
+		memset(places, 0, sizeof(places));
 	glances = 0;
 }

@@ -57,6 +57,15 @@ static void put_caller(FILE *out, const struct caller_count *count, double per_s
 		fputc('\n', out);
 }
 
+static double ticks_of(const struct glanced *place)
+{
+	double sum = 0;
+
+	for (unsigned i = 0; i < SHARE_GROUPS; i++)
+		sum += place->ticks[i];
+	return sum;
+}
+
 /* Of the process's CPU time, by what glances saw of it. What is not known has no place. */
 static void put_glanced(FILE *out, const struct glanced *place, double scale)
 {
@@ -72,22 +81,20 @@ static void put_glanced(FILE *out, const struct glanced *place, double scale)
 
 static void put_glances(FILE *out, double cpu)
 {
-	const struct glanced *place;
+	const struct glanced *place = glances_list();
 	double sum = 0;
-	uint32_t n;
 
-	place = glances_list(&n);
-	for (uint32_t i = 0; i < n; i++)
-		for (unsigned k = 0; k < SHARE_GROUPS; k++)
-			sum += place[i].ticks[k];
-	for (uint32_t i = 0; i < n && sum > 0; i++)
-		put_glanced(out, &place[i], cpu / sum);
+	for (uint32_t i = 0; i < GLANCED; i++)
+		sum += ticks_of(&place[i]);
+	for (uint32_t i = 0; i < GLANCED; i++)
+		if (ticks_of(&place[i]) > 0)
+			put_glanced(out, &place[i], cpu / sum);
 }
 
 void report_profile(FILE *out)
 {
 	double seconds = clock_seconds(CLOCK_MONOTONIC) - account.began_at;
-	double per_second = (double)(clocks_ticks() - account.began) / seconds;
+	double per_second = (double)(__builtin_ia32_rdtsc() - account.began) / seconds;
 	double used = account.used > 0 ? account.used : INFINITY;
 	const struct quality quality = {
 		.seconds = seconds,

@@ -189,7 +189,7 @@ static void prepare_window(uint32_t id, uint64_t window)
 static void start_window(uint32_t id, uint64_t now)
 {
 	store_relaxed(&watches[id].began, now);
-	store_release(&watches[id].from, clocks_ticks() + load_relaxed(&watches[id].warm));
+	store_release(&watches[id].from, __builtin_ia32_rdtsc() + load_relaxed(&watches[id].warm));
 }
 
 void windows_rest(uint32_t id)
@@ -219,7 +219,7 @@ double windows_go_on(uint32_t id, uint64_t state, uint64_t now)
 		if (window == WINDOW_WHOLE) {
 			store_relaxed(&watch->began, now);
 			watch_mark(watch);
-			store_relaxed(&watch->from, clocks_ticks() - SLACK);
+			store_relaxed(&watch->from, __builtin_ia32_rdtsc() - SLACK);
 			return calls;
 		}
 	}

@@ -9,12 +9,6 @@ static uint64_t numbers;
 
 /* --- Threads of the program ------------------------------------------------------------------- */
 
-/* Only the thread, and its signal handlers, write here: one that is lost is no harm. */
-FI_FUNCTION static void add(_Atomic uint64_t *sum, uint64_t ticks)
-{
-	store_relaxed(sum, load_relaxed(sum) + ticks);
-}
-
 FI_FUNCTION static void add_at(struct glimpse *glimpse, uint64_t at, uint64_t ticks)
 {
 	for (unsigned i = 0; i < TRIES; i++) {
@@ -25,9 +19,9 @@ FI_FUNCTION static void add_at(struct glimpse *glimpse, uint64_t at, uint64_t ti
 		if (atomic_compare_exchange_strong_explicit(key, &there, at, memory_order_relaxed,
 							    memory_order_relaxed) ||
 		    there == at)
-			return add(&glimpse->place[place % PLACES].ticks, ticks);
+			return add_own(&glimpse->place[place % PLACES].ticks, ticks);
 	}
-	add(&glimpse->beyond, ticks);
+	add_own(&glimpse->beyond, ticks);
 }
 
 FI_FUNCTION static void begin_glimpse(struct ring *ring, uint64_t number, uint64_t now)
@@ -70,7 +64,7 @@ FI_FUNCTION void glance_event(struct ring *ring, uint64_t number, uint64_t at, u
 	until = now < end ? now : end;
 	if (used > until - last)
 		used = until > last ? until - last : 0;
-	add(&glimpse->used, used);
+	add_own(&glimpse->used, used);
 	add_at(glimpse, at, used > watch_common.between ? used - watch_common.between : 0);
 	if (now >= end)
 		store_relaxed(&glimpse->done, number);
@@ -82,7 +76,7 @@ FI_FUNCTION void glance_go_on(struct ring *ring, uint64_t now)
 
 	if (load_relaxed(&ring->glimpse.done) == load_relaxed(&ring->glimpse.number))
 		return;
-	add(&ring->glimpse.used, after - now);
+	add_own(&ring->glimpse.used, after - now);
 	store_relaxed(&ring->glimpse.last, after);
 }
 

@@ -3,39 +3,41 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <patchcore/mapping.h>
 
 #define SITE 8 /* bytes at most */
 
-struct span {
+static struct span {
 	uintptr_t from, to;
-};
-
-static struct span opened[256]; /* the others are slower */
+} opened[256], noted; /* the others are slower */
 static size_t opened_n;
+static const char *noted_object;
 
-void pages_open(uintptr_t from, uintptr_t to)
+void pages_open(void)
 {
-	size_t len = to - from;
+	void *from = (void *)noted.from;
+	size_t len = noted.to - noted.from;
 
-	if (to <= from || opened_n == sizeof(opened) / sizeof(*opened))
-		return;
-	if (pc_text_open((void *)from, len) < 0 && pc_text_alias((void *)from, len) < 0)
-		return;
-	opened[opened_n++] = (struct span){ from, to };
+	if (len && opened_n < sizeof(opened) / sizeof(*opened) &&
+	    (pc_text_open(from, len) >= 0 || pc_text_alias(from, len) >= 0))
+		opened[opened_n++] = noted;
+	noted = (struct span){ 0, 0 };
+	noted_object = NULL;
 }
 
-void pages_note(struct pages_range *range, const struct fi_probe *probe)
+void pages_note(const char *object, const void *site)
 {
-	uintptr_t at = (uintptr_t)probe->address;
+	uintptr_t at = (uintptr_t)site;
 
-	if (range->object != probe->object) {
-		pages_open(range->from, range->to);
-		*range = (struct pages_range){ probe->object, at, at + SITE };
+	if (noted_object != object) {
+		pages_open();
+		noted = (struct span){ at, at + SITE };
+		noted_object = object;
 	}
-	range->from = at < range->from ? at : range->from;
-	range->to = at + SITE > range->to ? at + SITE : range->to;
+	noted.from = at < noted.from ? at : noted.from;
+	noted.to = at + SITE > noted.to ? at + SITE : noted.to;
 }
 
 int pages_close(void)

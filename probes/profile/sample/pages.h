@@ -7,22 +7,13 @@
 #ifndef PROBES_PROFILE_SAMPLE_PAGES_H
 #define PROBES_PROFILE_SAMPLE_PAGES_H
 
-#include <stdint.h>
-
-#include "probes/include/fastinst.h"
-
-/* Probes of one object that come one behind the other. */
-struct pages_range {
-	const char *object;
-	uintptr_t from, to;
-};
-
-/* pages_note - one more; *range begins as zeros. Where another object begins the range before is
- * opened, by pages_open() as the last one is. */
-void pages_note(struct pages_range *range, const struct fi_probe *probe);
-
-/* pages_open - where it is refused, each change has its system calls. Nothing is from == to. */
-void pages_open(uintptr_t from, uintptr_t to);
+/*
+ * pages_note - a site that is to be in open pages, after those of the same object.
+ * pages_open - open the pages of all that were noted. Where that is refused, each change has its
+ * system calls.
+ */
+void pages_note(const char *object, const void *site);
+void pages_open(void);
 
 /*
  * pages_close - all of them. What cannot be closed now, as a thread of the program is about to

@@ -199,9 +199,9 @@ static void measure_all(void)
 
 void price_measure(void)
 {
-	uintptr_t one = (uintptr_t)probed, two = (uintptr_t)price_pair;
-
-	pages_open(one < two ? one : two, (one < two ? two : one) + OWN);
+	pages_note(price_pair, (const void *)probed);
+	pages_note(price_pair, price_pair);
+	pages_open();
 	watch_common.price = GUESS;
 	watch_common.warm = 0;
 	measure_all();

@@ -171,6 +171,15 @@ struct ring {
 	struct frame frame[FRAMES];
 };
 
+/*
+ * add_own - by the thread of the ring. A signal handler of its may come between, whose addition is
+ * lost then, which does no harm.
+ */
+static inline FI_FUNCTION void add_own(_Atomic uint64_t *sum, uint64_t value)
+{
+	store_relaxed(sum, load_relaxed(sum) + value);
+}
+
 /* ring_here - the calling thread's, or NULL. ring_make - a new one, if there is memory. */
 struct ring *ring_here(void) FI_FUNCTION;
 struct ring *ring_make(void);

@@ -291,12 +291,6 @@ FI_FUNCTION static __attribute__((noinline)) struct ring *first_ring(void)
 
 /* --- The probe function ------------------------------------------------------------ */
 
-/* Its only writer is the thread, and a signal handler of its: one that is lost is no harm. */
-FI_FUNCTION static void add_own(_Atomic uint64_t *sum, uint64_t value)
-{
-	store_relaxed(sum, load_relaxed(sum) + value);
-}
-
 FI_FUNCTION static struct ring *note_run(void)
 {
 	struct ring *ring = ring_here();
