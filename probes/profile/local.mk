@@ -145,7 +145,6 @@ pkglib_LTLIBRARIES += libfastinst-edges.la
 libfastinst_edges_la_SOURCES = \
 	$(session_sources) \
 	probes/profile/edges/agent.c \
-	probes/profile/edges/bell.c \
 	probes/profile/edges/edges.c \
 	probes/profile/edges/edges.h \
 	probes/profile/edges/phases.c \
@@ -160,7 +159,6 @@ if HAVE_CMOCKA
 check_PROGRAMS += probes/profile/edges/tests/test_edges probes/profile/edges/tests/test_weight
 TESTS += probes/profile/edges/tests/test_edges probes/profile/edges/tests/test_weight
 probes_profile_edges_tests_test_edges_SOURCES = \
-	probes/profile/edges/bell.c \
 	probes/profile/edges/tests/test_edges.c \
 	probes/profile/edges/edges.c
 # An object of its own: the agent has one of libtool.

@@ -162,7 +162,7 @@ static int add_phase(struct gathered *all, const struct fields *fields)
 	struct phase phase;
 
 	memcpy(&phase, fields->number, sizeof(phase));
-	return profile_phase(all->profile, &phase);
+	return ARRAY_ADD(all->profile->phase, all->profile->phases, phase);
 }
 
 static int add_block(struct gathered *all, const struct fields *fields)

@@ -20,8 +20,6 @@
 #include "stress/base/exit_status.h"
 #include "stress/base/spelling.h"
 
-#define MOST 300 /* times the samples that are wanted, in a window */
-
 struct run {
 	double epoch, budget; /* epoch, period and phase in ms */
 	unsigned samples;
@@ -90,10 +88,8 @@ static void set_environment(const struct run *run)
 	if (run->edges)
 		snprintf(options, sizeof(options), "%g %g", run->period / 1000, run->phase / 1000);
 	else
-		snprintf(options, sizeof(options), "%g %g %u %u %d %d", run->epoch / 1000,
-			 run->budget, run->samples,
-			 run->by_count ? run->samples : MOST * run->samples, run->by_count,
-			 run->no_times);
+		snprintf(options, sizeof(options), "%g %g %u %d %d", run->epoch / 1000, run->budget,
+			 run->samples, run->by_count, run->no_times);
 	setenv("FASTINST_PROFILE", options, 1);
 	setenv("FASTINST_FUNCTIONS", run->on ? run->on : "*", 1);
 	if (run->entries)

@@ -7,6 +7,7 @@
 #include "probes/profile/edges/edges.h"
 
 #include <errno.h>
+#include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -143,11 +144,43 @@ FI_FUNCTION static void enter(uint64_t phase)
 	syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
 }
 
-FI_FUNCTION static void note_run(uint32_t id, bool rings)
+/* --- What wakes the thread of phases --------------------------------------------------------- */
+
+static _Atomic uint32_t wakes;
+static atomic_bool has_waiter;
+
+/* A system call where there is a thread to wake only. */
+FI_FUNCTION void edges_wake(void)
+{
+	int saved = errno;
+
+	atomic_fetch_add_explicit(&wakes, 1, memory_order_seq_cst);
+	if (atomic_exchange_explicit(&has_waiter, false, memory_order_seq_cst))
+		syscall(SYS_futex, &wakes, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	errno = saved;
+}
+
+uint32_t edges_wakes(void)
+{
+	return atomic_load_explicit(&wakes, memory_order_seq_cst);
+}
+
+bool edges_wait(uint32_t seen, const struct timespec *until)
+{
+	atomic_store_explicit(&has_waiter, true, memory_order_seq_cst);
+	/* The kernel looks whether it has rung since. */
+	return syscall(SYS_futex, &wakes, FUTEX_WAIT_BITSET_PRIVATE, seen, until, NULL,
+		       FUTEX_BITSET_MATCH_ANY) == 0 ||
+	       errno != ETIMEDOUT;
+}
+
+/* --- The probe function ----------------------------------------------------------------------- */
+
+FI_FUNCTION static void note_run(uint32_t id, bool wakes_thread)
 {
 	store_relaxed(&table.ran[id], true);
-	if (rings)
-		bell_ring();
+	if (wakes_thread)
+		edges_wake();
 }
 
 FI_FUNCTION void edges_block(uint32_t id, void *site, const struct fi_regs *regs, void *data)

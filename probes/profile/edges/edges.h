@@ -46,26 +46,25 @@ int edges_next(uint32_t *place, struct edge *edge);
 
 /*
  * edges_ran - whether the block was ever run when it was on. Where that was outside of a phase for
- * the first time, the bell rings.
+ * the first time, the thread of phases is woken up.
  */
 bool edges_ran(uint32_t id);
 
 /* edges_sums - blocks outside of a phase, and those that there was no room for. */
 void edges_sums(struct quality *sum);
 
-/* --- bell.c: what wakes the thread of phases --- */
-
-/* bell_ring - async-signal-safe, and takes no lock. Keeps errno, and the vectors. */
-void bell_ring(void);
-
-/* bell_rings - how often it rang. */
-uint32_t bell_rings(void);
+/*
+ * edges_wake - wake up the thread of phases. Async-signal-safe, takes no lock, and keeps errno and
+ * the vectors. edges_wakes - how often that was called.
+ */
+void edges_wake(void);
+uint32_t edges_wakes(void);
 
 /*
- * bell_wait - until it has rung more often than that, or until a time of CLOCK_MONOTONIC. False: it
+ * edges_wait - until edges_wakes() is more than that, or until a time of CLOCK_MONOTONIC. False: it
  * is that late. May come back early.
  */
-bool bell_wait(uint32_t rings, const struct timespec *until);
+bool edges_wait(uint32_t wakes, const struct timespec *until);
 
 /*
  * --- weight.c: how much a phase counts for

@@ -26,13 +26,13 @@
 #define SWEEP_NS 300000 /* between two looks at what was run between phases */
 
 static atomic_bool stopping;
-static uint32_t swept; /* how often the bell had rung when it was last looked at what was run */
+static uint32_t swept; /* edges_wakes() when blocks that were run were last turned off */
 static pthread_t thread;
 static double period, on_time, began;
 static struct phases all;
 static struct weights weights;
 
-/* Blocks that were run between phases for the first time. The bell rings once for each. */
+/* Turn off blocks that were run between phases for the first time. Each has woken this thread. */
 static void sweep_blocks(void)
 {
 	set_lock();
@@ -46,7 +46,7 @@ static void sweep_blocks(void)
 static void rest_between(double seconds, bool sweeps)
 {
 	struct timespec until;
-	uint32_t rings;
+	uint32_t wakes;
 	double end;
 
 	clock_gettime(CLOCK_MONOTONIC, &until);
@@ -54,12 +54,12 @@ static void rest_between(double seconds, bool sweeps)
 	until.tv_sec += (time_t)end;
 	until.tv_nsec = (long)((end - (double)(time_t)end) * 1e9);
 	do {
-		rings = bell_rings();
-		if (sweeps && rings != swept && !stopping) {
-			swept = rings;
+		wakes = edges_wakes();
+		if (sweeps && wakes != swept && !stopping) {
+			swept = wakes;
 			sweep_blocks();
 		}
-	} while (!stopping && bell_wait(rings, &until));
+	} while (!stopping && edges_wait(wakes, &until));
 }
 
 static void all_see_it(void)
@@ -102,7 +102,7 @@ static bool run_phase(void)
 	edges_phase(0);
 	cpu = clock_seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu;
 	one.on = watched(clock_seconds(CLOCK_MONOTONIC) - start, cpu);
-	swept = bell_rings();
+	swept = edges_wakes();
 	own = clock_seconds(CLOCK_THREAD_CPUTIME_ID);
 	set_rest();
 	one.toggling += clock_seconds(CLOCK_THREAD_CPUTIME_ID) - own;
@@ -162,7 +162,7 @@ int phases_stop(void)
 
 	all.sum.seconds = clock_seconds(CLOCK_MONOTONIC) - began;
 	stopping = true;
-	bell_ring();
+	edges_wake();
 	/* It was the last thread, and ends the process. */
 	if (pthread_equal(thread, pthread_self()))
 		return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What "fastinst profile" puts into a program. Its options are FASTINST_PROFILE: "EPOCH BUDGET
- * SAMPLES LIMIT BY_COUNT NO_TIMES", numbers; the rest is in session.h.
+ * SAMPLES BY_COUNT NO_TIMES", numbers; the rest is in session.h.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -21,8 +21,8 @@ static int read_options(const char *text, const char *functions)
 	options = (struct options){ .before = clock_seconds(CLOCK_THREAD_CPUTIME_ID) };
 	free(patterns);
 	options.functions = patterns = strdup(functions);
-	if (!patterns || sscanf(text, "%lf %lf %u %u %d %d", &options.epoch, &options.budget,
-				&options.samples, &options.limit, &by_count, &no_times) != 6)
+	if (!patterns || sscanf(text, "%lf %lf %u %d %d", &options.epoch, &options.budget,
+				&options.samples, &by_count, &no_times) != 5)
 		return -EINVAL;
 	options.by_count = by_count;
 	options.no_times = no_times;

@@ -26,7 +26,6 @@ struct options {
 	double epoch;  /* seconds */
 	double budget; /* share of CPU time */
 	unsigned samples;
-	unsigned limit;
 	bool by_count;	       /* windows are never closed by time */
 	bool no_times;	       /* exits are left alone */
 	bool visits;	       /* a process that runs: see probes/agent/pin.h */

@@ -10,6 +10,7 @@
 #define REST		16     /* epochs between looks at what is hardly called */
 #define MANY		4      /* times the samples, of which the first are not timed */
 #define FEW		20     /* times the samples: a window costs more than to count those */
+#define MOST		300    /* times the samples, in a window */
 #define SUDDEN		100    /* times the samples, where few were expected */
 #define MISJUDGED	0.5    /* share of what is taken off calls' time that may be wrong */
 
@@ -162,9 +163,9 @@ static uint64_t skip_of(const struct book *book, uint64_t window)
  */
 static uint64_t limit_of(uint64_t window)
 {
-	uint64_t sudden = (uint64_t)SUDDEN * asked.samples;
-
-	return window == WINDOW_WHOLE && sudden < asked.limit ? sudden : asked.limit;
+	if (asked.by_count)
+		return asked.samples;
+	return (uint64_t)(window == WINDOW_WHOLE ? SUDDEN : MOST) * asked.samples;
 }
 
 /* No window is open, so that nothing is counted until start_window(). */

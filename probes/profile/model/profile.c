@@ -96,11 +96,6 @@ double profile_agreement(const struct profile *profile)
 	return common;
 }
 
-int profile_phase(struct profile *profile, const struct phase *phase)
-{
-	return ARRAY_ADD(profile->phase, profile->phases, *phase);
-}
-
 static int by_weight(const void *a, const void *b)
 {
 	const struct function *one = a, *two = b;

@@ -76,10 +76,8 @@ struct profile {
 long profile_function(struct profile *profile, const char *name, const char *object,
 		      uint64_t address);
 
-/* profile_arc, profile_phase - one more. An arc that is there already gets the calls, or time.
- * 0, -ENOMEM. */
+/* profile_arc - one more, or what is added to the one that is there. 0, -ENOMEM. */
 int profile_arc(struct profile *profile, const struct arc *arc);
-int profile_phase(struct profile *profile, const struct phase *phase);
 
 /* profile_known - whether times of the function are. */
 bool profile_known(const struct times *times);

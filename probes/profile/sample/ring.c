@@ -2,7 +2,6 @@
 /*
  * Rings are never unmapped: the next thread takes the one of a thread that has ended.
  */
-#include <errno.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <sys/mman.h>
@@ -106,10 +105,9 @@ static struct ring *map_one(void)
 	return ring;
 }
 
-/* Of the probe function, so in any signal handler: no lock, and errno is kept. */
+/* Of the probe function, so in any signal handler: no lock. */
 struct ring *ring_make(void)
 {
-	int saved = errno;
 	struct ring *ring = take_free();
 
 	if (!ring)
@@ -120,7 +118,6 @@ struct ring *ring_make(void)
 		mine = ring;
 		pthread_setspecific(key, ring);
 	}
-	errno = saved;
 	return ring;
 }
 

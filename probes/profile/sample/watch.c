@@ -278,15 +278,10 @@ FI_FUNCTION static __attribute__((noinline)) bool apart(bool (*work)(const struc
 	return result;
 }
 
-FI_FUNCTION static __attribute__((noinline)) struct ring *first_ring(void)
+static bool make_ring(const struct call *unused)
 {
-	struct vectors vectors;
-	struct ring *ring;
-
-	save(&vectors);
-	ring = ring_make();
-	restore(&vectors);
-	return ring;
+	(void)unused;
+	return ring_make();
 }
 
 /* --- The probe function ------------------------------------------------------------ */
@@ -295,8 +290,8 @@ FI_FUNCTION static struct ring *note_run(void)
 {
 	struct ring *ring = ring_here();
 
-	if (!ring)
-		ring = first_ring();
+	if (!ring && apart(make_ring, NULL))
+		ring = ring_here();
 	if (ring)
 		add_own(&ring->run, 1);
 	return ring;

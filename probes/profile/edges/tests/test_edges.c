@@ -156,18 +156,18 @@ static void test_many_lead_to_one(void **state)
 		assert_int_equal(counted[i], 1);
 }
 
-static void test_what_is_run_between_phases_for_the_first_time_rings(void **state)
+static void test_first_run_between_phases_wakes_the_thread(void **state)
 {
 	const uint32_t block = 300;
-	uint32_t rings = bell_rings();
+	uint32_t wakes = edges_wakes();
 
 	(void)state;
 	assert_false(edges_ran(block));
 	run(&block, 1);
 	assert_true(edges_ran(block));
-	assert_int_equal(bell_rings(), rings + 1);
+	assert_int_equal(edges_wakes(), wakes + 1);
 	run(&block, 1);
-	assert_int_equal(bell_rings(), rings + 1);
+	assert_int_equal(edges_wakes(), wakes + 1);
 }
 
 int main(void)
@@ -178,7 +178,7 @@ int main(void)
 		cmocka_unit_test(test_each_phase_has_its_weight),
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_many_lead_to_one),
-		cmocka_unit_test(test_what_is_run_between_phases_for_the_first_time_rings),
+		cmocka_unit_test(test_first_run_between_phases_wakes_the_thread),
 	};
 
 	if (edges_start())

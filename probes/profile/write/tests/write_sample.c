@@ -47,10 +47,13 @@ static int fill(struct profile *profile, bool timed)
 	if (timed)
 		ret |= profile_arc(
 			profile, &(struct arc){ .from = 3, .to = 2, .seconds = 0.5, .total = 0.5 });
-	ret |= profile_phase(profile, &(struct phase){ .length = 0.5, .calls = 1e5, .cost = 0.01 });
-	ret |= profile_phase(
-		profile,
-		&(struct phase){ .start = 0.5, .length = 0.5, .calls = 9e5, .cost = 0.005 });
+	profile->phase = calloc(2, sizeof(*profile->phase));
+	if (!profile->phase)
+		return -1;
+	profile->phase[0] = (struct phase){ .length = 0.5, .calls = 1e5, .cost = 0.01 };
+	profile->phase[1] =
+		(struct phase){ .start = 0.5, .length = 0.5, .calls = 9e5, .cost = 0.005 };
+	profile->phases = 2;
 	profile->quality = (struct quality){ .seconds = 1, .epochs = 100, .budget = 0.01 };
 	return ret | profile_sort(profile);
 }
