@@ -7,45 +7,42 @@
 
 #define CALLS  200
 #define ROUNDS 15
-#define GUESS  60 /* ticks, where the compiler left no probe */
-#define OWN    16 /* bytes of a function that is called for its price */
+#define GUESS  60 /* ticks, where the probe was refused */
+#define OWN    16 /* bytes of that function */
 
-__attribute__((patchable_function_entry(5), noinline)) static void probed(void)
-{
-	asm volatile("");
-}
-
-/* An empty function with an exit: a probe before its RET, as gcc's -minstrument-return=nop5 has it.
+/* An empty function with an entry, and an exit before its RET, as gcc's -minstrument-return=nop5
+ * has it.
  */
-extern const char price_pair[] __attribute__((visibility("hidden")));
+extern const char price_function[] __attribute__((visibility("hidden")));
 asm(".pushsection .text\n"
     ".balign 16\n"
-    ".hidden price_pair\n"
-    ".type price_pair, @function\n"
-    "price_pair:\n"
+    ".hidden price_function\n"
+    ".type price_function, @function\n"
+    "price_function:\n"
     "\t.cfi_startproc\n"
     "\t.byte 0x0f, 0x1f, 0x44, 0, 0\n"
     "991:\t.byte 0x0f, 0x1f, 0x44, 0, 0\n"
     "\tret\n"
     "\t.cfi_endproc\n"
-    ".size price_pair, . - price_pair\n"
+    ".size price_function, . - price_function\n"
     ".popsection\n"
     ".pushsection __mcount_loc, \"aw\"\n"
-    "\t.quad price_pair\n"
+    "\t.quad price_function\n"
     ".popsection\n"
     ".pushsection __return_loc, \"aw\"\n"
     "\t.quad 991b\n"
     ".popsection\n");
 
-static bool within(const void *site, const void *start)
+static void call_function(void)
 {
-	return (const char *)site >= (const char *)start &&
-	       (const char *)site < (const char *)start + OWN;
+	((void (*)(void))(uintptr_t)price_function)();
 }
 
 bool price_is_own(const void *site)
 {
-	return within(site, (const void *)probed) || within(site, price_pair);
+	uintptr_t at = (uintptr_t)site, start = (uintptr_t)price_function;
+
+	return at >= start && at < start + OWN;
 }
 
 /*
@@ -65,7 +62,7 @@ static double round_of_calls(void)
 		}
 		if (dice >> 31)
 			memory[0] += dice;
-		probed();
+		call_function();
 	}
 	asm volatile("" : : "r"(memory) : "memory");
 	return (double)(__builtin_ia32_rdtsc() - start) / CALLS;
@@ -110,11 +107,11 @@ static void measure(uint32_t id)
 /* The call's own time, as the probes themselves see it. Of a few calls: those of a window. */
 static double round_of_pairs(struct watch *entry)
 {
-	store_relaxed(&entry->calls, 0);
+	store_relaxed(&entry->base, load_relaxed(&entry->calls));
 	store_relaxed(&entry->timed, 0);
 	store_relaxed(&entry->time, 0);
 	for (unsigned i = 0; i < watch_common.callers; i++)
-		((void (*)(void))(uintptr_t)price_pair)();
+		call_function();
 	return (double)entry->time / (double)(entry->timed ? entry->timed : 1);
 }
 
@@ -128,7 +125,7 @@ static double round_of_glanced(void)
 		return 0;
 	glance_begin();
 	for (unsigned i = 0; i < CALLS; i++)
-		((void (*)(void))(uintptr_t)price_pair)();
+		call_function();
 	glance_over();
 	for (unsigned i = 0; i < PLACES; i++) {
 		ticks += swap_relaxed(&ring->glimpse.place[i].ticks, 0);
@@ -178,29 +175,26 @@ static void measure_pair(uint32_t entry, uint32_t exit)
 
 static void measure_all(void)
 {
-	uint32_t n = fi_probes(), single = NO_PROBE, entry = NO_PROBE, exit = NO_PROBE;
+	uint32_t n = fi_probes(), entry = NO_PROBE, exit = NO_PROBE;
 	struct fi_probe probe;
 
 	for (uint32_t id = 0; id < n; id++) {
 		if (fi_get(id, &probe) < 0 || !price_is_own(probe.address))
 			continue;
-		if (!within(probe.address, price_pair))
-			single = id;
-		else if (probe.kind == FI_ENTRY)
+		if (probe.kind == FI_ENTRY)
 			entry = id;
 		else
 			exit = id;
 	}
-	if (single != NO_PROBE)
-		measure(single);
+	if (entry != NO_PROBE)
+		measure(entry);
 	if (entry != NO_PROBE && exit != NO_PROBE)
 		measure_pair(entry, exit);
 }
 
 void price_measure(void)
 {
-	pages_note(price_pair, (const void *)probed);
-	pages_note(price_pair, price_pair);
+	pages_note("", price_function);
 	pages_open();
 	watch_common.price = GUESS;
 	watch_common.warm = 0;
