@@ -95,7 +95,7 @@ static bool forget_edges(bool runs, bool visit)
 {
 	(void)runs;
 	(void)visit;
-	set_forked();
+	phases_forked();
 	return false;
 }
 
@@ -109,10 +109,10 @@ __attribute__((constructor)) static void start(void)
 		.stop = stop_edges,
 		.report = report_edges,
 		.run = phases_run,
-		.before_unload = set_hold,
-		.after_unload = set_let_go,
-		.before_fork = set_lock_off,
-		.after_fork = set_unlock,
+		.before_unload = phases_begin_unload,
+		.after_unload = phases_end_unload,
+		.before_fork = phases_lock_off,
+		.after_fork = phases_unlock,
 		.forked = forget_edges,
 	};
 

@@ -91,44 +91,6 @@ struct weights {
  */
 double weight_of_phase(struct weights *weights, double seconds, double cpu, uint64_t runs);
 
-/*
- * --- set.c: blocks, on and off
- *
- * Most of a program's blocks are never run: turned on once,
- * such a block stays on, which costs nothing. Blocks that were run are turned off behind each
- * phase; those that are run between phases for the first time, soon after that (edges_ran()).
- */
-/* set_start - there are none. @visit: in a process that runs; objects with blocks are pinned. */
-void set_start(bool visit);
-
-/*
- * The thread of phases calls:
- *
- * set_collect - blocks that are new; all of them, if some came (fi_scan()). The sum gets how many
- * there are, and are refused.
- *
- * With the lock held: set_held. set_on - all are on, or none (negative errno). set_rest -
- * those that were ever run are off. set_sweep - those that were run since are.
- */
-void set_collect(bool came, struct quality *sum);
-bool set_held(void);
-int set_on(void);
-void set_rest(void);
-void set_sweep(void);
-
-/* set_lock_off - take the lock, and all are off. */
-void set_lock(void);
-void set_lock_off(void);
-void set_unlock(void);
-
-/* set_hold - no phase begins from here until the set_let_go() of the same thread. True. */
-bool set_hold(void);
-void set_let_go(void);
-
-/* set_forked - in the child of a fork that was made with the lock held, in place of set_unlock():
- * there are none. */
-void set_forked(void);
-
 /* --- phases.c --- */
 
 struct phases {
@@ -148,6 +110,20 @@ int phases_stop(void);
 
 /* phases_run - what the thread runs. */
 void phases_run(uintptr_t unused);
+
+/*
+ * phases_lock_off - take the lock, and all blocks are off.
+ * phases_forked - in the child of a fork that was made so, in place of phases_unlock(): there are
+ * no blocks.
+ */
+void phases_lock_off(void);
+void phases_unlock(void);
+void phases_forked(void);
+
+/* phases_begin_unload - no phase begins from here until phases_end_unload() by the same thread.
+ * True. */
+bool phases_begin_unload(void);
+void phases_end_unload(void);
 
 /* phases_get - until phases_stop(). */
 const struct phases *phases_get(void);

@@ -4,6 +4,10 @@
  *
  * Counting starts when all are on and every thread has seen that, and ends before the first is
  * turned off: so no block of a phase is passed over, which would join two that are no neighbours.
+ *
+ * Most of a program's blocks are never run: turned on once, such a block stays on, which costs
+ * nothing. Blocks that ran are turned off behind each phase; those that run between phases for the
+ * first time, soon after that.
  */
 #include "probes/profile/edges/edges.h"
 
@@ -16,6 +20,7 @@
 #include <unistd.h>
 
 #include "probes/agent/alone.h"
+#include "probes/agent/pin.h"
 #include "probes/profile/sample/clock.h"
 #include "probes/profile/sample/pages.h"
 #include "probes/profile/sample/relaxed.h"
@@ -25,25 +30,163 @@
 #define AGAIN	 500e-6 /* seconds, half of the first wait for another try */
 #define SWEEP_NS 300000 /* between two looks at what was run between phases */
 
-static atomic_bool stopping;
-static uint32_t swept; /* edges_wakes() when blocks that were run were last turned off */
-static pthread_t thread;
-static double period, on_time, began;
 static struct phases all;
 static struct weights weights;
+static double period, on_time, began;
 
-/* Turn off blocks that were run between phases for the first time. Each has woken this thread. */
+static pthread_t thread;
+static atomic_bool stopping;
+static uint32_t swept; /* edges_wakes() when blocks that ran were last turned off */
+
+/* --- Blocks, with the lock held -------------------------------------------------------------- */
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool visits; /* objects with blocks are pinned */
+
+/* Blocks that ever ran come first. Between phases those are off. */
+static uint32_t ids[FI_PROBES_MAX];
+static size_t n, ran;
+static bool some_on; /* of the others */
+static bool all_on;
+static uint32_t next_probe; /* that was not looked at */
+static unsigned unloads;    /* under way: no phase may begin */
+
+static void forget_blocks(void)
+{
+	n = ran = 0;
+	some_on = all_on = false;
+	next_probe = 0;
+	all.sum.refused = 0;
+}
+
+/* An object may have gone since its blocks were collected. */
+static void drop_gone(void)
+{
+	struct fi_probe probe;
+	size_t kept = 0, kept_ran = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (fi_get(ids[i], &probe) || probe.state == FI_GONE)
+			continue;
+		kept_ran += i < ran;
+		ids[kept++] = ids[i];
+	}
+	n = kept;
+	ran = kept_ran;
+}
+
+static int turn_all_on(void)
+{
+	return fi_activate_how(ids, all_on ? ran : n, edges_block, FI_KEEPS_VECTORS);
+}
+
+static void turn_all_off(void)
+{
+	if (some_on)
+		fi_deactivate_batch(ids + ran, n - ran);
+	some_on = all_on = false;
+}
+
+/* All blocks are on, or none (negative errno). */
+static int turn_blocks_on(void)
+{
+	int ret;
+
+	some_on = true;
+	ret = turn_all_on();
+	if (ret == -ENODEV) {
+		drop_gone();
+		ret = turn_all_on();
+	}
+	all_on = !ret;
+	if (ret) {
+		fi_deactivate_batch(ids, ran);
+		turn_all_off();
+	}
+	return ret;
+}
+
+/* Move the blocks that ran since the last look to the front. */
+static void move_run_blocks(void)
+{
+	for (size_t i = ran; i < n; i++) {
+		uint32_t id = ids[i];
+
+		if (!edges_ran(id))
+			continue;
+		ids[i] = ids[ran];
+		ids[ran++] = id;
+	}
+}
+
+/* Blocks from that index on which ran are off. */
+static void turn_run_blocks_off(size_t from)
+{
+	move_run_blocks();
+	fi_deactivate_batch(ids + from, ran - from);
+}
+
+/* --- New blocks ------------------------------------------------------------------------------- */
+
+/*
+ * Without the lock, but for the end of the list: a pin waits for the loader, that for a fork(), and
+ * that for the lock.
+ */
+static void collect_blocks(void)
+{
+	uint32_t end = fi_probes();
+	struct fi_probe probe;
+	size_t found = n;
+
+	for (; next_probe < end; next_probe++) {
+		if (fi_get(next_probe, &probe) || probe.kind != FI_BLOCK || probe.state == FI_GONE)
+			continue;
+		if (probe.state == FI_REFUSED) {
+			all.sum.refused++;
+		} else if (!visits || pin_object(probe.address) == 0) {
+			pages_note(probe.object, probe.address);
+			ids[found++] = next_probe;
+		}
+	}
+	pages_open();
+	pthread_mutex_lock(&lock);
+	all_on &= found == n;
+	n = found;
+	pthread_mutex_unlock(&lock);
+	all.sum.blocks = (double)n;
+}
+
+/* False: it failed. Where objects came, blocks may have been dropped, with ids that they have
+ * again. */
+static bool scan_blocks(void)
+{
+	int found = fi_scan();
+
+	if (found < 0)
+		return false;
+	if (found > 0) {
+		pthread_mutex_lock(&lock);
+		forget_blocks();
+		pthread_mutex_unlock(&lock);
+	}
+	collect_blocks();
+	return true;
+}
+
+/* --- The thread ------------------------------------------------------------------------------- */
+
+/* Turn off blocks that ran between phases for the first time. Each has woken this thread. */
 static void sweep_blocks(void)
 {
-	set_lock();
-	set_sweep();
-	set_unlock();
+	pthread_mutex_lock(&lock);
+	turn_run_blocks_off(ran);
+	pthread_mutex_unlock(&lock);
 	/* Others come with them. */
 	nanosleep(&(struct timespec){ .tv_nsec = SWEEP_NS }, NULL);
 }
 
 /* By a clock that is never set; not when the thread has to end. */
-static void rest_between(double seconds, bool sweeps)
+static void rest_for(double seconds, bool sweeps)
 {
 	struct timespec until;
 	uint32_t wakes;
@@ -62,7 +205,7 @@ static void rest_between(double seconds, bool sweeps)
 	} while (!stopping && edges_wait(wakes, &until));
 }
 
-static void all_see_it(void)
+static void sync_all_threads(void)
 {
 	syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0);
 }
@@ -71,7 +214,7 @@ static void all_see_it(void)
  * The part of a phase in which the program can have been watched. Where a phase lasts longer than
  * it was to, the program or its machine may have been stopped in it: then no thread had a CPU.
  */
-static double watched(double length, double cpu)
+static double time_watched(double length, double cpu)
 {
 	double most = cpu > on_time ? cpu : on_time;
 
@@ -89,22 +232,22 @@ static bool run_phase(void)
 	double own = clock_seconds(CLOCK_THREAD_CPUTIME_ID), start, cpu;
 	uint64_t runs;
 
-	if (set_on()) {
+	if (turn_blocks_on()) {
 		all.sum.toggling += clock_seconds(CLOCK_THREAD_CPUTIME_ID) - own;
 		return false;
 	}
-	all_see_it();
+	sync_all_threads();
 	one.toggling = clock_seconds(CLOCK_THREAD_CPUTIME_ID) - own;
 	start = clock_seconds(CLOCK_MONOTONIC);
 	cpu = clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
 	edges_phase((uint64_t)++all.sum.epochs);
-	rest_between(on_time, false);
+	rest_for(on_time, false);
 	edges_phase(0);
 	cpu = clock_seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu;
-	one.on = watched(clock_seconds(CLOCK_MONOTONIC) - start, cpu);
+	one.on = time_watched(clock_seconds(CLOCK_MONOTONIC) - start, cpu);
 	swept = edges_wakes();
 	own = clock_seconds(CLOCK_THREAD_CPUTIME_ID);
-	set_rest();
+	turn_run_blocks_off(0);
 	one.toggling += clock_seconds(CLOCK_THREAD_CPUTIME_ID) - own;
 	runs = edges_runs();
 	one.calls = (double)runs;
@@ -123,22 +266,19 @@ void phases_run(uintptr_t unused)
 	(void)unused;
 	/* The first one is early: of a program that ends soon something is seen. */
 	do {
-		/* A pin waits for the loader, that for a fork(), and that for the lock. */
-		int found = fi_scan();
+		bool ready = scan_blocks();
 		double rest = period * (0.5 + erand48(dice)) - on_time;
 
-		if (found >= 0)
-			set_collect(found > 0, &all.sum);
-		set_lock();
-		if (found < 0 || !(all.sum.blocks > 0) || set_held() || run_phase())
+		pthread_mutex_lock(&lock);
+		if (!ready || !(all.sum.blocks > 0) || unloads || run_phase())
 			again = AGAIN;
 		else if ((again *= 2) < rest)
 			rest = again;
-		set_unlock();
-		rest_between(rest, true);
+		pthread_mutex_unlock(&lock);
+		rest_for(rest, true);
 	} while (!stopping && !is_program_over());
-	set_lock_off();
-	set_unlock();
+	phases_lock_off();
+	phases_unlock();
 }
 
 int phases_start(double every, double on, bool visit)
@@ -151,7 +291,8 @@ int phases_start(double every, double on, bool visit)
 	all = (struct phases){ 0 };
 	weights = (struct weights){ 0 };
 	stopping = false;
-	set_start(visit);
+	visits = visit;
+	forget_blocks();
 	return session_thread(&thread, 0);
 }
 
@@ -182,4 +323,45 @@ const struct phases *phases_get(void)
 		last->length = all.sum.seconds - last->start;
 	}
 	return &all;
+}
+
+/* --- What must not meet a phase --------------------------------------------------------------- */
+
+void phases_lock_off(void)
+{
+	pthread_mutex_lock(&lock);
+	turn_all_off();
+}
+
+void phases_unlock(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+/*
+ * No block of an object that goes may be on meanwhile. No lock is held: dlclose() waits for the
+ * loader, and a constructor, which has that, may call it.
+ */
+bool phases_begin_unload(void)
+{
+	phases_lock_off();
+	unloads++;
+	phases_unlock();
+	return true;
+}
+
+/* A child may have begun without. */
+void phases_end_unload(void)
+{
+	pthread_mutex_lock(&lock);
+	unloads -= unloads > 0;
+	pthread_mutex_unlock(&lock);
+}
+
+/* The owner that the lock knows is a thread of the parent. */
+void phases_forked(void)
+{
+	n = ran = 0;
+	unloads = 0;
+	lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 }
