@@ -91,7 +91,6 @@ pkglib_LTLIBRARIES += libfastinst-profile.la
 libfastinst_profile_la_SOURCES = \
 	$(session_sources) \
 	probes/profile/epochs/agent.c \
-	probes/profile/epochs/books.c \
 	probes/profile/epochs/clocks.c \
 	probes/profile/epochs/epochs.c \
 	probes/profile/epochs/epochs.h \
@@ -196,7 +195,6 @@ EXTRA_DIST += probes/profile/lines/tests/lined.c probes/profile/lines/tests/test
 fastinst_SOURCES += \
 	probes/profile/command/attach.c \
 	probes/profile/command/edges.h \
-	probes/profile/command/edges_autofdo.c \
 	probes/profile/command/edges_cmd.c \
 	probes/profile/command/edges_sites.c \
 	probes/profile/command/gather.c \

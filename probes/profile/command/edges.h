@@ -36,7 +36,4 @@ bool sites_first(const struct sites *sites, const struct block *block);
 /* sites_end - where the next block begins, or the function ends. */
 uint64_t sites_end(const struct sites *sites, const struct block *block);
 
-/* edges_write_autofdo - what create_llvm_prof and create_gcov read with --profiler=text. */
-int edges_write_autofdo(const struct sites *sites, FILE *out);
-
 #endif

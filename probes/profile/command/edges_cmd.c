@@ -3,6 +3,7 @@
  * The order of edges, and the formats that they alone have.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,6 +112,69 @@ static int write_gcov(const struct profile *profile, FILE *out)
 	return write_objects(profile, out, write_object_gcov);
 }
 
+/* --- AutoFDO ---------------------------------------------------------------------------------- */
+
+/*
+ * What create_llvm_prof and create_gcov read with --profiler=text: counts of ranges of addresses,
+ * of single addresses (none), and of branches. A branch stands there where it leads to a function's
+ * first block: the count of the function.
+ */
+
+static uint64_t start_of(const struct sites *sites, const struct block *block)
+{
+	return sites_first(sites, block) ? block->entry : block->address;
+}
+
+/* Up to the last byte: that of the last instruction, which is what readers look for. */
+static size_t put_ranges(const struct sites *sites, FILE *out)
+{
+	const struct block *end = sites->run.block + sites->run.blocks;
+	size_t n = 0;
+
+	for (const struct block *block = sites->run.block; block < end; block++) {
+		if (!block->function || !(block->count >= 0.5))
+			continue;
+		n++;
+		if (out)
+			fprintf(out, "%" PRIx64 "-%" PRIx64 ":%.0f\n", start_of(sites, block),
+				sites_end(sites, block) - 1, block->count);
+	}
+	return n;
+}
+
+/*
+ * Where edges lead to a function's first block. Blocks run one behind the other are no call where a
+ * loop leads to it.
+ */
+static size_t put_branches(const struct sites *sites, FILE *out)
+{
+	const struct profile *profile = sites->profile;
+	size_t n = 0;
+
+	for (size_t i = 0; i < profile->arcs; i++) {
+		const struct arc *edge = &profile->arc[i];
+		const struct block *from = sites_at(sites, edge->from);
+		const struct block *to = sites_at(sites, edge->to);
+
+		if (!from || !to || !sites_first(sites, to))
+			continue;
+		n++;
+		if (out)
+			fprintf(out, "%" PRIx64 "->%" PRIx64 ":%.0f\n", from->address, to->entry,
+				edge->calls);
+	}
+	return n;
+}
+
+static int write_object_autofdo(const struct sites *sites, FILE *out)
+{
+	fprintf(out, "%zu\n", put_ranges(sites, NULL));
+	put_ranges(sites, out);
+	fprintf(out, "0\n%zu\n", put_branches(sites, NULL));
+	put_branches(sites, out);
+	return ferror(out) ? -EIO : 0;
+}
+
 static double runs_of(const struct profile *profile, const char *object)
 {
 	double sum = 0;
@@ -133,8 +197,10 @@ static int write_autofdo(const struct profile *profile, FILE *out)
 		object = profile->function[f].object;
 		most = runs_of(profile, object);
 	}
-	return object ? write_object(profile, out, object, edges_write_autofdo) : 0;
+	return object ? write_object(profile, out, object, write_object_autofdo) : 0;
 }
+
+/* --- All formats ------------------------------------------------------------------------------ */
 
 const struct profile_format *edges_format(const char *name)
 {

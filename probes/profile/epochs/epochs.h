@@ -38,9 +38,7 @@ struct book {
 	struct duration duration; /* ticks */
 	uint64_t start;		  /* of the epoch, by the program's clock */
 	uint64_t window;
-	uint64_t base;
 	struct epoch epoch; /* that waits for its length */
-	uint64_t limit;	    /* of calls in a window */
 	bool opened;	    /* ever */
 	bool watched;
 	bool gone; /* with its object: watched when that comes again */
@@ -72,11 +70,7 @@ extern struct pace pace;
 /* Room for a list of probes to be turned on or off, for who holds the lock. */
 extern uint32_t reopened[];
 
-/*
- * books_lock_start - make it, and free: at first, and in a child, where its owner is no thread.
- * books_lock, books_unlock - recursive; -ETIMEDOUT after a second. books_wait - without that.
- */
-void books_lock_start(void);
+/* books_lock - recursive; -ETIMEDOUT after a second. books_wait - without that. */
 int books_lock(void);
 int books_wait(void);
 void books_unlock(void);

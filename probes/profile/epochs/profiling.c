@@ -2,6 +2,7 @@
 #include "probes/profile/epochs/epochs.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -13,8 +14,36 @@
 #define RECENT	      50e-6 /* seconds */
 #define OVERLONG      0.1   /* seconds */
 
+struct options asked;
+struct book books[FI_PROBES_MAX];
+uint8_t book_rests[FI_PROBES_MAX];
+uint32_t reopened[FI_PROBES_MAX];
+uint32_t books_known;
+struct account account;
+struct pace pace;
+
+static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static pid_t profiled; /* the process whose epochs go on; 0: none */
 static bool prepared;
+
+int books_lock(void)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec++;
+	return -pthread_mutex_clocklock(&lock, CLOCK_MONOTONIC, &until);
+}
+
+int books_wait(void)
+{
+	return -pthread_mutex_lock(&lock);
+}
+
+void books_unlock(void)
+{
+	pthread_mutex_unlock(&lock);
+}
 
 bool profiling_runs(void)
 {
@@ -55,7 +84,6 @@ static int prepare_epochs(const struct options *wish)
 		return ret;
 	prepared = true;
 	watch_common.per_second = clocks_measure();
-	books_lock_start();
 	watch_start();
 	watch_common.callers = wish->samples;
 	watch_common.ticks_per_4s = (uint64_t)(watch_common.per_second * 4294967296e-9);
@@ -199,7 +227,8 @@ void profiling_forked(bool again)
 {
 	uint64_t with_exits = account.with_exits;
 
-	books_lock_start();
+	/* Its owner is no thread of the child. */
+	lock = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 	ring_forked();
 	exits_forked();
 	account = (struct account){ .with_exits = with_exits };

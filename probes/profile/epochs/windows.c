@@ -96,7 +96,7 @@ void windows_read(uint32_t id, uint64_t state, uint64_t now)
 {
 	struct watch *watch = &watches[id];
 	struct book *book = &books[id];
-	uint64_t calls = load_relaxed(&watch->calls) - book->base;
+	uint64_t calls = load_relaxed(&watch->calls) - load_relaxed(&watch->base);
 	uint64_t began = load_relaxed(&watch->began) + load_relaxed(&watch->warm);
 	struct epoch *epoch = &book->epoch;
 
@@ -174,11 +174,9 @@ static void prepare_window(uint32_t id, uint64_t window)
 	struct watch *watch = &watches[id];
 	struct book *book = &books[id];
 
-	book->base = load_relaxed(&watch->calls);
 	book->window = window;
-	book->limit = limit_of(window);
-	store_relaxed(&watch->limit, book->limit);
-	store_relaxed(&watch->base, book->base);
+	store_relaxed(&watch->limit, limit_of(window));
+	store_relaxed(&watch->base, load_relaxed(&watch->calls));
 	store_relaxed(&watch->window, window);
 	store_relaxed(&watch->wish, window);
 	store_relaxed(&watch->warm, warm_of(window));
@@ -212,10 +210,9 @@ double windows_go_on(uint32_t id, uint64_t state, uint64_t now)
 
 	if (whole) {
 		calls = windows_learn(id, now);
-		book->base += book->epoch.calls;
 		book->start = now;
 		window = window_of(book);
-		store_relaxed(&watch->base, book->base);
+		add_relaxed(&watch->base, book->epoch.calls);
 		/* Nothing else changes, so that no call is missed. */
 		if (window == WINDOW_WHOLE) {
 			store_relaxed(&watch->began, now);
