@@ -95,14 +95,14 @@ libfastinst_profile_la_SOURCES = \
 	probes/profile/epochs/epochs.c \
 	probes/profile/epochs/epochs.h \
 	probes/profile/epochs/functions.c \
-	probes/profile/epochs/glances.c \
+	probes/profile/epochs/bursts.c \
 	probes/profile/epochs/profiling.c \
 	probes/profile/epochs/report.c \
 	probes/profile/epochs/windows.c \
 	probes/profile/sample/callers.c \
 	probes/profile/sample/exits.c \
 	probes/profile/sample/frames.c \
-	probes/profile/sample/glance.c \
+	probes/profile/sample/burst.c \
 	probes/profile/sample/price.c \
 	probes/profile/sample/ring.c \
 	probes/profile/sample/sample.h \
@@ -124,19 +124,19 @@ check_PROGRAMS += probes/profile/sample/tests/test_watch
 TESTS += probes/profile/sample/tests/test_watch
 probes_profile_sample_tests_test_watch_SOURCES = \
 	probes/profile/sample/callers.c \
-	probes/profile/sample/glance.c \
+	probes/profile/sample/burst.c \
 	probes/profile/sample/ring.c \
 	probes/profile/sample/tests/test_watch.c
 probes_profile_sample_tests_test_watch_CFLAGS = $(AM_CFLAGS)
 probes_profile_sample_tests_test_watch_LDADD = libfastinst_estimate.la $(CMOCKA_LIBS)
-check_PROGRAMS += probes/profile/sample/tests/test_glance
-TESTS += probes/profile/sample/tests/test_glance
-probes_profile_sample_tests_test_glance_SOURCES = \
+check_PROGRAMS += probes/profile/sample/tests/test_burst
+TESTS += probes/profile/sample/tests/test_burst
+probes_profile_sample_tests_test_burst_SOURCES = \
 	probes/profile/sample/callers.c \
 	probes/profile/sample/ring.c \
-	probes/profile/sample/tests/test_glance.c
-probes_profile_sample_tests_test_glance_CFLAGS = $(AM_CFLAGS)
-probes_profile_sample_tests_test_glance_LDADD = libfastinst_estimate.la $(CMOCKA_LIBS)
+	probes/profile/sample/tests/test_burst.c
+probes_profile_sample_tests_test_burst_CFLAGS = $(AM_CFLAGS)
+probes_profile_sample_tests_test_burst_LDADD = libfastinst_estimate.la $(CMOCKA_LIBS)
 endif
 
 # What "fastinst profile --edges" puts into a program.

@@ -38,20 +38,20 @@ static int start_sampling(bool visit)
 static bool forget_sampling(bool runs, bool visit)
 {
 	if (runs)
-		profiling_forked(!visit);
+		profiling_reset_in_child(!visit);
 	return runs && !visit;
 }
 
 static bool lock_scans(void)
 {
-	return profiling_runs() && !books_lock();
+	return profiling_is_on() && !profiling_lock();
 }
 
 static void scan_objects(void)
 {
-	if (profiling_runs())
+	if (profiling_is_on())
 		functions_scan();
-	books_unlock();
+	profiling_unlock();
 }
 
 __attribute__((constructor)) static void start(void)

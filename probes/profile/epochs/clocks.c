@@ -42,7 +42,7 @@ double clocks_measure(void)
 }
 
 /* A program that waits for a CPU is not the less parallel. */
-void clocks_parallel(void)
+void clocks_learn_parallel(void)
 {
 	static uint64_t own_before, wall_before;
 	uint64_t own = watch_clock(), wall = __builtin_ia32_rdtsc();
@@ -65,18 +65,18 @@ uint64_t clocks_since(uint64_t start, uint64_t now)
 
 /* --- What the profile costs, by its own measure ----------------------------------------------- */
 
-double cost_toggling(void)
+double cost_of_toggling(void)
 {
 	return (double)load_relaxed(&watch_common.off_ticks) + account.turning_on;
 }
 
-void cost_turned_on(double since)
+void cost_add_toggling(double since)
 {
 	account.turning_on +=
 		(clock_seconds(CLOCK_THREAD_CPUTIME_ID) - since) * watch_common.per_second;
 }
 
-double cost_spent(void)
+double cost_of_all(void)
 {
 	return account.start + clock_seconds(watch_common.own) * watch_common.per_second +
 	       (double)load_relaxed(&watch_common.spent) +
@@ -85,7 +85,7 @@ double cost_spent(void)
 
 void cost_settle(void)
 {
-	double now = cost_spent();
+	double now = cost_of_all();
 
 	account.spent = now > account.spent ? now : account.spent;
 	account.used = clock_seconds(CLOCK_PROCESS_CPUTIME_ID) * watch_common.per_second -

@@ -13,8 +13,8 @@
 #define OFTEN	    100 /* calls in an epoch */
 #define SLOWED_MOST 0.2 /* share */
 
-static double
-	dear; /* share of the program's time, if all windows that are short were open at once */
+static double open_cost; /* share of the program's time, if all windows that are short were open at
+			    once */
 static _Atomic uintptr_t session; /* another for each thread of epochs, and when it is over */
 
 static bool is_closed(uint32_t id)
@@ -27,9 +27,9 @@ static bool is_closed(uint32_t id)
  * the program by more than a fifth while they are on: what they see is corrected for it, but not
  * well.
  */
-static bool its_turn(void)
+static bool draw_turn(void)
 {
-	double turns = dear / SLOWED_MOST;
+	double turns = open_cost / SLOWED_MOST;
 
 	return turns <= 1 || (double)(random_next(&pace.random) >> 40) * turns < 16777216.0;
 }
@@ -44,10 +44,10 @@ static double visit_function(uint32_t id, size_t *reopen, uint64_t now)
 		reopened[(*reopen)++] = id;
 		return 0;
 	}
-	calls = windows_go_on(id, state, now);
+	calls = windows_continue(id, state, now);
 	/* One may have turned itself off just when the entry was turned on. */
-	windows_exits(&id, 1);
-	windows_rest(id);
+	windows_turn_exits_on(&id, 1);
+	windows_set_rest(id);
 	return calls;
 }
 
@@ -58,22 +58,22 @@ static double look_at_all(void)
 	double rates = 0, calls = 0;
 	size_t reopen = 0;
 
-	for (uint32_t id = 0; id < books_known; id++) {
+	for (uint32_t id = 0; id < known_probes; id++) {
 		/* What was rare and turned itself off is not. */
-		if (book_rests[id] && !is_closed(id)) {
-			book_rests[id]--;
+		if (rest_epochs[id] && !is_closed(id)) {
+			rest_epochs[id]--;
 			continue;
 		}
-		if (!books[id].watched)
+		if (!function_states[id].watched)
 			continue;
-		frequent += books[id].estimate.expected * (double)pace.length > OFTEN;
-		if (books[id].window != WINDOW_WHOLE)
-			rates += books[id].estimate.expected;
-		if (!is_closed(id) || its_turn())
+		frequent += function_states[id].estimate.expected * (double)pace.length > OFTEN;
+		if (function_states[id].window != WINDOW_WHOLE)
+			rates += function_states[id].estimate.expected;
+		if (!is_closed(id) || draw_turn())
 			calls += visit_function(id, &reopen, now);
 	}
 	account.frequent = frequent;
-	dear = rates * watch_common.price;
+	open_cost = rates * watch_common.price;
 	return calls + windows_activate(reopened, reopen);
 }
 
@@ -82,17 +82,17 @@ static void run_epoch(void)
 	uint64_t start = account.last ? account.last : account.began;
 	double calls;
 
-	glances_look();
-	windows_afford();
+	bursts_sample();
+	windows_set_affordable();
 	calls = look_at_all();
-	glances_settle();
+	bursts_settle();
 	account.last = __builtin_ia32_rdtsc();
 	/* Less by now than it was, where the price of calls has fallen. */
 	moments_add(&account.moments,
 		    &(struct phase){ .start = (double)(start - account.began),
 				     .length = (double)(account.last - start),
 				     .calls = calls,
-				     .cost = fmax(0, cost_spent() - account.spent),
+				     .cost = fmax(0, cost_of_all() - account.spent),
 				     .phases = 1 });
 	account.epochs++;
 }
@@ -102,14 +102,14 @@ static void run_epoch(void)
 static uint64_t tick_epoch(void)
 {
 	double used_before = account.used;
-	double last = account.spent, toggling_before = cost_toggling();
+	double last = account.spent, toggling_before = cost_of_toggling();
 
-	clocks_parallel();
+	clocks_learn_parallel();
 	functions_scan_if_loaded();
 	run_epoch();
 	cost_settle();
 	return pace_next(&pace, (uint64_t)(account.spent - last),
-			 (uint64_t)(cost_toggling() - toggling_before),
+			 (uint64_t)(cost_of_toggling() - toggling_before),
 			 account.used > used_before ? (uint64_t)(account.used - used_before) : 0);
 }
 
@@ -137,11 +137,11 @@ void epochs_run(uintptr_t number)
 	uint64_t next = pace.length;
 
 	while (sleep_epoch(next, number)) {
-		if (books_wait())
+		if (profiling_wait_lock())
 			break;
 		if (is_session(number))
 			next = tick_epoch();
-		books_unlock();
+		profiling_unlock();
 	}
 }
 

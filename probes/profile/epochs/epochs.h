@@ -18,7 +18,8 @@
 #include "probes/profile/sample/sample.h"
 #include "probes/profile/session/report.h"
 
-/* --- books.c: what is known, and its lock: of the thread that changes which probes there are -- */
+/* --- profiling.c: what is known, and its lock: of the thread that changes which probes there are
+ */
 
 /* What is asked for. */
 struct options {
@@ -33,7 +34,7 @@ struct options {
 };
 
 /* What is known of one probe. */
-struct book {
+struct function_state {
 	struct estimate estimate;
 	struct duration duration; /* ticks */
 	uint64_t start;		  /* of the epoch, by the program's clock */
@@ -61,19 +62,19 @@ struct account {
 };
 
 extern struct options asked;
-extern struct book books[];  /* by probe id */
-extern uint8_t book_rests[]; /* epochs until a probe is looked at again */
-extern uint32_t books_known; /* probes that were asked for */
+extern struct function_state function_states[]; /* by probe id */
+extern uint8_t rest_epochs[];			/* epochs until a probe is looked at again */
+extern uint32_t known_probes;			/* probes that were asked for */
 extern struct account account;
 extern struct pace pace;
 
 /* Room for a list of probes to be turned on or off, for who holds the lock. */
 extern uint32_t reopened[];
 
-/* books_lock - recursive; -ETIMEDOUT after a second. books_wait - without that. */
-int books_lock(void);
-int books_wait(void);
-void books_unlock(void);
+/* profiling_lock - recursive; -ETIMEDOUT after a second. profiling_wait_lock - without that. */
+int profiling_lock(void);
+int profiling_wait_lock(void);
+void profiling_unlock(void);
 
 /* --- clocks.c --------------------------------------------------------------------------------- */
 
@@ -82,8 +83,8 @@ double clocks_measure(void);
 
 void clocks_sleep(uint64_t ticks);
 
-/* clocks_parallel - learn how many threads of the program run, of late. Once an epoch. */
-void clocks_parallel(void);
+/* clocks_learn_parallel - learn how many threads of the program run, of late. Once an epoch. */
+void clocks_learn_parallel(void);
 
 /*
  * clocks_since - from start to now, which are CPU time of the program, as wall time in which it
@@ -92,17 +93,17 @@ void clocks_parallel(void);
  */
 uint64_t clocks_since(uint64_t start, uint64_t now);
 
-/* --- books.c: what the profile costs, by its own measure -------------------------------------- */
+/* --- clocks.c: what the profile costs, by its own measure ------------------------------------- */
 
 /*
- * cost_spent - ticks: the thread of epochs, what turned probes off, calls of the probe function.
- * cost_toggling - of them, what turning probes on and off took.
+ * cost_of_all - ticks: the thread of epochs, what turned probes off, calls of the probe function.
+ * cost_of_toggling - of them, what turning probes on and off took.
  */
-double cost_spent(void);
-double cost_toggling(void);
+double cost_of_all(void);
+double cost_of_toggling(void);
 
-/* cost_turned_on - CPU seconds of this thread, since which it has turned probes on or off. */
-void cost_turned_on(double since);
+/* cost_add_toggling - CPU seconds of this thread, since which it has turned probes on or off. */
+void cost_add_toggling(double since);
 
 /* cost_settle - note what was spent and used until now, also behind the last epoch. */
 void cost_settle(void);
@@ -115,44 +116,45 @@ void cost_settle(void);
  */
 double windows_activate(uint32_t *ids, size_t n);
 
-/* windows_exits - turn on what times these entries, before them. */
-void windows_exits(const uint32_t *ids, size_t n);
+/* windows_turn_exits_on - turn on what times these entries, before them. */
+void windows_turn_exits_on(const uint32_t *ids, size_t n);
 
 /*
  * windows_read - what the window of a probe in that state has seen until now. windows_learn - the
- * epoch that was read ends. Its calls, estimated. windows_go_on - the same, and the next window of
- * a probe that is still on, so that no code has to be changed.
+ * epoch that was read ends. Its calls, estimated. windows_continue - the same, and the next window
+ * of a probe that is still on, so that no code has to be changed.
  */
 void windows_read(uint32_t id, uint64_t state, uint64_t now);
 double windows_learn(uint32_t id, uint64_t end);
-double windows_go_on(uint32_t id, uint64_t state, uint64_t now);
+double windows_continue(uint32_t id, uint64_t state, uint64_t now);
 
-/* windows_afford - what the epoch that begins may count in addition, while the profile is new. */
-void windows_afford(void);
+/* windows_set_affordable - what the epoch that begins may count in addition, while the profile is
+ * new. */
+void windows_set_affordable(void);
 
-/* windows_rest - how many epochs pass until a probe that is hardly called is looked at again: all
- * its calls are counted anyway. */
-void windows_rest(uint32_t id);
+/* windows_set_rest - how many epochs pass until a probe that is hardly called is looked at again:
+ * all its calls are counted anyway. */
+void windows_set_rest(uint32_t id);
 
-/* --- glances.c: where the program spends its time, by one glance per epoch; with the lock ----- */
+/* --- bursts.c: where the program spends its time, by one burst per epoch; with the lock ----- */
 
 /* At an address, in ticks that the program would have taken without probes and with all its CPUs.
  */
-struct glanced {
+struct burst_address {
 	uint64_t at; /* 0: not known */
 	double ticks[SHARE_GROUPS];
 };
 
-/* glances_look - one glance. Probes that were off stay on until glances_settle(). */
-void glances_look(void);
+/* bursts_sample - one burst. Probes that were off stay on until bursts_settle(). */
+void bursts_sample(void);
 
-/* glances_settle - probes that no window has turned on since are off again. */
-void glances_settle(void);
+/* bursts_settle - probes that no window has turned on since are off again. */
+void bursts_settle(void);
 
-/* glances_list - all places; those without ticks are free. glances_forget - there was none. */
-#define GLANCED 16384u
-const struct glanced *glances_list(void);
-void glances_forget(void);
+/* bursts_list - all addresses; those without ticks are free. bursts_forget - there was none. */
+#define BURST_ADDRESSES 16384u
+const struct burst_address *bursts_list(void);
+void bursts_forget(void);
 
 /* --- functions.c: which functions are watched, as objects come and go ------------------------- */
 
@@ -179,8 +181,8 @@ void epochs_run(uintptr_t number);
 /* profiling_start - finds probes, opens all windows, starts the thread. Negative errno. */
 int profiling_start(const struct options *options);
 
-/* profiling_runs - whether this process is profiled, and not over. Changes with the lock held. */
-bool profiling_runs(void);
+/* profiling_is_on - whether this process is profiled, and not over. Changes with the lock held. */
+bool profiling_is_on(void);
 
 /* profiling_finish - the last epoch ends. -ETIMEDOUT: the lock is not to be had. */
 int profiling_finish(void);
@@ -189,10 +191,10 @@ int profiling_finish(void);
 int profiling_stop(void);
 
 /*
- * profiling_forked - in the child: nothing was counted, and there is a thread again, or nothing is
- * probed.
+ * profiling_reset_in_child - in the child: nothing was counted, and there is a thread again, or
+ * nothing is probed.
  */
-void profiling_forked(bool again);
+void profiling_reset_in_child(bool again);
 
 /* report_profile - what was learned. */
 void report_profile(FILE *out);

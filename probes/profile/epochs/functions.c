@@ -15,18 +15,18 @@ static void take_function(uint32_t id, size_t *taken)
 {
 	struct fi_probe probe;
 
-	if (id < books_known || books[id].watched || fi_get(id, &probe) < 0 ||
+	if (id < known_probes || function_states[id].watched || fi_get(id, &probe) < 0 ||
 	    probe.kind != FI_ENTRY || price_is_own(probe.address) ||
 	    (asked.visits && pin_object(probe.address) < 0))
 		return;
 	pages_note(probe.object, probe.address);
-	books[id].watched = true;
+	function_states[id].watched = true;
 	reopened[(*taken)++] = id;
 }
 
 static void take_pattern(const char *pattern, uint32_t n, size_t *taken)
 {
-	long matches = fi_find_from(pattern, books_known, found, n);
+	long matches = fi_find_from(pattern, known_probes, found, n);
 
 	for (long i = 0; i < matches && i < (long)n; i++)
 		take_function(found[i], taken);
@@ -35,7 +35,7 @@ static void take_pattern(const char *pattern, uint32_t n, size_t *taken)
 /* Turned on and off with their entries. */
 static void take_exits(size_t taken)
 {
-	long functions = asked.no_times ? 0 : exits_take(reopened, taken, books_known);
+	long functions = asked.no_times ? 0 : exits_find(reopened, taken, known_probes);
 
 	if (functions > 0)
 		account.with_exits += (uint64_t)functions;
@@ -52,21 +52,21 @@ void functions_watch(uint32_t n)
 	pages_open();
 	take_exits(taken);
 	windows_activate(reopened, taken);
-	books_known = n;
+	known_probes = n;
 	free(copy);
 }
 
 /* When it comes again a new epoch begins, and it is on if it was. */
 static void follow_object(uint32_t id)
 {
-	struct book *book = &books[id];
+	struct function_state *function = &function_states[id];
 	struct fi_probe probe;
 
-	if ((!book->watched && !book->gone) || fi_get(id, &probe) < 0)
+	if ((!function->watched && !function->gone) || fi_get(id, &probe) < 0)
 		return;
-	book->opened &= !book->gone;
-	book->gone = probe.state == FI_GONE;
-	book->watched = !book->gone;
+	function->opened &= !function->gone;
+	function->gone = probe.state == FI_GONE;
+	function->watched = !function->gone;
 }
 
 void functions_scan(void)
@@ -75,9 +75,9 @@ void functions_scan(void)
 
 	fi_scan();
 	n = fi_probes();
-	for (uint32_t id = 0; id < books_known; id++)
+	for (uint32_t id = 0; id < known_probes; id++)
 		follow_object(id);
-	if (n > books_known)
+	if (n > known_probes)
 		functions_watch(n);
 }
 

@@ -15,10 +15,10 @@
 #define OVERLONG      0.1   /* seconds */
 
 struct options asked;
-struct book books[FI_PROBES_MAX];
-uint8_t book_rests[FI_PROBES_MAX];
+struct function_state function_states[FI_PROBES_MAX];
+uint8_t rest_epochs[FI_PROBES_MAX];
 uint32_t reopened[FI_PROBES_MAX];
-uint32_t books_known;
+uint32_t known_probes;
 struct account account;
 struct pace pace;
 
@@ -26,7 +26,7 @@ static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static pid_t profiled; /* the process whose epochs go on; 0: none */
 static bool prepared;
 
-int books_lock(void)
+int profiling_lock(void)
 {
 	struct timespec until;
 
@@ -35,17 +35,17 @@ int books_lock(void)
 	return -pthread_mutex_clocklock(&lock, CLOCK_MONOTONIC, &until);
 }
 
-int books_wait(void)
+int profiling_wait_lock(void)
 {
 	return -pthread_mutex_lock(&lock);
 }
 
-void books_unlock(void)
+void profiling_unlock(void)
 {
 	pthread_mutex_unlock(&lock);
 }
 
-bool profiling_runs(void)
+bool profiling_is_on(void)
 {
 	return profiled && profiled == getpid();
 }
@@ -73,10 +73,10 @@ static void begin_epochs(void)
 	if (pace.longest < pace.shortest)
 		pace.longest = pace.shortest;
 	pace_open(&pace, OPENING * watch_common.per_second);
-	windows_afford();
+	windows_set_affordable();
 }
 
-static int prepare_epochs(const struct options *wish)
+static int prepare_profiling(const struct options *wish)
 {
 	int ret = ring_start();
 
@@ -99,7 +99,7 @@ static void reset_function(uint32_t id)
 	struct watch *watch = &watches[id];
 	uint64_t state = load_relaxed(&watch->state);
 
-	books[id] = (struct book){ .watched = true };
+	function_states[id] = (struct function_state){ .watched = true };
 	/* A frame that another session has left belongs to no call of this one. */
 	*watch = (struct watch){
 		.state = (state & ~(uint64_t)WATCH_LOW) | WATCH_OVER,
@@ -118,38 +118,38 @@ static int turn_all_off(void)
 	size_t n = 0;
 	int ret, exits;
 
-	for (uint32_t id = 0; id < books_known; id++) {
-		if (!books[id].opened)
+	for (uint32_t id = 0; id < known_probes; id++) {
+		if (!function_states[id].opened)
 			continue;
 		atomic_fetch_or(&watches[id].state, WATCH_OVER);
 		reopened[n++] = id;
 	}
 	ret = fi_deactivate_batch(reopened, n);
-	exits = exits_off();
+	exits = exits_turn_all_off();
 	return ret < 0 ? ret : exits;
 }
 
 /* As if it were the first time. */
 static void forget_functions(void)
 {
-	for (uint32_t id = 0; id < books_known; id++) {
+	for (uint32_t id = 0; id < known_probes; id++) {
 		reset_function(id);
-		books[id] = (struct book){ 0 };
+		function_states[id] = (struct function_state){ 0 };
 		watches[id].group = NULL;
-		book_rests[id] = 0;
+		rest_epochs[id] = 0;
 	}
 	exits_forget();
-	books_known = 0;
+	known_probes = 0;
 	account = (struct account){ 0 };
 	callers_forget();
-	glances_forget();
+	bursts_forget();
 }
 
 /*
  * What could not be stopped before is now. What executors note behind the last report would be the
  * next one's: so all leave the probe functions before it is forgotten.
  */
-static int end_last(void)
+static int end_last_profile(void)
 {
 	int ret;
 
@@ -164,15 +164,15 @@ static int end_last(void)
 int profiling_start(const struct options *wish)
 {
 	bool again = prepared;
-	int ret = again ? 0 : prepare_epochs(wish);
+	int ret = again ? 0 : prepare_profiling(wish);
 
 	if (!ret)
-		ret = books_lock();
+		ret = profiling_lock();
 	if (ret)
 		return ret;
-	ret = again ? end_last() : 0;
+	ret = again ? end_last_profile() : 0;
 	if (ret) {
-		books_unlock();
+		profiling_unlock();
 		return ret;
 	}
 	asked = *wish;
@@ -183,13 +183,13 @@ int profiling_start(const struct options *wish)
 		functions_watch(fi_probes());
 	profiled = ret ? 0 : getpid();
 	account.start = account.spent = pace.spent = cost_of_start() * watch_common.per_second;
-	books_unlock();
+	profiling_unlock();
 	return ret;
 }
 
 int profiling_stop(void)
 {
-	int ret = books_lock();
+	int ret = profiling_lock();
 
 	if (ret)
 		return ret;
@@ -197,14 +197,14 @@ int profiling_stop(void)
 	ret = turn_all_off();
 	if (!ret)
 		ret = pages_close();
-	books_unlock();
+	profiling_unlock();
 	if (!ret)
 		ret = fi_synchronize();
 	if (ret)
 		return ret;
 	/* Nothing runs or changes their code any more, and they may go. */
-	for (uint32_t id = 0; id < books_known; id++)
-		books[id].opened = false;
+	for (uint32_t id = 0; id < known_probes; id++)
+		function_states[id].opened = false;
 	pins_drop();
 	return 0;
 }
@@ -214,8 +214,8 @@ static void open_again(void)
 {
 	size_t n = 0;
 
-	for (uint32_t id = 0; id < books_known; id++) {
-		if (!books[id].watched)
+	for (uint32_t id = 0; id < known_probes; id++) {
+		if (!function_states[id].watched)
 			continue;
 		reset_function(id);
 		reopened[n++] = id;
@@ -223,18 +223,18 @@ static void open_again(void)
 	windows_activate(reopened, n);
 }
 
-void profiling_forked(bool again)
+void profiling_reset_in_child(bool again)
 {
 	uint64_t with_exits = account.with_exits;
 
 	/* Its owner is no thread of the child. */
 	lock = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-	ring_forked();
-	exits_forked();
+	ring_reset_in_child();
+	exits_reset_in_child();
 	account = (struct account){ .with_exits = with_exits };
 	callers_forget();
-	glance_over();
-	glances_forget();
+	burst_close();
+	bursts_forget();
 	asked.before = clock_seconds(CLOCK_THREAD_CPUTIME_ID);
 	begin_epochs();
 	profiled = again ? getpid() : 0;
@@ -243,15 +243,15 @@ void profiling_forked(bool again)
 		pages_close();
 		return;
 	}
-	if (books_lock() || epochs_start_thread())
+	if (profiling_lock() || epochs_start_thread())
 		return;
 	open_again();
-	books_unlock();
+	profiling_unlock();
 }
 
 int profiling_finish(void)
 {
-	int ret = books_lock();
+	int ret = profiling_lock();
 	uint64_t now;
 
 	if (ret)
@@ -259,15 +259,15 @@ int profiling_finish(void)
 	now = watch_clock();
 	profiled = 0;
 	epochs_end_thread();
-	for (uint32_t id = 0; id < books_known; id++) {
+	for (uint32_t id = 0; id < known_probes; id++) {
 		uint64_t state = load_relaxed(&watches[id].state);
 
-		if (!books[id].opened)
+		if (!function_states[id].opened)
 			continue;
 		windows_read(id, state, now);
 		windows_learn(id, now);
 	}
 	cost_settle();
-	books_unlock();
+	profiling_unlock();
 	return 0;
 }

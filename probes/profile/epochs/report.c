@@ -32,11 +32,12 @@ static struct duration in_seconds(const struct duration *ticks, double per_secon
 /* Most functions of most programs are never called, which their probes saw as they were on. */
 static void put_function(FILE *out, uint32_t id, double per_second)
 {
-	const struct book *book = &books[id];
-	struct measured measured = { book->estimate, in_seconds(&book->duration, per_second) };
+	const struct function_state *function = &function_states[id];
+	struct measured measured = { function->estimate,
+				     in_seconds(&function->duration, per_second) };
 	struct fi_probe probe;
 
-	if (!(book->estimate.counted > 0) || fi_get(id, &probe) < 0)
+	if (!(function->estimate.counted > 0) || fi_get(id, &probe) < 0)
 		return;
 	put_probe(out, 'F', &probe);
 	report_numbers(out, &measured, MEASURED_NUMBERS);
@@ -57,7 +58,7 @@ static void put_caller(FILE *out, const struct caller_count *count, double per_s
 		fputc('\n', out);
 }
 
-static double ticks_of(const struct glanced *place)
+static double ticks_of(const struct burst_address *place)
 {
 	double sum = 0;
 
@@ -66,8 +67,8 @@ static double ticks_of(const struct glanced *place)
 	return sum;
 }
 
-/* Of the process's CPU time, by what glances saw of it. What is not known has no place. */
-static void put_glanced(FILE *out, const struct glanced *place, double scale)
+/* Of the process's CPU time, by what bursts saw of it. What is not known has no place. */
+static void put_burst_address(FILE *out, const struct burst_address *place, double scale)
 {
 	double seconds[SHARE_GROUPS];
 
@@ -79,16 +80,16 @@ static void put_glanced(FILE *out, const struct glanced *place, double scale)
 	report_numbers(out, seconds, SHARE_GROUPS);
 }
 
-static void put_glances(FILE *out, double cpu)
+static void put_bursts(FILE *out, double cpu)
 {
-	const struct glanced *place = glances_list();
+	const struct burst_address *place = bursts_list();
 	double sum = 0;
 
-	for (uint32_t i = 0; i < GLANCED; i++)
+	for (uint32_t i = 0; i < BURST_ADDRESSES; i++)
 		sum += ticks_of(&place[i]);
-	for (uint32_t i = 0; i < GLANCED; i++)
+	for (uint32_t i = 0; i < BURST_ADDRESSES; i++)
 		if (ticks_of(&place[i]) > 0)
-			put_glanced(out, &place[i], cpu / sum);
+			put_burst_address(out, &place[i], cpu / sum);
 }
 
 void report_profile(FILE *out)
@@ -102,7 +103,7 @@ void report_profile(FILE *out)
 		.budget = asked.budget,
 		.cost = account.spent / used,
 		.toggles = (double)(account.toggles + load_relaxed(&watch_common.offs)),
-		.toggling = cost_toggling() / used,
+		.toggling = cost_of_toggling() / used,
 		.lost = (double)callers_lost(),
 		.refused = (double)account.refused,
 		.exits = (double)account.with_exits,
@@ -118,6 +119,6 @@ void report_profile(FILE *out)
 	callers = callers_list(&n);
 	for (uint32_t i = 0; i < n; i++)
 		put_caller(out, &callers[i], per_second);
-	put_glances(out, quality.cpu);
+	put_bursts(out, quality.cpu);
 	report_moments(out, &account.moments, per_second);
 }

@@ -20,7 +20,7 @@
 static void learn_times(uint32_t id, double calls)
 {
 	struct watch *watch = &watches[id];
-	struct duration *duration = &books[id].duration;
+	struct duration *duration = &function_states[id].duration;
 	struct timed epoch = { .calls = calls };
 	double taken;
 
@@ -39,19 +39,19 @@ static void learn_times(uint32_t id, double calls)
 
 double windows_learn(uint32_t id, uint64_t end)
 {
-	struct book *book = &books[id];
-	double before = book->estimate.calls;
+	struct function_state *function = &function_states[id];
+	double before = function->estimate.calls;
 
-	book->epoch.length = clocks_since(book->start, end);
-	book->epoch.used = end > book->start ? end - book->start : 0;
+	function->epoch.length = clocks_since(function->start, end);
+	function->epoch.used = end > function->start ? end - function->start : 0;
 	/* An epoch in which the clock stood still has calls all the same. */
-	if (!book->epoch.length)
-		book->epoch.length = 1;
-	if (book->epoch.watched > book->epoch.length)
-		book->epoch.watched = book->epoch.length;
-	estimate_add(&book->estimate, &book->epoch);
-	learn_times(id, book->estimate.calls - before);
-	return book->estimate.calls - before;
+	if (!function->epoch.length)
+		function->epoch.length = 1;
+	if (function->epoch.watched > function->epoch.length)
+		function->epoch.watched = function->epoch.length;
+	estimate_add(&function->estimate, &function->epoch);
+	learn_times(id, function->estimate.calls - before);
+	return function->estimate.calls - before;
 }
 
 /* Most often the program waited for its CPU right behind the start. */
@@ -61,14 +61,14 @@ static uint64_t without_waiting(uint64_t at, uint64_t waited, uint64_t most)
 	return at < most ? at : most;
 }
 
-static void read_full_window(const struct watch *watch, const struct book *book,
+static void read_full_window(const struct watch *watch, const struct function_state *function,
 			     struct epoch *epoch)
 {
 	uint64_t filled = load_relaxed(&watch->filled);
 	uint64_t waited = load_relaxed(&watch->waited);
 
 	epoch->full = true;
-	epoch->sudden = book->window == WINDOW_WHOLE && !asked.by_count;
+	epoch->sudden = function->window == WINDOW_WHOLE && !asked.by_count;
 	epoch->calls = load_relaxed(&watch->limit);
 	epoch->watched = filled > waited ? filled - waited : 1;
 	epoch->first = without_waiting(load_relaxed(&watch->first), waited, epoch->watched);
@@ -95,44 +95,44 @@ static void take_off_counting(const struct watch *watch, uint64_t state, uint64_
 void windows_read(uint32_t id, uint64_t state, uint64_t now)
 {
 	struct watch *watch = &watches[id];
-	struct book *book = &books[id];
+	struct function_state *function = &function_states[id];
 	uint64_t calls = load_relaxed(&watch->calls) - load_relaxed(&watch->base);
 	uint64_t began = load_relaxed(&watch->began) + load_relaxed(&watch->warm);
-	struct epoch *epoch = &book->epoch;
+	struct epoch *epoch = &function->epoch;
 
 	*epoch = (struct epoch){ .calls = calls, .watched = clocks_since(began, now) };
 	if ((state & WATCH_BITS) == WATCH_FULL && calls >= load_relaxed(&watch->limit))
-		read_full_window(watch, book, epoch);
-	else if ((state & WATCH_BITS) != WATCH_OPEN && book->window == WINDOW_WHOLE)
+		read_full_window(watch, function, epoch);
+	else if ((state & WATCH_BITS) != WATCH_OPEN && function->window == WINDOW_WHOLE)
 		/* It was filled while the epoch before was read: nothing was watched since. */
 		epoch->watched = 0;
-	else if (epoch->watched > book->window)
-		epoch->watched = book->window;
-	if (epoch->full || book->window != WINDOW_WHOLE)
+	else if (epoch->watched > function->window)
+		epoch->watched = function->window;
+	if (epoch->full || function->window != WINDOW_WHOLE)
 		take_off_counting(watch, state, now > began ? now - began : 0, epoch);
 }
 
 /* --- The next one ----------------------------------------------------------------------------- */
 
 /* Calls of the probe function for which there is something left in the opening. */
-static double affordable(void)
+static double affordable_calls(void)
 {
 	return asked.by_count ? 0 : pace.afford / watch_common.price;
 }
 
-void windows_afford(void)
+void windows_set_affordable(void)
 {
-	store_relaxed(&watch_common.affordable, ring_run() + (uint64_t)affordable());
+	store_relaxed(&watch_common.affordable_calls, ring_run() + (uint64_t)affordable_calls());
 }
 
-static uint64_t window_of(const struct book *book)
+static uint64_t window_of(const struct function_state *function)
 {
 	unsigned few = FEW * asked.samples, share;
 
 	if (asked.by_count)
 		return WINDOW_WHOLE;
-	share = (unsigned)(affordable() / (account.frequent ? account.frequent : 1));
-	return estimate_window(&book->estimate, pace.length, asked.samples,
+	share = (unsigned)(affordable_calls() / (account.frequent ? account.frequent : 1));
+	return estimate_window(&function->estimate, pace.length, asked.samples,
 			       share > few ? share : few,
 			       (uint64_t)(SHORTEST_WINDOW * watch_common.per_second));
 }
@@ -149,10 +149,10 @@ static uint64_t warm_of(uint64_t window)
 }
 
 /* Where many calls are expected there are enough behind the first ones. */
-static uint64_t skip_of(const struct book *book, uint64_t window)
+static uint64_t skip_of(const struct function_state *function, uint64_t window)
 {
 	bool many = window != WINDOW_WHOLE &&
-		    book->estimate.expected * (double)window > MANY * asked.samples;
+		    function->estimate.expected * (double)window > MANY * asked.samples;
 
 	return many ? asked.samples : 0;
 }
@@ -172,15 +172,15 @@ static uint64_t limit_of(uint64_t window)
 static void prepare_window(uint32_t id, uint64_t window)
 {
 	struct watch *watch = &watches[id];
-	struct book *book = &books[id];
+	struct function_state *function = &function_states[id];
 
-	book->window = window;
+	function->window = window;
 	store_relaxed(&watch->limit, limit_of(window));
 	store_relaxed(&watch->base, load_relaxed(&watch->calls));
 	store_relaxed(&watch->window, window);
 	store_relaxed(&watch->wish, window);
 	store_relaxed(&watch->warm, warm_of(window));
-	store_relaxed(&watch->skip, skip_of(book, window));
+	store_relaxed(&watch->skip, skip_of(function, window));
 	watch_mark(watch);
 }
 
@@ -191,28 +191,28 @@ static void start_window(uint32_t id, uint64_t now)
 	store_release(&watches[id].from, __builtin_ia32_rdtsc() + load_relaxed(&watches[id].warm));
 }
 
-void windows_rest(uint32_t id)
+void windows_set_rest(uint32_t id)
 {
-	const struct book *book = &books[id];
-	bool rare = book->window == WINDOW_WHOLE &&
-		    book->estimate.expected * (double)pace.length * REST < asked.samples;
+	const struct function_state *function = &function_states[id];
+	bool rare = function->window == WINDOW_WHOLE &&
+		    function->estimate.expected * (double)pace.length * REST < asked.samples;
 
-	book_rests[id] = rare ? REST - 1 : 0;
+	rest_epochs[id] = rare ? REST - 1 : 0;
 }
 
-double windows_go_on(uint32_t id, uint64_t state, uint64_t now)
+double windows_continue(uint32_t id, uint64_t state, uint64_t now)
 {
 	struct watch *watch = &watches[id];
-	struct book *book = &books[id];
-	bool whole = book->window == WINDOW_WHOLE;
+	struct function_state *function = &function_states[id];
+	bool whole = function->window == WINDOW_WHOLE;
 	uint64_t window;
 	double calls;
 
 	if (whole) {
 		calls = windows_learn(id, now);
-		book->start = now;
-		window = window_of(book);
-		add_relaxed(&watch->base, book->epoch.calls);
+		function->start = now;
+		window = window_of(function);
+		add_relaxed(&watch->base, function->epoch.calls);
 		/* Nothing else changes, so that no call is missed. */
 		if (window == WINDOW_WHOLE) {
 			store_relaxed(&watch->began, now);
@@ -226,9 +226,9 @@ double windows_go_on(uint32_t id, uint64_t state, uint64_t now)
 		return whole ? calls : 0;
 	if (!whole) {
 		calls = windows_learn(id, now);
-		window = window_of(book);
+		window = window_of(function);
 	}
-	book->start = now;
+	function->start = now;
 	prepare_window(id, window);
 	start_window(id, watch_clock());
 	return calls;
@@ -237,7 +237,7 @@ double windows_go_on(uint32_t id, uint64_t state, uint64_t now)
 /* --- Those that are off ----------------------------------------------------------------------- */
 
 /* Without those that are being turned off right now: their turn is the next epoch. */
-static size_t claim_all(uint32_t *ids, size_t n)
+static size_t claim_probes(uint32_t *ids, size_t n)
 {
 	size_t kept = 0;
 
@@ -256,9 +256,9 @@ static size_t claim_all(uint32_t *ids, size_t n)
 	return kept;
 }
 
-void windows_exits(const uint32_t *ids, size_t n)
+void windows_turn_exits_on(const uint32_t *ids, size_t n)
 {
-	long exits = exits_on(ids, n);
+	long exits = exits_turn_on(ids, n);
 
 	if (exits < 0)
 		account.refused++;
@@ -271,30 +271,30 @@ double windows_activate(uint32_t *ids, size_t n)
 	double calls = 0, before;
 	uint64_t now;
 
-	n = claim_all(ids, n);
-	windows_exits(ids, n);
+	n = claim_probes(ids, n);
+	windows_turn_exits_on(ids, n);
 	before = clock_seconds(CLOCK_THREAD_CPUTIME_ID);
 	if (fi_activate_how(ids, n, watch_call, FI_KEEPS_VECTORS) < 0)
 		account.refused++;
-	cost_turned_on(before);
+	cost_add_toggling(before);
 	account.toggles += n;
 	now = watch_clock();
 	for (size_t i = 0; i < n; i++) {
-		struct book *book = &books[ids[i]];
+		struct function_state *function = &function_states[ids[i]];
 
-		if (book->opened)
+		if (function->opened)
 			calls += windows_learn(ids[i], now);
-		book->opened = true;
-		book->start = now;
-		prepare_window(ids[i], window_of(book));
-		windows_rest(ids[i]);
+		function->opened = true;
+		function->start = now;
+		prepare_window(ids[i], window_of(function));
+		windows_set_rest(ids[i]);
 	}
 	now = watch_clock();
 	for (size_t i = 0; i < n; i++) {
-		/* What was called while the first windows were prepared is not books_known at all.
+		/* What was called while the first windows were prepared is not known at all.
 		 */
-		if (!(books[ids[i]].estimate.known > 0))
-			books[ids[i]].start = now;
+		if (!(function_states[ids[i]].estimate.known > 0))
+			function_states[ids[i]].start = now;
 		start_window(ids[i], now);
 	}
 	return calls;

@@ -27,16 +27,18 @@ void duration_add(struct duration *duration, const struct timed *epoch)
 void measured_join(struct measured *sum, const struct measured *other)
 {
 	const struct estimate *calls = &other->calls;
-	double largest = fmax(sum->calls.largest, calls->largest), burst = sum->calls.burst;
+	double largest = fmax(sum->calls.largest, calls->largest),
+	       sudden_rate = sum->calls.sudden_rate;
 
 	if (calls->pending > 0)
-		burst = (burst * sum->calls.pending + calls->burst * calls->pending) /
+		sudden_rate =
+			(sudden_rate * sum->calls.pending + calls->sudden_rate * calls->pending) /
 			(sum->calls.pending + calls->pending);
 	/* The last epoch's rate and mean have no meaning in a sum. */
 	for (int i = 0; i < MEASURED_NUMBERS; i++)
 		((double *)sum)[i] += ((const double *)other)[i];
 	sum->calls.largest = largest;
-	sum->calls.burst = burst;
+	sum->calls.sudden_rate = sudden_rate;
 }
 
 static bool all_timed(const struct duration *duration, const struct interval *calls)

@@ -55,7 +55,7 @@ static void add_gaps(struct estimate *estimate, const struct epoch *epoch)
 }
 
 /* By the last calls: quiet may have come before, and some of the first ones. */
-static double burst_of(const struct epoch *epoch)
+static double sudden_rate_of(const struct epoch *epoch)
 {
 	uint64_t from = epoch->middle ? epoch->middle : epoch->first;
 	uint64_t calls = epoch->middle ? epoch->calls - epoch->calls / 2 : epoch->calls - 1;
@@ -73,7 +73,7 @@ static void add_sudden(struct estimate *estimate, const struct epoch *epoch)
 {
 	estimate->calls += (double)epoch->calls;
 	estimate->pending += (double)(epoch->length - epoch->watched);
-	estimate->burst = burst_of(epoch);
+	estimate->sudden_rate = sudden_rate_of(epoch);
 	if (epoch->length == epoch->watched)
 		estimate->hidden += (double)epoch->calls;
 }
@@ -110,7 +110,7 @@ void estimate_add(struct estimate *estimate, const struct epoch *epoch)
 	}
 	length += estimate->pending;
 	/* It stopped at any time until then: half of what there may be is likely. */
-	hidden = fmax(0, estimate->burst - rate) * estimate->pending;
+	hidden = fmax(0, estimate->sudden_rate - rate) * estimate->pending;
 	estimate->lifted += hidden / 2;
 	estimate->hidden += hidden * (FASTER - 0.5);
 	estimate->pending = 0;
@@ -210,7 +210,7 @@ struct interval estimate_interval(const struct estimate *estimate)
 						       estimate->lone * (1 - 1.0 / LONE));
 	interval.value += estimate->lifted;
 	/* Nothing came behind a sudden end by which to tell: it went on like that, or faster. */
-	open = estimate->burst * estimate->pending;
+	open = estimate->sudden_rate * estimate->pending;
 	interval.value += open;
 	interval.high = interval.value * factor + 1 + estimate->blurred + estimate->hidden +
 			open * (FASTER - 1) + estimate->lone * (LONE - 1);

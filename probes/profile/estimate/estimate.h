@@ -56,7 +56,7 @@ struct estimate {
 	double expected;      /* calls per tick: what the next window is chosen by */
 	double known;	      /* epochs */
 	double pending;	      /* ticks behind a sudden end: they are as the next window is */
-	double burst;	      /* calls per tick before that end */
+	double sudden_rate;   /* calls per tick before that end */
 	double lifted;	      /* calls that there likely are behind sudden ends */
 	double hidden;	      /* and that there may be in addition, if it went on, and faster */
 	double time;	      /* ticks of all epochs */

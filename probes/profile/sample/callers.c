@@ -47,7 +47,7 @@ FI_FUNCTION static struct caller_count *find_caller(uint32_t id, uint64_t from)
 	return NULL;
 }
 
-FI_FUNCTION void callers_count(uint32_t id, uint64_t from, int64_t time)
+FI_FUNCTION void callers_add(uint32_t id, uint64_t from, int64_t time)
 {
 	struct caller_count *count = find_caller(id, from);
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct place {
+struct site {
 	struct fi_probe probe;
 	size_t len; /* of the function's name, without that of a part of it */
 };
@@ -19,16 +19,16 @@ static size_t groups_n;
 
 /* --- Functions -------------------------------------------------------------------------------- */
 
-static void note_place(struct place *place, uint32_t id)
+static void note_site(struct site *site, uint32_t id)
 {
 	const char *part;
 
-	fi_get(id, &place->probe);
-	part = strstr(place->probe.function, ".cold");
-	place->len = part ? (size_t)(part - place->probe.function) : strlen(place->probe.function);
+	fi_get(id, &site->probe);
+	part = strstr(site->probe.function, ".cold");
+	site->len = part ? (size_t)(part - site->probe.function) : strlen(site->probe.function);
 }
 
-static int by_function(const struct place *one, const struct place *two)
+static int by_function(const struct site *one, const struct site *two)
 {
 	int order = strcmp(one->probe.object, two->probe.object);
 
@@ -39,9 +39,9 @@ static int by_function(const struct place *one, const struct place *two)
 	return order ? order : memcmp(one->probe.function, two->probe.function, one->len);
 }
 
-static int by_place(const void *a, const void *b)
+static int by_address(const void *a, const void *b)
 {
-	const struct place *one = a, *two = b;
+	const struct site *one = a, *two = b;
 	int order = by_function(one, two);
 
 	if (order)
@@ -69,67 +69,66 @@ static void link_exit(struct group *group, uint32_t id, uint32_t entry)
 }
 
 /* Static functions of one name: the last that starts before the exit. */
-static uint32_t entry_of(const struct place *place, size_t n, size_t exit)
+static uint32_t entry_of(const struct site *site, size_t n, size_t exit)
 {
 	uint32_t entry = NO_PROBE;
 
 	for (size_t i = 0; i < n; i++)
-		if (place[i].probe.kind == FI_ENTRY && (i < exit || entry == NO_PROBE))
-			entry = place[i].probe.id;
+		if (site[i].probe.kind == FI_ENTRY && (i < exit || entry == NO_PROBE))
+			entry = site[i].probe.id;
 	return entry;
 }
 
-/* Of places of one name, if there are entries and exits. */
-static void make_group(const struct place *place, size_t n)
+/* Of sites of one name, if there are entries and exits. */
+static void make_group(const struct site *site, size_t n)
 {
 	struct group *group = &groups[groups_n];
 	size_t entries = 0;
 
 	for (size_t i = 0; i < n; i++)
-		entries += place[i].probe.kind == FI_ENTRY;
+		entries += site[i].probe.kind == FI_ENTRY;
 	if (!entries || entries == n)
 		return;
 	groups_n++;
 	*group = (struct group){ NO_PROBE, NO_PROBE };
 	for (size_t i = 0; i < n; i++) {
-		const struct fi_probe *probe = &place[i].probe;
+		const struct fi_probe *probe = &site[i].probe;
 
 		if (probe->kind == FI_EXIT)
-			link_exit(group, probe->id, entry_of(place, n, i));
+			link_exit(group, probe->id, entry_of(site, n, i));
 		else
 			link_entry(group, probe->id, !strcmp(probe->provider, "cyg"));
 	}
 }
 
-long exits_take(const uint32_t *entries, size_t n, uint32_t first)
+long exits_find(const uint32_t *entries, size_t n, uint32_t first)
 {
 	uint32_t end = fi_probes();
-	size_t places = 0, next;
-	struct place *place = calloc(n + end + 1, sizeof(*place));
+	size_t sites = 0, next;
+	struct site *site = calloc(n + end + 1, sizeof(*site));
 	size_t before = groups_n;
 
-	if (!place)
+	if (!site)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)
-		note_place(&place[places++], entries[i]);
+		note_site(&site[sites++], entries[i]);
 	for (uint32_t id = first; id < end; id++) {
-		note_place(&place[places], id);
-		places += place[places].probe.kind == FI_EXIT &&
-			  place[places].probe.state != FI_REFUSED;
+		note_site(&site[sites], id);
+		sites += site[sites].probe.kind == FI_EXIT && site[sites].probe.state != FI_REFUSED;
 	}
-	qsort(place, places, sizeof(*place), by_place);
-	for (size_t i = 0; i < places; i = next) {
-		for (next = i + 1; next < places && !by_function(&place[i], &place[next]); next++)
+	qsort(site, sites, sizeof(*site), by_address);
+	for (size_t i = 0; i < sites; i = next) {
+		for (next = i + 1; next < sites && !by_function(&site[i], &site[next]); next++)
 			;
-		make_group(place + i, next - i);
+		make_group(site + i, next - i);
 	}
-	free(place);
+	free(site);
 	return (long)(groups_n - before);
 }
 
 /* --- On and off ------------------------------------------------------------------------------- */
 
-long exits_on(const uint32_t *entries, size_t n)
+long exits_turn_on(const uint32_t *entries, size_t n)
 {
 	size_t found = 0;
 	int ret = 0;
@@ -150,7 +149,7 @@ long exits_on(const uint32_t *entries, size_t n)
 	return ret < 0 ? ret : (long)found;
 }
 
-static size_t find_closed(void)
+static size_t find_closed_exits(void)
 {
 	size_t n = 0;
 
@@ -160,17 +159,17 @@ static size_t find_closed(void)
 	return n;
 }
 
-int exits_on_too(void)
+int exits_turn_all_on(void)
 {
-	return fi_activate_how(closed, find_closed(), watch_exit, FI_KEEPS_VECTORS);
+	return fi_activate_how(closed, find_closed_exits(), watch_exit, FI_KEEPS_VECTORS);
 }
 
-int exits_off_again(void)
+int exits_turn_back_off(void)
 {
-	return fi_deactivate_batch(closed, find_closed());
+	return fi_deactivate_batch(closed, find_closed_exits());
 }
 
-int exits_off(void)
+int exits_turn_all_off(void)
 {
 	return fi_deactivate_batch(all, all_n);
 }
@@ -182,7 +181,7 @@ void exits_forget(void)
 	all_n = groups_n = 0;
 }
 
-void exits_forked(void)
+void exits_reset_in_child(void)
 {
 	for (size_t i = 0; i < all_n; i++)
 		store_relaxed(&watches[all[i]].state, WATCH_OVER);

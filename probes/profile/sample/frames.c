@@ -24,17 +24,18 @@ FI_FUNCTION static uint64_t slot_above(uint64_t rsp, uint64_t from)
 	return 0;
 }
 
-FI_FUNCTION bool frames_spot(struct spot *spot, uint32_t entry, const struct fi_regs *regs)
+FI_FUNCTION bool frames_find_activation(struct activation *activation, uint32_t entry,
+					const struct fi_regs *regs)
 {
 	if (watches[entry].hooks) {
-		spot->function = regs->rdi;
-		spot->from = regs->rsi;
-		spot->slot = slot_above(regs->rsp, regs->rsi);
-		return spot->slot;
+		activation->function = regs->rdi;
+		activation->from = regs->rsi;
+		activation->slot = slot_above(regs->rsp, regs->rsi);
+		return activation->slot;
 	}
-	spot->function = entry;
-	spot->slot = regs->rsp;
-	spot->from = *(const uint64_t *)regs->rsp;
+	activation->function = entry;
+	activation->slot = regs->rsp;
+	activation->from = *(const uint64_t *)regs->rsp;
 	return true;
 }
 
@@ -58,7 +59,7 @@ FI_FUNCTION uint64_t frames_without_cpu(const struct timespec *used, uint64_t no
 	return now - (uint64_t)((unsigned __int128)ns * watch_common.ticks_per_4s >> 32);
 }
 
-FI_FUNCTION uint64_t frames_waited(struct ring *ring, uint64_t now)
+FI_FUNCTION uint64_t frames_read_waited(struct ring *ring, uint64_t now)
 {
 	struct timespec used = { 0 };
 
@@ -71,7 +72,7 @@ FI_FUNCTION uint64_t frames_waited(struct ring *ring, uint64_t now)
 /* --- The stack -------------------------------------------------------------------------------- */
 
 /* False: it was cut, with all that were pending then. */
-FI_FUNCTION static bool take_back(struct watch *watch, uint32_t cuts)
+FI_FUNCTION static bool take_pending_back(struct watch *watch, uint32_t cuts)
 {
 	uint64_t pending = atomic_load(&watch->pending);
 
@@ -81,12 +82,12 @@ FI_FUNCTION static bool take_back(struct watch *watch, uint32_t cuts)
 	return false;
 }
 
-FI_FUNCTION static void drop_last(struct ring *ring)
+FI_FUNCTION static void drop_last_frame(struct ring *ring)
 {
 	const struct frame *frame = &ring->frame[--ring->depth];
 	struct watch *watch = &watches[frame->id];
 
-	if (take_back(watch, frame->cuts))
+	if (take_pending_back(watch, frame->cuts))
 		add_relaxed(&watch->torn, 1);
 }
 
@@ -102,15 +103,15 @@ FI_FUNCTION void frames_cut(struct watch *watch)
 }
 
 /* A function that another ends with has its place; what is inlined in a function as well. */
-FI_FUNCTION void frames_clear(struct ring *ring, const struct spot *spot, bool hooks)
+FI_FUNCTION void frames_clear(struct ring *ring, const struct activation *activation, bool hooks)
 {
 	while (ring->depth) {
 		const struct frame *last = &ring->frame[ring->depth - 1];
 
-		if (last->slot > spot->slot ||
-		    (last->slot == spot->slot && hooks && last->function != spot->function))
+		if (last->slot > activation->slot || (last->slot == activation->slot && hooks &&
+						      last->function != activation->function))
 			return;
-		drop_last(ring);
+		drop_last_frame(ring);
 	}
 }
 
@@ -119,7 +120,7 @@ FI_FUNCTION void frames_clear(struct ring *ring, const struct spot *spot, bool h
  * entry is to be turned off.
  */
 FI_FUNCTION void frames_enter(struct ring *ring, uint32_t id, uint64_t state,
-			      const struct spot *spot)
+			      const struct activation *activation)
 {
 	struct watch *watch = &watches[id];
 	struct frame *frame = &ring->frame[ring->depth];
@@ -129,15 +130,15 @@ FI_FUNCTION void frames_enter(struct ring *ring, uint32_t id, uint64_t state,
 		return;
 	frame->cuts = PENDING_CUTS(atomic_fetch_add(&watch->pending, 1));
 	if (atomic_load(&watch->state) != state) {
-		take_back(watch, frame->cuts);
+		take_pending_back(watch, frame->cuts);
 		return;
 	}
 	if (now - ring->looked > watch_common.recent)
-		frames_waited(ring, now);
+		frames_read_waited(ring, now);
 	frame->id = id;
-	frame->function = spot->function;
-	frame->slot = spot->slot;
-	frame->from = spot->from;
+	frame->function = activation->function;
+	frame->slot = activation->slot;
+	frame->from = activation->from;
 	frame->waited = ring->waited;
 	ring->depth++;
 }
@@ -152,31 +153,31 @@ FI_FUNCTION void frames_start(struct ring *ring)
 }
 
 /* Below the last frame at that place, as many as have it. */
-FI_FUNCTION static uint32_t find(const struct ring *ring, const struct spot *spot)
+FI_FUNCTION static uint32_t find_frame(const struct ring *ring, const struct activation *activation)
 {
-	for (uint32_t i = ring->depth; i > 0 && ring->frame[i - 1].slot <= spot->slot; i--)
-		if (ring->frame[i - 1].slot == spot->slot &&
-		    ring->frame[i - 1].function == spot->function)
+	for (uint32_t i = ring->depth; i > 0 && ring->frame[i - 1].slot <= activation->slot; i--)
+		if (ring->frame[i - 1].slot == activation->slot &&
+		    ring->frame[i - 1].function == activation->function)
 			return i;
 	return 0;
 }
 
-FI_FUNCTION bool frames_leave(struct ring *ring, const struct spot *spot, bool hooks,
+FI_FUNCTION bool frames_leave(struct ring *ring, const struct activation *activation, bool hooks,
 			      struct frame *frame)
 {
-	uint32_t found = find(ring, spot);
+	uint32_t found = find_frame(ring, activation);
 
 	if (!found) {
-		frames_clear(ring, spot, hooks);
+		frames_clear(ring, activation, hooks);
 		return false;
 	}
 	while (ring->depth > found)
-		drop_last(ring);
+		drop_last_frame(ring);
 	*frame = ring->frame[--ring->depth];
-	return take_back(&watches[frame->id], frame->cuts);
+	return take_pending_back(&watches[frame->id], frame->cuts);
 }
 
-FI_FUNCTION bool frames_overlong(const struct watch *watch, int64_t wall)
+FI_FUNCTION bool frames_is_overlong(const struct watch *watch, int64_t wall)
 {
 	return wall > (int64_t)watch_common.overlong && load_relaxed(&watch->wish) != WINDOW_WHOLE;
 }
@@ -184,5 +185,5 @@ FI_FUNCTION bool frames_overlong(const struct watch *watch, int64_t wall)
 void frames_drop(struct ring *ring)
 {
 	while (ring->depth)
-		drop_last(ring);
+		drop_last_frame(ring);
 }

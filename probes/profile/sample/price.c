@@ -75,14 +75,14 @@ static int by_size(const void *a, const void *b)
 	return (one > two) - (one < two);
 }
 
-static double median(double *price)
+static double median_price(double *price)
 {
 	qsort(price, ROUNDS, sizeof(*price), by_size);
 	return price[ROUNDS / 2] > 0 ? price[ROUNDS / 2] : 0;
 }
 
 /* In turn, since what else keeps the processor busy comes and goes: the median of differences. */
-static void measure(uint32_t id)
+static void measure_call(uint32_t id)
 {
 	struct watch *watch = &watches[id];
 	double price[ROUNDS];
@@ -99,8 +99,8 @@ static void measure(uint32_t id)
 		price[i] = round_of_calls() - off;
 		fi_deactivate(id);
 	}
-	if (median(price) > 0)
-		watch_common.price = median(price);
+	if (median_price(price) > 0)
+		watch_common.price = median_price(price);
 	watch_common.warm = ring_metered(ring_here());
 }
 
@@ -116,22 +116,22 @@ static double round_of_pairs(struct watch *entry)
 }
 
 /* From one event to the next, with nothing between them. */
-static double round_of_glanced(void)
+static double round_of_bursts(void)
 {
 	struct ring *ring = ring_here();
 	uint64_t ticks = 0;
 
 	if (!ring)
 		return 0;
-	glance_begin();
+	burst_start();
 	for (unsigned i = 0; i < CALLS; i++)
 		call_function();
-	glance_over();
-	for (unsigned i = 0; i < PLACES; i++) {
-		ticks += swap_relaxed(&ring->glimpse.place[i].ticks, 0);
-		swap_relaxed(&ring->glimpse.place[i].at, 0);
+	burst_close();
+	for (unsigned i = 0; i < BURST_SLOTS; i++) {
+		ticks += swap_relaxed(&ring->burst.slot[i].ticks, 0);
+		swap_relaxed(&ring->burst.slot[i].at, 0);
 	}
-	swap_relaxed(&ring->glimpse.used, 0);
+	swap_relaxed(&ring->burst.used, 0);
 	return (double)ticks / (2 * CALLS - 1);
 }
 
@@ -164,16 +164,16 @@ static void measure_pair(uint32_t entry, uint32_t exit)
 		return;
 	for (int i = 0; i < ROUNDS; i++)
 		price[i] = round_of_pairs(watch);
-	watch_common.pair = (uint64_t)median(price);
+	watch_common.pair = (uint64_t)median_price(price);
 	for (int i = 0; i < ROUNDS; i++)
-		price[i] = round_of_glanced();
-	watch_common.between = (uint64_t)median(price);
+		price[i] = round_of_bursts();
+	watch_common.between = (uint64_t)median_price(price);
 	fi_deactivate(entry);
 	fi_deactivate(exit);
 	watch->group = watches[exit].group = NULL;
 }
 
-static void measure_all(void)
+static void measure_prices(void)
 {
 	uint32_t n = fi_probes(), entry = NO_PROBE, exit = NO_PROBE;
 	struct fi_probe probe;
@@ -187,7 +187,7 @@ static void measure_all(void)
 			exit = id;
 	}
 	if (entry != NO_PROBE)
-		measure(entry);
+		measure_call(entry);
 	if (entry != NO_PROBE && exit != NO_PROBE)
 		measure_pair(entry, exit);
 }
@@ -198,7 +198,7 @@ void price_measure(void)
 	pages_open();
 	watch_common.price = GUESS;
 	watch_common.warm = 0;
-	measure_all();
+	measure_prices();
 	forget_calls();
 	watch_common.whole_price = (uint64_t)watch_common.price;
 }

@@ -11,22 +11,22 @@
 
 #include "probes/profile/sample/sample.h"
 
-static __thread struct ring *mine __attribute__((tls_model("initial-exec")));
+static __thread struct ring *own_ring __attribute__((tls_model("initial-exec")));
 #define REFRESH 16 /* threads at most: each is a system call */
 
 static _Atomic(struct ring *) rings;
 static pthread_key_t key;
 
-static void give_back(void *ring)
+static void release_ring(void *ring)
 {
-	mine = NULL;
+	own_ring = NULL;
 	frames_drop(ring);
 	store_release(&((struct ring *)ring)->taken, 0);
 }
 
 int ring_start(void)
 {
-	return -pthread_key_create(&key, give_back);
+	return -pthread_key_create(&key, release_ring);
 }
 
 struct ring *ring_list(void)
@@ -69,7 +69,7 @@ void ring_refresh(void)
 	unsigned n = 0;
 
 	for (struct ring *ring = ring_list(); ring && n < REFRESH; ring = ring->next) {
-		if (ring == mine || !load_relaxed(&ring->taken))
+		if (ring == own_ring || !load_relaxed(&ring->taken))
 			continue;
 		read_clock(ring, &time);
 		n++;
@@ -78,10 +78,10 @@ void ring_refresh(void)
 
 struct ring *ring_here(void)
 {
-	return mine;
+	return own_ring;
 }
 
-static struct ring *take_free(void)
+static struct ring *take_free_ring(void)
 {
 	for (struct ring *ring = ring_list(); ring; ring = ring->next)
 		if (!load_relaxed(&ring->taken) &&
@@ -90,7 +90,7 @@ static struct ring *take_free(void)
 	return NULL;
 }
 
-static struct ring *map_one(void)
+static struct ring *map_ring(void)
 {
 	struct ring *ring = mmap(NULL, sizeof(*ring), PROT_READ | PROT_WRITE,
 				 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -108,24 +108,24 @@ static struct ring *map_one(void)
 /* Of the probe function, so in any signal handler: no lock. */
 struct ring *ring_make(void)
 {
-	struct ring *ring = take_free();
+	struct ring *ring = take_free_ring();
 
 	if (!ring)
-		ring = map_one();
+		ring = map_ring();
 	if (ring) {
 		store_relaxed(&ring->thread, (int32_t)syscall(SYS_gettid));
 		ring->looked = 0;
-		mine = ring;
+		own_ring = ring;
 		pthread_setspecific(key, ring);
 	}
 	return ring;
 }
 
-void ring_forked(void)
+void ring_reset_in_child(void)
 {
 	for (struct ring *ring = ring_list(); ring; ring = ring->next) {
 		ring->depth = 0;
-		if (ring == mine)
+		if (ring == own_ring)
 			store_relaxed(&ring->thread, (int32_t)syscall(SYS_gettid));
 		else
 			store_relaxed(&ring->taken, 0);

@@ -45,7 +45,7 @@ struct watch {
 
 	uint32_t next;		  /* entry, or exit, of the group; NO_PROBE */
 	uint32_t entry;		  /* of an exit */
-	bool hooks;		  /* see frames_spot() */
+	bool hooks;		  /* see frames_find_activation() */
 	_Atomic uint64_t pending; /* calls that are timed, and how often those were cut */
 	_Atomic uint64_t skip; /* first calls of a window that are not timed: the probes are cold */
 	_Atomic uint64_t wish; /* ticks of the program's own time that it shall have */
@@ -77,22 +77,23 @@ struct group {
 
 /* What all entries share. */
 struct watch_common {
-	clockid_t own;		 /* clock of the thread of epochs */
-	double per_second;	 /* ticks */
-	double price;		 /* ticks of a call of the probe function, caches warm */
-	double warm;		 /* of them, those that its meter sees; 0: not known */
-	uint64_t whole_price;	 /* the same */
-	uint64_t pair;		 /* ticks of the probes of a call that is timed, in its time */
-	uint64_t between;	 /* ticks of the probes from one event of a glance to the next */
-	uint64_t ticks_per_4s;	 /* of 2^32 ns, to be exact */
-	uint64_t recent;	 /* ticks for which a look at a thread's clock holds */
-	uint64_t overlong;	 /* see frames_overlong() */
-	uint32_t callers;	 /* of calls in a window whose callers are kept */
-	_Atomic uint64_t glance; /* its number; 0: none is under way. See glance_begin() */
-	_Atomic uint64_t glance_end; /* ticks; NEVER: it goes on */
-	_Atomic uint64_t affordable; /* ring_run() until which windows of a whole epoch go on */
-	_Atomic uint64_t spent;	     /* ticks in turning off */
-	_Atomic uint64_t off_ticks;  /* of them, in the library */
+	clockid_t own;		    /* clock of the thread of epochs */
+	double per_second;	    /* ticks */
+	double price;		    /* ticks of a call of the probe function, caches warm */
+	double warm;		    /* of them, those that its meter sees; 0: not known */
+	uint64_t whole_price;	    /* the same */
+	uint64_t pair;		    /* ticks of the probes of a call that is timed, in its time */
+	uint64_t between;	    /* ticks of the probes from one event of a burst to the next */
+	uint64_t ticks_per_4s;	    /* of 2^32 ns, to be exact */
+	uint64_t recent;	    /* ticks for which a look at a thread's clock holds */
+	uint64_t overlong;	    /* see frames_is_overlong() */
+	uint32_t callers;	    /* of calls in a window whose callers are kept */
+	_Atomic uint64_t burst;	    /* its number; 0: none is under way. See burst_start() */
+	_Atomic uint64_t burst_end; /* ticks; NEVER: it goes on */
+	_Atomic uint64_t
+		affordable_calls;   /* ring_run() until which windows of a whole epoch go on */
+	_Atomic uint64_t spent;	    /* ticks in turning off */
+	_Atomic uint64_t off_ticks; /* of them, in the library */
 	_Atomic uint64_t offs;
 };
 
@@ -128,7 +129,7 @@ fi_function watch_call, watch_exit;
 /* A call that is timed. */
 struct frame {
 	uint64_t slot;	   /* where its return address is */
-	uint64_t function; /* id of its entry, or its address: see frames_spot() */
+	uint64_t function; /* id of its entry, or its address: see frames_find_activation() */
 	uint64_t from;
 	uint64_t start, waited; /* ticks; of the thread, without a CPU */
 	uint64_t run, spent;	/* by the thread before it */
@@ -138,22 +139,22 @@ struct frame {
 
 #define FRAMES 256u
 
-#define PLACES 512u /* a power of two */
+#define BURST_SLOTS 512u /* a power of two */
 
-/* What the thread did in a glance: see glance_begin(). */
-struct glimpse {
-	_Atomic uint64_t start;	 /* of the glance; 0: the thread was not known by then */
+/* What the thread did in a burst: see burst_start(). */
+struct burst {
+	_Atomic uint64_t start;	 /* of the burst; 0: the thread was not known by then */
 	_Atomic uint64_t waited; /* ticks without a CPU until then, from some time on */
-	_Atomic uint64_t number; /* of the glance that the rest is of */
+	_Atomic uint64_t number; /* of the burst that the rest is of */
 	_Atomic uint64_t done;	 /* of the last whose end the thread has seen */
 	_Atomic uint64_t last;	 /* until when it is known what the thread did */
 	_Atomic uint64_t idle;	 /* ticks without a CPU until then */
 	_Atomic uint64_t used;	 /* with a CPU, those of probes among them */
-	_Atomic uint64_t beyond; /* in places that found no room */
+	_Atomic uint64_t beyond; /* at addresses that found no room */
 	uint64_t polled;	 /* ticks with a CPU, when it was last asked for them */
 	struct {
 		_Atomic uint64_t at, ticks;
-	} place[PLACES];
+	} slot[BURST_SLOTS];
 };
 
 struct ring {
@@ -166,7 +167,7 @@ struct ring {
 	uint64_t looked;	/* when the thread's clock was read, in ticks */
 	uint64_t waited;	/* ticks without a CPU until then, from some time on */
 	uint32_t depth;		/* frames; the last one is the innermost */
-	struct glimpse glimpse;
+	struct burst burst;
 	struct ring *next;
 	struct frame frame[FRAMES];
 };
@@ -196,8 +197,8 @@ uint64_t ring_waited(const struct ring *ring, uint64_t now);
 /* ring_refresh - the kernel adds up what threads that run right now have used. */
 void ring_refresh(void);
 
-/* ring_forked - in the child: other threads' rings are free, and none holds anything. */
-void ring_forked(void);
+/* ring_reset_in_child - in the child: other threads' rings are free, and none holds anything. */
+void ring_reset_in_child(void);
 
 /*
  * Each thread reads its clock at the end of one call of the probe function in METERED, too: most
@@ -215,9 +216,9 @@ double ring_price(void);
 
 /*
  * An exit belongs to an entry if it has the same function, and its return address is in the same
- * place: no two calls that are under way share that. Of an entry whose exit never comes (tail call,
+ * slot: no two calls that are under way share that. Of an entry whose exit never comes (tail call,
  * exception, longjmp) nothing is told but that there was one: the next entry or exit of the thread
- * at that place or above it drops it. Between such an entry and the next call of the function the
+ * at that slot or above it drops it. Between such an entry and the next call of the function the
  * probe of the entry is never off: it is turned off only when no call of the function is timed, or
  * all that are have been cut. So no exit of a later call, which was not seen to begin, can be taken
  * for it.
@@ -226,29 +227,31 @@ double ring_price(void);
  * by its address; its return address is looked for above the stack pointer.
  */
 
-/* What a probe is at: the function, the place of its return address, and the address. */
-struct spot {
+/* What a probe is at: the function, the slot of its return address, and the address. */
+struct activation {
 	uint64_t function, slot, from;
 };
 
-/* frames_spot - false: the return address was not found. @entry: the probe of the function's entry
+/* frames_find_activation - false: the return address was not found. @entry: the probe of the
+ * function's entry
  */
-bool frames_spot(struct spot *spot, uint32_t entry, const struct fi_regs *regs) FI_FUNCTION;
+bool frames_find_activation(struct activation *activation, uint32_t entry,
+			    const struct fi_regs *regs) FI_FUNCTION;
 
 /* frames_clear - what cannot be under way any more when a function is entered there. */
-void frames_clear(struct ring *ring, const struct spot *spot, bool hooks) FI_FUNCTION;
+void frames_clear(struct ring *ring, const struct activation *activation, bool hooks) FI_FUNCTION;
 
 /*
  * frames_enter - a call begins, if the state of its watch is still the one that it saw, and there
  * is room: then depth is one more. frames_start - from here on its time is taken.
  */
 void frames_enter(struct ring *ring, uint32_t id, uint64_t state,
-		  const struct spot *spot) FI_FUNCTION;
+		  const struct activation *activation) FI_FUNCTION;
 
 void frames_start(struct ring *ring) FI_FUNCTION;
 
 /* frames_leave - one ends, that was entered or not. True: it was, and frame has it. */
-bool frames_leave(struct ring *ring, const struct spot *spot, bool hooks,
+bool frames_leave(struct ring *ring, const struct activation *activation, bool hooks,
 		  struct frame *frame) FI_FUNCTION;
 
 /* frames_cut - no call of it that is under way is timed any more. */
@@ -257,19 +260,20 @@ void frames_cut(struct watch *watch) FI_FUNCTION;
 /* frames_without_cpu - ticks until now that are not in what was used, from some time on. */
 uint64_t frames_without_cpu(const struct timespec *used, uint64_t now) FI_FUNCTION;
 
-/* frames_waited - ticks that the calling thread was without a CPU, from some time on until now. */
-uint64_t frames_waited(struct ring *ring, uint64_t now) FI_FUNCTION;
+/* frames_read_waited - ticks that the calling thread was without a CPU, from some time on until
+ * now. */
+uint64_t frames_read_waited(struct ring *ring, uint64_t now) FI_FUNCTION;
 
 /*
- * frames_overlong - a function that is called so often that it has windows took so long for one
+ * frames_is_overlong - a function that is called so often that it has windows took so long for one
  * call: so the machine was stopped in it, or many threads were. The clocks of threads run on then.
  */
-bool frames_overlong(const struct watch *watch, int64_t wall) FI_FUNCTION;
+bool frames_is_overlong(const struct watch *watch, int64_t wall) FI_FUNCTION;
 
 /* frames_drop - all of a thread that ends. */
 void frames_drop(struct ring *ring);
 
-/* --- glance.c --------------------------------------------------------------------------------- */
+/* --- burst.c --------------------------------------------------------------------------------- */
 
 /*
  * What the program does, seen by turning all its probes on for a moment.
@@ -279,50 +283,50 @@ void frames_drop(struct ring *ring);
  * functions without exits, and without knowing how the thread came there.
  *
  * 1. The thread of epochs notes each thread's clock, and turns all probes on that are off.
- * 2. It gives the glance a number. Threads note how long they were where.
- * 3. It sets the glance's end. A thread's first event behind it tells what the thread did until it,
+ * 2. It gives the burst a number. Threads note how long they were where.
+ * 3. It sets the burst's end. A thread's first event behind it tells what the thread did until it,
  *    so a long stretch without events is seen as well as a short one.
  * 4. When all threads that run have had one, or are not waited for any longer, the number is 0
  *    again, and the thread of epochs reads what was noted.
  */
 
-/* glance_number - of the one under way, or 0. */
-static inline uint64_t glance_number(void)
+/* burst_number - of the one under way, or 0. */
+static inline uint64_t burst_number(void)
 {
-	/* Pairs with the release of glance_begin(): the clocks that it noted are there. */
-	return load_acquire(&watch_common.glance);
+	/* Pairs with the release of burst_start(): the clocks that it noted are there. */
+	return load_acquire(&watch_common.burst);
 }
 
 /*
- * glance_clock - when all loads of the program have come: a function that waits for memory has the
+ * burst_clock - when all loads of the program have come: a function that waits for memory has the
  * time of it, and not the next one.
  */
-static inline FI_FUNCTION uint64_t glance_clock(void)
+static inline FI_FUNCTION uint64_t burst_clock(void)
 {
 	asm volatile("lfence" : : : "memory");
 	return __builtin_ia32_rdtsc();
 }
 
 /*
- * glance_event - until now the thread was at that address, but for what its last probe took.
- * glance_go_on - the event is over.
- * @number: of the glance
+ * burst_add_event - until now the thread was at that address, but for what its last probe took.
+ * burst_end_event - the event is over.
+ * @number: of the burst
  */
-void glance_event(struct ring *ring, uint64_t number, uint64_t at, uint64_t now) FI_FUNCTION;
-void glance_go_on(struct ring *ring, uint64_t now) FI_FUNCTION;
+void burst_add_event(struct ring *ring, uint64_t number, uint64_t at, uint64_t now) FI_FUNCTION;
+void burst_end_event(struct ring *ring, uint64_t now) FI_FUNCTION;
 
 /* The thread of epochs calls these. */
 
-/* glance_begin - step 1's clocks, and step 2. glance_end - step 3. glance_over - step 4. */
-void glance_begin(void);
-void glance_end(void);
-void glance_over(void);
+/* burst_start - step 1's clocks, and step 2. burst_end - step 3. burst_close - step 4. */
+void burst_start(void);
+void burst_end(void);
+void burst_close(void);
 
-/* glance_waits - whether a thread that has used a CPU since the last call has had no event yet. */
-bool glance_waits(void);
+/* burst_poll - whether a thread that has used a CPU since the last call has had no event yet. */
+bool burst_poll(void);
 
-/* glance_unknown - ticks of all threads until the end, of which none told. */
-uint64_t glance_unknown(void);
+/* burst_unknown_ticks - ticks of all threads until the end, of which none told. */
+uint64_t burst_unknown_ticks(void);
 
 /* --- exits.c, with the lock of epochs --------------------------------------------------------- */
 
@@ -330,29 +334,30 @@ uint64_t glance_unknown(void);
  * Which exits belong to which entries. An exit is on while an entry of its function is, and turns
  * itself off behind that.
  *
- * exits_take - finds the exits of entries that came.
+ * exits_find - finds the exits of entries that came.
  * @first: probes below that were looked at before
  *
  * Returns how many functions have some, or -ENOMEM.
  */
-long exits_take(const uint32_t *entries, size_t n, uint32_t first);
+long exits_find(const uint32_t *entries, size_t n, uint32_t first);
 
-/* exits_on - those of entries, before these are turned on. How many were off; a negative errno. */
-long exits_on(const uint32_t *entries, size_t n);
+/* exits_turn_on - those of entries, before these are turned on. How many were off; a negative
+ * errno. */
+long exits_turn_on(const uint32_t *entries, size_t n);
 
 /*
- * exits_on_too - all that are off, also where the entry is. exits_off_again - all that were not
- * turned on with their entries since. 0 or a negative errno.
+ * exits_turn_all_on - all that are off, also where the entry is. exits_turn_back_off - all that
+ * were not turned on with their entries since. 0 or a negative errno.
  */
-int exits_on_too(void);
-int exits_off_again(void);
+int exits_turn_all_on(void);
+int exits_turn_back_off(void);
 
-/* exits_off - all of them. 0 or a negative errno. exits_forget - there are none. */
-int exits_off(void);
+/* exits_turn_all_off - all of them. 0 or a negative errno. exits_forget - there are none. */
+int exits_turn_all_off(void);
 void exits_forget(void);
 
-/* exits_forked - in the child: none is being turned off. */
-void exits_forked(void);
+/* exits_reset_in_child - in the child: none is being turned off. */
+void exits_reset_in_child(void);
 
 /* --- callers.c: who calls whom, as samples of calls tell it ----------------------------------- */
 
@@ -366,8 +371,8 @@ struct caller_count {
 
 #define NOT_TIMED INT64_MIN
 
-/* callers_count - one more call; @time: the ticks that it took, or NOT_TIMED: it begins. */
-void callers_count(uint32_t id, uint64_t from, int64_t time) FI_FUNCTION;
+/* callers_add - one more call; @time: the ticks that it took, or NOT_TIMED: it begins. */
+void callers_add(uint32_t id, uint64_t from, int64_t time) FI_FUNCTION;
 
 /* callers_list - those that there are. callers_lost - calls that found no room. */
 const struct caller_count *callers_list(uint32_t *n);

@@ -41,7 +41,7 @@ struct vectors {
 	_Alignas(64) uint64_t area[2752 / 8];
 };
 
-FI_FUNCTION static inline void save(struct vectors *vectors)
+FI_FUNCTION static inline void save_vectors(struct vectors *vectors)
 {
 	if (!vector_states) {
 		asm volatile("fxsave64 %0" : "=m"(*vectors));
@@ -52,7 +52,7 @@ FI_FUNCTION static inline void save(struct vectors *vectors)
 	asm volatile("xsave64 %0" : "+m"(*vectors) : "a"(vector_states), "d"(0));
 }
 
-FI_FUNCTION static inline void restore(const struct vectors *vectors)
+FI_FUNCTION static inline void restore_vectors(const struct vectors *vectors)
 {
 	if (!vector_states)
 		asm volatile("fxrstor64 %0" : : "m"(*vectors));
@@ -71,7 +71,7 @@ uint64_t watch_clock(void)
 }
 
 /* By its own clock. */
-static uint64_t passed(const struct watch *watch)
+static uint64_t window_time(const struct watch *watch)
 {
 	uint64_t now = watch_clock();
 	uint64_t began = load_relaxed(&watch->began);
@@ -100,7 +100,7 @@ static void note_slowed(struct watch *watch, uint64_t own)
 	store_relaxed(&watch->slowed, (uint64_t)(share * 4294967296.0));
 }
 
-static bool claim(struct watch *watch, uint64_t state, uint64_t why)
+static bool claim_state(struct watch *watch, uint64_t state, uint64_t why)
 {
 	return atomic_compare_exchange_strong(&watch->state, &state, state | why);
 }
@@ -112,7 +112,7 @@ FI_FUNCTION static bool is_pending(const struct watch *watch)
 	return PENDING_CALLS(atomic_load(&watch->pending)) > 0;
 }
 
-static void deactivate(uint32_t id)
+static void turn_probe_off(uint32_t id)
 {
 	uint64_t before = __builtin_ia32_rdtsc(), ticks;
 
@@ -129,7 +129,7 @@ static void turn_off(struct watch *watch, uint32_t id, uint64_t state)
 	if (!atomic_compare_exchange_strong(&watch->state, &state, state | WATCH_LEAVES))
 		return;
 	frames_cut(watch);
-	deactivate(id);
+	turn_probe_off(id);
 	atomic_fetch_and(&watch->state, ~(uint64_t)(WATCH_WAITS | WATCH_LEAVES));
 }
 
@@ -139,7 +139,7 @@ static void close_window(struct watch *watch, uint32_t id, uint64_t state, uint6
 {
 	why |= WATCH_WAITS;
 	store_relaxed(&watch->until, since * PATIENCE);
-	if (claim(watch, state, why) && !is_pending(watch))
+	if (claim_state(watch, state, why) && !is_pending(watch))
 		turn_off(watch, id, state | why);
 }
 
@@ -148,10 +148,10 @@ static void close_window(struct watch *watch, uint32_t id, uint64_t state, uint6
  * call came since it was up, so the window starts there and not here: what starts by a call sees
  * bursts too often.
  */
-static bool warm_up(struct watch *watch, uint64_t warm, uint64_t since)
+static bool warm_window(struct watch *watch, uint64_t warm, uint64_t since)
 {
 	uint64_t wish = load_relaxed(&watch->wish);
-	uint64_t own = passed(watch);
+	uint64_t own = window_time(watch);
 
 	if (own + warm / 64 < warm) {
 		add_relaxed(&watch->from, since + warm - own);
@@ -172,16 +172,16 @@ struct call {
 	uint64_t
 		state; /* that it saw: the thread of epochs may have opened the next window since */
 	uint64_t now;
-	uint64_t since;	 /* the start of the window */
-	uint64_t glance; /* in which it is, or 0 */
+	uint64_t since; /* the start of the window */
+	uint64_t burst; /* in which it is, or 0 */
 	uint32_t id;
 };
 
-static bool warms_up(const struct call *call)
+static bool warm_call(const struct call *call)
 {
 	uint64_t warm = load_relaxed(&call->watch->warm);
 
-	return warm && !warm_up(call->watch, warm, call->since);
+	return warm && !warm_window(call->watch, warm, call->since);
 }
 
 /* The time is up, unless the program was not running: then the window lasts longer. */
@@ -189,7 +189,7 @@ static bool end_window(const struct call *call)
 {
 	struct watch *watch = call->watch;
 	uint64_t wish = load_relaxed(&watch->wish);
-	uint64_t own = passed(watch);
+	uint64_t own = window_time(watch);
 
 	if (own + wish / 64 < wish) {
 		store_relaxed(&watch->window, call->since + wish - own);
@@ -207,7 +207,7 @@ static bool extend_window(const struct call *call)
 	uint64_t limit = load_relaxed(&watch->limit);
 
 	if (load_relaxed(&watch->window) != WINDOW_WHOLE ||
-	    ring_run() + limit > load_relaxed(&watch_common.affordable))
+	    ring_run() + limit > load_relaxed(&watch_common.affordable_calls))
 		return false;
 	store_relaxed(&watch->middle, call->since);
 	store_relaxed(&watch->limit, 2 * limit);
@@ -221,7 +221,7 @@ static bool end_full(const struct call *call)
 
 	if (extend_window(call))
 		return false;
-	own = passed(watch);
+	own = window_time(watch);
 	note_slowed(watch, own);
 	store_relaxed(&watch->filled, call->since);
 	store_relaxed(&watch->waited, own < call->since ? call->since - own : 0);
@@ -239,9 +239,9 @@ static bool end_exit(const struct call *call)
 {
 	struct watch *watch = call->watch;
 
-	if (!claim(watch, call->state, WATCH_OVER | WATCH_LEAVES))
+	if (!claim_state(watch, call->state, WATCH_OVER | WATCH_LEAVES))
 		return false;
-	deactivate(call->id);
+	turn_probe_off(call->id);
 	atomic_fetch_and(&watch->state, ~(uint64_t)WATCH_LEAVES);
 	return true;
 }
@@ -261,19 +261,19 @@ FI_FUNCTION static void note_spent(uint64_t before)
 }
 
 /* What may use vectors and errno. */
-FI_FUNCTION static __attribute__((noinline)) bool apart(bool (*work)(const struct call *),
-							const struct call *call)
+FI_FUNCTION static __attribute__((noinline)) bool
+call_with_vectors_saved(bool (*work)(const struct call *), const struct call *call)
 {
 	uint64_t before = __builtin_ia32_rdtsc();
 	struct vectors vectors;
 	bool result;
 	int saved;
 
-	save(&vectors);
+	save_vectors(&vectors);
 	saved = errno;
 	result = work(call);
 	errno = saved;
-	restore(&vectors);
+	restore_vectors(&vectors);
 	note_spent(before);
 	return result;
 }
@@ -290,7 +290,7 @@ FI_FUNCTION static struct ring *note_run(void)
 {
 	struct ring *ring = ring_here();
 
-	if (!ring && apart(make_ring, NULL))
+	if (!ring && call_with_vectors_saved(make_ring, NULL))
 		ring = ring_here();
 	if (ring)
 		add_own(&ring->run, 1);
@@ -301,19 +301,19 @@ FI_FUNCTION static struct ring *note_run(void)
 FI_FUNCTION static void clear_frames(struct ring *ring, const struct watch *watch, uint32_t id,
 				     const struct fi_regs *regs)
 {
-	struct spot spot;
+	struct activation activation;
 
-	if (ring && ring->depth && watch->group && frames_spot(&spot, id, regs))
-		frames_clear(ring, &spot, watch->hooks);
+	if (ring && ring->depth && watch->group && frames_find_activation(&activation, id, regs))
+		frames_clear(ring, &activation, watch->hooks);
 }
 
 /* What it took is no time of the callers. */
 FI_FUNCTION static void begin_time(struct ring *ring, const struct call *call,
-				   const struct spot *spot)
+				   const struct activation *activation)
 {
 	uint32_t depth = ring->depth;
 
-	frames_enter(ring, call->id, call->state, spot);
+	frames_enter(ring, call->id, call->state, activation);
 	if (ring->depth == depth)
 		return;
 	note_ticks(ring, __builtin_ia32_rdtsc() - call->now);
@@ -321,24 +321,24 @@ FI_FUNCTION static void begin_time(struct ring *ring, const struct call *call,
 }
 
 /* One of the first calls of a window. */
-FI_FUNCTION static void sample(struct ring *ring, const struct call *call, uint64_t calls,
-			       const struct fi_regs *regs)
+FI_FUNCTION static void sample_call(struct ring *ring, const struct call *call, uint64_t calls,
+				    const struct fi_regs *regs)
 {
 	uint64_t skip = load_relaxed(&call->watch->skip);
 	bool timed = call->watch->group && calls > skip && calls - skip <= watch_common.callers;
 	bool noted = calls <= watch_common.callers;
-	struct spot spot;
+	struct activation activation;
 
-	if ((!timed && !noted) || !frames_spot(&spot, call->id, regs))
+	if ((!timed && !noted) || !frames_find_activation(&activation, call->id, regs))
 		return;
 	if (noted)
-		callers_count(call->id, spot.from, NOT_TIMED);
+		callers_add(call->id, activation.from, NOT_TIMED);
 	if (timed)
-		begin_time(ring, call, &spot);
+		begin_time(ring, call, &activation);
 }
 
-FI_FUNCTION static void count(const struct call *call, const struct fi_regs *regs,
-			      struct ring *ring)
+FI_FUNCTION static void count_call(const struct call *call, const struct fi_regs *regs,
+				   struct ring *ring)
 {
 	struct watch *watch = call->watch;
 	uint64_t calls = add_relaxed(&watch->calls, 1) + 1 - load_relaxed(&watch->base);
@@ -349,19 +349,19 @@ FI_FUNCTION static void count(const struct call *call, const struct fi_regs *reg
 	if (calls == limit / 2)
 		store_relaxed(&watch->middle, call->since);
 	if (calls == limit)
-		apart(end_full, call);
+		call_with_vectors_saved(end_full, call);
 	else if (ring)
-		sample(ring, call, calls, regs);
+		sample_call(ring, call, calls, regs);
 }
 
 /* The window is over, and the probe is on since calls were timed. */
-FI_FUNCTION static void wait_for_calls(const struct call *call)
+FI_FUNCTION static void end_wait(const struct call *call)
 {
 	uint64_t until = load_relaxed(&call->watch->until);
 
 	if ((call->state & WATCH_LOW & ~WATCH_BITS) == WATCH_WAITS &&
 	    (!is_pending(call->watch) || call->since > until))
-		apart(end_waiting, call);
+		call_with_vectors_saved(end_waiting, call);
 }
 
 FI_FUNCTION static void take_call(struct call *call, const struct fi_regs *regs, struct ring *ring)
@@ -372,27 +372,29 @@ FI_FUNCTION static void take_call(struct call *call, const struct fi_regs *regs,
 	call->since = call->now - from;
 	clear_frames(ring, watch, call->id, regs);
 	if ((call->state & WATCH_BITS) != WATCH_OPEN) {
-		wait_for_calls(call);
+		end_wait(call);
 		return;
 	}
-	if (call->now < from || (load_relaxed(&watch->warm) && apart(warms_up, call)))
+	if (call->now < from ||
+	    (load_relaxed(&watch->warm) && call_with_vectors_saved(warm_call, call)))
 		return;
-	if (call->since >= load_relaxed(&watch->window) && apart(end_window, call))
+	if (call->since >= load_relaxed(&watch->window) &&
+	    call_with_vectors_saved(end_window, call))
 		return;
-	count(call, regs, ring);
+	count_call(call, regs, ring);
 }
 
 /* The caller ran until now. */
 FI_FUNCTION static void note_entry(struct ring *ring, const struct call *call,
 				   const struct fi_regs *regs)
 {
-	struct spot spot;
+	struct activation activation;
 
-	if (frames_spot(&spot, call->id, regs))
-		glance_event(ring, call->glance, spot.from, call->now);
+	if (frames_find_activation(&activation, call->id, regs))
+		burst_add_event(ring, call->burst, activation.from, call->now);
 }
 
-/* See ring_metered(). What was noted as spent meanwhile is told apart. */
+/* See ring_metered(). What was noted as spent meanwhile is taken off. */
 FI_FUNCTION static void meter(struct ring *ring, const struct call *call, uint64_t spent)
 {
 	uint64_t ticks = __builtin_ia32_rdtsc() - call->now - (ring->spent - spent);
@@ -403,10 +405,10 @@ FI_FUNCTION static void meter(struct ring *ring, const struct call *call, uint64
 	add_own(&ring->meter, ticks);
 }
 
-FI_FUNCTION static void call_over(struct ring *ring, const struct call *call, uint64_t spent)
+FI_FUNCTION static void end_call(struct ring *ring, const struct call *call, uint64_t spent)
 {
-	if (call->glance)
-		glance_go_on(ring, call->now);
+	if (call->burst)
+		burst_end_event(ring, call->now);
 	else if (!(load_relaxed(&ring->run) % METERED))
 		meter(ring, call, spent);
 }
@@ -414,7 +416,7 @@ FI_FUNCTION static void call_over(struct ring *ring, const struct call *call, ui
 FI_FUNCTION void watch_call(uint32_t id, void *site, const struct fi_regs *regs, void *data)
 {
 	struct watch *watch = &watches[id];
-	struct call call = { .watch = watch, .id = id, .glance = glance_number() };
+	struct call call = { .watch = watch, .id = id, .burst = burst_number() };
 	struct ring *ring;
 	uint64_t spent;
 
@@ -423,14 +425,14 @@ FI_FUNCTION void watch_call(uint32_t id, void *site, const struct fi_regs *regs,
 	call.state = load_acquire(&watch->state);
 	call.now = __builtin_ia32_rdtsc();
 	ring = note_run();
-	if (call.glance && ring) {
-		call.now = glance_clock();
+	if (call.burst && ring) {
+		call.now = burst_clock();
 		note_entry(ring, &call, regs);
 	}
 	spent = ring ? ring->spent : 0;
 	take_call(&call, regs, ring);
 	if (ring)
-		call_over(ring, &call, spent);
+		end_call(ring, &call, spent);
 }
 
 /* --- Exits ------------------------------------------------------------------------------------ */
@@ -445,19 +447,19 @@ FI_FUNCTION static void take_time(struct ring *ring, const struct frame *frame, 
 	int64_t wall = (int64_t)(now - frame->start - taken);
 	int64_t time = wall, waited;
 
-	if (frames_overlong(watch, wall)) {
+	if (frames_is_overlong(watch, wall)) {
 		add_relaxed(&watch->cut, 1);
 		return;
 	}
 	if (wall > (int64_t)watch_common.recent) {
-		waited = (int64_t)(frames_waited(ring, now) - frame->waited);
+		waited = (int64_t)(frames_read_waited(ring, now) - frame->waited);
 		time -= waited < 0 ? 0 : waited < wall ? waited : wall;
 	}
 	add_relaxed(&watch->timed, 1);
 	add_relaxed(&watch->time, time);
 	add_relaxed(&watch->wall, wall);
 	add_relaxed(&watch->taken, taken);
-	callers_count(frame->id, frame->from, time);
+	callers_add(frame->id, frame->from, time);
 	note_ticks(ring, __builtin_ia32_rdtsc() - now);
 }
 
@@ -476,24 +478,24 @@ FI_FUNCTION void watch_exit(uint32_t id, void *site, const struct fi_regs *regs,
 {
 	uint64_t now = __builtin_ia32_rdtsc();
 	struct watch *watch = &watches[id];
-	struct call call = { .watch = watch, .id = id, .now = now, .glance = glance_number() };
+	struct call call = { .watch = watch, .id = id, .now = now, .burst = burst_number() };
 	struct ring *ring = ring_here();
 	uint64_t spent = ring ? ring->spent : 0;
 	struct frame frame;
-	struct spot spot;
+	struct activation activation;
 
 	(void)data;
 	call.state = atomic_load(&watch->state);
-	if (call.glance && ring) {
-		call.now = now = glance_clock();
-		glance_event(ring, call.glance, (uint64_t)site, now);
+	if (call.burst && ring) {
+		call.now = now = burst_clock();
+		burst_add_event(ring, call.burst, (uint64_t)site, now);
 	}
-	if (ring && ring->depth && frames_spot(&spot, watch->entry, regs) &&
-	    frames_leave(ring, &spot, watches[watch->entry].hooks, &frame))
+	if (ring && ring->depth && frames_find_activation(&activation, watch->entry, regs) &&
+	    frames_leave(ring, &activation, watches[watch->entry].hooks, &frame))
 		take_time(ring, &frame, now);
 	note_run();
-	if (!call.glance && (call.state & WATCH_BITS) == WATCH_OPEN && is_idle(watch->group))
-		apart(end_exit, &call);
+	if (!call.burst && (call.state & WATCH_BITS) == WATCH_OPEN && is_idle(watch->group))
+		call_with_vectors_saved(end_exit, &call);
 	if (ring)
-		call_over(ring, &call, spent);
+		end_call(ring, &call, spent);
 }

@@ -30,34 +30,34 @@ static int setup(void **state)
 	return 0;
 }
 
-static struct spot at(uint32_t id, uint64_t slot)
+static struct activation at(uint32_t id, uint64_t slot)
 {
-	return (struct spot){ id, slot, 0x1000 };
+	return (struct activation){ id, slot, 0x1000 };
 }
 
 /* A call that is counted. */
 static void enter(uint32_t id, uint64_t slot)
 {
-	struct spot spot = at(id, slot);
+	struct activation activation = at(id, slot);
 
-	frames_clear(&ring, &spot, watches[id].hooks);
-	frames_enter(&ring, id, watches[id].state, &spot);
+	frames_clear(&ring, &activation, watches[id].hooks);
+	frames_enter(&ring, id, watches[id].state, &activation);
 }
 
 /* One that is not, but the probe is on. */
 static void pass(uint32_t id, uint64_t slot)
 {
-	struct spot spot = at(id, slot);
+	struct activation activation = at(id, slot);
 
-	frames_clear(&ring, &spot, watches[id].hooks);
+	frames_clear(&ring, &activation, watches[id].hooks);
 }
 
 static bool leave(uint32_t id, uint64_t slot)
 {
-	struct spot spot = at(id, slot);
+	struct activation activation = at(id, slot);
 	struct frame frame;
 
-	return frames_leave(&ring, &spot, watches[id].hooks, &frame) && frame.id == id;
+	return frames_leave(&ring, &activation, watches[id].hooks, &frame) && frame.id == id;
 }
 
 static uint32_t pending(uint32_t id)
@@ -71,11 +71,11 @@ static void test_overlong(void **state)
 	(void)state;
 	watch_common.overlong = 1000;
 	watches[A].wish = 100;
-	assert_false(frames_overlong(&watches[A], 1000));
-	assert_true(frames_overlong(&watches[A], 1001));
+	assert_false(frames_is_overlong(&watches[A], 1000));
+	assert_true(frames_is_overlong(&watches[A], 1001));
 	/* What is rare is timed however long it takes. */
 	watches[A].wish = UINT64_MAX;
-	assert_false(frames_overlong(&watches[A], 1001));
+	assert_false(frames_is_overlong(&watches[A], 1001));
 }
 
 static void test_nested(void **state)
@@ -160,11 +160,11 @@ static void test_cut(void **state)
 /* The window has ended since the call saw that it was open. */
 static void test_window_over(void **state)
 {
-	struct spot spot = at(A, 900);
+	struct activation activation = at(A, 900);
 
 	(void)state;
 	watches[A].state = WATCH_OVER;
-	frames_enter(&ring, A, 0, &spot);
+	frames_enter(&ring, A, 0, &activation);
 	assert_int_equal(ring.depth, 0);
 	assert_int_equal(pending(A), 0);
 }
@@ -189,20 +189,20 @@ static void test_return_address_is_found(void **state)
 {
 	uint64_t stack[8] = { 1, 2, 3, 0x1234, 5, 0x1234 };
 	struct fi_regs regs = { .rdi = 77, .rsi = 0x1234, .rsp = (uint64_t)stack };
-	struct spot spot;
+	struct activation activation;
 
 	(void)state;
 	watches[A].hooks = true;
-	assert_true(frames_spot(&spot, A, &regs));
-	assert_int_equal(spot.slot, (uint64_t)&stack[3]);
-	assert_int_equal(spot.function, 77);
-	assert_int_equal(spot.from, 0x1234);
+	assert_true(frames_find_activation(&activation, A, &regs));
+	assert_int_equal(activation.slot, (uint64_t)&stack[3]);
+	assert_int_equal(activation.function, 77);
+	assert_int_equal(activation.from, 0x1234);
 	watches[A].hooks = false;
 	regs.rsp = (uint64_t)&stack[3];
-	assert_true(frames_spot(&spot, A, &regs));
-	assert_int_equal(spot.slot, (uint64_t)&stack[3]);
-	assert_int_equal(spot.function, A);
-	assert_int_equal(spot.from, 0x1234);
+	assert_true(frames_find_activation(&activation, A, &regs));
+	assert_int_equal(activation.slot, (uint64_t)&stack[3]);
+	assert_int_equal(activation.function, A);
+	assert_int_equal(activation.from, 0x1234);
 }
 
 static void test_room(void **state)

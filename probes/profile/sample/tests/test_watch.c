@@ -108,7 +108,7 @@ static void test_as_many_as_can_be_afforded(void **state)
 	watches[ENTRY].limit = 100;
 	watches[ENTRY].window = UINT64_MAX;
 	watches[ENTRY].group = NULL;
-	watch_common.affordable = ring_run() + 1000;
+	watch_common.affordable_calls = ring_run() + 1000;
 	for (uint64_t i = 1; i <= 2000; i++)
 		enter(i, 9);
 	assert_int_equal(watches[ENTRY].calls, 800);

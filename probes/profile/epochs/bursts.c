@@ -12,65 +12,65 @@
 #define ENOUGH	 20000	 /* calls of probe functions behind the end */
 #define TRIES	 64
 
-static struct glanced places[GLANCED]; /* by hash; the first is the unknown one */
-static unsigned glances;
+static struct burst_address addresses[BURST_ADDRESSES]; /* by hash; the first is the unknown one */
+static unsigned bursts;
 static uint32_t turned_on[FI_PROBES_MAX];
 static size_t turned_on_n;
 
 /* --- Places ----------------------------------------------------------------------------------- */
 
-static struct glanced *place_of(uint64_t at)
+static struct burst_address *find_address(uint64_t at)
 {
 	uint32_t hash = (uint32_t)((at * 0x9e3779b97f4a7c15) >> 40);
 
 	for (unsigned i = 0; i < TRIES; i++) {
-		struct glanced *place = &places[1 + (hash + i) % (GLANCED - 1)];
+		struct burst_address *slot = &addresses[1 + (hash + i) % (BURST_ADDRESSES - 1)];
 
-		if (!place->at)
-			place->at = at;
-		if (place->at == at)
-			return place;
+		if (!slot->at)
+			slot->at = at;
+		if (slot->at == at)
+			return slot;
 	}
-	return &places[0];
+	return &addresses[0];
 }
 
-/* Each glance counts by the time that it took, with that of the probes: it is one look at the
+/* Each burst counts by the time that it took, with that of the probes: it is one look at the
  * program like any other, however much they slow what it sees.
  */
-static void add_glimpses(double scale, double unknown)
+static void add_bursts(double scale, double unknown)
 {
-	unsigned group = glances % SHARE_GROUPS;
+	unsigned group = bursts % SHARE_GROUPS;
 
-	places[0].ticks[group] += unknown;
+	addresses[0].ticks[group] += unknown;
 	for (struct ring *ring = ring_list(); ring; ring = ring->next) {
-		struct glimpse *glimpse = &ring->glimpse;
+		struct burst *burst = &ring->burst;
 
-		places[0].ticks[group] += scale * (double)swap_relaxed(&glimpse->beyond, 0);
-		for (unsigned i = 0; i < PLACES; i++) {
-			uint64_t at = load_relaxed(&glimpse->place[i].at);
-			uint64_t ticks = swap_relaxed(&glimpse->place[i].ticks, 0);
+		addresses[0].ticks[group] += scale * (double)swap_relaxed(&burst->beyond, 0);
+		for (unsigned i = 0; i < BURST_SLOTS; i++) {
+			uint64_t at = load_relaxed(&burst->slot[i].at);
+			uint64_t ticks = swap_relaxed(&burst->slot[i].ticks, 0);
 
-			store_relaxed(&glimpse->place[i].at, 0);
+			store_relaxed(&burst->slot[i].at, 0);
 			if (ticks)
-				place_of(at)->ticks[group] += scale * (double)ticks;
+				find_address(at)->ticks[group] += scale * (double)ticks;
 		}
 	}
 }
 
-static void read_glance(void)
+static void read_burst(void)
 {
-	uint64_t with_probes = 0, without = 0, unknown = glance_unknown();
+	uint64_t with_probes = 0, without = 0, unknown = burst_unknown_ticks();
 
 	for (struct ring *ring = ring_list(); ring; ring = ring->next) {
-		struct glimpse *glimpse = &ring->glimpse;
+		struct burst *burst = &ring->burst;
 
-		with_probes += swap_relaxed(&glimpse->used, 0);
-		without += load_relaxed(&glimpse->beyond);
-		for (unsigned i = 0; i < PLACES; i++)
-			without += load_relaxed(&glimpse->place[i].ticks);
+		with_probes += swap_relaxed(&burst->used, 0);
+		without += load_relaxed(&burst->beyond);
+		for (unsigned i = 0; i < BURST_SLOTS; i++)
+			without += load_relaxed(&burst->slot[i].ticks);
 	}
-	add_glimpses(without ? (double)with_probes / (double)without : 0, (double)unknown);
-	glances++;
+	add_bursts(without ? (double)with_probes / (double)without : 0, (double)unknown);
+	bursts++;
 }
 
 /* --- On and off ------------------------------------------------------------------------------- */
@@ -79,26 +79,26 @@ static bool is_off(uint32_t id)
 {
 	uint64_t state = atomic_load(&watches[id].state);
 
-	return books[id].watched && books[id].opened && (state & WATCH_BITS) != WATCH_OPEN &&
-	       !(state & (WATCH_WAITS | WATCH_LEAVES));
+	return function_states[id].watched && function_states[id].opened &&
+	       (state & WATCH_BITS) != WATCH_OPEN && !(state & (WATCH_WAITS | WATCH_LEAVES));
 }
 
-static void turn_on(void)
+static void turn_entries_on(void)
 {
 	double before = clock_seconds(CLOCK_THREAD_CPUTIME_ID);
 
 	turned_on_n = 0;
-	for (uint32_t id = 0; id < books_known; id++)
+	for (uint32_t id = 0; id < known_probes; id++)
 		if (is_off(id))
 			turned_on[turned_on_n++] = id;
-	if (exits_on_too() < 0 ||
+	if (exits_turn_all_on() < 0 ||
 	    fi_activate_how(turned_on, turned_on_n, watch_call, FI_KEEPS_VECTORS) < 0)
 		account.refused++;
 	account.toggles += turned_on_n;
-	cost_turned_on(before);
+	cost_add_toggling(before);
 }
 
-void glances_settle(void)
+void bursts_settle(void)
 {
 	double before = clock_seconds(CLOCK_THREAD_CPUTIME_ID);
 	size_t kept = 0;
@@ -108,9 +108,9 @@ void glances_settle(void)
 	for (size_t i = 0; i < turned_on_n; i++)
 		if (is_off(turned_on[i]))
 			turned_on[kept++] = turned_on[i];
-	if (fi_deactivate_batch(turned_on, kept) < 0 || exits_off_again() < 0)
+	if (fi_deactivate_batch(turned_on, kept) < 0 || exits_turn_back_off() < 0)
 		account.refused++;
-	cost_turned_on(before);
+	cost_add_toggling(before);
 }
 
 /* While others run on, and pay for it. */
@@ -119,38 +119,38 @@ static void wait_for_all(void)
 	uint64_t run = ring_run();
 	double pause = SHORTEST;
 
-	glance_waits();
+	burst_poll();
 	for (int i = 0; i < PATIENCE && ring_run() - run < ENOUGH; i++) {
 		clocks_sleep((uint64_t)(pause * watch_common.per_second));
-		if (!glance_waits())
+		if (!burst_poll())
 			return;
 		pause = pause < LONGEST / 2 ? 2 * pause : LONGEST;
 	}
 }
 
-void glances_look(void)
+void bursts_sample(void)
 {
 	if (!account.with_exits)
 		return;
-	turn_on();
-	glance_begin();
+	turn_entries_on();
+	burst_start();
 	clocks_sleep((uint64_t)(LENGTH * watch_common.per_second));
-	glance_end();
+	burst_end();
 	wait_for_all();
-	glance_over();
-	read_glance();
+	burst_close();
+	read_burst();
 }
 
 /* --- All of them ------------------------------------------------------------------------------ */
 
-const struct glanced *glances_list(void)
+const struct burst_address *bursts_list(void)
 {
-	return places;
+	return addresses;
 }
 
-void glances_forget(void)
+void bursts_forget(void)
 {
-	if (glances)
-		memset(places, 0, sizeof(places));
-	glances = 0;
+	if (bursts)
+		memset(addresses, 0, sizeof(addresses));
+	bursts = 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whom the time between two events is told to, in a glance and behind its end. Ticks are the
+ * Whom the time between two events is told to, in a burst and behind its end. Ticks are the
  * test's: what reads them is compiled into it.
  */
 #include <setjmp.h>
@@ -14,8 +14,8 @@
 
 static uint64_t ticks_now;
 #define __builtin_ia32_rdtsc() ticks_now
+#include "probes/profile/sample/burst.c"
 #include "probes/profile/sample/frames.c"
-#include "probes/profile/sample/glance.c"
 #include "probes/profile/sample/watch.c"
 
 enum {
@@ -48,7 +48,7 @@ static int setup(void **state)
 	watch_common = (struct watch_common){ .recent = INT64_MAX };
 	memset(watches, 0, PROBES * sizeof(*watches));
 	memset(offs, 0, sizeof(offs));
-	memset(&ring->glimpse, 0, sizeof(ring->glimpse));
+	memset(&ring->burst, 0, sizeof(ring->burst));
 	for (uint32_t id = OUTER; id < PROBES; id++) {
 		watches[id].group = &groups[(id - OUTER) % 2];
 		watches[id].next = NO_PROBE;
@@ -77,11 +77,11 @@ static void leave(uint64_t time, uint32_t id)
 
 static uint64_t ticks_at(uint64_t at)
 {
-	const struct glimpse *glimpse = &ring_here()->glimpse;
+	const struct burst *burst = &ring_here()->burst;
 
-	for (unsigned i = 0; i < PLACES; i++)
-		if (glimpse->place[i].at == at)
-			return glimpse->place[i].ticks;
+	for (unsigned i = 0; i < BURST_SLOTS; i++)
+		if (burst->slot[i].at == at)
+			return burst->slot[i].ticks;
 	return 0;
 }
 
@@ -96,67 +96,67 @@ static void run(uint64_t start)
 static void test_each_has_its_own(void **state)
 {
 	(void)state;
-	glance_begin();
+	burst_start();
 	run(1000);
 	enter(1400, OUTER, CALLS_OUTER);
 	assert_int_equal(ticks_at(CALLS_OUTER), 220);
 	assert_int_equal(ticks_at(CALLS_INNER), 100);
 	assert_int_equal(ticks_at(SITE(INNER_EXIT)), 30);
 	assert_int_equal(ticks_at(SITE(OUTER_EXIT)), 50);
-	assert_int_equal(ring_here()->glimpse.used, 400);
-	glance_over();
+	assert_int_equal(ring_here()->burst.used, 400);
+	burst_close();
 }
 
 static void test_start_is_known(void **state)
 {
 	(void)state;
-	glance_begin();
-	ring_here()->glimpse.start = 700;
+	burst_start();
+	ring_here()->burst.start = 700;
 	run(1000);
 	assert_int_equal(ticks_at(CALLS_OUTER), 300);
-	glance_over();
+	burst_close();
 }
 
 static void test_without_what_probes_took(void **state)
 {
 	(void)state;
 	watch_common.between = 40;
-	glance_begin();
+	burst_start();
 	run(1000);
 	assert_int_equal(ticks_at(CALLS_INNER), 60);
 	assert_int_equal(ticks_at(SITE(INNER_EXIT)), 0);
 	assert_int_equal(ticks_at(SITE(OUTER_EXIT)), 10);
-	assert_int_equal(ring_here()->glimpse.used, 180);
-	glance_over();
+	assert_int_equal(ring_here()->burst.used, 180);
+	burst_close();
 }
 
 /* What the thread does at the end is told by its next event, however late that comes. */
 static void test_until_the_end(void **state)
 {
 	(void)state;
-	glance_begin();
+	burst_start();
 	enter(1000, OUTER, CALLS_OUTER);
 	ticks_now = 1500;
-	glance_end();
-	assert_false(has_told(ring_here()));
+	burst_end();
+	assert_false(has_seen_end(ring_here()));
 	leave(9000, OUTER_EXIT);
-	assert_true(has_told(ring_here()));
+	assert_true(has_seen_end(ring_here()));
 	assert_int_equal(ticks_at(SITE(OUTER_EXIT)), 500);
 	run(9100);
 	assert_int_equal(ticks_at(CALLS_INNER), 0);
-	assert_int_equal(ring_here()->glimpse.used, 500);
-	glance_over();
+	assert_int_equal(ring_here()->burst.used, 500);
+	burst_close();
 }
 
-static void test_no_glance(void **state)
+static void test_no_burst(void **state)
 {
 	(void)state;
 	run(1000);
-	assert_int_equal(ring_here()->glimpse.used, 0);
-	glance_begin();
-	glance_over();
+	assert_int_equal(ring_here()->burst.used, 0);
+	burst_start();
+	burst_close();
 	run(2000);
-	assert_int_equal(ring_here()->glimpse.used, 0);
+	assert_int_equal(ring_here()->burst.used, 0);
 }
 
 /* Its entry is off, so it would turn itself off. */
@@ -164,10 +164,10 @@ static void test_exits_stay_on(void **state)
 {
 	(void)state;
 	watches[OUTER_EXIT].state = WATCH_OPEN;
-	glance_begin();
+	burst_start();
 	run(1000);
 	assert_int_equal(offs[OUTER_EXIT], 0);
-	glance_over();
+	burst_close();
 	run(2000);
 	assert_int_equal(offs[OUTER_EXIT], 1);
 }
@@ -178,15 +178,15 @@ static void test_no_room(void **state)
 	uint64_t sum = 0;
 
 	(void)state;
-	glance_begin();
+	burst_start();
 	enter(0, OUTER, 1);
-	for (uint64_t i = 1; i <= 2 * PLACES; i++)
+	for (uint64_t i = 1; i <= 2 * BURST_SLOTS; i++)
 		enter(10 * i, OUTER, 1 + i);
-	for (unsigned i = 0; i < PLACES; i++)
-		sum += ring_here()->glimpse.place[i].ticks;
-	assert_true(ring_here()->glimpse.beyond > 0);
-	assert_int_equal(sum + ring_here()->glimpse.beyond, 20 * PLACES);
-	glance_over();
+	for (unsigned i = 0; i < BURST_SLOTS; i++)
+		sum += ring_here()->burst.slot[i].ticks;
+	assert_true(ring_here()->burst.beyond > 0);
+	assert_int_equal(sum + ring_here()->burst.beyond, 20 * BURST_SLOTS);
+	burst_close();
 }
 
 int main(void)
@@ -196,7 +196,7 @@ int main(void)
 		cmocka_unit_test_setup(test_start_is_known, setup),
 		cmocka_unit_test_setup(test_without_what_probes_took, setup),
 		cmocka_unit_test_setup(test_until_the_end, setup),
-		cmocka_unit_test_setup(test_no_glance, setup),
+		cmocka_unit_test_setup(test_no_burst, setup),
 		cmocka_unit_test_setup(test_exits_stay_on, setup),
 		cmocka_unit_test_setup(test_no_room, setup),
 	};
