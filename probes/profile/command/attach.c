@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * fastinst profile --pid: the agent of profiles is put into a process, told to start, and some time
- * later to stop.
+ * fastinst profile --pid: the agent of profiles is put into a process, and is called to
+ * start, and some time later to stop.
  */
 #include "probes/profile/command/profile_cmd.h"
 
@@ -18,7 +18,7 @@
 #include "probes/launch/folder.h"
 #include "probes/text/text.h"
 
-static int tell_agent(pid_t pid, const struct launch *launch, const char *text)
+static int call_agent(pid_t pid, const struct launch *launch, const char *text)
 {
 	struct inject inject = {
 		.pid = pid,
@@ -64,7 +64,7 @@ static int start_profile(pid_t pid, const struct launch *launch)
 	free(functions);
 	free(entries);
 	if (len < (int)sizeof(text))
-		return tell_agent(pid, launch, text);
+		return call_agent(pid, launch, text);
 	return complain(-ENAMETOOLONG, 0, "the patterns are too long");
 }
 
@@ -83,7 +83,7 @@ int attach_profile(pid_t pid, double seconds, struct launch *launch)
 	ending_note();
 	ending_until(pid, seconds);
 	/* One that has ended left its report. */
-	if (ending_is_over(pid) || tell_agent(pid, launch, "stop") == 0)
+	if (ending_is_over(pid) || call_agent(pid, launch, "stop") == 0)
 		return STATUS_OK;
 	return ending_is_over(pid) ? STATUS_OK : STATUS_FAILED;
 }

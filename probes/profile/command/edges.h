@@ -30,8 +30,8 @@ void sites_close(struct sites *sites);
 /* sites_at - where that block of the profile is; NULL: in another object. */
 const struct block *sites_at(const struct sites *sites, size_t block);
 
-/* sites_first - whether it is the first block of a function. */
-bool sites_first(const struct sites *sites, const struct block *block);
+/* sites_is_first - whether it is the first block of a function. */
+bool sites_is_first(const struct sites *sites, const struct block *block);
 
 /* sites_end - where the next block begins, or the function ends. */
 uint64_t sites_end(const struct sites *sites, const struct block *block);

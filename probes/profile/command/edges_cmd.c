@@ -24,7 +24,7 @@ static int by_calls(const void *a, const void *b, void *profile)
 }
 
 /* There are blocks, and no edge was counted. */
-static void tell_nothing(const struct quality *quality)
+static void complain_of_nothing(const struct quality *quality)
 {
 	if (quality->epochs > 0)
 		complain(0, 0,
@@ -43,7 +43,7 @@ void edges_sort(struct profile *profile)
 	if (profile->arcs)
 		qsort_r(profile->arc, profile->arcs, sizeof(*profile->arc), by_calls, profile);
 	else if (profile->quality.blocks > 0)
-		tell_nothing(&profile->quality);
+		complain_of_nothing(&profile->quality);
 }
 
 /* --- Blocks of an object ---------------------------------------------------------------------- */
@@ -122,7 +122,7 @@ static int write_gcov(const struct profile *profile, FILE *out)
 
 static uint64_t start_of(const struct sites *sites, const struct block *block)
 {
-	return sites_first(sites, block) ? block->entry : block->address;
+	return sites_is_first(sites, block) ? block->entry : block->address;
 }
 
 /* Up to the last byte: that of the last instruction, which is what readers look for. */
@@ -156,7 +156,7 @@ static size_t put_branches(const struct sites *sites, FILE *out)
 		const struct block *from = sites_at(sites, edge->from);
 		const struct block *to = sites_at(sites, edge->to);
 
-		if (!from || !to || !sites_first(sites, to))
+		if (!from || !to || !sites_is_first(sites, to))
 			continue;
 		n++;
 		if (out)

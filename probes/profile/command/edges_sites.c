@@ -48,7 +48,7 @@ const struct block *sites_at(const struct sites *sites, size_t block)
 	return bsearch(&key, sites->run.block, sites->run.blocks, sizeof(key), by_address);
 }
 
-bool sites_first(const struct sites *sites, const struct block *block)
+bool sites_is_first(const struct sites *sites, const struct block *block)
 {
 	return block->function && (block == sites->run.block || block[-1].entry != block->entry);
 }
@@ -116,15 +116,15 @@ static void find_targets(struct sites *sites)
 	for (size_t i = 0; i < profile->arcs; i++) {
 		const struct arc *edge = &profile->arc[i];
 		const struct block *before = sites_at(sites, edge->from);
-		const struct block *entered = sites_at(sites, edge->to);
+		const struct block *callee = sites_at(sites, edge->to);
 		uint64_t call;
 
-		if (!before || !before->function || !entered || !sites_first(sites, entered))
+		if (!before || !before->function || !callee || !sites_is_first(sites, callee))
 			continue;
-		call = call_in(sites, before, entered->entry);
+		call = call_in(sites, before, callee->entry);
 		if (call)
 			run->target[run->targets++] =
-				(struct target){ call, entered->function, edge->calls };
+				(struct target){ call, callee->function, edge->calls };
 	}
 	qsort(run->target, run->targets, sizeof(*run->target), by_call);
 }

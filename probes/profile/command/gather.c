@@ -25,10 +25,10 @@ struct gathered {
 	struct profile *profile;
 	struct file *file;
 	size_t files;
-	double glanced[SHARE_GROUPS]; /* seconds of all functions, and what is not known */
-	json_t *blocks; /* of this process: by number, which function of the profile each is */
-	bool told;	/* the process that is being read */
-	double used;	/* time of processes, by which costs are weighed */
+	double bursts[SHARE_GROUPS]; /* seconds of all functions, and what is not known */
+	json_t *blocks;	 /* of this process: by number, which function of the profile each is */
+	bool has_report; /* the process that is being read */
+	double used;	 /* time of processes, by which costs are weighed */
 };
 
 /* --- Which function an address is in ----------------------------------------------------- */
@@ -125,15 +125,15 @@ static int add_caller(struct gathered *all, const struct fields *fields)
 }
 
 /* Of an object and an address in it, by group; the object that is not known has no name. */
-static int add_glanced(struct gathered *all, const struct fields *fields)
+static int add_burst_address(struct gathered *all, const struct fields *fields)
 {
 	bool named = *fields->text[0];
 	long f = named ? function_before(all, fields->text[0], fields->text[1]) : -1;
 
 	for (int i = 0; i < SHARE_GROUPS; i++) {
-		all->glanced[i] += fields->number[i];
+		all->bursts[i] += fields->number[i];
 		if (f >= 0)
-			all->profile->function[f].evidence.glanced[i] += fields->number[i];
+			all->profile->function[f].evidence.bursts[i] += fields->number[i];
 	}
 	return named && f < 0 ? -ENOMEM : 0;
 }
@@ -152,7 +152,7 @@ static int add_quality(struct gathered *all, const struct fields *fields)
 	sum->budget = one.budget;
 	if (!all->profile->edges)
 		sum->seconds = fmax(seconds, one.seconds);
-	all->told = true;
+	all->has_report = true;
 	all->used += one.seconds;
 	return 0;
 }
@@ -203,7 +203,7 @@ static int add_line(char *line, void *gathered)
 		int (*add)(struct gathered *, const struct fields *);
 	} kinds[] = { { 'F', 2, MEASURED_NUMBERS, add_function },
 		      { 'C', 4, 3, add_caller },
-		      { 'S', 2, SHARE_GROUPS, add_glanced },
+		      { 'S', 2, SHARE_GROUPS, add_burst_address },
 		      { 'Q', 0, QUALITY_NUMBERS, add_quality },
 		      { 'P', 0, PHASE_NUMBERS, add_phase },
 		      { 'B', 4, 0, add_block },
@@ -214,8 +214,8 @@ static int add_line(char *line, void *gathered)
 	int n;
 
 	if (!line) {
-		all->profile->quality.processes += all->told;
-		all->told = false;
+		all->profile->quality.processes += all->has_report;
+		all->has_report = false;
 		return 0;
 	}
 	tag = strsep(&line, "\t");
@@ -252,7 +252,7 @@ static void judge_function(struct gathered *all, struct function *function)
 	all->profile->quality.cut += time->cut;
 }
 
-static struct interval scaled(struct interval range, double share)
+static struct interval scale_interval(struct interval range, double share)
 {
 	range.value *= share;
 	range.low *= share;
@@ -260,7 +260,7 @@ static struct interval scaled(struct interval range, double share)
 	return range;
 }
 
-static struct interval limited(struct interval range, double most)
+static struct interval limit_interval(struct interval range, double most)
 {
 	range.value = fmin(fmax(range.value, 0), most);
 	range.low = fmin(fmax(range.low, 0), most);
@@ -269,7 +269,7 @@ static struct interval limited(struct interval range, double most)
 }
 
 /* The difference, as far off as both together. */
-static void take_off(struct interval *from, const struct interval *part)
+static void subtract_interval(struct interval *from, const struct interval *part)
 {
 	double below = hypot(from->value - from->low, part->high - part->value);
 	double above = hypot(from->high - from->value, part->value - part->low);
@@ -297,29 +297,29 @@ static double time_share(const struct evidence *callee, const struct arc *arc)
 }
 
 /* What a function calls is not its own: right where all calls were timed. */
-static void take_off_callees(struct gathered *all)
+static void subtract_callees(struct gathered *all)
 {
 	struct function *function = all->profile->function;
 
 	for (size_t i = 0; i < all->profile->arcs; i++) {
 		const struct arc *arc = &all->profile->arc[i];
 		const struct evidence *callee = &function[arc->to].evidence;
-		struct interval part = scaled(callee->total, time_share(callee, arc));
+		struct interval part = scale_interval(callee->total, time_share(callee, arc));
 
-		take_off(&function[arc->from].times.self, &part);
+		subtract_interval(&function[arc->from].times.self, &part);
 		if (arc->from == arc->to)
-			take_off(&function[arc->from].times.total, &part);
+			subtract_interval(&function[arc->from].times.total, &part);
 	}
 }
 
-/* By what glances saw of it. */
-static struct interval glanced_self(const struct gathered *all, const struct evidence *evidence)
+/* By what bursts saw of it. */
+static struct interval self_by_bursts(const struct gathered *all, const struct evidence *evidence)
 {
 	const struct quality *quality = &all->profile->quality;
-	struct interval share = share_of(evidence->glanced, all->glanced, quality->epochs);
+	struct interval share = share_of(evidence->bursts, all->bursts, quality->epochs);
 
 	share.problem = quality->epochs < SHARE_GROUPS ? "few epochs" : NULL;
-	return scaled(share, quality->cpu);
+	return scale_interval(share, quality->cpu);
 }
 
 static bool is_wider(const struct interval *one, const struct interval *other)
@@ -328,40 +328,40 @@ static bool is_wider(const struct interval *one, const struct interval *other)
 }
 
 /* A program may end before the first glance. */
-static bool was_glanced_at(const struct gathered *all)
+static bool has_bursts(const struct gathered *all)
 {
 	for (int i = 0; i < SHARE_GROUPS; i++)
-		if (all->glanced[i] > 0)
+		if (all->bursts[i] > 0)
 			return true;
 	return false;
 }
 
 /*
  * Each way has its strength: what calls took in all, without what they called, is exact where all
- * were timed, and glances are right of what runs most. So the one that knows more is taken.
+ * were timed, and bursts are right of what runs most. So the one that knows more is taken.
  */
 static void choose_self(const struct gathered *all, struct function *function)
 {
 	struct times *times = &function->times;
-	struct interval glanced = glanced_self(all, &function->evidence);
+	struct interval bursts = self_by_bursts(all, &function->evidence);
 
-	if (times->timed > 0 && !times->total.problem && !is_wider(&times->self, &glanced))
+	if (times->timed > 0 && !times->total.problem && !is_wider(&times->self, &bursts))
 		return;
-	times->self = glanced;
+	times->self = bursts;
 }
 
-static void judge_self(struct gathered *all)
+static void judge_self_times(struct gathered *all)
 {
-	bool glanced = was_glanced_at(all);
+	bool bursts = has_bursts(all);
 
-	take_off_callees(all);
+	subtract_callees(all);
 	for (size_t f = 0; f < all->profile->functions; f++) {
 		struct times *times = &all->profile->function[f].times;
 
-		times->self = limited(times->self, all->profile->quality.cpu);
-		if (glanced)
+		times->self = limit_interval(times->self, all->profile->quality.cpu);
+		if (bursts)
 			choose_self(all, &all->profile->function[f]);
-		times->total = limited(times->total, all->profile->quality.cpu);
+		times->total = limit_interval(times->total, all->profile->quality.cpu);
 		times->total.value = fmax(times->total.value, times->self.value);
 		times->total.high = fmax(times->total.high, times->self.high);
 	}
@@ -416,7 +416,7 @@ static int judge_profile(struct gathered *all)
 
 	for (size_t f = 0; f < all->profile->functions; f++)
 		judge_function(all, &all->profile->function[f]);
-	judge_self(all);
+	judge_self_times(all);
 	ret = share_out_calls(all->profile);
 	if (all->used > 0) {
 		all->profile->quality.cost /= all->used;

@@ -61,7 +61,7 @@ static void refuse_format(const char *name, bool edges)
 	refuse_name(edges ? "format of edges" : "format", name, words);
 }
 
-static bool formats_known(const struct run *run)
+static bool check_formats(const struct run *run)
 {
 	char *copy = strdup(run->formats), *rest = copy;
 	const char *name;
@@ -143,7 +143,7 @@ static int show_profile(const struct run *run, const char *program)
 	if (ret < 0)
 		complain(0, ret, "the profile cannot be read");
 	else if (!(profile.quality.processes > 0) && ret)
-		; /* That was told. */
+		; /* gather() has complained. */
 	else if (!(profile.quality.processes > 0))
 		complain(0, 0,
 			 "no process left a profile: the program is linked statically, or the "
@@ -262,7 +262,7 @@ static const struct command_line line = {
 
 static int check_request(const struct run *run, bool has_program)
 {
-	if (!formats_known(run))
+	if (!check_formats(run))
 		return EXIT_USAGE;
 	if (run->edges && (run->on || run->entries))
 		return refuse_usage("--edges is about all blocks, and takes no --on or --entries");

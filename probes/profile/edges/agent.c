@@ -26,7 +26,7 @@ static void put_block(FILE *out, uint32_t id)
 }
 
 /* What was seen has a count. */
-static double estimated(const struct edge *edge, int half, double scale)
+static double estimate_count(const struct edge *edge, int half, double scale)
 {
 	double count = (double)(uint64_t)(edge->weighed[half] * scale + 0.5);
 
@@ -36,18 +36,19 @@ static double estimated(const struct edge *edge, int half, double scale)
 static void put_edges(FILE *out)
 {
 	double seen = 0, weighed = 0, scale;
-	uint32_t place = 0;
+	uint32_t next = 0;
 	struct edge edge;
 
-	while (edges_next(&place, &edge)) {
+	while (edges_next(&next, &edge)) {
 		seen += (double)(edge.count[0] + edge.count[1]);
 		weighed += edge.weighed[0] + edge.weighed[1];
 	}
 	scale = weighed > 0 ? seen / weighed : 0;
-	for (place = 0; edges_next(&place, &edge);) {
+	for (next = 0; edges_next(&next, &edge);) {
 		fprintf(out, "E\t%u\t%u", edge.from, edge.to);
 		report_numbers(out,
-			       (double[]){ estimated(&edge, 1, scale), estimated(&edge, 0, scale),
+			       (double[]){ estimate_count(&edge, 1, scale),
+					   estimate_count(&edge, 0, scale),
 					   (double)(edge.count[0] + edge.count[1]) },
 			       3);
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A table of edges for all threads. An edge takes the first free place among those of the block it
+ * A table of edges for all threads. An edge takes the first free slot among those of the block it
  * leads to, so that what is run together lies together; if none is free, one behind its own in a
  * table for the rest. It keeps it.
  */
@@ -15,14 +15,14 @@
 
 #include "probes/profile/sample/relaxed.h"
 
-#define NEAR   4u /* places of a block */
+#define NEAR   4u /* slots of a block */
 #define BLOCKS FI_PROBES_MAX
 #define REST   (1u << 18)
-#define PLACES (BLOCKS * NEAR + REST)
+#define SLOTS  (BLOCKS * NEAR + REST)
 #define TRIES  64
 #define PAGE   4096
 
-struct place {
+struct slot {
 	_Atomic uint64_t key; /* from and to, and 1 more than them: 0 is free */
 	_Atomic uint64_t count[2];
 };
@@ -34,19 +34,19 @@ struct weighed {
 };
 
 static struct {
-	_Alignas(PAGE) struct place place[PLACES];
-	struct weighed weighed[PLACES];
-	_Atomic uint32_t used[PLACES]; /* numbers of places that are not free, and 1 more */
+	_Alignas(PAGE) struct slot slot[SLOTS];
+	struct weighed weighed[SLOTS];
+	_Atomic uint32_t used[SLOTS]; /* numbers of slots that are not free, and 1 more */
 	_Atomic bool ran[BLOCKS];
 } table;
 static _Atomic uint32_t used_n;
-static _Atomic uint64_t late, lost;
+static _Atomic uint64_t outside, lost;
 
 /* Read by every block. */
 static struct {
 	_Alignas(64) _Atomic uint64_t phase;
 	_Atomic bool crowded; /* more than one thread was seen in it */
-} now;
+} current;
 static _Alignas(64) _Atomic unsigned threads; /* that were seen in it */
 
 static __thread struct {
@@ -58,7 +58,7 @@ int edges_start(void)
 {
 	if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) < 0)
 		return -errno;
-	late = lost = 0;
+	outside = lost = 0;
 	used_n = 0;
 	/* Few pages of it are in use: the kernel clears those alone. */
 	return madvise(&table, sizeof(table), MADV_DONTNEED) ? -errno : 0;
@@ -68,64 +68,65 @@ void edges_phase(uint64_t number)
 {
 	if (number) {
 		store_relaxed(&threads, 0);
-		store_relaxed(&now.crowded, false);
+		store_relaxed(&current.crowded, false);
 	}
-	store_release(&now.phase, number);
+	store_release(&current.phase, number);
 }
 
 /* Once for each, so there is room. */
-FI_FUNCTION static void note_used(const struct place *place)
+FI_FUNCTION static void note_used(const struct slot *slot)
 {
 	uint32_t n = add_relaxed(&used_n, 1);
 
-	store_release(&table.used[n], (uint32_t)(place - table.place) + 1);
+	store_release(&table.used[n], (uint32_t)(slot - table.slot) + 1);
 }
 
-FI_FUNCTION static bool is_its(struct place *place, uint64_t key)
+FI_FUNCTION static bool claim_slot(struct slot *slot, uint64_t key)
 {
-	uint64_t there = load_relaxed(&place->key);
+	uint64_t there = load_relaxed(&slot->key);
 
 	if (there)
 		return there == key;
-	if (!atomic_compare_exchange_strong_explicit(&place->key, &there, key, memory_order_relaxed,
+	if (!atomic_compare_exchange_strong_explicit(&slot->key, &there, key, memory_order_relaxed,
 						     memory_order_relaxed))
 		return there == key;
-	note_used(place);
+	note_used(slot);
 	return true;
 }
 
-FI_FUNCTION static struct place *place_in_rest(uint64_t key)
+FI_FUNCTION static struct slot *find_slot_in_rest(uint64_t key)
 {
 	uint64_t at = key * UINT64_C(0x9e3779b97f4a7c15) >> 46;
 
 	for (unsigned i = 0; i < TRIES; i++) {
-		struct place *place = &table.place[BLOCKS * NEAR + (at + i) % REST];
+		struct slot *slot = &table.slot[BLOCKS * NEAR + (at + i) % REST];
 
-		if (is_its(place, key))
-			return place;
+		if (claim_slot(slot, key))
+			return slot;
 	}
 	return NULL;
 }
 
-/* Those that a block has are tried in an order of the other's own: mostly the first is its. */
-FI_FUNCTION static struct place *place_of(uint32_t from, uint32_t to)
+/* The slots of a block are tried in an order by the other block: mostly the first is free, or the
+ * edge's. */
+FI_FUNCTION static struct slot *find_slot(uint32_t from, uint32_t to)
 {
 	uint64_t key = ((uint64_t)from << 32 | to) + 1;
-	struct place *own = &table.place[to * NEAR];
+	struct slot *near = &table.slot[to * NEAR];
 
 	for (unsigned i = 0; i < NEAR; i++) {
-		struct place *place = &own[(from ^ i) % NEAR];
+		struct slot *slot = &near[(from ^ i) % NEAR];
 
-		if (is_its(place, key))
-			return place;
+		if (claim_slot(slot, key))
+			return slot;
 	}
-	return place_in_rest(key);
+	return find_slot_in_rest(key);
 }
 
 /* By one thread: without a locked bus, but as one instruction, for signal handlers. */
-FI_FUNCTION static void one_more(_Atomic uint64_t *count)
+FI_FUNCTION static void increment(_Atomic uint64_t *count)
 {
-	if (load_relaxed(&now.crowded))
+	if (load_relaxed(&current.crowded))
 		add_relaxed(count, 1);
 	else
 		__asm__("incq %0" : "+m"(*(uint64_t *)count));
@@ -135,11 +136,11 @@ FI_FUNCTION static void one_more(_Atomic uint64_t *count)
  * The thread's first block of a phase has none before it. From the second thread on all count by
  * locked instructions: the barrier ends what the first is in the middle of.
  */
-FI_FUNCTION static void enter(uint64_t phase)
+FI_FUNCTION static void note_thread(uint64_t phase)
 {
 	previous.phase = phase;
 	if (!add_relaxed(&threads, 1) ||
-	    atomic_exchange_explicit(&now.crowded, true, memory_order_seq_cst))
+	    atomic_exchange_explicit(&current.crowded, true, memory_order_seq_cst))
 		return;
 	syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
 }
@@ -185,9 +186,9 @@ FI_FUNCTION static void note_run(uint32_t id, bool wakes_thread)
 
 FI_FUNCTION void edges_block(uint32_t id, void *site, const struct fi_regs *regs, void *data)
 {
-	uint64_t phase = load_acquire(&now.phase);
+	uint64_t phase = load_acquire(&current.phase);
 	uint32_t from = previous.block;
-	struct place *place;
+	struct slot *slot;
 
 	(void)site;
 	(void)regs;
@@ -195,17 +196,17 @@ FI_FUNCTION void edges_block(uint32_t id, void *site, const struct fi_regs *regs
 	if (!load_relaxed(&table.ran[id]))
 		note_run(id, !phase);
 	if (!phase) {
-		add_relaxed(&late, 1);
+		add_relaxed(&outside, 1);
 		return;
 	}
 	previous.block = id;
 	if (previous.phase != phase) {
-		enter(phase);
+		note_thread(phase);
 		return;
 	}
-	place = place_of(from, id);
-	if (place)
-		one_more(&place->count[phase % 2]);
+	slot = find_slot(from, id);
+	if (slot)
+		increment(&slot->count[phase % 2]);
 	else
 		add_relaxed(&lost, 1);
 }
@@ -216,10 +217,10 @@ bool edges_ran(uint32_t id)
 }
 
 /* The number of one that a thread is just taking may not stand there yet. */
-static bool used_place(uint32_t i, uint32_t *place)
+static bool read_used(uint32_t i, uint32_t *slot)
 {
-	*place = load_acquire(&table.used[i]);
-	return (*place)-- > 0;
+	*slot = load_acquire(&table.used[i]);
+	return (*slot)-- > 0;
 }
 
 uint64_t edges_runs(void)
@@ -228,10 +229,10 @@ uint64_t edges_runs(void)
 	uint64_t sum = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
-		if (!used_place(i, &at))
+		if (!read_used(i, &at))
 			continue;
 		for (int half = 0; half < 2; half++)
-			sum += load_relaxed(&table.place[at].count[half]) -
+			sum += load_relaxed(&table.slot[at].count[half]) -
 			       table.weighed[at].before[half];
 	}
 	return sum;
@@ -242,10 +243,10 @@ void edges_weigh(double weight)
 	uint32_t n = load_relaxed(&used_n), at;
 
 	for (uint32_t i = 0; i < n; i++) {
-		if (!used_place(i, &at))
+		if (!read_used(i, &at))
 			continue;
 		for (int half = 0; half < 2; half++) {
-			uint64_t count = load_relaxed(&table.place[at].count[half]);
+			uint64_t count = load_relaxed(&table.slot[at].count[half]);
 			struct weighed *weighed = &table.weighed[at];
 
 			weighed->sum[half] += weight * (double)(count - weighed->before[half]);
@@ -260,13 +261,13 @@ int edges_next(uint32_t *i, struct edge *edge)
 		uint32_t at;
 		uint64_t key;
 
-		if (!used_place(*i, &at))
+		if (!read_used(*i, &at))
 			continue;
-		key = load_relaxed(&table.place[at].key) - 1;
+		key = load_relaxed(&table.slot[at].key) - 1;
 		edge->from = (uint32_t)(key >> 32);
 		edge->to = (uint32_t)key;
 		for (int half = 0; half < 2; half++) {
-			edge->count[half] = load_relaxed(&table.place[at].count[half]);
+			edge->count[half] = load_relaxed(&table.slot[at].count[half]);
 			edge->weighed[half] = table.weighed[at].sum[half];
 		}
 		++*i;
@@ -277,6 +278,6 @@ int edges_next(uint32_t *i, struct edge *edge)
 
 void edges_sums(struct quality *sum)
 {
-	sum->late = (double)load_relaxed(&late);
+	sum->late = (double)load_relaxed(&outside);
 	sum->lost = (double)load_relaxed(&lost);
 }

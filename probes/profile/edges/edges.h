@@ -40,9 +40,9 @@ void edges_weigh(double weight);
 /* edges_block - the probe function of all blocks. Keeps the vectors. */
 fi_function edges_block;
 
-/* edges_next - the edge at or behind *place, which moves on; 0: there is no more. As they were
+/* edges_next - the edge at or behind *next, which moves on; 0: there is no more. As they were
  * found. */
-int edges_next(uint32_t *place, struct edge *edge);
+int edges_next(uint32_t *next, struct edge *edge);
 
 /*
  * edges_ran - whether the block was ever run when it was on. Where that was outside of a phase for

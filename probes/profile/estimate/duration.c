@@ -64,7 +64,7 @@ static const char *problem_of(const struct duration *duration, const struct inte
 }
 
 /* As far from 1 as both together, which have nothing to do with each other. */
-static double joined(double one, double other)
+static double combine_factors(double one, double other)
 {
 	double a = log(one), b = log(other);
 
@@ -91,8 +91,9 @@ struct interval duration_interval(const struct duration *duration, const struct 
 	if (raw > 0)
 		factor = spread_factor(&duration->spread, duration->spread.squares * few * missed *
 								  scale / raw * scale / raw);
-	time.high = raw * joined(calls->high / calls->value, factor);
+	time.high = raw * combine_factors(calls->high / calls->value, factor);
 	if (calls->low > 0)
-		time.low = fmax(0, raw / joined(calls->value / calls->low, factor) - 2 * blur);
+		time.low = fmax(0, raw / combine_factors(calls->value / calls->low, factor) -
+					   2 * blur);
 	return time;
 }

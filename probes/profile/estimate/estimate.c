@@ -24,7 +24,7 @@ static double rate_of(const struct epoch *epoch)
 	return (epoch->full && calls > 0 ? calls - 1 : calls) / (double)epoch->watched;
 }
 
-static void expect(struct estimate *estimate, double rate)
+static void update_expected(struct estimate *estimate, double rate)
 {
 	/* At first the mean of all, then one that forgets. */
 	double share = fmax(FORGET, 1 / ++estimate->known);
@@ -99,7 +99,7 @@ void estimate_add(struct estimate *estimate, const struct epoch *epoch)
 	estimate->counted += (double)epoch->calls;
 	estimate->time += length;
 	estimate->used += (double)epoch->used;
-	expect(estimate, rate);
+	update_expected(estimate, rate);
 	if (epoch->sudden) {
 		add_sudden(estimate, epoch);
 		return;
@@ -134,7 +134,7 @@ void estimate_add(struct estimate *estimate, const struct epoch *epoch)
 }
 
 /* The quantile of Student's law that 97.5 % are below: Cornish and Fisher's series, and its end. */
-static double student(double freedom)
+static double student_quantile(double freedom)
 {
 	const double z = 1.959964, z3 = z * z * z, z5 = z3 * z * z, z7 = z5 * z * z;
 
@@ -154,7 +154,7 @@ double spread_freedom(const struct spread *spread)
 /* As of a logarithm that is normal: a sum of few large parts has its tail above. */
 double spread_factor(const struct spread *spread, double variance)
 {
-	return exp(student(spread_freedom(spread)) * sqrt(log1p(variance)));
+	return exp(student_quantile(spread_freedom(spread)) * sqrt(log1p(variance)));
 }
 
 /* Until the first call passes as much time as between two, unless calls come in bursts. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "probes/profile/estimate/pace.h"
 
+#include <math.h>
+
 #include "stress/base/random.h"
 
 #define MEMORY	0.25 /* weight of the last epoch in what one costs of late */
@@ -11,28 +13,21 @@
 #define FOLDS	7    /* how often the opening's time multiplies by e */
 #define THRIFT	4    /* times the length of an epoch, at most, while more was spent than allowed */
 
-static double limit(double x, double low, double high)
+static double clamp(double x, double low, double high)
 {
-	if (x < low)
-		return low;
-	return x > high ? high : x;
-}
-
-static double larger(double a, double b)
-{
-	return a > b ? a : b;
+	return fmax(low, fmin(high, x));
 }
 
 /* A dear start is saved again, by longer epochs. */
-static double debt(const struct pace *pace)
+static double stretch_for_debt(const struct pace *pace)
 {
 	double share = pace->used > 0 ? pace->spent / pace->used : 0;
 
 	share /= pace->budget;
-	return limit(share * share, 1, THRIFT);
+	return clamp(share * share, 1, THRIFT);
 }
 
-static double remember(double before, double now)
+static double update_average(double before, double now)
 {
 	return before > 0 ? before + MEMORY * (now - before) : now;
 }
@@ -47,7 +42,7 @@ static double early_length(struct pace *pace, double cost)
 	if (pace->used >= pace->opening || left <= 0)
 		return (double)pace->longest;
 	pace->afford = left * GROW / FOLDS;
-	length = larger(pace->used * larger(grow, GROW), (double)pace->shortest / FIRST);
+	length = fmax(pace->used * fmax(grow, GROW), (double)pace->shortest / FIRST);
 	/* What sleeps has as much time left as it takes to use it. */
 	return pace->busy > 0 && pace->busy < 1 ? length / pace->busy : length;
 }
@@ -66,19 +61,19 @@ uint64_t pace_next(struct pace *pace, uint64_t spent, uint64_t toggling, uint64_
 {
 	double length = (double)pace->shortest, allowed;
 	double last = (double)pace->last, early;
-	double cost = larger((double)spent, (double)toggling / CHANGES);
+	double cost = fmax((double)spent, (double)toggling / CHANGES);
 
 	if (pace->last) {
-		pace->cost = remember(pace->cost, cost);
-		pace->busy = remember(pace->busy, (double)used / last);
+		pace->cost = update_average(pace->cost, cost);
+		pace->busy = update_average(pace->busy, (double)used / last);
 	}
 	pace->spent += cost;
 	pace->used += (double)used;
 	pace->early += (double)spent;
 	allowed = AIM * pace->budget * pace->busy;
 	if (allowed > 0)
-		length = pace->cost / allowed * debt(pace);
-	length = limit(length, (double)pace->shortest, (double)pace->longest);
+		length = pace->cost / allowed * stretch_for_debt(pace);
+	length = clamp(length, (double)pace->shortest, (double)pace->longest);
 	early = early_length(pace, (double)spent);
 	pace->length = (uint64_t)(early < length ? early : length);
 	pace->last = random_about(&pace->random, pace->length);

@@ -11,24 +11,24 @@
 #include "probes/profile/lines/lines.h"
 
 /* Where in a function: lines from its first, and which of the blocks on that line. */
-struct spot {
+struct line_offset {
 	int line;
-	unsigned which;
+	unsigned discriminator;
 };
 
 struct sample {
-	struct spot spot;
+	struct line_offset offset;
 	double count;
 	struct target *target; /* what calls there led to; address is of no use any more */
 	size_t targets;
 };
 
-/* A function, or what is inlined at a spot of another. */
+/* A function, or what is inlined at an offset of another. */
 struct body {
 	const char *name; /* for linkers */
 	const char *plain, *file;
 	int first, column; /* where it is declared */
-	struct spot at;
+	struct line_offset at;
 	double head; /* count of the first block */
 	uint64_t low;
 	double total;

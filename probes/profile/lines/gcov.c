@@ -16,7 +16,7 @@
 #include "probes/text/text.h"
 
 /* Members by name, in the place of arrays: what is there already is found again. */
-static json_t *member(json_t *parent, const char *name, json_t *fresh)
+static json_t *find_member(json_t *parent, const char *name, json_t *fresh)
 {
 	char *key = text_utf8(name);
 
@@ -29,7 +29,7 @@ static json_t *member(json_t *parent, const char *name, json_t *fresh)
 	return fresh;
 }
 
-static void add_to(json_t *object, const char *key, double more)
+static void add_to_count(json_t *object, const char *key, double more)
 {
 	json_int_t before = json_integer_value(json_object_get(object, key));
 
@@ -40,7 +40,7 @@ static void add_to(json_t *object, const char *key, double more)
 static void add_line(json_t *lines, json_t *function, const struct body *body, size_t first,
 		     size_t end)
 {
-	int number = body->first + (int16_t)body->sample[first].spot.line;
+	int number = body->first + (int16_t)body->sample[first].offset.line;
 	double most = 0;
 	bool missed = false;
 	char key[32];
@@ -51,11 +51,11 @@ static void add_line(json_t *lines, json_t *function, const struct body *body, s
 		missed |= !(body->sample[i].count > 0);
 	}
 	snprintf(key, sizeof(key), "%d", number);
-	line = member(member(lines, body->name, json_object()), key,
-		      json_pack("{s:[], s:i, s:i, s:b, s:o}", "branches", "count", 0, "line_number",
-				number, "unexecuted_block", false, "function_name",
-				name_json(body->name)));
-	add_to(line, "count", most);
+	line = find_member(find_member(lines, body->name, json_object()), key,
+			   json_pack("{s:[], s:i, s:i, s:b, s:o}", "branches", "count", 0,
+				     "line_number", number, "unexecuted_block", false,
+				     "function_name", name_json(body->name)));
+	add_to_count(line, "count", most);
 	if (missed)
 		json_object_set_new(line, "unexecuted_block", json_true());
 	/* The last line that has code. */
@@ -63,33 +63,34 @@ static void add_line(json_t *lines, json_t *function, const struct body *body, s
 		json_object_set_new(function, "end_line", json_integer(number));
 }
 
-ORDER_BY(by_line, struct sample, spot.line)
+ORDER_BY(by_line, struct sample, offset.line)
 
 static json_t *add_function(json_t *functions, const struct body *body)
 {
-	json_t *function = member(functions, body->name,
-				  json_pack("{s:i, s:i, s:i, s:o, s:i, s:i, s:o, s:i, s:i}",
-					    "blocks", 0, "end_column", 0, "start_line", body->first,
-					    "name", name_json(body->name), "blocks_executed", 0,
-					    "execution_count", 0, "demangled_name",
-					    name_json(body->plain ? body->plain : body->name),
-					    "start_column", body->column, "end_line", 0));
+	json_t *function = find_member(
+		functions, body->name,
+		json_pack("{s:i, s:i, s:i, s:o, s:i, s:i, s:o, s:i, s:i}", "blocks", 0,
+			  "end_column", 0, "start_line", body->first, "name", name_json(body->name),
+			  "blocks_executed", 0, "execution_count", 0, "demangled_name",
+			  name_json(body->plain ? body->plain : body->name), "start_column",
+			  body->column, "end_line", 0));
 
-	add_to(function, "execution_count", body->head);
-	add_to(function, "blocks", body->blocks);
-	add_to(function, "blocks_executed", body->run);
+	add_to_count(function, "execution_count", body->head);
+	add_to_count(function, "blocks", body->blocks);
+	add_to_count(function, "blocks_executed", body->run);
 	return function;
 }
 
 /* Files by name: "lines" by function and number, and "functions" by name. */
 static void add_body(struct body *body, void *files)
 {
-	json_t *file = body->file ? member(files, body->file, json_object()) : NULL;
+	json_t *file = body->file ? find_member(files, body->file, json_object()) : NULL;
 	size_t next;
 
 	if (file) {
-		json_t *lines = member(file, "lines", json_object());
-		json_t *function = add_function(member(file, "functions", json_object()), body);
+		json_t *lines = find_member(file, "lines", json_object());
+		json_t *function =
+			add_function(find_member(file, "functions", json_object()), body);
 
 		qsort(body->sample, body->samples, sizeof(*body->sample), by_line);
 		for (size_t i = 0; i < body->samples; i = next) {

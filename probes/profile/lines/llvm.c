@@ -7,13 +7,14 @@
 #include "probes/profile/lines/body.h"
 #include "probes/text/text.h"
 
-static int by_spot(const void *a, const void *b)
+static int by_offset(const void *a, const void *b)
 {
-	const struct spot *one = a, *two = b;
+	const struct line_offset *one = a, *two = b;
 
 	if (one->line != two->line)
 		return one->line < two->line ? -1 : 1;
-	return (one->which > two->which) - (one->which < two->which);
+	return (one->discriminator > two->discriminator) -
+	       (one->discriminator < two->discriminator);
 }
 
 static double sum_up(struct body *body)
@@ -26,11 +27,11 @@ static double sum_up(struct body *body)
 	return body->total;
 }
 
-static void put_spot(FILE *out, int depth, struct spot spot)
+static void put_offset(FILE *out, int depth, struct line_offset offset)
 {
-	fprintf(out, "%*s%d", depth, "", spot.line);
-	if (spot.which)
-		fprintf(out, ".%u", spot.which);
+	fprintf(out, "%*s%d", depth, "", offset.line);
+	if (offset.discriminator)
+		fprintf(out, ".%u", offset.discriminator);
 	fputs(": ", out);
 }
 
@@ -50,16 +51,16 @@ static void put_sample(FILE *out, const struct sample *sample)
 
 static void put_lines(FILE *out, struct body *body, int depth)
 {
-	/* A sample starts with its spot. */
-	qsort(body->sample, body->samples, sizeof(*body->sample), by_spot);
+	/* A sample starts with its offset. */
+	qsort(body->sample, body->samples, sizeof(*body->sample), by_offset);
 	for (size_t i = 0; i < body->samples; i++) {
-		put_spot(out, depth, body->sample[i].spot);
+		put_offset(out, depth, body->sample[i].offset);
 		put_sample(out, &body->sample[i]);
 	}
 	for (struct body *in = body->inlined; in; in = in->next) {
 		if (!(in->total > 0))
 			continue;
-		put_spot(out, depth, in->at);
+		put_offset(out, depth, in->at);
 		text_put_plain(out, in->name, "");
 		fprintf(out, ":%.0f\n", in->total);
 		put_lines(out, in, depth + 1);

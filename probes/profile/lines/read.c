@@ -31,9 +31,9 @@ struct lines {
 
 /* --- Discriminators --------------------------------------------------------------------------- */
 
-/* LLVM packs three numbers into one: which, copies, and a factor of those. Each has 1, 7 or 14
- * bits. */
-static unsigned first_of(unsigned packed)
+/* LLVM packs three numbers into one: the discriminator, copies, and a factor of those. Each has 1,
+ * 7 or 14 bits. */
+static unsigned unpack_first(unsigned packed)
 {
 	if (packed & 1)
 		return 0;
@@ -41,23 +41,23 @@ static unsigned first_of(unsigned packed)
 	return packed & 0x20 ? (packed >> 1 & 0xfe0) | (packed & 0x1f) : packed & 0x1f;
 }
 
-static unsigned rest_of(unsigned packed)
+static unsigned drop_first(unsigned packed)
 {
 	if (packed & 1)
 		return packed >> 1;
 	return packed >> (packed & 0x40 ? 14 : 7);
 }
 
-static unsigned factor_of(unsigned packed)
+static unsigned unpack_factor(unsigned packed)
 {
-	unsigned factor = first_of(rest_of(packed));
+	unsigned factor = unpack_first(drop_first(packed));
 
 	return factor ? factor : 1;
 }
 
 /* --- Functions -------------------------------------------------------------------------------- */
 
-static const char *name_of(Dwarf_Die *die)
+static const char *read_name(Dwarf_Die *die)
 {
 	Dwarf_Attribute attribute;
 	const char *name = NULL;
@@ -67,12 +67,12 @@ static const char *name_of(Dwarf_Die *die)
 	return name ? name : dwarf_diename(die);
 }
 
-static unsigned number_of(Dwarf_Die *die, unsigned which)
+static unsigned read_number(Dwarf_Die *die, unsigned name)
 {
 	Dwarf_Attribute attribute;
 	Dwarf_Word value = 0;
 
-	if (dwarf_attr_integrate(die, which, &attribute))
+	if (dwarf_attr_integrate(die, name, &attribute))
 		dwarf_formudata(&attribute, &value);
 	return (unsigned)value;
 }
@@ -125,13 +125,14 @@ static size_t inlined_at(Dwarf_Die *function, Dwarf_Addr address, Dwarf_Die *cha
 
 /* --- Counts ----------------------------------------------------------------------------------- */
 
-static struct body *body_of(struct lines *lines, struct body **list, Dwarf_Die *die, struct spot at)
+static struct body *body_of(struct lines *lines, struct body **list, Dwarf_Die *die,
+			    struct line_offset at)
 {
-	const char *name = name_of(die);
+	const char *name = read_name(die);
 	struct body *body;
 
 	for (body = *list; body; body = body->next)
-		if (body->at.line == at.line && body->at.which == at.which &&
+		if (body->at.line == at.line && body->at.discriminator == at.discriminator &&
 		    !strcmp(body->name, name))
 			return body;
 	body = calloc(1, sizeof(*body));
@@ -141,8 +142,8 @@ static struct body *body_of(struct lines *lines, struct body **list, Dwarf_Die *
 	}
 	*body = (struct body){ .name = name,
 			       .plain = dwarf_diename(die),
-			       .first = (int)number_of(die, DW_AT_decl_line),
-			       .column = (int)number_of(die, DW_AT_decl_column),
+			       .first = (int)read_number(die, DW_AT_decl_line),
+			       .column = (int)read_number(die, DW_AT_decl_column),
 			       .at = at,
 			       .low = UINT64_MAX,
 			       .next = *list };
@@ -151,15 +152,17 @@ static struct body *body_of(struct lines *lines, struct body **list, Dwarf_Die *
 }
 
 /* NULL: no memory. */
-static struct sample *sample_of(struct lines *lines, struct body *body, struct spot spot)
+static struct sample *sample_of(struct lines *lines, struct body *body, struct line_offset offset)
 {
 	for (size_t i = 0; i < body->samples; i++) {
 		struct sample *sample = &body->sample[i];
 
-		if (sample->spot.line == spot.line && sample->spot.which == spot.which)
+		if (sample->offset.line == offset.line &&
+		    sample->offset.discriminator == offset.discriminator)
 			return sample;
 	}
-	lines->error = ARRAY_ADD(body->sample, body->samples, ((struct sample){ .spot = spot }));
+	lines->error =
+		ARRAY_ADD(body->sample, body->samples, ((struct sample){ .offset = offset }));
 	return lines->error ? NULL : &body->sample[body->samples - 1];
 }
 
@@ -189,11 +192,11 @@ static void add_targets(struct lines *lines, struct sample *sample, Dwarf_Addr f
 }
 
 /* LLVM keeps 16 bits of it. */
-static struct spot spot_of(unsigned line, Dwarf_Die *function, unsigned packed)
+static struct line_offset make_offset(unsigned line, Dwarf_Die *function, unsigned packed)
 {
-	int first = (int)number_of(function, DW_AT_decl_line);
+	int first = (int)read_number(function, DW_AT_decl_line);
 
-	return (struct spot){ ((int)line - first) & 0xffff, first_of(packed) };
+	return (struct line_offset){ ((int)line - first) & 0xffff, unpack_first(packed) };
 }
 
 /* One instruction, or several of one line in one block. */
@@ -208,16 +211,16 @@ static void add_line(struct lines *lines, Dwarf_Line *line, Dwarf_Addr address, 
 	int number = 0;
 	size_t n;
 
-	if (!scope || !name_of(scope) || dwarf_lineno(line, &number) || !number)
+	if (!scope || !read_name(scope) || dwarf_lineno(line, &number) || !number)
 		return;
 	dwarf_linediscriminator(line, &packed);
 	n = inlined_at(scope, address, chain);
-	body = body_of(lines, &lines->body, scope, (struct spot){ 0, 0 });
+	body = body_of(lines, &lines->body, scope, (struct line_offset){ 0, 0 });
 	for (size_t i = 0; i < n && body; i++) {
-		struct spot at = spot_of(number_of(&chain[i], DW_AT_call_line), scope,
-					 number_of(&chain[i], DISCRIMINATOR));
+		struct line_offset at = make_offset(read_number(&chain[i], DW_AT_call_line), scope,
+						    read_number(&chain[i], DISCRIMINATOR));
 
-		if (!name_of(&chain[i]))
+		if (!read_name(&chain[i]))
 			return;
 		scope = &chain[i];
 		body = body_of(lines, &body->inlined, scope, at);
@@ -227,11 +230,11 @@ static void add_line(struct lines *lines, Dwarf_Line *line, Dwarf_Addr address, 
 	/* The compiler does not note it with the function when there are line tables only. */
 	if (!body->file)
 		body->file = dwarf_linesrc(line, NULL, NULL);
-	sample = sample_of(lines, body, spot_of((unsigned)number, scope, packed));
+	sample = sample_of(lines, body, make_offset((unsigned)number, scope, packed));
 	if (!sample)
 		return;
-	sample->count = fmax(sample->count, count * factor_of(packed));
-	add_targets(lines, sample, address, end, factor_of(packed));
+	sample->count = fmax(sample->count, count * unpack_factor(packed));
+	add_targets(lines, sample, address, end, unpack_factor(packed));
 	/* What is inlined begins where its code does. */
 	if (n ? address < body->low : function->low == address) {
 		body->head = count;
@@ -300,9 +303,9 @@ static void count_blocks(struct lines *lines)
 		struct entry *function = function_at(lines, lines->run->block[i].address);
 		struct body *body;
 
-		if (!function || !name_of(&function->die))
+		if (!function || !read_name(&function->die))
 			continue;
-		body = body_of(lines, &lines->body, &function->die, (struct spot){ 0, 0 });
+		body = body_of(lines, &lines->body, &function->die, (struct line_offset){ 0, 0 });
 		if (!body)
 			return;
 		body->blocks++;

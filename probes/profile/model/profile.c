@@ -71,15 +71,15 @@ int profile_arc(struct profile *profile, const struct arc *arc)
 	return 0;
 }
 
-bool profile_known(const struct times *times)
+bool times_are_known(const struct times *times)
 {
 	return times->self.value > 0 || times->timed > 0;
 }
 
-bool profile_timed(const struct profile *profile)
+bool profile_has_times(const struct profile *profile)
 {
 	for (size_t i = 0; i < profile->functions; i++)
-		if (profile_known(&profile->function[i].times))
+		if (times_are_known(&profile->function[i].times))
 			return true;
 	return false;
 }

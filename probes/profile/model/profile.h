@@ -28,10 +28,10 @@ struct times {
 /* What processes have reported of a function. */
 struct evidence {
 	struct measured measured;
-	double seen;		      /* calls whose caller was seen, */
-	double timed, seconds;	      /* and those that were timed, too, and their time */
-	double glanced[SHARE_GROUPS]; /* seconds that it was seen to run, by group of glances */
-	struct interval total;	      /* of all its calls, also of those within others */
+	double seen;		     /* calls whose caller was seen, */
+	double timed, seconds;	     /* and those that were timed, too, and their time */
+	double bursts[SHARE_GROUPS]; /* seconds that it was seen to run, by group of bursts */
+	struct interval total;	     /* of all its calls, also of those within others */
 };
 
 struct function {
@@ -79,11 +79,11 @@ long profile_function(struct profile *profile, const char *name, const char *obj
 /* profile_arc - one more, or what is added to the one that is there. 0, -ENOMEM. */
 int profile_arc(struct profile *profile, const struct arc *arc);
 
-/* profile_known - whether times of the function are. */
-bool profile_known(const struct times *times);
+/* times_are_known - whether times of the function are. */
+bool times_are_known(const struct times *times);
 
-/* profile_timed - whether times of any function are known. */
-bool profile_timed(const struct profile *profile);
+/* profile_has_times - whether times of any function are known. */
+bool profile_has_times(const struct profile *profile);
 
 /* profile_agreement - what the shares of edges have in common in odd and even phases, 0 to 1. */
 double profile_agreement(const struct profile *profile);

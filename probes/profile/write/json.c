@@ -8,18 +8,18 @@
 #include "probes/profile/write/write.h"
 #include "probes/text/demangle.h"
 
-typedef json_t *element(const struct profile *profile, size_t i);
+typedef json_t *packer(const struct profile *profile, size_t i);
 
-static json_t *array_of(const struct profile *profile, size_t n, element *make)
+static json_t *array_of(const struct profile *profile, size_t n, packer *pack)
 {
 	json_t *array = json_array();
 
 	for (size_t i = 0; i < n; i++)
-		json_array_append_new(array, make(profile, i));
+		json_array_append_new(array, pack(profile, i));
 	return array;
 }
 
-static json_t *frames(const struct profile *profile, size_t i)
+static json_t *pack_stack_frames(const struct profile *profile, size_t i)
 {
 	const struct arc *one = &profile->arc[i];
 
@@ -28,24 +28,25 @@ static json_t *frames(const struct profile *profile, size_t i)
 	return json_pack("[I, I]", (json_int_t)one->from, (json_int_t)one->to);
 }
 
-static json_t *seconds(const struct interval *time, const char *problem)
+static json_t *pack_interval(const struct interval *time, const char *problem)
 {
 	return json_pack("{s:f, s:f, s:f, s:s*}", "seconds", time->value, "low", time->low, "high",
 			 time->high, "problem", problem);
 }
 
 /* NULL: nothing is known. */
-static json_t *times(const struct times *times)
+static json_t *pack_times(const struct times *times)
 {
-	if (!profile_known(times) && !(times->torn + times->cut > 0))
+	if (!times_are_known(times) && !(times->torn + times->cut > 0))
 		return NULL;
 	return json_pack("{s:o, s:o, s:f, s:f, s:f, s:f, s:s*}", "self",
-			 seconds(&times->self, times->self.problem), "total",
-			 seconds(&times->total, NULL), "wall", times->wall, "timed", times->timed,
-			 "torn", times->torn, "cut", times->cut, "problem", times->total.problem);
+			 pack_interval(&times->self, times->self.problem), "total",
+			 pack_interval(&times->total, NULL), "wall", times->wall, "timed",
+			 times->timed, "torn", times->torn, "cut", times->cut, "problem",
+			 times->total.problem);
 }
 
-static json_t *function(const struct profile *profile, size_t i)
+static json_t *pack_function(const struct profile *profile, size_t i)
 {
 	const struct function *one = &profile->function[i];
 
@@ -53,18 +54,18 @@ static json_t *function(const struct profile *profile, size_t i)
 			 name_json(one->name), "demangled", demangled_json(one->name), "object",
 			 name_json(one->object), "calls", one->calls.value, "low", one->calls.low,
 			 "high", one->calls.high, "counted", one->counted, "problem",
-			 one->calls.problem, "times", times(&one->times));
+			 one->calls.problem, "times", pack_times(&one->times));
 }
 
-static json_t *stack(const struct profile *profile, size_t i)
+static json_t *pack_stack(const struct profile *profile, size_t i)
 {
 	const struct arc *one = &profile->arc[i];
 
-	return json_pack("{s:o, s:f, s:f}", "frames", frames(profile, i), "calls", one->calls,
-			 "seconds", one->seconds);
+	return json_pack("{s:o, s:f, s:f}", "frames", pack_stack_frames(profile, i), "calls",
+			 one->calls, "seconds", one->seconds);
 }
 
-static json_t *phase(const struct profile *profile, size_t i)
+static json_t *pack_phase(const struct profile *profile, size_t i)
 {
 	const struct phase *one = &profile->phase[i];
 
@@ -72,7 +73,7 @@ static json_t *phase(const struct profile *profile, size_t i)
 			 "calls", one->calls, "cost", one->cost);
 }
 
-static json_t *quality(const struct quality *quality)
+static json_t *pack_quality(const struct quality *quality)
 {
 	return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "seconds",
 			 quality->seconds, "epochs", quality->epochs, "budget", quality->budget,
@@ -84,7 +85,7 @@ static json_t *quality(const struct quality *quality)
 
 /* --- Of edges --------------------------------------------------------------------------------- */
 
-static json_t *block(const struct profile *profile, size_t f)
+static json_t *pack_block(const struct profile *profile, size_t f)
 {
 	const struct function *one = &profile->function[f];
 
@@ -92,16 +93,16 @@ static json_t *block(const struct profile *profile, size_t f)
 			 demangled_json(one->name), "object", name_json(one->object));
 }
 
-static json_t *edge(const struct profile *profile, size_t i)
+static json_t *pack_edge(const struct profile *profile, size_t i)
 {
 	const struct arc *one = &profile->arc[i];
 
-	return json_pack("{s:o, s:o, s:f, s:f, s:f, s:f}", "from", block(profile, one->from), "to",
-			 block(profile, one->to), "count", one->calls, "odd", one->half[0], "even",
-			 one->half[1], "seen", one->seen);
+	return json_pack("{s:o, s:o, s:f, s:f, s:f, s:f}", "from", pack_block(profile, one->from),
+			 "to", pack_block(profile, one->to), "count", one->calls, "odd",
+			 one->half[0], "even", one->half[1], "seen", one->seen);
 }
 
-static json_t *moment(const struct profile *profile, size_t i)
+static json_t *pack_moment(const struct profile *profile, size_t i)
 {
 	const struct phase *one = &profile->phase[i];
 
@@ -123,8 +124,8 @@ static int write_edges(const struct profile *profile, FILE *out)
 			  sum->on, "seconds_toggling", sum->toggling, "blocks", sum->blocks,
 			  "blocks_refused", sum->refused, "outside_of_phases", sum->late, "lost",
 			  sum->lost, "agreement_of_halves", profile_agreement(profile), "edges",
-			  array_of(profile, profile->arcs, edge), "over_time",
-			  array_of(profile, profile->phases, moment)));
+			  array_of(profile, profile->arcs, pack_edge), "over_time",
+			  array_of(profile, profile->phases, pack_moment)));
 }
 
 int write_json(const struct profile *profile, FILE *out)
@@ -134,13 +135,13 @@ int write_json(const struct profile *profile, FILE *out)
 	return print_json(out, "profile",
 			  json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "unit", "calls", "program",
 				    name_json(profile->program), "quality",
-				    quality(&profile->quality), "functions",
-				    array_of(profile, profile->functions, function), "stacks",
-				    array_of(profile, profile->arcs, stack), "phases",
-				    array_of(profile, profile->phases, phase)));
+				    pack_quality(&profile->quality), "functions",
+				    array_of(profile, profile->functions, pack_function), "stacks",
+				    array_of(profile, profile->arcs, pack_stack), "phases",
+				    array_of(profile, profile->phases, pack_phase)));
 }
 
-static json_t *frame(const struct profile *profile, size_t i)
+static json_t *pack_frame(const struct profile *profile, size_t i)
 {
 	const struct function *one = &profile->function[i];
 
@@ -150,7 +151,7 @@ static json_t *frame(const struct profile *profile, size_t i)
 
 int write_speedscope(const struct profile *profile, FILE *out)
 {
-	bool timed = profile_timed(profile);
+	bool timed = profile_has_times(profile);
 	json_t *weights = json_array();
 	double end = 0;
 
@@ -165,15 +166,15 @@ int write_speedscope(const struct profile *profile, FILE *out)
 		json_pack("{s:s, s:s, s:o, s:{s:o}, s:[{s:s, s:s, s:s, s:i, s:f, s:o, s:o}]}",
 			  "$schema", "https://www.speedscope.app/file-format-schema.json",
 			  "exporter", "fastinst", "name", name_json(profile->program), "shared",
-			  "frames", array_of(profile, profile->functions, frame), "profiles",
+			  "frames", array_of(profile, profile->functions, pack_frame), "profiles",
 			  "type", "sampled", "name", timed ? "self time" : "calls", "unit",
 			  timed ? "seconds" : "none", "startValue", 0, "endValue", end, "samples",
-			  array_of(profile, profile->arcs, frames), "weights", weights));
+			  array_of(profile, profile->arcs, pack_stack_frames), "weights", weights));
 }
 
 /* --- Trace events ----------------------------------------------------------------------------- */
 
-static json_t *slice(const struct phase *one)
+static json_t *pack_slice(const struct phase *one)
 {
 	return json_pack("{s:s, s:s, s:i, s:i, s:f, s:f, s:{s:f, s:f}}", "name",
 			 one->phases > 1 ? "phases" : "phase", "ph", "X", "pid", 1, "tid", 1, "ts",
@@ -181,7 +182,7 @@ static json_t *slice(const struct phase *one)
 			 "entries", one->calls, "phases", one->phases);
 }
 
-static json_t *counter(const char *name, const char *unit, double time, double value)
+static json_t *pack_counter(const char *name, const char *unit, double time, double value)
 {
 	return json_pack("{s:s, s:s, s:i, s:f, s:{s:f}}", "name", name, "ph", "C", "pid", 1, "ts",
 			 time * 1e6, "args", unit, value);
@@ -193,14 +194,14 @@ static void add_phase(json_t *events, const struct phase *one, bool edges)
 	double share = !edges ? one->cost : one->length > 0 ? one->on / one->length : 0;
 
 	if (edges)
-		json_array_append_new(events, slice(one));
+		json_array_append_new(events, pack_slice(one));
+	json_array_append_new(
+		events, pack_counter(edges ? "blocks per second in phases" : "calls per second",
+				     edges ? "blocks" : "calls", one->start,
+				     length > 0 ? one->calls / length : 0));
 	json_array_append_new(events,
-			      counter(edges ? "blocks per second in phases" : "calls per second",
-				      edges ? "blocks" : "calls", one->start,
-				      length > 0 ? one->calls / length : 0));
-	json_array_append_new(events,
-			      counter(edges ? "time in phases, %" : "cost of the profile, %",
-				      edges ? "share" : "cost", one->start, 100 * share));
+			      pack_counter(edges ? "time in phases, %" : "cost of the profile, %",
+					   edges ? "share" : "cost", one->start, 100 * share));
 }
 
 /* Microseconds. */

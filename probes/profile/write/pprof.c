@@ -136,7 +136,7 @@ int write_pprof(const struct profile *profile, FILE *out)
 		[TIME] = "time",
 		[NANOSECONDS] = "nanoseconds",
 	};
-	bool timed = profile_timed(profile);
+	bool timed = profile_has_times(profile);
 	struct message duration = { .len = 0 };
 	int ret = 0;
 

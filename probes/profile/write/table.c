@@ -15,7 +15,7 @@
 #define BAR   20
 #define EDGES 25 /* rows */
 
-static bool colours(FILE *out)
+static bool has_colours(FILE *out)
 {
 	const char *no = getenv("NO_COLOR");
 
@@ -54,7 +54,7 @@ static void put_times(FILE *out, const struct times *times)
 {
 	char interval[64];
 
-	if (!profile_known(times)) {
+	if (!times_are_known(times)) {
 		fprintf(out, "%10s  %-21s   %10s ", "-", "", "-");
 		return;
 	}
@@ -78,7 +78,7 @@ static void put_head(FILE *out, bool timed)
 
 static void put_rows(const struct profile *profile, FILE *out, bool timed)
 {
-	bool colour = colours(out);
+	bool colour = has_colours(out);
 	double most = 0;
 
 	for (size_t i = 0; i < profile->functions; i++)
@@ -143,7 +143,7 @@ static int write_edges(const struct profile *profile, FILE *out)
 int write_table(const struct profile *profile, FILE *out)
 {
 	const struct quality *quality = &profile->quality;
-	bool timed = profile_timed(profile);
+	bool timed = profile_has_times(profile);
 	size_t doubtful = 0, silent = 0;
 
 	if (profile->edges)

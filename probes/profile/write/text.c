@@ -13,12 +13,12 @@
 #include "probes/text/demangle.h"
 #include "probes/text/text.h"
 
-static uint64_t whole(double calls)
+static uint64_t round_count(double calls)
 {
 	return calls > 0 ? (uint64_t)(calls + 0.5) : 0;
 }
 
-static int result(FILE *out)
+static int stream_error(FILE *out)
 {
 	return ferror(out) ? -EIO : 0;
 }
@@ -31,11 +31,11 @@ static void put_name(FILE *out, const struct function *function, const char *bad
 /* Microseconds where times are known, else calls. */
 int write_collapsed(const struct profile *profile, FILE *out)
 {
-	bool timed = profile_timed(profile);
+	bool timed = profile_has_times(profile);
 
 	for (size_t i = 0; i < profile->arcs; i++) {
 		const struct arc *arc = &profile->arc[i];
-		uint64_t weight = whole(timed ? arc->seconds * 1e6 : arc->calls);
+		uint64_t weight = round_count(timed ? arc->seconds * 1e6 : arc->calls);
 
 		if (!weight)
 			continue;
@@ -46,7 +46,7 @@ int write_collapsed(const struct profile *profile, FILE *out)
 		put_name(out, &profile->function[arc->to], "; ");
 		fprintf(out, " %" PRIu64 "\n", weight);
 	}
-	return result(out);
+	return stream_error(out);
 }
 
 /* --- Callers and what they call -----------------------------------------------------------------
@@ -58,9 +58,9 @@ ORDER_BY(by_caller, struct arc, from)
 static void put_costs(const struct profile *profile, FILE *out, double seconds, double calls)
 {
 	fputc('0', out);
-	if (profile_timed(profile))
-		fprintf(out, " %" PRIu64, whole(seconds * 1e9));
-	fprintf(out, " %" PRIu64 "\n", whole(calls));
+	if (profile_has_times(profile))
+		fprintf(out, " %" PRIu64, round_count(seconds * 1e9));
+	fprintf(out, " %" PRIu64 "\n", round_count(calls));
 }
 
 static void put_callgrind(const struct profile *profile, size_t f, const struct arc *arc,
@@ -79,7 +79,7 @@ static void put_callgrind(const struct profile *profile, size_t f, const struct 
 		text_put_plain(out, profile->function[arc->to].object, "");
 		fputs("\ncfi=???\ncfn=", out);
 		put_name(out, &profile->function[arc->to], "");
-		fprintf(out, "\ncalls=%" PRIu64 " 0\n", whole(arc->calls));
+		fprintf(out, "\ncalls=%" PRIu64 " 0\n", round_count(arc->calls));
 		put_costs(profile, out, arc->total, arc->calls);
 	}
 }
@@ -88,7 +88,7 @@ static void put_llvm(const struct profile *profile, size_t f, const struct arc *
 		     const struct arc *end, FILE *out)
 {
 	const struct function *function = &profile->function[f];
-	uint64_t calls = whole(function->calls.value);
+	uint64_t calls = round_count(function->calls.value);
 
 	if (!calls)
 		return;
@@ -97,14 +97,14 @@ static void put_llvm(const struct profile *profile, size_t f, const struct arc *
 	for (; arc < end; arc++) {
 		fputc(' ', out);
 		text_put_plain(out, profile->function[arc->to].name, ": ");
-		fprintf(out, ":%" PRIu64, whole(arc->calls));
+		fprintf(out, ":%" PRIu64, round_count(arc->calls));
 	}
 	fputc('\n', out);
 }
 
-static int each(const struct profile *profile, FILE *out,
-		void (*put)(const struct profile *, size_t, const struct arc *, const struct arc *,
-			    FILE *))
+static int put_functions(const struct profile *profile, FILE *out,
+			 void (*put)(const struct profile *, size_t, const struct arc *,
+				     const struct arc *, FILE *))
 {
 	struct arc *arc = calloc(profile->arcs + 1, sizeof(*arc));
 	size_t n = 0, next = 0;
@@ -112,7 +112,7 @@ static int each(const struct profile *profile, FILE *out,
 	if (!arc)
 		return -ENOMEM;
 	for (size_t i = 0; i < profile->arcs; i++)
-		if (whole(profile->arc[i].calls) || whole(profile->arc[i].total * 1e9))
+		if (round_count(profile->arc[i].calls) || round_count(profile->arc[i].total * 1e9))
 			arc[n++] = profile->arc[i];
 	qsort(arc, n, sizeof(*arc), by_caller);
 	for (size_t f = 0; f < profile->functions; f++) {
@@ -123,7 +123,7 @@ static int each(const struct profile *profile, FILE *out,
 		put(profile, f, arc + first, arc + next, out);
 	}
 	free(arc);
-	return result(out);
+	return stream_error(out);
 }
 
 static void put_sum(const struct profile *profile, FILE *out, const char *name)
@@ -131,18 +131,18 @@ static void put_sum(const struct profile *profile, FILE *out, const char *name)
 	double calls = 0, seconds = 0;
 
 	for (size_t i = 0; i < profile->functions; i++) {
-		calls += (double)whole(profile->function[i].calls.value);
+		calls += (double)round_count(profile->function[i].calls.value);
 		seconds += profile->function[i].times.self.value;
 	}
 	fprintf(out, "%s:", name);
-	if (profile_timed(profile))
+	if (profile_has_times(profile))
 		fprintf(out, " %.0f", seconds * 1e9);
 	fprintf(out, " %.0f\n", calls);
 }
 
 int write_callgrind(const struct profile *profile, FILE *out)
 {
-	bool timed = profile_timed(profile);
+	bool timed = profile_has_times(profile);
 	int ret;
 
 	fputs("# callgrind format\nversion: 1\ncreator: fastinst profile\ncmd: ", out);
@@ -150,14 +150,14 @@ int write_callgrind(const struct profile *profile, FILE *out)
 	fprintf(out, "\npositions: line\n%sevents: %sCalls\n",
 		timed ? "event: ns : Nanoseconds\n" : "", timed ? "ns " : "");
 	put_sum(profile, out, "summary");
-	ret = each(profile, out, put_callgrind);
+	ret = put_functions(profile, out, put_callgrind);
 	fputc('\n', out);
 	put_sum(profile, out, "totals");
-	return ret ? ret : result(out);
+	return ret ? ret : stream_error(out);
 }
 
 /* The line of the entry has the calls of what the function calls: where, entries do not tell. */
 int write_llvm(const struct profile *profile, FILE *out)
 {
-	return each(profile, out, put_llvm);
+	return put_functions(profile, out, put_llvm);
 }

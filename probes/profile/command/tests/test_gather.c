@@ -79,10 +79,10 @@ static void put_caller(const char *name, double calls, double timed, double seco
 		seconds);
 }
 
-/* Seconds seen at an address of an object that has no symbols, in two groups of glances; no object:
+/* Seconds seen at an address of an object that has no symbols, in two groups of bursts; no object:
  * not known where.
  */
-static void put_glanced(const char *object, double one, double two)
+static void put_burst_address(const char *object, double one, double two)
 {
 	fprintf(report, "S\t%s\t10\t%g\t%g\t0\t0\t0\t0\t0\t0\t0\t0\n", object, one, two);
 }
@@ -155,16 +155,16 @@ static const struct times *times_of(const struct profile *profile, const char *n
 	return NULL;
 }
 
-/* A function without exits has the time that glances saw, of which some was nowhere. */
-static void test_glances_see_the_rest(void **state)
+/* A function without exits has the time that bursts saw, of which some was nowhere. */
+static void test_bursts_see_the_rest(void **state)
 {
 	struct profile profile = { 0 };
 	const struct times *seen;
 
 	(void)state;
 	begin();
-	put_glanced(OBJECT, 1, 1);
-	put_glanced("", 0.5, 0.5);
+	put_burst_address(OBJECT, 1, 1);
+	put_burst_address("", 0.5, 0.5);
 	end(&profile);
 	seen = times_of(&profile, "(unknown)");
 	assert_float_equal(seen->self.value, 2, 1e-9);
@@ -182,8 +182,8 @@ static void test_the_better_way(void **state)
 	begin();
 	put_function("all", 1, 2);
 	put_function("much", 100, 1);
-	put_glanced(OBJECT, 2, 0);
-	put_glanced("", 0, 1);
+	put_burst_address(OBJECT, 2, 0);
+	put_burst_address("", 0, 1);
 	end(&profile);
 	assert_true(times_of(&profile, "all")->self.value == 2);
 	assert_null(times_of(&profile, "all")->self.problem);
@@ -198,7 +198,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_callers_by_one_end),
 		cmocka_unit_test(test_no_more_than_there_was),
-		cmocka_unit_test(test_glances_see_the_rest),
+		cmocka_unit_test(test_bursts_see_the_rest),
 		cmocka_unit_test(test_the_better_way),
 	};
 

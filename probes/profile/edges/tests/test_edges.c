@@ -28,9 +28,9 @@ static void run(const uint32_t *blocks, size_t n)
 static uint64_t count(uint32_t from, uint32_t to, int half)
 {
 	struct edge edge;
-	uint32_t place = 0;
+	uint32_t next = 0;
 
-	while (edges_next(&place, &edge))
+	while (edges_next(&next, &edge))
 		if (edge.from == from && edge.to == to)
 			return edge.count[half];
 	return 0;
@@ -76,9 +76,9 @@ static void test_a_phase_that_is_not_told_of_is_seen(void **state)
 static double weighed(uint32_t from, uint32_t to, int half)
 {
 	struct edge edge;
-	uint32_t place = 0;
+	uint32_t next = 0;
 
-	while (edges_next(&place, &edge))
+	while (edges_next(&next, &edge))
 		if (edge.from == from && edge.to == to)
 			return edge.weighed[half];
 	return -1;
@@ -140,7 +140,7 @@ static void test_many_lead_to_one(void **state)
 {
 	static uint64_t counted[IDS];
 	struct edge edge;
-	uint32_t place = 0;
+	uint32_t next = 0;
 
 	(void)state;
 	edges_phase(6);
@@ -149,7 +149,7 @@ static void test_many_lead_to_one(void **state)
 	edges_phase(0);
 	edges_sums(&sum);
 	assert_true(sum.lost == 0);
-	while (edges_next(&place, &edge))
+	while (edges_next(&next, &edge))
 		if (edge.to == 200 && edge.from < IDS)
 			counted[edge.from] += edge.count[0];
 	for (uint32_t i = 1000; i < IDS; i++)
