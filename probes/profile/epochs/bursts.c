@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Burst samples, one per epoch: all probes are on for a moment, which shows where the time goes.
+ */
 #include "probes/profile/epochs/epochs.h"
 
 #include <stdatomic.h>
@@ -6,13 +9,14 @@
 #include <time.h>
 
 #define LENGTH	 1500e-6 /* seconds */
-#define SHORTEST 20e-6	 /* seconds between looks at who has told, */
-#define LONGEST	 1e-3	 /* and at last */
+#define SHORTEST 20e-6	 /* seconds between looks for threads without an event yet, */
+#define LONGEST	 1e-3	 /* growing to this */
 #define PATIENCE 20	 /* looks */
-#define ENOUGH	 20000	 /* calls of probe functions behind the end */
+#define ENOUGH	 20000	 /* calls of probe functions after the end */
 #define TRIES	 64
 
-static struct burst_address addresses[BURST_ADDRESSES]; /* by hash; the first is the unknown one */
+static struct burst_address
+	addresses[BURST_ADDRESSES]; /* by hash; the first has what is not known */
 static unsigned bursts;
 static uint32_t turned_on[FI_PROBES_MAX];
 static size_t turned_on_n;
@@ -34,8 +38,9 @@ static struct burst_address *find_address(uint64_t at)
 	return &addresses[0];
 }
 
-/* Each burst counts by the time that it took, with that of the probes: it is one look at the
- * program like any other, however much they slow what it sees.
+/*
+ * Each burst counts by the time that it took, with that of its probes: it is one sample of the
+ * program like any other, however much the probes slow it.
  */
 static void add_bursts(double scale, double unknown)
 {
@@ -113,7 +118,7 @@ void bursts_settle(void)
 	cost_add_toggling(before);
 }
 
-/* While others run on, and pay for it. */
+/* Wait until all threads that run had an event. All others pay for that, so ENOUGH calls end it. */
 static void wait_for_all(void)
 {
 	uint64_t run = ring_run();

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "probes/profile/epochs/epochs.h"
 
-#define MEASURED 100e-6 /* seconds, of which the ticks are counted */
+#define MEASURED 100e-6 /* seconds in which ticks are counted */
 #define AT_ONCE	 1000	/* ticks between which two clocks are read */
 
-static double parallel = 1; /* threads of the program that run, of late */
+static double parallel = 1; /* how many threads of the program run at once, of late */
 
 void clocks_sleep(uint64_t length)
 {
@@ -15,7 +15,7 @@ void clocks_sleep(uint64_t length)
 	nanosleep(&pause, NULL);
 }
 
-/* Both clocks at once: no preemption came between. */
+/* Both clocks, read without a preemption between them. */
 static double seconds_at(uint64_t *at)
 {
 	uint64_t before;
@@ -41,7 +41,7 @@ double clocks_measure(void)
 	return (double)(end - start) / (to - from);
 }
 
-/* A program that waits for a CPU is not the less parallel. */
+/* A program that waits for a CPU counts as one thread at least. */
 void clocks_learn_parallel(void)
 {
 	static uint64_t own_before, wall_before;

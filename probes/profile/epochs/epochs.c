@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The thread that ends the windows of one epoch and opens those of the next.
+ */
 #include "probes/profile/epochs/epochs.h"
 
 #include <math.h>
@@ -10,12 +13,12 @@
 #include "probes/profile/session/session.h"
 #include "stress/base/random.h"
 
-#define OFTEN	    100 /* calls in an epoch */
-#define SLOWED_MOST 0.2 /* share */
+#define OFTEN	    100 /* calls in an epoch, from which a function is frequent */
+#define SLOWED_MOST 0.2 /* share of the program's time */
 
 static double open_cost; /* share of the program's time, if all windows that are short were open at
 			    once */
-static _Atomic uintptr_t session; /* another for each thread of epochs, and when it is over */
+static _Atomic uintptr_t session; /* number of the thread of epochs that goes on; the others end */
 
 static bool is_closed(uint32_t id)
 {
@@ -23,9 +26,9 @@ static bool is_closed(uint32_t id)
 }
 
 /*
- * Of probes that are off, only so many are turned on in an epoch that those together do not slow
- * the program by more than a fifth while they are on: what they see is corrected for it, but not
- * well.
+ * Whether a probe that is off is turned on in this epoch: with a probability by which all that are
+ * on do not slow the program by more than a fifth. Estimates are corrected for a slower program,
+ * but not well.
  */
 static bool draw_turn(void)
 {
@@ -45,7 +48,7 @@ static double visit_function(uint32_t id, size_t *reopen, uint64_t now)
 		return 0;
 	}
 	calls = windows_continue(id, state, now);
-	/* One may have turned itself off just when the entry was turned on. */
+	/* An exit may have turned itself off just when the entry was turned on. */
 	windows_turn_exits_on(&id, 1);
 	windows_set_rest(id);
 	return calls;
@@ -59,7 +62,7 @@ static double look_at_all(void)
 	size_t reopen = 0;
 
 	for (uint32_t id = 0; id < known_probes; id++) {
-		/* What was rare and turned itself off is not. */
+		/* Skip probes that rest, unless they turned themselves off. */
 		if (rest_epochs[id] && !is_closed(id)) {
 			rest_epochs[id]--;
 			continue;
@@ -87,7 +90,7 @@ static void run_epoch(void)
 	calls = look_at_all();
 	bursts_settle();
 	account.last = __builtin_ia32_rdtsc();
-	/* Less by now than it was, where the price of calls has fallen. */
+	/* The cost falls where the price of calls has fallen. */
 	moments_add(&account.moments,
 		    &(struct phase){ .start = (double)(start - account.began),
 				     .length = (double)(account.last - start),
@@ -118,8 +121,7 @@ static bool is_session(uintptr_t number)
 	return number == load_relaxed(&session);
 }
 
-/* False: there is no other epoch. A process may end, or the profile, in the middle of a long one.
- */
+/* False: the process or the profile has ended, maybe in the middle of a long epoch. */
 static bool sleep_epoch(uint64_t length, uintptr_t number)
 {
 	const uint64_t slice = (uint64_t)watch_common.per_second;

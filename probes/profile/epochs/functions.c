@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Which functions are profiled, as objects come and go.
+ */
 #include "probes/profile/epochs/epochs.h"
 
 #include <link.h>
@@ -9,7 +12,7 @@
 #include "probes/profile/sample/pages.h"
 #include "probes/text/text.h"
 
-static uint32_t found[FI_PROBES_MAX]; /* by a pattern */
+static uint32_t found[FI_PROBES_MAX]; /* probes that a pattern names */
 
 static void take_function(uint32_t id, size_t *taken)
 {
@@ -32,7 +35,7 @@ static void take_pattern(const char *pattern, uint32_t n, size_t *taken)
 		take_function(found[i], taken);
 }
 
-/* Turned on and off with their entries. */
+/* Exits are turned on and off with their entries. */
 static void take_exits(size_t taken)
 {
 	long functions = asked.no_times ? 0 : exits_find(reopened, taken, known_probes);
@@ -56,7 +59,7 @@ void functions_watch(uint32_t n)
 	free(copy);
 }
 
-/* When it comes again a new epoch begins, and it is on if it was. */
+/* A probe whose object comes again is on if it was, and begins a new epoch. */
 static void follow_object(uint32_t id)
 {
 	struct function_state *function = &function_states[id];

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A profile from its start to its end, and in a child; what is known of each function, and its
+ * lock.
+ */
 #include "probes/profile/epochs/epochs.h"
 
 #include <errno.h>
@@ -93,7 +97,7 @@ static int prepare_profiling(const struct options *wish)
 	return 0;
 }
 
-/* Threads of the parent that were turning probes off are not here to finish it. */
+/* In a child, threads of the parent that were turning probes off cannot finish that. */
 static void reset_function(uint32_t id)
 {
 	struct watch *watch = &watches[id];
@@ -112,7 +116,7 @@ static void reset_function(uint32_t id)
 	};
 }
 
-/* What comes late sees that no window is open. */
+/* Calls that come late see that no window is open. */
 static int turn_all_off(void)
 {
 	size_t n = 0;
@@ -129,7 +133,7 @@ static int turn_all_off(void)
 	return ret < 0 ? ret : exits;
 }
 
-/* As if it were the first time. */
+/* The next profile starts as if it were the first. */
 static void forget_functions(void)
 {
 	for (uint32_t id = 0; id < known_probes; id++) {
@@ -146,8 +150,8 @@ static void forget_functions(void)
 }
 
 /*
- * What could not be stopped before is now. What executors note behind the last report would be the
- * next one's: so all leave the probe functions before it is forgotten.
+ * Stop what the last profile could not stop. Calls that threads note after its report would be in
+ * the next one: so all threads leave the probe functions before counts are forgotten.
  */
 static int end_last_profile(void)
 {
@@ -202,14 +206,14 @@ int profiling_stop(void)
 		ret = fi_synchronize();
 	if (ret)
 		return ret;
-	/* Nothing runs or changes their code any more, and they may go. */
+	/* No thread runs or changes code of pinned objects any more: they may be unloaded. */
 	for (uint32_t id = 0; id < known_probes; id++)
 		function_states[id].opened = false;
 	pins_drop();
 	return 0;
 }
 
-/* All of them, before the child runs on. */
+/* Open all windows before the child runs on. */
 static void open_again(void)
 {
 	size_t n = 0;
@@ -227,7 +231,7 @@ void profiling_reset_in_child(bool again)
 {
 	uint64_t with_exits = account.with_exits;
 
-	/* Its owner is no thread of the child. */
+	/* The owner of the lock is no thread of the child. */
 	lock = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 	ring_reset_in_child();
 	exits_reset_in_child();

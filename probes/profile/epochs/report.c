@@ -29,7 +29,7 @@ static struct duration in_seconds(const struct duration *ticks, double per_secon
 	return duration;
 }
 
-/* Most functions of most programs are never called, which their probes saw as they were on. */
+/* Functions that were never called are left out: most functions of most programs. */
 static void put_function(FILE *out, uint32_t id, double per_second)
 {
 	const struct function_state *function = &function_states[id];
@@ -67,7 +67,7 @@ static double ticks_of(const struct burst_address *place)
 	return sum;
 }
 
-/* Of the process's CPU time, by what bursts saw of it. What is not known has no place. */
+/* Seconds of the process's CPU time, as bursts saw it. What is not known has no address. */
 static void put_burst_address(FILE *out, const struct burst_address *place, double scale)
 {
 	double seconds[SHARE_GROUPS];

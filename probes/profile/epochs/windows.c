@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Windows: how long the probe of a function is watched, what that has shown, and the next window.
+ */
 #include "probes/profile/epochs/epochs.h"
 
 #include <stdlib.h>
@@ -7,16 +10,16 @@
 #define SHORTEST_WINDOW 200e-6 /* seconds; opening one and switching to a thread take 10e-6 */
 #define WARM_UP		200e-6 /* seconds */
 #define SLACK		10000  /* ticks by which a call may seem to come before the window */
-#define REST		16     /* epochs between looks at what is hardly called */
+#define REST		16     /* epochs between looks at a function that is hardly called */
 #define MANY		4      /* times the samples, of which the first are not timed */
 #define FEW		20     /* times the samples: a window costs more than to count those */
 #define MOST		300    /* times the samples, in a window */
 #define SUDDEN		100    /* times the samples, where few were expected */
-#define MISJUDGED	0.5    /* share of what is taken off calls' time that may be wrong */
+#define MISJUDGED	0.5    /* share of the ticks taken off calls' time that may be wrong */
 
 /* --- What a window has seen ------------------------------------------------------------------- */
 
-/* The time of calls that ended since the last look. */
+/* Add the times of calls that ended since the last look. */
 static void learn_times(uint32_t id, double calls)
 {
 	struct watch *watch = &watches[id];
@@ -44,7 +47,7 @@ double windows_learn(uint32_t id, uint64_t end)
 
 	function->epoch.length = clocks_since(function->start, end);
 	function->epoch.used = end > function->start ? end - function->start : 0;
-	/* An epoch in which the clock stood still has calls all the same. */
+	/* An epoch in which the clock stood still may have calls. */
 	if (!function->epoch.length)
 		function->epoch.length = 1;
 	if (function->epoch.watched > function->epoch.length)
@@ -54,7 +57,7 @@ double windows_learn(uint32_t id, uint64_t end)
 	return function->estimate.calls - before;
 }
 
-/* Most often the program waited for its CPU right behind the start. */
+/* A point in the window without the wait for a CPU, which mostly comes right after the start. */
 static uint64_t without_waiting(uint64_t at, uint64_t waited, uint64_t most)
 {
 	at = at > waited ? at - waited : 0;
@@ -75,7 +78,7 @@ static void read_full_window(const struct watch *watch, const struct function_st
 	epoch->middle = without_waiting(load_relaxed(&watch->middle), waited, epoch->watched);
 }
 
-/* Counting took a share of the window, in which the program did not get on. */
+/* Take off the share of the window in which probes ran, and the program did not get on. */
 static void take_off_counting(const struct watch *watch, uint64_t state, uint64_t own,
 			      struct epoch *epoch)
 {
@@ -104,7 +107,9 @@ void windows_read(uint32_t id, uint64_t state, uint64_t now)
 	if ((state & WATCH_BITS) == WATCH_FULL && calls >= load_relaxed(&watch->limit))
 		read_full_window(watch, function, epoch);
 	else if ((state & WATCH_BITS) != WATCH_OPEN && function->window == WINDOW_WHOLE)
-		/* It was filled while the epoch before was read: nothing was watched since. */
+		/*
+		 * The window was filled while the epoch before was read: nothing was watched since.
+		 */
 		epoch->watched = 0;
 	else if (epoch->watched > function->window)
 		epoch->watched = function->window;
@@ -114,7 +119,7 @@ void windows_read(uint32_t id, uint64_t state, uint64_t now)
 
 /* --- The next one ----------------------------------------------------------------------------- */
 
-/* Calls of the probe function for which there is something left in the opening. */
+/* Calls of the probe function that the budget of the opening still pays for. */
 static double affordable_calls(void)
 {
 	return asked.by_count ? 0 : pace.afford / watch_common.price;
@@ -148,7 +153,7 @@ static uint64_t warm_of(uint64_t window)
 	return (uint64_t)(WARM_UP * watch_common.per_second);
 }
 
-/* Where many calls are expected there are enough behind the first ones. */
+/* The first calls find cold caches. They are not timed where many more are expected. */
 static uint64_t skip_of(const struct function_state *function, uint64_t window)
 {
 	bool many = window != WINDOW_WHOLE &&
@@ -158,8 +163,8 @@ static uint64_t skip_of(const struct function_state *function, uint64_t window)
 }
 
 /*
- * What was rare and is called often costs as much by then as what turning it off takes, and the
- * next window tells more.
+ * A rare function that is suddenly called often is turned off early: at SUDDEN calls counting costs
+ * as much as turning it off, and the next window tells more.
  */
 static uint64_t limit_of(uint64_t window)
 {
@@ -184,7 +189,7 @@ static void prepare_window(uint32_t id, uint64_t window)
 	watch_mark(watch);
 }
 
-/* Right behind the clock was read: the program may run meanwhile. */
+/* Right after the clock was read: the program may run meanwhile. */
 static void start_window(uint32_t id, uint64_t now)
 {
 	store_relaxed(&watches[id].began, now);
@@ -213,7 +218,7 @@ double windows_continue(uint32_t id, uint64_t state, uint64_t now)
 		function->start = now;
 		window = window_of(function);
 		add_relaxed(&watch->base, function->epoch.calls);
-		/* Nothing else changes, so that no call is missed. */
+		/* The window goes on, so that no call is missed. */
 		if (window == WINDOW_WHOLE) {
 			store_relaxed(&watch->began, now);
 			watch_mark(watch);
@@ -236,7 +241,7 @@ double windows_continue(uint32_t id, uint64_t state, uint64_t now)
 
 /* --- Those that are off ----------------------------------------------------------------------- */
 
-/* Without those that are being turned off right now: their turn is the next epoch. */
+/* Probes that are being turned off right now wait for the next epoch. */
 static size_t claim_probes(uint32_t *ids, size_t n)
 {
 	size_t kept = 0;
@@ -247,7 +252,9 @@ static size_t claim_probes(uint32_t *ids, size_t n)
 
 		if (state & WATCH_LEAVES)
 			continue;
-		/* Before the state: a call that sees the new one must not go by the old window's.
+		/*
+		 * Before the state: a call that sees the new state must not use the old window's
+		 * start.
 		 */
 		store_release(&watch->from, NEVER);
 		if (watch_next(watch, state))
@@ -291,7 +298,9 @@ double windows_activate(uint32_t *ids, size_t n)
 	}
 	now = watch_clock();
 	for (size_t i = 0; i < n; i++) {
-		/* What was called while the first windows were prepared is not known at all.
+		/*
+		 * Calls while the first windows were prepared are not known: the first epoch starts
+		 * now.
 		 */
 		if (!(function_states[ids[i]].estimate.known > 0))
 			function_states[ids[i]].start = now;

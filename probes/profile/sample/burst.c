@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Burst samples: what each thread notes while all probes are on, and how the thread of epochs
+ * starts and ends that.
+ */
 #include "probes/profile/sample/sample.h"
 
 #define TRIES 16
-#define NOTED 64   /* threads of which clocks are read: each is a system call */
-#define RUNS  2000 /* ticks, which a thread that only waits does not use */
+#define NOTED 64   /* threads whose clocks are read: each is a system call */
+#define RUNS  2000 /* ticks; a thread that only waits uses fewer */
 
 static uint64_t numbers;
 
@@ -35,7 +39,7 @@ FI_FUNCTION static void begin_burst(struct ring *ring, uint64_t number, uint64_t
 	store_relaxed(&burst->number, number);
 }
 
-/* Ticks with a CPU since the last event. Where it is not known from when on: since now. */
+/* Ticks that the thread had a CPU since its last event. Without a known start: 0. */
 FI_FUNCTION static uint64_t used_since(struct ring *ring, uint64_t last, uint64_t now)
 {
 	struct burst *burst = &ring->burst;
@@ -82,7 +86,10 @@ FI_FUNCTION void burst_end_event(struct ring *ring, uint64_t now)
 
 /* --- The thread of epochs --------------------------------------------------------------------- */
 
-/* The n-th of those that are looked at; NULL behind the last. */
+/*
+ * From @ring on, the next ring of a thread of the program. @n: how many came before; NULL after
+ * NOTED.
+ */
 static struct ring *next_known_ring(struct ring *ring, unsigned *n)
 {
 	for (; ring && *n < NOTED; ring = ring->next)
@@ -126,7 +133,7 @@ static bool has_seen_end(const struct ring *ring)
 	return load_relaxed(&ring->burst.done) == numbers;
 }
 
-/* Ticks with a CPU until the end that the thread has not told of. */
+/* Ticks that the thread had a CPU before the end, of which no event has told where. */
 static uint64_t unseen_ticks(const struct ring *ring)
 {
 	const struct burst *burst = &ring->burst;

@@ -9,16 +9,16 @@
 #define TRIES	64
 
 static struct caller_count counts[CALLERS];
-static _Atomic uint32_t slots[CALLERS]; /* by hash: number of a count and 1, or 0 */
+static _Atomic uint32_t slots[CALLERS]; /* by hash: index of a count and 1, or 0 */
 static _Atomic uint32_t used;
 static _Atomic uint64_t lost;
 
-/* Where another thread is faster, the slot is that one's, and this count stays empty. */
+/* Where another thread fills the slot first, this count stays empty. */
 FI_FUNCTION static uint32_t fill_slot(uint32_t slot, uint32_t id, uint64_t from)
 {
 	uint32_t there = 0, n = load_relaxed(&used);
 
-	/* Each is filled by one thread: the next number, if no other takes it meanwhile. */
+	/* A count is filled by one thread: that which has taken its number. */
 	do
 		if (n == CALLERS)
 			return 0;

@@ -4,7 +4,7 @@
 
 #include <time.h>
 
-/* clock_seconds - 0 where it is that of a thread that has ended. */
+/* clock_seconds - the time of a clock. 0: its thread has ended. */
 static inline double clock_seconds(clockid_t clock)
 {
 	struct timespec time = { 0 };

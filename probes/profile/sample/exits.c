@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Exits of functions: which belong to which entries, by their names; and exits on and off.
+ */
 #include "probes/profile/sample/sample.h"
 
 #include <errno.h>
@@ -8,7 +11,7 @@
 
 struct site {
 	struct fi_probe probe;
-	size_t len; /* of the function's name, without that of a part of it */
+	size_t len; /* of the function's name, without .cold */
 };
 
 static uint32_t all[FI_PROBES_MAX]; /* exits that belong to entries */
@@ -68,7 +71,7 @@ static void link_exit(struct group *group, uint32_t id, uint32_t entry)
 	all[all_n++] = id;
 }
 
-/* Static functions of one name: the last that starts before the exit. */
+/* The entry of an exit. Of static functions of one name: the last that starts before the exit. */
 static uint32_t entry_of(const struct site *site, size_t n, size_t exit)
 {
 	uint32_t entry = NO_PROBE;
@@ -79,7 +82,7 @@ static uint32_t entry_of(const struct site *site, size_t n, size_t exit)
 	return entry;
 }
 
-/* Of sites of one name, if there are entries and exits. */
+/* Link the sites of one name, if there are both entries and exits. */
 static void make_group(const struct site *site, size_t n)
 {
 	struct group *group = &groups[groups_n];

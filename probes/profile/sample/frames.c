@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Timed calls: a stack of them per thread, from entry to exit.
+ */
 #include "probes/profile/sample/sample.h"
 
 #include <sys/syscall.h>
@@ -13,7 +16,10 @@ struct watch_common watch_common;
 
 /* --- Where ------------------------------------------------------------------------------------ */
 
-/* The caller's address is what the hook is told, so the search ends at its place at the latest. */
+/*
+ * The hook got the return address as an argument, so the search finds it at the latest in its
+ * frame.
+ */
 FI_FUNCTION static uint64_t slot_above(uint64_t rsp, uint64_t from)
 {
 	const uint64_t *word = (const uint64_t *)(rsp & ~UINT64_C(7));
@@ -41,7 +47,7 @@ FI_FUNCTION bool frames_find_activation(struct activation *activation, uint32_t 
 
 /* --- Clocks ----------------------------------------------------------------------------------- */
 
-/* No call of libc: those change vectors. */
+/* No call of libc, whose functions change vectors. */
 FI_FUNCTION static void thread_clock(struct timespec *time)
 {
 	long ret = SYS_clock_gettime;
@@ -71,7 +77,7 @@ FI_FUNCTION uint64_t frames_read_waited(struct ring *ring, uint64_t now)
 
 /* --- The stack -------------------------------------------------------------------------------- */
 
-/* False: it was cut, with all that were pending then. */
+/* Take a timed call off those pending. False: it was cut, with all calls that were pending then. */
 FI_FUNCTION static bool take_pending_back(struct watch *watch, uint32_t cuts)
 {
 	uint64_t pending = atomic_load(&watch->pending);
@@ -102,7 +108,7 @@ FI_FUNCTION void frames_cut(struct watch *watch)
 	add_relaxed(&watch->cut, PENDING_CALLS(pending));
 }
 
-/* A function that another ends with has its place; what is inlined in a function as well. */
+/* A tail call has the return address of its caller; so has what is inlined in a function. */
 FI_FUNCTION void frames_clear(struct ring *ring, const struct activation *activation, bool hooks)
 {
 	while (ring->depth) {
@@ -116,8 +122,8 @@ FI_FUNCTION void frames_clear(struct ring *ring, const struct activation *activa
 }
 
 /*
- * The thread that turns the entry off sees that this call is timed, or this call sees that the
- * entry is to be turned off.
+ * Either the thread that turns the entry off sees that this call is timed, or this call sees the
+ * new state of the entry.
  */
 FI_FUNCTION void frames_enter(struct ring *ring, uint32_t id, uint64_t state,
 			      const struct activation *activation)
@@ -152,7 +158,7 @@ FI_FUNCTION void frames_start(struct ring *ring)
 	frame->start = __builtin_ia32_rdtsc();
 }
 
-/* Below the last frame at that place, as many as have it. */
+/* Index of the last frame of that activation, and 1. 0: there is none. */
 FI_FUNCTION static uint32_t find_frame(const struct ring *ring, const struct activation *activation)
 {
 	for (uint32_t i = ring->depth; i > 0 && ring->frame[i - 1].slot <= activation->slot; i--)

@@ -11,7 +11,7 @@
 
 static struct span {
 	uintptr_t from, to;
-} opened[256], noted; /* the others are slower */
+} opened[256], noted; /* further ranges stay closed, which is slower */
 static size_t opened_n;
 static const char *noted_object;
 

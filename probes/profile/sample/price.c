@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Prices: what the probe functions cost in this process, measured by an empty function.
+ */
 #include "probes/profile/sample/sample.h"
 
 #include <stdlib.h>
@@ -8,7 +11,7 @@
 #define CALLS  200
 #define ROUNDS 15
 #define GUESS  60 /* ticks, where the probe was refused */
-#define OWN    16 /* bytes of that function */
+#define OWN    16 /* bytes of price_function */
 
 /* An empty function with an entry, and an exit before its RET, as gcc's -minstrument-return=nop5
  * has it.
@@ -87,7 +90,7 @@ static void measure_call(uint32_t id)
 	struct watch *watch = &watches[id];
 	double price[ROUNDS];
 
-	/* Far from the limit, which is 0, and from the first call. */
+	/* No call is the first of the window, or its last: the limit is 0. */
 	store_relaxed(&watch->base, UINT64_MAX / 2);
 	store_relaxed(&watch->window, UINT64_MAX);
 	round_of_calls();
@@ -104,7 +107,7 @@ static void measure_call(uint32_t id)
 	watch_common.warm = ring_metered(ring_here());
 }
 
-/* The call's own time, as the probes themselves see it. Of a few calls: those of a window. */
+/* Time of an empty call, as the probes see it: the mean of as many calls as a window times. */
 static double round_of_pairs(struct watch *entry)
 {
 	store_relaxed(&entry->base, load_relaxed(&entry->calls));
@@ -115,7 +118,7 @@ static double round_of_pairs(struct watch *entry)
 	return (double)entry->time / (double)(entry->timed ? entry->timed : 1);
 }
 
-/* From one event to the next, with nothing between them. */
+/* Ticks between two events of a burst, with nothing between them. */
 static double round_of_bursts(void)
 {
 	struct ring *ring = ring_here();
@@ -135,7 +138,7 @@ static double round_of_bursts(void)
 	return (double)ticks / (2 * CALLS - 1);
 }
 
-/* These were no calls of the program. */
+/* Calls that measure are no calls of the program. */
 static void forget_calls(void)
 {
 	struct ring *ring = ring_here();
@@ -148,7 +151,7 @@ static void forget_calls(void)
 	store_relaxed(&ring->meter, 0);
 }
 
-/* The exit belongs to the entry for so long. */
+/* Entry and exit are linked while this measures. */
 static void measure_pair(uint32_t entry, uint32_t exit)
 {
 	struct group group = { .entries = entry, .exits = exit };

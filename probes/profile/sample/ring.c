@@ -12,7 +12,7 @@
 #include "probes/profile/sample/sample.h"
 
 static __thread struct ring *own_ring __attribute__((tls_model("initial-exec")));
-#define REFRESH 16 /* threads at most: each is a system call */
+#define REFRESH 16 /* threads whose clocks are read: each is a system call */
 
 static _Atomic(struct ring *) rings;
 static pthread_key_t key;
@@ -43,7 +43,7 @@ uint64_t ring_run(void)
 	return sum;
 }
 
-/* What pthread_getcpuclockid() would make of it: ~thread << 3, per thread, all. */
+/* The clock that pthread_getcpuclockid() names: ~thread << 3, per thread, user and system. */
 static void read_clock(const struct ring *ring, struct timespec *time)
 {
 	uint32_t thread = (uint32_t)load_relaxed(&ring->thread);
@@ -60,8 +60,8 @@ uint64_t ring_waited(const struct ring *ring, uint64_t now)
 }
 
 /*
- * In the process's clock a thread that runs on another CPU stands as it was up to a tick of the
- * kernel ago, which may be as long as ten windows. Reading the thread's own clock mends that.
+ * The process's clock lags for threads on other CPUs by up to a tick of the kernel, which may be as
+ * long as ten windows. Reading a thread's own clock brings it up to date.
  */
 void ring_refresh(void)
 {
@@ -105,7 +105,7 @@ static struct ring *map_ring(void)
 	return ring;
 }
 
-/* Of the probe function, so in any signal handler: no lock. */
+/* Called by the probe function, so in any signal handler: no lock. */
 struct ring *ring_make(void)
 {
 	struct ring *ring = take_free_ring();
@@ -149,7 +149,10 @@ double ring_metered(const struct ring *ring)
 	return calls > 0 ? ticks / calls : 0;
 }
 
-/* The meter is inside of the probe function; what leads there finds the same caches. */
+/*
+ * The meter sees the probe function only. The trampoline before it finds the same caches, so its
+ * cost scales alike.
+ */
 double ring_price(void)
 {
 	double calls = 0, ticks = 0;

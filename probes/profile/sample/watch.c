@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A call that comes within the window is counted. The first one behind it turns the probe off; so
- * does one that is one too many.
+ * The probe functions of entries and exits. Calls within the window are counted. The first call
+ * after the window turns the probe off; so does the call that fills it.
  */
 #include "probes/profile/sample/sample.h"
 
@@ -14,8 +14,8 @@
 #include "probes/profile/estimate/estimate.h"
 #include "probes/profile/sample/clock.h"
 
-#define DEAREST	      100000 /* ticks of a turning off; what took longer waited for a CPU */
-#define PATIENCE      5	     /* times the window, until when calls are waited for */
+#define DEAREST	      100000 /* ticks to turn a probe off; a longer time includes a wait for a CPU */
+#define PATIENCE      5	     /* times the window: how long timed calls may go on */
 #define VECTOR_STATES 0xe6   /* as the core's trampoline has them; they take 2,688 bytes */
 
 static uint32_t vector_states;
@@ -70,7 +70,7 @@ uint64_t watch_clock(void)
 	return all > own ? (uint64_t)((all - own) * watch_common.per_second) : 0;
 }
 
-/* By its own clock. */
+/* Ticks since the start of the window, by the program's clock. */
 static uint64_t window_time(const struct watch *watch)
 {
 	uint64_t now = watch_clock();
@@ -117,13 +117,13 @@ static void turn_probe_off(uint32_t id)
 	uint64_t before = __builtin_ia32_rdtsc(), ticks;
 
 	fi_deactivate(id);
-	/* Of a thread that was preempted meanwhile not many more. */
+	/* A thread that was preempted meanwhile adds DEAREST at most. */
 	ticks = __builtin_ia32_rdtsc() - before;
 	add_relaxed(&watch_common.off_ticks, ticks < DEAREST ? ticks : DEAREST);
 	add_relaxed(&watch_common.offs, 1);
 }
 
-/* Until it is off the thread of epochs leaves it alone. */
+/* WATCH_LEAVES keeps the thread of epochs away until the probe is off. */
 static void turn_off(struct watch *watch, uint32_t id, uint64_t state)
 {
 	if (!atomic_compare_exchange_strong(&watch->state, &state, state | WATCH_LEAVES))
@@ -133,7 +133,7 @@ static void turn_off(struct watch *watch, uint32_t id, uint64_t state)
 	atomic_fetch_and(&watch->state, ~(uint64_t)(WATCH_WAITS | WATCH_LEAVES));
 }
 
-/* While calls are timed none may be passed over, but not for ever. */
+/* The probe stays on while calls are timed, for PATIENCE windows at most. */
 static void close_window(struct watch *watch, uint32_t id, uint64_t state, uint64_t why,
 			 uint64_t since)
 {
@@ -144,9 +144,8 @@ static void close_window(struct watch *watch, uint32_t id, uint64_t state, uint6
 }
 
 /*
- * The time before the window is up, unless the program was not running: then it lasts longer. No
- * call came since it was up, so the window starts there and not here: what starts by a call sees
- * bursts too often.
+ * The warm-up is over, unless the program was not running: then it lasts longer. The window starts
+ * where the warm-up ended, not at this call: a window that starts by a call sees bursts too often.
  */
 static bool warm_window(struct watch *watch, uint64_t warm, uint64_t since)
 {
@@ -169,11 +168,11 @@ static bool warm_window(struct watch *watch, uint64_t warm, uint64_t since)
 
 struct call {
 	struct watch *watch;
-	uint64_t
-		state; /* that it saw: the thread of epochs may have opened the next window since */
+	uint64_t state; /* as the call saw it: the thread of epochs may have opened the next window
+			   since */
 	uint64_t now;
 	uint64_t since; /* the start of the window */
-	uint64_t burst; /* in which it is, or 0 */
+	uint64_t burst; /* number of the burst that the call is in, or 0 */
 	uint32_t id;
 };
 
@@ -184,7 +183,7 @@ static bool warm_call(const struct call *call)
 	return warm && !warm_window(call->watch, warm, call->since);
 }
 
-/* The time is up, unless the program was not running: then the window lasts longer. */
+/* The window is over, unless the program was not running: then it lasts longer. */
 static bool end_window(const struct call *call)
 {
 	struct watch *watch = call->watch;
@@ -200,7 +199,7 @@ static bool end_window(const struct call *call)
 	return true;
 }
 
-/* One of a whole epoch goes on where as many calls again can be afforded. */
+/* A window of a whole epoch goes on where as many calls again can be afforded. */
 static bool extend_window(const struct call *call)
 {
 	struct watch *watch = call->watch;
@@ -260,7 +259,7 @@ FI_FUNCTION static void note_spent(uint64_t before)
 	note_ticks(ring_here(), spent < DEAREST ? spent : DEAREST);
 }
 
-/* What may use vectors and errno. */
+/* Run work that may change vectors and errno. */
 FI_FUNCTION static __attribute__((noinline)) bool
 call_with_vectors_saved(bool (*work)(const struct call *), const struct call *call)
 {
@@ -297,7 +296,7 @@ FI_FUNCTION static struct ring *note_run(void)
 	return ring;
 }
 
-/* Of a function with exits, whether or not this call is counted. */
+/* Frames that cannot be under way any more go, whether or not this call is counted. */
 FI_FUNCTION static void clear_frames(struct ring *ring, const struct watch *watch, uint32_t id,
 				     const struct fi_regs *regs)
 {
@@ -307,7 +306,7 @@ FI_FUNCTION static void clear_frames(struct ring *ring, const struct watch *watc
 		frames_clear(ring, &activation, watch->hooks);
 }
 
-/* What it took is no time of the callers. */
+/* The ticks that this takes are no time of the callers. */
 FI_FUNCTION static void begin_time(struct ring *ring, const struct call *call,
 				   const struct activation *activation)
 {
@@ -320,7 +319,7 @@ FI_FUNCTION static void begin_time(struct ring *ring, const struct call *call,
 	frames_start(ring);
 }
 
-/* One of the first calls of a window. */
+/* Note the caller of one of the first calls of a window, and time it. */
 FI_FUNCTION static void sample_call(struct ring *ring, const struct call *call, uint64_t calls,
 				    const struct fi_regs *regs)
 {
@@ -354,7 +353,7 @@ FI_FUNCTION static void count_call(const struct call *call, const struct fi_regs
 		sample_call(ring, call, calls, regs);
 }
 
-/* The window is over, and the probe is on since calls were timed. */
+/* The window is over: the probe is on only until timed calls have ended. */
 FI_FUNCTION static void end_wait(const struct call *call)
 {
 	uint64_t until = load_relaxed(&call->watch->until);
@@ -384,7 +383,7 @@ FI_FUNCTION static void take_call(struct call *call, const struct fi_regs *regs,
 	count_call(call, regs, ring);
 }
 
-/* The caller ran until now. */
+/* In a burst an entry tells that the caller ran until now. */
 FI_FUNCTION static void note_entry(struct ring *ring, const struct call *call,
 				   const struct fi_regs *regs)
 {
@@ -394,7 +393,7 @@ FI_FUNCTION static void note_entry(struct ring *ring, const struct call *call,
 		burst_add_event(ring, call->burst, activation.from, call->now);
 }
 
-/* See ring_metered(). What was noted as spent meanwhile is taken off. */
+/* See ring_metered(). Ticks that were noted as spent meanwhile are taken off. */
 FI_FUNCTION static void meter(struct ring *ring, const struct call *call, uint64_t spent)
 {
 	uint64_t ticks = __builtin_ia32_rdtsc() - call->now - (ring->spent - spent);
@@ -437,7 +436,7 @@ FI_FUNCTION void watch_call(uint32_t id, void *site, const struct fi_regs *regs,
 
 /* --- Exits ------------------------------------------------------------------------------------ */
 
-/* Without what the profile did meanwhile, and without the time in which the thread had no CPU. */
+/* The time of a call, without the ticks that the profile took, and without waits for a CPU. */
 FI_FUNCTION static void take_time(struct ring *ring, const struct frame *frame, uint64_t now)
 {
 	struct watch *watch = &watches[frame->id];
