@@ -19,13 +19,13 @@ static void put_block(FILE *out, uint32_t id)
 	if (fi_get(id, &probe) < 0 || probe.kind != FI_BLOCK)
 		return;
 	fprintf(out, "B\t%u", id);
-	/* The name of one that has gone went with its object. */
+	/* A block whose object was unloaded has no name any more. */
 	if (report_place(out, (uintptr_t)probe.address))
 		report_text(out, probe.function);
 	fputc('\n', out);
 }
 
-/* What was seen has a count. */
+/* An edge that was seen has a count of 1 at least. */
 static double estimate_count(const struct edge *edge, int half, double scale)
 {
 	double count = (double)(uint64_t)(edge->weighed[half] * scale + 0.5);
@@ -91,18 +91,18 @@ static int stop_edges(void)
 	return ret;
 }
 
-/* The child may be profiled itself, by a command. */
+/* The child is not profiled; another command may profile it. */
 static bool forget_edges(bool runs, bool visit)
 {
 	(void)runs;
 	(void)visit;
-	phases_forked();
+	phases_reset_in_child();
 	return false;
 }
 
 __attribute__((constructor)) static void start(void)
 {
-	/* At a fork no block is on. */
+	/* No block is on at a fork. */
 	static const struct sampler sampling = {
 		.read = read_options,
 		.start = start_phases,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A table of edges for all threads. An edge takes the first free slot among those of the block it
- * leads to, so that what is run together lies together; if none is free, one behind its own in a
- * table for the rest. It keeps it.
+ * A table of edges that all threads share, and its probe function. An edge takes the first free
+ * slot among the few of the block that it leads to, so that edges that run together lie together.
+ * If none is free, it takes one in a hash table for the rest. Slots are never given up.
  */
 #include "probes/profile/edges/edges.h"
 
@@ -23,11 +23,11 @@
 #define PAGE   4096
 
 struct slot {
-	_Atomic uint64_t key; /* from and to, and 1 more than them: 0 is free */
+	_Atomic uint64_t key; /* from and to, plus 1; 0: the slot is free */
 	_Atomic uint64_t count[2];
 };
 
-/* What is read between phases does not lie beside what each block reads. */
+/* Read between phases only, so apart from counts, which each block writes. */
 struct weighed {
 	uint64_t before[2];
 	double sum[2];
@@ -36,7 +36,7 @@ struct weighed {
 static struct {
 	_Alignas(PAGE) struct slot slot[SLOTS];
 	struct weighed weighed[SLOTS];
-	_Atomic uint32_t used[SLOTS]; /* numbers of slots that are not free, and 1 more */
+	_Atomic uint32_t used[SLOTS]; /* indices of slots that are not free, plus 1 */
 	_Atomic bool ran[BLOCKS];
 } table;
 static _Atomic uint32_t used_n;
@@ -45,9 +45,9 @@ static _Atomic uint64_t outside, lost;
 /* Read by every block. */
 static struct {
 	_Alignas(64) _Atomic uint64_t phase;
-	_Atomic bool crowded; /* more than one thread was seen in it */
+	_Atomic bool crowded; /* more than one thread has run in this phase */
 } current;
-static _Alignas(64) _Atomic unsigned threads; /* that were seen in it */
+static _Alignas(64) _Atomic unsigned threads; /* that have run in this phase */
 
 static __thread struct {
 	uint64_t phase;
@@ -60,7 +60,7 @@ int edges_start(void)
 		return -errno;
 	outside = lost = 0;
 	used_n = 0;
-	/* Few pages of it are in use: the kernel clears those alone. */
+	/* Few pages are in use: the kernel clears those only. */
 	return madvise(&table, sizeof(table), MADV_DONTNEED) ? -errno : 0;
 }
 
@@ -73,7 +73,7 @@ void edges_phase(uint64_t number)
 	store_release(&current.phase, number);
 }
 
-/* Once for each, so there is room. */
+/* Called once per slot, so there is room. */
 FI_FUNCTION static void note_used(const struct slot *slot)
 {
 	uint32_t n = add_relaxed(&used_n, 1);
@@ -123,7 +123,10 @@ FI_FUNCTION static struct slot *find_slot(uint32_t from, uint32_t to)
 	return find_slot_in_rest(key);
 }
 
-/* By one thread: without a locked bus, but as one instruction, for signal handlers. */
+/*
+ * With one thread an increment needs no LOCK prefix, but has to be one instruction: signal handlers
+ * count, too.
+ */
 FI_FUNCTION static void increment(_Atomic uint64_t *count)
 {
 	if (load_relaxed(&current.crowded))
@@ -133,8 +136,8 @@ FI_FUNCTION static void increment(_Atomic uint64_t *count)
 }
 
 /*
- * The thread's first block of a phase has none before it. From the second thread on all count by
- * locked instructions: the barrier ends what the first is in the middle of.
+ * The first block of a thread in a phase ends no edge. From the second thread on all increments are
+ * locked: the barrier ends an increment that the first thread may be in.
  */
 FI_FUNCTION static void note_thread(uint64_t phase)
 {
@@ -150,7 +153,7 @@ FI_FUNCTION static void note_thread(uint64_t phase)
 static _Atomic uint32_t wakes;
 static atomic_bool has_waiter;
 
-/* A system call where there is a thread to wake only. */
+/* A system call is made only if a thread waits. */
 FI_FUNCTION void edges_wake(void)
 {
 	int saved = errno;
@@ -169,7 +172,7 @@ uint32_t edges_wakes(void)
 bool edges_wait(uint32_t seen, const struct timespec *until)
 {
 	atomic_store_explicit(&has_waiter, true, memory_order_seq_cst);
-	/* The kernel looks whether it has rung since. */
+	/* The kernel compares the number of wakes. */
 	return syscall(SYS_futex, &wakes, FUTEX_WAIT_BITSET_PRIVATE, seen, until, NULL,
 		       FUTEX_BITSET_MATCH_ANY) == 0 ||
 	       errno != ETIMEDOUT;
@@ -211,12 +214,12 @@ FI_FUNCTION void edges_block(uint32_t id, void *site, const struct fi_regs *regs
 		add_relaxed(&lost, 1);
 }
 
-bool edges_ran(uint32_t id)
+bool edges_has_run(uint32_t id)
 {
 	return load_relaxed(&table.ran[id]);
 }
 
-/* The number of one that a thread is just taking may not stand there yet. */
+/* False: the thread that takes the slot has not written its index yet. */
 static bool read_used(uint32_t i, uint32_t *slot)
 {
 	*slot = load_acquire(&table.used[i]);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What the files of this room tell each other.
- */
+/* What the files of this room share. */
 #ifndef PROBES_PROFILE_EDGES_EDGES_H
 #define PROBES_PROFILE_EDGES_EDGES_H
 
@@ -21,48 +19,49 @@
 struct edge {
 	uint32_t from, to;
 	uint64_t count[2]; /* in odd and in even phases */
-	double weighed[2]; /* the same, each as often as its phase counts */
+	double weighed[2]; /* the same, times the weights of their phases */
 };
 
-/* edges_start - memory for what is counted. -ENOMEM. */
+/* edges_start - empty the table. Negative errno. */
 int edges_start(void);
 
-/* edges_phase - from now on blocks are counted, in a phase of that number; 0: they are not. */
+/* edges_phase - count blocks from now on, in the phase of that number; 0: stop counting. */
 void edges_phase(uint64_t number);
 
 /*
- * edges_runs - how many edges were run since the last edges_weigh(), which has each of these count
- * so much. Between phases.
+ * edges_runs - how many edges were run since the last edges_weigh().
+ * edges_weigh - give the runs since the last call a weight. Both between phases.
  */
 uint64_t edges_runs(void);
 void edges_weigh(double weight);
 
-/* edges_block - the probe function of all blocks. Keeps the vectors. */
+/* edges_block - the probe function of all blocks. Changes no vector register. */
 fi_function edges_block;
 
-/* edges_next - the edge at or behind *next, which moves on; 0: there is no more. As they were
- * found. */
+/*
+ * edges_next - the next edge, in the order in which they were found. *next begins as 0. 0: no more.
+ */
 int edges_next(uint32_t *next, struct edge *edge);
 
 /*
- * edges_ran - whether the block was ever run when it was on. Where that was outside of a phase for
- * the first time, the thread of phases is woken up.
+ * edges_has_run - whether the block ever ran while it was on. The first run outside of a phase
+ * wakes up the thread of phases.
  */
-bool edges_ran(uint32_t id);
+bool edges_has_run(uint32_t id);
 
-/* edges_sums - blocks outside of a phase, and those that there was no room for. */
+/* edges_sums - how many blocks ran outside of a phase, and how many edges found no room. */
 void edges_sums(struct quality *sum);
 
 /*
- * edges_wake - wake up the thread of phases. Async-signal-safe, takes no lock, and keeps errno and
- * the vectors. edges_wakes - how often that was called.
+ * edges_wake - wake up the thread of phases. Async-signal-safe; takes no lock, and changes neither
+ * errno nor vectors. edges_wakes - how often that was called.
  */
 void edges_wake(void);
 uint32_t edges_wakes(void);
 
 /*
- * edges_wait - until edges_wakes() is more than that, or until a time of CLOCK_MONOTONIC. False: it
- * is that late. May come back early.
+ * edges_wait - wait until edges_wakes() is more than that, or until a time of CLOCK_MONOTONIC.
+ * False: that time has come. May return early.
  */
 bool edges_wait(uint32_t wakes, const struct timespec *until);
 
@@ -86,8 +85,8 @@ struct weights {
 };
 
 /*
- * weight_of_phase - per second of the phase. @seconds: its length; @cpu: of all threads in it;
- * @runs: blocks that were run. 0: none were.
+ * weight_of_phase - the weight of a run, per second of the phase. 0: nothing ran. @seconds: length
+ * of the phase; @cpu: CPU seconds of all threads in it; @runs: of edges
  */
 double weight_of_phase(struct weights *weights, double seconds, double cpu, uint64_t runs);
 
@@ -95,37 +94,35 @@ double weight_of_phase(struct weights *weights, double seconds, double cpu, uint
 
 struct phases {
 	struct quality sum;
-	struct moments moments; /* in seconds; calls are runs of blocks */
+	struct moments moments; /* in seconds; calls are runs of edges */
 };
 
 /*
- * phases_start - a thread that turns all blocks on for a time, once in a period, whose length it
- * draws from half to one and a half. @visit: in a process that runs, objects with blocks are pinned
- * (probes/agent/pin.h). Negative errno.
+ * phases_start - start a thread that turns all blocks on for a time, once in a period, whose length
+ * it draws from half to one and a half. @visit: the process was running before, so objects with
+ * blocks are pinned (probes/agent/pin.h). Negative errno.
  */
 int phases_start(double period, double on, bool visit);
 
-/* phases_stop - the thread ends, and blocks are off. -ETIMEDOUT: it did not, in two seconds. */
+/* phases_stop - end the thread, with all blocks off. -ETIMEDOUT: it did not end in two seconds. */
 int phases_stop(void);
 
-/* phases_run - what the thread runs. */
+/* phases_run - the function of the thread. */
 void phases_run(uintptr_t unused);
 
 /*
- * phases_lock_off - take the lock, and all blocks are off.
- * phases_forked - in the child of a fork that was made so, in place of phases_unlock(): there are
- * no blocks.
+ * phases_lock_off - take the lock, with all blocks off.
+ * phases_reset_in_child - in place of phases_unlock() in the child of a fork: there are no blocks.
  */
 void phases_lock_off(void);
 void phases_unlock(void);
-void phases_forked(void);
+void phases_reset_in_child(void);
 
-/* phases_begin_unload - no phase begins from here until phases_end_unload() by the same thread.
- * True. */
+/* phases_begin_unload - let no phase begin until phases_end_unload() by the same thread. True. */
 bool phases_begin_unload(void);
 void phases_end_unload(void);
 
-/* phases_get - until phases_stop(). */
+/* phases_get - what phases have seen until phases_stop(). */
 const struct phases *phases_get(void);
 
 #endif

@@ -28,7 +28,7 @@
 
 #define PATIENCE 2	/* seconds */
 #define AGAIN	 500e-6 /* seconds, half of the first wait for another try */
-#define SWEEP_NS 300000 /* between two looks at what was run between phases */
+#define SWEEP_NS 300000 /* nanoseconds between two looks for blocks that ran between phases */
 
 static struct phases all;
 static struct weights weights;
@@ -46,10 +46,10 @@ static bool visits; /* objects with blocks are pinned */
 /* Blocks that ever ran come first. Between phases those are off. */
 static uint32_t ids[FI_PROBES_MAX];
 static size_t n, ran;
-static bool some_on; /* of the others */
+static bool some_on; /* of those that never ran, some are on */
 static bool all_on;
-static uint32_t next_probe; /* that was not looked at */
-static unsigned unloads;    /* under way: no phase may begin */
+static uint32_t next_probe; /* the first that was not looked at */
+static unsigned unloads;    /* dlclose() under way: no phase may begin */
 
 static void forget_blocks(void)
 {
@@ -112,14 +112,14 @@ static void move_run_blocks(void)
 	for (size_t i = ran; i < n; i++) {
 		uint32_t id = ids[i];
 
-		if (!edges_ran(id))
+		if (!edges_has_run(id))
 			continue;
 		ids[i] = ids[ran];
 		ids[ran++] = id;
 	}
 }
 
-/* Blocks from that index on which ran are off. */
+/* Turn off blocks that ran, from that index on. */
 static void turn_run_blocks_off(size_t from)
 {
 	move_run_blocks();
@@ -129,8 +129,8 @@ static void turn_run_blocks_off(size_t from)
 /* --- New blocks ------------------------------------------------------------------------------- */
 
 /*
- * Without the lock, but for the end of the list: a pin waits for the loader, that for a fork(), and
- * that for the lock.
+ * The lock is taken for the end of the list only: a pin waits for the loader, the loader for a
+ * fork(), and the fork() for the lock.
  */
 static void collect_blocks(void)
 {
@@ -156,8 +156,10 @@ static void collect_blocks(void)
 	all.sum.blocks = (double)n;
 }
 
-/* False: it failed. Where objects came, blocks may have been dropped, with ids that they have
- * again. */
+/*
+ * False: the scan failed. Where objects came, blocks that were dropped may be there again, with the
+ * same ids.
+ */
 static bool scan_blocks(void)
 {
 	int found = fi_scan();
@@ -181,11 +183,11 @@ static void sweep_blocks(void)
 	pthread_mutex_lock(&lock);
 	turn_run_blocks_off(ran);
 	pthread_mutex_unlock(&lock);
-	/* Others come with them. */
+	/* Others run with them. */
 	nanosleep(&(struct timespec){ .tv_nsec = SWEEP_NS }, NULL);
 }
 
-/* By a clock that is never set; not when the thread has to end. */
+/* Wait by a clock that is never set, or until the thread has to end. */
 static void rest_for(double seconds, bool sweeps)
 {
 	struct timespec until;
@@ -211,8 +213,8 @@ static void sync_all_threads(void)
 }
 
 /*
- * The part of a phase in which the program can have been watched. Where a phase lasts longer than
- * it was to, the program or its machine may have been stopped in it: then no thread had a CPU.
+ * The part of a phase in which the program can have run. In a phase that lasts too long the program
+ * or its machine may have been stopped: then no thread had a CPU.
  */
 static double time_watched(double length, double cpu)
 {
@@ -222,8 +224,8 @@ static double time_watched(double length, double cpu)
 }
 
 /*
- * The lock is held. Toggling is time of this thread: on a busy machine it waits for a CPU in the
- * middle of a change. False: not all blocks could be turned on, as where a thread is just being
+ * With the lock held. Toggling is CPU time of this thread: on a busy machine it waits for a CPU in
+ * the middle of a change. False: not all blocks could be turned on, as while a thread is being
  * made, which has SIGTRAP blocked for a moment.
  */
 static bool run_phase(void)
@@ -264,7 +266,7 @@ void phases_run(uintptr_t unused)
 	double again = AGAIN;
 
 	(void)unused;
-	/* The first one is early: of a program that ends soon something is seen. */
+	/* The first phase is early: a program may end soon. */
 	do {
 		bool ready = scan_blocks();
 		double rest = period * (0.5 + erand48(dice)) - on_time;
@@ -304,7 +306,7 @@ int phases_stop(void)
 	all.sum.seconds = clock_seconds(CLOCK_MONOTONIC) - began;
 	stopping = true;
 	edges_wake();
-	/* It was the last thread, and ends the process. */
+	/* The thread of phases was the last one, and ends the process. */
 	if (pthread_equal(thread, pthread_self()))
 		return 0;
 	clock_gettime(CLOCK_MONOTONIC, &until);
@@ -350,7 +352,7 @@ bool phases_begin_unload(void)
 	return true;
 }
 
-/* A child may have begun without. */
+/* A child may have been forked within dlclose(). */
 void phases_end_unload(void)
 {
 	pthread_mutex_lock(&lock);
@@ -358,8 +360,8 @@ void phases_end_unload(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/* The owner that the lock knows is a thread of the parent. */
-void phases_forked(void)
+/* The owner of the lock is a thread of the parent. */
+void phases_reset_in_child(void)
 {
 	n = ran = 0;
 	unloads = 0;

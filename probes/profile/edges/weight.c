@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define PART  0.75
-#define LEAST 0.1 /* of the price: what is left at least */
+#define LEAST 0.1 /* of the price: the least that is left of a block */
 
 static int by_size(const void *a, const void *b)
 {
@@ -14,7 +14,7 @@ static int by_size(const void *a, const void *b)
 	return (one > two) - (one < two);
 }
 
-/* The fourth least of all 64, and of fewer accordingly. */
+/* The fourth least of 64 phases, and of fewer phases in proportion. */
 static double quick_block(const struct weights *weights)
 {
 	size_t n = weights->n < WEIGHT_RECENT ? weights->n : WEIGHT_RECENT;

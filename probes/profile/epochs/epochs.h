@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What the files of this room tell each other. Ticks are those of the time stamp counter.
- */
+/* What the files of this room share. Ticks are those of the time stamp counter. */
 #ifndef PROBES_PROFILE_EPOCHS_EPOCHS_H
 #define PROBES_PROFILE_EPOCHS_EPOCHS_H
 
@@ -21,54 +19,54 @@
 /* --- profiling.c: what is known, and its lock: of the thread that changes which probes there are
  */
 
-/* What is asked for. */
+/* What the command asks for. */
 struct options {
-	double before; /* CPU seconds of this thread, when its start began */
+	double before; /* CPU seconds of this thread, when the start began */
 	double epoch;  /* seconds */
 	double budget; /* share of CPU time */
 	unsigned samples;
 	bool by_count;	       /* windows are never closed by time */
-	bool no_times;	       /* exits are left alone */
-	bool visits;	       /* a process that runs: see probes/agent/pin.h */
+	bool no_times;	       /* no exit is turned on */
+	bool visits;	       /* the process was running before: see probes/agent/pin.h */
 	const char *functions; /* patterns, as text_word() reads them */
 };
 
-/* What is known of one probe. */
+/* What is known of one function, by the probe of its entry. */
 struct function_state {
 	struct estimate estimate;
 	struct duration duration; /* ticks */
 	uint64_t start;		  /* of the epoch, by the program's clock */
 	uint64_t window;
-	struct epoch epoch; /* that waits for its length */
+	struct epoch epoch; /* the last one, whose length is not known yet */
 	bool opened;	    /* ever */
 	bool watched;
-	bool gone; /* with its object: watched when that comes again */
+	bool gone; /* its object was unloaded: watched when that comes again */
 };
 
-/* Of all probes together. */
+/* Sums over all probes. */
 struct account {
 	uint64_t epochs, toggles, refused;
 	uint64_t with_exits;   /* functions */
-	uint64_t frequent;     /* of them those called too often for all calls to be counted */
+	uint64_t frequent;     /* functions called too often for all calls to be counted */
 	uint64_t began;	       /* ticks */
-	uint64_t last;	       /* epoch's end; 0: there was none */
+	uint64_t last;	       /* end of the last epoch; 0: there was none */
 	double began_at;       /* seconds */
 	double spent, used;    /* ticks */
-	double start;	       /* of them, until the first epoch began */
+	double start;	       /* ticks spent before the first epoch began */
 	double used_at_start;  /* of the process, before it was profiled */
-	double turning_on;     /* of them */
+	double turning_on;     /* ticks spent in turning probes on and off, but by executors */
 	uint64_t run_at_start; /* calls of the probe functions */
 	struct moments moments;
 };
 
 extern struct options asked;
 extern struct function_state function_states[]; /* by probe id */
-extern uint8_t rest_epochs[];			/* epochs until a probe is looked at again */
-extern uint32_t known_probes;			/* probes that were asked for */
+extern uint8_t rest_epochs[]; /* epochs until the window of a probe is read again */
+extern uint32_t known_probes; /* probes with ids below that were looked at */
 extern struct account account;
 extern struct pace pace;
 
-/* Room for a list of probes to be turned on or off, for who holds the lock. */
+/* Room for a list of probes to be turned on or off. Of the thread that holds the lock. */
 extern uint32_t reopened[];
 
 /* profiling_lock - recursive; -ETIMEDOUT after a second. profiling_wait_lock - without that. */
@@ -78,7 +76,7 @@ void profiling_unlock(void);
 
 /* --- clocks.c --------------------------------------------------------------------------------- */
 
-/* clocks_measure - ticks per second, within a percent: only windows and epochs are chosen by it. */
+/* clocks_measure - ticks per second, within a percent: it chooses windows and epochs only. */
 double clocks_measure(void);
 
 void clocks_sleep(uint64_t ticks);
@@ -111,92 +109,96 @@ void cost_settle(void);
 /* --- windows.c: how long a probe is watched, what that has shown, and the next window --------- */
 
 /*
- * windows_activate - turn n probes on that are off; each window by what is known of its probe. The
- * list is sorted out in place. The estimated calls of the epochs that end by that.
+ * windows_activate - end an epoch of n probes that are off, and turn them on for their next
+ * windows. The list is changed. Returns the estimated calls of these epochs.
  */
 double windows_activate(uint32_t *ids, size_t n);
 
-/* windows_turn_exits_on - turn on what times these entries, before them. */
+/* windows_turn_exits_on - turn on the exits of these entries, before the entries. */
 void windows_turn_exits_on(const uint32_t *ids, size_t n);
 
 /*
- * windows_read - what the window of a probe in that state has seen until now. windows_learn - the
- * epoch that was read ends. Its calls, estimated. windows_continue - the same, and the next window
- * of a probe that is still on, so that no code has to be changed.
+ * windows_read - note what the window of a probe in that state has seen until now.
+ * windows_learn - end the epoch that was read; its estimated calls.
+ * windows_continue - the same, and open the next window of a probe that is still on, without a
+ * change of code.
  */
 void windows_read(uint32_t id, uint64_t state, uint64_t now);
 double windows_learn(uint32_t id, uint64_t end);
 double windows_continue(uint32_t id, uint64_t state, uint64_t now);
 
-/* windows_set_affordable - what the epoch that begins may count in addition, while the profile is
- * new. */
+/*
+ * windows_set_affordable - set how many calls the next epoch may count in addition, while the
+ * profile is new.
+ */
 void windows_set_affordable(void);
 
-/* windows_set_rest - how many epochs pass until a probe that is hardly called is looked at again:
- * all its calls are counted anyway. */
+/*
+ * windows_set_rest - set how many epochs pass until the window of a probe that is hardly called is
+ * read again: all its calls are counted anyway.
+ */
 void windows_set_rest(uint32_t id);
 
 /* --- bursts.c: where the program spends its time, by one burst per epoch; with the lock ----- */
 
-/* At an address, in ticks that the program would have taken without probes and with all its CPUs.
- */
+/* Time at an address, in ticks, as it would be without probes. */
 struct burst_address {
 	uint64_t at; /* 0: not known */
 	double ticks[SHARE_GROUPS];
 };
 
-/* bursts_sample - one burst. Probes that were off stay on until bursts_settle(). */
+/* bursts_sample - take one burst. Probes that were off stay on until bursts_settle(). */
 void bursts_sample(void);
 
-/* bursts_settle - probes that no window has turned on since are off again. */
+/* bursts_settle - turn probes off again that no window has turned on since. */
 void bursts_settle(void);
 
-/* bursts_list - all addresses; those without ticks are free. bursts_forget - there was none. */
+/* bursts_list - all addresses; those without ticks are free. bursts_forget - drop all bursts. */
 #define BURST_ADDRESSES 16384u
 const struct burst_address *bursts_list(void);
 void bursts_forget(void);
 
 /* --- functions.c: which functions are watched, as objects come and go ------------------------- */
 
-/* functions_watch - those among the first n probes that are new and asked for. */
+/* functions_watch - open windows of those among the first n probes that are new and asked for. */
 void functions_watch(uint32_t n);
 
-/* functions_scan - what came and went is noticed. functions_scan_if_loaded - if anything came. */
+/* functions_scan - follow objects that came or went. functions_scan_if_loaded - if any came. */
 void functions_scan(void);
 void functions_scan_if_loaded(void);
 
 /* --- epochs.c: the thread that opens windows, once per epoch ---------------------------------- */
 
-/* epochs_start_thread - in the place of an earlier one. Negative errno. */
+/* epochs_start_thread - start the thread of epochs; an earlier one ends. Negative errno. */
 int epochs_start_thread(void);
 
-/* epochs_end_thread - it begins no other epoch. */
+/* epochs_end_thread - have the thread begin no other epoch. */
 void epochs_end_thread(void);
 
-/* epochs_run - what the thread runs. @number: of those that were started. */
+/* epochs_run - the function of the thread. @number: how many were started */
 void epochs_run(uintptr_t number);
 
 /* --- profiling.c: a profile from its start to its end, and in a child; report.c --------------- */
 
-/* profiling_start - finds probes, opens all windows, starts the thread. Negative errno. */
+/* profiling_start - find probes, open all windows, start the thread. Negative errno. */
 int profiling_start(const struct options *options);
 
-/* profiling_is_on - whether this process is profiled, and not over. Changes with the lock held. */
+/* profiling_is_on - whether this process is being profiled. Changes with the lock held. */
 bool profiling_is_on(void);
 
-/* profiling_finish - the last epoch ends. -ETIMEDOUT: the lock is not to be had. */
+/* profiling_finish - end the last epoch. -ETIMEDOUT: the lock is held for too long. */
 int profiling_finish(void);
 
-/* profiling_stop - nothing is probed any more; profiling_start() may come again. Negative errno. */
+/* profiling_stop - turn all probes off; profiling_start() may come again. Negative errno. */
 int profiling_stop(void);
 
 /*
- * profiling_reset_in_child - in the child: nothing was counted, and there is a thread again, or
- * nothing is probed.
+ * profiling_reset_in_child - drop all counts in a child. @again: profile the child, else turn all
+ * probes off
  */
 void profiling_reset_in_child(bool again);
 
-/* report_profile - what was learned. */
+/* report_profile - write the lines of this process. */
 void report_profile(FILE *out);
 
 #endif

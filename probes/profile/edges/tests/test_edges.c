@@ -162,9 +162,9 @@ static void test_first_run_between_phases_wakes_the_thread(void **state)
 	uint32_t wakes = edges_wakes();
 
 	(void)state;
-	assert_false(edges_ran(block));
+	assert_false(edges_has_run(block));
 	run(&block, 1);
-	assert_true(edges_ran(block));
+	assert_true(edges_has_run(block));
 	assert_int_equal(edges_wakes(), wakes + 1);
 	run(&block, 1);
 	assert_int_equal(edges_wakes(), wakes + 1);
