@@ -51,7 +51,7 @@ static int make_folder(pid_t pid, struct launch *launch)
 	return 0;
 }
 
-/* The agent gets what a program's would have in its environment. */
+/* The agent gets as text what a preloaded agent reads from the environment. */
 static int start_profile(pid_t pid, const struct launch *launch)
 {
 	const char *wish = getenv("FASTINST_ENTRIES");
@@ -82,7 +82,7 @@ int attach_profile(pid_t pid, double seconds, struct launch *launch)
 	}
 	ending_note();
 	ending_until(pid, seconds);
-	/* One that has ended left its report. */
+	/* A process that has ended has left its report. */
 	if (ending_is_over(pid) || call_agent(pid, launch, "stop") == 0)
 		return STATUS_OK;
 	return ending_is_over(pid) ? STATUS_OK : STATUS_FAILED;

@@ -7,10 +7,13 @@
 #include "probes/profile/lines/lines.h"
 #include "probes/profile/write/write.h"
 
-/* edges_sort - the most first. Complains where there are blocks, and no edge was counted. */
+/*
+ * edges_sort - edges with most runs first. Complains where there are blocks, and no edge was
+ * counted.
+ */
 void edges_sort(struct profile *profile);
 
-/* edges_format - by name: one of these, or one that both kinds of profiles have; NULL. */
+/* edges_format - the format of that name for profiles of edges, or NULL. */
 const struct profile_format *edges_format(const char *name);
 
 /* What was run of one object, and which functions the calls in its blocks led to. */
@@ -21,13 +24,13 @@ struct sites {
 };
 
 /*
- * sites_open - 0 or -ENOMEM; to be closed in any case. Names of functions are in the image. There
- * are no targets of calls where fastinst was built without a decoder.
+ * sites_open - 0 or -ENOMEM; close it in any case. Names of functions are in the image. Without a
+ * decoder in fastinst there are no targets of calls.
  */
 int sites_open(struct sites *sites, const struct profile *profile, const char *object);
 void sites_close(struct sites *sites);
 
-/* sites_at - where that block of the profile is; NULL: in another object. */
+/* sites_at - that block of the profile; NULL: it is in another object. */
 const struct block *sites_at(const struct sites *sites, size_t block);
 
 /* sites_is_first - whether it is the first block of a function. */

@@ -48,7 +48,10 @@ void edges_sort(struct profile *profile)
 
 /* --- Blocks of an object ---------------------------------------------------------------------- */
 
-/* Sorted by object, or nearly so: most are behind one of the same. */
+/*
+ * Whether a block is the first of its object. Blocks are mostly sorted by object: the search is
+ * short.
+ */
 static bool is_first(const struct profile *profile, size_t block)
 {
 	const char *object = profile->function[block].object;
@@ -125,7 +128,7 @@ static uint64_t start_of(const struct sites *sites, const struct block *block)
 	return sites_is_first(sites, block) ? block->entry : block->address;
 }
 
-/* Up to the last byte: that of the last instruction, which is what readers look for. */
+/* A range ends with its last byte: readers look for the instruction there. */
 static size_t put_ranges(const struct sites *sites, FILE *out)
 {
 	const struct block *end = sites->run.block + sites->run.blocks;
@@ -142,10 +145,7 @@ static size_t put_ranges(const struct sites *sites, FILE *out)
 	return n;
 }
 
-/*
- * Where edges lead to a function's first block. Blocks run one behind the other are no call where a
- * loop leads to it.
- */
+/* Edges that lead to a function's first block: mostly calls, unless a loop leads to it. */
 static size_t put_branches(const struct sites *sites, FILE *out)
 {
 	const struct profile *profile = sites->profile;

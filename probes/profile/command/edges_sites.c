@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The blocks of an object, and which functions the calls in them led to. Where a thread ran a
- * function's first block behind another block, and that one has a call of the function, or one call
- * through a pointer, that was the call. A call behind another one in its block is not seen: the
- * block before it is one of what that one called.
+ * function's first block after another block, and that block has a call of the function, or one
+ * call through a pointer, this was the call. A block's second call is not seen: the thread comes to
+ * it from a block of the function that the first one called.
  */
 #include "probes/profile/command/edges.h"
 
@@ -65,13 +65,13 @@ uint64_t sites_end(const struct sites *sites, const struct block *block)
 
 #define TRACER 5 /* bytes of the call that a block begins with */
 
-/* The calls of a block: of a function, and the one through a pointer. 0: there is none. */
+/* Calls in a block: of one function, and the last one through a pointer. 0: there is none. */
 struct found {
 	uint64_t direct, indirect;
 	unsigned indirects;
 };
 
-/* All of a block, or nothing where not all of it comes out as instructions. */
+/* The calls in a block; none, where it does not decode to its end. */
 static struct found find_calls(const uint8_t *code, size_t len, uint64_t address, uint64_t function)
 {
 	struct found found = { 0 };

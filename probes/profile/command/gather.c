@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * The lines that processes have reported become one profile: sums, intervals, and shares of
+ * callers.
+ */
 #include "probes/profile/command/gather.h"
 
 #include <errno.h>
@@ -13,7 +17,7 @@
 #include "probes/launch/launch.h"
 #include "probes/text/text.h"
 
-#define TEXTS 4 /* of a line, the most */
+#define TEXTS 4 /* of a line, at most */
 
 /* A program or library, and the functions in it. */
 struct file {
@@ -26,9 +30,9 @@ struct gathered {
 	struct file *file;
 	size_t files;
 	double bursts[SHARE_GROUPS]; /* seconds of all functions, and what is not known */
-	json_t *blocks;	 /* of this process: by number, which function of the profile each is */
-	bool has_report; /* the process that is being read */
-	double used;	 /* time of processes, by which costs are weighed */
+	json_t *blocks;	 /* of the process that is being read: index in the profile by number */
+	bool has_report; /* of the process that is being read */
+	double used;	 /* seconds of all processes, by which costs are weighed */
 };
 
 /* --- Which function an address is in ----------------------------------------------------- */
@@ -92,7 +96,7 @@ static int add_function(struct gathered *all, const struct fields *fields)
 	return 0;
 }
 
-/* The function of an object that calls return to, which may end with the call. */
+/* The function with the call before a return address, which may be the end of the function. */
 static long function_before(struct gathered *all, const char *object, const char *address)
 {
 	const struct file *file = file_of(all, object);
@@ -103,7 +107,7 @@ static long function_before(struct gathered *all, const char *object, const char
 	return profile_function(all->profile, symbol ? symbol->name : "(unknown)", object, 0);
 }
 
-/* An arc has what was seen until all of its function's calls are known. */
+/* Until all lines are read, an arc has the calls that were seen. */
 static int add_caller(struct gathered *all, const struct fields *fields)
 {
 	long callee = function_of(all, fields);
@@ -124,7 +128,7 @@ static int add_caller(struct gathered *all, const struct fields *fields)
 	return profile_arc(all->profile, &one);
 }
 
-/* Of an object and an address in it, by group; the object that is not known has no name. */
+/* Seconds by group of bursts, at an address of an object. An object without a name is not known. */
 static int add_burst_address(struct gathered *all, const struct fields *fields)
 {
 	bool named = *fields->text[0];
@@ -268,7 +272,7 @@ static struct interval limit_interval(struct interval range, double most)
 	return range;
 }
 
-/* The difference, as far off as both together. */
+/* The difference of two intervals that are independent. */
 static void subtract_interval(struct interval *from, const struct interval *part)
 {
 	double below = hypot(from->value - from->low, part->high - part->value);
@@ -280,8 +284,8 @@ static void subtract_interval(struct interval *from, const struct interval *part
 }
 
 /*
- * The beginning of a call and its end are noted one by one, and either may be lost: what is known
- * of all callers by the one only, is shared out by that.
+ * Start and end of a call are noted apart, and either may be lost. Where no start was noted, ends
+ * tell the share.
  */
 static double calls_share(const struct evidence *callee, const struct arc *arc)
 {
@@ -290,13 +294,13 @@ static double calls_share(const struct evidence *callee, const struct arc *arc)
 	return callee->timed > 0 ? arc->timed / callee->timed : 0;
 }
 
-/* Its calls' time, as that of those of which the caller was seen. */
+/* The share of the function's time by this caller, as in the calls that were timed. */
 static double time_share(const struct evidence *callee, const struct arc *arc)
 {
 	return callee->seconds > 0 ? arc->seconds / callee->seconds : calls_share(callee, arc);
 }
 
-/* What a function calls is not its own: right where all calls were timed. */
+/* Self time is total time without callees: exact where all calls were timed. */
 static void subtract_callees(struct gathered *all)
 {
 	struct function *function = all->profile->function;
@@ -312,7 +316,7 @@ static void subtract_callees(struct gathered *all)
 	}
 }
 
-/* By what bursts saw of it. */
+/* Self time by the share of bursts. */
 static struct interval self_by_bursts(const struct gathered *all, const struct evidence *evidence)
 {
 	const struct quality *quality = &all->profile->quality;
@@ -327,7 +331,7 @@ static bool is_wider(const struct interval *one, const struct interval *other)
 	return one->high - one->low > other->high - other->low;
 }
 
-/* A program may end before the first glance. */
+/* A program may end before the first burst. */
 static bool has_bursts(const struct gathered *all)
 {
 	for (int i = 0; i < SHARE_GROUPS; i++)
@@ -337,8 +341,8 @@ static bool has_bursts(const struct gathered *all)
 }
 
 /*
- * Each way has its strength: what calls took in all, without what they called, is exact where all
- * were timed, and bursts are right of what runs most. So the one that knows more is taken.
+ * Self time is known in two ways: total time without callees is exact where all calls were timed,
+ * and bursts are right for functions that run most. Take the narrower interval.
  */
 static void choose_self(const struct gathered *all, struct function *function)
 {
@@ -368,8 +372,8 @@ static void judge_self_times(struct gathered *all)
 }
 
 /*
- * All calls of a function are shared out as those whose callers were seen, and its time as the time
- * of those.
+ * Share out all calls of a function by the callers of the calls that were seen, and its time by the
+ * callers of the calls that were timed.
  */
 static int share_out_calls(struct profile *profile)
 {

@@ -9,19 +9,19 @@
 #include "probes/profile/model/profile.h"
 
 /*
- * gather - all files of a folder, which is removed; edges says which kind they are. 1 after a
- * complaint: not all is there. Negative errno.
+ * gather - read all files of a folder, and remove it. profile->edges says of which kind they are. 1
+ * after a complaint: a report is incomplete. Negative errno.
  */
 int gather(struct profile *profile, const char *folder);
 
-/* A program or library in memory, as its file is; the names of its functions are in there. */
+/* A program or library, mapped as its file is; the names of its functions are in the mapping. */
 struct image {
 	struct elf elf;
 	bool mapped;
 	struct elf_symbols symbols;
 };
 
-/* image_open - of what cannot be read there are no functions. */
+/* image_open - a file that cannot be read has no functions. */
 void image_open(struct image *image, const char *path);
 void image_close(struct image *image);
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * fastinst profile: a program with the agent of profiles in it, and its profile at the end.
- */
+/* fastinst profile: run a program with an agent in it, and write its profile at the end. */
 #include "probes/profile/command/profile_cmd.h"
 
 #include <errno.h>
@@ -188,7 +186,7 @@ static int run_program(struct run *run, char **argv)
 
 /* --- The command ------------------------------------------------------------ */
 
-/* From min to max millionths. */
+/* Take a number, or a percentage, from min to max millionths. */
 static bool take_real(const struct option_row *row, const char *text, void *request, char *why)
 {
 	double value, least = (double)row->min / 1e6, most = (double)row->max / 1e6;

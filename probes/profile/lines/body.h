@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What the lines of a function were run, as the formats are written from it.
- */
+/* Counts of the lines of a function, from which formats are written. */
 #ifndef PROBES_PROFILE_LINES_BODY_H
 #define PROBES_PROFILE_LINES_BODY_H
 
@@ -19,26 +17,29 @@ struct line_offset {
 struct sample {
 	struct line_offset offset;
 	double count;
-	struct target *target; /* what calls there led to; address is of no use any more */
+	struct target *target; /* functions that calls there led to; address is not used */
 	size_t targets;
 };
 
 /* A function, or what is inlined at an offset of another. */
 struct body {
-	const char *name; /* for linkers */
+	const char *name; /* as linkers know it */
 	const char *plain, *file;
 	int first, column; /* where it is declared */
 	struct line_offset at;
 	double head; /* count of the first block */
 	uint64_t low;
 	double total;
-	unsigned blocks, run; /* all blocks of a function, and those that were run */
+	unsigned blocks, run; /* all blocks of a function, and those that ran */
 	struct sample *sample;
 	size_t samples;
 	struct body *inlined, *next;
 };
 
-/* lines_each - every outermost function of an object. As lines_write_llvm(). */
+/*
+ * lines_each - call a function for every outermost function of an object. Returns as
+ * lines_write_llvm().
+ */
 int lines_each(const struct executed *executed, void (*function)(struct body *, void *), void *arg);
 
 #endif

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * gcov's JSON. A line of a function that was inlined has the counts of all places where it was.
- */
+/* gcov's JSON. A line of an inlined function has the counts of all its copies. */
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -15,7 +13,7 @@
 #include "probes/profile/lines/body.h"
 #include "probes/text/text.h"
 
-/* Members by name, in the place of arrays: what is there already is found again. */
+/* The member of that name; @fresh becomes it where there is none. */
 static json_t *find_member(json_t *parent, const char *name, json_t *fresh)
 {
 	char *key = text_utf8(name);
@@ -107,7 +105,7 @@ static void add_body(struct body *body, void *files)
 
 /* --- As gcov has it --------------------------------------------------------------------------- */
 
-/* What the members hold, down to that depth, as an array. */
+/* Collect the members of an object at that depth in an array. */
 static void add_members(json_t *array, json_t *object, int depth)
 {
 	const char *name;

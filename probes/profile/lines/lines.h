@@ -15,18 +15,18 @@
 struct block {
 	uint64_t address; /* in the file, as its symbols have it */
 	double count;
-	const char *function; /* that it is in; NULL: not known */
+	const char *function; /* function that the block is in; NULL: not known */
 	uint64_t entry, end;  /* of the function */
 };
 
-/* A function that a call was seen to lead to. */
+/* A function that a call led to. */
 struct target {
 	uint64_t address; /* of the call */
 	const char *function;
 	double count;
 };
 
-/* What was run of an object: all of its blocks, also those not run. Both by address. */
+/* All blocks of an object, with counts, and where calls led. Both sorted by address. */
 struct executed {
 	const char *object;
 	struct block *block;

@@ -35,7 +35,7 @@ static void put_offset(FILE *out, int depth, struct line_offset offset)
 	fputs(": ", out);
 }
 
-/* "COUNT FUNCTION:COUNT ...": where calls of the line led. */
+/* "COUNT FUNCTION:COUNT ...": the functions that calls of the line led to. */
 static void put_sample(FILE *out, const struct sample *sample)
 {
 	fprintf(out, "%.0f", sample->count);
@@ -51,7 +51,7 @@ static void put_sample(FILE *out, const struct sample *sample)
 
 static void put_lines(FILE *out, struct body *body, int depth)
 {
-	/* A sample starts with its offset. */
+	/* The first member of a sample is its offset. */
 	qsort(body->sample, body->samples, sizeof(*body->sample), by_offset);
 	for (size_t i = 0; i < body->samples; i++) {
 		put_offset(out, depth, body->sample[i].offset);

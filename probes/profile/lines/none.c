@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* In place of the others, where there is no libdw. */
+/* In place of the other files of this folder, where there is no libdw. */
 #include "probes/profile/lines/lines.h"
 
 #include <errno.h>

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Counts of blocks become counts of lines, by the line tables and the scopes of DWARF.
+ */
 #include "probes/profile/lines/body.h"
 
 #include <dwarf.h>
@@ -15,7 +18,7 @@
 #include "probes/elf/array.h"
 #include "probes/elf/sorted.h"
 
-#define DEEPEST	      64     /* of functions inlined in each other */
+#define DEEPEST	      64     /* levels of functions inlined in each other */
 #define DISCRIMINATOR 0x2136 /* DW_AT_GNU_discriminator, of a call */
 
 struct lines {
@@ -25,7 +28,7 @@ struct lines {
 		Dwarf_Die die;
 	} * function;
 	size_t functions;
-	struct body *body; /* outermost ones */
+	struct body *body; /* the outermost functions of the unit */
 	int error;
 };
 
@@ -90,7 +93,7 @@ static int add_function(Dwarf_Die *die, void *data)
 
 ORDER_BY(by_entry, struct entry, low)
 
-/* The last that starts at or before an address, if that is in it. */
+/* The last function that starts at or before an address, if it has that address. */
 static struct entry *function_at(const struct lines *lines, Dwarf_Addr address)
 {
 	size_t n = SORTED_FROM(lines->function, lines->functions, low, address + 1);
@@ -99,7 +102,7 @@ static struct entry *function_at(const struct lines *lines, Dwarf_Addr address)
 	return function && dwarf_haspc(&function->die, address) > 0 ? function : NULL;
 }
 
-/* Outermost first: the chain of what is inlined around an address. Blocks of scope are passed. */
+/* The functions inlined around an address, outermost first. Lexical blocks are skipped. */
 static size_t inlined_at(Dwarf_Die *function, Dwarf_Addr address, Dwarf_Die *chain)
 {
 	Dwarf_Die parent = *function, child;
@@ -166,7 +169,7 @@ static struct sample *sample_of(struct lines *lines, struct body *body, struct l
 	return lines->error ? NULL : &body->sample[body->samples - 1];
 }
 
-/* The same call may stand there more than once. */
+/* A copy of the call may have added the function already. */
 static void add_target(struct lines *lines, struct sample *sample, const struct target *target,
 		       double factor)
 {
@@ -181,7 +184,7 @@ static void add_target(struct lines *lines, struct sample *sample, const struct 
 	lines->error = ARRAY_ADD(sample->target, sample->targets, one);
 }
 
-/* Those from an address on, of an instruction or several of one line. */
+/* Add the targets of calls in a range of addresses that belong to one line. */
 static void add_targets(struct lines *lines, struct sample *sample, Dwarf_Addr from, Dwarf_Addr to,
 			double factor)
 {
@@ -191,7 +194,7 @@ static void add_targets(struct lines *lines, struct sample *sample, Dwarf_Addr f
 		add_target(lines, sample, &lines->run->target[i], factor);
 }
 
-/* LLVM keeps 16 bits of it. */
+/* LLVM keeps 16 bits of the line. */
 static struct line_offset make_offset(unsigned line, Dwarf_Die *function, unsigned packed)
 {
 	int first = (int)read_number(function, DW_AT_decl_line);
@@ -199,7 +202,7 @@ static struct line_offset make_offset(unsigned line, Dwarf_Die *function, unsign
 	return (struct line_offset){ ((int)line - first) & 0xffff, unpack_first(packed) };
 }
 
-/* One instruction, or several of one line in one block. */
+/* Add a range of instructions of one line in one block. */
 static void add_line(struct lines *lines, Dwarf_Line *line, Dwarf_Addr address, Dwarf_Addr end,
 		     double count)
 {
@@ -227,7 +230,7 @@ static void add_line(struct lines *lines, Dwarf_Line *line, Dwarf_Addr address, 
 	}
 	if (!body)
 		return;
-	/* The compiler does not note it with the function when there are line tables only. */
+	/* With line tables only, the compiler notes no file with the function. */
 	if (!body->file)
 		body->file = dwarf_linesrc(line, NULL, NULL);
 	sample = sample_of(lines, body, make_offset((unsigned)number, scope, packed));
@@ -235,7 +238,7 @@ static void add_line(struct lines *lines, Dwarf_Line *line, Dwarf_Addr address, 
 		return;
 	sample->count = fmax(sample->count, count * unpack_factor(packed));
 	add_targets(lines, sample, address, end, unpack_factor(packed));
-	/* What is inlined begins where its code does. */
+	/* An inlined function begins at its lowest address. */
 	if (n ? address < body->low : function->low == address) {
 		body->head = count;
 		body->low = address;
@@ -250,7 +253,7 @@ static Dwarf_Addr end_of(const struct lines *lines, size_t next, Dwarf_Addr to)
 		       : to;
 }
 
-/* What stands before a function's first block is as that one is. */
+/* Code before a function's first block runs as often as that block. */
 static void add_row(struct lines *lines, Dwarf_Line *line, Dwarf_Addr from, Dwarf_Addr to)
 {
 	size_t next = SORTED_FROM(lines->run->block, lines->run->blocks, address, from + 1);
@@ -313,7 +316,10 @@ static void count_blocks(struct lines *lines)
 	}
 }
 
-/* Functions of one unit at a time: what is inlined may stand in another, what has code does not. */
+/*
+ * Read one unit. Inlined functions may be declared in another unit, but functions with code are in
+ * their own.
+ */
 static int read_unit(struct lines *lines, Dwarf_Die *unit, void (*function)(struct body *, void *),
 		     void *arg)
 {

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * A profile in memory.
+ */
 #include "probes/profile/model/profile.h"
 
 #include <errno.h>
@@ -10,7 +13,7 @@
 
 #include "probes/elf/array.h"
 
-/* What has a key is found again: its index. One that is new is to become the n-th. */
+/* The index by key of an element, which becomes n for a new key. */
 static long find_key(json_t **index, const char *key, size_t n)
 {
 	const json_t *known;
@@ -107,7 +110,7 @@ static int by_weight(const void *a, const void *b)
 	return strcmp(one->name, two->name);
 }
 
-/* The indices name the old order, and are of no use behind it. */
+/* Afterwards by_name and by_ends have the old indices, and are of no use. */
 int profile_sort(struct profile *profile)
 {
 	size_t n = profile->functions, *now = calloc(n + 1, sizeof(*now));

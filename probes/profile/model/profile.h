@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A profile, by any way of measuring: functions, who calls whom, what happened when. In one of
- * edges a basic block is a function.
+ * A profile of calls or of edges: functions, callers, and what happened when. In a profile of edges
+ * the functions are basic blocks.
  */
 #ifndef PROBES_PROFILE_MODEL_PROFILE_H
 #define PROBES_PROFILE_MODEL_PROFILE_H
@@ -17,12 +17,11 @@
 
 /* Seconds of a function's calls. Nothing is known where all are 0. */
 struct times {
-	struct interval
-		total; /* with a CPU, and what the calls called; of nested ones the outermost */
-	struct interval self; /* without what they called */
-	double wall;	      /* total, and what the calls waited */
-	double timed;	      /* calls */
-	double torn, cut;     /* calls that were timed in vain: without an exit, and for too long */
+	struct interval total; /* with callees, with a CPU; of nested calls the outermost */
+	struct interval self;  /* without callees */
+	double wall;	       /* total, with waits for a CPU */
+	double timed;	       /* calls */
+	double torn, cut; /* timed calls without an exit, and those that went on for too long */
 };
 
 /* What processes have reported of a function. */
@@ -30,8 +29,8 @@ struct evidence {
 	struct measured measured;
 	double seen;		     /* calls whose caller was seen, */
 	double timed, seconds;	     /* and those that were timed, too, and their time */
-	double bursts[SHARE_GROUPS]; /* seconds that it was seen to run, by group of bursts */
-	struct interval total;	     /* of all its calls, also of those within others */
+	double bursts[SHARE_GROUPS]; /* seconds in each group of bursts */
+	struct interval total; /* time of all calls, with calls within calls of the same function */
 };
 
 struct function {
@@ -47,20 +46,20 @@ struct function {
 
 #define NO_CALLER SIZE_MAX
 
-/* Calls of a function by another, or an edge: indices of functions. */
+/* Calls of a function by another, or an edge between two blocks. */
 struct arc {
-	size_t from, to; /* from may be NO_CALLER */
+	size_t from, to; /* indices of functions; from may be NO_CALLER */
 	double calls;
-	double seconds; /* self; 0 where nothing is known */
-	double total;	/* seconds with what it calls */
+	double seconds; /* self time; 0: not known */
+	double total;	/* seconds with callees */
 	double timed;	/* calls whose time was taken */
-	double half[2]; /* of an edge, calls in odd and in even phases, and those that were seen */
+	double half[2]; /* of an edge: runs in odd and in even phases, and runs that were seen */
 	double seen;
 };
 
 struct profile {
 	char *program;
-	bool edges; /* it is of those */
+	bool edges; /* a profile of edges */
 	struct function *function;
 	struct arc *arc;
 	struct phase *phase;
@@ -70,26 +69,28 @@ struct profile {
 };
 
 /*
- * profile_function - index of a function by name and object, and of a block by its address; makes
- * one where there is none. Negative errno.
+ * profile_function - index of a function by name and object (and of a block by its address), which
+ * is made where there is none. Negative errno.
  */
 long profile_function(struct profile *profile, const char *name, const char *object,
 		      uint64_t address);
 
-/* profile_arc - one more, or what is added to the one that is there. 0, -ENOMEM. */
+/* profile_arc - add an arc, or add to the arc that is there. 0, -ENOMEM. */
 int profile_arc(struct profile *profile, const struct arc *arc);
 
-/* times_are_known - whether times of the function are. */
+/* times_are_known - whether times of the function are known. */
 bool times_are_known(const struct times *times);
 
 /* profile_has_times - whether times of any function are known. */
 bool profile_has_times(const struct profile *profile);
 
-/* profile_agreement - what the shares of edges have in common in odd and even phases, 0 to 1. */
+/* profile_agreement - overlap of the shares of edges in odd and in even phases, from 0 to 1. */
 double profile_agreement(const struct profile *profile);
 
-/* profile_sort - functions by their own time, then by calls, the most first; arcs name them by
- * their new indices. -ENOMEM. */
+/*
+ * profile_sort - sort functions by self time, then by calls, the most first; arcs get the new
+ * indices. -ENOMEM.
+ */
 int profile_sort(struct profile *profile);
 
 void profile_free(struct profile *profile);

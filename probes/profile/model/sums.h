@@ -1,35 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a profile says of itself. These structures are nothing but doubles, and go from a process to
- * the command as such.
+ * What a profile says of itself. These structures have doubles only, and go from a process to the
+ * command as such.
  */
 #ifndef PROBES_PROFILE_MODEL_SUMS_H
 #define PROBES_PROFILE_MODEL_SUMS_H
 
-/* One stretch of time, or several one behind the other. */
+/* A phase or an epoch, or several consecutive ones. */
 struct phase {
 	double start, length; /* seconds from the program's start */
-	double calls;	      /* estimated; of edges, runs of blocks */
+	double calls;	      /* estimated; in profiles of edges runs of edges */
 	double cost;	      /* share of the program's time spent on the profile */
-	double phases;	      /* how many it stands for */
-	double on, toggling;  /* of edges: seconds in which blocks were on, or turned */
+	double phases;	      /* how many phases are joined in it */
+	double on, toggling;  /* in profiles of edges: seconds in which blocks were on, and that
+				 changing them took */
 };
 
 struct quality {
 	double seconds; /* of the program */
 	double epochs;	/* or phases */
-	double budget;	/* share; what the profile was to cost */
-	double cost;	/* share; what it says that it cost */
+	double budget;	/* share that the profile may cost */
+	double cost;	/* share that it cost, by its own measure */
 	double toggles;
-	double toggling; /* of the cost: share that they took; of edges, seconds */
-	double lost;	 /* calls of which the caller was not kept, blocks that were not counted */
-	double refused;	 /* functions that could not be watched, or blocks */
+	double toggling; /* share of CPU time that toggles took; in profiles of edges seconds */
+	double lost;	 /* calls whose caller found no room, edges that found no room */
+	double refused;	 /* functions, or blocks, that could not be watched */
 	double processes;
 	double exits;	  /* functions whose exits can be seen */
 	double torn, cut; /* calls, see struct times */
-	double on, late;  /* of edges: seconds in phases; runs of blocks outside of them */
+	double on, late;  /* in profiles of edges: seconds in phases; runs of blocks outside of
+			     phases */
 	double blocks;
-	double cpu; /* seconds of all threads */
+	double cpu; /* CPU seconds of all threads */
 };
 
 #define PHASE_NUMBERS	((int)(sizeof(struct phase) / sizeof(double)))

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Lines of reports, and the moments of a profile.
+ */
 #include "probes/profile/session/report.h"
 
 #include <dlfcn.h>
@@ -14,7 +17,7 @@ void report_text(FILE *out, const char *text)
 	text_put(out, text);
 }
 
-/* Most are 0. */
+/* Most numbers are 0. */
 void report_numbers(FILE *out, const void *numbers, int n)
 {
 	const double *number = numbers;
@@ -59,7 +62,7 @@ static void join_phases(struct phase *to, const struct phase *next)
 	to->toggling += next->toggling;
 }
 
-/* Memory is limited: there is room for as many again, each twice as long. */
+/* Join moments in pairs, to make room for as many again. */
 static void merge_moments(struct moments *moments)
 {
 	struct phase *moment = moments->moment;

@@ -24,28 +24,28 @@
 
 void report_text(FILE *out, const char *text);
 
-/* report_numbers - n doubles, and the end of the line. */
+/* report_numbers - write n doubles, and end the line. */
 void report_numbers(FILE *out, const void *numbers, int n);
 
-/* report_place - an object and an address in its file. False: no object has that address. */
+/* report_place - write an object and the address in its file. False: no object has that address. */
 bool report_place(FILE *out, uint64_t address);
 
 #define MOMENTS 1024u
 
 /*
- * What happened when: each moment is of as many phases, but for the last. Until they are reported
- * the cost is a time, and the unit of start, length and cost is the agent's.
+ * What happened when: each moment joins as many phases, but for the last. Until the report, cost is
+ * a time; start, length and cost have the agent's unit.
  */
 struct moments {
 	struct phase moment[MOMENTS];
 	size_t n;
-	double merged; /* phases of a moment; 0 is 1 */
+	double merged; /* phases in a moment */
 };
 
-/* moments_add - one more phase. The one before it ends where it starts. */
+/* moments_add - add a phase. The phase before it ends where it starts. */
 void moments_add(struct moments *moments, const struct phase *phase);
 
-/* report_moments - @per_second: how many units that has */
+/* report_moments - write all moments. @per_second: units of time per second */
 void report_moments(FILE *out, const struct moments *moments, double per_second);
 
 #endif

@@ -17,7 +17,7 @@ static int write_data(const void *profile, FILE *out)
 	return write_json(profile, out);
 }
 
-/* A page for browsers: what JSON has, and a script that draws it. Nothing is fetched. */
+/* A page for browsers: the JSON, and a script that draws it. The page fetches nothing. */
 static int write_page(const struct profile *profile, FILE *out)
 {
 	return print_page(out, profile->edges ? edges_page : calls_page, write_data, profile);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pprof's profile.proto, not compressed, which its readers take: so few fields that a library of
- * protocol buffers would be more to write. Calls are scaled up already.
+ * pprof's profile.proto, not compressed, which its readers take. It has so few fields that a
+ * library of protocol buffers would be more code.
  */
 #include "probes/profile/write/write.h"
 
@@ -18,7 +18,7 @@ enum {
 	BYTES = 2
 };
 
-/* The fields of a Profile that are written, and those of what stands in it. */
+/* Fields of a Profile. */
 enum {
 	SAMPLE_TYPE = 1,
 	SAMPLE = 2,
@@ -71,7 +71,7 @@ static void put_message(FILE *out, unsigned field, const struct message *message
 	put_bytes(out, field, message->bytes, message->len);
 }
 
-/* Fields from the first on. */
+/* A message of numbers, with fields from 1 on. */
 static void put_fields(FILE *out, unsigned field, unsigned n, const uint64_t *number)
 {
 	struct message message = { .len = 0 };
@@ -97,7 +97,9 @@ static void put_function(FILE *out, size_t f)
 	put_message(out, LOCATION, &location);
 }
 
-/* The innermost first; a value per type. Callers may be known by calls only, or by times. */
+/*
+ * Locations, the innermost first, then a value per type. An arc may have calls only, or time only.
+ */
 static void put_sample(FILE *out, const struct arc *arc, bool timed)
 {
 	uint64_t calls = (uint64_t)(arc->calls + 0.5);
@@ -115,7 +117,7 @@ static void put_sample(FILE *out, const struct arc *arc, bool timed)
 	put_message(out, SAMPLE, &message);
 }
 
-/* They are UTF-8. */
+/* Strings are UTF-8. */
 static int put_string(FILE *out, const char *name)
 {
 	char *string = text_utf8(name);

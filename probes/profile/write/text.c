@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The formats of lines: collapsed stacks, callgrind's, LLVM's. Their numbers are whole.
- */
+/* Text formats with whole numbers: collapsed stacks, callgrind's, LLVM's. */
 #include "probes/profile/write/write.h"
 
 #include <errno.h>
@@ -156,7 +154,7 @@ int write_callgrind(const struct profile *profile, FILE *out)
 	return ret ? ret : stream_error(out);
 }
 
-/* The line of the entry has the calls of what the function calls: where, entries do not tell. */
+/* Probes of entries do not tell where calls are: all callees stand on the line of the entry. */
 int write_llvm(const struct profile *profile, FILE *out)
 {
 	return put_functions(profile, out, put_llvm);

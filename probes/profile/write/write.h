@@ -14,7 +14,7 @@
 typedef int profile_writer(const struct profile *profile, FILE *out);
 
 profile_writer write_table;	/* for people; bars, in colour on a terminal, unless NO_COLOR */
-profile_writer write_json;	/* all of it */
+profile_writer write_json;	/* all that is known */
 profile_writer write_collapsed; /* "a;b 12", as flame graphs are made from */
 profile_writer write_speedscope;
 profile_writer write_callgrind; /* for callgrind_annotate and kcachegrind: event "Calls" */
@@ -26,7 +26,7 @@ profile_writer write_pprof; /* protocol buffers, for pprof */
 struct profile_format {
 	const char *name;
 	profile_writer *write;
-	bool edges; /* of profiles of edges, too */
+	bool edges; /* for profiles of edges, too */
 };
 
 /* profile_format - by name, or NULL. */
