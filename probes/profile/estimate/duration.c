@@ -4,9 +4,9 @@
 #include <math.h>
 #include <stddef.h>
 
-#define ENOUGH	10   /* epochs, as for calls */
-#define BLURRED 0.25 /* of time, beyond which it is not believed */
-#define LEFT	0.1  /* of the timed calls; those that were not may have been others */
+#define ENOUGH	10   /* epochs with timed calls that an interval needs */
+#define BLURRED 0.25 /* share of time; beyond, the interval is not believed */
+#define LEFT	0.1  /* share of timed calls that may be lost: they may be unlike the others */
 
 void duration_add(struct duration *duration, const struct timed *epoch)
 {
@@ -63,7 +63,7 @@ static const char *problem_of(const struct duration *duration, const struct inte
 	return duration->epochs < ENOUGH ? "few epochs with timed calls" : NULL;
 }
 
-/* As far from 1 as both together, which have nothing to do with each other. */
+/* Combine the factors of two independent intervals. */
 static double combine_factors(double one, double other)
 {
 	double a = log(one), b = log(other);
@@ -84,7 +84,7 @@ struct interval duration_interval(const struct duration *duration, const struct 
 	time.value = fmax(0, duration->time * scale);
 	*wall = fmax(time.value, duration->wall * scale);
 	blur = duration->blur * scale;
-	/* What varies is what was measured: of a time near 0 the share says nothing. */
+	/* Variance is relative to the measured time, before the cost of probes was taken off. */
 	raw = time.value + blur;
 	missed = fmax(0, 1 - duration->timed / calls->value);
 	few = duration->epochs > 1 ? duration->epochs / (duration->epochs - 1) : 1;

@@ -4,18 +4,19 @@
 #include <math.h>
 #include <stddef.h>
 
-#define FORGET	  0.125 /* of the rate that windows are chosen by, per epoch */
-#define ENOUGH	  10	/* epochs with calls, and degrees of freedom, that a normal law needs */
-#define LARGEST	  0.25	/* share of one epoch */
-#define MATTERS	  0.02	/* share of calls that were not counted, or of time */
-#define ONE_CALL  0.125 /* variance of the place of a window's ends between two calls */
-#define BLUR	  0.25	/* error of the price of counting, relative */
-#define FASTEST	  1	/* ticks from a call to the next one, at least */
-#define BLUR_MOST 0.25	/* of calls; beyond, the interval is not believed */
-#define SLOWEST	  0.97	/* share that counting is believed to take at most */
-#define FASTER	  30	/* times as fast as it was seen, at most, behind a sudden end */
-#define LONE	  12	/* times as many or as few calls as a window says that has no neighbour */
-#define FULL_MANY 0.1	/* share of full epochs from which the first call is looked at */
+#define FORGET	 0.125 /* weight of an epoch in the rate that chooses windows */
+#define ENOUGH	 10    /* epochs with calls, and degrees of freedom, that a normal law needs */
+#define LARGEST	 0.25  /* share of one epoch */
+#define MATTERS	 0.02  /* share of calls that were not counted, or of time */
+#define ONE_CALL 0.125 /* variance by the ends of a window, which lie anywhere between two calls   \
+			*/
+#define BLUR	  0.25 /* relative error of the price of counting */
+#define FASTEST	  1    /* ticks from a call to the next one, at least */
+#define BLUR_MOST 0.25 /* of calls; beyond, the interval is not believed */
+#define SLOWEST	  0.97 /* share that counting is believed to take at most */
+#define FASTER	  30   /* times as fast as before, at most, after a sudden end */
+#define LONE	  12   /* times as many or as few calls as a lone window says */
+#define FULL_MANY 0.1  /* share of full epochs from which bursts are looked for */
 
 static double rate_of(const struct epoch *epoch)
 {
@@ -26,7 +27,7 @@ static double rate_of(const struct epoch *epoch)
 
 static void update_expected(struct estimate *estimate, double rate)
 {
-	/* At first the mean of all, then one that forgets. */
+	/* At first the mean of all epochs, then a moving average. */
 	double share = fmax(FORGET, 1 / ++estimate->known);
 
 	estimate->expected += share * (rate - estimate->expected);
@@ -54,7 +55,7 @@ static void add_gaps(struct estimate *estimate, const struct epoch *epoch)
 	estimate->between += (double)(epoch->watched - epoch->first) / (double)(epoch->calls - 1);
 }
 
-/* By the last calls: quiet may have come before, and some of the first ones. */
+/* The rate of the last half of the calls: the function may have been quiet before. */
 static double sudden_rate_of(const struct epoch *epoch)
 {
 	uint64_t from = epoch->middle ? epoch->middle : epoch->first;
@@ -66,8 +67,8 @@ static double sudden_rate_of(const struct epoch *epoch)
 }
 
 /*
- * Where the clock stood still, nothing tells how long the epoch was behind the end: as many calls
- * may be hidden there as were seen.
+ * Where the clock stood still, the time after the end is not known: as many calls may be hidden
+ * there as were seen.
  */
 static void add_sudden(struct estimate *estimate, const struct epoch *epoch)
 {
@@ -78,7 +79,7 @@ static void add_sudden(struct estimate *estimate, const struct epoch *epoch)
 		estimate->hidden += (double)epoch->calls;
 }
 
-/* Calls are as far apart as without counting if its price is right, and not if that is off. */
+/* A wrong price of counting gives a wrong distance between calls without counting. */
 static void add_blur(struct estimate *estimate, const struct epoch *epoch, double unseen)
 {
 	double apart = (double)epoch->watched / (double)epoch->calls;
@@ -94,7 +95,7 @@ void estimate_add(struct estimate *estimate, const struct epoch *epoch)
 
 	if (!epoch->length)
 		return;
-	/* An epoch in which nothing was watched is as others were. */
+	/* An epoch in which nothing was watched is taken to be as the others. */
 	rate = epoch->watched ? rate_of(epoch) : estimate->expected;
 	estimate->counted += (double)epoch->calls;
 	estimate->time += length;
@@ -109,7 +110,7 @@ void estimate_add(struct estimate *estimate, const struct epoch *epoch)
 		return;
 	}
 	length += estimate->pending;
-	/* It stopped at any time until then: half of what there may be is likely. */
+	/* The sudden calls stopped at any time until then: half of them are likely. */
 	hidden = fmax(0, estimate->sudden_rate - rate) * estimate->pending;
 	estimate->lifted += hidden / 2;
 	estimate->hidden += hidden * (FASTER - 0.5);
@@ -124,7 +125,7 @@ void estimate_add(struct estimate *estimate, const struct epoch *epoch)
 	estimate->active += epoch->calls > 0;
 	estimate->largest = fmax(estimate->largest, unseen);
 	weight = length * (length - (double)epoch->watched);
-	/* Windows that all hold as many calls do not tell how near they came to one more. */
+	/* Windows with equal numbers of calls do not tell how near they came to one more. */
 	if (epoch->watched && rate > 0)
 		end = weight / (double)epoch->watched / (double)epoch->watched * ONE_CALL;
 	spread_add(&estimate->spread, rate, weight, estimate->sampled <= 1, end);
@@ -133,7 +134,7 @@ void estimate_add(struct estimate *estimate, const struct epoch *epoch)
 	add_gaps(estimate, epoch);
 }
 
-/* The quantile of Student's law that 97.5 % are below: Cornish and Fisher's series, and its end. */
+/* The 97.5 % quantile of Student's law, by the series of Cornish and Fisher. */
 static double student_quantile(double freedom)
 {
 	const double z = 1.959964, z3 = z * z * z, z5 = z3 * z * z, z7 = z5 * z * z;
@@ -145,19 +146,19 @@ static double student_quantile(double freedom)
 	       (3 * z7 + 19 * z5 + 17 * z3 - 15 * z) / (384 * freedom * freedom * freedom);
 }
 
-/* Neighbouring differences share an epoch, so three of them are worth two. */
+/* Neighbouring differences share an epoch: three are worth two. */
 double spread_freedom(const struct spread *spread)
 {
 	return spread->quads > 0 ? spread->squares / spread->quads * spread->squares * 2 / 3 : 0;
 }
 
-/* As of a logarithm that is normal: a sum of few large parts has its tail above. */
+/* As if the logarithm were normal: a sum of few large parts has a long upper tail. */
 double spread_factor(const struct spread *spread, double variance)
 {
 	return exp(student_quantile(spread_freedom(spread)) * sqrt(log1p(variance)));
 }
 
-/* Until the first call passes as much time as between two, unless calls come in bursts. */
+/* Unless calls come in bursts, the first call comes after the mean time between two calls. */
 static bool in_bursts(const struct estimate *estimate)
 {
 	if (estimate->full < 2 || estimate->full < FULL_MANY * estimate->active)
@@ -177,7 +178,7 @@ static const char *problem_of(const struct estimate *estimate)
 		return "calls came suddenly, and its last ones were not counted";
 	if (estimate->hidden + estimate->lifted > MATTERS * estimate->calls)
 		return "calls came suddenly, and stopped unseen";
-	/* That windows saw no call says little of what came between them. */
+	/* Windows without calls say little of what came between them. */
 	if (estimate->active < ENOUGH && !(estimate->full > 0) &&
 	    estimate->unwatched < MATTERS * estimate->time &&
 	    fabs(unseen) < MATTERS * estimate->counted)
@@ -205,16 +206,16 @@ struct interval estimate_interval(const struct estimate *estimate)
 	few = estimate->sampled > 1 ? estimate->sampled / (estimate->sampled - 1) : 1;
 	spread = interval.value > 0 ? sqrt(estimate->spread.squares * few) / interval.value : 0;
 	factor = spread_factor(&estimate->spread, spread * spread);
-	/* Calls are whole, and the ends of epochs belong to one or the other. */
+	/* Calls are whole numbers, and a call at the end of an epoch may count in the next. */
 	interval.low = fmax(estimate->counted, interval.value / factor - 1 - estimate->faded -
 						       estimate->lone * (1 - 1.0 / LONE));
 	interval.value += estimate->lifted;
-	/* Nothing came behind a sudden end by which to tell: it went on like that, or faster. */
+	/* No epoch after the sudden end tells more: the calls went on like that, or faster. */
 	open = estimate->sudden_rate * estimate->pending;
 	interval.value += open;
 	interval.high = interval.value * factor + 1 + estimate->blurred + estimate->hidden +
 			open * (FASTER - 1) + estimate->lone * (LONE - 1);
-	/* More there is no time for. */
+	/* There is no time for more calls. */
 	if (estimate->used > 0)
 		interval.high = fmax(interval.value, fmin(interval.high, estimate->used / FASTEST));
 	return interval;

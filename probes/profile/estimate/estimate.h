@@ -20,34 +20,34 @@
 
 /* What one epoch saw of one function. Times are ticks. */
 struct epoch {
-	uint64_t calls;	  /* that were counted */
-	uint64_t watched; /* how long; to the last of them if full */
+	uint64_t calls;	  /* counted calls */
+	uint64_t watched; /* ticks in which calls were counted; to the last call if full */
 	uint64_t length;  /* from its start to the start of the next */
 	uint64_t first;	  /* from its start to the first call, if there was one */
-	uint64_t middle;  /* of a full one, to the last call of the first half, if that is known */
-	uint64_t used;	  /* by all threads together; 0: not known */
-	double slowed;	  /* share that counting took, and that watched is without */
+	uint64_t middle;  /* of a full epoch, from its start to the middle call, or 0 */
+	uint64_t used;	  /* ticks of all threads together; 0: not known */
+	double slowed;	  /* share that counting took; watched is without it */
 	bool full;	  /* counting stopped by the last of calls */
-	bool sudden;	  /* and so few were expected that all of it was to be watched */
+	bool sudden;	  /* full, though few calls were expected in all of it */
 };
 
 /* How much neighbouring epochs differ, by chance and by what the program does. */
 struct spread {
-	double squares; /* variance of the sum, but for few epochs */
+	double squares; /* variance of the sum, without correction for few epochs */
 	double quads;	/* sum of the squares of its parts */
 	double last;	/* value of the last epoch */
-	double weight;	/* of its variance */
+	double weight;	/* of the last epoch in the variance */
 };
 
-/* spread_add - @first: there is none before it; @also: variance that it has alone. */
+/* spread_add - add an epoch. @first: no epoch came before; @also: variance of its own */
 void spread_add(struct spread *spread, double value, double weight, bool first, double also);
 
 /* The sum over epochs. All zero is empty. */
 struct estimate {
 	double calls;	      /* estimated */
-	double counted;	      /* of them */
+	double counted;	      /* of these */
 	struct spread spread; /* of calls, by the rate per tick */
-	double largest;	      /* part of one epoch in what was not counted */
+	double largest;	      /* most calls of one epoch that were not counted */
 	double sampled;	      /* epochs that were not watched as a whole */
 	double active;	      /* of them with calls */
 	double full;	      /* of them full */
@@ -55,16 +55,16 @@ struct estimate {
 	double between;	      /* and from each to the next, on average */
 	double expected;      /* calls per tick: what the next window is chosen by */
 	double known;	      /* epochs */
-	double pending;	      /* ticks behind a sudden end: they are as the next window is */
-	double sudden_rate;   /* calls per tick before that end */
-	double lifted;	      /* calls that there likely are behind sudden ends */
-	double hidden;	      /* and that there may be in addition, if it went on, and faster */
+	double pending;	      /* ticks after a sudden end, which the next window tells about */
+	double sudden_rate;   /* calls per tick before the sudden end */
+	double lifted;	      /* likely calls after sudden ends */
+	double hidden;	      /* further possible calls, if they went on, and faster */
 	double time;	      /* ticks of all epochs */
-	double unwatched;     /* of them */
+	double unwatched;     /* of these */
 	double used;	      /* by all threads together */
-	double blurred; /* how many more calls there may be since counting slowed the program */
-	double faded;	/* and how many fewer */
-	double lone;	/* calls that only windows tell which have no neighbours to differ from */
+	double blurred;	      /* calls that may be missing since counting slowed the program */
+	double faded;	      /* calls that may be too many for the same reason */
+	double lone;	      /* calls estimated from windows without neighbours */
 };
 
 /* Estimated, and the interval of 95 %. */
@@ -73,7 +73,7 @@ struct interval {
 	const char *problem; /* why the interval may be wrong; static, or NULL */
 };
 
-/* estimate_add - one more epoch. One without length says nothing. */
+/* estimate_add - add an epoch. An epoch without length changes nothing. */
 void estimate_add(struct estimate *estimate, const struct epoch *epoch);
 
 struct interval estimate_interval(const struct estimate *estimate);

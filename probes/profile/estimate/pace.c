@@ -5,11 +5,11 @@
 
 #include "stress/base/random.h"
 
-#define MEMORY	0.25 /* weight of the last epoch in what one costs of late */
+#define MEMORY	0.25 /* weight of the last epoch in the moving averages */
 #define AIM	0.9  /* of the budget */
 #define CHANGES 0.06 /* of the budget; with those of the start they stay below a tenth */
-#define GROW	0.25 /* of the time passed: epochs of the opening, */
-#define FIRST	10   /* and of the shortest later one: the first of them */
+#define GROW	0.25 /* of the time that has passed: length of an epoch in the opening */
+#define FIRST	10   /* the first epoch is shorter than later ones, by that factor */
 #define FOLDS	7    /* how often the opening's time multiplies by e */
 #define THRIFT	4    /* times the length of an epoch, at most, while more was spent than allowed */
 
@@ -18,7 +18,7 @@ static double clamp(double x, double low, double high)
 	return fmax(low, fmin(high, x));
 }
 
-/* A dear start is saved again, by longer epochs. */
+/* A factor that lengthens epochs until an expensive start is paid off. */
 static double stretch_for_debt(const struct pace *pace)
 {
 	double share = pace->used > 0 ? pace->spent / pace->used : 0;
@@ -32,7 +32,7 @@ static double update_average(double before, double now)
 	return before > 0 ? before + MEMORY * (now - before) : now;
 }
 
-/* As much of what is left goes to each epoch of the opening that is to come. */
+/* What is left of the budget is spread evenly over the coming epochs of the opening. */
 static double early_length(struct pace *pace, double cost)
 {
 	double left = pace->opening * pace->budget - pace->early;
@@ -43,7 +43,7 @@ static double early_length(struct pace *pace, double cost)
 		return (double)pace->longest;
 	pace->afford = left * GROW / FOLDS;
 	length = fmax(pace->used * fmax(grow, GROW), (double)pace->shortest / FIRST);
-	/* What sleeps has as much time left as it takes to use it. */
+	/* A program that sleeps takes longer to use the CPU time of an epoch. */
 	return pace->busy > 0 && pace->busy < 1 ? length / pace->busy : length;
 }
 
@@ -53,10 +53,7 @@ void pace_open(struct pace *pace, double ticks)
 	pace->length = (uint64_t)early_length(pace, 0);
 }
 
-/*
- * An epoch costs about the same at any length; but the first one, to which all functions
- * are new.
- */
+/* An epoch costs about the same at any length, but for the first: all functions are new to it. */
 uint64_t pace_next(struct pace *pace, uint64_t spent, uint64_t toggling, uint64_t used)
 {
 	double length = (double)pace->shortest, allowed;

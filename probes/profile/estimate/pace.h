@@ -12,14 +12,14 @@ struct pace {
 	uint64_t shortest; /* epochs, in ticks */
 	uint64_t longest;
 	uint64_t length; /* now, on average */
-	uint64_t last;	 /* as it was given out */
-	double cost;	 /* of an epoch, of late */
-	double busy;	 /* CPU time per time, of late */
-	double spent;	 /* in all, in ticks */
+	uint64_t last;	 /* the last one, with jitter */
+	double cost;	 /* of an epoch, moving average */
+	double busy;	 /* CPU time per time, moving average */
+	double spent;	 /* ticks, in all */
 	double used;	 /* by the program */
 	uint64_t random;
 	double opening; /* ticks of CPU time, at first, whose budget may be spent early */
-	double early;	/* spent of it */
+	double early;	/* ticks spent early */
 	double afford;	/* ticks that calls may cost in the next epoch, beside its other costs */
 };
 
