@@ -20,7 +20,7 @@ static void put_block(FILE *out, uint32_t id)
 		return;
 	fprintf(out, "B\t%u", id);
 	/* A block whose object was unloaded has no name any more. */
-	if (report_place(out, (uintptr_t)probe.address))
+	if (report_address(out, (uintptr_t)probe.address))
 		report_text(out, probe.function);
 	fputc('\n', out);
 }

@@ -127,7 +127,7 @@ FI_FUNCTION static struct slot *find_slot(uint32_t from, uint32_t to)
  * With one thread an increment needs no LOCK prefix, but has to be one instruction: signal handlers
  * count, too.
  */
-FI_FUNCTION static void increment(_Atomic uint64_t *count)
+FI_FUNCTION static void increment_count(_Atomic uint64_t *count)
 {
 	if (load_relaxed(&current.crowded))
 		add_relaxed(count, 1);
@@ -209,7 +209,7 @@ FI_FUNCTION void edges_block(uint32_t id, void *site, const struct fi_regs *regs
 	}
 	slot = find_slot(from, id);
 	if (slot)
-		increment(&slot->count[phase % 2]);
+		increment_count(&slot->count[phase % 2]);
 	else
 		add_relaxed(&lost, 1);
 }

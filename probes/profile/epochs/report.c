@@ -52,7 +52,7 @@ static void put_caller(FILE *out, const struct caller_count *count, double per_s
 	if (!(number[0] + number[1] > 0) || fi_get(count->id, &probe) < 0)
 		return;
 	put_probe(out, 'C', &probe);
-	if (report_place(out, count->from))
+	if (report_address(out, count->from))
 		report_numbers(out, number, 3);
 	else
 		fputc('\n', out);
@@ -75,7 +75,7 @@ static void put_burst_address(FILE *out, const struct burst_address *place, doub
 	for (unsigned i = 0; i < SHARE_GROUPS; i++)
 		seconds[i] = place->ticks[i] * scale;
 	fputc('S', out);
-	if (!place->at || !report_place(out, place->at))
+	if (!place->at || !report_address(out, place->at))
 		fputs("\t\t0", out);
 	report_numbers(out, seconds, SHARE_GROUPS);
 }

@@ -4,11 +4,12 @@
 #include <math.h>
 #include <stddef.h>
 
-#define FORGET	 0.125 /* weight of an epoch in the rate that chooses windows */
-#define ENOUGH	 10    /* epochs with calls, and degrees of freedom, that a normal law needs */
-#define LARGEST	 0.25  /* share of one epoch */
-#define MATTERS	 0.02  /* share of calls that were not counted, or of time */
-#define ONE_CALL 0.125 /* variance by the ends of a window, which lie anywhere between two calls   \
+#define FORGET	0.125 /* weight of an epoch in the rate that chooses windows */
+#define ENOUGH	10    /* epochs with calls, and degrees of freedom, that a normal law needs */
+#define LARGEST 0.25  /* share of one epoch */
+#define MATTERS 0.02  /* share of calls that were not counted, or of time */
+#define ONE_CALL                                                                                   \
+	0.125	       /* variance by the ends of a window, which lie anywhere between two calls   \
 			*/
 #define BLUR	  0.25 /* relative error of the price of counting */
 #define FASTEST	  1    /* ticks from a call to the next one, at least */

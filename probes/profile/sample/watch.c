@@ -394,7 +394,7 @@ FI_FUNCTION static void note_entry(struct ring *ring, const struct call *call,
 }
 
 /* See ring_metered(). Ticks that were noted as spent meanwhile are taken off. */
-FI_FUNCTION static void meter(struct ring *ring, const struct call *call, uint64_t spent)
+FI_FUNCTION static void meter_call(struct ring *ring, const struct call *call, uint64_t spent)
 {
 	uint64_t ticks = __builtin_ia32_rdtsc() - call->now - (ring->spent - spent);
 
@@ -409,7 +409,7 @@ FI_FUNCTION static void end_call(struct ring *ring, const struct call *call, uin
 	if (call->burst)
 		burst_end_event(ring, call->now);
 	else if (!(load_relaxed(&ring->run) % METERED))
-		meter(ring, call, spent);
+		meter_call(ring, call, spent);
 }
 
 FI_FUNCTION void watch_call(uint32_t id, void *site, const struct fi_regs *regs, void *data)

@@ -30,7 +30,7 @@ void report_numbers(FILE *out, const void *numbers, int n)
 	fputc('\n', out);
 }
 
-bool report_place(FILE *out, uint64_t address)
+bool report_address(FILE *out, uint64_t address)
 {
 	const struct link_map *map = NULL;
 	char program[PATH_MAX];

@@ -27,8 +27,9 @@ void report_text(FILE *out, const char *text);
 /* report_numbers - write n doubles, and end the line. */
 void report_numbers(FILE *out, const void *numbers, int n);
 
-/* report_place - write an object and the address in its file. False: no object has that address. */
-bool report_place(FILE *out, uint64_t address);
+/* report_address - write an object and the address in its file. False: no object has that address.
+ */
+bool report_address(FILE *out, uint64_t address);
 
 #define MOMENTS 1024u
 
