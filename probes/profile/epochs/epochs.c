@@ -40,18 +40,13 @@ static bool draw_turn(void)
 static double visit_function(uint32_t id, size_t *reopen, uint64_t now)
 {
 	uint64_t state = load_acquire(&watches[id].state);
-	double calls;
 
 	windows_read(id, state, now);
 	if ((state & WATCH_BITS) != WATCH_OPEN) {
 		reopened[(*reopen)++] = id;
 		return 0;
 	}
-	calls = windows_continue(id, state, now);
-	/* An exit may have turned itself off just when the entry was turned on. */
-	windows_turn_exits_on(&id, 1);
-	windows_set_rest(id);
-	return calls;
+	return windows_continue(id, state, now);
 }
 
 /* The estimated calls of the epochs that end here. */

@@ -114,9 +114,6 @@ void cost_settle(void);
  */
 double windows_activate(uint32_t *ids, size_t n);
 
-/* windows_turn_exits_on - turn on the exits of these entries, before the entries. */
-void windows_turn_exits_on(const uint32_t *ids, size_t n);
-
 /*
  * windows_read - note what the window of a probe in that state has seen until now.
  * windows_learn - end the epoch that was read; its estimated calls.
@@ -132,12 +129,6 @@ double windows_continue(uint32_t id, uint64_t state, uint64_t now);
  * profile is new.
  */
 void windows_set_affordable(void);
-
-/*
- * windows_set_rest - set how many epochs pass until the window of a probe that is hardly called is
- * read again: all its calls are counted anyway.
- */
-void windows_set_rest(uint32_t id);
 
 /* --- bursts.c: where the program spends its time, by one burst per epoch; with the lock ----- */
 

@@ -4,7 +4,6 @@
  */
 #include "probes/profile/epochs/epochs.h"
 
-#include <stdlib.h>
 #include <time.h>
 
 #define SHORTEST_WINDOW 200e-6 /* seconds; opening one and switching to a thread take 10e-6 */
@@ -142,50 +141,31 @@ static uint64_t window_of(const struct function_state *function)
 			       (uint64_t)(SHORTEST_WINDOW * watch_common.per_second));
 }
 
-/*
- * The thread that opens windows has just emptied the caches of the CPU that the program gets back,
- * or the program has just come to it: for a while it is slower than it is on average.
- */
-static uint64_t warm_of(uint64_t window)
-{
-	if (window == WINDOW_WHOLE)
-		return 0;
-	return (uint64_t)(WARM_UP * watch_common.per_second);
-}
-
-/* The first calls find cold caches. They are not timed where many more are expected. */
-static uint64_t skip_of(const struct function_state *function, uint64_t window)
-{
-	bool many = window != WINDOW_WHOLE &&
-		    function->estimate.expected * (double)window > MANY * asked.samples;
-
-	return many ? asked.samples : 0;
-}
-
-/*
- * A rare function that is suddenly called often is turned off early: at SUDDEN calls counting costs
- * as much as turning it off, and the next window tells more.
- */
-static uint64_t limit_of(uint64_t window)
-{
-	if (asked.by_count)
-		return asked.samples;
-	return (uint64_t)(window == WINDOW_WHOLE ? SUDDEN : MOST) * asked.samples;
-}
-
 /* No window is open, so that nothing is counted until start_window(). */
 static void prepare_window(uint32_t id, uint64_t window)
 {
 	struct watch *watch = &watches[id];
 	struct function_state *function = &function_states[id];
+	bool whole = window == WINDOW_WHOLE;
+	bool many = !whole && function->estimate.expected * (double)window > MANY * asked.samples;
+	uint64_t limit = asked.by_count ? 1 : whole ? SUDDEN : MOST;
 
 	function->window = window;
-	store_relaxed(&watch->limit, limit_of(window));
+	/*
+	 * A rare function that is suddenly called often is turned off early: at SUDDEN calls
+	 * counting costs as much as turning it off, and the next window tells more.
+	 */
+	store_relaxed(&watch->limit, limit * asked.samples);
 	store_relaxed(&watch->base, load_relaxed(&watch->calls));
 	store_relaxed(&watch->window, window);
 	store_relaxed(&watch->wish, window);
-	store_relaxed(&watch->warm, warm_of(window));
-	store_relaxed(&watch->skip, skip_of(function, window));
+	/*
+	 * The thread that opens windows has just emptied the caches of the CPU that the program
+	 * gets back, or the program has just come to it: for a while it is slower than on average.
+	 */
+	store_relaxed(&watch->warm, whole ? 0 : (uint64_t)(WARM_UP * watch_common.per_second));
+	/* The first calls find cold caches. They are not timed where many more are expected. */
+	store_relaxed(&watch->skip, many ? asked.samples : 0);
 	watch_mark(watch);
 }
 
@@ -196,7 +176,9 @@ static void start_window(uint32_t id, uint64_t now)
 	store_release(&watches[id].from, __builtin_ia32_rdtsc() + load_relaxed(&watches[id].warm));
 }
 
-void windows_set_rest(uint32_t id)
+/* How many epochs pass until the window of a rare function is read again: all calls count anyway.
+ */
+static void set_rest(uint32_t id)
 {
 	const struct function_state *function = &function_states[id];
 	bool rare = function->window == WINDOW_WHOLE &&
@@ -205,7 +187,18 @@ void windows_set_rest(uint32_t id)
 	rest_epochs[id] = rare ? REST - 1 : 0;
 }
 
-double windows_continue(uint32_t id, uint64_t state, uint64_t now)
+/* Exits of these entries, before the entries. */
+static void turn_exits_on(const uint32_t *ids, size_t n)
+{
+	long exits = exits_turn_on(ids, n);
+
+	if (exits < 0)
+		account.refused++;
+	else
+		account.toggles += (uint64_t)exits;
+}
+
+static double continue_window(uint32_t id, uint64_t state, uint64_t now)
 {
 	struct watch *watch = &watches[id];
 	struct function_state *function = &function_states[id];
@@ -239,6 +232,16 @@ double windows_continue(uint32_t id, uint64_t state, uint64_t now)
 	return calls;
 }
 
+double windows_continue(uint32_t id, uint64_t state, uint64_t now)
+{
+	double calls = continue_window(id, state, now);
+
+	/* An exit may have turned itself off just when the entry was turned on. */
+	turn_exits_on(&id, 1);
+	set_rest(id);
+	return calls;
+}
+
 /* --- Those that are off ----------------------------------------------------------------------- */
 
 /* Probes that are being turned off right now wait for the next epoch. */
@@ -263,23 +266,13 @@ static size_t claim_probes(uint32_t *ids, size_t n)
 	return kept;
 }
 
-void windows_turn_exits_on(const uint32_t *ids, size_t n)
-{
-	long exits = exits_turn_on(ids, n);
-
-	if (exits < 0)
-		account.refused++;
-	else
-		account.toggles += (uint64_t)exits;
-}
-
 double windows_activate(uint32_t *ids, size_t n)
 {
 	double calls = 0, before;
 	uint64_t now;
 
 	n = claim_probes(ids, n);
-	windows_turn_exits_on(ids, n);
+	turn_exits_on(ids, n);
 	before = clock_seconds(CLOCK_THREAD_CPUTIME_ID);
 	if (fi_activate_how(ids, n, watch_call, FI_KEEPS_VECTORS) < 0)
 		account.refused++;
@@ -294,7 +287,7 @@ double windows_activate(uint32_t *ids, size_t n)
 		function->opened = true;
 		function->start = now;
 		prepare_window(ids[i], window_of(function));
-		windows_set_rest(ids[i]);
+		set_rest(ids[i]);
 	}
 	now = watch_clock();
 	for (size_t i = 0; i < n; i++) {
