@@ -146,7 +146,7 @@ libfastinst_edges_la_SOURCES = \
 	probes/profile/edges/agent.c \
 	probes/profile/edges/edges.c \
 	probes/profile/edges/edges.h \
-	probes/profile/edges/phases.c \
+	probes/profile/edges/report.c \
 	probes/profile/edges/weight.c
 libfastinst_edges_la_LIBADD = libfastinst_elf.la libfastinst_text.la libfastinst.la libpatchcore.la
 libfastinst_edges_la_LDFLAGS = $(session_ldflags)

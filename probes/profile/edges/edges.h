@@ -90,39 +90,9 @@ struct weights {
  */
 double weight_of_phase(struct weights *weights, double seconds, double cpu, uint64_t runs);
 
-/* --- phases.c --- */
+/* --- report.c --------------------------------------------------------------------------------- */
 
-struct phases {
-	struct quality sum;
-	struct moments moments; /* in seconds; calls are runs of edges */
-};
-
-/*
- * phases_start - start a thread that turns all blocks on for a time, once in a period, whose length
- * it draws from half to one and a half. @visit: the process was running before, so objects with
- * blocks are pinned (probes/agent/pin.h). Negative errno.
- */
-int phases_start(double period, double on, bool visit);
-
-/* phases_stop - end the thread, with all blocks off. -ETIMEDOUT: it did not end in two seconds. */
-int phases_stop(void);
-
-/* phases_run - the function of the thread. */
-void phases_run(uintptr_t unused);
-
-/*
- * phases_lock_off - take the lock, with all blocks off.
- * phases_reset_in_child - in place of phases_unlock() in the child of a fork: there are no blocks.
- */
-void phases_lock_off(void);
-void phases_unlock(void);
-void phases_reset_in_child(void);
-
-/* phases_begin_unload - let no phase begin until phases_end_unload() by the same thread. True. */
-bool phases_begin_unload(void);
-void phases_end_unload(void);
-
-/* phases_get - what phases have seen until phases_stop(). */
-const struct phases *phases_get(void);
+/* report_edges - write the lines of this process. */
+void report_edges(FILE *out, const struct quality *quality, const struct moments *moments);
 
 #endif
