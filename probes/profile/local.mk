@@ -96,7 +96,6 @@ libfastinst_profile_la_SOURCES = \
 	probes/profile/epochs/epochs.h \
 	probes/profile/epochs/functions.c \
 	probes/profile/epochs/bursts.c \
-	probes/profile/epochs/profiling.c \
 	probes/profile/epochs/report.c \
 	probes/profile/epochs/windows.c \
 	probes/profile/sample/callers.c \

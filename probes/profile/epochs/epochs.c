@@ -134,11 +134,11 @@ void epochs_run(uintptr_t number)
 	uint64_t next = pace.length;
 
 	while (sleep_epoch(next, number)) {
-		if (profiling_wait_lock())
+		if (pthread_mutex_lock(&profile_lock))
 			break;
 		if (is_session(number))
 			next = tick_epoch();
-		profiling_unlock();
+		pthread_mutex_unlock(&profile_lock);
 	}
 }
 

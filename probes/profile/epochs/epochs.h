@@ -3,6 +3,7 @@
 #ifndef PROBES_PROFILE_EPOCHS_EPOCHS_H
 #define PROBES_PROFILE_EPOCHS_EPOCHS_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -16,8 +17,7 @@
 #include "probes/profile/sample/sample.h"
 #include "probes/profile/session/report.h"
 
-/* --- profiling.c: what is known, and its lock: of the thread that changes which probes there are
- */
+/* --- agent.c: what is known, and its lock ---------------------------------------------------- */
 
 /* What the command asks for. */
 struct options {
@@ -66,13 +66,11 @@ extern uint32_t known_probes; /* probes with ids below that were looked at */
 extern struct account account;
 extern struct pace pace;
 
+/* Recursive. Of the thread that changes which probes there are, or are on. */
+extern pthread_mutex_t profile_lock;
+
 /* Room for a list of probes to be turned on or off. Of the thread that holds the lock. */
 extern uint32_t reopened[];
-
-/* profiling_lock - recursive; -ETIMEDOUT after a second. profiling_wait_lock - without that. */
-int profiling_lock(void);
-int profiling_wait_lock(void);
-void profiling_unlock(void);
 
 /* --- clocks.c --------------------------------------------------------------------------------- */
 
@@ -169,25 +167,7 @@ void epochs_end_thread(void);
 /* epochs_run - the function of the thread. @number: how many were started */
 void epochs_run(uintptr_t number);
 
-/* --- profiling.c: a profile from its start to its end, and in a child; report.c --------------- */
-
-/* profiling_start - find probes, open all windows, start the thread. Negative errno. */
-int profiling_start(const struct options *options);
-
-/* profiling_is_on - whether this process is being profiled. Changes with the lock held. */
-bool profiling_is_on(void);
-
-/* profiling_finish - end the last epoch. -ETIMEDOUT: the lock is held for too long. */
-int profiling_finish(void);
-
-/* profiling_stop - turn all probes off; profiling_start() may come again. Negative errno. */
-int profiling_stop(void);
-
-/*
- * profiling_reset_in_child - drop all counts in a child. @again: profile the child, else turn all
- * probes off
- */
-void profiling_reset_in_child(bool again);
+/* --- report.c --------------------------------------------------------------------------------- */
 
 /* report_profile - write the lines of this process. */
 void report_profile(FILE *out);
