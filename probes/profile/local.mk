@@ -193,9 +193,8 @@ EXTRA_DIST += probes/profile/lines/tests/lined.c probes/profile/lines/tests/test
 
 fastinst_SOURCES += \
 	probes/profile/command/attach.c \
+	probes/profile/command/edges.c \
 	probes/profile/command/edges.h \
-	probes/profile/command/edges_cmd.c \
-	probes/profile/command/edges_sites.c \
 	probes/profile/command/gather.c \
 	probes/profile/command/gather.h \
 	probes/profile/command/profile_cmd.c \
