@@ -280,7 +280,7 @@ static bool run_phase(void)
 {
 	struct phase one = { .start = clock_seconds(CLOCK_MONOTONIC) - began, .phases = 1 };
 	double own = clock_seconds(CLOCK_THREAD_CPUTIME_ID), start, cpu;
-	uint64_t runs;
+	double weight;
 
 	if (turn_blocks_on()) {
 		sum.toggling += clock_seconds(CLOCK_THREAD_CPUTIME_ID) - own;
@@ -299,9 +299,8 @@ static bool run_phase(void)
 	own = clock_seconds(CLOCK_THREAD_CPUTIME_ID);
 	turn_run_blocks_off(0);
 	one.toggling += clock_seconds(CLOCK_THREAD_CPUTIME_ID) - own;
-	runs = edges_runs();
-	one.calls = (double)runs;
-	edges_weigh(weight_of_phase(&weights, one.on, cpu, runs));
+	weight = weight_of_phase(&weights, one.on, cpu, edges_runs());
+	one.calls = (double)edges_weigh(weight);
 	sum.on += one.on;
 	sum.toggling += one.toggling;
 	moments_add(&moments, &one);

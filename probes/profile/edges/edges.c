@@ -241,9 +241,10 @@ uint64_t edges_runs(void)
 	return sum;
 }
 
-void edges_weigh(double weight)
+uint64_t edges_weigh(double weight)
 {
 	uint32_t n = load_relaxed(&used_n), at;
+	uint64_t runs = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
 		if (!read_used(i, &at))
@@ -253,9 +254,11 @@ void edges_weigh(double weight)
 			struct weighed *weighed = &table.weighed[at];
 
 			weighed->sum[half] += weight * (double)(count - weighed->before[half]);
+			runs += count - weighed->before[half];
 			weighed->before[half] = count;
 		}
 	}
+	return runs;
 }
 
 int edges_next(uint32_t *i, struct edge *edge)

@@ -30,10 +30,10 @@ void edges_phase(uint64_t number);
 
 /*
  * edges_runs - how many edges were run since the last edges_weigh().
- * edges_weigh - give the runs since the last call a weight. Both between phases.
+ * edges_weigh - give the runs since the last call a weight; how many there were. Between phases.
  */
 uint64_t edges_runs(void);
-void edges_weigh(double weight);
+uint64_t edges_weigh(double weight);
 
 /* edges_block - the probe function of all blocks. Changes no vector register. */
 fi_function edges_block;
@@ -93,6 +93,6 @@ double weight_of_phase(struct weights *weights, double seconds, double cpu, uint
 /* --- report.c --------------------------------------------------------------------------------- */
 
 /* report_edges - write the lines of this process. */
-void report_edges(FILE *out, const struct quality *quality, const struct moments *moments);
+void report_edges(FILE *out, const struct quality *quality, struct moments *moments);
 
 #endif

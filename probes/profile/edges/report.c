@@ -46,7 +46,7 @@ static void put_edges(FILE *out)
 	}
 }
 
-void report_edges(FILE *out, const struct quality *quality, const struct moments *moments)
+void report_edges(FILE *out, const struct quality *quality, struct moments *moments)
 {
 	uint32_t n = fi_probes();
 
@@ -55,5 +55,8 @@ void report_edges(FILE *out, const struct quality *quality, const struct moments
 	for (uint32_t id = 0; id < n; id++)
 		put_block(out, id);
 	put_edges(out);
+	/* A thread may have been late with a run of the last phase. */
+	if (moments->n)
+		moments->moment[moments->n - 1].calls += (double)edges_runs();
 	report_moments(out, moments, 1);
 }

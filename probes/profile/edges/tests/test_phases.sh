@@ -45,7 +45,7 @@ print(len(edges), "edges in", profile["phases"], "phases")
 moments = profile["over_time"]
 assert sum(m["phases"] for m in moments) == profile["phases"] == len(moments)
 assert abs(sum(m["on"] for m in moments) - profile["seconds_in_phases"]) < 1e-6
-# The first block of a thread in a phase ends no edge.
+# Each run is in one phase.
 assert sum(m["entries"] for m in moments) >= sum(edge["seen"] for edge in profile["edges"])
 counts, seen = (sum(edge[key] for edge in profile["edges"]) for key in ("count", "seen"))
 assert abs(counts - seen) <= len(edges), (counts, seen)
