@@ -57,7 +57,7 @@ void edges_sort(struct profile *profile)
 		complain_of_nothing(&profile->quality);
 }
 
-/* --- The blocks of an object ------------------------------------------------------------------ */
+/* --- The blocks of an object ----------------------------------------------------------------- */
 
 /* What was run of one object. Names of functions are in the image. */
 struct sites {
@@ -114,7 +114,7 @@ static uint64_t end_of_block(const struct sites *sites, const struct block *bloc
 	return last ? block->end : next->address;
 }
 
-/* --- Calls in them ---------------------------------------------------------------------------- */
+/* --- Calls in them --------------------------------------------------------------------------- */
 
 #define TRACER 5 /* bytes of the call that a block begins with */
 
@@ -200,7 +200,7 @@ static int open_sites(struct sites *sites, const struct profile *profile, const 
 	return 0;
 }
 
-/* --- Formats of one object each --------------------------------------------------------------- */
+/* --- Formats of one object each -------------------------------------------------------------- */
 
 /*
  * Whether a block is the first of its object. Blocks are mostly sorted by object: the search is
@@ -269,7 +269,7 @@ static int write_gcov(const struct profile *profile, FILE *out)
 	return write_objects(profile, out, write_object_gcov);
 }
 
-/* --- AutoFDO ---------------------------------------------------------------------------------- */
+/* --- AutoFDO --------------------------------------------------------------------------------- */
 
 /*
  * What create_llvm_prof and create_gcov read with --profiler=text: counts of ranges of addresses,
@@ -354,7 +354,7 @@ static int write_autofdo(const struct profile *profile, FILE *out)
 	return object ? write_object(profile, out, object, write_object_autofdo) : 0;
 }
 
-/* --- All formats ------------------------------------------------------------------------------ */
+/* --- All formats ----------------------------------------------------------------------------- */
 
 const struct profile_format *edges_format(const char *name)
 {

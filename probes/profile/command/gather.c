@@ -35,7 +35,7 @@ struct gathered {
 	double used;	 /* seconds of all processes, by which costs are weighed */
 };
 
-/* --- Which function an address is in ----------------------------------------------------- */
+/* --- Which function an address is in --------------------------------------------------------- */
 
 void image_open(struct image *image, const char *path)
 {
@@ -68,7 +68,7 @@ static const struct file *file_of(struct gathered *all, const char *path)
 	return &all->file[all->files - 1];
 }
 
-/* --- Lines ------------------------------------------------------------ */
+/* --- Lines ----------------------------------------------------------------------------------- */
 
 /* A line of a report: its texts, addresses in hex among them, then its numbers. */
 struct fields {
@@ -234,7 +234,7 @@ static int add_line(char *line, void *gathered)
 								     : 0;
 }
 
-/* --- What it comes to ------------------------------------------------------------ */
+/* --- What it comes to ------------------------------------------------------------------------ */
 
 static void judge_function(struct gathered *all, struct function *function)
 {

@@ -77,7 +77,7 @@ static bool check_formats(const struct run *run)
 	return false;
 }
 
-/* --- The program ------------------------------------------------------------ */
+/* --- The program ----------------------------------------------------------------------------- */
 
 static void set_environment(const struct run *run)
 {
@@ -94,7 +94,7 @@ static void set_environment(const struct run *run)
 		setenv("FASTINST_ENTRIES", run->entries, 1);
 }
 
-/* --- The profile ------------------------------------------------------------ */
+/* --- The profile ----------------------------------------------------------------------------- */
 
 static int write_one(const char *path, const char *format, const struct profile *profile)
 {
@@ -184,7 +184,7 @@ static int run_program(struct run *run, char **argv)
 	return status ? status : shown;
 }
 
-/* --- The command ------------------------------------------------------------ */
+/* --- The command ----------------------------------------------------------------------------- */
 
 /* Take a number, or a percentage, from min to max millionths. */
 static bool take_real(const struct option_row *row, const char *text, void *request, char *why)

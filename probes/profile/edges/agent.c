@@ -129,7 +129,7 @@ static void turn_run_blocks_off(size_t from)
 	fi_deactivate_batch(ids + from, ran - from);
 }
 
-/* --- New blocks ------------------------------------------------------------------------------- */
+/* --- New blocks ------------------------------------------------------------------------------ */
 
 /*
  * The lock is taken for the end of the list only: a pin waits for the loader, the loader for a
@@ -178,7 +178,7 @@ static bool scan_blocks(void)
 	return true;
 }
 
-/* --- What must not meet a phase --------------------------------------------------------------- */
+/* --- What must not meet a phase -------------------------------------------------------------- */
 
 static void lock_blocks_off(void)
 {
@@ -223,7 +223,7 @@ static bool forget_session(bool runs, bool visit)
 	return false;
 }
 
-/* --- The thread ------------------------------------------------------------------------------- */
+/* --- The thread ------------------------------------------------------------------------------ */
 
 /* Turn off blocks that ran between phases for the first time. Each has woken this thread. */
 static void sweep_blocks(void)
@@ -330,7 +330,7 @@ static void run_phases(uintptr_t unused)
 	unlock_blocks();
 }
 
-/* --- The session ------------------------------------------------------------------------------ */
+/* --- The session ----------------------------------------------------------------------------- */
 
 static int read_options(const char *options, const char *functions)
 {

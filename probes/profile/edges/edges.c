@@ -178,7 +178,7 @@ bool edges_wait(uint32_t seen, const struct timespec *until)
 	       errno != ETIMEDOUT;
 }
 
-/* --- The probe function ----------------------------------------------------------------------- */
+/* --- The probe function ---------------------------------------------------------------------- */
 
 FI_FUNCTION static void note_run(uint32_t id, bool wakes_thread)
 {

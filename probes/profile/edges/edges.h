@@ -90,7 +90,7 @@ struct weights {
  */
 double weight_of_phase(struct weights *weights, double seconds, double cpu, uint64_t runs);
 
-/* --- report.c --------------------------------------------------------------------------------- */
+/* --- report.c -------------------------------------------------------------------------------- */
 
 /* report_edges - write the lines of this process. */
 void report_edges(FILE *out, const struct quality *quality, struct moments *moments);

@@ -21,7 +21,7 @@ static unsigned bursts;
 static uint32_t turned_on[FI_PROBES_MAX];
 static size_t turned_on_n;
 
-/* --- Places ----------------------------------------------------------------------------------- */
+/* --- Addresses ------------------------------------------------------------------------------- */
 
 static struct burst_address *find_address(uint64_t at)
 {
@@ -78,7 +78,7 @@ static void read_burst(void)
 	bursts++;
 }
 
-/* --- On and off ------------------------------------------------------------------------------- */
+/* --- On and off ------------------------------------------------------------------------------ */
 
 static bool is_off(uint32_t id)
 {
@@ -146,7 +146,7 @@ void bursts_sample(void)
 	read_burst();
 }
 
-/* --- All of them ------------------------------------------------------------------------------ */
+/* --- All of them ----------------------------------------------------------------------------- */
 
 const struct burst_address *bursts_list(void)
 {

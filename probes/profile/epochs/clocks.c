@@ -63,7 +63,7 @@ uint64_t clocks_since(uint64_t start, uint64_t now)
 	return now > start ? (uint64_t)((double)(now - start) / parallel) : 0;
 }
 
-/* --- What the profile costs, by its own measure ----------------------------------------------- */
+/* --- What the profile costs, by its own measure ---------------------------------------------- */
 
 double cost_of_toggling(void)
 {

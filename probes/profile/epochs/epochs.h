@@ -72,7 +72,7 @@ extern pthread_mutex_t profile_lock;
 /* Room for a list of probes to be turned on or off. Of the thread that holds the lock. */
 extern uint32_t reopened[];
 
-/* --- clocks.c --------------------------------------------------------------------------------- */
+/* --- clocks.c -------------------------------------------------------------------------------- */
 
 /* clocks_measure - ticks per second, within a percent: it chooses windows and epochs only. */
 double clocks_measure(void);
@@ -89,7 +89,7 @@ void clocks_learn_parallel(void);
  */
 uint64_t clocks_since(uint64_t start, uint64_t now);
 
-/* --- clocks.c: what the profile costs, by its own measure ------------------------------------- */
+/* --- clocks.c: what the profile costs, by its own measure ------------------------------------ */
 
 /*
  * cost_of_all - ticks: the thread of epochs, what turned probes off, calls of the probe function.
@@ -104,7 +104,7 @@ void cost_add_toggling(double since);
 /* cost_settle - note what was spent and used until now, also behind the last epoch. */
 void cost_settle(void);
 
-/* --- windows.c: how long a probe is watched, what that has shown, and the next window --------- */
+/* --- windows.c: how long a probe is watched, what that has shown, and the next window -------- */
 
 /*
  * windows_activate - end an epoch of n probes that are off, and turn them on for their next
@@ -128,7 +128,7 @@ double windows_continue(uint32_t id, uint64_t state, uint64_t now);
  */
 void windows_set_affordable(void);
 
-/* --- bursts.c: where the program spends its time, by one burst per epoch; with the lock ----- */
+/* --- bursts.c: where the program spends its time, by one burst per epoch; with the lock ------ */
 
 /* Time at an address, in ticks, as it would be without probes. */
 struct burst_address {
@@ -147,7 +147,7 @@ void bursts_settle(void);
 const struct burst_address *bursts_list(void);
 void bursts_forget(void);
 
-/* --- functions.c: which functions are watched, as objects come and go ------------------------- */
+/* --- functions.c: which functions are watched, as objects come and go ------------------------ */
 
 /* functions_watch - open windows of those among the first n probes that are new and asked for. */
 void functions_watch(uint32_t n);
@@ -156,7 +156,7 @@ void functions_watch(uint32_t n);
 void functions_scan(void);
 void functions_scan_if_loaded(void);
 
-/* --- epochs.c: the thread that opens windows, once per epoch ---------------------------------- */
+/* --- epochs.c: the thread that opens windows, once per epoch --------------------------------- */
 
 /* epochs_start_thread - start the thread of epochs; an earlier one ends. Negative errno. */
 int epochs_start_thread(void);
@@ -167,7 +167,7 @@ void epochs_end_thread(void);
 /* epochs_run - the function of the thread. @number: how many were started */
 void epochs_run(uintptr_t number);
 
-/* --- report.c --------------------------------------------------------------------------------- */
+/* --- report.c -------------------------------------------------------------------------------- */
 
 /* report_profile - write the lines of this process. */
 void report_profile(FILE *out);

@@ -108,8 +108,7 @@ double estimate_slowed(double calls, double price, double spent, double ticks);
 uint64_t estimate_window(const struct estimate *estimate, uint64_t length, unsigned samples,
 			 unsigned few, uint64_t shortest);
 
-/* --- share.c: what share of the program's time a function has, by a random sample of that time --
- */
+/* --- share.c: what share of the program's time a function has, by a random sample of that time  */
 
 /*
  * Samples are dealt out to groups in turn. How much groups differ tells how far off all together

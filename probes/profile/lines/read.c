@@ -32,7 +32,7 @@ struct lines {
 	int error;
 };
 
-/* --- Discriminators --------------------------------------------------------------------------- */
+/* --- Discriminators -------------------------------------------------------------------------- */
 
 /* LLVM packs three numbers into one: the discriminator, copies, and a factor of those. Each has 1,
  * 7 or 14 bits. */
@@ -58,7 +58,7 @@ static unsigned unpack_factor(unsigned packed)
 	return factor ? factor : 1;
 }
 
-/* --- Functions -------------------------------------------------------------------------------- */
+/* --- Functions ------------------------------------------------------------------------------- */
 
 static const char *read_name(Dwarf_Die *die)
 {
@@ -126,7 +126,7 @@ static size_t inlined_at(Dwarf_Die *function, Dwarf_Addr address, Dwarf_Die *cha
 	return n;
 }
 
-/* --- Counts ----------------------------------------------------------------------------------- */
+/* --- Counts ---------------------------------------------------------------------------------- */
 
 static struct body *body_of(struct lines *lines, struct body **list, Dwarf_Die *die,
 			    struct line_offset at)
@@ -298,7 +298,7 @@ static void free_bodies(struct body *body)
 	}
 }
 
-/* --- All -------------------------------------------------------------------------------------- */
+/* --- All ------------------------------------------------------------------------------------- */
 
 static void count_blocks(struct lines *lines)
 {

@@ -11,7 +11,7 @@
 
 static uint64_t numbers;
 
-/* --- Threads of the program ------------------------------------------------------------------- */
+/* --- Threads of the program ------------------------------------------------------------------ */
 
 FI_FUNCTION static void add_at_address(struct burst *burst, uint64_t at, uint64_t ticks)
 {
@@ -84,7 +84,7 @@ FI_FUNCTION void burst_end_event(struct ring *ring, uint64_t now)
 	store_relaxed(&ring->burst.last, after);
 }
 
-/* --- The thread of epochs --------------------------------------------------------------------- */
+/* --- The thread of epochs -------------------------------------------------------------------- */
 
 /*
  * From @ring on, the next ring of a thread of the program. @n: how many came before; NULL after

@@ -20,7 +20,7 @@ static size_t all_n;
 static struct group groups[FI_PROBES_MAX];
 static size_t groups_n;
 
-/* --- Functions -------------------------------------------------------------------------------- */
+/* --- Functions ------------------------------------------------------------------------------- */
 
 static void note_site(struct site *site, uint32_t id)
 {
@@ -129,7 +129,7 @@ long exits_find(const uint32_t *entries, size_t n, uint32_t first)
 	return (long)(groups_n - before);
 }
 
-/* --- On and off ------------------------------------------------------------------------------- */
+/* --- On and off ------------------------------------------------------------------------------ */
 
 long exits_turn_on(const uint32_t *entries, size_t n)
 {

@@ -14,7 +14,7 @@
 struct watch watches[FI_PROBES_MAX];
 struct watch_common watch_common;
 
-/* --- Where ------------------------------------------------------------------------------------ */
+/* --- Where ----------------------------------------------------------------------------------- */
 
 /*
  * The hook got the return address as an argument, so the search finds it at the latest in its
@@ -45,7 +45,7 @@ FI_FUNCTION bool frames_find_activation(struct activation *activation, uint32_t 
 	return true;
 }
 
-/* --- Clocks ----------------------------------------------------------------------------------- */
+/* --- Clocks ---------------------------------------------------------------------------------- */
 
 /* No call of libc, whose functions change vectors. */
 FI_FUNCTION static void thread_clock(struct timespec *time)
@@ -75,7 +75,7 @@ FI_FUNCTION uint64_t frames_read_waited(struct ring *ring, uint64_t now)
 	return ring->waited;
 }
 
-/* --- The stack -------------------------------------------------------------------------------- */
+/* --- The stack ------------------------------------------------------------------------------- */
 
 /* Take a timed call off those pending. False: it was cut, with all calls that were pending then. */
 FI_FUNCTION static bool take_pending_back(struct watch *watch, uint32_t cuts)

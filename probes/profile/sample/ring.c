@@ -132,7 +132,7 @@ void ring_reset_in_child(void)
 	}
 }
 
-/* --- Metered calls --- */
+/* --- Metered calls --------------------------------------------------------------------------- */
 
 static void add_ring(const struct ring *ring, double *calls, double *ticks)
 {

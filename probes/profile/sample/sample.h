@@ -14,7 +14,7 @@
 
 #define NEVER UINT64_MAX
 
-/* --- watch.c: the probe functions, and the window of each probe ------------------------------- */
+/* --- watch.c: the probe functions, and the window of each probe ------------------------------ */
 
 /* The low bits of watch.state; above them a number that each window changes. */
 enum {
@@ -123,7 +123,7 @@ void watch_mark(struct watch *watch);
 /* watch_call, watch_exit - the probe functions of entries and exits. Change no vector register. */
 fi_function watch_call, watch_exit;
 
-/* --- ring.c: what each thread notes ----------------------------------------------------------- */
+/* --- ring.c: what each thread notes ---------------------------------------------------------- */
 
 /* A timed call under way. */
 struct frame {
@@ -211,7 +211,7 @@ void ring_reset_in_child(void);
 double ring_metered(const struct ring *ring);
 double ring_price(void);
 
-/* --- frames.c: calls that are timed, from entry to exit: a stack per thread ------------------- */
+/* --- frames.c: calls that are timed, from entry to exit: a stack per thread ------------------ */
 
 /*
  * An exit belongs to an entry if it has the same function, and its return address is in the same
@@ -340,7 +340,7 @@ bool burst_poll(void);
  */
 uint64_t burst_unknown_ticks(void);
 
-/* --- exits.c, with the lock of epochs --------------------------------------------------------- */
+/* --- exits.c, with the lock of epochs -------------------------------------------------------- */
 
 /*
  * Which exits belong to which entries. An exit is on while an entry of its function is on, and
@@ -371,7 +371,7 @@ void exits_forget(void);
 /* exits_reset_in_child - no exit is being turned off in the child. */
 void exits_reset_in_child(void);
 
-/* --- callers.c: who calls whom, as samples of calls tell it ----------------------------------- */
+/* --- callers.c: who calls whom, as samples of calls tell it ---------------------------------- */
 
 struct caller_count {
 	uint64_t from; /* the return address */
@@ -393,7 +393,7 @@ uint64_t callers_lost(void);
 /* callers_forget - drop all counts. No thread may be in a probe function. */
 void callers_forget(void);
 
-/* --- price.c: what a call of the probe function costs here, by a function of its own ---------- */
+/* --- price.c: what a call of the probe function costs here, by a function of its own --------- */
 
 /* price_measure - set the prices of watch_common, in about a millisecond. */
 void price_measure(void);

@@ -105,7 +105,7 @@ static bool claim_state(struct watch *watch, uint64_t state, uint64_t why)
 	return atomic_compare_exchange_strong(&watch->state, &state, state | why);
 }
 
-/* --- Ends of windows -------------------------------------------------------------------------- */
+/* --- Ends of windows ------------------------------------------------------------------------- */
 
 FI_FUNCTION static bool is_pending(const struct watch *watch)
 {
@@ -126,7 +126,7 @@ static void turn_probe_off(uint32_t id)
 /* WATCH_LEAVES keeps the thread of epochs away until the probe is off. */
 static void turn_off(struct watch *watch, uint32_t id, uint64_t state)
 {
-	if (!atomic_compare_exchange_strong(&watch->state, &state, state | WATCH_LEAVES))
+	if (!claim_state(watch, state, WATCH_LEAVES))
 		return;
 	frames_cut(watch);
 	turn_probe_off(id);
@@ -283,7 +283,7 @@ static bool make_ring(const struct call *unused)
 	return ring_make();
 }
 
-/* --- The probe function ------------------------------------------------------------ */
+/* --- The probe function ---------------------------------------------------------------------- */
 
 FI_FUNCTION static struct ring *note_run(void)
 {
@@ -434,7 +434,7 @@ FI_FUNCTION void watch_call(uint32_t id, void *site, const struct fi_regs *regs,
 		end_call(ring, &call, spent);
 }
 
-/* --- Exits ------------------------------------------------------------------------------------ */
+/* --- Exits ----------------------------------------------------------------------------------- */
 
 /* The time of a call, without the ticks that the profile took, and without waits for a CPU. */
 FI_FUNCTION static void take_time(struct ring *ring, const struct frame *frame, uint64_t now)

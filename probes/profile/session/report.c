@@ -50,7 +50,7 @@ bool report_address(FILE *out, uint64_t address)
 	return true;
 }
 
-/* --- Moments ---------------------------------------------------------------------------------- */
+/* --- Moments --------------------------------------------------------------------------------- */
 
 static void join_phases(struct phase *to, const struct phase *next)
 {
