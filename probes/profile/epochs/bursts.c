@@ -126,7 +126,7 @@ static void wait_for_all(void)
 
 	burst_poll();
 	for (int i = 0; i < PATIENCE && ring_run() - run < ENOUGH; i++) {
-		clocks_sleep((uint64_t)(pause * watch_common.per_second));
+		clocks_sleep(pause);
 		if (!burst_poll())
 			return;
 		pause = pause < LONGEST / 2 ? 2 * pause : LONGEST;
@@ -139,7 +139,7 @@ void bursts_sample(void)
 		return;
 	turn_entries_on();
 	burst_start();
-	clocks_sleep((uint64_t)(LENGTH * watch_common.per_second));
+	clocks_sleep(LENGTH);
 	burst_end();
 	wait_for_all();
 	burst_close();

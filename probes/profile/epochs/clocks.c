@@ -6,12 +6,11 @@
 
 static double parallel = 1; /* how many threads of the program run at once, of late */
 
-void clocks_sleep(uint64_t length)
+void clocks_sleep(double seconds)
 {
-	double time = (double)length / watch_common.per_second;
-	struct timespec pause = { .tv_sec = (time_t)time };
+	struct timespec pause = { .tv_sec = (time_t)seconds };
 
-	pause.tv_nsec = (long)((time - (double)pause.tv_sec) * 1e9);
+	pause.tv_nsec = (long)((seconds - (double)pause.tv_sec) * 1e9);
 	nanosleep(&pause, NULL);
 }
 

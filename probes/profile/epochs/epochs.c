@@ -119,11 +119,11 @@ static bool is_session(uintptr_t number)
 /* False: the process or the profile has ended, maybe in the middle of a long epoch. */
 static bool sleep_epoch(uint64_t length, uintptr_t number)
 {
-	const uint64_t slice = (uint64_t)watch_common.per_second;
+	double left = (double)length / watch_common.per_second;
 
-	for (; is_session(number) && !is_program_over(); length -= slice) {
-		clocks_sleep(length < slice ? length : slice);
-		if (length <= slice)
+	for (; is_session(number) && !is_program_over(); left--) {
+		clocks_sleep(fmin(left, 1));
+		if (left <= 1)
 			return true;
 	}
 	return false;

@@ -77,7 +77,7 @@ extern uint32_t reopened[];
 /* clocks_measure - ticks per second, within a percent: it chooses windows and epochs only. */
 double clocks_measure(void);
 
-void clocks_sleep(uint64_t ticks);
+void clocks_sleep(double seconds);
 
 /* clocks_learn_parallel - learn how many threads of the program run, of late. Once an epoch. */
 void clocks_learn_parallel(void);

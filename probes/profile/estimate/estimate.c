@@ -147,8 +147,8 @@ static double student_quantile(double freedom)
 	       (3 * z7 + 19 * z5 + 17 * z3 - 15 * z) / (384 * freedom * freedom * freedom);
 }
 
-/* Neighbouring differences share an epoch: three are worth two. */
-double spread_freedom(const struct spread *spread)
+/* Degrees of freedom. Neighbouring differences share an epoch: three are worth two. */
+static double spread_freedom(const struct spread *spread)
 {
 	return spread->quads > 0 ? spread->squares / spread->quads * spread->squares * 2 / 3 : 0;
 }

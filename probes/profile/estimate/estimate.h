@@ -79,10 +79,9 @@ void estimate_add(struct estimate *estimate, const struct epoch *epoch);
 struct interval estimate_interval(const struct estimate *estimate);
 
 /*
- * spread_freedom - degrees of freedom of the variance. spread_factor - how far above and below a
- * sum the interval reaches, as a factor. @variance: relative
+ * spread_factor - how far above and below a sum the interval reaches, as a factor. @variance:
+ * relative
  */
-double spread_freedom(const struct spread *spread);
 double spread_factor(const struct spread *spread, double variance);
 
 /*
