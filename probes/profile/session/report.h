@@ -8,7 +8,7 @@
  *	F function, object, the numbers of struct measured, its time in seconds
  *	C function, object, the caller's object and address in its file; calls that were seen, calls
  *	  that were timed, their seconds
- *	S object and address in its file; seconds in each group of glances
+ *	S object and address in its file; seconds in each group of bursts
  *	B number, object, address in its file, name; all blocks of a profile of edges
  *	E numbers of two blocks; runs in odd and in even phases, each as often as its phase counts,
  *	  and as many as were seen

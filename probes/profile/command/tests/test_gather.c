@@ -188,7 +188,7 @@ static void test_the_better_way(void **state)
 	assert_true(times_of(&profile, "all")->self.value == 2);
 	assert_null(times_of(&profile, "all")->self.problem);
 	assert_float_equal(times_of(&profile, "(unknown)")->self.value, 2, 1e-9);
-	/* No glance has seen it. */
+	/* No burst has seen it. */
 	assert_true(times_of(&profile, "much")->self.value == 0);
 	profile_free(&profile);
 }

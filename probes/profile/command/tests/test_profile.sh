@@ -100,7 +100,7 @@ timeout 120 "$fastinst" profile --stop-by-count --overhead 2% -o count ./profile
 diff plain profiled.out || fail "the output changed"
 grep -q 'rare$' count || fail "no profile by count"
 
-# It ends before the first epoch does: all calls were counted, and what that cost is told.
+# It ends before the first epoch does: all calls were counted, and the cost is reported.
 cat >brief.c <<'C'
 __attribute__((noinline)) static void step(void)
 {
@@ -120,8 +120,8 @@ $CC -O1 -fpatchable-function-entry=5 -o brief brief.c
 python3 - <<'PY'
 import json
 profile = json.load(open("brief.json"))
-told = {f["name"]: (f["calls"], f["low"], f["high"]) for f in profile["functions"] if f["calls"]}
-assert told == {"step": (8, 8, 8), "main": (1, 1, 1)}, told
+counts = {f["name"]: (f["calls"], f["low"], f["high"]) for f in profile["functions"] if f["calls"]}
+assert counts == {"step": (8, 8, 8), "main": (1, 1, 1)}, counts
 assert 0 < profile["quality"]["toggling"] < profile["quality"]["cost"] <= 1, profile["quality"]
 PY
 
@@ -133,8 +133,8 @@ if [ -e "$build/probes/calls/starts.lo" ]; then
 	"$fastinst" profile --entries --on step --on main --format json,collapsed --output entries ./brief
 	python3 -c 'import json
 functions = json.load(open("entries.json"))["functions"]
-told = {f["name"]: (f["calls"], f["low"], f["high"]) for f in functions if f["calls"]}
-assert told["step"] == (8, 8, 8), told'
+counts = {f["name"]: (f["calls"], f["low"], f["high"]) for f in functions if f["calls"]}
+assert counts["step"] == (8, 8, 8), counts'
 	grep -qx 'main;step 8' entries.collapsed || fail "callers: $(cat entries.collapsed)"
 fi
 

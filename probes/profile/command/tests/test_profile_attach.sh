@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # A process that runs is profiled for a time, twice, calls and edges: its counts and its output are its own, and
 # afterwards its code and the protection of its pages are as they were. Looked at meanwhile they are
-# not, so that can be seen. What cannot be attached to is told.
+# not, so that can be seen. A process that cannot be attached to is refused with a reason.
 # shellcheck source=probes/tests/common.sh
 . "${srcdir:-.}/probes/tests/common.sh"
 
@@ -308,7 +308,7 @@ if [ -e "$build/probes/insn/insn.lo" ] && $CC -O1 -fsanitize-coverage=trace-pc -
 	start "$dir/blocks"
 	edges_of "$pid"
 	# A child that begins meanwhile is not profiled, and can be.
-	timeout 90 "$fastinst" profile --edges --pid "$pid" --for 50 --period 20 --format json --output "$dir/p" 2>"$dir/told" 7>&- &
+	timeout 90 "$fastinst" profile --edges --pid "$pid" --for 50 --period 20 --format json --output "$dir/p" 2>"$dir/complaint" 7>&- &
 	tool=$!
 	for _ in $(seq 3000); do
 		! grep -q 'libfastinst-edges' "/proc/$pid/maps" || break
@@ -322,7 +322,7 @@ if [ -e "$build/probes/insn/insn.lo" ] && $CC -O1 -fsanitize-coverage=trace-pc -
 	done
 	edges_of "$(tail -n 1 "$dir/says")"
 	kill -INT $tool
-	wait $tool || wrong "edges of a program that forks: $(cat "$dir/told")"
+	wait $tool || wrong "edges of a program that forks: $(cat "$dir/complaint")"
 	finish
 fi
 exit $failed

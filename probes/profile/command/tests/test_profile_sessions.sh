@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # A process is profiled twice. What it calls between the first report and the moment in which nothing is probed
-# any more is in neither profile. Pages that could not be closed are told, and the next session closes
+# any more is in neither profile. Pages that could not be closed are reported, and the next session closes
 # them. The program puts functions of its own into the agent's table of calls, to be asked at these moments.
 # shellcheck source=probes/tests/common.sh
 . "${srcdir:-.}/probes/tests/common.sh"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # Functions that take a known time of CPU are timed: threads, recursion, signals, sleep; what leaves by
-# longjmp() is told as torn, and is never the time of another call. With exits by
+# longjmp() counts as torn, and is never the time of another call. With exits by
 # gcc's -minstrument-return and by -finstrument-functions. Times of which a part was left out show that
 # the comparison can fail. Without exits it says so.
 # shellcheck source=probes/tests/common.sh
@@ -30,7 +30,7 @@ sys.exit(bad > 0)
 PY
 
 cat >"$dir/torn.py" <<'PY'
-"""torn.py PROFILE - are calls that left without an exit told, and not timed?"""
+"""torn.py PROFILE - do calls that left without an exit count as torn, and are not timed?"""
 import json, sys
 
 functions = {f["name"]: f for f in json.load(open(sys.argv[1]))["functions"]}
@@ -40,7 +40,7 @@ turns = functions["by_turns"]["times"]
 assert turns["torn"] > 0 and "problem" in turns, turns
 assert turns["timed"] <= functions["by_turns"]["calls"] / 2 + 1, turns
 assert turns["total"]["seconds"] < 3 * functions["by_turns"]["calls"] * 300e-6, turns
-# Time without a CPU is not in them, and told.
+# Time without a CPU is not in them, but in "wall".
 sleeps = functions["sleeps"]["times"]
 assert sleeps["wall"] > 60 * 900e-6 * 0.9, sleeps
 assert sleeps["total"]["seconds"] < sleeps["wall"] / 2, sleeps
@@ -158,14 +158,14 @@ functions = {f["name"]: f for f in json.load(open(sys.argv[1]))["functions"]}
 bad = 0
 for line in open(sys.argv[2]):
     name, true = line.split()[0], float(line.split()[1])
-    told = {k: v / functions[name]["calls"] * 1e9 for k, v in functions[name]["times"]["total"].items()}
+    total = {k: v / functions[name]["calls"] * 1e9 for k, v in functions[name]["times"]["total"].items()}
     # A processor may run a call and its probes side by side, and its clock is not always the same.
-    ok = told["low"] <= 1.3 * true + 1 and told["high"] >= 0.7 * true - 4
+    ok = total["low"] <= 1.3 * true + 1 and total["high"] >= 0.7 * true - 4
     # Other work beside it is in the average, and not in the least.
     if true > 30:
-        ok = ok and 0.7 * true < told["seconds"] < 2 * true
+        ok = ok and 0.7 * true < total["seconds"] < 2 * true
     if not ok:
-        print(name, "takes", true, "it says", told)
+        print(name, "takes", true, "it says", total)
         bad += 1
 sys.exit(bad > 0)
 PY

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is counted of blocks that come in a known order. A phase that is not told of joins blocks
- * that are no neighbours: the same question sees it.
+ * Counts of blocks that run in a known order. A phase that is not announced joins blocks that are
+ * no neighbours, which the same check finds.
  */
 #include <pthread.h>
 #include <setjmp.h>
@@ -59,7 +59,7 @@ static void test_a_phase_begins_anew(void **state)
 	assert_int_equal(count(3, 4, 0) + count(3, 4, 1), 0);
 }
 
-static void test_a_phase_that_is_not_told_of_is_seen(void **state)
+static void test_a_phase_that_is_not_announced_is_found(void **state)
 {
 	static const uint32_t first[] = { 11, 13 }, second[] = { 14, 12 };
 
@@ -174,7 +174,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_phase_begins_anew),
-		cmocka_unit_test(test_a_phase_that_is_not_told_of_is_seen),
+		cmocka_unit_test(test_a_phase_that_is_not_announced_is_found),
 		cmocka_unit_test(test_each_phase_has_its_weight),
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_many_lead_to_one),

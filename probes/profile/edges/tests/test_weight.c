@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A program of which half of the time is in short blocks, and half in long ones: counted alike its
- * phases tell short blocks too low, and weighed less so.
+ * phases count short blocks too low, and weighed less so.
  */
 #include <math.h>
 #include <setjmp.h>

@@ -264,7 +264,7 @@ static void test_what_slows_a_window(void **state)
 {
 	(void)state;
 	assert_true(fabs(of_truth(true, 200) - 1) < 0.02);
-	/* The broken variants: told low. */
+	/* The broken variants count too low. */
 	assert_true(of_truth(false, 200) < 0.9);
 	assert_true(of_truth(true, 0) < 0.9);
 	assert_true(estimate_slowed(1000, 60, 0, 100) < 1);
@@ -379,7 +379,7 @@ static void test_sudden_end(void **state)
 	burst.first = 51;
 	estimate_add(&late, &burst);
 	assert_true(fabs(estimate_interval(&late).value - (50 + 1000)) < 1e-6);
-	/* Nor are calls that came slowly: the last half of them tells. */
+	/* Nor are calls that came slowly: the last half of them shows. */
 	burst.middle = 75;
 	late = (struct estimate){ 0 };
 	estimate_add(&late, &burst);
@@ -402,7 +402,7 @@ static void test_sudden_end(void **state)
 static void test_sudden_end_is_not_biased(void **state)
 {
 	const struct epoch quiet = { .watched = 1000, .length = 1000 };
-	double told = 0, truth = 0, held = 0;
+	double estimated = 0, truth = 0, held = 0;
 
 	(void)state;
 	for (unsigned end = 100; end < 1000; end++) {
@@ -416,11 +416,11 @@ static void test_sudden_end_is_not_biased(void **state)
 		estimate_add(&estimate, &burst);
 		estimate_add(&estimate, &quiet);
 		interval = estimate_interval(&estimate);
-		told += interval.value;
+		estimated += interval.value;
 		truth += calls;
 		held += interval.low <= calls && calls <= interval.high;
 	}
-	assert_true(fabs(told / truth - 1) < 0.01);
+	assert_true(fabs(estimated / truth - 1) < 0.01);
 	assert_true(held == 900);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Programs whose parts are known are looked at as glances do, and the intervals hold the truth as
+ * Programs whose parts are known are sampled as by bursts, and the intervals hold the truth as
  * often as they say. Intervals of what takes each tick for a look of its own do not.
  */
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whom the time between two events is told to, in a burst and behind its end. Ticks are the
+ * To which address the time between two events counts, in a burst and after its end. Ticks are the
  * test's: what reads them is compiled into it.
  */
 #include <setjmp.h>
@@ -130,7 +130,7 @@ static void test_without_what_probes_took(void **state)
 	burst_close();
 }
 
-/* What the thread does at the end is told by its next event, however late that comes. */
+/* The next event tells where the thread was at the end, however late that event comes. */
 static void test_until_the_end(void **state)
 {
 	(void)state;

@@ -218,7 +218,7 @@ static void test_price_in_place(void **state)
 	assert_true(ring_price() == 30);
 }
 
-/* What is told as spent is not told twice. */
+/* Ticks that are noted as spent are not metered. */
 static void test_price_without_spent(void **state)
 {
 	struct ring *ring = ring_here();
