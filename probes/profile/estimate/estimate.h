@@ -78,6 +78,9 @@ void estimate_add(struct estimate *estimate, const struct epoch *epoch);
 
 struct interval estimate_interval(const struct estimate *estimate);
 
+/* student_quantile - 97.5 % of Student's law, by degrees of freedom. */
+double student_quantile(double freedom);
+
 /*
  * spread_factor - how far above and below a sum the interval reaches, as a factor. @variance:
  * relative

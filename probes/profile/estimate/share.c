@@ -3,10 +3,6 @@
 
 #include <math.h>
 
-/* Student's, for 95 %, by degrees of freedom. */
-static const double student_quantile[SHARE_GROUPS] = { INFINITY, 12.71, 4.303, 3.182, 2.776,
-						       2.571,	 2.447, 2.365, 2.306, 2.262 };
-
 struct interval share_of(const double part[SHARE_GROUPS], const double all[SHARE_GROUPS],
 			 double samples)
 {
@@ -24,7 +20,7 @@ struct interval share_of(const double part[SHARE_GROUPS], const double all[SHARE
 	share.value = parts / sum;
 	for (unsigned i = 0; i < SHARE_GROUPS; i++)
 		squares += pow(part[i] - share.value * all[i], 2);
-	error = student_quantile[groups - 1] * sqrt(squares * groups / (groups - 1)) / sum;
+	error = student_quantile(groups - 1) * sqrt(squares * groups / (groups - 1)) / sum;
 	share.low = fmax(0, share.value - error);
 	share.high = fmin(1, fmax(share.value + error, 3 / fmax(samples, 3)));
 	return share;
