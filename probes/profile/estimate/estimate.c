@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Calls of a function, estimated from the epochs of its probe, and their interval: see estimate.h.
+ */
 #include "probes/profile/estimate/estimate.h"
 
 #include <math.h>

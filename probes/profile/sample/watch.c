@@ -14,7 +14,7 @@
 #include "probes/profile/estimate/estimate.h"
 #include "probes/profile/sample/clock.h"
 
-#define DEAREST	      100000 /* ticks to turn a probe off; a longer time includes a wait for a CPU */
+#define DEAREST	      100000 /* ticks to turn a probe off, at most: beyond, it waited for a CPU */
 #define PATIENCE      5	     /* times the window: how long timed calls may go on */
 #define VECTOR_STATES 0xe6   /* as the core's trampoline has them; they take 2,688 bytes */
 
