@@ -192,7 +192,6 @@ TESTS += probes/profile/lines/tests/test_lines.sh
 EXTRA_DIST += probes/profile/lines/tests/lined.c probes/profile/lines/tests/test_lines.sh
 
 fastinst_SOURCES += \
-	probes/profile/command/attach.c \
 	probes/profile/command/edges.c \
 	probes/profile/command/edges.h \
 	probes/profile/command/gather.c \
