@@ -272,6 +272,8 @@ double windows_activate(uint32_t *ids, size_t n)
 	uint64_t now;
 
 	n = claim_probes(ids, n);
+	if (!n)
+		return 0;
 	turn_exits_on(ids, n);
 	before = clock_seconds(CLOCK_THREAD_CPUTIME_ID);
 	if (fi_activate_how(ids, n, watch_call, FI_KEEPS_VECTORS) < 0)
