@@ -31,9 +31,8 @@ TESTS += \
 	results/journal/tests/test_schema.sh
 EXTRA_DIST += \
 	results/tests/figure_place.h \
-	results/tests/fuzz_driver.h \
+	results/tests/fuzz.h \
 	results/journal/tests/test_reader.sh \
-	results/tests/fuzz_target.h \
 	results/journal/tests/test_schema.sh \
 	results/tests/journal_place.h \
 	results/tests/sample.h \
