@@ -54,7 +54,8 @@ tests_compute += stress/witness/tests/fuzz_proc_text
 EXTRA_DIST += \
 	stress/tests/fixtures/interrupts \
 	stress/tests/fixtures/stat \
-	stress/tests/provoker_place.h
+	stress/tests/provoker_place.h \
+	stress/tests/synthetic.h
 CLEANFILES += stress/witness/tests/fuzz_proc_text.crash
 
 stress_witness_tests_fuzz_proc_text_CPPFLAGS = $(fuzz_cppflags)
