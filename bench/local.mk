@@ -62,7 +62,8 @@ dist_peers_DATA = \
 
 bench_script_tests = \
 	bench/command/tests/test_bench.sh
-TESTS += $(bench_script_tests)
+tests_calibrate += $(bench_script_tests)
+not_asan += $(bench_script_tests)
 EXTRA_DIST += \
 	$(bench_script_tests) \
 	bench/tests/bench_run.h \
@@ -86,20 +87,25 @@ bench_tests = \
 	bench/cases/tests/test_bench_throughput \
 	bench/cases/tests/test_bench_toggle \
 	bench/cases/tests/test_bench_toggle_case \
-	bench/command/tests/test_bench_print \
-	bench/figures/tests/test_bench_figure \
+	bench/peers/tests/test_peers \
+	bench/ways/tests/test_hand
+bench_computing = bench/command/tests/test_bench_print bench/figures/tests/test_bench_figure
+bench_alone = \
 	bench/method/tests/test_bench_hot \
 	bench/method/tests/test_bench_loop \
 	bench/method/tests/test_bench_method \
 	bench/method/tests/test_bench_result \
-	bench/method/tests/test_bench_samples \
+	bench/method/tests/test_bench_samples
+bench_reading = \
 	bench/page/tests/test_report_bench \
-	bench/peers/tests/test_peers \
 	bench/record/tests/test_bench_find \
-	bench/record/tests/test_bench_record \
-	bench/ways/tests/test_hand
+	bench/record/tests/test_bench_record
 bench_cases_tests_test_bench_probes_LDFLAGS = \
 	-Wl,--wrap=fi_activate_how,--wrap=fi_branch_on,--wrap=fi_call_retarget
-check_PROGRAMS += $(bench_tests)
-TESTS += $(bench_tests)
+check_PROGRAMS += $(bench_tests) $(bench_computing) $(bench_alone) $(bench_reading)
+tests_race += $(bench_tests)
+tests_compute += $(bench_computing)
+tests_alone += $(bench_alone)
+tests_read += $(bench_reading)
+not_asan += bench/baseline/% bench/cases/% bench/peers/% bench/figures/tests/test_bench_figure
 endif

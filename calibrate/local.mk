@@ -98,23 +98,33 @@ completion/tmax completion/_tmax completion/fastinst completion/_fastinst: calib
 		rm $@.new && mv $@.script $@
 
 calibrate_script_tests = \
-	calibrate/commands/tests/test_cli.sh \
-	calibrate/commands/tests/test_completion.sh \
 	calibrate/commands/tests/test_faults.sh \
 	calibrate/commands/tests/test_foreign.sh \
-	calibrate/commands/tests/test_gaps.sh \
-	calibrate/commands/tests/test_hostile.sh \
 	calibrate/commands/tests/test_interrupted.sh \
-	calibrate/commands/tests/test_json.sh \
-	calibrate/commands/tests/test_proof.sh \
-	calibrate/commands/tests/test_report.sh \
 	calibrate/commands/tests/test_resume.sh \
 	calibrate/commands/tests/test_run.sh \
 	calibrate/commands/tests/test_verify.sh \
 	calibrate/experiment/tests/test_shard.sh
-TESTS += $(calibrate_script_tests)
+calibrate_script_reading = \
+	calibrate/commands/tests/test_cli.sh \
+	calibrate/commands/tests/test_completion.sh \
+	calibrate/commands/tests/test_json.sh \
+	calibrate/commands/tests/test_report.sh
+calibrate_script_alone = calibrate/commands/tests/test_gaps.sh
+calibrate_script_computing = calibrate/commands/tests/test_hostile.sh
+calibrate_script_racing = calibrate/commands/tests/test_proof.sh
+tests_calibrate += $(calibrate_script_tests)
+tests_read += $(calibrate_script_reading)
+tests_alone += $(calibrate_script_alone)
+tests_compute += $(calibrate_script_computing)
+tests_race += $(calibrate_script_racing)
+not_asan += $(calibrate_script_tests) $(calibrate_script_computing)
 EXTRA_DIST += \
 	$(calibrate_script_tests) \
+	$(calibrate_script_reading) \
+	$(calibrate_script_alone) \
+	$(calibrate_script_computing) \
+	$(calibrate_script_racing) \
 	calibrate/tests/common.sh \
 	calibrate/tests/conf_place.h \
 	calibrate/tests/experiment_place.h \
@@ -128,7 +138,7 @@ EXTRA_DIST += \
 check_PROGRAMS += calibrate/report/tests/report_journal
 
 check_PROGRAMS += calibrate/experiment/tests/fuzz_cells
-TESTS += calibrate/experiment/tests/fuzz_cells
+tests_compute += calibrate/experiment/tests/fuzz_cells
 CLEANFILES += calibrate/experiment/tests/fuzz_cells.crash
 
 calibrate_experiment_tests_fuzz_cells_CPPFLAGS = $(fuzz_cppflags)
@@ -137,7 +147,7 @@ calibrate_experiment_tests_fuzz_cells_CFLAGS = $(fuzz_cflags)
 # It needs the samples that cmocka's tests have, which assert by it.
 if HAVE_CMOCKA
 check_PROGRAMS += calibrate/statistics/tests/fuzz_evidence
-TESTS += calibrate/statistics/tests/fuzz_evidence
+tests_compute += calibrate/statistics/tests/fuzz_evidence
 endif
 CLEANFILES += calibrate/statistics/tests/fuzz_evidence.crash
 
@@ -146,10 +156,6 @@ calibrate_statistics_tests_fuzz_evidence_CFLAGS = $(fuzz_cflags)
 
 if HAVE_CMOCKA
 calibrate_tests = \
-	calibrate/climb/tests/test_climb \
-	calibrate/climb/tests/test_quick \
-	calibrate/climb/tests/test_schedule \
-	calibrate/commands/tests/test_options \
 	calibrate/conf/tests/test_conf_target \
 	calibrate/conf/tests/test_conf_write \
 	calibrate/conf/tests/test_summary \
@@ -161,17 +167,28 @@ calibrate_tests = \
 	calibrate/ladder/tests/test_plan \
 	calibrate/report/tests/test_report \
 	calibrate/report/tests/test_report_parts \
-	calibrate/session/tests/test_session \
 	calibrate/statistics/tests/test_bound \
-	calibrate/statistics/tests/test_coverage \
 	calibrate/statistics/tests/test_estimate \
 	calibrate/statistics/tests/test_evidence \
 	calibrate/statistics/tests/test_long_wait \
-	calibrate/statistics/tests/test_sums \
+	calibrate/statistics/tests/test_sums
+calibrate_computing = \
+	calibrate/climb/tests/test_climb \
+	calibrate/climb/tests/test_quick \
+	calibrate/climb/tests/test_schedule \
+	calibrate/commands/tests/test_options \
+	calibrate/session/tests/test_session \
+	calibrate/statistics/tests/test_coverage \
 	calibrate/verify/tests/test_verify \
 	calibrate/verify/tests/test_verify_print \
 	calibrate/verify/tests/test_verify_run
-check_PROGRAMS += $(calibrate_tests)
-TESTS += $(calibrate_tests)
+check_PROGRAMS += $(calibrate_tests) $(calibrate_computing)
+tests_read += $(calibrate_tests)
+tests_compute += $(calibrate_computing)
+not_asan += \
+	calibrate/climb/tests/test_climb \
+	calibrate/climb/tests/test_quick \
+	calibrate/climb/tests/test_schedule \
+	calibrate/statistics/tests/test_coverage
 calibrate_climb_tests_test_climb_LDFLAGS = -Wl,--wrap=gap_run
 endif

@@ -20,10 +20,11 @@ libconform_a_SOURCES = \
 	conform/rounds/suspects.c \
 	conform/rounds/suspects.h
 
-TESTS += conform/commands/tests/test_conform.sh
+tests_calibrate += conform/commands/tests/test_conform.sh
+not_asan += conform/commands/%
 EXTRA_DIST += conform/commands/tests/test_conform.sh
 
 if HAVE_CMOCKA
 check_PROGRAMS += conform/rounds/tests/test_rounds
-TESTS += conform/rounds/tests/test_rounds
+tests_compute += conform/rounds/tests/test_rounds
 endif

@@ -76,9 +76,18 @@ dist_pictures_DATA = \
 	docs/pictures/stores.svg
 endif
 
-TESTS += docs/tests/test_lengths.sh docs/tests/test_pictures.sh docs/tests/test_readme.sh
+tests_compute += \
+	docs/tests/test_lengths.sh \
+	docs/tests/test_pictures.sh \
+	docs/tests/test_readme.sh
+not_asan += docs/tests/%
+in_dist += docs/tests/test_man.sh
 if !LIBRARY_ONLY
-TESTS += docs/tests/test_commands.sh docs/tests/test_html.sh docs/tests/test_machines.sh docs/tests/test_man.sh \
+tests_compute += \
+	docs/tests/test_commands.sh \
+	docs/tests/test_html.sh \
+	docs/tests/test_machines.sh \
+	docs/tests/test_man.sh \
 	docs/tests/test_ci.sh
 endif
 EXTRA_DIST += \

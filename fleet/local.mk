@@ -33,9 +33,8 @@ dist_pkgdata_DATA += \
 
 check_PROGRAMS += fleet/tests/simulate
 fleet_tests_simulate_SOURCES = fleet/tests/simulate.c fleet/tests/world.h
-TESTS += \
-	fleet/commands/tests/test_fleet.sh \
-	fleet/export/tests/test_scrape.sh
+tests_read += fleet/commands/tests/test_fleet.sh
+tests_compute += fleet/export/tests/test_scrape.sh
 EXTRA_DIST += \
 	fleet/commands/tests/test_fleet.sh \
 	fleet/export/tests/rules-test.yml \
@@ -43,11 +42,12 @@ EXTRA_DIST += \
 	fleet/store/tests/fleet-1.sql
 
 if HAVE_CMOCKA
-fleet_tests = \
-	fleet/judge/tests/test_judge \
-	fleet/store/tests/test_intake
-check_PROGRAMS += $(fleet_tests)
-TESTS += $(fleet_tests)
+fleet_tests = fleet/judge/tests/test_judge
+fleet_reading = fleet/store/tests/test_intake
+check_PROGRAMS += $(fleet_tests) $(fleet_reading)
+tests_compute += $(fleet_tests)
+tests_read += $(fleet_reading)
+not_asan += $(fleet_tests)
 endif
 
 # How to run on many machines: scripts, used in place or from where they are installed.
@@ -59,10 +59,13 @@ engines_tests = \
 	fleet/engines/tests/test_ansible.sh \
 	fleet/engines/tests/test_part.sh \
 	fleet/engines/tests/test_slurm.sh \
-	fleet/engines/tests/test_ssh.sh \
-	fleet/engines/tests/test_units.sh
-TESTS += $(engines_tests)
+	fleet/engines/tests/test_ssh.sh
+engines_computing = fleet/engines/tests/test_units.sh
+tests_calibrate += $(engines_tests)
+tests_compute += $(engines_computing)
+not_asan += fleet/engines/%
 EXTRA_DIST += $(engines_tests) \
+	$(engines_computing) \
 	fleet/engines/ansible/roles/tmax/defaults/main.yml \
 	fleet/engines/ansible/roles/tmax/meta/main.yml \
 	fleet/engines/ansible/roles/tmax/tasks/collect.yml \

@@ -177,12 +177,13 @@ probes_tests = \
 	probes/core/tests/test_probes_crossing \
 	probes/core/tests/test_stack
 check_PROGRAMS += $(probes_tests)
-TESTS += $(probes_tests)
+tests_race += $(probes_tests)
 probes_core_tests_test_entry_LDFLAGS = -Wl,--wrap=near_entry,--wrap=effects_read
 probes_core_tests_test_entry_LDADD = libfastinst_internal.la $(LDADD)
 if HAVE_ZYDIS
 check_PROGRAMS += probes/core/tests/test_leaf
-TESTS += probes/core/tests/test_leaf
+tests_race += probes/core/tests/test_leaf
+not_asan += probes/core/tests/test_leaf
 probes_core_tests_test_leaf_LDFLAGS = -Wl,--wrap=near_entry,--wrap=effects_read,--wrap=leaf_word
 probes_core_tests_test_leaf_LDADD = libfastinst_internal.la $(LDADD)
 endif
@@ -199,25 +200,27 @@ endif
 
 if HAVE_CMOCKA
 check_PROGRAMS += probes/agent/tests/test_pin
-TESTS += probes/agent/tests/test_pin
+tests_compute += probes/agent/tests/test_pin
 probes_agent_tests_test_pin_SOURCES = probes/agent/pin.c probes/agent/tests/test_pin.c
 # An object of its own: the agents have one of libtool.
 probes_agent_tests_test_pin_CFLAGS = $(AM_CFLAGS)
 probes_agent_tests_test_pin_LDFLAGS = -Wl,--wrap=dlopen
 endif
 
-TESTS += probes/agent/tests/test_dlopen.sh probes/agent/tests/test_loaders.sh
+tests_compute += probes/agent/tests/test_dlopen.sh probes/agent/tests/test_loaders.sh
 EXTRA_DIST += probes/agent/tests/opens.c probes/agent/tests/starts.c probes/agent/tests/test_dlopen.sh \
 	probes/agent/tests/test_loaders.sh
 
-TESTS += \
+tests_wait += \
 	probes/command/tests/test_attach.sh \
+	probes/command/tests/test_leftovers.sh \
+	probes/tests/test_last_thread.sh
+tests_race += \
 	probes/command/tests/test_completion.sh \
 	probes/command/tests/test_control.sh \
 	probes/command/tests/test_detach.sh \
 	probes/command/tests/test_ends.sh \
 	probes/command/tests/test_fastinst.sh \
-	probes/command/tests/test_leftovers.sh \
 	probes/command/tests/test_filters.sh \
 	probes/command/tests/test_floats.sh \
 	probes/command/tests/test_handed.sh \
@@ -227,22 +230,23 @@ TESTS += \
 	probes/command/tests/test_others.sh \
 	probes/command/tests/test_patterns.sh \
 	probes/command/tests/test_refused.sh \
+	probes/command/tests/test_waits.sh \
+	probes/core/tests/test_coroutine.sh \
+	probes/core/tests/test_grace.sh \
+	probes/life/tests/test_imports.sh \
+	probes/tests/test_exact.sh \
+	probes/tests/test_loads.sh \
+	probes/tests/test_environment.sh \
+	probes/tests/test_pages.sh
+tests_compute += \
 	probes/command/tests/test_top.sh \
 	probes/command/tests/test_trace.sh \
 	probes/command/tests/test_usage.sh \
-	probes/command/tests/test_waits.sh \
 	probes/command/tests/test_why.sh \
-	probes/core/tests/test_coroutine.sh \
 	probes/core/tests/test_function.sh \
-	probes/core/tests/test_grace.sh \
 	probes/core/tests/test_unload.sh \
-	probes/life/tests/test_imports.sh \
 	probes/list/tests/test_list.sh \
-	probes/tests/test_exact.sh \
-	probes/tests/test_loads.sh \
 	probes/tests/test_optional.sh \
-	probes/tests/test_environment.sh probes/tests/test_last_thread.sh \
-	probes/tests/test_pages.sh \
 	probes/tests/test_static.sh \
 	probes/tests/test_users.sh
 EXTRA_DIST += \
@@ -305,7 +309,7 @@ EXTRA_DIST += \
 	probes/list/tests/test_list.sh
 
 check_PROGRAMS += probes/list/tests/fuzz_sites
-TESTS += probes/list/tests/fuzz_sites
+tests_compute += probes/list/tests/fuzz_sites
 CLEANFILES += probes/list/tests/fuzz_sites.crash
 probes_list_tests_fuzz_sites_SOURCES = probes/list/sites.c probes/list/tests/fuzz_sites.c
 probes_list_tests_fuzz_sites_CPPFLAGS = $(fuzz_cppflags)
@@ -314,14 +318,14 @@ probes_list_tests_fuzz_sites_LDFLAGS = -Wl,--wrap=elf_inside
 probes_list_tests_fuzz_sites_LDADD = libfastinst_internal.la libfastinst_text.la libpatchcore_internal.la
 
 check_PROGRAMS += probes/trace/tests/fuzz_ring
-TESTS += probes/trace/tests/fuzz_ring
+tests_compute += probes/trace/tests/fuzz_ring
 CLEANFILES += probes/trace/tests/fuzz_ring.crash
 probes_trace_tests_fuzz_ring_SOURCES = probes/trace/tests/fuzz_ring.c probes/trace/ring.c
 probes_trace_tests_fuzz_ring_CPPFLAGS = $(fuzz_cppflags)
 probes_trace_tests_fuzz_ring_CFLAGS = $(fuzz_cflags)
 
 check_PROGRAMS += probes/elf/tests/fuzz_elf
-TESTS += probes/elf/tests/fuzz_elf
+tests_compute += probes/elf/tests/fuzz_elf
 CLEANFILES += probes/elf/tests/fuzz_elf.crash
 probes_elf_tests_fuzz_elf_CPPFLAGS = $(fuzz_cppflags)
 probes_elf_tests_fuzz_elf_CFLAGS = $(fuzz_cflags)
@@ -329,7 +333,7 @@ probes_elf_tests_fuzz_elf_LDFLAGS = -Wl,--wrap=elf_inside
 probes_elf_tests_fuzz_elf_LDADD = libfastinst_elf.la
 
 check_PROGRAMS += probes/elf/tests/fuzz_frames
-TESTS += probes/elf/tests/fuzz_frames
+tests_compute += probes/elf/tests/fuzz_frames
 CLEANFILES += probes/elf/tests/fuzz_frames.crash
 probes_elf_tests_fuzz_frames_CPPFLAGS = $(fuzz_cppflags)
 probes_elf_tests_fuzz_frames_CFLAGS = $(fuzz_cflags)
@@ -338,4 +342,5 @@ probes_elf_tests_fuzz_frames_LDADD = libfastinst_elf.la
 
 # By hand: what a probe costs.
 check_PROGRAMS += probes/tests/costs
+not_asan += probes/tests/costs
 probes_tests_costs_LDADD = libfastinst.la libpatchcore.la

@@ -12,6 +12,7 @@ EXTRA_DIST += \
 	scripts/profile-short \
 	scripts/quick-libtool \
 	scripts/reproducible \
+	scripts/tests/one-test \
 	scripts/tests/tap-run \
 	scripts/tests/test_abi.sh \
 	scripts/tests/test_hostile_names.sh \
@@ -20,6 +21,12 @@ EXTRA_DIST += \
 	scripts/tests/test_spdx.sh \
 	scripts/tests/test_version.sh \
 	scripts/tests/test_words.sh
-TESTS += scripts/tests/test_abi.sh scripts/tests/test_version.sh
-TESTS += scripts/tests/test_hostile_names.sh scripts/tests/test_rooms.sh scripts/tests/test_shellcheck.sh \
-	scripts/tests/test_spdx.sh scripts/tests/test_words.sh
+tests_compute += scripts/tests/test_abi.sh scripts/tests/test_version.sh
+not_asan += scripts/tests/%
+in_dist += scripts/tests/test_spdx.sh
+tests_compute += \
+	scripts/tests/test_hostile_names.sh \
+	scripts/tests/test_rooms.sh \
+	scripts/tests/test_shellcheck.sh \
+	scripts/tests/test_spdx.sh \
+	scripts/tests/test_words.sh

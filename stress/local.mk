@@ -50,11 +50,12 @@ libstress_a_SOURCES = \
 	stress/witness/witness.h
 
 check_PROGRAMS += stress/witness/tests/fuzz_proc_text
-TESTS += stress/witness/tests/fuzz_proc_text
+tests_compute += stress/witness/tests/fuzz_proc_text
 EXTRA_DIST += \
 	stress/tests/fixtures/interrupts \
 	stress/tests/fixtures/stat \
-	stress/tests/provoker_place.h
+	stress/tests/provoker_place.h \
+	stress/tests/synthetic.h
 CLEANFILES += stress/witness/tests/fuzz_proc_text.crash
 
 stress_witness_tests_fuzz_proc_text_CPPFLAGS = $(fuzz_cppflags)
@@ -62,23 +63,28 @@ stress_witness_tests_fuzz_proc_text_CFLAGS = $(fuzz_cflags)
 
 if HAVE_CMOCKA
 stress_tests = \
-	stress/base/tests/test_data_file \
-	stress/base/tests/test_process \
-	stress/base/tests/test_spelling \
-	stress/base/tests/test_text_file \
 	stress/cell/tests/test_cell \
 	stress/cell/tests/test_code \
 	stress/oracle/tests/test_gap_judge \
 	stress/oracle/tests/test_trace_log \
 	stress/placement/tests/test_place \
-	stress/placement/tests/test_placement \
+	stress/placement/tests/test_placement
+stress_waiting = \
+	stress/base/tests/test_data_file \
+	stress/base/tests/test_process \
+	stress/base/tests/test_spelling \
+	stress/base/tests/test_text_file \
+	stress/run/tests/test_isolate
+stress_alone = \
 	stress/provoke/tests/test_provoker \
 	stress/run/tests/test_gap \
-	stress/run/tests/test_isolate \
 	stress/run/tests/test_oracle \
 	stress/run/tests/test_provoker_cell \
 	stress/witness/tests/test_noise \
 	stress/witness/tests/test_witness
-check_PROGRAMS += $(stress_tests)
-TESTS += $(stress_tests)
+check_PROGRAMS += $(stress_tests) $(stress_waiting) $(stress_alone)
+tests_race += $(stress_tests)
+tests_wait += $(stress_waiting)
+tests_alone += $(stress_alone)
+not_asan += stress/run/tests/test_isolate stress/run/tests/test_gap stress/run/tests/test_oracle
 endif

@@ -22,15 +22,16 @@ examples += patchcore/examples/check
 dist_examples_DATA += patchcore/examples/check.c
 patchcore_examples_check_LDADD = libpatchcore_check.la libpatchcore.la
 
-TESTS += patchcore/check/tests/test_check_exports.sh
+tests_compute += patchcore/check/tests/test_check_exports.sh
 if HAVE_CMOCKA
 check_PROGRAMS += patchcore/check/tests/test_check
-TESTS += patchcore/check/tests/test_check
+tests_compute += patchcore/check/tests/test_check
 patchcore_check_tests_test_check_LDADD = libpatchcore_check_internal.la $(LDADD)
 
 # Functions of libc, patched under the library.
 check_PROGRAMS += patchcore/tests/real/libc_sites
-TESTS += patchcore/tests/real/test_libc_sites.sh
+not_asan += patchcore/tests/real/libc_sites
+tests_wait += patchcore/tests/real/test_libc_sites.sh
 patchcore_tests_real_libc_sites_LDADD = libpatchcore_check_internal.la $(LDADD)
 endif
 
@@ -45,7 +46,7 @@ patchcore_tests_real_preload_la_SOURCES = \
 patchcore_tests_real_preload_la_LIBADD = libpatchcore_internal.la $(ZYDIS_LIBS)
 patchcore_tests_real_preload_la_LDFLAGS = -module -avoid-version -rpath /nowhere \
 	-Wl,--version-script=$(top_srcdir)/patchcore/tests/real/preload.map
-TESTS += patchcore/tests/real/test_real.sh
+tests_race += patchcore/tests/real/test_real.sh
 endif
 
 EXTRA_DIST += \

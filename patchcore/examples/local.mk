@@ -14,7 +14,7 @@ examples = \
 	patchcore/examples/starts \
 	patchcore/examples/text
 check_PROGRAMS += $(examples)
-TESTS += $(examples)
+tests_wait += $(examples)
 
 patchcore_examples_async_LDADD = libpatchcore.la
 patchcore_examples_batch_LDADD = libpatchcore.la

@@ -11,5 +11,5 @@ if HAVE_CMOCKA
 patchcore_kernel_tests = \
 	patchcore/kernel/tests/test_task
 check_PROGRAMS += $(patchcore_kernel_tests)
-TESTS += $(patchcore_kernel_tests)
+tests_wait += $(patchcore_kernel_tests)
 endif

@@ -18,18 +18,18 @@ libpatchcore_internal_la_SOURCES += \
 
 CLEANFILES += patchcore/machine/tests/fuzz_conf.crash
 check_PROGRAMS += patchcore/machine/tests/fuzz_conf
-TESTS += patchcore/machine/tests/fuzz_conf
+tests_compute += patchcore/machine/tests/fuzz_conf
 patchcore_machine_tests_fuzz_conf_CPPFLAGS = $(fuzz_cppflags)
 patchcore_machine_tests_fuzz_conf_CFLAGS = $(fuzz_cflags)
 patchcore_machine_tests_fuzz_conf_LDFLAGS = -Wl,--wrap=conf_rule
 patchcore_machine_tests_fuzz_conf_LDADD = $(LDADD) -lm
 
+in_tsan += patchcore/machine/tests/test_sync
+in_dist += patchcore/machine/tests/test_conf_file
+
 if HAVE_CMOCKA
 patchcore_machine_tests = \
 	patchcore/machine/tests/test_choices \
-	patchcore/machine/tests/test_conf \
-	patchcore/machine/tests/test_conf_file \
-	patchcore/machine/tests/test_conf_form \
 	patchcore/machine/tests/test_cpus \
 	patchcore/machine/tests/test_identity \
 	patchcore/machine/tests/test_identity_fields \
@@ -39,8 +39,13 @@ patchcore_machine_tests = \
 	patchcore/machine/tests/test_tsc \
 	patchcore/machine/tests/test_wait \
 	patchcore/machine/tests/test_wait_moves
-check_PROGRAMS += $(patchcore_machine_tests)
-TESTS += $(patchcore_machine_tests)
+patchcore_machine_computing = \
+	patchcore/machine/tests/test_conf \
+	patchcore/machine/tests/test_conf_file \
+	patchcore/machine/tests/test_conf_form
+check_PROGRAMS += $(patchcore_machine_tests) $(patchcore_machine_computing)
+tests_race += $(patchcore_machine_tests)
+tests_compute += $(patchcore_machine_computing)
 
 patchcore_machine_tests_test_choices_LDADD = $(LDADD) -lm
 patchcore_machine_tests_test_policy_LDFLAGS = -Wl,--wrap=identity_read,--wrap=tsc_problem

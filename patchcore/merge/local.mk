@@ -17,13 +17,16 @@ patchcore_merge_tests = \
 	patchcore/merge/tests/test_look_stacks \
 	patchcore/merge/tests/test_merge \
 	patchcore/merge/tests/test_merge_libc \
-	patchcore/merge/tests/test_merge_signal \
-	patchcore/merge/tests/test_others \
+	patchcore/merge/tests/test_merge_signal
+patchcore_merge_waiting = patchcore/merge/tests/test_others
+patchcore_merge_alone = \
 	patchcore/merge/tests/test_over_batch \
 	patchcore/merge/tests/test_over_fork \
 	patchcore/merge/tests/test_over_undone \
 	patchcore/merge/tests/test_patch_over
-check_PROGRAMS += $(patchcore_merge_tests)
-TESTS += $(patchcore_merge_tests)
+check_PROGRAMS += $(patchcore_merge_tests) $(patchcore_merge_waiting) $(patchcore_merge_alone)
+tests_race += $(patchcore_merge_tests)
+tests_wait += $(patchcore_merge_waiting)
+tests_alone += $(patchcore_merge_alone)
 endif
 EXTRA_DIST += patchcore/merge/tests/over.h

@@ -20,7 +20,7 @@ patchcore_site_tests = \
 	patchcore/site/tests/test_thread \
 	patchcore/site/tests/test_thread_late
 check_PROGRAMS += $(patchcore_site_tests)
-TESTS += $(patchcore_site_tests)
+tests_race += $(patchcore_site_tests)
 patchcore_site_tests_test_thread_late_LDFLAGS = -Wl,--wrap=membarrier_sync
 endif
 

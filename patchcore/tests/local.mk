@@ -38,21 +38,25 @@ EXTRA_DIST += \
 	patchcore/tests/text_library.h \
 	patchcore/tests/text_pages.h \
 	patchcore/tests/trap_case.h
-TESTS += \
+tests_race += \
 	patchcore/tests/test_endurance.sh \
 	patchcore/tests/test_exports.sh \
+	patchcore/tests/test_own_code.sh
+tests_compute += \
 	patchcore/tests/test_hardened.sh \
-	patchcore/tests/test_own_code.sh \
 	patchcore/tests/test_rust.sh \
-	patchcore/tests/test_users.sh \
-	patchcore/tests/test_valgrind.sh
+	patchcore/tests/test_users.sh
+tests_wait += patchcore/tests/test_valgrind.sh
+not_asan += patchcore/tests/test_rust.sh
 if !LIBRARY_ONLY
-TESTS += patchcore/tests/test_library_only.sh
+tests_compute += patchcore/tests/test_library_only.sh
+not_asan += patchcore/tests/test_library_only.sh
 endif
 CLEANFILES += valgrind.log
 
 # With nothing but the public functions.
 check_PROGRAMS += patchcore/tests/endurance
+not_asan += patchcore/tests/endurance
 patchcore_tests_endurance_LDADD = libpatchcore.la -lm
 
 if HAVE_CMOCKA
@@ -60,16 +64,19 @@ patchcore_tests = \
 	patchcore/tests/model/test_model_async \
 	patchcore/tests/model/test_model_batch \
 	patchcore/tests/model/test_model_call \
-	patchcore/tests/model/test_model_word \
-	patchcore/tests/storm/test_storm \
-	patchcore/tests/storm/test_storm_broken \
-	patchcore/tests/test_faults
-check_PROGRAMS += $(patchcore_tests)
-TESTS += $(patchcore_tests)
+	patchcore/tests/model/test_model_word
+patchcore_alone = patchcore/tests/storm/test_storm patchcore/tests/storm/test_storm_broken
+patchcore_racing = patchcore/tests/test_faults
+check_PROGRAMS += $(patchcore_tests) $(patchcore_alone) $(patchcore_racing)
+tests_compute += $(patchcore_tests)
+tests_alone += $(patchcore_alone)
+tests_race += $(patchcore_racing)
+not_asan += patchcore/tests/model/% patchcore/tests/storm/%
 
 # Random life around patching, and a library that comes and goes in it.
 check_PROGRAMS += patchcore/tests/day/day
-TESTS += patchcore/tests/day/test_day.sh
+not_asan += patchcore/tests/day/day
+tests_race += patchcore/tests/day/test_day.sh
 patchcore_tests_day_day_SOURCES = \
 	patchcore/tests/day/day.c \
 	patchcore/tests/day/day_change.c \

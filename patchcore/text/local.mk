@@ -11,6 +11,11 @@ libpatchcore_internal_la_SOURCES += \
 	patchcore/text/text_page.h \
 	patchcore/text/text_way.c
 
+in_tsan += \
+	patchcore/text/tests/test_text \
+	patchcore/text/tests/test_text_alias \
+	patchcore/text/tests/test_text_threads
+
 if HAVE_CMOCKA
 patchcore_text_tests = \
 	patchcore/text/tests/test_pkeys \
@@ -18,7 +23,6 @@ patchcore_text_tests = \
 	patchcore/text/tests/test_text_alias \
 	patchcore/text/tests/test_text_breakpoint \
 	patchcore/text/tests/test_text_forget \
-	patchcore/text/tests/test_text_fork \
 	patchcore/text/tests/test_text_fork_locks \
 	patchcore/text/tests/test_text_gone \
 	patchcore/text/tests/test_text_growth \
@@ -26,10 +30,11 @@ patchcore_text_tests = \
 	patchcore/text/tests/test_text_loan \
 	patchcore/text/tests/test_text_maps \
 	patchcore/text/tests/test_text_refused \
-	patchcore/text/tests/test_text_shared \
-	patchcore/text/tests/test_text_threads
-check_PROGRAMS += $(patchcore_text_tests)
-TESTS += $(patchcore_text_tests)
+	patchcore/text/tests/test_text_shared
+patchcore_text_waiting = patchcore/text/tests/test_text_fork patchcore/text/tests/test_text_threads
+check_PROGRAMS += $(patchcore_text_tests) $(patchcore_text_waiting)
+tests_race += $(patchcore_text_tests)
+tests_wait += $(patchcore_text_waiting)
 patchcore_text_tests_test_text_gone_LDFLAGS = -Wl,--wrap=mprotect \
 	-Wl,--wrap=mappings_each
 patchcore_text_tests_test_text_growth_LDFLAGS = -Wl,--wrap=table_find

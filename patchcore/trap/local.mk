@@ -13,7 +13,9 @@ libpatchcore_guard_la_SOURCES = patchcore/trap/guard.c
 libpatchcore_guard_la_LDFLAGS = -version-info 0:0:0 -Wl,-z,nodelete -Wl,-z,now $(HARDEN_LDFLAGS)
 
 EXTRA_DIST += patchcore/trap/tests/test_guard_preload.sh
-TESTS += patchcore/trap/tests/test_guard_preload.sh
+tests_race += patchcore/trap/tests/test_guard_preload.sh
+
+in_tsan += patchcore/trap/tests/test_trap
 
 if HAVE_CMOCKA
 patchcore_trap_tests = \
@@ -30,7 +32,7 @@ patchcore_trap_tests = \
 	patchcore/trap/tests/test_trap_rseq \
 	patchcore/trap/tests/test_trap_stack
 check_PROGRAMS += $(patchcore_trap_tests)
-TESTS += $(patchcore_trap_tests)
+tests_race += $(patchcore_trap_tests)
 
 # The guard comes before libc; -export-dynamic: so that it is found if linked statically.
 patchcore_trap_tests_test_guard_LDADD = libpatchcore_guard.la $(LDADD)

@@ -6,14 +6,18 @@ libpatchcore_internal_la_SOURCES += \
 	patchcore/word/word.c \
 	patchcore/word/word.h
 
+in_tsan += patchcore/word/tests/test_async_threads
+
 if HAVE_CMOCKA
 patchcore_word_tests = \
 	patchcore/word/tests/test_async \
 	patchcore/word/tests/test_async_threads \
 	patchcore/word/tests/test_not_owned \
 	patchcore/word/tests/test_rescue \
-	patchcore/word/tests/test_starts \
-	patchcore/word/tests/test_steps
-check_PROGRAMS += $(patchcore_word_tests)
-TESTS += $(patchcore_word_tests)
+	patchcore/word/tests/test_starts
+patchcore_word_computing = patchcore/word/tests/test_steps
+check_PROGRAMS += $(patchcore_word_tests) $(patchcore_word_computing)
+tests_race += $(patchcore_word_tests)
+tests_compute += $(patchcore_word_computing)
+not_asan += $(patchcore_word_computing)
 endif

@@ -11,9 +11,9 @@ probes_branch_tests = \
 	probes/branch/tests/test_branch \
 	probes/branch/tests/test_call
 check_PROGRAMS += $(probes_branch_tests)
-TESTS += $(probes_branch_tests)
+tests_compute += $(probes_branch_tests)
 probes_branch_tests_test_branch_LDADD = $(probes_ldadd)
 probes_branch_tests_test_call_LDADD = $(probes_ldadd)
 endif
-TESTS += probes/branch/tests/test_outside.sh
+tests_compute += probes/branch/tests/test_outside.sh
 EXTRA_DIST += probes/branch/tests/test_outside.sh

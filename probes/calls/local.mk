@@ -11,27 +11,26 @@ libfastinst_internal_la_LIBADD += libfastinst_find.la
 noinst_LTLIBRARIES += libfastinst_find.la
 libfastinst_find_la_SOURCES = probes/calls/find.c
 
-calls_script_tests = \
-	probes/calls/tests/test_compares.sh \
-	probes/calls/tests/test_compiled.sh \
-	probes/calls/tests/test_counts.sh \
-	probes/calls/tests/test_jumps.sh
-TESTS += $(calls_script_tests)
+calls_script_tests = probes/calls/tests/test_compares.sh probes/calls/tests/test_counts.sh
+calls_script_computing = probes/calls/tests/test_compiled.sh probes/calls/tests/test_jumps.sh
+tests_race += $(calls_script_tests)
+tests_compute += $(calls_script_computing)
 EXTRA_DIST += \
 	$(calls_script_tests) \
+	$(calls_script_computing) \
 	probes/calls/tests/blocked.c \
 	probes/calls/tests/compared.c \
 	probes/calls/tests/compares.c \
 	probes/calls/tests/reference.c
 if HAVE_CMOCKA
 check_PROGRAMS += probes/calls/tests/test_blocks
-TESTS += probes/calls/tests/test_blocks
+tests_race += probes/calls/tests/test_blocks
 probes_calls_tests_test_blocks_LDFLAGS = -Wl,--wrap=function_index
 probes_calls_tests_test_blocks_LDADD = $(probes_ldadd)
 endif
 
 check_PROGRAMS += probes/calls/tests/test_hooks
-TESTS += probes/calls/tests/test_hooks
+tests_race += probes/calls/tests/test_hooks
 probes_calls_tests_test_hooks_SOURCES = \
 	probes/calls/tests/hooked.c \
 	probes/calls/tests/hooked.h \

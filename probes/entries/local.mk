@@ -10,17 +10,18 @@ libfastinst_internal_la_LIBADD += libfastinst_survey.la libfastinst_insn.la
 
 if HAVE_CMOCKA
 check_PROGRAMS += probes/entries/tests/test_entries
-TESTS += probes/entries/tests/test_entries
+tests_race += probes/entries/tests/test_entries
 probes_entries_tests_test_entries_LDFLAGS = -Wl,--wrap=survey_move,--wrap=object_is_own
 probes_entries_tests_test_entries_LDADD = libfastinst_internal.la $(LDADD)
 endif
 
-TESTS += probes/entries/tests/test_beside.sh probes/entries/tests/test_go.sh probes/entries/tests/test_tables.sh
+tests_compute += probes/entries/tests/test_beside.sh probes/entries/tests/test_tables.sh
+tests_race += probes/entries/tests/test_go.sh
 EXTRA_DIST += probes/entries/tests/test_beside.sh probes/entries/tests/test_go.sh probes/entries/tests/test_tables.sh
 
 if HAVE_ZYDIS
 check_PROGRAMS += probes/entries/tests/fuzz_survey
-TESTS += probes/entries/tests/fuzz_survey
+tests_compute += probes/entries/tests/fuzz_survey
 CLEANFILES += probes/entries/tests/fuzz_survey.crash
 probes_entries_tests_fuzz_survey_CPPFLAGS = $(fuzz_cppflags)
 probes_entries_tests_fuzz_survey_CFLAGS = $(fuzz_cflags)
@@ -30,15 +31,17 @@ endif
 
 # By hand.
 check_PROGRAMS += probes/entries/tests/costs
+not_asan += probes/entries/tests/costs
 probes_entries_tests_costs_LDADD = libfastinst.la
 
 check_PROGRAMS += probes/entries/tests/many
+not_asan += probes/entries/tests/many
 probes_entries_tests_many_LDADD = libfastinst.la
-TESTS += probes/entries/tests/test_many.sh
+tests_race += probes/entries/tests/test_many.sh
 EXTRA_DIST += probes/entries/tests/test_many.sh
 
 if HAVE_ZYDIS
 check_PROGRAMS += probes/entries/tests/uprobed
-TESTS += probes/entries/tests/uprobed
+tests_race += probes/entries/tests/uprobed
 probes_entries_tests_uprobed_LDADD = libfastinst.la libpatchcore.la
 endif

@@ -11,8 +11,9 @@ libfastinst_inject_la_SOURCES = \
 	probes/inject/waits.c
 
 check_PROGRAMS += probes/inject/tests/injector probes/inject/tests/victim
+not_asan += probes/inject/tests/injector probes/inject/tests/victim
 probes_inject_tests_injector_LDFLAGS = -Wl,--wrap=ptrace,--wrap=pwrite,--wrap=pwrite64
 probes_inject_tests_injector_LDADD = libfastinst_inject.la libfastinst_elf.la libstress.a
 probes_inject_tests_victim_LDADD = -lpthread
-TESTS += probes/inject/tests/test_inject.sh
+tests_wait += probes/inject/tests/test_inject.sh
 EXTRA_DIST += probes/inject/tests/guest.c probes/inject/tests/test_inject.sh

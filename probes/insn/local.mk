@@ -23,14 +23,14 @@ endif
 if HAVE_CMOCKA
 if HAVE_ZYDIS
 check_PROGRAMS += probes/insn/tests/test_constants
-TESTS += probes/insn/tests/test_constants
+tests_compute += probes/insn/tests/test_constants
 probes_insn_tests_test_constants_LDADD = libfastinst_insn.la libfastinst_elf.la $(LDADD)
 check_PROGRAMS += probes/insn/tests/test_effects
-TESTS += probes/insn/tests/test_effects
+tests_compute += probes/insn/tests/test_effects
 probes_insn_tests_test_effects_LDADD = libfastinst_insn.la $(LDADD)
 probes_insn_tests_test_effects_LDFLAGS = -Wl,--wrap=ZydisDecoderDecodeFull
 check_PROGRAMS += probes/insn/tests/test_parts
-TESTS += probes/insn/tests/test_parts
+tests_compute += probes/insn/tests/test_parts
 probes_insn_tests_test_parts_LDADD = libfastinst_insn.la libfastinst_elf.la $(LDADD)
 endif
 endif

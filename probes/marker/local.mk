@@ -21,13 +21,14 @@ fastinstcompat_HEADERS = probes/include/fastinst/compat/sys/sdt.h
 probes_ldadd = libfastinst_internal.la libpatchcore.la $(CMOCKA_LIBS)
 
 check_PROGRAMS += probes/marker/tests/red_zone
+not_asan += probes/marker/tests/red_zone
 probes_marker_tests_red_zone_LDADD = $(probes_ldadd)
 probes_marker_tests_red_zone_LDFLAGS = -export-dynamic
 probes_script_tests = \
 	probes/marker/tests/test_compilers.sh \
 	probes/marker/tests/test_consumers.sh \
 	probes/marker/tests/test_red_zone.sh
-TESTS += $(probes_script_tests)
+tests_compute += $(probes_script_tests)
 EXTRA_DIST += \
 	$(probes_script_tests) \
 	probes/marker/tests/floating.c \
@@ -41,14 +42,14 @@ probes_marker_tests = \
 	probes/marker/tests/test_operand \
 	probes/marker/tests/test_preserve
 check_PROGRAMS += $(probes_marker_tests)
-TESTS += $(probes_marker_tests)
+tests_compute += $(probes_marker_tests)
 probes_marker_tests_test_marker_LDADD = $(probes_ldadd)
 probes_marker_tests_test_operand_LDADD = $(probes_ldadd)
 probes_marker_tests_test_preserve_LDADD = $(probes_ldadd)
 endif
 
 check_PROGRAMS += probes/marker/tests/fuzz_notes
-TESTS += probes/marker/tests/fuzz_notes
+tests_compute += probes/marker/tests/fuzz_notes
 CLEANFILES += probes/marker/tests/fuzz_notes.crash
 probes_marker_tests_fuzz_notes_CPPFLAGS = $(fuzz_cppflags)
 probes_marker_tests_fuzz_notes_CFLAGS = $(fuzz_cflags)

@@ -44,7 +44,7 @@ CLEANFILES += $(page_texts:.html=.inc)
 check_PROGRAMS += probes/profile/write/tests/write_sample
 probes_profile_write_tests_write_sample_SOURCES = probes/profile/write/tests/write_sample.c
 probes_profile_write_tests_write_sample_LDADD = libfastinst_writers.la
-TESTS += probes/profile/write/tests/test_writers.sh
+tests_read += probes/profile/write/tests/test_writers.sh
 EXTRA_DIST += probes/profile/write/tests/test_writers.sh
 
 if HAVE_CMOCKA
@@ -54,7 +54,8 @@ profile_tests = \
 	probes/profile/estimate/tests/test_pace \
 	probes/profile/estimate/tests/test_share
 check_PROGRAMS += $(profile_tests)
-TESTS += $(profile_tests)
+tests_compute += $(profile_tests)
+not_asan += probes/profile/estimate/tests/test_estimate
 probes_profile_estimate_tests_test_duration_LDADD = libfastinst_writers.la $(CMOCKA_LIBS)
 probes_profile_estimate_tests_test_estimate_LDADD = libfastinst_writers.la $(CMOCKA_LIBS)
 probes_profile_estimate_tests_test_pace_LDADD = libfastinst_writers.la $(CMOCKA_LIBS)
@@ -112,7 +113,7 @@ EXTRA_libfastinst_profile_la_DEPENDENCIES = $(session_map)
 
 if HAVE_CMOCKA
 check_PROGRAMS += probes/profile/sample/tests/test_frames
-TESTS += probes/profile/sample/tests/test_frames
+tests_compute += probes/profile/sample/tests/test_frames
 probes_profile_sample_tests_test_frames_SOURCES = \
 	probes/profile/sample/frames.c \
 	probes/profile/sample/tests/test_frames.c
@@ -120,7 +121,7 @@ probes_profile_sample_tests_test_frames_SOURCES = \
 probes_profile_sample_tests_test_frames_CFLAGS = $(AM_CFLAGS)
 probes_profile_sample_tests_test_frames_LDADD = $(CMOCKA_LIBS)
 check_PROGRAMS += probes/profile/sample/tests/test_watch
-TESTS += probes/profile/sample/tests/test_watch
+tests_compute += probes/profile/sample/tests/test_watch
 probes_profile_sample_tests_test_watch_SOURCES = \
 	probes/profile/sample/callers.c \
 	probes/profile/sample/burst.c \
@@ -129,7 +130,7 @@ probes_profile_sample_tests_test_watch_SOURCES = \
 probes_profile_sample_tests_test_watch_CFLAGS = $(AM_CFLAGS)
 probes_profile_sample_tests_test_watch_LDADD = libfastinst_estimate.la $(CMOCKA_LIBS)
 check_PROGRAMS += probes/profile/sample/tests/test_burst
-TESTS += probes/profile/sample/tests/test_burst
+tests_compute += probes/profile/sample/tests/test_burst
 probes_profile_sample_tests_test_burst_SOURCES = \
 	probes/profile/sample/callers.c \
 	probes/profile/sample/ring.c \
@@ -150,11 +151,11 @@ libfastinst_edges_la_SOURCES = \
 libfastinst_edges_la_LIBADD = libfastinst_elf.la libfastinst_text.la libfastinst.la libpatchcore.la
 libfastinst_edges_la_LDFLAGS = $(session_ldflags)
 EXTRA_libfastinst_edges_la_DEPENDENCIES = $(session_map)
-TESTS += probes/profile/edges/tests/test_phases.sh
+tests_race += probes/profile/edges/tests/test_phases.sh
 EXTRA_DIST += probes/profile/edges/tests/test_phases.sh
 if HAVE_CMOCKA
 check_PROGRAMS += probes/profile/edges/tests/test_edges probes/profile/edges/tests/test_weight
-TESTS += probes/profile/edges/tests/test_edges probes/profile/edges/tests/test_weight
+tests_race += probes/profile/edges/tests/test_edges probes/profile/edges/tests/test_weight
 probes_profile_edges_tests_test_edges_SOURCES = \
 	probes/profile/edges/tests/test_edges.c \
 	probes/profile/edges/edges.c
@@ -188,7 +189,7 @@ EXTRA_DIST += \
 	probes/profile/lines/llvm.c \
 	probes/profile/lines/none.c \
 	probes/profile/lines/read.c
-TESTS += probes/profile/lines/tests/test_lines.sh
+tests_race += probes/profile/lines/tests/test_lines.sh
 EXTRA_DIST += probes/profile/lines/tests/lined.c probes/profile/lines/tests/test_lines.sh
 
 fastinst_SOURCES += \
@@ -201,7 +202,7 @@ fastinst_SOURCES += \
 fastinst_LDADD += libfastinst_lines.la libfastinst_writers.la
 if HAVE_CMOCKA
 check_PROGRAMS += probes/profile/command/tests/test_gather
-TESTS += probes/profile/command/tests/test_gather
+tests_race += probes/profile/command/tests/test_gather
 probes_profile_command_tests_test_gather_SOURCES = \
 	probes/profile/command/gather.c \
 	probes/profile/command/tests/test_gather.c
@@ -209,12 +210,13 @@ probes_profile_command_tests_test_gather_SOURCES = \
 probes_profile_command_tests_test_gather_CFLAGS = $(AM_CFLAGS)
 probes_profile_command_tests_test_gather_LDADD = libfastinst_writers.la libfastinst_elf.la $(CMOCKA_LIBS)
 endif
-TESTS += \
+tests_race += \
 	probes/profile/command/tests/test_profile.sh \
+	probes/profile/command/tests/test_times.sh
+tests_wait += \
 	probes/profile/command/tests/test_profile_attach.sh \
 	probes/profile/command/tests/test_profile_sessions.sh \
-	probes/profile/command/tests/test_stopped.sh \
-	probes/profile/command/tests/test_times.sh
+	probes/profile/command/tests/test_stopped.sh
 EXTRA_DIST += \
 	probes/profile/command/tests/lasting.c \
 	probes/profile/command/tests/profiled.c \

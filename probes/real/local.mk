@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: MIT
 # Real programs with probes: a script that is run by hand, and tests on small programs.
-TESTS += probes/real/tests/test_latencies.sh probes/real/tests/test_measure.sh probes/real/tests/test_overlap.sh \
+tests_race += \
+	probes/real/tests/test_latencies.sh \
+	probes/real/tests/test_overlap.sh \
 	probes/real/tests/test_threads.sh
+tests_calibrate += probes/real/tests/test_measure.sh
 EXTRA_DIST += \
 	probes/real/inputs/work.lua \
 	probes/real/inputs/work.pl \

@@ -15,8 +15,8 @@ libfastinst_names_la_SOURCES += probes/text/no_demangle.c
 endif
 if HAVE_CMOCKA
 check_PROGRAMS += probes/text/tests/test_text
-TESTS += probes/text/tests/test_text
+tests_race += probes/text/tests/test_text
 probes_text_tests_test_text_LDADD = libfastinst_names.la libfastinst_text.la $(CMOCKA_LIBS)
 endif
-TESTS += probes/text/tests/test_names.sh
+tests_race += probes/text/tests/test_names.sh
 EXTRA_DIST += probes/text/tests/test_names.sh

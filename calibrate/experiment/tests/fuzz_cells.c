@@ -3,13 +3,15 @@
  * A list of cells may be any file. What is read of it can be run, and is read again from its own
  * command line.
  */
+#define FUZZ_RUNS 20000
+
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "calibrate/experiment/experiment.h"
-#include "results/tests/fuzz_target.h"
+#include "results/tests/fuzz.h"
 #include "stress/run/gap.h"
 
 /* A command line says all that makes the cell. */
@@ -52,8 +54,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 }
 
 #ifndef TMAX_LIBFUZZER
-#include "results/tests/fuzz_driver.h"
-
 static const struct fuzz_input inputs[] = {
 	FUZZ_INPUT(
 		"# nothing\n\n"
@@ -74,7 +74,9 @@ static const char *const tokens[] = { "tmax ",	     "stress ", "gaps ",   "--cro
 
 int main(int argc, char **argv)
 {
-	const struct fuzz_corpus corpus = { inputs, sizeof(inputs) / sizeof(*inputs), tokens };
+	const struct fuzz_corpus corpus = { .inputs = inputs,
+					    .count = sizeof(inputs) / sizeof(*inputs),
+					    .tokens = tokens };
 
 	return fuzz_main(argc, argv, &corpus);
 }

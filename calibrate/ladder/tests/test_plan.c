@@ -9,6 +9,7 @@
 #include "calibrate/ladder/ladder.h"
 #include "calibrate/ladder/plan.h"
 #include "stress/cell/cell.h"
+#include "stress/tests/synthetic.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -58,16 +59,6 @@ static void longer_plans_measure_more(void **state)
 	}
 	/* What scripts/calibrate runs has a minute in all. */
 	assert_true(plan_find("quick")->budget < 60);
-}
-
-static hwloc_topology_t synthetic(const char *description)
-{
-	hwloc_topology_t t;
-
-	assert_int_equal(hwloc_topology_init(&t), 0);
-	assert_int_equal(hwloc_topology_set_synthetic(t, description), 0);
-	assert_int_equal(hwloc_topology_load(t), 0);
-	return t;
 }
 
 /* Numbers of executors in the order of the plan, 0 ends them; none: untested. */

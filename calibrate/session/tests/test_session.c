@@ -18,6 +18,7 @@
 
 #include "calibrate/session/session.h"
 #include "calibrate/tests/session_place.h"
+#include "stress/tests/synthetic.h"
 #include "stress/witness/witness.h"
 
 #define RUNS_MAX 64
@@ -413,13 +414,10 @@ static void cells_that_differ_have_keys_that_differ(void **state)
 
 static hwloc_topology_t made_up_cpus(unsigned first)
 {
+	hwloc_topology_t t = synthetic("pack:1 core:8 pu:1");
 	hwloc_bitmap_t set = hwloc_bitmap_alloc();
-	hwloc_topology_t t;
 
 	hwloc_bitmap_set_range(set, first, 7);
-	assert_int_equal(hwloc_topology_init(&t), 0);
-	assert_int_equal(hwloc_topology_set_synthetic(t, "pack:1 core:8 pu:1"), 0);
-	assert_int_equal(hwloc_topology_load(t), 0);
 	assert_int_equal(hwloc_topology_restrict(t, set, 0), 0);
 	hwloc_bitmap_free(set);
 	return t;

@@ -7,6 +7,8 @@
  * read without it.
  */
 #define _GNU_SOURCE /* memfd_create() */
+#define FUZZ_RUNS   19000
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +16,7 @@
 #include <unistd.h>
 
 #include "calibrate/statistics/evidence.h"
-#include "results/tests/fuzz_target.h"
+#include "results/tests/fuzz.h"
 
 static int64_t rate_is_below(const struct count *count, double p)
 {
@@ -112,7 +114,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 #ifndef TMAX_LIBFUZZER
 #include "calibrate/tests/sums_sample.h"
-#include "results/tests/fuzz_driver.h"
 #include "results/tests/sample.h"
 
 #define RUNS 3

@@ -15,6 +15,7 @@
 #include "calibrate/tests/verify_sample.h"
 #include "calibrate/verify/verify.h"
 #include "stress/base/exit_status.h"
+#include "stress/tests/synthetic.h"
 
 /* --- the config's cells --- */
 
@@ -195,20 +196,10 @@ int session_run(struct session *s, const char *stage, unsigned round, const stru
 	return 0;
 }
 
-static hwloc_topology_t made_up(const char *synthetic)
-{
-	hwloc_topology_t topology;
-
-	assert_int_equal(hwloc_topology_init(&topology), 0);
-	assert_int_equal(hwloc_topology_set_synthetic(topology, synthetic), 0);
-	assert_int_equal(hwloc_topology_load(topology), 0);
-	return topology;
-}
-
 /* Plan and run for so long with a config's cells, on two cores that share an L3. */
 static void run_for(double budget, unsigned count, unsigned window)
 {
-	hwloc_topology_t topology = made_up("pack:1 l3:1 l2:2 core:1 pu:1");
+	hwloc_topology_t topology = synthetic("pack:1 l3:1 l2:2 core:1 pu:1");
 	struct session session = { .budget = budget, .stop = &world.stop };
 
 	v = (struct verify){ .have_conf = true, .budget = budget, .seed = 5 };

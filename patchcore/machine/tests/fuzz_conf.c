@@ -10,6 +10,8 @@
  * must find a config that should not have been accepted.
  */
 #define _GNU_SOURCE /* memfd_create() */
+#define FUZZ_RUNS   35000
+
 #include <errno.h>
 #include <math.h>
 #include <stdint.h>
@@ -18,7 +20,7 @@
 
 #include "patchcore/machine/machine_conf.h"
 #include "patchcore/tests/conf_sample.h"
-#include "results/tests/fuzz_target.h"
+#include "results/tests/fuzz.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof(*(array)))
 #define VALUES	      1	    /* the first byte of an input of values */
@@ -263,13 +265,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 }
 
 #ifndef TMAX_LIBFUZZER
-#include <sys/resource.h>
-#include <sys/wait.h>
-
-#include "results/tests/fuzz_driver.h"
-
 #define VARIANTS 4
-#define SECONDS	 60 /* until a rule that is left out must have been missed: it takes far less */
 
 static const char *const tokens[] = {
 	"[wait]\n",
@@ -321,19 +317,6 @@ static size_t write_variant(unsigned variant, char text[CONF_TEXT])
 	return conf_text(&lines, text);
 }
 
-/* In a child: ends by SIGABRT when an accepted config is wrong. */
-static void fuzz_without(unsigned rule, const struct fuzz_corpus *corpus)
-{
-	static const struct rlimit no_core;
-	double end = fuzz_clock() + SECONDS;
-
-	setrlimit(RLIMIT_CORE, &no_core);
-	left_out = rule;
-	while (fuzz_clock() < end)
-		fuzz_mutant(corpus);
-	_exit(0);
-}
-
 /* The fuzzer must be able to find something. */
 static bool finds_what_is_left_out(const struct fuzz_corpus *corpus)
 {
@@ -342,12 +325,11 @@ static bool finds_what_is_left_out(const struct fuzz_corpus *corpus)
 	bool all = true;
 
 	for (unsigned rule = 0; __real_conf_rule(rule, &conf, why, sizeof(why)); rule++) {
-		int status = 0;
-		pid_t pid = fork();
+		int status;
 
-		if (pid == 0)
-			fuzz_without(rule, corpus);
-		must(pid > 0 && waitpid(pid, &status, 0) == pid);
+		left_out = rule;
+		status = fuzz_in_child(corpus);
+		left_out = NO_RULE;
 		if (WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT)
 			continue;
 		fprintf(stderr, "nothing found without rule %u\n", rule);

@@ -78,6 +78,19 @@ enum {
 
 #define SIGNAL_ENDS() JUMP(71), LABEL(99), END()
 
+/* A program with a part of the protocol left out, and what comes of it. */
+struct model_broken {
+	const char *name;
+	const struct model_op *program;
+	const char *how;
+};
+
+#define PROGRAM(...)                                                                               \
+	(const struct model_op[])                                                                  \
+	{                                                                                          \
+		__VA_ARGS__, END()                                                                 \
+	}
+
 static inline void holds_as(const char *name, const struct model *model)
 {
 	struct check_verdict verdict;
@@ -106,6 +119,16 @@ static inline void breaks(const char *name, const struct model *model, const cha
 	assert_true(verdict.is_wrong);
 	if (!strstr(verdict.wrong, how))
 		fail_msg("%s: found \"%s\", not \"%s\"", name, verdict.wrong, how);
+}
+
+/* Each in turn as the program of one thread of the model. */
+static inline void each_breaks(const struct model_broken *broken, size_t n, struct model *model,
+			       unsigned thread)
+{
+	for (size_t i = 0; i < n; i++) {
+		model->threads[thread].program = broken[i].program;
+		breaks(broken[i].name, model, broken[i].how);
+	}
 }
 
 #endif

@@ -12,11 +12,13 @@ static const struct model_op runs_1[] = { EXECUTOR(1), END() };
 
 #define INT3_AT(site) HOLD_SITE(site, 9), PUT_INT3(site, 9)
 
+#define FRONTS_AND_RELEASE()                                                                       \
+	PUT_AS(0, FRONT, 2, 2), PUT_AS(1, FRONT, 2, 2), RELEASE_SITE(0), RELEASE_SITE(1), LABEL(9)
+
 /* Label 9 is never reached: there is no other patcher. */
 #define BATCH(first, second)                                                                       \
 	INT3_AT(0), INT3_AT(1), SYNC(first), PUT(0, BACK, 2), PUT(1, BACK, 2), SYNC(second),       \
-		PUT_AS(0, FRONT, 2, 2), PUT_AS(1, FRONT, 2, 2), RELEASE_SITE(0), RELEASE_SITE(1),  \
-		LABEL(9), END()
+		FRONTS_AND_RELEASE(), END()
 
 static const struct model_op batch[] = { BATCH(LONG, LONG) };
 
@@ -43,13 +45,6 @@ static struct model model_of(const struct model_op *program, bool common)
 	if (!common)
 		model.sites[1].half[FRONT].line = 3;
 	return model;
-}
-
-static void batch_breaks(const char *name, const struct model_op *program, const char *how)
-{
-	struct model model = model_of(program, false);
-
-	breaks(name, &model, how);
 }
 
 static void test_batch(void **state)
@@ -139,97 +134,46 @@ static void test_undo(void **state)
 
 /* --- With a part left out ----------------------------------------------------------------- */
 
-static void test_waits(void **state)
+#define WITH_SYNCS(first, second)                                                                  \
+	(const struct model_op[])                                                                  \
+	{                                                                                          \
+		BATCH(first, second)                                                               \
+	}
+
+static const struct model_broken broken[] = {
+	{ "batch: no first sync", WITH_SYNCS(0, LONG), "front 1 with back 2" },
+	{ "batch: short first sync", WITH_SYNCS(TOO_SHORT, LONG), "front 1 with back 2" },
+	{ "batch: no second sync", WITH_SYNCS(LONG, 0), "front 2 with back 1" },
+	{ "batch: short second sync", WITH_SYNCS(LONG, TOO_SHORT), "front 2 with back 1" },
+	{ "batch: sync before the last INT3",
+	  PROGRAM(INT3_AT(0), SYNC(LONG), INT3_AT(1), PUT(0, BACK, 2), PUT(1, BACK, 2), SYNC(LONG),
+		  FRONTS_AND_RELEASE()),
+	  "tears at site 1: front 1" },
+	/* The wait counts from the first INT3 and not from the last. */
+	{ "batch: wait from the first INT3",
+	  PROGRAM(INT3_AT(0), STAMP(0), INT3_AT(1), LABEL(5), ELAPSED(0, LONG, 5), PUT(0, BACK, 2),
+		  PUT(1, BACK, 2), SYNC(LONG), FRONTS_AND_RELEASE()),
+	  "tears at site 1: front 1" },
+	{ "batch: sync before the last back",
+	  PROGRAM(INT3_AT(0), INT3_AT(1), SYNC(LONG), PUT(0, BACK, 2), SYNC(LONG), PUT(1, BACK, 2),
+		  FRONTS_AND_RELEASE()),
+	  "tears at site 1: front 2" },
+};
+
+static void test_left_out(void **state)
 {
-	static const struct model_op no_first[] = { BATCH(0, LONG) };
-	static const struct model_op short_first[] = { BATCH(TOO_SHORT, LONG) };
-	static const struct model_op no_second[] = { BATCH(LONG, 0) };
-	static const struct model_op short_second[] = { BATCH(LONG, TOO_SHORT) };
+	struct model model = model_of(NULL, false);
 
 	(void)state;
-	batch_breaks("batch: no first sync", no_first, "front 1 with back 2");
-	batch_breaks("batch: short first sync", short_first, "front 1 with back 2");
-	batch_breaks("batch: no second sync", no_second, "front 2 with back 1");
-	batch_breaks("batch: short second sync", short_second, "front 2 with back 1");
-}
-
-static void test_sync_before_last_int3(void **state)
-{
-	static const struct model_op program[] = {
-		INT3_AT(0),
-		SYNC(LONG),
-		INT3_AT(1),
-		PUT(0, BACK, 2),
-		PUT(1, BACK, 2),
-		SYNC(LONG),
-		PUT_AS(0, FRONT, 2, 2),
-		PUT_AS(1, FRONT, 2, 2),
-		RELEASE_SITE(0),
-		RELEASE_SITE(1),
-		LABEL(9),
-		END(),
-	};
-
-	(void)state;
-	batch_breaks("batch: sync before the last INT3", program, "tears at site 1: front 1");
-}
-
-/* The wait counts from the first INT3 and not from the last. */
-static void test_time_of_first_int3(void **state)
-{
-	static const struct model_op program[] = {
-		INT3_AT(0),
-		STAMP(0),
-		INT3_AT(1),
-		LABEL(5),
-		ELAPSED(0, LONG, 5),
-		PUT(0, BACK, 2),
-		PUT(1, BACK, 2),
-		SYNC(LONG),
-		PUT_AS(0, FRONT, 2, 2),
-		PUT_AS(1, FRONT, 2, 2),
-		RELEASE_SITE(0),
-		RELEASE_SITE(1),
-		LABEL(9),
-		END(),
-	};
-
-	(void)state;
-	batch_breaks("batch: wait from the first INT3", program, "tears at site 1: front 1");
-}
-
-static void test_sync_before_last_back(void **state)
-{
-	static const struct model_op program[] = {
-		INT3_AT(0),
-		INT3_AT(1),
-		SYNC(LONG),
-		PUT(0, BACK, 2),
-		SYNC(LONG),
-		PUT(1, BACK, 2),
-		PUT_AS(0, FRONT, 2, 2),
-		PUT_AS(1, FRONT, 2, 2),
-		RELEASE_SITE(0),
-		RELEASE_SITE(1),
-		LABEL(9),
-		END(),
-	};
-
-	(void)state;
-	batch_breaks("batch: sync before the last back", program, "tears at site 1: front 2");
+	each_breaks(broken, sizeof(broken) / sizeof(*broken), &model, 0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_batch),
-		cmocka_unit_test(test_one_is_busy),
-		cmocka_unit_test(test_membarrier),
-		cmocka_unit_test(test_undo),
-		cmocka_unit_test(test_waits),
-		cmocka_unit_test(test_sync_before_last_int3),
-		cmocka_unit_test(test_time_of_first_int3),
-		cmocka_unit_test(test_sync_before_last_back),
+		cmocka_unit_test(test_batch),	   cmocka_unit_test(test_one_is_busy),
+		cmocka_unit_test(test_membarrier), cmocka_unit_test(test_undo),
+		cmocka_unit_test(test_left_out),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -45,13 +45,6 @@ static struct model model_of(const struct model_op *first, const struct model_op
 	return model;
 }
 
-static void patch_breaks(const char *name, const struct model_op *patch, const char *how)
-{
-	struct model model = model_of(patch, NULL);
-
-	breaks(name, &model, how);
-}
-
 /* --- As it is ----------------------------------------------------------------------------- */
 
 static void test_one(void **state)
@@ -139,35 +132,34 @@ static void test_one_part_each(void **state)
 
 /* --- With a part left out ----------------------------------------------------------------- */
 
-static void test_waits(void **state)
+#define WITH_WAITS(first, second) PROGRAM(PATCH(0, first, 2, second, 2, 2))
+
+static const struct model_broken broken[] = {
+	{ "word: no first wait", WITH_WAITS(0, LONG), "tears at site 0: front 1 with back 2" },
+	{ "word: short first wait", WITH_WAITS(TOO_SHORT, LONG), "front 1 with back 2" },
+	{ "word: no second wait", WITH_WAITS(LONG, 0), "tears at site 0: front 2 with back 1" },
+	{ "word: short second wait", WITH_WAITS(LONG, TOO_SHORT), "front 2 with back 1" },
+	{ "word: half a second wait", WITH_WAITS(LONG, LONG / 2), "front 2 with back 1" },
+	{ "word: no INT3",
+	  PROGRAM(HOLD_SITE(0, 9), FINISH(0, LONG, 2, LONG, 2, 2), RELEASE_SITE(0), LABEL(9)),
+	  "tears" },
+	{ "word: front before back",
+	  PROGRAM(HOLD_SITE(0, 9), PUT_INT3(0, 8), WAIT(LONG), PUT(0, FRONT, 2), WAIT(LONG),
+		  PUT_AS(0, BACK, 2, 2), LABEL(8), RELEASE_SITE(0), LABEL(9)),
+	  "tears" },
+	{ "word: release before front",
+	  PROGRAM(HOLD_SITE(0, 9), PUT_INT3(0, 8), WAIT(LONG), PUT(0, BACK, 2), WAIT(LONG),
+		  RELEASE_SITE(0), PUT_AS(0, FRONT, 2, 2), JUMP(9), LABEL(8), RELEASE_SITE(0),
+		  LABEL(9)),
+	  "foreign" },
+};
+
+static void test_left_out(void **state)
 {
-	static const struct model_op no_first[] = {
-		PATCH(0, 0, 2, LONG, 2, 2),
-		END(),
-	};
-	static const struct model_op short_first[] = {
-		PATCH(0, TOO_SHORT, 2, LONG, 2, 2),
-		END(),
-	};
-	static const struct model_op no_second[] = {
-		PATCH(0, LONG, 2, 0, 2, 2),
-		END(),
-	};
-	static const struct model_op short_second[] = {
-		PATCH(0, LONG, 2, TOO_SHORT, 2, 2),
-		END(),
-	};
-	static const struct model_op half_second[] = {
-		PATCH(0, LONG, 2, LONG / 2, 2, 2),
-		END(),
-	};
+	struct model model = model_of(NULL, NULL);
 
 	(void)state;
-	patch_breaks("word: no first wait", no_first, "tears at site 0: front 1 with back 2");
-	patch_breaks("word: short first wait", short_first, "front 1 with back 2");
-	patch_breaks("word: no second wait", no_second, "tears at site 0: front 2 with back 1");
-	patch_breaks("word: short second wait", short_second, "front 2 with back 1");
-	patch_breaks("word: half a second wait", half_second, "front 2 with back 1");
+	each_breaks(broken, sizeof(broken) / sizeof(*broken), &model, 0);
 }
 
 /* A mix that is an instruction, too, is still one that never stood there. */
@@ -182,43 +174,6 @@ static void test_mix_is_code(void **state)
 	(void)state;
 	model.code = mixed;
 	breaks("word: no first wait, and the mix is code", &model, "runs instruction 4");
-}
-
-static void test_no_int3(void **state)
-{
-	static const struct model_op patch[] = {
-		HOLD_SITE(0, 9), FINISH(0, LONG, 2, LONG, 2, 2), RELEASE_SITE(0), LABEL(9), END(),
-	};
-
-	(void)state;
-	patch_breaks("word: no INT3", patch, "tears");
-}
-
-static void test_front_first(void **state)
-{
-	static const struct model_op patch[] = {
-		HOLD_SITE(0, 9), PUT_INT3(0, 8),
-		WAIT(LONG),	 PUT(0, FRONT, 2),
-		WAIT(LONG),	 PUT_AS(0, BACK, 2, 2),
-		LABEL(8),	 RELEASE_SITE(0),
-		LABEL(9),	 END(),
-	};
-
-	(void)state;
-	patch_breaks("word: front before back", patch, "tears");
-}
-
-static void test_release_first(void **state)
-{
-	static const struct model_op patch[] = {
-		HOLD_SITE(0, 9),	PUT_INT3(0, 8), WAIT(LONG),
-		PUT(0, BACK, 2),	WAIT(LONG),	RELEASE_SITE(0),
-		PUT_AS(0, FRONT, 2, 2), JUMP(9),	LABEL(8),
-		RELEASE_SITE(0),	LABEL(9),	END(),
-	};
-
-	(void)state;
-	patch_breaks("word: release before front", patch, "foreign");
 }
 
 /* Two patchers that do not look at the owner: the INT3 of the one is no lock for the other. */
@@ -414,15 +369,21 @@ static void test_undo(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_one),	      cmocka_unit_test(test_two_in_a_row),
-		cmocka_unit_test(test_two_patchers),  cmocka_unit_test(test_three_changes),
-		cmocka_unit_test(test_two_executors), cmocka_unit_test(test_one_part_each),
-		cmocka_unit_test(test_waits),	      cmocka_unit_test(test_mix_is_code),
-		cmocka_unit_test(test_no_int3),	      cmocka_unit_test(test_front_first),
-		cmocka_unit_test(test_release_first), cmocka_unit_test(test_no_lock),
-		cmocka_unit_test(test_one_look),      cmocka_unit_test(test_neighbours),
-		cmocka_unit_test(test_signal),	      cmocka_unit_test(test_signal_without_int3),
-		cmocka_unit_test(test_membarrier),    cmocka_unit_test(test_undo),
+		cmocka_unit_test(test_one),
+		cmocka_unit_test(test_two_in_a_row),
+		cmocka_unit_test(test_two_patchers),
+		cmocka_unit_test(test_three_changes),
+		cmocka_unit_test(test_two_executors),
+		cmocka_unit_test(test_one_part_each),
+		cmocka_unit_test(test_left_out),
+		cmocka_unit_test(test_mix_is_code),
+		cmocka_unit_test(test_no_lock),
+		cmocka_unit_test(test_one_look),
+		cmocka_unit_test(test_neighbours),
+		cmocka_unit_test(test_signal),
+		cmocka_unit_test(test_signal_without_int3),
+		cmocka_unit_test(test_membarrier),
+		cmocka_unit_test(test_undo),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,6 +26,8 @@ build()
 start()
 {
 	rm -f "$dir/in"
+	# A file of its own: a program before may have left others that write to it.
+	rm -f "$dir/says"
 	: >"$dir/says"
 	mkfifo "$dir/in"
 	"$@" wait <"$dir/in" >"$dir/says" 2>"$dir/errors" &
@@ -220,17 +222,25 @@ told()
 	printf '%s\n' "$@" | diff - "$dir/counted" || wrong "attach --for says <, not >"
 }
 
-# begin_for FUNCTION ARGUMENT... - attach --for, as $command, once that function is on
+# is_counting - $command has turned its probes on and waits for its end: it takes the signals that end it
+is_counting()
+{
+	local tool caught
+
+	timeout 60 "$fastinst" top --once --lines 100 --pid "$pid" 2>/dev/null | grep -q " leaf " || return 1
+	read -r tool _ <"/proc/$command/task/$command/children" || true
+	caught=$(awk '/^SigCgt/ { print $2 }' "/proc/${tool:-none}/status" 2>/dev/null || true)
+	[ $((0x${caught:-0} & 1 << 14)) != 0 ]
+}
+
+# begin_for ARGUMENT... - attach --for, as $command, once it counts leaf, which was off
 begin_for()
 {
-	local function=$1
-
-	shift
 	timeout 60 "$fastinst" reset --pid "$pid" '*' >"$dir/log" 2>&1 || true
 	timeout 60 "$fastinst" attach --for 60 --output "$dir/counts" "$@" "$pid" >"$dir/log" 2>"$dir/log.2" 7>&- &
 	command=$!
 	for _ in $(seq 3000); do
-		! timeout 60 "$fastinst" top --once --lines 100 --pid "$pid" 2>/dev/null | grep -q " $function " || return 0
+		! is_counting || return 0
 		sleep 0.01
 	done
 	wrong "attach --for does not begin: $(cat "$dir/log.2")"
@@ -244,21 +254,21 @@ timeout 60 "$fastinst" off --pid "$pid" 'lea*' >/dev/null
 timeout 60 "$fastinst" reset --pid "$pid" leaf >/dev/null || wrong "reset"
 timeout 60 "$fastinst" top --once --pid "$pid" --lines 100 >"$dir/counts"
 told "even 1000" "fib 177"
-begin_for leaf --on leaf
+begin_for --on leaf
 echo >&7
 wait_for "one round" 2
 kill -INT "$command"
 wait "$command" || wrong "attach --for: $(cat "$dir/log.2")"
 told "leaf 1500"
 # The program ends first.
-begin_for fib --on leaf --on fib
+begin_for --on leaf --on fib
 echo >&7
 wait_for "one round" 3
 finish
 wait "$command" || wrong "attach --for of what ends: $(cat "$dir/log.2")"
 told "fib 177" "leaf 1500"
 start "$dir/sites"
-begin_for leaf --on leaf
+begin_for --on leaf
 kill -9 "$pid"
 wait "$command" || wrong "attach --for of what is killed: $(cat "$dir/log.2")"
 grep -q 'last second is not counted' "$dir/log.2" || wrong "attach --for of what is killed says $(cat "$dir/log.2")"

@@ -20,6 +20,7 @@ cat >"$dir/program.c" <<'C'
 #include <unistd.h>
 
 static volatile int over;
+static _Atomic int begun;
 
 __attribute__((noinline)) static int fib(int n)
 {
@@ -29,6 +30,7 @@ __attribute__((noinline)) static int fib(int n)
 
 static void *compute(void *data)
 {
+	begun++;
 	while (!over)
 		if (fib(12) != 144)
 			abort();
@@ -79,6 +81,9 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	for (int i = 0; argc > 1 && i < 3; i++)
 		pthread_create(&thread[i], NULL, compute, NULL);
+	/* A thread that libc has still to begin blocks all signals. */
+	while (argc > 1 && begun < 3)
+		usleep(1000);
 	puts("ready");
 	while (fgets(line, sizeof(line), stdin)) {
 		once();

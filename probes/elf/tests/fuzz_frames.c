@@ -3,6 +3,8 @@
  * With any bytes in a section .eh_frame: the reader stays inside of it, and what it says is
  * sorted. The section ends with the last byte of its memory.
  */
+#define FUZZ_RUNS 50000
+
 #include <elf.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -11,7 +13,7 @@
 #include <unistd.h>
 
 #include "probes/elf/elf.h"
-#include "results/tests/fuzz_target.h"
+#include "results/tests/fuzz.h"
 
 #define ADDR 0x4000
 
@@ -95,13 +97,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 }
 
 #ifndef TMAX_LIBFUZZER
-#include <sys/resource.h>
-#include <sys/wait.h>
-
-#include "results/tests/fuzz_driver.h"
-
-#define SECONDS 60 /* until that is found: it takes far less */
-
 /* As gcc writes them: a CIE "zR", two functions, one part that begins with a frame; another CIE. */
 static const uint8_t sample[] = {
 	0x14, 0, 0, 0, 0, 0, 0, 0, 1, 'z', 'R', 0, 1, 0x78, 16, 1, 0x1b, 0x0c, 7, 8, 0x90, 1, 0, 0,
@@ -133,40 +128,14 @@ static void sample_must_be_read(void)
 	elf_free(&frames);
 }
 
-static void fuzz_believer(const struct fuzz_corpus *corpus)
-{
-	static const struct rlimit no_core;
-	double end = fuzz_clock() + SECONDS;
-
-	setrlimit(RLIMIT_CORE, &no_core);
-	fclose(stderr);
-	believes_all = true;
-	while (fuzz_clock() < end)
-		fuzz_mutant(corpus);
-	_exit(0);
-}
-
-static bool finds_a_believer(const struct fuzz_corpus *corpus)
-{
-	int status = 0;
-	pid_t pid = fork();
-
-	if (pid == 0)
-		fuzz_believer(corpus);
-	must(pid > 0 && waitpid(pid, &status, 0) == pid);
-	return status != 0;
-}
-
 int main(int argc, char **argv)
 {
 	const struct fuzz_input inputs[] = { { sample, sizeof(sample) } };
-	const struct fuzz_corpus corpus = { inputs, 1, tokens };
+	const struct fuzz_corpus corpus = {
+		.inputs = inputs, .count = 1, .tokens = tokens, .breaks = &believes_all
+	};
 
 	sample_must_be_read();
-	if (argc == 1 && !finds_a_believer(&corpus)) {
-		fprintf(stderr, "nothing was found of a reader that believes all\n");
-		return 1;
-	}
 	return fuzz_main(argc, argv, &corpus);
 }
 #endif

@@ -4,6 +4,8 @@
  * file, and what it takes are whole instructions of one function, which it can move. One that
  * believes that a table lies in the file is found out.
  */
+#define FUZZ_RUNS 20000
+
 #include <elf.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -13,7 +15,7 @@
 
 #include "probes/elf/elf.h"
 #include "probes/entries/survey.h"
-#include "results/tests/fuzz_target.h"
+#include "results/tests/fuzz.h"
 
 #define TABLE	   0x1000
 #define TABLE_SIZE 72
@@ -125,13 +127,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 }
 
 #ifndef TMAX_LIBFUZZER
-#include <sys/resource.h>
-#include <sys/wait.h>
-
-#include "results/tests/fuzz_driver.h"
-
-#define SECONDS 60 /* until that is found: it takes far less */
-
 #define FAR(x)	(uint8_t)((x)-TABLE), (uint8_t)(((x)-TABLE) >> 8), 0, 0
 #define ADDR(x) (uint8_t)(x), (uint8_t)((x) >> 8), 0, 0, 0, 0, 0, 0
 
@@ -156,40 +151,14 @@ static const char *const tokens[] = {
 	"\x3e\xff\xe0", "\xff\xe0", "\x48\x63\x04\xba", "\x77\x02", "\x83\xff\x7f", "\xeb\xfe", NULL
 };
 
-static void fuzz_believer(const struct fuzz_corpus *corpus)
-{
-	static const struct rlimit no_core;
-	double end = fuzz_clock() + SECONDS;
-
-	setrlimit(RLIMIT_CORE, &no_core);
-	fclose(stderr);
-	believes_all = true;
-	while (fuzz_clock() < end)
-		fuzz_mutant(corpus);
-	_exit(0);
-}
-
-static bool finds_a_believer(const struct fuzz_corpus *corpus)
-{
-	int status = 0;
-	pid_t pid = fork();
-
-	if (pid == 0)
-		fuzz_believer(corpus);
-	must(pid > 0 && waitpid(pid, &status, 0) == pid);
-	return status != 0;
-}
-
 int main(int argc, char **argv)
 {
 	const struct fuzz_input inputs[] = { { sample, sizeof(sample) } };
-	const struct fuzz_corpus corpus = { inputs, 1, tokens };
+	const struct fuzz_corpus corpus = {
+		.inputs = inputs, .count = 1, .tokens = tokens, .breaks = &believes_all
+	};
 
 	must(survey_all(sample, sizeof(sample)) == FUNCTIONS);
-	if (argc == 1 && !finds_a_believer(&corpus)) {
-		fprintf(stderr, "nothing was found of a survey that believes all\n");
-		return 1;
-	}
 	return fuzz_main(argc, argv, &corpus);
 }
 #endif

@@ -33,6 +33,8 @@ $CC -O1 -fPIC -shared -o "$dir/guest.so" "$top/probes/inject/tests/guest.c"
 # start MODE - the program, as $pid, once it runs
 start()
 {
+	# A file of its own: a program before may have left others that write to it.
+	rm -f "$dir/says"
 	: >"$dir/says"
 	"$victim" "$1" >"$dir/says" 2>&1 &
 	pid=$!

@@ -3,12 +3,14 @@
  * With any bytes in a program: its sites are found without a look outside of it, and their names
  * and arguments end. A reader that believes all that an ELF file says is found out.
  */
+#define FUZZ_RUNS 25000
+
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "probes/list/sites.h"
-#include "results/tests/fuzz_target.h"
+#include "results/tests/fuzz.h"
 
 static bool believes_all;
 
@@ -55,12 +57,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 #ifndef TMAX_LIBFUZZER
 #include <elf.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-
-#include "results/tests/fuzz_driver.h"
-
-#define SECONDS 60 /* until that is found: it takes far less */
 
 /*
  * A program of one page: calls of hooks by way of the slots, one with an argument in a function of
@@ -218,25 +214,6 @@ static void sample_must_be_read(void)
 	file_sites_free(&sites);
 }
 
-static bool finds_a_believer(const struct fuzz_corpus *corpus)
-{
-	static const struct rlimit no_core;
-	double end = fuzz_clock() + SECONDS;
-	int status = 0;
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		setrlimit(RLIMIT_CORE, &no_core);
-		fclose(stderr);
-		believes_all = true;
-		while (fuzz_clock() < end)
-			fuzz_mutant(corpus);
-		_exit(0);
-	}
-	must(pid > 0 && waitpid(pid, &status, 0) == pid);
-	return status != 0;
-}
-
 int main(int argc, char **argv)
 {
 	static const char *const tokens[] = { "\xff\xff\xff\xff\xff\xff\xff\x7f",
@@ -246,14 +223,12 @@ int main(int argc, char **argv)
 					      "\x67\xe8",
 					      NULL };
 	const struct fuzz_input inputs[] = { { (const void *)&sample, sizeof(sample) } };
-	const struct fuzz_corpus corpus = { inputs, 1, tokens };
+	const struct fuzz_corpus corpus = {
+		.inputs = inputs, .count = 1, .tokens = tokens, .breaks = &believes_all
+	};
 
 	make_sample();
 	sample_must_be_read();
-	if (argc == 1 && !finds_a_believer(&corpus)) {
-		fprintf(stderr, "nothing was found of a reader that believes all\n");
-		return 1;
-	}
 	return fuzz_main(argc, argv, &corpus);
 }
 #endif

@@ -4,6 +4,8 @@
  * name, and the entries of static branches are read without reading a byte outside of it, and their
  * strings end inside it.
  */
+#define FUZZ_RUNS 250000
+
 #include <elf.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -11,7 +13,7 @@
 
 #include "probes/branch/branch.h"
 #include "probes/marker/marker.h"
-#include "results/tests/fuzz_target.h"
+#include "results/tests/fuzz.h"
 
 struct whole {
 	const uint8_t *data;
@@ -74,8 +76,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 }
 
 #ifndef TMAX_LIBFUZZER
-#include "results/tests/fuzz_driver.h"
-
 enum {
 	NONE,
 	NAMES,
@@ -211,7 +211,7 @@ int main(int argc, char **argv)
 {
 	struct sample sample = make_sample();
 	const struct fuzz_input input = { &sample, sizeof(sample) };
-	const struct fuzz_corpus corpus = { &input, 1, tokens };
+	const struct fuzz_corpus corpus = { .inputs = &input, .count = 1, .tokens = tokens };
 
 	check_sample(&sample);
 	return fuzz_main(argc, argv, &corpus);

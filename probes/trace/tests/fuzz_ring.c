@@ -5,11 +5,13 @@
  * order, across the ring's end, and what finds no room is counted. An event whose string is
  * elsewhere shows that the oracle can fail.
  */
+#define FUZZ_RUNS 250000
+
 #include <errno.h>
 #include <string.h>
 
 #include "probes/trace/ring.h"
-#include "results/tests/fuzz_target.h"
+#include "results/tests/fuzz.h"
 
 /* Three values, of which the first and the third are strings, and two words, the second one. */
 static uint64_t wanted =
@@ -73,8 +75,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 }
 
 #ifndef TMAX_LIBFUZZER
-#include "results/tests/fuzz_driver.h"
-
 struct sample {
 	struct ring_event head;
 	uint64_t value[3];
@@ -134,7 +134,7 @@ int main(int argc, char **argv)
 {
 	static const char *const tokens[] = { "\xff", "\xff\xff\xff\xff", "\x40", "\x41", NULL };
 	const struct fuzz_input inputs[] = { { (const void *)&sample, sizeof(sample) } };
-	const struct fuzz_corpus corpus = { inputs, 1, tokens };
+	const struct fuzz_corpus corpus = { .inputs = inputs, .count = 1, .tokens = tokens };
 
 	must_go_round();
 	must_fail();

@@ -4,6 +4,8 @@
  * fail, and what it gives must be whole enough to be written again.
  */
 #define _GNU_SOURCE /* memfd_create() */
+#define FUZZ_RUNS   19500
+
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +13,7 @@
 
 #include "bench/record/bench_record.h"
 #include "results/journal/journal.h"
-#include "results/tests/fuzz_target.h"
+#include "results/tests/fuzz.h"
 
 static size_t lines_in(const uint8_t *data, size_t size)
 {
@@ -81,7 +83,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 #include <sys/mman.h>
 
 #include "bench/tests/sample_bench.h"
-#include "results/tests/fuzz_driver.h"
 #include "results/tests/sample.h"
 
 /* The last one has as many executors as there can be. */

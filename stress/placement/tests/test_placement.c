@@ -13,19 +13,10 @@
 #include <cmocka.h>
 
 #include "stress/placement/placement.h"
+#include "stress/tests/synthetic.h"
 
 #define SMT8   "pack:2 l3:1 l2:4 core:1 pu:2"
 #define REASON 128
-
-static hwloc_topology_t synthetic(const char *description)
-{
-	hwloc_topology_t t;
-
-	assert_int_equal(hwloc_topology_init(&t), 0);
-	assert_int_equal(hwloc_topology_set_synthetic(t, description), 0);
-	assert_int_equal(hwloc_topology_load(t), 0);
-	return t;
-}
 
 static hwloc_bitmap_t list(const char *cpus)
 {

@@ -25,6 +25,7 @@
 #include "stress/placement/place.h"
 #include "stress/provoke/provoker.c"
 #include "stress/tests/provoker_place.h"
+#include "stress/tests/synthetic.h"
 
 #define PATIENCE 20000 /* looks, 1 ms apart: for what must come, however slow the machine */
 
@@ -327,16 +328,6 @@ static void load_keeps_no_files_open(void **state)
 }
 
 /* --- sibling and wide --------------------------------------------------------------- */
-
-static hwloc_topology_t synthetic(const char *description)
-{
-	hwloc_topology_t topology;
-
-	assert_int_equal(hwloc_topology_init(&topology), 0);
-	assert_int_equal(hwloc_topology_set_synthetic(topology, description), 0);
-	assert_int_equal(hwloc_topology_load(topology), 0);
-	return topology;
-}
 
 static int sibling_possible(const char *description, unsigned patcher, unsigned executor)
 {

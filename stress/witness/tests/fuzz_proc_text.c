@@ -3,11 +3,13 @@
  * The kernel's text may come from any process: in a container these files can be mounted
  * over. With any text in them, what is read is unknown or can be stored.
  */
+#define FUZZ_RUNS 425000
+
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "results/tests/fuzz_target.h"
+#include "results/tests/fuzz.h"
 #include "stress/cell/cell.h"
 #include "stress/witness/witness.h"
 
@@ -37,8 +39,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 }
 
 #ifndef TMAX_LIBFUZZER
-#include "results/tests/fuzz_driver.h"
-
 static const struct fuzz_input inputs[] = {
 	FUZZ_INPUT("           CPU0       CPU1       CPU3\n"
 		   "  8:          1         20        300  IO-APIC 8-edge rtc0\n"
@@ -59,7 +59,9 @@ static const char *const tokens[] = {
 
 int main(int argc, char **argv)
 {
-	const struct fuzz_corpus corpus = { inputs, sizeof(inputs) / sizeof(*inputs), tokens };
+	const struct fuzz_corpus corpus = { .inputs = inputs,
+					    .count = sizeof(inputs) / sizeof(*inputs),
+					    .tokens = tokens };
 
 	return fuzz_main(argc, argv, &corpus);
 }

@@ -76,6 +76,8 @@ C
 start()
 {
 	rm -f "$dir/in"
+	# A file of its own: a program before may have left others that write to it.
+	rm -f "$dir/says"
 	: >"$dir/says"
 	mkfifo "$dir/in"
 	"$1" <"$dir/in" >"$dir/says" 2>"$dir/errors" &

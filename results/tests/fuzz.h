@@ -1,29 +1,80 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs a libFuzzer entry without libFuzzer, so that every make check fuzzes a little with any
- * compiler. Include it once, in the fuzzer that defines LLVMFuzzerTestOneInput().
+ * A fuzz target and what drives it. The fuzzer says FUZZ_RUNS, includes this and defines
+ * LLVMFuzzerTestOneInput(). Its main(), unless libFuzzer brings one (TMAX_LIBFUZZER), calls
+ * fuzz_main(), so that every make check fuzzes a little with any compiler.
  *
  * With arguments the files are replayed. Without, a built-in corpus is mutated
  * for $TMAX_FUZZ_SECONDS (5), from $TMAX_FUZZ_SEED (1). An input that kills the
- * fuzzer is left in PROGRAM.crash.
+ * fuzzer is left in PROGRAM.crash. By libFuzzer it is FUZZ_RUNS inputs then, of seed 1.
  */
-#ifndef RESULTS_TESTS_FUZZ_DRIVER_H
-#define RESULTS_TESTS_FUZZ_DRIVER_H
+#ifndef RESULTS_TESTS_FUZZ_H
+#define RESULTS_TESTS_FUZZ_H
 
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "results/tests/fuzz_target.h"
 #include "stress/base/random.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static inline void must(bool holds)
+{
+	if (!holds)
+		abort();
+}
+
+/* fuzz_open - the input as a file to read. */
+static inline FILE *fuzz_open(const uint8_t *data, size_t size)
+{
+	FILE *stream =
+		size ? fmemopen((void *)(uintptr_t)data, size, "r") : fopen("/dev/null", "r");
+
+	must(stream != NULL);
+	return stream;
+}
+
+/* A text as an input of the driver's. */
+#define FUZZ_INPUT(text)                                                                           \
+	{                                                                                          \
+		text, sizeof(text) - 1                                                             \
+	}
+
+#ifdef TMAX_LIBFUZZER
+
+#define FUZZ_STRING(number)	   #number
+#define FUZZ_ARGUMENT(name, value) "-" name "=" FUZZ_STRING(value)
+
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+
+/* Called before the arguments are read. */
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	static char *arguments[] = { NULL, "-seed=1", FUZZ_ARGUMENT("runs", FUZZ_RUNS), NULL };
+
+	if (*argc > 1)
+		return 0;
+	arguments[0] = **argv;
+	*argv = arguments;
+	*argc = 3;
+	return 0;
+}
+
+#else
 
 #define FUZZ_INPUT_MAX	65536
 #define FUZZ_REPLAY_MAX (16u << 20)
+#define FUZZ_PATIENCE	60 /* seconds until a broken target must be found: it takes far less */
 
 struct fuzz_input {
 	const void *data;
@@ -34,6 +85,7 @@ struct fuzz_corpus {
 	const struct fuzz_input *inputs;
 	size_t count;
 	const char *const *tokens; /* words worth inserting, NULL ends them */
+	bool *breaks;		   /* a target with this set must be found out, if there is one */
 };
 
 /* The sanitizers exit without a signal, but call this back first. */
@@ -243,6 +295,44 @@ static double fuzz_clock(void)
 	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
+/* Ends by a signal, or by the sanitizer, when something is found. */
+static void fuzz_broken(const struct fuzz_corpus *corpus)
+{
+	static const struct rlimit no_core;
+	double end = fuzz_clock() + FUZZ_PATIENCE;
+
+	setrlimit(RLIMIT_CORE, &no_core);
+	fclose(stderr);
+	while (fuzz_clock() < end)
+		fuzz_mutant(corpus);
+	_exit(0);
+}
+
+/* The status of a child that fuzzes a broken target: not 0. */
+static int fuzz_in_child(const struct fuzz_corpus *corpus)
+{
+	int status = 0;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		fuzz_broken(corpus);
+	must(pid > 0 && waitpid(pid, &status, 0) == pid);
+	return status;
+}
+
+/* The fuzzer must be able to find something. */
+static bool fuzz_finds_broken(const struct fuzz_corpus *corpus)
+{
+	int status;
+
+	if (!corpus->breaks)
+		return true;
+	*corpus->breaks = true;
+	status = fuzz_in_child(corpus);
+	*corpus->breaks = false;
+	return status != 0;
+}
+
 static int fuzz_run(const struct fuzz_corpus *corpus)
 {
 	double seconds = fuzz_setting("TMAX_FUZZ_SECONDS", 5);
@@ -263,6 +353,10 @@ static int fuzz_main(int argc, char **argv, const struct fuzz_corpus *corpus)
 {
 	int failed = 0;
 
+	if (argc < 2 && !fuzz_finds_broken(corpus)) {
+		fprintf(stderr, "nothing was found of a broken target\n");
+		return 1;
+	}
 	fuzz_watch(argv[0]);
 	if (argc < 2)
 		return fuzz_run(corpus);
@@ -271,4 +365,5 @@ static int fuzz_main(int argc, char **argv, const struct fuzz_corpus *corpus)
 	return failed;
 }
 
+#endif
 #endif
