@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: MIT
 noinst_LIBRARIES += libbench.a
 libbench_a_SOURCES = \
-	bench/baseline/baseline.c \
-	bench/baseline/baseline.h \
-	bench/cases/growth/growth.c \
-	bench/cases/latency/latency.c \
-	bench/cases/pass/pass.c \
-	bench/cases/probes/many.c \
-	bench/cases/probes/probes.c \
-	bench/cases/scaling/scaling.c \
-	bench/cases/stall/stall.c \
-	bench/cases/throughput/pace.h \
-	bench/cases/throughput/throughput.c \
-	bench/cases/toggle/toggle.c \
-	bench/figures/bench_figure.c \
-	bench/figures/bench_figure.h \
+	bench/peers/baseline.c \
+	bench/peers/baseline.h \
+	bench/cases/growth.c \
+	bench/cases/latency.c \
+	bench/cases/pass.c \
+	bench/cases/many.c \
+	bench/cases/probes.c \
+	bench/cases/scaling.c \
+	bench/cases/stall.c \
+	bench/cases/pace.h \
+	bench/cases/throughput.c \
+	bench/cases/toggle.c \
+	bench/record/bench_figure.c \
+	bench/record/bench_figure.h \
 	bench/method/hot.c \
 	bench/method/hot.h \
 	bench/method/loop.c \
@@ -31,37 +31,37 @@ libbench_a_SOURCES = \
 	bench/record/bench_record.h \
 	bench/record/bench_words.c \
 	bench/record/bench_words.h \
-	bench/ways/ways.c \
-	bench/ways/ways.h
+	bench/peers/ways.c \
+	bench/peers/ways.h
 
 # The command and its page stand above the program's own rooms, beside its other commands.
 libcalibrate_a_SOURCES += \
-	bench/command/bench_cmd.c \
-	bench/command/bench_print.c \
-	bench/command/bench_print.h \
-	bench/page/report_bench.c \
-	bench/page/report_bench.h
+	commands/tmax/bench_cmd.c \
+	commands/tmax/bench_print.c \
+	commands/tmax/bench_print.h \
+	commands/report/report_bench.c \
+	commands/report/report_bench.h
 
 dist_pkgdata_DATA += \
-	bench/figures/bench-growth.gp \
-	bench/figures/bench-latency.gp \
-	bench/figures/bench-rows.gp \
-	bench/figures/bench-throughput.gp
+	bench/record/bench-growth.gp \
+	bench/record/bench-latency.gp \
+	bench/record/bench-rows.gp \
+	bench/record/bench-throughput.gp
 
 # Compiled where and when they are used.
 peersdir = $(pkgdatadir)/peers
 dist_peers_DATA = \
-	bench/peers/programs/CallSites.java \
-	bench/peers/programs/lines.h \
-	bench/peers/programs/lttng.c \
-	bench/peers/programs/lttng_called.h \
-	bench/peers/programs/many.S \
-	bench/peers/programs/uftrace.c \
-	bench/peers/programs/uprobe.c \
-	bench/peers/programs/xray.c
+	bench/peers/CallSites.java \
+	bench/peers/lines.h \
+	bench/peers/lttng.c \
+	bench/peers/lttng_called.h \
+	bench/peers/many.S \
+	bench/peers/uftrace.c \
+	bench/peers/uprobe.c \
+	bench/peers/xray.c
 
 bench_script_tests = \
-	bench/command/tests/test_bench.sh
+	commands/tmax/tests/test_bench.sh
 tests_calibrate += $(bench_script_tests)
 not_asan += $(bench_script_tests)
 EXTRA_DIST += \
@@ -74,7 +74,7 @@ EXTRA_DIST += \
 
 if HAVE_CMOCKA
 bench_tests = \
-	bench/baseline/tests/test_baseline \
+	bench/peers/tests/test_baseline \
 	bench/cases/tests/test_bench_flow \
 	bench/cases/tests/test_bench_growth \
 	bench/cases/tests/test_bench_invoke \
@@ -88,8 +88,8 @@ bench_tests = \
 	bench/cases/tests/test_bench_toggle \
 	bench/cases/tests/test_bench_toggle_case \
 	bench/peers/tests/test_peers \
-	bench/ways/tests/test_hand
-bench_computing = bench/command/tests/test_bench_print bench/figures/tests/test_bench_figure
+	bench/peers/tests/test_hand
+bench_computing = commands/tmax/tests/test_bench_print bench/record/tests/test_bench_figure
 bench_alone = \
 	bench/method/tests/test_bench_hot \
 	bench/method/tests/test_bench_loop \
@@ -97,7 +97,7 @@ bench_alone = \
 	bench/method/tests/test_bench_result \
 	bench/method/tests/test_bench_samples
 bench_reading = \
-	bench/page/tests/test_report_bench \
+	commands/report/tests/test_report_bench \
 	bench/record/tests/test_bench_find \
 	bench/record/tests/test_bench_record
 bench_cases_tests_test_bench_probes_LDFLAGS = \
@@ -107,5 +107,5 @@ tests_race += $(bench_tests)
 tests_compute += $(bench_computing)
 tests_alone += $(bench_alone)
 tests_read += $(bench_reading)
-not_asan += bench/baseline/% bench/cases/% bench/peers/% bench/figures/tests/test_bench_figure
+not_asan += bench/peers/% bench/cases/% bench/peers/% bench/record/tests/test_bench_figure
 endif

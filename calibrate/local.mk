@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: MIT
 noinst_LIBRARIES += libcalibrate.a
 libcalibrate_a_SOURCES = \
-	calibrate/climb/climb.c \
-	calibrate/climb/climb.h \
-	calibrate/climb/schedule.c \
-	calibrate/climb/schedule.h \
-	calibrate/commands/calibrate_cmd.c \
-	calibrate/commands/calibrate_options.c \
-	calibrate/commands/calibrate_options.h \
-	calibrate/commands/evidence_cmd.c \
-	calibrate/commands/info.c \
-	calibrate/commands/one_cell_cmd.c \
-	calibrate/commands/report_cmd.c \
-	calibrate/commands/verify_cmd.c \
+	calibrate/run/climb.c \
+	calibrate/run/climb.h \
+	calibrate/run/schedule.c \
+	calibrate/run/schedule.h \
+	commands/tmax/calibrate_cmd.c \
+	commands/tmax/calibrate_options.c \
+	commands/tmax/calibrate_options.h \
+	commands/tmax/evidence_cmd.c \
+	commands/tmax/info.c \
+	commands/tmax/one_cell_cmd.c \
+	commands/tmax/report_cmd.c \
+	commands/tmax/verify_cmd.c \
 	calibrate/conf/conf_write.c \
 	calibrate/conf/conf_write.h \
 	calibrate/conf/summary.c \
@@ -20,33 +20,33 @@ libcalibrate_a_SOURCES = \
 	calibrate/experiment/experiment.c \
 	calibrate/experiment/experiment.h \
 	calibrate/experiment/experiment_run.c \
-	calibrate/ladder/ladder.c \
-	calibrate/ladder/ladder.h \
-	calibrate/ladder/plan.c \
-	calibrate/ladder/plan.h \
-	calibrate/page/html.h \
-	calibrate/page/report_page.c \
-	calibrate/page/report_page.h \
-	calibrate/program/cell_options.c \
-	calibrate/program/cell_options.h \
-	calibrate/program/commands.h \
-	calibrate/program/cpuid.c \
-	calibrate/program/cpuid.h \
-	calibrate/program/here.c \
-	calibrate/program/here.h \
-	calibrate/program/markup.c \
-	calibrate/program/markup.h \
-	calibrate/report/report.c \
-	calibrate/report/report.h \
-	calibrate/report/report_gaps.c \
-	calibrate/report/report_machine.c \
-	calibrate/report/report_noise.c \
-	calibrate/report/report_rate.c \
-	calibrate/report/report_tears.c \
-	calibrate/report/report_verdict.c \
-	calibrate/session/progress.c \
-	calibrate/session/session.c \
-	calibrate/session/session.h \
+	calibrate/plan/ladder.c \
+	calibrate/plan/ladder.h \
+	calibrate/plan/plan.c \
+	calibrate/plan/plan.h \
+	results/figures/html.h \
+	results/figures/report_page.c \
+	results/figures/report_page.h \
+	stress/cell/cell_options.c \
+	stress/cell/cell_options.h \
+	commands/tmax/commands.h \
+	stress/placement/cpuid.c \
+	stress/placement/cpuid.h \
+	stress/placement/here.c \
+	stress/placement/here.h \
+	results/figures/markup.c \
+	results/figures/markup.h \
+	commands/report/report.c \
+	commands/report/report.h \
+	commands/report/report_gaps.c \
+	commands/report/report_machine.c \
+	commands/report/report_noise.c \
+	commands/report/report_rate.c \
+	commands/report/report_tears.c \
+	commands/report/report_verdict.c \
+	calibrate/run/progress.c \
+	calibrate/run/session.c \
+	calibrate/run/session.h \
 	calibrate/statistics/bound.c \
 	calibrate/statistics/bound.h \
 	calibrate/statistics/claim.c \
@@ -66,10 +66,10 @@ libcalibrate_a_SOURCES = \
 
 dist_pkgdata_DATA += \
 	calibrate/experiment/tail.cells \
-	calibrate/page/page.css \
-	calibrate/report/gaps.gp \
-	calibrate/report/rate.gp \
-	calibrate/report/witnesses.gp
+	results/figures/page.css \
+	commands/report/gaps.gp \
+	commands/report/rate.gp \
+	commands/report/witnesses.gp
 
 nodist_pkgdata_DATA += calibrate/experiment/paper.cells
 EXTRA_DIST += calibrate/experiment/paper.awk
@@ -79,7 +79,7 @@ calibrate/experiment/paper.cells: calibrate/experiment/paper.awk
 		$(AWK) -f $(srcdir)/calibrate/experiment/paper.awk >$@.new && mv $@.new $@
 
 bin_PROGRAMS += tmax
-tmax_SOURCES = calibrate/commands/main.c
+tmax_SOURCES = commands/tmax/main.c
 tmax_LDADD = $(package_libs)
 tmax_LDFLAGS = $(HARDEN_LDFLAGS) $(HARDEN_PIE)
 
@@ -88,31 +88,31 @@ bashcompletiondir = $(datadir)/bash-completion/completions
 zshcompletiondir = $(datadir)/zsh/site-functions
 nodist_bashcompletion_DATA = completion/tmax
 nodist_zshcompletion_DATA = completion/_tmax
-EXTRA_DIST += calibrate/program/completion.awk
+EXTRA_DIST += stress/placement/completion.awk
 CLEANFILES += completion/tmax completion/_tmax completion/fastinst completion/_fastinst
 completion/tmax completion/_tmax: tmax$(EXEEXT)
 completion/fastinst completion/_fastinst: fastinst$(EXEEXT)
-completion/tmax completion/_tmax completion/fastinst completion/_fastinst: calibrate/program/completion.awk
+completion/tmax completion/_tmax completion/fastinst completion/_fastinst: stress/placement/completion.awk
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && program=$(@F) && ./$${program#_}$(EXEEXT) completion >$@.new && \
-		$(AWK) -v file=$(@F) -f $(srcdir)/calibrate/program/completion.awk $@.new >$@.script && \
+		$(AWK) -v file=$(@F) -f $(srcdir)/stress/placement/completion.awk $@.new >$@.script && \
 		rm $@.new && mv $@.script $@
 
 calibrate_script_tests = \
-	calibrate/commands/tests/test_faults.sh \
-	calibrate/commands/tests/test_foreign.sh \
-	calibrate/commands/tests/test_interrupted.sh \
-	calibrate/commands/tests/test_resume.sh \
-	calibrate/commands/tests/test_run.sh \
-	calibrate/commands/tests/test_verify.sh \
+	commands/tmax/tests/test_faults.sh \
+	commands/tmax/tests/test_foreign.sh \
+	commands/tmax/tests/test_interrupted.sh \
+	commands/tmax/tests/test_resume.sh \
+	commands/tmax/tests/test_run.sh \
+	commands/tmax/tests/test_verify.sh \
 	calibrate/experiment/tests/test_shard.sh
 calibrate_script_reading = \
-	calibrate/commands/tests/test_cli.sh \
-	calibrate/commands/tests/test_completion.sh \
-	calibrate/commands/tests/test_json.sh \
-	calibrate/commands/tests/test_report.sh
-calibrate_script_alone = calibrate/commands/tests/test_gaps.sh
-calibrate_script_computing = calibrate/commands/tests/test_hostile.sh
-calibrate_script_racing = calibrate/commands/tests/test_proof.sh
+	commands/tmax/tests/test_cli.sh \
+	commands/tmax/tests/test_completion.sh \
+	commands/tmax/tests/test_json.sh \
+	commands/tmax/tests/test_report.sh
+calibrate_script_alone = commands/tmax/tests/test_gaps.sh
+calibrate_script_computing = commands/tmax/tests/test_hostile.sh
+calibrate_script_racing = commands/tmax/tests/test_proof.sh
 tests_calibrate += $(calibrate_script_tests)
 tests_read += $(calibrate_script_reading)
 tests_alone += $(calibrate_script_alone)
@@ -135,7 +135,7 @@ EXTRA_DIST += \
 	calibrate/tests/sums_sample.h \
 	calibrate/tests/verify_sample.h
 
-check_PROGRAMS += calibrate/report/tests/report_journal
+check_PROGRAMS += commands/report/tests/report_journal
 
 check_PROGRAMS += calibrate/experiment/tests/fuzz_cells
 tests_compute += calibrate/experiment/tests/fuzz_cells
@@ -163,21 +163,21 @@ calibrate_tests = \
 	calibrate/experiment/tests/test_experiment \
 	calibrate/experiment/tests/test_paper \
 	calibrate/experiment/tests/test_tail \
-	calibrate/ladder/tests/test_ladder \
-	calibrate/ladder/tests/test_plan \
-	calibrate/report/tests/test_report \
-	calibrate/report/tests/test_report_parts \
+	calibrate/plan/tests/test_ladder \
+	calibrate/plan/tests/test_plan \
+	commands/report/tests/test_report \
+	commands/report/tests/test_report_parts \
 	calibrate/statistics/tests/test_bound \
 	calibrate/statistics/tests/test_estimate \
 	calibrate/statistics/tests/test_evidence \
 	calibrate/statistics/tests/test_long_wait \
 	calibrate/statistics/tests/test_sums
 calibrate_computing = \
-	calibrate/climb/tests/test_climb \
-	calibrate/climb/tests/test_quick \
-	calibrate/climb/tests/test_schedule \
-	calibrate/commands/tests/test_options \
-	calibrate/session/tests/test_session \
+	calibrate/run/tests/test_climb \
+	calibrate/run/tests/test_quick \
+	calibrate/run/tests/test_schedule \
+	commands/tmax/tests/test_options \
+	calibrate/run/tests/test_session \
 	calibrate/statistics/tests/test_coverage \
 	calibrate/verify/tests/test_verify \
 	calibrate/verify/tests/test_verify_print \
@@ -186,9 +186,9 @@ check_PROGRAMS += $(calibrate_tests) $(calibrate_computing)
 tests_read += $(calibrate_tests)
 tests_compute += $(calibrate_computing)
 not_asan += \
-	calibrate/climb/tests/test_climb \
-	calibrate/climb/tests/test_quick \
-	calibrate/climb/tests/test_schedule \
+	calibrate/run/tests/test_climb \
+	calibrate/run/tests/test_quick \
+	calibrate/run/tests/test_schedule \
 	calibrate/statistics/tests/test_coverage
-calibrate_climb_tests_test_climb_LDFLAGS = -Wl,--wrap=gap_run
+calibrate_run_tests_test_climb_LDFLAGS = -Wl,--wrap=gap_run
 endif

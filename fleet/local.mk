@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 noinst_LIBRARIES += libfleet.a
 libfleet_a_SOURCES = \
-	fleet/commands/fleet_cmd.c \
-	fleet/commands/merge_cmd.c \
-	fleet/commands/prior_cmd.c \
-	fleet/commands/prior_cmd.h \
+	commands/tmax/fleet_cmd.c \
+	commands/tmax/merge_cmd.c \
+	commands/tmax/prior_cmd.c \
+	commands/tmax/prior_cmd.h \
 	fleet/export/export.h \
 	fleet/export/prior.c \
 	fleet/export/prior.h \
@@ -18,9 +18,9 @@ libfleet_a_SOURCES = \
 	fleet/judge/judge.h \
 	fleet/judge/ladder_of.c \
 	fleet/judge/ladder_of.h \
-	fleet/report/fleet_page.c \
-	fleet/report/fleet_report.c \
-	fleet/report/fleet_report.h \
+	commands/report/fleet_page.c \
+	commands/report/fleet_report.c \
+	commands/report/fleet_report.h \
 	fleet/store/intake.c \
 	fleet/store/intake.h \
 	fleet/store/store.c \
@@ -28,15 +28,15 @@ libfleet_a_SOURCES = \
 
 dist_pkgdata_DATA += \
 	fleet/export/tmax-fleet.rules.yml \
-	fleet/report/fleet.gp \
+	commands/report/fleet.gp \
 	results/schema/fleet.sql
 
 check_PROGRAMS += fleet/tests/simulate
 fleet_tests_simulate_SOURCES = fleet/tests/simulate.c fleet/tests/world.h
-tests_read += fleet/commands/tests/test_fleet.sh
+tests_read += commands/tmax/tests/test_fleet.sh
 tests_compute += fleet/export/tests/test_scrape.sh
 EXTRA_DIST += \
-	fleet/commands/tests/test_fleet.sh \
+	commands/tmax/tests/test_fleet.sh \
 	fleet/export/tests/rules-test.yml \
 	fleet/export/tests/test_scrape.sh \
 	fleet/store/tests/fleet-1.sql

@@ -49,7 +49,7 @@ CFLAGS=$save_CFLAGS
 # TMAX_HARDEN
 # -----------
 # HARDEN_CFLAGS for all code, HARDEN_LDFLAGS for what is installed, HARDEN_PIE for programs. Code that
-# runs while an INT3 stands (NOPATCH in patchcore/kernel/sys.h) gets no stack protector, by its
+# runs while an INT3 stands (NOPATCH in patchcore/syscall/sys.h) gets no stack protector, by its
 # attribute. -fcf-protection is left to the builder: it says of code made at run time that it begins
 # with ENDBR64, which only the user of the library knows.
 AC_DEFUN([TMAX_HARDEN], [

@@ -31,13 +31,13 @@ dist_cmake_DATA = patchcore/bindings/patchcoreConfig.cmake
 nodist_cmake_DATA = patchcore/bindings/patchcoreConfigVersion.cmake
 EXTRA_DIST += meson.build patchcore/patchcore.abi patchcore/patchcore.map
 
-include patchcore/kernel/local.mk
+include patchcore/syscall/local.mk
 include patchcore/machine/local.mk
 include patchcore/site/local.mk
-include patchcore/text/local.mk
+include patchcore/pages/local.mk
 include patchcore/merge/local.mk
 include patchcore/word/local.mk
-include patchcore/trap/local.mk
+include patchcore/sigtrap/local.mk
 include patchcore/patch/local.mk
 include patchcore/call/local.mk
 include patchcore/life/local.mk

@@ -17,8 +17,8 @@ libfastinst_internal_la_SOURCES = \
 	probes/core/provider.h \
 	probes/core/site.c \
 	probes/core/table.c \
-	probes/life/life.c \
-	probes/patchable/patchable.c
+	probes/providers/life.c \
+	probes/providers/patchable.c
 
 libfastinst_internal_la_LIBADD = libfastinst_bare.la libfastinst_elf.la libfastinst_names.la \
 	libfastinst_source.la
@@ -41,19 +41,19 @@ libfastinst_elf_la_SOURCES = \
 	probes/elf/slot.c
 
 noinst_LTLIBRARIES += libfastinst_source.la
-libfastinst_source_la_SOURCES = probes/source/source.h
+libfastinst_source_la_SOURCES = probes/dwarf/source.h
 if HAVE_LIBDW
 libfastinst_source_la_SOURCES += \
-	probes/source/abi.c \
-	probes/source/abi.h \
-	probes/source/by_reference.c \
-	probes/source/locations.c \
-	probes/source/whole.c \
-	probes/source/libdw.c \
-	probes/source/libdw.h \
-	probes/source/source.c
+	probes/dwarf/abi.c \
+	probes/dwarf/abi.h \
+	probes/dwarf/by_reference.c \
+	probes/dwarf/locations.c \
+	probes/dwarf/whole.c \
+	probes/dwarf/libdw.c \
+	probes/dwarf/libdw.h \
+	probes/dwarf/source.c
 else
-libfastinst_source_la_SOURCES += probes/source/no_source.c
+libfastinst_source_la_SOURCES += probes/dwarf/no_source.c
 endif
 
 # The same objects with nothing but the public functions in sight. Sites call into it: it holds itself.
@@ -76,92 +76,90 @@ examplesprobesmesondir = $(examplesprobesdir)/meson
 dist_examplesprobesmeson_DATA = probes/examples/meson/meson.build
 EXTRA_DIST += probes/fastinst.abi probes/fastinst.map
 
-include probes/marker/local.mk
-include probes/branch/local.mk
-include probes/real/local.mk
+include probes/providers/local.mk
+include commands/fastinst/tests/real/local.mk
 include probes/insn/local.mk
-include probes/calls/local.mk
-include probes/inject/local.mk
+include agent/launch/local.mk
 include probes/entries/local.mk
-include probes/text/local.mk
+include base/local.mk
 
 # What "fastinst run" puts into a program.
 pkglib_LTLIBRARIES = libfastinst-agent.la
 libfastinst_agent_la_SOURCES = \
 	patchcore/life/bind.c \
-	patchcore/trap/guard.c \
-	probes/agent/agent.c \
-	probes/agent/agent.h \
-	probes/agent/alone.c \
-	probes/agent/alone.h \
-	probes/agent/base.c \
-	probes/agent/base.h \
-	probes/agent/control.c \
-	probes/agent/control.h \
-	probes/agent/exec.c \
-	probes/agent/report.c \
-	probes/agent/trace.c \
-	probes/trace/ring.h
+	patchcore/sigtrap/guard.c \
+	agent/counts/agent.c \
+	agent/counts/agent.h \
+	agent/counts/alone.c \
+	agent/counts/alone.h \
+	agent/counts/base.c \
+	agent/counts/base.h \
+	agent/counts/control.c \
+	agent/counts/control.h \
+	agent/counts/exec.c \
+	agent/counts/report.c \
+	agent/counts/trace.c \
+	agent/counts/ring.h
 libfastinst_agent_la_LIBADD = libfastinst_elf.la libfastinst_text.la libfastinst.la libpatchcore.la
 libfastinst_agent_la_LDFLAGS = -module -avoid-version -Wl,-z,nodelete -Wl,-z,now -Wl,-Bsymbolic $(HARDEN_LDFLAGS) \
-	-Wl,--version-script=$(top_srcdir)/probes/agent/agent.map
-EXTRA_libfastinst_agent_la_DEPENDENCIES = probes/agent/agent.map
-EXTRA_DIST += probes/agent/agent.map
+	-Wl,--version-script=$(top_srcdir)/agent/counts/agent.map
+EXTRA_libfastinst_agent_la_DEPENDENCIES = agent/counts/agent.map
+EXTRA_DIST += agent/counts/agent.map
 
 # What "fastinst attach" puts into a process.
 pkglib_LTLIBRARIES += libfastinst-attached.la
 libfastinst_attached_la_SOURCES = \
 	patchcore/life/bind.c \
-	probes/agent/agent.h \
-	probes/agent/alone.c \
-	probes/agent/alone.h \
-	probes/agent/base.c \
-	probes/agent/base.h \
-	probes/agent/attached.c \
-	probes/agent/control.c \
-	probes/agent/control.h \
-	probes/agent/report.c \
-	probes/agent/trace.c \
-	probes/trace/ring.h
+	agent/counts/agent.h \
+	agent/counts/alone.c \
+	agent/counts/alone.h \
+	agent/counts/base.c \
+	agent/counts/base.h \
+	agent/counts/attached.c \
+	agent/counts/control.c \
+	agent/counts/control.h \
+	agent/counts/report.c \
+	agent/counts/trace.c \
+	agent/counts/ring.h
 libfastinst_attached_la_LIBADD = libfastinst_text.la libfastinst.la libpatchcore.la
 libfastinst_attached_la_LDFLAGS = -module -avoid-version -Wl,-z,now -Wl,-Bsymbolic $(HARDEN_LDFLAGS) \
-	-Wl,--version-script=$(top_srcdir)/probes/agent/attached.map
-EXTRA_libfastinst_attached_la_DEPENDENCIES = probes/agent/attached.map
-EXTRA_DIST += probes/agent/attached.map
+	-Wl,--version-script=$(top_srcdir)/agent/counts/attached.map
+EXTRA_libfastinst_attached_la_DEPENDENCIES = agent/counts/attached.map
+EXTRA_DIST += agent/counts/attached.map
 
 bin_PROGRAMS += fastinst
 fastinst_SOURCES = \
-	probes/command/attach.c \
-	probes/command/command.h \
-	probes/command/control.c \
-	probes/command/counts.c \
-	probes/command/counts.h \
-	probes/command/fastinst.c \
-	probes/command/list.c \
-	probes/command/near.c \
-	probes/command/run.c \
-	probes/command/source_of.c \
-	probes/command/source_of.h \
-	probes/command/top.c \
-	probes/command/trace.c \
-	probes/command/trace_filter.c \
-	probes/command/trace_filter.h \
-	probes/command/trace_read.c \
-	probes/command/trace_read.h \
-	probes/command/trace_value.c \
-	probes/command/trace_write.c \
-	probes/command/trace_write.h \
-	probes/command/why.c \
-	probes/launch/ending.c \
-	probes/launch/ending.h \
-	probes/launch/folder.c \
-	probes/launch/folder.h \
-	probes/launch/launch.c \
-	probes/launch/launch.h \
-	probes/list/sites.c \
-	probes/list/sites.h \
-	probes/trace/ring.c \
-	probes/trace/ring.h
+	commands/fastinst/attach.c \
+	commands/fastinst/command.h \
+	commands/fastinst/control.c \
+	commands/fastinst/counts.c \
+	commands/fastinst/counts.h \
+	commands/fastinst/fastinst.c \
+	commands/fastinst/list.c \
+	commands/fastinst/near.c \
+	commands/fastinst/run.c \
+	commands/fastinst/source_of.c \
+	commands/fastinst/source_of.h \
+	commands/fastinst/top.c \
+	commands/fastinst/trace.c \
+	commands/fastinst/trace_filter.c \
+	commands/fastinst/trace_filter.h \
+	commands/fastinst/trace_read.c \
+	commands/fastinst/trace_read.h \
+	commands/fastinst/trace_value.c \
+	commands/fastinst/trace_write.c \
+	commands/fastinst/trace_write.h \
+	commands/fastinst/why.c \
+	agent/launch/ending.c \
+	agent/launch/ending.h \
+	agent/launch/folder.c \
+	agent/launch/folder.h \
+	agent/launch/launch.c \
+	agent/launch/launch.h \
+	commands/fastinst/sites.c \
+	commands/fastinst/sites.h \
+	agent/counts/ring.c \
+	agent/counts/ring.h
 fastinst_CPPFLAGS = $(AM_CPPFLAGS) -DPKGLIBDIR='"$(pkglibdir)"'
 fastinst_LDADD = libfastinst_internal.la libfastinst_inject.la libpatchcore_internal.la libresults.a libstress.a $(JANSSON_LIBS)
 fastinst_LDFLAGS = $(HARDEN_LDFLAGS) $(HARDEN_PIE)
@@ -199,53 +197,53 @@ probes_core_tests_test_probes_LDADD = libfastinst_internal.la $(LDADD)
 endif
 
 if HAVE_CMOCKA
-check_PROGRAMS += probes/agent/tests/test_pin
-tests_compute += probes/agent/tests/test_pin
-probes_agent_tests_test_pin_SOURCES = probes/agent/pin.c probes/agent/tests/test_pin.c
+check_PROGRAMS += agent/counts/tests/test_pin
+tests_compute += agent/counts/tests/test_pin
+agent_counts_tests_test_pin_SOURCES = agent/counts/pin.c agent/counts/tests/test_pin.c
 # An object of its own: the agents have one of libtool.
-probes_agent_tests_test_pin_CFLAGS = $(AM_CFLAGS)
-probes_agent_tests_test_pin_LDFLAGS = -Wl,--wrap=dlopen
+agent_counts_tests_test_pin_CFLAGS = $(AM_CFLAGS)
+agent_counts_tests_test_pin_LDFLAGS = -Wl,--wrap=dlopen
 endif
 
-tests_compute += probes/agent/tests/test_dlopen.sh probes/agent/tests/test_loaders.sh
-EXTRA_DIST += probes/agent/tests/opens.c probes/agent/tests/starts.c probes/agent/tests/test_dlopen.sh \
-	probes/agent/tests/test_loaders.sh
+tests_compute += agent/counts/tests/test_dlopen.sh agent/counts/tests/test_loaders.sh
+EXTRA_DIST += agent/counts/tests/opens.c agent/counts/tests/starts.c agent/counts/tests/test_dlopen.sh \
+	agent/counts/tests/test_loaders.sh
 
 tests_wait += \
-	probes/command/tests/test_attach.sh \
-	probes/command/tests/test_leftovers.sh \
+	commands/fastinst/tests/test_attach.sh \
+	commands/fastinst/tests/test_leftovers.sh \
 	probes/tests/test_last_thread.sh
 tests_race += \
-	probes/command/tests/test_completion.sh \
-	probes/command/tests/test_control.sh \
-	probes/command/tests/test_detach.sh \
-	probes/command/tests/test_ends.sh \
-	probes/command/tests/test_fastinst.sh \
-	probes/command/tests/test_filters.sh \
-	probes/command/tests/test_floats.sh \
-	probes/command/tests/test_handed.sh \
-	probes/command/tests/test_odd.sh \
-	probes/command/tests/test_limits.sh \
-	probes/command/tests/test_masked.sh \
-	probes/command/tests/test_others.sh \
-	probes/command/tests/test_patterns.sh \
-	probes/command/tests/test_refused.sh \
-	probes/command/tests/test_waits.sh \
+	commands/fastinst/tests/test_completion.sh \
+	commands/fastinst/tests/test_control.sh \
+	commands/fastinst/tests/test_detach.sh \
+	commands/fastinst/tests/test_ends.sh \
+	commands/fastinst/tests/test_fastinst.sh \
+	commands/fastinst/tests/test_filters.sh \
+	commands/fastinst/tests/test_floats.sh \
+	commands/fastinst/tests/test_handed.sh \
+	commands/fastinst/tests/test_odd.sh \
+	commands/fastinst/tests/test_limits.sh \
+	commands/fastinst/tests/test_masked.sh \
+	commands/fastinst/tests/test_others.sh \
+	commands/fastinst/tests/test_patterns.sh \
+	commands/fastinst/tests/test_refused.sh \
+	commands/fastinst/tests/test_waits.sh \
 	probes/core/tests/test_coroutine.sh \
 	probes/core/tests/test_grace.sh \
-	probes/life/tests/test_imports.sh \
+	probes/providers/tests/test_imports.sh \
 	probes/tests/test_exact.sh \
 	probes/tests/test_loads.sh \
 	probes/tests/test_environment.sh \
 	probes/tests/test_pages.sh
 tests_compute += \
-	probes/command/tests/test_top.sh \
-	probes/command/tests/test_trace.sh \
-	probes/command/tests/test_usage.sh \
-	probes/command/tests/test_why.sh \
+	commands/fastinst/tests/test_top.sh \
+	commands/fastinst/tests/test_trace.sh \
+	commands/fastinst/tests/test_usage.sh \
+	commands/fastinst/tests/test_why.sh \
 	probes/core/tests/test_function.sh \
 	probes/core/tests/test_unload.sh \
-	probes/list/tests/test_list.sh \
+	commands/fastinst/tests/test_list.sh \
 	probes/tests/test_optional.sh \
 	probes/tests/test_static.sh \
 	probes/tests/test_users.sh
@@ -260,69 +258,69 @@ EXTRA_DIST += \
 	probes/tests/test_pages.sh \
 	probes/tests/test_static.sh \
 	probes/tests/test_users.sh \
-	probes/command/tests/counted.c \
-	probes/command/tests/floats.c \
-	probes/command/tests/named.c \
-	probes/command/tests/compare_args.py \
-	probes/command/tests/exported.c \
-	probes/command/tests/handed.cc \
-	probes/command/tests/odd.c \
-	probes/command/tests/odd.cc \
-	probes/command/tests/tell.h \
-	probes/command/tests/tree.c \
-	probes/command/tests/stack.c \
-	probes/command/tests/plugin.c \
-	probes/command/tests/test_attach.sh \
-	probes/command/tests/test_completion.sh \
-	probes/command/tests/test_control.sh \
-	probes/command/tests/test_detach.sh \
-	probes/command/tests/test_ends.sh \
-	probes/command/tests/test_fastinst.sh \
-	probes/command/tests/filtered.c \
-	probes/command/tests/refused.c \
-	probes/command/tests/test_leftovers.sh \
-	probes/command/tests/test_filters.sh \
-	probes/command/tests/test_floats.sh \
-	probes/command/tests/test_handed.sh \
-	probes/command/tests/test_odd.sh \
-	probes/command/tests/test_limits.sh \
-	probes/command/tests/masked.c \
-	probes/command/tests/test_masked.sh \
-	probes/command/tests/test_others.sh \
-	probes/command/tests/test_patterns.sh \
-	probes/command/tests/test_refused.sh \
-	probes/command/tests/test_top.sh \
-	probes/command/tests/test_trace.sh \
-	probes/command/tests/test_usage.sh \
-	probes/command/tests/test_waits.sh \
-	probes/command/tests/waits.c \
-	probes/command/tests/test_why.sh \
+	commands/fastinst/tests/counted.c \
+	commands/fastinst/tests/floats.c \
+	commands/fastinst/tests/named.c \
+	commands/fastinst/tests/compare_args.py \
+	commands/fastinst/tests/exported.c \
+	commands/fastinst/tests/handed.cc \
+	commands/fastinst/tests/odd.c \
+	commands/fastinst/tests/odd.cc \
+	commands/fastinst/tests/tell.h \
+	commands/fastinst/tests/tree.c \
+	commands/fastinst/tests/stack.c \
+	commands/fastinst/tests/plugin.c \
+	commands/fastinst/tests/test_attach.sh \
+	commands/fastinst/tests/test_completion.sh \
+	commands/fastinst/tests/test_control.sh \
+	commands/fastinst/tests/test_detach.sh \
+	commands/fastinst/tests/test_ends.sh \
+	commands/fastinst/tests/test_fastinst.sh \
+	commands/fastinst/tests/filtered.c \
+	commands/fastinst/tests/refused.c \
+	commands/fastinst/tests/test_leftovers.sh \
+	commands/fastinst/tests/test_filters.sh \
+	commands/fastinst/tests/test_floats.sh \
+	commands/fastinst/tests/test_handed.sh \
+	commands/fastinst/tests/test_odd.sh \
+	commands/fastinst/tests/test_limits.sh \
+	commands/fastinst/tests/masked.c \
+	commands/fastinst/tests/test_masked.sh \
+	commands/fastinst/tests/test_others.sh \
+	commands/fastinst/tests/test_patterns.sh \
+	commands/fastinst/tests/test_refused.sh \
+	commands/fastinst/tests/test_top.sh \
+	commands/fastinst/tests/test_trace.sh \
+	commands/fastinst/tests/test_usage.sh \
+	commands/fastinst/tests/test_waits.sh \
+	commands/fastinst/tests/waits.c \
+	commands/fastinst/tests/test_why.sh \
 	probes/core/tests/grace.c \
 	probes/core/tests/test_coroutine.sh \
 	probes/core/tests/test_function.sh \
 	probes/core/tests/test_grace.sh \
 	probes/core/tests/test_unload.sh \
 	probes/core/tests/unload.c \
-	probes/command/tests/traced.c \
-	probes/life/tests/test_imports.sh \
-	probes/list/tests/listed.c \
-	probes/list/tests/test_list.sh
+	commands/fastinst/tests/traced.c \
+	probes/providers/tests/test_imports.sh \
+	commands/fastinst/tests/listed.c \
+	commands/fastinst/tests/test_list.sh
 
-check_PROGRAMS += probes/list/tests/fuzz_sites
-tests_compute += probes/list/tests/fuzz_sites
-CLEANFILES += probes/list/tests/fuzz_sites.crash
-probes_list_tests_fuzz_sites_SOURCES = probes/list/sites.c probes/list/tests/fuzz_sites.c
-probes_list_tests_fuzz_sites_CPPFLAGS = $(fuzz_cppflags)
-probes_list_tests_fuzz_sites_CFLAGS = $(fuzz_cflags)
-probes_list_tests_fuzz_sites_LDFLAGS = -Wl,--wrap=elf_inside
-probes_list_tests_fuzz_sites_LDADD = libfastinst_internal.la libfastinst_text.la libpatchcore_internal.la
+check_PROGRAMS += commands/fastinst/tests/fuzz_sites
+tests_compute += commands/fastinst/tests/fuzz_sites
+CLEANFILES += commands/fastinst/tests/fuzz_sites.crash
+commands_fastinst_tests_fuzz_sites_SOURCES = commands/fastinst/sites.c commands/fastinst/tests/fuzz_sites.c
+commands_fastinst_tests_fuzz_sites_CPPFLAGS = $(fuzz_cppflags)
+commands_fastinst_tests_fuzz_sites_CFLAGS = $(fuzz_cflags)
+commands_fastinst_tests_fuzz_sites_LDFLAGS = -Wl,--wrap=elf_inside
+commands_fastinst_tests_fuzz_sites_LDADD = libfastinst_internal.la libfastinst_text.la libpatchcore_internal.la
 
-check_PROGRAMS += probes/trace/tests/fuzz_ring
-tests_compute += probes/trace/tests/fuzz_ring
-CLEANFILES += probes/trace/tests/fuzz_ring.crash
-probes_trace_tests_fuzz_ring_SOURCES = probes/trace/tests/fuzz_ring.c probes/trace/ring.c
-probes_trace_tests_fuzz_ring_CPPFLAGS = $(fuzz_cppflags)
-probes_trace_tests_fuzz_ring_CFLAGS = $(fuzz_cflags)
+check_PROGRAMS += agent/counts/tests/fuzz_ring
+tests_compute += agent/counts/tests/fuzz_ring
+CLEANFILES += agent/counts/tests/fuzz_ring.crash
+agent_counts_tests_fuzz_ring_SOURCES = agent/counts/tests/fuzz_ring.c agent/counts/ring.c
+agent_counts_tests_fuzz_ring_CPPFLAGS = $(fuzz_cppflags)
+agent_counts_tests_fuzz_ring_CFLAGS = $(fuzz_cflags)
 
 check_PROGRAMS += probes/elf/tests/fuzz_elf
 tests_compute += probes/elf/tests/fuzz_elf

@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: MIT
 noinst_LIBRARIES += libstress.a
 libstress_a_SOURCES = \
-	stress/base/clock.h \
-	stress/base/command_line.c \
-	stress/base/command_line.h \
-	stress/base/data_file.c \
-	stress/base/data_file.h \
-	stress/base/emit.h \
-	stress/base/exit_status.h \
-	stress/base/number.c \
-	stress/base/number.h \
-	stress/base/process.c \
-	stress/base/process.h \
-	stress/base/random.h \
-	stress/base/program.c \
-	stress/base/program.h \
-	stress/base/spelling.c \
-	stress/base/spelling.h \
-	stress/base/text_file.c \
-	stress/base/text_file.h \
+	base/clock.h \
+	base/command_line.c \
+	base/command_line.h \
+	base/data_file.c \
+	base/data_file.h \
+	base/emit.h \
+	base/exit_status.h \
+	base/number.c \
+	base/number.h \
+	base/process.c \
+	base/process.h \
+	base/random.h \
+	base/program.c \
+	base/program.h \
+	base/spelling.c \
+	base/spelling.h \
+	base/text_file.c \
+	base/text_file.h \
 	stress/cell/cell.c \
 	stress/cell/cell.h \
 	stress/cell/code.c \
@@ -33,8 +33,8 @@ libstress_a_SOURCES = \
 	stress/placement/place.h \
 	stress/placement/placement.c \
 	stress/placement/placement.h \
-	stress/provoke/provoker.c \
-	stress/provoke/provoker.h \
+	stress/run/provoker.c \
+	stress/run/provoker.h \
 	stress/run/child.c \
 	stress/run/child.h \
 	stress/run/gap.c \
@@ -70,13 +70,13 @@ stress_tests = \
 	stress/placement/tests/test_place \
 	stress/placement/tests/test_placement
 stress_waiting = \
-	stress/base/tests/test_data_file \
-	stress/base/tests/test_process \
-	stress/base/tests/test_spelling \
-	stress/base/tests/test_text_file \
+	base/tests/test_data_file \
+	base/tests/test_process \
+	base/tests/test_spelling \
+	base/tests/test_text_file \
 	stress/run/tests/test_isolate
 stress_alone = \
-	stress/provoke/tests/test_provoker \
+	stress/run/tests/test_provoker \
 	stress/run/tests/test_gap \
 	stress/run/tests/test_oracle \
 	stress/run/tests/test_provoker_cell \

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/emit.h"
 #include "patchcore/patchcore.h"
-#include "stress/base/emit.h"
 
 #define PAGE 4096u
 

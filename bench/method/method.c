@@ -8,10 +8,10 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
+#include "base/random.h"
 #include "bench/method/result.h"
 #include "patchcore/patchcore.h"
-#include "stress/base/clock.h"
-#include "stress/base/random.h"
 #include "stress/witness/tsc_offset.h"
 
 /* One block of a case, or of its baseline. */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "stress/base/random.h"
+#include "base/random.h"
 
 #define BINS_PER_OCTAVE 8
 #define BOOTSTRAP_DRAWS 2000

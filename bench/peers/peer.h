@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What people use instead, where it is not just a few lines in a benchmark: tracers, the kernel.
- * Each is a program in bench/peers/programs/, compiled where it is used, as its authors would have
+ * Each is a program in bench/peers/, compiled where it is used, as its authors would have
  * it used; docs/lab/peers.md tells how.
  *
  * Such a program answers these requests, see process.h; all times are ticks, but nanoseconds of
@@ -15,8 +15,8 @@
 #ifndef BENCH_PEERS_PEER_H
 #define BENCH_PEERS_PEER_H
 
+#include "base/process.h"
 #include "bench/method/method.h"
-#include "stress/base/process.h"
 
 #define PEER_PATH 512
 

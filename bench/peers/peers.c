@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/data_file.h"
 #include "patchcore/machine/wait.h"
-#include "stress/base/clock.h"
-#include "stress/base/data_file.h"
 
 #define BUILD_SECONDS  60
 #define START_SECONDS  40

@@ -8,8 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/number.h"
 #include "bench/method/result.h"
-#include "stress/base/number.h"
 
 #define WORDS_ROOM 256 /* holds all that the functions below write */
 

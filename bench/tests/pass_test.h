@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "bench/cases/pass/pass.c"
+#include "bench/cases/pass.c"
 #include "bench/tests/bench_run.h"
 #include "patchcore/patchcore.h"
 

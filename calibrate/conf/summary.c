@@ -4,9 +4,9 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "calibrate/program/markup.h"
+#include "base/number.h"
 #include "calibrate/statistics/bound.h"
-#include "stress/base/number.h"
+#include "results/figures/markup.h"
 
 #define DECADES_MAX   4	  /* rows of the ladder */
 #define WORTH_TELLING 0.1 /* a bound above it says nothing */

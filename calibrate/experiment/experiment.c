@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "calibrate/program/cell_options.h"
-#include "stress/base/command_line.h"
-#include "stress/base/data_file.h"
-#include "stress/base/exit_status.h"
-#include "stress/base/random.h"
+#include "base/command_line.h"
+#include "base/data_file.h"
+#include "base/exit_status.h"
+#include "base/random.h"
+#include "stress/cell/cell_options.h"
 #include "stress/run/gap.h"
 
 #define NAME_LETTERS "abcdefghijklmnopqrstuvwxyz0123456789-"

@@ -13,10 +13,10 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "calibrate/program/cell_options.h"
-#include "calibrate/session/session.h"
+#include "base/command_line.h"
+#include "calibrate/run/session.h"
 #include "calibrate/statistics/bound.h"
-#include "stress/base/command_line.h"
+#include "stress/cell/cell_options.h"
 
 #define SHARDS_MAX	1000
 #define REPETITIONS_MAX 1000

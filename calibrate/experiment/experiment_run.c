@@ -5,12 +5,12 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/exit_status.h"
+#include "base/number.h"
 #include "calibrate/experiment/experiment.h"
 #include "calibrate/statistics/sums.h"
 #include "results/journal/journal.h"
-#include "stress/base/clock.h"
-#include "stress/base/exit_status.h"
-#include "stress/base/number.h"
 #include "stress/run/gap.h"
 #include "stress/witness/witness.h"
 

@@ -4,9 +4,9 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/number.h"
 #include "calibrate/statistics/bound.h"
 #include "calibrate/statistics/long_wait.h"
-#include "stress/base/number.h"
 
 static const unsigned only_at[DISTANCES] = { ONLY_NEAR, ONLY_FAR };
 

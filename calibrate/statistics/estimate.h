@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "calibrate/ladder/ladder.h"
-#include "calibrate/ladder/plan.h"
+#include "calibrate/plan/ladder.h"
+#include "calibrate/plan/plan.h"
 #include "calibrate/statistics/sums.h"
 #include "results/journal/fields.h"
 

@@ -5,9 +5,9 @@
  */
 #include <inttypes.h>
 
+#include "base/number.h"
 #include "calibrate/statistics/bound.h"
 #include "calibrate/statistics/estimate.h"
-#include "stress/base/number.h"
 
 /* clang-format off */
 #define FIELD(type, of, member, name, conf, title) \

@@ -5,8 +5,8 @@
 #ifndef CALIBRATE_TESTS_EXPERIMENT_PLACE_H
 #define CALIBRATE_TESTS_EXPERIMENT_PLACE_H
 
+#include "base/exit_status.h"
 #include "calibrate/experiment/experiment.h"
-#include "stress/base/exit_status.h"
 
 /* What `tmax stress --list` makes of it: "paper.cells" or "tail.cells". */
 static inline struct experiment list_as_shipped(const char *list, unsigned repetitions)

@@ -16,8 +16,8 @@
 
 #include <cmocka.h>
 
-#include "calibrate/report/report.h"
 #include "calibrate/tests/report_sample.h"
+#include "commands/report/report.h"
 
 struct place {
 	char folder[32];

@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
-#include "calibrate/session/session.h"
-#include "stress/base/clock.h"
+#include "base/clock.h"
+#include "calibrate/run/session.h"
 
 #define SESSION_PATH 64
 

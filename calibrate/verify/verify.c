@@ -19,9 +19,9 @@
 #include <math.h>
 #include <stdarg.h>
 
+#include "base/exit_status.h"
+#include "base/number.h"
 #include "calibrate/statistics/bound.h"
-#include "stress/base/exit_status.h"
-#include "stress/base/number.h"
 
 #define COUNTS_MAX   UINT64_C(100000) /* that GSL's distributions take without giving up */
 #define TOGGLES_HUGE (UINT64_C(1) << 62)

@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "calibrate/program/markup.h"
+#include "base/command_line.h"
+#include "base/number.h"
 #include "calibrate/verify/verify.h"
-#include "stress/base/command_line.h"
-#include "stress/base/number.h"
+#include "results/figures/markup.h"
 
 #define COMMAND_MAX 1024
 #define INT(number) ((json_int_t)(number))

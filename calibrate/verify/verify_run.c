@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "calibrate/program/cell_options.h"
+#include "base/command_line.h"
+#include "base/exit_status.h"
+#include "base/random.h"
 #include "calibrate/verify/verify.h"
-#include "stress/base/command_line.h"
-#include "stress/base/exit_status.h"
-#include "stress/base/random.h"
-#include "stress/provoke/provoker.h"
+#include "stress/cell/cell_options.h"
+#include "stress/run/provoker.h"
 
 #define CONTROL_SHARE 0.05 /* of the budget */
 #define WINDOW_SHARE  0.10

@@ -186,17 +186,19 @@ def policy():
 def house():
     """The trees of the source, and what stands on what."""
     p = Picture("The house: trees of the source",
-                "The program tmax stands on calibrate, bench, conform and fleet, these on results and stress, and these on patchcore. "
-                "The program fastinst and its library stand in probes, also on patchcore.", 330)
-    p.box(30, 260, 740, 48, GOOD, "patchcore: the library; changes instructions while they run")
+                "The programs tmax and fastinst are the tree commands. Below tmax stand calibrate, bench, conform and fleet, on results and stress. "
+                "Below fastinst stand profile, agent and probes. All of them stand on base and patchcore.", 394)
+    p.box(30, 324, 740, 48, GOOD, "patchcore: the library; changes instructions while they run")
+    p.box(30, 260, 740, 48, OLD, "base: options, numbers, names, child processes")
     p.box(30, 196, 470, 48, OLD, "stress: one site that is changed while others run it")
     p.box(30, 132, 470, 48, OLD, "results: journals, schemas, figures, measured runs")
     for i, (name, what) in enumerate((("calibrate", "finds waits"), ("bench", "costs"), ("conform", "promises"), ("fleet", "many machines"))):
-        p.box(30 + i * 119, 58, 113, 58, NEW, (name, what), size=13)
-    p.text(30, 40, "the program tmax", 15, weight="bold")
-    p.box(530, 58, 240, 58, NEW, ("fastinst: count, trace,", "profile, attach"), size=13)
-    p.box(530, 132, 240, 112, OLD, ("probes: libfastinst, its", "providers and its agent"))
-    p.text(530, 40, "the program fastinst", 15, weight="bold")
+        p.box(30 + i * 119, 58, 113, 58, OLD, (name, what), size=13)
+    p.box(530, 58, 240, 58, OLD, ("profile: counts,", "times and edges"), size=13)
+    p.box(530, 132, 240, 48, OLD, "agent: inside the program")
+    p.box(530, 196, 240, 48, OLD, "probes: libfastinst")
+    p.box(30, 10, 470, 36, NEW, "commands: tmax")
+    p.box(530, 10, 240, 36, NEW, "commands: fastinst")
     return p
 
 

@@ -157,7 +157,7 @@ check_words()
 	while read -r path; do
 		[ -n "$(compgen -G "$top/$path*")" ] || [[ $path =~ [A-Z]{3} ]] ||
 			wrong "$name: there is no $path"
-	done < <(grep -oE '`(patchcore|stress|results|bench|calibrate|conform|fleet|scripts|docs)/[A-Za-z0-9_./-]+' \
+	done < <(grep -oE '`(base|patchcore|stress|results|bench|calibrate|conform|fleet|probes|agent|profile|commands|scripts|docs)/[A-Za-z0-9_./-]+' \
 		"$dir/text" | tr -d '\`' || true)
 	while read -r _ target; do
 		grep -qE "^($target|$target-am|$target-local)( [a-z -]*)?:" "$build/Makefile" || wrong "$name: there is no 'make $target'"

@@ -133,13 +133,13 @@ grep '^\.B' "$dir/tmax" | grep -v cpuid_tool | grep -oE '(^| |")--[a-z0-9-]+' | 
 grep -vxFf "$dir/options" "$dir/named" | grep -vxE -- '--version|--help' >"$dir/unknown" || true
 [ ! -s "$dir/unknown" ] || wrong "no command has $(xargs <"$dir/unknown")"
 
-sed -nE 's/^\tEXIT_[A-Z_]+ = ([0-9]+),.*/\1/p' "$top/stress/base/exit_status.h" >"$dir/is"
+sed -nE 's/^\tEXIT_[A-Z_]+ = ([0-9]+),.*/\1/p' "$top/base/exit_status.h" >"$dir/is"
 page tmax.7 >"$dir/page"
 part SH "EXIT STATUS" <"$dir/page" | defined | sed -nE 's/^\.B ([0-9]+)$/\1/p' >"$dir/says"
 same "exit statuses"
 
 grep -rohE --include='*.c' --exclude-dir={tests,examples} 'getenv\("[A-Z_]+"' \
-	"$top"/{patchcore,stress,bench,results,calibrate} | cut -d'"' -f2 >"$dir/is"
+	"$top"/{base,patchcore,stress,bench,results,calibrate,commands/{tmax,report}} | cut -d'"' -f2 >"$dir/is"
 part SH ENVIRONMENT <"$dir/page" | defined | sed -nE 's/^\.B ([A-Z_, ]+)$/\1/p' | tr -d ' ' | tr ',' '\n' >"$dir/says"
 same "environment"
 

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "fleet/judge/ladder_of.h"
-#include "stress/base/number.h"
 
 #define SAME_RATE 0.01 /* as far as TSCs of one machine may differ between boots */
 #define ROUNDING  1e-9

@@ -10,9 +10,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "calibrate/program/cpuid.h"
+#include "base/text_file.h"
 #include "results/journal/journal.h"
-#include "stress/base/text_file.h"
+#include "stress/placement/cpuid.h"
 
 #define DUMP_MAX (1 << 20) /* bytes; libcpuid writes some 20 thousand */
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "stress/base/data_file.h"
+#include "base/data_file.h"
 
 #define FLEET_VERSION 2 /* of the tables */
 #define PRINT	      17

@@ -39,11 +39,11 @@
 #include "patchcore/call/call_form.h"
 #include "patchcore/machine/policy.h"
 #include "patchcore/machine/wait.h"
+#include "patchcore/pages/text.h"
+#include "patchcore/pages/text_page.h"
 #include "patchcore/patchcore.h"
 #include "patchcore/site/fork.h"
 #include "patchcore/site/site.h"
-#include "patchcore/text/text.h"
-#include "patchcore/text/text_page.h"
 #include "patchcore/word/flight.h"
 
 /*

@@ -9,11 +9,11 @@
 
 #include "patchcore/call/call_form.h"
 #include "patchcore/machine/policy.h"
+#include "patchcore/pages/text.h"
 #include "patchcore/patchcore.h"
 #include "patchcore/site/fork.h"
 #include "patchcore/site/site.h"
 #include "patchcore/site/table.h"
-#include "patchcore/text/text.h"
 #include "patchcore/word/flight.h"
 
 #define DISPLACEMENT 4 /* bytes */

@@ -9,9 +9,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "patchcore/pages/text.h"
+#include "patchcore/pages/text_maps.h"
 #include "patchcore/site/lock.h"
-#include "patchcore/text/text.h"
-#include "patchcore/text/text_maps.h"
 
 #define REACH  UINT64_C(0x7ffff000)	/* whole pages of the 2 GiB */
 #define BOTTOM UINT64_C(0x100000)	/* nothing below, so that NULL plus a little still traps */

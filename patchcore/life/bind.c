@@ -22,7 +22,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "patchcore/kernel/sys.h"
+#include "patchcore/syscall/sys.h"
 
 #ifdef __has_feature
 #define SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))

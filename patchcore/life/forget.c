@@ -4,8 +4,8 @@
 
 #include "patchcore/call/call_form.h"
 #include "patchcore/machine/policy.h"
+#include "patchcore/pages/text.h"
 #include "patchcore/site/fork.h"
-#include "patchcore/text/text.h"
 #include "patchcore/word/flight.h"
 
 struct range {

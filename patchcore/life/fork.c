@@ -49,9 +49,9 @@
 #include <signal.h>
 #include <sys/mman.h>
 
-#include "patchcore/kernel/kernel_signal.h"
+#include "patchcore/pages/text.h"
 #include "patchcore/site/lock.h"
-#include "patchcore/text/text.h"
+#include "patchcore/syscall/kernel_signal.h"
 #include "patchcore/word/flight.h"
 
 #define REST	 2u

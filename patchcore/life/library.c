@@ -11,11 +11,11 @@
 #include "patchcore/life/library.h"
 #include "patchcore/machine/policy.h"
 #include "patchcore/merge/others.h"
+#include "patchcore/pages/text.h"
+#include "patchcore/sigtrap/trap.h"
 #include "patchcore/site/fork.h"
 #include "patchcore/site/lock.h"
 #include "patchcore/site/site.h"
-#include "patchcore/text/text.h"
-#include "patchcore/trap/trap.h"
 #include "patchcore/word/flight.h"
 
 static struct lock setup_lock; /* protects all below */

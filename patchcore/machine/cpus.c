@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "patchcore/kernel/sys.h"
-#include "patchcore/kernel/task.h"
+#include "patchcore/syscall/sys.h"
+#include "patchcore/syscall/task.h"
 
 #define DIGITS 5 /* of a number that can be below CPUS_MAX */
 

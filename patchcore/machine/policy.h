@@ -3,10 +3,10 @@
 #ifndef PATCHCORE_MACHINE_POLICY_H
 #define PATCHCORE_MACHINE_POLICY_H
 
-#include "patchcore/kernel/sys.h"
 #include "patchcore/machine/machine_conf.h"
 #include "patchcore/machine/sync.h"
 #include "patchcore/patchcore.h"
+#include "patchcore/syscall/sys.h"
 
 /* What is known about the machine, after start-up never changed. */
 struct facts {

@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <linux/membarrier.h>
 
-#include "patchcore/kernel/sys.h"
 #include "patchcore/machine/wait.h"
+#include "patchcore/syscall/sys.h"
 
 int membarrier_register(void)
 {

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "patchcore/kernel/sys.h"
 #include "patchcore/machine/wait.h"
+#include "patchcore/syscall/sys.h"
 
 #define CLOCKS	   "/sys/devices/system/clocksource/clocksource0/"
 #define TRIES	   100

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <x86intrin.h>
 
-#include "patchcore/kernel/sys.h"
+#include "patchcore/syscall/sys.h"
 
 /* line_for_writing - ask for the line that addr runs from while other things are looked up. */
 NOPATCH_INLINE void line_for_writing(const void *addr)

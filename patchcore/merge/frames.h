@@ -15,7 +15,7 @@
 #include <sys/types.h>
 #include <ucontext.h>
 
-#include "patchcore/kernel/kernel_signal.h"
+#include "patchcore/syscall/kernel_signal.h"
 
 #define FRAMES_REACH  (256u << 10) /* bytes per stack */
 #define FRAMES_STACKS 24	   /* one leading to the next */

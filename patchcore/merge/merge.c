@@ -3,10 +3,10 @@
 
 #include <errno.h>
 
-#include "patchcore/kernel/kernel_signal.h"
 #include "patchcore/machine/sync.h"
 #include "patchcore/merge/merge_check.h"
 #include "patchcore/merge/others.h"
+#include "patchcore/syscall/kernel_signal.h"
 
 /* How long to wait before looking again for threads that were inside. */
 #define PAUSE_MIN (CLOCK_MS / 20)

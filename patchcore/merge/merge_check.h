@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "patchcore/kernel/sys.h"
+#include "patchcore/syscall/sys.h"
 
 #define MERGE_NOP 0x90
 

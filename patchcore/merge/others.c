@@ -17,9 +17,9 @@
 #include <sys/uio.h>
 #include <x86intrin.h>
 
-#include "patchcore/kernel/kernel_signal.h"
-#include "patchcore/kernel/task.h"
 #include "patchcore/site/thread.h"
+#include "patchcore/syscall/kernel_signal.h"
+#include "patchcore/syscall/task.h"
 
 #define CHUNK  256u /* slots per chunk */
 #define CHUNKS 1024u

@@ -29,8 +29,8 @@
 #include <stdbool.h>
 #include <ucontext.h>
 
-#include "patchcore/kernel/sys.h"
-#include "patchcore/kernel/task.h"
+#include "patchcore/syscall/sys.h"
+#include "patchcore/syscall/task.h"
 
 #define OTHERS_MS 1000 /* how long one call may take to have all its answers */
 

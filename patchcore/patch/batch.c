@@ -6,9 +6,9 @@
 
 #include "patchcore/machine/policy.h"
 #include "patchcore/machine/wait.h"
+#include "patchcore/pages/text.h"
 #include "patchcore/patch/patch.h"
 #include "patchcore/site/fork.h"
-#include "patchcore/text/text.h"
 #include "patchcore/word/flight.h"
 
 struct batch {

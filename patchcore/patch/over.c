@@ -11,11 +11,11 @@
 #include "patchcore/machine/policy.h"
 #include "patchcore/merge/merge.h"
 #include "patchcore/merge/others.h"
+#include "patchcore/pages/text.h"
 #include "patchcore/patch/patch.h"
+#include "patchcore/sigtrap/trap.h"
 #include "patchcore/site/fork.h"
 #include "patchcore/site/lock.h"
-#include "patchcore/text/text.h"
-#include "patchcore/trap/trap.h"
 
 #define NEEDS_LOOK 1
 

@@ -8,10 +8,10 @@
 #include "patchcore/machine/policy.h"
 #include "patchcore/mapping.h"
 #include "patchcore/merge/merge_check.h"
+#include "patchcore/pages/text.h"
+#include "patchcore/pages/text_page.h"
+#include "patchcore/sigtrap/trap.h"
 #include "patchcore/site/fork.h"
-#include "patchcore/text/text.h"
-#include "patchcore/text/text_page.h"
-#include "patchcore/trap/trap.h"
 #include "patchcore/word/flight.h"
 
 #define LOOKS 1000

@@ -3,8 +3,8 @@
 
 #include <linux/futex.h>
 
-#include "patchcore/kernel/sys.h"
 #include "patchcore/site/thread.h"
+#include "patchcore/syscall/sys.h"
 
 #define SPINS	100
 #define WAIT_NS 1000000 /* then look whether the holder still exists */

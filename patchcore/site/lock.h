@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "patchcore/kernel/kernel_signal.h"
+#include "patchcore/syscall/kernel_signal.h"
 
 /* All zeros: it is free. */
 struct lock {

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "patchcore/kernel/sys.h"
+#include "patchcore/syscall/sys.h"
 
 #define SLOTS_MIN 256 /* a power of two */
 

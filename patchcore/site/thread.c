@@ -5,10 +5,10 @@
 #include <signal.h>
 #include <sys/mman.h>
 
-#include "patchcore/kernel/kernel_signal.h"
-#include "patchcore/kernel/task.h"
 #include "patchcore/machine/sync.h"
 #include "patchcore/site/fork.h"
+#include "patchcore/syscall/kernel_signal.h"
+#include "patchcore/syscall/task.h"
 
 #define CHUNK  256u /* records that are allocated together */
 #define GUESTS 64u  /* slots from SLOTS - GUESTS on */

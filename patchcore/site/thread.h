@@ -16,8 +16,8 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-#include "patchcore/kernel/sys.h"
 #include "patchcore/site/lock.h"
+#include "patchcore/syscall/sys.h"
 
 /*
  * An id is a generation << THREAD_SLOT_BITS | the slot of a record. Generations are never

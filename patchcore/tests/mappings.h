@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "patchcore/text/text_maps.h"
+#include "patchcore/pages/text_maps.h"
 
 struct mappings_list {
 	struct mapping *list;

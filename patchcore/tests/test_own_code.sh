@@ -68,7 +68,7 @@ must_see()
 
 	shift 2
 	{
-		echo '#include "patchcore/kernel/sys.h"'
+		echo '#include "patchcore/syscall/sys.h"'
 		echo '#include <string.h>'
 		cat
 	} >"$dir/$name.c"

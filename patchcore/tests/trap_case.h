@@ -16,11 +16,11 @@
 #include <ucontext.h>
 
 #include "patchcore/patchcore.h"
+#include "patchcore/sigtrap/trap.h"
 #include "patchcore/site/site.h"
 #include "patchcore/tests/child.h"
 #include "patchcore/tests/code.h"
 #include "patchcore/tests/conf_sample.h"
-#include "patchcore/trap/trap.h"
 #include "patchcore/word/word.h"
 
 static uint8_t *page, *site;

@@ -4,8 +4,8 @@
 
 #include <errno.h>
 
-#include "patchcore/kernel/sys.h"
 #include "patchcore/merge/merge.h"
+#include "patchcore/syscall/sys.h"
 
 #define CHUNK 256 /* sites that one pair of syncs serves when draining */
 

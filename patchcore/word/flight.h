@@ -11,7 +11,7 @@
 #ifndef PATCHCORE_WORD_FLIGHT_H
 #define PATCHCORE_WORD_FLIGHT_H
 
-#include "patchcore/text/text.h"
+#include "patchcore/pages/text.h"
 #include "patchcore/word/word.h"
 
 /* Is there a change that any owner goes on with? For a thread that does not own it, a guess. */

@@ -6,9 +6,9 @@
 #include <limits.h>
 #include <string.h>
 
-#include "patchcore/kernel/sys.h"
 #include "patchcore/merge/merge_check.h"
-#include "patchcore/text/text.h"
+#include "patchcore/pages/text.h"
+#include "patchcore/syscall/sys.h"
 
 #define LINE   64u
 #define NO_CPU UINT_MAX /* of a moment that was not read: time counts from when it is asked for */

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <sys/mman.h>
 
-#include "patchcore/kernel/sys.h"
+#include "patchcore/syscall/sys.h"
 #include "probes/core/entry.h"
 
 __thread struct block *block_of_thread

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/demangle.h"
 #include "probes/core/core.h"
-#include "probes/source/source.h"
-#include "probes/text/demangle.h"
+#include "probes/dwarf/source.h"
 
 /* --- The source ------------------------------------------------------------------------------ */
 

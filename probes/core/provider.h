@@ -6,7 +6,7 @@
  * when the probe is off and, at the latest before the first activation, what bytes turn it on. The
  * core has the ids, states, functions, counts, and changes the code.
  *
- * A new provider: a struct provider, its name below and in probes/life/life.c.
+ * A new provider: a struct provider, its name below and in probes/providers/life.c.
  */
 #ifndef PROBES_CORE_PROVIDER_H
 #define PROBES_CORE_PROVIDER_H

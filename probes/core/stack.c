@@ -16,7 +16,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
-#include "patchcore/kernel/sys.h"
+#include "patchcore/syscall/sys.h"
 #include "probes/core/entry.h"
 
 #define ROOM (UINT64_C(64) << 10) /* that a probe function has at least */

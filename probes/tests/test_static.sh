@@ -82,7 +82,7 @@ without=()
 [ ! -e "$build/probes/insn/insn.lo" ] ||
 	without=("$top/probes/insn/no_insn.c")
 demangler=()
-[ ! -e "$build/probes/text/demangle.lo" ] || demangler=(-liberty)
+[ ! -e "$build/base/demangle.lo" ] || demangler=(-liberty)
 for place in -static -static-pie; do
 	# shellcheck disable=SC2086 # CC may carry options
 	$CC -g -O2 -w -D_GNU_SOURCE -fpatchable-function-entry=5 $place -I "$top" -I "$top/probes/include" -I "$top/patchcore/include" \

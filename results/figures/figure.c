@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "results/figures/gnuplot.h"
 #include "results/figures/tally.h"
-#include "stress/base/number.h"
 
 #define ALL_SPLITS 0 /* in place of a split */
 #define SPLITS	   4

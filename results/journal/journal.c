@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "stress/base/text_file.h"
+#include "base/text_file.h"
 
 #define IDENTITY_TEXT_MAX 256
 

@@ -24,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "stress/base/random.h"
+#include "base/random.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -8,7 +8,7 @@ if ! command -v shellcheck >/dev/null; then
 	exit 77
 fi
 cd "${srcdir:?make check sets it}"
-mapfile -t scripts < <(find bootstrap .ci scripts patchcore stress calibrate results bench conform fleet docs probes \
+mapfile -t scripts < <(find bootstrap .ci scripts patchcore stress calibrate results bench commands conform fleet docs probes agent profile base \
 	-type f -exec awk 'FNR == 1 && /^#!\/.*[\/ ](ba)?sh$/ { print FILENAME } { nextfile }' {} +)
 if [ "${#scripts[@]}" -lt 5 ]; then
 	echo "only ${#scripts[@]} scripts found below $PWD"

@@ -8,7 +8,7 @@ export LC_ALL=C
 top=$(cd "${srcdir:-.}" && pwd)
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-rooms=(patchcore stress results bench calibrate conform fleet probes)
+rooms=(base patchcore stress results bench calibrate conform fleet probes agent profile commands)
 failed=0
 
 # vague FOLDER PLACE... - the lines below it that name no actor

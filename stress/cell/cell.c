@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "stress/base/command_line.h"
+#include "base/command_line.h"
 
 static const char *const crossing_names[CROSSING_COUNT] = {
 	[CROSSING_NONE] = "none", [CROSSING_8] = "8",		[CROSSING_16] = "16",

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "stress/base/emit.h"
+#include "base/emit.h"
 #include "stress/placement/place.h"
 
 #define PAGE	     4096u

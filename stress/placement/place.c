@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "stress/base/random.h"
+#include "base/random.h"
 
 #define PAGE	4096u
 #define LINES	64u

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "stress/base/number.h"
+#include "base/number.h"
 #include "stress/placement/placement.h"
 
 /* The name of each, and what is missing where it has no seats. */

@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "base/clock.h"
+#include "base/random.h"
 #include "patchcore/machine/wait.h"
+#include "patchcore/sigtrap/trap.h"
 #include "patchcore/site/site.h"
-#include "patchcore/trap/trap.h"
 #include "patchcore/word/word.h"
-#include "stress/base/clock.h"
-#include "stress/base/random.h"
 #include "stress/cell/toggle.h"
 #include "stress/oracle/trace_log.h"
 #include "stress/placement/place.h"

@@ -10,8 +10,8 @@
 
 #include "stress/cell/cell.h"
 #include "stress/cell/code.h"
-#include "stress/provoke/provoker.h"
 #include "stress/run/isolate.h"
+#include "stress/run/provoker.h"
 
 /* One executor's memory, on cache lines of its own. */
 struct executor_counts {

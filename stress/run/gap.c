@@ -10,13 +10,13 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/clock.h"
+#include "base/random.h"
 #include "patchcore/machine/wait.h"
 #include "patchcore/word/word.h"
-#include "stress/base/clock.h"
-#include "stress/base/random.h"
 #include "stress/cell/code.h"
-#include "stress/provoke/provoker.h"
 #include "stress/run/isolate.h"
+#include "stress/run/provoker.h"
 #include "stress/witness/witness.h"
 
 /* Stores follow each other closely: what is shorter than the rest is seen seldom. */

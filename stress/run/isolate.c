@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "stress/base/clock.h"
+#include "base/clock.h"
 #include "stress/witness/witness.h"
 
 #define LOOK_MS	      250  /* from a CPU that is not measured, */

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "stress/provoke/provoker.h"
+#include "stress/run/provoker.h"
 #include "stress/run/run.h"
 
 #define PAGE 4096u

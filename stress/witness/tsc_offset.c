@@ -6,8 +6,8 @@
 #include <sched.h>
 #include <stdatomic.h>
 
+#include "base/clock.h"
 #include "patchcore/machine/wait.h"
-#include "stress/base/clock.h"
 #include "stress/placement/placement.h"
 
 #define ROUNDS	      500

@@ -15,10 +15,10 @@
 
 #include <cmocka.h>
 
-#include "bench/cases/throughput/throughput.c"
+#include "bench/cases/throughput.c"
 #include "bench/method/method.h"
+#include "bench/peers/ways.h"
 #include "bench/tests/bench_run.h"
-#include "bench/ways/ways.h"
 #include "patchcore/machine/wait.h"
 
 #define HZ    1e9 /* of made-up clocks; the real one's rate only sets how long things take */

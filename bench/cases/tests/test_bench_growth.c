@@ -2,7 +2,7 @@
 /*
  * Does growth tell what grows from what does not, and what is kept; and does it come to its end?
  */
-#include "bench/cases/growth/growth.c"
+#include "bench/cases/growth.c"
 #include "bench/tests/bench_run.h"
 
 static struct bench_run run;

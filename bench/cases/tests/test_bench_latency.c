@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "bench/cases/latency/latency.c"
+#include "bench/cases/latency.c"
 #include "bench/tests/bench_run.h"
 
 #define SITES	  400

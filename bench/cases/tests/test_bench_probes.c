@@ -5,7 +5,7 @@
  */
 #include <math.h>
 
-#include "bench/cases/probes/probes.c"
+#include "bench/cases/probes.c"
 #include "bench/tests/bench_run.h"
 
 static struct bench_run run;

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "bench/cases/scaling/scaling.c"
+#include "bench/cases/scaling.c"
 #include "bench/tests/bench_run.h"
 
 #define SLICE 0.001

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "bench/cases/latency/latency.c"
+#include "bench/cases/latency.c"
 #include "bench/tests/bench_run.h"
 #include "patchcore/call.h"
 #include "patchcore/machine/wait.h"

@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "bench/cases/stall/stall.c"
+#include "bench/cases/stall.c"
 #include "bench/method/method.h"
 #include "bench/tests/threads.h"
 #include "patchcore/machine/wait.h"

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "bench/cases/throughput/throughput.c"
+#include "bench/cases/throughput.c"
 #include "bench/tests/bench_run.h"
 
 #define SLICE 0.002

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "bench/cases/toggle/toggle.c"
+#include "bench/cases/toggle.c"
 #include "bench/tests/bench_run.h"
 #include "patchcore/machine/wait.h"
 

@@ -14,12 +14,12 @@
 
 #include <cmocka.h>
 
+#include "base/random.h"
 #include "bench/method/hot.h"
 #include "bench/method/loop.h"
 #include "patchcore/call.h"
 #include "patchcore/patchcore.h"
 #include "patchcore/tests/scale.h"
-#include "stress/base/random.h"
 
 static const enum loop_kind kinds[] = { LOOP_EMPTY, LOOP_SITE,	  LOOP_DIRECT,
 					LOOP_FLAG,  LOOP_POINTER, LOOP_FLAG_POINTER };

@@ -14,9 +14,9 @@
 
 #include <cmocka.h>
 
+#include "base/random.h"
 #include "bench/method/samples.c"
 #include "patchcore/tests/scale.h"
-#include "stress/base/random.h"
 
 #define MOST_VALUES 100
 

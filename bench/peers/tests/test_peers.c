@@ -14,9 +14,9 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "bench/method/samples.h"
 #include "bench/peers/peer.h"
-#include "stress/base/clock.h"
 
 #define PAIRS 3
 #define CALLS 20000

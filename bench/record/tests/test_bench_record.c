@@ -13,10 +13,10 @@
 
 #include <cmocka.h>
 
+#include "base/random.h"
 #include "bench/record/bench_record.h"
 #include "bench/tests/sample_bench.h"
 #include "results/journal/journal.h"
-#include "stress/base/random.h"
 
 static struct bench_result result;
 

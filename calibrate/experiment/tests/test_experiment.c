@@ -14,9 +14,9 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "calibrate/tests/experiment_place.h"
 #include "calibrate/tests/session_place.h"
-#include "stress/base/clock.h"
 #include "stress/witness/witness.h"
 
 #define RUNS_MAX 1000

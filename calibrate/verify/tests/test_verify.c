@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
+#include "base/exit_status.h"
 #include "calibrate/tests/verify_sample.h"
-#include "stress/base/exit_status.h"
 
 /* --- chance and missing toggles --- */
 

@@ -13,10 +13,10 @@
 
 #include <jansson.h>
 
-#include "calibrate/program/here.h"
+#include "base/exit_status.h"
 #include "calibrate/tests/verify_sample.h"
 #include "calibrate/verify/verify.h"
-#include "stress/base/exit_status.h"
+#include "stress/placement/here.h"
 
 /* --- reports --- */
 

@@ -12,9 +12,9 @@
 
 #include <cmocka.h>
 
+#include "base/exit_status.h"
 #include "calibrate/tests/verify_sample.h"
 #include "calibrate/verify/verify.h"
-#include "stress/base/exit_status.h"
 #include "stress/tests/synthetic.h"
 
 /* --- the config's cells --- */

@@ -20,6 +20,7 @@
 #include <cmocka.h>
 
 #include "patchcore/call/call_form.h"
+#include "patchcore/pages/text.h"
 #include "patchcore/patchcore.h"
 #include "patchcore/site/thread.h"
 #include "patchcore/tests/call_site.h"
@@ -27,7 +28,6 @@
 #include "patchcore/tests/conf_sample.h"
 #include "patchcore/tests/start.h"
 #include "patchcore/tests/text_library.h"
-#include "patchcore/text/text.h"
 
 static void start(void)
 {

@@ -18,12 +18,12 @@
 #include <cmocka.h>
 
 #include "patchcore/call/stub.h"
+#include "patchcore/pages/text_maps.h"
 #include "patchcore/patchcore.h"
 #include "patchcore/tests/call_site.h"
 #include "patchcore/tests/child.h"
 #include "patchcore/tests/conf_sample.h"
 #include "patchcore/tests/mappings.h"
-#include "patchcore/text/text_maps.h"
 
 #define REACH	   UINT64_C(0x80000000)
 #define POOL_PAGES 3 /* of the first pool in some region: code, and twice as much data */

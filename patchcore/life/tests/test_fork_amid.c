@@ -17,10 +17,10 @@
 #include <cmocka.h>
 
 #include "patchcore/call.h"
+#include "patchcore/pages/text.h"
 #include "patchcore/patchcore.h"
 #include "patchcore/tests/step.h"
 #include "patchcore/tests/text_fork.h"
-#include "patchcore/text/text.h"
 
 #define EACH	  8   /* instructions */
 #define FEW	  80  /* instructions: of two stores, where a word is published that straddles */

@@ -19,9 +19,9 @@
 #include <cmocka.h>
 
 #include "patchcore/async.h"
+#include "patchcore/pages/text.h"
 #include "patchcore/site/fork.h"
 #include "patchcore/tests/text_fork.h"
-#include "patchcore/text/text.h"
 
 enum broken {
 	NOTHING,

@@ -14,8 +14,8 @@
 #include <cmocka.h>
 
 #include "patchcore/life/tests/life_cell.h"
+#include "patchcore/pages/text.h"
 #include "patchcore/site/thread.h"
-#include "patchcore/text/text.h"
 
 /*
  * A cell takes steps at random. One try, of two visits, notices the rarest of these one time in

@@ -17,10 +17,10 @@
 #include "patchcore/life/library.h"
 #include "patchcore/machine/policy.h"
 #include "patchcore/patchcore.h"
+#include "patchcore/sigtrap/trap.h"
 #include "patchcore/tests/child.h"
 #include "patchcore/tests/code.h"
 #include "patchcore/tests/conf_sample.h"
-#include "patchcore/trap/trap.h"
 #include "patchcore/word/word.h"
 
 #define NONE  PC_POLICY_AUTO

@@ -21,8 +21,8 @@
 
 #include <cmocka.h>
 
-#include "patchcore/kernel/task.h"
 #include "patchcore/merge/others.h"
+#include "patchcore/syscall/task.h"
 #include "patchcore/tests/child.h"
 
 /* Of the program that is run: what it finds pending is its exit status. */

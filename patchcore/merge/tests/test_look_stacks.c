@@ -19,9 +19,9 @@
 
 #include <cmocka.h>
 
-#include "patchcore/kernel/kernel_signal.h"
 #include "patchcore/mapping.h"
 #include "patchcore/merge/tests/over.h"
+#include "patchcore/syscall/kernel_signal.h"
 #include "patchcore/tests/asleep.h"
 
 #define MANY 100u

@@ -22,13 +22,13 @@
 #include "patchcore/merge.h"
 #include "patchcore/merge/merge.h"
 #include "patchcore/merge/merge_check.h"
+#include "patchcore/pages/text.h"
 #include "patchcore/patchcore.h"
 #include "patchcore/tests/child.h"
 #include "patchcore/tests/code.h"
 #include "patchcore/tests/conf_sample.h"
 #include "patchcore/tests/stand.h"
 #include "patchcore/tests/start.h"
-#include "patchcore/text/text.h"
 
 #define RUN	  5u
 #define EXECUTORS 2

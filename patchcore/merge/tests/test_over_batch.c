@@ -20,8 +20,8 @@
 #include "patchcore/batch.h"
 #include "patchcore/merge/merge.h"
 #include "patchcore/merge/tests/over.h"
+#include "patchcore/pages/text.h"
 #include "patchcore/tests/scale.h"
-#include "patchcore/text/text.h"
 
 #define SITES	  64u
 #define DISTANCE  0x100u /* from one to the next */

@@ -19,8 +19,8 @@
 #include "patchcore/machine/sync.h"
 #include "patchcore/merge/merge.h"
 #include "patchcore/merge/tests/over.h"
+#include "patchcore/pages/text.h"
 #include "patchcore/tests/asleep.h"
-#include "patchcore/text/text.h"
 
 static void prepare(unsigned split)
 {

@@ -22,8 +22,8 @@
 #include "patchcore/merge/merge.h"
 #include "patchcore/merge/merge_check.h"
 #include "patchcore/merge/tests/over.h"
+#include "patchcore/pages/text.h"
 #include "patchcore/tests/scale.h"
-#include "patchcore/text/text.h"
 
 #define EXECUTORS 2
 #define CHANGES	  200

@@ -15,10 +15,10 @@
 #include "patchcore/async.h"
 #include "patchcore/batch.h"
 #include "patchcore/patchcore.h"
+#include "patchcore/sigtrap/trap.h"
 #include "patchcore/tests/child.h"
 #include "patchcore/tests/code.h"
 #include "patchcore/tests/conf_sample.h"
-#include "patchcore/trap/trap.h"
 #include "patchcore/word/word.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof(*(array)))

@@ -15,9 +15,9 @@
 
 #include "patchcore/async.h"
 #include "patchcore/merge/merge.h"
+#include "patchcore/pages/text.h"
 #include "patchcore/tests/flights.h"
 #include "patchcore/tests/step.h"
-#include "patchcore/text/text.h"
 
 static uint8_t *site;
 static uint8_t old_code[CODE_LEN], new_code[CODE_LEN];

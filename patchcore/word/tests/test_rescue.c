@@ -15,10 +15,10 @@
 
 #include "patchcore/async.h"
 #include "patchcore/batch.h"
+#include "patchcore/pages/text.h"
 #include "patchcore/site/site.h"
 #include "patchcore/site/thread.h"
 #include "patchcore/tests/flights.h"
-#include "patchcore/text/text.h"
 #include "patchcore/word/word.h"
 
 static uint8_t *pages, *site;

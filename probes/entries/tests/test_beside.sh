@@ -21,7 +21,7 @@ counts()
 
 for flag in -fpatchable-function-entry=5 -finstrument-functions -g; do
 	# shellcheck disable=SC2086 # CC may carry options
-	$CC -O1 $flag -o "$dir/counted" "$top/probes/command/tests/counted.c" -pthread -ldl
+	$CC -O1 $flag -o "$dir/counted" "$top/commands/fastinst/tests/counted.c" -pthread -ldl
 	counts --entries once
 	counts --entries threads
 done

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "stress/base/random.h"
+#include "base/random.h"
 #include "stress/oracle/gap_judge.h"
 
 #define SIZE  4096

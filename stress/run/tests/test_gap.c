@@ -18,10 +18,10 @@
 
 #include <cmocka.h>
 
+#include "base/random.h"
 #include "patchcore/machine/wait.h"
 #include "patchcore/tests/scale.h"
 #include "patchcore/word/word.h"
-#include "stress/base/random.h"
 #include "stress/run/gap.h"
 
 static struct run_options how;

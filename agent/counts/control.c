@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The control socket: one thread that answers "fastinst on", "off", "top" and "trace".
+ *
+ * It stands in a folder that only its owner may enter, and has mode 0600. Several clients are
+ * served at once, none of which another waits for. A request is one line, the answer a first line,
+ * then data. A client has two seconds for its request, and two more whenever it has taken some of
+ * the answer. Where all places are taken, a new client gets that of the one whose time is over
+ * first. Memory is asked for only where counts by name are.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/counts/agent.h"
+#include "agent/counts/alone.h"
+#include "agent/counts/base.h"
+#include "agent/counts/control.h"
+#include "base/text.h"
+#include "probes/include/fastinst.h"
+#include "probes/include/fastinst/branch.h"
+
+#define LOOK_MS	 1000
+#define CLIENTS	 16
+#define PATIENCE 2000 /* ms */
+#define REQUEST	 4096
+#define TEXT	 65536 /* the longest line of a report */
+
+struct own_socket {
+	int fd;
+	struct stat file;
+};
+
+struct client {
+	bool taken;
+	struct own_socket socket;
+	int64_t deadline;
+	bool answering;
+	enum report report; /* follows the first line of the answer */
+	struct named *named;
+	uint32_t next; /* probe whose count follows */
+	size_t used;   /* of the text */
+	size_t sent;
+	char text[TEXT]; /* the request, then a part of the answer */
+};
+
+static char socket_path[SOCKET_PATH];
+static _Atomic pid_t socket_owner; /* 0: the thread is to end */
+static bool attached;		   /* to a process that ran */
+static bool reports;		   /* at its end, though it was attached */
+static pthread_t server;
+static struct own_socket listener;
+static struct client clients[CLIENTS]; /* of the thread; in a child as they were */
+static void (*each_second)(void);
+
+/* --- Requests --------------------------------------------------------------------------------- */
+
+static long change_each(char *patterns, bool on)
+{
+	long ret = 0, sum = 0;
+
+	while (patterns && ret >= 0) {
+		ret = agent_change(text_word(&patterns), on, 0);
+		sum += ret;
+	}
+	return ret < 0 ? ret : sum;
+}
+
+static long serve_on(char *pattern)
+{
+	return agent_change(pattern, true, 0);
+}
+
+static long serve_off(char *pattern)
+{
+	return agent_change(pattern, false, 0);
+}
+
+static long serve_reset(char *pattern)
+{
+	return report_reset(pattern);
+}
+
+/* FOLDER PATTERN... */
+static long serve_trace(char *rest)
+{
+	const char *folder = strsep(&rest, " ");
+	int ret = rest ? trace_start(folder) : -EINVAL;
+
+	return ret < 0 ? ret : change_each(rest, true);
+}
+
+static long serve_untrace(char *patterns)
+{
+	trace_start(NULL);
+	return change_each(patterns, false);
+}
+
+static long serve_entries(char *objects)
+{
+	int ret = fi_take_entries(objects);
+
+	return ret < 0 ? ret : fi_scan();
+}
+
+/* A program that is not ended by a signal leaves its counts in that folder. */
+static long serve_report(char *folder)
+{
+	if (attached)
+		report_begin(folder, NULL, 0);
+	reports = attached;
+	return 0;
+}
+
+/* Static branches: they are no probes. */
+static long change_branches(long (*change)(const char *pattern), const char *pattern)
+{
+	int ret = fi_scan();
+
+	return ret < 0 ? ret : change(pattern);
+}
+
+/* How many it was done to, or a negative errno; -ENOMSG: no such request. */
+static long serve_request(const char *word, char *rest, struct named **named)
+{
+	static const struct {
+		const char *word;
+		long (*serve)(char *rest);
+		long (*branch)(const char *pattern);
+	} requests[] = {
+		{ "on", serve_on, NULL },
+		{ "off", serve_off, NULL },
+		{ "reset", serve_reset, NULL },
+		{ "report", serve_report, NULL },
+		{ "trace", serve_trace, NULL },
+		{ "untrace", serve_untrace, NULL },
+		{ "entries", serve_entries, NULL },
+		{ "branch-on", NULL, fi_branch_on },
+		{ "branch-off", NULL, fi_branch_off },
+		{ "branch-veto", NULL, fi_branch_veto },
+		{ "branch-allow", NULL, fi_branch_allow },
+	};
+
+	if (!strcmp(word, "counts") || !strcmp(word, "names")) {
+		*named = rest ? agent_named(rest, 0) : NULL;
+		return rest && !*named ? -errno : (long)fi_probes();
+	}
+	for (size_t i = 0; rest && i < sizeof(requests) / sizeof(*requests); i++)
+		if (!strcmp(word, requests[i].word))
+			return requests[i].serve ? requests[i].serve(rest)
+						 : change_branches(requests[i].branch, rest);
+	return -ENOMSG;
+}
+
+/* --- Clients ---------------------------------------------------------------------------------- */
+
+static int64_t clock_ms(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return time.tv_sec * INT64_C(1000) + time.tv_nsec / 1000000;
+}
+
+/* A program that closes what it does not know may have the number for a file of its own by now. */
+static bool is_open(const struct own_socket *socket)
+{
+	struct stat now;
+
+	return !fstat(socket->fd, &now) && now.st_dev == socket->file.st_dev &&
+	       now.st_ino == socket->file.st_ino;
+}
+
+/* shutdown(): a child may have a copy of the descriptor. */
+static void drop_client(struct client *client)
+{
+	client->taken = false;
+	free(client->named);
+	client->named = NULL;
+	if (!is_open(&client->socket))
+		return;
+	shutdown(client->socket.fd, SHUT_RDWR);
+	close(client->socket.fd);
+}
+
+/* The next part of the answer; false: there is none. */
+static bool fill_text(struct client *client)
+{
+	client->sent = 0;
+	client->used = client->report ? report_fill(&client->next, client->named, client->text,
+						    sizeof(client->text), client->report)
+				      : 0;
+	return client->used > 0;
+}
+
+/* Sends as much as the client takes now. */
+static void send_answer(struct client *client)
+{
+	while (client->sent < client->used || fill_text(client)) {
+		ssize_t n = send(client->socket.fd, client->text + client->sent,
+				 client->used - client->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (n < 0 && errno == EAGAIN)
+			return;
+		if (n < 0)
+			break;
+		client->sent += (size_t)n;
+		client->deadline = clock_ms() + PATIENCE;
+	}
+	drop_client(client);
+}
+
+static void answer_request(struct client *client)
+{
+	char request[REQUEST], *rest = strcpy(request, client->text);
+	const char *word = strsep(&rest, " ");
+	long result = serve_request(word, rest, &client->named);
+	int len;
+
+	client->report = result < 0		   ? 0
+			 : !strcmp(word, "counts") ? REPORT_ON
+			 : !strcmp(word, "names")  ? REPORT_ALL
+						   : 0;
+	if (result < 0)
+		len = snprintf(client->text, TEXT, "error %s\n",
+			       result == -ENOMSG ? "the agent knows no such request; it is of "
+						   "another version of fastinst"
+						 : explain_error((int)result));
+	else
+		len = snprintf(client->text, TEXT, "ok %ld\n", result);
+	client->used = (size_t)len;
+	client->answering = true;
+	client->deadline = clock_ms() + PATIENCE;
+	send_answer(client);
+}
+
+/* A request without an end of line gets no answer. */
+static void read_request(struct client *client)
+{
+	char *to = client->text + client->used, *end;
+	ssize_t n = recv(client->socket.fd, to, REQUEST - client->used, MSG_DONTWAIT);
+
+	if (n < 0 && errno == EAGAIN)
+		return;
+	end = n > 0 ? memchr(to, '\n', (size_t)n) : NULL;
+	client->used += n > 0 ? (size_t)n : 0;
+	if (end) {
+		*end = '\0';
+		text_unescape(client->text);
+		answer_request(client);
+	} else if (n <= 0 || client->used == REQUEST) {
+		drop_client(client);
+	}
+}
+
+static void serve_client(struct client *client)
+{
+	if (!is_open(&client->socket))
+		client->taken = false;
+	else if (client->answering)
+		send_answer(client);
+	else
+		read_request(client);
+}
+
+static bool is_allowed(int fd)
+{
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) &&
+	       (peer.uid == geteuid() || peer.uid == 0);
+}
+
+/* A free place, or the one of the client whose time is over first. */
+static struct client *find_place(void)
+{
+	struct client *first = clients;
+
+	for (struct client *client = clients; client < clients + CLIENTS; client++) {
+		if (!client->taken)
+			return client;
+		if (client->deadline < first->deadline)
+			first = client;
+	}
+	drop_client(first);
+	return first;
+}
+
+/* Only the owner and root are served. */
+static void add_client(int fd)
+{
+	struct client *client;
+
+	if (!is_allowed(fd)) {
+		close(fd);
+		return;
+	}
+	client = find_place();
+	client->socket.fd = fd;
+	client->deadline = clock_ms() + PATIENCE;
+	client->answering = false;
+	client->used = client->sent = client->next = 0;
+	client->taken = !fstat(fd, &client->socket.file);
+	/* A request that is there is served before others can take the place. */
+	if (client->taken)
+		read_request(client);
+	else
+		close(fd);
+}
+
+/* --- The thread ------------------------------------------------------------------------------- */
+
+/*
+ * Until a client has something to do, which is done, or something is up at the listener: what, as
+ * poll(2) has it.
+ */
+static short wait_for_clients(void)
+{
+	struct pollfd call[CLIENTS + 1] = { { .fd = listener.fd, .events = POLLIN } };
+	struct client *who[CLIENTS + 1];
+	int64_t time = clock_ms();
+	int ms = LOOK_MS;
+	nfds_t n = 1;
+
+	/* Only sockets that are open: RLIMIT_NOFILE bounds how many poll() takes. */
+	for (struct client *client = clients; client < clients + CLIENTS; client++) {
+		if (!client->taken)
+			continue;
+		call[n].fd = client->socket.fd;
+		call[n].events = client->answering ? POLLOUT : POLLIN;
+		who[n++] = client;
+		if (client->deadline - time < ms)
+			ms = client->deadline > time ? (int)(client->deadline - time) : 0;
+	}
+	if (poll(call, n, ms) < 0)
+		return errno == EINTR ? 0 : POLLERR;
+	time = clock_ms();
+	for (nfds_t i = 1; i < n; i++)
+		if (call[i].revents)
+			serve_client(who[i]);
+		else if (who[i]->deadline <= time)
+			drop_client(who[i]);
+	return call[0].revents;
+}
+
+static void *run_control(void *data)
+{
+	int fd;
+
+	fi_own_thread(1);
+	while (socket_owner && !is_program_over() && is_open(&listener)) {
+		short events = wait_for_clients();
+
+		if (each_second)
+			each_second();
+		if (!events)
+			continue;
+		if (!(events & POLLIN) || !is_open(&listener))
+			break;
+		fd = accept4(listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+		if (fd >= 0)
+			add_client(fd);
+		else if (errno != EINTR && errno != ECONNABORTED && errno != EAGAIN)
+			break;
+	}
+	for (struct client *client = clients; client < clients + CLIENTS; client++)
+		if (client->taken)
+			drop_client(client);
+	fi_own_thread(-1);
+	return data;
+}
+
+/*
+ * A socket gets its name when it listens: one that does not is taken for a dead process's, and
+ * removed.
+ */
+static int listen_at(const char *path)
+{
+	char name[SOCKET_PATH];
+	int fd, ret;
+
+	/* PID.new instead of PID.sock */
+	snprintf(name, sizeof(name), "%.*snew", (int)(strlen(path) - strlen("sock")), path);
+	unlink(name);
+	/* A client that has gone meanwhile is not waited for. */
+	fd = socket_listen(name, 16);
+	if (fd < 0)
+		return fd;
+	if (!chmod(name, 0600) && !rename(name, path))
+		return fd;
+	ret = -errno;
+	unlink(name);
+	close(fd);
+	return ret;
+}
+
+static void leave_socket(void)
+{
+	if (socket_owner != getpid())
+		return;
+	unlink(socket_path);
+	if (reports)
+		report_final();
+}
+
+/* In a child: it has no such thread, and the sockets are the parent's. */
+static void forget_socket(void)
+{
+	socket_owner = 0;
+	for (struct client *client = clients; client < clients + CLIENTS; client++) {
+		if (client->taken && is_open(&client->socket))
+			close(client->socket.fd);
+		client->taken = false;
+	}
+}
+
+/* "fastinst attach" names the folder that its user's commands look in. */
+static int find_path(const char *folder)
+{
+	int ret;
+
+	if (!folder)
+		return control_path(getpid(), true, socket_path, sizeof(socket_path));
+	ret = control_trusted(folder);
+	return ret < 0 ? ret : control_socket(folder, getpid(), socket_path, sizeof(socket_path));
+}
+
+int control_start(const char *folder, void (*look)(void))
+{
+	int ret = find_path(folder);
+
+	attached = folder;
+	each_second = look;
+	listener.fd = ret < 0 ? ret : listen_at(socket_path);
+	if (listener.fd < 0)
+		return listener.fd;
+	socket_owner = getpid();
+	ret = fstat(listener.fd, &listener.file) < 0 ? -errno
+						     : start_own_thread(&server, run_control, NULL);
+	if (ret < 0)
+		return ret;
+	pthread_atfork(NULL, NULL, forget_socket);
+	atexit(leave_socket);
+	return 0;
+}
+
+/* shutdown() wakes the thread. */
+void control_stop(void)
+{
+	if (socket_owner != getpid())
+		return;
+	reports = false;
+	leave_socket();
+	socket_owner = 0;
+	if (is_open(&listener))
+		shutdown(listener.fd, SHUT_RDWR);
+	pthread_join(server, NULL);
+	if (is_open(&listener))
+		close(listener.fd);
+}

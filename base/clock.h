@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef BASE_CLOCK_H
+#define BASE_CLOCK_H
+
+#include <time.h>
+
+/* seconds_now - since some fixed moment, never stepping back. */
+static inline double seconds_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* Files of text, also as xz(1) has packed them. */
+#ifndef BASE_TEXT_FILE_H
+#define BASE_TEXT_FILE_H
+
+#include <stdio.h>
+
+/*
+ * text_file_open - a file for reading; where its name ends in .xz, what is packed in it. NULL and
+ * errno as fopen(3). Where a packed file is damaged or cut, reading ends in an error, as EIO.
+ */
+FILE *text_file_open(const char *path);
+
+#endif

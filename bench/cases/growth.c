@@ -1,0 +1,609 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * How the cost of an operation grows with what there is of sites, mappings, aliases, threads and
+ * the like, and what it keeps: bench_growth().
+ *
+ * A cell is an operation at one size. It runs in a child process of its own: what it leaves behind
+ * would be in the next cell's way. The child makes as many of what grows as the size says, or as it
+ * can within a limit of time, and then times some operations one by one. An operation without end
+ * ends with the child.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <math.h>
+#include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "bench/method/method.h"
+#include "patchcore/async.h"
+#include "patchcore/call.h"
+#include "patchcore/merge.h"
+#include "patchcore/patchcore.h"
+
+#define PAGE	  ((size_t)4096)
+#define PAGES	  ((size_t)1 << 18)
+#define STRIDE	  64 /* of sites, each across a line */
+#define SPLIT	  3
+#define LENGTH	  5
+#define OPS	  16 /* samples of a cell, at most */
+#define TIMES	  64
+#define OPS_S	  0.2 /* at most for them, but for the first */
+#define SIZES	  3
+#define MIB	  ((size_t)1 << 20)
+#define GIB	  ((size_t)1 << 30)
+#define STACK	  ((size_t)262144)
+#define ROUND_S	  0.05 /* limit of a cell for each of the rounds asked for */
+#define ROUNDS_OF 40   /* of them make one more round here */
+#define GROWS	  1.1  /* per doubling: less is flat */
+
+/* All of a cell's, in its child. */
+struct ground {
+	unsigned size;
+	const struct bench_run *run;
+	uint8_t *code; /* PAGES pages that may be run and not be written */
+	struct pc_call *call;
+	sem_t ready;
+};
+
+typedef int ground_fn(struct ground *c, unsigned i);
+
+/* An operation, and what there is more of. */
+struct axis {
+	const char *name;
+	const char *of;
+	unsigned size[SIZES];
+	ground_fn *grow;  /* makes one more; NULL: the operation itself is what there is more of */
+	ground_fn *ready; /* before each operation, untimed; may be NULL */
+	ground_fn *work;
+	enum {
+		ALONE,	/* timed one by one */
+		OFTEN,	/* many to a sample, where one is too short for the clock */
+		ONCE,	/* one, with all that there is: the cost is for each of these */
+		FORKED, /* one by one, in a child of what has grown */
+	} kind;
+};
+
+/* The child's answer. */
+struct answer {
+	int ret;
+	unsigned reached, samples;
+	double us[OPS], heap, mappings;
+};
+
+/* --- Sites and pages -------------------------------------------------------------------------- */
+
+/* mov eax, imm32 */
+static const uint8_t codes[2][LENGTH] = { { 0xb8, 1, 2, 3, 4 }, { 0xb8, 5, 6, 7, 8 } };
+static const uint8_t nops[LENGTH] = { 0x90, 0x90, 0x90, 0x90, 0x90 };
+static const uint8_t nop[LENGTH] = { 0x0f, 0x1f, 0x44 };
+
+static uint8_t *page_at(const struct ground *c, unsigned i)
+{
+	return c->code + i % PAGES * PAGE;
+}
+
+static uint8_t *site_at(const struct ground *c, unsigned i)
+{
+	return c->code + (i + 1) * (size_t)STRIDE - SPLIT;
+}
+
+/* The last page is none of those that grow. */
+static uint8_t *apart(const struct ground *c)
+{
+	return page_at(c, PAGES - 1) + STRIDE - SPLIT;
+}
+
+static int open_all(struct ground *c, unsigned i)
+{
+	return i ? 0 : pc_text_open(c->code, (c->size + 1) * (size_t)STRIDE);
+}
+
+static int add_site(struct ground *c, unsigned i)
+{
+	int ret = open_all(c, i);
+
+	return ret < 0 ? ret : pc_patch(site_at(c, i), codes[i % 2], LENGTH);
+}
+
+/* The kernel merges mappings of one protection. */
+static int add_mapping(struct ground *c, unsigned i)
+{
+	return mprotect(page_at(c, 2 * i), PAGE, PROT_READ) < 0 ? -errno : 0;
+}
+
+static int add_alias(struct ground *c, unsigned i)
+{
+	return pc_text_alias(page_at(c, i), PAGE);
+}
+
+static int add_opened(struct ground *c, unsigned i)
+{
+	uint8_t *at = c->code + i * MIB;
+	int ret = pc_text_open(at, MIB);
+
+	return ret < 0 ? ret : pc_text_close(at, MIB);
+}
+
+static int add_started(struct ground *c, unsigned i)
+{
+	int ret = open_all(c, i);
+
+	return ret < 0 ? ret : pc_start_patch(site_at(c, i), codes[i % 2], LENGTH);
+}
+
+static int do_nothing(struct ground *c, unsigned i)
+{
+	(void)c;
+	(void)i;
+	return 0;
+}
+
+static int change_site(struct ground *c, unsigned i)
+{
+	return pc_patch(site_at(c, 0), codes[i % 2], LENGTH);
+}
+
+/* In one word. */
+static int change_closed(struct ground *c, unsigned i)
+{
+	return pc_patch(apart(c) + SPLIT, codes[i % 2], LENGTH);
+}
+
+static int open_and_close(struct ground *c, unsigned i)
+{
+	int ret = pc_text_open(apart(c), LENGTH);
+
+	(void)i;
+	return ret < 0 ? ret : pc_text_close(apart(c), LENGTH);
+}
+
+static int patch_apart(struct ground *c, unsigned i)
+{
+	return pc_patch(apart(c), codes[i % 2], LENGTH);
+}
+
+static int forget_apart(struct ground *c, unsigned i)
+{
+	(void)i;
+	return pc_forget(apart(c), LENGTH);
+}
+
+static int forget_all(struct ground *c, unsigned i)
+{
+	(void)i;
+	return pc_forget(c->code, (c->size + 1) * (size_t)STRIDE);
+}
+
+/* As a JIT that maps its code once for all. */
+static int use_new_page(struct ground *c, unsigned i)
+{
+	uint8_t *page = page_at(c, i), *at = page + STRIDE - SPLIT;
+	int ret = pc_text_open(page, PAGE);
+
+	ret = ret < 0 ? ret : pc_patch(at, codes[0], LENGTH);
+	ret = ret < 0 ? ret : pc_text_close(page, PAGE);
+	return ret < 0 ? ret : pc_forget(page, PAGE);
+}
+
+static int open_unmapped(struct ground *c, unsigned i)
+{
+	(void)i;
+	/* Where nothing is mapped by the kernel's choice. */
+	return pc_text_open((void *)(1024 * GIB), c->size * GIB) == -EFAULT ? 0 : -EILSEQ;
+}
+
+static int drain_started(struct ground *c, unsigned i)
+{
+	(void)c;
+	(void)i;
+	return pc_drain();
+}
+
+/* --- Calls ------------------------------------------------------------------------------------ */
+
+/* Once for all; so that pages are written to before what is kept is counted. */
+static int put_calls(struct ground *c)
+{
+	const size_t bytes = (c->size + OPS * TIMES + 1) * (size_t)STRIDE;
+	const int32_t rel = 4096;
+
+	if (mprotect(c->code, bytes, PROT_READ | PROT_WRITE | PROT_EXEC) < 0)
+		return -errno;
+	for (unsigned i = 0; i < c->size + OPS * TIMES; i++) {
+		*site_at(c, i) = 0xe8;
+		memcpy(site_at(c, i) + 1, &rel, sizeof(rel));
+	}
+	return pc_text_open(c->code, bytes);
+}
+
+static int add_call(struct ground *c, unsigned i)
+{
+	int ret = i ? 0 : put_calls(c);
+
+	ret = ret < 0 ? ret : pc_call_init(&c->call[i], site_at(c, i));
+	return ret < 0 ? ret : pc_activate_call(&c->call[i], apart(c));
+}
+
+static int use_one_call(struct ground *c, unsigned i)
+{
+	int ret = i ? 0 : put_calls(c);
+
+	ret = ret < 0 ? ret : pc_call_init(c->call, site_at(c, 0));
+	ret = ret < 0 ? ret : pc_activate_call(c->call, i % 2 ? apart(c) : apart(c) + STRIDE);
+	return ret < 0 ? ret : pc_forget(site_at(c, 0), LENGTH);
+}
+
+/* --- The library, threads and processes ------------------------------------------------------- */
+
+static int start_again(struct ground *c, unsigned i)
+{
+	int ret = pc_fini();
+
+	(void)c;
+	(void)i;
+	return ret < 0 ? ret : pc_init();
+}
+
+static int accept_another(struct ground *c, unsigned i)
+{
+	(void)c;
+	return pc_set_accept_p(1e-12 * (i + 1));
+}
+
+/* Beside the patcher, so that a thread that is asked something answers. */
+static void *sleep_beside(void *arg)
+{
+	struct ground *c = arg;
+
+	if (c->run->seating.executors)
+		pin_this_thread(c->run->topology, c->run->seating.executor[0]);
+	pc_patch(apart(c), codes[0], LENGTH);
+	sem_post(&c->ready);
+	for (;;)
+		pause();
+	return NULL;
+}
+
+static int add_thread(struct ground *c, unsigned i)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	int ret;
+
+	(void)i;
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, STACK);
+	ret = pthread_create(&thread, &attr, sleep_beside, c);
+	pthread_attr_destroy(&attr);
+	while (ret == 0 && sem_wait(&c->ready) < 0)
+		continue;
+	return -ret;
+}
+
+static void *patch_and_end(void *arg)
+{
+	pc_patch(apart(arg), codes[0], LENGTH);
+	return NULL;
+}
+
+static int use_thread(struct ground *c, unsigned i)
+{
+	pthread_t thread;
+	int ret = pthread_create(&thread, NULL, patch_and_end, c);
+
+	(void)i;
+	return ret ? -ret : -pthread_join(thread, NULL);
+}
+
+static int put_nops(struct ground *c, unsigned i)
+{
+	(void)i;
+	return pc_patch_starts(apart(c), nops, LENGTH, (1u << LENGTH) - 1);
+}
+
+static int merge_nops(struct ground *c, unsigned i)
+{
+	(void)i;
+	return pc_patch_merge(apart(c), nop, LENGTH, PC_CHECK_THREADS);
+}
+
+static int fork_once(struct ground *c, unsigned i)
+{
+	pid_t child = fork();
+
+	(void)c;
+	(void)i;
+	if (child == 0)
+		_exit(0);
+	return child < 0 || waitpid(child, NULL, 0) < 0 ? -errno : 0;
+}
+
+/* clang-format off */
+static const struct axis axes[] = {
+	{ "change", "sites", { 100, 3000, 100000 }, add_site, NULL, change_site, OFTEN },
+	{ "change, page not open", "mappings", { 100, 2000, 30000 }, add_mapping, NULL, change_closed, ALONE },
+	{ "change, page not open, in a child", "MiB once opened", { 1, 32, 1000 }, add_opened, NULL, change_closed, FORKED },
+	{ "open and close", "mappings", { 100, 2000, 30000 }, add_mapping, NULL, open_and_close, ALONE },
+	{ "open and close", "threads", { 1, 30, 1000 }, add_thread, NULL, open_and_close, ALONE },
+	{ "open what is not mapped", "GiB", { 1, 90, 8192 }, do_nothing, NULL, open_unmapped, ALONE },
+	{ "alias", "aliases", { 16, 250, 4000 }, NULL, NULL, add_alias, ALONE },
+	{ "forget", "sites", { 100, 3000, 100000 }, add_site, patch_apart, forget_apart, ALONE },
+	{ "forget all, each", "sites", { 100, 3000, 100000 }, add_site, NULL, forget_all, ONCE },
+	{ "drain, each", "started", { 10, 300, 10000 }, add_started, NULL, drain_started, ONCE },
+	{ "open, change, close, forget", "new pages", { 100, 500, 20000 }, NULL, NULL, use_new_page, OFTEN },
+	{ "call to one target", "calls", { 100, 1500, 20000 }, NULL, NULL, add_call, OFTEN },
+	{ "call and forget, one place", "times", { 100, 1500, 20000 }, NULL, NULL, use_one_call, OFTEN },
+	{ "pc_fini and pc_init", "times", { 8, 64, 512 }, NULL, NULL, start_again, ALONE },
+	{ "pc_set_accept_p", "times", { 10, 300, 10000 }, NULL, NULL, accept_another, OFTEN },
+	{ "merge", "threads", { 1, 30, 1000 }, add_thread, put_nops, merge_nops, ALONE },
+	{ "thread that changes and ends", "threads", { 10, 300, 3000 }, NULL, NULL, use_thread, ALONE },
+	{ "fork", "sites", { 100, 3000, 100000 }, add_site, NULL, fork_once, ALONE },
+	{ "fork", "aliases", { 16, 250, 4000 }, add_alias, NULL, fork_once, ALONE },
+	{ "fork", "forks", { 10, 100, 1000 }, NULL, NULL, fork_once, ALONE },
+};
+/* clang-format on */
+
+#define AXES  (sizeof(axes) / sizeof(axes[0]))
+#define CELLS (AXES * SIZES)
+
+/* --- In the child ----------------------------------------------------------------------------- */
+
+struct kept {
+	double heap, mappings;
+};
+
+static struct kept count_kept(void)
+{
+	static char text[65536];
+	struct mallinfo2 heap = mallinfo2();
+	struct kept kept = { .heap = (double)heap.uordblks + (double)heap.hblkhd };
+	int maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	ssize_t length;
+
+	while ((length = read(maps, text, sizeof(text))) > 0)
+		for (ssize_t i = 0; i < length; i++)
+			kept.mappings += text[i] == '\n';
+	close(maps);
+	return kept;
+}
+
+static unsigned times_of(const struct axis *a)
+{
+	return a->kind == OFTEN ? TIMES : 1;
+}
+
+static int work_timed(const struct axis *a, struct ground *c, unsigned i, double *us)
+{
+	int ret = a->ready ? a->ready(c, i) : 0;
+	double begin = seconds_now();
+
+	for (unsigned k = 0; k < times_of(a) && ret == 0; k++)
+		ret = a->work(c, i + k);
+	*us = (seconds_now() - begin) * 1e6 / times_of(a);
+	return ret;
+}
+
+/* What there is shall not double meanwhile. */
+static int work_often(const struct axis *a, struct ground *c, unsigned done, struct answer *answer)
+{
+	unsigned most = a->kind == ONCE ? 1 : a->grow ? OPS : answer->reached / times_of(a), i = 0;
+	double end = seconds_now() + OPS_S;
+	int ret;
+
+	do {
+		ret = work_timed(a, c, done + i * times_of(a), &answer->us[i]);
+	} while (ret == 0 && ++i < most && i < OPS && seconds_now() < end);
+	if (a->kind == ONCE)
+		answer->us[0] /= answer->reached;
+	answer->samples = i;
+	return ret;
+}
+
+/* The rest of it is a grandchild's, for which the child waits. */
+static int go_on_in_child(void)
+{
+	pid_t child = fork();
+
+	if (child)
+		_exit(child < 0 || waitpid(child, NULL, 0) < 0);
+	return prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 ? -errno : 0;
+}
+
+/* The first operation makes room for others, and is not counted. */
+static int make_cell(const struct axis *a, struct ground *c, double limit, struct answer *answer)
+{
+	double end = seconds_now() + limit, us;
+	bool beside = a->grow && a->kind != ONCE; /* the operations add nothing to what grows */
+	struct kept before = { 0 }, after;
+	unsigned i = 0, worked;
+	int ret = 0;
+
+	while (ret == 0 && i < c->size && (i < 2 || seconds_now() < end)) {
+		ret = a->grow ? a->grow(c, i) : a->work(c, i);
+		if (!i++)
+			before = count_kept();
+	}
+	answer->reached = i;
+	if (ret == 0 && a->kind == FORKED)
+		ret = go_on_in_child();
+	if (ret == 0 && beside) {
+		ret = work_timed(a, c, 1, &us);
+		before = count_kept();
+	}
+	ret = ret < 0 ? ret : work_often(a, c, a->grow ? 0 : i, answer);
+	after = count_kept();
+	worked = (beside ? 0 : i - 1) + (a->kind == ONCE ? 0 : answer->samples * times_of(a));
+	answer->heap = (after.heap - before.heap) / worked;
+	answer->mappings = (after.mappings - before.mappings) / worked;
+	return ret;
+}
+
+static void be_child(const struct axis *a, struct ground *c, double limit, int to)
+{
+	struct answer answer = { 0 };
+	size_t calls = (c->size + OPS * TIMES) * sizeof(*c->call);
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	c->code = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_EXEC,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	c->call = mmap(NULL, calls, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	sem_init(&c->ready, 0, 0);
+	answer.ret = c->code == MAP_FAILED || c->call == MAP_FAILED
+			     ? -ENOMEM
+			     : make_cell(a, c, limit, &answer);
+	_exit(write(to, &answer, sizeof(answer)) != sizeof(answer));
+}
+
+/* --- Cells and axes --------------------------------------------------------------------------- */
+
+struct growth_case {
+	const struct axis *axis;
+	const struct bench_run *run;
+	unsigned size;
+	double limit, patience; /* seconds: to make it; to have an answer */
+	struct answer last;
+};
+
+/* Read what it says, or end it. */
+static int await_child(const struct growth_case *g, pid_t child, int from, struct answer *answer,
+		       char *why)
+{
+	struct pollfd fd = { .fd = from, .events = POLLIN };
+	int ready = poll(&fd, 1, (int)(g->patience * 1000)), status;
+	bool told = ready > 0 && read(from, answer, sizeof(*answer)) == sizeof(*answer);
+
+	if (!told)
+		kill(child, SIGKILL);
+	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+		continue;
+	if (told)
+		return answer->ret < 0 ? bench_say(why, g->axis->name, answer->ret) : 0;
+	if (ready == 0)
+		snprintf(why, BENCH_WHY, "not done in %.1f s", g->patience);
+	else
+		snprintf(why, BENCH_WHY, "its process died");
+	return ready < 0 ? -EINTR : -ETIMEDOUT;
+}
+
+static int block_of_growth(struct bench_case *bench, struct samples *s, char *why)
+{
+	struct growth_case *g = bench->arg;
+	struct ground c = { .size = g->size, .run = g->run };
+	int ends[2], ret;
+	pid_t child;
+
+	if (pipe(ends) < 0)
+		return -errno;
+	child = fork();
+	if (child == 0)
+		be_child(g->axis, &c, g->limit, ends[1]);
+	close(ends[1]);
+	ret = child < 0 ? -errno : await_child(g, child, ends[0], &g->last, why);
+	close(ends[0]);
+	for (unsigned i = 0; ret == 0 && i < g->last.samples; i++)
+		samples_add(&s[0], g->last.us[i]);
+	return ret;
+}
+
+static void sum_up_growth(struct bench_case *bench, struct bench_row *row)
+{
+	struct growth_case *g = bench->arg;
+
+	bench_row_extra(row, "heap_kept", g->last.heap);
+	bench_row_extra(row, "mappings_kept", g->last.mappings);
+	if (g->last.reached < g->size)
+		bench_row_extra(row, "cut_at", g->last.reached);
+}
+
+static double size_of(const struct bench_row *row)
+{
+	double cut = bench_row_extra_of(row, "cut_at");
+
+	return isnan(cut) ? row->param[0].number : cut;
+}
+
+/*
+ * A power law through the largest size that was measured and the next that is at most a quarter of
+ * it: the part of a cost that does not grow hides the rest at small sizes. What comes in between
+ * makes an operation longer and never shorter, so the quick ones count: from the 5th percentile to
+ * the 25th.
+ */
+static int add_slope(struct bench_result *result, unsigned first)
+{
+	struct bench_row *row = bench_result_add(result), *least = &result->row[first];
+	struct bench_row *large = least + SIZES - 1, *small;
+	double power;
+
+	if (!row)
+		return -ENOMEM;
+	while (large > least && !large->samples)
+		large--;
+	for (small = large; small > least && size_of(small) > size_of(large) / 4; small--)
+		continue;
+	power = 1 / log2(size_of(large) / size_of(small));
+	bench_row_name(row, small->name, "slope", "x per doubling");
+	bench_row_param_text(row, "of", small->param[0].key);
+	if (!small->samples || !(power > 0 && power < 1)) {
+		bench_row_skip(row, "%s", large->why[0] ? large->why : "cut before it grew");
+		return 0;
+	}
+	row->samples = small->samples + large->samples;
+	row->pairs = large->pairs;
+	row->value.median = pow(large->p5 / small->p5, power);
+	row->value.low = row->p5 = pow(large->p5 / small->p25, power);
+	row->value.high = row->p99 = pow(large->p25 / small->p5, power);
+	row->least = row->p25 = row->p5;
+	row->most = row->p75 = row->p95 = row->p99;
+	row->base = row->ratio = (struct bench_value){ NAN, NAN, NAN };
+	bench_row_param_text(row, "verdict",
+			     row->value.high < GROWS  ? "flat"
+			     : row->value.low < GROWS ? "unclear"
+						      : "grows");
+	memcpy(row->extra, large->extra, sizeof(row->extra));
+	row->extras = large->extras;
+	return 0;
+}
+
+int bench_growth(const struct bench_run *run, struct bench_result *result)
+{
+	struct growth_case *g = calloc(CELLS, sizeof(*g));
+	struct bench_case *bench = calloc(CELLS, sizeof(*bench));
+	struct bench_run growth = *run;
+	double limit = ROUND_S * run->rounds;
+	unsigned first = result->rows;
+	int ret = g && bench ? 0 : -ENOMEM;
+
+	growth.rounds = 1 + run->rounds / ROUNDS_OF;
+	for (size_t i = 0; i < CELLS && ret == 0; i++) {
+		const struct axis *a = &axes[i / SIZES];
+
+		g[i] = (struct growth_case){ .axis = a,
+					     .run = run,
+					     .size = a->size[i % SIZES],
+					     .limit = limit,
+					     .patience = 4 * limit + 1 };
+		bench[i] = (struct bench_case){ .block = block_of_growth,
+						.sum_up = sum_up_growth,
+						.arg = &g[i],
+						.warm = true };
+		bench_row_name(&bench[i].row, a->name, "operation", "us");
+		bench_row_param(&bench[i].row, a->of, g[i].size);
+	}
+	if (ret == 0)
+		ret = bench_measure(&growth, bench, CELLS, result);
+	for (size_t i = 0; i < AXES && ret == 0; i++)
+		ret = add_slope(result, first + SIZES * (unsigned)i);
+	free(g);
+	free(bench);
+	return ret;
+}

@@ -1,0 +1,525 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What one change costs its patcher: bench_toggle().
+ *
+ * The floor is one locked 8-byte exchange on the line that the change is on, with the same
+ * executors hot on it: no protocol can be cheaper than the one store that it must make visible.
+ * Before each change, and each exchange, the executors are let run their site again (hot_cool()).
+ *
+ * In four parts, each a bench_measure() of its own:
+ *
+ *   - start-up of the library, which closes all code that is open, so first;
+ *   - everything with one executor or none. No other executors exist: what stops the
+ *     world, or lets the kernel interrupt it, stops one;
+ *   - what more executors cost;
+ *   - batches: their ten thousand sites stay known to the library from then on.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "bench/method/method.h"
+#include "bench/peers/peer.h"
+#include "bench/peers/ways.h"
+#include "patchcore/machine/wait.h"
+
+#define TOGGLE_SPLIT	 3 /* of straddlers, where only one split is measured */
+#define TOGGLE_BATCH_MAX 10000
+
+/* On what, and how. Zero is what most cases have, but for way and executors. */
+struct toggle_spec {
+	const struct way *way;
+	unsigned executors;
+	unsigned split;
+	bool has_split;	 /* tell it in the row */
+	bool page;	 /* across a page, else across a line */
+	bool any_risk;	 /* accept what machine.conf bounds, however much it is */
+	bool has_policy; /* set it, and tell it */
+	enum pc_policy policy;
+	enum site_mapping mapping;
+	unsigned batch;	     /* sites; 0: no batch */
+	enum way_name rival; /* against this instead of the floor; 0: none */
+	struct peer *peer;   /* that is asked; then there is no site but the floor's */
+};
+
+/* What the cases share. */
+struct toggle {
+	struct hot *hot;
+	struct spare pool; /* the sites of batches but the first, which is the executors' */
+};
+
+struct toggle_case {
+	struct bench_site site;
+	struct bench_site twin;	  /* for the floor, where only the library may write */
+	struct bench_site *floor; /* this, or the site itself */
+	struct toggle_spec spec __attribute__((aligned(128)));
+	struct toggle *toggle;
+	unsigned pairs;	   /* of changes, per block */
+	uint64_t executed; /* of the site, while it was changed */
+	double accept_p;   /* as it was */
+	bool may_wait;	   /* policy auto took the wait into account */
+	int ret;	   /* negative: this case is not to be had, and why */
+	char why[BENCH_WHY];
+};
+
+#define TOGGLE_CASES_MAX 160
+
+struct toggle_list {
+	struct toggle_spec spec[TOGGLE_CASES_MAX];
+	size_t count;
+};
+
+#define PEER_PAIRS 25
+/* The clock of some CPUs moves in steps of 26 ticks, a third of what these take. */
+#define RIVAL_MEAN  10
+#define FLOOR_LEAST 20 /* pairs, also where the operation is slow */
+
+/* --- Which cases there are ------------------------------------------------------------ */
+
+/*
+ * A line stands for a case per number of executors and split, each a digit. Of rows that differ
+ * in one thing only the usual one comes first. The world is stopped only where an executor is
+ * in it.
+ */
+struct line {
+	enum way_name way;
+	const char *executors;
+	const char *splits; /* NULL: none, and not told */
+	bool has_policy;
+	enum pc_policy policy;
+	bool page;
+	enum site_mapping mapping;
+	enum way_name rival;
+};
+
+#define WAIT	   .has_policy = true, .policy = PC_POLICY_WAIT
+#define MEMBARRIER .has_policy = true, .policy = PC_POLICY_MEMBARRIER
+
+static const struct line singles[] = {
+	{ .way = WAY_ALIGNED, .executors = "10" },
+	{ WAY_ALIGNED, "1", .mapping = SITE_PROTECT },
+	{ WAY_ALIGNED, "1", .mapping = SITE_ALIAS },
+	{ .way = WAY_CALL, .executors = "10", .splits = "01234" },
+	{ .way = WAY_RETARGET, .executors = "1", .splits = "01234" },
+	{ WAY_STRADDLER, "1", .splits = "1234", WAIT },
+	{ WAY_STRADDLER, "0", .splits = "3", WAIT },
+	{ WAY_STRADDLER, "1", .splits = "3", WAIT, .page = true },
+	{ WAY_STRADDLER, "1", .splits = "3", WAIT, .mapping = SITE_PROTECT },
+	{ WAY_STRADDLER, "1", .splits = "3", WAIT, .mapping = SITE_ALIAS },
+	{ WAY_STRADDLER, "1", .splits = "1234", MEMBARRIER },
+	{ WAY_STRADDLER, "0", .splits = "3", MEMBARRIER },
+	{ WAY_STRADDLER, "1", .splits = "3", MEMBARRIER, .page = true },
+	{ WAY_START, "10", .splits = "3", WAIT },
+	{ WAY_START, "10", .splits = "3", MEMBARRIER },
+	{ WAY_ALIGNED, "10", WAIT, .rival = WAY_PAPER },
+	{ WAY_ALIGNED, "10", MEMBARRIER, .rival = WAY_PAPER },
+	{ WAY_CALL, "10", .splits = "03", WAIT, .rival = WAY_PAPER_CALL },
+	{ WAY_CALL, "10", .splits = "03", MEMBARRIER, .rival = WAY_PAPER_CALL },
+	{ WAY_START, "10", .splits = "3", WAIT, .rival = WAY_PAPER_START },
+	{ WAY_START, "10", .splits = "3", MEMBARRIER, .rival = WAY_PAPER_START },
+	{ .way = WAY_FLAG, .executors = "10" },
+	{ .way = WAY_POINTER, .executors = "10" },
+	{ .way = WAY_HAND, .executors = "10", .splits = "3" },
+	{ .way = WAY_STOP, .executors = "1", .splits = "3" },
+	{ .way = WAY_PTRACE, .executors = "1", .splits = "3" },
+};
+
+static const struct line crowds[] = {
+	{ .way = WAY_ALIGNED },
+	{ WAY_CALL, .splits = "03" },
+	{ WAY_STRADDLER, .splits = "3", WAIT },
+	{ WAY_START, .splits = "3", WAIT },
+	{ WAY_STRADDLER, .splits = "3", MEMBARRIER },
+	{ WAY_START, .splits = "3", MEMBARRIER },
+};
+
+#define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
+
+static void add_spec(struct toggle_list *list, const struct toggle_spec *spec)
+{
+	assert(list->count < TOGGLE_CASES_MAX);
+	list->spec[list->count++] = *spec;
+}
+
+static void add_line(struct toggle_list *list, const struct line *line, unsigned executors)
+{
+	struct toggle_spec spec = {
+		.way = &ways[line->way],
+		.executors = executors,
+		.has_split = line->splits,
+		.page = line->page,
+		.has_policy = line->has_policy,
+		.policy = line->policy,
+		.mapping = line->mapping,
+		.rival = line->rival,
+	};
+	const char *split = line->splits ? line->splits : "0";
+
+	for (; *split; split++) {
+		spec.split = (unsigned)(*split - '0');
+		add_spec(list, &spec);
+	}
+}
+
+/* With one executor or none; of peers[] the call sites. */
+static void toggle_list_singles(struct toggle_list *list)
+{
+	for (size_t i = 0; i < LENGTH(singles); i++)
+		for (const char *n = singles[i].executors; *n; n++)
+			add_line(list, &singles[i], (unsigned)(*n - '0'));
+	for (struct peer *peer = peers; peer->name; peer++)
+		if (peer->site)
+			add_spec(list, &(struct toggle_spec){ .way = &ways[WAY_STORE],
+							      .peer = peer,
+							      .executors = peer->hot });
+}
+
+/* 2, 4, 8 and so on, and all. */
+static void toggle_list_crowds(struct toggle_list *list, unsigned most)
+{
+	for (unsigned executors = 2; executors / 2 < most && most > 1; executors *= 2)
+		for (size_t i = 0; i < LENGTH(crowds); i++)
+			add_line(list, &crowds[i], executors < most ? executors : most);
+}
+
+/* Auto takes the wait into account only where its bound is accepted, as in the last two. */
+static void toggle_list_batches(struct toggle_list *list)
+{
+	static const enum pc_policy policies[] = { PC_POLICY_WAIT, PC_POLICY_MEMBARRIER,
+						   PC_POLICY_AUTO };
+	static const unsigned sizes[] = { 1, 10, 100, 1000, 1024, TOGGLE_BATCH_MAX, 1, 1024 };
+
+	for (size_t p = 0; p < LENGTH(policies); p++)
+		for (size_t i = 0; i < LENGTH(sizes); i++)
+			if (i < 6 || policies[p] == PC_POLICY_AUTO)
+				add_spec(list, &(struct toggle_spec){ .way = &ways[WAY_BATCH],
+								      .executors = 1,
+								      .has_split = true,
+								      .split = TOGGLE_SPLIT,
+								      .has_policy = true,
+								      .policy = policies[p],
+								      .batch = sizes[i],
+								      .any_risk = i >= 6 });
+}
+
+/* --- The operation -------------------------------------------------------------------- */
+
+static int begin_case(struct bench_case *bench, char *why)
+{
+	struct toggle_case *c = bench->arg;
+	struct pc_status status;
+	int ret = c->ret;
+
+	if (ret < 0) {
+		snprintf(why, BENCH_WHY, "%s", c->why);
+		return ret;
+	}
+	/* Batches under policy auto may be let take the wait, however high its bound. */
+	if (c->spec.any_risk) {
+		ret = pc_get_status(&status);
+		c->accept_p = status.accept_p;
+		if (ret == 0 && !status.conf_valid) {
+			snprintf(why, BENCH_WHY, "there is no bound to accept: %.120s",
+				 status.reason);
+			return -ENOTSUP;
+		}
+		if (ret == 0)
+			ret = pc_set_accept_p(status.upper_p);
+	}
+	/* Others do without a policy, but a batch has none other: it is skipped where auto is. */
+	if (ret == 0 && c->spec.has_policy && (ret = pc_set_policy(c->spec.policy)) < 0)
+		bench_policy_refused(c->spec.policy, why);
+	if (ret == 0)
+		ret = bench_site_begin(&c->site, c->spec.policy, why);
+	if (ret < 0) {
+		pc_set_policy(PC_POLICY_AUTO);
+		if (c->spec.any_risk)
+			pc_set_accept_p(c->accept_p);
+		return ret;
+	}
+	c->may_wait = pc_get_status(&status) == 0 && status.in_use == PC_POLICY_WAIT;
+	c->executed -= hot_count(c->toggle->hot).executed;
+	hot_aim(c->toggle->hot, &c->site.work, c->spec.executors);
+	return 0;
+}
+
+static void end_case(struct bench_case *bench)
+{
+	struct toggle_case *c = bench->arg;
+
+	hot_sleep(c->toggle->hot);
+	c->executed += hot_count(c->toggle->hot).executed;
+	bench_site_end(&c->site);
+	if (c->spec.any_risk)
+		pc_set_accept_p(c->accept_p);
+}
+
+/* Off, and on again: what stands there first stands there last. */
+static int change_often(struct toggle_case *c, struct bench_site *site, struct samples *s,
+			char *why)
+{
+	const struct way *way = site->spec.way;
+	unsigned mean = c->spec.rival ? RIVAL_MEAN : 1;
+	double sum[2] = { 0, 0 };
+	int ret = 0;
+
+	for (unsigned i = 0; i < 2 * c->pairs && ret == 0; i++) {
+		unsigned state = !(i % 2);
+		double ticks;
+
+		hot_cool(c->toggle->hot);
+		ret = way->time(site, state, &ticks);
+		if (ret < 0)
+			break;
+		sum[state] += ticks / mean;
+		if (i / 2 % mean == mean - 1) {
+			samples_add(&s[way->second ? state : 0], sum[state]);
+			sum[state] = 0;
+		}
+		ret = way->settle ? way->settle() : 0;
+	}
+	return ret < 0 ? bench_say(why, way->name, ret) : 0;
+}
+
+static int block_of_changes(struct bench_case *bench, struct samples *s, char *why)
+{
+	struct toggle_case *c = bench->arg;
+
+	return change_often(c, &c->site, s, why);
+}
+
+static void sum_up(struct bench_case *bench, struct bench_row *row)
+{
+	struct toggle_case *c = bench->arg;
+
+	if (c->spec.executors)
+		bench_row_extra(row, "executed", (double)c->executed);
+	if (c->spec.has_policy && c->spec.policy == PC_POLICY_AUTO)
+		bench_row_extra(row, "may_wait", c->may_wait);
+}
+
+static int block_of_peer(struct bench_case *bench, struct samples *s, char *why)
+{
+	struct toggle_case *c = bench->arg;
+
+	return peer_toggle(c->spec.peer, c->pairs, c->spec.executors > 0, s, why);
+}
+
+/* --- The floor ------------------------------------------------------------------------ */
+
+static int begin_floor(struct bench_case *bench, char *why)
+{
+	struct toggle_case *c = bench->arg;
+
+	(void)why;
+	hot_aim(c->toggle->hot, &c->floor->work, c->spec.executors);
+	return 0;
+}
+
+static void end_floor(struct bench_case *bench)
+{
+	hot_sleep(((struct toggle_case *)bench->arg)->toggle->hot);
+}
+
+/* The value is the one that stands there; a load of it in time would fetch the line untimed. */
+static int block_of_floor(struct bench_case *bench, struct samples *s, char *why)
+{
+	struct toggle_case *c = bench->arg;
+	uint64_t *word = c->floor->place, same = __atomic_load_n(word, __ATOMIC_RELAXED);
+
+	(void)why;
+	for (unsigned i = 0; i < 2 * (c->pairs < FLOOR_LEAST ? FLOOR_LEAST : c->pairs); i++) {
+		uint64_t start;
+
+		hot_cool(c->toggle->hot);
+		start = ticks_now();
+		__atomic_exchange_n(word, same, __ATOMIC_SEQ_CST);
+		samples_add(&s[c->spec.way->second ? i % 2 : 0], (double)(ticks_now() - start));
+	}
+	return 0;
+}
+
+/* --- A rival in the place of the floor -------------------------------------------------- */
+
+static int begin_rival(struct bench_case *bench, char *why)
+{
+	struct toggle_case *c = bench->arg;
+	int ret = bench_site_begin(&c->twin, c->spec.policy, why);
+
+	return ret < 0 ? ret : begin_floor(bench, why);
+}
+
+static void end_rival(struct bench_case *bench)
+{
+	end_floor(bench);
+	bench_site_end(&((struct toggle_case *)bench->arg)->twin);
+}
+
+static int block_of_rival(struct bench_case *bench, struct samples *s, char *why)
+{
+	struct toggle_case *c = bench->arg;
+
+	return change_often(c, &c->twin, s, why);
+}
+
+/* --- Building ------------------------------------------------------------------------- */
+
+/* What this machine does not offer makes the case one that is skipped. */
+static void toggle_case_build(struct toggle_case *c, const struct toggle_spec *spec,
+			      struct toggle *toggle, struct bench_case *bench,
+			      struct bench_case *floor)
+{
+	struct site_spec site = {
+		.way = spec->way,
+		.split = spec->split,
+		.boundary = spec->page ? 4096 : 0,
+		.mapping = spec->peer ? SITE_RAW : spec->mapping,
+		.spare = &toggle->pool,
+		.batch = spec->batch,
+	};
+	const struct way *way = spec->way;
+	struct bench_row *row;
+
+	memset(c, 0, sizeof(*c));
+	c->spec = *spec;
+	c->toggle = toggle;
+	c->pairs = spec->batch >= TOGGLE_BATCH_MAX ? 2 : spec->batch >= 1000 ? 5 : spec->way->pairs;
+	c->pairs = spec->peer ? PEER_PAIRS : c->pairs;
+	c->ret = bench_site_build(&c->site, &site, c->why);
+	if (c->ret == 0 && (spec->rival || spec->mapping != SITE_OPEN)) {
+		site.way = &ways[spec->rival ? spec->rival : WAY_STORE];
+		site.mapping = SITE_RAW;
+		c->ret = bench_site_build(&c->twin, &site, c->why);
+	}
+	c->floor = c->twin.place ? &c->twin : &c->site;
+	*floor = (struct bench_case){
+		.begin = spec->rival ? begin_rival : begin_floor,
+		.block = spec->rival ? block_of_rival : block_of_floor,
+		.end = spec->rival ? end_rival : end_floor,
+		.arg = c,
+	};
+	bench_row_name(&floor->row, spec->rival ? site.way->name : "floor", spec->way->first,
+		       "ticks");
+	*bench = (struct bench_case){
+		.begin = spec->peer ? NULL : begin_case,
+		.block = spec->peer ? block_of_peer : block_of_changes,
+		.end = spec->peer ? NULL : end_case,
+		.sum_up = spec->peer ? NULL : sum_up,
+		.arg = c,
+		.base = floor,
+		.second_measure = spec->way->second,
+	};
+	row = &bench->row;
+	/* What is as in most cases is not told: mapping open, across a line. */
+	bench_row_name(row,
+		       spec->rival  ? "beside paper"
+		       : spec->peer ? spec->peer->name
+				    : way->name,
+		       way->first, "ticks");
+	if (spec->rival)
+		bench_row_param_text(row, "of", way->name);
+	row->peer = way->peer;
+	if (spec->batch)
+		bench_row_param(row, "batch", spec->batch);
+	if (spec->has_split)
+		bench_row_param_text(row, "split", loop_split_name(spec->split));
+	if (spec->page)
+		bench_row_param_text(row, "crossing", "page");
+	if (spec->has_policy)
+		bench_row_param_text(row, "policy", bench_policy_name(spec->policy));
+	if (spec->any_risk)
+		bench_row_param_text(row, "risk", "any");
+	if (spec->mapping != SITE_OPEN)
+		bench_row_param_text(row, "mapping",
+				     spec->mapping == SITE_PROTECT ? "protect" : "alias");
+	bench_row_param(row, "executors", spec->executors);
+}
+
+static void toggle_case_free(struct toggle_case *c)
+{
+	bench_site_free(&c->site);
+	bench_site_free(&c->twin);
+}
+
+/* --- The parts ------------------------------------------------------------------------ */
+
+/* Finding and reading the config, taking SIGTRAP, and trying it. */
+static int block_of_starts(struct bench_case *c, struct samples *s, char *why)
+{
+	(void)c;
+	for (unsigned i = 0; i < 5; i++) {
+		int ret = pc_fini();
+		double begin = seconds_now();
+
+		if (ret == 0)
+			ret = pc_init();
+		if (ret < 0)
+			return bench_say(why, "pc_fini and pc_init", ret);
+		samples_add(&s[0], (seconds_now() - begin) * 1e6);
+	}
+	return 0;
+}
+
+/* With so many executors at hand, asleep when they are not asked for. The list is empty after. */
+static int measure_list(const struct bench_run *run, struct toggle_list *list, unsigned executors,
+			struct toggle *toggle, struct bench_result *result)
+{
+	struct toggle_case *c = aligned_alloc(128, list->count * sizeof(*c));
+	struct bench_case *bench = calloc(2 * list->count, sizeof(*bench));
+	struct seating seating = run->seating;
+	size_t built = 0;
+	int ret = c && bench ? 0 : -ENOMEM;
+
+	if (seating.executors > executors)
+		seating.executors = executors;
+	if (ret == 0)
+		ret = hot_start(&toggle->hot, run->topology, &seating);
+	for (; ret == 0 && built < list->count; built++)
+		toggle_case_build(&c[built], &list->spec[built], toggle, &bench[built],
+				  &bench[list->count + built]);
+	if (ret == 0)
+		ret = bench_measure(run, bench, list->count, result);
+	while (built > 0)
+		toggle_case_free(&c[--built]);
+	hot_stop(toggle->hot);
+	toggle->hot = NULL;
+	free(c);
+	free(bench);
+	list->count = 0;
+	return ret;
+}
+
+int bench_toggle(const struct bench_run *run, struct bench_result *result)
+{
+	struct toggle_list *list = calloc(1, sizeof(*list));
+	struct toggle toggle = { 0 };
+	struct bench_case start = { .block = block_of_starts };
+	int ret = list ? 0 : -ENOMEM;
+
+	bench_row_name(&start.row, "pc_init", "start", "us");
+	if (ret == 0)
+		ret = bench_measure(run, &start, 1, result);
+	if (ret == 0) {
+		toggle_list_singles(list);
+		peers_open(run, true);
+		ret = measure_list(run, list, 1, &toggle, result);
+		peers_close();
+	}
+	if (ret == 0) {
+		toggle_list_crowds(list, run->seating.executors);
+		if (list->count)
+			ret = measure_list(run, list, run->seating.executors, &toggle, result);
+	}
+	if (ret == 0) {
+		toggle_list_batches(list);
+		ret = spare_open(&toggle.pool, TOGGLE_BATCH_MAX, TOGGLE_SPLIT);
+		if (ret == 0)
+			ret = measure_list(run, list, 1, &toggle, result);
+		spare_close(&toggle.pool);
+	}
+	free(list);
+	return ret;
+}

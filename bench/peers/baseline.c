@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: MIT */
+#include <cpuid.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <ucontext.h>
+#include <unistd.h>
+#include <x86intrin.h>
+
+#include "bench/peers/baseline.h"
+#include "patchcore/pages/text.h"
+#include "patchcore/patchcore.h"
+#include "patchcore/syscall/kernel_signal.h"
+#include "patchcore/syscall/sys.h"
+#include "patchcore/syscall/task.h"
+#include "patchcore/word/word.h"
+
+#define THREADS_MAX 4096u
+#define STOP_MS	    1000 /* how long all threads may take to stop */
+
+/* What the patcher is asked; it answers 0 or a negative errno, an int32_t. */
+struct patcher_request {
+	uintptr_t addr;
+	uint64_t len; /* 0: only stop all threads once */
+	uint8_t bytes[PC_PATCH_MAX];
+};
+
+/* --- Stopping all threads ------------------------------------------------------------------- */
+
+/* A thread that was asked to stop. */
+struct stopped {
+	pid_t tid;
+	bool gone;     /* it runs no code of the program any more, or never did */
+	unsigned pass; /* the last one that found it */
+	int signal;    /* that it was about to take, handed on when it is let go */
+	uintptr_t pc;  /* where it stands */
+	atomic_bool stands;
+};
+
+static struct stopped threads[THREADS_MAX];
+static _Atomic(unsigned) count;
+
+struct way_to_stop {
+	/* 0, or a negative errno. */
+	int (*ask)(struct stopped *thread);
+	/* Does it stand, or is it gone? is_late: it has not for a while. */
+	bool (*stands)(struct stopped *thread, bool is_late);
+	unsigned spins;
+};
+
+struct pass {
+	const struct way_to_stop *way;
+	unsigned number;
+	int error;
+};
+
+static bool meet_thread(pid_t tid, void *arg)
+{
+	struct pass *pass = arg;
+	unsigned n = count;
+
+	for (unsigned i = 0; i < n; i++) {
+		if (threads[i].tid != tid)
+			continue;
+		threads[i].pass = pass->number;
+		return true;
+	}
+	if (n == THREADS_MAX) {
+		pass->error = -ENOMEM;
+		return false;
+	}
+	threads[n] = (struct stopped){ .tid = tid, .pass = pass->number };
+	count = n + 1;
+	pass->error = pass->way->ask(&threads[n]);
+	return pass->error == 0;
+}
+
+static int await_stop(const struct way_to_stop *way, struct stopped *thread, int64_t deadline)
+{
+	for (unsigned i = 0; !thread->gone && !way->stands(thread, i > way->spins); i++) {
+		if (i <= way->spins)
+			continue;
+		if (clock_ns() > deadline)
+			return -ETIMEDOUT;
+		nap();
+	}
+	return 0;
+}
+
+/*
+ * Of a process, 0: of this one. Until a look at the list finds no new thread: then none runs that
+ * could make one. A list that is read while threads end may leave others out.
+ */
+static int stop_all(pid_t process, const struct way_to_stop *way)
+{
+	int64_t deadline = clock_ns() + STOP_MS * CLOCK_MS;
+	struct pass pass = { .way = way };
+	unsigned before;
+	bool again;
+
+	count = 0;
+	do {
+		before = count;
+		pass.number++;
+		if (task_list(process, meet_thread, &pass) < 0)
+			return -EPERM;
+		for (unsigned i = before; i < count && pass.error == 0; i++)
+			pass.error = await_stop(way, &threads[i], deadline);
+		again = count > before;
+		for (unsigned i = 0; i < count; i++)
+			again |= threads[i].pass + 1 == pass.number;
+	} while (pass.error == 0 && again);
+	return pass.error;
+}
+
+static bool any_inside(uintptr_t addr, size_t len)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (threads[i].pc > addr && threads[i].pc < addr + len)
+			return true;
+	return false;
+}
+
+/* --- The patcher: a child made by clone(), which uses neither heap nor locks ---------------- */
+
+/*
+ * It is asked over a socket. After each request every thread is detached again, so no tracer has
+ * to stay to pass on their signals.
+ */
+static pid_t process; /* that is patched */
+
+static int seize_thread(struct stopped *thread)
+{
+	char state;
+
+	if (ptrace(PTRACE_SEIZE, thread->tid, 0, 0) == 0) {
+		ptrace(PTRACE_INTERRUPT, thread->tid, 0, 0);
+		return 0;
+	}
+	state = errno == ESRCH ? 'X' : task_state(thread->tid);
+	thread->gone = !state || state == 'Z' || state == 'X';
+	return thread->gone ? 0 : -EPERM;
+}
+
+static bool is_traced_and_stands(struct stopped *thread, bool is_late)
+{
+	struct user_regs_struct regs;
+	int status = 0;
+	pid_t pid = waitpid(thread->tid, &status, __WALL | WNOHANG);
+
+	(void)is_late;
+	if (pid == 0)
+		return false;
+	thread->gone = pid < 0 || !WIFSTOPPED(status);
+	if (thread->gone)
+		return true;
+	if (status >> 16 != PTRACE_EVENT_STOP)
+		thread->signal = WSTOPSIG(status);
+	if (ptrace(PTRACE_GETREGS, thread->tid, 0, &regs) == 0)
+		thread->pc = regs.rip;
+	return true;
+}
+
+static const struct way_to_stop by_ptrace = { seize_thread, is_traced_and_stands, 200 };
+
+static int write_code(int memory, const struct patcher_request *request)
+{
+	ssize_t len = (ssize_t)request->len, done;
+	off_t at = (off_t)request->addr;
+	uint8_t old[PC_PATCH_MAX];
+
+	if (pread(memory, old, request->len, at) != len)
+		return -EFAULT;
+	if (old[0] == WORD_INT3)
+		return -EAGAIN;
+	done = pwrite(memory, request->bytes, request->len, at);
+	if (done == len)
+		return 0;
+	/* It crosses into a page that cannot be written. */
+	if (done > 0 && pwrite(memory, old, (size_t)done, at) != done)
+		return -EIO;
+	return -EACCES;
+}
+
+/* False: not all threads can be let go by name, so this process has to end. */
+static bool serve_request(int socket, const struct patcher_request *request)
+{
+	int32_t answer = -EPERM;
+	bool stopped = false;
+	char path[64];
+	int memory;
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", (int)process);
+	memory = open(path, O_RDWR | O_CLOEXEC);
+	if (memory >= 0) {
+		answer = stop_all(process, &by_ptrace);
+		stopped = answer == 0;
+	}
+	if (stopped) {
+		if (request->len)
+			answer = any_inside(request->addr, request->len)
+					 ? -EBUSY
+					 : write_code(memory, request);
+		for (unsigned i = 0; i < count; i++)
+			if (!threads[i].gone)
+				ptrace(PTRACE_DETACH, threads[i].tid, 0, (long)threads[i].signal);
+	}
+	if (memory >= 0)
+		close(memory);
+	send(socket, &answer, sizeof(answer), MSG_NOSIGNAL);
+	return stopped;
+}
+
+/* --- The process that is patched ------------------------------------------------------------ */
+
+static pid_t patcher; /* 0: none */
+static int line;      /* to it */
+
+void baseline_ptrace_close(void)
+{
+	if (!patcher)
+		return;
+	close(line);
+	kill(patcher, SIGKILL);
+	while (waitpid(patcher, NULL, __WALL) < 0 && errno == EINTR)
+		;
+	patcher = 0;
+}
+
+static int ask_patcher(const struct patcher_request *request)
+{
+	int32_t answer = -ESHUTDOWN;
+	ssize_t len;
+
+	if (send(line, request, sizeof(*request), MSG_NOSIGNAL) == (ssize_t)sizeof(*request)) {
+		do
+			len = recv(line, &answer, sizeof(answer), 0);
+		while (len < 0 && errno == EINTR);
+		answer = len == (ssize_t)sizeof(answer) ? answer : -ESHUTDOWN;
+	}
+	/* If some thread could not be stopped, the patcher has ended, which lets go. */
+	if (answer == -ETIMEDOUT || answer == -EPERM || answer == -ENOMEM || answer == -ESHUTDOWN)
+		baseline_ptrace_close();
+	return answer;
+}
+
+/*
+ * A child without an exit signal: the program's SIGCHLD handler and its wait()
+ * do not notice it. All signals are blocked in it.
+ */
+int baseline_ptrace_open(void)
+{
+	static const struct patcher_request try;
+	struct patcher_request request;
+	pid_t pid;
+	sigset_t all, before;
+	int pair[2];
+
+	if (patcher)
+		return -EALREADY;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return -errno;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	process = getpid();
+	pid = (pid_t)syscall(SYS_clone, 0, NULL, NULL, NULL, NULL);
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		while (getppid() == process &&
+		       recv(pair[1], &request, sizeof(request), 0) == (ssize_t)sizeof(request) &&
+		       serve_request(pair[1], &request))
+			;
+		/* A thread that is still traced runs on without a tracer. */
+		_exit(0);
+	}
+	if (pid < 0)
+		pid = -errno;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	close(pair[1]);
+	if (pid < 0) {
+		close(pair[0]);
+		return pid;
+	}
+	patcher = pid;
+	line = pair[0];
+	/* Yama lets a process be traced by whom it names; elsewhere this fails, and is not needed.
+	 */
+	prctl(PR_SET_PTRACER, (unsigned long)pid, 0, 0, 0);
+	/* A first try tells whether the patcher may trace this process. */
+	return ask_patcher(&try);
+}
+
+int baseline_ptrace_patch(void *addr, const void *bytes, size_t len)
+{
+	struct patcher_request request = { .addr = (uintptr_t)addr, .len = len };
+
+	if (len < 1 || len > PC_PATCH_MAX || !bytes || *(const uint8_t *)bytes == WORD_INT3)
+		return -EINVAL;
+	if (!patcher)
+		return -ESHUTDOWN;
+	memcpy(request.bytes, bytes, len);
+	return ask_patcher(&request);
+}
+
+/* --- Stop the world by signals --------------------------------------------------------------- */
+
+static _Atomic(uint32_t) gate;	   /* futex, 1: threads stand at it */
+static _Atomic(uint32_t) handlers; /* futex: threads in on_stop() */
+static int stop_signal;
+
+static void call_futex(_Atomic(uint32_t) *word, int operation, uint32_t value)
+{
+	sys_call(SYS_futex, word, operation, value, NULL, NULL, 0);
+}
+
+/* A signal that arrives late, or is not ours, finds the gate open or is as good as ours. */
+static void on_stop(int signal, siginfo_t *info, void *context)
+{
+	pid_t tid = (pid_t)sys_call(SYS_gettid);
+	unsigned a, b, c, d;
+
+	(void)signal;
+	(void)info;
+	/* Counted before the gate is read, and let_go() opens it before it reads the count. */
+	atomic_fetch_add(&handlers, 1);
+	for (unsigned i = 0; gate && i < count; i++) {
+		if (threads[i].tid != tid)
+			continue;
+		threads[i].pc = (uintptr_t)((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
+		threads[i].stands = true;
+		while (gate)
+			call_futex(&gate, FUTEX_WAIT_PRIVATE, 1);
+	}
+	__cpuid(0, a, b, c, d); /* serialises */
+	(void)(a + b + c + d);
+	if (atomic_fetch_sub(&handlers, 1) == 1)
+		call_futex(&handlers, FUTEX_WAKE_PRIVATE, 1);
+}
+
+/* The signal stays taken. */
+static int take_signal(void)
+{
+	const struct kernel_action ours = { .handler = (uintptr_t)on_stop,
+					    .flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART |
+						     KERNEL_RESTORER,
+					    .restorer = (uintptr_t)kernel_sigreturn,
+					    .mask = ~UINT64_C(0) };
+	struct kernel_action now;
+
+	for (int i = SIGRTMAX - 1; i >= SIGRTMIN; i--) {
+		if (kernel_action(i, NULL, &now) < 0 ||
+		    (now.handler != ours.handler && now.handler != (uintptr_t)SIG_DFL))
+			continue;
+		stop_signal = i;
+		return now.handler == ours.handler ? 0 : (int)kernel_action(i, &ours, NULL);
+	}
+	return -EAGAIN;
+}
+
+static int signal_thread(struct stopped *thread)
+{
+	long ret = 0;
+
+	thread->gone = thread->tid == sys_call(SYS_gettid);
+	if (!thread->gone)
+		ret = sys_call(SYS_tgkill, sys_call(SYS_getpid), thread->tid, stop_signal);
+	thread->gone |= ret == -ESRCH;
+	return thread->gone ? 0 : (int)ret;
+}
+
+static bool is_signalled_and_stands(struct stopped *thread, bool is_late)
+{
+	struct task_stat stat;
+
+	if (thread->stands)
+		return true;
+	_mm_pause();
+	/* Threads that have ended, or that the kernel has made, never answer. */
+	thread->gone = is_late && (task_has_ended(thread->tid) ||
+				   (task_stat(thread->tid, &stat) == 0 && stat.is_kernels));
+	return thread->gone;
+}
+
+static const struct way_to_stop by_signal = { signal_thread, is_signalled_and_stands, 2000 };
+
+/* Returns when all have left the handler. */
+static void let_go(void)
+{
+	uint32_t left;
+
+	gate = 0;
+	call_futex(&gate, FUTEX_WAKE_PRIVATE, INT_MAX);
+	while ((left = handlers) != 0)
+		call_futex(&handlers, FUTEX_WAIT_PRIVATE, left);
+}
+
+/* All threads but the caller stand until let_go(), or none does. */
+static int stop_by_signal(void)
+{
+	/* Signals to the ids of another namespace would find no thread, as if all had ended. */
+	int ret = task_ids_are_ours() ? take_signal() : -EACCES;
+
+	if (ret < 0)
+		return ret;
+	gate = 1;
+	ret = stop_all(0, &by_signal);
+	if (ret < 0)
+		let_go();
+	return ret == -EPERM ? -EACCES : ret;
+}
+
+int baseline_stop_patch(void *addr, const void *bytes, size_t len)
+{
+	struct text_span span;
+	sigset_t all, before;
+	int ret;
+
+	if (len < 1 || len > PC_PATCH_MAX || !bytes || *(const uint8_t *)bytes == WORD_INT3)
+		return -EINVAL;
+	ret = text_begin(&span, addr, len);
+	if (ret < 0)
+		return ret;
+	/* A handler of this thread's might need a lock that a stopped thread holds. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	ret = stop_by_signal();
+	if (ret == 0) {
+		if (any_inside((uintptr_t)addr, len))
+			ret = -EBUSY;
+		else if (*span.addr == WORD_INT3)
+			ret = -EAGAIN;
+		/* No other thread runs, so any way to write will do. */
+		for (size_t i = 0; ret == 0 && i < len; i++)
+			*(volatile uint8_t *)text_at(&span, span.addr + i) =
+				((const uint8_t *)bytes)[i];
+		let_go();
+	}
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	text_end(&span);
+	return ret;
+}

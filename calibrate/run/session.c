@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+#include "calibrate/run/session.h"
+
+#include <errno.h>
+#include <error.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+double session_left(const struct session *s)
+{
+	return s->budget - s->used - (seconds_now() - s->begin);
+}
+
+static const struct cell_record *find_known(const struct session *s, const char *key)
+{
+	for (size_t i = 0; i < s->known.count; i++) {
+		const struct cell_record *r = &s->known.records[i];
+		struct seating here;
+		char reason[160];
+
+		if (strcmp(r->key, key) != 0 || r->result.outcome == OUTCOME_INTERRUPTED ||
+		    r->result.outcome == OUTCOME_ERROR)
+			continue;
+		/* A run that was allowed other CPUs has measured another cell under the same key.
+		 */
+		if (!s->topology ||
+		    (cell_seat(&r->cell, s->topology, &here, reason, sizeof(reason)) == 0 &&
+		     seating_is_same(&here, &r->result.seating)))
+			return r;
+	}
+	return NULL;
+}
+
+static struct cell_record *add_record(struct session *s)
+{
+	if (s->count == s->room) {
+		size_t room = s->room ? s->room * 2 : 64;
+		struct cell_record *more = reallocarray(s->done, room, sizeof(*more));
+
+		if (!more)
+			return NULL;
+		s->done = more;
+		s->room = room;
+	}
+	return &s->done[s->count++];
+}
+
+int session_written(struct session *s, int ret)
+{
+	if (ret == 0)
+		return 0;
+	progress_end(&s->progress);
+	error(0, -ret, "cannot write the journal");
+	return -EIO;
+}
+
+static int measure_cell(struct session *s, struct cell_record *record)
+{
+	struct run_options how = {
+		.topology = s->topology,
+		.stop = s->stop,
+		.progress = progress_cell,
+		.arg = &s->progress,
+	};
+	char reason[NOISE_REASON_MAX];
+	int ret = session_written(s, journal_write_begin(s->journal, record->key));
+
+	if (ret == 0)
+		ret = cell_run(&record->cell, &how, &record->result);
+	if (ret < 0)
+		return ret;
+	journal_date(record->date, sizeof(record->date));
+	record->noisy = record->result.outcome == OUTCOME_DONE &&
+			noise_of_cell(&record->cell, &record->result, reason, sizeof(reason));
+	ret = session_written(s, journal_write_cell(s->journal, record));
+	/* A cell that this machine cannot run once it can never run. */
+	if (ret == 0 && record->result.outcome == OUTCOME_ERROR)
+		ret = record->result.error;
+	return ret;
+}
+
+int session_run(struct session *s, const char *stage, unsigned round, const struct cell *cell,
+		const struct cell_record **record)
+{
+	struct cell_record wanted = { .cell = *cell }, *r;
+	const struct cell_record *known;
+	char more[64] = "";
+	int ret = 0;
+
+	snprintf(wanted.stage, sizeof(wanted.stage), "%s", stage);
+	/* Everything that the plan decides; not how long, which the budget decides. */
+	if (cell->provokers || cell->waits.stretch || cell->loop)
+		snprintf(more, sizeof(more), " p%x x%" PRIu64 " l%u", cell->provokers,
+			 cell->waits.stretch, cell->loop);
+	snprintf(wanted.key, sizeof(wanted.key),
+		 "%s %u %s %s %s s%u %s n%u w%" PRIu64 "/%" PRIu64 " #%" PRIu64 "%s", wanted.stage,
+		 round, placement_name(cell->placement), crossing_name(cell->crossing),
+		 protocol_name(cell->protocol), cell->split, pair_name(cell->pair), cell->executors,
+		 cell->waits.first, cell->waits.second, cell->seed, more);
+	s->tries = 0;
+	/* A cell that was interrupted is run again. If it saw tears, its record is added as well,
+	 * since tears that were seen count. */
+	for (size_t i = 0; i < s->known.count; i++) {
+		known = &s->known.records[i];
+		if (known->result.outcome != OUTCOME_INTERRUPTED ||
+		    strcmp(known->key, wanted.key) != 0 || cell_result_tears(&known->result) == 0)
+			continue;
+		r = add_record(s);
+		if (!r)
+			return -ENOMEM;
+		*r = *known;
+	}
+	r = add_record(s);
+	if (!r)
+		return -ENOMEM;
+	*r = wanted;
+	known = find_known(s, wanted.key);
+	if (known) {
+		*r = *known;
+		s->used += r->result.seconds;
+	} else if (*s->stop) {
+		ret = -EINTR;
+	} else {
+		progress_begin_cell(&s->progress, cell, session_left(s));
+		ret = measure_cell(s, r);
+	}
+	if (ret < 0) {
+		s->count--;
+		return ret;
+	}
+	s->tries++;
+	*record = r;
+	if (!protocol_is_broken(cell->protocol)) {
+		s->progress.toggles += r->result.toggles;
+		s->progress.tears += cell_result_tears(&r->result);
+	}
+	/* The journal says which cells are noisy, by the rules of the run that wrote it. */
+	if (r->noisy && !noise_of_cell(&r->cell, &r->result, s->noise, sizeof(s->noise)))
+		snprintf(s->noise, sizeof(s->noise), "as the journal has it");
+	return *s->stop ? -EINTR : 0;
+}
+
+void session_free(struct session *s)
+{
+	free(s->done);
+	journal_free(&s->known);
+	if (s->journal)
+		journal_close(s->journal);
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A calibration in progress: runs cells, keeps the journal, watches the budget, marks what was
+ * disturbed, and shows how far it is.
+ */
+#ifndef CALIBRATE_RUN_SESSION_H
+#define CALIBRATE_RUN_SESSION_H
+
+#include <signal.h>
+#include <stdbool.h>
+
+#include "results/journal/journal.h"
+#include "stress/run/run.h"
+#include "stress/witness/noise.h"
+
+/*
+ * How far a run is, on stderr: time left, what is running, the tears of all of it so far. One
+ * line, which renews itself on a terminal and is repeated now and then elsewhere.
+ */
+struct progress {
+	bool quiet, terminal;
+	bool open; /* the terminal line wants a newline */
+	const char *stage;
+	/* Of cells that ended; broken protocols must tear and do not count. */
+	uint64_t tears, toggles;
+	struct cell cell;
+	double left;		      /* seconds of budget when the cell began */
+	double cell_begin, last_line; /* when the last plain line was printed */
+};
+
+void progress_open(struct progress *p, bool quiet);
+
+/* progress_stage - a new stage begins. The name is borrowed. */
+static inline void progress_stage(struct progress *p, const char *stage)
+{
+	p->stage = stage;
+}
+
+void progress_begin_cell(struct progress *p, const struct cell *cell, double left);
+
+/* progress_cell - for run_options: arg is the struct progress. */
+void progress_cell(void *arg, const struct cell_result *so_far);
+
+/* progress_end - finish the terminal line, so that others can print. */
+void progress_end(struct progress *p);
+
+struct session {
+	hwloc_topology_t topology; /* NULL: cells are seated nowhere (tests) */
+	const volatile sig_atomic_t *stop;
+	struct journal *journal;
+	struct journal_data known; /* what a resumed run already did */
+	struct cell_record *done;  /* all records of this run, resumed ones included */
+	size_t count, room;
+	double budget, begin; /* seconds */
+	double used;	      /* by resumed cells */
+	uint64_t seed;
+	struct progress progress;
+	char noise[NOISE_REASON_MAX]; /* what the last disturbed cell was disturbed by */
+	unsigned tries; /* records that the last session_run() added, all of one cell */
+};
+
+/* session_left - seconds of budget left; below 0 when overdrawn. */
+double session_left(const struct session *s);
+
+/*
+ * session_run - run a cell, or take it from the journal that is resumed. It is journalled before
+ * this returns, and kept in s->done; *record points to it until the next call. s->tries: 1 if there
+ * is one. A noisy cell is marked, and counts all the same.
+ *
+ * 0; -EINTR: asked to stop (what was measured until then is kept); -ENOENT: the placement cannot
+ * seat it; -EIO with a message on stderr: the journal cannot be written; or what cell_run() failed
+ * with.
+ */
+int session_run(struct session *s, const char *stage, unsigned round, const struct cell *cell,
+		const struct cell_record **record);
+
+/*
+ * session_written - what came of writing to the journal: 0, or -EIO after the progress line is
+ * ended and a message is on stderr.
+ */
+int session_written(struct session *s, int ret);
+
+void session_free(struct session *s);
+
+#endif

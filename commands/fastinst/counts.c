@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: MIT */
+/* Counts of probes: read from lines of agents, joined, compared, and printed. */
+#include "commands/fastinst/counts.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/launch/launch.h"
+#include "base/demangle.h"
+#include "base/text.h"
+#include "commands/fastinst/source_of.h"
+#include "probes/elf/array.h"
+#include "profile/command/print.h"
+
+#define SOURCE_ROOM 512
+
+static void release_count(struct count *count)
+{
+	free(count->kind);
+	free(count->function);
+	free(count->object);
+}
+
+int counts_add(struct counts *counts, uint64_t count, uint64_t lost, const char *kind,
+	       const char *function, const char *object)
+{
+	struct count one = {
+		.count = count,
+		.lost = lost,
+		.rate = -1,
+		.kind = strdup(kind),
+		.function = strdup(function),
+		.object = strdup(object),
+	};
+
+	if (one.kind && one.function && one.object && !ARRAY_ADD(counts->count, counts->n, one))
+		return 0;
+	release_count(&one);
+	return -ENOMEM;
+}
+
+static int add_line(struct counts *counts, char *line)
+{
+	char *field[5];
+
+	if (text_fields(&line, field, 5) < 5)
+		return 0;
+	return counts_add(counts, strtoull(field[0], NULL, 10), strtoull(field[1], NULL, 10),
+			  field[2], field[3], field[4]);
+}
+
+int counts_line(char *line, void *to)
+{
+	struct counts *counts = to;
+
+	if (line)
+		return add_line(counts, line);
+	counts->processes++;
+	return 0;
+}
+
+int counts_read(struct counts *counts, FILE *stream)
+{
+	int ret = text_lines(stream, counts_line, counts);
+
+	counts->processes++;
+	return ret;
+}
+
+static int order_by_place(const void *a, const void *b)
+{
+	const struct count *one = a, *two = b;
+	int order = strcmp(one->object, two->object);
+
+	if (!order)
+		order = strcmp(one->function, two->function);
+	return order ? order : strcmp(one->kind, two->kind);
+}
+
+static bool is_pattern(const struct count *count)
+{
+	return !strcmp(count->kind, "pattern");
+}
+
+static int order_by_count(const void *a, const void *b)
+{
+	const struct count *one = a, *two = b;
+
+	if (is_pattern(one) != is_pattern(two))
+		return is_pattern(one) ? 1 : -1;
+	if (one->count != two->count)
+		return one->count > two->count ? -1 : 1;
+	return order_by_place(a, b);
+}
+
+void counts_join(struct counts *counts)
+{
+	size_t kept = 0;
+
+	if (!counts->n)
+		return;
+	qsort(counts->count, counts->n, sizeof(*counts->count), order_by_place);
+	for (size_t i = 1; i < counts->n; i++) {
+		struct count *last = &counts->count[kept], *next = &counts->count[i];
+
+		if (order_by_place(last, next)) {
+			counts->count[++kept] = *next;
+			continue;
+		}
+		last->count += next->count;
+		last->lost += next->lost;
+		release_count(next);
+	}
+	counts->n = kept + 1;
+	qsort(counts->count, counts->n, sizeof(*counts->count), order_by_count);
+	for (; counts->n && is_pattern(&counts->count[counts->n - 1]); counts->n--)
+		counts->patterns++;
+}
+
+static void sort_places(struct counts *counts)
+{
+	if (counts->n)
+		qsort(counts->count, counts->n, sizeof(*counts->count), order_by_place);
+}
+
+static const struct count *find_count(const struct counts *counts, const struct count *like)
+{
+	return counts->n ? bsearch(like, counts->count, counts->n, sizeof(*like), order_by_place)
+			 : NULL;
+}
+
+/* Drops patterns, and counts that @keeps refuses; sorts the others by how often they were run. */
+static void keep_counts(struct counts *counts, struct counts *other, struct counts *named,
+			bool (*keeps)(struct count *one, const struct count *was))
+{
+	size_t kept = 0;
+
+	sort_places(other);
+	if (named)
+		sort_places(named);
+	for (size_t i = 0; i < counts->n; i++) {
+		struct count *one = &counts->count[i];
+
+		if (keeps(one, find_count(other, one)) && (!named || find_count(named, one)))
+			counts->count[kept++] = *one;
+		else
+			release_count(one);
+	}
+	for (size_t i = counts->n; i < counts->n + counts->patterns; i++)
+		release_count(&counts->count[i]);
+	counts->n = kept;
+	counts->patterns = 0;
+	if (kept)
+		qsort(counts->count, kept, sizeof(*counts->count), order_by_count);
+}
+
+static bool keep_growth(struct count *one, const struct count *was)
+{
+	one->count -= was && was->count <= one->count ? was->count : 0;
+	one->lost -= was && was->lost <= one->lost ? was->lost : 0;
+	return one->count || one->lost;
+}
+
+void counts_since(struct counts *counts, struct counts *before, struct counts *named)
+{
+	keep_counts(counts, before, named, keep_growth);
+}
+
+static bool keep_missing(struct count *one, const struct count *seen)
+{
+	uint64_t events = seen ? seen->count : 0;
+
+	one->lost = one->count > events ? one->count - events : 0;
+	return one->lost;
+}
+
+void counts_missing(struct counts *counts, struct counts *seen, bool known_only)
+{
+	keep_counts(counts, seen, known_only ? seen : NULL, keep_missing);
+}
+
+void counts_rates(struct counts *counts, struct counts *before, double seconds)
+{
+	sort_places(before);
+	for (size_t i = 0; i < counts->n; i++) {
+		struct count *one = &counts->count[i];
+		const struct count *was = find_count(before, one);
+		uint64_t from = was && was->count <= one->count ? was->count : 0;
+
+		one->rate = (double)(one->count - from) / seconds;
+	}
+}
+
+/* "FILE:LINE" */
+static const char *source_or_null(const struct count *one, char source[SOURCE_ROOM])
+{
+	return *source_named(one->object, one->kind, one->function, source, SOURCE_ROOM) ? source
+											 : NULL;
+}
+
+json_t *counts_json(const struct counts *counts)
+{
+	json_t *probes = json_array();
+
+	for (size_t i = 0; i < counts->n; i++) {
+		const struct count *one = &counts->count[i];
+		char source[SOURCE_ROOM];
+
+		json_array_append_new(probes,
+				      json_pack("{s:I, s:I, s:o, s:o, s:o*, s:o, s:o*}", "count",
+						(json_int_t)one->count, "lost",
+						(json_int_t)one->lost, "kind", name_json(one->kind),
+						"function", name_json(one->function), "demangled",
+						demangled_json(one->function), "object",
+						name_json(one->object), "source",
+						name_json(source_or_null(one, source))));
+	}
+	return probes;
+}
+
+static void put_padded(FILE *out, const char *name, int width)
+{
+	int len = text_put(out, name);
+
+	if (len < width)
+		fprintf(out, "%*s", width - len, "");
+}
+
+static void print_line(const struct count *one, FILE *out)
+{
+	char room[SOURCE_ROOM];
+	const char *source = source_or_null(one, room);
+
+	fprintf(out, "%14" PRIu64 " %10" PRIu64 "  ", one->count, one->lost);
+	if (one->rate >= 0)
+		fprintf(out, "%12.0f  ", one->rate);
+	fprintf(out, "%-7s  ", one->kind);
+	put_padded(out, name_for_people(one->function, true), 32);
+	fputs("  ", out);
+	text_put(out, one->object);
+	fputs(source ? "  " : "", out);
+	text_put(out, source ? source : "");
+	fputc('\n', out);
+}
+
+void counts_print(const struct counts *counts, FILE *out, bool json, size_t most)
+{
+	if (json) {
+		print_json(out, "counts",
+			   json_pack("{s:I, s:o}", "processes", (json_int_t)counts->processes,
+				     "probes", counts_json(counts)));
+		return;
+	}
+	fprintf(out, "%14s %10s  %s%-7s  %-32s  %s\n", "count", "lost",
+		counts->n && counts->count->rate >= 0 ? "per second    " : "", "kind", "function",
+		"object");
+	for (size_t i = 0; i < counts->n && i < most; i++)
+		print_line(&counts->count[i], out);
+}
+
+int counts_write(const struct counts *counts, const char *path, bool json)
+{
+	FILE *out = open_output(path);
+
+	if (!out)
+		return -EIO;
+	counts_print(counts, out, json, SIZE_MAX);
+	return close_output(out, path);
+}
+
+void counts_free(struct counts *counts)
+{
+	for (size_t i = 0; i < counts->n + counts->patterns; i++)
+		release_count(&counts->count[i]);
+	free(counts->count);
+	*counts = (struct counts){ 0 };
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* All sites of a program or library, by its file, which is neither believed nor run. */
+#ifndef COMMANDS_FASTINST_SITES_H
+#define COMMANDS_FASTINST_SITES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "probes/core/provider.h"
+#include "probes/elf/elf.h"
+
+struct site {
+	uint64_t addr;	      /* in the file's own addresses */
+	unsigned len;	      /* bytes that a change replaces */
+	const char *kind;     /* entry, exit, marker, block, branch, call */
+	const char *provider; /* patchable, cyg, blocks, marker, branch */
+	char *name;	      /* function, marker or switch; "" if it is not known */
+	const char *args;     /* of a marker, as its note says; else NULL */
+	const char *reason;   /* why it is refused, or NULL */
+	unsigned crosses;     /* the largest boundary that it crosses: 8 to 4096, or 0 */
+};
+
+struct sites {
+	struct site *site; /* by provider, then by address */
+	size_t n;
+	struct elf elf;
+	struct object object; /* the copy, while sites are looked for */
+	bool mapped;
+};
+
+/* find_boundary - the largest boundary that so many bytes cross, 8 to 4096; 0: they cross none. */
+unsigned find_boundary(uint64_t addr, unsigned len);
+
+/* file_sites_read - -ENOEXEC: no ELF file for x86-64; as open(2); -ENOMEM. Freed in any case. */
+int file_sites_read(struct sites *sites, const char *path);
+
+/* file_sites_find - the same of sites->elf. */
+int file_sites_find(struct sites *sites);
+void file_sites_free(struct sites *sites);
+
+#endif

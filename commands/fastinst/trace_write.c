@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: MIT */
+/* The formats of a trace: text, lines of JSON, and the events of chrome://tracing. */
+#include "commands/fastinst/trace_write.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "agent/counts/words.h"
+#include "base/demangle.h"
+#include "base/text.h"
+#include "commands/fastinst/source_of.h"
+#include "profile/command/print.h"
+
+#define INDENT_MAX 40
+
+/* --- Values ----------------------------------------------------------------------------------- */
+
+/* Operands of markers have no names. */
+static const struct source_value *unnamed_value(unsigned i)
+{
+	static struct source_value values[RING_VALUES];
+
+	values[i] = (struct source_value){ .name = "", .form = SOURCE_SIGNED, .bits = 64 };
+	values[i].reg = (uint8_t)i;
+	return &values[i];
+}
+
+/* All values of such an event are its operands. */
+static bool has_values(const struct traced *probe)
+{
+	return probe->kind == FI_MARKER || probe->kind == FI_COMPARE;
+}
+
+/* Arguments, or at an exit results. */
+const struct source_value *shown_value(const struct shown *shown, unsigned i)
+{
+	const struct traced *probe = shown->probe;
+
+	if (!probe->has_types)
+		return has_values(probe) && i < shown->event->values ? unnamed_value(i) : NULL;
+	if (probe->kind == FI_EXIT)
+		return i < probe->types.results ? &probe->types.result[i] : NULL;
+	return probe->kind != FI_BLOCK && i < probe->types.args ? &probe->types.arg[i] : NULL;
+}
+
+/* A result that is no struct. */
+static const struct source_value *single_value(const struct shown *shown)
+{
+	const struct source_value *value = shown_value(shown, 0);
+
+	return value && !*value->name && !shown_value(shown, 1) ? value : NULL;
+}
+
+/* --- Text ------------------------------------------------------------------------------------- */
+
+static void put_values(FILE *out, const struct shown *shown)
+{
+	const struct source_value *value;
+
+	for (unsigned i = 0; (value = shown_value(shown, i)); i++) {
+		fputs(i ? ", " : "", out);
+		text_put(out, value->name);
+		fputs(*value->name ? "=" : "", out);
+		value_put(out, shown->event, value);
+	}
+}
+
+static void put_args(FILE *out, const struct shown *shown)
+{
+	fputc('(', out);
+	put_values(out, shown);
+	if (shown->probe->types.more ||
+	    (shown->probe->kind == FI_ENTRY && !shown->probe->has_types) ||
+	    (shown->probe->kind == FI_COMPARE && !shown_value(shown, 0)))
+		fputs(shown->probe->types.args ? ", ..." : "...", out);
+	fputc(')', out);
+}
+
+static void put_result(FILE *out, const struct shown *shown)
+{
+	bool braces = !single_value(shown);
+
+	if (!shown_value(shown, 0))
+		return;
+	fputs(braces ? " = {" : " = ", out);
+	put_values(out, shown);
+	fputs(braces ? "}" : "", out);
+}
+
+static void put_time(FILE *out, uint64_t time, int pid, int tid)
+{
+	fprintf(out, "%6" PRIu64 ".%09" PRIu64 " %7d %7d ", time / 1000000000, time % 1000000000,
+		pid, tid);
+}
+
+static void text_event(FILE *out, const struct shown *shown)
+{
+	static const char signs[] = { [FI_ENTRY] = '>',
+				      [FI_EXIT] = '<',
+				      [FI_MARKER] = '*',
+				      [FI_BLOCK] = '-',
+				      [FI_COMPARE] = '=' };
+	const struct traced *probe = shown->probe;
+	unsigned indent = shown->depth < INDENT_MAX ? shown->depth : INDENT_MAX;
+	char source[512];
+
+	put_time(out, shown->time, shown->pid, shown->tid);
+	fprintf(out, "%*s%c ", (int)indent * 2, "", signs[probe->kind]);
+	text_put(out, name_for_people(probe->function, false));
+	if (probe->kind == FI_ENTRY || has_values(probe))
+		put_args(out, shown);
+	if (probe->kind == FI_EXIT)
+		put_result(out, shown);
+	strcpy(source, "  ");
+	source_text(probe->object, probe->addr, source + 2, sizeof(source) - 2);
+	if (source[2] && probe->kind != FI_EXIT)
+		text_put(out, source);
+	fputc('\n', out);
+}
+
+static void text_lost(FILE *out, uint64_t lost, int pid, int tid, uint64_t time)
+{
+	put_time(out, time, pid, tid);
+	fprintf(out, "! %" PRIu64 " events lost: there was no room for them\n", lost);
+}
+
+/* --- JSON lines ------------------------------------------------------------------------------- */
+
+static void json_begin(FILE *out, const char *program)
+{
+	print_json(out, "trace", json_pack("{s:o}", "program", name_json(program)));
+}
+
+static json_t *args_json(const struct shown *shown)
+{
+	const struct source_value *value;
+	json_t *args = json_array();
+
+	for (unsigned i = 0; (value = shown_value(shown, i)); i++) {
+		json_t *arg = json_object();
+
+		if (*value->name)
+			json_object_set_new(arg, "name", name_json(value->name));
+		json_object_set_new(arg, "value", value_json(shown->event, value));
+		if (value_is_cut(shown->event, value))
+			json_object_set_new(arg, "cut", json_true());
+		json_array_append_new(args, arg);
+	}
+	return args;
+}
+
+static json_t *result_json(const struct shown *shown)
+{
+	const struct source_value *only = single_value(shown);
+
+	return only ? value_json(shown->event, only) : args_json(shown);
+}
+
+static const char *event_word(enum fi_kind kind)
+{
+	return kind == FI_ENTRY ? "enter" : kind_name(kind);
+}
+
+static void json_event(FILE *out, const struct shown *shown)
+{
+	const struct traced *probe = shown->probe;
+	json_t *line = json_pack(
+		"{s:s, s:i, s:I, s:i, s:i, s:s, s:o, s:o*, s:o}", "type", "event", "schema",
+		JSON_SCHEMA, "ns", (json_int_t)shown->time, "pid", shown->pid, "tid", shown->tid,
+		"event", event_word(probe->kind), "function", name_json(probe->function),
+		"demangled", demangled_json(probe->function), "object", name_json(probe->object));
+	bool has_value = shown_value(shown, 0);
+
+	if (!line)
+		return;
+	if (has_value && probe->kind == FI_EXIT)
+		json_object_set_new(line, "result", result_json(shown));
+	else if (has_value)
+		json_object_set_new(line, "args", args_json(shown));
+	source_json(probe->object, probe->addr, line);
+	print_json_line(out, line);
+}
+
+static void json_lost(FILE *out, uint64_t lost, int pid, int tid, uint64_t time)
+{
+	print_json_line(out, json_pack("{s:s, s:i, s:I, s:i, s:i, s:I}", "type", "lost", "schema",
+				       JSON_SCHEMA, "ns", (json_int_t)time, "pid", pid, "tid", tid,
+				       "events", (json_int_t)lost));
+}
+
+static json_t *end_json(const struct trace_sum *sum)
+{
+	return json_pack("{s:I, s:I, s:b, s:o*}", "events", (json_int_t)sum->shown, "lost",
+			 (json_int_t)sum->lost, "limited", (int)sum->limited, "functions",
+			 sum->functions ? counts_json(sum->functions) : NULL);
+}
+
+static void json_end(FILE *out, const struct trace_sum *sum)
+{
+	json_t *line = json_pack("{s:s, s:i}", "type", "end", "schema", JSON_SCHEMA);
+
+	json_object_update_new(line, end_json(sum));
+	print_json_line(out, line);
+}
+
+/* --- For Perfetto and chrome://tracing -------------------------------------------------------- */
+
+static void chrome_begin(FILE *out, const char *program)
+{
+	json_t *name = name_json(program);
+
+	fputs("{\"displayTimeUnit\":\"ns\",\"otherData\":{\"tool\":\"" PACKAGE_STRING
+	      "\",\"program\":",
+	      out);
+	json_dumpf(name, out, JSON_ENCODE_ANY);
+	json_decref(name);
+	/* Each event has a comma behind it; chrome_end() writes the last one without. */
+	fputs("},\"traceEvents\":[\n", out);
+}
+
+static json_t *chrome_line(const char *name, const char *phase, uint64_t time, int pid, int tid)
+{
+	return json_pack("{s:o, s:s, s:f, s:i, s:i}", "name", name_json(name), "ph", phase, "ts",
+			 (double)time / 1e3, "pid", pid, "tid", tid);
+}
+
+static void put_chrome(FILE *out, json_t *line)
+{
+	json_dumpf(line, out, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(15));
+	fputs(",\n", out);
+	json_decref(line);
+}
+
+static json_t *chrome_args(const struct shown *shown)
+{
+	const struct source_value *value;
+	json_t *args = json_object();
+	char source[512], number[16];
+
+	for (unsigned i = 0; (value = shown_value(shown, i)); i++) {
+		snprintf(number, sizeof(number), "%u", i);
+		set_named_member(args, *value->name ? value->name : number,
+				 value_json(shown->event, value));
+	}
+	if (*source_text(shown->probe->object, shown->probe->addr, source, sizeof(source)))
+		json_object_set_new(args, "source", name_json(source));
+	return args;
+}
+
+/* An event that is no call, or whose exit is not seen, is a point in time. */
+static void chrome_event(FILE *out, const struct shown *shown)
+{
+	const struct traced *probe = shown->probe;
+	bool is_span = probe->kind == FI_ENTRY && probe->pair != SIZE_MAX;
+	json_t *line;
+
+	for (unsigned i = 1; i < shown->left; i++)
+		put_chrome(out, chrome_line("", "E", shown->time, shown->pid, shown->tid));
+	if (probe->kind == FI_EXIT && !shown->left)
+		return;
+	line = chrome_line(name_for_people(probe->function, true),
+			   probe->kind == FI_EXIT ? "E"
+			   : is_span		  ? "B"
+						  : "i",
+			   shown->time, shown->pid, shown->tid);
+	if (probe->kind == FI_EXIT) {
+		if (shown_value(shown, 0))
+			json_object_set_new(line, "args",
+					    json_pack("{s:o}", "result", result_json(shown)));
+	} else {
+		json_object_set_new(line, "args", chrome_args(shown));
+		json_object_set_new(line, "cat", json_string(event_word(probe->kind)));
+		if (!is_span)
+			json_object_set_new(line, "s", json_string("t"));
+	}
+	put_chrome(out, line);
+}
+
+static void chrome_lost(FILE *out, uint64_t lost, int pid, int tid, uint64_t time)
+{
+	json_t *line = chrome_line("events lost", "i", time, pid, tid);
+
+	json_object_set_new(line, "s", json_string("t"));
+	json_object_set_new(line, "args", json_pack("{s:I}", "events", (json_int_t)lost));
+	put_chrome(out, line);
+}
+
+static void chrome_end(FILE *out, const struct trace_sum *sum)
+{
+	json_t *line = json_pack("{s:s, s:s, s:i, s:o}", "name", "fastinst_end", "ph", "M", "pid",
+				 0, "args", end_json(sum));
+
+	json_dumpf(line, out, JSON_COMPACT | JSON_PRESERVE_ORDER);
+	fputs("\n]}\n", out);
+	json_decref(line);
+}
+
+const struct trace_format *trace_format(const char *name)
+{
+	static const struct trace_format formats[] = {
+		{ "text", NULL, text_event, text_lost, NULL },
+		{ "json", json_begin, json_event, json_lost, json_end },
+		{ "chrome", chrome_begin, chrome_event, chrome_lost, chrome_end },
+	};
+
+	for (size_t i = 0; i < sizeof(formats) / sizeof(*formats); i++)
+		if (!strcmp(formats[i].name, name))
+			return &formats[i];
+	return NULL;
+}

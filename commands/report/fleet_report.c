@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: MIT */
+#include "commands/report/fleet_report.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/number.h"
+#include "fleet/judge/changes.h"
+#include "stress/placement/here.h"
+
+#define LOWEST	  9 /* of 1e-3, 1e-4, ..., the last that is told */
+#define TEXT_SIZE 300
+
+static const char *day_of(int64_t seconds, char *text)
+{
+	time_t time = (time_t)seconds;
+	struct tm tm;
+
+	if (!gmtime_r(&time, &tm) || !strftime(text, TEXT_SIZE, "%Y-%m-%d", &tm))
+		snprintf(text, TEXT_SIZE, "?");
+	return text;
+}
+
+/* What a line of a file says may be anything. */
+static const char *plain_text(const char *text, char *room)
+{
+	text_printable(room, TEXT_SIZE, text);
+	return room;
+}
+
+void kind_title(FILE *out, const struct fleet_kind *k)
+{
+	const struct identity *id = &k->identity;
+	bool bare = strcmp(id->hypervisor, "none") == 0;
+	char brand[TEXT_SIZE], vendor[TEXT_SIZE], microcode[TEXT_SIZE], hypervisor[TEXT_SIZE];
+
+	fprintf(out,
+		"%s (%s family %u, model %u, stepping %u), microcode %s, %s%s; %u socket%s, %u "
+		"core%s, %u CPU%s",
+		plain_text(id->brand, brand), plain_text(id->vendor, vendor), id->family, id->model,
+		id->stepping, plain_text(id->microcode, microcode), bare ? "bare metal" : "under ",
+		bare ? "" : plain_text(id->hypervisor, hypervisor), id->sockets, S(id->sockets),
+		id->cores, S(id->cores), id->cpus, S(id->cpus));
+}
+
+/* --- The ladder ------------------------------------------------------------------------------- */
+
+void kind_ladder(FILE *out, const struct kind_report *r, ladder_row *put)
+{
+	const struct estimate *e = &r->estimate;
+	char cells[160];
+
+	for (int decade = 3; decade <= LOWEST; decade++)
+		for (int c = 0; c < CLAIMS; c++) {
+			int best = estimate_best(e, c, pow(10, -decade));
+			const struct level *level = &e->level[best < 0 ? 0 : best];
+			const struct claim *claim = &level->claim[c];
+			const struct behind_one *behind;
+
+			if (best < 0)
+				continue;
+			behind = &r->behind.level[best][c];
+			snprintf(cells, sizeof(cells),
+				 "1e-%d\t%s\t%s\t%s\t%" PRIu64 "\t%" PRIu64 "\t%s\t%" PRIu64,
+				 decade, claim_name(c), WAITS(&level->rung), NUMBER(claim->upper_p),
+				 behind->machines, behind->runs, NUMBER(claim->count.toggles),
+				 claim->count.tears);
+			put(out, cells);
+		}
+}
+
+static void put_row(FILE *out, char *cells)
+{
+	static const int wide[] = { 4, 4, 12, -8, -9, -8, -9, -8 };
+
+	fputs("   ", out);
+	for (size_t i = 0; cells && i < sizeof(wide) / sizeof(wide[0]); i++)
+		fprintf(out, "%s%*s", i && i < 3 ? "  " : " ", -wide[i], strsep(&cells, "\t"));
+	fputc('\n', out);
+}
+
+static void put_ladder(FILE *out, const struct kind_report *r)
+{
+	if (estimate_best(&r->estimate, CLAIM_LINE, 1e-3) >= 0 ||
+	    estimate_best(&r->estimate, CLAIM_PAGE, 1e-3) >= 0)
+		fputs("  tears below, across, waits    bound  machines     runs   toggles    "
+		      "tears\n",
+		      out);
+	kind_ladder(out, r, put_row);
+}
+
+static void put_confidence(FILE *out, const struct kind_report *r)
+{
+	const struct estimate *e = &r->estimate;
+
+	if (estimate_best(e, CLAIM_LINE, 1e-3) < 0 && estimate_best(e, CLAIM_PAGE, 1e-3) < 0)
+		fputs("  No wait keeps tears below 1e-3, as far as was counted.\n", out);
+	fprintf(out,
+		"  95 %% %s. Of machines never seen, up to %s %% may be worse than all these.\n",
+		e->long_run ? "for the long run" : "for the time of these runs, no more",
+		NUMBER(100 * machines_missed(r->kind->machines)));
+}
+
+/* --- What was never tested -------------------------------------------------------------------- */
+
+static void put_name(FILE *out, unsigned *count, const char *name)
+{
+	fprintf(out, "%s%s", (*count)++ ? ", " : "  Never tested: ", name);
+}
+
+static void put_untested(FILE *out, const struct kind_report *r)
+{
+	const struct estimate *e = &r->estimate;
+	bool placed[PLACEMENT_COUNT] = { false };
+	unsigned count = 0, rungs = 0;
+
+	for (unsigned i = 0; i < e->levels; i++)
+		for (int c = 0; c < CLAIMS; c++)
+			for (unsigned k = 0; k < e->level[i].claim[c].sections; k++) {
+				const struct section *s = &e->level[i].claim[c].section[k];
+
+				placed[s->placement] |= s->count.toggles > 0;
+			}
+	for (int p = 0; p < PLACEMENT_COUNT; p++)
+		if (!placed[p])
+			put_name(out, &count, placement_name((enum placement)p));
+	for (unsigned i = 0; i < e->levels; i++)
+		rungs += !e->level[i].claim[CLAIM_LINE].count.toggles ||
+			 !e->level[i].claim[CLAIM_PAGE].count.toggles;
+	if (rungs) {
+		char text[64];
+
+		snprintf(text, sizeof(text), "%u of %u waits of the ladder", rungs, e->levels);
+		put_name(out, &count, text);
+	}
+	if (!e->window.toggles && !e->window.word_tore)
+		put_name(out, &count, "stores inside a line");
+	if (!(e->membarrier_ticks > 0))
+		put_name(out, &count, "what a membarrier costs");
+	if (count)
+		fputs(".\n", out);
+}
+
+/* --- Machines, and what moved them ------------------------------------------------------------ */
+
+/* How many are worse than their kind, or a negative errno. */
+static int put_suspects(FILE *out, const struct kind_report *r)
+{
+	struct judged *machines;
+	char name[TEXT_SIZE];
+	size_t n;
+	int ret = judge_machines(r->runs, r->count, &machines, &n), found = 0;
+
+	for (size_t i = 0; i < n && ret == 0; i++) {
+		const struct judged *m = &machines[i];
+		double p = fmin(1, m->p * (double)n);
+
+		if (p >= SUSPECT)
+			break;
+		fprintf(out,
+			"  WORSE THAN ITS KIND: %s tears %s times as often (%" PRIu64
+			" tear%s in %s toggles, %u hour%s): by luck with %s, all %zu looked "
+			"at\n",
+			plain_text(m->name, name), NUMBER(m->times), m->tears, S(m->tears),
+			NUMBER(m->toggles), m->hours, S(m->hours), NUMBER(p), n);
+		found++;
+	}
+	if (ret == 0 && !found && n && machines[0].p >= 1)
+		fputs("  Too little was counted to tell one machine from another.\n", out);
+	else if (ret == 0 && !found)
+		fputs("  No machine is worse than its kind by more than luck explains.\n", out);
+	free(machines);
+	return ret < 0 ? ret : found;
+}
+
+/* --- All of it -------------------------------------------------------------------------------- */
+
+int kind_text(FILE *out, const struct kind_report *r, bool ladder)
+{
+	const struct fleet_kind *k = r->kind;
+	unsigned placements = r->estimate.level[0].claim[CLAIM_LINE].sections;
+	char from[TEXT_SIZE], to[TEXT_SIZE];
+	struct change *changes = NULL;
+	size_t n = 0;
+	int ret, suspects;
+
+	kind_title(out, k);
+	fprintf(out, "\n  %" PRIu64 " machine%s, %" PRIu64 " run%s, %s to %s; %u placement%s\n",
+		k->machines, S(k->machines), k->runs, S(k->runs), day_of(k->from, from),
+		day_of(k->to, to), placements, S(placements));
+	if (ladder)
+		put_ladder(out, r);
+	put_confidence(out, r);
+	suspects = put_suspects(out, r);
+	ret = suspects < 0 ? suspects
+			   : changes_of_kind(r->fleet, r->kinds, r->kind_count, k, r->runs,
+					     r->count, &changes, &n);
+	for (size_t i = 0; i < n && ret == 0; i++) {
+		const struct change *c = &changes[i];
+		double p = fmin(1, c->moved.p * (double)n);
+
+		fprintf(out,
+			"  %s%s, %s to %s: %s times as many tears (%u machines, then %u; by luck "
+			"with %s",
+			p < SUSPECT ? "MOVED BY " : "not moved by ", c->what,
+			plain_text(c->from, from), plain_text(c->to, to), NUMBER(c->moved.times),
+			c->moved.machines[0], c->moved.machines[1], NUMBER(p));
+		if (n > 1)
+			fprintf(out, ", all %zu looked at", n);
+		fputs(")\n", out);
+	}
+	free(changes);
+	put_untested(out, r);
+	fputs("\n", out);
+	return ret < 0 ? ret : suspects;
+}
+
+static int text_of_kind(const struct kind_report *r, void *out)
+{
+	return kind_text(out, r, true);
+}
+
+int fleet_text(FILE *out, struct fleet *fleet)
+{
+	int ret = each_kind(fleet, text_of_kind, out);
+
+	if (ret == -ENODATA) {
+		fputs("No run is known.\n", out);
+		return 0;
+	}
+	return ret;
+}

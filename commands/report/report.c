@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+/* The frame of the report, and the order of its sections. */
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "commands/report/report.h"
+#include "commands/report/report_bench.h"
+
+/* Either writes itself, or is that of one benchmark. */
+static const struct section {
+	const char *id;
+	const char *title;
+	int (*write)(struct page *page);
+	const char *benchmark;
+} sections[] = {
+	{ "verdict", "Verdict", section_verdict, NULL },
+	{ "rate", "Rate against wait", section_rate, NULL },
+	{ "figure9", "Tears against the wait (figure 9 of the paper)", section_figure9, NULL },
+	{ "gaps", "Fetch gaps", section_gaps, NULL },
+	{ "placements", "Placements", section_placements, NULL },
+	{ "noise", "Witnesses over time", section_noise, NULL },
+	{ "events", "Tears one by one", section_events, NULL },
+	{ "cells", "Cells with tears", section_cells, NULL },
+	{ "patching-costs", "What patching costs", section_costs, NULL },
+	{ "bench-toggle", "Cost of one change", NULL, "toggle" },
+	{ "bench-latency", "Many sites (figure 10 of the paper)", NULL, "latency" },
+	{ "bench-throughput", "Calls while toggling (figures 11 to 13)", NULL, "throughput" },
+	{ "bench-scaling", "Scaling", NULL, "scaling" },
+	{ "bench-latent", "A site that is switched off", NULL, "latent" },
+	{ "bench-stall", "What an executor loses", NULL, "stall" },
+	{ "bench-invoke", "The call of an active site", NULL, "invoke" },
+	{ "bench-probes", "Probes", NULL, "probes" },
+	{ "bench-growth", "Cost against what there is", NULL, "growth" },
+	{ "machine", "The machine and its runs", section_machine, NULL },
+	{ "limits", "What this page cannot say", section_limits, NULL },
+};
+
+#define SECTIONS (sizeof(sections) / sizeof(sections[0]))
+
+/* Journals of benchmarks alone need no sections that say what is missing of a calibration. */
+static bool is_of_benchmarks(const struct journal_data *data)
+{
+	return !data->count && journal_has_bench(data, NULL) && !line_last(data, "estimate") &&
+	       !line_last(data, "gaps");
+}
+
+static bool is_wanted(const struct section *section, const struct journal_data *data)
+{
+	if (section->benchmark)
+		return journal_has_bench(data, section->benchmark);
+	if (section->write == section_costs)
+		return journal_has_bench(data, NULL);
+	return section->write == section_machine || !is_of_benchmarks(data);
+}
+
+static int write_page(struct page *page)
+{
+	const struct journal_data *data = page->data;
+	size_t benchmarks = 0, n = 0, journals = page->report->count;
+	bool alone = is_of_benchmarks(data), first = true;
+	char title[256];
+	FILE *out;
+	int rc;
+
+	snprintf(title, sizeof(title), "%s %s", alone ? "Patching on" : "T_max of",
+		 data->identity.brand);
+	rc = page_begin(page, "index.html", title);
+	if (rc)
+		return rc;
+	out = page->out;
+	while (line_next(data, "bench", &n))
+		benchmarks++;
+	if (alone)
+		html_paragraph(out,
+			       "What it costs to patch code that runs, from %zu benchmark%s of "
+			       "%zu journal%s, by %s. They hold no calibration, so there is no "
+			       "T_max here.",
+			       benchmarks, S(benchmarks), journals, S(journals), PACKAGE_STRING);
+	else
+		html_paragraph(out,
+			       "How long an instruction fetch may lag behind a store to code, from "
+			       "%zu cell%s of %zu journal%s, by %s.",
+			       data->count, S(data->count), journals, S(journals), PACKAGE_STRING);
+	if (benchmarks && !alone)
+		html_paragraph(out, "And what patching costs, from %zu benchmark%s.", benchmarks,
+			       S(benchmarks));
+	for (const struct section *s = sections; s < sections + SECTIONS && !rc; s++) {
+		if (!is_wanted(s, data))
+			continue;
+		fprintf(out, "<section>\n<h2 id=\"%s\">%s</h2>\n", s->id, s->title);
+		rc = s->benchmark ? section_benchmark(page, s->benchmark) : s->write(page);
+		fputs("</section>\n", out);
+		if (!first)
+			continue;
+		/* The answer comes first, then what else there is. */
+		first = false;
+		fputs("<nav aria-label=\"Sections\">", out);
+		for (const struct section *k = sections; k < sections + SECTIONS; k++)
+			if (is_wanted(k, data))
+				fprintf(out, "<a href=\"#%s\">%s</a>\n", k->id, k->title);
+		fputs("</nav>\n", out);
+	}
+	return page_end(page, rc);
+}
+
+int report_write(struct report *report, char *error, size_t size)
+{
+	struct page page = { .report = report, .data = report->data };
+	const char *folder = report->folder;
+	struct stat st;
+	int rc;
+
+	report->undrawn = 0;
+	report->undrawn_why[0] = '\0';
+	if (!page.data->have_identity)
+		return picture_fail(-EINVAL, error, size, "the journals name no machine");
+	if (page.data->mixed)
+		return picture_fail(-EINVAL, error, size, "the journals hold different machines");
+	if (mkdir(folder, 0777) < 0 &&
+	    (errno != EEXIST || stat(folder, &st) < 0 || !S_ISDIR(st.st_mode)))
+		return picture_fail(-EEXIST, error, size, "cannot make %s: %s", folder,
+				    errno == EEXIST ? "there is a file of that name"
+						    : strerror(errno));
+	rc = write_page(&page);
+	if (rc == -EEXIST)
+		return picture_fail(rc, error, size,
+				    "%s/index.html was not written by tmax report: give another "
+				    "folder, or remove it",
+				    folder);
+	if (rc)
+		picture_fail(rc, error, size, "cannot write the page in %s: %s", folder,
+			     strerror(-rc));
+	return rc;
+}

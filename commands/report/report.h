@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The page of a machine: what its journals hold, as one HTML file with its figures. Its sections
+ * about a calibration, and the sums that they show; those of the benchmarks: commands/report/.
+ */
+#ifndef COMMANDS_REPORT_REPORT_H
+#define COMMANDS_REPORT_REPORT_H
+
+#include "results/figures/html.h"
+#include "results/figures/report_page.h"
+#include "results/figures/tally.h"
+
+/*
+ * report_write - write the page and its figures into the folder, which is made if it is missing. A
+ * figure that cannot be drawn is replaced by a sentence; its data are written all the same.
+ *
+ * 0, or with the reason in words in error:
+ * -EINVAL: there can be no page of these journals; nothing is written, nor is the folder made.
+ * -EEXIST: it cannot be made, or its index.html is of another program; nothing is written.
+ * Else what writing failed with; then index.html is as it was.
+ */
+int report_write(struct report *report, char *error, size_t size);
+
+/* --- The sections ----------------------------------------------------------------------------- */
+
+/* A section returns 0 or a negative errno; what is missing is no error. */
+int section_verdict(struct page *page);
+int section_machine(struct page *page);
+int section_figure9(struct page *page);
+int section_rate(struct page *page);
+int section_gaps(struct page *page);
+int section_placements(struct page *page);
+int section_noise(struct page *page);
+int section_events(struct page *page);
+int section_cells(struct page *page);
+int section_limits(struct page *page);
+
+/* A number of a line, for people. */
+#define NUMBER_OF(line, name) NUMBER(json_real_of(line, name))
+
+/* level_keeping - the cheapest level of an estimate that keeps p; NULL: none. */
+const json_t *level_keeping(const json_t *estimate, double p);
+
+/*
+ * rate_points - tears against the wait that they speak against, of the cells of the wait protocol
+ * and the counting oracle. A tear that could not be told apart is in both curves of its cell. The
+ * tears of a cell that hung or was killed count, its toggles do not.
+ */
+enum {
+	RATE_CROSSING, /* in bytes */
+	RATE_STRETCH,
+	RATE_CURVE, /* 0: old front against the first wait, 1: old back against the second; provoked
+		       2 and 3 */
+	RATE_WAIT,
+	RATE_CURVES = 4
+};
+
+void rate_points(struct tally *points, const struct journal_data *data);
+
+#endif

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/* Fetch gaps: their histogram, and the runs behind it. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "commands/report/report.h"
+
+#define LABEL_MAX 600
+
+/* Gaps in stores, by these. */
+enum {
+	GAP_CROSSING, /* in bytes */
+	GAP_CURVE,    /* 0: old front, 1: new front; provoked 2 and 3 */
+	GAP_LOW,      /* of the bucket, ticks */
+	GAP_HIGH,
+};
+
+struct gaps {
+	struct tally buckets;
+	struct tally stores; /* of the same crossing and provocation, in trials */
+};
+
+/* Runs whose stores are fenced apart are a control, and have no place in a figure. */
+static bool is_control(const json_t *run)
+{
+	const json_t *cell = json_object_get(run, "cell");
+
+	return strcmp(json_text_of(cell, "protocol"), "membarrier") == 0;
+}
+
+/* A journal may hold any number. */
+static uint64_t count_of(const json_t *value)
+{
+	double number = json_number_value(value);
+
+	return number > 0 && number < 1e18 ? (uint64_t)number : 0;
+}
+
+static void add_run(struct gaps *g, const json_t *run)
+{
+	const json_t *cell = json_object_get(run, "cell"), *kind, *row;
+	int crossing = crossing_parse(json_text_of(cell, "crossing"));
+	const char *provokers = json_string_value(json_object_get(cell, "provokers"));
+	uint64_t stores = count_of(json_object_get(run, "stores")), bytes;
+	uint64_t provoked = provokers && strcmp(provokers, "none") != 0;
+	size_t i, k;
+
+	if (crossing < 0 || !stores || is_control(run))
+		return;
+	bytes = crossing_bytes((enum crossing)crossing);
+	tally_add(&g->stores, &(struct tally_row){ .key = { bytes, provoked }, .trials = stores });
+	json_array_foreach(json_object_get(run, "kinds"), i, kind)
+	{
+		uint64_t which = strcmp(json_text_of(kind, "kind"), "old-front") != 0;
+
+		json_array_foreach(json_object_get(kind, "histogram"), k, row)
+		{
+			struct tally_row bucket = {
+				.key = { bytes, which + 2 * provoked,
+					 count_of(json_array_get(row, 0)),
+					 count_of(json_array_get(row, 1)) },
+				.events = count_of(json_array_get(row, 2)),
+			};
+
+			if (bucket.events)
+				tally_add(&g->buckets, &bucket);
+		}
+	}
+}
+
+static void print_buckets(FILE *stream, const void *arg)
+{
+	const struct gaps *g = arg;
+
+	fputs("# crossing curve low high gaps stores\n"
+	      "# curve: 0 old front with new back, 1 new front with old back; 2 and 3 the same, "
+	      "provoked; ticks\n",
+	      stream);
+	for (size_t i = 0; i < g->buckets.count; i++) {
+		const struct tally_row *b = &g->buckets.row[i];
+		const uint64_t of[TALLY_KEYS] = { b->key[GAP_CROSSING], b->key[GAP_CURVE] / 2 };
+
+		tally_put(stream, b, GAP_HIGH + 1);
+		fprintf(stream, "%" PRIu64 "\n", tally_find(&g->stores, of)->trials);
+	}
+}
+
+/* Of each crossing how many, and how long the longest is. */
+static void print_gap_label(const struct tally *buckets, char *text, size_t size)
+{
+	size_t length = (size_t)snprintf(text, size, "Fetch gaps by kind and crossing.");
+
+	for (size_t i = 0, end; i < buckets->count && length < size; i = end) {
+		uint64_t count = 0, longest = 0;
+
+		for (end = i; end < buckets->count && (end == i || !tally_begins(buckets, end, 1));
+		     end++) {
+			sum_add(&count, buckets->row[end].events);
+			if (buckets->row[end].key[GAP_HIGH] > longest)
+				longest = buckets->row[end].key[GAP_HIGH];
+		}
+		length += (size_t)snprintf(text + length, size - length,
+					   " Across %s bytes: %s, the longest below %s ticks.",
+					   NUMBER(buckets->row[i].key[GAP_CROSSING]), NUMBER(count),
+					   NUMBER(longest));
+	}
+}
+
+int section_gaps(struct page *page)
+{
+	char crossings[48], label[LABEL_MAX];
+	const char *const args[] = { crossings, NULL };
+	struct gaps g = { 0 };
+	const struct page_figure figure = {
+		.name = "gaps",
+		.script = "gaps.gp",
+		.label = label,
+		.caption =
+			"Fetch gaps per million stores, by kind and crossing: a stroke is as wide "
+			"as its bucket, and where there is none, none was seen. Each gap is a "
+			"lower bound of the time between the two fetches of one instruction.",
+		.print = print_buckets,
+		.arg = &g,
+		.args = args,
+	};
+	FILE *out = page->out;
+	const json_t *run;
+	size_t i = 0, count = 0;
+	int rc = 0;
+
+	for (; (run = line_next(page->data, "gaps", &i)); count++)
+		add_run(&g, run);
+	if (!count) {
+		html_missing(out, "The journals hold no run of the gap oracle (tmax gaps), so "
+				  "there is no histogram of fetch gaps.");
+		return 0;
+	}
+	tally_words(&g.buckets, 1, GAP_CROSSING, crossings, sizeof(crossings));
+	print_gap_label(&g.buckets, label, sizeof(label));
+	if (g.buckets.failed || g.stores.failed)
+		rc = -ENOMEM;
+	else if (g.buckets.count)
+		rc = page_figure(page, &figure);
+	else
+		html_missing(out, "No gap was seen in these runs.");
+	tally_free(&g.buckets);
+	tally_free(&g.stores);
+	if (rc)
+		return rc;
+	html_fold(out, "%zu run%s of the gap oracle", count, S(count));
+	html_table(
+		out,
+		"Longest and TSC error in ticks. Discarded: pairs that a pre-emption, a late "
+		"stamp or a wrapped generation may have faked.",
+		"crossing\t#split\tprovokers\t#stores\t#old front\t#longest\t#new front\t#longest\t"
+		"#discarded\t#TSC error\tcommand");
+	for (i = 0; (run = line_next(page->data, "gaps", &i));) {
+		const json_t *cell = json_object_get(run, "cell");
+		const char *outcome = json_string_value(json_object_get(run, "outcome"));
+		bool early = outcome && strcmp(outcome, "done") != 0;
+
+		html_line(out, NULL, "tntn", "%s\t%s\t%s%s%s%s\t%s", json_text_of(cell, "crossing"),
+			  NUMBER_OF(cell, "split"), json_text_of(cell, "provokers"),
+			  is_control(run) ? " (membarrier between: control)" : "",
+			  early ? ", " : "", early ? outcome : "", NUMBER_OF(run, "stores"));
+		for (int k = 0; k < GAP_KINDS; k++) {
+			const json_t *kind = json_find(json_object_get(run, "kinds"), "kind",
+						       gap_kind_name((enum gap_kind)k));
+			const json_t *longest = json_array_get(json_object_get(kind, "tail"), 0);
+
+			html_cells(out, "nn", "%s\t%s", NUMBER_OF(kind, "count"),
+				   json_is_number(longest) ? NUMBER(json_number_value(longest))
+							   : "none");
+		}
+		html_cells(out, "nn", "%s\t%s", NUMBER_OF(run, "faked"),
+			   NUMBER_OF(run, "offset_error"));
+		html_code(out, "%s", json_text_of(run, "command"));
+	}
+	html_folded_table_end(out);
+	return 0;
+}

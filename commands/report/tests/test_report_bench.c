@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Benchmarks on the page, without gnuplot.
+ */
+#include <math.h>
+
+#include "bench/record/bench_record.h"
+#include "bench/tests/bench_sample.h"
+#include "calibrate/tests/report_place.h"
+#include "commands/report/report_bench.h"
+
+/* Takes over result. */
+static int bench_line(struct journal *journal, struct bench_result *result)
+{
+	int rc = sample_line(journal, "bench", bench_to_json(result));
+
+	bench_result_free(result);
+	return rc;
+}
+
+static int write_benchmarks(struct journal *journal)
+{
+	int rc = sample_run(journal);
+
+	for (unsigned i = 0; i < SAMPLE_BENCHMARKS && !rc; i++) {
+		struct bench_result result = sample_bench(i);
+
+		rc = bench_line(journal, &result);
+	}
+	return rc;
+}
+
+#define UNMEASURED "<td class=\"n\">not measured</td>"
+
+/* --- Tests --------------------------------------------------------------------------------- */
+
+static void benchmarks_alone_make_a_page(void **state)
+{
+	static const char *const texts[] = {
+		"<title>Patching on Sample",  "from 9 benchmarks of 0 journals",
+		"so there is no T_max here",  "<h2 id=\"machine\">",
+		"<h2 id=\"patching-costs\">", "<h2 id=\"bench-toggle\">",
+		"<h2 id=\"bench-latency\">",  "<h2 id=\"bench-throughput\">",
+		"<h2 id=\"bench-scaling\">",  "<h2 id=\"bench-latent\">",
+		"<h2 id=\"bench-stall\">",    "<h2 id=\"bench-invoke\">",
+		"<a href=\"#bench-invoke\">", "<h2 id=\"bench-probes\">",
+		"<h2 id=\"bench-growth\">",
+	};
+	struct place *place = *state;
+	char *page = page_with(place, write_benchmarks);
+
+	assert_has_all(page, texts, sizeof(texts) / sizeof(texts[0]));
+	assert_has_not(page, "<h2 id=\"verdict\">");
+	assert_has_not(page, "href=\"#cells\"");
+	assert_int_equal(place->report.undrawn, 9);
+	free(page);
+}
+
+static void table_2_has_the_papers_column_beside_ours(void **state)
+{
+	char *page = page_with(*state, write_benchmarks);
+
+	/* Of five splits the dearest. */
+	assert_has(page, "<td>fastinst, callpatch</td><td class=\"n\">432</td>"
+			 "<td class=\"n\">315</td><td class=\"n\">35</td>"
+			 "<td>pc_activate_call, pc_deactivate_call</td>"
+			 "<td class=\"n\">87 [84.4, 89.6]</td>"
+			 "<td class=\"n\">82.7 [80.2, 85.1]</td>"
+			 "<td class=\"n\">174 [169, 179]</td>"
+			 "<td class=\"n\">1.16 [1.13, 1.19]</td>"
+			 "<td class=\"n\">165 [160, 170]</td>"
+			 "<td class=\"n\">1.1 [1.07, 1.14]</td><td class=\"n\">4.1</td>");
+	/* The page that is closed is dearer, and not what the paper measured. */
+	assert_has(page, "<td>pc_patch inside the window</td><td class=\"n\">165 [160, 170]</td>");
+	assert_has(page, "<td>Dyninst</td><td class=\"n\">1.93e6</td>");
+	assert_has(page, "<td>JVM VolatileCallSite</td><td class=\"n\">995</td>"
+			 "<td class=\"n\"></td><td class=\"n\">55</td>"
+			 "<td>the same, OpenJDK</td><td class=\"n\">225 [");
+	assert_has(page, "<td>a Linux uprobe</td><td class=\"n\">2e7 [1.94e7, 2.06e7]</td>"
+			 "<td class=\"n\">2e8 [1.94e8, 2.06e8]</td>"
+			 "<td class=\"n\">2.1e7 [2.04e7, 2.16e7]</td><td class=\"n\"></td>"
+			 "<td class=\"n\">2.2e8 [2.13e8, 2.27e8]</td><td class=\"n\"></td>"
+			 "<td class=\"n\">3696</td>");
+	free(page);
+}
+
+/* What its call costs is in no column of a change. */
+static int write_unswitched(struct journal *journal)
+{
+	struct bench_result r = sample_probes();
+
+	for (unsigned i = 0; i < r.rows; i++)
+		if (strstr(r.row[i].measure, "activate"))
+			bench_row_skip(&r.row[i], "not permitted");
+	return bench_line(journal, &r);
+}
+
+/* A journal from before benchmark probes. */
+static int write_older(struct journal *journal)
+{
+	struct bench_result toggle = sample_result("toggle"), invoke = sample_result("invoke");
+
+	sample_pair(&toggle, "uprobe", 2e5, true, NULL, NULL, 1);
+	bench_row_extra(sample_row(&invoke, "uprobe", "call", "ticks", 610), "over_empty", 602);
+	return bench_line(journal, &toggle) || bench_line(journal, &invoke);
+}
+
+static void table_2_takes_each_column_from_its_rows(void **state)
+{
+	struct place *place = *state;
+	char *page;
+
+	fill(place, sample_run);
+	page = page_with(place, write_older);
+	assert_has(page, "<td>a Linux uprobe</td>" UNMEASURED UNMEASURED
+			 "<td class=\"n\">3e7 [2.91e7, 3.09e7]</td>"
+			 "<td class=\"n\">2e5 [1.94e5, 2.06e5]</td>"
+			 "<td class=\"n\">2.85e7 [2.76e7, 2.94e7]</td>"
+			 "<td class=\"n\">1.9e5 [1.84e5, 1.96e5]</td>"
+			 "<td class=\"n\">602</td>");
+	free(page);
+	page = page_with(place, write_unswitched);
+	assert_has(page, "<td>a Linux uprobe</td>" UNMEASURED UNMEASURED UNMEASURED
+			 "<td class=\"n\"></td>" UNMEASURED
+			 "<td class=\"n\"></td><td class=\"n\">3696</td>");
+	free(page);
+}
+
+static void rows_and_what_was_skipped_are_listed(void **state)
+{
+	char *page = page_with(*state, write_benchmarks);
+
+	assert_has(page, "<td>call: split 1|4, 1 executor</td><td>on, ticks</td>"
+			 "<td class=\"n\">165 [160, 170]</td><td class=\"n\">149 to 330</td>"
+			 "<td class=\"n\">4980</td><td class=\"n\">17 of 4000</td>"
+			 "<td>1.1 [1.07, 1.13] x floor</td><td></td>");
+	assert_has(page, "1 [0.97, 1.03] x floor: no difference");
+	assert_has(page, "balance 1.07");
+	assert_has(page, "<tr class=\"absent\"><td>ptrace</td><td>on</td>"
+			 "<td class=\"w\">ptrace: Operation not permitted</td>");
+	assert_has(page, "meanwhile: involuntary switches 12, interrupts 900, steal 0.2 %, "
+			 "runnable at the end 1.25");
+	assert_has(page, "policy wait: 4000 and 2000 ticks, or 4 times");
+	assert_has(page, "a line takes 140 ticks from one to the other (120 to 390)");
+	free(page);
+}
+
+static int write_twice(struct journal *journal)
+{
+	struct bench_result old = sample_result("invoke"), fresh = sample_result("invoke");
+
+	sample_row(&old, "call", "call", "ticks", 77);
+	sample_row(&fresh, "call", "call", "ticks", 55);
+	snprintf(fresh.waits_from, sizeof(fresh.waits_from), "assumed");
+	if (bench_line(journal, &old))
+		return -1;
+	return bench_line(journal, &fresh);
+}
+
+static void the_last_line_wins(void **state)
+{
+	struct place *place = *state;
+	char *page;
+
+	fill(place, sample_run);
+	page = page_with(place, write_twice);
+	assert_has(page, "This is the last of 2 results of this benchmark.");
+	assert_has(page, "<td class=\"n\">55 [53.4, 56.6]</td>");
+	assert_has_not(page, "<td class=\"n\">77 [");
+	assert_has(page, "These waits are assumed");
+	assert_has_not(page, "<h2 id=\"bench-toggle\">");
+	free(page);
+}
+
+static void a_calibration_has_both(void **state)
+{
+	struct place *place = *state;
+	char *page = page_with(place, sample_calibration);
+
+	assert_has_not(page, "id=\"patching-costs\"");
+	assert_has_not(page, "id=\"bench-");
+	free(page);
+	page = page_with(place, write_benchmarks);
+	assert_has(page, "<title>T_max of Sample");
+	assert_has(page, "And what patching costs, from 9 benchmarks.");
+	assert_has(page, "<h2 id=\"verdict\">");
+	assert_has(page, "<h2 id=\"patching-costs\">");
+	assert_has(page, "<h2 id=\"limits\">");
+	free(page);
+}
+
+/* As good as a line may be that another program wrote. */
+static int write_hostile(struct journal *journal)
+{
+	struct bench_result r = sample_result("toggle");
+	struct bench_row *row = sample_row(&r, "<b>&", "<i>", "\"t'", 5);
+
+	bench_row_param_text(row, "<k>", "<v>");
+	bench_row_extra(row, "<e>", 1);
+	sample_skip(&r, "<s>", "<u>why</u>");
+	snprintf(r.row[0].against, sizeof(r.row[0].against), "<a>");
+	return bench_line(journal, &r);
+}
+
+static void nothing_of_a_line_is_markup(void **state)
+{
+	static const char *const marks[] = {
+		"<b>", "<i>", "<k>", "<v>", "<e>", "<s>", "<u>", "<a>"
+	};
+	struct place *place = *state;
+	char *page;
+
+	fill(place, sample_run);
+	page = page_with(place, write_hostile);
+	for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++)
+		assert_has_not(page, marks[i]);
+	assert_has(page, "&lt;u&gt;why&lt;/u&gt;");
+	free(page);
+}
+
+static int write_nonsense(struct journal *journal)
+{
+	int rc = sample_line(journal, "bench",
+			     json_pack("{s:s, s:i}", "benchmark", "toggle", "rows", 3));
+
+	return rc ? rc : sample_line(journal, "bench", json_pack("{s:i}", "benchmark", 3));
+}
+
+static void nonsense_is_told_and_survived(void **state)
+{
+	struct place *place = *state;
+	char *page;
+
+	fill(place, sample_run);
+	page = page_with(place, write_nonsense);
+	assert_has(page, "2 lines of benchmarks could not be read and are not in here.");
+	assert_has(page, "No line of this benchmark could be read.");
+	free(page);
+	/* A good one beside them is read. */
+	page = page_with(place, write_twice);
+	assert_has(page, "2 lines of benchmarks could not be read");
+	assert_has(page, "<td class=\"n\">55 [53.4, 56.6]</td>");
+	free(page);
+}
+
+static int write_unmeasured(struct journal *journal)
+{
+	struct bench_result r = sample_result("stall");
+
+	r.waits.first = r.waits.second = 0;
+	snprintf(r.waits_from, sizeof(r.waits_from), "none");
+	r.witness.steal = r.witness.load = -1;
+	r.witness.interrupts = WITNESS_UNKNOWN;
+	r.distance = (struct bench_value){ NAN, NAN, NAN };
+	sample_skip(&r, "call", "one CPU");
+	return bench_line(journal, &r);
+}
+
+static void a_benchmark_without_figures_says_so(void **state)
+{
+	struct place *place = *state;
+	char *page;
+
+	fill(place, sample_run);
+	page = page_with(place, write_unmeasured);
+	assert_has(page, "Nothing was measured that could be drawn.");
+	assert_has(page, "<td class=\"w\">one CPU</td>");
+	assert_has(page, "policy wait: not to be had");
+	assert_has(page,
+		   "switches 12, interrupts unknown, steal unknown, runnable at the end unknown");
+	assert_int_equal(place->report.undrawn, 0);
+	free(page);
+}
+
+static void intervals_are_for_people(void **state)
+{
+	(void)state;
+	assert_string_equal(INTERVAL(((struct bench_value){ 6420.4, 6229.9, 6612.6 })),
+			    "6420 [6230, 6613]");
+	assert_string_equal(INTERVAL(((struct bench_value){ 1.234, 1.1, 1.5 })), "1.23 [1.1, 1.5]");
+	assert_string_equal(INTERVAL(((struct bench_value){ 7, NAN, NAN })), "7");
+	assert_string_equal(INTERVAL(((struct bench_value){ NAN, NAN, NAN })), "");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		ON_PAGE(benchmarks_alone_make_a_page),
+		ON_PAGE(table_2_has_the_papers_column_beside_ours),
+		ON_PAGE(table_2_takes_each_column_from_its_rows),
+		ON_PAGE(rows_and_what_was_skipped_are_listed),
+		ON_PAGE(the_last_line_wins),
+		ON_PAGE(a_calibration_has_both),
+		ON_PAGE(nothing_of_a_line_is_markup),
+		ON_PAGE(nonsense_is_told_and_survived),
+		ON_PAGE(a_benchmark_without_figures_says_so),
+		cmocka_unit_test(intervals_are_for_people),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tmax bench: what patching costs here.
+ */
+
+#include <errno.h>
+#include <error.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/command_line.h"
+#include "base/exit_status.h"
+#include "bench/method/method.h"
+#include "bench/record/bench_record.h"
+#include "commands/tmax/bench_print.h"
+#include "commands/tmax/commands.h"
+#include "patchcore/life/library.h"
+#include "patchcore/machine/identity.h"
+#include "patchcore/patchcore.h"
+#include "results/journal/journal.h"
+#include "stress/placement/here.h"
+
+/* --- The command line ----------------------------------------------------------------------- */
+
+/* A benchmark by its name. */
+struct bench_entry {
+	const char *name;
+	int (*run)(const struct bench_run *run, struct bench_result *result);
+};
+
+#define BENCH_ENTRIES 9
+#define BENCH_NO_SEED UINT64_MAX
+
+/* What was asked for. Texts are the command line's. */
+struct bench_request {
+	const struct bench_entry *entry[BENCH_ENTRIES]; /* in the order asked for */
+	unsigned entries;
+	uint64_t rounds;
+	uint64_t seed;	    /* BENCH_NO_SEED: to be drawn */
+	uint64_t executors; /* 0: all that can be seated */
+	bool have_waits;
+	struct waits waits;  /* to be assumed */
+	const char *journal; /* NULL: none */
+	bool json, no_peers, quiet;
+};
+
+#define ROUNDS	   20
+#define ROUNDS_MAX 10000
+#define STRETCH	   4
+
+static const struct bench_entry bench_entries[BENCH_ENTRIES] = {
+	{ "toggle", bench_toggle },	    { "latency", bench_latency },
+	{ "throughput", bench_throughput }, { "scaling", bench_scaling },
+	{ "latent", bench_latent },	    { "stall", bench_stall },
+	{ "invoke", bench_invoke },	    { "probes", bench_probes },
+	{ "growth", bench_growth },
+};
+
+/* "FIRST,SECOND" or "FIRST,SECOND,STRETCH" */
+static bool take_waits(const struct option_row *row, const char *text, void *request, char *why)
+{
+	struct bench_request *r = request;
+
+	(void)row;
+	r->have_waits = true;
+	r->waits.stretch = STRETCH;
+	if (strchr(text, ',') && waits_parse(text, &r->waits) == 0 && r->waits.first &&
+	    r->waits.second)
+		return true;
+	snprintf(why, OPTION_WHY,
+		 "must be FIRST,SECOND or FIRST,SECOND,STRETCH: ticks from 1 to %" PRIu64
+		 ", stretch from 0 to %d",
+		 CELL_WAIT_MAX, CELL_STRETCH_MAX);
+	return false;
+}
+
+static const struct option_row options[] = {
+	{ "rounds", "N", "times that every case is measured (20)",
+	  OPTION_NUMBER(struct bench_request, rounds, 1, ROUNDS_MAX) },
+	{ "seed", "N", "of the order of the cases (drawn, and told)",
+	  OPTION_NUMBER(struct bench_request, seed, 0, INT64_MAX) },
+	{ "executors", "N", "the most there may be; default: one on each CPU but one",
+	  OPTION_NUMBER(struct bench_request, executors, 1, PLACEMENT_EXECUTORS_MAX) },
+	{ "waits", "LIST",
+	  "FIRST,SECOND or FIRST,SECOND,STRETCH: time policy wait with these ticks, and with a "
+	  "stretch of STRETCH (4), although no machine.conf allows them. This tells costs only; "
+	  "nothing is claimed about safety",
+	  .take = take_waits },
+	{ "no-peers", NULL, "leave out those that run outside this program",
+	  OPTION_FLAG(struct bench_request, no_peers) },
+	{ "journal", "FILE", "append a line per benchmark",
+	  OPTION_FILE(struct bench_request, journal) },
+	{ "json", NULL, "one line of JSON per benchmark instead of text",
+	  OPTION_FLAG(struct bench_request, json) },
+	{ "quiet", NULL, "no progress on standard error",
+	  OPTION_FLAG(struct bench_request, quiet) },
+	{ 0 },
+};
+
+static const struct command_line line = {
+	.operands = "BENCHMARK...|all",
+	.words = "toggle latency throughput scaling latent stall invoke probes growth all ",
+	.about = "What patching costs here, beside what one would use instead: as medians with\n"
+		 "their intervals, and as ratios to a baseline measured in turn.\n"
+		 "\n"
+		 "  toggle      one change, by protocol, split, policy and mapping\n"
+		 "  latency     its distribution over 20,000 sites\n"
+		 "  throughput  calls through a site toggled 0 to 10 million times a second\n"
+		 "  scaling     more patchers and executors\n"
+		 "  latent      a site that is switched off, in a loop\n"
+		 "  stall       what an executor loses while its site is changed\n"
+		 "  invoke      the call that a site makes which is switched on\n"
+		 "  probes      probes of functions and markers, and switching them\n"
+		 "  growth      cost against sites, mappings, threads and the like; what is kept\n",
+	.options = { options },
+	.end = "Without --waits policy wait needs a machine.conf of this machine. What cannot be\n"
+	       "measured is skipped with its reason.\n"
+	       "Exit status: 0, 64 usage, 69 needs two CPUs, 70 executions do not add up, 73\n"
+	       "cannot create, 74 cannot write, 130 interrupted.\n",
+};
+
+static int parse_options(int argc, char **argv, struct bench_request *r)
+{
+	int status;
+
+	*r = (struct bench_request){ .rounds = ROUNDS, .seed = BENCH_NO_SEED };
+	status = command_line_parse(&line, argc, argv, r, NULL);
+	argv += optind;
+	argc -= optind;
+	if (status == EXIT_PASS && !argc)
+		return refuse_usage("say which benchmark, or all");
+	if (status == EXIT_PASS && argc == 1 && strcmp(argv[0], "all") == 0) {
+		for (; r->entries < BENCH_ENTRIES; r->entries++)
+			r->entry[r->entries] = &bench_entries[r->entries];
+		return EXIT_PASS;
+	}
+	for (int i = 0; i < argc && status == EXIT_PASS; i++) {
+		const struct bench_entry *entry = bench_entries, *end = entry + BENCH_ENTRIES;
+
+		while (entry < end && strcmp(argv[i], entry->name) != 0)
+			entry++;
+		if (strcmp(argv[i], "all") == 0)
+			return refuse_usage("'all' are all benchmarks: name no other");
+		if (entry == end)
+			return refuse_name("benchmark", argv[i], line.words);
+		for (unsigned k = 0; k < r->entries; k++)
+			if (r->entry[k] == entry)
+				return refuse_usage("benchmark '%s' is there twice", argv[i]);
+		r->entry[r->entries++] = entry;
+	}
+	return status;
+}
+
+/* --- Its work ------------------------------------------------------------------------------- */
+
+#define PROGRESS_EVERY 0.2 /* seconds */
+
+/* One start of the program. */
+struct bench {
+	const struct bench_request *request;
+	struct bench_run run;
+	struct identity id;
+	struct journal *journal;
+};
+
+static struct {
+	const char *benchmark;
+	double last; /* when the line was renewed */
+	bool open;
+} shown;
+
+/* Not more often than a user can read: what is measured is on this very CPU. */
+static void show_progress(unsigned done, unsigned all, const char *what)
+{
+	double now = seconds_now();
+
+	if (now - shown.last < PROGRESS_EVERY)
+		return;
+	fprintf(stderr, "\r\033[K%s %.0f %%: %s", shown.benchmark, all ? 100.0 * done / all : 0.0,
+		what);
+	fflush(stderr);
+	shown.last = now;
+	shown.open = true;
+}
+
+/* --- Telling -------------------------------------------------------------------------------- */
+
+/* The journal comes first: if all else fails, what was measured is kept. */
+static int tell_result(const struct bench *b, const struct bench_result *result)
+{
+	json_t *body = bench_to_json(result);
+	int status = EXIT_PASS, ret;
+
+	if (!body) {
+		error(0, 0, "%s cannot be told in JSON", result->benchmark);
+		return EXIT_INTERNAL;
+	}
+	ret = b->journal ? journal_write_line(b->journal, "bench", body) : 0;
+	if (ret < 0) {
+		error(0, -ret, "cannot write journal %s", b->request->journal);
+		status = EXIT_CANNOT_WRITE;
+	}
+	/* As it stands in a journal, but there a line of its own tells the machine. */
+	if (b->request->json) {
+		json_t *told = journal_line("bench", body);
+
+		json_object_set_new(told, "identity", identity_to_json(&b->id));
+		journal_tell(stdout, told);
+	} else {
+		bench_print(result, stdout);
+		putchar('\n');
+	}
+	json_decref(body);
+	fflush(stdout);
+	return status;
+}
+
+/* --- Measuring ------------------------------------------------------------------------------ */
+
+static int measure_and_tell(struct bench *b, const struct bench_entry *entry)
+{
+	struct bench_result result = { 0 };
+	struct bench_watch watch;
+	int ret = bench_result_begin(&b->run, entry->name, &result, &watch), status = EXIT_PASS;
+
+	if (ret == 0) {
+		const char *from = b->request->have_waits ? "assumed" : "config";
+
+		snprintf(result.waits_from, sizeof(result.waits_from), "%s",
+			 result.waits.first ? from : "none");
+		shown.benchmark = entry->name;
+		ret = entry->run(&b->run, &result);
+		/* So that others can print. */
+		if (shown.open)
+			fputs("\r\033[K", stderr);
+		shown.open = false;
+	}
+	if (ret == 0) {
+		bench_result_end(&b->run, &result, &watch);
+		status = tell_result(b, &result);
+	}
+	bench_result_free(&result);
+	if (ret == 0)
+		return status;
+	if (ret == -EINTR || interrupted)
+		return EXIT_INTERRUPTED;
+	error(0, -ret, "%s", entry->name);
+	/* Counts that do not come out right are no matter of what the machine lacks. */
+	return ret == -EILSEQ || ret == -ENOMEM ? EXIT_INTERNAL : EXIT_MISSING;
+}
+
+/* --- Getting ready -------------------------------------------------------------------------- */
+
+static int measure_all(struct bench *b)
+{
+	const struct bench_request *r = b->request;
+	int ret, status = EXIT_PASS;
+
+	if (r->have_waits)
+		library_assume_waits(r->waits.first, r->waits.second, r->waits.stretch);
+	ret = pc_init();
+	if (ret < 0)
+		return complain(EXIT_INTERNAL, 0, "cannot set the library up: %s",
+				pc_strerror(ret));
+	if (!r->json)
+		printf("%s, TSC %.3f GHz, Linux %s\n\n", b->id.brand, (double)b->id.tsc_khz / 1e6,
+		       b->id.kernel);
+	fflush(stdout);
+	/* One that fails does not keep the next from being measured. */
+	for (unsigned i = 0; i < r->entries && !interrupted; i++) {
+		int one = measure_and_tell(b, r->entry[i]);
+
+		status = status == EXIT_PASS ? one : status;
+		if (one == EXIT_CANNOT_WRITE)
+			break;
+	}
+	return interrupted ? EXIT_INTERRUPTED : status;
+}
+
+int cmd_bench(int argc, char **argv)
+{
+	static struct bench b;
+	struct bench_request request;
+	char why[160] = "";
+	unsigned most;
+	uint64_t seed;
+	int status, ret;
+
+	/* This program, started again by a benchmark. */
+	if (argc == 3 && strcmp(argv[1], PROBES_KNOW) == 0)
+		return probes_know(argv[2]) == 0 ? EXIT_PASS : EXIT_INTERNAL;
+	status = parse_options(argc, argv, &request);
+	if (status == EXIT_PASS)
+		status = topology_here(&b.run.topology);
+	if (status != EXIT_PASS)
+		return status;
+	b.request = &request;
+	b.run.rounds = (unsigned)request.rounds;
+	b.run.peers = !request.no_peers;
+	b.run.stop = &interrupted;
+	if (!request.quiet && isatty(STDERR_FILENO))
+		b.run.progress = show_progress;
+	/* All that can be refused is, before anything is measured or written. */
+	most = placement_max(b.run.topology, PLACEMENT_SPREAD, why, sizeof(why));
+	ret = most ? placement_seat(b.run.topology, PLACEMENT_SPREAD,
+				    request.executors ? (unsigned)request.executors : most,
+				    &b.run.seating, why, sizeof(why))
+		   : -ENOENT;
+	if (ret < 0) {
+		error(0, 0, "cannot seat %s: %s",
+		      most ? "so many executors" : "a patcher and an executor",
+		      why[0] ? why : strerror(-ret));
+		status = EXIT_MISSING;
+	}
+	seed = request.seed;
+	if (status == EXIT_PASS && seed == BENCH_NO_SEED &&
+	    getrandom(&seed, sizeof(seed), 0) != sizeof(seed)) {
+		error(0, 0, "cannot draw a seed: give --seed");
+		status = EXIT_MISSING;
+	}
+	b.run.seed = seed & INT64_MAX;
+	if (status == EXIT_PASS)
+		status = machine_here(&b.id);
+	if (status == EXIT_PASS && request.journal) {
+		ret = journal_open(&b.journal, request.journal);
+		if (ret < 0) {
+			error(0, -ret, "cannot open journal %s", request.journal);
+			status = EXIT_CANNOT_CREATE;
+		} else if ((ret = journal_write_run(b.journal, "bench", &b.id, NULL)) < 0) {
+			error(0, -ret, "cannot write journal %s", request.journal);
+			status = EXIT_CANNOT_WRITE;
+		}
+	}
+	if (status == EXIT_PASS)
+		status = measure_all(&b);
+	journal_close(b.journal);
+	hwloc_topology_destroy(b.run.topology);
+	return status;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/* The command line of tmax calibrate. */
+#ifndef COMMANDS_TMAX_CALIBRATE_OPTIONS_H
+#define COMMANDS_TMAX_CALIBRATE_OPTIONS_H
+
+#include <limits.h>
+
+#include "calibrate/experiment/experiment.h"
+#include "calibrate/plan/plan.h"
+
+/* What is asked for. Names point into argv or into the request itself. */
+struct request {
+	struct plan plan;
+	struct experiment experiment; /* in place of a calibration, or none */
+	const char *plan_name;
+	double budget, require_p; /* 0: as planned */
+	const char *output, *journal, *evidence, *figure;
+	char default_output[PATH_MAX], default_journal[PATH_MAX + 8];
+	char default_evidence[PATH_MAX + 16];
+	uint64_t seed;
+	bool have_seed, resume, quiet, verbose, json, idle;
+	bool only_window, only_gaps;
+};
+
+/* request_parse - EXIT_PASS, EXIT_HELPED, or EXIT_USAGE after a complaint. */
+int request_parse(int argc, char **argv, struct request *request);
+
+/* request_run - all of it, by calibrate_cmd.c. An exit status. */
+int request_run(struct request *request);
+
+#endif

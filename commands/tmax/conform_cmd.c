@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tmax conform: does each CPU of this machine keep what is promised about code that changes?
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+#include "base/command_line.h"
+#include "base/exit_status.h"
+#include "base/spelling.h"
+#include "commands/tmax/commands.h"
+#include "commands/tmax/conform_print.h"
+#include "conform/rounds.h"
+#include "results/journal/journal.h"
+#include "stress/placement/here.h"
+
+#define NAMES_MAX   256
+#define COMMAND_MAX 512
+
+struct request {
+	double budget;
+	const char *only;
+	const char *cpus;
+	const char *load;
+	uint64_t seed;
+	unsigned fault;
+	uint64_t fault_on;
+	unsigned format;
+	bool how_long;
+};
+
+static const struct option_row options[] = {
+	{ "budget", "TIME", "how long, such as 10m (60s)", OPTION_TIME(struct request, budget, 1) },
+	{ "only", "NAMES", "some promises, joined by commas", OPTION_TEXT(struct request, only) },
+	{ "cpus", "PAIR", "writer and executor, as 0,1 (default: every CPU in turn)",
+	  OPTION_TEXT(struct request, cpus) },
+	{ "load", "CPU", "memory traffic there, or none (default: on a third, in turn)",
+	  OPTION_TEXT(struct request, load) },
+	{ "seed", "N", "of addresses, lengths and times (drawn anew)",
+	  OPTION_NUMBER(struct request, seed, 0, INT64_MAX) },
+	{ "broken", "FAULT", "break it: stale, lost, unsynced, torn, unserialized (none)",
+	  OPTION_CHOICE(struct request, fault, fault_parse) },
+	{ "broken-on", "CPU", "only what that CPU does (default: any)",
+	  OPTION_NUMBER(struct request, fault_on, 0, CPUS_MAX - 1) },
+	{ "how-long", NULL, "also tell how long it takes to find rarer defects",
+	  OPTION_FLAG(struct request, how_long) },
+	{ "format", "NAME", "text, junit, json or opendcdiag (text)",
+	  OPTION_CHOICE(struct request, format, conform_format_parse) },
+	{ 0 },
+};
+
+static const struct command_line line = {
+	.about = "Try what processor and kernel promise about code that changes, with every CPU\n"
+		 "in turn as the writer and as the executor. One failure is a defect of a core,\n"
+		 "its microcode, the hypervisor or the kernel. No wait and no config plays a "
+		 "part.\n",
+	.options = { options },
+	.end = "The promises: flag, moved, self, word, int3, membarrier, fresh, reused,\n"
+	       "executable; see tmax-conform(1).\n"
+	       "Exit status: 0 all hold, 1 one is broken, 2 one could not be tried, 64 usage,\n"
+	       "69 the machine cannot be read, 130 interrupted.\n",
+};
+
+/* --- What is asked for ------------------------------------------------------------------------ */
+
+static int choose_promises(struct conform_request *c, const struct request *r)
+{
+	char names[NAMES_MAX], known[WORD_LIST_ROOM] = "", *rest = names, *name;
+	unsigned count = 0;
+
+	for (const struct guarantee *g = guarantees; g->name; g++) {
+		add_word(known, g->name);
+		if (!r->only)
+			c->promise[c->promises++] = g;
+	}
+	snprintf(names, sizeof(names), "%s", r->only ? r->only : "");
+	while (r->only && (name = strsep(&rest, ",")) && c->promises < PROMISES_MAX) {
+		c->promise[c->promises] = guarantee_named(name);
+		if (!c->promise[c->promises++])
+			return refuse_name("promise", name, known);
+	}
+	/* What would not be noticed is no fault of the promise. */
+	for (unsigned i = 0; i < c->promises; i++) {
+		const struct guarantee *g = c->promise[i];
+
+		if (!r->fault || (g->faults & (1u << r->fault)))
+			c->promise[count++] = g;
+		else if (r->only)
+			return refuse_usage("--broken: '%s' does not apply to '%s'",
+					    fault_name((enum fault)r->fault), g->name);
+	}
+	c->promises = count;
+	return EXIT_PASS;
+}
+
+static int choose_cpus(struct conform_request *c, const struct request *r, unsigned **list)
+{
+	struct cpus allowed;
+	unsigned *cpu;
+	char end;
+
+	if (cpus_allowed(&allowed) < 0)
+		return EXIT_MISSING;
+	*list = cpu = calloc(cpus_count(&allowed) + 2, sizeof(*cpu));
+	if (!cpu)
+		return EXIT_INTERNAL;
+	c->cpu = cpu;
+	if (r->cpus) {
+		if (sscanf(r->cpus, "%u,%u%c", &cpu[0], &cpu[1], &end) != 2 || cpu[0] >= CPUS_MAX ||
+		    cpu[1] >= CPUS_MAX)
+			return refuse_usage("--cpus: two numbers, such as 0,1, not '%s'", r->cpus);
+		c->cpus = 2;
+		c->fixed = true;
+		return EXIT_PASS;
+	}
+	for (unsigned i = 0; i < CPUS_MAX; i++)
+		if (allowed.word[i / 64] >> (i % 64) & 1)
+			cpu[c->cpus++] = i;
+	return EXIT_PASS;
+}
+
+int cmd_conform(int argc, char **argv)
+{
+	struct request r = { .budget = 60, .seed = UINT64_MAX, .fault_on = UINT64_MAX };
+	struct conform_request c = { .try_one = conform_run, .stop = &interrupted };
+	struct conform_report report = { 0 };
+	struct conformance tried = { 0 };
+	char command[COMMAND_MAX], all[COMMAND_MAX] = "";
+	struct identity identity;
+	unsigned *cpu = NULL;
+	uint64_t load = 0;
+	size_t done = 0;
+	int status;
+
+	for (int i = 0; i < argc && done < sizeof(all); i++)
+		done += (size_t)snprintf(all + done, sizeof(all) - done, "%s%s", i ? " " : "",
+					 argv[i]);
+	text_printable(command, COMMAND_MAX, all);
+	status = command_line_parse(&line, argc, argv, &r, NULL);
+	if (status == EXIT_PASS && optind < argc)
+		status = refuse_usage("unexpected argument '%s'", argv[optind]);
+	if (status == EXIT_PASS && r.fault_on != UINT64_MAX && !r.fault)
+		status = refuse_usage("--broken-on: of which fault? It takes --broken");
+	if (status != EXIT_PASS)
+		return status;
+	if (r.seed == UINT64_MAX) {
+		if (getrandom(&r.seed, sizeof(r.seed), 0) != sizeof(r.seed))
+			r.seed = (uint64_t)(seconds_now() * 1e9);
+		r.seed >>= 1;
+	}
+	c.budget = r.budget;
+	c.seed = r.seed;
+	c.fault = (enum fault)r.fault;
+	c.fault_on_one = r.fault_on != UINT64_MAX;
+	c.fault_on = (unsigned)r.fault_on;
+	status = choose_promises(&c, &r);
+	if (status == EXIT_PASS)
+		status = choose_cpus(&c, &r, &cpu);
+	c.load = r.load ? LOAD_NONE : LOAD_IN_TURN;
+	if (status == EXIT_PASS && r.load && strcmp(r.load, "none") != 0) {
+		if (!number_in(r.load, 0, CPUS_MAX - 1, &load))
+			status = refuse_usage("--load: a CPU or none, not '%s'", r.load);
+		c.load = (int)load;
+	}
+	if (status == EXIT_PASS)
+		status = machine_here(&identity);
+	if (status == EXIT_PASS) {
+		report = (struct conform_report){
+			.tried = &tried,
+			.identity = &identity,
+			.cpu = c.cpu,
+			.cpus = c.cpus,
+			.seed = r.seed,
+			.budget = r.budget,
+			.how_long = r.how_long,
+			.command = command,
+		};
+		journal_date(report.begun, sizeof(report.begun));
+		if (conformance_try(&tried, &c) < 0)
+			status = EXIT_INTERNAL;
+	}
+	if (status == EXIT_PASS) {
+		report.interrupted = interrupted;
+		conform_print(stdout, &report, (enum conform_format)r.format);
+		status = (int)conformance_status(&tried);
+		if (interrupted && status != EXIT_TEARS)
+			status = EXIT_INTERRUPTED;
+	}
+	conformance_free(&tried);
+	free(cpu);
+	return status;
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: MIT */
+#include "commands/tmax/conform_print.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include <jansson.h>
+
+#include "base/number.h"
+#include "results/figures/markup.h"
+#include "results/journal/journal.h"
+
+#define TEXT_MAX 256
+
+typedef void print_fn(FILE *f, const struct conform_report *r);
+
+/* The command that runs a cell again, and where it failed: for a shell, a comment. */
+static void put_command(const struct conform_report *r, const struct failed *failed, char *text,
+			size_t size)
+{
+	const struct identity *id = r->identity;
+	char command[TEXT_MAX];
+
+	conform_command(&failed->cell, command, sizeof(command));
+	snprintf(text, size, "%s # %s %u-%u-%u, microcode %s, hypervisor %s", command, id->vendor,
+		 id->family, id->model, id->stepping, id->microcode, id->hypervisor);
+}
+
+/* --- text ------------------------------------------------------------------------------------- */
+
+static const char *duration_text(double seconds, char text[32])
+{
+	static const struct {
+		double seconds;
+		const char *unit;
+	} units[] = { { 365.25 * 86400, "y" }, { 86400, "d" }, { 3600, "h" }, { 60, "min" } };
+
+	for (unsigned i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		if (seconds < units[i].seconds)
+			continue;
+		snprintf(text, 32, "%.2g %s", seconds / units[i].seconds, units[i].unit);
+		if (seconds / units[i].seconds >= 100)
+			snprintf(text, 32, "%s %s", NUMBER(seconds / units[i].seconds),
+				 units[i].unit);
+		return text;
+	}
+	snprintf(text, 32, "%.2g s", seconds);
+	return text;
+}
+
+static void put_how_long(FILE *f, const struct conform_report *r)
+{
+	static const double rates[] = { 1e-6, 1e-8, 1e-10, 1e-12 };
+	char text[32];
+
+	fputs("How long until a defect of so many failures per trial shows with 99 %, at the speed "
+	      "of this run:\n",
+	      f);
+	fprintf(f, "  %-10s  %9s", "", "trials/s");
+	for (unsigned i = 0; i < sizeof(rates) / sizeof(rates[0]); i++)
+		fprintf(f, "  %9s", NUMBER(rates[i]));
+	fputc('\n', f);
+	for (unsigned k = 0; k < r->tried->count; k++) {
+		const struct tried *t = &r->tried->tried[k];
+		double speed = t->seconds > 0 ? (double)t->trials / t->seconds : 0;
+
+		if (speed <= 0)
+			continue;
+		fprintf(f, "  %-10s  %9s", t->guarantee->name, NUMBER(speed));
+		for (unsigned i = 0; i < sizeof(rates) / sizeof(rates[0]); i++)
+			fprintf(f, "  %9s", duration_text(conform_seconds(rates[i], speed), text));
+		fputc('\n', f);
+	}
+	fprintf(f,
+		"  of each promise alone (--only); in a run of all %u, %u times as long. One bad "
+		"CPU of %u: %u times that\n",
+		r->tried->count, r->tried->count, r->cpus, r->cpus);
+}
+
+static void put_suspects(FILE *f, const struct conform_report *r)
+{
+	const struct conformance *c = r->tried;
+
+	for (int i = 0; i < c->suspects; i++) {
+		const struct suspect *s = &c->suspect[i];
+
+		fprintf(f,
+			"Suspect: CPU %u%s%s: %u of its %u cells failed; by luck some CPU is so "
+			"with a chance of %s\n",
+			r->cpu[s->cpu], s->role == ROLE_EITHER ? "" : " as the ",
+			s->role == ROLE_EITHER ? "" : role_name(s->role), s->failed, s->cells,
+			NUMBER(s->chance));
+	}
+	if (c->suspects == 0)
+		fprintf(f, "Suspect: no CPU stands out of %u: no defect of one core is shown\n",
+			r->cpus);
+}
+
+static void print_text(FILE *f, const struct conform_report *r)
+{
+	const struct identity *id = r->identity;
+	const struct conformance *c = r->tried;
+	char text[2 * TEXT_MAX];
+
+	fprintf(f, "Machine: %s, microcode %s, hypervisor %s, %u CPU%s\n", id->brand, id->microcode,
+		id->hypervisor, r->cpus, S(r->cpus));
+	for (unsigned i = 0; i < c->count; i++) {
+		const struct tried *t = &c->tried[i];
+
+		tried_reason(t, text, sizeof(text));
+		fprintf(f, "%-9s  %-10s  %s\n", tried_status(t), t->guarantee->name, text);
+		if (t->failures)
+			fprintf(f, "%23s%s (%s)\n", "", t->guarantee->promise,
+				t->guarantee->source);
+	}
+	for (unsigned i = 0; i < c->faileds; i++) {
+		const struct conform_result *result = &c->failed[i].result;
+
+		put_command(r, &c->failed[i], text, sizeof(text));
+		if (result->outcome == OUTCOME_CRASH)
+			fprintf(f, "  signal %d: %s\n", result->signal, text);
+		else
+			fprintf(f, "  wanted %" PRIu64 ", got %" PRIu64 ": %s\n", result->wanted,
+				result->got, text);
+	}
+	if (c->faileds)
+		put_suspects(f, r);
+	if (r->how_long)
+		put_how_long(f, r);
+	fputs("Verdict: ", f);
+	put_verdict(f, conformance_verdict(c), (int)conformance_status(c));
+	fputc('\n', f);
+	if (r->interrupted)
+		fputs("Interrupted: the above is of the time until then; the same command begins "
+		      "anew\n",
+		      f);
+}
+
+/* --- JUnit ------------------------------------------------------------------------------------ */
+
+static void print_junit(FILE *f, const struct conform_report *r)
+{
+	const struct conformance *c = r->tried;
+	unsigned failures = 0, skipped = 0;
+	char text[2 * TEXT_MAX], full[64];
+	const char *name;
+
+	for (unsigned i = 0; i < c->count; i++) {
+		failures += c->tried[i].failures > 0;
+		skipped += !c->tried[i].trials;
+	}
+	fprintf(f,
+		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite "
+		"name=\"tmax conform\" tests=\"%u\" failures=\"%u\" errors=\"0\" skipped=\"%u\" "
+		"time=\"%.3f\" timestamp=\"%s\">\n    <properties>\n",
+		c->count, failures, skipped, c->seconds, r->begun);
+	xml_property(f, "tool", PACKAGE_STRING);
+	for (unsigned i = 0; identity_field(r->identity, i, &name, text, sizeof(text)); i++) {
+		snprintf(full, sizeof(full), "machine.%s", name);
+		xml_property(f, full, text);
+	}
+	xml_property(f, "verdict", conformance_verdict(c));
+	for (int i = 0; i < c->suspects; i++) {
+		snprintf(text, sizeof(text), "CPU %u", r->cpu[c->suspect[i].cpu]);
+		xml_property(f, "suspect", text);
+	}
+	fputs("    </properties>\n", f);
+	for (unsigned i = 0; i < c->count; i++) {
+		const struct tried *t = &c->tried[i];
+
+		fputs("    <testcase classname=\"tmax.conform\"", f);
+		xml_attribute(f, "name", t->guarantee->name);
+		fprintf(f, " time=\"%.3f\">\n", t->seconds);
+		tried_reason(t, text, sizeof(text));
+		if (t->failures || !t->trials) {
+			fprintf(f, "      <%s", t->failures ? "failure" : "skipped");
+			xml_attribute(f, "message", text);
+			fputs("/>\n", f);
+		}
+		fputs("      <system-out>", f);
+		xml_text(f, text);
+		for (unsigned k = 0; k < c->faileds; k++) {
+			if (c->failed[k].cell.guarantee != t->guarantee)
+				continue;
+			put_command(r, &c->failed[k], text, sizeof(text));
+			fputc('\n', f);
+			xml_text(f, text);
+		}
+		fputs("</system-out>\n    </testcase>\n", f);
+	}
+	fputs("  </testsuite>\n</testsuites>\n", f);
+}
+
+/* --- JSON ------------------------------------------------------------------------------------- */
+
+static void print_json(FILE *f, const struct conform_report *r)
+{
+	json_t *promises = json_array(), *failed = json_array(), *suspects = json_array(), *body;
+	const struct conformance *c = r->tried;
+	char seed[24], text[2 * TEXT_MAX];
+
+	for (const struct tried *t = c->tried; t < c->tried + c->count; t++)
+		json_array_append_new(
+			promises,
+			json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:i, s:i, s:i, s:f, s:f, s:o}",
+				  "name", t->guarantee->name, "promise", t->guarantee->promise,
+				  "source", t->guarantee->source, "status", tried_status(t),
+				  "trials", (json_int_t)t->trials, "failures",
+				  (json_int_t)t->failures, "cells", (int)t->cells, "failed_cells",
+				  (int)t->failed, "hung_cells", (int)t->hung, "rate_shown",
+				  conform_sure(t->trials), "seconds", t->seconds, "until_failure",
+				  t->failures ? json_real(t->until) : json_null()));
+	for (const struct failed *l = c->failed; l < c->failed + c->faileds; l++) {
+		put_command(r, l, text, sizeof(text));
+		json_array_append_new(
+			failed, json_pack("{s:s, s:i, s:i, s:i, s:I, s:I, s:s}", "name",
+					  l->cell.guarantee->name, "writer", (int)l->cell.writer,
+					  "executor", (int)l->cell.executor, "signal",
+					  l->result.signal, "wanted", (json_int_t)l->result.wanted,
+					  "got", (json_int_t)l->result.got, "command", text));
+	}
+	for (int i = 0; i < c->suspects; i++)
+		json_array_append_new(suspects, json_pack("{s:i, s:s, s:i, s:i, s:f}", "cpu",
+							  (int)r->cpu[c->suspect[i].cpu], "role",
+							  role_name(c->suspect[i].role), "cells",
+							  (int)c->suspect[i].cells, "failed_cells",
+							  (int)c->suspect[i].failed, "chance",
+							  c->suspect[i].chance));
+	snprintf(seed, sizeof(seed), "%" PRIu64, r->seed);
+	body = json_pack("{s:o, s:s, s:i, s:f, s:f, s:s, s:o, s:o, s:o}", "identity",
+			 identity_to_json(r->identity), "seed", seed, "cpus", (int)r->cpus,
+			 "budget", r->budget, "seconds", c->seconds, "verdict",
+			 conformance_verdict(c), "promises", promises, "failed", failed, "suspects",
+			 suspects);
+	if (body)
+		journal_tell(f, journal_line("conform", body));
+	json_decref(body);
+}
+
+static const struct {
+	const char *name;
+	print_fn *print;
+} formats[CONFORM_FORMATS] = {
+	[CONFORM_TEXT] = { "text", print_text },
+	[CONFORM_JUNIT] = { "junit", print_junit },
+	[CONFORM_JSON] = { "json", print_json },
+	[CONFORM_OPENDCDIAG] = { "opendcdiag", conform_print_yaml },
+};
+
+int conform_format_parse(const char *name)
+{
+	for (int i = 0; i < CONFORM_FORMATS; i++)
+		if (strcmp(formats[i].name, name) == 0)
+			return i;
+	return -EINVAL;
+}
+
+void conform_print(FILE *f, const struct conform_report *r, enum conform_format format)
+{
+	formats[format].print(f, r);
+}

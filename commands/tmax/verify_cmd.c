@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT */
+/* tmax verify: does the config in force hold on this machine, today? */
+#include <errno.h>
+#include <error.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "calibrate/statistics/evidence.h"
+#include "calibrate/verify/verify.h"
+#include "commands/tmax/commands.h"
+#include "conform/rounds.h"
+#include "patchcore/machine/machine_conf.h"
+#include "patchcore/machine/policy.h"
+
+#define BUDGET	   30.0
+#define BUDGET_MIN 2 /* seconds; less cannot pass through all cells */
+#define NO_SEED	   UINT64_MAX
+
+#define CONFORM_SHARE 0.1 /* of the budget */
+
+struct request {
+	double budget;
+	const char *config, *output, *journal;
+	enum verify_format format;
+	uint64_t seed;
+	double conform; /* seconds; below 0: a share of the budget */
+};
+
+static const struct option_row options[] = {
+	{ "budget", "TIME", "how long to take, at least 2s (30s)",
+	  OPTION_TIME(struct request, budget, BUDGET_MIN) },
+	{ "config", "FILE", "another config than the one that the library would find",
+	  OPTION_FILE(struct request, config) },
+	{ "conform", "TIME", "for what processor and kernel promise, 0: none (a tenth)",
+	  OPTION_LIMIT(struct request, conform) },
+	{ "format", "NAME", "text, junit or json (text)",
+	  OPTION_CHOICE(struct request, format, verify_format_parse) },
+	{ "output", "FILE", "write the report there instead of standard output",
+	  OPTION_FILE(struct request, output) },
+	{ "journal", "FILE", "append a line per cell", OPTION_FILE(struct request, journal) },
+	{ "seed", "N", "of the run (drawn, and told in the report)",
+	  OPTION_NUMBER(struct request, seed, 0, INT64_MAX) },
+	{ 0 },
+};
+
+static const struct command_line line = {
+	.about =
+		"Run the worst cells of the machine.conf in force at its waits, with fresh seeds,\n"
+		"and tell whether it holds. Some of the time goes into what processor and kernel\n"
+		"promise, as in tmax conform.\n",
+	.options = { options },
+	.end = "Exit status: 0 it holds, 1 broken, 2 inconclusive, 3 no config\n"
+	       "that applies, 64 usage, 69 something is missing, 73 cannot create, 74 cannot\n"
+	       "write, 130 interrupted.\n",
+};
+
+/*
+ * The config that is to hold, and the cells that it names: how many, or -1 after refusing it, for
+ * the reasons for which the library would.
+ */
+static int load_conf(struct verify *v, const char *named, char *path, size_t size,
+		     struct cell *worst)
+{
+	char why[400] = "";
+	const char *problem;
+	int fd, ret = 0;
+	FILE *f;
+
+	if (named)
+		snprintf(path, size, "%s", named);
+	else
+		ret = machine_conf_find(path, size);
+	if (ret < 0)
+		return verify_conclude(v, VERIFY_NO_CONF,
+				       ret == -ENOENT
+					       ? "no machine.conf was found: run tmax calibrate"
+					       : "the path of machine.conf is too long");
+	text_printable(v->config, sizeof(v->config), path);
+	if (machine_conf_read(&v->conf, path, why, sizeof(why)) < 0)
+		return verify_conclude(v, VERIFY_NO_CONF, "%s: %s", v->config, why);
+	v->have_conf = true;
+	problem = conf_problem(&v->conf, &v->here, why, sizeof(why));
+	if (problem)
+		return verify_conclude(v, VERIFY_NO_CONF, "the config does not apply: %s", problem);
+	why[0] = '\0';
+	ret = fd = conf_open(path, why, sizeof(why));
+	f = fd < 0 ? NULL : fdopen(fd, "r");
+	if (f) {
+		ret = verify_conf_cells(f, worst, VERIFY_WORST_MAX, why, sizeof(why));
+		fclose(f);
+	} else if (fd >= 0) {
+		ret = -errno;
+		close(fd);
+	}
+	if (ret < 0)
+		return verify_conclude(v, VERIFY_NO_CONF, "%s: %s", v->config,
+				       why[0] ? why : strerror(-ret));
+	return ret;
+}
+
+/* A share of them, from a CPU that is drawn: other runs begin with others. */
+static void try_promises(struct verify *v, const struct cpus *cpus, double seconds)
+{
+	struct conform_request r = {
+		.budget = seconds,
+		.strict = true,
+		.seed = v->seed,
+		.load = LOAD_IN_TURN,
+		.try_one = conform_run,
+		.stop = &interrupted,
+	};
+	unsigned *cpu = calloc(cpus_count(cpus) + 1, sizeof(*cpu));
+	struct conformance tried = { 0 };
+
+	if (!cpu)
+		return;
+	for (unsigned i = 0; i < CPUS_MAX; i++)
+		if (cpus->word[i / 64] >> (i % 64) & 1)
+			cpu[r.cpus++] = i;
+	r.cpu = cpu;
+	for (const struct guarantee *g = guarantees; g->name; g++)
+		r.promise[r.promises++] = g;
+	if (conformance_try(&tried, &r) == 0)
+		for (const struct tried *t = tried.tried; t < tried.tried + tried.count; t++) {
+			struct verify_promise *p = &v->promise[v->promises++];
+
+			*p = (struct verify_promise){
+				.name = t->guarantee->name,
+				.status = t->failures ? STATUS_BROKEN
+					  : t->trials ? STATUS_HELD
+						      : STATUS_SKIPPED,
+				.trials = t->trials,
+				.failures = t->failures,
+				.seconds = t->seconds,
+			};
+			tried_reason(t, p->reason, sizeof(p->reason));
+			for (unsigned i = tried.faileds; i-- > 0;)
+				if (tried.failed[i].cell.guarantee == t->guarantee)
+					conform_command(&tried.failed[i].cell, p->command,
+							sizeof(p->command));
+		}
+	conformance_free(&tried);
+	free(cpu);
+}
+
+static int run_cells(struct verify *v, const struct request *r, const char *config,
+		     const struct cell *worst, unsigned count)
+{
+	/* The session keeps all in a journal; without a name it is kept nowhere. */
+	const char *journal = r->journal ? r->journal : "/dev/null";
+	struct session s = {
+		.stop = &interrupted,
+		.budget = v->budget,
+		.begin = seconds_now(),
+		.seed = v->seed,
+	};
+	double conform = r->conform < 0 ? CONFORM_SHARE * v->budget : r->conform;
+	char store[PATH_MAX + 16];
+	struct cpus cpus;
+	int ret, status = topology_here(&s.topology);
+
+	if (status != EXIT_PASS)
+		return status;
+	ret = journal_open(&s.journal, journal);
+	if (ret < 0)
+		status = complain(EXIT_CANNOT_CREATE, ret, "cannot open journal %s", journal);
+	else if ((ret = journal_write_run(s.journal, "verify", &v->here, NULL)) < 0)
+		status = complain(EXIT_CANNOT_WRITE, ret, "cannot write journal %s", journal);
+	if (status != EXIT_PASS)
+		goto out;
+	progress_open(&s.progress, !isatty(STDERR_FILENO));
+	verify_plan(v, s.topology, worst, count);
+	verify_run(v, &s, conform);
+	cpus_here(s.topology, &cpus);
+	if (conform > 0 && !v->cut_short)
+		try_promises(v, &cpus, conform);
+	if (interrupted)
+		v->cut_short = EXIT_INTERRUPTED;
+	v->seconds = seconds_now() - s.begin;
+	verify_judge(v);
+	/* It adds to what is known. That the store cannot be written takes nothing away. */
+	snprintf(store, sizeof(store), "%s.evidence", config);
+	evidence_add(store, "verify", &v->here, &cpus, s.done, s.count);
+out:
+	session_free(&s);
+	hwloc_topology_destroy(s.topology);
+	return status;
+}
+
+int cmd_verify(int argc, char **argv)
+{
+	struct request r = {
+		.budget = BUDGET,
+		.format = VERIFY_TEXT,
+		.seed = NO_SEED,
+		.conform = -1,
+	};
+	static struct cell worst[VERIFY_WORST_MAX];
+	int status = command_line_parse(&line, argc, argv, &r, NULL);
+	char path[PATH_MAX];
+	FILE *report = stdout;
+	static struct verify room, *v = &room;
+	bool failed;
+
+	if (status == EXIT_PASS && fmax(r.conform, 0) > r.budget)
+		status = refuse_usage("--conform is more than --budget");
+	if (status != EXIT_PASS)
+		return status;
+	if (r.output)
+		report = fopen(r.output, "we");
+	if (!report)
+		return complain(EXIT_CANNOT_CREATE, -errno, "cannot create %s", r.output);
+	v->budget = r.budget;
+	v->seed = r.seed;
+	status = machine_here(&v->here);
+	v->have_here = status == EXIT_PASS;
+	if (status == EXIT_PASS && r.seed == NO_SEED &&
+	    getrandom(&v->seed, sizeof(v->seed), 0) != sizeof(v->seed))
+		status = complain(EXIT_MISSING, 0, "cannot draw a seed: give --seed");
+	v->seed &= INT64_MAX;
+	if (status == EXIT_PASS) {
+		int count = load_conf(v, r.config, path, sizeof(path), worst);
+
+		if (count >= 0)
+			status = run_cells(v, &r, path, worst, (unsigned)count);
+	}
+	if (status == EXIT_PASS) {
+		journal_date(v->date, sizeof(v->date));
+		verify_print(report, v, r.format);
+		if (v->verdict == VERIFY_NO_CONF)
+			error(0, 0, "%s", v->reason);
+		status = v->status;
+	}
+	/* main() looks after standard output. */
+	failed = ferror(report);
+	errno = 0;
+	if (r.output && (fclose(report) != 0 || failed))
+		return complain(EXIT_CANNOT_WRITE, errno ? -errno : -EIO, "cannot write %s",
+				r.output);
+	return status;
+}

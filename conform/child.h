@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Inside a cell: what its writer and its executor share. Private to conform.
+ */
+#ifndef CONFORM_CHILD_H
+#define CONFORM_CHILD_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/random.h"
+#include "conform/guarantee.h"
+#include "stress/run/isolate.h"
+
+#define ARENA	    (1u << 20) /* bytes of memory for code */
+#define LINE	    64u
+#define PAGE	    4096u
+#define PARTS_MOST  48u /* instructions of a function that is moved: up to four lines */
+#define CODE_MOST   (6u + 5u * PARTS_MOST)
+#define FAULT_EVERY 17u	       /* trials, in the mean, between faults on purpose */
+#define NUMBER_NONE UINT32_MAX /* returned where no code ran: a trap was met in its place */
+
+struct conform_child {
+	const struct conform_cell *cell;
+	struct leash *leash;
+	struct conform_result *result; /* shared with the parent */
+	uint8_t *arena;		       /* of ARENA bytes that may be written and run */
+	uint8_t *stale;		       /* an older copy, by another name: at first OLD_NUMBER's */
+	uint8_t last[CODE_MOST];       /* what a thread that takes turns wrote last */
+	double begin, deadline;
+	_Atomic(bool) over;
+	_Atomic(uint64_t) turn;	   /* odd: the executor's */
+	_Atomic(uint64_t) number;  /* that code has which may run now */
+	_Atomic(uint64_t) started; /* the change that is under way or done */
+	uint8_t *_Atomic at;	   /* where it stands */
+	_Atomic(uint64_t) got;	   /* what the executor's call returned */
+	uint64_t random[2];	   /* the writer's, the executor's */
+	unsigned chances[2];	   /* for a fault, so far */
+};
+
+#define OLD_NUMBER 0x7ffffff0u
+
+enum {
+	WRITER,
+	EXECUTOR
+};
+
+/* child_hit - is this a trial for that fault? who: whose random numbers. */
+bool child_hit(struct conform_child *c, enum fault fault, int who);
+
+/*
+ * child_write - put code that returns number, with so many additions in it: at most PARTS_MOST. Two
+ * threads may do so in turn.
+ */
+void child_write(struct conform_child *c, uint8_t *at, uint32_t number, unsigned parts, int who);
+
+/* child_keep - what was written last is what a fault runs in place of what is written next. */
+void child_keep(struct conform_child *c);
+
+/* child_cool - flush the lines of that code from all caches, in every other 64 trials. */
+void child_cool(const uint8_t *at, size_t bytes, uint64_t trial);
+
+/* child_call - run it, or what a fault puts in its place. */
+uint32_t child_call(struct conform_child *c, uint8_t *at, int who);
+
+/* child_fail - count a failure of a trial that is counted elsewhere. */
+void child_fail(struct conform_child *c, uint64_t wanted, uint64_t got);
+
+/* child_count - so many trials. */
+void child_count(struct conform_child *c, uint64_t trials);
+
+/* child_judge - count a trial, and a failure if got is not wanted. */
+void child_judge(struct conform_child *c, uint64_t wanted, uint64_t got);
+
+/* child_goes_on - the writer asks each trial. False: it is time to end, or the other thread has. */
+bool child_goes_on(struct conform_child *c);
+
+/* child_await - wait until it is that turn. False: it is over. */
+bool child_await(struct conform_child *c, uint64_t turn);
+
+/* number_of - that the code of a trial returns. */
+static inline uint32_t number_of(uint64_t trial)
+{
+	return (uint32_t)(trial % (OLD_NUMBER - 1)) + 1;
+}
+
+static inline void pause_for(unsigned times)
+{
+	for (unsigned i = 0; i < times; i++)
+		__builtin_ia32_pause();
+}
+
+/* serialize_core - what the SDM's algorithm has between the flag and the new code. */
+static inline void serialize_core(void)
+{
+	unsigned a = 0, b, c = 0, d;
+
+	__asm__ volatile("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d) : : "memory");
+}
+
+#endif

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "conform/loops.h"
+
+#define BIT(fault) (1u << (fault))
+
+/*
+ * An executor that is not synchronised may run an old version of what is changed, so that a stale
+ * copy is no failure of word and int3; nor is a lost INT3.
+ */
+const struct guarantee guarantees[] = {
+	{ "flag", "code that is written, told of by a flag, and run after CPUID is the new code",
+	  "Intel SDM vol. 3, cross-modifying code; AMD APM vol. 2, 7.6.1", 2,
+	  BIT(FAULT_STALE) | BIT(FAULT_LOST) | BIT(FAULT_UNSYNCED) | BIT(FAULT_UNSERIALIZED), NULL,
+	  write_in_turn, execute_serialized, place_flag },
+	{ "moved", "the same, for functions of any length at any address, over others",
+	  "Intel SDM vol. 3, cross-modifying code; AMD APM vol. 2, 7.6.1", 2,
+	  BIT(FAULT_STALE) | BIT(FAULT_LOST) | BIT(FAULT_UNSYNCED) | BIT(FAULT_UNSERIALIZED), NULL,
+	  write_in_turn, execute_serialized, place_moved },
+	{ "self", "a thread that writes code and jumps to it runs the new code",
+	  "Intel SDM vol. 3, self-modifying code; AMD APM vol. 2, 7.6.1", 1,
+	  BIT(FAULT_STALE) | BIT(FAULT_LOST), NULL, write_self, NULL, NULL },
+	{ "word", "one store inside eight aligned bytes of running code is never seen by half",
+	  "AMD APM vol. 2, 7.6.1; not promised by Intel", 2, BIT(FAULT_LOST) | BIT(FAULT_TORN),
+	  prepare_word, write_word, execute_word, NULL },
+	{ "int3", "an INT3 over the first byte of running code traps or does not, and nothing else",
+	  "AMD APM vol. 2, 7.6.1; Linux relies on it", 2, BIT(FAULT_TORN), prepare_int3, write_int3,
+	  execute_int3, NULL },
+	{ "membarrier", "running code across a page that is changed behind INT3 is old or new",
+	  "the same, and membarrier(2) SYNC_CORE", 2,
+	  BIT(FAULT_STALE) | BIT(FAULT_LOST) | BIT(FAULT_TORN) | BIT(FAULT_UNSERIALIZED),
+	  prepare_membarrier, write_membarrier, execute_membarrier, NULL },
+	{ "fresh", "a page that is mapped, written, made executable and run has the new code",
+	  "mprotect(2), mmap(2); a page fault serialises", 2, BIT(FAULT_STALE) | BIT(FAULT_LOST),
+	  NULL, write_in_turn, execute_at_once, place_fresh },
+	{ "reused", "the same, where another thread has just unmapped its page and code",
+	  "munmap(2), mmap(2); a page fault serialises", 2, BIT(FAULT_STALE) | BIT(FAULT_LOST),
+	  NULL, write_reused, execute_reused, NULL },
+	{ "executable", "a page that is called all the while runs as soon as it may, and new",
+	  "mprotect(2): rights are gone from all CPUs when it returns", 2,
+	  BIT(FAULT_STALE) | BIT(FAULT_LOST), prepare_executable, write_executable,
+	  execute_executable, NULL },
+	{ 0 },
+};
+
+const struct guarantee *guarantee_named(const char *name)
+{
+	for (const struct guarantee *g = guarantees; g->name; g++)
+		if (strcmp(g->name, name) == 0)
+			return g;
+	return NULL;
+}
+
+static const char *const faults[FAULTS] = { "none",	"stale", "lost",
+					    "unsynced", "torn",	 "unserialized" };
+
+const char *fault_name(enum fault fault)
+{
+	return faults[fault];
+}
+
+int fault_parse(const char *name)
+{
+	for (int i = 0; i < FAULTS; i++)
+		if (strcmp(faults[i], name) == 0)
+			return i;
+	return -EINVAL;
+}
+
+double conform_sure(uint64_t trials)
+{
+	double missed = log(100);
+
+	return (double)trials > missed ? missed / (double)trials : 1;
+}
+
+double conform_seconds(double rate, double trials_per_second)
+{
+	return log(100) / -log1p(-rate) / trials_per_second;
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT */
+#include "conform/rounds.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/number.h"
+#include "base/random.h"
+#include "conform/order.h"
+
+#define SLICE_LEAST 0.01 /* seconds */
+#define SLICE_MOST  1.0
+#define AGAIN_EACH  3 /* other partners for either CPU of a cell that failed */
+
+struct running {
+	struct conformance *c;
+	const struct conform_request *r;
+	struct order order;
+	double slice, begin, used;
+	uint64_t cells; /* so far: their seeds differ */
+	unsigned again;
+};
+
+/* By the clock, or by what the cells say that they took: tests have no machine of 200 CPUs. */
+static double seconds_spent(const struct running *run)
+{
+	return fmax(seconds_now() - run->begin, run->used);
+}
+
+static bool is_stopped(const struct running *run)
+{
+	return run->r->stop && *run->r->stop;
+}
+
+static int run_turn(struct running *run, const struct turn *turn, bool *failed)
+{
+	const struct conform_request *r = run->r;
+	struct tried *t = &run->c->tried[turn->promise];
+	bool alone = t->guarantee->threads == 1;
+	struct conform_cell cell = {
+		.guarantee = t->guarantee,
+		.writer = r->cpu[turn->writer],
+		.executor = r->cpu[alone ? turn->writer : turn->executor],
+		.seconds = run->slice,
+		.fault = r->fault,
+		.fault_on_one = r->fault_on_one,
+		.fault_on = r->fault_on,
+		.loaded = r->load == LOAD_IN_TURN ? turn->loaded : r->load != LOAD_NONE,
+		.load_on = r->load < 0 ? r->cpu[turn->load_on] : (unsigned)r->load,
+	};
+	struct conformance *c = run->c;
+	struct run_options options = { .stop = r->stop };
+	struct conform_result result;
+	int ret;
+
+	cell.seed = r->fixed && run->cells == 0 ? r->seed : random_at(r->seed, run->cells) >> 1;
+	run->cells++;
+	ret = r->try_one(&cell, &options, &result);
+	if (ret < 0)
+		result = (struct conform_result){ .error = ret, .outcome = OUTCOME_ERROR };
+	run->used += result.seconds;
+	t->cells++;
+	if (result.failures && !t->failures)
+		t->until = t->seconds + result.until;
+	t->trials += result.trials;
+	t->failures += result.failures;
+	t->seconds += result.seconds;
+	t->hung += result.outcome == OUTCOME_HANG;
+	if (!result.trials) {
+		t->untried++;
+		t->error = result.error;
+	}
+	*failed = result.failures > 0;
+	if (*failed) {
+		t->failed++;
+		if (c->faileds < FAILED_MAX)
+			c->failed[c->faileds++] = (struct failed){ cell, result };
+	}
+	if (!result.trials)
+		return 0;
+	if (c->pairs == c->room) {
+		size_t room = 2 * c->room + 64;
+		struct tried_pair *pair = realloc(c->pair, room * sizeof(*pair));
+
+		if (!pair)
+			return -ENOMEM;
+		c->pair = pair;
+		c->room = room;
+	}
+	c->pair[c->pairs++] =
+		(struct tried_pair){ turn->writer, alone ? turn->writer : turn->executor, *failed };
+	return 0;
+}
+
+/* Which of the two was it? Either with others. */
+static int run_again(struct running *run, const struct turn *turn)
+{
+	bool failed;
+	int ret = 0;
+
+	if (run->r->fixed || run->order.cpus < 3 ||
+	    run->c->tried[turn->promise].guarantee->threads == 1)
+		return 0;
+	for (unsigned k = 0; k < 2 * AGAIN_EACH && run->again < AGAIN_MOST && ret == 0; k++) {
+		struct turn other = *turn;
+
+		if (is_stopped(run))
+			break;
+		if (k % 2)
+			other.writer =
+				order_partner(&run->order, turn->executor, turn->writer, k / 2);
+		else
+			other.executor =
+				order_partner(&run->order, turn->writer, turn->executor, k / 2);
+		run->again++;
+		ret = run_turn(run, &other, &failed);
+	}
+	return ret;
+}
+
+int conformance_try(struct conformance *c, const struct conform_request *r)
+{
+	struct running run = {
+		.c = c,
+		.r = r,
+		.order = { r->cpus, r->promises, r->strict ? (unsigned)(r->seed % r->cpus) : 0,
+			   r->fixed },
+		.begin = seconds_now(),
+	};
+	uint64_t round;
+	int ret = 0;
+
+	*c = (struct conformance){ .count = r->promises };
+	for (unsigned i = 0; i < r->promises; i++)
+		c->tried[i].guarantee = r->promise[i];
+	/* Two rounds: one without load, and one with it. */
+	round = order_round(&run.order);
+	run.slice = r->budget / (2.0 * (double)round);
+	run.slice = fmin(fmax(run.slice, SLICE_LEAST), SLICE_MOST);
+	for (uint64_t n = 0; ret == 0 && !is_stopped(&run); n++) {
+		struct turn turn = order_turn(&run.order, n);
+		bool first = n < round, failed;
+
+		if (seconds_spent(&run) + run.slice > r->budget &&
+		    (!first || (r->strict && n >= run.order.promises)))
+			break;
+		ret = run_turn(&run, &turn, &failed);
+		if (ret == 0 && failed)
+			ret = run_again(&run, &turn);
+		if (ret == 0 && first && turn.promise + 1 == run.order.promises)
+			c->reached++;
+	}
+	c->seconds = seconds_spent(&run);
+	if (ret == 0) {
+		c->suspects = suspects_find(c->pair, c->pairs, r->cpus, c->suspect);
+		ret = c->suspects < 0 ? c->suspects : 0;
+	}
+	return ret;
+}
+
+void conformance_free(struct conformance *c)
+{
+	free(c->pair);
+}
+
+/* --- In words --------------------------------------------------------------------------------- */
+
+enum conformance_status conformance_status(const struct conformance *c)
+{
+	enum conformance_status status = CONFORMS;
+
+	for (unsigned i = 0; i < c->count; i++) {
+		if (c->tried[i].failures)
+			return CONFORM_BROKEN;
+		if (!c->tried[i].trials)
+			status = CONFORM_UNTRIED;
+	}
+	return status;
+}
+
+const char *conformance_verdict(const struct conformance *c)
+{
+	static const char *const words[] = { "conforms", "broken", "inconclusive" };
+
+	return words[conformance_status(c)];
+}
+
+const char *tried_status(const struct tried *t)
+{
+	return t->failures ? "BROKEN" : t->trials ? "holds" : "not tried";
+}
+
+void tried_reason(const struct tried *t, char *text, size_t size)
+{
+	unsigned tried = t->cells - t->untried;
+	char hung[48] = "";
+
+	if (t->hung && t->trials)
+		snprintf(hung, sizeof(hung), "; %u of them hung", t->hung);
+	if (t->failures)
+		snprintf(text, size, "%" PRIu64 " failure%s in %s trials, in %u of %u cells%s",
+			 t->failures, S(t->failures), NUMBER(t->trials), t->failed, t->cells, hung);
+	else if (t->trials)
+		snprintf(text, size,
+			 "%s trials in %u cell%s%s; 1 failure in %s would have shown with 99 %%",
+			 NUMBER(t->trials), tried, S(tried), hung,
+			 NUMBER(floor(1 / conform_sure(t->trials))));
+	else
+		snprintf(text, size, "%s",
+			 t->error  ? strerror(-t->error)
+			 : t->hung ? "it hung"
+				   : "its turn did not come");
+}
+
+void conform_command(const struct conform_cell *cell, char *text, size_t size)
+{
+	char fault[64] = "", load[24] = "none", on[24] = "";
+
+	if (cell->fault_on_one)
+		snprintf(on, sizeof(on), " --broken-on %u", cell->fault_on);
+	if (cell->fault)
+		snprintf(fault, sizeof(fault), " --broken %s%s", fault_name(cell->fault), on);
+	if (cell->loaded)
+		snprintf(load, sizeof(load), "%u", cell->load_on);
+	snprintf(text, size, "tmax conform --only %s --cpus %u,%u --load %s --seed %" PRIu64 "%s",
+		 cell->guarantee->name, cell->writer, cell->executor, load, cell->seed, fault);
+}

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Switches, and the code of their sites.
+ *
+ * A change has two steps: the counts of the named switches, then in one batch the code of all sites
+ * that differs from its switch. If that fails, the counts go back, and the code is changed again.
+ */
+#include "probes/providers/branch.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <patchcore/batch.h>
+
+#include "probes/elf/array.h"
+#include "probes/include/fastinst/branch.h"
+
+#define TRIES 1000 /* of a site that another thread is changing */
+
+static const uint8_t nop[BRANCH_LEN] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
+
+struct flag {
+	const char *name;
+	bool usual;
+	bool moved; /* by the change that is under way */
+	unsigned count;
+	unsigned vetoes;
+	struct flag *next;
+};
+
+struct site {
+	struct flag *flag;
+	struct object *object;
+	uint8_t *at;
+	uint8_t jump[BRANCH_LEN];
+	bool usual;
+	bool jumps;	    /* the code now */
+	const char *reason; /* why it is left alone, or NULL */
+};
+
+static struct flag *flags;
+static struct site *sites;
+static size_t sites_n;
+static const char *settings_wrong;
+
+static bool switch_value(const struct flag *flag)
+{
+	return flag->vetoes ? flag->usual : flag->count > 0;
+}
+
+/* --- Entries in files ------------------------------------------------------------------------- */
+
+/*
+ * The sections fi_branch_sites and fi_call_sites: entries of any length, each a struct head and the
+ * name with its 0, filled up to a multiple of four.
+ */
+struct head {
+	uint32_t length;
+	int32_t site;	/* or the jump of a call, from here */
+	int32_t other;	/* side, or the slot of a call, from here */
+	uint32_t usual; /* side; 0 of a call */
+};
+
+static int read_section(const struct elf_section *section, entry_fn *tell, void *data)
+{
+	const uint8_t *at = section->bytes, *end = at + section->len;
+	struct head head;
+	int ret = 0;
+
+	while ((size_t)(end - at) > sizeof(head) && ret == 0) {
+		uint64_t address = section->addr + (uint64_t)(at - section->bytes);
+		const char *name = (const char *)at + sizeof(head);
+
+		memcpy(&head, at, sizeof(head));
+		if (head.length <= sizeof(head) || head.length > (size_t)(end - at) ||
+		    head.usual > 1 || !memchr(name, 0, head.length - sizeof(head)))
+			return 0;
+		ret = tell(&(struct entry){ .site = address + 4 + (uint64_t)(int64_t)head.site,
+					    .other = address + 8 + (uint64_t)(int64_t)head.other,
+					    .usual = head.usual,
+					    .name = name },
+			   data);
+		at += head.length;
+	}
+	return ret;
+}
+
+int entries_read(const struct elf *elf, const char *name, entry_fn *tell, void *data)
+{
+	struct elf_section section;
+	int ret = 0;
+
+	for (uint32_t i = 0; !ret && elf_next_section(elf, &i, &section);)
+		if (section.bytes && (section.flags & SHF_ALLOC) && strcmp(section.name, name) == 0)
+			ret = read_section(&section, tell, data);
+	return ret;
+}
+
+/* --- The code --------------------------------------------------------------------------------- */
+
+static bool has_to_change(const struct site *site)
+{
+	return !site->reason && !site->object->gone &&
+	       site->jumps != (switch_value(site->flag) != site->usual);
+}
+
+static size_t count_changes(void)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < sites_n; i++)
+		n += has_to_change(&sites[i]);
+	return n;
+}
+
+/* Another thread may just change the same bytes, or fork. */
+static int patch_sites(struct pc_op *ops, size_t n)
+{
+	site_patch(ops, n);
+	for (size_t i = 0; i < n; i++)
+		for (int tries = 0; ops[i].result == -EAGAIN && tries < TRIES; tries++) {
+			sched_yield();
+			ops[i].result = pc_patch(ops[i].addr, ops[i].bytes, ops[i].len);
+		}
+	for (size_t i = 0; i < n; i++)
+		if (ops[i].result)
+			return ops[i].result;
+	return 0;
+}
+
+/* Change all sites to the values of their switches. The order of ops is the list's, both times. */
+static int apply_switches_held(void *unused)
+{
+	size_t n = count_changes(), i = 0;
+	struct pc_op *ops;
+	int ret;
+
+	(void)unused;
+	if (n == 0)
+		return 0;
+	ops = calloc(n, sizeof(*ops));
+	if (!ops)
+		return -ENOMEM;
+	for (const struct site *site = sites; site < sites + sites_n; site++)
+		if (has_to_change(site))
+			ops[i++] = (struct pc_op){ .addr = site->at,
+						   .bytes = site->jumps ? nop : site->jump,
+						   .len = BRANCH_LEN,
+						   .result = -ECANCELED };
+	ret = patch_sites(ops, n);
+	i = 0;
+	for (struct site *site = sites; site < sites + sites_n; site++)
+		if (has_to_change(site) && ops[i++].result == 0)
+			site->jumps = !site->jumps;
+	free(ops);
+	return ret;
+}
+
+static int apply_switches(void)
+{
+	return objects_hold(apply_switches_held, NULL);
+}
+
+/* --- New sites -------------------------------------------------------------------------------- */
+
+/* Set a new switch by the last part of FASTINST_BRANCHES that names it. */
+static void set_by_environment(struct flag *flag)
+{
+	const char *all = secure_getenv("FASTINST_BRANCHES");
+	char *copy = all ? strdup(all) : NULL, *rest = copy, *word;
+
+	while (rest && (word = strsep(&rest, ","))) {
+		char *value = strrchr(word, '=');
+
+		if (!*word)
+			continue;
+		if (!value) {
+			settings_wrong = "FASTINST_BRANCHES: each part is GLOB=on, =off or =veto";
+			continue;
+		}
+		*value++ = '\0';
+		if (fnmatch(word, flag->name, 0) != 0)
+			continue;
+		if (!strcmp(value, "on") || !strcmp(value, "off"))
+			flag->count = !strcmp(value, "on");
+		else if (!strcmp(value, "veto"))
+			flag->vetoes = 1;
+		else
+			settings_wrong = "FASTINST_BRANCHES: a value is none of on, off, veto";
+	}
+	free(copy);
+}
+
+static struct flag *get_flag(const struct entry *entry)
+{
+	struct flag *flag = flags;
+
+	while (flag && strcmp(flag->name, entry->name) != 0)
+		flag = flag->next;
+	if (flag)
+		return flag;
+	flag = calloc(1, sizeof(*flag));
+	if (!flag)
+		return NULL;
+	*flag = (struct flag){ .name = strdup(entry->name),
+			       .usual = entry->usual,
+			       .count = entry->usual,
+			       .next = flags };
+	if (!flag->name) {
+		free(flag);
+		return NULL;
+	}
+	set_by_environment(flag);
+	flags = flag;
+	return flag;
+}
+
+const char *branch_refusal(const struct object *object, const struct entry *entry)
+{
+	uintptr_t at = object->base + entry->site;
+
+	if (!object_covers(object, at, BRANCH_LEN, PF_X | PF_R) ||
+	    !object_covers(object, object->base + entry->other, 1, PF_X))
+		return BRANCH_DAMAGED;
+	if (memcmp((const void *)at, nop, BRANCH_LEN) != 0)
+		return "other bytes stand there than the compiler puts there";
+	return NULL;
+}
+
+static int add_site(const struct entry *entry, void *data)
+{
+	struct object *object = data;
+	struct site site = {
+		.flag = get_flag(entry),
+		.object = object,
+		.at = (uint8_t *)(object->base + entry->site),
+		.usual = entry->usual,
+		.reason = branch_refusal(object, entry),
+	};
+
+	if (!site.flag)
+		return -ENOMEM;
+	if (!site.reason && site.usual != site.flag->usual)
+		site.reason = "the switch is usually true at one site and usually false at another";
+	if (site_rel32(site.jump, 0xe9, site.at, (const void *)(object->base + entry->other)) < 0)
+		site.reason = BRANCH_DAMAGED;
+	return ARRAY_ADD(sites, sites_n, site);
+}
+
+/* Drop the sites of when the object was loaded before. */
+static void drop_sites(const struct object *object)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < sites_n; i++)
+		if (sites[i].object != object)
+			sites[kept++] = sites[i];
+	sites_n = kept;
+}
+
+static int discover_branches(struct object *object, const struct elf *elf)
+{
+	int ret;
+
+	drop_sites(object);
+	ret = entries_read(elf, "fi_branch_sites", add_site, object);
+	call_forget(object);
+	if (!ret)
+		ret = entries_read(elf, "fi_call_sites", call_add, object);
+	/* If that fails, the next change tries again, and fi_branches() shows it. */
+	if (!ret && count_changes())
+		apply_switches();
+	return ret;
+}
+
+static bool has_its_jumps(const struct object *object)
+{
+	for (size_t i = 0; i < sites_n; i++)
+		if (sites[i].object == object && sites[i].jumps &&
+		    memcmp(sites[i].at, sites[i].jump, BRANCH_LEN))
+			return false;
+	return has_its_calls(object);
+}
+
+const struct provider branch_provider = {
+	.name = "branch",
+	.discover = discover_branches,
+	.stands = has_its_jumps,
+};
+
+/* --- What callers ask for --------------------------------------------------------------------- */
+
+/* By how much; one of them is 0. */
+struct change {
+	int count;
+	int vetoes;
+};
+
+/* Change a number, but not below 0. Has it changed? */
+static bool step_count(unsigned *number, int by)
+{
+	if (by == 0 || (by < 0 && *number == 0))
+		return false;
+	*number += (unsigned)by;
+	return true;
+}
+
+static long change_flags(const struct names *names, struct change by)
+{
+	long found = 0;
+	int ret = core_lock();
+
+	if (ret < 0)
+		return ret;
+	for (struct flag *flag = flags; flag; flag = flag->next) {
+		bool named = names_match(names, flag->name);
+
+		found += named;
+		flag->moved = named && (step_count(&flag->count, by.count) ||
+					step_count(&flag->vetoes, by.vetoes));
+	}
+	ret = apply_switches();
+	for (struct flag *flag = flags; flag && ret; flag = flag->next)
+		if (flag->moved) {
+			flag->count -= (unsigned)by.count;
+			flag->vetoes -= (unsigned)by.vetoes;
+		}
+	if (ret)
+		apply_switches();
+	core_unlock();
+	return ret ? ret : found;
+}
+
+static long change_switches(const char *pattern, struct change by)
+{
+	struct names names;
+	long ret = pattern ? names_parse(&names, pattern) : -EINVAL;
+
+	if (ret < 0)
+		return ret;
+	ret = change_flags(&names, by);
+	names_free(&names);
+	return ret;
+}
+
+long fi_branch_on(const char *pattern)
+{
+	return change_switches(pattern, (struct change){ .count = 1 });
+}
+
+long fi_branch_off(const char *pattern)
+{
+	return change_switches(pattern, (struct change){ .count = -1 });
+}
+
+long fi_branch_veto(const char *pattern)
+{
+	return change_switches(pattern, (struct change){ .vetoes = 1 });
+}
+
+long fi_branch_allow(const char *pattern)
+{
+	return change_switches(pattern, (struct change){ .vetoes = -1 });
+}
+
+static void describe_switch(const struct flag *flag, struct fi_branch_state *state)
+{
+	*state = (struct fi_branch_state){ .name = flag->name,
+					   .value = switch_value(flag),
+					   .usual = flag->usual,
+					   .count = flag->count,
+					   .vetoes = flag->vetoes };
+	for (size_t i = 0; i < sites_n; i++) {
+		const struct site *site = &sites[i];
+
+		if (site->flag != flag || site->object->gone)
+			continue;
+		state->sites++;
+		if (site->reason) {
+			state->refused++;
+			state->reason = site->reason;
+		} else if (has_to_change(site)) {
+			state->refused++;
+			state->reason = "its code could not be changed";
+		}
+	}
+}
+
+static int describe_switches(void *data)
+{
+	struct branch_list *list = data;
+	struct fi_branch_state *states = list->states;
+
+	for (const struct flag *flag = flags; flag; flag = flag->next)
+		if (list->n++ < list->max)
+			describe_switch(flag, &states[list->n - 1]);
+	return 0;
+}
+
+long fi_branches(struct fi_branch_state *states, size_t max)
+{
+	return branch_describe(describe_switches, states, max);
+}
+
+const char *fi_branch_settings(void)
+{
+	return settings_wrong;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+/* The provider of static branches and static calls. They are no probes, and have no ids. */
+#ifndef PROBES_PROVIDERS_BRANCH_H
+#define PROBES_PROVIDERS_BRANCH_H
+
+#include <errno.h>
+
+#include "probes/core/core.h"
+#include "probes/elf/elf.h"
+
+#define BRANCH_LEN     5
+#define BRANCH_DAMAGED "its entry points outside the code"
+
+/* Addresses are those of the file. The name is in the image. */
+struct entry {
+	uint64_t site;
+	uint64_t other;
+	bool usual;
+	const char *name;
+};
+
+/* A result other than 0 ends the reading and is returned. */
+typedef int entry_fn(const struct entry *entry, void *data);
+
+/* entries_read - all entries of a section. What is behind a damaged one is not read. */
+int entries_read(const struct elf *elf, const char *section, entry_fn *tell, void *data);
+
+/* branch_refusal - why the site of an entry cannot be changed, or NULL. */
+const char *branch_refusal(const struct object *object, const struct entry *entry);
+
+/* States for a caller: a function fills in max of them, and counts all in n. */
+struct branch_list {
+	void *states;
+	size_t max, n;
+};
+
+/* branch_describe - have that function called under the locks: n; -EINVAL, -ESHUTDOWN. */
+static inline long branch_describe(int (*describe)(void *list), void *states, size_t max)
+{
+	struct branch_list list = { .states = states, .max = max };
+	int ret = states || !max ? objects_lock_hold(describe, &list) : -EINVAL;
+
+	return ret < 0 ? ret : (long)list.n;
+}
+
+/* call_forget - the calls of when an object was loaded before. has_its_calls: provider.stands. */
+void call_forget(const struct object *object);
+int call_add(const struct entry *entry, void *object);
+bool has_its_calls(const struct object *object);
+
+#endif

@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Which bytes of an object are such calls: the compiler lists them nowhere. A site is a call or a
+ * jump that
+ *
+ *  1. leads to the function that is looked for: an E8 or E9 to it, or to a jump through a slot
+ *     where the loader puts its address, which is an entry of the PLT; or, with -fno-plt, an FF 15
+ *     or FF 25 through the slot itself; and
+ *  2. is an instruction: the function that it lies in, from its symbol to its end, comes out as
+ *     instructions, of which one starts there. The same bytes inside of another are no site.
+ *
+ * Where the function that is called is told by its first argument which function it is called for,
+ * that may be one that was inlined into the one that the call lies in.
+ */
+#include <elf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "probes/elf/array.h"
+#include "probes/insn/insn.h"
+#include "probes/providers/calls.h"
+
+#define SLOTS_MAX 64 /* of all functions in one object: each is called in three ways at most */
+#define ENTRY_LEN 16 /* of the PLT */
+
+/* A place that calls lead to. */
+struct slot {
+	uintptr_t at;
+	bool is_code; /* the function itself is there, not its address */
+	const struct called *to;
+	const char *reason;
+};
+
+/* Ways to call or jump: opcodes, and the length of the instruction. */
+static const struct way {
+	uint8_t opcode[2];
+	uint8_t opcodes;
+	uint8_t len;
+	bool tail;
+	bool by_slot;
+} ways[] = {
+	{ { 0xe8 }, 1, 5, false, false },
+	{ { 0xe9 }, 1, 5, true, false },
+	{ { 0xff, 0x15 }, 2, 6, false, true },
+	{ { 0xff, 0x25 }, 2, 6, true, true },
+	/* The linker makes these of them if the function is in the same object. */
+	{ { 0x67, 0xe8 }, 2, 6, false, false },
+};
+
+struct place {
+	const struct calls *calls;
+	const struct elf *elf;
+	const struct object *object;
+	const struct elf_symbols *symbols;
+	struct slot slots[SLOTS_MAX];
+	size_t slots_n;
+	struct call_sites *sites;
+	bool landing_pads;
+	struct elf_values values; /* of slots */
+	struct part_entries parts;
+};
+
+bool calls_defined(const struct elf_symbols *symbols, const char *function)
+{
+	for (size_t i = 0; i < symbols->n; i++)
+		if (!strcmp(symbols->symbol[i].name, function))
+			return true;
+	return false;
+}
+
+/* In a copy of a file it is not known which function the loader will bind the slot to. */
+static void refuse_slot(const struct place *place, struct slot *slot)
+{
+	const struct elf_symbols *symbols = place->symbols;
+
+	if (place->object->is_file)
+		slot->reason = calls_defined(symbols, slot->to->function) ? CALLS_OWN : NULL;
+	else
+		slot->reason = place->calls->refuse(place->object, symbols, slot->to,
+						    slot->is_code ? NULL : (const void *)slot->at);
+}
+
+static void add_slot(struct place *place, const struct called *to, uintptr_t at, bool is_code)
+{
+	if (place->slots_n == SLOTS_MAX)
+		return;
+	place->slots[place->slots_n++] = (struct slot){
+		.at = at,
+		.is_code = is_code,
+		.to = to,
+	};
+}
+
+static void add_direct(struct place *place)
+{
+	for (const struct called *to = place->calls->to; to->function; to++)
+		if (to->own && object_covers(place->object, (uintptr_t)to->own, 1, PF_X))
+			add_slot(place, to, (uintptr_t)to->own, true);
+}
+
+static const struct called *find_called(const struct calls *calls, const char *function)
+{
+	for (const struct called *to = calls->to; to->function; to++)
+		if (!strcmp(function, to->function))
+			return to;
+	return NULL;
+}
+
+static void take_slot(const char *function, uint64_t slot, void *data)
+{
+	struct place *place = data;
+	const struct called *to = find_called(place->calls, function);
+	uintptr_t at = place->object->base + slot;
+
+	if (to && object_covers(place->object, at, sizeof(void *), PF_R))
+		add_slot(place, to, at, false);
+}
+
+static const struct slot *find_slot(const struct place *place, uintptr_t at, bool is_code)
+{
+	for (size_t i = 0; i < place->slots_n; i++)
+		if (place->slots[i].at == at && place->slots[i].is_code == is_code)
+			return &place->slots[i];
+	return NULL;
+}
+
+/* An entry of the PLT: ENDBR64 and BND where there are any, then a jump through a slot. */
+static const struct slot *find_plt_slot(const struct place *place, uintptr_t entry)
+{
+	const uint8_t *code = (const uint8_t *)entry;
+	int32_t rel;
+
+	if (!object_covers(place->object, entry, ENTRY_LEN, PF_X | PF_R))
+		return NULL;
+	code += site_endbr(code);
+	if (*code == 0xf2)
+		code++;
+	if (code[0] != 0xff || code[1] != 0x25)
+		return NULL;
+	memcpy(&rel, code + 2, sizeof(rel));
+	return find_slot(place, (uintptr_t)code + 6 + (uintptr_t)(intptr_t)rel, false);
+}
+
+/* The form of the call or jump by one of the slots that the bytes would be; NULL: none. */
+static const struct way *find_way(const struct place *place, const uint8_t *code, size_t len,
+				  const struct slot **slot)
+{
+	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
+		const struct way *way = &ways[i];
+		uintptr_t target;
+		int32_t rel;
+
+		if (len < way->len || code[0] != way->opcode[0] ||
+		    (way->opcodes == 2 && code[1] != way->opcode[1]))
+			continue;
+		memcpy(&rel, code + way->opcodes, sizeof(rel));
+		target = (uintptr_t)code + way->len + (uintptr_t)(intptr_t)rel;
+		*slot = find_slot(place, target, !way->by_slot);
+		if (!*slot && !way->by_slot)
+			*slot = find_plt_slot(place, target);
+		if (*slot)
+			return way;
+	}
+	return NULL;
+}
+
+static const char *refusal_of_slot(const struct slot *slot, int error)
+{
+	if (slot->reason)
+		return slot->reason;
+	if (error == -ENOTSUP)
+		return "built without Zydis: install libzydis-dev and build it again";
+	return error ? "its function does not come out as instructions" : NULL;
+}
+
+/* The name of the function that the constant is the address of. NULL: of none, or the same. */
+static const char *name_constant(const struct place *place, const struct constant *constant,
+				 const struct elf_symbol *same)
+{
+	uint64_t addr = constant->at;
+	const struct elf_symbol *function;
+
+	if (constant->kind == CONSTANT_SLOT) {
+		const struct elf_value *slot = elf_value_at(&place->values, addr);
+
+		if (!slot || *slot->name)
+			return slot ? slot->name : NULL;
+		addr = slot->value;
+	}
+	function = elf_function_at(place->symbols, addr);
+	return function && function->addr == addr && addr != same->addr ? function->name : NULL;
+}
+
+/* Whether a function is another, or a part or copy of that: f.isra.0, f.cold. */
+static bool is_part(const char *function, const char *of)
+{
+	size_t len = strlen(of);
+
+	return !strncmp(function, of, len) && (!function[len] || function[len] == '.');
+}
+
+/* NULL: it is not loaded as code that can be read. */
+static uint8_t *find_code(const struct place *place, const struct elf_symbol *function)
+{
+	uintptr_t start = place->object->base + function->addr;
+
+	return object_covers(place->object, start, function->size, PF_X | PF_R) ? (uint8_t *)start
+										: NULL;
+}
+
+/* --- Indirect jumps in a function with such calls --------------------------------------------- */
+
+static bool is_symbol(void *data, uint64_t at)
+{
+	const struct place *place = data;
+	const struct elf_symbol *symbol = elf_function_from(place->symbols, at);
+
+	return symbol && symbol->addr == at;
+}
+
+static bool is_part_entry(void *data, uint64_t at)
+{
+	const struct place *place = data;
+	size_t i = part_entries_from(&place->parts, at);
+
+	return (i < place->parts.n && place->parts.entry[i].at == at) || is_symbol(data, at);
+}
+
+/* 1: all targets of the function's indirect jumps are known; 0: they may lead anywhere. */
+static int follow_jumps(struct place *place, struct function_code *code,
+			struct jump_targets *targets)
+{
+	const struct jumps jumps = { .elf = place->elf,
+				     .data = place,
+				     .is_entry = is_part_entry,
+				     .is_function = is_symbol };
+
+	*targets = (struct jump_targets){ 0 };
+	return code->indirect ? jumps_follow(&jumps, code, targets) : 1;
+}
+
+/* Targets of jump tables, and addresses that other parts of the function jump to. */
+static void open_entries(struct constants *constants, const struct jump_targets *targets,
+			 const struct part_entries *parts, bool anywhere)
+{
+	struct function_code *code = constants->code;
+
+	for (uint32_t i = 0; i < targets->n; i++) {
+		function_open(code, targets->to[i]);
+		if (targets->to[i] < code->addr || targets->to[i] >= code->end)
+			constants->over_open = 0;
+	}
+	for (size_t i = part_entries_from(parts, code->addr);
+	     i < parts->n && parts->entry[i].at < code->end; i++) {
+		function_open(code, parts->entry[i].at);
+		constants->over_open = 0;
+		anywhere |= parts->entry[i].anywhere;
+	}
+	if (anywhere && parts->open)
+		constants->over_open = 0;
+	if (anywhere)
+		function_open_all(code);
+}
+
+/* --- Sites ------------------------------------------------------------------------------------ */
+
+static void name_site(const struct place *place, const struct constants *constants,
+		      struct call_site *site)
+{
+	uint64_t at = (uintptr_t)site->at - place->object->base;
+	const struct constant *first = argument_at(constants, at);
+	const char *name = first ? name_constant(place, first, site->function) : NULL;
+
+	if (!name)
+		return;
+	site->name = name;
+	site->own = is_part(site->function->name, name);
+}
+
+/* Mark the call as one that returns, as hooks and probe functions do. */
+static void mark_hook(struct function_code *code, uint64_t at)
+{
+	struct insn *call = function_at(code, at);
+
+	if (call)
+		call->returns = true;
+}
+
+/* Name the calls in one function by their first argument, where that is known. */
+static int name_sites(struct place *place, struct function_code *code, size_t first)
+{
+	struct call_sites *sites = place->sites;
+	struct jump_targets targets;
+	struct constants constants;
+	int found = follow_jumps(place, code, &targets);
+	int ret = arguments_open(&constants, code, place->landing_pads);
+
+	if (!ret && found >= 0) {
+		open_entries(&constants, &targets, &place->parts, !found);
+		/* Most registers of a cold part are set in the part that it was split from. */
+		if (strstr(sites->site[first].function->name, ".cold"))
+			constants.over_calls = constants.over_open = 0;
+		for (size_t i = first; i < sites->n; i++)
+			mark_hook(code, (uintptr_t)sites->site[i].at - place->object->base);
+		constants_find(&constants);
+		for (size_t i = first; i < sites->n; i++)
+			name_site(place, &constants, &sites->site[i]);
+	}
+	free(targets.to);
+	constants_close(&constants);
+	return found < 0 ? found : ret;
+}
+
+static int add_sites(struct place *place, const struct elf_symbol *function, uint8_t *bytes,
+		     const struct function_code *code, int error)
+{
+	int ret = 0;
+
+	for (size_t i = 0; i < function->size && !ret; i++) {
+		const struct slot *slot;
+		const struct way *way = find_way(place, bytes + i, function->size - i, &slot);
+
+		if (!way || (!error && function_index(code, function->addr + i) == INSN_NONE))
+			continue;
+		ret = ARRAY_ADD(place->sites->site, place->sites->n,
+				(struct call_site){ .at = bytes + i,
+						    .len = way->len,
+						    .tail = way->tail,
+						    .to = slot->to,
+						    .function = function,
+						    .name = function->name,
+						    .own = true,
+						    .reason = refusal_of_slot(slot, error) });
+	}
+	return ret;
+}
+
+static int take_sites(struct place *place, const struct elf_symbol *function, uint8_t *bytes)
+{
+	size_t before = place->sites->n;
+	struct function_code code;
+	int error = function_read(&code, bytes, function->addr, function->size);
+	int ret = error == -ENOMEM ? error : add_sites(place, function, bytes, &code, error);
+
+	if (!ret && !error && place->calls->by_argument && place->sites->n > before)
+		ret = name_sites(place, &code, before);
+	function_free(&code);
+	return ret;
+}
+
+/* Functions without such bytes, which most are, need not be decoded. */
+static int scan_function(struct place *place, const struct elf_symbol *function)
+{
+	uint8_t *bytes = find_code(place, function);
+	const struct slot *slot;
+
+	for (size_t i = 0; bytes && i < function->size; i++)
+		if (find_way(place, bytes + i, function->size - i, &slot))
+			return take_sites(place, function, bytes);
+	return 0;
+}
+
+static int scan_functions(struct place *place, const struct elf_symbols *symbols)
+{
+	uint64_t end = 0;
+	int ret = 0;
+
+	for (size_t i = 0; i < symbols->n && !ret; i++) {
+		const struct elf_symbol *function = &symbols->symbol[i];
+
+		/* An alias of the one before. */
+		if (function->addr < end)
+			continue;
+		ret = scan_function(place, function);
+		if (function->size <= UINT64_MAX - function->addr)
+			end = function->addr + function->size;
+	}
+	return ret;
+}
+
+/* Few objects have any: what can be told without their symbols and code is asked first. */
+int calls_find(const struct calls *calls, const struct object *object, const struct elf *elf,
+	       struct call_sites *sites)
+{
+	struct place place = {
+		.calls = calls,
+		.elf = elf,
+		.object = object,
+		.symbols = &sites->symbols,
+		.sites = sites,
+	};
+	struct elf_section section;
+	int ret;
+
+	*sites = (struct call_sites){ 0 };
+	add_direct(&place);
+	elf_slots(elf, take_slot, &place);
+	if (!place.slots_n)
+		return 0;
+	ret = elf_functions(elf, &sites->symbols);
+	for (size_t i = 0; i < place.slots_n && !ret; i++)
+		refuse_slot(&place, &place.slots[i]);
+	if (calls->by_argument && !ret) {
+		place.landing_pads = elf_find_section(elf, ".gcc_except_table", &section);
+		ret = elf_values(elf, &place.values);
+		if (!ret)
+			ret = part_entries_read(&place.parts, elf, place.symbols);
+	}
+	if (!ret)
+		ret = scan_functions(&place, place.symbols);
+	free(place.values.value);
+	free(place.parts.entry);
+	return ret;
+}
+
+void calls_free(struct call_sites *sites)
+{
+	elf_free(&sites->symbols);
+	free(sites->site);
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * LLVM's text of sample profiles.
+ */
+#include <stdlib.h>
+
+#include "base/text.h"
+#include "profile/command/body.h"
+
+static int by_offset(const void *a, const void *b)
+{
+	const struct line_offset *one = a, *two = b;
+
+	if (one->line != two->line)
+		return one->line < two->line ? -1 : 1;
+	return (one->discriminator > two->discriminator) -
+	       (one->discriminator < two->discriminator);
+}
+
+static double sum_up(struct body *body)
+{
+	body->total = 0;
+	for (size_t i = 0; i < body->samples; i++)
+		body->total += body->sample[i].count;
+	for (struct body *in = body->inlined; in; in = in->next)
+		body->total += sum_up(in);
+	return body->total;
+}
+
+static void put_offset(FILE *out, int depth, struct line_offset offset)
+{
+	fprintf(out, "%*s%d", depth, "", offset.line);
+	if (offset.discriminator)
+		fprintf(out, ".%u", offset.discriminator);
+	fputs(": ", out);
+}
+
+/* "COUNT FUNCTION:COUNT ...": the functions that calls of the line led to. */
+static void put_sample(FILE *out, const struct sample *sample)
+{
+	fprintf(out, "%.0f", sample->count);
+	for (size_t i = 0; i < sample->targets; i++) {
+		if (!(sample->target[i].count >= 0.5))
+			continue;
+		fputc(' ', out);
+		text_put_plain(out, sample->target[i].function, ": ");
+		fprintf(out, ":%.0f", sample->target[i].count);
+	}
+	fputc('\n', out);
+}
+
+static void put_lines(FILE *out, struct body *body, int depth)
+{
+	/* The first member of a sample is its offset. */
+	qsort(body->sample, body->samples, sizeof(*body->sample), by_offset);
+	for (size_t i = 0; i < body->samples; i++) {
+		put_offset(out, depth, body->sample[i].offset);
+		put_sample(out, &body->sample[i]);
+	}
+	for (struct body *in = body->inlined; in; in = in->next) {
+		if (!(in->total > 0))
+			continue;
+		put_offset(out, depth, in->at);
+		text_put_plain(out, in->name, "");
+		fprintf(out, ":%.0f\n", in->total);
+		put_lines(out, in, depth + 1);
+	}
+}
+
+static void put_body(struct body *body, void *arg)
+{
+	FILE *out = arg;
+
+	if (!(sum_up(body) > 0))
+		return;
+	text_put_plain(out, body->name, "");
+	fprintf(out, ":%.0f:%.0f\n", body->total, body->head);
+	put_lines(out, body, 1);
+}
+
+int lines_write_llvm(FILE *out, const struct executed *executed)
+{
+	return lines_each(executed, put_body, out);
+}

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: MIT */
+/* fastinst profile: run a program with an agent in it, and write its profile at the end. */
+#include "profile/command/profile_cmd.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/launch/ending.h"
+#include "agent/launch/folder.h"
+#include "agent/launch/inject.h"
+#include "agent/launch/launch.h"
+#include "base/exit_status.h"
+#include "base/spelling.h"
+#include "base/text.h"
+#include "probes/entries/survey.h"
+#include "profile/command/edges.h"
+#include "profile/command/gather.h"
+#include "profile/command/write.h"
+
+struct run {
+	double epoch, budget; /* epoch, period and phase in ms */
+	unsigned samples;
+	bool by_count, no_times;
+	bool edges;
+	double period, phase;
+	uint64_t pid;
+	double seconds;
+	char *on;
+	const char *entries;
+	const char *formats, *output;
+	struct launch launch;
+};
+
+static const struct profile_format *format_of(bool edges, const char *name)
+{
+	return edges ? edges_format(name) : profile_format(name);
+}
+
+static int calls_format_known(const char *name)
+{
+	return profile_format(name) ? 0 : -1;
+}
+
+static int edges_format_known(const char *name)
+{
+	return edges_format(name) ? 0 : -1;
+}
+
+#define FORMATS                                                                                    \
+	"table, json, collapsed, speedscope, callgrind, llvm, pprof, html or chrome; of edges "    \
+	"table, json, llvm, gcov, autofdo, chrome or html"
+
+static void refuse_format(const char *name, bool edges)
+{
+	char words[WORD_LIST_ROOM];
+
+	words_known(FORMATS, edges ? edges_format_known : calls_format_known, words);
+	refuse_name(edges ? "format of edges" : "format", name, words);
+}
+
+static bool check_formats(const struct run *run)
+{
+	char *copy = strdup(run->formats), *rest = copy;
+	const char *name;
+	bool known = copy != NULL;
+
+	while (known && (name = strsep(&rest, ","))) {
+		known = format_of(run->edges, name);
+		if (!known)
+			refuse_format(name, run->edges);
+	}
+	free(copy);
+	if (!known || run->output || !strchr(run->formats, ','))
+		return known;
+	refuse_usage("several formats need --output");
+	return false;
+}
+
+/* --- The program ----------------------------------------------------------------------------- */
+
+static void set_environment(const struct run *run)
+{
+	char options[128];
+
+	if (run->edges)
+		snprintf(options, sizeof(options), "%g %g", run->period / 1000, run->phase / 1000);
+	else
+		snprintf(options, sizeof(options), "%g %g %u %d %d", run->epoch / 1000, run->budget,
+			 run->samples, run->by_count, run->no_times);
+	setenv("FASTINST_PROFILE", options, 1);
+	setenv("FASTINST_FUNCTIONS", run->on ? run->on : "*", 1);
+	if (run->entries)
+		setenv("FASTINST_ENTRIES", run->entries, 1);
+}
+
+/* --- A process that runs --------------------------------------------------------------------- */
+
+/* The agent is put into the process, called to start, and some time later to stop. */
+static int call_agent(pid_t pid, const struct launch *launch, const char *text)
+{
+	struct inject inject = {
+		.pid = pid,
+		.library = launch->path,
+		.entry = "fastinst_profile",
+		.text = text,
+	};
+	int ret = inject_library(&inject);
+
+	if (!ret && inject.result == -EBUSY)
+		complain(0, 0, "process %d is profiled already", (int)pid);
+	else if (ret < 0 || inject.result < 0)
+		inject_complain(&inject, ret, "profile");
+	return ret < 0 ? ret : inject.result;
+}
+
+/* The process writes there, as its own user. */
+static int make_folder(pid_t pid, struct launch *launch)
+{
+	char path[32];
+	struct stat owner;
+
+	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+	if (stat(path, &owner) < 0)
+		return complain(-ESRCH, 0, "there is no process %d", (int)pid);
+	if (launch_folder(launch) < 0)
+		return -EIO;
+	if (owner.st_uid != geteuid() && chown(launch->folder, owner.st_uid, owner.st_gid) < 0)
+		complain(0, 0, "process %d cannot write to %s", (int)pid, launch->folder);
+	return 0;
+}
+
+/* The agent gets as text what a preloaded agent reads from the environment. */
+static int start_profile(pid_t pid, const struct launch *launch)
+{
+	const char *wish = getenv("FASTINST_ENTRIES");
+	char text[4096], *functions = text_escaped(getenv("FASTINST_FUNCTIONS"));
+	char *entries = text_escaped(wish ? wish : "");
+	int len = snprintf(text, sizeof(text), "start\n%s\n%s\n%s\n%s%s", launch->folder,
+			   getenv("FASTINST_PROFILE"), functions ? functions : "", wish ? "=" : "",
+			   entries ? entries : "");
+
+	free(functions);
+	free(entries);
+	if (len < (int)sizeof(text))
+		return call_agent(pid, launch, text);
+	return complain(-ENAMETOOLONG, 0, "the patterns are too long");
+}
+
+/*
+ * Profile a process as the environment says, for so many seconds (0: until it ends, or ^C), and
+ * leave it. The reports are in launch->folder then. STATUS_OK, or STATUS_* after a complaint:
+ * folder is empty.
+ */
+static int attach_profile(pid_t pid, double seconds, struct launch *launch)
+{
+	launch->folder[0] = '\0';
+	if (launch_find(launch) < 0)
+		return STATUS_NOT_FOUND;
+	if (make_folder(pid, launch) < 0)
+		return STATUS_FAILED;
+	if (start_profile(pid, launch) < 0) {
+		folder_remove(launch->folder);
+		launch->folder[0] = '\0';
+		return STATUS_FAILED;
+	}
+	ending_note();
+	ending_until(pid, seconds);
+	/* A process that has ended has left its report. */
+	if (ending_is_over(pid) || call_agent(pid, launch, "stop") == 0)
+		return STATUS_OK;
+	return ending_is_over(pid) ? STATUS_OK : STATUS_FAILED;
+}
+
+/* --- The profile ----------------------------------------------------------------------------- */
+
+static int write_one(const char *path, const char *format, const struct profile *profile)
+{
+	FILE *out = path ? fopen(path, "we") : stderr;
+	int ret;
+
+	if (!out)
+		ret = -errno;
+	else
+		ret = format_of(profile->edges, format)->write(profile, out);
+	if (out && out != stderr && fclose(out) && !ret)
+		ret = -errno;
+	if (ret < 0)
+		complain(0, ret, "cannot write %s", path ? path : "to standard error");
+	return ret;
+}
+
+static int write_formats(const char *formats, const char *output, const struct profile *profile)
+{
+	bool several = strchr(formats, ',');
+	char *copy = strdup(formats), *rest = copy, *path = NULL;
+	const char *name;
+	int ret = copy ? 0 : -ENOMEM;
+
+	while (!ret && (name = strsep(&rest, ","))) {
+		if (several && asprintf(&path, "%s.%s", output, name) < 0)
+			ret = -ENOMEM;
+		else
+			ret = write_one(several ? path : output, name, profile);
+		if (several)
+			free(path);
+	}
+	free(copy);
+	return ret;
+}
+
+static int show_profile(const struct run *run, const char *program)
+{
+	struct profile profile = { .program = strdup(program), .edges = run->edges };
+	int ret = gather(&profile, run->launch.folder);
+
+	if (ret >= 0 && run->edges)
+		edges_sort(&profile);
+	if (ret < 0)
+		complain(0, ret, "the profile cannot be read");
+	else if (!(profile.quality.processes > 0) && ret)
+		; /* gather() has complained. */
+	else if (!(profile.quality.processes > 0))
+		complain(0, 0,
+			 "no process left a profile: the program is linked statically, or the "
+			 "loader did not take the agent");
+	else if (!profile.functions && run->edges)
+		complain(0, 0,
+			 "no block could be watched: is the program compiled with "
+			 "-fsanitize-coverage=trace-pc and linked with -lfastinst, and has it "
+			 "symbols?");
+	else if (!profile.functions)
+		ret = complain(run->on ? -ENOENT : 0, 0,
+			       "no function %s%s could be watched: is the program compiled with "
+			       "-fpatchable-function-entry=5? Else take --entries; \"fastinst "
+			       "list\" tells",
+			       run->on ? "that matches " : "of it", run->on ? run->on : "");
+	else
+		ret = write_formats(run->formats, run->output, &profile);
+	profile_free(&profile);
+	return ret < 0 ? STATUS_FAILED : STATUS_OK;
+}
+
+static int run_program(struct run *run, char **argv)
+{
+	struct launch *launch = &run->launch;
+	char path[64], program[PATH_MAX];
+	ssize_t len;
+	int status, shown;
+
+	launch->agent = run->edges ? "libfastinst-edges.so" : "libfastinst-profile.so";
+	launch->lost = "its profile is";
+	set_environment(run);
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)run->pid);
+	len = readlink(path, program, sizeof(program) - 1);
+	program[len < 0 ? 0 : len] = '\0';
+	status = run->pid > 0 ? attach_profile((pid_t)run->pid, run->seconds, launch)
+			      : launch_program(launch, argv);
+	if (!launch->folder[0])
+		return status;
+	shown = show_profile(run, run->pid > 0 ? program : argv[0]);
+	return status ? status : shown;
+}
+
+/* --- The command ----------------------------------------------------------------------------- */
+
+/* Take a number, or a percentage, from min to max millionths. */
+static bool take_real(const struct option_row *row, const char *text, void *request, char *why)
+{
+	double value, least = (double)row->min / 1e6, most = (double)row->max / 1e6;
+	char *end;
+
+	value = strtod(text, &end);
+	if (*end == '%' && !end[1]) {
+		value /= 100;
+		end++;
+	}
+	if (end == text || *end || !(value >= least && value <= most)) {
+		snprintf(why, OPTION_WHY, "must be a number from %g to %g", least, most);
+		return false;
+	}
+	*(double *)((char *)request + row->at) = value;
+	return true;
+}
+
+#define REAL(member, least, most)                                                                  \
+	OPTION_INTO(take_real, struct run, member), .min = (uint64_t)((least)*1e6 + .5),           \
+						    .max = (uint64_t)((most)*1e6)
+
+static const struct option_row options[] = {
+	{ "overhead", "SHARE", "what the profile may cost, as 2% or 0.02 (1%)",
+	  REAL(budget, 0.0001, 1) },
+	{ "epoch", "MS", "the shortest time between two looks at a function (10)",
+	  REAL(epoch, 0.1, 1000) },
+	{ "samples", "N", "calls to count in a look, about (10)",
+	  OPTION_NUMBER(struct run, samples, 2, 10000) },
+	{ "stop-by-count", NULL,
+	  "a look ends by the N-th call, not after a time chosen before; right only for calls that "
+	  "come at random",
+	  OPTION_FLAG(struct run, by_count) },
+	{ "no-times", NULL, "leave exits of functions alone: calls are counted, and not timed",
+	  OPTION_FLAG(struct run, no_times) },
+	{ "edges", NULL,
+	  "which basic block is run behind which, in short phases, of a program compiled with "
+	  "-fsanitize-coverage=trace-pc",
+	  OPTION_FLAG(struct run, edges) },
+	{ "period", "MS", "time between two such phases, half of it more or less (100)",
+	  REAL(period, 1, 100000) },
+	{ "phase", "MS", "length of a phase (2)", REAL(phase, 0.1, 10000) },
+	{ "pid", "PID", "a process that runs already, which runs on as before afterwards",
+	  OPTION_NUMBER(struct run, pid, 1, PID_MOST) },
+	{ "for", "TIME",
+	  "profile it for that time, such as 10s; until it ends or ^C where it is sooner",
+	  OPTION_TIME(struct run, seconds, 0) },
+	{ "on", "PATTERN",
+	  "only these functions: FUNCTION, OBJECT:FUNCTION, FILE:FUNCTION, /REGEX/; may be given "
+	  "several times",
+	  OPTION_PATTERN(struct run, on) },
+	{ "entries", "[=OBJECT]",
+	  "functions as well that nothing was compiled into, of the program or of objects of these "
+	  "names (a glob)",
+	  OPTION_TEXT(struct run, entries) },
+	{ "format", "FORMAT", FORMATS "; several, joined by commas, go to FILE.FORMAT (table)",
+	  OPTION_TEXT(struct run, formats) },
+	{ "output", "FILE", "the profile goes there instead of to standard error",
+	  OPTION_FILE(struct run, output), .letter = 'o' },
+	{ 0 },
+};
+
+static const struct command_line line = {
+	.operands = "PROGRAM [ARGUMENT]... | --pid PID",
+	.program = true,
+	.about = "Run a program and estimate how often each of its functions is called, by which,\n"
+		 "and where exits can be seen, for how long.\n",
+	.options = { options },
+	.end = "The exit status is the program's, or 128 and the signal that ended it.\n",
+};
+
+static int check_request(const struct run *run, bool has_program)
+{
+	if (!check_formats(run))
+		return EXIT_USAGE;
+	if (run->edges && (run->on || run->entries))
+		return refuse_usage("--edges is about all blocks, and takes no --on or --entries");
+	if (run->edges && run->phase > run->period / 2)
+		return refuse_usage("a --phase is at most half as long as the --period");
+	if (has_program == (run->pid > 0))
+		return refuse_usage("it takes either a program to run or --pid");
+	if (run->seconds > 0 && !run->pid)
+		return refuse_usage("--for goes with --pid");
+	if (run->entries && !survey_ready())
+		return complain(STATUS_FAILED, 0, SURVEY_MISSING);
+	return STATUS_OK;
+}
+
+int profile_command(int argc, char **argv)
+{
+	struct run run = { .epoch = 10,
+			   .budget = 0.01,
+			   .samples = 10,
+			   .period = 100,
+			   .phase = 2,
+			   .formats = "table" };
+	int status = command_line_parse(&line, argc, argv, &run, NULL);
+
+	if (status == STATUS_OK)
+		status = check_request(&run, optind < argc);
+	if (status == STATUS_OK)
+		status = run_program(&run, argv + optind);
+	free(run.on);
+	return status;
+}

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Burst samples, one per epoch: all probes are on for a moment, which shows where the time goes.
+ */
+#include "profile/sampler/epochs.h"
+
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+
+#define LENGTH	 1500e-6 /* seconds */
+#define SHORTEST 20e-6	 /* seconds between looks for threads without an event yet, */
+#define LONGEST	 1e-3	 /* growing to this */
+#define PATIENCE 20	 /* looks */
+#define ENOUGH	 20000	 /* calls of probe functions after the end */
+#define TRIES	 64
+
+static struct burst_address
+	addresses[BURST_ADDRESSES]; /* by hash; the first has what is not known */
+static unsigned bursts;
+static uint32_t turned_on[FI_PROBES_MAX];
+static size_t turned_on_n;
+
+/* --- Addresses ------------------------------------------------------------------------------- */
+
+static struct burst_address *find_address(uint64_t at)
+{
+	uint32_t hash = (uint32_t)((at * 0x9e3779b97f4a7c15) >> 40);
+
+	for (unsigned i = 0; i < TRIES; i++) {
+		struct burst_address *slot = &addresses[1 + (hash + i) % (BURST_ADDRESSES - 1)];
+
+		if (!slot->at)
+			slot->at = at;
+		if (slot->at == at)
+			return slot;
+	}
+	return &addresses[0];
+}
+
+/*
+ * Each burst counts by the time that it took, with that of its probes: it is one sample of the
+ * program like any other, however much the probes slow it.
+ */
+static void add_bursts(double scale, double unknown)
+{
+	unsigned group = bursts % SHARE_GROUPS;
+
+	addresses[0].ticks[group] += unknown;
+	for (struct ring *ring = ring_list(); ring; ring = ring->next) {
+		struct burst *burst = &ring->burst;
+
+		addresses[0].ticks[group] += scale * (double)swap_relaxed(&burst->beyond, 0);
+		for (unsigned i = 0; i < BURST_SLOTS; i++) {
+			uint64_t at = load_relaxed(&burst->slot[i].at);
+			uint64_t ticks = swap_relaxed(&burst->slot[i].ticks, 0);
+
+			store_relaxed(&burst->slot[i].at, 0);
+			if (ticks)
+				find_address(at)->ticks[group] += scale * (double)ticks;
+		}
+	}
+}
+
+static void read_burst(void)
+{
+	uint64_t with_probes = 0, without = 0, unknown = burst_unknown_ticks();
+
+	for (struct ring *ring = ring_list(); ring; ring = ring->next) {
+		struct burst *burst = &ring->burst;
+
+		with_probes += swap_relaxed(&burst->used, 0);
+		without += load_relaxed(&burst->beyond);
+		for (unsigned i = 0; i < BURST_SLOTS; i++)
+			without += load_relaxed(&burst->slot[i].ticks);
+	}
+	add_bursts(without ? (double)with_probes / (double)without : 0, (double)unknown);
+	bursts++;
+}
+
+/* --- On and off ------------------------------------------------------------------------------ */
+
+static bool is_off(uint32_t id)
+{
+	uint64_t state = atomic_load(&watches[id].state);
+
+	return function_states[id].watched && function_states[id].opened &&
+	       (state & WATCH_BITS) != WATCH_OPEN && !(state & (WATCH_WAITS | WATCH_LEAVES));
+}
+
+static void turn_entries_on(void)
+{
+	double before = clock_seconds(CLOCK_THREAD_CPUTIME_ID);
+
+	turned_on_n = 0;
+	for (uint32_t id = 0; id < known_probes; id++)
+		if (is_off(id))
+			turned_on[turned_on_n++] = id;
+	if (exits_turn_all_on() < 0 ||
+	    fi_activate_how(turned_on, turned_on_n, watch_call, FI_KEEPS_VECTORS) < 0)
+		account.refused++;
+	account.toggles += turned_on_n;
+	cost_add_toggling(before);
+}
+
+void bursts_settle(void)
+{
+	double before = clock_seconds(CLOCK_THREAD_CPUTIME_ID);
+	size_t kept = 0;
+
+	if (!account.with_exits)
+		return;
+	for (size_t i = 0; i < turned_on_n; i++)
+		if (is_off(turned_on[i]))
+			turned_on[kept++] = turned_on[i];
+	if (fi_deactivate_batch(turned_on, kept) < 0 || exits_turn_back_off() < 0)
+		account.refused++;
+	cost_add_toggling(before);
+}
+
+/* Wait until all threads that run had an event. All others pay for that, so ENOUGH calls end it. */
+static void wait_for_all(void)
+{
+	uint64_t run = ring_run();
+	double pause = SHORTEST;
+
+	burst_poll();
+	for (int i = 0; i < PATIENCE && ring_run() - run < ENOUGH; i++) {
+		clocks_sleep(pause);
+		if (!burst_poll())
+			return;
+		pause = pause < LONGEST / 2 ? 2 * pause : LONGEST;
+	}
+}
+
+void bursts_sample(void)
+{
+	if (!account.with_exits)
+		return;
+	turn_entries_on();
+	burst_start();
+	clocks_sleep(LENGTH);
+	burst_end();
+	wait_for_all();
+	burst_close();
+	read_burst();
+}
+
+/* --- All of them ----------------------------------------------------------------------------- */
+
+const struct burst_address *bursts_list(void)
+{
+	return addresses;
+}
+
+void bursts_forget(void)
+{
+	if (bursts)
+		memset(addresses, 0, sizeof(addresses));
+	bursts = 0;
+}

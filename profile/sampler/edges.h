@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/* What the files of this room share. */
+#ifndef PROFILE_SAMPLER_EDGES_H
+#define PROFILE_SAMPLER_EDGES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "probes/include/fastinst.h"
+#include "profile/sampler/session_report.h"
+
+/*
+ * --- edges.c: which block is run behind which, in phases. A thread's first block of a phase has
+ * none before it.
+ */
+
+struct edge {
+	uint32_t from, to;
+	uint64_t count[2]; /* in odd and in even phases */
+	double weighed[2]; /* the same, times the weights of their phases */
+};
+
+/* edges_start - empty the table. Negative errno. */
+int edges_start(void);
+
+/* edges_phase - count blocks from now on, in the phase of that number; 0: stop counting. */
+void edges_phase(uint64_t number);
+
+/*
+ * edges_runs - how many edges were run since the last edges_weigh().
+ * edges_weigh - give the runs since the last call a weight; how many there were. Between phases.
+ */
+uint64_t edges_runs(void);
+uint64_t edges_weigh(double weight);
+
+/* edges_block - the probe function of all blocks. Changes no vector register. */
+fi_function edges_block;
+
+/*
+ * edges_next - the next edge, in the order in which they were found. *next begins as 0. 0: no more.
+ */
+int edges_next(uint32_t *next, struct edge *edge);
+
+/*
+ * edges_has_run - whether the block ever ran while it was on. The first run outside of a phase
+ * wakes up the thread of phases.
+ */
+bool edges_has_run(uint32_t id);
+
+/* edges_sums - how many blocks ran outside of a phase, and how many edges found no room. */
+void edges_sums(struct quality *sum);
+
+/*
+ * edges_wake - wake up the thread of phases. Async-signal-safe; takes no lock, and changes neither
+ * errno nor vectors. edges_wakes - how often that was called.
+ */
+void edges_wake(void);
+uint32_t edges_wakes(void);
+
+/*
+ * edges_wait - wait until edges_wakes() is more than that, or until a time of CLOCK_MONOTONIC.
+ * False: that time has come. May return early.
+ */
+bool edges_wait(uint32_t wakes, const struct timespec *until);
+
+/*
+ * --- weight.c: how much a phase counts for
+ *
+ * Each phase is to stand for as much of the program's own time as any other. But with all blocks
+ * on most of a phase is the price of probes: where blocks are short, a phase shows less of the
+ * program's time. So its counts are multiplied by how many times slower the program was:
+ *
+ *	time of a block in the phase / (time of a block in the phase - price of a probe)
+ *
+ * The price is taken to be three quarters of the time of a block where the program was at its
+ * quickest of late: the fourth least of 64 phases. A higher one would tell phases apart by noise.
+ */
+#define WEIGHT_RECENT 64u
+
+struct weights {
+	double recent[WEIGHT_RECENT]; /* seconds for a block */
+	size_t n;
+};
+
+/*
+ * weight_of_phase - the weight of a run, per second of the phase. 0: nothing ran. @seconds: length
+ * of the phase; @cpu: CPU seconds of all threads in it; @runs: of edges
+ */
+double weight_of_phase(struct weights *weights, double seconds, double cpu, uint64_t runs);
+
+/* --- report.c -------------------------------------------------------------------------------- */
+
+/* report_edges - write the lines of this process. */
+void report_edges(FILE *out, const struct quality *quality, struct moments *moments);
+
+#endif

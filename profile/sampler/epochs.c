@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The thread that ends the windows of one epoch and opens those of the next.
+ */
+#include "profile/sampler/epochs.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "agent/counts/alone.h"
+#include "base/random.h"
+#include "profile/sampler/session.h"
+
+#define OFTEN	    100 /* calls in an epoch, from which a function is frequent */
+#define SLOWED_MOST 0.2 /* share of the program's time */
+
+static double open_cost; /* share of the program's time, if all windows that are short were open at
+			    once */
+static _Atomic uintptr_t session; /* number of the thread of epochs that goes on; the others end */
+
+static bool is_closed(uint32_t id)
+{
+	return load_relaxed(&watches[id].state) & WATCH_BITS;
+}
+
+/*
+ * Whether a probe that is off is turned on in this epoch: with a probability by which all that are
+ * on do not slow the program by more than a fifth. Estimates are corrected for a slower program,
+ * but not well.
+ */
+static bool draw_turn(void)
+{
+	double turns = open_cost / SLOWED_MOST;
+
+	return turns <= 1 || (double)(random_next(&pace.random) >> 40) * turns < 16777216.0;
+}
+
+static double visit_function(uint32_t id, size_t *reopen, uint64_t now)
+{
+	uint64_t state = load_acquire(&watches[id].state);
+
+	windows_read(id, state, now);
+	if ((state & WATCH_BITS) != WATCH_OPEN) {
+		reopened[(*reopen)++] = id;
+		return 0;
+	}
+	return windows_continue(id, state, now);
+}
+
+/* The estimated calls of the epochs that end here. */
+static double look_at_all(void)
+{
+	uint64_t now = watch_clock(), frequent = 0;
+	double rates = 0, calls = 0;
+	size_t reopen = 0;
+
+	for (uint32_t id = 0; id < known_probes; id++) {
+		/* Skip probes that rest, unless they turned themselves off. */
+		if (rest_epochs[id] && !is_closed(id)) {
+			rest_epochs[id]--;
+			continue;
+		}
+		if (!function_states[id].watched)
+			continue;
+		frequent += function_states[id].estimate.expected * (double)pace.length > OFTEN;
+		if (function_states[id].window != WINDOW_WHOLE)
+			rates += function_states[id].estimate.expected;
+		if (!is_closed(id) || draw_turn())
+			calls += visit_function(id, &reopen, now);
+	}
+	account.frequent = frequent;
+	open_cost = rates * watch_common.price;
+	return calls + windows_activate(reopened, reopen);
+}
+
+static void run_epoch(void)
+{
+	uint64_t start = account.last ? account.last : account.began;
+	double calls;
+
+	bursts_sample();
+	windows_set_affordable();
+	calls = look_at_all();
+	bursts_settle();
+	account.last = __builtin_ia32_rdtsc();
+	/* The cost falls where the price of calls has fallen. */
+	moments_add(&account.moments,
+		    &(struct phase){ .start = (double)(start - account.began),
+				     .length = (double)(account.last - start),
+				     .calls = calls,
+				     .cost = fmax(0, cost_of_all() - account.spent),
+				     .phases = 1 });
+	account.epochs++;
+}
+
+/* --- The thread ------------------------------------------------------------------------------ */
+
+static uint64_t tick_epoch(void)
+{
+	double used_before = account.used;
+	double last = account.spent, toggling_before = cost_of_toggling();
+
+	clocks_learn_parallel();
+	functions_scan_if_loaded();
+	run_epoch();
+	cost_settle();
+	return pace_next(&pace, (uint64_t)(account.spent - last),
+			 (uint64_t)(cost_of_toggling() - toggling_before),
+			 account.used > used_before ? (uint64_t)(account.used - used_before) : 0);
+}
+
+static bool is_session(uintptr_t number)
+{
+	return number == load_relaxed(&session);
+}
+
+/* False: the process or the profile has ended, maybe in the middle of a long epoch. */
+static bool sleep_epoch(uint64_t length, uintptr_t number)
+{
+	double left = (double)length / watch_common.per_second;
+
+	for (; is_session(number) && !is_program_over(); left--) {
+		clocks_sleep(fmin(left, 1));
+		if (left <= 1)
+			return true;
+	}
+	return false;
+}
+
+void epochs_run(uintptr_t number)
+{
+	uint64_t next = pace.length;
+
+	while (sleep_epoch(next, number)) {
+		if (pthread_mutex_lock(&profile_lock))
+			break;
+		if (is_session(number))
+			next = tick_epoch();
+		pthread_mutex_unlock(&profile_lock);
+	}
+}
+
+int epochs_start_thread(void)
+{
+	uintptr_t number = atomic_fetch_add(&session, 1) + 1;
+	pthread_t id;
+	int ret = session_thread(&id, number);
+
+	if (ret)
+		return ret;
+	pthread_getcpuclockid(id, &watch_common.own);
+	pthread_detach(id);
+	return 0;
+}
+
+void epochs_end_thread(void)
+{
+	atomic_fetch_add(&session, 1);
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: MIT */
+#include "results/figures/report_page.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/data_file.h"
+#include "results/figures/html.h"
+
+/* What a page that may be written over has near its top. */
+#define WRITTEN_BY "<meta name=\"generator\" content=\"tmax report\" />\n"
+#define TOP	   512 /* bytes */
+#define TEXT_MAX   1024
+
+void html_text(FILE *out, const char *text)
+{
+	static const char marks[] = "&<>\"'";
+	static const char *const instead[] = { "&amp;", "&lt;", "&gt;", "&quot;", "&#39;" };
+
+	for (; *text; text++) {
+		const char *mark = strchr(marks, *text);
+
+		if (mark)
+			fputs(instead[mark - marks], out);
+		else
+			putc(*text >= ' ' && *text <= '~' ? *text : '?', out);
+	}
+}
+
+void html_between(FILE *out, const char *before, const char *after, const char *format, ...)
+{
+	char text[TEXT_MAX];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	fputs(before, out);
+	html_text(out, text);
+	fputs(after, out);
+}
+
+void html_cells(FILE *out, const char *kinds, const char *format, ...)
+{
+	char text[TEXT_MAX], *rest = text;
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	for (; *kinds; kinds++) {
+		const char *cell = rest ? strsep(&rest, "\t") : "";
+
+		html_between(out, *kinds == 'n' ? "<td class=\"n\">" : "<td>", "</td>", "%s", cell);
+	}
+}
+
+void html_tile_begin(FILE *out, const char *label, const char *number, const char *unit)
+{
+	html_between(out, "<div><dt>", "</dt>", "%s", label);
+	html_between(out, "<dd><span>", "</span>", "%s", number);
+	html_between(out, " ", "</dd>", "%s", unit);
+}
+
+void html_table(FILE *out, const char *caption, const char *headings)
+{
+	/* The caption stands outside the box, or it would scroll out of sight. */
+	if (caption)
+		html_between(out, "<p class=\"about\">", "</p>\n", "%s", caption);
+	fputs("<div class=\"scroll\" tabindex=\"0\"><table>\n<tr>", out);
+	for (int length; *headings; headings += length + (headings[length] != '\0')) {
+		bool number = *headings == '#';
+
+		length = (int)strcspn(headings, "\t");
+		html_between(out, number ? "<th class=\"n\" scope=\"col\">" : "<th scope=\"col\">",
+			     "</th>", "%.*s", length - number, headings + number);
+	}
+}
+
+void html_row(FILE *out, const char *class)
+{
+	fprintf(out, "</tr>\n<tr%s%s%s>", class ? " class=\"" : "", class ? class : "",
+		class ? "\"" : "");
+}
+
+/* The whole file, to be freed; NULL with errno. */
+static char *read_file(const char *path)
+{
+	FILE *file = fopen(path, "re");
+	char *text = NULL;
+	size_t room = 0;
+	ssize_t length;
+
+	if (!file)
+		return NULL;
+	/* A text has no NUL, so all of it is one "line". */
+	length = getdelim(&text, &room, '\0', file);
+	if (length < 0) {
+		free(text);
+		text = NULL;
+		errno = ferror(file) ? EIO : EINVAL;
+	}
+	fclose(file);
+	return text;
+}
+
+/* gnuplot titles each curve with its own source, which browsers would show. */
+int html_svg(FILE *out, const char *path, const char *prefix)
+{
+	static const char *const marks[] = { " id=\"",	  " id='",     "\tid=\"",
+					     "\tid='",	  " href=\"#", " href='#",
+					     ":href=\"#", ":href='#",  "url(#" };
+	const size_t count = sizeof(marks) / sizeof(marks[0]);
+	char *text = read_file(path), *svg, *end = NULL;
+
+	if (!text)
+		return -errno;
+	svg = strstr(text, "<svg");
+	for (char *at = svg; at && (at = strstr(at, "</svg>"));)
+		end = at += strlen("</svg>");
+	for (char *at = svg; end && at < end;) {
+		char *title = strncmp(at, "<title>", 7) == 0 ? strstr(at, "</title>") : NULL;
+		size_t i = 0;
+
+		if (title) {
+			at = title + strlen("</title>");
+			continue;
+		}
+		while (i < count && strncmp(at, marks[i], strlen(marks[i])) != 0)
+			i++;
+		if (i == count) {
+			putc(*at++, out);
+			continue;
+		}
+		fputs(marks[i], out);
+		html_text(out, prefix);
+		at += strlen(marks[i]);
+	}
+	free(text);
+	return end ? 0 : -EINVAL;
+}
+
+/* --- A page of the report --------------------------------------------------------------------- */
+
+double ticks_us(const struct page *page, double ticks)
+{
+	uint64_t khz = page->data->identity.tsc_khz;
+
+	return khz ? ticks * 1000 / (double)khz : NAN;
+}
+
+bool is_wait_cell(const struct cell_record *record)
+{
+	return record->cell.protocol == PROTOCOL_WAIT && record->cell.oracle == ORACLE_COUNT &&
+	       record->result.toggles > 0;
+}
+
+int page_path(const struct page *page, const char *name, char *path, size_t size)
+{
+	int length = snprintf(path, size, "%s/%s", page->report->folder, name);
+
+	return length >= 0 && (size_t)length < size ? 0 : -ENAMETOOLONG;
+}
+
+int page_begin(struct page *page, const char *name, const char *title)
+{
+	char style[PICTURE_PATH], top[TOP] = "", *text;
+	int rc = page_path(page, name, page->path, sizeof(page->path));
+	FILE *old;
+
+	if (rc || (size_t)snprintf(page->fresh, sizeof(page->fresh), "%s.new", page->path) >=
+			  sizeof(page->fresh))
+		return -ENAMETOOLONG;
+	/* Is there a page that no program of this package wrote? */
+	old = fopen(page->path, "re");
+	if (!old && errno != ENOENT)
+		return -EEXIST;
+	if (old) {
+		(void)!fread(top, 1, sizeof(top) - 1, old);
+		fclose(old);
+		if (!strstr(top, WRITTEN_BY))
+			return -EEXIST;
+	}
+	page->out = fopen(page->fresh, "we");
+	if (!page->out)
+		return -errno;
+	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\" />\n" WRITTEN_BY
+	      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\" />\n",
+	      page->out);
+	html_between(page->out, "<title>", "</title>\n", "%s", title);
+	rc = data_file("page.css", style, sizeof(style));
+	text = rc ? NULL : read_file(style);
+	if (text)
+		fprintf(page->out, "<style>\n%s</style>\n", text);
+	else if (!rc)
+		rc = -errno;
+	free(text);
+	html_between(page->out, "</head>\n<body>\n<h1>", "</h1>\n", "%s", title);
+	if (rc)
+		html_missing(page->out, "This page has no style: cannot read %s: %s.", style,
+			     strerror(-rc));
+	return 0;
+}
+
+int page_end(struct page *page, int rc)
+{
+	fputs("</body>\n</html>\n", page->out);
+	if ((ferror(page->out) | fclose(page->out)) && rc >= 0)
+		rc = -EIO;
+	if (rc >= 0 && rename(page->fresh, page->path))
+		rc = -errno;
+	if (rc < 0)
+		unlink(page->fresh);
+	return rc;
+}
+
+int page_picture(struct page *page, const struct page_figure *figure, int rc, const char *why)
+{
+	static const char *const kinds[] = { "svg", "png", "dat" };
+	char file[64], path[PICTURE_PATH], prefix[64];
+	struct report *r = page->report;
+	FILE *out = page->out;
+
+	if (rc == -ENOENT || rc == -EIO) {
+		r->undrawn++;
+		snprintf(r->undrawn_why, sizeof(r->undrawn_why), "%s", why);
+		html_missing(out, "This figure was not drawn: %s. Its data are in %s.dat.", why,
+			     figure->name);
+		return 0;
+	}
+	snprintf(file, sizeof(file), "%s.svg", figure->name);
+	snprintf(prefix, sizeof(prefix), "%s-", figure->name);
+	if (!rc)
+		rc = page_path(page, file, path, sizeof(path));
+	if (rc)
+		return rc;
+	html_between(out, "<figure><div role=\"img\" aria-label=\"", "\">", "%s", figure->label);
+	rc = html_svg(out, path, prefix);
+	fputs("</div>\n<figcaption>", out);
+	html_text(out, figure->caption);
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		fprintf(out, "%s<a href=\"%s.%s\">%s.%s</a>", i ? ", " : " Files: ", figure->name,
+			kinds[i], figure->name, kinds[i]);
+	fputs(".</figcaption></figure>\n", out);
+	return rc;
+}
+
+int page_figure(struct page *page, const struct page_figure *figure)
+{
+	const struct picture picture = { figure->print, figure->arg, figure->script, figure->args };
+	char prefix[PICTURE_PATH], why[PICTURE_PATH + 64] = "";
+	int rc = page_path(page, figure->name, prefix, sizeof(prefix));
+
+	if (!rc)
+		rc = picture_make(&picture, prefix, why, sizeof(why));
+	return page_picture(page, figure, rc, why);
+}

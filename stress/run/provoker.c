@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
+#include "stress/run/provoker.h"
+
+#include <errno.h>
+#include <immintrin.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define PAGE		4096u
+#define SHOOTDOWN_SIZE	8192  /* a page whose protection changes, and one that is dropped */
+#define SHOOTDOWN_PAUSE 30000 /* ns */
+#define STREAM_PIECE	65536u
+#define STREAM_MIN	((size_t)64 << 20)
+#define STREAM_MAX	((size_t)1 << 30)
+#define SIBLING_STEPS	1000
+#define LOAD_BURST	200000 /* ns */
+#define WIDE_STEPS	256    /* of eight independent chains: enough to fill the pipes */
+
+/* A thread that works until it is told to quit. */
+struct worker {
+	enum provoker of;
+	uint64_t (*work)(struct worker *w); /* a little of it; how much that was */
+	size_t size;			    /* of the memory that it wants */
+	uint8_t *memory;
+	size_t at;		/* of the memory, as far as the work has got */
+	_Atomic(uint64_t) done; /* by the work */
+	_Atomic(int) quit;
+	pthread_t thread;
+	bool runs;
+};
+
+/* --- Threads -------------------------------------------------------------------------------- */
+
+static void *worker_main(void *arg)
+{
+	struct worker *w = arg;
+
+	/* Or else the kernel rounds short pauses up by 50 us. */
+	prctl(PR_SET_TIMERSLACK, 1);
+	while (!atomic_load_explicit(&w->quit, memory_order_relaxed))
+		atomic_fetch_add_explicit(&w->done, w->work(w), memory_order_relaxed);
+	return NULL;
+}
+
+static void worker_stop(struct worker *w)
+{
+	if (!w->runs)
+		return;
+	atomic_store_explicit(&w->quit, 1, memory_order_relaxed);
+	pthread_join(w->thread, NULL);
+	if (w->size)
+		munmap(w->memory, w->size);
+	w->runs = false;
+}
+
+/* Maps memory of that size and works on that CPU. 0 or a negative errno. */
+static int worker_start(struct worker *w, hwloc_topology_t topology, unsigned cpu)
+{
+	hwloc_bitmap_t set = hwloc_bitmap_alloc();
+	int ret = set ? 0 : -ENOMEM;
+
+	if (ret == 0 && w->size) {
+		w->memory = mmap(NULL, w->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+				 -1, 0);
+		ret = w->memory == MAP_FAILED ? -errno : 0;
+	}
+	if (ret == 0) {
+		ret = -pthread_create(&w->thread, NULL, worker_main, w);
+		w->runs = ret == 0;
+		if (ret < 0 && w->size)
+			munmap(w->memory, w->size);
+	}
+	if (ret == 0 &&
+	    (hwloc_bitmap_only(set, cpu) < 0 ||
+	     hwloc_set_thread_cpubind(topology, w->thread, set, HWLOC_CPUBIND_STRICT) < 0)) {
+		ret = -errno;
+		worker_stop(w);
+	}
+	hwloc_bitmap_free(set);
+	return ret;
+}
+
+/*
+ * The works; each does a little and counts it: changes, bytes, rounds. Only a page that is mapped
+ * at that moment is worth a flush: so touch both first.
+ */
+static uint64_t work_shootdown(struct worker *w)
+{
+	const struct timespec pause = { .tv_nsec = SHOOTDOWN_PAUSE };
+	volatile uint8_t *page = w->memory;
+	uint64_t changes;
+
+	page[0] = 1;
+	page[PAGE] = 1;
+	changes = mprotect(w->memory, PAGE, PROT_READ) == 0;
+	changes += madvise(w->memory + PAGE, PAGE, MADV_DONTNEED) == 0;
+	mprotect(w->memory, PAGE, PROT_READ | PROT_WRITE);
+	nanosleep(&pause, NULL);
+	return changes;
+}
+
+/* A buffer that no cache holds. */
+static size_t bandwidth_size(hwloc_topology_t topology)
+{
+	hwloc_obj_t cache = NULL;
+	size_t size = STREAM_MIN;
+
+	while ((cache = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_L3CACHE, cache)))
+		if (2 * cache->attr->cache.size > size)
+			size = 2 * cache->attr->cache.size;
+	return size < STREAM_MAX ? size : STREAM_MAX;
+}
+
+/* Plain stores: each line comes in from memory and goes out again. */
+static uint64_t work_bandwidth(struct worker *w)
+{
+	uint8_t *piece = w->memory + w->at;
+	const __m128i value = _mm_set1_epi8((char)w->at);
+
+	for (size_t i = 0; i < STREAM_PIECE; i += sizeof(value))
+		_mm_store_si128((__m128i *)(void *)(piece + i), value);
+	w->at = (w->at + STREAM_PIECE) % (w->size / STREAM_PIECE * STREAM_PIECE);
+	return STREAM_PIECE;
+}
+
+/* Something for every part that siblings share: multiplier, adders, loads and stores. */
+static uint64_t work_sibling(struct worker *w)
+{
+	uint64_t a = 3, b = 5, c = 7, memory[64];
+
+	(void)w;
+	memset(memory, 1, sizeof(memory));
+	for (unsigned i = 0; i < SIBLING_STEPS; i++) {
+		a = a * 0x9e3779b9 + memory[i % 64];
+		b += a ^ c;
+		c = (c << 5 | c >> 59) + b;
+		memory[(i + 7) % 64] = b;
+		__asm__ volatile("" : : "m"(memory));
+	}
+	__asm__ volatile("" : : "r"(a), "r"(b), "r"(c));
+	return 1;
+}
+
+/* --- Processes ------------------------------------------------------------------------------ */
+
+/* Time-slices this CPU until it is killed, or the calling thread ends. */
+static pid_t load_start(hwloc_topology_t topology, unsigned cpu)
+{
+	const struct timespec rest = { .tv_nsec = LOAD_BURST };
+	pid_t us = getpid(), pid = fork();
+
+	if (pid != 0)
+		return pid < 0 ? -errno : pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != us)
+		_exit(1);
+	/* A reader that waits for the end of our files waits for the cell, not for this. */
+	syscall(SYS_close_range, 0u, ~0u, 0u);
+	if (pin_this_thread(topology, cpu) < 0)
+		_exit(1);
+	/*
+	 * Bursts with as long a rest: a thread that has slept goes first when it wakes up, so the
+	 * executors lose their CPU at every burst, not once in a time slice.
+	 */
+	prctl(PR_SET_TIMERSLACK, 1);
+	for (;;) {
+		double end = seconds_now() + LOAD_BURST * 1e-9;
+
+		while (seconds_now() < end)
+			;
+		nanosleep(&rest, NULL);
+	}
+}
+
+/* --- Wide vectors: some thousand multiply-adds ----------------------------------------------- */
+
+#define BURST(bits, isa, type)                                                                     \
+	__attribute__((target(isa))) static void burst_##bits(void)                                \
+	{                                                                                          \
+		const type factor = _mm##bits##_set1_pd(0.999), term = _mm##bits##_set1_pd(0.001); \
+		type sum[8];                                                                       \
+                                                                                                   \
+		_Pragma("GCC unroll 8") for (unsigned k = 0; k < 8; k++) sum[k] =                  \
+			_mm##bits##_set1_pd(k);                                                    \
+		for (unsigned i = 0; i < WIDE_STEPS; i++) {                                        \
+			_Pragma("GCC unroll 8") for (unsigned k = 0; k < 8; k++) sum[k] =          \
+				_mm##bits##_fmadd_pd(sum[k], factor, term);                        \
+		}                                                                                  \
+		__asm__ volatile("" : : "m"(sum));                                                 \
+	}
+
+BURST(512, "avx512f", __m512d)
+BURST(256, "avx2,fma", __m256d)
+
+/* --- All of a cell --------------------------------------------------------------------------- */
+
+/* Those that are threads. */
+enum {
+	SHOOTDOWN,
+	BANDWIDTH,
+	SIBLING,
+	WORKERS
+};
+
+struct provokers {
+	unsigned set;
+	const uint8_t *front; /* of the site */
+	const uint8_t *back;
+	unsigned cpu; /* of the threads */
+	struct worker worker[WORKERS];
+	pid_t load[PLACEMENT_EXECUTORS_MAX];
+	unsigned loads;
+	uint64_t flushes; /* by the patcher */
+	_Atomic(uint64_t) bursts __attribute__((aligned(128)));
+};
+
+static bool has_provoker(const struct provokers *p, enum provoker which)
+{
+	return p->set & 1u << which;
+}
+
+static bool is_executors(const struct seating *seating, unsigned cpu, unsigned count)
+{
+	for (unsigned i = 0; i < count; i++)
+		if (seating->executor[i] == cpu)
+			return true;
+	return false;
+}
+
+int provoker_possible(enum provoker p, hwloc_topology_t topology, const struct seating *seating,
+		      char *reason, size_t size)
+{
+	if (p == PROVOKER_SIBLING && placement_sibling(topology, seating) < 0) {
+		snprintf(reason, size, "CPU %u has no SMT sibling that is free",
+			 seating->executor[0]);
+		return -ENOTSUP;
+	}
+	if (p == PROVOKER_WIDE && !__builtin_cpu_supports("avx512f") &&
+	    !(__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))) {
+		snprintf(reason, size, "the CPU has no AVX2 with FMA");
+		return -ENOTSUP;
+	}
+	return 0;
+}
+
+int provokers_possible(const struct cell *cell, hwloc_topology_t topology,
+		       const struct seating *seating, char *reason, size_t size)
+{
+	int ret = 0;
+
+	for (int i = 0; i < PROVOKER_COUNT && ret == 0; i++)
+		if (cell->provokers & 1u << i)
+			ret = provoker_possible((enum provoker)i, topology, seating, reason, size);
+	return ret;
+}
+
+int provokers_start(struct provokers **provokers, const struct cell *cell,
+		    hwloc_topology_t topology, const struct seating *seating, const uint8_t *site)
+{
+	hwloc_obj_t pu = NULL;
+	struct provokers *p;
+	char reason[128];
+	int sibling, ret = provokers_possible(cell, topology, seating, reason, sizeof(reason));
+
+	*provokers = NULL;
+	if (ret < 0)
+		return ret;
+	p = aligned_alloc(128, sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	*p = (struct provokers){
+		.set = cell->provokers,
+		.front = site,
+		.back = site + cell->split,
+		.cpu = seating->patcher,
+		.worker = { { .of = PROVOKER_SHOOTDOWN,
+			      .work = work_shootdown,
+			      .size = SHOOTDOWN_SIZE },
+			    { .of = PROVOKER_BANDWIDTH,
+			      .work = work_bandwidth,
+			      .size = bandwidth_size(topology) },
+			    { .of = PROVOKER_SIBLING, .work = work_sibling } },
+	};
+	while (p->cpu == seating->patcher &&
+	       (pu = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_PU, pu)))
+		if (!is_executors(seating, pu->os_index, seating->executors))
+			p->cpu = pu->os_index;
+	/* A process for each CPU that has executors. */
+	for (unsigned i = 0; ret == 0 && has_provoker(p, PROVOKER_LOAD) && i < seating->executors;
+	     i++) {
+		if (is_executors(seating, seating->executor[i], i))
+			continue;
+		p->load[p->loads] = load_start(topology, seating->executor[i]);
+		if (p->load[p->loads] < 0)
+			ret = p->load[p->loads];
+		else
+			p->loads++;
+	}
+	/* Where a cell has that provoker there is one: provokers_possible() has looked. */
+	sibling = placement_sibling(topology, seating);
+	for (unsigned i = 0; i < WORKERS && ret == 0; i++)
+		if (has_provoker(p, p->worker[i].of))
+			ret = worker_start(&p->worker[i], topology,
+					   i == SIBLING ? (unsigned)sibling : p->cpu);
+	if (ret < 0)
+		provokers_stop(p);
+	else
+		*provokers = p;
+	return ret;
+}
+
+void provokers_stop(struct provokers *p)
+{
+	if (!p)
+		return;
+	for (unsigned i = 0; i < WORKERS; i++)
+		worker_stop(&p->worker[i]);
+	for (unsigned i = 0; i < p->loads; i++) {
+		kill(p->load[i], SIGKILL);
+		while (waitpid(p->load[i], NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+	free(p);
+}
+
+void provoke_toggle(struct provokers *p)
+{
+	for (unsigned i = 0; i < 2; i++)
+		if (has_provoker(p, i ? PROVOKER_COLD_FRONT : PROVOKER_COLD_BACK)) {
+			_mm_clflush(i ? p->front : p->back);
+			p->flushes++;
+			/* The toggle must not begin before the lines are gone. */
+			_mm_mfence();
+		}
+}
+
+void provoke_round(struct provokers *p)
+{
+	if (!has_provoker(p, PROVOKER_WIDE))
+		return;
+	if (__builtin_cpu_supports("avx512f"))
+		burst_512();
+	else
+		burst_256();
+	atomic_fetch_add_explicit(&p->bursts, 1, memory_order_relaxed);
+}
+
+void provokers_count(const struct provokers *p, struct provoker_counts *counts)
+{
+	*counts = (struct provoker_counts){
+		.flushes = p->flushes,
+		.shootdowns =
+			atomic_load_explicit(&p->worker[SHOOTDOWN].done, memory_order_relaxed),
+		.streamed = atomic_load_explicit(&p->worker[BANDWIDTH].done, memory_order_relaxed),
+		.sibling = atomic_load_explicit(&p->worker[SIBLING].done, memory_order_relaxed),
+		.wide = atomic_load_explicit(&p->bursts, memory_order_relaxed),
+		.processes = p->loads,
+		.cpu = p->cpu,
+	};
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Provokers: what is done on purpose to pull the two fetches of a straddler apart. tmax-stress(1)
+ * says what each does; chain and sites are in the generated code, see code.h.
+ *
+ * The patcher flushes when it has the site already and reads neither line any more, never between
+ * two stores. The threads of shootdown and bandwidth share the patcher's CPU where every other
+ * is a seat, never an executor's: there they would stop the fetching that they are to disturb. They
+ * then stop the patcher, which makes its waits longer, not shorter.
+ *
+ * All of it lives in the caller's process or dies with the calling thread.
+ */
+#ifndef STRESS_RUN_PROVOKER_H
+#define STRESS_RUN_PROVOKER_H
+
+#include <hwloc.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "stress/cell/cell.h"
+
+struct provokers;
+
+/* What was done so far. */
+struct provoker_counts {
+	uint64_t flushes;    /* of lines of the site */
+	uint64_t shootdowns; /* changes of the page tables */
+	uint64_t streamed;   /* bytes */
+	uint64_t sibling;    /* rounds of work */
+	uint64_t wide;	     /* bursts, of all executors */
+	unsigned processes;  /* that time-slice executors */
+	unsigned cpu;	     /* where the threads run */
+};
+
+/*
+ * provoker_possible - has this machine what it takes? 0, or -ENOTSUP with the
+ * reason in words.
+ */
+int provoker_possible(enum provoker p, hwloc_topology_t topology, const struct seating *seating,
+		      char *reason, size_t size);
+
+/* provokers_possible - the same for all of a cell's. */
+int provokers_possible(const struct cell *cell, hwloc_topology_t topology,
+		       const struct seating *seating, char *reason, size_t size);
+
+/*
+ * provokers_start - start those of the cell, for the site at this address.
+ *
+ * To be called by the patcher, before there are executors: it forks. 0,
+ * -ENOTSUP if one of them is not possible here, or another negative errno; then
+ * nothing is left running.
+ */
+int provokers_start(struct provokers **provokers, const struct cell *cell,
+		    hwloc_topology_t topology, const struct seating *seating, const uint8_t *site);
+
+/* provokers_stop - end all of it and free. NULL is fine. */
+void provokers_stop(struct provokers *provokers);
+
+/* provoke_toggle - by the patcher, before the first store of each toggle. */
+void provoke_toggle(struct provokers *provokers);
+
+/* provoke_round - by each executor, now and then, some thousand executions apart. */
+void provoke_round(struct provokers *provokers);
+
+void provokers_count(const struct provokers *provokers, struct provoker_counts *counts);
+
+#endif
