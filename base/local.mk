@@ -1,4 +1,25 @@
 # SPDX-License-Identifier: MIT
+# What both programs stand on.
+libstress_a_SOURCES += \
+	base/clock.h \
+	base/command_line.c \
+	base/command_line.h \
+	base/data_file.c \
+	base/data_file.h \
+	base/emit.h \
+	base/exit_status.h \
+	base/number.c \
+	base/number.h \
+	base/process.c \
+	base/process.h \
+	base/program.c \
+	base/program.h \
+	base/random.h \
+	base/spelling.c \
+	base/spelling.h \
+	base/text_file.c \
+	base/text_file.h
+
 noinst_LTLIBRARIES += libfastinst_text.la
 libfastinst_text_la_SOURCES = \
 	base/text.c \

@@ -78,25 +78,6 @@ calibrate/experiment/paper.cells: calibrate/experiment/paper.awk
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && \
 		$(AWK) -f $(srcdir)/calibrate/experiment/paper.awk >$@.new && mv $@.new $@
 
-bin_PROGRAMS += tmax
-tmax_SOURCES = commands/tmax/main.c
-tmax_LDADD = $(package_libs)
-tmax_LDFLAGS = $(HARDEN_LDFLAGS) $(HARDEN_PIE)
-
-# What the shells complete, of the program's own tables.
-bashcompletiondir = $(datadir)/bash-completion/completions
-zshcompletiondir = $(datadir)/zsh/site-functions
-nodist_bashcompletion_DATA = completion/tmax
-nodist_zshcompletion_DATA = completion/_tmax
-EXTRA_DIST += stress/placement/completion.awk
-CLEANFILES += completion/tmax completion/_tmax completion/fastinst completion/_fastinst
-completion/tmax completion/_tmax: tmax$(EXEEXT)
-completion/fastinst completion/_fastinst: fastinst$(EXEEXT)
-completion/tmax completion/_tmax completion/fastinst completion/_fastinst: stress/placement/completion.awk
-	$(AM_V_GEN)$(MKDIR_P) $(@D) && program=$(@F) && ./$${program#_}$(EXEEXT) completion >$@.new && \
-		$(AWK) -v file=$(@F) -f $(srcdir)/stress/placement/completion.awk $@.new >$@.script && \
-		rm $@.new && mv $@.script $@
-
 calibrate_script_tests = \
 	commands/tmax/tests/test_faults.sh \
 	commands/tmax/tests/test_foreign.sh \
@@ -134,8 +115,6 @@ EXTRA_DIST += \
 	calibrate/tests/session_place.h \
 	calibrate/tests/sums_sample.h \
 	calibrate/tests/verify_sample.h
-
-check_PROGRAMS += commands/report/tests/report_journal
 
 check_PROGRAMS += calibrate/experiment/tests/fuzz_cells
 tests_compute += calibrate/experiment/tests/fuzz_cells

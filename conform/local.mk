@@ -20,10 +20,6 @@ libconform_a_SOURCES = \
 	conform/suspects.c \
 	conform/suspects.h
 
-tests_calibrate += commands/tmax/tests/test_conform.sh
-not_asan += commands/tmax/%
-EXTRA_DIST += commands/tmax/tests/test_conform.sh
-
 if HAVE_CMOCKA
 check_PROGRAMS += conform/tests/test_rounds
 tests_compute += conform/tests/test_rounds

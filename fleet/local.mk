@@ -33,10 +33,8 @@ dist_pkgdata_DATA += \
 
 check_PROGRAMS += fleet/tests/simulate
 fleet_tests_simulate_SOURCES = fleet/tests/simulate.c fleet/tests/world.h
-tests_read += commands/tmax/tests/test_fleet.sh
 tests_compute += fleet/export/tests/test_scrape.sh
 EXTRA_DIST += \
-	commands/tmax/tests/test_fleet.sh \
 	fleet/export/tests/rules-test.yml \
 	fleet/export/tests/test_scrape.sh \
 	fleet/store/tests/fleet-1.sql

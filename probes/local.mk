@@ -77,94 +77,8 @@ dist_examplesprobesmeson_DATA = probes/examples/meson/meson.build
 EXTRA_DIST += probes/fastinst.abi probes/fastinst.map
 
 include probes/providers/local.mk
-include commands/fastinst/tests/real/local.mk
 include probes/insn/local.mk
-include agent/launch/local.mk
 include probes/entries/local.mk
-include base/local.mk
-
-# What "fastinst run" puts into a program.
-pkglib_LTLIBRARIES = libfastinst-agent.la
-libfastinst_agent_la_SOURCES = \
-	patchcore/life/bind.c \
-	patchcore/sigtrap/guard.c \
-	agent/counts/agent.c \
-	agent/counts/agent.h \
-	agent/counts/alone.c \
-	agent/counts/alone.h \
-	agent/counts/base.c \
-	agent/counts/base.h \
-	agent/counts/control.c \
-	agent/counts/control.h \
-	agent/counts/exec.c \
-	agent/counts/report.c \
-	agent/counts/trace.c \
-	agent/counts/ring.h
-libfastinst_agent_la_LIBADD = libfastinst_elf.la libfastinst_text.la libfastinst.la libpatchcore.la
-libfastinst_agent_la_LDFLAGS = -module -avoid-version -Wl,-z,nodelete -Wl,-z,now -Wl,-Bsymbolic $(HARDEN_LDFLAGS) \
-	-Wl,--version-script=$(top_srcdir)/agent/counts/agent.map
-EXTRA_libfastinst_agent_la_DEPENDENCIES = agent/counts/agent.map
-EXTRA_DIST += agent/counts/agent.map
-
-# What "fastinst attach" puts into a process.
-pkglib_LTLIBRARIES += libfastinst-attached.la
-libfastinst_attached_la_SOURCES = \
-	patchcore/life/bind.c \
-	agent/counts/agent.h \
-	agent/counts/alone.c \
-	agent/counts/alone.h \
-	agent/counts/base.c \
-	agent/counts/base.h \
-	agent/counts/attached.c \
-	agent/counts/control.c \
-	agent/counts/control.h \
-	agent/counts/report.c \
-	agent/counts/trace.c \
-	agent/counts/ring.h
-libfastinst_attached_la_LIBADD = libfastinst_text.la libfastinst.la libpatchcore.la
-libfastinst_attached_la_LDFLAGS = -module -avoid-version -Wl,-z,now -Wl,-Bsymbolic $(HARDEN_LDFLAGS) \
-	-Wl,--version-script=$(top_srcdir)/agent/counts/attached.map
-EXTRA_libfastinst_attached_la_DEPENDENCIES = agent/counts/attached.map
-EXTRA_DIST += agent/counts/attached.map
-
-bin_PROGRAMS += fastinst
-fastinst_SOURCES = \
-	commands/fastinst/attach.c \
-	commands/fastinst/command.h \
-	commands/fastinst/control.c \
-	commands/fastinst/counts.c \
-	commands/fastinst/counts.h \
-	commands/fastinst/fastinst.c \
-	commands/fastinst/list.c \
-	commands/fastinst/near.c \
-	commands/fastinst/run.c \
-	commands/fastinst/source_of.c \
-	commands/fastinst/source_of.h \
-	commands/fastinst/top.c \
-	commands/fastinst/trace.c \
-	commands/fastinst/trace_filter.c \
-	commands/fastinst/trace_filter.h \
-	commands/fastinst/trace_read.c \
-	commands/fastinst/trace_read.h \
-	commands/fastinst/trace_value.c \
-	commands/fastinst/trace_write.c \
-	commands/fastinst/trace_write.h \
-	commands/fastinst/why.c \
-	agent/launch/ending.c \
-	agent/launch/ending.h \
-	agent/launch/folder.c \
-	agent/launch/folder.h \
-	agent/launch/launch.c \
-	agent/launch/launch.h \
-	commands/fastinst/sites.c \
-	commands/fastinst/sites.h \
-	agent/counts/ring.c \
-	agent/counts/ring.h
-fastinst_CPPFLAGS = $(AM_CPPFLAGS) -DPKGLIBDIR='"$(pkglibdir)"'
-fastinst_LDADD = libfastinst_internal.la libfastinst_inject.la libpatchcore_internal.la libresults.a libstress.a $(JANSSON_LIBS)
-fastinst_LDFLAGS = $(HARDEN_LDFLAGS) $(HARDEN_PIE)
-nodist_bashcompletion_DATA += completion/fastinst
-nodist_zshcompletion_DATA += completion/_fastinst
 
 EXTRA_DIST += probes/tests/sample.h probes/core/tests/registers.h
 if HAVE_CMOCKA
@@ -197,38 +111,11 @@ probes_core_tests_test_probes_LDADD = libfastinst_internal.la $(LDADD)
 endif
 
 if HAVE_CMOCKA
-check_PROGRAMS += agent/counts/tests/test_pin
-tests_compute += agent/counts/tests/test_pin
-agent_counts_tests_test_pin_SOURCES = agent/counts/pin.c agent/counts/tests/test_pin.c
 # An object of its own: the agents have one of libtool.
-agent_counts_tests_test_pin_CFLAGS = $(AM_CFLAGS)
-agent_counts_tests_test_pin_LDFLAGS = -Wl,--wrap=dlopen
 endif
 
-tests_compute += agent/counts/tests/test_dlopen.sh agent/counts/tests/test_loaders.sh
-EXTRA_DIST += agent/counts/tests/opens.c agent/counts/tests/starts.c agent/counts/tests/test_dlopen.sh \
-	agent/counts/tests/test_loaders.sh
-
-tests_wait += \
-	commands/fastinst/tests/test_attach.sh \
-	commands/fastinst/tests/test_leftovers.sh \
-	probes/tests/test_last_thread.sh
+tests_wait += probes/tests/test_last_thread.sh
 tests_race += \
-	commands/fastinst/tests/test_completion.sh \
-	commands/fastinst/tests/test_control.sh \
-	commands/fastinst/tests/test_detach.sh \
-	commands/fastinst/tests/test_ends.sh \
-	commands/fastinst/tests/test_fastinst.sh \
-	commands/fastinst/tests/test_filters.sh \
-	commands/fastinst/tests/test_floats.sh \
-	commands/fastinst/tests/test_handed.sh \
-	commands/fastinst/tests/test_odd.sh \
-	commands/fastinst/tests/test_limits.sh \
-	commands/fastinst/tests/test_masked.sh \
-	commands/fastinst/tests/test_others.sh \
-	commands/fastinst/tests/test_patterns.sh \
-	commands/fastinst/tests/test_refused.sh \
-	commands/fastinst/tests/test_waits.sh \
 	probes/core/tests/test_coroutine.sh \
 	probes/core/tests/test_grace.sh \
 	probes/providers/tests/test_imports.sh \
@@ -237,13 +124,8 @@ tests_race += \
 	probes/tests/test_environment.sh \
 	probes/tests/test_pages.sh
 tests_compute += \
-	commands/fastinst/tests/test_top.sh \
-	commands/fastinst/tests/test_trace.sh \
-	commands/fastinst/tests/test_usage.sh \
-	commands/fastinst/tests/test_why.sh \
 	probes/core/tests/test_function.sh \
 	probes/core/tests/test_unload.sh \
-	commands/fastinst/tests/test_list.sh \
 	probes/tests/test_optional.sh \
 	probes/tests/test_static.sh \
 	probes/tests/test_users.sh
@@ -254,73 +136,18 @@ EXTRA_DIST += \
 	probes/tests/test_exact.sh \
 	probes/tests/test_loads.sh \
 	probes/tests/test_optional.sh \
-	probes/tests/test_environment.sh probes/tests/test_last_thread.sh \
+	probes/tests/test_environment.sh \
+	probes/tests/test_last_thread.sh \
 	probes/tests/test_pages.sh \
 	probes/tests/test_static.sh \
 	probes/tests/test_users.sh \
-	commands/fastinst/tests/counted.c \
-	commands/fastinst/tests/floats.c \
-	commands/fastinst/tests/named.c \
-	commands/fastinst/tests/compare_args.py \
-	commands/fastinst/tests/exported.c \
-	commands/fastinst/tests/handed.cc \
-	commands/fastinst/tests/odd.c \
-	commands/fastinst/tests/odd.cc \
-	commands/fastinst/tests/tell.h \
-	commands/fastinst/tests/tree.c \
-	commands/fastinst/tests/stack.c \
-	commands/fastinst/tests/plugin.c \
-	commands/fastinst/tests/test_attach.sh \
-	commands/fastinst/tests/test_completion.sh \
-	commands/fastinst/tests/test_control.sh \
-	commands/fastinst/tests/test_detach.sh \
-	commands/fastinst/tests/test_ends.sh \
-	commands/fastinst/tests/test_fastinst.sh \
-	commands/fastinst/tests/filtered.c \
-	commands/fastinst/tests/refused.c \
-	commands/fastinst/tests/test_leftovers.sh \
-	commands/fastinst/tests/test_filters.sh \
-	commands/fastinst/tests/test_floats.sh \
-	commands/fastinst/tests/test_handed.sh \
-	commands/fastinst/tests/test_odd.sh \
-	commands/fastinst/tests/test_limits.sh \
-	commands/fastinst/tests/masked.c \
-	commands/fastinst/tests/test_masked.sh \
-	commands/fastinst/tests/test_others.sh \
-	commands/fastinst/tests/test_patterns.sh \
-	commands/fastinst/tests/test_refused.sh \
-	commands/fastinst/tests/test_top.sh \
-	commands/fastinst/tests/test_trace.sh \
-	commands/fastinst/tests/test_usage.sh \
-	commands/fastinst/tests/test_waits.sh \
-	commands/fastinst/tests/waits.c \
-	commands/fastinst/tests/test_why.sh \
 	probes/core/tests/grace.c \
 	probes/core/tests/test_coroutine.sh \
 	probes/core/tests/test_function.sh \
 	probes/core/tests/test_grace.sh \
 	probes/core/tests/test_unload.sh \
 	probes/core/tests/unload.c \
-	commands/fastinst/tests/traced.c \
-	probes/providers/tests/test_imports.sh \
-	commands/fastinst/tests/listed.c \
-	commands/fastinst/tests/test_list.sh
-
-check_PROGRAMS += commands/fastinst/tests/fuzz_sites
-tests_compute += commands/fastinst/tests/fuzz_sites
-CLEANFILES += commands/fastinst/tests/fuzz_sites.crash
-commands_fastinst_tests_fuzz_sites_SOURCES = commands/fastinst/sites.c commands/fastinst/tests/fuzz_sites.c
-commands_fastinst_tests_fuzz_sites_CPPFLAGS = $(fuzz_cppflags)
-commands_fastinst_tests_fuzz_sites_CFLAGS = $(fuzz_cflags)
-commands_fastinst_tests_fuzz_sites_LDFLAGS = -Wl,--wrap=elf_inside
-commands_fastinst_tests_fuzz_sites_LDADD = libfastinst_internal.la libfastinst_text.la libpatchcore_internal.la
-
-check_PROGRAMS += agent/counts/tests/fuzz_ring
-tests_compute += agent/counts/tests/fuzz_ring
-CLEANFILES += agent/counts/tests/fuzz_ring.crash
-agent_counts_tests_fuzz_ring_SOURCES = agent/counts/tests/fuzz_ring.c agent/counts/ring.c
-agent_counts_tests_fuzz_ring_CPPFLAGS = $(fuzz_cppflags)
-agent_counts_tests_fuzz_ring_CFLAGS = $(fuzz_cflags)
+	probes/providers/tests/test_imports.sh
 
 check_PROGRAMS += probes/elf/tests/fuzz_elf
 tests_compute += probes/elf/tests/fuzz_elf

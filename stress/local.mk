@@ -1,24 +1,6 @@
 # SPDX-License-Identifier: MIT
 noinst_LIBRARIES += libstress.a
 libstress_a_SOURCES = \
-	base/clock.h \
-	base/command_line.c \
-	base/command_line.h \
-	base/data_file.c \
-	base/data_file.h \
-	base/emit.h \
-	base/exit_status.h \
-	base/number.c \
-	base/number.h \
-	base/process.c \
-	base/process.h \
-	base/random.h \
-	base/program.c \
-	base/program.h \
-	base/spelling.c \
-	base/spelling.h \
-	base/text_file.c \
-	base/text_file.h \
 	stress/cell/cell.c \
 	stress/cell/cell.h \
 	stress/cell/code.c \
@@ -88,3 +70,4 @@ tests_wait += $(stress_waiting)
 tests_alone += $(stress_alone)
 not_asan += stress/run/tests/test_isolate stress/run/tests/test_gap stress/run/tests/test_oracle
 endif
+

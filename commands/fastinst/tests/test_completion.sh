@@ -7,7 +7,7 @@
 
 "$fastinst" completion >"$dir/table"
 for name in fastinst _fastinst; do
-	awk -v file=$name -f "$top/stress/placement/completion.awk" "$dir/table" >"$dir/$name"
+	awk -v file=$name -f "$top/commands/tmax/completion.awk" "$dir/table" >"$dir/$name"
 done
 mapfile -t commands < <("$fastinst" --help | sed -nE 's/^  ([a-z]+) .*/\1/p')
 

@@ -5,7 +5,7 @@
 # shellcheck source=calibrate/tests/common.sh
 . "${srcdir:-.}/calibrate/tests/common.sh"
 
-generator=$top/stress/placement/completion.awk
+generator=$top/commands/tmax/completion.awk
 "$tmax" completion >"$dir/table"
 for name in tmax _tmax; do
 	awk -v file=$name -f "$generator" "$dir/table" >"$dir/$name"
