@@ -286,7 +286,8 @@ static void threads_end(const void *arg)
 
 	(void)arg;
 	if (CHILD_ASAN)
-		child_skip("the sanitizer keeps an account of threads, which such an end is not in");
+		child_skip(
+			"the sanitizer keeps an account of threads, which such an end is not in");
 	alarm(20);
 	MUST(pthread_create(&thread, NULL, end_while_making, NULL) == 0);
 	pthread_join(thread, NULL);
