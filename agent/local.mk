@@ -8,7 +8,6 @@ libfastinst_agent_la_SOURCES = \
 	agent/counts/agent.c \
 	agent/counts/agent.h \
 	agent/counts/alone.c \
-	agent/counts/alone.h \
 	agent/counts/base.c \
 	agent/counts/base.h \
 	agent/counts/control.c \
@@ -28,7 +27,6 @@ libfastinst_attached_la_SOURCES = \
 	patchcore/life/bind.c \
 	agent/counts/agent.h \
 	agent/counts/alone.c \
-	agent/counts/alone.h \
 	agent/counts/base.c \
 	agent/counts/base.h \
 	agent/counts/attached.c \

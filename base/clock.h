@@ -13,4 +13,13 @@ static inline double seconds_now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
+/* clock_seconds - the time of a clock. 0: its thread has ended. */
+static inline double clock_seconds(clockid_t clock)
+{
+	struct timespec time = { 0 };
+
+	clock_gettime(clock, &time);
+	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
 #endif

@@ -24,8 +24,8 @@ noinst_LTLIBRARIES += libfastinst_text.la
 libfastinst_text_la_SOURCES = \
 	base/text.c \
 	base/text.h \
-	agent/counts/words.c \
-	agent/counts/words.h
+	agent/counts/base.h \
+	agent/counts/words.c
 noinst_LTLIBRARIES += libfastinst_names.la
 libfastinst_names_la_SOURCES = base/demangle.h
 if HAVE_LIBIBERTY

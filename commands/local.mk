@@ -35,17 +35,13 @@ fastinst_SOURCES = \
 	commands/fastinst/top.c \
 	commands/fastinst/trace.c \
 	commands/fastinst/trace_filter.c \
-	commands/fastinst/trace_filter.h \
 	commands/fastinst/trace_read.c \
-	commands/fastinst/trace_read.h \
 	commands/fastinst/trace_value.c \
 	commands/fastinst/trace_write.c \
-	commands/fastinst/trace_write.h \
+	commands/fastinst/trace.h \
 	commands/fastinst/why.c \
 	agent/launch/ending.c \
-	agent/launch/ending.h \
 	agent/launch/folder.c \
-	agent/launch/folder.h \
 	agent/launch/launch.c \
 	agent/launch/launch.h \
 	commands/fastinst/sites.c \

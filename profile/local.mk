@@ -67,14 +67,12 @@ session_sources = \
 	patchcore/life/bind.c \
 	patchcore/sigtrap/guard.c \
 	agent/counts/alone.c \
-	agent/counts/alone.h \
 	agent/counts/base.c \
 	agent/counts/base.h \
 	agent/counts/exec.c \
 	agent/counts/pin.c \
 	agent/counts/pin.h \
 	profile/statistics/sums.h \
-	profile/sample/clock.h \
 	profile/sample/pages.c \
 	profile/sample/pages.h \
 	profile/sample/relaxed.h \
@@ -194,11 +192,9 @@ EXTRA_DIST += profile/command/tests/lined.c profile/command/tests/test_lines.sh
 
 fastinst_SOURCES += \
 	profile/command/edges.c \
-	profile/command/edges.h \
+	profile/command/command.h \
 	profile/command/gather.c \
-	profile/command/gather.h \
-	profile/command/profile_cmd.c \
-	profile/command/profile_cmd.h
+	profile/command/profile_cmd.c
 fastinst_LDADD += libfastinst_lines.la libfastinst_writers.la
 if HAVE_CMOCKA
 check_PROGRAMS += profile/command/tests/test_gather

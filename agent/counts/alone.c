@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
-#include "agent/counts/alone.h"
+#include "agent/counts/base.h"
 
 #include <fcntl.h>
 #include <stdatomic.h>

@@ -21,7 +21,6 @@
 
 #include <patchcore/signals.h>
 
-#include "agent/counts/words.h"
 #include "base/text.h"
 #include "probes/include/fastinst.h"
 

@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+#include "probes/include/fastinst.h"
+
 /* --- Threads of the agent --------------------------------------------------------------------- */
 
 /* start_own_thread - with all signals blocked but the one of patches. Negative errno. */
@@ -122,5 +124,22 @@ bool read_visit(struct visit *visit, const char *text);
  * killed, and what it has started goes on.
  */
 bool is_folder_abandoned(const char *folder);
+
+/*
+ * is_program_over - the main thread has ended without the process, and no threads are left but
+ * those of agents, by fi_own_thread(). The last thread of a program that ends so ends the process,
+ * as exit(0) does: an agent's thread must not outlive it, and is that last thread when it returns.
+ *
+ * Looks once a second, however often it is called.
+ */
+bool is_program_over(void);
+
+/* --- What agents and commands call things ----------------------------------------------------- */
+
+/* kind_name - of a probe, as lines have it. */
+const char *kind_name(enum fi_kind kind);
+
+/* error_cause - what went wrong, and what helps, of a negative errno of libfastinst. */
+const char *error_cause(int error);
 
 #endif

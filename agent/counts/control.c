@@ -23,7 +23,6 @@
 #include <unistd.h>
 
 #include "agent/counts/agent.h"
-#include "agent/counts/alone.h"
 #include "agent/counts/base.h"
 #include "agent/counts/control.h"
 #include "base/text.h"

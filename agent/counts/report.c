@@ -14,7 +14,6 @@
 
 #include "agent/counts/agent.h"
 #include "agent/counts/base.h"
-#include "agent/counts/words.h"
 #include "base/text.h"
 #include "probes/include/fastinst.h"
 

@@ -30,7 +30,6 @@
 #include "agent/counts/base.h"
 #include "agent/counts/control.h"
 #include "agent/counts/ring.h"
-#include "agent/counts/words.h"
 #include "base/text.h"
 #include "probes/include/fastinst.h"
 #include "probes/include/fastinst/args.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "agent/counts/words.h"
+#include "agent/counts/base.h"
 
 #include <errno.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Signals that end a process: blocked, passed on to a child, or noted; and the end of processes. */
-#include "agent/launch/ending.h"
+#include "agent/launch/launch.h"
 
 #include <errno.h>
 #include <poll.h>

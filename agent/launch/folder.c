@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Temporary folders that are locked by the live command, and removed by the next one. */
-#include "agent/launch/folder.h"
+#include "agent/launch/launch.h"
 
 #include <dirent.h>
 #include <errno.h>

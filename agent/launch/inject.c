@@ -48,7 +48,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/counts/words.h"
+#include "agent/counts/base.h"
 #include "base/clock.h"
 #include "base/command_line.h"
 #include "probes/elf/array.h"

@@ -13,8 +13,6 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include "agent/launch/ending.h"
-#include "agent/launch/folder.h"
 #include "probes/elf/preload.h"
 
 /* Blanks get a backslash, as text_word() reads them. */

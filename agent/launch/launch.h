@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 #include "base/command_line.h"
 
@@ -75,5 +76,60 @@ int launch_program(struct launch *launch, char **argv);
  * Returns the first error; or 1 after a complaint: not all that a process had to report is there.
  */
 int launch_reports(const char *folder, int (*read)(char *line, void *arg), void *arg);
+
+/* --- Signals that end a process --------------------------------------------------------------- */
+
+/*
+ * Signals that end a process (SIGHUP, SIGINT, SIGQUIT, SIGTERM), and what a command has to do
+ * before it ends.
+ */
+
+/*
+ * ending_hold - blocks these signals: there is something to remove, and what does it is not ready.
+ * ending_let - unblocks them. Both in the calling thread; each may be called again.
+ */
+void ending_hold(void);
+void ending_let(void);
+
+/*
+ * ending_wait - waits for a child, as waitpid(2), and unblocks the signals. One that is sent to
+ * this process alone is passed on to the child; those of the terminal reach both. None ends this
+ * process before the child. Signals that were ignored stay so.
+ */
+int ending_wait(pid_t child, int *status);
+
+/* ending_is_over - a process has ended, and may be a zombie. */
+bool ending_is_over(pid_t pid);
+
+/*
+ * ending_note - unblocks the signals, and notes them. Those that were ignored stay so.
+ * ending_noted - one has come.
+ * ending_until - waits until one comes, the process has ended, or so many seconds are over (0: as
+ * long as it takes).
+ */
+void ending_note(void);
+bool ending_noted(void);
+void ending_until(pid_t pid, double seconds);
+
+/* ending_ignore - a signal, by a handler, which programs that are run do not inherit. */
+void ending_ignore(int number);
+
+/* --- Folders ---------------------------------------------------------------------------------- */
+
+/*
+ * Folders for the time that a command runs. A command that was killed leaves its folder behind, and
+ * the next command removes it. A live command holds a lock on its folder, which the kernel drops
+ * when it ends. A PID would not tell: another process may have it by now.
+ */
+
+/*
+ * folder_make - a new one, by a path that ends in XXXXXX, as mkdtemp(3) has it; locked until this
+ * process ends. Those of the same kind that are left over are removed. A negative errno, and then
+ * the path is as it was.
+ */
+int folder_make(char *path);
+
+/* folder_remove - with the files in it. */
+void folder_remove(const char *path);
 
 #endif

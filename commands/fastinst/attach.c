@@ -10,8 +10,8 @@
 
 #include "agent/counts/base.h"
 #include "agent/counts/control.h"
-#include "agent/launch/ending.h"
 #include "agent/launch/inject.h"
+#include "agent/launch/launch.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "commands/fastinst/command.h"

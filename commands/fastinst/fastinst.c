@@ -2,10 +2,10 @@
 /* fastinst: count, trace and profile what a program runs, by probes that are turned on and off. */
 #include <signal.h>
 
-#include "agent/launch/ending.h"
+#include "agent/launch/launch.h"
 #include "base/program.h"
 #include "commands/fastinst/command.h"
-#include "profile/command/profile_cmd.h"
+#include "profile/command/command.h"
 
 static const struct program_command commands[] = {
 	{ NULL, NULL, "Programs that are started", NULL },

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "agent/counts/words.h"
+#include "agent/counts/base.h"
 #include "probes/elf/array.h"
 #include "probes/providers/branch.h"
 

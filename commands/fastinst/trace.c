@@ -11,16 +11,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/counts/words.h"
-#include "agent/launch/ending.h"
+#include "agent/counts/base.h"
+#include "agent/launch/launch.h"
 #include "base/demangle.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "commands/fastinst/command.h"
 #include "commands/fastinst/counts.h"
-#include "commands/fastinst/trace_filter.h"
-#include "commands/fastinst/trace_read.h"
-#include "commands/fastinst/trace_write.h"
+#include "commands/fastinst/trace.h"
 #include "probes/dwarf/source.h"
 
 #define PAUSE_US   2000

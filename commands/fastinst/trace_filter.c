@@ -2,7 +2,7 @@
 /*
  * Filters of "fastinst trace": by thread and process, by the call tree, and by values of arguments.
  */
-#include "commands/fastinst/trace_filter.h"
+#include "commands/fastinst/trace.h"
 
 #include <fnmatch.h>
 #include <stdio.h>
@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/demangle.h"
-#include "commands/fastinst/trace_write.h"
 
 #define OPERATORS "<>=!"
 

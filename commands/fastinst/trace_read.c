@@ -3,7 +3,7 @@
  * Traced programs connect to a socket and tell of their probes; their threads make rings in the
  * folder of the socket. The rings are read together, by the time of their next events.
  */
-#include "commands/fastinst/trace_read.h"
+#include "commands/fastinst/trace.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -18,9 +18,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/counts/base.h"
 #include "agent/counts/control.h"
-#include "agent/counts/words.h"
-#include "agent/launch/folder.h"
+#include "agent/launch/launch.h"
 #include "base/text.h"
 #include "commands/fastinst/source_of.h"
 #include "probes/elf/array.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Values of arguments and results, from recorded registers and memory, as text and as JSON. */
-#include "commands/fastinst/trace_write.h"
+#include "commands/fastinst/trace.h"
 
 #include <ctype.h>
 #include <inttypes.h>

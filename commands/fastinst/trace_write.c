@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The formats of a trace: text, lines of JSON, and the events of chrome://tracing. */
-#include "commands/fastinst/trace_write.h"
+#include "commands/fastinst/trace.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #include <jansson.h>
 
-#include "agent/counts/words.h"
+#include "agent/counts/base.h"
 #include "base/demangle.h"
 #include "base/text.h"
 #include "commands/fastinst/source_of.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the library's errors mean, where errno's own text speaks of files and streams. */
 #include <errno.h>
-#include <string.h>
 
 #include "patchcore/patchcore.h"
 

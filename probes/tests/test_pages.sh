@@ -100,7 +100,7 @@ if command -v groff >/dev/null; then
 	lines=$(groff -man -Tutf8 -rLL=80n "$top/docs/man/fastinst.1" | wc -l)
 	[ "$lines" -le 60 ] || wrong "fastinst(1) has $lines lines"
 fi
-grep -ohE 'getenv\("[A-Z_]+"' "$top"/probes/{agent,command}/*.[ch] | cut -d'"' -f2 | grep -vxE "LD_PRELOAD|PATH" >"$dir/is"
+grep -ohE 'getenv\("[A-Z_]+"' "$top"/{agent/counts,commands/fastinst}/*.[ch] | cut -d'"' -f2 | grep -vxE "LD_PRELOAD|PATH" >"$dir/is"
 page fastinst.7 | sed -n '/^\.SH ENV/,/^\.SH JSON/p' | sed -nE 's/^\.B ([A-Z_]+)$/\1/p' | grep -v LD_PRELOAD >"$dir/says"
 same "environment"
 status=0

@@ -8,7 +8,7 @@
  * the call. A block's second call is not seen: the thread comes to it from a block of the function
  * that the first one called.
  */
-#include "profile/command/edges.h"
+#include "profile/command/command.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -19,7 +19,6 @@
 #include "base/command_line.h"
 #include "probes/elf/sorted.h"
 #include "probes/insn/insn.h"
-#include "profile/command/gather.h"
 #include "profile/command/lines.h"
 
 static int by_calls(const void *a, const void *b, void *profile)

@@ -3,7 +3,7 @@
  * The lines that processes have reported become one profile: sums, intervals, and shares of
  * callers.
  */
-#include "profile/command/gather.h"
+#include "profile/command/command.h"
 
 #include <errno.h>
 #include <limits.h>

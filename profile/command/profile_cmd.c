@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* fastinst profile: run a program with an agent in it, and write its profile at the end. */
-#include "profile/command/profile_cmd.h"
+#include "profile/command/command.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -11,22 +11,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/launch/ending.h"
-#include "agent/launch/folder.h"
 #include "agent/launch/inject.h"
 #include "agent/launch/launch.h"
 #include "base/exit_status.h"
 #include "base/spelling.h"
 #include "base/text.h"
 #include "probes/entries/survey.h"
-#include "profile/command/edges.h"
-#include "profile/command/gather.h"
 #include "profile/command/write.h"
 
 struct run {
 	double epoch, budget; /* epoch, period and phase in ms */
 	unsigned samples;
-	bool by_count, no_times;
+	bool no_times;
 	bool edges;
 	double period, phase;
 	uint64_t pid;
@@ -91,8 +87,8 @@ static void set_environment(const struct run *run)
 	if (run->edges)
 		snprintf(options, sizeof(options), "%g %g", run->period / 1000, run->phase / 1000);
 	else
-		snprintf(options, sizeof(options), "%g %g %u %d %d", run->epoch / 1000, run->budget,
-			 run->samples, run->by_count, run->no_times);
+		snprintf(options, sizeof(options), "%g %g %u %d", run->epoch / 1000, run->budget,
+			 run->samples, run->no_times);
 	setenv("FASTINST_PROFILE", options, 1);
 	setenv("FASTINST_FUNCTIONS", run->on ? run->on : "*", 1);
 	if (run->entries)
@@ -295,14 +291,10 @@ static bool take_real(const struct option_row *row, const char *text, void *requ
 static const struct option_row options[] = {
 	{ "overhead", "SHARE", "what the profile may cost, as 2% or 0.02 (1%)",
 	  REAL(budget, 0.0001, 1) },
-	{ "epoch", "MS", "the shortest time between two looks at a function (10)",
+	{ "epoch", "MS", "the shortest time between two windows of a function (10)",
 	  REAL(epoch, 0.1, 1000) },
-	{ "samples", "N", "calls to count in a look, about (10)",
+	{ "samples", "N", "calls to count in a window, about (10)",
 	  OPTION_NUMBER(struct run, samples, 2, 10000) },
-	{ "stop-by-count", NULL,
-	  "a look ends by the N-th call, not after a time chosen before; right only for calls that "
-	  "come at random",
-	  OPTION_FLAG(struct run, by_count) },
 	{ "no-times", NULL, "leave exits of functions alone: calls are counted, and not timed",
 	  OPTION_FLAG(struct run, no_times) },
 	{ "edges", NULL,

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "profile/sample/clock.h"
+#include "base/clock.h"
 #include "profile/statistics/estimate.h"
 
 #define DEAREST	      100000 /* ticks to turn a probe off, at most: beyond, it waited for a CPU */

@@ -170,15 +170,14 @@ static int end_last_profile(void)
 static int read_options(const char *text, const char *functions)
 {
 	static char *patterns;
-	int by_count, no_times;
+	int no_times;
 
 	options = (struct options){ .before = clock_seconds(CLOCK_THREAD_CPUTIME_ID) };
 	free(patterns);
 	options.functions = patterns = strdup(functions);
-	if (!patterns || sscanf(text, "%lf %lf %u %d %d", &options.epoch, &options.budget,
-				&options.samples, &by_count, &no_times) != 5)
+	if (!patterns || sscanf(text, "%lf %lf %u %d", &options.epoch, &options.budget,
+				&options.samples, &no_times) != 4)
 		return -EINVAL;
-	options.by_count = by_count;
 	options.no_times = no_times;
 	return 0;
 }

@@ -21,9 +21,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "agent/counts/alone.h"
+#include "agent/counts/base.h"
 #include "agent/counts/pin.h"
-#include "profile/sample/clock.h"
+#include "base/clock.h"
 #include "profile/sample/pages.h"
 #include "profile/sample/relaxed.h"
 #include "profile/sampler/session.h"

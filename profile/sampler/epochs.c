@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
-#include "agent/counts/alone.h"
+#include "agent/counts/base.h"
 #include "base/random.h"
 #include "profile/sampler/session.h"
 

@@ -9,8 +9,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "probes/include/fastinst.h"
-#include "profile/sample/clock.h"
 #include "profile/sample/sample.h"
 #include "profile/sampler/session_report.h"
 #include "profile/statistics/duration.h"
@@ -25,7 +25,6 @@ struct options {
 	double epoch;  /* seconds */
 	double budget; /* share of CPU time */
 	unsigned samples;
-	bool by_count;	       /* windows are never closed by time */
 	bool no_times;	       /* no exit is turned on */
 	bool visits;	       /* the process was running before: see agent/counts/pin.h */
 	const char *functions; /* patterns, as text_word() reads them */

@@ -70,7 +70,7 @@ static void read_full_window(const struct watch *watch, const struct function_st
 	uint64_t waited = load_relaxed(&watch->waited);
 
 	epoch->full = true;
-	epoch->sudden = function->window == WINDOW_WHOLE && !asked.by_count;
+	epoch->sudden = function->window == WINDOW_WHOLE;
 	epoch->calls = load_relaxed(&watch->limit);
 	epoch->watched = filled > waited ? filled - waited : 1;
 	epoch->first = without_waiting(load_relaxed(&watch->first), waited, epoch->watched);
@@ -121,7 +121,7 @@ void windows_read(uint32_t id, uint64_t state, uint64_t now)
 /* Calls of the probe function that the budget of the opening still pays for. */
 static double affordable_calls(void)
 {
-	return asked.by_count ? 0 : pace.afford / watch_common.price;
+	return pace.afford / watch_common.price;
 }
 
 void windows_set_affordable(void)
@@ -133,8 +133,6 @@ static uint64_t window_of(const struct function_state *function)
 {
 	unsigned few = FEW * asked.samples, share;
 
-	if (asked.by_count)
-		return WINDOW_WHOLE;
 	share = (unsigned)(affordable_calls() / (account.frequent ? account.frequent : 1));
 	return estimate_window(&function->estimate, pace.length, asked.samples,
 			       share > few ? share : few,
@@ -148,7 +146,7 @@ static void prepare_window(uint32_t id, uint64_t window)
 	struct function_state *function = &function_states[id];
 	bool whole = window == WINDOW_WHOLE;
 	bool many = !whole && function->estimate.expected * (double)window > MANY * asked.samples;
-	uint64_t limit = asked.by_count ? 1 : whole ? SUDDEN : MOST;
+	uint64_t limit = whole ? SUDDEN : MOST;
 
 	function->window = window;
 	/*

@@ -22,10 +22,10 @@ try()
 
 	tried=$((tried + 1))
 	if [ "$link" = library ]; then
-		"${compile[@]}" -fPIC -shared "$source/calls/tests/hooked.c" -o "$dir/libsample.so"
-		"${compile[@]}" "$source/calls/tests/test_hooks.c" -o "$dir/test" -L "$dir" -lsample "-Wl,-rpath,$dir" "${libs[@]}"
+		"${compile[@]}" -fPIC -shared "$source/providers/tests/hooked.c" -o "$dir/libsample.so"
+		"${compile[@]}" "$source/providers/tests/test_hooks.c" -o "$dir/test" -L "$dir" -lsample "-Wl,-rpath,$dir" "${libs[@]}"
 	else
-		"${compile[@]}" "$source/calls/tests/hooked.c" "$source/calls/tests/test_hooks.c" -o "$dir/test" "${libs[@]}"
+		"${compile[@]}" "$source/providers/tests/hooked.c" "$source/providers/tests/test_hooks.c" -o "$dir/test" "${libs[@]}"
 	fi
 	timeout 60 "$dir/test" >"$dir/out" 2>&1 || status=$?
 	if [ $status = 77 ]; then
@@ -62,9 +62,9 @@ echo "$tried programs"
 
 cc=${CC:-cc}
 # shellcheck disable=SC2086 # CC may carry options
-$cc -O2 -finstrument-functions -o "$dir/program" "$source/command/tests/counted.c" -pthread -ldl
+$cc -O2 -finstrument-functions -o "$dir/program" "$top/commands/fastinst/tests/counted.c" -pthread -ldl
 # shellcheck disable=SC2086
-$cc -O2 -finstrument-functions -DLIAR -o "$dir/liar" "$source/command/tests/counted.c" -pthread -ldl
+$cc -O2 -finstrument-functions -DLIAR -o "$dir/liar" "$top/commands/fastinst/tests/counted.c" -pthread -ldl
 
 # differs PROGRAM - whether what it says is not what is counted, of entries and exits
 differs()

@@ -23,12 +23,12 @@ try()
 
 	tried=$((tried + 1))
 	if [ "$link" = library ]; then
-		"${compile[@]}" -fPIC -shared "$source/marker/tests/sample.c" -o "$dir/libother.so"
-		"${compile[@]}" -DMAIN "$source/marker/tests/sample.c" -x none "${linked[@]}" -o "$dir/sample" \
+		"${compile[@]}" -fPIC -shared "$source/providers/tests/marker_sample.c" -o "$dir/libother.so"
+		"${compile[@]}" -DMAIN "$source/providers/tests/marker_sample.c" -x none "${linked[@]}" -o "$dir/sample" \
 			-L "$dir" -lother "-Wl,-rpath,$dir" "${libs[@]}"
 	else
-		"${compile[@]}" -c "$source/marker/tests/sample.c" -o "$dir/other.o"
-		"${compile[@]}" -DMAIN "$source/marker/tests/sample.c" -x none "${linked[@]}" "$dir/other.o" \
+		"${compile[@]}" -c "$source/providers/tests/marker_sample.c" -o "$dir/other.o"
+		"${compile[@]}" -DMAIN "$source/providers/tests/marker_sample.c" -x none "${linked[@]}" "$dir/other.o" \
 			-o "$dir/sample" "${libs[@]}"
 	fi || {
 		wrong "$*: is not compiled"
@@ -45,7 +45,7 @@ floating()
 	shift
 	tried=$((tried + 1))
 	"$@" -x "$language" -Wall -Wextra -Werror -I "$source/include/fastinst/compat" -I "$source/include" \
-		"$source/marker/tests/floating.c" -x none -o "$dir/floating" -L "$build/.libs" -lfastinst \
+		"$source/providers/tests/floating.c" -x none -o "$dir/floating" -L "$build/.libs" -lfastinst \
 		"-Wl,-rpath,$build/.libs" || {
 		wrong "$*: is not compiled"
 		return
@@ -92,8 +92,8 @@ echo "$tried programs"
 # --- the same markers by others ---
 
 read -ra compile <<<"$CC"
-"${compile[@]}" -g -O2 -I "$source/include" -DMAIN "$source/marker/tests/sample.c" -c -o "$dir/main.o"
-"${compile[@]}" -g -O2 -I "$source/include" "$source/marker/tests/sample.c" -c -o "$dir/other.o"
+"${compile[@]}" -g -O2 -I "$source/include" -DMAIN "$source/providers/tests/marker_sample.c" -c -o "$dir/main.o"
+"${compile[@]}" -g -O2 -I "$source/include" "$source/providers/tests/marker_sample.c" -c -o "$dir/other.o"
 "${compile[@]}" "$dir/main.o" "$dir/other.o" -o "$dir/sample" -L "$build/.libs" -lfastinst \
 	"-Wl,-rpath,$build/.libs"
 

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "agent/launch/launch.h"
-#include "profile/command/gather.h"
+#include "profile/command/command.h"
 #include "profile/statistics/duration.h"
 #include "profile/statistics/estimate.h"
 

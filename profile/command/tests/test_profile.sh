@@ -92,14 +92,6 @@ for edge in ("task", "often"), ("often", "mixed"), ("deep", "deep"), ("rare", "j
 assert profile["quality"]["processes"] == 2
 PY
 
-# By the count of calls: less is seen, and the program is the same.
-got=0
-timeout 120 "$fastinst" profile --stop-by-count --overhead 2% -o count ./profiled "$rounds" \
-	>profiled.out || got=$?
-[ "$got" = 3 ] || fail "the exit status is $got"
-diff plain profiled.out || fail "the output changed"
-grep -q 'rare$' count || fail "no profile by count"
-
 # It ends before the first epoch does: all calls were counted, and the cost is reported.
 cat >brief.c <<'C'
 __attribute__((noinline)) static void step(void)

@@ -32,7 +32,7 @@
 #include <fastinst.h>
 #include <patchcore/patchcore.h>
 
-#include "agent/counts/alone.h"
+#include "agent/counts/base.h"
 
 #define THREADS_MAX 16
 #define BATCH	    64

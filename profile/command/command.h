@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The lines that processes left (profile/sampler/session_report.h), as one profile.
- */
-#ifndef PROFILE_COMMAND_GATHER_H
-#define PROFILE_COMMAND_GATHER_H
+/* The command: what processes left (profile/sampler/session_report.h) becomes one profile. */
+#ifndef PROFILE_COMMAND_COMMAND_H
+#define PROFILE_COMMAND_COMMAND_H
 
 #include "probes/elf/elf.h"
+#include "profile/command/write.h"
 #include "profile/statistics/profile.h"
+
+/* profile_command - "fastinst profile": argv from its own name on. The exit status. */
+int profile_command(int argc, char **argv);
 
 /*
  * gather - read all files of a folder, and remove it. profile->edges says of which kind they are. 1
@@ -24,5 +26,14 @@ struct image {
 /* image_open - a file that cannot be read has no functions. */
 void image_open(struct image *image, const char *path);
 void image_close(struct image *image);
+
+/*
+ * edges_sort - edges with most runs first. Complains where there are blocks, and no edge was
+ * counted.
+ */
+void edges_sort(struct profile *profile);
+
+/* edges_format - the format of that name for profiles of edges, or NULL. */
+const struct profile_format *edges_format(const char *name);
 
 #endif

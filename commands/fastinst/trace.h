@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: MIT */
+/* Traces: events that agents send, which of them are shown, and how. */
+#ifndef COMMANDS_FASTINST_TRACE_H
+#define COMMANDS_FASTINST_TRACE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "agent/counts/ring.h"
+#include "base/command_line.h"
+#include "commands/fastinst/counts.h"
+#include "probes/dwarf/source.h"
+#include "probes/include/fastinst.h"
+
+/* --- Reading ---------------------------------------------------------------------------------- */
+
+/* A probe of a process that has turned it on. */
+struct traced {
+	uint32_t id;
+	enum fi_kind kind;
+	char *function;
+	char *object;
+	uint64_t addr; /* in the object's file */
+	size_t pair;   /* the entry of the same function, or itself; SIZE_MAX: without exits */
+	bool has_types;
+	struct source_function types;
+	uint64_t how; /* RING_HOW_* */
+	uint64_t seen;
+};
+
+/* A function that a thread is in, and whose exits are seen. */
+struct trace_frame {
+	unsigned table;
+	size_t pair;
+	uint64_t since; /* as shown.time */
+	unsigned tree;	/* which frame begins the call tree that is shown, or */
+#define TRACE_NO_TREE UINT32_MAX
+	bool is_shown; /* its entry is shown */
+	char *pending; /* or kept as text until it is known how long the call takes */
+};
+
+struct shown {
+	const struct traced *probe;
+	const struct trace_event *event;
+	uint64_t time; /* ns since the trace began */
+	int pid, tid;
+	unsigned depth;		    /* of functions that are entered and not left */
+	unsigned left;		    /* functions that were shown, and are left by this exit */
+	struct trace_frame *frames; /* those, the outermost first */
+	struct trace_frame *frame;  /* of this entry or exit, behind those; NULL: none */
+};
+
+/* A process's probes, by id. */
+struct traced_table {
+	struct traced *probe;
+	size_t n;
+};
+
+struct trace_to {
+	void (*event)(struct shown *shown, void *arg);
+	/* The last event of a thread has come; it has not left these functions. */
+	void (*end)(struct trace_frame *frames, unsigned n, uint64_t time, void *arg);
+	/* So many events of a thread were lost before its next one. */
+	void (*lost)(uint64_t lost, int pid, int tid, uint64_t time, void *arg);
+	void *arg;
+};
+
+struct trace_read {
+	struct trace_to to;
+	char folder[40];
+	int listener;
+	int first; /* the first process that connected; 0: none has */
+	bool stopped;
+	uint64_t start;
+	uint64_t lost; /* events of all threads */
+	struct traced_table *table;
+	size_t tables;
+	struct stream *streams;
+};
+
+/* trace_open - with a folder of its own, and the socket in it. NULL: errno tells why. */
+struct trace_read *trace_open(const struct trace_to *to);
+
+/* trace_poll - handles events and connections that have come; how many. */
+size_t trace_poll(struct trace_read *trace);
+
+/* trace_finish - ends all threads: no more events are read. */
+void trace_finish(struct trace_read *trace);
+
+/* trace_stop - tells the programs to write no more. */
+void trace_stop(struct trace_read *trace);
+
+void trace_close(struct trace_read *trace);
+
+/* --- Which events a trace shows --------------------------------------------------------------- */
+
+/* A condition on an argument, NAME OPERATOR VALUE. */
+struct trace_condition;
+
+struct trace_filter {
+	const char *tids;	      /* of threads, with a comma between; NULL: all */
+	const char *from;	      /* the call trees of functions of this pattern; NULL: all */
+	uint64_t depth;		      /* of a call tree; 0: all */
+	uint64_t longer;	      /* ns that a call shown takes at least */
+	struct trace_condition *when; /* all of them hold */
+	bool no_children;
+	int pid; /* the process that --no-children shows */
+};
+
+/* take_ns - an option's time, "10us", "2ms", "1s"; a number alone is nanoseconds. */
+option_take take_ns;
+
+/* take_when - one more condition, for the struct trace_filter that the row says. */
+option_take take_when;
+
+/*
+ * filter_takes - whether an event is shown, however long its call takes; depth becomes that in the
+ * shown call tree. filter_is_of_calls - whether exits are needed.
+ */
+bool filter_takes(const struct trace_filter *filter, struct shown *shown);
+bool filter_is_of_calls(const struct trace_filter *filter);
+
+void filter_free(struct trace_filter *filter);
+
+/* --- Formats, and values of arguments and results --------------------------------------------- */
+
+/* What the end of a trace tells. */
+struct trace_sum {
+	uint64_t shown;
+	uint64_t lost;
+	_Atomic bool limited;		/* there may have been more */
+	const struct counts *functions; /* events of these were lost; NULL: not known */
+};
+
+struct trace_format {
+	const char *name;
+	void (*begin)(FILE *out, const char *program);
+	void (*event)(FILE *out, const struct shown *shown);
+	void (*lost)(FILE *out, uint64_t lost, int pid, int tid, uint64_t time);
+	void (*end)(FILE *out, const struct trace_sum *sum);
+};
+
+/* shown_value - the i-th argument or operand of an event, or result of an exit; NULL: no more. */
+const struct source_value *shown_value(const struct shown *shown, unsigned i);
+
+/* trace_format - text, json (lines) or chrome; NULL: no such format. */
+const struct trace_format *trace_format(const char *name);
+
+/* value_put - as text; a question mark if it was not recorded. */
+void value_put(FILE *out, const struct trace_event *event, const struct source_value *value);
+
+/* value_json - null if it was not recorded. */
+json_t *value_json(const struct trace_event *event, const struct source_value *value);
+
+/* value_is_cut - whether it goes on: a string, an array, or a struct. */
+bool value_is_cut(const struct trace_event *event, const struct source_value *value);
+
+#endif
