@@ -329,10 +329,10 @@ __attribute__((noinline)) static int turn_anywhere(struct pc_call *call, bool on
 }
 
 /* Is it all on one page, which is open and written where it runs? Inside only. */
-NOPATCH_INLINE bool is_open(const struct pc_call *call)
+NOPATCH_INLINE bool is_open(const struct pc_call *call, struct thread *self)
 {
 	uintptr_t addr = (uintptr_t)call->addr;
-	const struct page *page = page_find(addr);
+	const struct page *page = page_find_again(self, addr);
 
 	return page_is_open(page) && !page_shift(page) && addr % TEXT_PAGE <= TEXT_PAGE - CALL_MAX;
 }
@@ -357,8 +357,8 @@ NOPATCH_INLINE int turn(struct pc_call *call, bool on, void *target)
 	ret = fork_enter_in_handler(&self);
 	if (ret < 0)
 		return ret;
-	ret = is_open(call) ? change_call(call, on, target, &plain)
-			    : turn_anywhere(call, on, target);
+	ret = is_open(call, self) ? change_call(call, on, target, &plain)
+				  : turn_anywhere(call, on, target);
 	site = ret == -EAGAIN ? site_find((uintptr_t)call->addr) : NULL;
 	/* A word patch of it is under way, which a thread may have left behind. */
 	if (site)

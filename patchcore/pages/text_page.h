@@ -64,6 +64,21 @@ NOPATCH_INLINE bool page_is_open(const struct page *page)
 	return page && load_acquire(&page->opens) > 0;
 }
 
+/*
+ * page_find_again - page_find() by a thread that is inside the library, and has mostly met that
+ * page before. Memory of pages is never freed, and becomes that of another page only after all that
+ * were inside have left: if it is open, and then of that address, it is the page.
+ */
+NOPATCH_INLINE const struct page *page_find_again(struct thread *self, uintptr_t addr)
+{
+	struct page *page = self->recent;
+
+	if (!page_is_open(page) ||
+	    __atomic_load_n(&page->entry.addr, __ATOMIC_RELAXED) != page_of(addr))
+		self->recent = page = page_find(addr);
+	return page;
+}
+
 /* By this process? Not where its alias is the memory of the process that it was forked from. */
 NOPATCH_INLINE bool page_may_be_written(const struct page *page)
 {

@@ -158,7 +158,7 @@ int pc_patch(void *addr, const void *bytes, size_t len)
 		ret = fork_enter_in_handler(&self);
 		if (ret < 0)
 			return ret;
-		page = page_find((uintptr_t)addr);
+		page = page_find_again(self, (uintptr_t)addr);
 		done = page_is_open(page) && !page_shift(page) && word_put(addr, bytes, len);
 		fork_leave(self);
 		if (done)
