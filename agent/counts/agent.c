@@ -148,10 +148,10 @@ void __gmon_start__(void);
 /*
  * Objects that the loader has just loaded, before one of their constructors runs.
  *
- * dlopen() looks for its caller by its return address, to find that one's folders: so it is left
- * alone. But the code that each object begins to run with (_init, of the C library's crti.o) calls
- * this function of profilers where there is one. The control thread finds objects that were linked
- * without that file, and those of a program that exports such a function itself.
+ * dlopen() searches the folders of its caller, which it knows by the return address, so it cannot
+ * be wrapped. But the code that each object begins to run with (_init, of the C library's crti.o)
+ * calls this function of profilers where there is one. The control thread finds objects that were
+ * linked without that file, and those of a program that exports such a function itself.
  */
 void __gmon_start__(void)
 {

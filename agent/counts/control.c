@@ -321,8 +321,8 @@ static void add_client(int fd)
 /* --- The thread ------------------------------------------------------------------------------- */
 
 /*
- * Until a client has something to do, which is done, or something is up at the listener: what, as
- * poll(2) has it.
+ * Waits for a moment, and serves the clients that are ready. Returns the listener's events as
+ * poll(2) has them.
  */
 static short wait_for_clients(void)
 {

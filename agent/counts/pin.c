@@ -58,8 +58,8 @@ static void close_handle(void *handle)
 }
 
 /*
- * dlopen() takes names only. Once the object is opened it stays: is it the one that lies at the
- * address, or another of that name?
+ * Opens the object by its name, since dlopen() takes no address. An opened object stays loaded: so
+ * its address is compared then, as another object may have that name.
  */
 static int hold_object(struct search *search)
 {

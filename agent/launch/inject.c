@@ -13,8 +13,8 @@
  *  5. Read the answer when the new thread has written it.
  *
  * A system call that was interrupted is resumed: the kernel sees the registers that it left,
- * orig_rax among them, and does what it had meant to do. Where it had meant to return EINTR, it is
- * told to do as for poll(): EINTR if a signal handler runs, else start the call again.
+ * orig_rax among them, and does what it had meant to do. Where that was to return EINTR, rax
+ * becomes -ERESTARTNOHAND: EINTR if a signal handler runs, else the call starts again.
  *
  * This process may be killed at any time. The kernel then lets the thread run from where it is:
  *

@@ -23,7 +23,7 @@ static void errors_are_counted(void **state)
 	assert_int_equal(count_errors("abc", 3, "", true), 3);
 }
 
-static void suggests(const char *name, bool all, const char *expected)
+static void expect_suggestion(const char *name, bool all, const char *expected)
 {
 	char text[256];
 
@@ -34,14 +34,14 @@ static void suggests(const char *name, bool all, const char *expected)
 static void names_are_suggested(void **state)
 {
 	(void)state;
-	suggests("calibrat", false, "; did you mean 'calibrate'?");
-	suggests("verfiy", false, "; did you mean 'verify'?");
-	suggests("flet", true, "; did you mean 'fleet'?");
-	suggests("cold", true, "; did you mean 'cold-back' or 'cold-front'?");
-	suggests("moon", false, "");
-	suggests("moon", true, "; there are calibrate, verify, fleet, cold-back, cold-front");
-	suggests("", true, "; there are calibrate, verify, fleet, cold-back, cold-front");
-	suggests("", false, "");
+	expect_suggestion("calibrat", false, "; did you mean 'calibrate'?");
+	expect_suggestion("verfiy", false, "; did you mean 'verify'?");
+	expect_suggestion("flet", true, "; did you mean 'fleet'?");
+	expect_suggestion("cold", true, "; did you mean 'cold-back' or 'cold-front'?");
+	expect_suggestion("moon", false, "");
+	expect_suggestion("moon", true, "; there are calibrate, verify, fleet, cold-back, cold-front");
+	expect_suggestion("", true, "; there are calibrate, verify, fleet, cold-back, cold-front");
+	expect_suggestion("", false, "");
 }
 
 /* A name may be longer than any that is compared, and a list longer than the room for it. */

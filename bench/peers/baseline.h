@@ -19,8 +19,8 @@
  * code any more. By one thread at a time; not to be mixed with pc_patch() at one
  * site at one time.
  */
-#ifndef BENCH_BASELINE_H
-#define BENCH_BASELINE_H
+#ifndef BENCH_PEERS_BASELINE_H
+#define BENCH_PEERS_BASELINE_H
 
 #include <stddef.h>
 

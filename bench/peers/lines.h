@@ -6,8 +6,8 @@
  *
  *	PROGRAM PATCHER EXECUTOR	the CPUs of the two threads
  */
-#ifndef PEERS_LINES_H
-#define PEERS_LINES_H
+#ifndef BENCH_PEERS_LINES_H
+#define BENCH_PEERS_LINES_H
 
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE

@@ -2,8 +2,8 @@
 /*
  * A folder to write machine.conf into, and what to write.
  */
-#ifndef CALIBRATE_CONF_TESTS_PLACE_H
-#define CALIBRATE_CONF_TESTS_PLACE_H
+#ifndef CALIBRATE_TESTS_CONF_PLACE_H
+#define CALIBRATE_TESTS_CONF_PLACE_H
 
 #include <dirent.h>
 #include <setjmp.h>

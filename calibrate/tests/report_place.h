@@ -2,8 +2,8 @@
 /*
  * For tests of the report: a folder with a journal, and the page of it, without gnuplot.
  */
-#ifndef CALIBRATE_REPORT_TESTS_PLACE_H
-#define CALIBRATE_REPORT_TESTS_PLACE_H
+#ifndef CALIBRATE_TESTS_REPORT_PLACE_H
+#define CALIBRATE_TESTS_REPORT_PLACE_H
 
 #include <setjmp.h>
 #include <stdarg.h>

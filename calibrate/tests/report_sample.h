@@ -3,8 +3,8 @@
  * A journal that has something for every part of the report. Its texts hold what
  * would be markup if it got into the page as it is.
  */
-#ifndef CALIBRATE_REPORT_TESTS_SAMPLE_H
-#define CALIBRATE_REPORT_TESTS_SAMPLE_H
+#ifndef CALIBRATE_TESTS_REPORT_SAMPLE_H
+#define CALIBRATE_TESTS_REPORT_SAMPLE_H
 
 #include <math.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
  * A session whose journal is in memory, so that a test can break it off and start
  * another that goes on with what it wrote.
  */
-#ifndef CALIBRATE_SESSION_TESTS_PLACE_H
-#define CALIBRATE_SESSION_TESTS_PLACE_H
+#ifndef CALIBRATE_TESTS_SESSION_PLACE_H
+#define CALIBRATE_TESTS_SESSION_PLACE_H
 
 #include <stdio.h>
 #include <sys/mman.h>

@@ -2,8 +2,8 @@
 /*
  * Counts to judge, and records to add up.
  */
-#ifndef CALIBRATE_VERIFY_TESTS_SAMPLE_H
-#define CALIBRATE_VERIFY_TESTS_SAMPLE_H
+#ifndef CALIBRATE_TESTS_VERIFY_SAMPLE_H
+#define CALIBRATE_TESTS_VERIFY_SAMPLE_H
 
 #include <string.h>
 

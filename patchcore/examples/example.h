@@ -3,8 +3,8 @@
  * What the examples share: functions of a few bytes, made by hand, so that there is something to
  * patch. In a program of your own a compiler makes them.
  */
-#ifndef EXAMPLE_H
-#define EXAMPLE_H
+#ifndef PATCHCORE_EXAMPLES_EXAMPLE_H
+#define PATCHCORE_EXAMPLES_EXAMPLE_H
 
 #include <errno.h>
 #include <patchcore/patchcore.h>

@@ -65,9 +65,9 @@ NOPATCH_INLINE bool page_is_open(const struct page *page)
 }
 
 /*
- * page_find_again - page_find() by a thread that is inside the library, and has mostly met that
- * page before. Memory of pages is never freed, and becomes that of another page only after all that
- * were inside have left: if it is open, and then of that address, it is the page.
+ * page_find_again - page_find() for a thread that mostly meets the page that it met last. Memory of
+ * pages is never freed, but may become another page's: whether the page is open is for the caller
+ * to ask, after its address was compared here.
  */
 NOPATCH_INLINE const struct page *page_find_again(struct thread *self, uintptr_t addr)
 {

@@ -3,7 +3,7 @@
  * Entries and exits: the calls of hooks that -finstrument-functions puts there in each function.
  *
  * They lead to the functions of that name in libc, which do nothing: nothing is lost when they are
- * turned off. Where the program or a library has such functions of its own, they stay as they are.
+ * turned off. Calls of hooks that the program or a library defines itself are left alone.
  * By the call at the entry the argument registers of the function hold the arguments of the call.
  */
 #include <dlfcn.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How long a function's calls took, from those of which the exit was seen: all calls of an epoch
- * (estimate.h) are taken to last as long as its timed calls on average. The unit of time is the
- * caller's. Pure: no clock, no probe.
+ * How long a function's calls took. A call is timed if its exit is seen; the other calls of an
+ * epoch (estimate.h) are taken to last as long as the timed ones on average. The unit of time is
+ * the caller's. Pure: no clock, no probe.
  */
-#ifndef PROBES_PROFILE_DURATION_H
-#define PROBES_PROFILE_DURATION_H
+#ifndef PROFILE_STATISTICS_DURATION_H
+#define PROFILE_STATISTICS_DURATION_H
 
 #include "profile/statistics/estimate.h"
 

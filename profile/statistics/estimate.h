@@ -12,8 +12,8 @@
  *
  * Pure: no clock, no probe.
  */
-#ifndef PROBES_PROFILE_ESTIMATE_H
-#define PROBES_PROFILE_ESTIMATE_H
+#ifndef PROFILE_STATISTICS_ESTIMATE_H
+#define PROFILE_STATISTICS_ESTIMATE_H
 
 #include <stdbool.h>
 #include <stdint.h>

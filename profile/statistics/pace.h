@@ -2,8 +2,8 @@
 /*
  * How long the next epoch is: as short as a budget allows.
  */
-#ifndef PROBES_PROFILE_PACE_H
-#define PROBES_PROFILE_PACE_H
+#ifndef PROFILE_STATISTICS_PACE_H
+#define PROFILE_STATISTICS_PACE_H
 
 #include <stdint.h>
 

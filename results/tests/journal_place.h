@@ -3,8 +3,8 @@
  * A journal to test with, in memory, or in a file where a file matters. For
  * cmocka tests, which define _GNU_SOURCE and include cmocka.h first.
  */
-#ifndef RESULTS_JOURNAL_TESTS_PLACE_H
-#define RESULTS_JOURNAL_TESTS_PLACE_H
+#ifndef RESULTS_TESTS_JOURNAL_PLACE_H
+#define RESULTS_TESTS_JOURNAL_PLACE_H
 
 #include <stdlib.h>
 #include <sys/mman.h>

@@ -330,6 +330,28 @@ static void given_back(const void *arg)
 		MUST(close_pages(i, 1) == -ENOENT);
 }
 
+/* --- The page that a thread met last --------------------------------------------------------- */
+
+/* It is open, and so is not the one beside it; nor is what comes to its place. */
+static void met_last(const void *arg)
+{
+	static const int prot[] = { RX, RX, RX };
+
+	(void)arg;
+	start_library();
+	lay_out(prot, LENGTH(prot));
+	MUST(open_pages(0, 1) == 0 && patch_nop(base) == 0);
+	MUST(patch_nop(page_at(1)) == 0 && patch_nop(base) == 0);
+	MUST(mmap(base, CODE_PAGE, RX, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == base);
+	text_forget((uintptr_t)base, (uintptr_t)base + CODE_PAGE);
+	MUST(patch_nop(base) == 0);
+	must_be(prot);
+	/* Its memory becomes another page's. */
+	MUST(open_pages(2, 1) == 0 && patch_nop(page_at(2)) == 0 && patch_nop(base) == 0);
+	MUST(patch_nop(page_at(1)) == 0 && close_pages(2, 1) == 0 && patch_nop(page_at(2)) == 0);
+	must_be(prot);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -338,7 +360,7 @@ int main(void)
 		child_unit_test(told_too_early), child_unit_test(told_late),
 		cmocka_unit_test(test_unloaded), child_unit_test(loaded_again),
 		child_unit_test(others),	 child_unit_test(objects),
-		child_unit_test(given_back),
+		child_unit_test(given_back),	 child_unit_test(met_last),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
