@@ -35,6 +35,7 @@ patchcore_pages_waiting = patchcore/pages/tests/test_text_fork patchcore/pages/t
 check_PROGRAMS += $(patchcore_pages_tests) $(patchcore_pages_waiting)
 tests_race += $(patchcore_pages_tests)
 tests_wait += $(patchcore_pages_waiting)
+not_asan += patchcore/pages/tests/test_text_gone
 patchcore_pages_tests_test_text_gone_LDFLAGS = -Wl,--wrap=mprotect \
 	-Wl,--wrap=mappings_each
 patchcore_pages_tests_test_text_growth_LDFLAGS = -Wl,--wrap=table_find

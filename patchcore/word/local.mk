@@ -19,5 +19,5 @@ patchcore_word_computing = patchcore/word/tests/test_steps
 check_PROGRAMS += $(patchcore_word_tests) $(patchcore_word_computing)
 tests_race += $(patchcore_word_tests)
 tests_compute += $(patchcore_word_computing)
-not_asan += $(patchcore_word_computing)
+not_asan += $(patchcore_word_computing) patchcore/word/tests/test_not_owned
 endif

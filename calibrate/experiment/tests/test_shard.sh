@@ -72,7 +72,7 @@ expect 0 "${grid[@]}" --toggles 500 --journal both.jsonl --resume --repetitions 
 # --- interrupted and resumed ---
 
 rm paper.jsonl
-"${grid[@]}" --toggles 5000 >"$dir/out" 2>"$dir/err" &
+"${grid[@]}" --toggles 2000 >"$dir/out" 2>"$dir/err" &
 started+=($!)
 has_paper_cells()
 {
@@ -83,7 +83,7 @@ kill -INT $!
 rc=0
 wait $! || rc=$?
 [ "$rc" = 130 ] || fail "interrupted, it exits with $rc"
-expect 0 "${grid[@]}" --toggles 5000 --resume
+expect 0 "${grid[@]}" --toggles 2000 --resume
 grep -q '^paper  *all  *10[01] ' "$dir/out" || fail "not resumed"
 grep -v '"outcome":"interrupted"' paper.jsonl | cells_of /dev/stdin >after
 [ "$(sort -u after | wc -l)" = 100 ] || fail "cells are missing"
@@ -92,7 +92,7 @@ valid paper.jsonl
 
 # --- the tail ---
 
-expect 0 "$tmax" stress --list tail.cells --seconds 0.1 --quiet
+expect 0 "$tmax" stress --list tail.cells --seconds 0.03 --quiet
 [ "$(head -n 1 tail.jsonl | member plan /dev/stdin)" = tail ] || fail "the plan's name"
 for arm in line-1000 line-2000 line-4000 stretch-1000 page-2000 inside-2000 cold-back; do
 	grep -q "\"stage\":\"tail-$arm\"" tail.jsonl || fail "no cell of arm $arm"

@@ -217,10 +217,10 @@ static void test_windows(void **state)
 
 /*
  * Instructions from one look to the next. Each place begins at another one, and there are three
- * places of every way, so that each instruction has its turn; in short runs a ninth of them.
+ * places of every way, so that each instruction has its turn; in short runs one of 27.
  * With the sanitizer there are many more instructions.
  */
-#define STRIDE (CHILD_ASAN ? 601 : test_scale() < 1 ? 27 : 3)
+#define STRIDE (CHILD_ASAN ? 601 : test_scale() < 1 ? 81 : 3)
 
 static unsigned long at_step; /* do something else after this one */
 static bool done;

@@ -14,7 +14,7 @@
 
 #include "patchcore/tests/scale.h"
 
-#define VISITS	  40 /* in a cell at most, ... */
+#define VISITS	  20 /* in a cell at most, ... */
 #define AT_RANDOM 4  /* ... so many of them where nothing was seen to change; both at scale 1 */
 
 static struct survey *surveys; /* of each protocol, shared with the children that make them */

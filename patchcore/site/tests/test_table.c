@@ -10,11 +10,13 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "patchcore/site/table.h"
 #include "patchcore/site/thread.h"
+#include "patchcore/tests/scale.h"
 #include "patchcore/tests/step.h"
 
 #define SHIFT 6
@@ -143,6 +145,15 @@ static unsigned long come_at;
 static bool came;
 static uintptr_t fresh = FIRST + (1u << 20);
 
+/* Instructions from one interruption to the next: in short runs every third one, from another on
+ * each time. */
+static unsigned long stride(void)
+{
+	if (test_scale() >= 1)
+		return 1;
+	return come_at ? 3 : 1 + (unsigned long)getpid() % 3;
+}
+
 /* The one that is searched stands behind all others of its line. */
 static void put_behind_mates(void)
 {
@@ -190,7 +201,7 @@ static void step_through(const void *unused)
 	do {
 		put_behind_mates();
 		came = false;
-		come_at++;
+		come_at += stride();
 		step_run(search, refill);
 	} while (came);
 	MUST(come_at > MATES);
@@ -246,8 +257,7 @@ static void step_through_walk(const void *unused)
 	do {
 		memset(met, 0, sizeof(met));
 		came = false;
-		/* A few of some hundred. */
-		come_at += 41;
+		come_at += 41 * stride();
 		step_run(walk, refill_alike);
 	} while (came);
 	MUST(come_at > MATES);
