@@ -311,7 +311,9 @@ static int note_object(struct target *target, struct reading *reading, const cha
 
 	snprintf(reading->path, sizeof(reading->path), "%s", path);
 	reading->is_lock_free = !is_libc(path);
-	if (!strncmp(last_part(path), "ld-musl", 7) || !strncmp(last_part(path), "libc.musl", 9))
+	/* In Debian the loader of musl is a link to its libc.so. glibc maps no file of that name. */
+	if (!strncmp(last_part(path), "ld-musl", 7) || !strncmp(last_part(path), "libc.musl", 9) ||
+	    !strcmp(last_part(path), "libc.so"))
 		reading->other = true;
 	if (*path == '[' || !*path)
 		return 0;

@@ -55,6 +55,15 @@ if compile musl musl-gcc; then
 	printf '#! %s\n' "$dir/musl" >"$dir/script"
 	chmod +x "$dir/script"
 	starts script "" 0
+	status=0
+	printf 'int pause(void);\nint main(void) { return pause(); }\n' >"$dir/pauses.c"
+	musl-gcc "$dir/pauses.c" -o "$dir/pauses" || wrong "musl-gcc compiles nothing"
+	"$dir/pauses" &
+	until grep -q libc.so "/proc/$!/maps"; do sleep 0.01; done
+	"$fastinst" attach $! >"$dir/says" 2>"$dir/errors" || status=$?
+	kill $!
+	[ $status = 69 ] || wrong "attach to musl: exit status $status"
+	grep -q "its C library is musl" "$dir/errors" || wrong "attach to musl: $(cat "$dir/errors")"
 else
 	echo "no musl-gcc"
 fi
