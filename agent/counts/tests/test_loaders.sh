@@ -62,7 +62,7 @@ if compile musl musl-gcc; then
 	until grep -q libc.so "/proc/$!/maps"; do sleep 0.01; done
 	"$fastinst" attach $! >"$dir/says" 2>"$dir/errors" || status=$?
 	kill $!
-	[ $status = 69 ] || wrong "attach to musl: exit status $status"
+	[ $status = 1 ] || wrong "attach to musl: exit status $status"
 	grep -q "its C library is musl" "$dir/errors" || wrong "attach to musl: $(cat "$dir/errors")"
 else
 	echo "no musl-gcc"
