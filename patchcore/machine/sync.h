@@ -41,11 +41,11 @@ uint64_t sync_cost(const struct sync *sync);
 void sync_note_cost(const struct sync *sync, uint64_t ticks);
 
 /*
- * sync_expect_level, sync_expect_membarrier - what the calibration measured that it costs, 0:
- * it did not. Of a level this replaces what was known; a membarrier that was used is known better.
+ * sync_expect - what the calibration measured that a level costs, or membarrier; 0: it did not. Of
+ * a level this replaces what was known; a membarrier that was used is known better.
  */
-void sync_expect_level(unsigned level, uint64_t ticks);
-void sync_expect_membarrier(uint64_t ticks);
+#define SYNC_MEMBARRIER (SYNC_LEVELS + 1)
+void sync_expect(unsigned level, uint64_t ticks);
 
 /*
  * membarrier_register - allow sync by membarrier. 0, or -ENOTSUP.
