@@ -137,8 +137,6 @@ struct site {
 	 * front. NULL: this is it, or it is free.
 	 */
 	_Atomic(struct site *) lead;
-	/* Where an executor that trapped here goes on, 0: here again. Kept, for late traps. */
-	_Atomic(uintptr_t) resume;
 	size_t number; /* of its mark; the same for ever */
 	/* The owner's id (thread.h), 0: there is none. The rest of the group is the owner's. */
 	_Atomic(uint64_t) owner __attribute__((aligned(SITE_LINE)));
@@ -277,12 +275,6 @@ NOPATCH_INLINE void site_set_lead(struct site *site, struct site *lead)
 {
 	if (load_relaxed(&site->lead) != lead)
 		store_release(&site->lead, lead);
-}
-
-NOPATCH_INLINE void site_set_resume(struct site *site, uintptr_t resume)
-{
-	if (load_relaxed(&site->resume) != resume)
-		store_relaxed(&site->resume, resume);
 }
 
 /*

@@ -9,8 +9,7 @@
 
 #define CHUNK 256 /* sites that one pair of syncs serves when draining */
 
-static _Atomic(uint64_t) undone;       /* changes that were taken back */
-static _Atomic(uint64_t) undone_known; /* of these, what a drain has told of */
+static _Atomic(uint64_t) undone; /* changes that were taken back */
 static struct lock drain_lock;
 
 uint64_t flight_undone(void)
@@ -268,18 +267,6 @@ int flight_drain(void)
 	return ret;
 }
 
-int flight_drain_told(void)
-{
-	int ret = flight_drain();
-	uint64_t now = flight_undone();
-
-	if (ret < 0)
-		return ret;
-	return atomic_exchange_explicit(&undone_known, now, memory_order_relaxed) != now
-		       ? -ECANCELED
-		       : 0;
-}
-
 /* --- As the owner that was interrupted -------------------------------------------------------- */
 
 /* Read where it is written: of the code it may be that it can only be run. */
@@ -396,12 +383,6 @@ NOPATCH static bool rescue(struct site *lead, bool was_left)
 	if (was_left && !is_over(lead))
 		word_set_since(&lead->word);
 	return true;
-}
-
-bool flight_is_orphaned(struct site *site)
-{
-	return flight_is_on(site) && !load_relaxed(&site->owner) &&
-	       thread_is_gone(load_relaxed(&site->word.holder));
 }
 
 bool flight_rescue(struct site *site)

@@ -175,7 +175,6 @@ int word_hold(struct word **held, const struct change *change, const struct sync
 	WORD_KEEP(word, sync, sync);
 	WORD_KEEP(word, holder, id);
 	store_relaxed(&site->by_barrier, sync->policy == PC_POLICY_MEMBARRIER);
-	site_set_resume(site, 0);
 	site_set_state(site, WORD_HELD);
 	/*
 	 * The old code is read only now that the line is on its way for writing: to fetch it for

@@ -4,19 +4,9 @@
  *
  * pc_patch() needs INT3 and two syncs for a call that crosses the atomic window. To turn a call on
  * and off needs neither, wherever it lies: one locked store into one naturally aligned 8-byte word
- * does it (AMD APM vol. 2, 7.6.1). Which one depends on the split, the number of the call's bytes
- * before an 8-byte boundary that it crosses, 0 if it crosses none:
- *
- *	form		code		splits	 way		   off
- *	call		E8 rel32	0, 1	 DISPLACEMENT	   rel32 of a ret
- *					2, 3, 4	 FRONT		   EB 03, a jump over it
- *	call, addr32	67 E8 rel32	0, 1, 2	 DISPLACEMENT	   rel32 of a ret
- *					3, 4, 5	 FRONT		   EB 04
- *	call *slot	FF 15 rel32	0, 1, 2	 DISPLACEMENT	   rel32 of a slot that
- *								   holds a ret's address
- *					3, 4, 5	 FRONT		   EB 04
- *	tail call	E9 rel32	all	 TAIL		   C3, a ret
- *	tail *slot	FF 25 rel32	all	 TAIL		   C3
+ * does it (AMD APM vol. 2, 7.6.1). Which one depends on how many of the call's bytes lie before an
+ * 8-byte boundary: pc_call(3) has the table. Calls and tail calls may be turned, by displacement
+ * (E8, 67 E8, E9) and by slot (FF 15, FF 25).
  *
  * Another target for a call is one store, too, by DISPLACEMENT and in reach. Else the call is led
  * through a stub "jmp *slot", twice at most: first through one that all calls to that target share,
