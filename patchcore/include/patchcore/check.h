@@ -26,23 +26,18 @@ struct pc_check {
 	uint64_t old_starts;  /* an instruction of the old code starts there */
 	uint64_t new_starts;  /* of the new code */
 	uint64_t lost_starts; /* of the old code and not of the new: nothing may be lost */
-	/*
-	 * Old starts behind a jump or a return, which only a jump from elsewhere
-	 * could reach. If all lost starts are among them and the caller knows
-	 * that nothing jumps there, then nothing is lost.
-	 */
-	uint64_t after_jump;
-	uint64_t relative; /* new starts with an operand relative to RIP: right only here */
-	uint32_t starts;   /* in both, inside the change: what pc_patch_starts() asks for */
-	uint16_t old_end;  /* bytes to where the old code was decoded; 0 after some errors */
-	uint16_t new_end;  /* the new; the same if both go on alike from there, or it jumps away */
-	bool merges_nops;  /* the lost starts are of 1-byte NOPs that become one instruction */
-	bool old_partial;  /* the change ends inside an old instruction: it is not changed whole */
-	bool new_partial;  /* the change ends inside a new one, which ends in code that was there */
-	bool int3;	   /* the new code starts with INT3 */
-	bool old_invalid;  /* the old code has bytes that are no instruction */
-	bool new_invalid;  /* the new code has */
-	bool cut;	   /* an instruction that is not changed whole crosses the window */
+	uint64_t after_jump;  /* old starts that only a jump from elsewhere can reach */
+	uint64_t relative;    /* new starts with an operand relative to RIP: right only here */
+	uint32_t starts;      /* in both, inside the change: what pc_patch_starts() asks for */
+	uint16_t old_end;     /* bytes to where the old code was decoded; 0 after some errors */
+	uint16_t new_end; /* the new; the same if both go on alike from there, or it jumps away */
+	bool merges_nops; /* the lost starts are of 1-byte NOPs that become one instruction */
+	bool old_partial; /* the change ends inside an old instruction: it is not changed whole */
+	bool new_partial; /* the change ends inside a new one, which ends in code that was there */
+	bool int3;	  /* the new code starts with INT3 */
+	bool old_invalid; /* the old code has bytes that are no instruction */
+	bool new_invalid; /* the new code has */
+	bool cut;	  /* an instruction that is not changed whole crosses the window */
 	/* Bytes of the change before the boundary that it crosses, 0 if it crosses none. */
 	unsigned window; /* bytes that one store changes here (pc_get_status), the first boundary */
 	unsigned window_split;

@@ -17,17 +17,11 @@ __BEGIN_DECLS
 
 /* How a change of some code is written. */
 enum pc_text_way {
-	/*
-	 * Without a choice: mprotect(2) around it, about four system calls for each change, and the
-	 * pages are writable meanwhile.
-	 */
+	/* Without a choice: mprotect(2) around each change; the pages are writable meanwhile. */
 	PC_TEXT_PROTECT = 0,
 	/* pc_text_open(): the pages are kept writable. The fastest, no system call. */
 	PC_TEXT_OPEN = 1,
-	/*
-	 * pc_text_alias(): the pages are mapped a second time, writable and not executable, at
-	 * another address: as fast, and no page is ever both.
-	 */
+	/* pc_text_alias(): written where they are mapped once more: as fast, no page is both. */
 	PC_TEXT_ALIAS = 2,
 };
 

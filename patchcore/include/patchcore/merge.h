@@ -19,15 +19,9 @@ __BEGIN_DECLS
 
 /* How it is known that no thread stands inside: where an instruction starts no more. */
 enum pc_inside {
-	/*
-	 * The caller promises: from the beginning of the call to its end no thread, and no signal
-	 * handler's interrupted code, is inside, or gets there.
-	 */
+	/* The caller promises: no thread, and no handler's interrupted code, is, or gets there. */
 	PC_NOBODY_INSIDE = 0,
-	/*
-	 * The library sees to it: INT3 on the first byte, membarrier, and a look at every thread by
-	 * a real-time signal for which the program has no use.
-	 */
+	/* The library sees to it: INT3, membarrier, and a look at every thread by a signal. */
 	PC_CHECK_THREADS = 1,
 	/* There is no such place: every old start is a new one. Else -EINVAL. */
 	PC_STARTS_KEPT = 2,

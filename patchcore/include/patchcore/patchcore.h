@@ -67,16 +67,12 @@ struct pc_status {
 	unsigned line_level;	/* the same for sites inside one page */
 	double page_p;		/* bound on tears per toggle of each; 0 unless WAIT */
 	double line_p;
-	int long_run;	   /* the config rests on more than its last run */
-	uint64_t runs;	   /* behind the config; 0 without one */
-	uint64_t measured; /* the latest of them: seconds since the epoch, 0: unknown */
-	/*
-	 * What pc_start_patch() and the like wait across pages where in_use is MEMBARRIER: ticks,
-	 * and the bound on tears per toggle. 0: they use membarrier, too. The same in one page.
-	 */
-	uint64_t later_wait;
-	double later_p;
-	uint64_t line_later_wait;
+	int long_run;	     /* the config rests on more than its last run */
+	uint64_t runs;	     /* behind the config; 0 without one */
+	uint64_t measured;   /* the latest of them: seconds since the epoch, 0: unknown */
+	uint64_t later_wait; /* ticks of started changes where in_use is MEMBARRIER; 0: that, too */
+	double later_p;	     /* bound of that wait */
+	uint64_t line_later_wait; /* the same for sites inside one page */
 	double line_later_p;
 	int fleet; /* the config was counted on other machines of this kind, not here */
 };
