@@ -22,7 +22,7 @@ struct facts {
 
 /*
  * The syncs of one choice. They point to each other: not to be copied. page is the one to begin
- * with; see word_sync(), sync_pick() and sync_later().
+ * with; see word_sync() and sync_pick().
  */
 struct syncs {
 	struct sync page;

@@ -73,11 +73,6 @@ static uint64_t cost_of(const struct sync *sync)
 	return cost > least ? cost : least;
 }
 
-const struct sync *sync_later(const struct sync *sync)
-{
-	return sync->policy == PC_POLICY_MEMBARRIER && sync->later ? sync->later : sync;
-}
-
 const struct sync *sync_pick(const struct sync *sync)
 {
 	const struct sync *one = sync, *other = sync->other;

@@ -132,7 +132,10 @@ int pc_patch_how(void *addr, const void *bytes, size_t len, const struct pc_how 
 	if (!(how->flags & PC_LATER) || !word_straddles(addr, len, sync->window) ||
 	    fork_is_mine(thread_here))
 		return change_make(&change, sync);
-	sync = sync_later(word_sync(sync, addr, len));
+	sync = word_sync(sync, addr, len);
+	/* No patcher stands waiting, and a membarrier interrupts every executor. */
+	if (sync->later)
+		sync = sync->later;
 	ret = flight_start(&change, sync);
 	if (ret == -EAGAIN && change_try_again(&change))
 		ret = flight_start(&change, sync);
