@@ -199,14 +199,18 @@ struct site_counts sites_count(void);
 
 /*
  * site_try_own - be the only one that writes there, as thread_id() or thread_guest(). Acquire,
- * pairs with site_disown(): sees all that the owner before has written.
+ * pairs with site_disown(): sees all that the owner before has written. site_replace_owner - the
+ * same in place of an owner that is gone; 0: there is none.
  */
+NOPATCH_INLINE bool site_replace_owner(struct site *site, uint64_t owner, uint64_t id)
+{
+	return atomic_compare_exchange_strong_explicit(&site->owner, &owner, id,
+						       memory_order_acquire, memory_order_relaxed);
+}
+
 NOPATCH_INLINE bool site_try_own(struct site *site, uint64_t id)
 {
-	uint64_t none = 0;
-
-	return atomic_compare_exchange_strong_explicit(&site->owner, &none, id,
-						       memory_order_acquire, memory_order_relaxed);
+	return site_replace_owner(site, 0, id);
 }
 
 NOPATCH_INLINE void site_disown(struct site *site)

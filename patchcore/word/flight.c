@@ -344,13 +344,6 @@ NOPATCH static bool needs_rescue(const struct site *lead, uint64_t *owner)
 	return *owner ? thread_is_gone(*owner) : is_over(lead);
 }
 
-/* Own a site in place of an owner that is gone, or one without an owner. */
-NOPATCH static bool replace_owner(struct site *lead, uint64_t owner, uint64_t id)
-{
-	return atomic_compare_exchange_strong_explicit(&lead->owner, &owner, id,
-						       memory_order_acquire, memory_order_relaxed);
-}
-
 /*
  * Let the change of a site that is owned now go on as one in flight. True: the caller is to leave
  * it, false: that is done.
@@ -392,7 +385,7 @@ bool flight_rescue(struct site *site)
 
 	if (!needs_rescue(lead, &owner) && !(owner && thread_ask_end(owner)))
 		return false;
-	if (!replace_owner(lead, owner, thread_id()))
+	if (!site_replace_owner(lead, owner, thread_id()))
 		return false;
 	if (rescue(lead, owner))
 		leave_site(lead);
@@ -410,7 +403,7 @@ NOPATCH bool flight_rescue_as_guest(struct site *site)
 	guest = thread_guest();
 	if (!guest)
 		return false;
-	done = replace_owner(lead, owner, guest);
+	done = site_replace_owner(lead, owner, guest);
 	if (done && rescue(lead, owner))
 		leave_in_handler(lead);
 	thread_guest_leave(guest);
