@@ -58,7 +58,6 @@ NOPATCH static bool hold_first(const struct merge *merge)
 	word->holder = merge->id;
 	word->also_count = 0;
 	word->merge = NULL;
-	site_set_resume(site, 0);
 	site_set_state(site, WORD_HELD);
 	return true;
 }

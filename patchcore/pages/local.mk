@@ -7,7 +7,6 @@ libpatchcore_internal_la_SOURCES += \
 	patchcore/pages/text.c \
 	patchcore/pages/text.h \
 	patchcore/pages/text_maps.c \
-	patchcore/pages/text_maps.h \
 	patchcore/pages/text_page.h \
 	patchcore/pages/text_way.c
 

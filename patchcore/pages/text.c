@@ -399,28 +399,33 @@ static int close_entry(struct entry *entry, void *unused)
 	return 0;
 }
 
-static int give_back_entry(struct entry *entry, void *first_failure)
+/* Of a huge page with the first of its parts. */
+static int give_back_owed(struct entry *entry, void *first_failure)
 {
-	uintptr_t start = entry->addr, end = start + TEXT_PAGE;
-	int ret, *first = first_failure;
+	const struct page *page = (struct page *)entry;
+	int *first = first_failure, ret = 0;
 
-	widen_to_opened(&start, &end);
-	ret = give_back_pages(start, end);
+	if (page->owed)
+		ret = return_pages(entry->addr, entry->addr + TEXT_PAGE, 0);
 	if (*first == 0)
 		*first = ret;
 	return 0;
 }
 
-int text_give_back(void)
+static int give_back_all(table_fn *take_users)
 {
 	int ret = 0;
 
 	lock_take(&text_lock);
-	text_compare(0, page_of(INTPTR_MAX));
-	table_each(&text_pages, close_entry, NULL);
-	table_each(&text_pages, give_back_entry, &ret);
+	table_each(&text_pages, take_users, NULL);
+	table_each(&text_pages, give_back_owed, &ret);
 	lock_drop(&text_lock);
 	return ret;
+}
+
+int text_give_back(void)
+{
+	return give_back_all(close_entry);
 }
 
 static int take_from_borrowers(struct entry *entry, void *unused)
@@ -437,21 +442,9 @@ static int take_from_borrowers(struct entry *entry, void *unused)
 	return 0;
 }
 
-/* Of a huge page with the first of its parts. */
-static int give_back_owed(struct entry *entry, void *unused)
-{
-	const struct page *page = (struct page *)entry;
-
-	(void)unused;
-	if (page->owed && !page_shift(page))
-		text_return(entry->addr, entry->addr + TEXT_PAGE, 0);
-	return 0;
-}
-
 void text_give_back_borrowed(void)
 {
-	table_each(&text_pages, take_from_borrowers, NULL);
-	table_each(&text_pages, give_back_owed, NULL);
+	give_back_all(take_from_borrowers);
 }
 
 /* --- Closing --------------------------------------------------------------------------------- */

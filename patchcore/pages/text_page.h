@@ -5,7 +5,7 @@
 
 #include <sys/mman.h>
 
-#include "patchcore/pages/text_maps.h"
+#include "patchcore/pages/text.h"
 #include "patchcore/site/lock.h"
 #include "patchcore/site/site.h"
 

@@ -78,11 +78,9 @@ struct task_call {
 };
 
 /*
- * task_tells_calls - may this process read the system calls of its own threads? Not one that has
- * changed its user or is otherwise not dumpable (prctl(2)). task_call - the system call in which a
- * thread sleeps. 0, or what that could not be read with.
+ * task_call - the system call in which a thread sleeps. 0, or what that could not be read with: no
+ * thread's in a process that has changed its user or is otherwise not dumpable (prctl(2)).
  */
-bool task_tells_calls(void);
 int task_call(pid_t tid, struct task_call *call);
 
 /*

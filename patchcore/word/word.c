@@ -175,7 +175,6 @@ int word_hold(struct word **held, const struct change *change, const struct sync
 	WORD_KEEP(word, sync, sync);
 	WORD_KEEP(word, holder, id);
 	store_relaxed(&site->by_barrier, sync->policy == PC_POLICY_MEMBARRIER);
-	site_set_resume(site, 0);
 	site_set_state(site, WORD_HELD);
 	/*
 	 * The old code is read only now that the line is on its way for writing: to fetch it for
@@ -390,14 +389,11 @@ NOPATCH static bool awaits_first(const struct site *site)
  */
 NOPATCH static const struct sync *noted_sync(struct site *const *sites, size_t n)
 {
-	const struct sync *noted = sites[0]->word.sync, *sync;
+	const struct sync *noted = sites[0]->word.sync;
 
-	for (size_t i = 0; i < n && noted->other; i++) {
-		sync = sites[i]->word.sync;
-		if (!awaits_first(sites[i]) || sync->policy != noted->policy ||
-		    sync->level != noted->level)
+	for (size_t i = 0; i < n && noted->other; i++)
+		if (!awaits_first(sites[i]) || sites[i]->word.sync != noted)
 			return NULL;
-	}
 	return noted->other ? noted : NULL;
 }
 
