@@ -18,7 +18,8 @@
 #define ROUNDS		 8
 
 struct follow {
-	const struct jumps *jumps;
+	const struct branches *branches;
+	uint32_t index; /* of the function */
 	struct function_code *code;
 	struct jump_table *table;
 	uint32_t tables;
@@ -29,15 +30,13 @@ struct follow {
 /* Jumps by the GOT leave the function. Instructions that other code may jump to are open. */
 static void mark_insns(struct follow *follow)
 {
-	const struct jumps *jumps = follow->jumps;
-
 	for (uint32_t i = 0; i < follow->code->n; i++) {
 		struct insn *insn = &follow->code->insn[i];
 
-		insn->open = jumps->is_entry(jumps->data, insn->at);
+		insn->open = branches_enter(follow->branches, follow->index, insn->at);
 		if (insn->flow != FLOW_INDIRECT)
 			continue;
-		if (insn->memory && elf_in_section(jumps->elf, insn->memory, ".got"))
+		if (insn->memory && elf_in_section(follow->branches->elf, insn->memory, ".got"))
 			insn->flow = FLOW_END;
 		else
 			insn->table = follow->tables++;
@@ -141,17 +140,25 @@ static uint64_t read_entry(const struct jump_table *table, const uint8_t *bytes,
 	return table->at + (uint64_t)(int64_t)distance;
 }
 
+/* Whether a function, or a part of one, begins there. */
+static bool begins_function(const struct branches *branches, uint64_t at)
+{
+	uint32_t index = branches_function(branches, at);
+
+	return index != INSN_NONE && branches->function[index].decoded &&
+	       branches->function[index].addr == at;
+}
+
 /* 0: it is no table, or an entry leads out of the function to where none begins. */
 static int read_table(const struct follow *follow, struct jump_table *table)
 {
 	const struct function_code *code = follow->code;
-	const struct jumps *jumps = follow->jumps;
+	const struct elf *elf = follow->branches->elf;
 	const uint8_t *bytes =
-		table->n ? elf_constant(jumps->elf, table->at, (uint64_t)table->n * table->size)
-			 : NULL;
+		table->n ? elf_constant(elf, table->at, (uint64_t)table->n * table->size) : NULL;
 
 	/* In a file that may be loaded anywhere, addresses are relocations: not a jump table. */
-	if (!bytes || (table->size == 8 && jumps->elf->type != ET_EXEC))
+	if (!bytes || (table->size == 8 && elf->type != ET_EXEC))
 		return 0;
 	table->to = calloc(table->n, sizeof(*table->to));
 	if (!table->to)
@@ -160,8 +167,8 @@ static int read_table(const struct follow *follow, struct jump_table *table)
 		uint64_t at = read_entry(table, bytes, i);
 
 		table->to[i] = (struct jump_target){ at, function_index(code, at) };
-		if (table->to[i].index == INSN_NONE &&
-		    ((at >= code->addr && at < code->end) || !jumps->is_function(jumps->data, at)))
+		if (table->to[i].index == INSN_NONE && ((at >= code->addr && at < code->end) ||
+							!begins_function(follow->branches, at)))
 			return 0;
 	}
 	return 1;
@@ -265,10 +272,10 @@ static int follow_all(struct follow *follow, struct jump_targets *targets)
 	return ret;
 }
 
-int jumps_follow(const struct jumps *jumps, struct function_code *code,
+int jumps_follow(const struct branches *branches, uint32_t index, struct function_code *code,
 		 struct jump_targets *targets)
 {
-	struct follow follow = { .jumps = jumps, .code = code };
+	struct follow follow = { .branches = branches, .index = index, .code = code };
 	int ret;
 
 	*targets = (struct jump_targets){ 0 };
