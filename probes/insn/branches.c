@@ -72,7 +72,8 @@ int branches_add(struct branches *branches, uint64_t to, uint32_t from, enum bra
 	return ARRAY_ADD(branches->branch, branches->count, (struct branch){ to, from, kind });
 }
 
-size_t insn_guess(const uint8_t *bytes, uint64_t len, uint64_t at, uint64_t *target)
+/* The target of the direct branch that bytes would be if an instruction began there. */
+static bool guess_target(const uint8_t *bytes, uint64_t len, uint64_t at, uint64_t *target)
 {
 	bool is_jcc = len >= 2 && bytes[0] == 0x0f && bytes[1] >> 4 == 8;
 	bool is_short = bytes[0] >> 4 == 7 || bytes[0] == 0xeb || (bytes[0] & 0xfc) == 0xe0;
@@ -80,11 +81,11 @@ size_t insn_guess(const uint8_t *bytes, uint64_t len, uint64_t at, uint64_t *tar
 	int32_t rel = is_short && len >= 2 ? (int8_t)bytes[1] : 0;
 
 	if (len < size || !(is_jcc || is_short || (bytes[0] & 0xfe) == 0xe8))
-		return 0;
+		return false;
 	if (!is_short)
 		memcpy(&rel, bytes + size - sizeof(rel), sizeof(rel));
 	*target = at + size + (uint64_t)(int64_t)rel;
-	return size;
+	return true;
 }
 
 static enum branch_kind find_kind(const struct insn *insn)
@@ -126,7 +127,7 @@ static int read_gap(struct branches *branches, const struct elf_section *code, u
 	int ret = 0;
 
 	for (uint64_t at = from; at < to && !ret; at++)
-		if (insn_guess(code->bytes + at, code->len - at, code->addr + at, &target))
+		if (guess_target(code->bytes + at, code->len - at, code->addr + at, &target))
 			ret = branches_add(branches, target, INSN_NONE, BRANCH_MAYBE);
 	return ret;
 }

@@ -76,12 +76,6 @@ int insn_support(void);
  */
 bool insn_read(struct insn *insn, const uint8_t *code, uint64_t len, uint64_t at);
 
-/*
- * insn_guess - the length and the target of the direct branch that bytes would be if an instruction
- * began there; 0: of none. Without a decoder, too.
- */
-size_t insn_guess(const uint8_t *bytes, uint64_t len, uint64_t at, uint64_t *target);
-
 /* --- A function, decoded from its first byte to its last ------------------------------------- */
 
 struct jump_table {
@@ -151,9 +145,6 @@ void constants_find(struct constants *constants);
 
 /* constants_at - what a register holds before an instruction; NULL: that is not known. */
 const struct constant *constants_at(const struct constants *constants, uint32_t index, int reg);
-
-/* constant_equal - whether they are the same. */
-bool constant_equal(const struct constant *a, const struct constant *b);
 
 /*
  * arguments_open - prepare constants_find() for a function that function_read() has read: until
