@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "probes/core/core.h"
 #include "probes/core/entry.h"
 #include "probes/elf/array.h"
@@ -203,7 +204,7 @@ static int wait_for_block(const struct block *block, double until)
 	if (!(inside & 1))
 		return 0;
 	while (atomic_load_explicit(&block->inside, memory_order_acquire) == inside) {
-		if (core_now() > until)
+		if (seconds_now() > until)
 			return -ETIMEDOUT;
 		nanosleep(&pause, NULL);
 	}
@@ -213,7 +214,7 @@ static int wait_for_block(const struct block *block, double until)
 int fi_synchronize(void)
 {
 	const struct block *mine = block_here();
-	double until = core_now() + PATIENCE;
+	double until = seconds_now() + PATIENCE;
 	int ret = 0;
 
 	if (mine && atomic_load_explicit(&mine->inside, memory_order_relaxed) & 1)

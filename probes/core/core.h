@@ -56,9 +56,6 @@ int object_again(const struct provider *provider);
  * fi_own_thread(). */
 bool process_is_single(void);
 
-/* core_now - seconds, on a clock that nothing sets. */
-double core_now(void);
-
 /* site_toggle - turn the probes of ids on or off by changing code; 0 or the first error. */
 int site_toggle(const uint32_t *ids, size_t n, bool on);
 

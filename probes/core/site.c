@@ -23,6 +23,7 @@
 #include <patchcore/patchcore.h>
 #include <patchcore/signals.h>
 
+#include "base/clock.h"
 #include "probes/core/core.h"
 #include "probes/core/entry.h"
 
@@ -103,15 +104,15 @@ static int wait_for_open_traps(void)
 {
 	static double hopeless_until;
 	const struct timespec pause = { .tv_nsec = 1000000 };
-	double began = core_now();
+	double began = seconds_now();
 	struct pc_signals report;
 	int ret;
 
 	while ((ret = pc_check_signals(&report)) == -EBUSY && report.owner == PC_TRAP_OURS &&
-	       began > hopeless_until && core_now() < began + START_PATIENCE)
+	       began > hopeless_until && seconds_now() < began + START_PATIENCE)
 		nanosleep(&pause, NULL);
 	if (ret == -EBUSY)
-		hopeless_until = core_now() + 1;
+		hopeless_until = seconds_now() + 1;
 	return ret;
 }
 
@@ -123,14 +124,14 @@ static int wait_for_open_traps(void)
 static int check_traps(void)
 {
 	static double until;
-	double began = core_now();
+	double began = seconds_now();
 
 	/* Other errors: threads cannot be looked at, and none is known to be in danger. */
 	if (began < until || process_is_single())
 		return 0;
 	if (wait_for_open_traps() == -EBUSY)
 		return -EBUSY;
-	until = core_now() + 100 * (core_now() - began);
+	until = seconds_now() + 100 * (seconds_now() - began);
 	return 0;
 }
 
