@@ -49,12 +49,6 @@ static inline int arm_probe(struct probe *probe, uintptr_t function)
 	return ret;
 }
 
-static void keep_first_error(int *error, int ret)
-{
-	if (ret < 0 && !*error)
-		*error = ret;
-}
-
 struct wish {
 	const uint32_t *ids;
 	size_t n;

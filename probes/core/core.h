@@ -34,17 +34,8 @@ bool probe_is_anew(const struct probe *probe);
 /* probes_found - calls of probe_add(), those for probes that were known before included. */
 extern uint32_t probes_found __attribute__((visibility("hidden")));
 
-/*
- * objects_look - list objects that were loaded since the last look, and mark unloaded ones gone.
- * -ENOMEM. objects_list - all loaded objects, in the loader's order. object_list_missing - refuse
- * the probes of an object that was loaded before and that no provider has found again.
- */
-int objects_look(const struct provider *const *providers);
+/* objects_list - all loaded objects, as of the last look, in the loader's order. */
 struct object *objects_list(void);
-void object_list_missing(struct object *object);
-
-/* object_is_of - whether the file is what was loaded: it may have been replaced since. */
-bool object_is_of(const struct object *object, const struct elf *elf);
 
 /* object_scan - have providers look at new objects; probes of unloaded ones are marked gone. */
 int object_scan(const struct provider *const *providers);
@@ -55,6 +46,13 @@ int object_again(const struct provider *provider);
 /* process_is_single - whether no thread but the calling one can run the program's code: see
  * fi_own_thread(). */
 bool process_is_single(void);
+
+/* keep_first_error - note a result, unless an error was noted before. */
+static inline void keep_first_error(int *error, int ret)
+{
+	if (ret < 0 && !*error)
+		*error = ret;
+}
 
 /* site_toggle - turn the probes of ids on or off by changing code; 0 or the first error. */
 int site_toggle(const uint32_t *ids, size_t n, bool on);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The objects of the process, as they are loaded and unloaded.
+ * The objects of the process, as they are loaded and unloaded; providers look at the file of each
+ * new one.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -25,10 +26,12 @@ static bool is_half_loaded;		  /* one was, at that look */
 /* --- What is loaded --------------------------------------------------------------------------- */
 
 struct look {
-	struct object **next; /* the one that the loader should come to */
-	bool takes;	      /* new ones, too */
-	bool unloaded;	      /* an object was, since the last look */
-	int error;
+	struct object **next;	 /* the one that the loader should come to */
+	bool takes;		 /* new ones, too */
+	bool unloaded;		 /* an object was, since the last look */
+	int (*what)(void *data); /* to be called with the loader's lock; NULL: nothing */
+	void *data;
+	int ret;
 };
 
 void object_segments(struct object *object, const ElfW(Phdr) * headers, size_t n)
@@ -101,7 +104,8 @@ static uint64_t find_identity(const struct object *object, const struct dl_phdr_
 	return seed;
 }
 
-bool object_is_of(const struct object *object, const struct elf *elf)
+/* Whether the file is what was loaded: it may have been replaced since. */
+static bool is_file_of(const struct object *object, const struct elf *elf)
 {
 	Elf64_Phdr headers[ELF_SEGMENTS_MAX];
 	size_t n = elf_segments(elf, headers);
@@ -165,7 +169,8 @@ static bool is_anew(const struct object *object)
 	return false;
 }
 
-void object_list_missing(struct object *object)
+/* Refuse probes of when it was loaded before that no provider has found again. */
+static void list_missing(struct object *object)
 {
 	struct probe **end = object->last ? object->last : &object->probes;
 
@@ -189,7 +194,7 @@ static void leave_objects(struct object **from, const struct object *to)
 		struct object *object = *from;
 
 		object->gone = true;
-		object_list_missing(object);
+		list_missing(object);
 		for (struct probe *probe = object->probes; probe; probe = probe->sibling)
 			leave_probe(probe);
 		*from = object->next;
@@ -268,7 +273,7 @@ static int look_at_object(struct dl_phdr_info *info, size_t size, void *data)
 	} else if (!known && look->takes) {
 		known = take_object(&now, info->dlpi_name);
 		if (!known) {
-			look->error = -ENOMEM;
+			look->ret = -ENOMEM;
 			return 1;
 		}
 		known->next = *look->next;
@@ -279,33 +284,34 @@ static int look_at_object(struct dl_phdr_info *info, size_t size, void *data)
 	return 0;
 }
 
-/* With the loader's lock, since it reads the code of known objects. */
-static int look_at_all(struct dl_phdr_info *info, size_t size, void *data)
+static void look_at_all(const struct dl_phdr_info *counts, struct look *look)
+{
+	look->next = &objects;
+	look->unloaded = counts->dlpi_subs != unloads;
+	if (!look->unloaded && (!look->takes || (counts->dlpi_adds == loads && !is_half_loaded)))
+		return;
+	is_half_loaded &= !look->takes;
+	dl_iterate_phdr(look_at_object, look);
+	if (look->ret)
+		return;
+	leave_objects(look->next, NULL);
+	unloads = counts->dlpi_subs;
+	loads = look->takes ? counts->dlpi_adds : loads;
+}
+
+/*
+ * With the loader's lock, since it reads the code of known objects: dlclose() takes that lock to
+ * unmap anything, and to count it.
+ */
+static int look_with_lock(struct dl_phdr_info *info, size_t size, void *data)
 {
 	struct look *look = data;
 
 	(void)size;
-	look->next = &objects;
-	look->unloaded = info->dlpi_subs != unloads;
-	if (!look->unloaded && (!look->takes || (info->dlpi_adds == loads && !is_half_loaded)))
-		return 1;
-	is_half_loaded &= !look->takes;
-	dl_iterate_phdr(look_at_object, look);
-	if (look->error)
-		return 1;
-	leave_objects(look->next, NULL);
-	unloads = info->dlpi_subs;
-	loads = look->takes ? info->dlpi_adds : loads;
+	look_at_all(info, look);
+	if (look->what)
+		look->ret = look->what(look->data);
 	return 1;
-}
-
-int objects_look(const struct provider *const *all_providers)
-{
-	struct look look = { .takes = true };
-
-	providers = all_providers;
-	dl_iterate_phdr(look_at_all, &look);
-	return look.error;
 }
 
 struct object *objects_list(void)
@@ -315,29 +321,12 @@ struct object *objects_list(void)
 
 /* --- Held ------------------------------------------------------------------------------------- */
 
-struct hold {
-	int (*what)(void *data);
-	void *data;
-	int ret;
-};
-
-/* dlclose() takes the loader's lock to unmap anything, and to count it. */
-static int run_with_lock(struct dl_phdr_info *info, size_t size, void *data)
-{
-	struct hold *hold = data;
-	struct look look = { 0 };
-
-	look_at_all(info, size, &look);
-	hold->ret = hold->what(hold->data);
-	return 1;
-}
-
 int objects_hold(int (*what)(void *data), void *data)
 {
-	struct hold hold = { .what = what, .data = data };
+	struct look look = { .what = what, .data = data };
 
-	dl_iterate_phdr(run_with_lock, &hold);
-	return hold.ret;
+	dl_iterate_phdr(look_with_lock, &look);
+	return look.ret;
 }
 
 int objects_lock_hold(int (*what)(void *data), void *data)
@@ -349,4 +338,98 @@ int objects_lock_hold(int (*what)(void *data), void *data)
 	ret = objects_hold(what, data);
 	core_unlock();
 	return ret;
+}
+
+/* --- Their probes ----------------------------------------------------------------------------- */
+
+struct discovery {
+	const struct provider *const *providers;
+	struct object *object;
+	struct elf elf;
+};
+
+static int ask_providers(void *data)
+{
+	const struct discovery *d = data;
+	int ret = 0;
+
+	for (const struct provider *const *one = d->providers; *one && !ret && !d->object->gone;
+	     one++)
+		ret = (*one)->discover(d->object, &d->elf);
+	return ret;
+}
+
+static int discover_all(struct object *object, const struct provider *const *by)
+{
+	struct discovery d = { .providers = by, .object = object };
+	int ret = 0;
+
+	/* The vdso has no file. */
+	if (!elf_map(&d.elf, object->path)) {
+		if (is_file_of(object, &d.elf)) {
+			object->gone = false;
+			ret = objects_hold(ask_providers, &d);
+		}
+		elf_unmap(&d.elf);
+	}
+	list_missing(object);
+	/* It needs no hold: it only does something while there is one thread. */
+	site_merge_early(object);
+	return ret ? ret : objects_hold(object_turn_on, object);
+}
+
+static fi_progress *_Atomic tell_progress;
+
+void fi_set_progress(fi_progress *progress)
+{
+	tell_progress = progress;
+}
+
+/* The first object whose probes have not been looked for, and how many there are. */
+static struct object *find_new_object(unsigned *n)
+{
+	struct object *first = NULL;
+
+	*n = 0;
+	for (struct object *object = objects; object; object = object->next) {
+		if (!first && object->is_new)
+			first = object;
+		*n += object->is_new;
+	}
+	return first;
+}
+
+/* Marking unloaded objects changes the list, so each search begins at its head. */
+static int discover_new(const struct provider *const *by)
+{
+	fi_progress *tell = tell_progress;
+	struct object *object;
+	unsigned left;
+	int ret = 0;
+
+	for (unsigned done = 0; !ret && (object = find_new_object(&left)); done++) {
+		if (tell)
+			tell(done, done + left);
+		object->is_new = false;
+		ret = discover_all(object, by);
+	}
+	return ret;
+}
+
+int object_scan(const struct provider *const *all_providers)
+{
+	struct look look = { .takes = true };
+
+	providers = all_providers;
+	dl_iterate_phdr(look_with_lock, &look);
+	return look.ret ? look.ret : discover_new(providers);
+}
+
+int object_again(const struct provider *provider)
+{
+	const struct provider *const by[] = { provider, NULL };
+
+	for (struct object *object = objects; object; object = object->next)
+		object->is_new = true;
+	return discover_new(by);
 }
