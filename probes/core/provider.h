@@ -116,11 +116,11 @@ struct probe {
 	uint32_t id;
 	bool armed;    /* on is filled in */
 	bool is_on;    /* of the code */
-	bool queued;   /* in the batch that is being made */
 	bool has_call; /* toggled by call: a CALL across an 8-byte boundary */
 	bool merge;    /* the site still has 1-byte NOPs */
 	bool again;    /* it was on when its object was unloaded */
 	struct pc_call call;
+	const int *result; /* of its change in the batch that is being made, or NULL */
 	void *stub;
 	struct probe *sibling; /* of the same object */
 };
