@@ -11,7 +11,6 @@
 #include "probes/core/core.h"
 #include "probes/core/entry.h"
 #include "probes/elf/array.h"
-#include "probes/elf/sorted.h"
 
 #define NOP  0x90
 #define INT3 0xcc

@@ -6,7 +6,6 @@
 
 #include "probes/elf/array.h"
 #include "probes/elf/elf.h"
-#include "probes/elf/sorted.h"
 
 /* The next relocation of a section; false: there is none. */
 static bool next_relocation(const struct elf_section *section, uint64_t *index, Elf64_Rela *rela)

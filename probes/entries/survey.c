@@ -12,7 +12,6 @@
 
 #include "probes/core/provider.h"
 #include "probes/elf/array.h"
-#include "probes/elf/sorted.h"
 #include "probes/insn/insn.h"
 
 #define ENDBR_LEN 4

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "probes/elf/array.h"
-#include "probes/elf/sorted.h"
 
 /* --- Code and functions ----------------------------------------------------------------------- */
 

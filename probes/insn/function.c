@@ -8,7 +8,6 @@
 #include <stdlib.h>
 
 #include "probes/elf/array.h"
-#include "probes/elf/sorted.h"
 
 uint32_t function_index(const struct function_code *code, uint64_t at)
 {

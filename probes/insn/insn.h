@@ -204,15 +204,13 @@ void branches_free(struct branches *branches);
 int branches_add(struct branches *branches, uint64_t to, uint32_t from, enum branch_kind kind);
 void branches_sort(struct branches *branches);
 
-/* branches_to - the index of the first branch, of those that are sorted, to an address or behind.
- */
+/* branches_to - the index of the first sorted branch to an address or behind it. */
 size_t branches_to(const struct branches *branches, uint64_t to);
 
 /* branches_function - the index of the function that has an address, or INSN_NONE. */
 uint32_t branches_function(const struct branches *branches, uint64_t addr);
 
-/* branches_enter - whether code outside of a function, or code that is not known, may lead there.
- */
+/* branches_enter - whether other code than that of a function may lead to an address. */
 bool branches_enter(const struct branches *branches, uint32_t index, uint64_t at);
 
 /* branches_code - the section of code that has all these bytes, or NULL. */

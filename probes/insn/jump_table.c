@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "probes/elf/array.h"
-#include "probes/insn/value.h"
+#include "probes/insn/zydis.h"
 
 #define INSTRUCTIONS_MAX (1u << 18)
 #define ROUNDS		 8

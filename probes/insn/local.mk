@@ -13,7 +13,6 @@ libfastinst_insn_la_SOURCES += \
 	probes/insn/insn.c \
 	probes/insn/jump_table.c \
 	probes/insn/value.c \
-	probes/insn/value.h \
 	probes/insn/zydis.c \
 	probes/insn/zydis.h
 else

@@ -3,7 +3,7 @@
  * Instructions are run one after another with symbolic values: of a number only its identity and
  * its bound are known.
  */
-#include "probes/insn/value.h"
+#include "probes/insn/zydis.h"
 
 /* --- Operands --------------------------------------------------------------------------------- */
 
