@@ -82,6 +82,7 @@ struct jump_table {
 	uint64_t at;
 	uint32_t n; /* 0: unknown */
 	uint8_t size;
+	bool is_reached; /* the jump is */
 	struct jump_target {
 		uint64_t at;
 		uint32_t index; /* of an instruction, or INSN_NONE */

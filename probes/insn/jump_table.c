@@ -88,7 +88,7 @@ static void begin_path(const struct follow *follow, uint32_t index, bool goes_on
 }
 
 /* The table that each reached jump is proven to use; n is 0 where it is none. */
-static int walk_lines(struct follow *follow, struct jump_table *found, bool *reached)
+static int walk_lines(struct follow *follow, struct jump_table *found)
 {
 	const struct function_code *code = follow->code;
 	struct state state = { 0 };
@@ -108,7 +108,7 @@ static int walk_lines(struct follow *follow, struct jump_table *found, bool *rea
 			return -ENOEXEC;
 		if (insn->flow == FLOW_INDIRECT) {
 			found[insn->table] = state_jump(&state, &decoded);
-			reached[insn->table] = true;
+			found[insn->table].is_reached = true;
 		} else if (insn->to != INSN_NONE) {
 			ret = save_state(follow, insn, &decoded, &state);
 		}
@@ -205,18 +205,18 @@ static int learn_table(struct follow *follow, struct jump_table *found, struct j
 }
 
 /* 2: nothing new. */
-static int prove_round(struct follow *follow, struct jump_table *found, bool *reached)
+static int prove_round(struct follow *follow, struct jump_table *found)
 {
 	int ret;
 
-	memset(reached, 0, follow->tables * sizeof(*reached));
+	memset(found, 0, follow->tables * sizeof(*found));
 	constants_find(&follow->constants);
-	ret = walk_lines(follow, found, reached) ? -ENOMEM : 2;
+	ret = walk_lines(follow, found) ? -ENOMEM : 2;
 	for (uint32_t i = 0; i < follow->tables && ret > 0; i++) {
 		const struct jump_table *old = &follow->table[i];
 
-		if (!reached[i] || (found[i].n && found[i].at == old->at && found[i].n == old->n &&
-				    found[i].size == old->size))
+		if (!found[i].is_reached || (found[i].n && found[i].at == old->at &&
+					     found[i].n == old->n && found[i].size == old->size))
 			continue;
 		ret = learn_table(follow, &found[i], &follow->table[i]);
 	}
@@ -230,17 +230,15 @@ static int prove_round(struct follow *follow, struct jump_table *found, bool *re
 static int prove_tables(struct follow *follow)
 {
 	struct jump_table *found = calloc(follow->tables + 1, sizeof(*found));
-	bool *reached = calloc(follow->tables + 1, sizeof(*reached));
 	bool proven = false;
-	int ret = found && reached ? 1 : -ENOMEM;
+	int ret = found ? 1 : -ENOMEM;
 
 	for (uint32_t i = 0; i < follow->tables + ROUNDS && ret > 0 && !proven; i++) {
-		ret = prove_round(follow, found, reached);
+		ret = prove_round(follow, found);
 		proven = ret == 2 && follow->constants.all;
 		follow->constants.all |= ret == 2;
 	}
 	free(found);
-	free(reached);
 	return ret < 0 ? ret : proven;
 }
 

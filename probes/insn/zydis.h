@@ -66,9 +66,8 @@ struct cell {
 	bool known;
 	ZydisDecodedOperandMem operand;
 	struct value base, index;
-	uint32_t id;
+	struct value value; /* a number */
 	uint8_t bits;
-	uint8_t low; /* of them, the others are 0 */
 };
 
 struct state {
