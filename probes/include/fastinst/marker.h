@@ -1,22 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Markers: named places in a program, for C and C++, that cost a NOP until they are turned on.
+ * Markers: named places in a program, for C and C++, that cost a NOP until they are turned on:
+ * fi_marker(3).
  *
  *	FI_MARKER(shop, sold, item, price);
  *
  * A marker is six bytes, 90 0F 1F 44 00 08, and a note in the section .note.stapsdt that points
- * at the 90. So gdb, perf, bpftrace, SystemTap and readelf -n see an SDT probe like any other,
- * and may put their own breakpoint on the 90. libfastinst turns the five bytes behind it into a
- * jump and back. It is never a call: a leaf function keeps data below its stack pointer (the red
- * zone), which a call would overwrite.
+ * at the 90: an SDT probe like any other, and a place for a debugger's breakpoint. libfastinst
+ * turns the five bytes behind it into a jump and back. It is never a call, which would overwrite
+ * the red zone of a leaf function.
  *
- * Provider and name are words as in C. Up to 12 arguments: integers of up to 8 bytes, pointers,
- * arrays (as pointers), float and double (as their bits). The note says where the compiler has
- * each of them; they are looked up only by a probe function that asks. What the compiler has to
- * compute for the marker alone, it computes also while the marker is off.
- *
- * Many sites may have one name: inline functions, templates, loops that the compiler unrolls.
- * Header only: a program with markers need not be linked with libfastinst.
+ * The note says where the compiler has each argument; they are looked up only by a probe function
+ * that asks. What the compiler has to compute for the marker alone, it computes also while it is
+ * off. Header only: a program with markers need not be linked with libfastinst.
  */
 #ifndef FASTINST_MARKER_H
 #define FASTINST_MARKER_H
