@@ -4,6 +4,7 @@ noinst_LTLIBRARIES += libfastinst_internal.la
 libfastinst_internal_la_SOURCES = \
 	probes/core/activate.c \
 	probes/core/core.h \
+	probes/core/discover.c \
 	probes/core/entry.S \
 	probes/core/entry_setup.c \
 	probes/core/entry.h \

@@ -34,8 +34,17 @@ bool probe_is_anew(const struct probe *probe);
 /* probes_found - calls of probe_add(), those for probes that were known before included. */
 extern uint32_t probes_found __attribute__((visibility("hidden")));
 
-/* objects_list - all loaded objects, as of the last look, in the loader's order. */
+/*
+ * objects_look - list objects that were loaded since the last look, and mark unloaded ones gone.
+ * -ENOMEM. objects_list - all loaded objects, in the loader's order. object_list_missing - refuse
+ * the probes of an object that was loaded before and that no provider has found again.
+ */
+int objects_look(const struct provider *const *providers);
 struct object *objects_list(void);
+void object_list_missing(struct object *object);
+
+/* object_is_of - whether the file is what was loaded: it may have been replaced since. */
+bool object_is_of(const struct object *object, const struct elf *elf);
 
 /* object_scan - have providers look at new objects; probes of unloaded ones are marked gone. */
 int object_scan(const struct provider *const *providers);
@@ -73,9 +82,8 @@ int object_turn_on(void *object);
 const struct object *object_at(uintptr_t address);
 
 /*
- * leaf_word - the word of a slot for a copy of the function that saves the registers it clobbers
- * and sets those it reads. It stays the same while the function's bytes do. 0: the function is not
- * copied.
+ * leaf_word - make a copy of the function that saves the registers it clobbers and sets those it
+ * reads: the word of a slot for it. 0: the function is not copied.
  */
 uintptr_t leaf_word(uintptr_t function, const struct effects *leaf);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The objects of the process, as they are loaded and unloaded; providers look at the file of each
- * new one.
+ * The objects of the process, as they are loaded and unloaded.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -104,8 +103,7 @@ static uint64_t find_identity(const struct object *object, const struct dl_phdr_
 	return seed;
 }
 
-/* Whether the file is what was loaded: it may have been replaced since. */
-static bool is_file_of(const struct object *object, const struct elf *elf)
+bool object_is_of(const struct object *object, const struct elf *elf)
 {
 	Elf64_Phdr headers[ELF_SEGMENTS_MAX];
 	size_t n = elf_segments(elf, headers);
@@ -169,8 +167,7 @@ static bool is_anew(const struct object *object)
 	return false;
 }
 
-/* Refuse probes of when it was loaded before that no provider has found again. */
-static void list_missing(struct object *object)
+void object_list_missing(struct object *object)
 {
 	struct probe **end = object->last ? object->last : &object->probes;
 
@@ -194,7 +191,7 @@ static void leave_objects(struct object **from, const struct object *to)
 		struct object *object = *from;
 
 		object->gone = true;
-		list_missing(object);
+		object_list_missing(object);
 		for (struct probe *probe = object->probes; probe; probe = probe->sibling)
 			leave_probe(probe);
 		*from = object->next;
@@ -314,6 +311,15 @@ static int look_with_lock(struct dl_phdr_info *info, size_t size, void *data)
 	return 1;
 }
 
+int objects_look(const struct provider *const *all_providers)
+{
+	struct look look = { .takes = true };
+
+	providers = all_providers;
+	dl_iterate_phdr(look_with_lock, &look);
+	return look.ret;
+}
+
 struct object *objects_list(void)
 {
 	return objects;
@@ -338,98 +344,4 @@ int objects_lock_hold(int (*what)(void *data), void *data)
 	ret = objects_hold(what, data);
 	core_unlock();
 	return ret;
-}
-
-/* --- Their probes ----------------------------------------------------------------------------- */
-
-struct discovery {
-	const struct provider *const *providers;
-	struct object *object;
-	struct elf elf;
-};
-
-static int ask_providers(void *data)
-{
-	const struct discovery *d = data;
-	int ret = 0;
-
-	for (const struct provider *const *one = d->providers; *one && !ret && !d->object->gone;
-	     one++)
-		ret = (*one)->discover(d->object, &d->elf);
-	return ret;
-}
-
-static int discover_all(struct object *object, const struct provider *const *by)
-{
-	struct discovery d = { .providers = by, .object = object };
-	int ret = 0;
-
-	/* The vdso has no file. */
-	if (!elf_map(&d.elf, object->path)) {
-		if (is_file_of(object, &d.elf)) {
-			object->gone = false;
-			ret = objects_hold(ask_providers, &d);
-		}
-		elf_unmap(&d.elf);
-	}
-	list_missing(object);
-	/* It needs no hold: it only does something while there is one thread. */
-	site_merge_early(object);
-	return ret ? ret : objects_hold(object_turn_on, object);
-}
-
-static fi_progress *_Atomic tell_progress;
-
-void fi_set_progress(fi_progress *progress)
-{
-	tell_progress = progress;
-}
-
-/* The first object whose probes have not been looked for, and how many there are. */
-static struct object *find_new_object(unsigned *n)
-{
-	struct object *first = NULL;
-
-	*n = 0;
-	for (struct object *object = objects; object; object = object->next) {
-		if (!first && object->is_new)
-			first = object;
-		*n += object->is_new;
-	}
-	return first;
-}
-
-/* Marking unloaded objects changes the list, so each search begins at its head. */
-static int discover_new(const struct provider *const *by)
-{
-	fi_progress *tell = tell_progress;
-	struct object *object;
-	unsigned left;
-	int ret = 0;
-
-	for (unsigned done = 0; !ret && (object = find_new_object(&left)); done++) {
-		if (tell)
-			tell(done, done + left);
-		object->is_new = false;
-		ret = discover_all(object, by);
-	}
-	return ret;
-}
-
-int object_scan(const struct provider *const *all_providers)
-{
-	struct look look = { .takes = true };
-
-	providers = all_providers;
-	dl_iterate_phdr(look_with_lock, &look);
-	return look.ret ? look.ret : discover_new(providers);
-}
-
-int object_again(const struct provider *provider)
-{
-	const struct provider *const by[] = { provider, NULL };
-
-	for (struct object *object = objects; object; object = object->next)
-		object->is_new = true;
-	return discover_new(by);
 }

@@ -26,43 +26,35 @@ struct program {
 
 /* --- Jumps by tables -------------------------------------------------------------------------- */
 
-static int follow_function(const struct branches *branches, uint32_t index,
-			   struct jump_targets *targets)
+/* The targets of proven tables become branches, and the function has no indirect jump any more. */
+static int follow_function(struct branches *branches, uint32_t index)
 {
-	const struct code_function *function = &branches->function[index];
+	struct code_function *function = &branches->function[index];
 	struct function_code code;
 	int ret = function_read(&code, function->bytes, function->addr,
 				function->end - function->addr);
 
-	*targets = (struct jump_targets){ 0 };
 	if (ret)
 		ret = ret == -ENOMEM ? ret : 0;
 	else
-		ret = jumps_follow(branches, index, &code, targets);
+		ret = jumps_follow(branches, index, &code);
+	function->indirect = ret <= 0;
+	for (uint32_t i = 0; i < code.targets && ret > 0; i++)
+		if (branches_add(branches, code.target[i], index, BRANCH_CONDITIONAL) < 0)
+			ret = -ENOMEM;
 	function_free(&code);
-	return ret;
+	return ret < 0 ? ret : 0;
 }
 
-/* The targets of proven tables become branches, and the function has no indirect jump any more. */
 static int follow_tables(struct branches *branches)
 {
 	int ret = 0;
 
-	for (uint32_t index = 0; index < branches->n && ret >= 0; index++) {
-		struct code_function *function = &branches->function[index];
-		struct jump_targets targets;
-
-		if (!function->decoded || !function->indirect)
-			continue;
-		ret = follow_function(branches, index, &targets);
-		function->indirect = ret <= 0;
-		for (uint32_t i = 0; i < targets.n && ret > 0; i++)
-			if (branches_add(branches, targets.to[i], index, BRANCH_CONDITIONAL) < 0)
-				ret = -ENOMEM;
-		free(targets.to);
-	}
+	for (uint32_t i = 0; i < branches->n && !ret; i++)
+		if (branches->function[i].decoded && branches->function[i].indirect)
+			ret = follow_function(branches, i);
 	branches_sort(branches);
-	return ret < 0 ? ret : 0;
+	return ret;
 }
 
 /* --- Parts of one function -------------------------------------------------------------------- */

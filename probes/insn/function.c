@@ -54,6 +54,7 @@ int function_read(struct function_code *code, const uint8_t *bytes, uint64_t add
 void function_free(struct function_code *code)
 {
 	free(code->insn);
+	free(code->target);
 	*code = (struct function_code){ 0 };
 }
 

@@ -96,6 +96,9 @@ struct function_code {
 	uint32_t n;
 	bool indirect; /* it has an indirect jump */
 	bool overlaps; /* a branch leads between two instructions */
+	/* Of jump tables, each once or more often: by jumps_follow(). */
+	uint64_t *target;
+	uint32_t targets;
 };
 
 /*
@@ -244,18 +247,11 @@ const struct elf_section *branches_code(const struct branches *branches, uint64_
  * between, as the compiler assumed it.
  */
 
-/* The targets of jump tables, each once or more often. Free by free(to). */
-struct jump_targets {
-	uint64_t *to;
-	uint32_t n;
-};
-
 /*
  * jumps_follow - of the function of an index. 1: these are all. 0: there are others, or it is not
  * certain. -ENOMEM.
  */
-int jumps_follow(const struct branches *branches, uint32_t index, struct function_code *code,
-		 struct jump_targets *targets);
+int jumps_follow(const struct branches *branches, uint32_t index, struct function_code *code);
 
 /* --- Effects of a small function ------------------------------------------------------------- */
 
@@ -279,6 +275,7 @@ struct effects {
 	 */
 	bool moves;
 	uint8_t size;	 /* of these bytes */
+	uint8_t read;	 /* all this is known of as many bytes; 0: of more than EFFECTS_BYTES */
 	uint16_t reads;	 /* bit i: the general register i, by its number in machine code */
 	uint16_t writes; /* the same */
 	/* Offsets of RIP-relative displacements in them, which a copy has to adjust. */
@@ -292,8 +289,7 @@ struct effects {
  *
  * Nothing in it may be a site that this library or its user could change later: no call, no jump of
  * five bytes, nor a NOP of five, nor the short jump that stands for a call. SSE instructions leave
- * the upper parts of a vector as they are, those of AVX do not. Not thread-safe: it remembers the
- * last function, with its bytes.
+ * the upper parts of a vector as they are, those of AVX do not.
  */
 struct effects effects_read(uintptr_t function);
 

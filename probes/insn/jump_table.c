@@ -242,16 +242,18 @@ static int prove_tables(struct follow *follow)
 	return ret < 0 ? ret : proven;
 }
 
-static int list_targets(const struct follow *follow, struct jump_targets *targets)
+static int list_targets(struct follow *follow)
 {
+	struct function_code *code = follow->code;
+
 	for (uint32_t i = 0; i < follow->tables; i++)
 		for (uint32_t k = 0; k < follow->table[i].n; k++)
-			if (ARRAY_ADD(targets->to, targets->n, follow->table[i].to[k].at))
+			if (ARRAY_ADD(code->target, code->targets, follow->table[i].to[k].at))
 				return -ENOMEM;
 	return 1;
 }
 
-static int follow_all(struct follow *follow, struct jump_targets *targets)
+static int follow_all(struct follow *follow)
 {
 	int ret = constants_open(&follow->constants, follow->code);
 
@@ -264,23 +266,21 @@ static int follow_all(struct follow *follow, struct jump_targets *targets)
 	follow->constants.over_calls = UINT16_MAX;
 	ret = prove_tables(follow);
 	if (ret > 0)
-		ret = list_targets(follow, targets);
+		ret = list_targets(follow);
 	for (uint32_t i = 0; i < follow->tables; i++)
 		forget_table(follow, &follow->table[i]);
 	return ret;
 }
 
-int jumps_follow(const struct branches *branches, uint32_t index, struct function_code *code,
-		 struct jump_targets *targets)
+int jumps_follow(const struct branches *branches, uint32_t index, struct function_code *code)
 {
 	struct follow follow = { .branches = branches, .index = index, .code = code };
 	int ret;
 
-	*targets = (struct jump_targets){ 0 };
 	if (!code->n || code->n > INSTRUCTIONS_MAX || code->overlaps)
 		return 0;
 	mark_insns(&follow);
-	ret = follow_all(&follow, targets);
+	ret = follow_all(&follow);
 	constants_close(&follow.constants);
 	free(follow.table);
 	free(follow.saved);

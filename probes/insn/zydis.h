@@ -24,9 +24,11 @@ bool insn_decode(struct decoded *decoded, const uint8_t *code, uint64_t len);
 /* register_number - 0 to 15; -1: no general register. */
 int register_number(ZydisRegister reg);
 
-/* registers_read, registers_written - a bit for each general register; also of addresses. */
-uint16_t registers_read(const struct decoded *decoded);
-uint16_t registers_written(const struct decoded *decoded);
+/*
+ * find_registers - a bit for each general register that is read, those of addresses too, or written
+ * (ZYDIS_OPERAND_ACTION_MASK_READ, ZYDIS_OPERAND_ACTION_MASK_WRITE).
+ */
+uint16_t find_registers(const struct decoded *decoded, uint8_t actions);
 
 /* low_register - of an operand that is a register whose low bits are meant; else -1. */
 int low_register(const ZydisDecodedOperand *operand);

@@ -212,27 +212,25 @@ static uint8_t *find_code(const struct place *place, const struct elf_symbol *fu
 /* --- Indirect jumps in a function with such calls --------------------------------------------- */
 
 /* 1: all targets of the function's indirect jumps are known; 0: they may lead anywhere. */
-static int follow_jumps(const struct place *place, struct function_code *code,
-			struct jump_targets *targets)
+static int follow_jumps(const struct place *place, struct function_code *code)
 {
 	uint32_t index = branches_function(&place->branches, code->addr);
 
-	*targets = (struct jump_targets){ 0 };
 	if (index == INSN_NONE)
 		return 0;
-	return code->indirect ? jumps_follow(&place->branches, index, code, targets) : 1;
+	return code->indirect ? jumps_follow(&place->branches, index, code) : 1;
 }
 
 /* Targets of jump tables, and addresses that other parts of the function jump to. */
-static void open_entries(struct constants *constants, const struct jump_targets *targets,
-			 const struct branches *branches, bool anywhere)
+static void open_entries(struct constants *constants, const struct branches *branches,
+			 bool anywhere)
 {
 	struct function_code *code = constants->code;
 	uint32_t index = branches_function(branches, code->addr);
 
-	for (uint32_t i = 0; i < targets->n; i++) {
-		function_open(code, targets->to[i]);
-		if (targets->to[i] < code->addr || targets->to[i] >= code->end)
+	for (uint32_t i = 0; i < code->targets; i++) {
+		function_open(code, code->target[i]);
+		if (code->target[i] < code->addr || code->target[i] >= code->end)
 			constants->over_open = 0;
 	}
 	for (size_t i = branches_to(branches, code->addr + 1);
@@ -280,13 +278,12 @@ static void mark_hook(struct function_code *code, uint64_t at)
 static int name_sites(struct place *place, struct function_code *code, size_t first)
 {
 	struct call_sites *sites = place->sites;
-	struct jump_targets targets;
 	struct constants constants;
-	int found = follow_jumps(place, code, &targets);
+	int found = follow_jumps(place, code);
 	int ret = arguments_open(&constants, code, place->landing_pads);
 
 	if (!ret && found >= 0) {
-		open_entries(&constants, &targets, &place->branches, !found);
+		open_entries(&constants, &place->branches, !found);
 		/* Most registers of a cold part are set in the part that it was split from. */
 		if (strstr(sites->site[first].function->name, ".cold"))
 			constants.over_calls = constants.over_open = 0;
@@ -296,7 +293,6 @@ static int name_sites(struct place *place, struct function_code *code, size_t fi
 		for (size_t i = first; i < sites->n; i++)
 			name_site(place, &constants, &sites->site[i]);
 	}
-	free(targets.to);
 	constants_close(&constants);
 	return found < 0 ? found : ret;
 }
