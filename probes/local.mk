@@ -33,7 +33,6 @@ libfastinst_elf_la_SOURCES = \
 	probes/elf/array.h \
 	probes/elf/elf.c \
 	probes/elf/elf.h \
-	probes/elf/sorted.h \
 	probes/elf/frames.c \
 	probes/elf/inside.c \
 	probes/elf/preload.c \

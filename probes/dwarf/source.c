@@ -14,7 +14,6 @@
 #include "probes/dwarf/libdw.h"
 #include "probes/elf/array.h"
 #include "probes/elf/elf.h"
-#include "probes/elf/sorted.h"
 
 #define NESTED_MAX 32 /* namespaces and classes inside of each other */
 

@@ -58,7 +58,7 @@ struct place {
 	struct call_sites *sites;
 	bool landing_pads;
 	struct elf_values values; /* of slots */
-	struct part_entries parts;
+	struct branches branches;
 };
 
 bool calls_defined(const struct elf_symbols *symbols, const char *function)
@@ -211,53 +211,40 @@ static uint8_t *find_code(const struct place *place, const struct elf_symbol *fu
 
 /* --- Indirect jumps in a function with such calls --------------------------------------------- */
 
-static bool is_symbol(void *data, uint64_t at)
-{
-	const struct place *place = data;
-	const struct elf_symbol *symbol = elf_function_from(place->symbols, at);
-
-	return symbol && symbol->addr == at;
-}
-
-static bool is_part_entry(void *data, uint64_t at)
-{
-	const struct place *place = data;
-	size_t i = part_entries_from(&place->parts, at);
-
-	return (i < place->parts.n && place->parts.entry[i].at == at) || is_symbol(data, at);
-}
-
 /* 1: all targets of the function's indirect jumps are known; 0: they may lead anywhere. */
-static int follow_jumps(struct place *place, struct function_code *code,
-			struct jump_targets *targets)
+static int follow_jumps(const struct place *place, struct function_code *code)
 {
-	const struct jumps jumps = { .elf = place->elf,
-				     .data = place,
-				     .is_entry = is_part_entry,
-				     .is_function = is_symbol };
+	uint32_t index = branches_function(&place->branches, code->addr);
 
-	*targets = (struct jump_targets){ 0 };
-	return code->indirect ? jumps_follow(&jumps, code, targets) : 1;
+	if (index == INSN_NONE)
+		return 0;
+	return code->indirect ? jumps_follow(&place->branches, index, code) : 1;
 }
 
 /* Targets of jump tables, and addresses that other parts of the function jump to. */
-static void open_entries(struct constants *constants, const struct jump_targets *targets,
-			 const struct part_entries *parts, bool anywhere)
+static void open_entries(struct constants *constants, const struct branches *branches,
+			 bool anywhere)
 {
 	struct function_code *code = constants->code;
+	uint32_t index = branches_function(branches, code->addr);
 
-	for (uint32_t i = 0; i < targets->n; i++) {
-		function_open(code, targets->to[i]);
-		if (targets->to[i] < code->addr || targets->to[i] >= code->end)
+	for (uint32_t i = 0; i < code->targets; i++) {
+		function_open(code, code->target[i]);
+		if (code->target[i] < code->addr || code->target[i] >= code->end)
 			constants->over_open = 0;
 	}
-	for (size_t i = part_entries_from(parts, code->addr);
-	     i < parts->n && parts->entry[i].at < code->end; i++) {
-		function_open(code, parts->entry[i].at);
+	for (size_t i = branches_to(branches, code->addr + 1);
+	     i < branches->sorted && branches->branch[i].to < code->end; i++) {
+		if (branches->branch[i].from == index)
+			continue;
+		function_open(code, branches->branch[i].to);
 		constants->over_open = 0;
-		anywhere |= parts->entry[i].anywhere;
 	}
-	if (anywhere && parts->open)
+	if (index != INSN_NONE && branches->function[index].is_open) {
+		constants->over_open = 0;
+		anywhere = true;
+	}
+	if (anywhere && branches->has_open_part)
 		constants->over_open = 0;
 	if (anywhere)
 		function_open_all(code);
@@ -291,13 +278,12 @@ static void mark_hook(struct function_code *code, uint64_t at)
 static int name_sites(struct place *place, struct function_code *code, size_t first)
 {
 	struct call_sites *sites = place->sites;
-	struct jump_targets targets;
 	struct constants constants;
-	int found = follow_jumps(place, code, &targets);
+	int found = follow_jumps(place, code);
 	int ret = arguments_open(&constants, code, place->landing_pads);
 
 	if (!ret && found >= 0) {
-		open_entries(&constants, &targets, &place->parts, !found);
+		open_entries(&constants, &place->branches, !found);
 		/* Most registers of a cold part are set in the part that it was split from. */
 		if (strstr(sites->site[first].function->name, ".cold"))
 			constants.over_calls = constants.over_open = 0;
@@ -307,7 +293,6 @@ static int name_sites(struct place *place, struct function_code *code, size_t fi
 		for (size_t i = first; i < sites->n; i++)
 			name_site(place, &constants, &sites->site[i]);
 	}
-	free(targets.to);
 	constants_close(&constants);
 	return found < 0 ? found : ret;
 }
@@ -405,12 +390,12 @@ int calls_find(const struct calls *calls, const struct object *object, const str
 		place.landing_pads = elf_find_section(elf, ".gcc_except_table", &section);
 		ret = elf_values(elf, &place.values);
 		if (!ret)
-			ret = part_entries_read(&place.parts, elf, place.symbols);
+			ret = branches_read(&place.branches, elf, place.symbols);
 	}
 	if (!ret)
 		ret = scan_functions(&place, place.symbols);
 	free(place.values.value);
-	free(place.parts.entry);
+	branches_free(&place.branches);
 	return ret;
 }
 
