@@ -102,19 +102,14 @@ static int wait_stop(pid_t thread, double patience)
 	double until = seconds_now() + patience;
 	sigset_t child;
 	int status;
+	pid_t got;
 
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
-	for (;;) {
-		pid_t got = waitpid(thread, &status, __WALL | WNOHANG);
-
-		if (got == thread)
-			return WIFSTOPPED(status) ? status >> 8 : -1;
-		if ((got < 0 && errno != EINTR) || seconds_now() > until)
-			return -1;
-		/* SIGCHLD is blocked, and stays pending until it is taken here. */
+	/* SIGCHLD is blocked, and stays pending until it is taken here. */
+	while (!(got = waitpid(thread, &status, __WALL | WNOHANG)) && seconds_now() < until)
 		sigtimedwait(&child, NULL, &slice);
-	}
+	return got == thread && WIFSTOPPED(status) ? status >> 8 : -1;
 }
 
 /* Signals that stop the thread first are delivered to it. */
@@ -469,10 +464,8 @@ static void write_letter(const struct target *target, struct letter *letter, int
 {
 	uint64_t at = letter->start + PAGE;
 
-	letter->done = 0;
-	target_write(target, at, letter, offsetof(struct letter, read));
-	target_write(target, at + offsetof(struct letter, closes), &letter->closes,
-		     sizeof(*letter) - offsetof(struct letter, closes));
+	letter->done = letter->read = 0;
+	target_write(target, at, letter, sizeof(*letter));
 	target_write(target, at + offsetof(struct letter, read), &read, sizeof(read));
 }
 

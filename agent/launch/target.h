@@ -39,7 +39,8 @@ struct target {
 	size_t restorers;
 	uint64_t loader; /* its struct r_debug */
 	int memory;	 /* as a file */
-	char *why;	 /* after an error: one line, of the caller's TARGET_WHY bytes */
+	const char *library;
+	char *why; /* after an error: one line, of the caller's TARGET_WHY bytes */
 };
 
 /* say_why - fills in why, and returns the error. */

@@ -41,32 +41,24 @@ static int kind_of(long number, uint64_t second)
 	return number >= 0 && number < (long)sizeof(waits) ? waits[number] - 1 : -1;
 }
 
-/* The line of /proc/PID/task/TID/syscall; "": the thread has ended. */
-static void read_call(const struct target *target, pid_t thread, char line[256])
+int target_sleeps(const struct target *target, pid_t thread)
 {
+	unsigned long second;
 	char name[64];
+	int fields;
+	long number;
 	FILE *file;
 
 	snprintf(name, sizeof(name), "task/%d/syscall", (int)thread);
 	file = target_file(target->pid, name);
-	if (!file || !fgets(line, 256, file))
-		*line = '\0';
-	if (file)
-		fclose(file);
-}
-
-int target_sleeps(const struct target *target, pid_t thread)
-{
-	unsigned long second;
-	char line[256];
-	long number;
-
-	read_call(target, thread, line);
-	if (!strncmp(line, "running", 7))
+	if (!file)
+		return -1;
+	fields = fscanf(file, "%ld %*s %lx", &number, &second);
+	fclose(file);
+	/* The line is "running", or empty: the thread has ended. */
+	if (fields == 0)
 		return 2;
-	if (sscanf(line, "%ld %*s %lx", &number, &second) == 2 && number >= 0)
-		return kind_of(number, second);
-	return -1;
+	return fields == 2 && number >= 0 ? kind_of(number, second) : -1;
 }
 
 static const struct mapping *mapping_at(const struct target *target, uint64_t at)
@@ -134,11 +126,9 @@ static bool is_frame(const struct target *target, const struct words *stack, siz
 
 static bool is_agents(const struct target *target, uint64_t word)
 {
-	for (size_t i = 0; i < target->n; i++)
-		if (target->mappings[i].agent && word >= target->mappings[i].start &&
-		    word < target->mappings[i].end)
-			return true;
-	return false;
+	const struct mapping *mapping = mapping_at(target, word);
+
+	return mapping && mapping->agent;
 }
 
 static const char agents[] = "it is in the agent's code, or comes back there";
