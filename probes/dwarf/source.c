@@ -220,16 +220,6 @@ static bool find_function(struct source *source, uint64_t addr, Dwarf_Die *funct
 	return range && dw.dwarf_offdie(source->dwarf, range->die, function);
 }
 
-/* The file's map stays, with their names. */
-static void find_symbols(struct source *source)
-{
-	struct elf elf;
-
-	if (!source->has_symbols && !elf_map_fd(&elf, source->fd))
-		elf_functions(&elf, &source->symbols);
-	source->has_symbols = true;
-}
-
 /*
  * Whether a function has a name, and not that of a copy, whose arguments are not those declared.
  * The symbol says whether it is exported: link-time optimization leaves DIEs as they were.
@@ -237,9 +227,13 @@ static void find_symbols(struct source *source)
 static bool is_named(struct source *source, uint64_t addr, bool *exported)
 {
 	const struct elf_symbol *symbol, *end;
+	struct elf elf;
 	bool is = false;
 
-	find_symbols(source);
+	/* The file's map stays, with their names. */
+	if (!source->has_symbols && !elf_map_fd(&elf, source->fd))
+		elf_functions(&elf, &source->symbols);
+	source->has_symbols = true;
 	symbol = elf_function_from(&source->symbols, addr);
 	end = source->symbols.symbol + source->symbols.n;
 	*exported = false;
