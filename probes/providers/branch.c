@@ -108,15 +108,6 @@ static bool has_to_change(const struct site *site)
 	       site->jumps != (switch_value(site->flag) != site->usual);
 }
 
-static size_t count_changes(void)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < sites_n; i++)
-		n += has_to_change(&sites[i]);
-	return n;
-}
-
 /* Another thread may just change the same bytes, or fork. */
 static int patch_sites(struct pc_op *ops, size_t n)
 {
@@ -135,26 +126,23 @@ static int patch_sites(struct pc_op *ops, size_t n)
 /* Change all sites to the values of their switches. The order of ops is the list's, both times. */
 static int apply_switches_held(void *unused)
 {
-	size_t n = count_changes(), i = 0;
-	struct pc_op *ops;
+	struct pc_op *ops = calloc(sites_n + 1, sizeof(*ops));
+	size_t n = 0;
 	int ret;
 
 	(void)unused;
-	if (n == 0)
-		return 0;
-	ops = calloc(n, sizeof(*ops));
 	if (!ops)
 		return -ENOMEM;
 	for (const struct site *site = sites; site < sites + sites_n; site++)
 		if (has_to_change(site))
-			ops[i++] = (struct pc_op){ .addr = site->at,
+			ops[n++] = (struct pc_op){ .addr = site->at,
 						   .bytes = site->jumps ? nop : site->jump,
 						   .len = BRANCH_LEN,
 						   .result = -ECANCELED };
-	ret = patch_sites(ops, n);
-	i = 0;
+	ret = n ? patch_sites(ops, n) : 0;
+	n = 0;
 	for (struct site *site = sites; site < sites + sites_n; site++)
-		if (has_to_change(site) && ops[i++].result == 0)
+		if (has_to_change(site) && ops[n++].result == 0)
 			site->jumps = !site->jumps;
 	free(ops);
 	return ret;
@@ -272,8 +260,8 @@ static int discover_branches(struct object *object, const struct elf *elf)
 	if (!ret)
 		ret = entries_read(elf, "fi_call_sites", call_add, object);
 	/* If that fails, the next change tries again, and fi_branches() shows it. */
-	if (!ret && count_changes())
-		apply_switches();
+	if (!ret)
+		apply_switches_held(NULL);
 	return ret;
 }
 
@@ -309,15 +297,18 @@ static bool step_count(unsigned *number, int by)
 	return true;
 }
 
-static long change_flags(const struct names *names, struct change by)
+static long change_switches(const char *pattern, struct change by)
 {
-	long found = 0;
-	int ret = core_lock();
+	struct names names;
+	long found = 0, ret = pattern ? names_parse(&names, pattern) : -EINVAL;
 
 	if (ret < 0)
 		return ret;
+	ret = core_lock();
+	if (ret < 0)
+		goto free;
 	for (struct flag *flag = flags; flag; flag = flag->next) {
-		bool named = names_match(names, flag->name);
+		bool named = names_match(&names, flag->name);
 
 		found += named;
 		flag->moved = named && (step_count(&flag->count, by.count) ||
@@ -332,19 +323,9 @@ static long change_flags(const struct names *names, struct change by)
 	if (ret)
 		apply_switches();
 	core_unlock();
-	return ret ? ret : found;
-}
-
-static long change_switches(const char *pattern, struct change by)
-{
-	struct names names;
-	long ret = pattern ? names_parse(&names, pattern) : -EINVAL;
-
-	if (ret < 0)
-		return ret;
-	ret = change_flags(&names, by);
+free:
 	names_free(&names);
-	return ret;
+	return ret ? ret : found;
 }
 
 long fi_branch_on(const char *pattern)

@@ -37,40 +37,32 @@ static const uint8_t *get_off_bytes(const struct call_site *site)
 	return (site->tail ? rets : nops)[site->len == SITE_6];
 }
 
-static void turn_off_copy(const struct call_sites *sites)
-{
-	for (size_t i = 0; i < sites->n; i++)
-		if (!sites->site[i].reason)
-			memcpy(sites->site[i].at, get_off_bytes(&sites->site[i]),
-			       sites->site[i].len);
-}
-
 /* The core refuses a site that cannot be changed, by its bytes. */
 static int turn_off_sites(struct object *object, const struct call_sites *sites)
 {
-	struct pc_op *ops;
+	struct pc_op *ops = calloc(sites->n + 1, sizeof(*ops));
 	size_t n = 0;
 
-	if (object->is_file)
-		turn_off_copy(sites);
-	if (!sites->n || object->is_file)
-		return 0;
-	ops = calloc(sites->n, sizeof(*ops));
 	if (!ops)
 		return -ENOMEM;
 	for (size_t i = 0; i < sites->n; i++) {
 		const struct call_site *site = &sites->site[i];
+		const uint8_t *off = get_off_bytes(site);
 
 		if (site->reason)
 			continue;
-		ops[n++] = (struct pc_op){ .addr = site->at,
-					   .bytes = get_off_bytes(site),
-					   .len = site->len };
+		if (object->is_file) {
+			memcpy(site->at, off, site->len);
+			continue;
+		}
+		ops[n++] = (struct pc_op){ .addr = site->at, .bytes = off, .len = site->len };
 		object_note(object, site->at, site->len);
 	}
-	object_open(1);
-	site_patch(ops, n);
-	object_close();
+	if (n) {
+		object_open(1);
+		site_patch(ops, n);
+		object_close();
+	}
 	free(ops);
 	return 0;
 }

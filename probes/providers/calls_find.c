@@ -99,22 +99,15 @@ static void add_direct(struct place *place)
 			add_slot(place, to, (uintptr_t)to->own, true);
 }
 
-static const struct called *find_called(const struct calls *calls, const char *function)
-{
-	for (const struct called *to = calls->to; to->function; to++)
-		if (!strcmp(function, to->function))
-			return to;
-	return NULL;
-}
-
 static void take_slot(const char *function, uint64_t slot, void *data)
 {
 	struct place *place = data;
-	const struct called *to = find_called(place->calls, function);
 	uintptr_t at = place->object->base + slot;
 
-	if (to && object_covers(place->object, at, sizeof(void *), PF_R))
-		add_slot(place, to, at, false);
+	for (const struct called *to = place->calls->to; to->function; to++)
+		if (!strcmp(function, to->function) &&
+		    object_covers(place->object, at, sizeof(void *), PF_R))
+			add_slot(place, to, at, false);
 }
 
 static const struct slot *find_slot(const struct place *place, uintptr_t at, bool is_code)
@@ -200,15 +193,6 @@ static bool is_part(const char *function, const char *of)
 	return !strncmp(function, of, len) && (!function[len] || function[len] == '.');
 }
 
-/* NULL: it is not loaded as code that can be read. */
-static uint8_t *find_code(const struct place *place, const struct elf_symbol *function)
-{
-	uintptr_t start = place->object->base + function->addr;
-
-	return object_covers(place->object, start, function->size, PF_X | PF_R) ? (uint8_t *)start
-										: NULL;
-}
-
 /* --- Indirect jumps in a function with such calls --------------------------------------------- */
 
 static bool is_symbol(void *data, uint64_t at)
@@ -278,15 +262,6 @@ static void name_site(const struct place *place, const struct constants *constan
 	site->own = is_part(site->function->name, name);
 }
 
-/* Mark the call as one that returns, as hooks and probe functions do. */
-static void mark_hook(struct function_code *code, uint64_t at)
-{
-	struct insn *call = function_at(code, at);
-
-	if (call)
-		call->returns = true;
-}
-
 /* Name the calls in one function by their first argument, where that is known. */
 static int name_sites(struct place *place, struct function_code *code, size_t first)
 {
@@ -301,8 +276,13 @@ static int name_sites(struct place *place, struct function_code *code, size_t fi
 		/* Most registers of a cold part are set in the part that it was split from. */
 		if (strstr(sites->site[first].function->name, ".cold"))
 			constants.over_calls = constants.over_open = 0;
-		for (size_t i = first; i < sites->n; i++)
-			mark_hook(code, (uintptr_t)sites->site[i].at - place->object->base);
+		for (size_t i = first; i < sites->n; i++) {
+			struct insn *hook = function_at(code, (uintptr_t)sites->site[i].at -
+								      place->object->base);
+
+			if (hook)
+				hook->returns = true;
+		}
 		constants_find(&constants);
 		for (size_t i = first; i < sites->n; i++)
 			name_site(place, &constants, &sites->site[i]);
@@ -352,10 +332,12 @@ static int take_sites(struct place *place, const struct elf_symbol *function, ui
 /* Functions without such bytes, which most are, need not be decoded. */
 static int scan_function(struct place *place, const struct elf_symbol *function)
 {
-	uint8_t *bytes = find_code(place, function);
+	uint8_t *bytes = (uint8_t *)place->object->base + function->addr;
 	const struct slot *slot;
 
-	for (size_t i = 0; bytes && i < function->size; i++)
+	if (!object_covers(place->object, (uintptr_t)bytes, function->size, PF_X | PF_R))
+		return 0;
+	for (size_t i = 0; i < function->size; i++)
 		if (find_way(place, bytes + i, function->size - i, &slot))
 			return take_sites(place, function, bytes);
 	return 0;

@@ -134,26 +134,22 @@ static const struct marker *find_marker(uint32_t id)
 	return probe && probe->provider == &marker_provider ? probe->extra : NULL;
 }
 
-static void collect_registers(const struct fi_regs *regs, uint64_t all[16])
+int fi_marker_regs(uint32_t id, const struct fi_regs *regs, uint64_t all[16])
 {
-	const struct marker_saved *saved = (const void *)(uintptr_t)regs->rsp;
+	const struct marker_saved *saved;
+
+	if (!regs || !all)
+		return -EINVAL;
+	if (!find_marker(id))
+		return -ENOENT;
+	saved = (const void *)(uintptr_t)regs->rsp;
 	const uint64_t values[16] = {
 		regs->rax,  regs->rcx, regs->rdx,  saved->rbx, regs->rsp + sizeof(*saved),
 		saved->rbp, regs->rsi, regs->rdi,  regs->r8,   regs->r9,
 		regs->r10,  regs->r11, saved->r12, saved->r13, saved->r14,
 		saved->r15,
 	};
-
 	memcpy(all, values, sizeof(values));
-}
-
-int fi_marker_regs(uint32_t id, const struct fi_regs *regs, uint64_t all[16])
-{
-	if (!regs || !all)
-		return -EINVAL;
-	if (!find_marker(id))
-		return -ENOENT;
-	collect_registers(regs, all);
 	return 0;
 }
 
@@ -175,11 +171,11 @@ int fi_marker_arg(uint32_t id, const struct fi_regs *regs, unsigned number, int6
 {
 	const struct marker *marker = find_marker(id);
 	uint64_t all[16];
+	int ret = value ? fi_marker_regs(id, regs, all) : -EINVAL;
 
-	if (!regs || !value)
-		return -EINVAL;
-	if (!marker || number >= marker->count)
+	if (ret < 0)
+		return ret;
+	if (number >= marker->count)
 		return -ENOENT;
-	collect_registers(regs, all);
 	return operand_value(&marker->operands[number], all, value) ? 0 : -ENOTSUP;
 }

@@ -8,14 +8,6 @@
 #define NOTE_TYPE 3
 #define NOTE_NAME "stapsdt"
 
-/* The address of .stapsdt.base: prelink shifts the addresses of notes as far as that. */
-static uint64_t find_base(const struct elf *elf)
-{
-	struct elf_section section;
-
-	return elf_find_section(elf, ".stapsdt.base", &section) ? section.addr : 0;
-}
-
 /* The string at *at, which is moved behind it; NULL: it does not end. */
 static const char *take_string(const uint8_t **at, const uint8_t *end)
 {
@@ -83,10 +75,12 @@ static int read_section(const uint8_t *at, size_t size, uint64_t base, note_fn *
 
 int notes_read(const struct elf *elf, note_fn *tell, void *data)
 {
-	uint64_t base = find_base(elf);
 	struct elf_section section;
+	uint64_t base;
 	int ret = 0;
 
+	/* prelink shifts the addresses of notes as far as that of this section. */
+	base = elf_find_section(elf, ".stapsdt.base", &section) ? section.addr : 0;
 	for (uint32_t i = 0; !ret && elf_next_section(elf, &i, &section);)
 		if (section.type == SHT_NOTE && section.bytes &&
 		    strcmp(section.name, ".note.stapsdt") == 0)

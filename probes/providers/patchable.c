@@ -110,32 +110,20 @@ static int add_table(const struct place *place, const struct elf_section *sectio
 	return ret;
 }
 
-static const struct table *find_table(const char *section)
-{
-	for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++)
-		if (!strcmp(section, tables[i].section))
-			return &tables[i];
-	return NULL;
-}
-
 static int discover_patchable(struct object *object, const struct elf *elf)
 {
 	struct place place = { .object = object };
-	const struct table *table;
 	struct elf_section section;
-	bool looked = false;
 	int ret = 0;
 
 	if (object->is_file && elf->type == ET_EXEC)
 		place.moved = object->base;
-	for (uint32_t i = 0; !ret && elf_next_section(elf, &i, &section);) {
-		table = find_table(section.name);
-		if (!table)
+	for (size_t i = 0; i < sizeof(tables) / sizeof(*tables) && !ret; i++) {
+		if (!elf_find_section(elf, tables[i].section, &section))
 			continue;
-		place.kind = table->kind;
-		if (!looked)
+		place.kind = tables[i].kind;
+		if (!place.symbols.n)
 			ret = elf_functions(elf, &place.symbols);
-		looked = true;
 		if (!ret)
 			ret = add_table(&place, &section);
 	}
