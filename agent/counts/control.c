@@ -19,19 +19,19 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "agent/counts/agent.h"
 #include "agent/counts/base.h"
 #include "agent/counts/control.h"
+#include "base/clock.h"
 #include "base/text.h"
 #include "probes/include/fastinst.h"
 #include "probes/include/fastinst/branch.h"
 
-#define LOOK_MS	 1000
+#define LOOK	 1.0 /* seconds */
 #define CLIENTS	 16
-#define PATIENCE 2000 /* ms */
+#define PATIENCE 2.0 /* seconds */
 #define REQUEST	 4096
 #define TEXT	 65536 /* the longest line of a report */
 
@@ -43,7 +43,7 @@ struct own_socket {
 struct client {
 	bool taken;
 	struct own_socket socket;
-	int64_t deadline;
+	double deadline;
 	bool answering;
 	enum report report; /* follows the first line of the answer */
 	struct named *named;
@@ -130,7 +130,7 @@ static long change_branches(long (*change)(const char *pattern), const char *pat
 }
 
 /* How many it was done to, or a negative errno; -ENOMSG: no such request. */
-static long serve_request(const char *word, char *rest, struct named **named)
+static long serve_request(const char *word, char *rest, struct client *client)
 {
 	static const struct {
 		const char *word;
@@ -150,9 +150,13 @@ static long serve_request(const char *word, char *rest, struct named **named)
 		{ "branch-allow", NULL, fi_branch_allow },
 	};
 
+	client->report = 0;
 	if (!strcmp(word, "counts") || !strcmp(word, "names")) {
-		*named = rest ? agent_named(rest, 0) : NULL;
-		return rest && !*named ? -errno : (long)fi_probes();
+		client->named = rest ? agent_named(rest, 0) : NULL;
+		if (rest && !client->named)
+			return -errno;
+		client->report = *word == 'c' ? REPORT_ON : REPORT_ALL;
+		return fi_probes();
 	}
 	for (size_t i = 0; rest && i < sizeof(requests) / sizeof(*requests); i++)
 		if (!strcmp(word, requests[i].word))
@@ -162,14 +166,6 @@ static long serve_request(const char *word, char *rest, struct named **named)
 }
 
 /* --- Clients ---------------------------------------------------------------------------------- */
-
-static int64_t clock_ms(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return time.tv_sec * INT64_C(1000) + time.tv_nsec / 1000000;
-}
 
 /* A program that closes what it does not know may have the number for a file of its own by now. */
 static bool is_open(const struct own_socket *socket)
@@ -214,7 +210,7 @@ static void send_answer(struct client *client)
 		if (n < 0)
 			break;
 		client->sent += (size_t)n;
-		client->deadline = clock_ms() + PATIENCE;
+		client->deadline = seconds_now() + PATIENCE;
 	}
 	drop_client(client);
 }
@@ -223,13 +219,9 @@ static void answer_request(struct client *client)
 {
 	char request[REQUEST], *rest = strcpy(request, client->text);
 	const char *word = strsep(&rest, " ");
-	long result = serve_request(word, rest, &client->named);
+	long result = serve_request(word, rest, client);
 	int len;
 
-	client->report = result < 0		   ? 0
-			 : !strcmp(word, "counts") ? REPORT_ON
-			 : !strcmp(word, "names")  ? REPORT_ALL
-						   : 0;
 	if (result < 0)
 		len = snprintf(client->text, TEXT, "error %s\n",
 			       result == -ENOMSG ? "the agent knows no such request; it is of "
@@ -239,7 +231,7 @@ static void answer_request(struct client *client)
 		len = snprintf(client->text, TEXT, "ok %ld\n", result);
 	client->used = (size_t)len;
 	client->answering = true;
-	client->deadline = clock_ms() + PATIENCE;
+	client->deadline = seconds_now() + PATIENCE;
 	send_answer(client);
 }
 
@@ -307,7 +299,7 @@ static void add_client(int fd)
 	}
 	client = find_place();
 	client->socket.fd = fd;
-	client->deadline = clock_ms() + PATIENCE;
+	client->deadline = seconds_now() + PATIENCE;
 	client->answering = false;
 	client->used = client->sent = client->next = 0;
 	client->taken = !fstat(fd, &client->socket.file);
@@ -328,8 +320,7 @@ static short wait_for_clients(void)
 {
 	struct pollfd call[CLIENTS + 1] = { { .fd = listener.fd, .events = POLLIN } };
 	struct client *who[CLIENTS + 1];
-	int64_t time = clock_ms();
-	int ms = LOOK_MS;
+	double time = seconds_now(), until = time + LOOK;
 	nfds_t n = 1;
 
 	/* Only sockets that are open: RLIMIT_NOFILE bounds how many poll() takes. */
@@ -339,12 +330,12 @@ static short wait_for_clients(void)
 		call[n].fd = client->socket.fd;
 		call[n].events = client->answering ? POLLOUT : POLLIN;
 		who[n++] = client;
-		if (client->deadline - time < ms)
-			ms = client->deadline > time ? (int)(client->deadline - time) : 0;
+		if (client->deadline < until)
+			until = client->deadline;
 	}
-	if (poll(call, n, ms) < 0)
+	if (poll(call, n, until > time ? (int)((until - time) * 1e3) + 1 : 0) < 0)
 		return errno == EINTR ? 0 : POLLERR;
-	time = clock_ms();
+	time = seconds_now();
 	for (nfds_t i = 1; i < n; i++)
 		if (call[i].revents)
 			serve_client(who[i]);

@@ -37,8 +37,7 @@
 
 static_assert(RING_EVENT_MAX <= 8 * UINT8_MAX, "its length is told in one byte");
 
-#define PATIENCE  60   /* seconds: debug information may be large */
-#define NAMES_MAX 4096 /* rings of one thread's number, as programs are executed in its place */
+#define PATIENCE 60 /* seconds: debug information may be large */
 
 static _Atomic(const char *) folder; /* of this session; never freed. NULL: none */
 static bool no_reads;		     /* seccomp may forbid process_vm_readv(2) */
@@ -64,20 +63,6 @@ static void leave_ring(void *ring)
 	munmap(ring, sizeof(struct ring));
 }
 
-static int make_ring_file(const char *where, pid_t pid, pid_t tid)
-{
-	char path[PATH_MAX];
-	int fd = -1;
-
-	for (unsigned i = 0; fd < 0 && i < NAMES_MAX; i++) {
-		snprintf(path, sizeof(path), "%s/%d.%d.%u", where, (int)pid, (int)tid, i);
-		fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-		if (fd < 0 && errno != EEXIST)
-			break;
-	}
-	return fd;
-}
-
 /* Allocates the whole ring: with a hole in the file, an event would end the program on a full disk.
  */
 static int reserve_room(int fd)
@@ -96,9 +81,13 @@ static int reserve_room(int fd)
 static struct ring *make_ring(const char *where, pid_t pid)
 {
 	pid_t tid = (pid_t)syscall(SYS_gettid);
-	int fd = make_ring_file(where, pid, tid);
 	struct ring *ring = MAP_FAILED;
+	char path[PATH_MAX];
+	int fd;
 
+	/* A thread's number comes back as programs are executed in its place. */
+	snprintf(path, sizeof(path), "%s/%d.%d.XXXXXX", where, (int)pid, (int)tid);
+	fd = mkostemp(path, O_CLOEXEC);
 	if (fd < 0)
 		return NULL;
 	if (!reserve_room(fd))

@@ -47,35 +47,32 @@ static void on_ending(int number, siginfo_t *info, void *context)
 	int saved = errno;
 
 	(void)context;
-	if (heir && info->si_code <= 0 && info->si_pid != heir)
+	if (!heir)
+		was_noted = 1;
+	else if (info->si_code <= 0 && info->si_pid != heir)
 		kill(heir, number);
 	errno = saved;
 }
 
-static void note_ending(int number)
+/* Unblocks the signals, and notes them, but those that are ignored. */
+void ending_note(void)
 {
-	(void)number;
-	was_noted = 1;
-}
-
-/* Installs the handler, but for signals that are ignored, and unblocks them. */
-static void take_endings(const struct sigaction *ours)
-{
+	const struct sigaction ours = { .sa_sigaction = on_ending,
+					.sa_flags = SA_SIGINFO | SA_RESTART };
 	struct sigaction now;
 
 	for (size_t i = 0; i < ENDINGS; i++)
 		if (!sigaction(endings[i], NULL, &now) && now.sa_handler != SIG_IGN)
-			sigaction(endings[i], ours, NULL);
+			sigaction(endings[i], &ours, NULL);
 	ending_let();
 }
 
 int ending_wait(pid_t child, int *status)
 {
-	const struct sigaction ours = { .sa_sigaction = on_ending, .sa_flags = SA_SIGINFO };
 	siginfo_t info;
 
 	heir = child;
-	take_endings(&ours);
+	ending_note();
 	/* The PID belongs to the child until it is reaped. */
 	while (waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT) < 0 && errno == EINTR)
 		;
@@ -94,13 +91,6 @@ bool ending_is_over(pid_t pid)
 	over = poll(&end, 1, 0) > 0;
 	close(end.fd);
 	return over;
-}
-
-void ending_note(void)
-{
-	const struct sigaction ours = { .sa_handler = note_ending, .sa_flags = SA_RESTART };
-
-	take_endings(&ours);
 }
 
 bool ending_noted(void)

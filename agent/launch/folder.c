@@ -2,11 +2,13 @@
 /* Temporary folders that are locked by the live command, and removed by the next one. */
 #include "agent/launch/launch.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
+#include <glob.h>
 #include <limits.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -16,81 +18,53 @@
 #define CHOSEN 6 /* characters that mkdtemp() chooses */
 #define TRIES  16
 
-static const int open_flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-
-/* Removes the folder of that name, and closes its descriptor. */
-static void remove_open(int fd, int parent, const char *name)
+static int remove_one(const char *path, const struct stat *stat, int type, struct FTW *at)
 {
-	DIR *dir = fdopendir(fd);
-	const struct dirent *entry;
-
-	if (!dir) {
-		close(fd);
-		return;
-	}
-	/* A process may still make files in it, which no command reads. */
-	for (int i = 0; i < TRIES; i++) {
-		rewinddir(dir);
-		while ((entry = readdir(dir)))
-			if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-				unlinkat(dirfd(dir), entry->d_name, 0);
-		if (!unlinkat(parent, name, AT_REMOVEDIR) || errno != ENOTEMPTY)
-			break;
-	}
-	closedir(dir);
+	(void)stat;
+	(void)type;
+	(void)at;
+	return remove(path) && errno != ENOENT ? -1 : 0;
 }
 
 void folder_remove(const char *path)
 {
-	int fd = open(path, open_flags);
-
-	if (fd >= 0)
-		remove_open(fd, AT_FDCWD, path);
+	/* A process may still make files in it, which no command reads. */
+	for (int i = 0; i < TRIES; i++)
+		if (!nftw(path, remove_one, TRIES, FTW_DEPTH | FTW_PHYS) || errno != ENOTEMPTY)
+			break;
 }
 
-/* The folder is this user's, and no live process has locked it. */
-static void remove_left_over(int parent, const char *name)
+/* A descriptor that holds the folder locked; -1: another process has, or it is not this user's. */
+static int lock_folder(const char *path)
 {
-	int fd = openat(parent, name, open_flags);
-	struct stat stat;
-
-	if (fd < 0)
-		return;
-	if (!fstat(fd, &stat) && stat.st_uid == geteuid() && !flock(fd, LOCK_EX | LOCK_NB))
-		remove_open(fd, parent, name);
-	else
-		close(fd);
-}
-
-static void sweep_siblings(const char *path)
-{
-	const char *name = strrchr(path, '/') + 1;
-	size_t len = strlen(name);
-	char parent[PATH_MAX] = "";
-	const struct dirent *entry;
-	DIR *dir;
-
-	strncat(parent, path, (size_t)(name - path));
-	dir = opendir(parent);
-	while (dir && (entry = readdir(dir)))
-		if (strlen(entry->d_name) == len && !strncmp(entry->d_name, name, len - CHOSEN))
-			remove_left_over(dirfd(dir), entry->d_name);
-	if (dir)
-		closedir(dir);
-}
-
-/* False: another command has removed the folder before it was locked. */
-static bool lock_folder(const char *path)
-{
-	int fd = open(path, open_flags);
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	struct stat named, opened;
 
 	if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB) && !fstat(fd, &opened) &&
-	    !stat(path, &named) && named.st_ino == opened.st_ino)
-		return true;
+	    opened.st_uid == geteuid() && !stat(path, &named) && named.st_ino == opened.st_ino)
+		return fd;
 	if (fd >= 0)
 		close(fd);
-	return false;
+	return -1;
+}
+
+/* Removes folders that no live process has locked. */
+static void sweep_siblings(const char *path)
+{
+	char pattern[PATH_MAX];
+	glob_t found = { 0 };
+
+	snprintf(pattern, sizeof(pattern), "%.*s??????", (int)(strlen(path) - CHOSEN), path);
+	glob(pattern, GLOB_NOSORT, NULL, &found);
+	for (size_t i = 0; i < found.gl_pathc; i++) {
+		int fd = lock_folder(found.gl_pathv[i]);
+
+		if (fd >= 0) {
+			folder_remove(found.gl_pathv[i]);
+			close(fd);
+		}
+	}
+	globfree(&found);
 }
 
 int folder_make(char *path)
@@ -102,8 +76,9 @@ int folder_make(char *path)
 		strcpy(path + chosen, "XXXXXX");
 		if (!mkdtemp(path))
 			return -errno;
-		if (lock_folder(path))
+		if (lock_folder(path) >= 0)
 			return 0;
+		/* Another command has removed the folder before it was locked. */
 		rmdir(path);
 	}
 	strcpy(path + chosen, "XXXXXX");
