@@ -64,48 +64,45 @@ static void (*each_second)(void);
 
 /* --- Requests --------------------------------------------------------------------------------- */
 
-static long change_each(char *patterns, bool on)
+static long change_each(const char *patterns, bool on)
 {
+	char *rest = (char *)patterns;
 	long ret = 0, sum = 0;
 
-	while (patterns && ret >= 0) {
-		ret = agent_change(text_word(&patterns), on, 0);
+	while (rest && ret >= 0) {
+		ret = agent_change(text_word(&rest), on, 0);
 		sum += ret;
 	}
 	return ret < 0 ? ret : sum;
 }
 
-static long serve_on(char *pattern)
+static long serve_on(const char *pattern)
 {
 	return agent_change(pattern, true, 0);
 }
 
-static long serve_off(char *pattern)
+static long serve_off(const char *pattern)
 {
 	return agent_change(pattern, false, 0);
 }
 
-static long serve_reset(char *pattern)
-{
-	return report_reset(pattern);
-}
-
 /* FOLDER PATTERN... */
-static long serve_trace(char *rest)
+static long serve_trace(const char *text)
 {
+	char *rest = (char *)text;
 	const char *folder = strsep(&rest, " ");
 	int ret = rest ? trace_start(folder) : -EINVAL;
 
 	return ret < 0 ? ret : change_each(rest, true);
 }
 
-static long serve_untrace(char *patterns)
+static long serve_untrace(const char *patterns)
 {
 	trace_start(NULL);
 	return change_each(patterns, false);
 }
 
-static long serve_entries(char *objects)
+static long serve_entries(const char *objects)
 {
 	int ret = fi_take_entries(objects);
 
@@ -113,7 +110,7 @@ static long serve_entries(char *objects)
 }
 
 /* A program that is not ended by a signal leaves its counts in that folder. */
-static long serve_report(char *folder)
+static long serve_report(const char *folder)
 {
 	if (attached)
 		report_begin(folder, NULL, 0);
@@ -121,34 +118,27 @@ static long serve_report(char *folder)
 	return 0;
 }
 
-/* Static branches: they are no probes. */
-static long change_branches(long (*change)(const char *pattern), const char *pattern)
-{
-	int ret = fi_scan();
-
-	return ret < 0 ? ret : change(pattern);
-}
-
 /* How many it was done to, or a negative errno; -ENOMSG: no such request. */
-static long serve_request(const char *word, char *rest, struct client *client)
+static long serve_request(const char *word, const char *rest, struct client *client)
 {
 	static const struct {
 		const char *word;
-		long (*serve)(char *rest);
-		long (*branch)(const char *pattern);
+		long (*serve)(const char *rest);
+		bool scans; /* static branches are no probes: new objects are looked for before */
 	} requests[] = {
-		{ "on", serve_on, NULL },
-		{ "off", serve_off, NULL },
-		{ "reset", serve_reset, NULL },
-		{ "report", serve_report, NULL },
-		{ "trace", serve_trace, NULL },
-		{ "untrace", serve_untrace, NULL },
-		{ "entries", serve_entries, NULL },
-		{ "branch-on", NULL, fi_branch_on },
-		{ "branch-off", NULL, fi_branch_off },
-		{ "branch-veto", NULL, fi_branch_veto },
-		{ "branch-allow", NULL, fi_branch_allow },
+		{ "on", serve_on, false },
+		{ "off", serve_off, false },
+		{ "reset", report_reset, false },
+		{ "report", serve_report, false },
+		{ "trace", serve_trace, false },
+		{ "untrace", serve_untrace, false },
+		{ "entries", serve_entries, false },
+		{ "branch-on", fi_branch_on, true },
+		{ "branch-off", fi_branch_off, true },
+		{ "branch-veto", fi_branch_veto, true },
+		{ "branch-allow", fi_branch_allow, true },
 	};
+	int ret;
 
 	client->report = 0;
 	if (!strcmp(word, "counts") || !strcmp(word, "names")) {
@@ -159,9 +149,10 @@ static long serve_request(const char *word, char *rest, struct client *client)
 		return fi_probes();
 	}
 	for (size_t i = 0; rest && i < sizeof(requests) / sizeof(*requests); i++)
-		if (!strcmp(word, requests[i].word))
-			return requests[i].serve ? requests[i].serve(rest)
-						 : change_branches(requests[i].branch, rest);
+		if (!strcmp(word, requests[i].word)) {
+			ret = requests[i].scans ? fi_scan() : 0;
+			return ret < 0 ? ret : requests[i].serve(rest);
+		}
 	return -ENOMSG;
 }
 
@@ -415,21 +406,15 @@ static void forget_socket(void)
 	}
 }
 
-/* "fastinst attach" names the folder that its user's commands look in. */
-static int find_path(const char *folder)
-{
-	int ret;
-
-	if (!folder)
-		return control_path(getpid(), true, socket_path, sizeof(socket_path));
-	ret = control_trusted(folder);
-	return ret < 0 ? ret : control_socket(folder, getpid(), socket_path, sizeof(socket_path));
-}
-
 int control_start(const char *folder, void (*look)(void))
 {
-	int ret = find_path(folder);
+	int ret = folder ? control_trusted(folder) : 0;
 
+	/* "fastinst attach" names the folder that its user's commands look in. */
+	if (!folder)
+		ret = control_path(getpid(), true, socket_path, sizeof(socket_path));
+	else if (!ret)
+		ret = control_socket(folder, getpid(), socket_path, sizeof(socket_path));
 	attached = folder;
 	each_second = look;
 	listener.fd = ret < 0 ? ret : listen_at(socket_path);

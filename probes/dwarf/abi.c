@@ -99,18 +99,15 @@ static bool add_values(struct list *list, const struct whole *whole, const char 
 }
 
 static const struct source_value *keep_list(const struct list *list, unsigned *n,
-					    struct abi_names **names)
+					    struct obstack *names)
 {
-	const struct source_value *kept =
-		abi_keep(names, list->value, list->n * sizeof(list->value[0]));
-
-	*n = kept ? list->n : 0;
-	return kept;
+	*n = list->n;
+	return obstack_copy(names, list->value, (int)(list->n * sizeof(list->value[0])));
 }
 
 /* Find the result, and whether a pointer to it takes the first register. False: not known. */
 static bool find_result(Dwarf_Die *die, struct source_function *function, struct taken *taken,
-			struct abi_names **names)
+			struct obstack *names)
 {
 	struct whole whole = { .names = names };
 	struct taken results = { 0 };
@@ -165,7 +162,7 @@ static bool is_promoted(const struct whole *whole, const struct callee *callee)
 }
 
 static bool add_arg(struct list *list, struct callee *callee, Dwarf_Die *die, struct taken *taken,
-		    struct abi_names **names)
+		    struct obstack *names)
 {
 	const char *name = dw.dwarf_diename(die);
 	struct whole whole = { .names = names };
@@ -197,7 +194,7 @@ static bool add_arg(struct list *list, struct callee *callee, Dwarf_Die *die, st
 }
 
 void abi_function(Dwarf_Die *die, struct callee *callee, struct source_function *function,
-		  struct abi_names **names)
+		  struct obstack *names)
 {
 	struct list list = { .n = 0 };
 	struct taken taken = { 0 };

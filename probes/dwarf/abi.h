@@ -5,17 +5,12 @@
 #ifndef PROBES_DWARF_ABI_H
 #define PROBES_DWARF_ABI_H
 
+#include <obstack.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "probes/dwarf/libdw.h"
 #include "probes/dwarf/source.h"
-
-/* Names and values that are made here, as of members of an argument. */
-struct abi_names {
-	struct abi_names *next;
-	char bytes[];
-};
 
 enum by_reference {
 	BY_VALUE = 0,
@@ -55,7 +50,7 @@ struct whole {
 	unsigned looked;	   /* at so many types */
 	struct piece piece[PIECES_MAX];
 	unsigned n;
-	struct abi_names **names;
+	struct obstack *names;
 };
 
 /* whole_of - a value of @type, the type of @die. If it is unknown, so are later arguments. */
@@ -113,9 +108,6 @@ bool has_argument(const struct callee *callee, Dwarf_Die *argument);
  * whose place is unknown. Its strings and values are in @names.
  */
 void abi_function(Dwarf_Die *die, struct callee *callee, struct source_function *function,
-		  struct abi_names **names);
-
-/* abi_keep - a copy that stays. NULL: no memory. */
-void *abi_keep(struct abi_names **names, const void *what, size_t size);
+		  struct obstack *names);
 
 #endif

@@ -76,24 +76,18 @@ static enum by_reference by_part(Dwarf_Die *part, unsigned depth, unsigned *look
 	return libdw_is_struct(&type) ? of_class(&type, depth + 1, looked) : BY_VALUE;
 }
 
-/* clang notes it for each class of C++, but not with -gstrict-dwarf. */
-static bool is_left_out(Dwarf_Die *class)
-{
-	struct unit_by by = unit_by(class);
-
-	return by.clang && by.cpp;
-}
-
 static enum by_reference of_class(Dwarf_Die *class, unsigned depth, unsigned *looked)
 {
 	enum by_reference is = BY_VALUE, one;
+	struct unit_by by = unit_by(class);
 	Dwarf_Word how;
 	Dwarf_Die child;
 
 	if (libdw_known(class, DW_AT_calling_convention, &how))
 		return how == DW_CC_pass_by_reference ? BY_REFERENCE : BY_VALUE;
+	/* clang notes it for each class of C++, but not with -gstrict-dwarf. */
 	if (depth > NESTED_MAX || ++*looked > LOOKED_MAX || libdw_has(class, DW_AT_declaration) ||
-	    is_left_out(class))
+	    (by.clang && by.cpp))
 		return BY_REFERENCE_UNKNOWN;
 	if (dw.dwarf_child(class, &child))
 		return BY_VALUE;

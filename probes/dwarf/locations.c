@@ -235,9 +235,8 @@ enum passed locate_argument(struct callee *callee, Dwarf_Die *argument, struct a
 	if (callee->by_abi && !callee->sets_all &&
 	    !(has_place && is_used(callee, &attribute, place)))
 		return PASSED_UNSET;
-	if (has_place &&
-	    (read_place(&attribute, callee->addr, &op, &n) ||
-	     (callee->nops && read_place(&attribute, callee->addr + callee->nops, &op, &n))))
+	if (has_place && (read_place(&attribute, callee->addr, &op, &n) ||
+			  read_place(&attribute, callee->addr + callee->nops, &op, &n)))
 		how = judge_ops(callee, op, n, place);
 	return how == PASSED_UNKNOWN && callee->by_abi ? PASSED_BY_ABI : how;
 }

@@ -16,6 +16,9 @@
 #include "probes/elf/elf.h"
 #include "probes/elf/sorted.h"
 
+#define obstack_chunk_alloc malloc
+#define obstack_chunk_free  free
+
 #define NESTED_MAX 32 /* namespaces and classes inside of each other */
 
 /* A stretch of code: of a unit, or of a function in a unit. */
@@ -41,8 +44,8 @@ struct source {
 	struct unit *unit;
 	size_t n;
 	struct ranges ranges;
-	struct abi_names *names;
-	bool has_symbols; /* or there are none */
+	struct obstack names; /* and values of functions */
+	bool has_symbols;     /* or there are none */
 	struct elf_symbols symbols;
 };
 
@@ -150,8 +153,12 @@ struct source *source_open(const char *path)
 {
 	struct source *source = libdw_load() ? calloc(1, sizeof(*source)) : NULL;
 
-	if (!source || open_dwarf(source, path) || open_beside(source, path))
+	if (!source)
+		return NULL;
+	obstack_init(&source->names);
+	if (open_dwarf(source, path) || open_beside(source, path))
 		return source;
+	obstack_free(&source->names, NULL);
 	free(source->unit);
 	free(source->ranges.range);
 	free(source);

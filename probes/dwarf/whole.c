@@ -88,37 +88,20 @@ static enum source_form find_pointer_form(Dwarf_Die *pointer)
 
 /* --- Members --------------------------------------------------------------------------------- */
 
-void *abi_keep(struct abi_names **names, const void *what, size_t size)
-{
-	struct abi_names *kept = malloc(sizeof(*kept) + size);
-
-	if (!kept)
-		return NULL;
-	memcpy(kept->bytes, what, size);
-	kept->next = *names;
-	*names = kept;
-	return kept->bytes;
-}
-
 /* path NULL: it is not shown by itself. */
 static void add_piece(struct whole *whole, const char *path, enum source_form form, unsigned offset,
 		      unsigned bits)
 {
-	const char *name;
-
 	if (!path)
 		return;
 	if (whole->n == PIECES_MAX || offset + (bits ? bits : 1) > SHOWN_BITS) {
 		whole->cut = true;
 		return;
 	}
-	name = abi_keep(whole->names, path, strlen(path) + 1);
-	if (!name) {
-		whole->unknown = true;
-		return;
-	}
 	whole->piece[whole->n++] = (struct piece){
-		.value = { .name = name, .form = form, .bits = (uint8_t)bits },
+		.value = { .name = obstack_copy0(whole->names, path, (int)strlen(path)),
+			   .form = form,
+			   .bits = (uint8_t)bits },
 		.offset = offset,
 	};
 }
