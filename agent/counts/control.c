@@ -179,28 +179,26 @@ static void drop_client(struct client *client)
 	close(client->socket.fd);
 }
 
-/* The next part of the answer; false: there is none. */
-static bool fill_text(struct client *client)
-{
-	client->sent = 0;
-	client->used = client->report ? report_fill(&client->next, client->named, client->text,
-						    sizeof(client->text), client->report)
-				      : 0;
-	return client->used > 0;
-}
-
 /* Sends as much as the client takes now. */
 static void send_answer(struct client *client)
 {
-	while (client->sent < client->used || fill_text(client)) {
-		ssize_t n = send(client->socket.fd, client->text + client->sent,
-				 client->used - client->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+	ssize_t n = 0;
 
+	while (n >= 0) {
+		if (client->sent == client->used) {
+			client->sent = client->used = 0;
+			if (client->report)
+				client->used =
+					report_fill(&client->next, client->named, client->text,
+						    sizeof(client->text), client->report);
+			if (!client->used)
+				break;
+		}
+		n = send(client->socket.fd, client->text + client->sent,
+			 client->used - client->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
 		if (n < 0 && errno == EAGAIN)
 			return;
-		if (n < 0)
-			break;
-		client->sent += (size_t)n;
+		client->sent += n > 0 ? (size_t)n : 0;
 		client->deadline = seconds_now() + PATIENCE;
 	}
 	drop_client(client);
@@ -255,15 +253,6 @@ static void serve_client(struct client *client)
 		read_request(client);
 }
 
-static bool is_allowed(int fd)
-{
-	struct ucred peer;
-	socklen_t len = sizeof(peer);
-
-	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) &&
-	       (peer.uid == geteuid() || peer.uid == 0);
-}
-
 /* A free place, or the one of the client whose time is over first. */
 static struct client *find_place(void)
 {
@@ -282,9 +271,12 @@ static struct client *find_place(void)
 /* Only the owner and root are served. */
 static void add_client(int fd)
 {
+	socklen_t len = sizeof(struct ucred);
 	struct client *client;
+	struct ucred peer;
 
-	if (!is_allowed(fd)) {
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) ||
+	    (peer.uid != geteuid() && peer.uid != 0)) {
 		close(fd);
 		return;
 	}

@@ -29,20 +29,16 @@ static size_t take_memory(struct trace_event *event, const uint8_t *from, size_t
 	return sizeof(words) + 8 * words;
 }
 
-static bool is_there(const struct trace_event *event, unsigned i)
-{
-	return i < RING_FIRST ? i < event->values : i - RING_FIRST < event->words;
-}
-
 static int take_strings(struct trace_event *event, const uint8_t *from, size_t len,
 			unsigned strings)
 {
 	char *text = event->text;
+	size_t size;
 
 	for (unsigned i = 0; i < RING_STRINGS; i++) {
-		size_t size;
+		bool is_there = i < RING_FIRST ? i < event->values : i - RING_FIRST < event->words;
 
-		if (!(strings >> i & 1) || !is_there(event, i))
+		if (!(strings >> i & 1) || !is_there)
 			continue;
 		if (!len--)
 			return -EBADMSG;

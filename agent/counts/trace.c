@@ -312,16 +312,6 @@ static void write_probes(FILE *to, const uint32_t *ids, size_t n)
 	}
 }
 
-/* NULL: no command reads. */
-static FILE *connect_reader(void)
-{
-	char path[SOCKET_PATH];
-
-	snprintf(path, sizeof(path), "%s/socket",
-		 atomic_load_explicit(&folder, memory_order_relaxed));
-	return socket_connect(path, PATIENCE);
-}
-
 static void set_how(uint32_t id, unsigned table, uintptr_t how)
 {
 	int args = fi_marker_args(id), operands = fi_compare_args(id);
@@ -366,8 +356,15 @@ static int ask_reader(FILE *stream, const uint32_t *ids, size_t n)
 
 int trace_on(const uint32_t *ids, size_t n)
 {
-	FILE *stream = n ? connect_reader() : NULL;
-	int ret = stream ? ask_reader(stream, ids, n) : 0;
+	char path[SOCKET_PATH];
+	FILE *stream;
+	int ret;
+
+	snprintf(path, sizeof(path), "%s/socket",
+		 atomic_load_explicit(&folder, memory_order_relaxed));
+	/* NULL: no command reads. */
+	stream = n ? socket_connect(path, PATIENCE) : NULL;
+	ret = stream ? ask_reader(stream, ids, n) : 0;
 
 	return ret || !stream ? ret : fi_activate_batch(ids, n, fi_vectors(on_event));
 }
