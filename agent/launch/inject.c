@@ -171,6 +171,18 @@ static void restart_call(struct user_regs_struct *regs)
 	regs->rip -= 2;
 }
 
+/* Lets a thread go from where it was stopped. */
+static void release_thread(pid_t thread)
+{
+	struct user_regs_struct regs;
+
+	if (!ptrace(PTRACE_GETREGS, thread, 0, &regs)) {
+		resume_call(&regs);
+		ptrace(PTRACE_SETREGS, thread, 0, &regs);
+	}
+	ptrace(PTRACE_DETACH, thread, 0, 0);
+}
+
 /* --- Calls in the thread ---------------------------------------------------------------------- */
 
 static bool put_cave(struct stopped *at, const struct user_regs_struct *regs)
@@ -412,11 +424,10 @@ static int try_thread(struct inject *inject, struct target *target, pid_t thread
 		at->why = target_safe(target, &at->regs, false);
 	if (!at->why) {
 		ret = call_library(at, letter);
+		ptrace(PTRACE_DETACH, thread, 0, 0);
 	} else {
-		resume_call(&at->regs);
-		ptrace(PTRACE_SETREGS, thread, 0, &at->regs);
+		release_thread(thread);
 	}
-	ptrace(PTRACE_DETACH, thread, 0, 0);
 	inject->stopped += seconds_now() - began;
 	if (ret < 0 && !at->why)
 		at->why = "its thread ended, or was killed, while it was stopped";
@@ -477,15 +488,8 @@ static void write_letter(const struct target *target, struct letter *letter, int
  */
 static void release_threads(struct threads *all)
 {
-	struct user_regs_struct regs;
-
-	for (size_t i = 0; i < all->n; i++) {
-		if (!ptrace(PTRACE_GETREGS, all->id[i], 0, &regs)) {
-			resume_call(&regs);
-			ptrace(PTRACE_SETREGS, all->id[i], 0, &regs);
-		}
-		ptrace(PTRACE_DETACH, all->id[i], 0, 0);
-	}
+	for (size_t i = 0; i < all->n; i++)
+		release_thread(all->id[i]);
 	free(all->id);
 	*all = (struct threads){ 0 };
 }
@@ -509,14 +513,6 @@ static bool stop_if_safe(const struct target *target, const struct letter *lette
 	return true;
 }
 
-static bool is_among(const struct threads *all, pid_t thread)
-{
-	for (size_t i = 0; i < all->n; i++)
-		if (all->id[i] == thread)
-			return true;
-	return false;
-}
-
 /* 0, or a thread that cannot be stopped. Two lists that are the same: no thread was made meanwhile.
  */
 static pid_t stop_threads(const struct target *target, const struct letter *letter,
@@ -530,10 +526,14 @@ static pid_t stop_threads(const struct target *target, const struct letter *lett
 
 		before = all->n;
 		failed = now.n ? 0 : target->pid;
-		for (size_t i = 0; i < now.n && !failed; i++)
-			if (!is_among(all, now.id[i]) &&
-			    !stop_if_safe(target, letter, all, now.id[i]))
+		for (size_t i = 0; i < now.n && !failed; i++) {
+			size_t k = 0;
+
+			while (k < all->n && all->id[k] != now.id[i])
+				k++;
+			if (k == all->n && !stop_if_safe(target, letter, all, now.id[i]))
 				failed = now.id[i];
+		}
 		free(now.id);
 	} while (!failed && all->n != before);
 	if (failed)

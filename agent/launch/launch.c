@@ -124,25 +124,19 @@ static void warn_of_privileges(const char *program)
 			 path);
 }
 
-static void preload_agent(const char *agent, const struct preload *preload)
+static _Noreturn void exec_program(const struct launch *launch, const struct preload *preload,
+				   char **argv)
 {
 	const char *before = getenv("LD_PRELOAD");
-	char all[preload_size(before, agent)];
+	char all[preload_size(before, launch->path)];
+	int error;
 
-	preload_write(all, sizeof(all), before, agent, preload);
+	ending_let();
+	preload_write(all, sizeof(all), before, launch->path, preload);
 	if (*all)
 		setenv("LD_PRELOAD", all, 1);
 	else
 		unsetenv("LD_PRELOAD");
-}
-
-static _Noreturn void exec_program(const struct launch *launch, const struct preload *preload,
-				   char **argv)
-{
-	int error;
-
-	ending_let();
-	preload_agent(launch->path, preload);
 	setenv("FASTINST_OUTPUT", launch->folder, 1);
 	execvp(argv[0], argv);
 	error = errno;
@@ -209,36 +203,35 @@ int launch_program(struct launch *launch, char **argv)
 /* --- What processes left --------------------------------------------------------------------- */
 
 /*
- * @open: how many reports were begun and not ended. The last line of a truncated report is left
- * out: it ends in the form feed of the next report, or with the file.
+ * The last line of a truncated report is left out: it ends in the form feed of the next report, or
+ * with the file. All complete lines count.
  */
-static int read_lines(FILE *file, int (*read)(char *line, void *arg), void *arg, int *open)
+static int read_report(const char *folder, const char *pid, int (*read)(char *line, void *arg),
+		       void *arg)
 {
-	char *line = NULL;
+	int open = 0, ret = 0; /* open: how many reports were begun and not ended */
+	struct stat stat = { 0 };
+	char path[PATH_MAX], *line = NULL;
 	size_t size = 0;
-	int ret = 0;
+	FILE *file;
 
+	snprintf(path, sizeof(path), "%s/%s", folder, pid);
+	file = fopen(path, "re");
+	if (!file)
+		return -errno;
 	while (!ret && getline(&line, &size, file) > 0 && strchr(line, '\n')) {
 		line[strcspn(line, "\n")] = '\0';
-		if (strchr(line, '\f')) {
-			++*open;
-		} else if (!strcmp(line, "end")) {
-			--*open;
-		} else {
+		if (strchr(line, '\f'))
+			open++;
+		else if (!strcmp(line, "end"))
+			open--;
+		else
 			ret = read(line, arg);
-		}
 	}
 	free(line);
-	return ret;
-}
-
-/* Complete lines of a truncated report count. */
-static int read_file(FILE *file, const char *pid, int (*read)(char *line, void *arg), void *arg)
-{
-	struct stat stat = { 0 };
-	int open = 0, ret = read_lines(file, read, arg, &open);
-
-	if (!ret && !fstat(fileno(file), &stat) && stat.st_size)
+	fstat(fileno(file), &stat);
+	fclose(file);
+	if (!ret && stat.st_size)
 		ret = read(NULL, arg);
 	if (ret < 0 || (!open && stat.st_size))
 		return ret;
@@ -252,22 +245,14 @@ int launch_reports(const char *folder, int (*read)(char *line, void *arg), void 
 {
 	DIR *dir = opendir(folder);
 	const struct dirent *entry;
-	int ret = 0;
+	int ret = 0, one;
 
 	if (!dir)
 		return -errno;
-	while ((entry = readdir(dir))) {
-		char path[PATH_MAX];
-		int one = 0;
-		FILE *file;
-
-		if (*entry->d_name == '.' || ret < 0)
+	while (ret >= 0 && (entry = readdir(dir))) {
+		if (*entry->d_name == '.')
 			continue;
-		snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
-		file = fopen(path, "re");
-		one = file ? read_file(file, entry->d_name, read, arg) : -errno;
-		if (file)
-			fclose(file);
+		one = read_report(folder, entry->d_name, read, arg);
 		ret = one ? one : ret;
 	}
 	closedir(dir);

@@ -76,14 +76,6 @@ static bool has_no_lock(const struct target *target, uint64_t at)
 	return mapping && mapping->is_lock_free;
 }
 
-static bool is_restorer(const struct target *target, uint64_t word)
-{
-	for (size_t i = 0; i < target->restorers; i++)
-		if (target->restorer[i] == word)
-			return true;
-	return false;
-}
-
 /* A signal frame, in words from the address that the handler returns to. */
 #define FRAME_FLAGS    1
 #define FRAME_LINK     2
@@ -118,10 +110,12 @@ static bool read_stack(const struct target *target, uint64_t from, struct words 
 static bool is_frame(const struct target *target, const struct words *stack, size_t i)
 {
 	const uint64_t *word = stack->word + i;
+	bool is_restorer = false;
 
-	return i + FRAME_WORDS <= stack->n && is_restorer(target, *word) &&
-	       word[FRAME_FLAGS] <= 7 && !word[FRAME_LINK] &&
-	       (word[FRAME_SEGMENTS] & 0xffff) == USER_CODE;
+	for (size_t k = 0; k < target->restorers; k++)
+		is_restorer |= target->restorer[k] == *word;
+	return is_restorer && i + FRAME_WORDS <= stack->n && word[FRAME_FLAGS] <= 7 &&
+	       !word[FRAME_LINK] && (word[FRAME_SEGMENTS] & 0xffff) == USER_CODE;
 }
 
 static bool is_agents(const struct target *target, uint64_t word)
