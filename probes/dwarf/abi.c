@@ -134,14 +134,6 @@ static bool find_result(Dwarf_Die *die, struct source_function *function, struct
 	return true;
 }
 
-/* False: not known. */
-static bool find_place(struct whole *whole, struct taken *taken, struct abi_place *place)
-{
-	place->memory = !take_registers(whole, taken, SOURCE_INTEGERS, SOURCE_VECTORS);
-	memcpy(place->eight, whole->reg, sizeof(place->eight));
-	return !place->memory || take_memory(whole, taken);
-}
-
 /* Show an argument that the compiler passes in its own way. */
 static void place_otherwise(struct whole *whole, const char *name, enum passed how,
 			    const struct abi_place *place)
@@ -152,13 +144,6 @@ static void place_otherwise(struct whole *whole, const char *name, enum passed h
 		whole->piece[i].value.reg = place->eight[0];
 		whole->piece[i].value.shift = (uint8_t)whole->piece[i].offset;
 	}
-}
-
-/* C without prototypes passes a float as a double. */
-static bool is_promoted(const struct whole *whole, const struct callee *callee)
-{
-	return !callee->has_prototype && !whole->is_struct && whole->n == 1 &&
-	       whole->piece[0].value.form == SOURCE_FLOAT && whole->piece[0].value.bits == 32;
 }
 
 static bool add_arg(struct list *list, struct callee *callee, Dwarf_Die *die, struct taken *taken,
@@ -178,7 +163,11 @@ static bool add_arg(struct list *list, struct callee *callee, Dwarf_Die *die, st
 		return false;
 	name = name ? name : "";
 	whole_of(&whole, name, die, &type);
-	if (whole.unknown || !find_place(&whole, taken, &place))
+	if (whole.unknown)
+		return false;
+	place.memory = !take_registers(&whole, taken, SOURCE_INTEGERS, SOURCE_VECTORS);
+	memcpy(place.eight, whole.reg, sizeof(place.eight));
+	if (place.memory && !take_memory(&whole, taken))
 		return false;
 	place.size = whole.size;
 	place.is_number = !whole.is_struct && whole.n == 1 && whole.size <= 8;
@@ -188,8 +177,9 @@ static bool add_arg(struct list *list, struct callee *callee, Dwarf_Die *die, st
 	taken->moved |= how != PASSED_BY_ABI && how != PASSED_UNSET;
 	if (how != PASSED_BY_ABI)
 		place_otherwise(&whole, name, how, &place);
-	else if (is_promoted(&whole, callee))
-		whole_hide(&whole, name);
+	else if (!callee->has_prototype && !whole.is_struct && whole.n == 1 &&
+		 whole.piece[0].value.form == SOURCE_FLOAT && whole.piece[0].value.bits == 32)
+		whole_hide(&whole, name); /* C without prototypes passes it as a double. */
 	return add_values(list, &whole, name);
 }
 

@@ -139,10 +139,15 @@ static bool note_move_up(struct callee *callee, unsigned is, const struct abi_pl
 }
 
 /* A whole argument in another register is shown as it is in that. */
-static enum passed judge_place(struct callee *callee, int is, struct abi_place *place)
+static enum passed judge_ops(struct callee *callee, const Dwarf_Op *op, size_t n,
+			     struct abi_place *place)
 {
+	int is = find_place_of_ops(op, op + n);
 	enum passed how = judge_eight(is, place, 0);
 
+	for (size_t i = 0; i < n; i++)
+		if (op[i].atom == DW_OP_piece)
+			return judge_pieces(op, n, place);
 	if (is < 0 || place->size > 8)
 		return how;
 	if (!note_move_up(callee, (unsigned)is, place) && how != PASSED_BY_ABI)
@@ -153,28 +158,12 @@ static enum passed judge_place(struct callee *callee, int is, struct abi_place *
 	return callee->by_abi ? PASSED_OTHERWISE : PASSED_ELSEWHERE;
 }
 
-static enum passed judge_ops(struct callee *callee, const Dwarf_Op *op, size_t n,
-			     struct abi_place *place)
-{
-	for (size_t i = 0; i < n; i++)
-		if (op[i].atom == DW_OP_piece)
-			return judge_pieces(op, n, place);
-	return judge_place(callee, find_place_of_ops(op, op + n), place);
-}
-
 static bool read_place(Dwarf_Attribute *attribute, uint64_t addr, Dwarf_Op **op, size_t *n)
 {
 	return dw.dwarf_getlocation_addr(attribute, addr, op, n, 1) == 1 && *n > 0;
 }
 
 /* --- What callers need not set ---------------------------------------------------------------- */
-
-static bool is_read(const Dwarf_Op *op)
-{
-	return find_op_place(op) != NO_PLACE ||
-	       (op->atom >= DW_OP_breg0 && op->atom <= DW_OP_breg31) ||
-	       op->atom == DW_OP_entry_value || op->atom == DW_OP_GNU_entry_value;
-}
 
 /* Which eight bytes of the argument are in a register or memory, not a constant. */
 static void note_places(const Dwarf_Op *op, size_t n, bool placed[2])
@@ -184,7 +173,9 @@ static void note_places(const Dwarf_Op *op, size_t n, bool placed[2])
 
 	for (const Dwarf_Op *end = op + n; op < end; op++) {
 		if (op->atom != DW_OP_piece) {
-			read |= is_read(op);
+			read |= find_op_place(op) != NO_PLACE ||
+				(op->atom >= DW_OP_breg0 && op->atom <= DW_OP_breg31) ||
+				op->atom == DW_OP_entry_value || op->atom == DW_OP_GNU_entry_value;
 			continue;
 		}
 		for (unsigned i = 0; i < op->number && read; i++)
@@ -197,25 +188,20 @@ static void note_places(const Dwarf_Op *op, size_t n, bool placed[2])
 		placed[i] |= read;
 }
 
-static bool covers_entry(const struct callee *callee, Dwarf_Addr from, Dwarf_Addr to)
-{
-	return (from <= callee->addr && callee->addr < to) ||
-	       (from <= callee->addr + callee->nops && callee->addr + callee->nops < to);
-}
-
 /* An unused argument has no location at all. A number in a register has one at the entry; others
  * may have theirs later. */
 static bool is_used(const struct callee *callee, Dwarf_Attribute *attribute,
 		    const struct abi_place *place)
 {
 	bool placed[2] = { false };
-	Dwarf_Addr base, from, to;
+	Dwarf_Addr base, from, to, entry = callee->addr, behind = entry + callee->nops;
 	ptrdiff_t at = 0;
 	Dwarf_Op *op;
 	size_t n;
 
 	while ((at = dw.dwarf_getlocations(attribute, at, &base, &from, &to, &op, &n)) > 0)
-		if (!place->is_number || place->memory || covers_entry(callee, from, to))
+		if (!place->is_number || place->memory || (from <= entry && entry < to) ||
+		    (from <= behind && behind < to))
 			note_places(op, n, placed);
 	if (place->memory)
 		return placed[0] || placed[1];

@@ -79,13 +79,6 @@ static enum source_form find_enum_form(Dwarf_Die *type)
 	}
 }
 
-static enum source_form find_pointer_form(Dwarf_Die *pointer)
-{
-	Dwarf_Die to;
-
-	return libdw_type(pointer, &to) && is_char(&to) ? SOURCE_STRING : SOURCE_POINTER;
-}
-
 /* --- Members --------------------------------------------------------------------------------- */
 
 /* path NULL: it is not shown by itself. */
@@ -234,11 +227,14 @@ static void add_base(struct whole *whole, const char *path, Dwarf_Die *type, uns
 static void add_pointer(struct whole *whole, const char *path, Dwarf_Die *type, unsigned offset)
 {
 	Dwarf_Word size;
+	Dwarf_Die to;
+	bool is_string = libdw_type(type, &to) && is_char(&to);
 
 	if (libdw_known(type, DW_AT_byte_size, &size) && size != 8)
 		whole->unknown = true;
 	else
-		add_value(whole, path, find_pointer_form(type), INTEGER, offset, 64);
+		add_value(whole, path, is_string ? SOURCE_STRING : SOURCE_POINTER, INTEGER, offset,
+			  64);
 }
 
 static void add_type(struct whole *whole, const char *path, Dwarf_Die *type, unsigned offset,
@@ -338,19 +334,12 @@ static void add_bits(struct whole *whole, const char *path, Dwarf_Die *type, uns
 	add_piece(whole, path, form, offset, bits);
 }
 
-/* An _Atomic struct of 16 bytes is aligned to 16. */
-static bool may_be_atomic(Dwarf_Die *type)
-{
-	struct unit_by by = unit_by(type);
-
-	return by.c && !by.dwarf_5 && libdw_is_struct(type) && libdw_size(type) == 16;
-}
-
 static void add_member(struct whole *whole, const char *path, Dwarf_Die *member, unsigned offset,
 		       unsigned depth)
 {
 	unsigned bits = (unsigned)libdw_number(member, DW_AT_bit_size), at;
 	const char *name = dw.dwarf_diename(member);
+	struct unit_by by = unit_by(member);
 	char longer[NAME_BYTES];
 	Dwarf_Die type;
 
@@ -365,7 +354,9 @@ static void add_member(struct whole *whole, const char *path, Dwarf_Die *member,
 	if (path && name && dw.dwarf_tag(member) == DW_TAG_member)
 		path = longer_path(longer, path, name);
 	align_to(whole, libdw_number(member, DW_AT_alignment));
-	whole->may_be_wide |= may_be_atomic(&type);
+	/* An _Atomic struct of 16 bytes is aligned to 16. */
+	whole->may_be_wide |=
+		by.c && !by.dwarf_5 && libdw_is_struct(&type) && libdw_size(&type) == 16;
 	if (bits)
 		add_bits(whole, path, &type, offset + at, bits);
 	else

@@ -24,12 +24,12 @@
 static const uint8_t nop[BRANCH_LEN] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
 
 struct flag {
-	const char *name;
 	bool usual;
 	bool moved; /* by the change that is under way */
 	unsigned count;
 	unsigned vetoes;
 	struct flag *next;
+	char name[];
 };
 
 struct site {
@@ -124,7 +124,7 @@ static int patch_sites(struct pc_op *ops, size_t n)
 }
 
 /* Change all sites to the values of their switches. The order of ops is the list's, both times. */
-static int apply_switches_held(void *unused)
+static int apply_switches(void *unused)
 {
 	struct pc_op *ops = calloc(sites_n + 1, sizeof(*ops));
 	size_t n = 0;
@@ -146,11 +146,6 @@ static int apply_switches_held(void *unused)
 			site->jumps = !site->jumps;
 	free(ops);
 	return ret;
-}
-
-static int apply_switches(void)
-{
-	return objects_hold(apply_switches_held, NULL);
 }
 
 /* --- New sites -------------------------------------------------------------------------------- */
@@ -191,17 +186,13 @@ static struct flag *get_flag(const struct entry *entry)
 		flag = flag->next;
 	if (flag)
 		return flag;
-	flag = calloc(1, sizeof(*flag));
+	flag = calloc(1, sizeof(*flag) + strlen(entry->name) + 1);
 	if (!flag)
 		return NULL;
-	*flag = (struct flag){ .name = strdup(entry->name),
-			       .usual = entry->usual,
-			       .count = entry->usual,
-			       .next = flags };
-	if (!flag->name) {
-		free(flag);
-		return NULL;
-	}
+	strcpy(flag->name, entry->name);
+	flag->usual = entry->usual;
+	flag->count = entry->usual;
+	flag->next = flags;
 	set_by_environment(flag);
 	flags = flag;
 	return flag;
@@ -239,29 +230,23 @@ static int add_site(const struct entry *entry, void *data)
 	return ARRAY_ADD(sites, sites_n, site);
 }
 
-/* Drop the sites of when the object was loaded before. */
-static void drop_sites(const struct object *object)
+static int discover_branches(struct object *object, const struct elf *elf)
 {
 	size_t kept = 0;
+	int ret;
 
+	/* The sites of when the object was loaded before. */
 	for (size_t i = 0; i < sites_n; i++)
 		if (sites[i].object != object)
 			sites[kept++] = sites[i];
 	sites_n = kept;
-}
-
-static int discover_branches(struct object *object, const struct elf *elf)
-{
-	int ret;
-
-	drop_sites(object);
 	ret = entries_read(elf, "fi_branch_sites", add_site, object);
 	call_forget(object);
 	if (!ret)
 		ret = entries_read(elf, "fi_call_sites", call_add, object);
 	/* If that fails, the next change tries again, and fi_branches() shows it. */
 	if (!ret)
-		apply_switches_held(NULL);
+		apply_switches(NULL);
 	return ret;
 }
 
@@ -282,12 +267,6 @@ const struct provider branch_provider = {
 
 /* --- What callers ask for --------------------------------------------------------------------- */
 
-/* By how much; one of them is 0. */
-struct change {
-	int count;
-	int vetoes;
-};
-
 /* Change a number, but not below 0. Has it changed? */
 static bool step_count(unsigned *number, int by)
 {
@@ -297,7 +276,8 @@ static bool step_count(unsigned *number, int by)
 	return true;
 }
 
-static long change_switches(const char *pattern, struct change by)
+/* Change counts or vetoes by that much; the other one is 0. */
+static long change_switches(const char *pattern, int count, int vetoes)
 {
 	struct names names;
 	long found = 0, ret = pattern ? names_parse(&names, pattern) : -EINVAL;
@@ -311,17 +291,17 @@ static long change_switches(const char *pattern, struct change by)
 		bool named = names_match(&names, flag->name);
 
 		found += named;
-		flag->moved = named && (step_count(&flag->count, by.count) ||
-					step_count(&flag->vetoes, by.vetoes));
+		flag->moved = named && (step_count(&flag->count, count) ||
+					step_count(&flag->vetoes, vetoes));
 	}
-	ret = apply_switches();
+	ret = objects_hold(apply_switches, NULL);
 	for (struct flag *flag = flags; flag && ret; flag = flag->next)
 		if (flag->moved) {
-			flag->count -= (unsigned)by.count;
-			flag->vetoes -= (unsigned)by.vetoes;
+			flag->count -= (unsigned)count;
+			flag->vetoes -= (unsigned)vetoes;
 		}
 	if (ret)
-		apply_switches();
+		objects_hold(apply_switches, NULL);
 	core_unlock();
 free:
 	names_free(&names);
@@ -330,22 +310,22 @@ free:
 
 long fi_branch_on(const char *pattern)
 {
-	return change_switches(pattern, (struct change){ .count = 1 });
+	return change_switches(pattern, 1, 0);
 }
 
 long fi_branch_off(const char *pattern)
 {
-	return change_switches(pattern, (struct change){ .count = -1 });
+	return change_switches(pattern, -1, 0);
 }
 
 long fi_branch_veto(const char *pattern)
 {
-	return change_switches(pattern, (struct change){ .vetoes = 1 });
+	return change_switches(pattern, 0, 1);
 }
 
 long fi_branch_allow(const char *pattern)
 {
-	return change_switches(pattern, (struct change){ .vetoes = -1 });
+	return change_switches(pattern, 0, -1);
 }
 
 static void describe_switch(const struct flag *flag, struct fi_branch_state *state)

@@ -46,33 +46,21 @@ static void encode_slot_jump(const struct static_call *call, uint8_t code[SLOT_L
 	memcpy(code + 2, &rel, sizeof(rel));
 }
 
-static int jump_by_slot(struct static_call *call)
-{
-	uint8_t code[SLOT_LEN];
-	int ret;
-
-	if (!call->direct)
-		return 0;
-	encode_slot_jump(call, code);
-	ret = pc_patch(call->at, code, sizeof(code));
-	call->direct = ret != 0;
-	return ret;
-}
-
 static int point_call(struct static_call *call, void *target)
 {
 	void *old = __atomic_load_n(call->slot, __ATOMIC_RELAXED);
-	uint8_t code[DIRECT_LEN];
-	int ret;
+	uint8_t code[SLOT_LEN];
+	bool direct = !site_rel32(code, JMP_REL32, call->at, target);
+	int ret = 0;
 
 	__atomic_store_n(call->slot, target, __ATOMIC_RELEASE);
-	if (site_rel32(code, JMP_REL32, call->at, target) < 0) {
-		ret = jump_by_slot(call);
-	} else {
-		ret = pc_patch(call->at, code, sizeof(code));
-		call->direct |= !ret;
-	}
-	if (ret)
+	if (!direct)
+		encode_slot_jump(call, code);
+	if (direct || call->direct)
+		ret = pc_patch(call->at, code, direct ? DIRECT_LEN : SLOT_LEN);
+	if (!ret)
+		call->direct = direct;
+	else
 		__atomic_store_n(call->slot, old, __ATOMIC_RELEASE);
 	return ret;
 }

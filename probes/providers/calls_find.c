@@ -69,18 +69,6 @@ bool calls_defined(const struct elf_symbols *symbols, const char *function)
 	return false;
 }
 
-/* In a copy of a file it is not known which function the loader will bind the slot to. */
-static void refuse_slot(const struct place *place, struct slot *slot)
-{
-	const struct elf_symbols *symbols = place->symbols;
-
-	if (place->object->is_file)
-		slot->reason = calls_defined(symbols, slot->to->function) ? CALLS_OWN : NULL;
-	else
-		slot->reason = place->calls->refuse(place->object, symbols, slot->to,
-						    slot->is_code ? NULL : (const void *)slot->at);
-}
-
 static void add_slot(struct place *place, const struct called *to, uintptr_t at, bool is_code)
 {
 	if (place->slots_n == SLOTS_MAX)
@@ -90,13 +78,6 @@ static void add_slot(struct place *place, const struct called *to, uintptr_t at,
 		.is_code = is_code,
 		.to = to,
 	};
-}
-
-static void add_direct(struct place *place)
-{
-	for (const struct called *to = place->calls->to; to->function; to++)
-		if (to->own && object_covers(place->object, (uintptr_t)to->own, 1, PF_X))
-			add_slot(place, to, (uintptr_t)to->own, true);
 }
 
 static void take_slot(const char *function, uint64_t slot, void *data)
@@ -376,13 +357,23 @@ int calls_find(const struct calls *calls, const struct object *object, const str
 	int ret;
 
 	*sites = (struct call_sites){ 0 };
-	add_direct(&place);
+	for (const struct called *to = calls->to; to->function; to++)
+		if (to->own && object_covers(object, (uintptr_t)to->own, 1, PF_X))
+			add_slot(&place, to, (uintptr_t)to->own, true);
 	elf_slots(elf, take_slot, &place);
 	if (!place.slots_n)
 		return 0;
 	ret = elf_functions(elf, &sites->symbols);
-	for (size_t i = 0; i < place.slots_n && !ret; i++)
-		refuse_slot(&place, &place.slots[i]);
+	for (struct slot *slot = place.slots; slot < place.slots + place.slots_n && !ret; slot++) {
+		/* In a copy of a file it is not known which function the loader will bind it to. */
+		if (object->is_file)
+			slot->reason = calls_defined(&sites->symbols, slot->to->function)
+					       ? CALLS_OWN
+					       : NULL;
+		else
+			slot->reason = calls->refuse(object, &sites->symbols, slot->to,
+						     slot->is_code ? NULL : (const void *)slot->at);
+	}
 	if (calls->by_argument && !ret) {
 		place.landing_pads = elf_find_section(elf, ".gcc_except_table", &section);
 		ret = elf_values(elf, &place.values);
