@@ -32,23 +32,20 @@ enum class {
 	INTEGER,
 };
 
-struct piece {
-	struct source_value value;
-	unsigned offset; /* bits */
-};
-
 /* A value with its members. */
 struct whole {
 	enum class eight[2];
 	bool memory, x87, pointer, unknown, cut;
 	bool is_struct, is_wide;
+	bool on_stack;		   /* by the ABI */
+	bool moved;		   /* an argument before it is not where the ABI has it */
 	bool may_be_wide;	   /* aligned to 16, and debug information does not tell */
 	uint8_t reg[2];		   /* in which the eight bytes are, if they are in registers */
 	uint16_t covered;	   /* by members, a bit for each of the first bytes */
 	Dwarf_Word size, align;	   /* on the stack; bytes */
 	Dwarf_Word declared_align; /* the alignment that debug information tells of; 0: none */
 	unsigned looked;	   /* at so many types */
-	struct piece piece[PIECES_MAX];
+	struct source_value piece[PIECES_MAX];
 	unsigned n;
 	struct obstack *names;
 };
@@ -76,19 +73,11 @@ struct callee {
 	unsigned taken[2]; /* registers for integers and for vectors, by debug information */
 };
 
-/* The place of an argument by the ABI. */
-struct abi_place {
-	Dwarf_Word size;  /* in bytes */
-	bool moved;	  /* one before it is not where the ABI has it */
-	bool memory;	  /* on the stack */
-	bool is_number;	  /* of up to eight bytes, or a pointer */
-	uint8_t eight[2]; /* else: registers as in source_value, PLACE_NONE */
-};
-#define PLACE_NONE UINT8_MAX
+#define PLACE_NONE UINT8_MAX /* in whole.reg */
 
 enum passed {
 	PASSED_BY_ABI = 0,
-	PASSED_ELSEWHERE, /* in another register, abi_place.eight[0] */
+	PASSED_ELSEWHERE, /* in another register, whole.reg[0] */
 	PASSED_UNKNOWN,
 	PASSED_UNSET,	  /* unused, so that callers need not set it */
 	PASSED_OTHERWISE, /* debug information is of another ABI, or of what the code does first */
@@ -98,7 +87,7 @@ enum passed {
  * locate_argument - by the DIE of its declaration; called for each argument in their order.
  * has_argument - whether the code has it.
  */
-enum passed locate_argument(struct callee *callee, Dwarf_Die *argument, struct abi_place *place);
+enum passed locate_argument(struct callee *callee, Dwarf_Die *argument, struct whole *whole);
 bool has_argument(const struct callee *callee, Dwarf_Die *argument);
 
 /* --- Functions -------------------------------------------------------------------------------- */

@@ -18,28 +18,21 @@ static bool same_name(const char *class, const char *function)
 	return strlen(function) == len && !memcmp(class, function, len);
 }
 
-static bool refers_to(Dwarf_Die *argument, Dwarf_Die *class)
-{
-	Dwarf_Die reference, to;
-	int tag = libdw_type(argument, &reference) ? dw.dwarf_tag(&reference) : 0;
-
-	return (tag == DW_TAG_reference_type || tag == DW_TAG_rvalue_reference_type) &&
-	       libdw_type(&reference, &to) && dw.dwarf_dieoffset(&to) == dw.dwarf_dieoffset(class);
-}
-
-/* Its first argument is "this". */
+/* A constructor from another object of the class; its first argument is "this". */
 static bool takes_another(Dwarf_Die *constructor, Dwarf_Die *class)
 {
+	Dwarf_Die child, reference, to;
 	unsigned n = 0;
-	Dwarf_Die child;
+	int tag;
 
 	if (dw.dwarf_child(constructor, &child))
 		return false;
-	do
-		if (dw.dwarf_tag(&child) == DW_TAG_formal_parameter && n++ == 1)
-			return refers_to(&child, class);
-	while (libdw_next(&child));
-	return false;
+	while (dw.dwarf_tag(&child) != DW_TAG_formal_parameter || n++ != 1)
+		if (!libdw_next(&child))
+			return false;
+	tag = libdw_type(&child, &reference) ? dw.dwarf_tag(&reference) : 0;
+	return (tag == DW_TAG_reference_type || tag == DW_TAG_rvalue_reference_type) &&
+	       libdw_type(&reference, &to) && dw.dwarf_dieoffset(&to) == dw.dwarf_dieoffset(class);
 }
 
 /* A defaulted function is trivial if those of the parts are. */

@@ -182,19 +182,9 @@ static void find_language(struct unit_by *by, Dwarf_Die *unit)
 	by->cpp = language <= UINT8_MAX && memchr(cpp, (int)language, sizeof(cpp));
 }
 
-/* gcc notes its options, clang does not. */
-static void find_compiler(struct unit_by *by, const char *producer)
-{
-	static const char *const odd[] = { "-mabi=ms", "-mlong-double-128", "-gstrict-dwarf" };
-
-	by->gcc = !strncmp(producer, "GNU ", 4);
-	by->clang = strstr(producer, "clang version") != NULL;
-	for (unsigned i = 0; i < sizeof(odd) / sizeof(odd[0]); i++)
-		by->odd |= strstr(producer, odd[i]) != NULL;
-}
-
 struct unit_by unit_by(Dwarf_Die *die)
 {
+	static const char *const odd[] = { "-mabi=ms", "-mlong-double-128", "-gstrict-dwarf" };
 	struct unit_by by = { 0 };
 	Dwarf_Attribute place;
 	const char *producer;
@@ -208,7 +198,12 @@ struct unit_by unit_by(Dwarf_Die *die)
 	find_language(&by, &unit);
 	producer =
 		dw.dwarf_attr(&unit, DW_AT_producer, &place) ? dw.dwarf_formstring(&place) : NULL;
-	if (producer)
-		find_compiler(&by, producer);
+	if (!producer)
+		return by;
+	by.gcc = !strncmp(producer, "GNU ", 4);
+	by.clang = strstr(producer, "clang version") != NULL;
+	/* gcc notes its options, clang does not. */
+	for (unsigned i = 0; i < sizeof(odd) / sizeof(odd[0]); i++)
+		by.odd |= strstr(producer, odd[i]) != NULL;
 	return by;
 }

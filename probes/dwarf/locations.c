@@ -85,24 +85,24 @@ static int find_place_of_ops(const Dwarf_Op *op, const Dwarf_Op *end)
 }
 
 /* The function itself has stored an argument that is in its frame. */
-static enum passed judge_eight(int is, const struct abi_place *place, unsigned eight)
+static enum passed judge_eight(int is, const struct whole *whole, unsigned eight)
 {
 	if (is == NO_PLACE)
 		return PASSED_UNKNOWN;
 	if (is == IN_MEMORY)
-		return place->moved ? PASSED_UNKNOWN : PASSED_BY_ABI;
-	return !place->memory && eight < 2 && place->eight[eight] == is ? PASSED_BY_ABI
+		return whole->moved ? PASSED_UNKNOWN : PASSED_BY_ABI;
+	return !whole->on_stack && eight < 2 && whole->reg[eight] == is ? PASSED_BY_ABI
 									: PASSED_UNKNOWN;
 }
 
-static bool is_taken(const struct abi_place *place, unsigned eight)
+static bool is_taken(const struct whole *whole, unsigned eight)
 {
-	return place->memory || place->eight[eight] != PLACE_NONE;
+	return whole->on_stack || whole->reg[eight] != PLACE_NONE;
 }
 
-static enum passed judge_pieces(const Dwarf_Op *op, size_t n, const struct abi_place *place)
+static enum passed judge_pieces(const Dwarf_Op *op, size_t n, const struct whole *whole)
 {
-	bool known[2] = { !is_taken(place, 0), !is_taken(place, 1) };
+	bool known[2] = { !is_taken(whole, 0), !is_taken(whole, 1) };
 	const Dwarf_Op *piece = op;
 	unsigned bytes = 0;
 
@@ -115,7 +115,7 @@ static enum passed judge_pieces(const Dwarf_Op *op, size_t n, const struct abi_p
 			int is = find_place_of_ops(piece, op);
 
 			/* Padding has no place. */
-			if (is != NO_PLACE && judge_eight(is, place, eight) != PASSED_BY_ABI)
+			if (is != NO_PLACE && judge_eight(is, whole, eight) != PASSED_BY_ABI)
 				return PASSED_UNKNOWN;
 			known[eight] |= is != NO_PLACE;
 		}
@@ -127,11 +127,11 @@ static enum passed judge_pieces(const Dwarf_Op *op, size_t n, const struct abi_p
 
 /* Behind an argument that is left out, the others move up in their order. Another place is one that
  * the function itself has set, as in a = b. */
-static bool note_move_up(struct callee *callee, unsigned is, const struct abi_place *place)
+static bool note_move_up(struct callee *callee, unsigned is, const struct whole *whole)
 {
 	unsigned *taken = &callee->taken[is >= SOURCE_VECTOR];
 	unsigned number = is % SOURCE_VECTOR;
-	bool up = number >= *taken && (place->memory || is < place->eight[0]);
+	bool up = number >= *taken && (whole->on_stack || is < whole->reg[0]);
 
 	if (number >= *taken)
 		*taken = number + 1;
@@ -140,21 +140,21 @@ static bool note_move_up(struct callee *callee, unsigned is, const struct abi_pl
 
 /* A whole argument in another register is shown as it is in that. */
 static enum passed judge_ops(struct callee *callee, const Dwarf_Op *op, size_t n,
-			     struct abi_place *place)
+			     struct whole *whole)
 {
 	int is = find_place_of_ops(op, op + n);
-	enum passed how = judge_eight(is, place, 0);
+	enum passed how = judge_eight(is, whole, 0);
 
 	for (size_t i = 0; i < n; i++)
 		if (op[i].atom == DW_OP_piece)
-			return judge_pieces(op, n, place);
-	if (is < 0 || place->size > 8)
+			return judge_pieces(op, n, whole);
+	if (is < 0 || whole->size > 8)
 		return how;
-	if (!note_move_up(callee, (unsigned)is, place) && how != PASSED_BY_ABI)
+	if (!note_move_up(callee, (unsigned)is, whole) && how != PASSED_BY_ABI)
 		return callee->by_abi ? PASSED_OTHERWISE : PASSED_UNKNOWN;
 	if (how == PASSED_BY_ABI)
 		return how;
-	place->eight[0] = (uint8_t)is;
+	whole->reg[0] = (uint8_t)is;
 	return callee->by_abi ? PASSED_OTHERWISE : PASSED_ELSEWHERE;
 }
 
@@ -191,8 +191,9 @@ static void note_places(const Dwarf_Op *op, size_t n, bool placed[2])
 /* An unused argument has no location at all. A number in a register has one at the entry; others
  * may have theirs later. */
 static bool is_used(const struct callee *callee, Dwarf_Attribute *attribute,
-		    const struct abi_place *place)
+		    const struct whole *whole)
 {
+	bool is_number = !whole->is_struct && whole->n == 1 && whole->size <= 8;
 	bool placed[2] = { false };
 	Dwarf_Addr base, from, to, entry = callee->addr, behind = entry + callee->nops;
 	ptrdiff_t at = 0;
@@ -200,15 +201,15 @@ static bool is_used(const struct callee *callee, Dwarf_Attribute *attribute,
 	size_t n;
 
 	while ((at = dw.dwarf_getlocations(attribute, at, &base, &from, &to, &op, &n)) > 0)
-		if (!place->is_number || place->memory || (from <= entry && entry < to) ||
+		if (!is_number || whole->on_stack || (from <= entry && entry < to) ||
 		    (from <= behind && behind < to))
 			note_places(op, n, placed);
-	if (place->memory)
+	if (whole->on_stack)
 		return placed[0] || placed[1];
-	return (placed[0] || !is_taken(place, 0)) && (placed[1] || !is_taken(place, 1));
+	return (placed[0] || !is_taken(whole, 0)) && (placed[1] || !is_taken(whole, 1));
 }
 
-enum passed locate_argument(struct callee *callee, Dwarf_Die *argument, struct abi_place *place)
+enum passed locate_argument(struct callee *callee, Dwarf_Die *argument, struct whole *whole)
 {
 	enum passed how = PASSED_UNKNOWN;
 	Dwarf_Attribute attribute;
@@ -219,10 +220,10 @@ enum passed locate_argument(struct callee *callee, Dwarf_Die *argument, struct a
 			 dw.dwarf_attr(&die, DW_AT_location, &attribute);
 
 	if (callee->by_abi && !callee->sets_all &&
-	    !(has_place && is_used(callee, &attribute, place)))
+	    !(has_place && is_used(callee, &attribute, whole)))
 		return PASSED_UNSET;
 	if (has_place && (read_place(&attribute, callee->addr, &op, &n) ||
 			  read_place(&attribute, callee->addr + callee->nops, &op, &n)))
-		how = judge_ops(callee, op, n, place);
+		how = judge_ops(callee, op, n, whole);
 	return how == PASSED_UNKNOWN && callee->by_abi ? PASSED_BY_ABI : how;
 }

@@ -115,33 +115,25 @@ static bool open_dwarf(struct source *source, const char *path)
 	return false;
 }
 
-/* /usr/lib/debug/.build-id/ab/cdef.debug */
-static bool debug_path(Elf *elf, char *path, size_t size)
-{
-	const void *id;
-	ssize_t len = dw.dwelf_elf_gnu_build_id(elf, &id);
-	int used = snprintf(path, size, "/usr/lib/debug/.build-id/");
-
-	if (len < 2 || len > 64)
-		return false;
-	for (ssize_t i = 0; i < len; i++)
-		used += snprintf(path + used, size - (size_t)used, i ? "%02x" : "%02x/",
-				 ((const uint8_t *)id)[i]);
-	snprintf(path + used, size - (size_t)used, ".debug");
-	return true;
-}
-
 static bool open_beside(struct source *source, const char *path)
 {
+	char debug[256] = "/usr/lib/debug/.build-id/"; /* ab/cdef.debug */
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	Elf *elf = fd < 0 ? NULL : dw.elf_begin(fd, ELF_C_READ, NULL);
-	char debug[256];
-	bool known = elf && debug_path(elf, debug, sizeof(debug));
+	const void *id;
+	ssize_t len = elf ? dw.dwelf_elf_gnu_build_id(elf, &id) : 0;
+	size_t used = strlen(debug);
 
+	if (len < 2 || len > 64)
+		len = 0;
+	for (ssize_t i = 0; i < len; i++)
+		used += (size_t)sprintf(debug + used, i ? "%02x" : "%02x/",
+					((const uint8_t *)id)[i]);
+	strcpy(debug + used, ".debug");
 	dw.elf_end(elf);
 	if (fd >= 0)
 		close(fd);
-	return known && open_dwarf(source, debug);
+	return len && open_dwarf(source, debug);
 }
 
 bool source_ready(void)
@@ -254,21 +246,13 @@ static bool is_named(struct source *source, uint64_t addr, bool *exported)
 	return is;
 }
 
-/* Whose arguments are where the ABI has them, but for what debug information says. */
-static bool is_by_abi(Dwarf_Die *die, const struct unit_by *by)
-{
-	Dwarf_Word how;
-
-	return !by->odd && (by->c || by->cpp) &&
-	       (!libdw_known(die, DW_AT_calling_convention, &how) || how == DW_CC_normal);
-}
-
 bool source_function(struct source *source, uint64_t addr, unsigned nops,
 		     struct source_function *function)
 {
 	struct callee callee = { .addr = addr, .nops = nops };
 	Dwarf_Die die, code;
 	struct unit_by by;
+	Dwarf_Word how;
 	bool exported;
 	uint64_t begin;
 
@@ -276,7 +260,10 @@ bool source_function(struct source *source, uint64_t addr, unsigned nops,
 	if (!find_function(source, addr, &die, &begin))
 		return false;
 	by = unit_by(&die);
-	if (!is_by_abi(&die, &by) || !is_named(source, begin, &exported))
+	/* Else its arguments are not where the ABI has them. */
+	if (by.odd || !(by.c || by.cpp) ||
+	    (libdw_known(&die, DW_AT_calling_convention, &how) && how != DW_CC_normal) ||
+	    !is_named(source, begin, &exported))
 		return false;
 	code = die;
 	callee.code = &code;

@@ -91,11 +91,11 @@ static void add_piece(struct whole *whole, const char *path, enum source_form fo
 		whole->cut = true;
 		return;
 	}
-	whole->piece[whole->n++] = (struct piece){
-		.value = { .name = obstack_copy0(whole->names, path, (int)strlen(path)),
-			   .form = form,
-			   .bits = (uint8_t)bits },
-		.offset = offset,
+	whole->piece[whole->n++] = (struct source_value){
+		.name = obstack_copy0(whole->names, path, (int)strlen(path)),
+		.form = form,
+		.bits = (uint8_t)bits,
+		.offset = (uint16_t)offset,
 	};
 }
 
@@ -260,7 +260,7 @@ static bool add_scalars(struct whole *whole, const char *path, Dwarf_Die *elemen
 	add_type(whole, path, element, offset, 0);
 	if (whole->n == before)
 		return true;
-	value = &whole->piece[before].value;
+	value = &whole->piece[before];
 	if (!value->bits)
 		return true;
 	room = (SHOWN_BITS - offset) / value->bits;
