@@ -43,18 +43,6 @@ static void agent_complain(const char *what, int error)
 			  : explain_error(error));
 }
 
-/* Only probes from that id on: "fastinst off" may have turned others off. */
-static void turn_on_from(uint32_t from)
-{
-	for (size_t i = 0; i < patterns_n; i++) {
-		long n = agent_change(patterns[i].text, true, from);
-
-		patterns[i].matched |= n != 0 && n != -EINVAL;
-		if (n < 0)
-			agent_complain(patterns[i].text, (int)n);
-	}
-}
-
 /* A copy: the program may clear its environment before it loads a library. */
 static void read_patterns(void)
 {
@@ -75,11 +63,18 @@ static void read_patterns(void)
  */
 static void turn_on_new(void)
 {
-	uint32_t from, n;
+	uint32_t from, end;
+	long n;
 
-	while (from = atomic_load(&looked_at), n = fi_probes(), n != from) {
-		turn_on_from(from);
-		atomic_store(&looked_at, n);
+	while (from = atomic_load(&looked_at), end = fi_probes(), end != from) {
+		/* Only new probes: "fastinst off" may have turned others off. */
+		for (size_t i = 0; i < patterns_n; i++) {
+			n = agent_change(patterns[i].text, true, from);
+			patterns[i].matched |= n != 0 && n != -EINVAL;
+			if (n < 0)
+				agent_complain(patterns[i].text, (int)n);
+		}
+		atomic_store(&looked_at, end);
 	}
 }
 

@@ -243,16 +243,6 @@ static void read_request(struct client *client)
 	}
 }
 
-static void serve_client(struct client *client)
-{
-	if (!is_open(&client->socket))
-		client->taken = false;
-	else if (client->answering)
-		send_answer(client);
-	else
-		read_request(client);
-}
-
 /* A free place, or the one of the client whose time is over first. */
 static struct client *find_place(void)
 {
@@ -320,8 +310,12 @@ static short wait_for_clients(void)
 		return errno == EINTR ? 0 : POLLERR;
 	time = seconds_now();
 	for (nfds_t i = 1; i < n; i++)
-		if (call[i].revents)
-			serve_client(who[i]);
+		if (call[i].revents && !is_open(&who[i]->socket))
+			who[i]->taken = false;
+		else if (call[i].revents && who[i]->answering)
+			send_answer(who[i]);
+		else if (call[i].revents)
+			read_request(who[i]);
 		else if (who[i]->deadline <= time)
 			drop_client(who[i]);
 	return call[0].revents;

@@ -82,8 +82,7 @@ struct stopped {
 	struct user_regs_struct regs;
 	uint64_t mask;
 	uint64_t cave;
-	bool changed;	 /* it does not have its registers */
-	const char *why; /* what went wrong */
+	bool changed; /* it does not have its registers */
 };
 
 static void pause_us(long us)
@@ -136,8 +135,7 @@ static int resume_stop(struct stopped *at, int how, int stop)
 {
 	if (stop >> 8 == PTRACE_EVENT_STOP)
 		return ptrace(how, at->thread, 0, 0) < 0 ? -EIO : 0;
-	at->why = "the call of its C library failed by a signal";
-	return -EIO;
+	return say_why(at->target, -EIO, "the call of its C library failed by a signal");
 }
 
 /* Run until a system call begins or ends. */
@@ -243,11 +241,13 @@ static uint64_t prepare_stub(struct stopped *at, const struct user_regs_struct *
 	long place = system_call(at, SYS_mmap, 0, LENGTH, PROT_READ | PROT_EXEC,
 				 MAP_PRIVATE | MAP_ANONYMOUS);
 
+	if (place == -EIO)
+		return 0;
 	if (place < 0 && place > -PAGE) {
-		if (!at->why)
-			at->why = place == -EACCES || place == -EPERM
-					  ? "it is not allowed to have new code (SELinux, a policy)"
-					  : "it cannot map memory";
+		say_why(at->target, 0,
+			place == -EACCES || place == -EPERM
+				? "it is not allowed to have new code (SELinux, a policy)"
+				: "it cannot map memory");
 		return 0;
 	}
 	letter->start = (uint64_t)place;
@@ -261,7 +261,7 @@ static uint64_t prepare_stub(struct stopped *at, const struct user_regs_struct *
 	if (target_write(at->target, letter->start, stub_start, (size_t)(stub_end - stub_start)) &&
 	    target_write(at->target, letter->start + PAGE, letter, sizeof(*letter)))
 		return letter->start;
-	at->why = at->why ? at->why : "its memory cannot be written to";
+	say_why(at->target, 0, "its memory cannot be written to");
 	system_call(at, SYS_munmap, letter->start, LENGTH, 0, 0);
 	return 0;
 }
@@ -286,9 +286,8 @@ static int wait_for_call(struct stopped *at, struct letter *letter)
 	if (ret)
 		return ret;
 	/* The thread is somewhere in the C library, and is left alone. */
-	at->why = "its C library did not return within ten seconds";
 	at->changed = false;
-	return -ETIMEDOUT;
+	return say_why(at->target, -ETIMEDOUT, "its C library did not return within ten seconds");
 }
 
 static int create_thread(struct stopped *at, uint64_t place, struct letter *letter)
@@ -306,8 +305,7 @@ static int create_thread(struct stopped *at, uint64_t place, struct letter *lett
 	if (!letter->created)
 		return 0;
 	system_call(at, SYS_munmap, place, LENGTH, 0, 0);
-	at->why = "its C library cannot make a thread";
-	return -letter->created;
+	return say_why(at->target, -letter->created, "its C library cannot make a thread");
 }
 
 /* The thread may have restored itself. */
@@ -333,18 +331,15 @@ static int call_library(struct stopped *at, struct letter *letter)
 	int ret = -EIO;
 
 	at->cave = target_cave(at->target, CAVE_SIZE);
-	if (!at->cave) {
-		at->why = "no page of its code has room for a system call";
-		return -EIO;
-	}
+	if (!at->cave)
+		return say_why(at->target, -EIO, "no page of its code has room for a system call");
 	resume_call(&at->regs);
 	regs = at->regs;
 	restart_call(&regs);
 	if (ptrace(PTRACE_GETSIGMASK, at->thread, sizeof(at->mask), &at->mask) < 0 ||
-	    !put_cave(at, &regs)) {
-		at->why = "its registers cannot be read, or its memory not be written to";
-		return -EIO;
-	}
+	    !put_cave(at, &regs))
+		return say_why(at->target, -EIO,
+			       "its registers cannot be read, or its memory not be written to");
 	place = prepare_stub(at, &regs, letter);
 	if (place)
 		ret = create_thread(at, place, letter);
@@ -403,9 +398,10 @@ static pid_t choose_thread(const struct target *target)
 static int try_thread(struct inject *inject, struct target *target, pid_t thread,
 		      struct letter *letter)
 {
-	struct stopped stopped = { .target = target, .thread = thread }, *at = &stopped;
+	struct stopped at = { .target = target, .thread = thread };
+	const char *why = "its registers cannot be read";
 	double began;
-	int ret = 1;
+	int ret;
 
 	if (ptrace(PTRACE_SEIZE, thread, 0, PTRACE_O_TRACESYSGOOD) < 0)
 		return errno == EPERM ? target_denied(target) : 1;
@@ -418,20 +414,18 @@ static int try_thread(struct inject *inject, struct target *target, pid_t thread
 			       "sleeps without end in the kernel, as in vfork()");
 	}
 	inject->attempts++;
-	if (ptrace(PTRACE_GETREGS, thread, 0, &at->regs) < 0)
-		at->why = "its registers cannot be read";
-	else
-		at->why = target_safe(target, &at->regs, false);
-	if (!at->why) {
-		ret = call_library(at, letter);
-		ptrace(PTRACE_DETACH, thread, 0, 0);
-	} else {
+	if (!ptrace(PTRACE_GETREGS, thread, 0, &at.regs))
+		why = target_safe(target, &at.regs, false);
+	if (why) {
 		release_thread(thread);
+		ret = say_why(target, 1, "%s", why);
+	} else {
+		say_why(target, 0, "its thread ended, or was killed, while it was stopped");
+		ret = call_library(&at, letter);
+		ptrace(PTRACE_DETACH, thread, 0, 0);
 	}
 	inject->stopped += seconds_now() - began;
-	if (ret < 0 && !at->why)
-		at->why = "its thread ended, or was killed, while it was stopped";
-	return at->why ? say_why(target, ret, "%s", at->why) : ret;
+	return ret;
 }
 
 static int find_moment(struct inject *inject, struct target *target, struct letter *letter)

@@ -10,14 +10,6 @@
 #define NESTED_MAX 16
 #define LOOKED_MAX 4096 /* types in one; damage makes classes that are parts of themselves */
 
-/* vector<int> has constructors with the name vector. */
-static bool same_name(const char *class, const char *function)
-{
-	size_t len = strcspn(class, "<");
-
-	return strlen(function) == len && !memcmp(class, function, len);
-}
-
 /* A constructor from another object of the class; its first argument is "this". */
 static bool takes_another(Dwarf_Die *constructor, Dwarf_Die *class)
 {
@@ -39,13 +31,18 @@ static bool takes_another(Dwarf_Die *constructor, Dwarf_Die *class)
 static enum by_reference by_function(Dwarf_Die *function, Dwarf_Die *class)
 {
 	const char *name = dw.dwarf_diename(function), *whose = dw.dwarf_diename(class);
+	bool is_constructor;
+	size_t len;
 
 	if (libdw_number(function, DW_AT_virtuality))
 		return BY_REFERENCE;
 	if (libdw_has(function, DW_AT_artificial) || !name || !whose ||
 	    libdw_number(function, DW_AT_defaulted) == DW_DEFAULTED_in_class)
 		return BY_VALUE;
-	if (*name != '~' && !(same_name(whose, name) && takes_another(function, class)))
+	/* vector<int> has constructors with the name vector. */
+	len = strcspn(whose, "<");
+	is_constructor = strlen(name) == len && !memcmp(whose, name, len);
+	if (*name != '~' && !(is_constructor && takes_another(function, class)))
 		return BY_VALUE;
 	return libdw_has(function, DW_AT_deleted) ? BY_REFERENCE_UNKNOWN : BY_REFERENCE;
 }

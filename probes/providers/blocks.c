@@ -124,18 +124,10 @@ int fi_compare_float(uint32_t id)
 	return operands < 0 ? operands : 0;
 }
 
-/* The compiler says nothing of what the register holds above the operand. */
-static int64_t extend_sign(uint64_t value, unsigned bits)
-{
-	unsigned unused = bits && bits < 64 ? 64 - bits : 0;
-
-	return (int64_t)(value << unused) >> unused;
-}
-
 int fi_compare_arg(uint32_t id, const struct fi_regs *regs, unsigned number, int64_t *value)
 {
 	int operands = get_operands(id);
-	unsigned bits = 8 * (unsigned)operands;
+	unsigned bits = 8 * (unsigned)operands, unused;
 
 	if (!regs || !value)
 		return -EINVAL;
@@ -143,6 +135,8 @@ int fi_compare_arg(uint32_t id, const struct fi_regs *regs, unsigned number, int
 		return -ENOENT;
 	if (operands == OPERANDS_SWITCH)
 		bits = (unsigned)((const uint64_t *)regs->rsi)[SWITCH_BITS];
-	*value = extend_sign(number ? regs->rsi : regs->rdi, bits);
+	/* The compiler says nothing of what the register holds above the operand. */
+	unused = bits && bits < 64 ? 64 - bits : 0;
+	*value = (int64_t)((number ? regs->rsi : regs->rdi) << unused) >> unused;
 	return 0;
 }

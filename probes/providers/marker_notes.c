@@ -43,12 +43,6 @@ static size_t round_to_word(size_t n)
 	return (n + 3) & ~(size_t)3;
 }
 
-static bool is_marker(const Elf64_Nhdr *head, const uint8_t *name)
-{
-	return head->n_type == NOTE_TYPE && head->n_namesz == sizeof(NOTE_NAME) &&
-	       !memcmp(name, NOTE_NAME, sizeof(NOTE_NAME));
-}
-
 static int read_section(const uint8_t *at, size_t size, uint64_t base, note_fn *tell, void *data)
 {
 	Elf64_Nhdr head;
@@ -65,7 +59,9 @@ static int read_section(const uint8_t *at, size_t size, uint64_t base, note_fn *
 		/* The last one need not be filled up to a multiple of four. */
 		if (words + head.n_descsz > size)
 			return 0;
-		if (is_marker(&head, name) && parse_note(at + words, head.n_descsz, base, &note))
+		if (head.n_type == NOTE_TYPE && head.n_namesz == sizeof(NOTE_NAME) &&
+		    !memcmp(name, NOTE_NAME, sizeof(NOTE_NAME)) &&
+		    parse_note(at + words, head.n_descsz, base, &note))
 			ret = tell(&note, data);
 		whole = words + round_to_word(head.n_descsz);
 		whole = whole < size ? whole : size;

@@ -53,15 +53,6 @@ static uintptr_t find_label(const struct place *place, uintptr_t entry)
 	return next->addr + place->object->base;
 }
 
-static const char *check_site(const struct place *place, uintptr_t *site)
-{
-	if (!object_covers(place->object, *site, ENDBR_LEN + SITE_LEN, PF_X | PF_R))
-		return "the table names a place that is no code of this object";
-	if (place->kind == FI_ENTRY)
-		*site += site_endbr((const uint8_t *)*site);
-	return NULL;
-}
-
 static int add_patchable(const struct place *place, uintptr_t entry)
 {
 	struct probe probe = {
@@ -74,7 +65,10 @@ static int add_patchable(const struct place *place, uintptr_t entry)
 	uintptr_t site = place->kind == FI_ENTRY ? find_label(place, entry) : entry;
 	const uint8_t *code;
 
-	probe.reason = check_site(place, &site);
+	if (!object_covers(place->object, site, ENDBR_LEN + SITE_LEN, PF_X | PF_R))
+		probe.reason = "the table names a place that is no code of this object";
+	else if (place->kind == FI_ENTRY)
+		site += site_endbr((const uint8_t *)site);
 	probe.site = (uint8_t *)site;
 	code = probe.site;
 	memcpy(probe.off, nop5, SITE_LEN);
