@@ -1,9 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Switches, and the code of their sites.
+ * Static branches and static calls.
  *
- * A change has two steps: the counts of the named switches, then in one batch the code of all sites
- * that differs from its switch. If that fails, the counts go back, and the code is changed again.
+ * A change of branches has two steps: the counts of the named switches, then in one batch the code
+ * of all sites that differs from its switch. If that fails, the counts go back, and the code is
+ * changed again.
+ *
+ * A static call is sixteen aligned bytes to which all callers of one name call.
+ *
+ *	FF 25 rel32	jmp *slot(%rip), as it is compiled
+ *	E9 rel32	jmp target, where that is in reach
+ *
+ * Both lie in one aligned word: either replaces the other by one store. pc_call_init() takes FF 25,
+ * too, but keeps the load of the slot, which is saved here. The slot is written first: while the
+ * code is FF 25 that is the change, and with E9 nothing reads the slot.
  */
 #include "probes/providers/branch.h"
 
@@ -15,11 +25,14 @@
 #include <string.h>
 
 #include <patchcore/batch.h>
+#include <patchcore/patchcore.h>
 
 #include "probes/elf/array.h"
 #include "probes/include/fastinst/branch.h"
 
-#define TRIES 1000 /* of a site that another thread is changing */
+#define TRIES	  1000 /* of a site that another thread is changing */
+#define SLOT_LEN  6    /* of the jump of a static call as it is compiled */
+#define JMP_REL32 0xe9
 
 static const uint8_t nop[BRANCH_LEN] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
 
@@ -46,6 +59,20 @@ static struct flag *flags;
 static struct site *sites;
 static size_t sites_n;
 static const char *settings_wrong;
+
+/* States for a caller: a function fills in max of them, and counts all in n. */
+struct branch_list {
+	void *states;
+	size_t max, n;
+};
+
+static long describe_states(int (*describe)(void *list), void *states, size_t max)
+{
+	struct branch_list list = { .states = states, .max = max };
+	int ret = states || !max ? objects_lock_hold(describe, &list) : -EINVAL;
+
+	return ret < 0 ? ret : (long)list.n;
+}
 
 static bool switch_value(const struct flag *flag)
 {
@@ -148,6 +175,96 @@ static int apply_switches(void *unused)
 	return ret;
 }
 
+/* --- Static calls ----------------------------------------------------------------------------- */
+
+struct static_call {
+	const char *name;
+	const struct object *object;
+	uint8_t *at; /* NULL: not found since the object was loaded again */
+	void **slot;
+	bool direct;
+};
+
+static struct static_call *calls;
+static size_t calls_n;
+
+/* The jump that the compiler has put there. */
+static void encode_slot_jump(const struct static_call *call, uint8_t code[SLOT_LEN])
+{
+	int32_t rel = (int32_t)((uint8_t *)call->slot - (call->at + SLOT_LEN));
+
+	memcpy(code, (const uint8_t[]){ 0xff, 0x25 }, 2);
+	memcpy(code + 2, &rel, sizeof(rel));
+}
+
+static int point_call(struct static_call *call, void *target)
+{
+	void *old = __atomic_load_n(call->slot, __ATOMIC_RELAXED);
+	uint8_t code[SLOT_LEN];
+	bool direct = !site_rel32(code, JMP_REL32, call->at, target);
+	int ret = 0;
+
+	__atomic_store_n(call->slot, target, __ATOMIC_RELEASE);
+	if (!direct)
+		encode_slot_jump(call, code);
+	if (direct || call->direct)
+		ret = pc_patch(call->at, code, direct ? BRANCH_LEN : SLOT_LEN);
+	if (!ret)
+		call->direct = direct;
+	else
+		__atomic_store_n(call->slot, old, __ATOMIC_RELEASE);
+	return ret;
+}
+
+static bool is_call(const struct static_call *call)
+{
+	uint8_t code[SLOT_LEN];
+
+	encode_slot_jump(call, code);
+	return (uintptr_t)call->at % 16 == 0 && (uintptr_t)call->slot % sizeof(void *) == 0 &&
+	       object_covers(call->object, (uintptr_t)call->at, 16, PF_X | PF_R) &&
+	       object_covers(call->object, (uintptr_t)call->slot, sizeof(void *), PF_R | PF_W) &&
+	       memcmp(call->at, code, sizeof(code)) == 0;
+}
+
+/* The call that the object had when it was loaded before, as names stay valid, or a new one. */
+static struct static_call *get_call(const struct object *object, const char *name)
+{
+	struct static_call call = { .object = object };
+
+	for (size_t i = 0; i < calls_n; i++)
+		if (calls[i].object == object && !calls[i].at && !strcmp(calls[i].name, name))
+			return &calls[i];
+	call.name = strdup(name);
+	if (!call.name || ARRAY_ADD(calls, calls_n, call)) {
+		free((char *)call.name);
+		return NULL;
+	}
+	return &calls[calls_n - 1];
+}
+
+static int add_call(const struct entry *entry, void *data)
+{
+	const struct object *object = data;
+	struct static_call *call, now = {
+		.object = object,
+		.at = (uint8_t *)(object->base + entry->site),
+		.slot = (void **)(object->base + entry->other),
+	};
+
+	/* The file is damaged; the call stays as compiled. */
+	if (!is_call(&now))
+		return 0;
+	call = get_call(object, entry->name);
+	if (!call)
+		return -ENOMEM;
+	now.name = call->name;
+	*call = now;
+	/* If that fails, the slot serves. */
+	point_call(call, *call->slot);
+	return 0;
+}
+
 /* --- New sites -------------------------------------------------------------------------------- */
 
 /* Set a new switch by the last part of FASTINST_BRANCHES that names it. */
@@ -225,7 +342,8 @@ static int add_site(const struct entry *entry, void *data)
 		return -ENOMEM;
 	if (!site.reason && site.usual != site.flag->usual)
 		site.reason = "the switch is usually true at one site and usually false at another";
-	if (site_rel32(site.jump, 0xe9, site.at, (const void *)(object->base + entry->other)) < 0)
+	if (site_rel32(site.jump, JMP_REL32, site.at, (const void *)(object->base + entry->other)) <
+	    0)
 		site.reason = BRANCH_DAMAGED;
 	return ARRAY_ADD(sites, sites_n, site);
 }
@@ -241,9 +359,13 @@ static int discover_branches(struct object *object, const struct elf *elf)
 			sites[kept++] = sites[i];
 	sites_n = kept;
 	ret = entries_read(elf, "fi_branch_sites", add_site, object);
-	call_forget(object);
+	for (size_t i = 0; i < calls_n; i++)
+		if (calls[i].object == object) {
+			calls[i].at = NULL;
+			calls[i].direct = false;
+		}
 	if (!ret)
-		ret = entries_read(elf, "fi_call_sites", call_add, object);
+		ret = entries_read(elf, "fi_call_sites", add_call, object);
 	/* If that fails, the next change tries again, and fi_branches() shows it. */
 	if (!ret)
 		apply_switches(NULL);
@@ -256,7 +378,10 @@ static bool has_its_jumps(const struct object *object)
 		if (sites[i].object == object && sites[i].jumps &&
 		    memcmp(sites[i].at, sites[i].jump, BRANCH_LEN))
 			return false;
-	return has_its_calls(object);
+	for (size_t i = 0; i < calls_n; i++)
+		if (calls[i].object == object && calls[i].direct && *calls[i].at != JMP_REL32)
+			return false;
+	return true;
 }
 
 const struct provider branch_provider = {
@@ -364,10 +489,51 @@ static int describe_switches(void *data)
 
 long fi_branches(struct fi_branch_state *states, size_t max)
 {
-	return branch_describe(describe_switches, states, max);
+	return describe_states(describe_switches, states, max);
 }
 
 const char *fi_branch_settings(void)
 {
 	return settings_wrong;
+}
+
+/* An order to change a call. */
+struct wish {
+	void *at;
+	void *function;
+};
+
+static int retarget_held(void *data)
+{
+	const struct wish *wish = data;
+
+	for (size_t i = 0; i < calls_n; i++)
+		if (calls[i].at == wish->at && !calls[i].object->gone)
+			return point_call(&calls[i], wish->function);
+	return -ENOENT;
+}
+
+int fi_call_retarget(void *at, void *function)
+{
+	if (!at || !function)
+		return -EINVAL;
+	return objects_lock_hold(retarget_held, &(struct wish){ at, function });
+}
+
+static int describe_calls(void *data)
+{
+	struct branch_list *list = data;
+	struct fi_call_state *states = list->states;
+
+	for (size_t i = 0; i < calls_n; i++)
+		if (calls[i].at && !calls[i].object->gone && list->n++ < list->max)
+			states[list->n - 1] = (struct fi_call_state){ .name = calls[i].name,
+								      .target = *calls[i].slot,
+								      .direct = calls[i].direct };
+	return 0;
+}
+
+long fi_calls(struct fi_call_state *states, size_t max)
+{
+	return describe_states(describe_calls, states, max);
 }

@@ -2,8 +2,7 @@
 # Static branches and static calls.
 libfastinst_internal_la_SOURCES += \
 	probes/providers/branch.c \
-	probes/providers/branch.h \
-	probes/providers/branch_call.c
+	probes/providers/branch.h
 fastinstinclude_HEADERS = probes/include/fastinst/branch.h
 
 if HAVE_CMOCKA
@@ -61,7 +60,6 @@ probes_providers_tests_test_hooks_LDADD = libfastinst_internal.la libpatchcore.l
 
 # Markers: a macro that places one, their notes, operands, stubs.
 libfastinst_internal_la_SOURCES += \
-	probes/providers/marker_entry.c \
 	probes/providers/marker.c \
 	probes/providers/marker.h \
 	probes/providers/marker_notes.c \
