@@ -62,21 +62,17 @@ static bool has_negative(Dwarf_Die *type)
 
 static enum source_form find_enum_form(Dwarf_Die *type)
 {
+	enum source_form form;
 	Dwarf_Die base;
 
 	if (!libdw_type(type, &base))
 		base = *type;
 	if (!libdw_has(&base, DW_AT_encoding))
 		return has_negative(type) ? SOURCE_SIGNED : SOURCE_UNSIGNED;
-	switch (find_base_form(&base)) {
-	case SOURCE_BOOL:
-		return SOURCE_BOOL;
-	case SOURCE_SIGNED:
-	case SOURCE_CHAR:
-		return SOURCE_SIGNED;
-	default:
-		return SOURCE_UNSIGNED;
-	}
+	form = find_base_form(&base);
+	if (form == SOURCE_BOOL || form == SOURCE_SIGNED)
+		return form;
+	return form == SOURCE_CHAR ? SOURCE_SIGNED : SOURCE_UNSIGNED;
 }
 
 /* --- Members --------------------------------------------------------------------------------- */
@@ -156,27 +152,18 @@ static void add_unknown(struct whole *whole, const char *path, Dwarf_Die *type, 
 
 static void add_float(struct whole *whole, const char *path, Dwarf_Die *type, unsigned offset)
 {
-	static const struct {
-		Dwarf_Word size;
-		const char *name;
-		enum source_form form;
-		enum class class;
-	} floats[] = {
-		{ 4, NULL, SOURCE_FLOAT, VECTOR },
-		{ 8, NULL, SOURCE_FLOAT, VECTOR },
-		{ 16, "long double", SOURCE_FLOAT, NONE },
-		{ 16, "_Float128", SOURCE_OTHER, VECTOR },
-		{ 16, "__float128", SOURCE_OTHER, VECTOR },
-	};
 	const char *name = dw.dwarf_diename(type);
-	Dwarf_Word size = libdw_size(type);
+	unsigned bits = 8 * (unsigned)libdw_size(type);
 
-	for (size_t i = 0; i < sizeof(floats) / sizeof(*floats); i++)
-		if (size == floats[i].size &&
-		    (!floats[i].name || (name && !strcmp(name, floats[i].name))))
-			return add_value(whole, path, floats[i].form, floats[i].class, offset,
-					 8 * (unsigned)size);
-	add_unknown(whole, path, type, offset);
+	name = name ? name : "";
+	if (bits == 32 || bits == 64)
+		add_value(whole, path, SOURCE_FLOAT, VECTOR, offset, bits);
+	else if (bits == 128 && !strcmp(name, "long double"))
+		add_value(whole, path, SOURCE_FLOAT, NONE, offset, bits);
+	else if (bits == 128 && (!strcmp(name, "_Float128") || !strcmp(name, "__float128")))
+		add_value(whole, path, SOURCE_OTHER, VECTOR, offset, bits);
+	else
+		add_unknown(whole, path, type, offset);
 }
 
 static void add_complex(struct whole *whole, const char *path, Dwarf_Die *type, unsigned offset)

@@ -19,10 +19,8 @@ EXTRA_DIST += probes/providers/tests/test_outside.sh
 
 # Calls that the compiler has put into functions, and lists nowhere.
 libfastinst_internal_la_SOURCES += \
-	probes/providers/blocks.c \
 	probes/providers/calls.c \
-	probes/providers/calls.h \
-	probes/providers/hooks.c
+	probes/providers/calls.h
 libfastinst_internal_la_LIBADD += libfastinst_find.la
 
 # For "fastinst list", too.
