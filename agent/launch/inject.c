@@ -591,9 +591,12 @@ static int read_answer(struct inject *inject, struct target *target, struct lett
 
 	if (ret)
 		return ret;
-	if (*letter->error) {
-		letter->error[sizeof(letter->error) - 1] = '\0';
-		ret = say_why(target, -ENOEXEC, "its loader says: %s", letter->error);
+	if (letter->error) {
+		char said[256] = "";
+		size_t left = PAGE - letter->error % PAGE;
+
+		target_read(target, letter->error, said, left < 255 ? left : 255);
+		ret = say_why(target, -ENOEXEC, "its loader says: %s", said);
 	}
 	letter->closes = inject->unload != NULL;
 	if (inject->unload && !ret && !inject->result)

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,24 +75,18 @@ int close_output(FILE *out, const char *path)
 /* Beside this program, as in a build tree, or where it was installed. */
 int launch_find(struct launch *launch)
 {
-	static const char *const places[] = { "", "/.libs" };
-	char self[PATH_MAX - 64];
+	char self[PATH_MAX - 64], libs[PATH_MAX - 32];
+	const char *const folders[] = { self, libs, PKGLIBDIR };
 	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	char *slash;
 
 	self[len < 0 ? 0 : len] = '\0';
-	slash = strrchr(self, '/');
-	if (slash)
-		*slash = '\0';
-	for (size_t i = 0; slash && i < sizeof(places) / sizeof(*places); i++) {
-		snprintf(launch->path, sizeof(launch->path), "%s%s/%s", self, places[i],
-			 launch->agent);
+	dirname(self);
+	snprintf(libs, sizeof(libs), "%s/.libs", self);
+	for (size_t i = 0; i < sizeof(folders) / sizeof(*folders); i++) {
+		snprintf(launch->path, sizeof(launch->path), "%s/%s", folders[i], launch->agent);
 		if (!access(launch->path, R_OK))
 			return 0;
 	}
-	snprintf(launch->path, sizeof(launch->path), "%s/%s", PKGLIBDIR, launch->agent);
-	if (!access(launch->path, R_OK))
-		return 0;
 	return complain(-ENOENT, 0, "%s is neither beside this program nor installed",
 			launch->agent);
 }

@@ -3,6 +3,7 @@
  */
 #include "agent/launch/target.h"
 
+#include <assert.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -235,28 +236,21 @@ static int check_sanitizer(struct target *target)
 static bool note_libc(struct target *target, const struct elf *elf, uint64_t base)
 {
 	static const uint8_t sigreturn[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
-	const struct {
-		const char *name;
-		uint64_t *at;
-	} functions[] = {
-		{ "pthread_create", &target->call.create },
-		{ "pthread_detach", &target->call.detach },
-		{ "dlopen", &target->call.dlopen },
-		{ "dlsym", &target->call.dlsym },
-		{ "dlerror", &target->call.dlerror },
-		{ "dlclose", &target->call.dlclose },
-		{ "munmap", &target->call.munmap },
-		{ "__errno_location", &target->call.error_location },
-	};
+	/* In the order of struct letter_calls. */
+	static const char *const names[] = { "pthread_create", "pthread_detach",  "dlopen",
+					     "dlsym",	       "dlerror",	  "dlclose",
+					     "munmap",	       "__errno_location" };
+	uint64_t *calls = &target->call.create;
 	struct elf_section text;
 	const uint8_t *found;
 
-	for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++) {
-		uint64_t value = find_export(elf, functions[i].name);
+	static_assert(sizeof(names) == sizeof(target->call), "a name for each");
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		uint64_t value = find_export(elf, names[i]);
 
 		if (!value)
 			return false;
-		*functions[i].at = base + value;
+		calls[i] = base + value;
 	}
 	for (uint32_t k = 0; elf_next_section(elf, &k, &text);) {
 		if (!text.bytes || !(text.flags & SHF_EXECINSTR))
@@ -300,7 +294,8 @@ static int note_object(struct target *target, struct reading *reading, const cha
 
 	snprintf(reading->path, sizeof(reading->path), "%s", path);
 	reading->is_lock_free = !is_libc(path);
-	/* In Debian the loader of musl is a link to its libc.so. glibc maps no file of that name. */
+	/* In Debian the loader of musl is a link to its libc.so. glibc maps no file of that name.
+	 */
 	if (!strncmp(name, "ld-musl", 7) || !strncmp(name, "libc.musl", 9) ||
 	    !strcmp(name, "libc.so"))
 		reading->other = true;
@@ -329,30 +324,23 @@ static int note_object(struct target *target, struct reading *reading, const cha
 	return ret;
 }
 
-/* In the last page of a mapping, behind caves that earlier commands have left. */
-static uint64_t cave_in(const struct target *target, const struct mapping *mapping, size_t len)
+uint64_t target_cave(const struct target *target, size_t len)
 {
 	uint8_t page[4096];
 
-	if (!target_read(target, mapping->end - sizeof(page), page, sizeof(page)))
-		return 0;
-	for (size_t at = sizeof(page) - len; at; at -= len) {
-		const uint8_t *from = page + at;
+	for (const struct mapping *mapping = target->mappings;
+	     mapping < target->mappings + target->n; mapping++) {
+		uint64_t from = mapping->end - sizeof(page);
 
-		if (!*from && !memcmp(from, from + 1, len - 1))
-			return mapping->end - sizeof(page) + at;
+		if (!mapping->executable || !mapping->own ||
+		    !target_read(target, from, page, sizeof(page)))
+			continue;
+		/* In the last page, behind caves that earlier commands have left. */
+		for (size_t at = sizeof(page) - len; at; at -= len)
+			if (!page[at] && !memcmp(page + at, page + at + 1, len - 1))
+				return from + at;
 	}
 	return 0;
-}
-
-uint64_t target_cave(const struct target *target, size_t len)
-{
-	uint64_t cave = 0;
-
-	for (size_t i = 0; i < target->n && !cave; i++)
-		if (target->mappings[i].executable && target->mappings[i].own)
-			cave = cave_in(target, &target->mappings[i], len);
-	return cave;
 }
 
 static int read_mapping(char *line, void *arg)

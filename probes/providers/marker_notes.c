@@ -20,18 +20,17 @@ static const char *take_string(const uint8_t **at, const uint8_t *end)
 	return start;
 }
 
-static bool parse_note(const uint8_t *at, size_t size, uint64_t base, struct note *note)
+static bool parse_note(const uint8_t *at, size_t size, struct note *note)
 {
 	const uint8_t *end = at + size;
-	uint64_t words[3], shift;
+	uint64_t words[3];
 
 	if (size < sizeof(words))
 		return false;
 	memcpy(words, at, sizeof(words));
 	at += sizeof(words);
-	shift = base && words[1] ? base - words[1] : 0;
-	note->address = words[0] + shift;
-	note->semaphore = words[2] ? words[2] + shift : 0;
+	note->address = words[0];
+	note->semaphore = words[2];
 	note->provider = take_string(&at, end);
 	note->name = note->provider ? take_string(&at, end) : NULL;
 	note->operands = note->name ? take_string(&at, end) : NULL;
@@ -43,7 +42,7 @@ static size_t round_to_word(size_t n)
 	return (n + 3) & ~(size_t)3;
 }
 
-static int read_section(const uint8_t *at, size_t size, uint64_t base, note_fn *tell, void *data)
+static int read_section(const uint8_t *at, size_t size, note_fn *tell, void *data)
 {
 	Elf64_Nhdr head;
 	struct note note;
@@ -61,7 +60,7 @@ static int read_section(const uint8_t *at, size_t size, uint64_t base, note_fn *
 			return 0;
 		if (head.n_type == NOTE_TYPE && head.n_namesz == sizeof(NOTE_NAME) &&
 		    !memcmp(name, NOTE_NAME, sizeof(NOTE_NAME)) &&
-		    parse_note(at + words, head.n_descsz, base, &note))
+		    parse_note(at + words, head.n_descsz, &note))
 			ret = tell(&note, data);
 		whole = words + round_to_word(head.n_descsz);
 		whole = whole < size ? whole : size;
@@ -72,15 +71,12 @@ static int read_section(const uint8_t *at, size_t size, uint64_t base, note_fn *
 int notes_read(const struct elf *elf, note_fn *tell, void *data)
 {
 	struct elf_section section;
-	uint64_t base;
 	int ret = 0;
 
-	/* prelink shifts the addresses of notes as far as that of this section. */
-	base = elf_find_section(elf, ".stapsdt.base", &section) ? section.addr : 0;
 	for (uint32_t i = 0; !ret && elf_next_section(elf, &i, &section);)
 		if (section.type == SHT_NOTE && section.bytes &&
 		    strcmp(section.name, ".note.stapsdt") == 0)
-			ret = read_section(section.bytes, section.len, base, tell, data);
+			ret = read_section(section.bytes, section.len, tell, data);
 	return ret;
 }
 
