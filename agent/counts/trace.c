@@ -63,25 +63,11 @@ static void leave_ring(void *ring)
 	munmap(ring, sizeof(struct ring));
 }
 
-/* Allocates the whole ring: with a hole in the file, an event would end the program on a full disk.
- */
-static int reserve_room(int fd)
-{
-	struct write_signals signals;
-	int ret;
-
-	block_write_signals(&signals);
-	ret = fallocate(fd, 0, 0, sizeof(struct ring));
-	if (ret && errno == EOPNOTSUPP)
-		ret = ftruncate(fd, sizeof(struct ring));
-	restore_write_signals(&signals);
-	return ret;
-}
-
 static struct ring *make_ring(const char *where, pid_t pid)
 {
 	pid_t tid = (pid_t)syscall(SYS_gettid);
 	struct ring *ring = MAP_FAILED;
+	struct write_signals signals;
 	char path[PATH_MAX];
 	int fd;
 
@@ -90,8 +76,11 @@ static struct ring *make_ring(const char *where, pid_t pid)
 	fd = mkostemp(path, O_CLOEXEC);
 	if (fd < 0)
 		return NULL;
-	if (!reserve_room(fd))
+	/* All of it: with a hole in the file, an event would end the program on a full disk. */
+	block_write_signals(&signals);
+	if (!posix_fallocate(fd, 0, sizeof(*ring)))
 		ring = mmap(NULL, sizeof(*ring), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	restore_write_signals(&signals);
 	close(fd);
 	if (ring == MAP_FAILED)
 		return NULL;
@@ -264,27 +253,23 @@ static void on_event(uint32_t id, void *site, const struct fi_regs *regs, void *
 
 /* --- Asking the reader what to take ----------------------------------------------------------- */
 
-/* Else a tail call's jump stands behind the exit, and there is no result yet. */
-static bool is_before_return(const void *exit)
-{
-	uint8_t code[2] = { 0 };
-
-	/* The object may be unloaded meanwhile: memory is read directly only where a filter forbids
-	 * the system call. */
-	if (!read_memory(code, (uintptr_t)exit + 5, sizeof(code)) && no_reads)
-		memcpy(code, (const uint8_t *)exit + 5, sizeof(code));
-	if (code[0] == 0xf2 || code[0] == 0xf3)
-		code[0] = code[1];
-	return code[0] == 0xc3 || code[0] == 0xc2;
-}
-
 static const char *probe_word(const struct fi_probe *probe)
 {
+	uint8_t code[2] = { 0 };
+	const void *behind = (const uint8_t *)probe->address + 5;
+
 	if (fi_compare_float(probe->id) > 0)
 		return fi_compare_float(probe->id) == 4 ? "compare-float" : "compare-double";
-	if (probe->kind == FI_EXIT && !is_before_return(probe->address))
-		return "exit-jump";
-	return kind_name(probe->kind);
+	if (probe->kind != FI_EXIT)
+		return kind_name(probe->kind);
+	/* The object may be unloaded meanwhile: memory is read directly only where a filter forbids
+	 * the system call. */
+	if (!read_memory(code, (uintptr_t)behind, sizeof(code)) && no_reads)
+		memcpy(code, behind, sizeof(code));
+	if (code[0] == 0xf2 || code[0] == 0xf3)
+		code[0] = code[1];
+	/* Else a tail call's jump stands behind the exit, and there is no result yet. */
+	return code[0] == 0xc3 || code[0] == 0xc2 ? kind_name(FI_EXIT) : "exit-jump";
 }
 
 static void write_probes(FILE *to, const uint32_t *ids, size_t n)

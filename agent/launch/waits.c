@@ -90,19 +90,6 @@ struct words {
 	size_t n;
 };
 
-static bool read_stack(const struct target *target, uint64_t from, struct words *stack)
-{
-	const struct mapping *mapping = mapping_at(target, from);
-
-	*stack = (struct words){ 0 };
-	if (!mapping || !mapping->writable || mapping->end - from > STACK_MAX)
-		return false;
-	stack->n = (mapping->end - from) / sizeof(*stack->word);
-	stack->word = malloc(stack->n * sizeof(*stack->word) + 1);
-	return stack->word &&
-	       target_read(target, from, stack->word, stack->n * sizeof(*stack->word));
-}
-
 /*
  * Whether a signal frame begins there. The restorer's address alone does not tell: it is in the
  * argument of sigaction(2) as well.
@@ -134,10 +121,14 @@ static const char agents[] = "it is in the agent's code, or comes back there";
 static const char *look_through(const struct target *target, uint64_t from, bool unloads,
 				unsigned stacks)
 {
+	const struct mapping *mapping = mapping_at(target, from);
+	size_t len = mapping && mapping->writable ? mapping->end - from : STACK_MAX + 1;
+	struct words stack = { .n = len / sizeof(*stack.word) };
 	const char *why = NULL;
-	struct words stack = { 0 };
 
-	if (!stacks || !read_stack(target, from, &stack))
+	if (stacks && len <= STACK_MAX)
+		stack.word = malloc(len + 1);
+	if (!stack.word || !target_read(target, from, stack.word, 8 * stack.n))
 		why = "its stack is not where one was, or too long to look for signal handlers";
 	for (size_t i = 0; !why && i < stack.n; i++) {
 		const uint64_t *word = stack.word + i;

@@ -143,7 +143,7 @@ static bool add_arg(struct list *list, struct callee *callee, Dwarf_Die *die, st
 	Dwarf_Die type;
 
 	/* Only some copies of a constructor take the argument about virtual bases. */
-	if (!has_argument(callee, die) && libdw_has(die, DW_AT_artificial) &&
+	if (!find_argument(callee, die, &type) && libdw_has(die, DW_AT_artificial) &&
 	    !(name && !strcmp(name, "this")))
 		return true;
 	if (!libdw_type(die, &type))

@@ -85,10 +85,10 @@ enum passed {
 
 /*
  * locate_argument - by the DIE of its declaration; called for each argument in their order.
- * has_argument - whether the code has it.
+ * find_argument - false: the code does not have it.
  */
 enum passed locate_argument(struct callee *callee, Dwarf_Die *argument, struct whole *whole);
-bool has_argument(const struct callee *callee, Dwarf_Die *argument);
+bool find_argument(const struct callee *callee, Dwarf_Die *argument, Dwarf_Die *found);
 
 /* --- Functions -------------------------------------------------------------------------------- */
 

@@ -13,35 +13,23 @@ enum {
 	IN_ANOTHER = -3,
 };
 
-static bool is_of(Dwarf_Die *die, Dwarf_Die *argument)
+bool find_argument(const struct callee *callee, Dwarf_Die *argument, Dwarf_Die *found)
 {
-	Dwarf_Die origin = *die;
+	Dwarf_Off wanted = dw.dwarf_dieoffset(argument);
 
-	for (unsigned i = 0; i < NESTED_MAX; i++) {
-		if (dw.dwarf_dieoffset(&origin) == dw.dwarf_dieoffset(argument))
-			return true;
-		if (!libdw_origin(&origin))
-			return false;
-	}
-	return false;
-}
-
-static bool find_argument(Dwarf_Die *code, Dwarf_Die *argument, Dwarf_Die *found)
-{
-	if (dw.dwarf_child(code, found))
+	if (dw.dwarf_child(callee->code, found))
 		return false;
-	do
-		if (dw.dwarf_tag(found) == DW_TAG_formal_parameter && is_of(found, argument))
-			return true;
-	while (libdw_next(found));
+	do {
+		bool is_there = dw.dwarf_tag(found) == DW_TAG_formal_parameter;
+		Dwarf_Die origin = *found;
+
+		for (unsigned i = 0; i < NESTED_MAX && is_there; i++) {
+			if (dw.dwarf_dieoffset(&origin) == wanted)
+				return true;
+			is_there = libdw_origin(&origin);
+		}
+	} while (libdw_next(found));
 	return false;
-}
-
-bool has_argument(const struct callee *callee, Dwarf_Die *argument)
-{
-	Dwarf_Die found;
-
-	return find_argument(callee->code, argument, &found);
 }
 
 /* The number that source_value has for a register of DWARF. */
@@ -56,21 +44,19 @@ static int find_register(Dwarf_Word dwarf)
 							  : IN_ANOTHER;
 }
 
-/* An offset from rbp or rsp is in the frame; from another register, behind a pointer. */
-static int find_base_place(Dwarf_Word dwarf, Dwarf_Word offset)
-{
-	int reg = dwarf == 6 || dwarf == 7 ? IN_MEMORY : find_register(dwarf);
-
-	return reg == IN_ANOTHER || (reg >= 0 && offset) ? NO_PLACE : reg;
-}
-
 static int find_op_place(const Dwarf_Op *op)
 {
+	Dwarf_Word base = op->atom - DW_OP_breg0;
+	int reg;
+
 	if (op->atom >= DW_OP_reg0 && op->atom <= DW_OP_reg31)
 		return find_register(op->atom - DW_OP_reg0);
-	if (op->atom >= DW_OP_breg0 && op->atom <= DW_OP_breg31)
-		return find_base_place(op->atom - DW_OP_breg0, op->number);
-	return op->atom == DW_OP_fbreg || op->atom == DW_OP_call_frame_cfa ? IN_MEMORY : NO_PLACE;
+	if (op->atom < DW_OP_breg0 || op->atom > DW_OP_breg31)
+		return op->atom == DW_OP_fbreg || op->atom == DW_OP_call_frame_cfa ? IN_MEMORY
+										   : NO_PLACE;
+	/* An offset from rbp or rsp is in the frame; from another register, behind a pointer. */
+	reg = base == 6 || base == 7 ? IN_MEMORY : find_register(base);
+	return reg == IN_ANOTHER || (reg >= 0 && op->number) ? NO_PLACE : reg;
 }
 
 /* The place of one piece, or of the whole argument; the operations end at @end. */
@@ -216,7 +202,7 @@ enum passed locate_argument(struct callee *callee, Dwarf_Die *argument, struct w
 	Dwarf_Die die;
 	Dwarf_Op *op;
 	size_t n;
-	bool has_place = find_argument(callee->code, argument, &die) &&
+	bool has_place = find_argument(callee, argument, &die) &&
 			 dw.dwarf_attr(&die, DW_AT_location, &attribute);
 
 	if (callee->by_abi && !callee->sets_all &&

@@ -73,35 +73,27 @@ static int turn_off_sites(struct object *object, const struct call_sites *sites)
 	return 0;
 }
 
-static const char *make_name(const struct calls *calls, const struct object *object,
-			     const struct call_site *site)
-{
-	uintptr_t start = object->base + site->function->addr;
-	char *name;
-
-	if (!calls->offsets)
-		return strdup(site->name);
-	return asprintf(&name, "%s+0x%zx", site->function->name,
-			(size_t)((uintptr_t)site->at - start)) < 0
-		       ? NULL
-		       : name;
-}
-
 static int add_probe(const struct calls *calls, struct object *object, const struct call_site *site)
 {
+	uint64_t at = (uintptr_t)site->at - object->base - site->function->addr;
 	struct probe probe = {
 		.provider = calls->provider,
 		.object = object,
-		.name = make_name(calls, object, site),
 		.kind = site->to->kind,
 		.site = site->at,
 		.len = site->len,
 		.reason = site->reason,
 		.extra = (void *)site->to->extra,
 	};
+	char *name = NULL;
 
-	if (!probe.name)
+	if (!calls->offsets)
+		name = strdup(site->name);
+	else if (asprintf(&name, "%s+0x%zx", site->function->name, (size_t)at) < 0)
+		name = NULL;
+	if (!name)
 		return -ENOMEM;
+	probe.name = name;
 	memcpy(probe.off, get_off_bytes(site), site->len);
 	return probe_add(&probe, NULL);
 }

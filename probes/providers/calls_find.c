@@ -166,14 +166,6 @@ static const char *name_constant(const struct place *place, const struct constan
 	return function && function->addr == addr && addr != same->addr ? function->name : NULL;
 }
 
-/* Whether a function is another, or a part or copy of that: f.isra.0, f.cold. */
-static bool is_part(const char *function, const char *of)
-{
-	size_t len = strlen(of);
-
-	return !strncmp(function, of, len) && (!function[len] || function[len] == '.');
-}
-
 /* --- Indirect jumps in a function with such calls --------------------------------------------- */
 
 static bool is_symbol(void *data, uint64_t at)
@@ -233,14 +225,17 @@ static void open_entries(struct constants *constants, const struct jump_targets 
 static void name_site(const struct place *place, const struct constants *constants,
 		      struct call_site *site)
 {
-	uint64_t at = (uintptr_t)site->at - place->object->base;
-	const struct constant *first = argument_at(constants, at);
+	const char *in = site->function->name;
+	const struct constant *first =
+		argument_at(constants, (uintptr_t)site->at - place->object->base);
 	const char *name = first ? name_constant(place, first, site->function) : NULL;
+	size_t len = name ? strlen(name) : 0;
 
 	if (!name)
 		return;
 	site->name = name;
-	site->own = is_part(site->function->name, name);
+	/* Else it is in another function, not in a part or copy of that: f.cold, f.isra.0. */
+	site->own = !strncmp(in, name, len) && (!in[len] || in[len] == '.');
 }
 
 /* Name the calls in one function by their first argument, where that is known. */
