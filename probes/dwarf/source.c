@@ -2,9 +2,7 @@
 /* Debug information of a file: its units and their functions by address, lines, and arguments. */
 #include "probes/dwarf/source.h"
 
-#include <elf.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,6 @@
 #include "probes/dwarf/abi.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define NESTED_MAX 16	    /* structs inside of each other */

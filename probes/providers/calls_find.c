@@ -139,15 +139,6 @@ static const struct way *find_way(const struct place *place, const uint8_t *code
 	return NULL;
 }
 
-static const char *refusal_of_slot(const struct slot *slot, int error)
-{
-	if (slot->reason)
-		return slot->reason;
-	if (error == -ENOTSUP)
-		return "built without Zydis: install libzydis-dev and build it again";
-	return error ? "its function does not come out as instructions" : NULL;
-}
-
 /* The name of the function that the constant is the address of. NULL: of none, or the same. */
 static const char *name_constant(const struct place *place, const struct constant *constant,
 				 const struct elf_symbol *same)
@@ -271,23 +262,27 @@ static int name_sites(struct place *place, struct function_code *code, size_t fi
 static int add_sites(struct place *place, const struct elf_symbol *function, uint8_t *bytes,
 		     const struct function_code *code, int error)
 {
+	const char *failed = error ? "its function does not come out as instructions" : NULL;
 	int ret = 0;
 
+	if (error == -ENOTSUP)
+		failed = "built without Zydis: install libzydis-dev and build it again";
 	for (size_t i = 0; i < function->size && !ret; i++) {
 		const struct slot *slot;
 		const struct way *way = find_way(place, bytes + i, function->size - i, &slot);
 
 		if (!way || (!error && function_index(code, function->addr + i) == INSN_NONE))
 			continue;
-		ret = ARRAY_ADD(place->sites->site, place->sites->n,
-				(struct call_site){ .at = bytes + i,
-						    .len = way->len,
-						    .tail = way->tail,
-						    .to = slot->to,
-						    .function = function,
-						    .name = function->name,
-						    .own = true,
-						    .reason = refusal_of_slot(slot, error) });
+		ret = ARRAY_ADD(
+			place->sites->site, place->sites->n,
+			(struct call_site){ .at = bytes + i,
+					    .len = way->len,
+					    .tail = way->tail,
+					    .to = slot->to,
+					    .function = function,
+					    .name = function->name,
+					    .own = true,
+					    .reason = slot->reason ? slot->reason : failed });
 	}
 	return ret;
 }
