@@ -46,11 +46,9 @@ if HAVE_LIBDW
 libfastinst_source_la_SOURCES += \
 	probes/dwarf/abi.c \
 	probes/dwarf/abi.h \
-	probes/dwarf/by_reference.c \
 	probes/dwarf/locations.c \
 	probes/dwarf/whole.c \
 	probes/dwarf/libdw.c \
-	probes/dwarf/libdw.h \
 	probes/dwarf/source.c
 else
 libfastinst_source_la_SOURCES += probes/dwarf/no_source.c

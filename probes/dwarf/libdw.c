@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Loading libdw, and questions about DIEs that it does not answer in one call. */
-#include "probes/dwarf/libdw.h"
+#include "probes/dwarf/abi.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/auxv.h>
-
-#include "probes/dwarf/source.h"
 
 #define NAMES_MAX 32 /* of a type, one for another */
 
@@ -60,26 +58,21 @@ Dwarf_Word libdw_number(Dwarf_Die *die, unsigned attribute)
 	return libdw_known(die, attribute, &value) ? value : 0;
 }
 
-static bool follow_reference(Dwarf_Die *die, unsigned attribute, Dwarf_Die *to)
+static bool follow_type(Dwarf_Die *die, Dwarf_Die *type)
 {
 	Dwarf_Attribute place;
 
-	return dw.dwarf_attr_integrate(die, attribute, &place) && dw.dwarf_formref_die(&place, to);
+	return dw.dwarf_attr_integrate(die, DW_AT_type, &place) &&
+	       dw.dwarf_formref_die(&place, type);
 }
 
 /* A typedef, or a qualified form of another type. */
 static bool is_name(Dwarf_Die *type)
 {
-	switch (dw.dwarf_tag(type)) {
-	case DW_TAG_typedef:
-	case DW_TAG_const_type:
-	case DW_TAG_volatile_type:
-	case DW_TAG_restrict_type:
-	case DW_TAG_atomic_type:
-		return true;
-	default:
-		return false;
-	}
+	int tag = dw.dwarf_tag(type);
+
+	return tag == DW_TAG_typedef || tag == DW_TAG_const_type || tag == DW_TAG_volatile_type ||
+	       tag == DW_TAG_restrict_type || tag == DW_TAG_atomic_type;
 }
 
 /* What typedefs and qualifiers say of the type behind them. */
@@ -94,14 +87,14 @@ static bool strip_names(Dwarf_Die *die, Dwarf_Die *type, struct said *said)
 	Dwarf_Word aligned;
 	Dwarf_Die name;
 
-	if (!follow_reference(die, DW_AT_type, type))
+	if (!follow_type(die, type))
 		return false;
 	for (unsigned i = 0; i < NAMES_MAX && is_name(type); i++) {
 		name = *type;
 		said->is_atomic |= dw.dwarf_tag(&name) == DW_TAG_atomic_type;
 		if (libdw_known(&name, DW_AT_alignment, &aligned))
 			said->aligned = aligned;
-		if (!follow_reference(&name, DW_AT_type, type))
+		if (!follow_type(&name, type))
 			return false;
 	}
 	/* The type has a unit of its own, in .debug_types. */

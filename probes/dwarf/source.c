@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "probes/dwarf/abi.h"
-#include "probes/dwarf/libdw.h"
 #include "probes/elf/array.h"
 #include "probes/elf/elf.h"
 #include "probes/elf/sorted.h"
