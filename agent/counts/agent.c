@@ -21,6 +21,7 @@
 #include <sys/prctl.h>
 
 #include "agent/counts/base.h"
+#include "base/clock.h"
 #include "base/text.h"
 #include "probes/include/fastinst.h"
 
@@ -92,13 +93,10 @@ void agent_scan(void)
 /* Once a second, of what is read before the program itself starts. */
 static void say_progress(unsigned done, unsigned of)
 {
-	static long last;
-	struct timespec time;
-	long now;
+	static double last;
+	double now = seconds_now();
 
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	now = time.tv_sec * 1000 + time.tv_nsec / 1000000;
-	if (last && now - last < 1000)
+	if (last && now - last < 1)
 		return;
 	if (last)
 		say_line("%u of %u objects are read, with %u probes\n", done, of, fi_probes());
