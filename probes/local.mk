@@ -46,6 +46,7 @@ if HAVE_LIBDW
 libfastinst_source_la_SOURCES += \
 	probes/dwarf/abi.c \
 	probes/dwarf/abi.h \
+	probes/dwarf/by_reference.c \
 	probes/dwarf/locations.c \
 	probes/dwarf/whole.c \
 	probes/dwarf/libdw.c \
