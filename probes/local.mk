@@ -49,7 +49,6 @@ libfastinst_source_la_SOURCES += \
 	probes/dwarf/locations.c \
 	probes/dwarf/whole.c \
 	probes/dwarf/libdw.c \
-	probes/dwarf/libdw.h \
 	probes/dwarf/source.c
 else
 libfastinst_source_la_SOURCES += probes/dwarf/no_source.c

@@ -71,7 +71,6 @@ session_sources = \
 	agent/counts/base.h \
 	agent/counts/exec.c \
 	agent/counts/pin.c \
-	agent/counts/pin.h \
 	profile/statistics/sums.h \
 	profile/sample/pages.c \
 	profile/sample/pages.h \
