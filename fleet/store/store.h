@@ -19,10 +19,9 @@
 struct fleet; /* an open database */
 
 /*
- * fleet_open - open a database; create: make it if there is none, and bring an older one up to
- * date. All that is written until fleet_close() is one transaction. 0, -ENOENT, -EPROTO: no
- * database of ours or a newer one, -ESTALE: an older one, and create is not set, or another
- * negative errno.
+ * fleet_open - open a database; create: make it if there is none. All that is written until
+ * fleet_close() is one transaction. 0, -ENOENT, -EPROTO: no database of ours, or of another
+ * version, or another negative errno.
  */
 int fleet_open(struct fleet **fleet, const char *path, bool create);
 
@@ -51,6 +50,8 @@ int fleet_has_cpuid(struct fleet *fleet, const char *name);
 int fleet_add_cpuid(struct fleet *fleet, const char *name, const char *dump);
 
 /* --- Reading ---------------------------------------------------------------------------------- */
+
+extern const struct field kind_fields[]; /* of struct identity: what makes a kind, and the brand */
 
 struct fleet_kind {
 	int64_t id;

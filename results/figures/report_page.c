@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/data_file.h"
+#include "base/text_file.h"
 #include "results/figures/html.h"
 
 /* What a page that may be written over has near its top. */
@@ -87,27 +88,6 @@ void html_row(FILE *out, const char *class)
 		class ? "\"" : "");
 }
 
-/* The whole file, to be freed; NULL with errno. */
-static char *read_file(const char *path)
-{
-	FILE *file = fopen(path, "re");
-	char *text = NULL;
-	size_t room = 0;
-	ssize_t length;
-
-	if (!file)
-		return NULL;
-	/* A text has no NUL, so all of it is one "line". */
-	length = getdelim(&text, &room, '\0', file);
-	if (length < 0) {
-		free(text);
-		text = NULL;
-		errno = ferror(file) ? EIO : EINVAL;
-	}
-	fclose(file);
-	return text;
-}
-
 /* gnuplot titles each curve with its own source, which browsers would show. */
 int html_svg(FILE *out, const char *path, const char *prefix)
 {
@@ -115,7 +95,7 @@ int html_svg(FILE *out, const char *path, const char *prefix)
 					     "\tid='",	  " href=\"#", " href='#",
 					     ":href=\"#", ":href='#",  "url(#" };
 	const size_t count = sizeof(marks) / sizeof(marks[0]);
-	char *text = read_file(path), *svg, *end = NULL;
+	char *text = text_file_read(path), *svg, *end = NULL;
 
 	if (!text)
 		return -errno;
@@ -193,7 +173,7 @@ int page_begin(struct page *page, const char *name, const char *title)
 	      page->out);
 	html_between(page->out, "<title>", "</title>\n", "%s", title);
 	rc = data_file("page.css", style, sizeof(style));
-	text = rc ? NULL : read_file(style);
+	text = rc ? NULL : text_file_read(style);
 	if (text)
 		fprintf(page->out, "<style>\n%s</style>\n", text);
 	else if (!rc)
