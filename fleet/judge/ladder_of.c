@@ -5,23 +5,14 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define HOUR 3600 /* seconds */
-
 static int make_ladder(const struct identity *of, const struct fleet_run *runs, size_t count,
 		       struct estimate *e, bool by_machine)
 {
-	struct sums *hours = calloc(count + 1, sizeof(*hours));
 	struct plan plan = *plan_find("default");
 	bool seen[PLACEMENT_COUNT] = { false };
-	size_t n = 0;
-	int ret = hours ? 0 : -ENOMEM;
+	struct hours hours;
+	int ret = hours_of(&hours, runs, count, by_machine);
 
-	for (size_t i = 0; i < count && ret == 0; i++) {
-		if (i == 0 || runs[i].machine != runs[i - 1].machine ||
-		    (!by_machine && runs[i].time / HOUR != runs[i - 1].time / HOUR))
-			n++;
-		ret = sums_add_all(&hours[n - 1], &runs[i].sums);
-	}
 	plan.seats = 0;
 	plan.widest = identity_widest(of);
 	for (size_t i = 0; i < count; i++)
@@ -34,10 +25,8 @@ static int make_ladder(const struct identity *of, const struct fleet_run *runs, 
 			plan.seat[plan.seats++] = (struct seat){ s->placement, s->executors };
 		}
 	if (ret == 0)
-		estimate_make(e, hours, n, &plan);
-	for (size_t i = 0; i < n; i++)
-		sums_free(&hours[i]);
-	free(hours);
+		estimate_make(e, hours.sums, hours.count, &plan);
+	hours_free(&hours);
 	return ret;
 }
 

@@ -15,6 +15,7 @@
 
 #define FLEET_VERSION 2 /* of the tables */
 #define PRINT	      17
+#define HOUR	      3600 /* seconds */
 
 enum statement {
 	ADD_KIND,
@@ -522,6 +523,31 @@ void fleet_runs_free(struct fleet_run *runs, size_t count)
 	for (size_t i = 0; i < count; i++)
 		sums_free(&runs[i].sums);
 	free(runs);
+}
+
+int hours_of(struct hours *hours, const struct fleet_run *runs, size_t count, bool by_machine)
+{
+	int ret = 0;
+
+	*hours = (struct hours){ .sums = calloc(count + 1, sizeof(*hours->sums)),
+				 .first = calloc(count + 1, sizeof(*hours->first)) };
+	if (!hours->sums || !hours->first)
+		return -ENOMEM;
+	for (size_t i = 0; i < count && ret == 0; i++) {
+		if (i == 0 || runs[i].machine != runs[i - 1].machine ||
+		    (!by_machine && runs[i].time / HOUR != runs[i - 1].time / HOUR))
+			hours->first[hours->count++] = &runs[i];
+		ret = sums_add_all(&hours->sums[hours->count - 1], &runs[i].sums);
+	}
+	return ret;
+}
+
+void hours_free(struct hours *hours)
+{
+	for (size_t i = 0; i < hours->count; i++)
+		sums_free(&hours->sums[i]);
+	free(hours->sums);
+	free(hours->first);
 }
 
 uint64_t fleet_asides(struct fleet *fleet)

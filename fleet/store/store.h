@@ -88,6 +88,18 @@ int fleet_kinds(struct fleet *fleet, struct fleet_kind **kinds, size_t *count);
 int fleet_runs(struct fleet *fleet, int64_t kind, struct fleet_run **runs, size_t *count);
 void fleet_runs_free(struct fleet_run *runs, size_t count);
 
+/* What a kind's runs have counted by the hour of a machine: those in one hour share its storms. */
+struct hours {
+	struct sums *sums;		/* of each hour, */
+	const struct fleet_run **first; /* and its first run */
+	size_t count;
+};
+
+/* hours_of - of these runs; by_machine: all of a machine is one hour. 0 or -ENOMEM; free it then,
+ * too. */
+int hours_of(struct hours *hours, const struct fleet_run *runs, size_t count, bool by_machine);
+void hours_free(struct hours *hours);
+
 /* fleet_hosts - all machines, by number. The caller frees. 0 or a negative errno. */
 int fleet_hosts(struct fleet *fleet, struct fleet_host **hosts, size_t *count);
 
