@@ -2,6 +2,7 @@
 EXTRA_DIST += \
 	.ci/run \
 	scripts/bench \
+	scripts/build-here \
 	scripts/calibrate \
 	scripts/check \
 	scripts/deps \
