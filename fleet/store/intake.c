@@ -73,9 +73,6 @@ static int look_for_dump(struct taking *t, const struct identity *id)
 			return 0; /* what a line says is no path */
 	if (snprintf(path, sizeof(path), "%s.%s.cpuid", t->path, name) >= (int)sizeof(path))
 		return 0;
-	ret = fleet_has_cpuid(t->fleet, name);
-	if (ret != 0)
-		return ret < 0 ? ret : 0;
 	/* One that libcpuid cannot read is none. */
 	ret = cpuid_name_of(path, &cpu);
 	if (ret == -EINVAL)
@@ -84,7 +81,7 @@ static int look_for_dump(struct taking *t, const struct identity *id)
 	ret = 0;
 	if (text && strlen(text) < DUMP_MAX) {
 		ret = fleet_add_cpuid(t->fleet, name, text);
-		t->intake->dumps += ret == 0;
+		t->intake->dumps += ret > 0;
 	}
 	free(text);
 	return ret < 0 ? ret : 0;

@@ -24,7 +24,6 @@ enum statement {
 	ADD_SUM,
 	ADD_ASIDE,
 	ADD_CPUID,
-	HAS_CPUID,
 	HAS_COUNTED,
 	STATEMENTS
 };
@@ -49,8 +48,7 @@ static const char *const texts[STATEMENTS] = {
 		    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[ADD_ASIDE] = "INSERT INTO aside (print, file, line, reason) VALUES (?, ?, ?, ?) "
 		      "ON CONFLICT DO NOTHING",
-	[ADD_CPUID] = "INSERT INTO cpuid VALUES (?, ?) ON CONFLICT DO NOTHING",
-	[HAS_CPUID] = "SELECT 1 FROM cpuid WHERE name = ?",
+	[ADD_CPUID] = "INSERT INTO cpuid VALUES (?, ?) ON CONFLICT DO NOTHING RETURNING 1",
 	[HAS_COUNTED] =
 		"SELECT 1 FROM run JOIN kind ON kind.id = run.kind WHERE " KIND_MATCHES
 		" AND time BETWEEN ?11 AND ?12 AND source <> 'journal' AND ?13 = "
@@ -361,11 +359,6 @@ int fleet_has_counted(struct fleet *fleet, const struct evidence_run *run, int64
 			"iin", begin, end, toggles);
 }
 
-int fleet_has_cpuid(struct fleet *fleet, const char *name)
-{
-	return run_with(fleet, HAS_CPUID, NULL, 1, "t", name);
-}
-
 int fleet_add_cpuid(struct fleet *fleet, const char *name, const char *dump)
 {
 	return run_with(fleet, ADD_CPUID, NULL, 1, "tt", name, dump);
@@ -548,12 +541,4 @@ void hours_free(struct hours *hours)
 		sums_free(&hours->sums[i]);
 	free(hours->sums);
 	free(hours->first);
-}
-
-uint64_t fleet_asides(struct fleet *fleet)
-{
-	uint64_t count = 0;
-
-	ask_store(fleet, "SELECT count(*) FROM aside", 0, take_number, &count);
-	return count;
 }

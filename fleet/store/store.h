@@ -42,11 +42,7 @@ int fleet_has_counted(struct fleet *fleet, const struct evidence_run *run, int64
 int fleet_set_aside(struct fleet *fleet, const char *file, size_t line, const char *text,
 		    const char *reason);
 
-/*
- * fleet_has_cpuid - is there a dump of that name? fleet_add_cpuid - keep one. 1, 0 or a negative
- * errno.
- */
-int fleet_has_cpuid(struct fleet *fleet, const char *name);
+/* fleet_add_cpuid - keep a dump. 1: added; 0: one of that name was there; or a negative errno. */
 int fleet_add_cpuid(struct fleet *fleet, const char *name, const char *dump);
 
 /* --- Reading ---------------------------------------------------------------------------------- */
@@ -102,8 +98,5 @@ void hours_free(struct hours *hours);
 
 /* fleet_hosts - all machines, by number. The caller frees. 0 or a negative errno. */
 int fleet_hosts(struct fleet *fleet, struct fleet_host **hosts, size_t *count);
-
-/* fleet_asides - how many lines were set aside. */
-uint64_t fleet_asides(struct fleet *fleet);
 
 #endif

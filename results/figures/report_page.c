@@ -17,21 +17,6 @@
 #define TOP	   512 /* bytes */
 #define TEXT_MAX   1024
 
-void html_text(FILE *out, const char *text)
-{
-	static const char marks[] = "&<>\"'";
-	static const char *const instead[] = { "&amp;", "&lt;", "&gt;", "&quot;", "&#39;" };
-
-	for (; *text; text++) {
-		const char *mark = strchr(marks, *text);
-
-		if (mark)
-			fputs(instead[mark - marks], out);
-		else
-			putc(*text >= ' ' && *text <= '~' ? *text : '?', out);
-	}
-}
-
 void html_between(FILE *out, const char *before, const char *after, const char *format, ...)
 {
 	char text[TEXT_MAX];

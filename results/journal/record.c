@@ -239,7 +239,6 @@ static json_t *member_to_json(const struct field *f, const char *at)
 			return json_null();
 		return json_integer(*(const int64_t *)at);
 	case NUMBER_COUNT:
-	case NUMBER_SIGNED:
 		return json_integer(*(const int64_t *)at);
 	case NUMBER_SEED:
 		return seed_to_json(*(const uint64_t *)at);
