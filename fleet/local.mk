@@ -12,8 +12,6 @@ libfleet_a_SOURCES = \
 	fleet/export/textfile.c \
 	fleet/judge/changes.c \
 	fleet/judge/changes.h \
-	fleet/judge/each_kind.c \
-	fleet/judge/each_kind.h \
 	fleet/judge/judge.c \
 	fleet/judge/judge.h \
 	fleet/judge/ladder_of.c \

@@ -5,7 +5,6 @@
 
 #include "fleet/export/export.h"
 #include "fleet/export/prior.h"
-#include "fleet/judge/each_kind.h"
 
 struct table {
 	FILE *out;

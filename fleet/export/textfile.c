@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "fleet/export/export.h"
-#include "fleet/judge/each_kind.h"
 #include "fleet/judge/judge.h"
+#include "fleet/judge/ladder_of.h"
 
 #define WAIT_P	  1e-4 /* tears per toggle that the told waits stay below */
 #define FILE_NAME 64   /* bytes of a machine's name in that of its file */

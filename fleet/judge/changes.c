@@ -138,33 +138,33 @@ static int add_drift(struct changes *all, const struct part *runs)
 	return add_split(all, "time", from, to, runs, (int64_t)middle);
 }
 
-int changes_of_kind(struct fleet *fleet, const struct fleet_kind *kinds, size_t kind_count,
-		    const struct fleet_kind *kind, const struct fleet_run *runs, size_t count,
-		    struct change **changes, size_t *change_count)
+int changes_of_kind(const struct kind_report *r, struct change **changes, size_t *count)
 {
-	const struct part all = { (struct fleet_run *)(uintptr_t)runs, count };
+	const struct part all = { (struct fleet_run *)(uintptr_t)r->runs, r->count };
+	const struct identity *now = &r->kind->identity;
 	struct changes found = { 0 };
 	int ret = 0;
 
-	for (size_t i = 0; i < kind_count && ret == 0; i++)
-		if (is_before(&kinds[i], kind)) {
-			const struct identity *a = &kinds[i].identity, *b = &kind->identity;
-			bool microcode = strcmp(a->microcode, b->microcode) != 0;
-			struct part others;
+	for (size_t i = 0; i < r->kind_count && ret == 0; i++) {
+		const struct identity *was = &r->kinds[i].identity;
+		bool microcode = strcmp(was->microcode, now->microcode) != 0;
+		struct part others;
 
-			ret = fleet_runs(fleet, kinds[i].id, &others.run, &others.count);
-			if (ret == 0)
-				ret = add_change(&found, microcode ? "microcode" : "hypervisor",
-						 microcode ? a->microcode : a->hypervisor,
-						 microcode ? b->microcode : b->hypervisor, &others,
-						 &all);
-			fleet_runs_free(others.run, others.count);
-		}
+		if (!is_before(&r->kinds[i], r->kind))
+			continue;
+		ret = fleet_runs(r->fleet, r->kinds[i].id, &others.run, &others.count);
+		if (ret == 0)
+			ret = add_change(&found, microcode ? "microcode" : "hypervisor",
+					 microcode ? was->microcode : was->hypervisor,
+					 microcode ? now->microcode : now->hypervisor, &others,
+					 &all);
+		fleet_runs_free(others.run, others.count);
+	}
 	if (ret == 0)
 		ret = add_kernels(&found, &all);
 	if (ret == 0)
 		ret = add_drift(&found, &all);
 	*changes = found.change;
-	*change_count = found.count;
+	*count = found.count;
 	return ret;
 }
