@@ -216,11 +216,10 @@ int page_picture(struct page *page, const struct page_figure *figure, int rc, co
 
 int page_figure(struct page *page, const struct page_figure *figure)
 {
-	const struct picture picture = { figure->print, figure->arg, figure->script, figure->args };
 	char prefix[PICTURE_PATH], why[PICTURE_PATH + 64] = "";
 	int rc = page_path(page, figure->name, prefix, sizeof(prefix));
 
 	if (!rc)
-		rc = picture_make(&picture, prefix, why, sizeof(why));
+		rc = picture_make(&figure->picture, prefix, why, sizeof(why));
 	return page_picture(page, figure, rc, why);
 }
