@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/command_line.h"
 #include "results/journal/fields.h"
 #include "results/journal/journal.h"
 
@@ -147,17 +148,11 @@ json_t *seed_to_json(uint64_t seed)
 int seed_from_json(const json_t *json, uint64_t *seed)
 {
 	const char *text = json_string_value(json);
-	char *end;
 
-	if (!text) {
-		*seed = (uint64_t)json_integer_value(json);
-		return json_is_integer(json) && *seed <= INT64_MAX ? 0 : -EINVAL;
-	}
-	errno = 0;
-	*seed = strtoull(text, &end, 10);
-	return *text >= '0' && *text <= '9' && *end == '\0' && errno == 0 && *seed <= INT64_MAX
-		       ? 0
-		       : -EINVAL;
+	if (text)
+		return number_in(text, 0, INT64_MAX, seed) ? 0 : -EINVAL;
+	*seed = (uint64_t)json_integer_value(json);
+	return json_is_integer(json) && *seed <= INT64_MAX ? 0 : -EINVAL;
 }
 
 json_t *real_to_json(double x)
