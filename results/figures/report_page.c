@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <regex.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,37 +77,32 @@ void html_row(FILE *out, const char *class)
 /* gnuplot titles each curve with its own source, which browsers would show. */
 int html_svg(FILE *out, const char *path, const char *prefix)
 {
-	static const char *const marks[] = { " id=\"",	  " id='",     "\tid=\"",
-					     "\tid='",	  " href=\"#", " href='#",
-					     ":href=\"#", ":href='#",  "url(#" };
-	const size_t count = sizeof(marks) / sizeof(marks[0]);
-	char *text = text_file_read(path), *svg, *end = NULL;
+	static const char titles_and_names[] = "<title>[^<]*</title>|"
+					       "([[:space:]]id=[\"']|[ :]href=[\"']#|url\\(#)";
+	char *text = text_file_read(path), *at, *end = NULL;
+	regmatch_t match[2];
+	regex_t regex;
+	int rc;
 
 	if (!text)
 		return -errno;
-	svg = strstr(text, "<svg");
-	for (char *at = svg; at && (at = strstr(at, "</svg>"));)
-		end = at += strlen("</svg>");
-	for (char *at = svg; end && at < end;) {
-		char *title = strncmp(at, "<title>", 7) == 0 ? strstr(at, "</title>") : NULL;
-		size_t i = 0;
+	at = strstr(text, "<svg");
+	for (char *next = at; next && (next = strstr(next, "</svg>"));)
+		end = next += strlen("</svg>");
+	rc = !end ? -EINVAL : regcomp(&regex, titles_and_names, REG_EXTENDED) ? -ENOMEM : 0;
+	if (!rc) {
+		*end = '\0';
+		for (; regexec(&regex, at, 2, match, 0) == 0; at += match[0].rm_eo) {
+			bool title = match[1].rm_so < 0;
 
-		if (title) {
-			at = title + strlen("</title>");
-			continue;
+			fwrite(at, 1, (size_t)(title ? match[0].rm_so : match[0].rm_eo), out);
+			html_text(out, title ? "" : prefix);
 		}
-		while (i < count && strncmp(at, marks[i], strlen(marks[i])) != 0)
-			i++;
-		if (i == count) {
-			putc(*at++, out);
-			continue;
-		}
-		fputs(marks[i], out);
-		html_text(out, prefix);
-		at += strlen(marks[i]);
+		fputs(at, out);
+		regfree(&regex);
 	}
 	free(text);
-	return end ? 0 : -EINVAL;
+	return rc;
 }
 
 /* --- A page of the report --------------------------------------------------------------------- */
