@@ -18,7 +18,7 @@
 #include "fleet/judge/judge.h"
 #include "fleet/judge/ladder_of.h"
 
-#define WAIT_P	  1e-4 /* tears per toggle that the told waits stay below */
+#define WAIT_P	  1e-4 /* tears per toggle that a wait of a machine stays below */
 #define FILE_NAME 64   /* bytes of a machine's name in that of its file */
 
 struct collection {
@@ -79,7 +79,7 @@ static void put_head(FILE *out, const char *name, const char *help)
 	fprintf(out, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name);
 }
 
-/* Not told where it is unknown. */
+/* Left out where it is unknown. */
 static void put_metric(FILE *out, const struct fleet_host *host, const char *name, const char *help,
 		       double value)
 {

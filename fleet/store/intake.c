@@ -110,7 +110,7 @@ static int64_t time_of(const json_t *line)
 	return date && strptime(date, "%Y-%m-%dT%H:%M:%SZ", &tm) ? timegm(&tm) : 0;
 }
 
-/* What the cells since the last run line add up to, unless the store of evidence has told of it. */
+/* What the cells since the last run line add up to, unless the store of evidence has that run. */
 static int end_journal_run(struct taking *t)
 {
 	struct evidence_run *run = &t->journal;

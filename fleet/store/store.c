@@ -108,7 +108,7 @@ struct fleet {
 	bool writes;
 };
 
-/* SQLite's own words are lost: what went wrong with which file is told by the caller. */
+/* SQLite's own words are lost: the caller says what went wrong with which file. */
 static int errno_of(int code)
 {
 	switch (code & 0xff) {
@@ -298,8 +298,8 @@ static int step_once(sqlite3_stmt *statement, int64_t *id)
 }
 
 /* The same, after it has parameters, from at on: t is a text, i an int64_t, n a uint64_t. */
-static int run_with(struct fleet *fleet, enum statement which, int64_t *id, int at,
-		    const char *types, ...)
+static int run_statement(struct fleet *fleet, enum statement which, int64_t *id, int at,
+			 const char *types, ...)
 {
 	sqlite3_stmt *statement = fleet->statement[which];
 	va_list args;
@@ -321,7 +321,7 @@ int fleet_add_run(struct fleet *fleet, const char *name, const struct evidence_r
 	sqlite3_stmt *add_kind = fleet->statement[ADD_KIND], *add_sum = fleet->statement[ADD_SUM];
 	char print[PRINT], cpus[CPUS_TEXT];
 	int64_t machine = 0, kind = 0, id;
-	int ret = run_with(fleet, ADD_MACHINE, &machine, 1, "t", name);
+	int ret = run_statement(fleet, ADD_MACHINE, &machine, 1, "t", name);
 
 	bind_fields(add_kind, 1, kind_fields, &run->identity);
 	if (ret >= 0)
@@ -330,9 +330,9 @@ int fleet_add_run(struct fleet *fleet, const char *name, const struct evidence_r
 		return ret;
 	print_run(name, run, print);
 	cpus_print(&run->cpus, cpus, sizeof(cpus));
-	ret = run_with(fleet, ADD_RUN, &id, 1, "tiiittttin", print, machine, kind, run->time,
-		       run->boot, run->identity.kernel, run->source, cpus, (int64_t)run->epoch,
-		       run->identity.tsc_khz);
+	ret = run_statement(fleet, ADD_RUN, &id, 1, "tiiittttin", print, machine, kind, run->time,
+			    run->boot, run->identity.kernel, run->source, cpus, (int64_t)run->epoch,
+			    run->identity.tsc_khz);
 	if (ret <= 0)
 		return ret;
 	for (size_t i = 0; i < run->sums.count && ret >= 0; i++) {
@@ -354,14 +354,15 @@ int fleet_has_counted(struct fleet *fleet, const struct evidence_run *run, int64
 	for (size_t i = 0; i < run->sums.count; i++)
 		if (run->sums.sum[i].kind == SUM_WAIT)
 			toggles += run->sums.sum[i].count.toggles;
-	return run_with(fleet, HAS_COUNTED, NULL,
-			bind_fields(fleet->statement[HAS_COUNTED], 1, kind_fields, &run->identity),
-			"iin", begin, end, toggles);
+	return run_statement(
+		fleet, HAS_COUNTED, NULL,
+		bind_fields(fleet->statement[HAS_COUNTED], 1, kind_fields, &run->identity), "iin",
+		begin, end, toggles);
 }
 
 int fleet_add_cpuid(struct fleet *fleet, const char *name, const char *dump)
 {
-	return run_with(fleet, ADD_CPUID, NULL, 1, "tt", name, dump);
+	return run_statement(fleet, ADD_CPUID, NULL, 1, "tt", name, dump);
 }
 
 int fleet_set_aside(struct fleet *fleet, const char *file, size_t line, const char *text,
@@ -371,7 +372,7 @@ int fleet_set_aside(struct fleet *fleet, const char *file, size_t line, const ch
 	char print[PRINT];
 
 	snprintf(print, sizeof(print), "%016" PRIx64, mix(MIX_START, text));
-	ret = run_with(fleet, ADD_ASIDE, NULL, 1, "ttnt", print, file, (uint64_t)line, reason);
+	ret = run_statement(fleet, ADD_ASIDE, NULL, 1, "ttnt", print, file, (uint64_t)line, reason);
 	return ret < 0 ? ret : sqlite3_total_changes(fleet->db) > before;
 }
 

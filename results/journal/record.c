@@ -18,7 +18,7 @@
 #define COMMAND_MAX   1024
 #define LINUX_ERRORS  4095 /* MAX_ERRNO */
 #define LINUX_SIGNALS 64
-#define EXACT	      0x1p53 /* whole numbers up to here are told as such */
+#define EXACT	      0x1p53 /* whole numbers up to here are written as such */
 
 /* clang-format off */
 static const struct field cell_fields[] = {
