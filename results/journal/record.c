@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/command_line.h"
@@ -459,20 +458,20 @@ json_t *gap_to_json(const struct cell *cell, const struct gap_result *r)
 		.cell = *cell,
 		.result = { .witness = r->witness, .seating = r->seating },
 	};
-	json_t *line, *borrowed = record_to_json(&record), *discarded;
+	json_t *line, *borrowed = record_to_json(&record), *discarded = json_object();
 	char command[COMMAND_MAX];
 	uint64_t faked = 0;
+	int failed = 0;
 
-	if (!borrowed)
-		return NULL;
-	discarded = json_object();
 	for (unsigned i = 0; i < GAP_REASONS; i++) {
 		faked += r->discarded[i];
-		if (json_object_set_new(discarded, gap_reason_name((enum gap_reason)i),
-					count_to_json(r->discarded[i]))) {
-			json_decref(discarded);
-			discarded = NULL;
-		}
+		failed |= json_object_set_new(discarded, gap_reason_name((enum gap_reason)i),
+					      count_to_json(r->discarded[i]));
+	}
+	if (!borrowed || failed) {
+		json_decref(borrowed);
+		json_decref(discarded);
+		return NULL;
 	}
 	gap_command(cell, command, sizeof(command));
 	/* What is not known has no number in JSON. */
