@@ -7,6 +7,7 @@
  *			  Without it they go to stderr at the end
  *	FASTINST_ENTRIES  objects of which functions are taken that nothing was compiled into
  *	FASTINST_CONTROL  "off": no control socket
+ *	FASTINST_WRITABLE anything: code with probes stays writable, see fi_keep_writable()
  *	FASTINST_TRACE	  folder of "fastinst trace": what is turned on writes events there
  */
 #include "agent/counts/agent.h"
@@ -118,6 +119,8 @@ __attribute__((constructor)) static void start(void)
 		agent_complain("the probes cannot be used, the program runs without them", ret);
 		return;
 	}
+	if (getenv("FASTINST_WRITABLE"))
+		fi_keep_writable(true);
 	pthread_atfork(NULL, NULL, report_forked);
 	read_patterns();
 	report_begin(getenv("FASTINST_OUTPUT"), patterns, patterns_n);

@@ -109,6 +109,12 @@ static long serve_entries(const char *objects)
 	return ret < 0 ? ret : fi_scan();
 }
 
+static long serve_writable(const char *unused)
+{
+	(void)unused;
+	return fi_keep_writable(true);
+}
+
 /* A program that is not ended by a signal leaves its counts in that folder. */
 static long serve_report(const char *folder)
 {
@@ -133,6 +139,7 @@ static long serve_request(const char *word, const char *rest, struct client *cli
 		{ "trace", serve_trace, false },
 		{ "untrace", serve_untrace, false },
 		{ "entries", serve_entries, false },
+		{ "writable", serve_writable, false },
 		{ "branch-on", fi_branch_on, true },
 		{ "branch-off", fi_branch_off, true },
 		{ "branch-veto", fi_branch_veto, true },

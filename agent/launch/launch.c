@@ -243,6 +243,9 @@ const struct option_row asked_options[] = {
 	  "take functions as well that nothing was compiled into, of the program or of objects of "
 	  "these names (a glob)",
 	  OPTION_TEXT(struct asked, entries) },
+	{ "keep-writable", NULL,
+	  "leave code with probes writable, so that no uprobe (bpftrace, perf) is put into it",
+	  OPTION_FLAG(struct asked, writable) },
 	{ "output", "FILE", "write there instead of to standard error",
 	  OPTION_FILE(struct asked, output), .letter = 'o' },
 	{ 0 },

@@ -37,6 +37,7 @@ struct asked {
 	const char *entries; /* objects whose functions are taken; NULL: none */
 	const char *output;  /* NULL: standard error */
 	bool nothing_on, no_control;
+	bool writable; /* code with probes stays so, and gets no uprobe */
 };
 
 /* asked_options - into a struct asked. option_pattern - one more pattern for fi_find(). */

@@ -250,6 +250,9 @@ void object_note(struct object *object, const uint8_t *site, size_t len);
 void object_open(size_t least);
 int object_close(void);
 
+/* object_is_kept - noted sites open their whole segment, and nothing is closed: fi_keep_writable(). */
+bool object_is_kept(void);
+
 /*
  * site_patch - as pc_patch_batch(), each with its result. -EBUSY: the change takes an INT3, and a
  * thread has SIGTRAP blocked.

@@ -297,7 +297,7 @@ static int change_in_batch(struct batch *batch, struct probe *probe)
 /* Else each change opens its pages by itself, which takes ten system calls. */
 static void open_pages(const uint32_t *ids, size_t n, bool on)
 {
-	for (size_t i = 0; i < n && n >= WORTH_OPEN; i++) {
+	for (size_t i = 0; i < n; i++) {
 		const struct probe *probe = probe_get(ids[i]);
 
 		if (probe->is_on != on)
@@ -331,7 +331,6 @@ static void finish_probe(struct batch *batch, struct probe *probe)
 
 static int toggle_probes(struct batch *batch, const uint32_t *ids, size_t n)
 {
-	open_pages(ids, n, batch->on);
 	for (size_t i = 0; i < n; i++)
 		keep_first_error(&batch->first_error, change_in_batch(batch, probe_get(ids[i])));
 	run_overs(batch);
@@ -345,8 +344,11 @@ static int toggle_probes(struct batch *batch, const uint32_t *ids, size_t n)
 int site_toggle(const uint32_t *ids, size_t n, bool on)
 {
 	struct batch batch = { .on = on };
-	int ret = n == 1 ? change_alone(probe_get(*ids), on) : NOT_ALONE;
+	int ret;
 
+	if (n >= WORTH_OPEN || object_is_kept())
+		open_pages(ids, n, on);
+	ret = n == 1 ? change_alone(probe_get(*ids), on) : NOT_ALONE;
 	if (ret != NOT_ALONE) {
 		/* Pages that an earlier change could not close. */
 		object_close();
