@@ -109,10 +109,9 @@ static long serve_entries(const char *objects)
 	return ret < 0 ? ret : fi_scan();
 }
 
-static long serve_writable(const char *unused)
+static long serve_writable(const char *on)
 {
-	(void)unused;
-	return fi_keep_writable(true);
+	return fi_keep_writable(!strcmp(on, "on"));
 }
 
 /* A program that is not ended by a signal leaves its counts in that folder. */

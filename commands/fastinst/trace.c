@@ -236,7 +236,7 @@ static int trace_process(struct trace *trace, struct counts *counts)
 
 	ending_note();
 	if (status == STATUS_OK && trace->asked.writable)
-		status = control_ask(trace->pid, &none, "writable");
+		status = control_ask(trace->pid, &none, "writable on");
 	if (status == STATUS_OK)
 		status = control_ask(trace->pid, &none, "trace %s %s", trace->read->folder,
 				     patterns_of(trace));
