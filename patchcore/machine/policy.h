@@ -57,9 +57,9 @@ const char *conf_problem(const struct machine_conf *conf, const struct identity 
 			 size_t size);
 
 /*
- * policy_assume_waits - let policy wait be had by name, with these waits, in place of those of
- * machine.conf, which need not exist. For benchmarks: nothing is claimed about tears. Ticks;
- * stretch as in pc_status. Before pc_init(), and not while another thread is in it.
+ * policy_assume_waits - policy wait uses these waits (ticks; stretch as in pc_status) in place of
+ * those of machine.conf, which need not exist. For benchmarks: nothing is claimed about tears.
+ * Before pc_init(), and not while another thread is in it.
  */
 void policy_assume_waits(uint64_t first, uint64_t second, uint64_t stretch);
 

@@ -50,8 +50,8 @@ int merge_hold(struct merge *merge);
 void merge_release(struct merge *merge);
 
 /*
- * merge_put_int3 - on the doors. merge_put_rest - all new bytes but those of the doors.
- * merge_put_doors - these.
+ * merge_put_int3 - INT3 on the doors. merge_put_rest - the new bytes behind the doors.
+ * merge_put_doors - the new bytes of the doors.
  */
 void merge_put_int3(const struct merge *merge);
 void merge_put_rest(struct merge *merge);

@@ -200,9 +200,9 @@ NOPATCH static int choose_from(uint64_t used, uint64_t pending)
 }
 
 /*
- * It is sent again, to this thread, for what the program has set: its handler, which is back at
- * its place, or the default, which is the end. Where a handler that was installed on top of ours
- * has called it, as what was there before, the signal has been dealt with.
+ * The signal is sent again, to this thread: the program's handler, which is back at its place,
+ * takes it, or the default action ends the process. Where the program's newer handler has called
+ * ours, as the one that was there before it, the signal has been dealt with.
  */
 NOPATCH static void pass_on(int signal, siginfo_t *info)
 {

@@ -78,8 +78,8 @@ typedef bool others_asleep_fn(pid_t tid, const struct task_call *call, uint64_t 
 void others_keep_off(uint64_t blocked);
 
 /*
- * others_restart_call - for fn: a system call that is over by the signal, of which the program is
- * to notice nothing, begins anew. EINTR has taken the place of its number, but the code has it.
+ * others_restart_call - for fn: a system call that the signal has ended begins anew, and the
+ * program does not notice. EINTR has taken the place of its number, which the code still has.
  */
 void others_restart_call(greg_t *gregs);
 

@@ -61,7 +61,7 @@ bool text_is_open(uintptr_t start, uintptr_t end)
 
 /* --- Giving back ----------------------------------------------------------------------------- */
 
-/* All that is owed in [start, end), with one call what is alike. The first error, if any. */
+/* Give back all pages in [start, end) that are owed, alike neighbours by one call. First error. */
 static int give_back_pages(uintptr_t start, uintptr_t end)
 {
 	uintptr_t to;
@@ -142,7 +142,7 @@ static int compare_until(const struct mapping *map, void *range)
 	return 0;
 }
 
-/* To what was opened along with the first and the last page. */
+/* To the whole huge pages in which the first and the last page lie, as they were opened. */
 static void widen_to_opened(uintptr_t *start, uintptr_t *end)
 {
 	*start &= ~(page_granule(page_find(*start)) - 1);
@@ -202,7 +202,7 @@ static int make_writable(const struct wish *wish, uintptr_t start, uintptr_t end
 	struct mapping part = { start, end, .origin = mapping_origin(map, start) };
 	char byte;
 
-	/* Other mappings of the same show what is changed in this one. */
+	/* A change of shared memory shows in its other mappings. */
 	for (uintptr_t p = start; map->shared && !wish->shared && p < end; p += TEXT_PAGE) {
 		const struct page *page = page_find(p);
 
@@ -351,7 +351,8 @@ static int use_pages(const struct wish *wish, uintptr_t start, uintptr_t end)
 	int ret;
 
 	text_refused_with = 0;
-	/* Now, that what is mapped there since has no change in flight yet. */
+	/* Before the pages are used: code that was mapped there since has no change in flight yet.
+	 */
 	forget_gone();
 	lock_take(&text_lock);
 	ret = use_locked(wish, start, end);

@@ -52,10 +52,11 @@ NOPATCH_INLINE bool text_follow(const struct text_span *span)
 int text_read(void *buffer, const void *addr, size_t len);
 
 /*
- * text_forget - [start, end) was unmapped, or is about to be, by its owner. Pages that lie in it as
- * a whole are no longer open, and aliases are given up; what is mapped there is not touched. No
- * patch there may be under way. text_end_outside - text_end() of a change there that is given up:
- * pages that stay are given back, a huge page once, however many of its parts the span has.
+ * text_forget - the owner of [start, end) has unmapped it or is about to. Pages that lie in it as a
+ * whole count as closed, and their aliases are given up; memory that is mapped there is not
+ * touched. No patch there may be under way. text_end_outside - text_end() of a change there that is
+ * given up: pages beyond the range are given back, a huge page once, however many of its parts the
+ * span has.
  */
 void text_forget(uintptr_t start, uintptr_t end);
 void text_end_outside(const struct text_span *span, uintptr_t start, uintptr_t end);

@@ -359,7 +359,7 @@ NOPATCH static bool rescue(struct site *lead, bool was_left)
 			site_release(lead);
 		return !was_left;
 	}
-	/* The parent's own threads see to what is its parent's. */
+	/* In a child: the parent's own threads finish the parent's change. */
 	if (!text_span_is_ours(&lead->word.span)) {
 		word_release(&lead->word);
 		return false;

@@ -53,8 +53,8 @@ bool flight_help(struct site *site);
 
 /*
  * flight_finish_own - finish what the calling thread was changing when a signal interrupted it.
- * For the trap handler, where another thread that it waits for may wait for one of those,
- * and before a fork. Async-signal-safe.
+ * For the trap handler, which may wait for a thread that waits for one of these changes, and before
+ * a fork. Async-signal-safe.
  */
 void flight_finish_own(void);
 

@@ -84,8 +84,8 @@ enum guard {
 };
 
 /*
- * Change those of len bytes at addr that the mask names to code, the lowest byte
- * first. False: the guard forbade it. *old, if asked for, is what stood there.
+ * Store those bytes of code that the mask names into the len bytes at addr, the lowest byte
+ * first. False: the guard forbade it. *old, unless old is NULL, gets the bytes from before.
  */
 NOPATCH static bool store_bytes(uint8_t *addr, size_t len, uint64_t code, uint64_t mask,
 				enum guard guard, uint64_t *old)
@@ -384,8 +384,8 @@ NOPATCH static bool awaits_first(const struct site *site)
 }
 
 /*
- * The sync whose cost is to be noted: that of all, for the cost of different ones together says
- * nothing of each. NULL: none, and no clock is read for it.
+ * The sync whose cost is to be noted: the one that all sites have. NULL: they differ, so their
+ * cost says nothing of each, and no clock is read.
  */
 NOPATCH static const struct sync *noted_sync(struct site *const *sites, size_t n)
 {
