@@ -187,7 +187,8 @@ static bool open_file(const struct target *target, const char *path, unsigned lo
 
 	snprintf(there, sizeof(there), "/proc/%d/root%s", (int)target->pid, path);
 	fd = open(there, O_RDONLY | O_CLOEXEC);
-	opened = fd >= 0 && !fstat(fd, &stat) && stat.st_ino == inode && !elf_map_fd(elf, fd);
+	opened = fd >= 0 && !fstat(fd, &stat) && stat.st_ino == inode &&
+		 !elf_map_fd(elf, fd, ELF_PLAIN);
 	if (fd >= 0)
 		close(fd);
 	return opened;
@@ -220,7 +221,7 @@ static int check_sanitizer(struct target *target)
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)target->pid);
 	preload_look(&preload, AT_FDCWD, path);
 	is_sanitized = *preload.runtime;
-	if (!elf_map(&elf, path)) {
+	if (!elf_map(&elf, path, ELF_PLAIN)) {
 		is_sanitized |=
 			find_export(&elf, "__tsan_init") || find_export(&elf, "__asan_init");
 		elf_unmap(&elf);

@@ -266,7 +266,7 @@ static int show_entries(const struct list *list, const char *path)
 {
 	struct survey survey = { 0 };
 	struct elf elf;
-	int ret = elf_map_patched(&elf, path);
+	int ret = elf_map(&elf, path, ELF_PATCHED);
 
 	if (ret)
 		return end_file(path, ret);

@@ -192,7 +192,7 @@ int file_sites_read(struct sites *sites, const char *path)
 	int ret;
 
 	*sites = (struct sites){ 0 };
-	ret = elf_map_patched(&sites->elf, path);
+	ret = elf_map(&sites->elf, path, ELF_PATCHED);
 	sites->mapped = !ret;
 	return ret ? ret : file_sites_find(sites);
 }

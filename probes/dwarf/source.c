@@ -226,7 +226,7 @@ static bool is_named(struct source *source, uint64_t addr, bool *exported)
 	bool is = false;
 
 	/* The file's map stays, with their names. */
-	if (!source->has_symbols && !elf_map_fd(&elf, source->fd))
+	if (!source->has_symbols && !elf_map_fd(&elf, source->fd, ELF_PLAIN))
 		elf_functions(&elf, &source->symbols);
 	source->has_symbols = true;
 	symbol = elf_function_from(&source->symbols, addr);

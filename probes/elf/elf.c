@@ -245,7 +245,7 @@ const struct elf_symbol *elf_function_at(const struct elf_symbols *symbols, uint
 
 /* --- Files ----------------------------------------------------------------------------------- */
 
-static int map_file(struct elf *elf, int fd, int how)
+int elf_map_fd(struct elf *elf, int fd, enum elf_view view)
 {
 	struct stat stat;
 	void *map;
@@ -254,7 +254,8 @@ static int map_file(struct elf *elf, int fd, int how)
 		return -errno;
 	if (!S_ISREG(stat.st_mode) || stat.st_size <= 0)
 		return -ENOEXEC;
-	map = mmap(NULL, (size_t)stat.st_size, PROT_READ, how, fd, 0);
+	map = mmap(NULL, (size_t)stat.st_size, PROT_READ,
+		   view == ELF_PATCHED ? MAP_PRIVATE : MAP_SHARED, fd, 0);
 	if (map == MAP_FAILED)
 		return -errno;
 	if (elf_open(elf, map, (size_t)stat.st_size))
@@ -263,30 +264,15 @@ static int map_file(struct elf *elf, int fd, int how)
 	return -ENOEXEC;
 }
 
-static int map_path(struct elf *elf, const char *path, int how)
+int elf_map(struct elf *elf, const char *path, enum elf_view view)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC), ret;
 
 	if (fd < 0)
 		return -errno;
-	ret = map_file(elf, fd, how);
+	ret = elf_map_fd(elf, fd, view);
 	close(fd);
 	return ret;
-}
-
-int elf_map_fd(struct elf *elf, int fd)
-{
-	return map_file(elf, fd, MAP_SHARED);
-}
-
-int elf_map(struct elf *elf, const char *path)
-{
-	return map_path(elf, path, MAP_SHARED);
-}
-
-int elf_map_patched(struct elf *elf, const char *path)
-{
-	return map_path(elf, path, MAP_PRIVATE);
 }
 
 void elf_unmap(const struct elf *elf)

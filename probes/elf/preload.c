@@ -66,7 +66,7 @@ static void note_program(struct preload *preload, int fd, char text[256])
 		return;
 	}
 	if (!strncmp(text, ELFMAG, SELFMAG)) {
-		int ret = elf_map_fd(&elf, fd);
+		int ret = elf_map_fd(&elf, fd, ELF_PLAIN);
 
 		preload->is_foreign = ret == -ENOEXEC;
 		if (!ret) {

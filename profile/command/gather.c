@@ -40,7 +40,7 @@ struct gathered {
 void image_open(struct image *image, const char *path)
 {
 	*image = (struct image){ 0 };
-	image->mapped = !elf_map(&image->elf, path);
+	image->mapped = !elf_map(&image->elf, path, ELF_PLAIN);
 	if (image->mapped)
 		elf_functions(&image->elf, &image->symbols);
 }
