@@ -20,7 +20,6 @@ static void read_header(const struct elf *elf, uint32_t index, Elf64_Shdr *heade
 
 bool elf_open(struct elf *elf, const void *image, size_t size)
 {
-	Elf64_Shdr first;
 	Elf64_Ehdr header;
 
 	*elf = (struct elf){ .image = image, .size = size };
@@ -31,20 +30,13 @@ bool elf_open(struct elf *elf, const void *image, size_t size)
 	    header.e_ident[EI_DATA] != ELFDATA2LSB || header.e_machine != EM_X86_64)
 		return false;
 	elf->type = header.e_type;
-	if (header.e_shentsize != sizeof(first) || !header.e_shoff ||
-	    !elf_inside(elf, header.e_shoff, sizeof(first)))
+	/* Only objects before linking have more sections than the header can say. */
+	if (header.e_shentsize != sizeof(Elf64_Shdr) ||
+	    !elf_inside(elf, header.e_shoff, header.e_shnum * sizeof(Elf64_Shdr)))
 		return true;
 	elf->sections = header.e_shoff;
 	elf->number = header.e_shnum;
 	elf->names = header.e_shstrndx;
-	/* More sections than the header can say: the first one says it. */
-	read_header(elf, 0, &first);
-	if (!elf->number)
-		elf->number = first.sh_size > UINT32_MAX ? 0 : (uint32_t)first.sh_size;
-	if (elf->names == SHN_XINDEX)
-		elf->names = first.sh_link;
-	if (!elf_inside(elf, elf->sections, elf->number * sizeof(first)))
-		elf->number = 0;
 	return true;
 }
 
