@@ -400,13 +400,9 @@ static void forget_socket(void)
 
 int control_start(const char *folder, void (*look)(void))
 {
-	int ret = folder ? control_trusted(folder) : 0;
-
 	/* "fastinst attach" names the folder that its user's commands look in. */
-	if (!folder)
-		ret = control_path(getpid(), true, socket_path, sizeof(socket_path));
-	else if (!ret)
-		ret = control_socket(folder, getpid(), socket_path, sizeof(socket_path));
+	int ret = control_path(folder, getpid(), true, socket_path, sizeof(socket_path));
+
 	attached = folder;
 	each_second = look;
 	listener.fd = ret < 0 ? ret : listen_at(socket_path);

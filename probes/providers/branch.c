@@ -278,12 +278,11 @@ static void set_by_environment(struct flag *flag)
 
 		if (!*word)
 			continue;
-		if (!value) {
+		if (value)
+			*value++ = '\0';
+		else
 			settings_wrong = "FASTINST_BRANCHES: each part is GLOB=on, =off or =veto";
-			continue;
-		}
-		*value++ = '\0';
-		if (fnmatch(word, flag->name, 0) != 0)
+		if (!value || fnmatch(word, flag->name, 0) != 0)
 			continue;
 		if (!strcmp(value, "on") || !strcmp(value, "off"))
 			flag->count = !strcmp(value, "on");

@@ -342,18 +342,14 @@ int fi_compare_args(uint32_t id)
 
 	if (operands == OPERANDS_SWITCH)
 		return 1;
-	if (operands > OPERANDS_FLOAT)
-		return 0;
-	return operands > 0 ? 2 : operands;
+	return operands > OPERANDS_FLOAT ? 0 : operands > 0 ? 2 : operands;
 }
 
 int fi_compare_float(uint32_t id)
 {
 	int operands = get_operands(id);
 
-	if (operands > OPERANDS_FLOAT)
-		return operands - OPERANDS_FLOAT;
-	return operands < 0 ? operands : 0;
+	return operands > OPERANDS_FLOAT ? operands - OPERANDS_FLOAT : operands < 0 ? operands : 0;
 }
 
 int fi_compare_arg(uint32_t id, const struct fi_regs *regs, unsigned number, int64_t *value)
