@@ -356,30 +356,25 @@ int trace_on(const uint32_t *ids, size_t n)
 
 /* --- Start ------------------------------------------------------------------------------------ */
 
-static int prepare_ring(void)
-{
-	void *page;
-
-	if (ring_process)
-		return 0;
-	page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (page == MAP_FAILED)
-		return -errno;
-	if (madvise(page, 4096, MADV_WIPEONFORK) < 0 || pthread_key_create(&key, leave_ring)) {
-		munmap(page, 4096);
-		return -ENOTSUP;
-	}
-	ring_process = page;
-	return 0;
-}
-
 int trace_start(const char *to)
 {
-	int ret = to ? prepare_ring() : 0;
-	char *copy = to && !ret ? strdup(to) : NULL;
+	char *copy = NULL;
 
-	if (ret < 0)
-		return ret;
+	if (to && !ring_process) {
+		void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+				  -1, 0);
+
+		if (page == MAP_FAILED)
+			return -errno;
+		if (madvise(page, 4096, MADV_WIPEONFORK) < 0 ||
+		    pthread_key_create(&key, leave_ring)) {
+			munmap(page, 4096);
+			return -ENOTSUP;
+		}
+		ring_process = page;
+	}
+	if (to)
+		copy = strdup(to);
 	no_reads = prctl(PR_GET_SECCOMP) != 0;
 	atomic_store_explicit(&folder, copy, memory_order_release);
 	return to && !copy ? -ENOMEM : 0;

@@ -80,34 +80,29 @@ static const struct range *find_range(const struct ranges *ranges, uint64_t addr
 
 /* --- Files ------------------------------------------------------------------------------------ */
 
-static bool find_units(struct source *source)
+static bool open_dwarf(struct source *source, const char *path)
 {
 	Dwarf_Off at = 0, next;
 	size_t header;
 	Dwarf_Die die;
 
-	for (; !dw.dwarf_nextcu(source->dwarf, at, &next, &header, NULL, NULL, NULL); at = next) {
+	source->fd = open(path, O_RDONLY | O_CLOEXEC);
+	source->dwarf = source->fd < 0 ? NULL : dw.dwarf_begin(source->fd, DWARF_C_READ);
+	for (;
+	     source->dwarf && !dw.dwarf_nextcu(source->dwarf, at, &next, &header, NULL, NULL, NULL);
+	     at = next) {
 		if (!dw.dwarf_offdie(source->dwarf, at + header, &die))
 			continue;
 		if (ARRAY_ADD(source->unit, source->n, (struct unit){ 0 }))
-			return false;
+			break;
 		add_ranges(&source->ranges, &die, source->n - 1);
 	}
 	sort_ranges(&source->ranges);
-	return source->n > 0;
-}
-
-static bool open_dwarf(struct source *source, const char *path)
-{
-	source->fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (source->fd < 0)
-		return false;
-	source->dwarf = dw.dwarf_begin(source->fd, DWARF_C_READ);
-	if (source->dwarf && find_units(source))
+	if (source->n)
 		return true;
-	if (source->dwarf)
-		dw.dwarf_end(source->dwarf);
-	close(source->fd);
+	dw.dwarf_end(source->dwarf);
+	if (source->fd >= 0)
+		close(source->fd);
 	return false;
 }
 

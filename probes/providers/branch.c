@@ -227,26 +227,10 @@ static bool is_call(const struct static_call *call)
 	       memcmp(call->at, code, sizeof(code)) == 0;
 }
 
-/* The call that the object had when it was loaded before, as names stay valid, or a new one. */
-static struct static_call *get_call(const struct object *object, const char *name)
-{
-	struct static_call call = { .object = object };
-
-	for (size_t i = 0; i < calls_n; i++)
-		if (calls[i].object == object && !calls[i].at && !strcmp(calls[i].name, name))
-			return &calls[i];
-	call.name = strdup(name);
-	if (!call.name || ARRAY_ADD(calls, calls_n, call)) {
-		free((char *)call.name);
-		return NULL;
-	}
-	return &calls[calls_n - 1];
-}
-
 static int add_call(const struct entry *entry, void *data)
 {
 	const struct object *object = data;
-	struct static_call *call, now = {
+	struct static_call *call = calls, now = {
 		.object = object,
 		.at = (uint8_t *)(object->base + entry->site),
 		.slot = (void **)(object->base + entry->other),
@@ -255,11 +239,21 @@ static int add_call(const struct entry *entry, void *data)
 	/* The file is damaged; the call stays as compiled. */
 	if (!is_call(&now))
 		return 0;
-	call = get_call(object, entry->name);
-	if (!call)
-		return -ENOMEM;
-	now.name = call->name;
-	*call = now;
+	/* The object may have had it when it was loaded before: names stay valid. */
+	while (call < calls + calls_n &&
+	       (call->object != object || call->at || strcmp(call->name, entry->name) != 0))
+		call++;
+	if (call == calls + calls_n) {
+		now.name = strdup(entry->name);
+		if (!now.name || ARRAY_ADD(calls, calls_n, now)) {
+			free((char *)now.name);
+			return -ENOMEM;
+		}
+		call = &calls[calls_n - 1];
+	} else {
+		now.name = call->name;
+		*call = now;
+	}
 	/* If that fails, the slot serves. */
 	point_call(call, *call->slot);
 	return 0;

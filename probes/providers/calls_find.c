@@ -272,31 +272,27 @@ static int add_sites(struct place *place, const struct elf_symbol *function, uin
 	return ret;
 }
 
-static int take_sites(struct place *place, const struct elf_symbol *function, uint8_t *bytes)
+static int scan_function(struct place *place, const struct elf_symbol *function)
 {
-	size_t before = place->sites->n;
+	uint8_t *bytes = (uint8_t *)place->object->base + function->addr;
+	size_t before = place->sites->n, i = 0;
 	struct function_code code;
-	int error = function_read(&code, bytes, function->addr, function->size);
-	int ret = error == -ENOMEM ? error : add_sites(place, function, bytes, &code, error);
+	const struct slot *slot;
+	int error, ret;
 
+	if (!object_covers(place->object, (uintptr_t)bytes, function->size, PF_X | PF_R))
+		return 0;
+	/* Functions without such bytes, which most are, need not be decoded. */
+	while (i < function->size && !find_way(place, bytes + i, function->size - i, &slot))
+		i++;
+	if (i >= function->size)
+		return 0;
+	error = function_read(&code, bytes, function->addr, function->size);
+	ret = error == -ENOMEM ? error : add_sites(place, function, bytes, &code, error);
 	if (!ret && !error && place->calls->by_argument && place->sites->n > before)
 		ret = name_sites(place, &code, before);
 	function_free(&code);
 	return ret;
-}
-
-/* Functions without such bytes, which most are, need not be decoded. */
-static int scan_function(struct place *place, const struct elf_symbol *function)
-{
-	uint8_t *bytes = (uint8_t *)place->object->base + function->addr;
-	const struct slot *slot;
-
-	if (!object_covers(place->object, (uintptr_t)bytes, function->size, PF_X | PF_R))
-		return 0;
-	for (size_t i = 0; i < function->size; i++)
-		if (find_way(place, bytes + i, function->size - i, &slot))
-			return take_sites(place, function, bytes);
-	return 0;
 }
 
 static int scan_functions(struct place *place, const struct elf_symbols *symbols)

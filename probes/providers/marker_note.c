@@ -372,26 +372,22 @@ static uint64_t read_register(const uint64_t regs[16], uint8_t number)
 	return number == OPERAND_NONE ? 0 : regs[number];
 }
 
-static uint64_t read_memory(const struct operand *o, const uint64_t regs[16])
-{
-	uintptr_t at = read_register(regs, o->base) + read_register(regs, o->index) * o->scale +
-		       (uint64_t)o->value;
-	uint64_t value = 0;
-
-	memcpy(&value, (const void *)at, o->size);
-	return value;
-}
-
 bool operand_value(const struct operand *o, const uint64_t regs[16], int64_t *value)
 {
 	unsigned unused = 64 - 8u * o->size;
-	uint64_t raw;
+	uint64_t raw = (uint64_t)o->value;
 
 	if (o->form == OPERAND_REFUSED)
 		return false;
-	raw = o->form == OPERAND_CONSTANT   ? (uint64_t)o->value
-	      : o->form == OPERAND_REGISTER ? read_register(regs, o->base) >> o->shift
-					    : read_memory(o, regs);
+	if (o->form == OPERAND_REGISTER)
+		raw = read_register(regs, o->base) >> o->shift;
+	if (o->form == OPERAND_MEMORY) {
+		uintptr_t at = raw + read_register(regs, o->base) +
+			       read_register(regs, o->index) * o->scale;
+
+		raw = 0;
+		memcpy(&raw, (const void *)at, o->size);
+	}
 	raw <<= unused;
 	*value = o->is_signed ? (int64_t)raw >> unused : (int64_t)(raw >> unused);
 	return true;
