@@ -308,32 +308,25 @@ static void set_how(uint32_t id, unsigned table, uintptr_t how)
 	fi_set_data(id, (void *)(how | (uintptr_t)table << RING_HOW_TABLE));
 }
 
-/* "table N", and lines ID HOW. */
-static int take_answer(FILE *from, const uint32_t *ids, size_t n)
-{
-	unsigned table, id;
-	unsigned long how;
-
-	if (fscanf(from, "table %u\n", &table) != 1)
-		return -EPROTO;
-	for (size_t i = 0; i < n; i++)
-		set_how(ids[i], table, 0);
-	while (fscanf(from, "%u %lx\n", &id, &how) == 2)
-		set_how(id, table, how & ~(UINT64_C(0xffff) << RING_HOW_TABLE));
-	return ferror(from) ? -EIO : 0;
-}
-
+/* The answer is "table N", and lines ID HOW. */
 static int ask_reader(FILE *stream, const uint32_t *ids, size_t n)
 {
 	struct write_signals signals;
-	int ret;
+	unsigned table, id;
+	unsigned long how;
+	int ret = -EIO;
 
 	/* Writes to a command that was killed send SIGPIPE. */
 	block_write_signals(&signals);
 	write_probes(stream, ids, n);
-	ret = fflush(stream) || shutdown(fileno(stream), SHUT_WR) ? -EIO : 0;
-	if (!ret)
-		ret = take_answer(stream, ids, n);
+	if (!fflush(stream) && !shutdown(fileno(stream), SHUT_WR))
+		ret = fscanf(stream, "table %u\n", &table) == 1 ? 0 : -EPROTO;
+	for (size_t i = 0; i < n && !ret; i++)
+		set_how(ids[i], table, 0);
+	while (!ret && fscanf(stream, "%u %lx\n", &id, &how) == 2)
+		set_how(id, table, how & ~(UINT64_C(0xffff) << RING_HOW_TABLE));
+	if (!ret && ferror(stream))
+		ret = -EIO;
 	fclose(stream);
 	restore_write_signals(&signals);
 	return ret;

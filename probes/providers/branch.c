@@ -453,19 +453,14 @@ static void describe_switch(const struct flag *flag, struct fi_branch_state *sta
 					   .usual = flag->usual,
 					   .count = flag->count,
 					   .vetoes = flag->vetoes };
-	for (size_t i = 0; i < sites_n; i++) {
-		const struct site *site = &sites[i];
-
+	for (const struct site *site = sites; site < sites + sites_n; site++) {
 		if (site->flag != flag || site->object->gone)
 			continue;
 		state->sites++;
-		if (site->reason) {
-			state->refused++;
-			state->reason = site->reason;
-		} else if (has_to_change(site)) {
-			state->refused++;
-			state->reason = "its code could not be changed";
-		}
+		if (!site->reason && !has_to_change(site))
+			continue;
+		state->refused++;
+		state->reason = site->reason ? site->reason : "its code could not be changed";
 	}
 }
 
