@@ -157,19 +157,6 @@ void ending_note(void)
 	ending_let();
 }
 
-int ending_wait(pid_t child, int *status)
-{
-	siginfo_t info;
-
-	heir = child;
-	ending_note();
-	/* The PID belongs to the child until it is reaped. */
-	while (waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT) < 0 && errno == EINTR)
-		;
-	heir = 0;
-	return waitpid(child, status, 0) < 0 ? -errno : 0;
-}
-
 /* A zombie is over, which kill() does not tell. */
 bool ending_is_over(pid_t pid)
 {
@@ -292,19 +279,11 @@ int launch_find(struct launch *launch)
 			launch->agent);
 }
 
-const char *launch_which(const char *program, char *path, size_t size)
-{
-	preload_find(program, path, size);
-	return path;
-}
-
 /* The loader leaves the agent out without a word. */
-static void warn_of_privileges(const char *program)
+static void warn_of_privileges(const char *path)
 {
-	char path[PATH_MAX];
 	struct stat found;
 
-	launch_which(program, path, sizeof(path));
 	if (stat(path, &found))
 		return;
 	if ((found.st_mode & S_ISUID && found.st_uid != geteuid()) ||
@@ -340,12 +319,22 @@ static _Noreturn void exec_program(const struct launch *launch, const struct pre
 	_exit(error == ENOENT ? 127 : 126);
 }
 
-/* Signals are for the program; this one waits for it. */
+/*
+ * Waits for the program, and passes on to it a signal that is sent to this process alone; those of
+ * the terminal reach both.
+ */
 static int wait_for(pid_t child, const char *lost)
 {
+	siginfo_t info;
 	int status;
 
-	if (ending_wait(child, &status) < 0)
+	heir = child;
+	ending_note();
+	/* The PID belongs to the child until it is reaped. */
+	while (waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT) < 0 && errno == EINTR)
+		;
+	heir = 0;
+	if (waitpid(child, &status, 0) < 0)
 		return STATUS_FAILED;
 	if (!WIFSIGNALED(status))
 		return WEXITSTATUS(status);
@@ -377,11 +366,12 @@ int launch_program(struct launch *launch, char **argv)
 	pid_t child;
 
 	launch->folder[0] = '\0';
-	if (access(launch_which(argv[0], path, sizeof(path)), X_OK) < 0)
+	preload_find(argv[0], path, sizeof(path));
+	if (access(path, X_OK) < 0)
 		return complain(errno == ENOENT ? 127 : 126, -errno, "cannot run %s", argv[0]);
 	if (launch_find(launch) < 0)
 		return STATUS_NOT_FOUND;
-	warn_of_privileges(argv[0]);
+	warn_of_privileges(path);
 	preload_look(&preload, AT_FDCWD, path);
 	if (preload.is_musl)
 		return complain(STATUS_NOT_FOUND, 0,
