@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The ring buffer of a traced thread: a file in a folder of the command's, which both map. The
- *thread alone writes events to it, and "fastinst trace" alone reads them, so there is no lock. An
- *event without room is lost, and counted. Events outlive the program; but it may have written
- *anything there: the reader believes nothing.
+ * thread alone writes events to it, and "fastinst trace" alone reads them, so there is no lock. An
+ * event without room is lost, and counted. Events outlive the program; but it may have written
+ * anything there: the reader believes nothing.
  *
  * In the folder:
  *	PID.TID.XXXXXX	rings

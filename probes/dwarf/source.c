@@ -177,16 +177,12 @@ static void find_functions(struct ranges *functions, Dwarf_Die *parent, unsigned
 	if (depth > NESTED_MAX || dw.dwarf_child(parent, &die))
 		return;
 	do {
-		switch (dw.dwarf_tag(&die)) {
-		case DW_TAG_subprogram:
+		int tag = dw.dwarf_tag(&die);
+
+		if (tag == DW_TAG_subprogram)
 			add_ranges(functions, &die, 0);
-			break;
-		case DW_TAG_namespace:
-		case DW_TAG_class_type:
-		case DW_TAG_structure_type:
+		else if (tag == DW_TAG_namespace || libdw_is_struct(&die))
 			find_functions(functions, &die, depth + 1);
-			break;
-		}
 	} while (libdw_next(&die));
 }
 

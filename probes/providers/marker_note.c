@@ -5,6 +5,7 @@
  */
 #include "probes/providers/marker.h"
 
+#include <ctype.h>
 #include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -144,11 +145,6 @@ static bool take_char(struct text *t, char wanted)
 	return is;
 }
 
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
 static bool is_size(uint64_t n)
 {
 	return n == 1 || n == 2 || n == 4 || n == 8;
@@ -159,7 +155,7 @@ static const char *take_number(struct text *t, uint64_t *value)
 	bool is_hex = t->at[0] == '0' && (t->at[1] | 0x20) == 'x';
 	char *end;
 
-	if (is_hex ? !strspn(t->at + 2, DIGITS "abcdefABCDEF") : !is_digit(*t->at))
+	if (is_hex ? !strspn(t->at + 2, DIGITS "abcdefABCDEF") : !isdigit((unsigned char)*t->at))
 		return "a number of it has no digits";
 	errno = 0;
 	*value = strtoull(t->at, &end, is_hex ? 16 : 10);
@@ -196,7 +192,8 @@ static const char *take_sum(struct text *t, int64_t *value)
 			break;
 		if (!*t->at)
 			return "it ends early";
-		why = is_digit(*t->at) ? take_number(t, &term) : take_symbol(t, &term);
+		why = isdigit((unsigned char)*t->at) ? take_number(t, &term)
+						     : take_symbol(t, &term);
 		if (!why)
 			total = minus ? total - term : total + term;
 	}
@@ -322,7 +319,7 @@ static const char *take_size(struct text *t, struct operand *o)
 	uint64_t size;
 
 	o->is_signed = take_char(t, '-');
-	if (!is_digit(*t->at) || take_number(t, &size))
+	if (!isdigit((unsigned char)*t->at) || take_number(t, &size))
 		return "it has no size";
 	if (take_char(t, 'f'))
 		return "it is a floating-point value";
