@@ -63,30 +63,23 @@ static int lock_folder(const char *path)
 	return -1;
 }
 
-/* Removes folders that no live process has locked. */
-static void sweep_siblings(const char *path)
+int folder_make(char *path)
 {
-	char pattern[PATH_MAX];
+	size_t chosen = strlen(path) - CHOSEN;
 	glob_t found = { 0 };
+	int fd;
 
-	snprintf(pattern, sizeof(pattern), "%.*s??????", (int)(strlen(path) - CHOSEN), path);
-	glob(pattern, GLOB_NOSORT, NULL, &found);
+	/* Folders that no live process has locked are removed. */
+	strcpy(path + chosen, "??????");
+	glob(path, GLOB_NOSORT, NULL, &found);
 	for (size_t i = 0; i < found.gl_pathc; i++) {
-		int fd = lock_folder(found.gl_pathv[i]);
-
+		fd = lock_folder(found.gl_pathv[i]);
 		if (fd >= 0) {
 			folder_remove(found.gl_pathv[i]);
 			close(fd);
 		}
 	}
 	globfree(&found);
-}
-
-int folder_make(char *path)
-{
-	size_t chosen = strlen(path) - CHOSEN;
-
-	sweep_siblings(path);
 	for (int i = 0; i < TRIES; i++) {
 		strcpy(path + chosen, "XXXXXX");
 		if (!mkdtemp(path))
