@@ -136,12 +136,8 @@ struct source *source_open(const char *path)
 {
 	struct source *source = libdw_load() ? calloc(1, sizeof(*source)) : NULL;
 
-	if (!source)
-		return NULL;
-	obstack_init(&source->names);
-	if (open_dwarf(source, path) || open_beside(source, path))
+	if (!source || open_dwarf(source, path) || open_beside(source, path))
 		return source;
-	obstack_free(&source->names, NULL);
 	free(source->unit);
 	free(source->ranges.range);
 	free(source);
@@ -243,6 +239,9 @@ bool source_function(struct source *source, uint64_t addr, unsigned nops,
 	bool exported;
 	uint64_t begin;
 
+	/* Without memory for it, a command ends; a program that is probed asks for lines only. */
+	if (!source->names.chunk)
+		obstack_init(&source->names);
 	*function = (struct source_function){ 0 };
 	if (!find_function(source, addr, &die, &begin))
 		return false;
