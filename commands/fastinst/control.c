@@ -92,7 +92,7 @@ static void ask_agent(struct talk *talk, long pid)
 	char path[SOCKET_PATH];
 	FILE *stream;
 
-	if (control_path((pid_t)pid, false, path, sizeof(path)) < 0)
+	if (control_path(NULL, (pid_t)pid, false, path, sizeof(path)) < 0)
 		return;
 	stream = connect_to(path);
 	if (!stream)
@@ -230,8 +230,9 @@ int control_ask(long pid, struct counts *counts, const char *format, ...)
 bool control_listens(long pid)
 {
 	char path[SOCKET_PATH];
-	FILE *stream =
-		control_path((pid_t)pid, false, path, sizeof(path)) < 0 ? NULL : connect_to(path);
+	FILE *stream = control_path(NULL, (pid_t)pid, false, path, sizeof(path)) < 0
+			       ? NULL
+			       : connect_to(path);
 
 	if (stream)
 		fclose(stream);

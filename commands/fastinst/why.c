@@ -10,6 +10,7 @@
 #include "agent/launch/launch.h"
 #include "commands/fastinst/counts.h"
 #include "commands/fastinst/sites.h"
+#include "probes/elf/preload.h"
 
 static bool has_section(const struct elf *elf, const char *name)
 {
@@ -123,7 +124,8 @@ bool why_little(const char *program, const struct counts *counts, const struct a
 	if (!unmatched && counts->processes &&
 	    (has_names(counts) || (!counts->n && asked->nothing_on)))
 		return false;
-	error = file_sites_read(&sites, launch_which(program, path, sizeof(path)));
+	preload_find(program, path, sizeof(path));
+	error = file_sites_read(&sites, path);
 	if (unmatched)
 		why_unmatched(path, &sites, counts, asked->entries && !*asked->entries);
 	else if (!counts->processes)
