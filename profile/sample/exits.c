@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Exits of functions: which belong to which entries, by their names; and exits on and off.
- */
+/* Exits of functions: which belong to which entries, by their names; and exits on and off. */
 #include "profile/sample/sample.h"
 
 #include <errno.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Timed calls: a stack of them per thread, from entry to exit.
- */
+/* Timed calls: a stack of them per thread, from entry to exit. */
 #include "profile/sample/sample.h"
 
 #include <sys/syscall.h>

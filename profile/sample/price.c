@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Prices: what the probe functions cost in this process, measured by an empty function.
- */
+/* Prices: what the probe functions cost in this process, measured by an empty function. */
 #include "profile/sample/sample.h"
 
 #include <stdlib.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Rings are never unmapped: the next thread takes the one of a thread that has ended.
- */
+/* Rings are never unmapped: the next thread takes the one of a thread that has ended. */
 #include <pthread.h>
 #include <stddef.h>
 #include <sys/mman.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Burst samples, one per epoch: all probes are on for a moment, which shows where the time goes.
- */
+/* Burst samples, one per epoch: all probes are on for a moment, which shows where the time goes. */
 #include "profile/sampler/epochs.h"
 
 #include <stdatomic.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What this process has learned.
- */
+/* What this process has learned. */
 #include "profile/sampler/edges.h"
 
 static void put_block(FILE *out, uint32_t id)

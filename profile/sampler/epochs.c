@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The thread that ends the windows of one epoch and opens those of the next.
- */
+/* The thread that ends the windows of one epoch and opens those of the next. */
 #include "profile/sampler/epochs.h"
 
 #include <math.h>

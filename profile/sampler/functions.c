@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Which functions are profiled, as objects come and go.
- */
+/* Which functions are profiled, as objects come and go. */
 #include "profile/sampler/epochs.h"
 
 #include <link.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A session: a profile of this process, from start to report, whichever way it begins and ends.
- */
+/* A session: a profile of this process, from start to report, whichever way it begins and ends. */
 #include "profile/sampler/session.h"
 
 #include <dlfcn.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Lines of reports, and the moments of a profile.
- */
+/* Lines of reports, and the moments of a profile. */
 #include "profile/sampler/session_report.h"
 
 #include <dlfcn.h>

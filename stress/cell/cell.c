@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Names, limits and the command line of a cell.
- */
+/* Names, limits and the command line of a cell. */
 #include "stress/cell/cell.h"
 
 #include <errno.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A cell: one point of measurement. What to run, and what came out.
- */
+/* A cell: one point of measurement. What to run, and what came out. */
 #ifndef STRESS_CELL_CELL_H
 #define STRESS_CELL_CELL_H
 
@@ -60,10 +58,7 @@ static inline bool protocol_is_broken(enum protocol protocol)
 	return protocol >= PROTOCOL_NAIVE && protocol <= PROTOCOL_FRONT_FIRST;
 }
 
-/*
- * What is done on purpose to pull the two fetches apart. Bits: a cell may have
- * several at once.
- */
+/* What is done on purpose to pull the two fetches apart. Bits: a cell may have several at once. */
 enum provoker {
 	PROVOKER_COLD_BACK,  /* clflush of the back line before each toggle */
 	PROVOKER_COLD_FRONT, /* of the front line */
@@ -222,10 +217,7 @@ struct cell_result {
 /* cell_defaults - line crossing, call-call, split 3, one executor, 1e6 toggles. */
 void cell_defaults(struct cell *cell);
 
-/*
- * cell_check - is this a cell that can be run at all? 0, or -EINVAL with the
- * reason in words.
- */
+/* cell_check - is this a cell that can be run at all? 0, or -EINVAL with the reason in words. */
 int cell_check(const struct cell *cell, char *reason, size_t size);
 
 /* The names of each choice as the command line and the journal spell them. */
@@ -244,9 +236,8 @@ int tear_kind_parse(const char *name);
 const char *provoker_name(enum provoker p);
 
 /*
- * provokers_name - "none", or the names joined by "+", lowest bit first. Returns
- * buf, which has PROVOKERS_MAX bytes. provokers_parse - back, or -EINVAL; each
- * name at most once, in any order.
+ * provokers_name - "none", or the names joined by "+", lowest bit first. Returns buf, which has
+ * PROVOKERS_MAX bytes. provokers_parse - back, or -EINVAL; each name at most once, in any order.
  */
 char *provokers_name(unsigned provokers, char *buf);
 int provokers_parse(const char *names);

@@ -238,10 +238,9 @@ static void put_slot_by_toggle(struct emit *e, unsigned slot)
 }
 
 /*
- * A mix, its slot in r8: count it, leave a mark, and see whether it is the first of
- * its toggle. Leaves rcx, rdi, r9 and r10, which the loop needs, and the carry clear. The
- * mark is complete before it is counted; the low byte of the count is its place in
- * the ring.
+ * A mix, its slot in r8: count it, leave a mark, and see whether it is the first of its toggle.
+ * Leaves rcx, rdi, r9 and r10, which the loop needs, and the carry clear. The mark is complete
+ * before it is counted; the low byte of the count is its place in the ring.
  */
 static void put_mix(struct emit *e, unsigned site)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The code under test: a site that straddles a boundary, the loop around it,
- * and somewhere to land for every instruction that a mix could form.
+ * The code under test: a site that straddles a boundary, the loop around it, and somewhere to land
+ * for every instruction that a mix could form.
  *
- * The codes of a pair differ in every byte that the split separates, and each
- * mix does something of its own:
+ * The codes of a pair differ in every byte that the split separates, and each mix does something of
+ * its own:
  *
  *   call-call  three calls in rotation, A -> B -> C -> A. Displacements differ
  *              in every byte; each (front, back) lands on a pad that counts it.
@@ -20,25 +20,24 @@
  *              whether the toggle's number is even, published by the patcher before
  *              it; right as long as a tear runs within `rest` of its toggle.
  *
- * A fetch that is two changes old (of A -> B -> C: front A, back C) lands where the
- * opposite kind of C -> A does, so the other wait gets the blame. Where its toggle's
- * number is known, in the ring, it is told to be "other".
+ * A fetch that is two changes old (of A -> B -> C: front A, back C) lands where the opposite kind
+ * of C -> A does, so the other wait gets the blame. Where its toggle's number is known, in the
+ * ring, it is told to be "other".
  *
- * Every mix also leaves the TSC of that moment and the toggle's number in a ring, and
- * is counted as a torn toggle if its number is another than the last one's. That happens on pads
- * and behind branches that only a mix takes: the hot loop never runs it. So it is
- * cold when it is needed, and a stamp is late by the cache misses and page walks
- * on the way to it: hundreds of ticks, up to some thousand.
+ * Every mix also leaves the TSC of that moment and the toggle's number in a ring, and is counted as
+ * a torn toggle if its number is another than the last one's. That happens on pads and behind
+ * branches that only a mix takes: the hot loop never runs it. So it is cold when it is needed, and
+ * a stamp is late by the cache misses and page walks on the way to it: hundreds of ticks, up to
+ * some thousand.
  *
- * Each executor also counts how often the code that it ran was another than the time
- * before: so many changes it has seen. That is a compare and a branch in the hot loop,
- * which is taken once after a change, when the front end starts anew anyway. A NOP
- * leaves no trace, so there it is calls that count: those to which another execution
- * is between the last one and them.
+ * Each executor also counts how often the code that it ran was another than the time before: so
+ * many changes it has seen. That is a compare and a branch in the hot loop, which is taken once
+ * after a change, when the front end starts anew anyway. A NOP leaves no trace, so there it is
+ * calls that count: those to which another execution is between the last one and them.
  *
  * What a cell adds to the loop (loop, and provokers chain and sites) stands behind the site and
- * what watches it, that is, ahead of the next execution of it. The straddlers of sites are NOPs
- * 0F 1F 44 xx yy for any xx yy; xx ends one line, yy begins the next.
+ * what watches it, that is, ahead of the next execution of it. The straddlers of sites are NOPs 0F
+ * 1F 44 xx yy for any xx yy; xx ends one line, yy begins the next.
  *
  * Crossing inside has three sites in one line, one after the other, across the boundaries of 8, 16
  * and 32 bytes: an executor that fetches the line once sees three. Each has calls, landings and
@@ -116,10 +115,9 @@ struct code {
 int code_build(struct code *code, const struct cell *cell);
 
 /*
- * code_place_site - where in an arena of CODE_ARENA_PAGES pages the site of this
- * cell stands. Of the boundaries that are multiples of just that many bytes, the
- * place picks one anywhere in the second page, or without a place the seed one of
- * eight; a page's is at the second page.
+ * code_place_site - where in an arena of CODE_ARENA_PAGES pages the site of this cell stands. Of
+ * the boundaries that are multiples of just that many bytes, the place picks one anywhere in the
+ * second page, or without a place the seed one of eight; a page's is at the second page.
  */
 uint8_t *code_place_site(uint8_t *arena, const struct cell *cell);
 

@@ -44,10 +44,9 @@ int placement_parse(const char *name)
 }
 
 /*
- * IS_THISSYSTEM is what RESTRICT_TO_CPUBINDING requires. It does not claim a
- * described machine for this one: the environment wins, hwloc then reports
- * another system and restricts nothing. A topology set by a call would be
- * claimed, and cut down to the CPUs of this machine.
+ * IS_THISSYSTEM is what RESTRICT_TO_CPUBINDING requires. It does not claim a described machine for
+ * this one: the environment wins, hwloc then reports another system and restricts nothing. A
+ * topology set by a call would be claimed, and cut down to the CPUs of this machine.
  */
 int topology_open(hwloc_topology_t *topology, int *foreign)
 {

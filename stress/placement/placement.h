@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Placements: where patcher and executors sit relative to each other.
- */
+/* Placements: where patcher and executors sit relative to each other. */
 #ifndef STRESS_PLACEMENT_PLACEMENT_H
 #define STRESS_PLACEMENT_PLACEMENT_H
 
@@ -43,9 +41,8 @@ int placement_parse(const char *name);
 /*
  * topology_open - this machine, restricted to what this process may use.
  *
- * Honours HWLOC_SYNTHETIC and HWLOC_XMLFILE; then *foreign is set and nothing
- * may be pinned. 0 or a negative errno; the caller frees with
- * hwloc_topology_destroy().
+ * Honours HWLOC_SYNTHETIC and HWLOC_XMLFILE; then *foreign is set and nothing may be pinned. 0 or a
+ * negative errno; the caller frees with hwloc_topology_destroy().
  */
 int topology_open(hwloc_topology_t *topology, int *foreign);
 
@@ -59,10 +56,9 @@ unsigned placement_max(hwloc_topology_t topology, enum placement p, char *reason
 /*
  * placement_seat - choose CPUs for n executors.
  *
- * Deterministic. The patcher gets the lowest CPU that allows it. An executor
- * never shares the patcher's CPU except in oversubscribed, where threads are
- * dealt round robin starting with the patcher. -ENOENT with a reason if the
- * placement cannot seat n.
+ * Deterministic. The patcher gets the lowest CPU that allows it. An executor never shares the
+ * patcher's CPU except in oversubscribed, where threads are dealt round robin starting with the
+ * patcher. -ENOENT with a reason if the placement cannot seat n.
  */
 int placement_seat(hwloc_topology_t topology, enum placement p, unsigned n, struct seating *seating,
 		   char *reason, size_t size);

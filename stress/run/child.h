@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The inside of a cell's child: patcher and executors. Private to stress.
- */
+/* The inside of a cell's child: patcher and executors. Private to stress. */
 #ifndef STRESS_RUN_CHILD_H
 #define STRESS_RUN_CHILD_H
 

@@ -39,14 +39,12 @@ struct gap_result {
 void gap_defaults(struct cell *cell);
 
 /*
- * gap_check - can this cell be run as a gap run? 0, or -EINVAL with the reason
- * in words.
+ * gap_check - can this cell be run as a gap run? 0, or -EINVAL with the reason in words.
  *
- * Pair word, oracle count, split 2 to 4 (with one byte in front there is no room
- * for a generation there), any crossing; protocol wait (the rest is the only
- * distance between stores) or membarrier (one after each store besides: then no
- * gap can be). toggles and seconds say when to stop: a toggle is a store to the
- * front and one to the back.
+ * Pair word, oracle count, split 2 to 4 (with one byte in front there is no room for a generation
+ * there), any crossing; protocol wait (the rest is the only distance between stores) or membarrier
+ * (one after each store besides: then no gap can be). toggles and seconds say when to stop: a
+ * toggle is a store to the front and one to the back.
  */
 int gap_check(const struct cell *cell, char *reason, size_t size);
 

@@ -41,13 +41,12 @@ struct ending {
 /*
  * isolate - run it and wait for its end.
  *
- * Meanwhile the caller keeps off the CPUs that are measured, and looks four times a
- * second. Where it may use no others it looks once a second: each look takes a CPU
- * from the thread that is measured there.
+ * Meanwhile the caller keeps off the CPUs that are measured, and looks four times a second. Where
+ * it may use no others it looks once a second: each look takes a CPU from the thread that is
+ * measured there.
  *
- * The caller must have one thread only (it forks). No child is left behind on
- * return; if the caller dies, the kernel ends the child. 0, or a negative errno
- * if no child could be started.
+ * The caller must have one thread only (it forks). No child is left behind on return; if the caller
+ * dies, the kernel ends the child. 0, or a negative errno if no child could be started.
  */
 int isolate(const struct isolated *what, struct ending *ending);
 

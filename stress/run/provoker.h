@@ -32,10 +32,7 @@ struct provoker_counts {
 	unsigned cpu;	     /* where the threads run */
 };
 
-/*
- * provoker_possible - has this machine what it takes? 0, or -ENOTSUP with the
- * reason in words.
- */
+/* provoker_possible - has this machine what it takes? 0, or -ENOTSUP with the reason in words. */
 int provoker_possible(enum provoker p, hwloc_topology_t topology, const struct seating *seating,
 		      char *reason, size_t size);
 
@@ -46,9 +43,8 @@ int provokers_possible(const struct cell *cell, hwloc_topology_t topology,
 /*
  * provokers_start - start those of the cell, for the site at this address.
  *
- * To be called by the patcher, before there are executors: it forks. 0,
- * -ENOTSUP if one of them is not possible here, or another negative errno; then
- * nothing is left running.
+ * To be called by the patcher, before there are executors: it forks. 0, -ENOTSUP if one of them is
+ * not possible here, or another negative errno; then nothing is left running.
  */
 int provokers_start(struct provokers **provokers, const struct cell *cell,
 		    hwloc_topology_t topology, const struct seating *seating, const uint8_t *site);

@@ -21,10 +21,9 @@
 #define STEAL_GRAIN 0.01
 
 /*
- * Involuntary switches of one pinned thread with no other to share its CPU with.
- * The kernel's own threads take it some 25 times a second; a program that wants
- * the CPU all the time takes it at each tick or every other: 50 times a second
- * at least on top of those, 125 as distributions come.
+ * Involuntary switches of one pinned thread with no other to share its CPU with. The kernel's own
+ * threads take it some 25 times a second; a program that wants the CPU all the time takes it at
+ * each tick or every other: 50 times a second at least on top of those, 125 as distributions come.
  */
 #define SWITCHES_PER_SECOND 50.0
 #define SWITCHES_ANYWAY	    10 /* that also the shortest cell may see */

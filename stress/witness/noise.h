@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Was a cell disturbed so much that it should be run again before it counts?
- */
+/* Was a cell disturbed so much that it should be run again before it counts? */
 #ifndef STRESS_WITNESS_NOISE_H
 #define STRESS_WITNESS_NOISE_H
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * How far apart the TSCs of two CPUs are.
- */
+/* How far apart the TSCs of two CPUs are. */
 #ifndef STRESS_WITNESS_TSC_OFFSET_H
 #define STRESS_WITNESS_TSC_OFFSET_H
 
@@ -31,12 +29,11 @@ void tsc_offset_take(struct tsc_offset *known, uint64_t asked, uint64_t answered
 struct tsc_offset tsc_offset_join(const struct tsc_offset *before, const struct tsc_offset *after);
 
 /*
- * tsc_offset_measure - to the CPU `there`, by many round trips, in well under a
- * millisecond if both CPUs are free.
+ * tsc_offset_measure - to the CPU `there`, by many round trips, in well under a millisecond if both
+ * CPUs are free.
  *
- * The caller must be pinned to `here`. Starts a thread and ends it. 0 and the
- * offset; -ETIMEDOUT if the other CPU did not answer in a second, or another
- * negative errno: then it is unknown.
+ * The caller must be pinned to `here`. Starts a thread and ends it. 0 and the offset; -ETIMEDOUT if
+ * the other CPU did not answer in a second, or another negative errno: then it is unknown.
  */
 int tsc_offset_measure(hwloc_topology_t topology, unsigned here, unsigned there,
 		       struct tsc_offset *offset);

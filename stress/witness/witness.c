@@ -294,9 +294,8 @@ void witness_threads_lost(struct witness *witness)
 }
 
 /*
- * Every add waits for the one before, so a cycle each; the loop's own counting
- * runs beside them. Of registers: some cores do additions of a constant while
- * renaming, for nothing.
+ * Every add waits for the one before, so a cycle each; the loop's own counting runs beside them. Of
+ * registers: some cores do additions of a constant while renaming, for nothing.
  */
 double clock_rate(void)
 {

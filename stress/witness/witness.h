@@ -61,10 +61,9 @@ void witness_threads_lost(struct witness *witness);
 void witness_step(struct witness *witness, uint64_t step);
 
 /*
- * witness_before / _after - clock rate, and before also the TSC offset, by the
- * patcher, pinned and with no executor or provoker running: they would be
- * measured with it. Each takes about 2 ms. witness_apart_after - how well the
- * offset is known then: that tells how far apart the CPUs are.
+ * witness_before / _after - clock rate, and before also the TSC offset, by the patcher, pinned and
+ * with no executor or provoker running: they would be measured with it. Each takes about 2 ms.
+ * witness_apart_after - how well the offset is known then: that tells how far apart the CPUs are.
  */
 void witness_before(struct witness *witness, hwloc_topology_t topology,
 		    const struct seating *seating);
@@ -83,14 +82,12 @@ uint64_t witness_smis(const char *path);
 uint64_t witness_throttles(const char *root, hwloc_const_bitmap_t cpus);
 
 /*
- * What the kernel tells as text about interrupts, stolen time and load. Readers
- * of streams, so that text recorded elsewhere can be read as well. What a stream
- * does not tell is WITNESS_UNKNOWN, or negative where a double is returned; no
- * count is above INT64_MAX.
+ * What the kernel tells as text about interrupts, stolen time and load. Readers of streams, so that
+ * text recorded elsewhere can be read as well. What a stream does not tell is WITNESS_UNKNOWN, or
+ * negative where a double is returned; no count is above INT64_MAX.
  *
- * proc_interrupts - of these CPUs since boot: all rows of /proc/interrupts. An
- * offline CPU has no column there. ERR and MIS, which belong to no CPU, are left
- * out.
+ * proc_interrupts - of these CPUs since boot: all rows of /proc/interrupts. An offline CPU has no
+ * column there. ERR and MIS, which belong to no CPU, are left out.
  */
 uint64_t proc_interrupts(FILE *stream, hwloc_const_bitmap_t cpus);
 
