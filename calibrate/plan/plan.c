@@ -104,7 +104,7 @@ void plan_seat(struct plan *plan, hwloc_topology_t topology)
 	    placement_seat(topology, plan->seat[0].placement, plan->seat[0].executors, &seating,
 			   reason, sizeof(reason)) < 0)
 		return;
-	for (int p = 0; p < PROVOKER_EVICT; p++)
+	for (int p = 0; p < PROVOKER_COUNT; p++)
 		if (provoker_possible((enum provoker)p, topology, &seating, reason,
 				      sizeof(reason)) < 0)
 			add_untested(plan, true, p, reason);

@@ -284,10 +284,7 @@ static const struct option_row gap_options[] = {
 	  "that no gap can be (wait)",
 	  OPTION_OF_CELL },
 	{ "rest", "T", "mean ticks between two stores (500)", OPTION_OF_CELL },
-	{ "provoker", "NAMES",
-	  "none, or names joined by +: cold-back, cold-front, shootdown, bandwidth, load, sibling, "
-	  "wide, chain (none)",
-	  OPTION_OF_CELL },
+	{ "provoker", "NAMES", "any but sites; " PROVOKER_HELP, OPTION_OF_CELL },
 	{ "loop", "N", "filler instructions in the executors' loop (0)", OPTION_OF_CELL },
 	{ "toggles", "N", "stop after N stores to each part (1000000000000)", OPTION_OF_CELL },
 	{ "seconds", "T", "or after this time, such as 10s; 0 is no limit (5)", OPTION_OF_CELL },

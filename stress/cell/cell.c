@@ -31,9 +31,6 @@ static const char *const protocol_names[PROTOCOL_COUNT] = {
 	[PROTOCOL_WAIT] = "wait",	[PROTOCOL_MEMBARRIER] = "membarrier",
 	[PROTOCOL_ATOMIC] = "atomic",	[PROTOCOL_NAIVE] = "naive",
 	[PROTOCOL_NO_INT3] = "no-int3", [PROTOCOL_FRONT_FIRST] = "front-first",
-	[PROTOCOL_TOUCH] = "touch",	[PROTOCOL_READ] = "read",
-	[PROTOCOL_HALVES] = "halves",	[PROTOCOL_AGAIN] = "again",
-	[PROTOCOL_BESIDE] = "beside",
 };
 
 static const char *const oracle_names[ORACLE_KINDS] = {
@@ -56,13 +53,12 @@ static const char *const tear_kind_names[TEAR_KINDS] = {
 	[TEAR_OTHER] = "other",
 };
 
-static const char *const provoker_names[PROVOKER_COUNT] = {
-	[PROVOKER_COLD_BACK] = "cold-back", [PROVOKER_COLD_FRONT] = "cold-front",
-	[PROVOKER_SHOOTDOWN] = "shootdown", [PROVOKER_BANDWIDTH] = "bandwidth",
-	[PROVOKER_LOAD] = "load",	    [PROVOKER_SIBLING] = "sibling",
-	[PROVOKER_WIDE] = "wide",	    [PROVOKER_CHAIN] = "chain",
-	[PROVOKER_SITES] = "sites",	    [PROVOKER_EVICT] = "evict",
-};
+#define PROVOKER_ROW(id, name, traits) { name, traits },
+
+static const struct {
+	const char *name;
+	unsigned traits;
+} provokers[PROVOKER_COUNT] = { PROVOKERS(PROVOKER_ROW) };
 
 static int index_of(const char *const *names, int count, const char *name)
 {
@@ -92,20 +88,25 @@ NAMES(tear_kind, tear_kind, TEAR_KINDS)
 
 const char *provoker_name(enum provoker p)
 {
-	return provoker_names[p];
+	return provokers[p].name;
 }
 
-char *provokers_name(unsigned provokers, char *buf)
+bool provokers_have(unsigned set, enum provoker_trait trait)
+{
+	for (unsigned i = 0; i < PROVOKER_COUNT; i++)
+		if (set & 1u << i && provokers[i].traits & trait)
+			return true;
+	return false;
+}
+
+char *provokers_name(unsigned set, char *buf)
 {
 	char *end = buf;
 
 	strcpy(buf, "none");
-	for (unsigned i = 0; i < PROVOKER_COUNT; i++) {
-		if (!(provokers & 1u << i))
-			continue;
-		end = stpcpy(end, end == buf ? "" : "+");
-		end = stpcpy(end, provoker_names[i]);
-	}
+	for (unsigned i = 0; i < PROVOKER_COUNT; i++)
+		if (set & 1u << i)
+			end = stpcpy(stpcpy(end, end == buf ? "" : "+"), provokers[i].name);
 	return buf;
 }
 
@@ -119,8 +120,8 @@ int provokers_parse(const char *names)
 		size_t length = strcspn(names, "+");
 		unsigned one = 0;
 
-		while (one < PROVOKER_COUNT && (strlen(provoker_names[one]) != length ||
-						memcmp(provoker_names[one], names, length) != 0))
+		while (one < PROVOKER_COUNT && (strlen(provokers[one].name) != length ||
+						memcmp(provokers[one].name, names, length) != 0))
 			one++;
 		if (one == PROVOKER_COUNT || set & 1u << one)
 			return -EINVAL;
@@ -161,8 +162,6 @@ int cell_check(const struct cell *cell, char *reason, size_t size)
 		bool refused;
 		const char *why;
 	} rules[] = {
-		{ cell->protocol > PROTOCOL_FRONT_FIRST,
-		  "protocols against the tail are of old journals: none of them helped" },
 		{ cell->split < 1 || cell->split > 4,
 		  "the split must be 1 to 4 bytes before the boundary" },
 		{ cell->executors < 1 || cell->executors > PLACEMENT_EXECUTORS_MAX,
@@ -172,8 +171,7 @@ int cell_check(const struct cell *cell, char *reason, size_t size)
 		  "a wait must be at most 1000000000 ticks" },
 		{ cell->waits.stretch > CELL_STRETCH_MAX,
 		  "the stretch must be 0 to 64 times the latency" },
-		{ cell->provokers >= 1u << PROVOKER_EVICT,
-		  "no such provoker, or one of old journals" },
+		{ cell->provokers & ~PROVOKERS_ALL, "no such provoker" },
 		{ cell->loop > CELL_LOOP_MAX, "the loop takes 0 to 4096 filler instructions" },
 		{ cell->toggles < 1 || cell->toggles > CELL_TOGGLES_MAX,
 		  "toggles must be 1 to 1000000000000" },
@@ -244,7 +242,7 @@ bool waits_same(const struct waits *a, const struct waits *b)
 
 int cell_command(const struct cell *c, char *buf, size_t size)
 {
-	char provokers[PROVOKERS_MAX], place[32] = "";
+	char names[PROVOKERS_MAX], place[32] = "";
 
 	if (c->place)
 		snprintf(place, sizeof(place), " --place %" PRIu64, c->place);
@@ -257,7 +255,7 @@ int cell_command(const struct cell *c, char *buf, size_t size)
 			placement_name(c->placement), crossing_name(c->crossing), c->split,
 			c->executors, pair_name(c->pair), protocol_name(c->protocol),
 			oracle_name(c->oracle), c->waits.first, c->waits.second, c->waits.stretch,
-			c->rest, provokers_name(c->provokers, provokers), c->loop, c->toggles,
+			c->rest, provokers_name(c->provokers, names), c->loop, c->toggles,
 			c->seconds, c->stop_tears, c->seed, place, c->swap ? " --swap" : "");
 }
 

@@ -43,38 +43,47 @@ enum protocol {
 	PROTOCOL_NAIVE,	      /* one plain unaligned store */
 	PROTOCOL_NO_INT3,     /* wait, back, wait, front, without the lock byte */
 	PROTOCOL_FRONT_FIRST, /* INT3, wait, front, wait, back */
-	/* Of old journals, which were tried against the tail (docs/lab/waits.md). */
-	PROTOCOL_TOUCH,
-	PROTOCOL_READ,
-	PROTOCOL_HALVES,
-	PROTOCOL_AGAIN,
-	PROTOCOL_BESIDE,
 	PROTOCOL_COUNT
 };
 
 /* protocol_is_broken - on purpose? */
 static inline bool protocol_is_broken(enum protocol protocol)
 {
-	return protocol >= PROTOCOL_NAIVE && protocol <= PROTOCOL_FRONT_FIRST;
+	return protocol >= PROTOCOL_NAIVE;
 }
 
-/* What is done on purpose to pull the two fetches apart. Bits: a cell may have several at once. */
+/*
+ * What is done on purpose to pull the two fetches apart: tmax-stress(1) says what each does. A row
+ * is what plans, records and options know of one; stress/run/provoker.c does it. Bits: a cell may
+ * have several at once.
+ */
+#define PROVOKERS(ROW)                                                                             \
+	ROW(COLD_BACK, "cold-back", 0)                                                             \
+	ROW(COLD_FRONT, "cold-front", 0)                                                           \
+	ROW(SHOOTDOWN, "shootdown", PROVOKER_SHARES)                                               \
+	ROW(BANDWIDTH, "bandwidth", PROVOKER_SHARES)                                               \
+	ROW(LOAD, "load", PROVOKER_SHARES)                                                         \
+	ROW(SIBLING, "sibling", PROVOKER_SHARES)                                                   \
+	ROW(WIDE, "wide", PROVOKER_CLOCKS)                                                         \
+	ROW(CHAIN, "chain", 0)                                                                     \
+	ROW(SITES, "sites", PROVOKER_SITED)
+
+#define PROVOKER_MEMBER(id, name, traits) PROVOKER_##id,
+#define PROVOKER_WORD(id, name, traits)	  name ", "
+#define PROVOKER_HELP			  "names joined by +: " PROVOKERS(PROVOKER_WORD) "or none (none)"
+
 enum provoker {
-	PROVOKER_COLD_BACK,  /* clflush of the back line before each toggle */
-	PROVOKER_COLD_FRONT, /* of the front line */
-	PROVOKER_SHOOTDOWN,  /* another thread changes the protection of pages: TLB flushes */
-	PROVOKER_BANDWIDTH,  /* another thread streams through memory */
-	PROVOKER_LOAD,	     /* another process time-slices the executors' CPUs */
-	PROVOKER_SIBLING,    /* busy thread on the SMT sibling of the first executor's CPU */
-	PROVOKER_WIDE,	     /* the executors run bursts of the widest vector work there is */
-	PROVOKER_CHAIN,	     /* a long dependency chain ahead of the site: fetch runs ahead */
-	PROVOKER_SITES,	     /* three more straddlers in the loop, their lines written too */
-	PROVOKER_EVICT,	     /* of old journals: it made tears rarer (docs/lab/cold-lines.md) */
-	PROVOKER_COUNT
+	PROVOKERS(PROVOKER_MEMBER) PROVOKER_COUNT
+};
+
+enum provoker_trait {
+	PROVOKER_SHARES = 1, /* its threads may have to share the cell's CPUs */
+	PROVOKER_CLOCKS = 2, /* it changes the clock rate of the CPUs */
+	PROVOKER_SITED = 4,  /* it takes more than the one site of a gap run */
 };
 
 #define PROVOKERS_ALL ((1u << PROVOKER_COUNT) - 1)
-#define PROVOKERS_MAX 128 /* bytes that hold the names of any set, with the NUL */
+#define PROVOKERS_MAX sizeof(PROVOKER_HELP) /* bytes that hold the names of any set */
 #define CELL_LOOP_MAX 4096
 
 enum oracle {
@@ -189,7 +198,7 @@ struct cell_result {
 	/*
 	 * Of these, before which an executor had run what they replaced: no other can
 	 * tear. Of several executors the one that saw most, of several sites the one that was
-	 * seen least, so rather too few. Old journals: CELL_UNKNOWN.
+	 * seen least, so rather too few. CELL_UNKNOWN: not counted.
 	 */
 	uint64_t exposed;
 	uint64_t executions;	    /* over all executors */
@@ -198,7 +207,7 @@ struct cell_result {
 	/*
 	 * Toggles of which a mix was run. A mix that is counted after the next toggle has
 	 * begun may count one more; so may, with several executors, one whose mark was
-	 * lost: rather too many. Old journals: CELL_UNKNOWN.
+	 * lost: rather too many. CELL_UNKNOWN: not counted.
 	 */
 	uint64_t torn;
 	uint64_t torn_inside[CELL_INSIDE]; /* of crossing inside: the same of each site */
@@ -234,6 +243,7 @@ int outcome_parse(const char *name);
 const char *tear_kind_name(enum tear_kind k); /* "old-front", "new-front", "other" */
 int tear_kind_parse(const char *name);
 const char *provoker_name(enum provoker p);
+bool provokers_have(unsigned provokers, enum provoker_trait trait); /* any of them */
 
 /*
  * provokers_name - "none", or the names joined by "+", lowest bit first. Returns buf, which has

@@ -215,7 +215,8 @@ static int run_cell(struct child *c)
 	atomic_store_explicit(&c->quit, 1, memory_order_relaxed);
 	for (unsigned i = 0; i < c->cell->executors; i++)
 		pthread_join(executors[i].thread, NULL);
-	provokers_count(c->provokers, &shared->provoked);
+	for (unsigned i = 0; i < PROVOKER_COUNT; i++)
+		shared->provoked[i] = provokers_done(c->provokers, i);
 	provokers_stop(c->provokers);
 	witness_after(&result->witness);
 	witness_apart_after(&result->witness, c->topology, &result->seating);

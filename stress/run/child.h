@@ -21,9 +21,9 @@ struct executor_counts {
 struct shared {
 	const struct cell *cell; /* the caller's, as these two */
 	const struct run_options *options;
-	struct leash leash;	   /* its life is the toggles done so far */
-	struct cell_result result; /* complete when the child has finished */
-	struct provoker_counts provoked;
+	struct leash leash;		   /* its life is the toggles done so far */
+	struct cell_result result;	   /* complete when the child has finished */
+	uint64_t provoked[PROVOKER_COUNT]; /* see provokers_done() */
 	uint64_t torn_twice; /* toggles that the executors' counts have more than once */
 	uint64_t stirred;    /* extra sites that were rewritten */
 	struct code code;    /* so that the parent can read the slots of a dead child */

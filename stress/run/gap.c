@@ -405,7 +405,7 @@ int gap_check(const struct cell *cell, char *reason, size_t size)
 		why = "a gap run has pair word and oracle count";
 	else if (cell->protocol != PROTOCOL_WAIT && cell->protocol != PROTOCOL_MEMBARRIER)
 		why = "the protocol must be wait or membarrier";
-	else if (cell->provokers & (1u << PROVOKER_SITES))
+	else if (provokers_have(cell->provokers, PROVOKER_SITED))
 		why = "a gap run has one site: no provoker sites";
 	else if (cell->crossing == CROSSING_INSIDE)
 		why = "a gap run has one site: no crossing inside";

@@ -29,18 +29,43 @@
 #define LOAD_BURST	200000 /* ns */
 #define WIDE_STEPS	256    /* of eight independent chains: enough to fill the pipes */
 
-/* A thread that works until it is told to quit. */
+struct provokers;
+
+/* What one of them does, on cache lines of its own. */
 struct worker {
-	enum provoker of;
-	uint64_t (*work)(struct worker *w); /* a little of it; how much that was */
+	struct provokers *all;
+	uint64_t (*work)(struct worker *w); /* a thread's: a little of it; how much that was */
 	size_t size;			    /* of the memory that it wants */
 	uint8_t *memory;
 	size_t at;		/* of the memory, as far as the work has got */
-	_Atomic(uint64_t) done; /* by the work */
-	_Atomic(int) quit;
+	_Atomic(uint64_t) done; /* flushes, changes, bytes, rounds, bursts or processes */
 	pthread_t thread;
 	bool runs;
+} __attribute__((aligned(128)));
+
+struct provokers {
+	unsigned set;
+	const uint8_t *part[2]; /* of the site, by its provoker: back and front */
+	unsigned cpu;		/* of the threads */
+	_Atomic(int) quit;
+	struct worker of[PROVOKER_COUNT];
+	pid_t load[PLACEMENT_EXECUTORS_MAX];
 };
+
+static bool has_provoker(const struct provokers *p, enum provoker which)
+{
+	return p->set & 1u << which;
+}
+
+static void add_done(struct provokers *p, enum provoker which, uint64_t much)
+{
+	atomic_fetch_add_explicit(&p->of[which].done, much, memory_order_relaxed);
+}
+
+uint64_t provokers_done(const struct provokers *p, enum provoker which)
+{
+	return atomic_load_explicit(&p->of[which].done, memory_order_relaxed);
+}
 
 /* --- Threads -------------------------------------------------------------------------------- */
 
@@ -50,47 +75,41 @@ static void *worker_main(void *arg)
 
 	/* Or else the kernel rounds short pauses up by 50 us. */
 	prctl(PR_SET_TIMERSLACK, 1);
-	while (!atomic_load_explicit(&w->quit, memory_order_relaxed))
+	while (!atomic_load_explicit(&w->all->quit, memory_order_relaxed))
 		atomic_fetch_add_explicit(&w->done, w->work(w), memory_order_relaxed);
 	return NULL;
 }
 
-static void worker_stop(struct worker *w)
+/* Maps memory of its size and works on that CPU. 0 or a negative errno. */
+static int start_worker(struct worker *w, hwloc_topology_t topology, unsigned cpu)
 {
-	if (!w->runs)
-		return;
-	atomic_store_explicit(&w->quit, 1, memory_order_relaxed);
-	pthread_join(w->thread, NULL);
-	if (w->size)
-		munmap(w->memory, w->size);
-	w->runs = false;
-}
+	hwloc_bitmap_t set;
+	int ret = 0;
 
-/* Maps memory of that size and works on that CPU. 0 or a negative errno. */
-static int worker_start(struct worker *w, hwloc_topology_t topology, unsigned cpu)
-{
-	hwloc_bitmap_t set = hwloc_bitmap_alloc();
-	int ret = set ? 0 : -ENOMEM;
-
-	if (ret == 0 && w->size) {
+	if (w->size) {
 		w->memory = mmap(NULL, w->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 				 -1, 0);
-		ret = w->memory == MAP_FAILED ? -errno : 0;
+		if (w->memory == MAP_FAILED)
+			return -ENOMEM;
 	}
-	if (ret == 0) {
-		ret = -pthread_create(&w->thread, NULL, worker_main, w);
-		w->runs = ret == 0;
-		if (ret < 0 && w->size)
-			munmap(w->memory, w->size);
-	}
-	if (ret == 0 &&
-	    (hwloc_bitmap_only(set, cpu) < 0 ||
-	     hwloc_set_thread_cpubind(topology, w->thread, set, HWLOC_CPUBIND_STRICT) < 0)) {
+	ret = -pthread_create(&w->thread, NULL, worker_main, w);
+	w->runs = ret == 0;
+	if (ret < 0)
+		return ret;
+	set = hwloc_bitmap_alloc();
+	if (!set || hwloc_bitmap_only(set, cpu) < 0 ||
+	    hwloc_set_thread_cpubind(topology, w->thread, set, HWLOC_CPUBIND_STRICT) < 0)
 		ret = -errno;
-		worker_stop(w);
-	}
 	hwloc_bitmap_free(set);
 	return ret;
+}
+
+static void stop_worker(struct worker *w)
+{
+	if (w->runs)
+		pthread_join(w->thread, NULL);
+	if (w->size && w->memory && w->memory != MAP_FAILED)
+		munmap(w->memory, w->size);
 }
 
 /*
@@ -207,31 +226,6 @@ BURST(256, "avx2,fma", __m256d)
 
 /* --- All of a cell --------------------------------------------------------------------------- */
 
-/* Those that are threads. */
-enum {
-	SHOOTDOWN,
-	BANDWIDTH,
-	SIBLING,
-	WORKERS
-};
-
-struct provokers {
-	unsigned set;
-	const uint8_t *front; /* of the site */
-	const uint8_t *back;
-	unsigned cpu; /* of the threads */
-	struct worker worker[WORKERS];
-	pid_t load[PLACEMENT_EXECUTORS_MAX];
-	unsigned loads;
-	uint64_t flushes; /* by the patcher */
-	_Atomic(uint64_t) bursts __attribute__((aligned(128)));
-};
-
-static bool has_provoker(const struct provokers *p, enum provoker which)
-{
-	return p->set & 1u << which;
-}
-
 static bool is_executors(const struct seating *seating, unsigned cpu, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++)
@@ -267,54 +261,69 @@ int provokers_possible(const struct cell *cell, hwloc_topology_t topology,
 	return ret;
 }
 
+/* A process for each CPU that has executors. */
+static int start_loads(struct provokers *p, hwloc_topology_t topology,
+		       const struct seating *seating)
+{
+	for (unsigned i = 0; i < seating->executors; i++) {
+		pid_t pid;
+
+		if (is_executors(seating, seating->executor[i], i))
+			continue;
+		pid = load_start(topology, seating->executor[i]);
+		if (pid < 0)
+			return pid;
+		p->load[provokers_done(p, PROVOKER_LOAD)] = pid;
+		add_done(p, PROVOKER_LOAD, 1);
+	}
+	return 0;
+}
+
+/* A CPU without a seat, or the patcher's, or another without an executor. */
+static unsigned find_cpu(hwloc_topology_t topology, const struct seating *seating)
+{
+	hwloc_obj_t pu = NULL;
+	unsigned cpu = seating->patcher;
+
+	while (cpu == seating->patcher &&
+	       (pu = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_PU, pu)))
+		if (!is_executors(seating, pu->os_index, seating->executors))
+			cpu = pu->os_index;
+	return cpu;
+}
+
 int provokers_start(struct provokers **provokers, const struct cell *cell,
 		    hwloc_topology_t topology, const struct seating *seating, const uint8_t *site)
 {
-	hwloc_obj_t pu = NULL;
 	struct provokers *p;
 	char reason[128];
-	int sibling, ret = provokers_possible(cell, topology, seating, reason, sizeof(reason));
+	int ret = provokers_possible(cell, topology, seating, reason, sizeof(reason));
 
 	*provokers = NULL;
 	if (ret < 0)
 		return ret;
-	p = aligned_alloc(128, sizeof(*p));
+	p = aligned_alloc(_Alignof(struct provokers), sizeof(*p));
 	if (!p)
 		return -ENOMEM;
 	*p = (struct provokers){
 		.set = cell->provokers,
-		.front = site,
-		.back = site + cell->split,
-		.cpu = seating->patcher,
-		.worker = { { .of = PROVOKER_SHOOTDOWN,
-			      .work = work_shootdown,
-			      .size = SHOOTDOWN_SIZE },
-			    { .of = PROVOKER_BANDWIDTH,
-			      .work = work_bandwidth,
-			      .size = bandwidth_size(topology) },
-			    { .of = PROVOKER_SIBLING, .work = work_sibling } },
+		.part = { [PROVOKER_COLD_BACK] = site + cell->split, [PROVOKER_COLD_FRONT] = site },
+		.cpu = find_cpu(topology, seating),
+		.of = { [PROVOKER_SHOOTDOWN] = { .work = work_shootdown, .size = SHOOTDOWN_SIZE },
+			[PROVOKER_BANDWIDTH] = { .work = work_bandwidth,
+						 .size = bandwidth_size(topology) },
+			[PROVOKER_SIBLING] = { .work = work_sibling } },
 	};
-	while (p->cpu == seating->patcher &&
-	       (pu = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_PU, pu)))
-		if (!is_executors(seating, pu->os_index, seating->executors))
-			p->cpu = pu->os_index;
-	/* A process for each CPU that has executors. */
-	for (unsigned i = 0; ret == 0 && has_provoker(p, PROVOKER_LOAD) && i < seating->executors;
-	     i++) {
-		if (is_executors(seating, seating->executor[i], i))
-			continue;
-		p->load[p->loads] = load_start(topology, seating->executor[i]);
-		if (p->load[p->loads] < 0)
-			ret = p->load[p->loads];
-		else
-			p->loads++;
+	if (has_provoker(p, PROVOKER_LOAD))
+		ret = start_loads(p, topology, seating);
+	for (unsigned i = 0; i < PROVOKER_COUNT && ret == 0; i++) {
+		p->of[i].all = p;
+		if (has_provoker(p, i) && p->of[i].work)
+			ret = start_worker(&p->of[i], topology,
+					   i == PROVOKER_SIBLING
+						   ? (unsigned)placement_sibling(topology, seating)
+						   : p->cpu);
 	}
-	/* Where a cell has that provoker there is one: provokers_possible() has looked. */
-	sibling = placement_sibling(topology, seating);
-	for (unsigned i = 0; i < WORKERS && ret == 0; i++)
-		if (has_provoker(p, p->worker[i].of))
-			ret = worker_start(&p->worker[i], topology,
-					   i == SIBLING ? (unsigned)sibling : p->cpu);
 	if (ret < 0)
 		provokers_stop(p);
 	else
@@ -326,9 +335,10 @@ void provokers_stop(struct provokers *p)
 {
 	if (!p)
 		return;
-	for (unsigned i = 0; i < WORKERS; i++)
-		worker_stop(&p->worker[i]);
-	for (unsigned i = 0; i < p->loads; i++) {
+	atomic_store_explicit(&p->quit, 1, memory_order_relaxed);
+	for (unsigned i = 0; i < PROVOKER_COUNT; i++)
+		stop_worker(&p->of[i]);
+	for (unsigned i = 0; i < provokers_done(p, PROVOKER_LOAD); i++) {
 		kill(p->load[i], SIGKILL);
 		while (waitpid(p->load[i], NULL, 0) < 0 && errno == EINTR)
 			;
@@ -338,10 +348,10 @@ void provokers_stop(struct provokers *p)
 
 void provoke_toggle(struct provokers *p)
 {
-	for (unsigned i = 0; i < 2; i++)
-		if (has_provoker(p, i ? PROVOKER_COLD_FRONT : PROVOKER_COLD_BACK)) {
-			_mm_clflush(i ? p->front : p->back);
-			p->flushes++;
+	for (unsigned i = PROVOKER_COLD_BACK; i <= PROVOKER_COLD_FRONT; i++)
+		if (has_provoker(p, i)) {
+			_mm_clflush(p->part[i]);
+			add_done(p, i, 1);
 			/* The toggle must not begin before the lines are gone. */
 			_mm_mfence();
 		}
@@ -355,19 +365,5 @@ void provoke_round(struct provokers *p)
 		burst_512();
 	else
 		burst_256();
-	atomic_fetch_add_explicit(&p->bursts, 1, memory_order_relaxed);
-}
-
-void provokers_count(const struct provokers *p, struct provoker_counts *counts)
-{
-	*counts = (struct provoker_counts){
-		.flushes = p->flushes,
-		.shootdowns =
-			atomic_load_explicit(&p->worker[SHOOTDOWN].done, memory_order_relaxed),
-		.streamed = atomic_load_explicit(&p->worker[BANDWIDTH].done, memory_order_relaxed),
-		.sibling = atomic_load_explicit(&p->worker[SIBLING].done, memory_order_relaxed),
-		.wide = atomic_load_explicit(&p->bursts, memory_order_relaxed),
-		.processes = p->loads,
-		.cpu = p->cpu,
-	};
+	add_done(p, PROVOKER_WIDE, 1);
 }

@@ -21,17 +21,6 @@
 
 struct provokers;
 
-/* What was done so far. */
-struct provoker_counts {
-	uint64_t flushes;    /* of lines of the site */
-	uint64_t shootdowns; /* changes of the page tables */
-	uint64_t streamed;   /* bytes */
-	uint64_t sibling;    /* rounds of work */
-	uint64_t wide;	     /* bursts, of all executors */
-	unsigned processes;  /* that time-slice executors */
-	unsigned cpu;	     /* where the threads run */
-};
-
 /* provoker_possible - has this machine what it takes? 0, or -ENOTSUP with the reason in words. */
 int provoker_possible(enum provoker p, hwloc_topology_t topology, const struct seating *seating,
 		      char *reason, size_t size);
@@ -58,6 +47,10 @@ void provoke_toggle(struct provokers *provokers);
 /* provoke_round - by each executor, now and then, some thousand executions apart. */
 void provoke_round(struct provokers *provokers);
 
-void provokers_count(const struct provokers *provokers, struct provoker_counts *counts);
+/*
+ * provokers_done - by one of them so far: flushes, changes of the page tables, bytes that were
+ * streamed, processes that time-slice executors, rounds of the sibling, bursts of wide work.
+ */
+uint64_t provokers_done(const struct provokers *provokers, enum provoker which);
 
 #endif

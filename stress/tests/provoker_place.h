@@ -48,14 +48,6 @@ static inline struct provokers *start(unsigned provokers)
 	return p;
 }
 
-static inline struct provoker_counts counts_of(const struct provokers *p)
-{
-	struct provoker_counts counts;
-
-	provokers_count(p, &counts);
-	return counts;
-}
-
 static inline bool map_site(void)
 {
 	uint8_t *pages =

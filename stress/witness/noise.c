@@ -44,13 +44,6 @@
  */
 #define OFFSET_ALLOWED 1000
 
-#define BIT(provoker) (1u << (provoker))
-
-/* They bring threads of their own, which may have to share the cell's CPUs. */
-#define SHARING                                                                                    \
-	(BIT(PROVOKER_SHOOTDOWN) | BIT(PROVOKER_BANDWIDTH) | BIT(PROVOKER_LOAD) |                  \
-	 BIT(PROVOKER_SIBLING))
-
 struct words {
 	char *at;
 	size_t size;
@@ -91,13 +84,14 @@ bool noise_judge(const struct noise_case *n, char *reason, size_t size)
 	if (t->steal * cpu_seconds - STEAL_GRAIN > STEAL_SHARE * cpu_seconds)
 		say(&w, "steal %.1f %%", 100 * t->steal);
 	/* Where threads are meant to share CPUs they take turns. */
-	if (n->cell->placement != PLACEMENT_OVERSUBSCRIBED && !(provokers & SHARING) &&
-	    t->involuntary != WITNESS_UNKNOWN && (double)t->involuntary > switches)
+	if (n->cell->placement != PLACEMENT_OVERSUBSCRIBED &&
+	    !provokers_have(provokers, PROVOKER_SHARES) && t->involuntary != WITNESS_UNKNOWN &&
+	    (double)t->involuntary > switches)
 		say(&w, "%" PRIu64 " involuntary switches in %.3g s", t->involuntary, n->seconds);
 	if (others > spare)
 		say(&w, "%.0f other task%s runnable", others, others > 1 ? "s" : "");
 	/* Wide vector work is there to change it. */
-	if (t->clock[0] > 0 && t->clock[1] > 0 && !(provokers & BIT(PROVOKER_WIDE)) &&
+	if (t->clock[0] > 0 && t->clock[1] > 0 && !provokers_have(provokers, PROVOKER_CLOCKS) &&
 	    fabs(t->clock[1] - t->clock[0]) > CLOCK_CHANGE * t->clock[0])
 		say(&w, "clock rate from %.2f to %.2f cycles per tick", t->clock[0], t->clock[1]);
 	if (t->longest_step == WITNESS_BACKWARDS)

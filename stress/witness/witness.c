@@ -369,7 +369,7 @@ enum distance witness_distance(const struct witness *witness)
 {
 	enum distance before = distance_of(witness->offset_error);
 
-	/* Old journals tell of the beginning alone. */
+	/* It may be known of the beginning alone. */
 	return witness_distance_after(witness) == DISTANCE_FAR ? DISTANCE_FAR : before;
 }
 

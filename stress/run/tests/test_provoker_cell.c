@@ -17,7 +17,7 @@
 static void every_provoker_lets_its_cell_end(void **state)
 {
 	(void)state;
-	for (int i = 0; i < PROVOKER_EVICT; i++) {
+	for (int i = 0; i < PROVOKER_COUNT; i++) {
 		struct cell_result r;
 		struct seating seating;
 		struct cell cell;
@@ -72,7 +72,7 @@ static void the_patcher_provokes_before_each_toggle(void **state)
 	struct cell_result *r = &shared->result;
 
 	(void)state;
-	assert_in_range(shared->provoked.flushes, r->toggles, r->toggles + r->retries);
+	assert_in_range(shared->provoked[PROVOKER_COLD_FRONT], r->toggles, r->toggles + r->retries);
 	assert_int_equal(shared->stirred, 0);
 }
 
@@ -82,7 +82,7 @@ static void the_patcher_rewrites_the_extra_sites(void **state)
 
 	(void)state;
 	assert_int_equal(shared->stirred, CODE_EXTRA * shared->result.toggles);
-	assert_int_equal(shared->provoked.flushes, 0);
+	assert_int_equal(shared->provoked[PROVOKER_COLD_FRONT], 0);
 }
 
 static void the_executors_provoke_after_each_round(void **state)
@@ -97,7 +97,7 @@ static void the_executors_provoke_after_each_round(void **state)
 	if (provokers_possible(&cell, how.topology, &seating, reason, sizeof(reason)) < 0)
 		skip();
 	shared = run_inside(cell.provokers);
-	assert_int_equal(shared->provoked.wide, shared->result.executions / 1000);
+	assert_int_equal(shared->provoked[PROVOKER_WIDE], shared->result.executions / 1000);
 }
 
 /* What a provoker finds when it is called in a toggle of a site that no executor runs. */
