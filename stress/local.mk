@@ -18,7 +18,6 @@ libstress_a_SOURCES = \
 	stress/run/provoker.c \
 	stress/run/provoker.h \
 	stress/run/child.c \
-	stress/run/child.h \
 	stress/run/gap.c \
 	stress/run/gap.h \
 	stress/run/isolate.c \

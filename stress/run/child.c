@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "stress/run/child.h"
-
+/* A cell in its child: patcher and executors; and the parent, which waits for it. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -13,14 +13,36 @@
 #include "patchcore/sigtrap/trap.h"
 #include "patchcore/site/site.h"
 #include "patchcore/word/word.h"
+#include "stress/cell/code.h"
 #include "stress/cell/toggle.h"
 #include "stress/oracle/trace_log.h"
 #include "stress/placement/place.h"
+#include "stress/run/isolate.h"
+#include "stress/run/provoker.h"
 #include "stress/witness/witness.h"
 
 #define ROUND	   1000	   /* executions between two looks at the stop flag */
 #define LOOK_EVERY 64	   /* toggles between two looks at the clock and the parent, */
 #define LOOK_TICKS 1000000 /* unless one toggle takes so long */
+
+/* One executor's memory, on cache lines of its own. */
+struct executor_counts {
+	struct code_slots slots[CELL_INSIDE]; /* of each site; only crossing inside has three */
+	_Atomic(uint64_t) executions;	      /* of finished rounds */
+} __attribute__((aligned(128)));
+
+/* Memory shared by parent and child; survives the child. */
+struct shared {
+	const struct cell *cell; /* the caller's, as these two */
+	const struct run_options *options;
+	struct leash leash;		   /* its life is the toggles done so far */
+	struct cell_result result;	   /* complete when the child has finished */
+	uint64_t provoked[PROVOKER_COUNT]; /* see provokers_done() */
+	uint64_t torn_twice; /* toggles that the executors' counts have more than once */
+	uint64_t stirred;    /* extra sites that were rewritten */
+	struct code code;    /* so that the parent can read the slots of a dead child */
+	struct executor_counts executor[];
+};
 
 struct child {
 	const struct cell *cell;
@@ -139,7 +161,11 @@ static int patch_until_over(struct child *c)
 	return ret == -EAGAIN ? 0 : ret;
 }
 
-void child_sum(const struct shared *shared, struct cell_result *result)
+/*
+ * What result->exposed and torn are, by the executors' counters and the result's toggles. Also of a
+ * child that died.
+ */
+static void sum_toggles(const struct shared *shared, struct cell_result *result)
 {
 	uint64_t torn = 0;
 
@@ -226,13 +252,14 @@ static int run_cell(struct child *c)
 			     atomic_load(&shared->executor[i].executions), result);
 	/* Those of the last toggles. */
 	tears_now(c);
-	child_sum(shared, result);
+	sum_toggles(shared, result);
 	trace_latency(&c->trace, &result->latency);
 	result->traps = sites_count().traps;
 	return ret < 0 ? ret : atomic_load(&c->error);
 }
 
-void child_run(void *shared)
+/* In the child: run the cell of a struct shared, with the seating in its result. */
+static void child_run(void *shared)
 {
 	static struct child child;
 	struct shared *s = shared;
@@ -263,7 +290,7 @@ static void rescue_counts(const struct shared *s, const struct ending *ending,
 	}
 	result->toggles = atomic_load(&s->leash.life);
 	if (s->code.loop)
-		child_sum(s, result);
+		sum_toggles(s, result);
 	result->signal = ending->signal;
 	result->outcome = ending->outcome;
 	if (result->outcome != OUTCOME_CRASH)

@@ -6,7 +6,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "stress/witness/witness.h"
 
@@ -106,14 +105,4 @@ bool noise_judge(const struct noise_case *n, char *reason, size_t size)
 	    (double)t->smis > SMIS_PER_SECOND * n->seconds)
 		say(&w, "%" PRIu64 " SMIs in %.3g s", t->smis, n->seconds);
 	return w.any;
-}
-
-bool noise_of(const struct cell *cell, const struct seating *seating, const struct witness *witness,
-	      double seconds, char *reason, size_t size)
-{
-	long online = sysconf(_SC_NPROCESSORS_ONLN);
-
-	return noise_judge(&(struct noise_case){ cell, seating, witness, seconds,
-						 online > 0 ? (unsigned)online : 0 },
-			   reason, size);
 }

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <unistd.h>
 
 #include "stress/cell/cell.h"
 
@@ -25,10 +26,11 @@ struct noise_case {
  */
 bool noise_judge(const struct noise_case *noise, char *reason, size_t size);
 
-/* noise_of - the same, counting this machine's CPUs. */
-bool noise_of(const struct cell *cell, const struct seating *seating, const struct witness *witness,
-	      double seconds, char *reason, size_t size);
+/* noise_of_cell - the same of a cell's result, counting this machine's CPUs. */
 #define noise_of_cell(cell, result, reason, size)                                                  \
-	noise_of(cell, &(result)->seating, &(result)->witness, (result)->seconds, reason, size)
+	noise_judge(&(struct noise_case){ cell, &(result)->seating, &(result)->witness,            \
+					  (result)->seconds,                                       \
+					  (unsigned)sysconf(_SC_NPROCESSORS_ONLN) },               \
+		    reason, size)
 
 #endif

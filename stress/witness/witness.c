@@ -25,7 +25,10 @@
 #define TEXT_OF(x) #x
 #define TEXT(x)	   TEXT_OF(x)
 
-/* --- Text of the kernel ---------------------------------------------------------------------- */
+/*
+ * --- Text of the kernel: what it does not tell is WITNESS_UNKNOWN, or a negative double; no count
+ * is above INT64_MAX.
+ */
 
 static bool take_number(const char **text, uint64_t *value)
 {
@@ -49,7 +52,11 @@ static void add_count(uint64_t *sum, uint64_t count)
 	*sum = count > INT64_MAX - *sum ? INT64_MAX : *sum + count;
 }
 
-uint64_t proc_interrupts(FILE *stream, hwloc_const_bitmap_t cpus)
+/*
+ * Of these CPUs since boot: all rows of /proc/interrupts. An offline CPU has no column there. ERR
+ * and MIS, which belong to no CPU, are left out.
+ */
+static uint64_t proc_interrupts(FILE *stream, hwloc_const_bitmap_t cpus)
 {
 	hwloc_bitmap_t columns = hwloc_bitmap_alloc();
 	uint64_t sum = WITNESS_UNKNOWN, cpu;
@@ -84,7 +91,7 @@ uint64_t proc_interrupts(FILE *stream, hwloc_const_bitmap_t cpus)
 	return sum;
 }
 
-uint64_t proc_steal(FILE *stream, hwloc_const_bitmap_t cpus)
+static uint64_t proc_steal(FILE *stream, hwloc_const_bitmap_t cpus)
 {
 	uint64_t sum = WITNESS_UNKNOWN, cpu, steal = 0;
 	char *line = NULL;
@@ -108,7 +115,7 @@ uint64_t proc_steal(FILE *stream, hwloc_const_bitmap_t cpus)
 }
 
 /* "0.64 0.35 0.63 2/101 2841" */
-double proc_runnable(FILE *stream)
+static double proc_runnable(FILE *stream)
 {
 	char line[128];
 	const char *at;
@@ -123,7 +130,7 @@ double proc_runnable(FILE *stream)
 	return isdigit((unsigned char)*at) ? strtod(at, NULL) : -1;
 }
 
-uint64_t proc_count(FILE *stream, hwloc_const_bitmap_t cpus)
+static uint64_t proc_count(FILE *stream, hwloc_const_bitmap_t cpus)
 {
 	uint64_t value;
 	char line[64];
@@ -165,7 +172,7 @@ static uint64_t read_file(const char *path, hwloc_const_bitmap_t cpus,
 }
 
 /* Every CPU also tells how often its package was throttled: that slows it as much. */
-uint64_t witness_throttles(const char *root, hwloc_const_bitmap_t cpus)
+static uint64_t witness_throttles(const char *root, hwloc_const_bitmap_t cpus)
 {
 	static const char *const names[] = { "core_throttle_count", "package_throttle_count" };
 	uint64_t sum = 0, count;
@@ -183,7 +190,7 @@ uint64_t witness_throttles(const char *root, hwloc_const_bitmap_t cpus)
 	return told ? sum : WITNESS_UNKNOWN;
 }
 
-uint64_t witness_smis(const char *path)
+static uint64_t witness_smis(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	uint64_t msr;
@@ -294,10 +301,11 @@ void witness_threads_lost(struct witness *witness)
 }
 
 /*
+ * Core cycles per tick of the CPU, in 2 ms, in which a core that was asleep comes up to speed.
  * Every add waits for the one before, so a cycle each; the loop's own counting runs beside them. Of
  * registers: some cores do additions of a constant while renaming, for nothing.
  */
-double clock_rate(void)
+static double clock_rate(void)
 {
 	uint64_t best = UINT64_MAX;
 

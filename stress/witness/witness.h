@@ -71,33 +71,4 @@ void witness_after(struct witness *witness);
 void witness_apart_after(struct witness *witness, hwloc_topology_t topology,
 			 const struct seating *seating);
 
-/*
- * clock_rate - core cycles per TSC tick of the CPU that the caller runs on. Takes about 2 ms, in
- * which a core that was asleep also comes up to speed. The caller should be pinned.
- */
-double clock_rate(void);
-
-/* witness_smis - from an msr device. witness_throttles - root is /sys/devices/system/cpu. */
-uint64_t witness_smis(const char *path);
-uint64_t witness_throttles(const char *root, hwloc_const_bitmap_t cpus);
-
-/*
- * What the kernel tells as text about interrupts, stolen time and load. Readers of streams, so that
- * text recorded elsewhere can be read as well. What a stream does not tell is WITNESS_UNKNOWN, or
- * negative where a double is returned; no count is above INT64_MAX.
- *
- * proc_interrupts - of these CPUs since boot: all rows of /proc/interrupts. An offline CPU has no
- * column there. ERR and MIS, which belong to no CPU, are left out.
- */
-uint64_t proc_interrupts(FILE *stream, hwloc_const_bitmap_t cpus);
-
-/* proc_steal - time stolen from these CPUs since boot, clock ticks, /proc/stat. */
-uint64_t proc_steal(FILE *stream, hwloc_const_bitmap_t cpus);
-
-/* proc_runnable - runnable tasks of the whole system, /proc/loadavg. */
-double proc_runnable(FILE *stream);
-
-/* proc_count - a file that holds one number, as those of sysfs do, for any CPUs. */
-uint64_t proc_count(FILE *stream, hwloc_const_bitmap_t cpus);
-
 #endif

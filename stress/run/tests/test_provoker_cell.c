@@ -11,7 +11,7 @@
 #include "patchcore/machine/wait.h"
 #include "patchcore/word/word.h"
 #include "stress/cell/toggle.h"
-#include "stress/run/child.h"
+#include "stress/run/child.c"
 #include "stress/tests/provoker_place.h"
 
 static void every_provoker_lets_its_cell_end(void **state)

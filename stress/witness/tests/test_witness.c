@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "stress/run/run.h"
-#include "stress/witness/witness.h"
+#include "stress/witness/witness.c"
 
 typedef uint64_t (*reader_fn)(FILE *, hwloc_const_bitmap_t);
 
