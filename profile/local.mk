@@ -146,7 +146,6 @@ libfastinst_edges_la_SOURCES = \
 	profile/sampler/edges_agent.c \
 	profile/sampler/edges.c \
 	profile/sampler/edges.h \
-	profile/sampler/edges_report.c \
 	profile/sampler/weight.c
 libfastinst_edges_la_LIBADD = libfastinst_elf.la libfastinst_text.la libfastinst.la libpatchcore.la
 libfastinst_edges_la_LDFLAGS = $(session_ldflags)

@@ -123,19 +123,19 @@ FI_FUNCTION void frames_clear(struct ring *ring, const struct activation *activa
  * Either the thread that turns the entry off sees that this call is timed, or this call sees the
  * new state of the entry.
  */
-FI_FUNCTION void frames_enter(struct ring *ring, uint32_t id, uint64_t state,
-			      const struct activation *activation)
+FI_FUNCTION struct frame *frames_enter(struct ring *ring, uint32_t id, uint64_t state,
+				       const struct activation *activation)
 {
 	struct watch *watch = &watches[id];
 	struct frame *frame = &ring->frame[ring->depth];
 	uint64_t now = __builtin_ia32_rdtsc();
 
 	if (ring->depth == FRAMES)
-		return;
+		return NULL;
 	frame->cuts = PENDING_CUTS(atomic_fetch_add(&watch->pending, 1));
 	if (atomic_load(&watch->state) != state) {
 		take_pending_back(watch, frame->cuts);
-		return;
+		return NULL;
 	}
 	if (now - ring->looked > watch_common.recent)
 		frames_read_waited(ring, now);
@@ -145,15 +145,7 @@ FI_FUNCTION void frames_enter(struct ring *ring, uint32_t id, uint64_t state,
 	frame->from = activation->from;
 	frame->waited = ring->waited;
 	ring->depth++;
-}
-
-FI_FUNCTION void frames_start(struct ring *ring)
-{
-	struct frame *frame = &ring->frame[ring->depth - 1];
-
-	frame->run = load_relaxed(&ring->run);
-	frame->spent = ring->spent;
-	frame->start = __builtin_ia32_rdtsc();
+	return frame;
 }
 
 /* Index of the last frame of that activation, and 1. 0: there is none. */

@@ -102,7 +102,7 @@ static void measure_call(uint32_t id)
 	}
 	if (median_price(price) > 0)
 		watch_common.price = median_price(price);
-	watch_common.warm = ring_metered(ring_here());
+	watch_common.warm = ring_metered();
 }
 
 /* Time of an empty call, as the probes see it: the mean of as many calls as a window times. */

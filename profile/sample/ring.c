@@ -132,18 +132,14 @@ void ring_reset_in_child(void)
 
 /* --- Metered calls --------------------------------------------------------------------------- */
 
-static void add_ring(const struct ring *ring, double *calls, double *ticks)
-{
-	*calls += (double)load_relaxed(&ring->metered);
-	*ticks += (double)load_relaxed(&ring->meter);
-}
-
-double ring_metered(const struct ring *ring)
+double ring_metered(void)
 {
 	double calls = 0, ticks = 0;
 
-	if (ring)
-		add_ring(ring, &calls, &ticks);
+	for (const struct ring *ring = ring_list(); ring; ring = ring->next) {
+		calls += (double)load_relaxed(&ring->metered);
+		ticks += (double)load_relaxed(&ring->meter);
+	}
 	return calls > 0 ? ticks / calls : 0;
 }
 
@@ -153,11 +149,9 @@ double ring_metered(const struct ring *ring)
  */
 double ring_price(void)
 {
-	double calls = 0, ticks = 0;
+	double mean = ring_metered();
 
-	for (const struct ring *ring = ring_list(); ring; ring = ring->next)
-		add_ring(ring, &calls, &ticks);
-	if (watch_common.warm <= 0 || ticks <= calls * watch_common.warm)
+	if (watch_common.warm <= 0 || mean <= watch_common.warm)
 		return watch_common.price;
-	return watch_common.price * ticks / calls / watch_common.warm;
+	return watch_common.price * mean / watch_common.warm;
 }

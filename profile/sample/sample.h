@@ -203,12 +203,12 @@ void ring_reset_in_child(void);
  * Of every METERED calls of the probe function one is metered, from its start to its end: most
  * calls find caches cold, and cost more than the price that is measured at start.
  *
- * ring_metered - ticks inside of the probe function per metered call of the thread; 0: none was.
- * ring_price - ticks of a call: the price that was measured at start, times the mean of metered
- * calls over their mean at that time. No less than that price.
+ * ring_metered - ticks inside of the probe function per metered call; 0: none was. ring_price -
+ * ticks of a call: the price that was measured at start, times the mean of metered calls over their
+ * mean at that time. No less than that price.
  */
 #define METERED 16
-double ring_metered(const struct ring *ring);
+double ring_metered(void);
 double ring_price(void);
 
 /* --- frames.c: calls that are timed, from entry to exit: a stack per thread ------------------ */
@@ -243,13 +243,11 @@ bool frames_find_activation(struct activation *activation, uint32_t entry,
 void frames_clear(struct ring *ring, const struct activation *activation, bool hooks) FI_FUNCTION;
 
 /*
- * frames_enter - push a frame, if the state of the watch is still that one, and there is room.
- * frames_start - start the time of the last frame.
+ * frames_enter - push a frame, if the state of the watch is still that one, and there is room. Its
+ * time is yet to start. NULL: the call is not timed.
  */
-void frames_enter(struct ring *ring, uint32_t id, uint64_t state,
-		  const struct activation *activation) FI_FUNCTION;
-
-void frames_start(struct ring *ring) FI_FUNCTION;
+struct frame *frames_enter(struct ring *ring, uint32_t id, uint64_t state,
+			   const struct activation *activation) FI_FUNCTION;
 
 /* frames_leave - a call ends. True: it was timed, and *frame has it. */
 bool frames_leave(struct ring *ring, const struct activation *activation, bool hooks,

@@ -310,13 +310,14 @@ FI_FUNCTION static void clear_frames(struct ring *ring, const struct watch *watc
 FI_FUNCTION static void begin_time(struct ring *ring, const struct call *call,
 				   const struct activation *activation)
 {
-	uint32_t depth = ring->depth;
+	struct frame *frame = frames_enter(ring, call->id, call->state, activation);
 
-	frames_enter(ring, call->id, call->state, activation);
-	if (ring->depth == depth)
+	if (!frame)
 		return;
 	note_ticks(ring, __builtin_ia32_rdtsc() - call->now);
-	frames_start(ring);
+	frame->run = load_relaxed(&ring->run);
+	frame->spent = ring->spent;
+	frame->start = __builtin_ia32_rdtsc();
 }
 
 /* Note the caller of one of the first calls of a window, and time it. */

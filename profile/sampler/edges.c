@@ -2,13 +2,13 @@
 /*
  * A table of edges that all threads share, and its probe function. An edge takes the first free
  * slot among the few of the block that it leads to, so that edges that run together lie together.
- * If none is free, it takes one in a hash table for the rest. Slots are never given up.
+ * If none is free, it takes any, by hash. Slots are never given up.
  */
 #include "profile/sampler/edges.h"
 
 #include <errno.h>
-#include <linux/futex.h>
 #include <linux/membarrier.h>
+#include <semaphore.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -17,8 +17,7 @@
 
 #define NEAR   4u /* slots of a block */
 #define BLOCKS FI_PROBES_MAX
-#define REST   (1u << 18)
-#define SLOTS  (BLOCKS * NEAR + REST)
+#define SLOTS  (BLOCKS * (NEAR + 1))
 #define TRIES  64
 #define PAGE   4096
 
@@ -94,33 +93,23 @@ FI_FUNCTION static bool claim_slot(struct slot *slot, uint64_t key)
 	return true;
 }
 
-FI_FUNCTION static struct slot *find_slot_in_rest(uint64_t key)
+/*
+ * The slots of a block are tried in an order by the other block: mostly the first is free, or the
+ * edge's. Then others, anywhere.
+ */
+FI_FUNCTION static struct slot *find_slot(uint32_t from, uint32_t to)
 {
-	uint64_t at = key * UINT64_C(0x9e3779b97f4a7c15) >> 46;
+	uint64_t key = ((uint64_t)from << 32 | to) + 1;
+	uint64_t hash = key * UINT64_C(0x9e3779b97f4a7c15) >> 32;
 
 	for (unsigned i = 0; i < TRIES; i++) {
-		struct slot *slot = &table.slot[BLOCKS * NEAR + (at + i) % REST];
+		struct slot *slot =
+			&table.slot[i < NEAR ? to * NEAR + (from ^ i) % NEAR : (hash + i) % SLOTS];
 
 		if (claim_slot(slot, key))
 			return slot;
 	}
 	return NULL;
-}
-
-/* The slots of a block are tried in an order by the other block: mostly the first is free, or the
- * edge's. */
-FI_FUNCTION static struct slot *find_slot(uint32_t from, uint32_t to)
-{
-	uint64_t key = ((uint64_t)from << 32 | to) + 1;
-	struct slot *near = &table.slot[to * NEAR];
-
-	for (unsigned i = 0; i < NEAR; i++) {
-		struct slot *slot = &near[(from ^ i) % NEAR];
-
-		if (claim_slot(slot, key))
-			return slot;
-	}
-	return find_slot_in_rest(key);
 }
 
 /*
@@ -150,32 +139,25 @@ FI_FUNCTION static void note_thread(uint64_t phase)
 
 /* --- What wakes the thread of phases --------------------------------------------------------- */
 
-static _Atomic uint32_t wakes;
-static atomic_bool has_waiter;
+static sem_t wakes;
 
-/* A system call is made only if a thread waits. */
 FI_FUNCTION void edges_wake(void)
 {
 	int saved = errno;
 
-	atomic_fetch_add_explicit(&wakes, 1, memory_order_seq_cst);
-	if (atomic_exchange_explicit(&has_waiter, false, memory_order_seq_cst))
-		syscall(SYS_futex, &wakes, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	sem_post(&wakes);
 	errno = saved;
 }
 
-uint32_t edges_wakes(void)
+void edges_forget_wakes(void)
 {
-	return atomic_load_explicit(&wakes, memory_order_seq_cst);
+	while (!sem_trywait(&wakes))
+		;
 }
 
-bool edges_wait(uint32_t seen, const struct timespec *until)
+bool edges_wait(const struct timespec *until)
 {
-	atomic_store_explicit(&has_waiter, true, memory_order_seq_cst);
-	/* The kernel compares the number of wakes. */
-	return syscall(SYS_futex, &wakes, FUTEX_WAIT_BITSET_PRIVATE, seen, until, NULL,
-		       FUTEX_BITSET_MATCH_ANY) == 0 ||
-	       errno != ETIMEDOUT;
+	return !sem_clockwait(&wakes, CLOCK_MONOTONIC, until) || errno != ETIMEDOUT;
 }
 
 /* --- The probe function ---------------------------------------------------------------------- */

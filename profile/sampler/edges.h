@@ -53,17 +53,14 @@ bool edges_has_run(uint32_t id);
 void edges_sums(struct quality *sum);
 
 /*
- * edges_wake - wake up the thread of phases. Async-signal-safe; takes no lock, and changes neither
- * errno nor vectors. edges_wakes - how often that was called.
+ * edges_wake - wake up the thread of phases, now or in its next edges_wait(). Async-signal-safe;
+ * takes no lock, and changes neither errno nor vectors. edges_forget_wakes - forget those so far.
  */
 void edges_wake(void);
-uint32_t edges_wakes(void);
+void edges_forget_wakes(void);
 
-/*
- * edges_wait - wait until edges_wakes() is more than that, or until a time of CLOCK_MONOTONIC.
- * False: that time has come. May return early.
- */
-bool edges_wait(uint32_t wakes, const struct timespec *until);
+/* edges_wait - wait for a wake, or until a time of CLOCK_MONOTONIC. False: that time has come. */
+bool edges_wait(const struct timespec *until);
 
 /*
  * --- weight.c: how much a phase counts for
@@ -89,10 +86,5 @@ struct weights {
  * of the phase; @cpu: CPU seconds of all threads in it; @runs: of edges
  */
 double weight_of_phase(struct weights *weights, double seconds, double cpu, uint64_t runs);
-
-/* --- report.c -------------------------------------------------------------------------------- */
-
-/* report_edges - write the lines of this process. */
-void report_edges(FILE *out, const struct quality *quality, struct moments *moments);
 
 #endif

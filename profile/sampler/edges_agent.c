@@ -38,7 +38,6 @@ static double period, on_time, began;
 
 static pthread_t thread;
 static atomic_bool stopping;
-static uint32_t swept; /* edges_wakes() when blocks that ran were last turned off */
 
 /* --- Blocks, with the lock held -------------------------------------------------------------- */
 
@@ -227,6 +226,7 @@ static bool forget_session(bool runs, bool visit)
 /* Turn off blocks that ran between phases for the first time. Each has woken this thread. */
 static void sweep_blocks(void)
 {
+	edges_forget_wakes();
 	pthread_mutex_lock(&lock);
 	turn_run_blocks_off(ran);
 	pthread_mutex_unlock(&lock);
@@ -238,20 +238,15 @@ static void sweep_blocks(void)
 static void rest_for(double seconds, bool sweeps)
 {
 	struct timespec until;
-	uint32_t wakes;
 	double end;
 
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	end = (double)until.tv_nsec / 1e9 + (seconds > 0 ? seconds : 0);
 	until.tv_sec += (time_t)end;
 	until.tv_nsec = (long)((end - (double)(time_t)end) * 1e9);
-	do {
-		wakes = edges_wakes();
-		if (sweeps && wakes != swept && !stopping) {
-			swept = wakes;
+	while (!stopping && edges_wait(&until))
+		if (sweeps && !stopping)
 			sweep_blocks();
-		}
-	} while (!stopping && edges_wait(wakes, &until));
 }
 
 static void sync_all_threads(void)
@@ -294,7 +289,7 @@ static bool run_phase(void)
 	edges_phase(0);
 	cpu = clock_seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu;
 	one.on = time_watched(clock_seconds(CLOCK_MONOTONIC) - start, cpu);
-	swept = edges_wakes();
+	edges_forget_wakes();
 	own = clock_seconds(CLOCK_THREAD_CPUTIME_ID);
 	turn_run_blocks_off(0);
 	one.toggling += clock_seconds(CLOCK_THREAD_CPUTIME_ID) - own;
@@ -382,15 +377,67 @@ static int stop_phases(void)
 	return ret;
 }
 
+/* --- The report ------------------------------------------------------------------------------ */
+
+static void put_block(FILE *out, uint32_t id)
+{
+	struct fi_probe probe;
+
+	if (fi_get(id, &probe) < 0 || probe.kind != FI_BLOCK)
+		return;
+	fprintf(out, "B\t%u", id);
+	/* A block whose object was unloaded has no name any more. */
+	if (report_address(out, (uintptr_t)probe.address))
+		report_text(out, probe.function);
+	fputc('\n', out);
+}
+
+/* An edge that was seen has a count of 1 at least. */
+static double estimate_count(const struct edge *edge, int half, double scale)
+{
+	double count = (double)(uint64_t)(edge->weighed[half] * scale + 0.5);
+
+	return count >= 1 || !edge->count[half] ? count : 1;
+}
+
+static void put_edges(FILE *out)
+{
+	double seen = 0, weighed = 0, scale;
+	uint32_t next = 0;
+	struct edge edge;
+
+	while (edges_next(&next, &edge)) {
+		seen += (double)(edge.count[0] + edge.count[1]);
+		weighed += edge.weighed[0] + edge.weighed[1];
+	}
+	scale = weighed > 0 ? seen / weighed : 0;
+	for (next = 0; edges_next(&next, &edge);) {
+		fprintf(out, "E\t%u\t%u", edge.from, edge.to);
+		report_numbers(out,
+			       (double[]){ estimate_count(&edge, 1, scale),
+					   estimate_count(&edge, 0, scale),
+					   (double)(edge.count[0] + edge.count[1]) },
+			       3);
+	}
+}
+
 static void report_phases(FILE *out)
 {
-	if (moments.n) {
-		struct phase *last = &moments.moment[moments.n - 1];
+	struct phase *last = moments.n ? &moments.moment[moments.n - 1] : NULL;
+	uint32_t blocks = fi_probes();
 
-		last->length = sum.seconds - last->start;
-	}
 	edges_sums(&sum);
-	report_edges(out, &sum, &moments);
+	fputc('Q', out);
+	report_numbers(out, &sum, QUALITY_NUMBERS);
+	for (uint32_t id = 0; id < blocks; id++)
+		put_block(out, id);
+	put_edges(out);
+	if (last) {
+		last->length = sum.seconds - last->start;
+		/* A thread may have been late with a run of the last phase. */
+		last->calls += (double)edges_runs();
+	}
+	report_moments(out, &moments, 1);
 }
 
 __attribute__((constructor)) static void start(void)

@@ -51,8 +51,9 @@ uint8_t *code_place_site(uint8_t *arena, const struct cell *cell)
 {
 	uint8_t *second = arena + PAGE;
 	unsigned bytes = crossing_bytes(cell->crossing);
-	unsigned choice = cell->place ? place_word(cell->place) : (unsigned)(cell->seed % 8);
-	uint8_t *line = second + LINE * (cell->place ? place_line(cell->place) : 8);
+	struct place place = place_of(cell->place);
+	unsigned choice = cell->place ? place.word : (unsigned)(cell->seed % 8);
+	uint8_t *line = second + LINE * (cell->place ? place.line : 8);
 
 	switch (cell->crossing) {
 	case CROSSING_NONE:
@@ -447,7 +448,7 @@ int code_build(struct code *code, const struct cell *cell)
 
 	/* Sites cross at the second page. Nothing of others is within 2 GiB on either side. */
 	for (unsigned i = 0; i < ARENA_TRIES && error == -EEXIST; i++) {
-		uint64_t second = ARENA_FIRST + i * ARENA_STRIDE + place_boundary(cell->place);
+		uint64_t second = ARENA_FIRST + i * ARENA_STRIDE + place_of(cell->place).boundary;
 
 		arena = (uint8_t *)(uintptr_t)(second - PAGE);
 		error = map_at(second - PAGE, PAGES * PAGE);

@@ -12,21 +12,17 @@
 
 #define PLACE_POOL 64 /* pages */
 
-/* place_index - which page of the pool a place takes as its first, or its second. */
-unsigned place_index(uint64_t place, unsigned which);
+/* What a place chooses. */
+struct place {
+	unsigned page[2];  /* of the pool: the first, and the second that a site may need */
+	unsigned line;	   /* of its page that the site's boundary begins, from 1 to 63 */
+	unsigned word;	   /* a number that is as free, for what is smaller than a line */
+	uint64_t boundary; /* bytes: the largest power of two that divides the address of the page
+			    * behind the boundary: an ordinary page's, or 32 KiB, 2 MiB or 1 GiB,
+			    * where a walk of the page tables goes another way. Place 0: 4096 */
+};
 
-/* place_line - which line of its page the site's boundary begins, from 1 to 63. */
-unsigned place_line(uint64_t place);
-
-/* place_word - and a number that is as free, for what is smaller than a line. */
-unsigned place_word(uint64_t place);
-
-/*
- * place_boundary - the largest power of two that divides the address of the page behind the
- * boundary, bytes: an ordinary page's, or 32 KiB, 2 MiB or 1 GiB, where a walk of the page tables
- * goes another way. 4096 for place 0.
- */
-uint64_t place_boundary(uint64_t place);
+struct place place_of(uint64_t place);
 
 /*
  * place_open - make the pool, unless it is there. Before a cell is forked, which inherits it.

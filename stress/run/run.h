@@ -18,8 +18,8 @@ struct run_options {
 	void (*progress)(void *arg, const struct cell_result *so_far);
 	void *arg;
 	/*
-	 * Without any toggle before the child is ended; 0 is 20. Up to ten times that where others
-	 * have its CPUs.
+	 * Without any toggle before the child is ended; 0 is 20. Ten times that of a child that
+	 * takes no CPU.
 	 */
 	double hang_seconds;
 };
