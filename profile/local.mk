@@ -92,10 +92,8 @@ pkglib_LTLIBRARIES += libfastinst-profile.la
 libfastinst_profile_la_SOURCES = \
 	$(session_sources) \
 	profile/sampler/agent.c \
-	profile/sampler/clocks.c \
 	profile/sampler/epochs.c \
 	profile/sampler/epochs.h \
-	profile/sampler/functions.c \
 	profile/sampler/bursts.c \
 	profile/sampler/report.c \
 	profile/sampler/windows.c \

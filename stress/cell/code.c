@@ -471,34 +471,36 @@ int code_build(struct code *code, const struct cell *cell)
 	return error;
 }
 
+static bool is_whole(const struct code *code, unsigned slot)
+{
+	return code->codes == 2 ? slot == SLOT_CALL : slot % 4 == 0;
+}
+
+/* Of NOP pairs a call front is old in even toggles, call to NOP; odd ones are back. */
+static enum tear_kind kind_of_mix(const struct code *code, unsigned slot)
+{
+	bool old_front = code->codes == 2 ? slot == SLOT_PAD || slot == SLOT_CARRY + 1
+					  : slot % 3 == (slot / 3 + 1) % 3;
+
+	return old_front ? TEAR_OLD_FRONT : TEAR_NEW_FRONT;
+}
+
 void code_collect(const struct code *code, const struct code_slots *slots, uint64_t executions,
 		  struct cell_result *result)
 {
 	for (const struct code_slots *s = slots; s < slots + code->sites; s++) {
-		const uint64_t *pad = &s->at[SLOT_PAD], *carry = &s->at[SLOT_CARRY];
 		uint64_t others = executions;
 
 		result->executions += executions;
-		if (code->codes == 2) {
-			/* A call front is old in even toggles, call to NOP; odd ones are back. */
-			result->tears[TEAR_OLD_FRONT] += pad[0] + carry[1];
-			result->tears[TEAR_NEW_FRONT] += pad[1] + carry[0];
-			others -= pad[0] + pad[1] + carry[0] + carry[1] + s->at[SLOT_CALL];
-			result->old_new[0] += s->at[SLOT_CALL];
-			result->old_new[1] += others;
-			continue;
-		}
-		for (unsigned k = 0; k < 3; k++) {
-			unsigned next = (k + 1) % 3;
-
-			result->tears[TEAR_OLD_FRONT] += s->at[k * 3 + next];
-			result->tears[TEAR_NEW_FRONT] += s->at[next * 3 + k];
-			result->old_new[k != 0] += s->at[k * 3 + k];
-		}
-		for (unsigned i = 0; i < SLOT_SORTED; i++)
+		for (unsigned i = 0; i < SLOT_SORTED; i++) {
 			others -= s->at[i];
-		/* An execution that is in no slot ran something that was not foreseen. */
-		result->tears[TEAR_OTHER] += others;
+			if (is_whole(code, i))
+				result->old_new[i != 0] += s->at[i];
+			else
+				result->tears[kind_of_mix(code, i)] += s->at[i];
+		}
+		/* Else an execution that is in no slot ran something that was not foreseen. */
+		*(code->codes == 2 ? &result->old_new[1] : &result->tears[TEAR_OTHER]) += others;
 	}
 }
 
@@ -563,13 +565,9 @@ enum tear_kind code_mark_kind(const struct code *code, const struct code_mark *m
 	unsigned slot = mark->where & 0xff, front = slot / 3, back = slot % 3;
 	unsigned from = (unsigned)(code_mark_toggle(mark) % 3);
 
-	if (code->codes == 2)
-		return slot == SLOT_PAD || slot == SLOT_CARRY + 1 ? TEAR_OLD_FRONT : TEAR_NEW_FRONT;
-	if (slot >= SLOT_SORTED)
+	if (code->codes == 3 && (slot >= SLOT_SORTED || (front != from && back != from)))
 		return TEAR_OTHER;
-	if (front != from && back != from)
-		return TEAR_OTHER;
-	return back == (front + 1) % 3 ? TEAR_OLD_FRONT : TEAR_NEW_FRONT;
+	return kind_of_mix(code, slot);
 }
 
 unsigned code_stir(const struct code *code, uint64_t number)
