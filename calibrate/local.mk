@@ -32,8 +32,6 @@ libcalibrate_a_SOURCES = \
 	commands/tmax/commands.h \
 	stress/placement/cpuid.c \
 	stress/placement/cpuid.h \
-	stress/placement/here.c \
-	stress/placement/here.h \
 	results/figures/markup.c \
 	results/figures/markup.h \
 	commands/report/report.c \

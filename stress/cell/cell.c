@@ -15,11 +15,6 @@ static const char *const crossing_names[CROSSING_COUNT] = {
 	[CROSSING_PAGE] = "page",
 };
 
-static const unsigned crossing_sizes[CROSSING_COUNT] = {
-	[CROSSING_NONE] = 0,   [CROSSING_8] = 8,     [CROSSING_16] = 16,     [CROSSING_32] = 32,
-	[CROSSING_INSIDE] = 8, [CROSSING_LINE] = 64, [CROSSING_PAGE] = 4096,
-};
-
 static const char *const pair_names[PAIR_COUNT] = {
 	[PAIR_CALL_NOP] = "call-nop",
 	[PAIR_CALL_CALL] = "call-call",
@@ -134,7 +129,9 @@ int provokers_parse(const char *names)
 
 unsigned crossing_bytes(enum crossing c)
 {
-	return crossing_sizes[c];
+	static const unsigned bytes[CROSSING_COUNT] = { 0, 8, 16, 32, 8, 64, 4096 };
+
+	return bytes[c];
 }
 
 void cell_defaults(struct cell *cell)

@@ -70,39 +70,35 @@ uint8_t *code_place_site(uint8_t *arena, const struct cell *cell)
 	}
 }
 
+#define CALL_A 0xe8, 0x10, 0x11, 0x21, 0x31
+#define JUMP_A 0xe9, 0x10, 0x11, 0x21, 0x31
+#define NOP    0x66, 0x66, 0x66, 0x66, 0x90
+
+static const struct {
+	unsigned codes;
+	uint8_t bytes[3][CODE_LENGTH];
+} pairs[PAIR_COUNT] = {
+	[PAIR_CALL_NOP] = { 2, { { CALL_A }, { NOP } } },
+	[PAIR_JMP_NOP] = { 2, { { JUMP_A }, { NOP } } },
+	[PAIR_CALL_CALL] = { 3,
+			     { { CALL_A },
+			       { 0xe8, 0x50, 0x42, 0x52, 0x42 },
+			       { 0xe8, 0x90, 0x83, 0x83, 0x53 } } },
+	[PAIR_WORD] = { 3, { { 0xb8, 0, 0, 0, 0 }, { 0xb8, 1, 1, 1, 1 }, { 0xb8, 2, 2, 2, 2 } } },
+};
+
 static void write_codes(struct code *code, const struct cell *cell)
 {
 	struct code_site *first = &code->site[0];
-	static const uint8_t calls[3][CODE_LENGTH] = {
-		{ 0xe8, 0x10, 0x11, 0x21, 0x31 },
-		{ 0xe8, 0x50, 0x42, 0x52, 0x42 },
-		{ 0xe8, 0x90, 0x83, 0x83, 0x53 },
-	};
-	static const uint8_t nop[CODE_LENGTH] = { 0x66, 0x66, 0x66, 0x66, 0x90 };
 
-	switch (cell->pair) {
-	case PAIR_CALL_CALL:
-		code->codes = 3;
-		for (unsigned k = 0; k < 3; k++)
-			memcpy(first->bytes[k], calls[k], CODE_LENGTH);
-		break;
-	case PAIR_WORD:
-		code->codes = 3;
-		for (unsigned k = 0; k < 3; k++) {
-			memset(first->bytes[k], (int)k, CODE_LENGTH);
-			first->bytes[k][0] = 0xb8;
-		}
-		break;
-	default:
-		/* The call or jump of a NOP pair; see the table in code.h. */
-		code->codes = 2;
-		memcpy(first->bytes[0], calls[0], CODE_LENGTH);
-		if (cell->pair == PAIR_JMP_NOP)
-			first->bytes[0][0] = 0xe9;
+	code->codes = pairs[cell->pair].codes;
+	for (unsigned k = 0; k < code->codes; k++)
+		memcpy(first->bytes[k], pairs[cell->pair].bytes[k], CODE_LENGTH);
+	/* The call or jump of a NOP pair; see the table in code.h. */
+	if (code->codes == 2) {
 		memset(first->bytes[0] + cell->split, OPCODE_CLD, CODE_LENGTH - cell->split);
 		first->bytes[0][cell->split] =
 			cell->oracle == ORACLE_CRASH ? OPCODE_INVALID : OPCODE_STC;
-		memcpy(first->bytes[1], nop, CODE_LENGTH);
 	}
 	code->pair = cell->pair;
 	if (cell->crossing != CROSSING_INSIDE)
@@ -287,31 +283,26 @@ static int write_pad(const struct code *code, unsigned site, const uint8_t *byte
 	return 0;
 }
 
+/* Of NOP pairs the NOP lands nowhere, nor does its front; of word nothing does. */
 static int write_landings(const struct code *code, unsigned site, const struct cell *cell,
 			  const uint8_t *mix)
 {
+	unsigned codes = cell->pair == PAIR_WORD ? 0 : code->codes, fronts = codes == 2 ? 1 : codes;
 	uint8_t bytes[CODE_LENGTH];
 	int ret = 0;
 
-	if (cell->pair == PAIR_WORD)
-		return 0;
-	for (unsigned i = 0; code->codes == 3 && i < 9 && ret == 0; i++) {
-		bool whole = i / 3 == i % 3;
+	for (unsigned i = 0; i < fronts * codes && ret == 0; i++) {
+		unsigned front = i / codes, back = i % codes;
+		bool same_front = codes == 3 && cell->split == 1;
 
+		mix_codes(&code->site[site], front, back, cell->split, bytes);
+		if (front == back)
+			ret = write_target(code, site, bytes, codes == 2 ? SLOT_CALL : i);
 		/* The crash oracle has landings for whole codes only. */
-		if (!whole && (cell->oracle == ORACLE_CRASH || cell->split == 1))
-			continue;
-		mix_codes(&code->site[site], i / 3, i % 3, cell->split, bytes);
-		ret = whole ? write_target(code, site, bytes, i)
-			    : write_pad(code, site, bytes, i, mix);
+		else if (cell->oracle != ORACLE_CRASH && !same_front)
+			ret = write_pad(code, site, bytes, codes == 2 ? SLOT_PAD : i, mix);
 	}
-	if (code->codes == 3)
-		return ret;
-	ret = write_target(code, site, code->site[site].bytes[0], SLOT_CALL);
-	if (ret < 0 || cell->oracle == ORACLE_CRASH)
-		return ret;
-	mix_codes(&code->site[site], 0, 1, cell->split, bytes);
-	return write_pad(code, site, bytes, SLOT_PAD, mix);
+	return ret;
 }
 
 /* A branch out of the loop that only a mix takes, and where it comes back. */

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "stress/placement/here.h"
+#include "stress/placement/placement.h"
 
 /* Leaf 1, EAX: model and family have four bits each, and extended parts above. */
 #define EXTENDED_MODEL	0x000f0000u
