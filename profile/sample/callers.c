@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A hash table to which all threads add, without a lock. Counts lie one behind the other, so that
- * few pages are touched: a program may be short.
+ * A hash table without locks. Counts lie one behind the other: a short program touches few pages.
  */
 #include "profile/sample/sample.h"
 

@@ -14,10 +14,7 @@ struct watch_common watch_common;
 
 /* --- Where ----------------------------------------------------------------------------------- */
 
-/*
- * The hook got the return address as an argument, so the search finds it at the latest in its
- * frame.
- */
+/* The hook got the return address as an argument: it is in its frame at the latest. */
 FI_FUNCTION static uint64_t slot_above(uint64_t rsp, uint64_t from)
 {
 	const uint64_t *word = (const uint64_t *)(rsp & ~UINT64_C(7));
@@ -119,10 +116,7 @@ FI_FUNCTION void frames_clear(struct ring *ring, const struct activation *activa
 	}
 }
 
-/*
- * Either the thread that turns the entry off sees that this call is timed, or this call sees the
- * new state of the entry.
- */
+/* Who turns the entry off sees that this call is timed, or this call sees the new state. */
 FI_FUNCTION struct frame *frames_enter(struct ring *ring, uint32_t id, uint64_t state,
 				       const struct activation *activation)
 {

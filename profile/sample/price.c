@@ -11,9 +11,7 @@
 #define GUESS  60 /* ticks, where the probe was refused */
 #define OWN    16 /* bytes of price_function */
 
-/* An empty function with an entry, and an exit before its RET, as gcc's -minstrument-return=nop5
- * has it.
- */
+/* An empty function with an entry and an exit, as by -minstrument-return=nop5 of gcc. */
 extern const char price_function[] __attribute__((visibility("hidden")));
 asm(".pushsection .text\n"
     ".balign 16\n"

@@ -143,10 +143,7 @@ double ring_metered(void)
 	return calls > 0 ? ticks / calls : 0;
 }
 
-/*
- * The meter sees the probe function only. The trampoline before it finds the same caches, so its
- * cost scales alike.
- */
+/* The meter sees the probe function only. The trampoline finds the same caches: it scales alike. */
 double ring_price(void)
 {
 	double mean = ring_metered();

@@ -99,19 +99,13 @@ struct watch_common {
 extern struct watch watches[]; /* by probe id */
 extern struct watch_common watch_common;
 
-/*
- * watch_next - end the window: no call is counted until the next window starts. False: the state
- * has changed.
- */
+/* watch_next - end the window: no call counts until the next. False: the state has changed. */
 bool watch_next(struct watch *watch, uint64_t state);
 
 /* watch_start - learn which vectors there are. */
 void watch_start(void);
 
-/*
- * watch_clock - the program's clock: CPU time of its threads, in ticks. Within a window the program
- * may wait for a CPU, often because the thread of epochs has taken it.
- */
+/* watch_clock - CPU time of the program's threads, in ticks: windows are to leave waits out. */
 uint64_t watch_clock(void);
 
 /* watch_slowed - share of the window that the profile took. @ticks: of CPU time in the window */
@@ -171,10 +165,7 @@ struct ring {
 	struct frame frame[FRAMES];
 };
 
-/*
- * add_own - add to a sum that only the thread of the ring writes. A signal handler may come
- * between: its addition is lost, which does no harm.
- */
+/* add_own - by the thread of the ring alone. A signal handler's may get lost: no harm. */
 static inline FI_FUNCTION void add_own(_Atomic uint64_t *sum, uint64_t value)
 {
 	store_relaxed(sum, load_relaxed(sum) + value);
@@ -225,27 +216,19 @@ double ring_price(void);
  * address of the function; the slot of the return address is searched for above the stack pointer.
  */
 
-/*
- * A call as a probe sees it: its function, the slot of the stack with its return address, and that.
- */
+/* A call as a probe sees it: its function, the slot of its return address, and that. */
 struct activation {
 	uint64_t function, slot, from;
 };
 
-/*
- * frames_find_activation - the call that a probe is in. False: its return address was not found.
- * @entry: the probe of the function's entry
- */
+/* frames_find_activation - the call at a probe of that entry. False: no return address is found. */
 bool frames_find_activation(struct activation *activation, uint32_t entry,
 			    const struct fi_regs *regs) FI_FUNCTION;
 
 /* frames_clear - drop frames that cannot be under way any more when that call begins. */
 void frames_clear(struct ring *ring, const struct activation *activation, bool hooks) FI_FUNCTION;
 
-/*
- * frames_enter - push a frame, if the state of the watch is still that one, and there is room. Its
- * time is yet to start. NULL: the call is not timed.
- */
+/* frames_enter - push a frame whose time is yet to start. NULL: no room, or another state. */
 struct frame *frames_enter(struct ring *ring, uint32_t id, uint64_t state,
 			   const struct activation *activation) FI_FUNCTION;
 
@@ -256,22 +239,15 @@ bool frames_leave(struct ring *ring, const struct activation *activation, bool h
 /* frames_cut - stop timing the calls that are under way. */
 void frames_cut(struct watch *watch) FI_FUNCTION;
 
-/*
- * frames_without_cpu - ticks without a CPU until @now, from some time on. @used: CPU time of the
- * thread
- */
+/* frames_without_cpu - ticks without a CPU until @now, of a thread that has @used one for that. */
 uint64_t frames_without_cpu(const struct timespec *used, uint64_t now) FI_FUNCTION;
 
-/*
- * frames_read_waited - read the calling thread's clock: ticks without a CPU until @now, from some
- * time on.
- */
+/* frames_read_waited - read the calling thread's clock: ticks without a CPU until @now. */
 uint64_t frames_read_waited(struct ring *ring, uint64_t now) FI_FUNCTION;
 
 /*
- * frames_is_overlong - whether a call took too long for a function that is called so often that it
- * has windows: then the machine was stopped in it, or many threads were. Clocks of threads run on
- * meanwhile.
+ * frames_is_overlong - whether a call of a function that has windows took too long: then the
+ * machine was stopped in it, or many threads were, whose clocks run on.
  */
 bool frames_is_overlong(const struct watch *watch, int64_t wall) FI_FUNCTION;
 
@@ -302,10 +278,7 @@ static inline uint64_t burst_number(void)
 	return load_acquire(&watch_common.burst);
 }
 
-/*
- * burst_clock - ticks after all loads of the program have completed: a wait for memory counts for
- * the function that loads, not for the next one.
- */
+/* burst_clock - ticks after all loads: who waits for memory is the function that loads. */
 static inline FI_FUNCTION uint64_t burst_clock(void)
 {
 	asm volatile("lfence" : : : "memory");
@@ -327,15 +300,10 @@ void burst_start(void);
 void burst_end(void);
 void burst_close(void);
 
-/*
- * burst_poll - true: a thread that has used a CPU since the last poll has had no event after the
- * end yet.
- */
+/* burst_poll - has a thread that ran since the last poll had no event after the end yet? */
 bool burst_poll(void);
 
-/*
- * burst_unknown_ticks - CPU ticks of all threads before the end that no event has given an address.
- */
+/* burst_unknown_ticks - CPU ticks before the end that no event has given an address. */
 uint64_t burst_unknown_ticks(void);
 
 /* --- exits.c, with the lock of epochs -------------------------------------------------------- */
@@ -349,22 +317,18 @@ uint64_t burst_unknown_ticks(void);
  */
 long exits_find(const uint32_t *entries, size_t n, uint32_t first);
 
-/*
- * exits_turn_on - exits of these entries, before the entries. How many were off; a negative errno.
- */
+/* exits_turn_on - those of entries, before the entries. How many were off, or a negative errno. */
 long exits_turn_on(const uint32_t *entries, size_t n);
 
 /*
- * exits_turn_all_on - all exits that are off, also where the entry is off.
- * exits_turn_back_off - those of them that were not turned on with their entries since.
- * 0 or a negative errno.
+ * exits_turn_all_on - all exits that are off. exits_turn_back_off - those that were not turned on
+ * with their entries since. exits_turn_all_off - all. 0 or a negative errno.
  */
 int exits_turn_all_on(void);
 int exits_turn_back_off(void);
-
-/* exits_turn_all_off - 0 or a negative errno. exits_forget - unlink all exits from entries. */
 int exits_turn_all_off(void);
-void exits_forget(void);
+
+void exits_forget(void); /* unlink all exits from entries */
 
 /* exits_reset_in_child - no exit is being turned off in the child. */
 void exits_reset_in_child(void);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The probe functions of entries and exits. Calls within the window are counted. The first call
- * after the window turns the probe off; so does the call that fills it.
- */
+/* The probe functions. The first call after the window, or one that fills it, turns a probe off. */
 #include "profile/sample/sample.h"
 
 #include <cpuid.h>

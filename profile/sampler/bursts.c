@@ -40,10 +40,7 @@ static struct burst_address *find_address(uint64_t at)
 	return &addresses[0];
 }
 
-/*
- * Each burst counts by the time that it took, with that of its probes: it is one sample of the
- * program like any other, however much the probes slow it.
- */
+/* Each counts by the time that it took, with probes: a sample like any other, however slow. */
 static void add_bursts(double scale, double unknown)
 {
 	unsigned group = bursts % SHARE_GROUPS;

@@ -93,10 +93,7 @@ FI_FUNCTION static bool claim_slot(struct slot *slot, uint64_t key)
 	return true;
 }
 
-/*
- * The slots of a block are tried in an order by the other block: mostly the first is free, or the
- * edge's. Then others, anywhere.
- */
+/* Those of the block come first, in an order by the other block: mostly the first will do. */
 FI_FUNCTION static struct slot *find_slot(uint32_t from, uint32_t to)
 {
 	uint64_t key = ((uint64_t)from << 32 | to) + 1;
@@ -112,10 +109,7 @@ FI_FUNCTION static struct slot *find_slot(uint32_t from, uint32_t to)
 	return NULL;
 }
 
-/*
- * With one thread an increment needs no LOCK prefix, but has to be one instruction: signal handlers
- * count, too.
- */
+/* One thread needs no LOCK prefix, but one instruction: signal handlers count, too. */
 FI_FUNCTION static void increment_count(_Atomic uint64_t *count)
 {
 	if (load_relaxed(&current.crowded))

@@ -11,10 +11,7 @@
 #include "probes/include/fastinst.h"
 #include "profile/sampler/session_report.h"
 
-/*
- * --- edges.c: which block is run behind which, in phases. A thread's first block of a phase has
- * none before it.
- */
+/* --- edges.c: which block runs behind which; a thread's first one in a phase, behind none */
 
 struct edge {
 	uint32_t from, to;
@@ -38,15 +35,10 @@ uint64_t edges_weigh(double weight);
 /* edges_block - the probe function of all blocks. Changes no vector register. */
 fi_function edges_block;
 
-/*
- * edges_next - the next edge, in the order in which they were found. *next begins as 0. 0: no more.
- */
+/* edges_next - the next edge, in the order they were found. *next begins as 0. 0: no more. */
 int edges_next(uint32_t *next, struct edge *edge);
 
-/*
- * edges_has_run - whether the block ever ran while it was on. The first run outside of a phase
- * wakes up the thread of phases.
- */
+/* edges_has_run - ever, while it was on? Its first run outside of a phase is a wake. */
 bool edges_has_run(uint32_t id);
 
 /* edges_sums - how many blocks ran outside of a phase, and how many edges found no room. */

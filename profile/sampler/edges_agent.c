@@ -129,10 +129,7 @@ static void turn_run_blocks_off(size_t from)
 
 /* --- New blocks ------------------------------------------------------------------------------ */
 
-/*
- * The lock is taken for the end of the list only: a pin waits for the loader, the loader for a
- * fork(), and the fork() for the lock.
- */
+/* The lock is taken late: a pin waits for the loader, that for a fork(), and that for the lock. */
 static void collect_blocks(void)
 {
 	uint32_t end = fi_probes();
@@ -157,10 +154,7 @@ static void collect_blocks(void)
 	sum.blocks = (double)n;
 }
 
-/*
- * False: the scan failed. Where objects came, blocks that were dropped may be there again, with the
- * same ids.
- */
+/* False: the scan failed. Where objects came, blocks may be there again, with the same ids. */
 static bool scan_blocks(void)
 {
 	int found = fi_scan();
@@ -189,10 +183,7 @@ static void unlock_blocks(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/*
- * No block of an object that goes may be on meanwhile. No lock is held: dlclose() waits for the
- * loader, and a constructor, which has that, may call it.
- */
+/* No block of an object that goes may be on. No lock is held: a constructor may call dlclose(). */
 static bool begin_unload(void)
 {
 	lock_blocks_off();

@@ -65,9 +65,8 @@ static bool is_closed(uint32_t id)
 }
 
 /*
- * Whether a probe that is off is turned on in this epoch: with a probability by which all that are
- * on do not slow the program by more than a fifth. Estimates are corrected for a slower program,
- * but not well.
+ * Whether a probe that is off is turned on in this epoch: so many that they slow the program by a
+ * fifth at most. Estimates are corrected for a slower program, but not well.
  */
 static bool draw_turn(void)
 {

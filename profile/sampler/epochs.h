@@ -76,16 +76,15 @@ extern uint32_t reopened[];
 /* --- windows.c: how long a probe is watched, what that has shown, and the next window -------- */
 
 /*
- * windows_activate - end an epoch of n probes that are off, and turn them on for their next
- * windows. The list is changed. Returns the estimated calls of these epochs.
+ * windows_activate - end an epoch of probes that are off, and turn them on for their next windows;
+ * the list changes. Returns the estimated calls of these epochs.
  */
 double windows_activate(uint32_t *ids, size_t n);
 
 /*
- * windows_read - note what the window of a probe in that state has seen until now.
- * windows_learn - end the epoch that was read; its estimated calls.
- * windows_continue - the same, and open the next window of a probe that is still on, without a
- * change of code.
+ * windows_read - note what a probe in that state has seen until now. windows_learn - end the epoch
+ * that was read; its estimated calls. windows_continue - the same, and open the next window of a
+ * probe that is still on, without a change of code.
  */
 void windows_read(uint32_t id, uint64_t state, uint64_t now);
 double windows_learn(uint32_t id, uint64_t end);
@@ -94,10 +93,7 @@ double windows_continue(uint32_t id, uint64_t state, uint64_t now);
 /* windows_learn_parallel - learn how many threads of the program run, of late. Once an epoch. */
 void windows_learn_parallel(void);
 
-/*
- * windows_set_affordable - set how many calls the next epoch may count in addition, while the
- * profile is new.
- */
+/* windows_set_affordable - how many calls more the next epoch of a new profile may count. */
 void windows_set_affordable(void);
 
 /* --- bursts.c: where the program spends its time, by one burst per epoch; with the lock ------ */
@@ -108,10 +104,7 @@ void bursts_sample(void);
 /* bursts_settle - turn probes off again that no window has turned on since. */
 void bursts_settle(void);
 
-/*
- * bursts_report - write the lines of all addresses. @cpu: CPU seconds of the process. bursts_forget
- * - drop all bursts.
- */
+/* bursts_report - of a process that used so many CPU seconds. bursts_forget - all of them. */
 void bursts_report(FILE *out, double cpu);
 void bursts_forget(void);
 

@@ -39,10 +39,7 @@ struct sampler {
 /* session_start - for the agent's constructor. */
 void session_start(const struct sampler *agent);
 
-/*
- * session_thread - a thread that runs sampler.run(), and counts as the tool's (fi_own_thread()).
- * Negative errno.
- */
+/* session_thread - one that runs sampler.run(), and counts as the tool's. Negative errno. */
 int session_thread(pthread_t *thread, uintptr_t number);
 
 #endif

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Windows: how long the probe of a function is watched, what that has shown, and the next window.
- */
+/* How long the probe of a function is watched, what that has shown, and the next window. */
 #include "profile/sampler/epochs.h"
 
 #include <time.h>
@@ -37,11 +35,7 @@ void windows_learn_parallel(void)
 	wall_before = wall;
 }
 
-/*
- * From start to now, which are CPU time of the program, as wall time in which it runs: windows are
- * chosen in that, and epochs measured by the program's clock, which is faster with several threads
- * at work.
- */
+/* The program's CPU time since, as wall time in which it runs: windows are chosen in that. */
 static uint64_t wall_since(uint64_t start, uint64_t now)
 {
 	return now > start ? (uint64_t)((double)(now - start) / parallel) : 0;
@@ -137,9 +131,7 @@ void windows_read(uint32_t id, uint64_t state, uint64_t now)
 	if ((state & WATCH_BITS) == WATCH_FULL && calls >= load_relaxed(&watch->limit))
 		read_full_window(watch, function, epoch);
 	else if ((state & WATCH_BITS) != WATCH_OPEN && function->window == WINDOW_WHOLE)
-		/*
-		 * The window was filled while the epoch before was read: nothing was watched since.
-		 */
+		/* It was filled while the epoch before was read: nothing was watched since. */
 		epoch->watched = 0;
 	else if (epoch->watched > function->window)
 		epoch->watched = function->window;
@@ -205,8 +197,7 @@ static void start_window(uint32_t id, uint64_t now)
 	store_release(&watches[id].from, __builtin_ia32_rdtsc() + load_relaxed(&watches[id].warm));
 }
 
-/* How many epochs pass until the window of a rare function is read again: all calls count anyway.
- */
+/* A rare function's window is read again after so many epochs: all calls count anyway. */
 static void set_rest(uint32_t id)
 {
 	const struct function_state *function = &function_states[id];
@@ -282,10 +273,7 @@ static size_t claim_probes(uint32_t *ids, size_t n)
 
 		if (state & WATCH_LEAVES)
 			continue;
-		/*
-		 * Before the state: a call that sees the new state must not use the old window's
-		 * start.
-		 */
+		/* First: no call that sees the new state may use the old start. */
 		store_release(&watch->from, NEVER);
 		if (watch_next(watch, state))
 			ids[kept++] = ids[i];
@@ -316,10 +304,7 @@ double windows_activate(uint32_t *ids, size_t n)
 	}
 	now = watch_clock();
 	for (size_t i = 0; i < n; i++) {
-		/*
-		 * Calls while the first windows were prepared are not known: the first epoch starts
-		 * now.
-		 */
+		/* Calls until now are not known: the first epoch starts here. */
 		if (!(function_states[ids[i]].estimate.known > 0))
 			function_states[ids[i]].start = now;
 		start_window(ids[i], now);

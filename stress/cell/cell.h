@@ -52,11 +52,7 @@ static inline bool protocol_is_broken(enum protocol protocol)
 	return protocol >= PROTOCOL_NAIVE;
 }
 
-/*
- * What is done on purpose to pull the two fetches apart: tmax-stress(1) says what each does. A row
- * is what plans, records and options know of one; stress/run/provoker.c does it. Bits: a cell may
- * have several at once.
- */
+/* What pulls the two fetches apart on purpose; stress/run/provoker.c does it. A set has bits. */
 #define PROVOKERS(ROW)                                                                             \
 	ROW(COLD_BACK, "cold-back", 0)                                                             \
 	ROW(COLD_FRONT, "cold-front", 0)                                                           \
@@ -129,10 +125,7 @@ enum outcome {
 	OUTCOME_COUNT
 };
 
-/*
- * Noise around a cell, as differences over its run unless it says otherwise.
- * What cannot be read here is WITNESS_UNKNOWN (counts) or negative (measures).
- */
+/* Noise around a cell, over its run; WITNESS_UNKNOWN, or a negative measure: not known here. */
 #define WITNESS_UNKNOWN UINT64_MAX
 
 struct witness {
@@ -255,10 +248,7 @@ int provokers_parse(const char *names);
 /* crossing_bytes - 0, 8, 16, 32, 64, 4096. */
 unsigned crossing_bytes(enum crossing c);
 
-/*
- * cell_command - the command line that runs this cell again, "tmax stress ...".
- * Returns its length as snprintf does.
- */
+/* cell_command - "tmax stress ..." that runs this cell again. Length as snprintf. */
 int cell_command(const struct cell *cell, char *buf, size_t size);
 
 /* cell_seat - placement_seat for this cell: swapped if it says so. */

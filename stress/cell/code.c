@@ -335,7 +335,7 @@ static void put_additions(struct emit *e, struct code *code, const struct cell *
 {
 	static const uint8_t nop[8] = { 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00 };
 
-	/* Each straddler has two lines of its own, none of them the site's. */
+	/* Each has two lines of its own, and is a NOP 0F 1F 44 with any bytes. */
 	for (unsigned i = 0; cell->provokers & 1u << PROVOKER_SITES && i < CODE_EXTRA; i++) {
 		uintptr_t line = ((uintptr_t)e->at + 3 + 2 * LINE) & ~(uintptr_t)(LINE - 1);
 

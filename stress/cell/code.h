@@ -4,46 +4,36 @@
  * for every instruction that a mix could form.
  *
  * The codes of a pair differ in every byte that the split separates, and each mix does something of
- * its own:
+ * its own (tmax-stress(1), PAIRS):
  *
- *   call-call  three calls in rotation, A -> B -> C -> A. Displacements differ
- *              in every byte; each (front, back) lands on a pad that counts it.
- *              As X is only ever followed by one Y, the pad tells which part
- *              was old. Split 1 has the same opcode in front: no mix exists.
- *   word       mov eax, imm32 with every byte of the immediate 0, 1 or 2, in
- *              rotation; the loop sorts what it got by lowest and highest byte.
- *              Split 1 as above.
- *   call-nop,  66 66 66 66 90 against E8 (E9) with F9 behind the split and FC from
- *   jmp-nop    there on. Call front + NOP tail lands on a pad. NOP front + call tail
- *              is a prefixed STC and CLDs, and the loop tests the carry flag,
- *              which nothing else in it changes. Which part was old follows from
- *              whether the toggle's number is even, published by the patcher before
- *              it; right as long as a tear runs within `rest` of its toggle.
+ *   call-call  three calls in rotation, A -> B -> C -> A. Each (front, back) lands on a pad that
+ *              counts it. As X is only ever followed by one Y, the pad tells which part was old.
+ *   word       mov eax, imm32 with every byte of the immediate 0, 1 or 2, in rotation; the loop
+ *              sorts what it got by lowest and highest byte.
+ *   call-nop,  66 66 66 66 90 against E8 (E9) with F9 behind the split and FC from there on.
+ *   jmp-nop    Call front + NOP tail lands on a pad. NOP front + call tail is a prefixed STC and
+ *              CLDs, and the loop tests the carry flag. Which part was old follows from whether
+ *              the toggle's number is even: right as long as a tear runs within `rest` of it.
+ *
+ * For the crash oracle pads stay unmapped and 06 (invalid) takes the place of F9.
  *
  * A fetch that is two changes old (of A -> B -> C: front A, back C) lands where the opposite kind
  * of C -> A does, so the other wait gets the blame. Where its toggle's number is known, in the
  * ring, it is told to be "other".
  *
- * Every mix also leaves the TSC of that moment and the toggle's number in a ring, and is counted as
- * a torn toggle if its number is another than the last one's. That happens on pads and behind
- * branches that only a mix takes: the hot loop never runs it. So it is cold when it is needed, and
- * a stamp is late by the cache misses and page walks on the way to it: hundreds of ticks, up to
- * some thousand.
+ * Every mix also leaves the TSC and the toggle's number in a ring, on pads and behind branches that
+ * only a mix takes: cold code, so a stamp is late by the cache misses and page walks on the way to
+ * it: hundreds of ticks, up to some thousand.
  *
- * Each executor also counts how often the code that it ran was another than the time before: so
- * many changes it has seen. That is a compare and a branch in the hot loop, which is taken once
- * after a change, when the front end starts anew anyway. A NOP leaves no trace, so there it is
- * calls that count: those to which another execution is between the last one and them.
+ * Each executor counts how many changes it has seen: a compare and a branch in the hot loop, which
+ * is taken once after a change, when the front end starts anew anyway. A NOP leaves no trace, so
+ * there calls count to which another execution is between the last one and them.
  *
- * What a cell adds to the loop (loop, and provokers chain and sites) stands behind the site and
- * what watches it, that is, ahead of the next execution of it. The straddlers of sites are NOPs 0F
- * 1F 44 xx yy for any xx yy; xx ends one line, yy begins the next.
+ * What a cell adds to the loop stands behind the site and what watches it, that is, ahead of the
+ * next execution of it.
  *
- * Crossing inside has three sites in one line, one after the other, across the boundaries of 8, 16
- * and 32 bytes: an executor that fetches the line once sees three. Each has calls, landings and
- * counters of its own; the counters of an executor are an array, site by site.
- *
- * For the crash oracle pads stay unmapped and 06 (invalid) takes the place of F9.
+ * Crossing inside has three sites in one line, across the boundaries of 8, 16 and 32 bytes: an
+ * executor that fetches the line once sees three. Each has calls, landings and counters of its own.
  */
 #ifndef STRESS_CELL_CODE_H
 #define STRESS_CELL_CODE_H
@@ -108,10 +98,7 @@ struct code {
 	uint8_t *extra[CODE_EXTRA]; /* the straddlers of provoker sites, or NULL */
 };
 
-/*
- * code_build - map and write everything. Never unmapped: it is made once, in
- * the child that runs the cell. 0 or a negative errno.
- */
+/* code_build - once, in the child that runs the cell: map and write all. 0 or a negative errno. */
 int code_build(struct code *code, const struct cell *cell);
 
 /*
@@ -139,10 +126,7 @@ uint64_t code_exposed(const struct code *code, const struct code_slots *slots, u
 /* code_tears - tears counted so far; cheap enough to ask while executors run. */
 uint64_t code_tears(const struct code *code, const struct code_slots *slots);
 
-/*
- * code_mark - read the mark of that number. False if it is not there yet or has
- * been overwritten. The executor may be running.
- */
+/* code_mark - read that mark. False: it is not there yet, or no more. The executor may run. */
 bool code_mark(const struct code_slots *slots, uint64_t number, struct code_mark *mark);
 
 /* code_mark_kind - which part was old. */

@@ -1,24 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a fetched pair of generations tells: whether its two parts ever stood in memory together,
- * and if not, how far apart they were read.
+ *and if not, how far apart they were read.
  *
  * Front and back part of a site carry generation numbers and are stored in turn: front 1, back 1,
  * front 2, ... An executor that fetches front f and back b read the front before f was replaced and
- * the back after b was stored. With b > f there is time between the two, and that much lies between
- * the reads at least:
+ * the back after b was stored. With b > f, that much time lies between the reads at least:
  *
  *	before the store of b  -  after the store of f + 1
  *
  * and likewise with f > b + 1, the other way round. Both stamps are the patcher's, so no clock is
- * compared with another: a late stamp (the patcher lost its CPU between store and stamp) makes the
- * result smaller, never larger.
+ * compared with another: a late stamp makes the result smaller, never larger.
  *
  * The clocks of others matter only for telling which f and which b it was, since a part has room
- * for few bits. An executor says between which times it fetched. A pair that would fit more than
- * one generation within that time is thrown away, and counted.
- *
- * All here are pure functions over logs.
+ *for few bits. A pair that would fit more than one generation within the time in which its executor
+ * fetched is thrown away, and counted.
  */
 #ifndef STRESS_ORACLE_GAP_JUDGE_H
 #define STRESS_ORACLE_GAP_JUDGE_H
@@ -28,10 +24,7 @@
 
 #include "stress/witness/tsc_offset.h"
 
-/*
- * A fetch may run ahead of the stamp before it: the front end is as many
- * instructions ahead as the core has room for. Far more than that, ticks.
- */
+/* How far a fetch may run ahead of the stamp before it: more than a core has room for, ticks. */
 #define GAP_LEAD 20000
 
 /* What the clocks may drift apart by during a run, ticks. */
@@ -68,10 +61,7 @@ struct gap_store {
 	uint64_t after;
 };
 
-/*
- * The latest stores by number. Store 2g + p put generation g into part p.
- * Numbers from first (even) to next - 1 are known.
- */
+/* The latest stores: 2g + p put generation g into part p. Known: first (even) to next - 1. */
 struct gap_history {
 	struct gap_store *ring;
 	uint64_t size; /* a power of two */
@@ -128,10 +118,7 @@ static inline struct gap_store *gap_history_add(struct gap_history *h)
 	return store;
 }
 
-/*
- * gap_history_restart - from here on the history knows of nothing but what
- * stands in memory at this time.
- */
+/* gap_history_restart - from here on it knows of nothing but what stands in memory now. */
 void gap_history_restart(struct gap_history *h, uint64_t now);
 
 /*

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * How the last toggles went, so that a tear that is noticed later can be told with what the patcher
- * was doing; and how long its stores took. Private to stress.
- */
+/* How the last toggles went, to tell of a tear what the patcher was doing; and store latencies. */
 #ifndef STRESS_ORACLE_TRACE_LOG_H
 #define STRESS_ORACLE_TRACE_LOG_H
 
@@ -34,10 +31,7 @@ struct trace_log {
 	} seen[PLACEMENT_EXECUTORS_MAX][CELL_INSIDE];
 };
 
-/*
- * trace_begin - about to try this toggle, numbered from 0. Returns what is to be
- * filled in; trying again starts it anew.
- */
+/* trace_begin - about to try this toggle, or again: returns what is to be filled in. */
 struct word_trace *trace_begin(struct trace_log *log, uint64_t toggle);
 
 /* trace_end - it is done: take down latency and steps. */

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What a CPU says of itself by CPUID, as libcpuid understands it: of this machine, or of another
- * one by a dump that was taken there.
- */
+/* What this CPU says of itself by CPUID, or another one by a dump that was taken there. */
 #ifndef STRESS_PLACEMENT_CPUID_H
 #define STRESS_PLACEMENT_CPUID_H
 

@@ -24,10 +24,7 @@ struct place {
 
 struct place place_of(uint64_t place);
 
-/*
- * place_open - make the pool, unless it is there. Before a cell is forked, which inherits it.
- * 0 or a negative errno.
- */
+/* place_open - make the pool, if need be, before cells are forked. 0 or a negative errno. */
 int place_open(void);
 
 /*

@@ -71,8 +71,8 @@ int topology_open(hwloc_topology_t *topology, int *foreign)
 	if (ret == 0 && !*foreign && described)
 		ret = -EINVAL;
 	/*
-	 * hwloc asks for the binding of all threads at once and gives up without a word
-	 * when they differ. Then the union is what the process may use.
+	 * hwloc gives up where threads are bound differently: the union is what the process may
+	 * use.
 	 */
 	set = ret == 0 && !*foreign ? hwloc_bitmap_alloc() : NULL;
 	if (set && hwloc_get_cpubind(*topology, set, HWLOC_CPUBIND_PROCESS) == 0 &&
@@ -154,10 +154,7 @@ static void find_candidates(hwloc_topology_t topology, hwloc_bitmap_t set, enum 
 	}
 }
 
-/*
- * The lowest patcher with at least n candidates, which are left in set; the one
- * with the most of them if none has n. Returns how many.
- */
+/* The lowest patcher with n candidates, or with the most; they are left in set. How many. */
 static unsigned find_patcher(hwloc_topology_t topology, hwloc_bitmap_t set, enum placement p,
 			     unsigned n, unsigned *patcher)
 {

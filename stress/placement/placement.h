@@ -10,10 +10,7 @@
 #include "patchcore/machine/cpus.h"
 #include "patchcore/machine/identity.h"
 
-/*
- * In order of distance. An executor belongs to the closest relation that holds
- * between its CPU and the patcher's.
- */
+/* In order of distance: an executor has the closest relation that holds to the patcher. */
 enum placement {
 	PLACEMENT_SAME_CORE,	/* SMT sibling of the patcher */
 	PLACEMENT_SAME_L2,	/* another core behind the same L2 */

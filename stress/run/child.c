@@ -161,10 +161,7 @@ static int patch_until_over(struct child *c)
 	return ret == -EAGAIN ? 0 : ret;
 }
 
-/*
- * What result->exposed and torn are, by the executors' counters and the result's toggles. Also of a
- * child that died.
- */
+/* What exposed and torn are, by the executors' counters. Also of a child that died. */
 static void sum_toggles(const struct shared *shared, struct cell_result *result)
 {
 	uint64_t torn = 0;

@@ -161,9 +161,8 @@ static void *executor_main(void *arg)
 	witness_thread_begin(&begin);
 	while (!atomic_load_explicit(&c->quit, memory_order_relaxed)) {
 		/*
-		 * RDTSC without a fence is late enough: it is fetched behind the site, so it runs
-		 * after the site was fetched, and a fence would keep the front end from running
-		 * ahead as it does in programs.
+		 * No fence: RDTSC runs after the site was fetched, and the front end runs ahead as
+		 * ever.
 		 */
 		uint64_t before = __rdtsc(), after, at;
 
@@ -215,10 +214,7 @@ static void judge_logs(struct gap_child *c, uint64_t more_than)
 	}
 }
 
-/*
- * The last reading of the clock before the store. Whether the loop ends depends
- * on it, so the locked store cannot be visible any earlier.
- */
+/* The last reading before the store: the loop hangs on it, so no store is visible earlier. */
 static uint64_t rest_since(uint64_t start, uint64_t ticks)
 {
 	uint64_t now;
@@ -241,10 +237,7 @@ static int store_next(struct gap_child *c)
 	}
 	put_next(c, number);
 	c->stored = store->after = ticks_now();
-	/*
-	 * Half of the stores follow at once, so that short gaps are seen, and of both
-	 * kinds: either part may come first. The others keep the mean.
-	 */
+	/* Half follow at once: short gaps, of both kinds, are seen. The others keep the mean. */
 	c->rest = random % 2 ? 0 : random / 2 % (4 * c->cell->rest + 1);
 	return c->cell->protocol == PROTOCOL_MEMBARRIER ? membarrier_sync() : 0;
 }

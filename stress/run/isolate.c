@@ -63,10 +63,7 @@ static double seconds_run(pid_t pid)
 	return clock_getcpuclockid(pid, &clock) == 0 ? clock_seconds(clock) : 0;
 }
 
-/*
- * A child that spins takes a CPU for it. One that takes none waits for others who have them, or
- * sleeps: it has more time.
- */
+/* A child that spins takes a CPU. One that takes none may wait for others: it has more time. */
 static bool is_hanging(const struct watch *w, double now)
 {
 	double hang = w->what->options->hang_seconds, idle = now - w->life;

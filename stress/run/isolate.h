@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Running something in a child process of its own, so that a crash, a hang or a
- * kill costs that and nothing else. Private to stress.
- */
+/* Something in a child of its own: a crash, a hang or a kill costs that and nothing else. */
 #ifndef STRESS_RUN_ISOLATE_H
 #define STRESS_RUN_ISOLATE_H
 
@@ -41,12 +38,11 @@ struct ending {
 /*
  * isolate - run it and wait for its end.
  *
- * Meanwhile the caller keeps off the CPUs that are measured, and looks four times a second. Where
- * it may use no others it looks once a second: each look takes a CPU from the thread that is
- * measured there.
+ * Meanwhile the caller keeps off the CPUs that are measured, and looks four times a second; once
+ * where it may use no others.
  *
- * The caller must have one thread only (it forks). No child is left behind on return; if the caller
- * dies, the kernel ends the child. 0, or a negative errno if no child could be started.
+ * The caller must have one thread only (it forks). No child is left behind on return; if the
+ * caller dies, the kernel ends the child. 0, or a negative errno if no child could be started.
  */
 int isolate(const struct isolated *what, struct ending *ending);
 

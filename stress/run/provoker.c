@@ -112,10 +112,7 @@ static void stop_worker(struct worker *w)
 		munmap(w->memory, w->size);
 }
 
-/*
- * The works; each does a little and counts it: changes, bytes, rounds. Only a page that is mapped
- * at that moment is worth a flush: so touch both first.
- */
+/* Each does a little: changes, bytes, rounds. Only a page that is mapped is worth a flush. */
 static uint64_t work_shootdown(struct worker *w)
 {
 	const struct timespec pause = { .tv_nsec = SHOOTDOWN_PAUSE };

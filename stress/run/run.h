@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Running a cell in a child of its own, so that a crash, a hang or a kill costs
- * that cell and nothing else.
- */
+/* A cell in a child of its own: a crash, a hang or a kill costs that cell and nothing else. */
 #ifndef STRESS_RUN_RUN_H
 #define STRESS_RUN_RUN_H
 
@@ -17,10 +14,7 @@ struct run_options {
 	/* Called once a second or a few times with what is known so far; may be NULL. */
 	void (*progress)(void *arg, const struct cell_result *so_far);
 	void *arg;
-	/*
-	 * Without any toggle before the child is ended; 0 is 20. Ten times that of a child that
-	 * takes no CPU.
-	 */
+	/* Without a toggle, 0: 20. Ten times that while it takes no CPU. */
 	double hang_seconds;
 };
 

@@ -30,10 +30,7 @@
 /* Turbo steps and the error of the measurement stay below; another power state does not. */
 #define CLOCK_CHANGE 0.1
 
-/*
- * System management interrupts stop all cores at once. Firmware that does its
- * housekeeping every few seconds is the machine as it is; more is a disturbance.
- */
+/* SMIs stop all cores. One every few seconds is the machine as it is; more is a disturbance. */
 #define SMIS_PER_SECOND 1.0
 
 /*

@@ -22,18 +22,14 @@ struct tsc_offset {
  */
 void tsc_offset_take(struct tsc_offset *known, uint64_t asked, uint64_t answered, uint64_t heard);
 
-/*
- * tsc_offset_join - what holds of two measurements, one before and one after:
- * an offset whose error covers both, so also what it drifted by.
- */
+/* tsc_offset_join - of two, before and after: the error covers both, and what they drifted. */
 struct tsc_offset tsc_offset_join(const struct tsc_offset *before, const struct tsc_offset *after);
 
 /*
- * tsc_offset_measure - to the CPU `there`, by many round trips, in well under a millisecond if both
- * CPUs are free.
+ * tsc_offset_measure - to the CPU `there`, by many round trips: well under a millisecond.
  *
- * The caller must be pinned to `here`. Starts a thread and ends it. 0 and the offset; -ETIMEDOUT if
- * the other CPU did not answer in a second, or another negative errno: then it is unknown.
+ * The caller must be pinned to `here`. Starts a thread and ends it. 0; -ETIMEDOUT if the other CPU
+ * did not answer in a second, or another negative errno: then it is unknown.
  */
 int tsc_offset_measure(hwloc_topology_t topology, unsigned here, unsigned there,
 		       struct tsc_offset *offset);

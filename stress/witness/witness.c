@@ -25,10 +25,7 @@
 #define TEXT_OF(x) #x
 #define TEXT(x)	   TEXT_OF(x)
 
-/*
- * --- Text of the kernel: what it does not tell is WITNESS_UNKNOWN, or a negative double; no count
- * is above INT64_MAX.
- */
+/* --- Text of the kernel; what it lacks is WITNESS_UNKNOWN, or negative ---------------------- */
 
 static bool take_number(const char **text, uint64_t *value)
 {
@@ -52,10 +49,7 @@ static void add_count(uint64_t *sum, uint64_t count)
 	*sum = count > INT64_MAX - *sum ? INT64_MAX : *sum + count;
 }
 
-/*
- * Of these CPUs since boot: all rows of /proc/interrupts. An offline CPU has no column there. ERR
- * and MIS, which belong to no CPU, are left out.
- */
+/* All rows of these CPUs. An offline one has no column; ERR and MIS belong to no CPU. */
 static uint64_t proc_interrupts(FILE *stream, hwloc_const_bitmap_t cpus)
 {
 	hwloc_bitmap_t columns = hwloc_bitmap_alloc();
