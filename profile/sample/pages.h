@@ -8,17 +8,15 @@
 #define PROFILE_SAMPLE_PAGES_H
 
 /*
- * pages_note - a site that is to be in open pages, after those of the same object.
- * pages_open - open the pages of all that were noted. Where that is refused, each change has its
- * system calls.
+ * pages_note - a site that is to be in open pages, after those of the same object. pages_open -
+ * open all that were noted. Where that is refused, each change has its system calls.
  */
 void pages_note(const char *object, const void *site);
 void pages_open(void);
 
 /*
- * pages_close - all of them. What cannot be closed now, as a thread of the program is about to
- * store there, stays listed. So does what is closed, and has not got its protection back: the next
- * try finds it closed. Negative errno.
+ * pages_close - all. What cannot be closed or protected now stays listed, for the next try: a
+ * thread may be about to store there. Negative errno.
  */
 int pages_close(void);
 

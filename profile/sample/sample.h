@@ -191,12 +191,11 @@ void ring_refresh(void);
 void ring_reset_in_child(void);
 
 /*
- * Of every METERED calls of the probe function one is metered, from its start to its end: most
- * calls find caches cold, and cost more than the price that is measured at start.
+ * Of every METERED calls of the probe function one is metered: most calls find caches cold, and
+ * cost more than the price that is measured at start.
  *
- * ring_metered - ticks inside of the probe function per metered call; 0: none was. ring_price -
- * ticks of a call: the price that was measured at start, times the mean of metered calls over their
- * mean at that time. No less than that price.
+ * ring_metered - ticks inside of it per metered call; 0: none was. ring_price - ticks of a call:
+ * the price at start, times the mean of metered calls over that at start, but no less.
  */
 #define METERED 16
 double ring_metered(void);
@@ -205,15 +204,14 @@ double ring_price(void);
 /* --- frames.c: calls that are timed, from entry to exit: a stack per thread ------------------ */
 
 /*
- * An exit belongs to an entry if it has the same function, and its return address is in the same
- * slot of the stack: no two calls under way share that. A call may leave without an exit (tail
- * call, exception, longjmp): the next entry or exit of the thread at that slot or above it drops
- * its frame, and counts it as torn. The probe of an entry is turned off only when no call of the
- * function is timed, or all timed calls have been cut. So no exit of a later call, whose entry was
- * not seen, can be taken for the exit of that call.
+ * An exit belongs to an entry of the same function whose return address is in the same slot of the
+ * stack: no two calls under way share that. A call may leave without an exit (tail call,
+ * exception, longjmp): the next entry or exit of the thread at that slot or above it drops its
+ * frame, as torn. The probe of an entry is turned off only when no call is timed, or all timed
+ * calls have been cut: so no exit of a later call can be taken for one of them.
  *
- * With -finstrument-functions a probe is a call of a hook in the function. The hook gets the
- * address of the function; the slot of the return address is searched for above the stack pointer.
+ * With -finstrument-functions a probe is a call of a hook, which gets the address of the function;
+ * the slot of the return address is searched for above the stack pointer.
  */
 
 /* A call as a probe sees it: its function, the slot of its return address, and that. */
@@ -257,18 +255,17 @@ void frames_drop(struct ring *ring);
 /* --- burst.c --------------------------------------------------------------------------------- */
 
 /*
- * Burst samples: where the program spends its time, seen by turning all its probes on for a moment.
+ * Burst samples: where the program spends its time, seen by turning all its probes on for a
+ * moment.
  *
  * An event is an entry or an exit. Until an exit the thread was in the function of the exit, until
- * an entry it was in the caller. So the next event tells where the time since the last one went,
- * also for functions without exits, and without knowing how the thread came there.
+ * an entry in the caller: so the next event tells where the time since the last one went.
  *
  * 1. The thread of epochs turns all probes on that are off, and notes each thread's clock.
  * 2. It gives the burst a number. Threads add up ticks by address.
- * 3. It sets the burst's end. A thread's first event after the end tells where the thread was until
- *    the end: a long stretch without events is seen as well as a short one.
- * 4. When all threads that run have had such an event, or some patience is over, the number is 0
- *    again, and the thread of epochs reads the ticks.
+ * 3. It sets the burst's end. The first event after it tells where the thread was until then.
+ * 4. When all threads that run have had one, or some patience is over, the number is 0 again, and
+ * the thread of epochs reads the ticks.
  */
 
 /* burst_number - number of the burst under way, or 0. */
@@ -286,9 +283,8 @@ static inline FI_FUNCTION uint64_t burst_clock(void)
 }
 
 /*
- * burst_add_event - until now the thread was at that address, but for ticks of its last probe.
- * burst_end_event - the event is over.
- * @number: of the burst
+ * burst_add_event - until now the thread was at that address, but for ticks of its last probe, in
+ * the burst of that number. burst_end_event - the event is over.
  */
 void burst_add_event(struct ring *ring, uint64_t number, uint64_t at, uint64_t now) FI_FUNCTION;
 void burst_end_event(struct ring *ring, uint64_t now) FI_FUNCTION;
@@ -309,11 +305,10 @@ uint64_t burst_unknown_ticks(void);
 /* --- exits.c, with the lock of epochs -------------------------------------------------------- */
 
 /*
- * Which exits belong to which entries. An exit is on while an entry of its function is on, and
- * turns itself off after that.
+ * An exit is on while an entry of its function is on, and turns itself off after that.
  *
- * exits_find - find the exits of new entries among probes from @first on. Returns how many
- * functions have exits, or -ENOMEM.
+ * exits_find - find the exits of new entries among probes from @first on. How many functions have
+ * some, or -ENOMEM.
  */
 long exits_find(const uint32_t *entries, size_t n, uint32_t first);
 

@@ -58,13 +58,13 @@ bool edges_wait(const struct timespec *until);
  * --- weight.c: how much a phase counts for
  *
  * Each phase is to stand for as much of the program's own time as any other. But with all blocks
- * on most of a phase is the price of probes: where blocks are short, a phase shows less of the
- * program's time. So its counts are multiplied by how many times slower the program was:
+ * on most of it is the price of probes, and the more so the shorter blocks are. So its counts are
+ * multiplied by how many times slower the program was:
  *
- *	time of a block in the phase / (time of a block in the phase - price of a probe)
+ * time of a block in the phase / (time of a block in the phase - price of a probe)
  *
- * The price is taken to be three quarters of the time of a block where the program was at its
- * quickest of late: the fourth least of 64 phases. A higher one would tell phases apart by noise.
+ * The price is taken to be three quarters of the time of a block at the quickest of late, the
+ * fourth least of 64 phases. A higher one would tell phases apart by noise.
  */
 #define WEIGHT_RECENT 64u
 

@@ -257,9 +257,8 @@ static double time_watched(double length, double cpu)
 }
 
 /*
- * With the lock held. Toggling is CPU time of this thread: on a busy machine it waits for a CPU in
- * the middle of a change. False: not all blocks could be turned on, as while a thread is being
- * made, which has SIGTRAP blocked for a moment.
+ * With the lock held. Toggling is CPU time: on a busy machine this thread waits in the middle of
+ * it. False: not all could be turned on, as while a thread is made, with SIGTRAP blocked.
  */
 static bool run_phase(void)
 {

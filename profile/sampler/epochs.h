@@ -82,9 +82,9 @@ extern uint32_t reopened[];
 double windows_activate(uint32_t *ids, size_t n);
 
 /*
- * windows_read - note what a probe in that state has seen until now. windows_learn - end the epoch
- * that was read; its estimated calls. windows_continue - the same, and open the next window of a
- * probe that is still on, without a change of code.
+ * windows_read - note what a probe in that state has seen. windows_learn - end that epoch; its
+ * estimated calls. windows_continue - the same, and open the next window, without a change of
+ * code.
  */
 void windows_read(uint32_t id, uint64_t state, uint64_t now);
 double windows_learn(uint32_t id, uint64_t end);

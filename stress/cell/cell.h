@@ -189,18 +189,17 @@ struct cell_result {
 	int error;	  /* negative errno, 0 if none */
 	uint64_t toggles; /* done */
 	/*
-	 * Of these, before which an executor had run what they replaced: no other can
-	 * tear. Of several executors the one that saw most, of several sites the one that was
-	 * seen least, so rather too few. CELL_UNKNOWN: not counted.
+	 * Of these, before which an executor had run what they replaced: no other can tear. The
+	 * executor that saw most, and the site that was seen least: rather too few. Or
+	 * CELL_UNKNOWN.
 	 */
 	uint64_t exposed;
 	uint64_t executions;	    /* over all executors */
 	uint64_t old_new[2];	    /* executions of the first code, of the others */
 	uint64_t tears[TEAR_KINDS]; /* executions of a mix, with the one that ended in a crash */
 	/*
-	 * Toggles of which a mix was run. A mix that is counted after the next toggle has
-	 * begun may count one more; so may, with several executors, one whose mark was
-	 * lost: rather too many. CELL_UNKNOWN: not counted.
+	 * Toggles of which a mix was run, or CELL_UNKNOWN. Rather too many: a mix that is counted
+	 * late, or whose mark was lost, may count one more.
 	 */
 	uint64_t torn;
 	uint64_t torn_inside[CELL_INSIDE]; /* of crossing inside: the same of each site */

@@ -17,9 +17,8 @@ extern const struct option_row cell_options[];
 #define OPTION_OF_CELL .take = option_like, .like = cell_options
 
 /*
- * cell_read - a command line of "tmax stress", or of another command, up to a word that begins with
- * # or ; into the cell, which has its defaults. 0; -ENOMEM, or -EINVAL with the reason in why,
- * OPTION_WHY bytes.
+ * cell_read - a command line of "tmax stress", or another, up to # or ; into the cell, which has
+ * its defaults. 0; -ENOMEM, or -EINVAL with the reason in why, OPTION_WHY bytes.
  */
 int cell_read(const char *text, const char *command, struct cell *cell, char *why);
 

@@ -547,9 +547,8 @@ bool code_mark(const struct code_slots *slots, uint64_t number, struct code_mark
 }
 
 /*
- * In toggle A -> B the third code C has no part in a mix of its own. With A it is a
- * mix of C -> A that was counted late. With B it may be two changes old, or belong to
- * B -> C and be counted two toggles late: then the blame cannot be told.
+ * In toggle A -> B a mix of the third code C with A is one of C -> A, counted late. With B it may
+ * be two changes old, or one of B -> C, counted two toggles late: the blame cannot be told.
  */
 enum tear_kind code_mark_kind(const struct code *code, const struct code_mark *mark)
 {

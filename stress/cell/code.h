@@ -82,9 +82,8 @@ struct code_site {
 };
 
 /*
- * Runs the site so often. toggle: number of the one that the patcher is at, from 0.
- * last, of NOP pairs: the iterations that were left when the call was run last, in and
- * out. To be called by code_run() alone.
+ * Runs the site so often; called by code_run(). toggle: number of the patcher's, from 0. last, of
+ * NOP pairs: the iterations that were left when the call was run last, in and out.
  */
 typedef uint64_t code_loop_fn(uint64_t iterations, struct code_slots *slots, const uint64_t *toggle,
 			      uint64_t last);
@@ -102,9 +101,8 @@ struct code {
 int code_build(struct code *code, const struct cell *cell);
 
 /*
- * code_place_site - where in an arena of CODE_ARENA_PAGES pages the site of this cell stands. Of
- * the boundaries that are multiples of just that many bytes, the place picks one anywhere in the
- * second page, or without a place the seed one of eight; a page's is at the second page.
+ * code_place_site - where in an arena the site of this cell stands: at a boundary of just that
+ * size, which the place picks in the second page, or the seed, of eight; a page's is its start.
  */
 uint8_t *code_place_site(uint8_t *arena, const struct cell *cell);
 
@@ -117,9 +115,8 @@ void code_run(const struct code *code, uint64_t iterations, struct code_slots *s
 	      const uint64_t *toggle);
 
 /*
- * code_exposed - of so many toggles, those before which this executor had run the
- * code that they replaced; slots are those of one site. An executor that sleeps through a whole
- * rotation does not see it: rather too few.
+ * code_exposed - of so many toggles, those before which this executor had run what they replaced,
+ * at one site. It may sleep through a whole rotation: rather too few.
  */
 uint64_t code_exposed(const struct code *code, const struct code_slots *slots, uint64_t toggles);
 

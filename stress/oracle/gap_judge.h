@@ -95,9 +95,8 @@ static inline struct gap_layout gap_layout_of(unsigned split)
 }
 
 /*
- * gap_is_torn - can the pair not have stood in memory? Quick, for every
- * execution. Only as many bits are compared as both parts have, so a gap over a
- * whole wrap of these can look whole; the reverse is impossible.
+ * gap_is_torn - can the pair not have stood in memory? Compares as many bits as both parts have: a
+ * gap over a whole wrap of these can look whole, not the reverse.
  */
 static inline bool gap_is_torn(struct gap_layout layout, uint32_t value)
 {

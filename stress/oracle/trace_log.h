@@ -39,11 +39,11 @@ void trace_end(struct trace_log *log, uint64_t toggle, struct witness *witness);
 
 /*
  * trace_tears - add the new tears of one executor at one site to the result's events. Returns how
- * many toggles, torn for the first time by this executor there, others had torn already.
+ * many toggles, torn for the first time by it there, others had torn already.
  *
- * A tear is taken to belong to the last toggle whose INT3 was visible when it was counted: right as
- * long as it is counted within the rest between toggles. Its stamp is from the executor's CPU, so
- * it is off by the offset of the two TSCs, too. Marks that the ring has lost already are left out.
+ * A tear is taken to belong to the last toggle whose INT3 was visible when it was counted: right
+ * within the rest between toggles. Its stamp is off by the offset of the two TSCs. Marks that the
+ * ring has lost are left out.
  */
 uint64_t trace_tears(struct trace_log *log, const struct code *code, unsigned executor,
 		     unsigned site, const struct code_slots *slots, struct cell_result *result);

@@ -27,9 +27,8 @@ json_t *cpu_name_to_json(const struct cpu_name *name);
 void cpu_name_print(FILE *out, const struct cpu_name *name);
 
 /*
- * cpuid_keep - dump the CPUID of this machine beside the store of evidence, as
- * STORE.VENDOR-FAMILY-MODEL-STEPPING.cpuid, unless that is there. A dump is a service: without it
- * there is a complaint, and nothing else is lost.
+ * cpuid_keep - dump the CPUID of this machine as STORE.VENDOR-FAMILY-MODEL-STEPPING.cpuid, beside
+ * the store of evidence, unless that is there. Without it there is a complaint, and no more.
  */
 void cpuid_keep(const char *store);
 

@@ -39,26 +39,22 @@ const char *placement_name(enum placement p);
 int placement_parse(const char *name);
 
 /*
- * topology_open - this machine, restricted to what this process may use.
- *
- * Honours HWLOC_SYNTHETIC and HWLOC_XMLFILE; then *foreign is set and nothing may be pinned. 0 or a
- * negative errno; the caller frees with hwloc_topology_destroy().
+ * topology_open - this machine, restricted to what this process may use; or that of
+ * HWLOC_SYNTHETIC or HWLOC_XMLFILE: then *foreign is set and nothing may be pinned. 0 or a
+ * negative errno.
  */
 int topology_open(hwloc_topology_t *topology, int *foreign);
 
 /*
- * placement_max - most executors that a placement can seat, one per CPU
- * (oversubscribed: any number, PLACEMENT_EXECUTORS_MAX). 0 is none: then
+ * placement_max - most executors that can be seated, one per CPU (oversubscribed: any number). 0:
  * reason says in words what the machine or the cpuset lacks.
  */
 unsigned placement_max(hwloc_topology_t topology, enum placement p, char *reason, size_t size);
 
 /*
- * placement_seat - choose CPUs for n executors.
- *
- * Deterministic. The patcher gets the lowest CPU that allows it. An executor never shares the
- * patcher's CPU except in oversubscribed, where threads are dealt round robin starting with the
- * patcher. -ENOENT with a reason if the placement cannot seat n.
+ * placement_seat - choose CPUs for n executors, always the same; the lowest CPU that allows it is
+ * the patcher's alone, but for oversubscribed, where threads are dealt round robin, the patcher
+ * first. -ENOENT with a reason if n have no seats.
  */
 int placement_seat(hwloc_topology_t topology, enum placement p, unsigned n, struct seating *seating,
 		   char *reason, size_t size);

@@ -39,19 +39,16 @@ struct gap_result {
 void gap_defaults(struct cell *cell);
 
 /*
- * gap_check - can this cell be run as a gap run? 0, or -EINVAL with the reason in words.
- *
- * Pair word, oracle count, split 2 to 4 (with one byte in front there is no room for a generation
- * there), any crossing; protocol wait (the rest is the only distance between stores) or membarrier
- * (one after each store besides: then no gap can be). toggles and seconds say when to stop: a
- * toggle is a store to the front and one to the back.
+ * gap_check - can this cell be run as a gap run? 0, or -EINVAL with the reason in words: pair
+ * word, oracle count, split 2 to 4, any crossing; protocol wait (the rest is the only distance
+ * between stores) or membarrier (one after each store: then no gap can be). A toggle is two
+ * stores.
  */
 int gap_check(const struct cell *cell, char *reason, size_t size);
 
 /*
- * gap_run - run it in a child and wait for it, as cell_run does and with the
- * same demands and errors. An outcome of "error" with -ERANGE: the TSCs moved
- * apart by more than can be told from generations.
+ * gap_run - run it in a child and wait for it, as cell_run does. An outcome of "error" with
+ * -ERANGE: the TSCs moved apart by more than can be told from generations.
  */
 int gap_run(const struct cell *cell, const struct run_options *options, struct gap_result *result);
 

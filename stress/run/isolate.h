@@ -36,13 +36,11 @@ struct ending {
 };
 
 /*
- * isolate - run it and wait for its end.
+ * isolate - run it and wait for its end. Meanwhile the caller keeps off the CPUs that are
+ * measured, and looks four times a second; once where it may use no others.
  *
- * Meanwhile the caller keeps off the CPUs that are measured, and looks four times a second; once
- * where it may use no others.
- *
- * The caller must have one thread only (it forks). No child is left behind on return; if the
- * caller dies, the kernel ends the child. 0, or a negative errno if no child could be started.
+ * The caller has one thread only (it forks). No child is left behind, also if the caller dies. 0,
+ * or a negative errno if no child could be started.
  */
 int isolate(const struct isolated *what, struct ending *ending);
 

@@ -30,10 +30,9 @@ int provokers_possible(const struct cell *cell, hwloc_topology_t topology,
 		       const struct seating *seating, char *reason, size_t size);
 
 /*
- * provokers_start - start those of the cell, for the site at this address.
- *
- * To be called by the patcher, before there are executors: it forks. 0, -ENOTSUP if one of them is
- * not possible here, or another negative errno; then nothing is left running.
+ * provokers_start - start those of the cell, for the site at this address. By the patcher, before
+ * there are executors: it forks. 0, or a negative errno, -ENOTSUP if one is not possible here,
+ * with nothing left running.
  */
 int provokers_start(struct provokers **provokers, const struct cell *cell,
 		    hwloc_topology_t topology, const struct seating *seating, const uint8_t *site);

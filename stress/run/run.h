@@ -19,14 +19,12 @@ struct run_options {
 };
 
 /*
- * cell_run - run one cell and wait for it.
+ * cell_run - run one cell and wait for it; result->outcome tells what became of the child, counts
+ * up to that are kept. The caller has one thread only (it forks). No child is left behind, also if
+ * the caller dies.
  *
- * The caller must have one thread only (it forks). What happens to the
- * child is told in result->outcome; counts up to that moment are kept. No child
- * is left behind when it returns; if the caller dies, the kernel ends the child.
- *
- * 0, or a negative errno if no child could be started. -ENOENT: the placement
- * cannot seat the executors (result->seating is empty).
+ * 0, or a negative errno if no child could be started. -ENOENT: the placement cannot seat the
+ * executors (result->seating is empty).
  */
 int cell_run(const struct cell *cell, const struct run_options *options,
 	     struct cell_result *result);

@@ -10,9 +10,8 @@
 #include "stress/witness/witness.h"
 
 /*
- * Share of the CPUs' time that the hypervisor gave to others. Idle virtual
- * machines show 0.1 %; from a few per cent on a neighbour is at work, and the
- * vCPUs move between cores while they are watched.
+ * Share of the CPUs' time that the hypervisor gave to others. Idle virtual machines show 0.1 %;
+ * from a few per cent on a neighbour is at work, and vCPUs move between cores.
  */
 #define STEAL_SHARE 0.02
 
@@ -20,9 +19,8 @@
 #define STEAL_GRAIN 0.01
 
 /*
- * Involuntary switches of one pinned thread with no other to share its CPU with. The kernel's own
- * threads take it some 25 times a second; a program that wants the CPU all the time takes it at
- * each tick or every other: 50 times a second at least on top of those, 125 as distributions come.
+ * Involuntary switches of one pinned thread that shares its CPU with no other. The kernel's
+ * threads take it some 25 times a second; a program that wants the CPU 50 times at least on top.
  */
 #define SWITCHES_PER_SECOND 50.0
 #define SWITCHES_ANYWAY	    10 /* that also the shortest cell may see */
@@ -34,9 +32,8 @@
 #define SMIS_PER_SECOND 1.0
 
 /*
- * Ticks by which two TSCs may differ before it matters: a patcher waits by one
- * clock, and what compares two adds their offset. Further apart they were not
- * synchronised, or one was moved meanwhile.
+ * Ticks by which two TSCs may differ before it matters, in waits and in offsets. Further apart
+ * they were not synchronised, or one was moved.
  */
 #define OFFSET_ALLOWED 1000
 

@@ -15,10 +15,8 @@ struct tsc_offset {
 #define TSC_OFFSET_UNKNOWN ((struct tsc_offset){ 0, UINT64_MAX })
 
 /*
- * tsc_offset_take - learn from one round trip: asked and heard back at these
- * times here, answered at that time there. Kept if it is closer than what was
- * known: the answer was given at some time between the two, however long the ways
- * there and back take, so half the round trip is all that it can be wrong by.
+ * tsc_offset_take - learn from one round trip: asked and heard at these times here, answered at
+ * that time there. Kept if it is closer than what was known: half of it is all it can be wrong by.
  */
 void tsc_offset_take(struct tsc_offset *known, uint64_t asked, uint64_t answered, uint64_t heard);
 
@@ -26,10 +24,8 @@ void tsc_offset_take(struct tsc_offset *known, uint64_t asked, uint64_t answered
 struct tsc_offset tsc_offset_join(const struct tsc_offset *before, const struct tsc_offset *after);
 
 /*
- * tsc_offset_measure - to the CPU `there`, by many round trips: well under a millisecond.
- *
- * The caller must be pinned to `here`. Starts a thread and ends it. 0; -ETIMEDOUT if the other CPU
- * did not answer in a second, or another negative errno: then it is unknown.
+ * tsc_offset_measure - to the CPU `there`, in well under a millisecond; the caller is pinned to
+ * `here`. Starts a thread and ends it. 0, -ETIMEDOUT after a second, or another negative errno.
  */
 int tsc_offset_measure(hwloc_topology_t topology, unsigned here, unsigned there,
 		       struct tsc_offset *offset);

@@ -44,9 +44,8 @@ void witness_between(struct witness *witness, const struct seating *seating,
 		     double seconds);
 
 /*
- * witness_load - tasks that are runnable and stay so, the caller included;
- * negative if not told. Takes about 2 ms. To be called when the cell's threads
- * have ended: then any other runnable task is a stranger.
+ * witness_load - tasks that are runnable and stay so, the caller included, or negative. Takes 2
+ * ms. To be called when the cell's threads have ended: any other is a stranger.
  */
 double witness_load(void);
 
