@@ -3,7 +3,6 @@
 #include "profile/sample/sample.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
 #include "profile/sample/sample.h"
 
 #include <sys/syscall.h>
-#include <time.h>
 
 #include "profile/statistics/estimate.h"
 

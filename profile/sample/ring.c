@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Rings are never unmapped: the next thread takes the one of a thread that has ended. */
 #include <pthread.h>
-#include <stddef.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "profile/sample/sample.h"

@@ -3,7 +3,6 @@
 #ifndef PROFILE_SAMPLE_SAMPLE_H
 #define PROFILE_SAMPLE_SAMPLE_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -4,9 +4,7 @@
 
 #include <cpuid.h>
 #include <errno.h>
-#include <stdbool.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "profile/statistics/estimate.h"

@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <link.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

@@ -3,9 +3,7 @@
 #ifndef PROFILE_SAMPLER_EDGES_H
 #define PROFILE_SAMPLER_EDGES_H
 
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <time.h>
 
 #include "probes/include/fastinst.h"

@@ -15,8 +15,6 @@
 
 #include <errno.h>
 #include <linux/membarrier.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -60,27 +58,6 @@ static void forget_blocks(void)
 	sum.refused = 0;
 }
 
-/* An object may have gone since its blocks were collected. */
-static void drop_gone(void)
-{
-	struct fi_probe probe;
-	size_t kept = 0, kept_ran = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		if (fi_get(ids[i], &probe) || probe.state == FI_GONE)
-			continue;
-		kept_ran += i < ran;
-		ids[kept++] = ids[i];
-	}
-	n = kept;
-	ran = kept_ran;
-}
-
-static int turn_all_on(void)
-{
-	return fi_activate_how(ids, all_on ? ran : n, edges_block, FI_KEEPS_VECTORS);
-}
-
 static void turn_all_off(void)
 {
 	if (some_on)
@@ -88,22 +65,20 @@ static void turn_all_off(void)
 	some_on = all_on = false;
 }
 
-/* All blocks are on, or none (negative errno). */
+/* All blocks are on, or none (negative errno). Where an object has gone, they are collected anew.
+ */
 static int turn_blocks_on(void)
 {
-	int ret;
+	int ret = fi_activate_how(ids, all_on ? ran : n, edges_block, FI_KEEPS_VECTORS);
 
 	some_on = true;
-	ret = turn_all_on();
-	if (ret == -ENODEV) {
-		drop_gone();
-		ret = turn_all_on();
-	}
 	all_on = !ret;
 	if (ret) {
 		fi_deactivate_batch(ids, ran);
 		turn_all_off();
 	}
+	if (ret == -ENODEV)
+		forget_blocks();
 	return ret;
 }
 

@@ -3,7 +3,6 @@
 #include "profile/sampler/epochs.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
 

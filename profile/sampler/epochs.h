@@ -4,10 +4,6 @@
 #define PROFILE_SAMPLER_EPOCHS_H
 
 #include <pthread.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
 
 #include "base/clock.h"
 #include "probes/include/fastinst.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* What this process has learned. */
-
 #include <math.h>
 #include <time.h>
 

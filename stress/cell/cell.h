@@ -3,8 +3,6 @@
 #ifndef STRESS_CELL_CELL_H
 #define STRESS_CELL_CELL_H
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "patchcore/machine/sync.h"

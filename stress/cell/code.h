@@ -39,7 +39,6 @@
 #define STRESS_CELL_CODE_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "stress/cell/cell.h"
 

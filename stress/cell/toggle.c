@@ -2,7 +2,6 @@
 #include "stress/cell/toggle.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "patchcore/machine/wait.h"

@@ -3,8 +3,6 @@
 #ifndef STRESS_CELL_TOGGLE_H
 #define STRESS_CELL_TOGGLE_H
 
-#include <stdint.h>
-
 #include "patchcore/word/word.h"
 #include "stress/cell/cell.h"
 

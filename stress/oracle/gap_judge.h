@@ -20,7 +20,6 @@
 #define STRESS_ORACLE_GAP_JUDGE_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "stress/witness/tsc_offset.h"
 

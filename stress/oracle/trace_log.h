@@ -3,8 +3,6 @@
 #ifndef STRESS_ORACLE_TRACE_LOG_H
 #define STRESS_ORACLE_TRACE_LOG_H
 
-#include <stdint.h>
-
 #include "patchcore/word/word.h"
 #include "stress/cell/cell.h"
 #include "stress/cell/code.h"

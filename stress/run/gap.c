@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -297,9 +295,9 @@ static int run_gaps(struct gap_child *c)
 	c->history.size = HISTORY;
 	c->history.ring = calloc(HISTORY, sizeof(*c->history.ring));
 	/* Pages of a log are touched as it fills: most never are. */
-	c->executors = aligned_alloc(_Alignof(struct gap_executor),
-				     c->cell->executors * sizeof(*c->executors));
-	if (!c->history.ring || !c->executors)
+	c->executors = mmap(NULL, c->cell->executors * sizeof(*c->executors),
+			    PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (!c->history.ring || c->executors == MAP_FAILED)
 		return -ENOMEM;
 	if (ret == 0)
 		ret = build_site(c);
@@ -310,10 +308,6 @@ static int run_gaps(struct gap_child *c)
 
 		e->child = c;
 		e->cpu = seating->executor[i];
-		e->judged = 0;
-		atomic_init(&e->logged, 0);
-		atomic_init(&e->executions, 0);
-		atomic_init(&e->lost, 0);
 		ret = tsc_offset_measure(c->topology, seating->patcher, e->cpu, &e->offset);
 	}
 	if (ret == 0)

@@ -15,7 +15,6 @@
 
 #include <hwloc.h>
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "stress/cell/cell.h"
 
