@@ -197,7 +197,7 @@ static int end_last_profile(void)
 	return ret == -ETIMEDOUT ? ret : 0;
 }
 
-static int read_options(const char *text, const char *functions)
+int sampler_read(const char *text, const char *functions)
 {
 	static char *patterns;
 	int no_times;
@@ -307,7 +307,7 @@ void functions_scan_if_loaded(void)
 /* --- The session ----------------------------------------------------------------------------- */
 
 /* Find probes, open all windows, start the thread. */
-static int start_profile(bool visit)
+int sampler_start(bool visit)
 {
 	bool again = prepared;
 	int ret = again ? 0 : prepare_profiling();
@@ -335,7 +335,7 @@ static int start_profile(bool visit)
 }
 
 /* Turn all probes off. */
-static int stop_profile(void)
+int sampler_stop(void)
 {
 	int ret = lock_profile();
 
@@ -372,7 +372,7 @@ static void open_again(void)
 }
 
 /* A child of a process that was preloaded is profiled like it. */
-static bool reset_in_child(bool runs, bool visit)
+bool sampler_forked(bool runs, bool visit)
 {
 	double exits = account.sum.exits;
 
@@ -402,7 +402,7 @@ static bool reset_in_child(bool runs, bool visit)
 }
 
 /* End the last epoch. */
-static int finish_profile(void)
+int sampler_finish(void)
 {
 	int ret = lock_profile();
 	uint64_t now;
@@ -425,31 +425,23 @@ static int finish_profile(void)
 	return 0;
 }
 
-static bool lock_scans(void)
+bool sampler_before_unload(void)
 {
 	return is_profiled() && !lock_profile();
 }
 
-static void scan_objects(void)
+void sampler_after_unload(void)
 {
 	if (is_profiled())
 		scan_functions();
 	unlock_profile();
 }
 
-__attribute__((constructor)) static void start(void)
+/* Locks that a fork() finds taken are made anew in the child. */
+void sampler_before_fork(void)
 {
-	static const struct sampler sampling = {
-		.read = read_options,
-		.start = start_profile,
-		.finish = finish_profile,
-		.stop = stop_profile,
-		.report = report_profile,
-		.run = epochs_run,
-		.before_unload = lock_scans,
-		.after_unload = scan_objects,
-		.forked = reset_in_child,
-	};
+}
 
-	session_start(&sampling);
+void sampler_after_fork(void)
+{
 }

@@ -147,28 +147,28 @@ static bool scan_blocks(void)
 
 /* --- What must not meet a phase -------------------------------------------------------------- */
 
-static void lock_blocks_off(void)
+void sampler_before_fork(void)
 {
 	pthread_mutex_lock(&lock);
 	turn_all_off();
 }
 
-static void unlock_blocks(void)
+void sampler_after_fork(void)
 {
 	pthread_mutex_unlock(&lock);
 }
 
 /* No block of an object that goes may be on. No lock is held: a constructor may call dlclose(). */
-static bool begin_unload(void)
+bool sampler_before_unload(void)
 {
-	lock_blocks_off();
+	sampler_before_fork();
 	unloads++;
-	unlock_blocks();
+	sampler_after_fork();
 	return true;
 }
 
 /* A child may have been forked within dlclose(). */
-static void end_unload(void)
+void sampler_after_unload(void)
 {
 	pthread_mutex_lock(&lock);
 	unloads -= unloads > 0;
@@ -176,7 +176,7 @@ static void end_unload(void)
 }
 
 /* There are no blocks in the child. It is not profiled; another command may profile it. */
-static bool forget_session(bool runs, bool visit)
+bool sampler_forked(bool runs, bool visit)
 {
 	(void)runs;
 	(void)visit;
@@ -266,7 +266,7 @@ static bool run_phase(void)
 	return true;
 }
 
-static void run_phases(uintptr_t unused)
+void sampler_run(uintptr_t unused)
 {
 	unsigned short dice[3] = { (unsigned short)getpid(), 42, 4711 };
 	double again = AGAIN;
@@ -285,19 +285,19 @@ static void run_phases(uintptr_t unused)
 		pthread_mutex_unlock(&lock);
 		rest_for(rest, true);
 	} while (!stopping && !is_program_over());
-	lock_blocks_off();
-	unlock_blocks();
+	sampler_before_fork();
+	sampler_after_fork();
 }
 
 /* --- The session ----------------------------------------------------------------------------- */
 
-static int read_options(const char *options, const char *functions)
+int sampler_read(const char *options, const char *functions)
 {
 	(void)functions;
 	return sscanf(options, "%lf %lf", &period, &on_time) == 2 ? 0 : -EINVAL;
 }
 
-static int start_phases(bool visit)
+int sampler_start(bool visit)
 {
 	int ret = edges_start();
 
@@ -316,7 +316,7 @@ static int start_phases(bool visit)
 }
 
 /* End the thread, with all blocks off. -ETIMEDOUT: it did not end in two seconds. */
-static int finish_phases(void)
+int sampler_finish(void)
 {
 	struct timespec until;
 	int ret;
@@ -333,7 +333,7 @@ static int finish_phases(void)
 	return ret ? ret : pages_close();
 }
 
-static int stop_phases(void)
+int sampler_stop(void)
 {
 	int ret = fi_synchronize();
 
@@ -386,7 +386,7 @@ static void put_edges(FILE *out)
 	}
 }
 
-static void report_phases(FILE *out)
+void sampler_report(FILE *out)
 {
 	struct phase *last = moments.n ? &moments.moment[moments.n - 1] : NULL;
 	uint32_t blocks = fi_probes();
@@ -403,24 +403,4 @@ static void report_phases(FILE *out)
 		last->calls += (double)edges_runs();
 	}
 	report_moments(out, &moments, 1);
-}
-
-__attribute__((constructor)) static void start(void)
-{
-	/* No block is on at a fork. */
-	static const struct sampler sampling = {
-		.read = read_options,
-		.start = start_phases,
-		.finish = finish_phases,
-		.stop = stop_phases,
-		.report = report_phases,
-		.run = run_phases,
-		.before_unload = begin_unload,
-		.after_unload = end_unload,
-		.before_fork = lock_blocks_off,
-		.after_fork = unlock_blocks,
-		.forked = forget_session,
-	};
-
-	session_start(&sampling);
 }

@@ -174,7 +174,7 @@ static bool sleep_epoch(uint64_t length, uintptr_t number)
 	return false;
 }
 
-void epochs_run(uintptr_t number)
+void sampler_run(uintptr_t number)
 {
 	uint64_t next = pace.length;
 

@@ -114,9 +114,6 @@ void epochs_end_thread(void);
 
 void epochs_sleep(double seconds);
 
-/* epochs_run - the function of the thread. @number: how many were started */
-void epochs_run(uintptr_t number);
-
 /*
  * toggles_on - turn entries on. toggles_note - note the CPU seconds of this thread since which it
  * has turned probes on or off, and whether that was refused. toggles_cost - ticks of all of it.
@@ -127,10 +124,5 @@ double toggles_cost(void);
 
 /* cost_settle - note what was spent and used until now, also behind the last epoch. */
 void cost_settle(void);
-
-/* --- report.c -------------------------------------------------------------------------------- */
-
-/* report_profile - write the lines of this process. */
-void report_profile(FILE *out);
 
 #endif

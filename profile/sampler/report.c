@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "profile/sampler/epochs.h"
+#include "profile/sampler/session.h"
 
 static void put_probe(FILE *out, char letter, const struct fi_probe *probe)
 {
@@ -55,7 +56,7 @@ static void put_caller(FILE *out, const struct caller_count *count, double per_s
 		fputc('\n', out);
 }
 
-void report_profile(FILE *out)
+void sampler_report(FILE *out)
 {
 	double seconds = clock_seconds(CLOCK_MONOTONIC) - account.began_at;
 	double per_second = (double)(__builtin_ia32_rdtsc() - account.began) / seconds;

@@ -12,7 +12,6 @@
 #include "agent/counts/base.h"
 #include "probes/include/fastinst.h"
 
-static const struct sampler *sampler;
 static _Atomic pid_t owner; /* the process that still has to report, or 0 */
 static const char *folder;
 static bool visited;
@@ -27,13 +26,13 @@ static int finish_session(bool reports)
 
 	if (!folder || !atomic_compare_exchange_strong(&owner, &expected, 0))
 		return 0;
-	ret = sampler->finish();
+	ret = sampler_finish();
 	if (ret < 0) {
 		owner = me;
 		return ret;
 	}
 	if (reports)
-		write_report(folder, sampler->report);
+		write_report(folder, sampler_report);
 	return 0;
 }
 
@@ -46,20 +45,20 @@ static int stop_session(bool reports)
 {
 	int ret = finish_session(reports);
 
-	return ret < 0 ? ret : sampler->stop();
+	return ret < 0 ? ret : sampler_stop();
 }
 
 /* The child has nothing to report of its parent's profile. */
 static void fork_session(void)
 {
-	owner = sampler->forked(owner, visited) ? getpid() : 0;
+	owner = sampler_forked(owner, visited) ? getpid() : 0;
 }
 
 static int begin_session(const char *options, const char *functions, const char *entries)
 {
 	static const struct leaving leaving = { end_session, end_session, NULL };
 	static bool known;
-	int ret = options ? sampler->read(options, functions && *functions ? functions : "*")
+	int ret = options ? sampler_read(options, functions && *functions ? functions : "*")
 			  : -EINVAL;
 
 	if (!ret && entries)
@@ -67,10 +66,10 @@ static int begin_session(const char *options, const char *functions, const char 
 	if (!ret)
 		ret = fi_init();
 	if (!ret && !known)
-		ret = -pthread_atfork(sampler->before_fork, sampler->after_fork, fork_session);
+		ret = -pthread_atfork(sampler_before_fork, sampler_after_fork, fork_session);
 	known |= !ret;
 	if (!ret)
-		ret = sampler->start(visited);
+		ret = sampler_start(visited);
 	if (ret)
 		return ret;
 	owner = getpid();
@@ -78,12 +77,11 @@ static int begin_session(const char *options, const char *functions, const char 
 	return 0;
 }
 
-void session_start(const struct sampler *agent)
+__attribute__((constructor)) static void start_session(void)
 {
 	const char *options = getenv("FASTINST_PROFILE");
 	int ret;
 
-	sampler = agent;
 	folder = copy_folder(getenv("FASTINST_OUTPUT"));
 	if (!options || !folder)
 		return;
@@ -121,18 +119,18 @@ int fastinst_profile(const char *text)
 int dlclose(void *handle)
 {
 	int (*close)(void *) = (int (*)(void *))dlsym(RTLD_NEXT, "dlclose");
-	bool begun = sampler && sampler->before_unload();
+	bool begun = sampler_before_unload();
 	int ret = close(handle);
 
 	if (begun)
-		sampler->after_unload();
+		sampler_after_unload();
 	return ret;
 }
 
 static void *run_thread(void *number)
 {
 	fi_own_thread(1);
-	sampler->run((uintptr_t)number);
+	sampler_run((uintptr_t)number);
 	fi_own_thread(-1);
 	return NULL;
 }

@@ -17,29 +17,26 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* What an agent does. Those that return an int return 0 or a negative errno. */
-struct sampler {
-	/* Before libfastinst starts; @functions: as in the environment, or "*". */
-	int (*read)(const char *options, const char *functions);
-	int (*start)(bool visit); /* @visit: the process was running before */
-	int (*finish)(void);	  /* ends what the report is about */
-	int (*stop)(void);	  /* after that: turns all probes off */
-	void (*report)(FILE *out);
-	void (*run)(uintptr_t number); /* in session_thread() */
+/*
+ * What each of the two agents does. Functions that return an int return 0 or a negative errno.
+ * @functions: as in the environment, or "*"; @visit: the process was running before
+ */
+int sampler_read(const char *options, const char *functions); /* before libfastinst starts */
+int sampler_start(bool visit);
+int sampler_finish(void); /* ends what the report is about */
+int sampler_stop(void);	  /* after that: turns all probes off */
+void sampler_report(FILE *out);
+void sampler_run(uintptr_t number); /* in session_thread() */
 
-	/* Around dlclose(). after_unload() is called if before_unload() was true. */
-	bool (*before_unload)(void);
-	void (*after_unload)(void);
+/* Around dlclose(). The second is called if the first was true. */
+bool sampler_before_unload(void);
+void sampler_after_unload(void);
 
-	/* Around fork(). forked() is called in the child; true: the child is profiled. */
-	void (*before_fork)(void), (*after_fork)(void);
-	bool (*forked)(bool runs, bool visit);
-};
+/* Around fork(). The last one is called in the child; true: the child is profiled. */
+void sampler_before_fork(void), sampler_after_fork(void);
+bool sampler_forked(bool runs, bool visit);
 
-/* session_start - for the agent's constructor. */
-void session_start(const struct sampler *agent);
-
-/* session_thread - one that runs sampler.run(), and counts as the tool's. Negative errno. */
+/* session_thread - one that runs sampler_run(), and counts as the tool's. Negative errno. */
 int session_thread(pthread_t *thread, uintptr_t number);
 
 #endif

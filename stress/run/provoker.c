@@ -223,14 +223,6 @@ BURST(256, "avx2,fma", __m256d)
 
 /* --- All of a cell --------------------------------------------------------------------------- */
 
-static bool is_executors(const struct seating *seating, unsigned cpu, unsigned count)
-{
-	for (unsigned i = 0; i < count; i++)
-		if (seating->executor[i] == cpu)
-			return true;
-	return false;
-}
-
 int provoker_possible(enum provoker p, hwloc_topology_t topology, const struct seating *seating,
 		      char *reason, size_t size)
 {
@@ -262,31 +254,34 @@ int provokers_possible(const struct cell *cell, hwloc_topology_t topology,
 static int start_loads(struct provokers *p, hwloc_topology_t topology,
 		       const struct seating *seating)
 {
-	for (unsigned i = 0; i < seating->executors; i++) {
-		pid_t pid;
+	hwloc_bitmap_t loaded = hwloc_bitmap_alloc();
+	pid_t pid = loaded ? 0 : -ENOMEM;
 
-		if (is_executors(seating, seating->executor[i], i))
+	for (unsigned i = 0; i < seating->executors && pid >= 0; i++) {
+		if (hwloc_bitmap_isset(loaded, seating->executor[i]))
 			continue;
+		hwloc_bitmap_set(loaded, seating->executor[i]);
 		pid = load_start(topology, seating->executor[i]);
 		if (pid < 0)
-			return pid;
+			break;
 		p->load[provokers_done(p, PROVOKER_LOAD)] = pid;
 		add_done(p, PROVOKER_LOAD, 1);
 	}
-	return 0;
+	hwloc_bitmap_free(loaded);
+	return pid < 0 ? pid : 0;
 }
 
-/* A CPU without a seat, or the patcher's, or another without an executor. */
+/* A CPU without a seat, or the patcher's. */
 static unsigned find_cpu(hwloc_topology_t topology, const struct seating *seating)
 {
-	hwloc_obj_t pu = NULL;
-	unsigned cpu = seating->patcher;
+	hwloc_bitmap_t seats = seating_cpus(seating);
+	int cpu = -1;
 
-	while (cpu == seating->patcher &&
-	       (pu = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_PU, pu)))
-		if (!is_executors(seating, pu->os_index, seating->executors))
-			cpu = pu->os_index;
-	return cpu;
+	if (seats &&
+	    hwloc_bitmap_andnot(seats, hwloc_topology_get_topology_cpuset(topology), seats) == 0)
+		cpu = hwloc_bitmap_first(seats);
+	hwloc_bitmap_free(seats);
+	return cpu < 0 ? seating->patcher : (unsigned)cpu;
 }
 
 int provokers_start(struct provokers **provokers, const struct cell *cell,
