@@ -73,14 +73,14 @@ static void *executor_main(void *arg)
 	if (ret < 0)
 		atomic_store(&c->error, ret);
 	pthread_barrier_wait(&c->ready);
-	witness_thread_begin(&begin);
+	getrusage(RUSAGE_THREAD, &begin);
 	/* One that comes when all is over runs a round: each has looked at the site. */
 	do {
 		code_run(&c->shared->code, ROUND, e->counts->slots, &c->toggle);
 		atomic_fetch_add_explicit(&e->counts->executions, ROUND, memory_order_relaxed);
 		provoke_round(c->provokers);
 	} while (!atomic_load_explicit(&c->quit, memory_order_relaxed));
-	witness_thread_end(&c->shared->result.witness, &begin);
+	witness_add_usage(&c->shared->result.witness, RUSAGE_THREAD, &begin);
 	return NULL;
 }
 
@@ -229,11 +229,11 @@ static int run_cell(struct child *c)
 	pthread_barrier_wait(&c->ready);
 	start = seconds_now();
 	begin_ticks = ticks_now();
-	witness_thread_begin(&begin);
+	getrusage(RUSAGE_THREAD, &begin);
 	ret = patch_until_over(c);
 	result->ticks = ticks_now() - begin_ticks;
 	result->seconds = seconds_now() - start;
-	witness_thread_end(&result->witness, &begin);
+	witness_add_usage(&result->witness, RUSAGE_THREAD, &begin);
 	atomic_store_explicit(&c->quit, 1, memory_order_relaxed);
 	for (unsigned i = 0; i < c->cell->executors; i++)
 		pthread_join(executors[i].thread, NULL);

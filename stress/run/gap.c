@@ -156,7 +156,7 @@ static void *executor_main(void *arg)
 	if (ret < 0)
 		atomic_store(&c->error, ret);
 	pthread_barrier_wait(&c->ready);
-	witness_thread_begin(&begin);
+	getrusage(RUSAGE_THREAD, &begin);
 	while (!atomic_load_explicit(&c->quit, memory_order_relaxed)) {
 		/*
 		 * No fence: RDTSC runs after the site was fetched, and the front end runs ahead as
@@ -183,7 +183,7 @@ static void *executor_main(void *arg)
 		if (c->provokers)
 			provoke_round(c->provokers);
 	}
-	witness_thread_end(&c->shared->result.witness, &begin);
+	witness_add_usage(&c->shared->result.witness, RUSAGE_THREAD, &begin);
 	return NULL;
 }
 
@@ -325,11 +325,11 @@ static int run_gaps(struct gap_child *c)
 	if (ret < 0)
 		return ret;
 	pthread_barrier_wait(&c->ready);
-	witness_thread_begin(&usage);
+	getrusage(RUSAGE_THREAD, &usage);
 	c->begin = ticks_now();
 	c->deadline = c->cell->seconds > 0 ? seconds_now() + c->cell->seconds : 0;
 	ret = store_until_over(c);
-	witness_thread_end(&result->witness, &usage);
+	witness_add_usage(&result->witness, RUSAGE_THREAD, &usage);
 	atomic_store_explicit(&c->quit, 1, memory_order_relaxed);
 	for (unsigned i = 0; i < c->cell->executors; i++)
 		pthread_join(c->executors[i].thread, NULL);

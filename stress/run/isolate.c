@@ -121,7 +121,7 @@ int isolate(const struct isolated *what, struct ending *ending)
 {
 	struct watch w = { .what = what, .ended_for = OUTCOME_DONE };
 	struct pollfd alive = { .events = POLLIN };
-	struct witness_mark before, after;
+	struct witness_mark before;
 	double begin = seconds_now();
 	pid_t parent = getpid();
 	int sig, status;
@@ -173,11 +173,9 @@ int isolate(const struct isolated *what, struct ending *ending)
 		ending->outcome = OUTCOME_CRASH;
 	if (!what->witness)
 		return 0;
-	witness_mark(what->seating, &after);
 	if (!ending->finished)
 		witness_threads_lost(what->witness);
-	witness_between(what->witness, what->seating, &before, &after, ending->seconds);
-	what->witness->load = witness_load();
+	witness_end(what->witness, what->seating, &before, ending->seconds);
 	return 0;
 }
 

@@ -110,17 +110,9 @@ static uint64_t proc_steal(FILE *stream, hwloc_const_bitmap_t cpus)
 /* "0.64 0.35 0.63 2/101 2841" */
 static double proc_runnable(FILE *stream)
 {
-	char line[128];
-	const char *at;
+	unsigned runnable, tasks;
 
-	if (!fgets(line, sizeof(line), stream))
-		return -1;
-	at = strchr(line, '/');
-	if (!at || at == line || !isdigit((unsigned char)at[1]))
-		return -1;
-	while (at > line && isdigit((unsigned char)at[-1]))
-		at--;
-	return isdigit((unsigned char)*at) ? strtod(at, NULL) : -1;
+	return fscanf(stream, "%*s %*s %*s %u/%u", &runnable, &tasks) == 2 ? (double)runnable : -1;
 }
 
 static uint64_t proc_count(FILE *stream, hwloc_const_bitmap_t cpus)
@@ -227,25 +219,8 @@ static uint64_t grown(uint64_t before, uint64_t after)
 	return after - before;
 }
 
-void witness_between(struct witness *witness, const struct seating *seating,
-		     const struct witness_mark *before, const struct witness_mark *after,
-		     double seconds)
-{
-	uint64_t steal = grown(before->steal, after->steal);
-	hwloc_bitmap_t cpus = seating_cpus(seating);
-	int count = cpus ? hwloc_bitmap_weight(cpus) : 0;
-
-	hwloc_bitmap_free(cpus);
-	witness->interrupts = grown(before->interrupts, after->interrupts);
-	witness->throttles = grown(before->throttles, after->throttles);
-	witness->smis = grown(before->smis, after->smis);
-	witness->steal = -1;
-	if (steal != WITNESS_UNKNOWN && count > 0 && seconds > 0)
-		witness->steal = (double)steal / (double)sysconf(_SC_CLK_TCK) / seconds / count;
-}
-
 /* The least of a few: a task that only woke for a moment is no noise. */
-double witness_load(void)
+static double load_now(void)
 {
 	const struct timespec pause = { .tv_nsec = 1000000 };
 	double least = INFINITY;
@@ -262,10 +237,31 @@ double witness_load(void)
 	return least;
 }
 
-void witness_thread_begin(struct rusage *begin)
+static void fill_between(struct witness *witness, const struct seating *seating,
+			 const struct witness_mark *before, const struct witness_mark *after,
+			 double seconds)
 {
-	if (getrusage(RUSAGE_THREAD, begin) < 0)
-		*begin = (struct rusage){ 0 };
+	uint64_t steal = grown(before->steal, after->steal);
+	hwloc_bitmap_t cpus = seating_cpus(seating);
+	int count = cpus ? hwloc_bitmap_weight(cpus) : 0;
+
+	hwloc_bitmap_free(cpus);
+	witness->interrupts = grown(before->interrupts, after->interrupts);
+	witness->throttles = grown(before->throttles, after->throttles);
+	witness->smis = grown(before->smis, after->smis);
+	witness->steal = -1;
+	if (steal != WITNESS_UNKNOWN && count > 0 && seconds > 0)
+		witness->steal = (double)steal / (double)sysconf(_SC_CLK_TCK) / seconds / count;
+}
+
+void witness_end(struct witness *witness, const struct seating *seating,
+		 const struct witness_mark *before, double seconds)
+{
+	struct witness_mark after;
+
+	witness_mark(seating, &after);
+	fill_between(witness, seating, before, &after, seconds);
+	witness->load = load_now();
 }
 
 static void add_growth(uint64_t *sum, long begin, long end)
@@ -274,11 +270,11 @@ static void add_growth(uint64_t *sum, long begin, long end)
 		__atomic_fetch_add(sum, (uint64_t)(end - begin), __ATOMIC_RELAXED);
 }
 
-void witness_thread_end(struct witness *witness, const struct rusage *begin)
+void witness_add_usage(struct witness *witness, int who, const struct rusage *begin)
 {
 	struct rusage end;
 
-	witness_thread_begin(&end);
+	getrusage(who, &end);
 	add_growth(&witness->voluntary, begin->ru_nvcsw, end.ru_nvcsw);
 	add_growth(&witness->involuntary, begin->ru_nivcsw, end.ru_nivcsw);
 	add_growth(&witness->minor_faults, begin->ru_minflt, end.ru_minflt);

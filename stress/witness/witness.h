@@ -38,20 +38,15 @@ void witness_clear(struct witness *witness);
 /* witness_mark - read the counters of the CPUs of a seating. */
 void witness_mark(const struct seating *seating, struct witness_mark *mark);
 
-/* witness_between - fill in what two marks, so many seconds apart, tell. */
-void witness_between(struct witness *witness, const struct seating *seating,
-		     const struct witness_mark *before, const struct witness_mark *after,
-		     double seconds);
-
 /*
- * witness_load - tasks that are runnable and stay so, the caller included, or negative. Takes 2
- * ms. To be called when the cell's threads have ended: any other is a stranger.
+ * witness_end - fill in what happened since a mark, so many seconds ago, and the tasks that are
+ * runnable and stay so, the caller included: the cell's threads have ended. Takes 2 ms.
  */
-double witness_load(void);
+void witness_end(struct witness *witness, const struct seating *seating,
+		 const struct witness_mark *before, double seconds);
 
-/* witness_thread_begin / _end - around what a patcher or executor does; end adds. */
-void witness_thread_begin(struct rusage *begin);
-void witness_thread_end(struct witness *witness, const struct rusage *begin);
+/* witness_add_usage - switches and faults since then; who: as for getrusage(2). */
+void witness_add_usage(struct witness *witness, int who, const struct rusage *begin);
 
 /* witness_threads_lost - they died before they could tell: unknown. */
 void witness_threads_lost(struct witness *witness);
