@@ -14,10 +14,10 @@
 #include "patchcore/word/word.h"
 #include "stress/cell/code.h"
 #include "stress/cell/toggle.h"
-#include "stress/oracle/trace_log.h"
 #include "stress/placement/place.h"
 #include "stress/run/isolate.h"
 #include "stress/run/provoker.h"
+#include "stress/run/trace_log.h"
 #include "stress/witness/witness.h"
 
 #define ROUND	   1000	   /* executions between two looks at the stop flag */

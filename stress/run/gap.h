@@ -2,7 +2,7 @@
 /*
  * The gap oracle: how long after one part of an instruction is the other part
  * read? Generations on both sides of the boundary, no INT3, no waits: every pair
- * that never stood in memory gives a lower bound in ticks (stress/oracle/gap_judge.h).
+ * that never stood in memory gives a lower bound in ticks (stress/run/gap_judge.h).
  *
  * A gap is seen if the end of one value and the begin of another fall into it.
  * So half of the stores follow the one before at once, and the others after up
@@ -17,7 +17,7 @@
 #define STRESS_RUN_GAP_H
 
 #include "stress/cell/cell.h"
-#include "stress/oracle/gap_judge.h"
+#include "stress/run/gap_judge.h"
 #include "stress/run/run.h"
 #include "stress/witness/tsc_offset.h"
 

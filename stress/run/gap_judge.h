@@ -16,8 +16,8 @@
  *for few bits. A pair that would fit more than one generation within the time in which its executor
  * fetched is thrown away, and counted.
  */
-#ifndef STRESS_ORACLE_GAP_JUDGE_H
-#define STRESS_ORACLE_GAP_JUDGE_H
+#ifndef STRESS_RUN_GAP_JUDGE_H
+#define STRESS_RUN_GAP_JUDGE_H
 
 #include <stdbool.h>
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "stress/oracle/trace_log.h"
+#include "stress/run/trace_log.h"
 #include "stress/witness/witness.h"
 
 static struct trace_log log_;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* How the last toggles went, to tell of a tear what the patcher was doing; and store latencies. */
-#ifndef STRESS_ORACLE_TRACE_LOG_H
-#define STRESS_ORACLE_TRACE_LOG_H
+#ifndef STRESS_RUN_TRACE_LOG_H
+#define STRESS_RUN_TRACE_LOG_H
 
 #include "patchcore/word/word.h"
 #include "stress/cell/cell.h"
 #include "stress/cell/code.h"
-#include "stress/oracle/gap_judge.h"
+#include "stress/run/gap_judge.h"
 
 #define TRACE_TOGGLES 256 /* looked through at least four times in so many */
 

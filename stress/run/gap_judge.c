@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "stress/oracle/gap_judge.h"
+#include "stress/run/gap_judge.h"
 
 #include <string.h>
 

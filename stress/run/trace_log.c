@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "stress/oracle/trace_log.h"
+#include "stress/run/trace_log.h"
 
 #include "patchcore/machine/wait.h"
 #include "stress/witness/witness.h"
