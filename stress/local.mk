@@ -21,7 +21,6 @@ libstress_a_SOURCES = \
 	stress/run/gap.c \
 	stress/run/gap.h \
 	stress/run/isolate.c \
-	stress/run/isolate.h \
 	stress/run/run.h \
 	stress/witness/noise.c \
 	stress/witness/noise.h \

@@ -138,29 +138,6 @@ static void close_window(struct watch *watch, uint32_t id, uint64_t state, uint6
 		turn_off(watch, id, state | why);
 }
 
-/*
- * The warm-up is over, unless the program was not running: then it lasts longer. The window starts
- * where the warm-up ended, not at this call: a window that starts by a call sees bursts too often.
- */
-static bool warm_window(struct watch *watch, uint64_t warm, uint64_t since)
-{
-	uint64_t wish = load_relaxed(&watch->wish);
-	uint64_t own = window_time(watch);
-
-	if (own + warm / 64 < warm) {
-		add_relaxed(&watch->from, since + warm - own);
-		return false;
-	}
-	if (!atomic_compare_exchange_strong_explicit(&watch->warm, &warm, 0, memory_order_relaxed,
-						     memory_order_relaxed))
-		return true;
-	own = own > warm ? own - warm : 0;
-	add_relaxed(&watch->began, warm);
-	store_relaxed(&watch->window, own < wish ? since + wish - own : 0);
-	watch_mark(watch);
-	return true;
-}
-
 struct call {
 	struct watch *watch;
 	uint64_t state; /* as the call saw it: the thread of epochs may have opened the next window
@@ -171,11 +148,32 @@ struct call {
 	uint32_t id;
 };
 
-static bool warm_call(const struct call *call)
+/*
+ * False: the warm-up is over, unless the program was not running: then it lasts longer. The window
+ * starts where the warm-up ended, not at this call: a window that starts by a call sees bursts too
+ * often.
+ */
+static bool extend_warm_up(const struct call *call)
 {
-	uint64_t warm = load_relaxed(&call->watch->warm);
+	struct watch *watch = call->watch;
+	uint64_t warm = load_relaxed(&watch->warm);
+	uint64_t wish = load_relaxed(&watch->wish);
+	uint64_t own = window_time(watch);
 
-	return warm && !warm_window(call->watch, warm, call->since);
+	if (!warm)
+		return false;
+	if (own + warm / 64 < warm) {
+		add_relaxed(&watch->from, call->since + warm - own);
+		return true;
+	}
+	if (!atomic_compare_exchange_strong_explicit(&watch->warm, &warm, 0, memory_order_relaxed,
+						     memory_order_relaxed))
+		return false;
+	own = own > warm ? own - warm : 0;
+	add_relaxed(&watch->began, warm);
+	store_relaxed(&watch->window, own < wish ? call->since + wish - own : 0);
+	watch_mark(watch);
+	return false;
 }
 
 /* The window is over, unless the program was not running: then it lasts longer. */
@@ -371,7 +369,7 @@ FI_FUNCTION static void take_call(struct call *call, const struct fi_regs *regs,
 		return;
 	}
 	if (call->now < from ||
-	    (load_relaxed(&watch->warm) && call_with_vectors_saved(warm_call, call)))
+	    (load_relaxed(&watch->warm) && call_with_vectors_saved(extend_warm_up, call)))
 		return;
 	if (call->since >= load_relaxed(&watch->window) &&
 	    call_with_vectors_saved(end_window, call))

@@ -229,33 +229,21 @@ static void take_function(uint32_t id, size_t *taken)
 	reopened[(*taken)++] = id;
 }
 
-static void take_pattern(const char *pattern, uint32_t n, size_t *taken)
-{
-	long matches = fi_find_from(pattern, known_probes, found, n);
-
-	for (long i = 0; i < matches && i < (long)n; i++)
-		take_function(found[i], taken);
-}
-
-/* Exits are turned on and off with their entries. */
-static void take_exits(size_t taken)
-{
-	long functions = asked.no_times ? 0 : exits_find(reopened, taken, known_probes);
-
-	if (functions > 0)
-		account.sum.exits += (double)functions;
-}
-
 static void watch_functions(uint32_t n)
 {
 	char *copy = strdup(asked.functions), *rest = copy, *pattern;
 	size_t taken = 0;
+	long matches, functions;
 
-	while (copy && (pattern = text_word(&rest)))
-		if (*pattern)
-			take_pattern(pattern, n, &taken);
+	while (copy && (pattern = text_word(&rest))) {
+		matches = *pattern ? fi_find_from(pattern, known_probes, found, n) : 0;
+		for (long i = 0; i < matches && i < (long)n; i++)
+			take_function(found[i], &taken);
+	}
 	pages_open();
-	take_exits(taken);
+	/* Exits are turned on and off with their entries. */
+	functions = asked.no_times ? 0 : exits_find(reopened, taken, known_probes);
+	account.sum.exits += functions > 0 ? (double)functions : 0;
 	windows_activate(reopened, taken);
 	known_probes = n;
 	free(copy);

@@ -72,24 +72,19 @@ void edges_phase(uint64_t number)
 	store_release(&current.phase, number);
 }
 
-/* Called once per slot, so there is room. */
-FI_FUNCTION static void note_used(const struct slot *slot)
-{
-	uint32_t n = add_relaxed(&used_n, 1);
-
-	store_release(&table.used[n], (uint32_t)(slot - table.slot) + 1);
-}
-
 FI_FUNCTION static bool claim_slot(struct slot *slot, uint64_t key)
 {
 	uint64_t there = load_relaxed(&slot->key);
+	uint32_t n;
 
 	if (there)
 		return there == key;
 	if (!atomic_compare_exchange_strong_explicit(&slot->key, &there, key, memory_order_relaxed,
 						     memory_order_relaxed))
 		return there == key;
-	note_used(slot);
+	/* Once per slot, so there is room. */
+	n = add_relaxed(&used_n, 1);
+	store_release(&table.used[n], (uint32_t)(slot - table.slot) + 1);
 	return true;
 }
 
@@ -156,13 +151,6 @@ bool edges_wait(const struct timespec *until)
 
 /* --- The probe function ---------------------------------------------------------------------- */
 
-FI_FUNCTION static void note_run(uint32_t id, bool wakes_thread)
-{
-	store_relaxed(&table.ran[id], true);
-	if (wakes_thread)
-		edges_wake();
-}
-
 FI_FUNCTION void edges_block(uint32_t id, void *site, const struct fi_regs *regs, void *data)
 {
 	uint64_t phase = load_acquire(&current.phase);
@@ -172,8 +160,11 @@ FI_FUNCTION void edges_block(uint32_t id, void *site, const struct fi_regs *regs
 	(void)site;
 	(void)regs;
 	(void)data;
-	if (!load_relaxed(&table.ran[id]))
-		note_run(id, !phase);
+	if (!load_relaxed(&table.ran[id])) {
+		store_relaxed(&table.ran[id], true);
+		if (!phase)
+			edges_wake();
+	}
 	if (!phase) {
 		add_relaxed(&outside, 1);
 		return;

@@ -215,11 +215,6 @@ static void rest_for(double seconds, bool sweeps)
 			sweep_blocks();
 }
 
-static void sync_all_threads(void)
-{
-	syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0);
-}
-
 /*
  * The part of a phase in which the program can have run. In a phase that lasts too long the program
  * or its machine may have been stopped: then no thread had a CPU.
@@ -245,7 +240,8 @@ static bool run_phase(void)
 		sum.toggling += clock_seconds(CLOCK_THREAD_CPUTIME_ID) - own;
 		return false;
 	}
-	sync_all_threads();
+	/* Every thread has seen that. */
+	syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0);
 	one.toggling = clock_seconds(CLOCK_THREAD_CPUTIME_ID) - own;
 	start = clock_seconds(CLOCK_MONOTONIC);
 	cpu = clock_seconds(CLOCK_PROCESS_CPUTIME_ID);

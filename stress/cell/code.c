@@ -116,14 +116,6 @@ static void write_codes(struct code *code, const struct cell *cell)
 	}
 }
 
-/* The front of code k with the back of code j, as an executor could fetch it. */
-static void mix_codes(const struct code_site *site, unsigned k, unsigned j, unsigned split,
-		      uint8_t *bytes)
-{
-	memcpy(bytes, site->bytes[k], split);
-	memcpy(bytes + split, site->bytes[j] + split, CODE_LENGTH - split);
-}
-
 static uint8_t *destination(const uint8_t *site, const uint8_t *bytes)
 {
 	int32_t rel;
@@ -295,7 +287,9 @@ static int write_landings(const struct code *code, unsigned site, const struct c
 		unsigned front = i / codes, back = i % codes;
 		bool same_front = codes == 3 && cell->split == 1;
 
-		mix_codes(&code->site[site], front, back, cell->split, bytes);
+		/* The front of one code with the back of another, as an executor could fetch it. */
+		memcpy(bytes, code->site[site].bytes[back], CODE_LENGTH);
+		memcpy(bytes, code->site[site].bytes[front], cell->split);
 		if (front == back)
 			ret = write_target(code, site, bytes, codes == 2 ? SLOT_CALL : i);
 		/* The crash oracle has landings for whole codes only. */

@@ -15,8 +15,8 @@
 #include "stress/cell/code.h"
 #include "stress/cell/toggle.h"
 #include "stress/placement/place.h"
-#include "stress/run/isolate.h"
 #include "stress/run/provoker.h"
+#include "stress/run/run.h"
 #include "stress/run/trace_log.h"
 #include "stress/witness/witness.h"
 

@@ -13,8 +13,8 @@
 #include "patchcore/machine/wait.h"
 #include "patchcore/word/word.h"
 #include "stress/cell/code.h"
-#include "stress/run/isolate.h"
 #include "stress/run/provoker.h"
+#include "stress/run/run.h"
 #include "stress/witness/witness.h"
 
 /* Stores follow each other closely: what is shorter than the rest is seen seldom. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "stress/run/isolate.h"
+#include "stress/run/run.h"
 
 #include <errno.h>
 #include <fcntl.h>

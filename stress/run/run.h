@@ -5,6 +5,8 @@
 
 #include <hwloc.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 
 #include "stress/cell/cell.h"
 
@@ -14,7 +16,7 @@ struct run_options {
 	/* Called once a second or a few times with what is known so far; may be NULL. */
 	void (*progress)(void *arg, const struct cell_result *so_far);
 	void *arg;
-	/* Without a toggle, 0: 20. Ten times that while it takes no CPU. */
+	/* Without a toggle until it is ended; 0 is 20. Ten times that while it takes no CPU. */
 	double hang_seconds;
 };
 
@@ -28,5 +30,46 @@ struct run_options {
  */
 int cell_run(const struct cell *cell, const struct run_options *options,
 	     struct cell_result *result);
+
+/* --- What cells, gap runs and trials of promises have in common ------------------------------- */
+
+/* What parent and child share of a run besides its result: memory that survives the child. */
+struct leash {
+	_Atomic(int) stop;	/* the parent asks the child to end */
+	_Atomic(uint64_t) life; /* toggles or stores so far: changes as long as the child gets on */
+	_Atomic(uint64_t) tears; /* seen so far */
+	_Atomic(int) finished;	 /* the result is complete */
+};
+
+/* What to run. */
+struct isolated {
+	void (*inside)(void *arg); /* in the child, which ends when it returns */
+	void *arg;
+	struct leash *leash;
+	unsigned parts;			   /* what a toggle adds to the life of it */
+	const struct run_options *options; /* but for the topology, which is the child's affair */
+	const struct seating *seating;	   /* CPUs that are measured, or NULL */
+	struct witness *witness;	   /* gets what went on beside it; NULL: nothing does */
+};
+
+/* How it ended. */
+struct ending {
+	bool finished;	      /* the child did, else: */
+	enum outcome outcome; /* crash, killed, hang or interrupted */
+	int signal;	      /* that ended it, 0 if none */
+	double seconds;	      /* from beginning to end */
+};
+
+/*
+ * isolate - run it and wait for its end. Meanwhile the caller keeps off the CPUs that are
+ * measured, and looks four times a second; once where it may use no others.
+ *
+ * The caller has one thread only (it forks). No child is left behind, also if the caller dies. 0,
+ * or a negative errno if no child could be started.
+ */
+int isolate(const struct isolated *what, struct ending *ending);
+
+/* isolate_finish - the child's last words: its error and outcome, by what it came to. */
+void isolate_finish(struct leash *leash, int ret, int *error, enum outcome *outcome);
 
 #endif

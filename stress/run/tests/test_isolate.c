@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "stress/run/isolate.h"
+#include "stress/run/run.h"
 
 #define SEATS_MAX 1024
 #define LASTS	 2500000 /* us */
