@@ -78,8 +78,6 @@ session_sources = \
 	profile/sample/pages.c \
 	profile/sample/pages.h \
 	profile/sample/relaxed.h \
-	profile/sampler/session_report.c \
-	profile/sampler/session_report.h \
 	profile/sampler/session.c \
 	profile/sampler/session.h
 session_map = profile/sampler/agent.map

@@ -105,7 +105,6 @@ void plan_seat(struct plan *plan, hwloc_topology_t topology)
 			   reason, sizeof(reason)) < 0)
 		return;
 	for (int p = 0; p < PROVOKER_COUNT; p++)
-		if (provoker_possible((enum provoker)p, topology, &seating, reason,
-				      sizeof(reason)) < 0)
+		if (provokers_possible(1u << p, topology, &seating, reason, sizeof(reason)) < 0)
 			add_untested(plan, true, p, reason);
 }

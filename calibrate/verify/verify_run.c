@@ -151,7 +151,7 @@ void verify_plan(struct verify *v, hwloc_topology_t topology, const struct cell 
 					 c->reason, sizeof(c->reason));
 
 		if (ret == 0)
-			ret = provokers_possible(&c->cell, topology, &seating, c->reason,
+			ret = provokers_possible(c->cell.provokers, topology, &seating, c->reason,
 						 sizeof(c->reason));
 		c->skipped = ret < 0;
 	}

@@ -56,7 +56,8 @@ static int run_one(struct one_cell *c, run_fn *run,
 		return status;
 	ret = cell_seat(&c->cell, how.topology, &seating, reason, sizeof(reason));
 	if (ret == 0)
-		ret = provokers_possible(&c->cell, how.topology, &seating, reason, sizeof(reason));
+		ret = provokers_possible(c->cell.provokers, how.topology, &seating, reason,
+					 sizeof(reason));
 	if (ret == 0)
 		ret = run(c, &how, &status);
 	hwloc_topology_destroy(how.topology);

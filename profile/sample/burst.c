@@ -8,8 +8,6 @@
 
 static uint64_t numbers;
 
-/* --- Threads of the program ------------------------------------------------------------------ */
-
 FI_FUNCTION static void add_at_address(struct burst *burst, uint64_t at, uint64_t ticks)
 {
 	for (unsigned i = 0; i < TRIES; i++) {
@@ -80,8 +78,6 @@ FI_FUNCTION void burst_end_event(struct ring *ring, uint64_t now)
 	add_own(&ring->burst.used, after - now);
 	store_relaxed(&ring->burst.last, after);
 }
-
-/* --- The thread of epochs -------------------------------------------------------------------- */
 
 /* From @ring on, the next of a thread of the program. NULL after NOTED; @n came before. */
 static struct ring *next_known_ring(struct ring *ring, unsigned *n)

@@ -11,8 +11,6 @@
 struct watch watches[FI_PROBES_MAX];
 struct watch_common watch_common;
 
-/* --- Where ----------------------------------------------------------------------------------- */
-
 /* The hook got the return address as an argument: it is in its frame at the latest. */
 FI_FUNCTION static uint64_t slot_above(uint64_t rsp, uint64_t from)
 {
@@ -38,8 +36,6 @@ FI_FUNCTION bool frames_find_activation(struct activation *activation, uint32_t 
 	activation->from = *(const uint64_t *)regs->rsp;
 	return true;
 }
-
-/* --- Clocks ---------------------------------------------------------------------------------- */
 
 /* No call of libc, whose functions change vectors. */
 FI_FUNCTION static void thread_clock(struct timespec *time)
@@ -68,8 +64,6 @@ FI_FUNCTION uint64_t frames_read_waited(struct ring *ring, uint64_t now)
 	ring->looked = now;
 	return ring->waited;
 }
-
-/* --- The stack ------------------------------------------------------------------------------- */
 
 /* Take a timed call off those pending. False: it was cut, with all calls that were pending then. */
 FI_FUNCTION static bool take_pending_back(struct watch *watch, uint32_t cuts)

@@ -128,8 +128,6 @@ void ring_reset_in_child(void)
 	}
 }
 
-/* --- Metered calls --------------------------------------------------------------------------- */
-
 double ring_metered(void)
 {
 	double calls = 0, ticks = 0;

@@ -16,7 +16,6 @@
 #include "agent/counts/base.h"
 #include "base/text.h"
 #include "profile/sample/pages.h"
-#include "profile/sampler/session.h"
 
 #define LONGEST_EPOCH 10.0   /* seconds */
 #define OPENING	      1.0    /* seconds */

@@ -23,8 +23,6 @@ static unsigned bursts;
 static uint32_t turned_on[FI_PROBES_MAX];
 static size_t turned_on_n;
 
-/* --- Addresses ------------------------------------------------------------------------------- */
-
 static struct burst_address *find_address(uint64_t at)
 {
 	uint32_t hash = (uint32_t)((at * 0x9e3779b97f4a7c15) >> 40);
@@ -76,8 +74,6 @@ static void read_burst(void)
 	add_bursts(without ? (double)with_probes / (double)without : 0, (double)unknown);
 	bursts++;
 }
-
-/* --- On and off ------------------------------------------------------------------------------ */
 
 static bool is_off(uint32_t id)
 {
@@ -137,8 +133,6 @@ void bursts_sample(void)
 	burst_close();
 	read_burst();
 }
-
-/* --- All of them ----------------------------------------------------------------------------- */
 
 static double ticks_of(const struct burst_address *place)
 {

@@ -126,8 +126,6 @@ FI_FUNCTION static void note_thread(uint64_t phase)
 	syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
 }
 
-/* --- What wakes the thread of phases --------------------------------------------------------- */
-
 static sem_t wakes;
 
 FI_FUNCTION void edges_wake(void)
@@ -148,8 +146,6 @@ bool edges_wait(const struct timespec *until)
 {
 	return !sem_clockwait(&wakes, CLOCK_MONOTONIC, until) || errno != ETIMEDOUT;
 }
-
-/* --- The probe function ---------------------------------------------------------------------- */
 
 FI_FUNCTION void edges_block(uint32_t id, void *site, const struct fi_regs *regs, void *data)
 {

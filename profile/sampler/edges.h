@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "probes/include/fastinst.h"
-#include "profile/sampler/session_report.h"
+#include "profile/sampler/session.h"
 
 /* --- edges.c: which block runs behind which; a thread's first one in a phase, behind none */
 

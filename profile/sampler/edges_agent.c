@@ -23,7 +23,6 @@
 #include "base/clock.h"
 #include "profile/sample/pages.h"
 #include "profile/sample/relaxed.h"
-#include "profile/sampler/session.h"
 
 #define PATIENCE 2	/* seconds */
 #define AGAIN	 500e-6 /* seconds, half of the first wait for another try */

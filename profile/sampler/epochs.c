@@ -8,7 +8,6 @@
 
 #include "agent/counts/base.h"
 #include "base/random.h"
-#include "profile/sampler/session.h"
 
 #define OFTEN	    100 /* calls in an epoch, from which a function is frequent */
 #define SLOWED_MOST 0.2 /* share of the program's time */
@@ -16,8 +15,6 @@
 static double open_cost; /* share of the program's time, if all windows that are short were open at
 			    once */
 static _Atomic uintptr_t session; /* number of the thread of epochs that goes on; the others end */
-
-/* --- What the profile costs, by its own measure ---------------------------------------------- */
 
 double toggles_cost(void)
 {
@@ -55,8 +52,6 @@ void cost_settle(void)
 	account.used = clock_seconds(CLOCK_PROCESS_CPUTIME_ID) * watch_common.per_second -
 		       account.used_before;
 }
-
-/* --- An epoch -------------------------------------------------------------------------------- */
 
 static bool is_closed(uint32_t id)
 {
@@ -131,8 +126,6 @@ static void run_epoch(void)
 				     .phases = 1 });
 	account.sum.epochs++;
 }
-
-/* --- The thread ------------------------------------------------------------------------------ */
 
 void epochs_sleep(double seconds)
 {

@@ -4,7 +4,6 @@
 #include <time.h>
 
 #include "profile/sampler/epochs.h"
-#include "profile/sampler/session.h"
 
 static void put_probe(FILE *out, char letter, const struct fi_probe *probe)
 {

@@ -308,8 +308,6 @@ int pin_this_thread(hwloc_topology_t topology, unsigned cpu)
 	return ret;
 }
 
-/* --- This machine, and texts about it --------------------------------------------------------- */
-
 int topology_here(hwloc_topology_t *topology)
 {
 	int foreign;

@@ -266,8 +266,6 @@ static void child_run(void *shared)
 	isolate_finish(&s->leash, run_cell(&child), &s->result.error, &s->result.outcome);
 }
 
-/* --- The parent ------------------------------------------------------------------------------ */
-
 /* The child did not finish: rescue what its executors had counted. */
 static void rescue_counts(const struct shared *s, const struct ending *ending,
 			  struct cell_result *result)

@@ -223,31 +223,20 @@ BURST(256, "avx2,fma", __m256d)
 
 /* --- All of a cell --------------------------------------------------------------------------- */
 
-int provoker_possible(enum provoker p, hwloc_topology_t topology, const struct seating *seating,
-		      char *reason, size_t size)
+int provokers_possible(unsigned set, hwloc_topology_t topology, const struct seating *seating,
+		       char *reason, size_t size)
 {
-	if (p == PROVOKER_SIBLING && placement_sibling(topology, seating) < 0) {
+	if (set & 1u << PROVOKER_SIBLING && placement_sibling(topology, seating) < 0) {
 		snprintf(reason, size, "CPU %u has no SMT sibling that is free",
 			 seating->executor[0]);
 		return -ENOTSUP;
 	}
-	if (p == PROVOKER_WIDE && !__builtin_cpu_supports("avx512f") &&
+	if (set & 1u << PROVOKER_WIDE && !__builtin_cpu_supports("avx512f") &&
 	    !(__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))) {
 		snprintf(reason, size, "the CPU has no AVX2 with FMA");
 		return -ENOTSUP;
 	}
 	return 0;
-}
-
-int provokers_possible(const struct cell *cell, hwloc_topology_t topology,
-		       const struct seating *seating, char *reason, size_t size)
-{
-	int ret = 0;
-
-	for (int i = 0; i < PROVOKER_COUNT && ret == 0; i++)
-		if (cell->provokers & 1u << i)
-			ret = provoker_possible((enum provoker)i, topology, seating, reason, size);
-	return ret;
 }
 
 /* A process for each CPU that has executors. */
@@ -289,7 +278,7 @@ int provokers_start(struct provokers **provokers, const struct cell *cell,
 {
 	struct provokers *p;
 	char reason[128];
-	int ret = provokers_possible(cell, topology, seating, reason, sizeof(reason));
+	int ret = provokers_possible(cell->provokers, topology, seating, reason, sizeof(reason));
 
 	*provokers = NULL;
 	if (ret < 0)

@@ -20,13 +20,9 @@
 
 struct provokers;
 
-/* provoker_possible - has this machine what it takes? 0, or -ENOTSUP with the reason in words. */
-int provoker_possible(enum provoker p, hwloc_topology_t topology, const struct seating *seating,
-		      char *reason, size_t size);
-
-/* provokers_possible - the same for all of a cell's. */
-int provokers_possible(const struct cell *cell, hwloc_topology_t topology,
-		       const struct seating *seating, char *reason, size_t size);
+/* provokers_possible - has this machine what they take? 0, or -ENOTSUP with the reason in words. */
+int provokers_possible(unsigned set, hwloc_topology_t topology, const struct seating *seating,
+		       char *reason, size_t size);
 
 /*
  * provokers_start - start those of the cell, for the site at this address. By the patcher, before

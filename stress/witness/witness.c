@@ -24,8 +24,6 @@
 #define TEXT_OF(x) #x
 #define TEXT(x)	   TEXT_OF(x)
 
-/* --- Text of the kernel; what it lacks is WITNESS_UNKNOWN, or negative ---------------------- */
-
 static bool take_number(const char **text, uint64_t *value)
 {
 	const char *from = *text + strspn(*text, " \t");
@@ -126,8 +124,6 @@ static uint64_t proc_count(FILE *stream, hwloc_const_bitmap_t cpus)
 		return WITNESS_UNKNOWN;
 	return value;
 }
-
-/* --- Counters and clocks --------------------------------------------------------------------- */
 
 void witness_clear(struct witness *witness)
 {

@@ -339,7 +339,8 @@ static int sibling_possible(const char *description, unsigned patcher, unsigned 
 	hwloc_topology_t topology = synthetic(description);
 	struct seating seating = { .patcher = patcher, .executors = 1, .executor = { executor } };
 	char reason[160] = "";
-	int ret = provoker_possible(PROVOKER_SIBLING, topology, &seating, reason, sizeof(reason));
+	int ret = provokers_possible(1u << PROVOKER_SIBLING, topology, &seating, reason,
+				     sizeof(reason));
 
 	assert_true((ret < 0) == (reason[0] != '\0'));
 	hwloc_topology_destroy(topology);
@@ -383,7 +384,8 @@ static void sibling_is_kept_busy(void **state)
 
 	(void)state;
 	seat(&cell, &seating, 1u << PROVOKER_SIBLING);
-	if (provokers_possible(&cell, how.topology, &seating, reason, sizeof(reason)) < 0) {
+	if (provokers_possible(cell.provokers, how.topology, &seating, reason, sizeof(reason)) <
+	    0) {
 		print_message("# %s, skipped\n", reason);
 		skip();
 	}
@@ -403,7 +405,8 @@ static void wide_work_is_done_by_the_round(void **state)
 
 	(void)state;
 	seat(&cell, &seating, 1u << PROVOKER_WIDE);
-	if (provokers_possible(&cell, how.topology, &seating, reason, sizeof(reason)) < 0) {
+	if (provokers_possible(cell.provokers, how.topology, &seating, reason, sizeof(reason)) <
+	    0) {
 		print_message("# %s, skipped\n", reason);
 		skip();
 	}

@@ -26,7 +26,8 @@ static void every_provoker_lets_its_cell_end(void **state)
 		seat(&cell, &seating, 1u << i);
 		cell.toggles = 3000;
 		assert_int_equal(cell_run(&cell, &how, &r), 0);
-		if (provokers_possible(&cell, how.topology, &seating, reason, sizeof(reason)) < 0) {
+		if (provokers_possible(cell.provokers, how.topology, &seating, reason,
+				       sizeof(reason)) < 0) {
 			assert_int_equal(r.outcome, OUTCOME_ERROR);
 			assert_int_equal(r.error, -ENOTSUP);
 			continue;
@@ -94,7 +95,7 @@ static void the_executors_provoke_after_each_round(void **state)
 
 	(void)state;
 	seat(&cell, &seating, 1u << PROVOKER_WIDE);
-	if (provokers_possible(&cell, how.topology, &seating, reason, sizeof(reason)) < 0)
+	if (provokers_possible(cell.provokers, how.topology, &seating, reason, sizeof(reason)) < 0)
 		skip();
 	shared = run_inside(cell.provokers);
 	assert_int_equal(shared->provoked[PROVOKER_WIDE], shared->result.executions / 1000);
