@@ -28,7 +28,6 @@ libcalibrate_a_SOURCES = \
 	results/figures/report_page.c \
 	results/figures/report_page.h \
 	stress/cell/cell_options.c \
-	stress/cell/cell_options.h \
 	commands/tmax/commands.h \
 	stress/placement/cpuid.c \
 	stress/placement/cpuid.h \

@@ -76,7 +76,6 @@ session_sources = \
 	agent/counts/pin.c \
 	profile/statistics/sums.h \
 	profile/sample/pages.c \
-	profile/sample/pages.h \
 	profile/sample/relaxed.h \
 	profile/sampler/session.c \
 	profile/sampler/session.h
@@ -141,8 +140,7 @@ libfastinst_edges_la_SOURCES = \
 	$(session_sources) \
 	profile/sampler/edges_agent.c \
 	profile/sampler/edges.c \
-	profile/sampler/edges.h \
-	profile/sampler/weight.c
+	profile/sampler/edges.h
 libfastinst_edges_la_LIBADD = libfastinst_elf.la libfastinst_text.la libfastinst.la libpatchcore.la
 libfastinst_edges_la_LDFLAGS = $(session_ldflags)
 EXTRA_libfastinst_edges_la_DEPENDENCIES = $(session_map)
@@ -159,7 +157,7 @@ profile_sampler_tests_test_edges_CFLAGS = $(AM_CFLAGS)
 profile_sampler_tests_test_edges_LDADD = $(CMOCKA_LIBS)
 profile_sampler_tests_test_weight_SOURCES = \
 	profile/sampler/tests/test_weight.c \
-	profile/sampler/weight.c
+	profile/sampler/edges.c
 profile_sampler_tests_test_weight_CFLAGS = $(AM_CFLAGS)
 profile_sampler_tests_test_weight_LDADD = $(CMOCKA_LIBS) -lm
 endif

@@ -6,13 +6,11 @@ libstress_a_SOURCES = \
 	stress/cell/code.c \
 	stress/cell/code.h \
 	stress/cell/toggle.c \
-	stress/cell/toggle.h \
 	stress/placement/place.c \
 	stress/placement/place.h \
 	stress/placement/placement.c \
 	stress/placement/placement.h \
 	stress/run/gap_judge.c \
-	stress/run/gap_judge.h \
 	stress/run/trace_log.c \
 	stress/run/trace_log.h \
 	stress/run/provoker.c \
@@ -23,9 +21,7 @@ libstress_a_SOURCES = \
 	stress/run/isolate.c \
 	stress/run/run.h \
 	stress/witness/noise.c \
-	stress/witness/noise.h \
 	stress/witness/tsc_offset.c \
-	stress/witness/tsc_offset.h \
 	stress/witness/witness.c \
 	stress/witness/witness.h
 

@@ -12,7 +12,7 @@
 #include "base/random.h"
 #include "bench/method/result.h"
 #include "patchcore/patchcore.h"
-#include "stress/witness/tsc_offset.h"
+#include "stress/witness/witness.h"
 
 /* One block of a case, or of its baseline. */
 static int one_block(struct bench_case *c, struct samples *to, char *why)

@@ -8,7 +8,7 @@
 #include "base/exit_status.h"
 #include "base/random.h"
 #include "calibrate/verify/verify.h"
-#include "stress/cell/cell_options.h"
+#include "stress/cell/cell.h"
 #include "stress/run/provoker.h"
 
 #define CONTROL_SHARE 0.05 /* of the budget */

@@ -11,10 +11,10 @@
 #include "calibrate/statistics/evidence.h"
 #include "commands/tmax/calibrate_options.h"
 #include "commands/tmax/commands.h"
-#include "stress/cell/cell_options.h"
+#include "stress/cell/cell.h"
 #include "stress/run/gap.h"
 #include "stress/run/provoker.h"
-#include "stress/witness/noise.h"
+#include "stress/witness/witness.h"
 
 #define EVENTS_SHOWN 4
 #define LARGEST	     10 /* gaps printed */

@@ -4,8 +4,6 @@
 
 #include <stdlib.h>
 
-#include "profile/sample/pages.h"
-
 #define CALLS  200
 #define ROUNDS 15
 #define GUESS  60 /* ticks, where the probe was refused */

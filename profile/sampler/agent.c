@@ -15,7 +15,7 @@
 
 #include "agent/counts/base.h"
 #include "base/text.h"
-#include "profile/sample/pages.h"
+#include "profile/sample/sample.h"
 
 #define LONGEST_EPOCH 10.0   /* seconds */
 #define OPENING	      1.0    /* seconds */

@@ -53,7 +53,7 @@ void edges_forget_wakes(void);
 bool edges_wait(const struct timespec *until);
 
 /*
- * --- weight.c: how much a phase counts for
+ * How much a phase counts for
  *
  * Each phase is to stand for as much of the program's own time as any other. But with all blocks
  * on most of it is the price of probes, and the more so the shorter blocks are. So its counts are

@@ -21,8 +21,8 @@
 
 #include "agent/counts/base.h"
 #include "base/clock.h"
-#include "profile/sample/pages.h"
 #include "profile/sample/relaxed.h"
+#include "profile/sample/sample.h"
 
 #define PATIENCE 2	/* seconds */
 #define AGAIN	 500e-6 /* seconds, half of the first wait for another try */

@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 
+#include "base/command_line.h"
 #include "patchcore/machine/sync.h"
 #include "stress/placement/placement.h"
 
@@ -272,5 +273,23 @@ static inline uint64_t cell_result_tears(const struct cell_result *r)
 {
 	return r->tears[TEAR_OLD_FRONT] + r->tears[TEAR_NEW_FRONT] + r->tears[TEAR_OTHER];
 }
+
+/* --- cell_options.c --------------------------------------------------------------------------- */
+
+#define PLACEMENT_HELP                                                                             \
+	"where the executors sit: same-core, same-l2, same-l3, same-socket, cross-socket, "        \
+	"kind-up, kind-down, spread or oversubscribed (spread); see tmax info"
+
+/* All of them. Their request begins with a struct cell. */
+extern const struct option_row cell_options[];
+
+/* In a row of another table: the option takes what that of a cell takes. */
+#define OPTION_OF_CELL .take = option_like, .like = cell_options
+
+/*
+ * cell_read - a command line of "tmax stress", or another, up to # or ; into the cell, which has
+ * its defaults. 0; -ENOMEM, or -EINVAL with the reason in why, OPTION_WHY bytes.
+ */
+int cell_read(const char *text, const char *command, struct cell *cell, char *why);
 
 #endif

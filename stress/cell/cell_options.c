@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "stress/cell/cell_options.h"
+#include "stress/cell/cell.h"
 
 #include <errno.h>
 #include <getopt.h>

@@ -40,6 +40,7 @@
 
 #include <stdbool.h>
 
+#include "patchcore/word/word.h"
 #include "stress/cell/cell.h"
 
 #define CODE_LENGTH	 5
@@ -130,5 +131,14 @@ enum tear_kind code_mark_kind(const struct code *code, const struct code_mark *m
 
 /* code_stir - rewrite the extra sites, and say how many there are. */
 unsigned code_stir(const struct code *code, uint64_t number);
+
+/* --- toggle.c: one change of the site: the library's own protocols, or steps in a wrong order --
+ */
+
+/* toggle - 0 or a negative errno; bytes holds 8, of which 5 count. */
+int toggle(enum protocol protocol, uint8_t *site, const uint8_t *bytes, const struct sync *sync);
+
+/* toggle_sync - its trace is left to the caller; broken protocols tell only visible stores. */
+struct sync toggle_sync(const struct cell *cell);
 
 #endif

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "stress/cell/toggle.h"
 
 #include <errno.h>
 #include <string.h>

@@ -13,7 +13,6 @@
 #include "patchcore/site/site.h"
 #include "patchcore/word/word.h"
 #include "stress/cell/code.h"
-#include "stress/cell/toggle.h"
 #include "stress/placement/place.h"
 #include "stress/run/provoker.h"
 #include "stress/run/run.h"

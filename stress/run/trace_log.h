@@ -6,7 +6,7 @@
 #include "patchcore/word/word.h"
 #include "stress/cell/cell.h"
 #include "stress/cell/code.h"
-#include "stress/run/gap_judge.h"
+#include "stress/run/gap.h"
 
 #define TRACE_TOGGLES 256 /* looked through at least four times in so many */
 

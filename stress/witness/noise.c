@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "stress/witness/noise.h"
 
 #include <inttypes.h>
 #include <math.h>

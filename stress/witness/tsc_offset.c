@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "stress/witness/tsc_offset.h"
+#include "stress/witness/witness.h"
 
 #include <errno.h>
 #include <pthread.h>

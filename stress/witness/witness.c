@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "patchcore/machine/wait.h"
-#include "stress/witness/tsc_offset.h"
 
 #define MSR_SMI_COUNT 0x34
 #define LOAD_SAMPLES  3

@@ -12,6 +12,7 @@
 #include <hwloc.h>
 #include <stdio.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "stress/cell/cell.h"
 
@@ -64,5 +65,57 @@ void witness_before(struct witness *witness, hwloc_topology_t topology,
 void witness_after(struct witness *witness);
 void witness_apart_after(struct witness *witness, hwloc_topology_t topology,
 			 const struct seating *seating);
+
+/* --- tsc_offset.c: how far apart the TSCs of two CPUs are ------------------------------------- */
+
+/* The other CPU's TSC minus this one's. The truth is within error of offset. */
+struct tsc_offset {
+	int64_t offset; /* ticks */
+	uint64_t error; /* ticks */
+};
+
+#define TSC_OFFSET_UNKNOWN ((struct tsc_offset){ 0, UINT64_MAX })
+
+/*
+ * tsc_offset_take - learn from one round trip: asked and heard at these times here, answered at
+ * that time there. Kept if it is closer than what was known: half of it is all it can be wrong by.
+ */
+void tsc_offset_take(struct tsc_offset *known, uint64_t asked, uint64_t answered, uint64_t heard);
+
+/* tsc_offset_join - of two, before and after: the error covers both, and what they drifted. */
+struct tsc_offset tsc_offset_join(const struct tsc_offset *before, const struct tsc_offset *after);
+
+/*
+ * tsc_offset_measure - to the CPU `there`, in well under a millisecond; the caller is pinned to
+ * `here`. Starts a thread and ends it. 0, -ETIMEDOUT after a second, or another negative errno.
+ */
+int tsc_offset_measure(hwloc_topology_t topology, unsigned here, unsigned there,
+		       struct tsc_offset *offset);
+
+/* --- noise.c: was a cell disturbed so much that it should be run again before it counts? ------ */
+
+#define NOISE_REASON_MAX 160
+
+/* What is judged. */
+struct noise_case {
+	const struct cell *cell;
+	const struct seating *seating;
+	const struct witness *witness;
+	double seconds;	 /* that the witness covers */
+	unsigned online; /* CPUs of the machine */
+};
+
+/*
+ * noise_judge - true if it was noisy; then reason says in words what was the
+ * matter, all of it that has room. What the witness does not know is no noise.
+ */
+bool noise_judge(const struct noise_case *noise, char *reason, size_t size);
+
+/* noise_of_cell - the same of a cell's result, counting this machine's CPUs. */
+#define noise_of_cell(cell, result, reason, size)                                                  \
+	noise_judge(&(struct noise_case){ cell, &(result)->seating, &(result)->witness,            \
+					  (result)->seconds,                                       \
+					  (unsigned)sysconf(_SC_NPROCESSORS_ONLN) },               \
+		    reason, size)
 
 #endif

@@ -10,7 +10,7 @@
 
 #include "patchcore/machine/wait.h"
 #include "patchcore/word/word.h"
-#include "stress/cell/toggle.h"
+#include "stress/cell/code.h"
 #include "stress/run/child.c"
 #include "stress/tests/provoker_place.h"
 
