@@ -30,7 +30,6 @@ libcalibrate_a_SOURCES = \
 	stress/cell/cell_options.c \
 	commands/tmax/commands.h \
 	stress/placement/cpuid.c \
-	stress/placement/cpuid.h \
 	results/figures/markup.c \
 	results/figures/markup.h \
 	commands/report/report.c \

@@ -7,14 +7,10 @@ libstress_a_SOURCES = \
 	stress/cell/code.h \
 	stress/cell/toggle.c \
 	stress/placement/place.c \
-	stress/placement/place.h \
 	stress/placement/placement.c \
 	stress/placement/placement.h \
 	stress/run/gap_judge.c \
-	stress/run/trace_log.c \
-	stress/run/trace_log.h \
 	stress/run/provoker.c \
-	stress/run/provoker.h \
 	stress/run/child.c \
 	stress/run/gap.c \
 	stress/run/gap.h \

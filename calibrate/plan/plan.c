@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "stress/run/provoker.h"
+#include "stress/run/run.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 

@@ -9,7 +9,7 @@
 #include "base/random.h"
 #include "calibrate/verify/verify.h"
 #include "stress/cell/cell.h"
-#include "stress/run/provoker.h"
+#include "stress/run/run.h"
 
 #define CONTROL_SHARE 0.05 /* of the budget */
 #define WINDOW_SHARE  0.10

@@ -13,7 +13,7 @@
 #include "commands/tmax/commands.h"
 #include "stress/cell/cell.h"
 #include "stress/run/gap.h"
-#include "stress/run/provoker.h"
+#include "stress/run/run.h"
 #include "stress/witness/witness.h"
 
 #define EVENTS_SHOWN 4

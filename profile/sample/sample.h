@@ -13,7 +13,7 @@
 
 #define NEVER UINT64_MAX
 
-/* --- watch.c: the probe functions, and the window of each probe ------------------------------ */
+/* --- watch.c: the probe functions, and the window of each probe ----------------------------- */
 
 /* The low bits of watch.state; above them a number that each window changes. */
 enum {
@@ -116,7 +116,7 @@ void watch_mark(struct watch *watch);
 /* watch_call, watch_exit - the probe functions of entries and exits. Change no vector register. */
 fi_function watch_call, watch_exit;
 
-/* --- ring.c: what each thread notes ---------------------------------------------------------- */
+/* --- ring.c: what each thread notes --------------------------------------------------------- */
 
 /* A timed call under way. */
 struct frame {
@@ -200,7 +200,7 @@ void ring_reset_in_child(void);
 double ring_metered(void);
 double ring_price(void);
 
-/* --- frames.c: calls that are timed, from entry to exit: a stack per thread ------------------ */
+/* --- frames.c: calls that are timed, from entry to exit: a stack per thread ----------------- */
 
 /*
  * An exit belongs to an entry of the same function whose return address is in the same slot of the
@@ -251,7 +251,7 @@ bool frames_is_overlong(const struct watch *watch, int64_t wall) FI_FUNCTION;
 /* frames_drop - drop all frames of a thread that ends. */
 void frames_drop(struct ring *ring);
 
-/* --- burst.c --------------------------------------------------------------------------------- */
+/* --- burst.c -------------------------------------------------------------------------------- */
 
 /*
  * Burst samples: where the program spends its time, seen by turning all its probes on for a
@@ -301,7 +301,7 @@ bool burst_poll(void);
 /* burst_unknown_ticks - CPU ticks before the end that no event has given an address. */
 uint64_t burst_unknown_ticks(void);
 
-/* --- exits.c, with the lock of epochs -------------------------------------------------------- */
+/* --- exits.c, with the lock of epochs ------------------------------------------------------- */
 
 /*
  * An exit is on while an entry of its function is on, and turns itself off after that.
@@ -327,7 +327,7 @@ void exits_forget(void); /* unlink all exits from entries */
 /* exits_reset_in_child - no exit is being turned off in the child. */
 void exits_reset_in_child(void);
 
-/* --- callers.c: who calls whom, as samples of calls tell it ---------------------------------- */
+/* --- callers.c: who calls whom, as samples of calls tell it --------------------------------- */
 
 struct caller_count {
 	uint64_t from; /* the return address */
@@ -349,7 +349,7 @@ uint64_t callers_lost(void);
 /* callers_forget - drop all counts. No thread may be in a probe function. */
 void callers_forget(void);
 
-/* --- price.c: what a call of the probe function costs here, by a function of its own --------- */
+/* --- price.c: what a call of the probe function costs here, by a function of its own -------- */
 
 /* price_measure - set the prices of watch_common, in about a millisecond. */
 void price_measure(void);
@@ -357,7 +357,7 @@ void price_measure(void);
 /* price_is_own - whether a site is in the function that prices are measured by. */
 bool price_is_own(const void *site);
 
-/* --- pages.c: pages that are kept writable, so that no change has a system call; with the lock */
+/* --- pages.c: pages that are kept writable: no change has a system call --------------------- */
 
 /*
  * pages_note - a site that is to be in open pages, after those of the same object. pages_open -

@@ -30,7 +30,7 @@ bool watch_next(struct watch *watch, uint64_t state)
 	return atomic_compare_exchange_strong(&watch->state, &state, (state | WATCH_LOW) + 1);
 }
 
-/* --- What changes vector registers, and saves them ------------------------------------------- */
+/* --- What changes vector registers, and saves them ------------------------------------------ */
 
 struct vectors {
 	_Alignas(64) uint64_t area[2752 / 8];
@@ -100,7 +100,7 @@ static bool claim_state(struct watch *watch, uint64_t state, uint64_t why)
 	return atomic_compare_exchange_strong(&watch->state, &state, state | why);
 }
 
-/* --- Ends of windows ------------------------------------------------------------------------- */
+/* --- Ends of windows ------------------------------------------------------------------------ */
 
 FI_FUNCTION static bool is_pending(const struct watch *watch)
 {
@@ -276,7 +276,7 @@ static bool make_ring(const struct call *unused)
 	return ring_make();
 }
 
-/* --- The probe function ---------------------------------------------------------------------- */
+/* --- The probe function --------------------------------------------------------------------- */
 
 FI_FUNCTION static struct ring *note_run(void)
 {
@@ -428,7 +428,7 @@ FI_FUNCTION void watch_call(uint32_t id, void *site, const struct fi_regs *regs,
 		end_call(ring, &call, spent);
 }
 
-/* --- Exits ----------------------------------------------------------------------------------- */
+/* --- Exits ---------------------------------------------------------------------------------- */
 
 /* The time of a call, without the ticks that the profile took, and without waits for a CPU. */
 FI_FUNCTION static void take_time(struct ring *ring, const struct frame *frame, uint64_t now)

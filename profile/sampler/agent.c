@@ -211,7 +211,7 @@ int sampler_read(const char *text, const char *functions)
 	return 0;
 }
 
-/* --- Which functions are profiled, as objects come and go ------------------------------------ */
+/* --- Which functions are profiled, as objects come and go ----------------------------------- */
 
 static uint32_t found[FI_PROBES_MAX]; /* probes that a pattern names */
 
@@ -291,7 +291,7 @@ void functions_scan_if_loaded(void)
 	before = now;
 }
 
-/* --- The session ----------------------------------------------------------------------------- */
+/* --- The session ---------------------------------------------------------------------------- */
 
 /* Find probes, open all windows, start the thread. */
 int sampler_start(bool visit)

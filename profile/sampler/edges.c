@@ -253,7 +253,7 @@ void edges_sums(struct quality *sum)
 	sum->lost = (double)load_relaxed(&lost);
 }
 
-/* --- Weights --------------------------------------------------------------------------------- */
+/* --- Weights -------------------------------------------------------------------------------- */
 
 #define PART  0.75
 #define LEAST 0.1 /* of the price: the least that is left of a block */

@@ -9,7 +9,7 @@
 #include "probes/include/fastinst.h"
 #include "profile/sampler/session.h"
 
-/* --- edges.c: which block runs behind which; a thread's first one in a phase, behind none */
+/* --- edges.c: which block runs behind which; a thread's first one in a phase, behind none --- */
 
 struct edge {
 	uint32_t from, to;

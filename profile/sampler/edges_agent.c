@@ -36,7 +36,7 @@ static double period, on_time, began;
 static pthread_t thread;
 static atomic_bool stopping;
 
-/* --- Blocks, with the lock held -------------------------------------------------------------- */
+/* --- Blocks, with the lock held ------------------------------------------------------------- */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool visits; /* objects with blocks are pinned */
@@ -101,7 +101,7 @@ static void turn_run_blocks_off(size_t from)
 	fi_deactivate_batch(ids + from, ran - from);
 }
 
-/* --- New blocks ------------------------------------------------------------------------------ */
+/* --- New blocks ----------------------------------------------------------------------------- */
 
 /* The lock is taken late: a pin waits for the loader, that for a fork(), and that for the lock. */
 static void collect_blocks(void)
@@ -144,7 +144,7 @@ static bool scan_blocks(void)
 	return true;
 }
 
-/* --- What must not meet a phase -------------------------------------------------------------- */
+/* --- What must not meet a phase ------------------------------------------------------------- */
 
 void sampler_before_fork(void)
 {
@@ -186,7 +186,7 @@ bool sampler_forked(bool runs, bool visit)
 	return false;
 }
 
-/* --- The thread ------------------------------------------------------------------------------ */
+/* --- The thread ----------------------------------------------------------------------------- */
 
 /* Turn off blocks that ran between phases for the first time. Each has woken this thread. */
 static void sweep_blocks(void)
@@ -284,7 +284,7 @@ void sampler_run(uintptr_t unused)
 	sampler_after_fork();
 }
 
-/* --- The session ----------------------------------------------------------------------------- */
+/* --- The session ---------------------------------------------------------------------------- */
 
 int sampler_read(const char *options, const char *functions)
 {
@@ -337,7 +337,7 @@ int sampler_stop(void)
 	return ret;
 }
 
-/* --- The report ------------------------------------------------------------------------------ */
+/* --- The report ----------------------------------------------------------------------------- */
 
 static void put_block(FILE *out, uint32_t id)
 {

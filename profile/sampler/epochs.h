@@ -13,7 +13,7 @@
 #include "profile/statistics/estimate.h"
 #include "profile/statistics/pace.h"
 
-/* --- agent.c: what is known, and its lock ---------------------------------------------------- */
+/* --- agent.c: what is known, and its lock --------------------------------------------------- */
 
 /* What the command asks for. */
 struct options {
@@ -69,7 +69,7 @@ extern pthread_mutex_t profile_lock;
 /* Room for a list of probes to be turned on or off. Of the thread that holds the lock. */
 extern uint32_t reopened[];
 
-/* --- windows.c: how long a probe is watched, what that has shown, and the next window -------- */
+/* --- windows.c: how long a probe is watched, what that has shown, and the next window ------- */
 
 /*
  * windows_activate - end an epoch of probes that are off, and turn them on for their next windows;
@@ -92,7 +92,7 @@ void windows_learn_parallel(void);
 /* windows_set_affordable - how many calls more the next epoch of a new profile may count. */
 void windows_set_affordable(void);
 
-/* --- bursts.c: where the program spends its time, by one burst per epoch; with the lock ------ */
+/* --- bursts.c: where the program spends its time, by one burst per epoch; with the lock ----- */
 
 /* bursts_sample - take one burst. Probes that were off stay on until bursts_settle(). */
 void bursts_sample(void);
@@ -104,7 +104,7 @@ void bursts_settle(void);
 void bursts_report(FILE *out, double cpu);
 void bursts_forget(void);
 
-/* --- epochs.c: the thread that opens windows, once per epoch --------------------------------- */
+/* --- epochs.c: the thread that opens windows, once per epoch -------------------------------- */
 
 /* epochs_start_thread - start the thread of epochs; an earlier one ends. Negative errno. */
 int epochs_start_thread(void);

@@ -143,7 +143,7 @@ int session_thread(pthread_t *thread, uintptr_t number)
 	return start_own_thread(thread, run_thread, (void *)number);
 }
 
-/* --- The report ------------------------------------------------------------------------------ */
+/* --- The report ----------------------------------------------------------------------------- */
 
 void report_text(FILE *out, const char *text)
 {

@@ -41,7 +41,7 @@ bool sampler_forked(bool runs, bool visit);
 /* session_thread - one that runs sampler_run(), and counts as the tool's. Negative errno. */
 int session_thread(pthread_t *thread, uintptr_t number);
 
-/* --- The report ------------------------------------------------------------------------------ */
+/* --- The report ----------------------------------------------------------------------------- */
 
 /*
  * What a process reports of its profile: lines of a letter, texts and numbers, with tabs between

@@ -274,7 +274,7 @@ static inline uint64_t cell_result_tears(const struct cell_result *r)
 	return r->tears[TEAR_OLD_FRONT] + r->tears[TEAR_NEW_FRONT] + r->tears[TEAR_OTHER];
 }
 
-/* --- cell_options.c --------------------------------------------------------------------------- */
+/* --- cell_options.c ------------------------------------------------------------------------- */
 
 #define PLACEMENT_HELP                                                                             \
 	"where the executors sit: same-core, same-l2, same-l3, same-socket, cross-socket, "        \

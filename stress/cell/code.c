@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 
 #include "base/emit.h"
-#include "stress/placement/place.h"
+#include "stress/placement/placement.h"
 
 #define PAGE	     4096u
 #define LINE	     64u
@@ -51,7 +51,7 @@ uint8_t *code_place_site(uint8_t *arena, const struct cell *cell)
 {
 	uint8_t *second = arena + PAGE;
 	unsigned bytes = crossing_bytes(cell->crossing);
-	struct place place = place_of(cell->place);
+	struct site_place place = site_place_of(cell->place);
 	unsigned choice = cell->place ? place.word : (unsigned)(cell->seed % 8);
 	uint8_t *line = second + LINE * (cell->place ? place.line : 8);
 
@@ -433,7 +433,8 @@ int code_build(struct code *code, const struct cell *cell)
 
 	/* Sites cross at the second page. Nothing of others is within 2 GiB on either side. */
 	for (unsigned i = 0; i < ARENA_TRIES && error == -EEXIST; i++) {
-		uint64_t second = ARENA_FIRST + i * ARENA_STRIDE + place_of(cell->place).boundary;
+		uint64_t second =
+			ARENA_FIRST + i * ARENA_STRIDE + site_place_of(cell->place).boundary;
 
 		arena = (uint8_t *)(uintptr_t)(second - PAGE);
 		error = map_at(second - PAGE, PAGES * PAGE);

@@ -132,8 +132,7 @@ enum tear_kind code_mark_kind(const struct code *code, const struct code_mark *m
 /* code_stir - rewrite the extra sites, and say how many there are. */
 unsigned code_stir(const struct code *code, uint64_t number);
 
-/* --- toggle.c: one change of the site: the library's own protocols, or steps in a wrong order --
- */
+/* --- toggle.c: one change of the site, by the protocol of a cell ---------------------------- */
 
 /* toggle - 0 or a negative errno; bytes holds 8, of which 5 count. */
 int toggle(enum protocol protocol, uint8_t *site, const uint8_t *bytes, const struct sync *sync);

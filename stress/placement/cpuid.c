@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "stress/placement/cpuid.h"
 
 #include <errno.h>
 #include <error.h>

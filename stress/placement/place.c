@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
-#include "stress/placement/place.h"
+#include "stress/placement/placement.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,13 +16,13 @@
 #define FRAME	((UINT64_C(1) << 55) - 1)
 #define CODE	(PROT_READ | PROT_WRITE | PROT_EXEC)
 
-struct place place_of(uint64_t place)
+struct site_place site_place_of(uint64_t place)
 {
 	static const uint64_t boundaries[] = { PAGE, 32768, 2097152, 1073741824 };
 	unsigned first = (unsigned)(random_at(place, 0) % PLACE_POOL);
 	unsigned beyond = 1 + (unsigned)(random_at(place, 1) % (PLACE_POOL - 1));
 
-	return (struct place){
+	return (struct site_place){
 		.page = { first, (first + beyond) % PLACE_POOL },
 		.line = 1 + (unsigned)(random_at(place, 2) % (LINES - 1)),
 		.word = (unsigned)(random_at(place, 3) % LINES),
@@ -52,7 +52,7 @@ int place_pages(uint8_t *under, unsigned count, uint64_t place)
 	int ret = place_open();
 
 	for (unsigned i = 0; i < count && ret == 0; i++) {
-		uint8_t *from = pool + place_of(place).page[i] * PAGE, *to = under + i * PAGE;
+		uint8_t *from = pool + site_place_of(place).page[i] * PAGE, *to = under + i * PAGE;
 
 		/* Without an old size it is mapped once more, and stays where it was. */
 		if (mremap(from, 0, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, to) == MAP_FAILED)

@@ -4,8 +4,10 @@
 #define STRESS_PLACEMENT_PLACEMENT_H
 
 #include <hwloc.h>
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "patchcore/machine/cpus.h"
 #include "patchcore/machine/identity.h"
@@ -89,5 +91,65 @@ void cpus_here(hwloc_topology_t topology, struct cpus *cpus);
  * it: what is no UTF-8, and control characters, become '?'.
  */
 void text_printable(char *to, size_t size, const char *text);
+
+/* --- place.c: where in physical memory a site lies ------------------------------------------ */
+
+/*
+ * Rates of tears differ from place to place, so a cell takes its pages out of a pool that lives as
+ * long as the program that runs the cells: the same place is the same memory again.
+ */
+#define PLACE_POOL 64 /* pages */
+
+/* What a place chooses. */
+struct site_place {
+	unsigned page[2];  /* of the pool: the first, and the second that a site may need */
+	unsigned line;	   /* of its page that the site's boundary begins, from 1 to 63 */
+	unsigned word;	   /* a number that is as free, for what is smaller than a line */
+	uint64_t boundary; /* bytes: the largest power of two that divides the address of the page
+			    * behind the boundary: an ordinary page's, or 32 KiB, 2 MiB or 1 GiB,
+			    * where a walk of the page tables goes another way. Place 0: 4096 */
+};
+
+struct site_place site_place_of(uint64_t place);
+
+/* place_open - make the pool, if need be, before cells are forked. 0 or a negative errno. */
+int place_open(void);
+
+/*
+ * place_pages - put so many pages of the pool, 1 or 2, under what is mapped at this
+ * address, filled with zeros. What stood there is lost. 0 or a negative errno.
+ */
+int place_pages(uint8_t *under, unsigned count, uint64_t place);
+
+/* place_frame - number of the physical page, 0 where the kernel does not tell. */
+uint64_t place_frame(const void *addr);
+
+/* --- cpuid.c: what this CPU says of itself by CPUID, or another one by a dump taken there --- */
+
+struct cpu_name {
+	char vendor[16];		  /* printable, as the brand */
+	unsigned family, model, stepping; /* as vendors tell them: with the extended parts */
+	char brand[64];
+	char codename[64]; /* "" unless libcpuid knows this very model */
+};
+
+/* cpuid_name_here - of the CPU that this runs on. 0 or -ENOTSUP. */
+int cpuid_name_here(struct cpu_name *name);
+
+/*
+ * cpuid_name_of - of the machine where a dump was taken, by a calibration or by `cpuid_tool
+ * --save`. 0, a negative errno where the file cannot be read, or -EINVAL: it is no dump.
+ */
+int cpuid_name_of(const char *dump, struct cpu_name *name);
+
+/* cpu_name_to_json, cpu_name_print - what a dump tells: an object, or lines. */
+json_t *cpu_name_to_json(const struct cpu_name *name);
+void cpu_name_print(FILE *out, const struct cpu_name *name);
+
+/*
+ * cpuid_keep - dump the CPUID of this machine as STORE.VENDOR-FAMILY-MODEL-STEPPING.cpuid, beside
+ * the store of evidence, unless that is there. Without it there is a complaint, and no more.
+ */
+void cpuid_keep(const char *store);
 
 #endif

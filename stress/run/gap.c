@@ -13,7 +13,6 @@
 #include "patchcore/machine/wait.h"
 #include "patchcore/word/word.h"
 #include "stress/cell/code.h"
-#include "stress/run/provoker.h"
 #include "stress/run/run.h"
 #include "stress/witness/witness.h"
 
@@ -82,7 +81,7 @@ struct gap_executor {
 	struct gap_fetch log[LOG];
 } __attribute__((aligned(128)));
 
-/* --- The site --------------------------------------------------------------------------------- */
+/* --- The site ------------------------------------------------------------------------------- */
 
 /* So many copies that end at `end`. Returns where they begin. */
 static uint8_t *put_before(uint8_t *end, const uint8_t *code, size_t len, unsigned copies)
@@ -139,7 +138,7 @@ static void put_next(struct gap_child *c, uint64_t number)
 	word_put_front(&c->word);
 }
 
-/* --- Executors -------------------------------------------------------------------------------- */
+/* --- Executors ------------------------------------------------------------------------------ */
 
 static void *executor_main(void *arg)
 {
@@ -368,7 +367,7 @@ static void run_inside(void *arg)
 	isolate_finish(&s->leash, run_gaps(&child), &s->result.error, &s->result.outcome);
 }
 
-/* --- The parent ------------------------------------------------------------------------------- */
+/* --- The parent ----------------------------------------------------------------------------- */
 
 void gap_defaults(struct cell *cell)
 {

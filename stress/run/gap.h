@@ -19,7 +19,7 @@
 #include "stress/run/run.h"
 #include "stress/witness/witness.h"
 
-/* --- gap_judge.c: pure functions over logs --------------------------------------------------- */
+/* --- gap_judge.c: pure functions over logs -------------------------------------------------- */
 
 /* How far a fetch may run ahead of the stamp before it: more than a core has room for, ticks. */
 #define GAP_LEAD 20000
@@ -128,7 +128,7 @@ struct gap_verdict gap_judge(const struct gap_history *h, struct gap_layout layo
 const char *gap_kind_name(enum gap_kind kind);
 const char *gap_reason_name(enum gap_reason reason);
 
-/* --- Gaps counted by size, and the largest kept as they are ---------------------------------- */
+/* --- Gaps counted by size, and the largest kept as they are --------------------------------- */
 
 /* Up to 15 ticks exactly, then 16 buckets per octave: all of 64 bits. */
 #define GAP_BUCKETS 976
@@ -148,7 +148,7 @@ uint64_t gap_bucket_low(unsigned bucket);
 
 void gap_tally_add(struct gap_tally *tally, uint64_t ticks, uint64_t time);
 
-/* --- gap.c ------------------------------------------------------------------------------------ */
+/* --- gap.c ---------------------------------------------------------------------------------- */
 
 struct gap_result {
 	enum outcome outcome;

@@ -1,6 +1,17 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Provokers: what is done on purpose to pull the two fetches of a straddler apart. tmax-stress(1)
+ * says what each does; chain and sites are in the generated code, see code.h.
+ *
+ * The patcher flushes when it has the site already and reads neither line any more, never between
+ * two stores. The threads of shootdown and bandwidth share the patcher's CPU where every other
+ * is a seat, never an executor's: there they would stop the fetching that they are to disturb. They
+ * then stop the patcher, which makes its waits longer, not shorter.
+ *
+ * All of it lives in the caller's process or dies with the calling thread.
+ */
 #define _GNU_SOURCE
-#include "stress/run/provoker.h"
+#include "stress/run/run.h"
 
 #include <errno.h>
 #include <immintrin.h>
@@ -201,7 +212,7 @@ static pid_t load_start(hwloc_topology_t topology, unsigned cpu)
 	}
 }
 
-/* --- Wide vectors: some thousand multiply-adds ----------------------------------------------- */
+/* --- Wide vectors: some thousand multiply-adds ---------------------------------------------- */
 
 #define BURST(bits, isa, type)                                                                     \
 	__attribute__((target(isa))) static void burst_##bits(void)                                \
@@ -221,7 +232,7 @@ static pid_t load_start(hwloc_topology_t topology, unsigned cpu)
 BURST(512, "avx512f", __m512d)
 BURST(256, "avx2,fma", __m256d)
 
-/* --- All of a cell --------------------------------------------------------------------------- */
+/* --- All of a cell -------------------------------------------------------------------------- */
 
 int provokers_possible(unsigned set, hwloc_topology_t topology, const struct seating *seating,
 		       char *reason, size_t size)

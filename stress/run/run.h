@@ -31,7 +31,7 @@ struct run_options {
 int cell_run(const struct cell *cell, const struct run_options *options,
 	     struct cell_result *result);
 
-/* --- What cells, gap runs and trials of promises have in common ------------------------------- */
+/* --- What cells, gap runs and trials of promises have in common ----------------------------- */
 
 /* What parent and child share of a run besides its result: memory that survives the child. */
 struct leash {
@@ -71,5 +71,36 @@ int isolate(const struct isolated *what, struct ending *ending);
 
 /* isolate_finish - the child's last words: its error and outcome, by what it came to. */
 void isolate_finish(struct leash *leash, int ret, int *error, enum outcome *outcome);
+
+/* --- provoker.c: what is done on purpose to pull the two fetches of a straddler apart ------- */
+
+struct provokers;
+
+/* provokers_possible - has this machine what they take? 0, or -ENOTSUP with the reason in words. */
+int provokers_possible(unsigned set, hwloc_topology_t topology, const struct seating *seating,
+		       char *reason, size_t size);
+
+/*
+ * provokers_start - start those of the cell, for the site at this address. By the patcher, before
+ * there are executors: it forks. 0, or a negative errno, -ENOTSUP if one is not possible here,
+ * with nothing left running.
+ */
+int provokers_start(struct provokers **provokers, const struct cell *cell,
+		    hwloc_topology_t topology, const struct seating *seating, const uint8_t *site);
+
+/* provokers_stop - end all of it and free. NULL is fine. */
+void provokers_stop(struct provokers *provokers);
+
+/* provoke_toggle - by the patcher, before the first store of each toggle. */
+void provoke_toggle(struct provokers *provokers);
+
+/* provoke_round - by each executor, now and then, some thousand executions apart. */
+void provoke_round(struct provokers *provokers);
+
+/*
+ * provokers_done - by one of them so far: flushes, changes of the page tables, bytes that were
+ * streamed, processes that time-slice executors, rounds of the sibling, bursts of wide work.
+ */
+uint64_t provokers_done(const struct provokers *provokers, enum provoker which);
 
 #endif

@@ -16,7 +16,6 @@
 
 #include <cmocka.h>
 
-#include "stress/run/provoker.h"
 #include "stress/run/run.h"
 
 #define PAGE 4096u

@@ -66,7 +66,7 @@ void witness_after(struct witness *witness);
 void witness_apart_after(struct witness *witness, hwloc_topology_t topology,
 			 const struct seating *seating);
 
-/* --- tsc_offset.c: how far apart the TSCs of two CPUs are ------------------------------------- */
+/* --- tsc_offset.c: how far apart the TSCs of two CPUs are ----------------------------------- */
 
 /* The other CPU's TSC minus this one's. The truth is within error of offset. */
 struct tsc_offset {
@@ -92,7 +92,7 @@ struct tsc_offset tsc_offset_join(const struct tsc_offset *before, const struct 
 int tsc_offset_measure(hwloc_topology_t topology, unsigned here, unsigned there,
 		       struct tsc_offset *offset);
 
-/* --- noise.c: was a cell disturbed so much that it should be run again before it counts? ------ */
+/* --- noise.c: was a cell disturbed so much that it should be run again before it counts? ---- */
 
 #define NOISE_REASON_MAX 160
 

@@ -22,7 +22,7 @@
 
 #include <cmocka.h>
 
-#include "stress/placement/place.h"
+#include "stress/placement/placement.h"
 #include "stress/run/provoker.c"
 #include "stress/tests/provoker_place.h"
 #include "stress/tests/synthetic.h"
