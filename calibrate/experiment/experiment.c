@@ -10,6 +10,7 @@
 #include "base/command_line.h"
 #include "base/exit_status.h"
 #include "base/random.h"
+#include "base/text_file.h"
 #include "stress/cell/cell.h"
 #include "stress/run/gap.h"
 
