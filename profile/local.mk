@@ -96,7 +96,6 @@ libfastinst_profile_la_SOURCES = \
 	profile/sampler/windows.c \
 	profile/sample/callers.c \
 	profile/sample/exits.c \
-	profile/sample/frames.c \
 	profile/sample/burst.c \
 	profile/sample/price.c \
 	profile/sample/ring.c \
@@ -110,7 +109,7 @@ if HAVE_CMOCKA
 check_PROGRAMS += profile/sample/tests/test_frames
 tests_compute += profile/sample/tests/test_frames
 profile_sample_tests_test_frames_SOURCES = \
-	profile/sample/frames.c \
+	profile/sample/ring.c \
 	profile/sample/tests/test_frames.c
 # An object of its own: the agent has one of libtool.
 profile_sample_tests_test_frames_CFLAGS = $(AM_CFLAGS)
@@ -120,7 +119,6 @@ tests_compute += profile/sample/tests/test_watch
 profile_sample_tests_test_watch_SOURCES = \
 	profile/sample/callers.c \
 	profile/sample/burst.c \
-	profile/sample/ring.c \
 	profile/sample/tests/test_watch.c
 profile_sample_tests_test_watch_CFLAGS = $(AM_CFLAGS)
 profile_sample_tests_test_watch_LDADD = libfastinst_estimate.la $(CMOCKA_LIBS)
@@ -128,7 +126,6 @@ check_PROGRAMS += profile/sample/tests/test_burst
 tests_compute += profile/sample/tests/test_burst
 profile_sample_tests_test_burst_SOURCES = \
 	profile/sample/callers.c \
-	profile/sample/ring.c \
 	profile/sample/tests/test_burst.c
 profile_sample_tests_test_burst_CFLAGS = $(AM_CFLAGS)
 profile_sample_tests_test_burst_LDADD = libfastinst_estimate.la $(CMOCKA_LIBS)

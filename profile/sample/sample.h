@@ -200,7 +200,7 @@ void ring_reset_in_child(void);
 double ring_metered(void);
 double ring_price(void);
 
-/* --- frames.c: calls that are timed, from entry to exit: a stack per thread ----------------- */
+/* --- ring.c: calls that are timed, from entry to exit: a stack per thread ----------------- */
 
 /*
  * An exit belongs to an entry of the same function whose return address is in the same slot of the
@@ -235,9 +235,6 @@ bool frames_leave(struct ring *ring, const struct activation *activation, bool h
 
 /* frames_cut - stop timing the calls that are under way. */
 void frames_cut(struct watch *watch) FI_FUNCTION;
-
-/* frames_without_cpu - ticks without a CPU until @now, of a thread that has @used one for that. */
-uint64_t frames_without_cpu(const struct timespec *used, uint64_t now) FI_FUNCTION;
 
 /* frames_read_waited - read the calling thread's clock: ticks without a CPU until @now. */
 uint64_t frames_read_waited(struct ring *ring, uint64_t now) FI_FUNCTION;
