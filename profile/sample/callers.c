@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A hash table without locks. Counts lie one behind the other: a short program touches few pages.
- */
+/* A hash table without locks; counts lie together, so that few pages are touched. */
 #include "profile/sample/sample.h"
 
 #define CALLERS 65536u

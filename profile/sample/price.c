@@ -42,10 +42,7 @@ bool price_is_own(const void *site)
 	return at >= start && at < start + OWN;
 }
 
-/*
- * As in a program: between calls, stores that the probe's own have to wait for, and branches that
- * no processor foresees. Calls one behind the other cost half of that.
- */
+/* As in a program: stores that the probe's own wait for, and branches that no CPU foresees. */
 static double round_of_calls(void)
 {
 	static uint32_t memory[4096];

@@ -227,10 +227,7 @@ uint64_t ring_waited(const struct ring *ring, uint64_t now)
 	return without_cpu(&time, now);
 }
 
-/*
- * The process's clock lags for threads on other CPUs by up to a tick of the kernel, which may be as
- * long as ten windows. Reading a thread's own clock brings it up to date.
- */
+/* The process's clock lags by a tick for other CPUs, or ten windows: reading theirs updates it. */
 void ring_refresh(void)
 {
 	struct timespec time;

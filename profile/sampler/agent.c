@@ -180,10 +180,7 @@ static void forget_functions(void)
 	bursts_forget();
 }
 
-/*
- * Stop what the last profile could not stop. Calls that threads note after its report would be in
- * the next one: so all threads leave the probe functions before counts are forgotten.
- */
+/* Threads leave the probe functions before counts are forgotten: late calls would count. */
 static int end_last_profile(void)
 {
 	int ret;

@@ -115,10 +115,7 @@ FI_FUNCTION static void increment_count(_Atomic uint64_t *count)
 		__asm__("incq %0" : "+m"(*(uint64_t *)count));
 }
 
-/*
- * The first block of a thread in a phase ends no edge. From the second thread on all increments are
- * locked: the barrier ends an increment that the first thread may be in.
- */
+/* From the second thread on increments are locked; the barrier ends one that is under way. */
 FI_FUNCTION static void note_thread(uint64_t phase)
 {
 	previous.phase = phase;

@@ -214,10 +214,7 @@ static void rest_for(double seconds, bool sweeps)
 			sweep_blocks();
 }
 
-/*
- * The part of a phase in which the program can have run. In a phase that lasts too long the program
- * or its machine may have been stopped: then no thread had a CPU.
- */
+/* The part of a phase in which the program can have run: its machine may have stopped. */
 static double time_watched(double length, double cpu)
 {
 	double most = cpu > on_time ? cpu : on_time;

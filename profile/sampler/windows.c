@@ -172,17 +172,13 @@ static void prepare_window(uint32_t id, uint64_t window)
 	uint64_t limit = whole ? SUDDEN : MOST;
 
 	function->window = window;
-	/*
-	 * A rare function that is suddenly called often is turned off early: at SUDDEN calls
-	 * counting costs as much as turning it off, and the next window tells more.
-	 */
+	/* Counting SUDDEN calls of a rare function costs as much as turning it off: do that. */
 	store_relaxed(&watch->limit, limit * asked.samples);
 	store_relaxed(&watch->base, load_relaxed(&watch->calls));
 	store_relaxed(&watch->window, window);
 	store_relaxed(&watch->wish, window);
 	/*
-	 * The thread that opens windows has just emptied the caches of the CPU that the program
-	 * gets back, or the program has just come to it: for a while it is slower than on average.
+	 * Caches are cold, by the thread that opens windows or as the program comes: it is slower.
 	 */
 	store_relaxed(&watch->warm, whole ? 0 : (uint64_t)(WARM_UP * watch_common.per_second));
 	/* The first calls find cold caches. They are not timed where many more are expected. */

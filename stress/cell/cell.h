@@ -145,10 +145,7 @@ struct witness {
 	double load;	       /* runnable tasks at the end, /proc/loadavg */
 };
 
-/*
- * How far apart the patcher's CPU and the first executor's are: by half a round trip of a cache
- * line, which is what offset_error is. Where a hypervisor moves its CPUs, it changes with time.
- */
+/* How far apart patcher and first executor are, by offset_error: it changes as CPUs are moved. */
 enum distance {
 	DISTANCE_NEAR,
 	DISTANCE_FAR, /* DISTANCE_TICKS or more, at either end of a cell */

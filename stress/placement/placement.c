@@ -69,10 +69,7 @@ int topology_open(hwloc_topology_t *topology, int *foreign)
 	/* A description that hwloc could not read has silently become this machine. */
 	if (ret == 0 && !*foreign && described)
 		ret = -EINVAL;
-	/*
-	 * hwloc gives up where threads are bound differently: the union is what the process may
-	 * use.
-	 */
+	/* hwloc gives up where threads are bound differently: take the union. */
 	set = ret == 0 && !*foreign ? hwloc_bitmap_alloc() : NULL;
 	if (set && hwloc_get_cpubind(*topology, set, HWLOC_CPUBIND_PROCESS) == 0 &&
 	    hwloc_topology_restrict(*topology, set, 0) < 0)
@@ -136,8 +133,8 @@ static void find_candidates(hwloc_topology_t topology, hwloc_bitmap_t set, enum 
 		break;
 	default:
 		/*
-		 * CPUs in exactly this relation. Every closer level is taken out, not only the
-		 * next one: a virtual machine may well put one L3 around all its packages.
+		 * Without every closer level: a virtual machine may have one L3 around its
+		 * packages.
 		 */
 		hwloc_bitmap_zero(set);
 		cpus = cpus_within(topology, (int)p, patcher);
@@ -241,8 +238,8 @@ int placement_seat(hwloc_topology_t topology, enum placement p, unsigned n, stru
 	}
 	most = find_patcher(topology, set, p, n, &seating->patcher);
 	/*
-	 * Executors stand evenly apart in hwloc's order, in which neighbours share the
-	 * most: so they share a core only if there are more of them than cores.
+	 * Evenly apart in hwloc's order: they share a core only if there are more of them than
+	 * cores.
 	 */
 	all = (uint64_t)hwloc_bitmap_weight(set);
 	while (most >= n && taken < n &&

@@ -47,10 +47,7 @@ int placement_parse(const char *name);
  */
 int topology_open(hwloc_topology_t *topology, int *foreign);
 
-/*
- * placement_max - most executors that can be seated, one per CPU (oversubscribed: any number). 0:
- * reason says in words what the machine or the cpuset lacks.
- */
+/* placement_max - most executors that can be seated. 0: reason says in words what is missing. */
 unsigned placement_max(hwloc_topology_t topology, enum placement p, char *reason, size_t size);
 
 /*
@@ -86,10 +83,7 @@ int machine_here(struct identity *id);
 /* cpus_here - the CPUs of that topology. */
 void cpus_here(hwloc_topology_t topology, struct cpus *cpus);
 
-/*
- * text_printable - copy a text of any bytes, such as a path, so that every form of output can hold
- * it: what is no UTF-8, and control characters, become '?'.
- */
+/* text_printable - copy a text; what is no UTF-8, and control characters, become '?'. */
 void text_printable(char *to, size_t size, const char *text);
 
 /* --- place.c: where in physical memory a site lies ------------------------------------------ */
@@ -115,10 +109,7 @@ struct site_place site_place_of(uint64_t place);
 /* place_open - make the pool, if need be, before cells are forked. 0 or a negative errno. */
 int place_open(void);
 
-/*
- * place_pages - put so many pages of the pool, 1 or 2, under what is mapped at this
- * address, filled with zeros. What stood there is lost. 0 or a negative errno.
- */
+/* place_pages - put 1 or 2 zeroed pages of the pool under this address. 0 or a negative errno. */
 int place_pages(uint8_t *under, unsigned count, uint64_t place);
 
 /* place_frame - number of the physical page, 0 where the kernel does not tell. */

@@ -432,10 +432,7 @@ static void rescue_counts(const struct shared *s, const struct ending *ending,
 	result->outcome = ending->outcome;
 	if (result->outcome != OUTCOME_CRASH)
 		return;
-	/*
-	 * A mix that was not foreseen; with the crash oracle, any mix. It is counted here and
-	 * nowhere else. The toggle that it tore may be beyond those that were told of.
-	 */
+	/* A mix, not foreseen or of the crash oracle; its toggle may be beyond those told of. */
 	result->tears[TEAR_OTHER]++;
 	result->torn++;
 	/* Of several sites it may be any. */

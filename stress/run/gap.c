@@ -157,10 +157,7 @@ static void *executor_main(void *arg)
 	pthread_barrier_wait(&c->ready);
 	getrusage(RUSAGE_THREAD, &begin);
 	while (!atomic_load_explicit(&c->quit, memory_order_relaxed)) {
-		/*
-		 * No fence: RDTSC runs after the site was fetched, and the front end runs ahead as
-		 * ever.
-		 */
+		/* No fence: RDTSC runs after the site was fetched, and fetch runs ahead. */
 		uint64_t before = __rdtsc(), after, at;
 
 		for (unsigned i = 0; i < ROUND; i++, before = after) {

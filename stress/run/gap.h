@@ -117,10 +117,7 @@ static inline struct gap_store *gap_history_add(struct gap_history *h)
 /* gap_history_restart - from here on it knows of nothing but what stands in memory now. */
 void gap_history_restart(struct gap_history *h, uint64_t now);
 
-/*
- * gap_judge - what the pair tells. offset: the executor's TSC minus the
- * patcher's. Every store that could have been fetched must be in the history.
- */
+/* gap_judge - offset: of the executor's TSC. The history has every store that it could fetch. */
 struct gap_verdict gap_judge(const struct gap_history *h, struct gap_layout layout,
 			     const struct tsc_offset *offset, const struct gap_fetch *fetch);
 
@@ -175,10 +172,7 @@ void gap_defaults(struct cell *cell);
  */
 int gap_check(const struct cell *cell, char *reason, size_t size);
 
-/*
- * gap_run - run it in a child and wait for it, as cell_run does. An outcome of "error" with
- * -ERANGE: the TSCs moved apart by more than can be told from generations.
- */
+/* gap_run - as cell_run(). Outcome "error" with -ERANGE: the TSCs moved apart too much. */
 int gap_run(const struct cell *cell, const struct run_options *options, struct gap_result *result);
 
 /* Runs a site, and gives what it found there. */

@@ -198,10 +198,7 @@ static pid_t load_start(hwloc_topology_t topology, unsigned cpu)
 	syscall(SYS_close_range, 0u, ~0u, 0u);
 	if (pin_this_thread(topology, cpu) < 0)
 		_exit(1);
-	/*
-	 * Bursts with as long a rest: a thread that has slept goes first when it wakes up, so the
-	 * executors lose their CPU at every burst, not once in a time slice.
-	 */
+	/* Who has slept goes first on waking: executors lose their CPU at every burst. */
 	prctl(PR_SET_TIMERSLACK, 1);
 	for (;;) {
 		double end = seconds_now() + LOAD_BURST * 1e-9;

@@ -29,10 +29,7 @@
 /* SMIs stop all cores. One every few seconds is the machine as it is; more is a disturbance. */
 #define SMIS_PER_SECOND 1.0
 
-/*
- * Ticks by which two TSCs may differ before it matters, in waits and in offsets. Further apart
- * they were not synchronised, or one was moved.
- */
+/* TSCs further apart, in ticks, were not synchronised, or one was moved. */
 #define OFFSET_ALLOWED 1000
 
 struct words {

@@ -105,10 +105,7 @@ struct noise_case {
 	unsigned online; /* CPUs of the machine */
 };
 
-/*
- * noise_judge - true if it was noisy; then reason says in words what was the
- * matter, all of it that has room. What the witness does not know is no noise.
- */
+/* noise_judge - was it? reason says why, as far as it has room. What is unknown is no noise. */
 bool noise_judge(const struct noise_case *noise, char *reason, size_t size);
 
 /* noise_of_cell - the same of a cell's result, counting this machine's CPUs. */
