@@ -28,12 +28,8 @@ libcalibrate_a_SOURCES = \
 	results/figures/report_page.c \
 	results/figures/report_page.h \
 	stress/cell/cell_options.c \
-	stress/cell/cell_options.h \
 	commands/tmax/commands.h \
 	stress/placement/cpuid.c \
-	stress/placement/cpuid.h \
-	stress/placement/here.c \
-	stress/placement/here.h \
 	results/figures/markup.c \
 	results/figures/markup.h \
 	commands/report/report.c \

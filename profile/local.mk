@@ -76,10 +76,7 @@ session_sources = \
 	agent/counts/pin.c \
 	profile/statistics/sums.h \
 	profile/sample/pages.c \
-	profile/sample/pages.h \
 	profile/sample/relaxed.h \
-	profile/sampler/session_report.c \
-	profile/sampler/session_report.h \
 	profile/sampler/session.c \
 	profile/sampler/session.h
 session_map = profile/sampler/agent.map
@@ -92,16 +89,13 @@ pkglib_LTLIBRARIES += libfastinst-profile.la
 libfastinst_profile_la_SOURCES = \
 	$(session_sources) \
 	profile/sampler/agent.c \
-	profile/sampler/clocks.c \
 	profile/sampler/epochs.c \
 	profile/sampler/epochs.h \
-	profile/sampler/functions.c \
 	profile/sampler/bursts.c \
 	profile/sampler/report.c \
 	profile/sampler/windows.c \
 	profile/sample/callers.c \
 	profile/sample/exits.c \
-	profile/sample/frames.c \
 	profile/sample/burst.c \
 	profile/sample/price.c \
 	profile/sample/ring.c \
@@ -115,7 +109,7 @@ if HAVE_CMOCKA
 check_PROGRAMS += profile/sample/tests/test_frames
 tests_compute += profile/sample/tests/test_frames
 profile_sample_tests_test_frames_SOURCES = \
-	profile/sample/frames.c \
+	profile/sample/ring.c \
 	profile/sample/tests/test_frames.c
 # An object of its own: the agent has one of libtool.
 profile_sample_tests_test_frames_CFLAGS = $(AM_CFLAGS)
@@ -125,7 +119,6 @@ tests_compute += profile/sample/tests/test_watch
 profile_sample_tests_test_watch_SOURCES = \
 	profile/sample/callers.c \
 	profile/sample/burst.c \
-	profile/sample/ring.c \
 	profile/sample/tests/test_watch.c
 profile_sample_tests_test_watch_CFLAGS = $(AM_CFLAGS)
 profile_sample_tests_test_watch_LDADD = libfastinst_estimate.la $(CMOCKA_LIBS)
@@ -133,7 +126,6 @@ check_PROGRAMS += profile/sample/tests/test_burst
 tests_compute += profile/sample/tests/test_burst
 profile_sample_tests_test_burst_SOURCES = \
 	profile/sample/callers.c \
-	profile/sample/ring.c \
 	profile/sample/tests/test_burst.c
 profile_sample_tests_test_burst_CFLAGS = $(AM_CFLAGS)
 profile_sample_tests_test_burst_LDADD = libfastinst_estimate.la $(CMOCKA_LIBS)
@@ -145,9 +137,7 @@ libfastinst_edges_la_SOURCES = \
 	$(session_sources) \
 	profile/sampler/edges_agent.c \
 	profile/sampler/edges.c \
-	profile/sampler/edges.h \
-	profile/sampler/edges_report.c \
-	profile/sampler/weight.c
+	profile/sampler/edges.h
 libfastinst_edges_la_LIBADD = libfastinst_elf.la libfastinst_text.la libfastinst.la libpatchcore.la
 libfastinst_edges_la_LDFLAGS = $(session_ldflags)
 EXTRA_libfastinst_edges_la_DEPENDENCIES = $(session_map)
@@ -164,7 +154,7 @@ profile_sampler_tests_test_edges_CFLAGS = $(AM_CFLAGS)
 profile_sampler_tests_test_edges_LDADD = $(CMOCKA_LIBS)
 profile_sampler_tests_test_weight_SOURCES = \
 	profile/sampler/tests/test_weight.c \
-	profile/sampler/weight.c
+	profile/sampler/edges.c
 profile_sampler_tests_test_weight_CFLAGS = $(AM_CFLAGS)
 profile_sampler_tests_test_weight_LDADD = $(CMOCKA_LIBS) -lm
 endif

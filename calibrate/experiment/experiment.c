@@ -11,7 +11,7 @@
 #include "base/exit_status.h"
 #include "base/random.h"
 #include "base/text_file.h"
-#include "stress/cell/cell_options.h"
+#include "stress/cell/cell.h"
 #include "stress/run/gap.h"
 
 #define NAME_LETTERS "abcdefghijklmnopqrstuvwxyz0123456789-"

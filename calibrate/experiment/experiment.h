@@ -16,7 +16,7 @@
 #include "base/command_line.h"
 #include "calibrate/run/session.h"
 #include "calibrate/statistics/bound.h"
-#include "stress/cell/cell_options.h"
+#include "stress/cell/cell.h"
 
 #define SHARDS_MAX	1000
 #define REPETITIONS_MAX 1000

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "stress/run/provoker.h"
+#include "stress/run/run.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -104,8 +104,7 @@ void plan_seat(struct plan *plan, hwloc_topology_t topology)
 	    placement_seat(topology, plan->seat[0].placement, plan->seat[0].executors, &seating,
 			   reason, sizeof(reason)) < 0)
 		return;
-	for (int p = 0; p < PROVOKER_EVICT; p++)
-		if (provoker_possible((enum provoker)p, topology, &seating, reason,
-				      sizeof(reason)) < 0)
+	for (int p = 0; p < PROVOKER_COUNT; p++)
+		if (provokers_possible(1u << p, topology, &seating, reason, sizeof(reason)) < 0)
 			add_untested(plan, true, p, reason);
 }

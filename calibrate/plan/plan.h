@@ -40,7 +40,7 @@ struct plan {
 	/* From the topology. */
 	struct seat seat[PLAN_SEATS_MAX];
 	unsigned seats;
-	struct untested untested[PLACEMENT_COUNT + PROVOKER_EVICT];
+	struct untested untested[PLACEMENT_COUNT + PROVOKER_COUNT];
 	unsigned untesteds;
 	unsigned unseateds; /* of them: the placements, first in order */
 };

@@ -98,9 +98,10 @@ static void draw_place(const struct climb *c, struct cell *cell)
 static void draw_provoker(const struct climb *c, struct cell *cell, bool is_gap)
 {
 	uint64_t random = ~cell->seed;
-	enum provoker p = (enum provoker)(random_next(&random) % PROVOKER_EVICT);
+	enum provoker p = (enum provoker)(random_next(&random) % PROVOKER_COUNT);
 
-	if (random_next(&random) % PROVOKE_IN == 0 || (is_gap && p == PROVOKER_SITES))
+	if (random_next(&random) % PROVOKE_IN == 0 ||
+	    (is_gap && provokers_have(1u << p, PROVOKER_SITED)))
 		return;
 	for (unsigned i = c->plan->unseateds; i < c->plan->untesteds; i++)
 		if (c->plan->untested[i].which == (int)p)

@@ -11,7 +11,7 @@
 
 #include "results/journal/journal.h"
 #include "stress/run/run.h"
-#include "stress/witness/noise.h"
+#include "stress/witness/witness.h"
 
 /*
  * How far a run is, on stderr: time left, what is running, the tears of all of it so far. One

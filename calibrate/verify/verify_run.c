@@ -8,8 +8,8 @@
 #include "base/exit_status.h"
 #include "base/random.h"
 #include "calibrate/verify/verify.h"
-#include "stress/cell/cell_options.h"
-#include "stress/run/provoker.h"
+#include "stress/cell/cell.h"
+#include "stress/run/run.h"
 
 #define CONTROL_SHARE 0.05 /* of the budget */
 #define WINDOW_SHARE  0.10
@@ -151,7 +151,7 @@ void verify_plan(struct verify *v, hwloc_topology_t topology, const struct cell 
 					 c->reason, sizeof(c->reason));
 
 		if (ret == 0)
-			ret = provokers_possible(&c->cell, topology, &seating, c->reason,
+			ret = provokers_possible(c->cell.provokers, topology, &seating, c->reason,
 						 sizeof(c->reason));
 		c->skipped = ret < 0;
 	}

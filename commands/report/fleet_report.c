@@ -10,7 +10,7 @@
 
 #include "base/number.h"
 #include "fleet/judge/changes.h"
-#include "stress/placement/here.h"
+#include "stress/placement/placement.h"
 
 #define LOWEST	  9 /* of 1e-3, 1e-4, ..., the last that is told */
 #define TEXT_SIZE 300

@@ -26,7 +26,7 @@
 #include "patchcore/machine/policy.h"
 #include "patchcore/patchcore.h"
 #include "results/journal/journal.h"
-#include "stress/placement/here.h"
+#include "stress/placement/placement.h"
 
 /* --- The command line ----------------------------------------------------------------------- */
 

@@ -21,7 +21,7 @@
 #include "commands/tmax/commands.h"
 #include "patchcore/machine/policy.h"
 #include "results/figures/figure.h"
-#include "stress/placement/cpuid.h"
+#include "stress/placement/placement.h"
 
 #define LOCKED_BYTE (INT64_MAX - 1) /* of a journal: no line comes as far */
 

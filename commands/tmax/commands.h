@@ -10,7 +10,7 @@
 
 #include "base/command_line.h"
 #include "base/exit_status.h"
-#include "stress/placement/here.h"
+#include "stress/placement/placement.h"
 
 int cmd_info(int argc, char **argv);
 int cmd_stress(int argc, char **argv);

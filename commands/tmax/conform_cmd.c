@@ -16,7 +16,7 @@
 #include "commands/tmax/conform_print.h"
 #include "conform/rounds.h"
 #include "results/journal/journal.h"
-#include "stress/placement/here.h"
+#include "stress/placement/placement.h"
 
 #define NAMES_MAX   256
 #define COMMAND_MAX 512

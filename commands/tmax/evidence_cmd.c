@@ -13,7 +13,7 @@
 #include "calibrate/statistics/evidence.h"
 #include "commands/tmax/commands.h"
 #include "patchcore/machine/machine_conf.h"
-#include "stress/placement/cpuid.h"
+#include "stress/placement/placement.h"
 
 struct request {
 	const char *store, *from;

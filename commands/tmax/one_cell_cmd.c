@@ -11,10 +11,10 @@
 #include "calibrate/statistics/evidence.h"
 #include "commands/tmax/calibrate_options.h"
 #include "commands/tmax/commands.h"
-#include "stress/cell/cell_options.h"
+#include "stress/cell/cell.h"
 #include "stress/run/gap.h"
-#include "stress/run/provoker.h"
-#include "stress/witness/noise.h"
+#include "stress/run/run.h"
+#include "stress/witness/witness.h"
 
 #define EVENTS_SHOWN 4
 #define LARGEST	     10 /* gaps printed */
@@ -56,7 +56,8 @@ static int run_one(struct one_cell *c, run_fn *run,
 		return status;
 	ret = cell_seat(&c->cell, how.topology, &seating, reason, sizeof(reason));
 	if (ret == 0)
-		ret = provokers_possible(&c->cell, how.topology, &seating, reason, sizeof(reason));
+		ret = provokers_possible(c->cell.provokers, how.topology, &seating, reason,
+					 sizeof(reason));
 	if (ret == 0)
 		ret = run(c, &how, &status);
 	hwloc_topology_destroy(how.topology);
@@ -284,10 +285,7 @@ static const struct option_row gap_options[] = {
 	  "that no gap can be (wait)",
 	  OPTION_OF_CELL },
 	{ "rest", "T", "mean ticks between two stores (500)", OPTION_OF_CELL },
-	{ "provoker", "NAMES",
-	  "none, or names joined by +: cold-back, cold-front, shootdown, bandwidth, load, sibling, "
-	  "wide, chain (none)",
-	  OPTION_OF_CELL },
+	{ "provoker", "NAMES", "any but sites; " PROVOKER_HELP, OPTION_OF_CELL },
 	{ "loop", "N", "filler instructions in the executors' loop (0)", OPTION_OF_CELL },
 	{ "toggles", "N", "stop after N stores to each part (1000000000000)", OPTION_OF_CELL },
 	{ "seconds", "T", "or after this time, such as 10s; 0 is no limit (5)", OPTION_OF_CELL },

@@ -17,7 +17,7 @@
 #include "calibrate/conf/conf_write.h"
 #include "fleet/export/prior.h"
 #include "patchcore/machine/machine_conf.h"
-#include "stress/placement/here.h"
+#include "stress/placement/placement.h"
 
 /* What was measured here is better than any prior, also if it is out of date or damaged. */
 static int keep_measured(const char *path)

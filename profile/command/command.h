@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The command: what processes left (profile/sampler/session_report.h) becomes one profile. */
+/* The command: what processes left (profile/sampler/session.h) becomes one profile. */
 #ifndef PROFILE_COMMAND_COMMAND_H
 #define PROFILE_COMMAND_COMMAND_H
 

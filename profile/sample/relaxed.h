@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Atomic accesses by the order that they have.
- */
+/* Atomic accesses by the order that they have. */
 #ifndef PROFILE_SAMPLE_RELAXED_H
 #define PROFILE_SAMPLE_RELAXED_H
 

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What this process has learned.
- */
-
+/* What this process has learned. */
 #include <math.h>
 #include <time.h>
 
@@ -58,67 +55,29 @@ static void put_caller(FILE *out, const struct caller_count *count, double per_s
 		fputc('\n', out);
 }
 
-static double ticks_of(const struct burst_address *place)
-{
-	double sum = 0;
-
-	for (unsigned i = 0; i < SHARE_GROUPS; i++)
-		sum += place->ticks[i];
-	return sum;
-}
-
-/* Seconds of the process's CPU time, as bursts saw it. What is not known has no address. */
-static void put_burst_address(FILE *out, const struct burst_address *place, double scale)
-{
-	double seconds[SHARE_GROUPS];
-
-	for (unsigned i = 0; i < SHARE_GROUPS; i++)
-		seconds[i] = place->ticks[i] * scale;
-	fputc('S', out);
-	if (!place->at || !report_address(out, place->at))
-		fputs("\t\t0", out);
-	report_numbers(out, seconds, SHARE_GROUPS);
-}
-
-static void put_bursts(FILE *out, double cpu)
-{
-	const struct burst_address *place = bursts_list();
-	double sum = 0;
-
-	for (uint32_t i = 0; i < BURST_ADDRESSES; i++)
-		sum += ticks_of(&place[i]);
-	for (uint32_t i = 0; i < BURST_ADDRESSES; i++)
-		if (ticks_of(&place[i]) > 0)
-			put_burst_address(out, &place[i], cpu / sum);
-}
-
-void report_profile(FILE *out)
+void sampler_report(FILE *out)
 {
 	double seconds = clock_seconds(CLOCK_MONOTONIC) - account.began_at;
 	double per_second = (double)(__builtin_ia32_rdtsc() - account.began) / seconds;
 	double used = account.used > 0 ? account.used : INFINITY;
-	const struct quality quality = {
-		.seconds = seconds,
-		.epochs = (double)account.epochs,
-		.budget = asked.budget,
-		.cost = account.spent / used,
-		.toggles = (double)(account.toggles + load_relaxed(&watch_common.offs)),
-		.toggling = cost_of_toggling() / used,
-		.lost = (double)callers_lost(),
-		.refused = (double)account.refused,
-		.exits = (double)account.with_exits,
-		.cpu = clock_seconds(CLOCK_PROCESS_CPUTIME_ID),
-	};
 	const struct caller_count *callers;
+	struct quality sum = account.sum;
 	uint32_t n = fi_probes();
 
+	sum.seconds = seconds;
+	sum.budget = asked.budget;
+	sum.cost = account.spent / used;
+	sum.toggles += (double)load_relaxed(&watch_common.offs);
+	sum.toggling = toggles_cost() / used;
+	sum.lost = (double)callers_lost();
+	sum.cpu = clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
 	fputc('Q', out);
-	report_numbers(out, &quality, QUALITY_NUMBERS);
+	report_numbers(out, &sum, QUALITY_NUMBERS);
 	for (uint32_t id = 0; id < n; id++)
 		put_function(out, id, per_second);
 	callers = callers_list(&n);
 	for (uint32_t i = 0; i < n; i++)
 		put_caller(out, &callers[i], per_second);
-	put_bursts(out, quality.cpu);
+	bursts_report(out, sum.cpu);
 	report_moments(out, &account.moments, per_second);
 }

@@ -16,7 +16,7 @@
 #include "base/exit_status.h"
 #include "calibrate/tests/verify_sample.h"
 #include "calibrate/verify/verify.h"
-#include "stress/placement/here.h"
+#include "stress/placement/placement.h"
 
 /* --- reports --- */
 

@@ -52,7 +52,7 @@ static void test_conf_long_command(void **state)
 	(void)state;
 	cell_defaults(&cell);
 	cell.crossing = CROSSING_PAGE;
-	cell.provokers = (1u << PROVOKER_EVICT) - 1;
+	cell.provokers = PROVOKERS_ALL;
 	cell.loop = 77;
 	cell.waits.first = 123456;
 	cell.seed = 987654321;
