@@ -25,18 +25,6 @@
 #define LOST_SHOWN 10
 #define LOOK	   0.02 /* seconds between two looks at a process */
 
-struct trace {
-	struct asked asked;
-	const struct trace_format *format;
-	uint64_t limit;
-	struct trace_filter filter;
-	long pid;
-	FILE *out;
-	struct trace_read *read;
-	struct trace_sum sum;
-	_Atomic bool over; /* the program has ended, or writes no more */
-};
-
 /* --- While it runs ---------------------------------------------------------------------------- */
 
 static void count_shown(struct trace *trace)
@@ -44,7 +32,6 @@ static void count_shown(struct trace *trace)
 	if (++trace->sum.shown < trace->limit && !ferror(trace->out))
 		return;
 	trace->sum.limited = true;
-	trace_stop(trace->read);
 }
 
 static void write_event(struct trace *trace, struct shown *shown)
@@ -93,11 +80,8 @@ static void show_long(struct trace *trace, struct shown *shown)
 	}
 }
 
-static void show_event(struct shown *shown, void *arg)
+void show_event(struct trace *trace, struct shown *shown)
 {
-	struct trace *trace = arg;
-
-	trace->filter.pid = trace->pid ? (int)trace->pid : trace->read->first;
 	if (!filter_takes(&trace->filter, shown))
 		return;
 	if (trace->filter.longer)
@@ -107,21 +91,17 @@ static void show_event(struct shown *shown, void *arg)
 }
 
 /* Calls that have not ended lasted until the last event at least. */
-static void show_open(struct trace_frame *frames, unsigned n, uint64_t time, void *arg)
+void show_open(struct trace *trace, struct trace_frame *frames, unsigned n, uint64_t time)
 {
-	struct trace *trace = arg;
-
 	while (n && time - frames[n - 1].since < trace->filter.longer)
 		n--;
 	write_pending(trace, frames, n);
 }
 
-static void show_lost(uint64_t lost, int pid, int tid, uint64_t time, void *arg)
+void show_lost(struct trace *trace, const struct shown *lost)
 {
-	struct trace *trace = arg;
-
 	if (!trace->sum.limited)
-		trace->format->lost(trace->out, lost, pid, tid, time);
+		trace->format->event(trace->out, lost);
 }
 
 /* Reads events until none is left after the end. */
@@ -132,7 +112,7 @@ static void *follow_events(void *arg)
 
 	do {
 		over = atomic_load_explicit(&trace->over, memory_order_acquire);
-		if (trace_poll(trace->read)) {
+		if (trace_poll(trace)) {
 			over = false;
 			continue;
 		}
@@ -150,13 +130,12 @@ static void find_lost_events(struct trace *trace, struct counts *counts)
 {
 	struct counts seen = { 0 };
 
-	for (size_t t = 0; t < trace->read->tables; t++)
-		for (size_t i = 0; i < trace->read->table[t].n; i++) {
-			const struct traced *probe = &trace->read->table[t].probe[i];
+	for (size_t i = 0; i < trace->probes; i++) {
+		const struct traced *probe = &trace->probe[i];
 
-			counts_add(&seen, probe->seen, 0, kind_name(probe->kind), probe->function,
-				   probe->object);
-		}
+		counts_add(&seen, probe->seen, 0, kind_name(probe->kind), probe->function,
+			   probe->object);
+	}
 	counts_join(&seen);
 	counts_missing(counts, &seen, trace->pid);
 	counts_free(&seen);
@@ -177,24 +156,21 @@ static void print_lost_events(const struct counts *counts)
 }
 
 /* How many functions were entered and have no probes at exits. */
-static size_t count_open(const struct trace_read *read)
+static size_t count_open(const struct trace *trace)
 {
 	size_t n = 0;
 
-	for (size_t t = 0; t < read->tables; t++)
-		for (size_t i = 0; i < read->table[t].n; i++) {
-			const struct traced *probe = &read->table[t].probe[i];
-
-			n += probe->seen && probe->kind == FI_ENTRY && probe->pair == SIZE_MAX;
-		}
+	for (const struct traced *probe = trace->probe; probe < trace->probe + trace->probes;
+	     probe++)
+		n += probe->seen && probe->kind == FI_ENTRY && probe->pair == SIZE_MAX;
 	return n;
 }
 
 static void print_end(struct trace *trace, struct counts *counts)
 {
-	size_t open = count_open(trace->read);
+	size_t open = count_open(trace);
 
-	trace_finish(trace->read);
+	trace_finish(trace);
 	if (open && filter_is_of_calls(&trace->filter))
 		complain(0, 0,
 			 "the exits of %zu function%s cannot be seen, so it is not known what they "
@@ -205,7 +181,6 @@ static void print_end(struct trace *trace, struct counts *counts)
 		find_lost_events(trace, counts);
 		trace->sum.functions = counts;
 	}
-	trace->sum.lost = trace->read->lost;
 	if (trace->format->end)
 		trace->format->end(trace->out, &trace->sum);
 	if (trace->sum.limited && !ferror(trace->out))
@@ -236,7 +211,7 @@ static int trace_process(struct trace *trace, struct counts *counts)
 
 	ending_note();
 	if (status == STATUS_OK)
-		status = control_ask(trace->pid, &none, "trace %s %s", trace->read->folder,
+		status = control_ask(trace->pid, &none, "trace %s %s", trace->folder,
 				     patterns_of(trace));
 	while (status == STATUS_OK && !trace->sum.limited && !ending_noted() &&
 	       !ending_is_over(pid))
@@ -263,7 +238,7 @@ static int run_trace(struct trace *trace, char **argv)
 	int status;
 
 	set_environment(&trace->asked);
-	setenv("FASTINST_TRACE", trace->read->folder, 1);
+	setenv("FASTINST_TRACE", trace->folder, 1);
 	if (pthread_create(&thread, NULL, follow_events, trace))
 		return complain(STATUS_FAILED, 0, "no thread can be started");
 	status = trace->pid ? trace_process(trace, &counts) : launch_program(&launch, argv);
@@ -280,25 +255,25 @@ static int run_trace(struct trace *trace, char **argv)
 
 static int start_trace(struct trace *trace, char **argv)
 {
-	const struct trace_to to = { show_event, show_open, show_lost, trace };
-	int status;
+	int status, ret;
 
 	/* A closed pipe is a write error: the folder has to be removed before the end. */
 	ending_ignore(SIGPIPE);
 	control_sweep();
 	ending_hold();
-	trace->read = trace_open(&to);
-	if (!trace->read)
-		return complain(STATUS_FAILED, -errno, "no folder for events in /dev/shm or /tmp");
+	trace->filter.pid = (int)trace->pid;
+	ret = trace_open(trace);
+	if (ret)
+		return complain(STATUS_FAILED, ret, "no folder for events in /dev/shm or /tmp");
 	trace->out = open_output(trace->asked.output);
 	if (!trace->out) {
-		trace_close(trace->read);
+		trace_close(trace);
 		return STATUS_FAILED;
 	}
 	if (trace->format->begin)
 		trace->format->begin(trace->out, trace->pid ? "" : argv[0]);
 	status = run_trace(trace, argv);
-	trace_close(trace->read);
+	trace_close(trace);
 	if (close_output(trace->out, trace->asked.output) && !status)
 		status = STATUS_FAILED;
 	return status;

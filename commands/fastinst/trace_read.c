@@ -93,13 +93,13 @@ static void request_values(uint64_t *how, const struct source_value *value, unsi
 /* The operands of a comparison of floats are in two vector registers. */
 static void set_floats(struct traced *probe, bool is_double)
 {
-	static const struct source_value floats[2][2] = {
-		{ { .name = "", .form = SOURCE_FLOAT, .bits = 32, .reg = SOURCE_VECTOR },
-		  { .name = "", .form = SOURCE_FLOAT, .bits = 32, .reg = SOURCE_VECTOR + 1 } },
-		{ { .name = "", .form = SOURCE_FLOAT, .bits = 64, .reg = SOURCE_VECTOR },
-		  { .name = "", .form = SOURCE_FLOAT, .bits = 64, .reg = SOURCE_VECTOR + 1 } },
-	};
+	static struct source_value floats[2][2];
 
+	for (uint8_t i = 0; i < 2; i++)
+		floats[is_double][i] = (struct source_value){ .name = "",
+							      .form = SOURCE_FLOAT,
+							      .bits = is_double ? 64 : 32,
+							      .reg = SOURCE_VECTOR + i };
 	probe->has_types = true;
 	probe->types.arg = floats[is_double];
 	probe->types.args = 2;
@@ -137,30 +137,35 @@ static void free_probe(struct traced *probe)
 	free(probe->object);
 }
 
+static uint64_t key_of(unsigned table, uint32_t id)
+{
+	return (uint64_t)table << 32 | id;
+}
+
 /* ID KIND ADDRESS PROVIDER FUNCTION OBJECT */
 static int read_probe(char *line, void *arg)
 {
-	struct traced_table *table = arg;
+	struct trace *trace = arg;
 	struct traced probe = { .pair = SIZE_MAX };
 	char *field[6];
 
 	if (text_fields(&line, field, 6) < 6)
 		return 0;
-	probe.id = (uint32_t)strtoul(field[0], NULL, 10);
-	if (table->n && probe.id <= table->probe[table->n - 1].id)
+	probe.key = key_of(trace->tables, (uint32_t)strtoul(field[0], NULL, 10));
+	if (trace->probes && probe.key <= trace->probe[trace->probes - 1].key)
 		return 0;
 	probe.kind = read_kind(field[1]);
 	probe.addr = strtoull(field[2], NULL, 16);
 	probe.function = strdup(field[4]);
 	probe.object = strdup(field[5]);
-	if (!probe.function || !probe.object || ARRAY_ADD(table->probe, table->n, probe)) {
+	if (!probe.function || !probe.object || ARRAY_ADD(trace->probe, trace->probes, probe)) {
 		free_probe(&probe);
 		return -ENOMEM;
 	}
 	if (!strncmp(field[1], "compare-", 8))
-		set_floats(&table->probe[table->n - 1], !strcmp(field[1], "compare-double"));
+		set_floats(&trace->probe[trace->probes - 1], !strcmp(field[1], "compare-double"));
 	else if (strcmp(field[1], "exit-jump") != 0)
-		look_up_types(&table->probe[table->n - 1], field[3]);
+		look_up_types(&trace->probe[trace->probes - 1], field[3]);
 	return 0;
 }
 
@@ -179,52 +184,37 @@ static bool same_function(const struct traced *a, const struct traced *b)
 	return !strcmp(a->function, b->function) && !strcmp(a->object, b->object);
 }
 
-/* All entries and exits of a function get the id of its first entry as pair, if it has exits. */
-static void pair_exits(struct traced_table *table)
+/* All entries and exits of a function get its first entry as pair, if it has exits. */
+static void pair_exits(struct trace *trace, size_t first)
 {
-	struct traced **sorted = calloc(table->n + 1, sizeof(struct traced *));
+	size_t n = trace->probes - first;
+	struct traced **sorted = calloc(n + 1, sizeof(struct traced *));
 
-	for (size_t i = 0; sorted && i < table->n; i++)
-		sorted[i] = &table->probe[i];
+	for (size_t i = 0; sorted && i < n; i++)
+		sorted[i] = &trace->probe[first + i];
 	if (sorted)
-		qsort(sorted, table->n, sizeof(struct traced *), order_by_name);
-	for (size_t i = 0, end; sorted && i < table->n; i = end) {
+		qsort(sorted, n, sizeof(struct traced *), order_by_name);
+	for (size_t i = 0, end; sorted && i < n; i = end) {
 		bool left = false;
 
-		for (end = i; end < table->n && same_function(sorted[i], sorted[end]); end++)
+		for (end = i; end < n && same_function(sorted[i], sorted[end]); end++)
 			left |= sorted[end]->kind == FI_EXIT;
 		for (size_t k = i; left && sorted[i]->kind == FI_ENTRY && k < end; k++)
 			if (sorted[k]->kind <= FI_EXIT)
-				sorted[k]->pair = (size_t)(sorted[i] - table->probe);
+				sorted[k]->pair = (size_t)(sorted[i] - trace->probe);
 	}
 	free(sorted);
 }
 
-static struct traced *probe_of(const struct trace_read *trace, unsigned table, uint32_t id)
+static struct traced *probe_of(const struct trace *trace, unsigned table, uint32_t id)
 {
-	const struct traced_table *in = table < trace->tables ? &trace->table[table] : NULL;
-	size_t i = in ? SORTED_FROM(in->probe, in->n, id, id) : 0;
+	uint64_t key = key_of(table, id);
+	size_t i = SORTED_FROM(trace->probe, trace->probes, key, key);
 
-	return in && i < in->n && in->probe[i].id == id ? &in->probe[i] : NULL;
+	return i < trace->probes && trace->probe[i].key == key ? &trace->probe[i] : NULL;
 }
 
 /* --- The socket ------------------------------------------------------------------------------- */
-
-static void answer_agent(FILE *to, const struct traced_table *table, size_t number)
-{
-	fprintf(to, "table %zu\n", number);
-	for (size_t i = 0; i < table->n; i++)
-		if (table->probe[i].how)
-			fprintf(to, "%u %" PRIx64 "\n", table->probe[i].id, table->probe[i].how);
-}
-
-static int read_table(FILE *from, struct traced_table *table)
-{
-	int ret = text_lines(from, read_probe, table);
-
-	pair_exits(table);
-	return ret;
-}
 
 static int process_of(int fd)
 {
@@ -234,28 +224,34 @@ static int process_of(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &process, &len) ? 0 : process.pid;
 }
 
-static void serve_agent(struct trace_read *trace, FILE *stream)
+static void serve_agent(struct trace *trace, FILE *stream)
 {
-	struct traced_table *table;
+	size_t first = trace->probes;
+	int ret;
 
-	if (trace->tables > UINT16_MAX ||
-	    ARRAY_ADD(trace->table, trace->tables, (struct traced_table){ 0 }))
+	if (trace->tables > UINT16_MAX)
 		return;
-	table = &trace->table[trace->tables - 1];
-	if (!read_table(stream, table))
-		answer_agent(stream, table, trace->tables - 1);
+	ret = text_lines(stream, read_probe, trace);
+	pair_exits(trace, first);
+	if (!ret)
+		fprintf(stream, "table %u\n", trace->tables);
+	for (; !ret && first < trace->probes; first++)
+		if (trace->probe[first].how)
+			fprintf(stream, "%u %" PRIx64 "\n", (uint32_t)trace->probe[first].key,
+				trace->probe[first].how);
+	trace->tables++;
 }
 
-static size_t accept_all(struct trace_read *trace)
+static size_t accept_all(struct trace *trace)
 {
 	size_t n = 0;
 	FILE *stream;
 	int fd;
 
-	while ((fd = accept4(trace->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+	for (; (fd = accept4(trace->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0; n++) {
 		socket_limit(fd, PATIENCE);
-		if (!trace->first)
-			trace->first = process_of(fd);
+		if (!trace->filter.pid)
+			trace->filter.pid = process_of(fd);
 		stream = fdopen(fd, "r+");
 		if (stream) {
 			serve_agent(trace, stream);
@@ -263,22 +259,21 @@ static size_t accept_all(struct trace_read *trace)
 		} else {
 			close(fd);
 		}
-		n++;
 	}
 	return n;
 }
 
 /* --- Functions that a thread is in ------------------------------------------------------------ */
 
-static uint64_t time_since_start(const struct trace_read *trace, uint64_t time)
+static uint64_t time_since_start(const struct trace *trace, uint64_t time)
 {
 	return time > trace->start ? time - trace->start : 0;
 }
 
-static struct trace_frame *find_frame(struct stream *stream, unsigned table, size_t pair)
+static struct trace_frame *find_frame(struct stream *stream, size_t pair)
 {
 	for (unsigned i = stream->depth; i-- > 0;)
-		if (stream->frame[i].table == table && stream->frame[i].pair == pair)
+		if (stream->frame[i].pair == pair)
 			return &stream->frame[i];
 	return NULL;
 }
@@ -294,7 +289,7 @@ static void leave_functions(struct stream *stream, struct shown *shown)
 {
 	unsigned depth;
 
-	shown->frame = find_frame(stream, shown->event->table, shown->probe->pair);
+	shown->frame = find_frame(stream, shown->probe->pair);
 	if (!shown->frame)
 		return;
 	depth = (unsigned)(shown->frame - stream->frame);
@@ -309,15 +304,12 @@ static void enter_function(struct stream *stream, struct shown *shown)
 	if (stream->depth == DEPTH_MAX)
 		return;
 	shown->frame = &stream->frame[stream->depth++];
-	*shown->frame = (struct trace_frame){ .table = shown->event->table,
-					      .pair = shown->probe->pair,
-					      .since = shown->time };
+	*shown->frame = (struct trace_frame){ .pair = shown->probe->pair, .since = shown->time };
 }
 
-static void end_stream(const struct trace_read *trace, struct stream *stream)
+static void end_stream(struct trace *trace, struct stream *stream)
 {
-	trace->to.end(stream->frame, stream->depth, time_since_start(trace, stream->next.time),
-		      trace->to.arg);
+	show_open(trace, stream->frame, stream->depth, time_since_start(trace, stream->next.time));
 	drop_frames(stream, 0);
 }
 
@@ -346,7 +338,7 @@ static struct ring *map_ring(const char *folder, const char *name)
 	return NULL;
 }
 
-static void find_rings(struct trace_read *trace)
+static void find_rings(struct trace *trace)
 {
 	DIR *dir = opendir(trace->folder);
 	const struct dirent *entry;
@@ -368,7 +360,6 @@ static void find_rings(struct trace_read *trace)
 			free(stream);
 			continue;
 		}
-		atomic_store_explicit(&stream->ring->closed, trace->stopped, memory_order_relaxed);
 		stream->after = trace->streams;
 		trace->streams = stream;
 	}
@@ -376,7 +367,7 @@ static void find_rings(struct trace_read *trace)
 		closedir(dir);
 }
 
-static void drop_stream(const struct trace_read *trace, struct stream *stream)
+static void drop_stream(struct trace *trace, struct stream *stream)
 {
 	char path[128];
 
@@ -388,7 +379,7 @@ static void drop_stream(const struct trace_read *trace, struct stream *stream)
 }
 
 /* Looks at the process first: as long as it lives, its thread may write to the ring. */
-static void drop_ended(struct trace_read *trace)
+static void drop_ended(struct trace *trace)
 {
 	struct stream **place = &trace->streams;
 
@@ -419,19 +410,21 @@ static uint64_t find_how(unsigned table, uint32_t id, void *trace)
 	return probe ? probe->how : 0;
 }
 
-static void tell_lost(struct trace_read *trace, struct stream *stream, uint64_t time)
+static void tell_lost(struct trace *trace, struct stream *stream, uint64_t time)
 {
 	uint64_t lost = atomic_load_explicit(&stream->ring->lost, memory_order_relaxed);
 
 	if (lost <= stream->lost)
 		return;
-	trace->to.lost(lost - stream->lost, stream->ring->pid, stream->ring->tid,
-		       time_since_start(trace, time), trace->to.arg);
-	trace->lost += lost - stream->lost;
+	show_lost(trace, &(struct shown){ .lost = lost - stream->lost,
+					  .time = time_since_start(trace, time),
+					  .pid = stream->ring->pid,
+					  .tid = stream->ring->tid });
+	trace->sum.lost += lost - stream->lost;
 	stream->lost = lost;
 }
 
-static void show_event(struct trace_read *trace, struct stream *stream)
+static void take_event(struct trace *trace, struct stream *stream)
 {
 	const struct trace_event *event = &stream->next;
 	struct traced *probe = probe_of(trace, event->table, event->id);
@@ -453,12 +446,12 @@ static void show_event(struct trace_read *trace, struct stream *stream)
 		leave_functions(stream, &shown);
 	else if (probe->kind == FI_ENTRY && probe->pair != SIZE_MAX)
 		enter_function(stream, &shown);
-	trace->to.event(&shown, trace->to.arg);
+	show_event(trace, &shown);
 	if (probe->kind == FI_EXIT && shown.frame)
 		drop_frames(stream, (unsigned)(shown.frame - stream->frame));
 }
 
-static struct stream *find_first_event(struct trace_read *trace)
+static struct stream *find_first_event(struct trace *trace)
 {
 	struct stream *first = NULL;
 
@@ -475,36 +468,33 @@ static struct stream *find_first_event(struct trace_read *trace)
 	return first;
 }
 
-size_t trace_poll(struct trace_read *trace)
+size_t trace_poll(struct trace *trace)
 {
 	size_t n = accept_all(trace);
 	struct stream *stream;
 
 	find_rings(trace);
 	for (size_t round = 0; round < ROUND && (stream = find_first_event(trace)); round++, n++)
-		show_event(trace, stream);
-	for (stream = trace->streams; stream; stream = stream->after)
+		take_event(trace, stream);
+	for (stream = trace->streams; stream; stream = stream->after) {
 		tell_lost(trace, stream, stream->next.time);
+		/* Has the program write no more. */
+		atomic_store_explicit(&stream->ring->closed, trace->sum.limited,
+				      memory_order_relaxed);
+	}
 	drop_ended(trace);
 	return n;
 }
 
-void trace_finish(struct trace_read *trace)
+void trace_finish(struct trace *trace)
 {
 	for (struct stream *stream = trace->streams; stream; stream = stream->after)
 		end_stream(trace, stream);
 }
 
-void trace_stop(struct trace_read *trace)
-{
-	trace->stopped = true;
-	for (struct stream *stream = trace->streams; stream; stream = stream->after)
-		atomic_store_explicit(&stream->ring->closed, 1, memory_order_relaxed);
-}
-
 /* --- Life ------------------------------------------------------------------------------------- */
 
-static bool make_folder(struct trace_read *trace)
+static bool make_folder(struct trace *trace)
 {
 	int ret;
 
@@ -517,28 +507,23 @@ static bool make_folder(struct trace_read *trace)
 	return !ret;
 }
 
-struct trace_read *trace_open(const struct trace_to *to)
+int trace_open(struct trace *trace)
 {
-	struct trace_read *trace = calloc(1, sizeof(*trace));
 	char path[SOCKET_PATH];
 	struct timespec now;
 
-	if (!trace || !make_folder(trace)) {
-		free(trace);
-		return NULL;
-	}
+	if (!make_folder(trace))
+		return -errno;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	trace->start = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-	trace->to = *to;
 	snprintf(path, sizeof(path), "%s/socket", trace->folder);
 	trace->listener = socket_listen(path, 64);
-	if (trace->listener >= 0)
-		return trace;
-	trace_close(trace);
-	return NULL;
+	if (trace->listener < 0)
+		trace_close(trace);
+	return trace->listener < 0 ? trace->listener : 0;
 }
 
-void trace_close(struct trace_read *trace)
+void trace_close(struct trace *trace)
 {
 	while (trace->streams) {
 		struct stream *stream = trace->streams;
@@ -549,11 +534,7 @@ void trace_close(struct trace_read *trace)
 	if (trace->listener >= 0)
 		close(trace->listener);
 	folder_remove(trace->folder);
-	for (size_t t = 0; t < trace->tables; t++) {
-		for (size_t i = 0; i < trace->table[t].n; i++)
-			free_probe(&trace->table[t].probe[i]);
-		free(trace->table[t].probe);
-	}
-	free(trace->table);
-	free(trace);
+	while (trace->probes)
+		free_probe(&trace->probe[--trace->probes]);
+	free(trace->probe);
 }

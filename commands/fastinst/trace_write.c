@@ -90,12 +90,6 @@ static void put_result(FILE *out, const struct shown *shown)
 	fputs(braces ? "}" : "", out);
 }
 
-static void put_time(FILE *out, uint64_t time, int pid, int tid)
-{
-	fprintf(out, "%6" PRIu64 ".%09" PRIu64 " %7d %7d ", time / 1000000000, time % 1000000000,
-		pid, tid);
-}
-
 static void text_event(FILE *out, const struct shown *shown)
 {
 	static const char signs[] = { [FI_ENTRY] = '>',
@@ -107,7 +101,13 @@ static void text_event(FILE *out, const struct shown *shown)
 	unsigned indent = shown->depth < INDENT_MAX ? shown->depth : INDENT_MAX;
 	char source[512];
 
-	put_time(out, shown->time, shown->pid, shown->tid);
+	fprintf(out, "%6" PRIu64 ".%09" PRIu64 " %7d %7d ", shown->time / 1000000000,
+		shown->time % 1000000000, shown->pid, shown->tid);
+	if (shown->lost) {
+		fprintf(out, "! %" PRIu64 " events lost: there was no room for them\n",
+			shown->lost);
+		return;
+	}
 	fprintf(out, "%*s%c ", (int)indent * 2, "", signs[probe->kind]);
 	text_put(out, name_for_people(probe->function, false));
 	if (probe->kind == FI_ENTRY || has_values(probe))
@@ -119,12 +119,6 @@ static void text_event(FILE *out, const struct shown *shown)
 	if (source[2] && probe->kind != FI_EXIT)
 		text_put(out, source);
 	fputc('\n', out);
-}
-
-static void text_lost(FILE *out, uint64_t lost, int pid, int tid, uint64_t time)
-{
-	put_time(out, time, pid, tid);
-	fprintf(out, "! %" PRIu64 " events lost: there was no room for them\n", lost);
 }
 
 /* --- JSON lines ------------------------------------------------------------------------------- */
@@ -164,31 +158,33 @@ static const char *event_word(enum fi_kind kind)
 	return kind == FI_ENTRY ? "enter" : kind_name(kind);
 }
 
+/* An event, or events that were lost. */
+static json_t *line_json(const char *type, const struct shown *shown)
+{
+	return json_pack("{s:s, s:i, s:I, s:i, s:i}", "type", type, "schema", JSON_SCHEMA, "ns",
+			 (json_int_t)shown->time, "pid", shown->pid, "tid", shown->tid);
+}
+
 static void json_event(FILE *out, const struct shown *shown)
 {
 	const struct traced *probe = shown->probe;
-	json_t *line = json_pack(
-		"{s:s, s:i, s:I, s:i, s:i, s:s, s:o, s:o*, s:o}", "type", "event", "schema",
-		JSON_SCHEMA, "ns", (json_int_t)shown->time, "pid", shown->pid, "tid", shown->tid,
-		"event", event_word(probe->kind), "function", name_json(probe->function),
-		"demangled", demangled_json(probe->function), "object", name_json(probe->object));
-	bool has_value = shown_value(shown, 0);
+	json_t *line = line_json(shown->lost ? "lost" : "event", shown);
 
-	if (!line)
+	if (shown->lost) {
+		json_object_set_new(line, "events", json_integer((json_int_t)shown->lost));
+		print_json_line(out, line);
 		return;
-	if (has_value && probe->kind == FI_EXIT)
-		json_object_set_new(line, "result", result_json(shown));
-	else if (has_value)
-		json_object_set_new(line, "args", args_json(shown));
+	}
+	json_object_update_new(line,
+			       json_pack("{s:s, s:o, s:o*, s:o}", "event", event_word(probe->kind),
+					 "function", name_json(probe->function), "demangled",
+					 demangled_json(probe->function), "object",
+					 name_json(probe->object)));
+	if (shown_value(shown, 0))
+		json_object_set_new(line, probe->kind == FI_EXIT ? "result" : "args",
+				    probe->kind == FI_EXIT ? result_json(shown) : args_json(shown));
 	source_json(probe->object, probe->addr, line);
 	print_json_line(out, line);
-}
-
-static void json_lost(FILE *out, uint64_t lost, int pid, int tid, uint64_t time)
-{
-	print_json_line(out, json_pack("{s:s, s:i, s:I, s:i, s:i, s:I}", "type", "lost", "schema",
-				       JSON_SCHEMA, "ns", (json_int_t)time, "pid", pid, "tid", tid,
-				       "events", (json_int_t)lost));
 }
 
 static json_t *end_json(const struct trace_sum *sum)
@@ -221,10 +217,11 @@ static void chrome_begin(FILE *out, const char *program)
 	fputs("},\"traceEvents\":[\n", out);
 }
 
-static json_t *chrome_line(const char *name, const char *phase, uint64_t time, int pid, int tid)
+static json_t *chrome_line(const char *name, const char *phase, const struct shown *shown)
 {
-	return json_pack("{s:o, s:s, s:f, s:i, s:i}", "name", name_json(name), "ph", phase, "ts",
-			 (double)time / 1e3, "pid", pid, "tid", tid);
+	return json_pack("{s:o, s:s, s:f, s:i, s:i, s:s*}", "name", name_json(name), "ph", phase,
+			 "ts", (double)shown->time / 1e3, "pid", shown->pid, "tid", shown->tid, "s",
+			 *phase == 'i' ? "t" : NULL);
 }
 
 static void put_chrome(FILE *out, json_t *line)
@@ -254,37 +251,29 @@ static json_t *chrome_args(const struct shown *shown)
 static void chrome_event(FILE *out, const struct shown *shown)
 {
 	const struct traced *probe = shown->probe;
-	bool is_span = probe->kind == FI_ENTRY && probe->pair != SIZE_MAX;
-	json_t *line;
+	bool leaves = probe && probe->kind == FI_EXIT;
+	bool is_span = probe && probe->kind == FI_ENTRY && probe->pair != SIZE_MAX;
+	json_t *line, *args = NULL;
 
 	for (unsigned i = 1; i < shown->left; i++)
-		put_chrome(out, chrome_line("", "E", shown->time, shown->pid, shown->tid));
-	if (probe->kind == FI_EXIT && !shown->left)
+		put_chrome(out, chrome_line("", "E", shown));
+	if (leaves && !shown->left)
 		return;
-	line = chrome_line(name_for_people(probe->function, true),
-			   probe->kind == FI_EXIT ? "E"
-			   : is_span		  ? "B"
-						  : "i",
-			   shown->time, shown->pid, shown->tid);
-	if (probe->kind == FI_EXIT) {
-		if (shown_value(shown, 0))
-			json_object_set_new(line, "args",
-					    json_pack("{s:o}", "result", result_json(shown)));
-	} else {
-		json_object_set_new(line, "args", chrome_args(shown));
+	line = chrome_line(probe ? name_for_people(probe->function, true) : "events lost",
+			   leaves    ? "E"
+			   : is_span ? "B"
+				     : "i",
+			   shown);
+	if (shown->lost)
+		args = json_pack("{s:I}", "events", (json_int_t)shown->lost);
+	else if (!leaves)
+		args = chrome_args(shown);
+	else if (shown_value(shown, 0))
+		args = json_pack("{s:o}", "result", result_json(shown));
+	if (args)
+		json_object_set_new(line, "args", args);
+	if (probe && !leaves)
 		json_object_set_new(line, "cat", json_string(event_word(probe->kind)));
-		if (!is_span)
-			json_object_set_new(line, "s", json_string("t"));
-	}
-	put_chrome(out, line);
-}
-
-static void chrome_lost(FILE *out, uint64_t lost, int pid, int tid, uint64_t time)
-{
-	json_t *line = chrome_line("events lost", "i", time, pid, tid);
-
-	json_object_set_new(line, "s", json_string("t"));
-	json_object_set_new(line, "args", json_pack("{s:I}", "events", (json_int_t)lost));
 	put_chrome(out, line);
 }
 
@@ -301,9 +290,9 @@ static void chrome_end(FILE *out, const struct trace_sum *sum)
 const struct trace_format *trace_format(const char *name)
 {
 	static const struct trace_format formats[] = {
-		{ "text", NULL, text_event, text_lost, NULL },
-		{ "json", json_begin, json_event, json_lost, json_end },
-		{ "chrome", chrome_begin, chrome_event, chrome_lost, chrome_end },
+		{ "text", NULL, text_event, NULL },
+		{ "json", json_begin, json_event, json_end },
+		{ "chrome", chrome_begin, chrome_event, chrome_end },
 	};
 
 	for (size_t i = 0; i < sizeof(formats) / sizeof(*formats); i++)
