@@ -19,21 +19,11 @@ int gather(struct profile *profile, const char *folder);
 /* A program or library, mapped as its file is; the names of its functions are in the mapping. */
 struct image {
 	struct elf elf;
-	bool mapped;
 	struct elf_symbols symbols;
 };
 
 /* image_open - a file that cannot be read has no functions. */
 void image_open(struct image *image, const char *path);
 void image_close(struct image *image);
-
-/*
- * edges_sort - edges with most runs first. Complains where there are blocks, and no edge was
- * counted.
- */
-void edges_sort(struct profile *profile);
-
-/* edges_format - the format of that name for profiles of edges, or NULL. */
-const struct profile_format *edges_format(const char *name);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Profiles of edges: their order, and the formats that they alone have.
+ * The formats that profiles of edges alone have.
  *
  * For these the blocks of an object are sorted by address, each with its function, and it is found
  * which functions the calls in them led to. Where a thread ran a function's first block after
@@ -8,198 +8,155 @@
  * the call. A block's second call is not seen: the thread comes to it from a block of the function
  * that the first one called.
  */
-#include "profile/command/command.h"
-
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/command_line.h"
 #include "probes/elf/sorted.h"
 #include "probes/insn/insn.h"
+#include "profile/command/command.h"
 #include "profile/command/lines.h"
 
-static int by_calls(const void *a, const void *b, void *profile)
-{
-	const struct arc *one = a, *two = b;
-	const struct function *function = ((const struct profile *)profile)->function;
-	int order;
+#define TRACER 5 /* bytes of the call that a block begins with */
 
-	if (one->calls != two->calls)
-		return one->calls > two->calls ? -1 : 1;
-	order = strcmp(function[one->from].name, function[two->from].name);
-	return order ? order : strcmp(function[one->to].name, function[two->to].name);
+void image_open(struct image *image, const char *path)
+{
+	*image = (struct image){ 0 };
+	if (elf_map(&image->elf, path))
+		image->elf = (struct elf){ 0 };
+	elf_functions(&image->elf, &image->symbols);
 }
 
-/* There are blocks, and no edge was counted. */
-static void complain_of_nothing(const struct quality *quality)
+void image_close(struct image *image)
 {
-	if (quality->epochs > 0)
-		complain(0, 0,
-			 "nothing was counted: no thread ran two of the %.0f blocks in the %.4f s "
-			 "that were in phases",
-			 quality->blocks, quality->on);
-	else
-		complain(0, 0,
-			 "nothing was counted: the program ended after %.4f s, before its blocks "
-			 "were on for the first time",
-			 quality->seconds);
-}
-
-void edges_sort(struct profile *profile)
-{
-	if (profile->arcs)
-		qsort_r(profile->arc, profile->arcs, sizeof(*profile->arc), by_calls, profile);
-	else if (profile->quality.blocks > 0)
-		complain_of_nothing(&profile->quality);
+	elf_free(&image->symbols);
+	if (image->elf.size)
+		elf_unmap(&image->elf);
 }
 
 /* --- The blocks of an object ----------------------------------------------------------------- */
 
-/* What was run of one object. Names of functions are in the image. */
-struct sites {
-	const struct profile *profile;
-	struct image image;
-	struct executed run;
-};
-
 ORDER_BY(by_address, struct block, address)
 
-static void add_block(struct sites *sites, const struct function *block)
+static void add_blocks(struct executed *run, const struct profile *profile,
+		       const struct elf_symbols *symbols)
 {
-	const struct elf_symbol *in = elf_function_at(&sites->image.symbols, block->address);
+	for (size_t f = 0; f < profile->functions; f++) {
+		const struct function *block = &profile->function[f];
+		const struct elf_symbol *in = elf_function_at(symbols, block->address);
 
-	sites->run.block[sites->run.blocks++] = (struct block){
-		.address = block->address,
-		.count = block->calls.value,
-		.function = in ? in->name : NULL,
-		.entry = in ? in->addr : 0,
-		.end = in ? in->addr + in->size : 0,
-	};
-}
+		if (!strcmp(block->object, run->object))
+			run->block[run->blocks++] = (struct block){
+				.address = block->address,
+				.end = in ? in->addr + in->size : 0,
+				.count = block->calls.value,
+				.function = in ? in->name : NULL,
+				.entry = in ? in->addr : 0,
+			};
+	}
+	qsort(run->block, run->blocks, sizeof(*run->block), by_address);
+	/* A block goes to where the next one begins, or to the end of its function. */
+	for (size_t i = 0; i < run->blocks; i++) {
+		struct block *block = &run->block[i];
 
-static void close_sites(struct sites *sites)
-{
-	image_close(&sites->image);
-	free(sites->run.block);
-	free(sites->run.target);
+		block->is_entry = block->function && (!i || block[-1].entry != block->entry);
+		if (i + 1 < run->blocks && block[1].entry == block->entry)
+			block->end = block[1].address;
+	}
 }
 
 /* That block of the profile. NULL: it is in another object. */
-static const struct block *find_block(const struct sites *sites, size_t block)
+static const struct block *find_block(const struct executed *run, const struct function *function)
 {
-	const struct function *function = &sites->profile->function[block];
 	const struct block key = { .address = function->address };
 
-	if (strcmp(function->object, sites->run.object) != 0)
+	if (strcmp(function->object, run->object) != 0)
 		return NULL;
-	return bsearch(&key, sites->run.block, sites->run.blocks, sizeof(key), by_address);
+	return bsearch(&key, run->block, run->blocks, sizeof(key), by_address);
 }
 
-/* Whether it is the first block of a function. */
-static bool is_entry(const struct sites *sites, const struct block *block)
+/*
+ * The call in a block that led to a function: of the function, or the only one through a pointer.
+ * 0: there is none, or the block does not decode to its end.
+ */
+static uint64_t find_call(const struct elf *elf, const struct block *block, uint64_t function)
 {
-	return block->function && (block == sites->run.block || block[-1].entry != block->entry);
-}
-
-/* Where the next block begins, or the function ends. */
-static uint64_t end_of_block(const struct sites *sites, const struct block *block)
-{
-	const struct block *next = block + 1;
-	bool last = next == sites->run.block + sites->run.blocks || next->entry != block->entry;
-
-	return last ? block->end : next->address;
-}
-
-/* --- Calls in them --------------------------------------------------------------------------- */
-
-#define TRACER 5 /* bytes of the call that a block begins with */
-
-/* Calls in a block: of one function, and the last one through a pointer. 0: there is none. */
-struct found {
-	uint64_t direct, indirect;
-	unsigned indirects;
-};
-
-/* The calls in a block; none, where it does not decode to its end. */
-static struct found find_calls(const uint8_t *code, size_t len, uint64_t address, uint64_t function)
-{
-	struct found found = { 0 };
+	size_t len = block->end - block->address;
+	const uint8_t *code = block->function ? elf_constant(elf, block->address, len) : NULL;
+	uint64_t direct = 0, indirect = 0;
+	unsigned indirects = 0;
 	struct insn insn;
 
-	for (size_t i = 0; i < len; i += insn.len) {
-		if (!insn_read(&insn, code + i, len - i, address + i))
-			return (struct found){ 0 };
+	for (size_t i = 0; code && i < len; i += insn.len) {
+		if (!insn_read(&insn, code + i, len - i, block->address + i))
+			return 0;
 		if (insn.flow != FLOW_CALL || i < TRACER)
 			continue;
 		if (insn.target == function)
-			found.direct = insn.at;
+			direct = insn.at;
 		if (insn.target)
 			continue;
-		found.indirect = insn.at;
-		found.indirects++;
+		indirect = insn.at;
+		indirects++;
 	}
-	return found;
-}
-
-/* The call in a block that led to a function, or 0. */
-static uint64_t call_in(const struct sites *sites, const struct block *block, uint64_t function)
-{
-	size_t len = end_of_block(sites, block) - block->address;
-	const uint8_t *code = elf_constant(&sites->image.elf, block->address, len);
-	struct found found = { 0 };
-
-	if (code)
-		found = find_calls(code, len, block->address, function);
-	if (found.direct)
-		return found.direct;
-	return found.indirects == 1 ? found.indirect : 0;
+	return direct ? direct : indirects == 1 ? indirect : 0;
 }
 
 ORDER_BY(by_call, struct target, address)
 
-static void find_targets(struct sites *sites)
+/* Edges that lead to a function's first block: mostly calls, unless a loop leads to it. */
+static void add_targets(struct executed *run, const struct profile *profile, const struct elf *elf)
 {
-	const struct profile *profile = sites->profile;
-	struct executed *run = &sites->run;
-
 	for (size_t i = 0; i < profile->arcs; i++) {
 		const struct arc *edge = &profile->arc[i];
-		const struct block *before = find_block(sites, edge->from);
-		const struct block *callee = find_block(sites, edge->to);
-		uint64_t call;
+		const struct block *from = find_block(run, &profile->function[edge->from]);
+		const struct block *to = find_block(run, &profile->function[edge->to]);
 
-		if (!before || !before->function || !callee || !is_entry(sites, callee))
-			continue;
-		call = call_in(sites, before, callee->entry);
-		if (call)
-			run->target[run->targets++] =
-				(struct target){ call, callee->function, edge->calls };
+		if (from && to && to->is_entry)
+			run->target[run->targets++] = (struct target){
+				.address = find_call(elf, from, to->entry),
+				.function = to->function,
+				.count = edge->calls,
+				.from = from->address,
+				.entry = to->entry,
+			};
 	}
 	qsort(run->target, run->targets, sizeof(*run->target), by_call);
 }
 
-/* 0 or -ENOMEM. */
-static int open_sites(struct sites *sites, const struct profile *profile, const char *object)
-{
-	*sites = (struct sites){ .profile = profile, .run.object = object };
-	sites->run.block = calloc(profile->functions + 1, sizeof(*sites->run.block));
-	sites->run.target = calloc(profile->arcs + 1, sizeof(*sites->run.target));
-	if (!sites->run.block || !sites->run.target)
-		return -ENOMEM;
-	image_open(&sites->image, object);
-	for (size_t f = 0; f < profile->functions; f++)
-		if (!strcmp(profile->function[f].object, object))
-			add_block(sites, &profile->function[f]);
-	qsort(sites->run.block, sites->run.blocks, sizeof(*sites->run.block), by_address);
-	if (sites->image.mapped)
-		find_targets(sites);
-	return 0;
-}
-
 /* --- Formats of one object each -------------------------------------------------------------- */
+
+static int write_object(const struct profile *profile, FILE *out, const char *object,
+			object_writer *write)
+{
+	struct executed run = { .object = object };
+	struct image image;
+	int ret = -ENOMEM;
+
+	run.block = calloc(profile->functions + 1, sizeof(*run.block));
+	run.target = calloc(profile->arcs + 1, sizeof(*run.target));
+	image_open(&image, object);
+	if (run.block && run.target) {
+		add_blocks(&run, profile, &image.symbols);
+		add_targets(&run, profile, &image.elf);
+		ret = write(&run, out);
+	}
+	image_close(&image);
+	free(run.block);
+	free(run.target);
+	if (ret == -ENODATA)
+		complain(0, 0,
+			 "%s has no debug information: compile it with -gline-tables-only "
+			 "-fdebug-info-for-profiling",
+			 object);
+	if (ret == -ENOSYS)
+		complain(0, 0,
+			 "built without libdw, which finds the lines of blocks: install "
+			 "libdw-dev and build it again");
+	return ret;
+}
 
 /*
  * Whether a block is the first of its object. Blocks are mostly sorted by object: the search is
@@ -215,29 +172,6 @@ static bool is_first(const struct profile *profile, size_t block)
 	return true;
 }
 
-typedef int object_writer(const struct sites *sites, FILE *out);
-
-static int write_object(const struct profile *profile, FILE *out, const char *object,
-			object_writer *write)
-{
-	struct sites sites;
-	int ret = open_sites(&sites, profile, object);
-
-	if (!ret)
-		ret = write(&sites, out);
-	close_sites(&sites);
-	if (ret == -ENODATA)
-		complain(0, 0,
-			 "%s has no debug information: compile it with -gline-tables-only "
-			 "-fdebug-info-for-profiling",
-			 object);
-	if (ret == -ENOSYS)
-		complain(0, 0,
-			 "built without libdw, which finds the lines of blocks: install "
-			 "libdw-dev and build it again");
-	return ret;
-}
-
 static int write_objects(const struct profile *profile, FILE *out, object_writer *write)
 {
 	int ret = 0;
@@ -248,83 +182,46 @@ static int write_objects(const struct profile *profile, FILE *out, object_writer
 	return ret;
 }
 
-static int write_object_llvm(const struct sites *sites, FILE *out)
+int write_llvm_lines(const struct profile *profile, FILE *out)
 {
-	return lines_write_llvm(out, &sites->run);
+	return write_objects(profile, out, lines_write_llvm);
 }
 
-static int write_llvm_lines(const struct profile *profile, FILE *out)
+int write_gcov(const struct profile *profile, FILE *out)
 {
-	return write_objects(profile, out, write_object_llvm);
-}
-
-static int write_object_gcov(const struct sites *sites, FILE *out)
-{
-	return lines_write_gcov(out, &sites->run);
-}
-
-static int write_gcov(const struct profile *profile, FILE *out)
-{
-	return write_objects(profile, out, write_object_gcov);
+	return write_objects(profile, out, lines_write_gcov);
 }
 
 /* --- AutoFDO --------------------------------------------------------------------------------- */
 
+static bool has_run(const struct block *block)
+{
+	return block->function && block->count >= 0.5;
+}
+
 /*
  * What create_llvm_prof and create_gcov read with --profiler=text: counts of ranges of addresses,
  * of single addresses (none), and of branches. A branch stands there where it leads to a function's
- * first block: the count of the function.
+ * first block: the count of the function. A range ends with its last byte: readers look for the
+ * instruction there.
  */
-
-static uint64_t start_of(const struct sites *sites, const struct block *block)
+static int write_object_autofdo(const struct executed *run, FILE *out)
 {
-	return is_entry(sites, block) ? block->entry : block->address;
-}
+	const struct block *end = run->block + run->blocks;
+	size_t ranges = 0;
 
-/* A range ends with its last byte: readers look for the instruction there. */
-static size_t put_ranges(const struct sites *sites, FILE *out)
-{
-	const struct block *end = sites->run.block + sites->run.blocks;
-	size_t n = 0;
-
-	for (const struct block *block = sites->run.block; block < end; block++) {
-		if (!block->function || !(block->count >= 0.5))
-			continue;
-		n++;
-		if (out)
-			fprintf(out, "%" PRIx64 "-%" PRIx64 ":%.0f\n", start_of(sites, block),
-				end_of_block(sites, block) - 1, block->count);
-	}
-	return n;
-}
-
-/* Edges that lead to a function's first block: mostly calls, unless a loop leads to it. */
-static size_t put_branches(const struct sites *sites, FILE *out)
-{
-	const struct profile *profile = sites->profile;
-	size_t n = 0;
-
-	for (size_t i = 0; i < profile->arcs; i++) {
-		const struct arc *edge = &profile->arc[i];
-		const struct block *from = find_block(sites, edge->from);
-		const struct block *to = find_block(sites, edge->to);
-
-		if (!from || !to || !is_entry(sites, to))
-			continue;
-		n++;
-		if (out)
-			fprintf(out, "%" PRIx64 "->%" PRIx64 ":%.0f\n", from->address, to->entry,
-				edge->calls);
-	}
-	return n;
-}
-
-static int write_object_autofdo(const struct sites *sites, FILE *out)
-{
-	fprintf(out, "%zu\n", put_ranges(sites, NULL));
-	put_ranges(sites, out);
-	fprintf(out, "0\n%zu\n", put_branches(sites, NULL));
-	put_branches(sites, out);
+	for (const struct block *block = run->block; block < end; block++)
+		ranges += has_run(block);
+	fprintf(out, "%zu\n", ranges);
+	for (const struct block *block = run->block; block < end; block++)
+		if (has_run(block))
+			fprintf(out, "%" PRIx64 "-%" PRIx64 ":%.0f\n",
+				block->is_entry ? block->entry : block->address, block->end - 1,
+				block->count);
+	fprintf(out, "0\n%zu\n", run->targets);
+	for (size_t i = 0; i < run->targets; i++)
+		fprintf(out, "%" PRIx64 "->%" PRIx64 ":%.0f\n", run->target[i].from,
+			run->target[i].entry, run->target[i].count);
 	return ferror(out) ? -EIO : 0;
 }
 
@@ -339,7 +236,7 @@ static double runs_of(const struct profile *profile, const char *object)
 }
 
 /* The format is of one object: the one whose blocks were run most. */
-static int write_autofdo(const struct profile *profile, FILE *out)
+int write_autofdo(const struct profile *profile, FILE *out)
 {
 	const char *object = NULL;
 	double most = -1;
@@ -351,21 +248,4 @@ static int write_autofdo(const struct profile *profile, FILE *out)
 		most = runs_of(profile, object);
 	}
 	return object ? write_object(profile, out, object, write_object_autofdo) : 0;
-}
-
-/* --- All formats ----------------------------------------------------------------------------- */
-
-const struct profile_format *edges_format(const char *name)
-{
-	static const struct profile_format own[] = {
-		{ "llvm", write_llvm_lines, true },
-		{ "gcov", write_gcov, true },
-		{ "autofdo", write_autofdo, true },
-	};
-	const struct profile_format *format = profile_format(name);
-
-	for (size_t i = 0; i < sizeof(own) / sizeof(*own); i++)
-		if (!strcmp(own[i].name, name))
-			return &own[i];
-	return format && format->edges ? format : NULL;
 }

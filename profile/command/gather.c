@@ -37,21 +37,6 @@ struct gathered {
 
 /* --- Which function an address is in --------------------------------------------------------- */
 
-void image_open(struct image *image, const char *path)
-{
-	*image = (struct image){ 0 };
-	image->mapped = !elf_map(&image->elf, path);
-	if (image->mapped)
-		elf_functions(&image->elf, &image->symbols);
-}
-
-void image_close(struct image *image)
-{
-	elf_free(&image->symbols);
-	if (image->mapped)
-		elf_unmap(&image->elf);
-}
-
 static const struct file *file_of(struct gathered *all, const char *path)
 {
 	struct file one;

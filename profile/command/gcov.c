@@ -10,7 +10,7 @@
 
 #include "base/text.h"
 #include "probes/elf/sorted.h"
-#include "profile/command/body.h"
+#include "profile/command/lines.h"
 #include "profile/command/print.h"
 
 /* The member of that name; @fresh becomes it where there is none. */
@@ -146,7 +146,7 @@ static int put_document(json_t *by_name, const char *object, FILE *out)
 	return ret ? -EIO : 0;
 }
 
-int lines_write_gcov(FILE *out, const struct executed *executed)
+int lines_write_gcov(const struct executed *executed, FILE *out)
 {
 	json_t *files = json_object();
 	int ret = files ? lines_each(executed, add_body, files) : -ENOMEM;

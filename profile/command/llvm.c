@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/text.h"
-#include "profile/command/body.h"
+#include "profile/command/lines.h"
 
 static int by_offset(const void *a, const void *b)
 {
@@ -78,7 +78,7 @@ static void put_body(struct body *body, void *arg)
 	put_lines(out, body, 1);
 }
 
-int lines_write_llvm(FILE *out, const struct executed *executed)
+int lines_write_llvm(const struct executed *executed, FILE *out)
 {
 	return lines_each(executed, put_body, out);
 }

@@ -27,12 +27,4 @@ int print_json_line(FILE *out, json_t *object);
  * print_json_line(). */
 int print_json(FILE *out, const char *type, json_t *body);
 
-typedef int page_data_fn(const void *what, FILE *out);
-
-/*
- * print_page - write an HTML page that fetches nothing: the head of all pages, and the body, where
- * the function writes in place of @JSON@. 0, its error, -ENOMEM or -EIO.
- */
-int print_page(FILE *out, const char *body, page_data_fn *write, const void *what);
-
 #endif

@@ -2,7 +2,7 @@
 /*
  * Counts of blocks become counts of lines, by the line tables and the scopes of DWARF.
  */
-#include "profile/command/body.h"
+#include "profile/command/lines.h"
 
 #include <dwarf.h>
 #include <elfutils/libdw.h>

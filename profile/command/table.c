@@ -112,7 +112,7 @@ static void put_quality_of_times(const struct quality *quality, FILE *out, bool 
 		fputs("no times: exits cannot be seen; fastinst(7) says how to compile\n", out);
 }
 
-static int write_edges(const struct profile *profile, FILE *out)
+int write_edge_table(const struct profile *profile, FILE *out)
 {
 	const struct quality *quality = &profile->quality;
 	double all = 0;
@@ -146,8 +146,6 @@ int write_table(const struct profile *profile, FILE *out)
 	bool timed = profile_has_times(profile);
 	size_t doubtful = 0, silent = 0;
 
-	if (profile->edges)
-		return write_edges(profile, out);
 	put_head(out, timed);
 	put_rows(profile, out, timed);
 	for (size_t i = 0; i < profile->functions; i++) {

@@ -13,23 +13,21 @@
 
 typedef int profile_writer(const struct profile *profile, FILE *out);
 
-profile_writer write_table;	/* for people; bars, in colour on a terminal, unless NO_COLOR */
+profile_writer write_table; /* for people; bars, in colour on a terminal, unless NO_COLOR */
+profile_writer write_edge_table;
 profile_writer write_json;	/* all that is known */
 profile_writer write_collapsed; /* "a;b 12", as flame graphs are made from */
 profile_writer write_speedscope;
 profile_writer write_callgrind; /* for callgrind_annotate and kcachegrind: event "Calls" */
 profile_writer write_llvm;	/* LLVM's text of sample profiles, for clang -fprofile-sample-use */
 profile_writer write_chrome;	/* phases, for chrome://tracing and Perfetto */
+profile_writer write_pprof;	/* protocol buffers, for pprof */
 
-profile_writer write_pprof; /* protocol buffers, for pprof */
+/* Of edges alone: lines.h has more of them. */
+profile_writer write_llvm_lines, write_gcov;
+profile_writer write_autofdo; /* for create_llvm_prof --profiler=text */
 
-struct profile_format {
-	const char *name;
-	profile_writer *write;
-	bool edges; /* for profiles of edges, too */
-};
-
-/* profile_format - by name, or NULL. */
-const struct profile_format *profile_format(const char *name);
+/* profile_format - by name, for profiles of calls or of edges. NULL: there is none. */
+profile_writer *profile_format(const char *name, bool edges);
 
 #endif

@@ -60,16 +60,16 @@ static int fill(struct profile *profile, bool timed)
 
 int main(int argc, char **argv)
 {
-	const struct profile_format *format = profile_format(argc > 1 ? argv[1] : "");
+	profile_writer *write = profile_format(argc > 1 ? argv[1] : "", false);
 	struct profile profile = { 0 };
 	bool timed = argc > 2 && !strcmp(argv[2], "timed");
 	int ret;
 
-	if (!format)
+	if (!write)
 		return EXIT_FAILURE;
 	ret = fill(&profile, timed);
 	if (!ret)
-		ret = format->write(&profile, stdout);
+		ret = write(&profile, stdout);
 	profile_free(&profile);
 	return ret ? EXIT_FAILURE : EXIT_SUCCESS;
 }
