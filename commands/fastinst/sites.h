@@ -28,13 +28,13 @@ struct sites {
 	bool mapped;
 };
 
-/* find_boundary - the largest boundary that so many bytes cross, 8 to 4096; 0: they cross none. */
-unsigned find_boundary(uint64_t addr, unsigned len);
+/*
+ * file_sites_read - those that were compiled in; or with @entries the functions that nothing was
+ * compiled into. -ENOEXEC: no ELF file for x86-64; as open(2); -ENOMEM. Freed in any case.
+ */
+int file_sites_read(struct sites *sites, const char *path, bool entries);
 
-/* file_sites_read - -ENOEXEC: no ELF file for x86-64; as open(2); -ENOMEM. Freed in any case. */
-int file_sites_read(struct sites *sites, const char *path);
-
-/* file_sites_find - the same of sites->elf. */
+/* file_sites_find - those that were compiled into sites->elf. */
 int file_sites_find(struct sites *sites);
 void file_sites_free(struct sites *sites);
 

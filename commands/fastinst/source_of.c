@@ -88,7 +88,7 @@ static const struct sites *find_sites(struct known *one)
 	if (one->has_looked || !one->source)
 		return &one->sites;
 	one->has_looked = true;
-	if (file_sites_read(&one->sites, one->object) < 0)
+	if (file_sites_read(&one->sites, one->object, false) < 0)
 		file_sites_free(&one->sites);
 	if (one->sites.n)
 		qsort(one->sites.site, one->sites.n, sizeof(*one->sites.site), order_by_name);

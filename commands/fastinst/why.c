@@ -123,7 +123,7 @@ bool why_little(const char *program, const struct counts *counts, const struct a
 	if (!unmatched && counts->processes &&
 	    (has_names(counts) || (!counts->n && asked->nothing_on)))
 		return false;
-	error = file_sites_read(&sites, launch_which(program, path, sizeof(path)));
+	error = file_sites_read(&sites, launch_which(program, path, sizeof(path)), false);
 	if (unmatched)
 		why_unmatched(path, &sites, counts, asked->entries && !*asked->entries);
 	else if (!counts->processes)
