@@ -3,19 +3,16 @@
 noinst_LTLIBRARIES += libfastinst_estimate.la
 libfastinst_estimate_la_SOURCES = \
 	profile/statistics/duration.c \
-	profile/statistics/duration.h \
 	profile/statistics/estimate.c \
 	profile/statistics/estimate.h \
 	profile/statistics/pace.c \
-	profile/statistics/pace.h \
-	profile/statistics/share.c
+	profile/statistics/pace.h
 libfastinst_estimate_la_LIBADD = -lm
 
 noinst_LTLIBRARIES += libfastinst_writers.la
 libfastinst_writers_la_SOURCES = \
 	profile/statistics/profile.c \
 	profile/statistics/profile.h \
-	profile/statistics/sums.h \
 	profile/command/command.h \
 	profile/command/edges.c \
 	profile/command/format.c \
@@ -26,7 +23,6 @@ libfastinst_writers_la_SOURCES = \
 	profile/command/pprof.c \
 	profile/command/table.c \
 	profile/command/text.c \
-	profile/command/write.h \
 	profile/command/print.c \
 	profile/command/print.h
 libfastinst_writers_la_LIBADD = libfastinst_estimate.la libfastinst_lines.la libfastinst_internal.la libfastinst_names.la \
@@ -87,7 +83,6 @@ session_sources = \
 	agent/counts/exec.c \
 	agent/counts/pin.c \
 	agent/counts/pin.h \
-	profile/statistics/sums.h \
 	profile/sample/pages.c \
 	profile/sample/pages.h \
 	profile/sample/relaxed.h \

@@ -4,18 +4,15 @@
  */
 #include <errno.h>
 #include <getopt.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/counts/base.h"
 #include "agent/counts/control.h"
 #include "agent/launch/inject.h"
-#include "agent/launch/launch.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "commands/fastinst/command.h"
-#include "commands/fastinst/counts.h"
 
 #define LOOK 1.0 /* seconds between two looks at counts */
 

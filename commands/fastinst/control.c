@@ -7,16 +7,15 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/counts/control.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "commands/fastinst/command.h"
-#include "commands/fastinst/counts.h"
 
 #define PATIENCE 120  /* seconds, for an answer */
 #define REQUEST	 4000 /* bytes; the agent takes some more */
@@ -60,20 +59,17 @@ static bool wait_answer(long pid, FILE *stream)
 
 static void take_answer(struct talk *talk, long pid, FILE *stream)
 {
-	char line[512] = "";
+	char line[512] = "it did not answer";
 	long n;
 
 	if (!wait_answer(pid, stream))
 		snprintf(line, sizeof(line), "it did not answer within %d seconds: is it stopped?",
 			 PATIENCE);
-	else if (!fgets(line, sizeof(line), stream))
-		line[0] = '\0';
-	line[strcspn(line, "\n")] = '\0';
+	else if (fgets(line, sizeof(line), stream))
+		line[strcspn(line, "\n")] = '\0';
 	if (sscanf(line, "ok %ld", &n) != 1) {
 		talk->failed = complain(1, 0, "process %ld: %s", pid,
-					!*line			      ? "it did not answer"
-					: !strncmp(line, "error ", 6) ? line + 6
-								      : line);
+					strncmp(line, "error ", 6) ? line : line + 6);
 		return;
 	}
 	talk->answered++;
@@ -82,19 +78,13 @@ static void take_answer(struct talk *talk, long pid, FILE *stream)
 		counts_read(talk->counts, stream);
 	else
 		printf("process %ld: %ld %s%s\n", pid, n, talk->branch ? "branch" : "probe",
-		       n == 1	      ? ""
-		       : talk->branch ? "es"
-				      : "s");
+		       talk->branch && n != 1 ? "es" : S(n));
 }
 
-static void ask_agent(struct talk *talk, long pid)
+static void ask_agent(const char *path, long pid, struct talk *talk)
 {
-	char path[SOCKET_PATH];
-	FILE *stream;
+	FILE *stream = talk->pid && talk->pid != pid ? NULL : connect_to(path);
 
-	if (control_path((pid_t)pid, false, path, sizeof(path)) < 0)
-		return;
-	stream = connect_to(path);
 	if (!stream)
 		return;
 	text_put(stream, talk->request);
@@ -102,6 +92,25 @@ static void ask_agent(struct talk *talk, long pid)
 	fflush(stream);
 	take_answer(talk, pid, stream);
 	fclose(stream);
+}
+
+/* The sockets, and those that agents had not begun to listen at, by their suffix. */
+static void visit_sockets(const char *suffix,
+			  void (*visit)(const char *path, long pid, struct talk *talk),
+			  struct talk *talk)
+{
+	char folder[96], path[PATH_MAX], rest[8];
+	DIR *dir = control_folder(false, folder, sizeof(folder)) < 0 ? NULL : opendir(folder);
+	const struct dirent *entry;
+	long pid;
+
+	while (dir && (entry = readdir(dir))) {
+		snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+		if (sscanf(entry->d_name, "%ld.%7s", &pid, rest) == 2 && !strcmp(rest, suffix))
+			visit(path, pid, talk);
+	}
+	if (dir)
+		closedir(dir);
 }
 
 /* The user of the process; -1: there is no such process. */
@@ -139,23 +148,13 @@ static int complain_of_pattern(const struct talk *talk)
 /* Asks one process, or all that listen. */
 static int ask_agents(struct talk *talk)
 {
-	char folder[96];
-	int ret = control_folder(false, folder, sizeof(folder));
-	struct dirent *entry;
-	long pid;
 	long user = talk->pid ? find_user(talk->pid) : -1;
-	DIR *dir;
+	char folder[96];
 
-	dir = ret < 0 ? NULL : opendir(folder);
-	while (dir && (entry = readdir(dir)))
-		if (sscanf(entry->d_name, "%ld.sock", &pid) == 1 &&
-		    (!talk->pid || talk->pid == pid))
-			ask_agent(talk, pid);
-	if (dir)
-		closedir(dir);
-	if (ret == -EPERM)
+	if (control_folder(false, folder, sizeof(folder)) == -EPERM)
 		return complain(STATUS_FAILED, 0, "%s is not this user's alone, and not trusted",
 				folder);
+	visit_sockets("sock", ask_agent, talk);
 	if (talk->failed)
 		return STATUS_FAILED;
 	if (talk->answered)
@@ -173,12 +172,11 @@ static int ask_agents(struct talk *talk)
  * Removes a socket whose PID no process has and where none listens. The PID alone does not tell:
  * the process may be in a container that shares the folder.
  */
-static void sweep_one(const char *folder, const char *name, long pid)
+static void sweep_one(const char *path, long pid, struct talk *none)
 {
-	char path[PATH_MAX];
 	FILE *stream;
 
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	(void)none;
 	if (pid <= 0 || !kill((pid_t)pid, 0) || errno != ESRCH)
 		return;
 	stream = connect_to(path);
@@ -188,17 +186,8 @@ static void sweep_one(const char *folder, const char *name, long pid)
 
 void control_sweep(void)
 {
-	char folder[96], rest[8];
-	const struct dirent *entry;
-	long pid;
-	DIR *dir = control_folder(false, folder, sizeof(folder)) < 0 ? NULL : opendir(folder);
-
-	while (dir && (entry = readdir(dir)))
-		if (sscanf(entry->d_name, "%ld.%7s", &pid, rest) == 2 &&
-		    (!strcmp(rest, "sock") || !strcmp(rest, "new")))
-			sweep_one(folder, entry->d_name, pid);
-	if (dir)
-		closedir(dir);
+	visit_sockets("sock", sweep_one, NULL);
+	visit_sockets("new", sweep_one, NULL);
 }
 
 /* In "on PATTERN", "trace FOLDER PATTERN"; else NULL: probes to turn off may have been unloaded. */

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Counts of probes: read from lines of agents, joined, compared, and printed. */
-#include "commands/fastinst/counts.h"
+#include "commands/fastinst/command.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/launch/launch.h"
 #include "base/demangle.h"
 #include "base/text.h"
-#include "commands/fastinst/source_of.h"
+#include "commands/fastinst/sites.h"
 #include "probes/elf/array.h"
 #include "profile/command/print.h"
 

@@ -2,7 +2,6 @@
 /* fastinst: count, trace and profile what a program runs, by probes that are turned on and off. */
 #include <signal.h>
 
-#include "agent/launch/launch.h"
 #include "base/program.h"
 #include "commands/fastinst/command.h"
 #include "profile/command/command.h"

@@ -3,17 +3,13 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <jansson.h>
 
 #include "base/demangle.h"
 #include "base/text.h"
 #include "commands/fastinst/command.h"
 #include "commands/fastinst/sites.h"
-#include "commands/fastinst/source_of.h"
 #include "probes/entries/survey.h"
 #include "profile/command/print.h"
 

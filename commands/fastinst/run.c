@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* fastinst run: a program with the agent in it, and the counts of all its processes at the end. */
-#include <errno.h>
 #include <getopt.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "commands/fastinst/command.h"
-#include "commands/fastinst/counts.h"
 
 struct run {
 	struct asked asked;

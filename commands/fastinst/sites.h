@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* All sites of a program or library, by its file, which is neither believed nor run. */
+/* All sites of a program or library, and their source, by its file, which is neither believed nor
+ * run. */
 #ifndef COMMANDS_FASTINST_SITES_H
 #define COMMANDS_FASTINST_SITES_H
 
 #include <stddef.h>
 #include <stdint.h>
 
+#include <jansson.h>
+
 #include "probes/core/provider.h"
+#include "probes/dwarf/source.h"
 #include "probes/elf/elf.h"
 
 struct site {
@@ -37,5 +41,21 @@ int file_sites_read(struct sites *sites, const char *path, bool entries);
 /* file_sites_find - those that were compiled into sites->elf. */
 int file_sites_find(struct sites *sites);
 void file_sites_free(struct sites *sites);
+
+/* --- source_of.c: debug information of the objects that a command meets, each opened once ------
+ */
+
+/* source_of - debug information of the file of that path; NULL: there is none. */
+struct source *source_of(const char *object);
+
+/* source_text - "FILE:LINE" of an address of the object's file, or "". Returns text. */
+char *source_text(const char *object, uint64_t addr, char *text, size_t size);
+
+/* source_json - sets members "file" and "line" of that, where they are known. */
+void source_json(const char *object, uint64_t addr, json_t *json);
+
+/* source_named - source_text() of the probe of that kind and name. "" if several entries have it.
+ */
+char *source_named(const char *object, const char *kind, const char *name, char *text, size_t size);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Debug information by object, and sites by name, each read once for a command. */
-#include "commands/fastinst/source_of.h"
 
 #include <stdio.h>
 #include <stdlib.h>

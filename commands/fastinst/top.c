@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* fastinst top: counts and rates of running programs, as many as the terminal has lines for. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -8,7 +7,6 @@
 
 #include "base/clock.h"
 #include "commands/fastinst/command.h"
-#include "commands/fastinst/counts.h"
 
 #define HEAD 3 /* lines of the terminal that show no probe */
 

@@ -6,20 +6,16 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "agent/counts/base.h"
-#include "agent/launch/launch.h"
 #include "base/demangle.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "commands/fastinst/command.h"
-#include "commands/fastinst/counts.h"
 #include "commands/fastinst/trace.h"
-#include "probes/dwarf/source.h"
 
 #define PAUSE_US   2000
 #define LOST_SHOWN 10
@@ -261,6 +257,7 @@ static int start_trace(struct trace *trace, char **argv)
 	ending_ignore(SIGPIPE);
 	control_sweep();
 	ending_hold();
+	trace->format = trace_format(trace->format_name);
 	trace->filter.pid = (int)trace->pid;
 	ret = trace_open(trace);
 	if (ret)
@@ -277,16 +274,6 @@ static int start_trace(struct trace *trace, char **argv)
 	if (close_output(trace->out, trace->asked.output) && !status)
 		status = STATUS_FAILED;
 	return status;
-}
-
-static bool take_format(const struct option_row *row, const char *text, void *request, char *why)
-{
-	struct trace *trace = request;
-
-	(void)row;
-	(void)why;
-	trace->format = trace_format(text);
-	return true;
 }
 
 static int format_known(const char *name)
@@ -314,7 +301,7 @@ static const struct option_row options[] = {
 	  OPTION_NUMBER(struct trace, limit, 1, UINT64_MAX) },
 	{ "format", "FORMAT",
 	  "text, json (lines) or chrome (for Perfetto, chrome://tracing) (text)",
-	  .take = take_format, .parse = format_known },
+	  OPTION_TEXT(struct trace, format_name), .parse = format_known },
 	{ "pid", "PID",
 	  "a process that \"fastinst run\" has started, until it ends or until Ctrl-C",
 	  OPTION_NUMBER(struct trace, pid, 1, PID_MOST) },
@@ -335,7 +322,7 @@ static const struct command_line line = {
 
 int trace_command(int argc, char **argv)
 {
-	struct trace trace = { .format = trace_format("text"), .limit = UINT64_MAX };
+	struct trace trace = { .format_name = "text", .limit = UINT64_MAX };
 	int status = command_line_parse(&line, argc, argv, &trace, NULL);
 
 	if (status == STATUS_OK && (optind == argc) != (trace.pid != 0))

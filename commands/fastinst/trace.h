@@ -10,8 +10,7 @@
 #include <stdio.h>
 
 #include "agent/counts/ring.h"
-#include "agent/launch/launch.h"
-#include "commands/fastinst/counts.h"
+#include "commands/fastinst/command.h"
 #include "probes/dwarf/source.h"
 #include "probes/include/fastinst.h"
 
@@ -81,6 +80,7 @@ struct trace_format {
 
 struct trace {
 	struct asked asked;
+	const char *format_name;
 	const struct trace_format *format;
 	uint64_t limit;
 	struct trace_filter filter;

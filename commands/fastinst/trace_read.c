@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -20,9 +19,8 @@
 
 #include "agent/counts/base.h"
 #include "agent/counts/control.h"
-#include "agent/launch/launch.h"
 #include "base/text.h"
-#include "commands/fastinst/source_of.h"
+#include "commands/fastinst/sites.h"
 #include "probes/elf/array.h"
 #include "probes/elf/sorted.h"
 

@@ -3,15 +3,12 @@
 #include "commands/fastinst/trace.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
-
-#include <jansson.h>
 
 #include "agent/counts/base.h"
 #include "base/demangle.h"
 #include "base/text.h"
-#include "commands/fastinst/source_of.h"
+#include "commands/fastinst/sites.h"
 #include "profile/command/print.h"
 
 #define INDENT_MAX 40

@@ -7,24 +7,14 @@
 #include <limits.h>
 #include <string.h>
 
-#include "agent/launch/launch.h"
-#include "commands/fastinst/counts.h"
 #include "commands/fastinst/sites.h"
-
-static bool has_section(const struct elf *elf, const char *name)
-{
-	struct elf_section section;
-
-	for (uint32_t i = 0; i < elf->number; i++)
-		if (elf_section(elf, i, &section) && !strcmp(section.name, name))
-			return true;
-	return false;
-}
 
 /* The program ran without the agent. */
 static void why_no_process(const char *path, const struct sites *sites, int error)
 {
-	if (!error && !has_section(&sites->elf, ".interp"))
+	struct elf_section loader;
+
+	if (!error && !elf_find_section(&sites->elf, ".interp", &loader))
 		complain(0, 0,
 			 "no process left counts: %s is linked statically, and takes no "
 			 "agent; link it dynamically, or use libfastinst in it",
@@ -105,21 +95,15 @@ static void why_unmatched(const char *path, const struct sites *sites, const str
 	elf_free(&symbols);
 }
 
-static bool is_unmatched(const struct counts *counts)
-{
-	for (size_t i = counts->n; i < counts->n + counts->patterns; i++)
-		if (!counts->count[i].count)
-			return true;
-	return false;
-}
-
 bool why_little(const char *program, const struct counts *counts, const struct asked *asked)
 {
-	bool unmatched = asked->on && is_unmatched(counts);
+	bool unmatched = false;
 	char path[PATH_MAX];
 	struct sites sites;
 	int error;
 
+	for (size_t i = counts->n; asked->on && i < counts->n + counts->patterns; i++)
+		unmatched |= !counts->count[i].count;
 	if (!unmatched && counts->processes &&
 	    (has_names(counts) || (!counts->n && asked->nothing_on)))
 		return false;

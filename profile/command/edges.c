@@ -23,7 +23,7 @@
 
 void image_open(struct image *image, const char *path)
 {
-	*image = (struct image){ 0 };
+	*image = (struct image){ .path = path };
 	if (elf_map(&image->elf, path))
 		image->elf = (struct elf){ 0 };
 	elf_functions(&image->elf, &image->symbols);

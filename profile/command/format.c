@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "profile/command/write.h"
+#include "profile/command/command.h"
 
 static const char page_head[] =
 #include "profile/command/head.inc"

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* gcov's JSON. A line of an inlined function has the counts of all its copies. */
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <jansson.h>
 
 #include "base/text.h"
 #include "probes/elf/sorted.h"

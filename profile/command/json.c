@@ -2,11 +2,10 @@
 /*
  * The formats that are JSON.
  */
-#include <jansson.h>
 
 #include "base/demangle.h"
+#include "profile/command/command.h"
 #include "profile/command/print.h"
-#include "profile/command/write.h"
 
 typedef json_t *packer(const struct profile *profile, size_t i);
 
@@ -35,14 +34,17 @@ static json_t *pack_interval(const struct interval *time, const char *problem)
 }
 
 /* NULL: nothing is known. */
-static json_t *pack_times(const struct times *times)
+static json_t *pack_times(const struct function *function)
 {
-	if (!times_are_known(times) && !(times->torn + times->cut > 0))
+	const struct times *times = &function->times;
+	const struct duration *time = &function->evidence.measured.time;
+
+	if (!has_times(function) && !(time->torn + time->cut > 0))
 		return NULL;
 	return json_pack("{s:o, s:o, s:f, s:f, s:f, s:f, s:s*}", "self",
 			 pack_interval(&times->self, times->self.problem), "total",
 			 pack_interval(&times->total, NULL), "wall", times->wall, "timed",
-			 times->timed, "torn", times->torn, "cut", times->cut, "problem",
+			 time->timed, "torn", time->torn, "cut", time->cut, "problem",
 			 times->total.problem);
 }
 
@@ -53,8 +55,8 @@ static json_t *pack_function(const struct profile *profile, size_t i)
 	return json_pack("{s:o, s:o*, s:o, s:f, s:f, s:f, s:f, s:s*, s:o*}", "name",
 			 name_json(one->name), "demangled", demangled_json(one->name), "object",
 			 name_json(one->object), "calls", one->calls.value, "low", one->calls.low,
-			 "high", one->calls.high, "counted", one->counted, "problem",
-			 one->calls.problem, "times", pack_times(&one->times));
+			 "high", one->calls.high, "counted", one->evidence.measured.calls.counted,
+			 "problem", one->calls.problem, "times", pack_times(one));
 }
 
 static json_t *pack_stack(const struct profile *profile, size_t i)

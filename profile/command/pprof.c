@@ -3,10 +3,9 @@
  * pprof's profile.proto, not compressed, which its readers take. It has so few fields that a
  * library of protocol buffers would be more code.
  */
-#include "profile/command/write.h"
+#include "profile/command/command.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,8 +4,6 @@
 
 #include <errno.h>
 #include <getopt.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -17,7 +15,6 @@
 #include "base/spelling.h"
 #include "base/text.h"
 #include "probes/entries/survey.h"
-#include "profile/command/write.h"
 
 struct run {
 	struct asked asked;

@@ -2,7 +2,7 @@
 /*
  * A line per function: calls, the interval, a bar.
  */
-#include "profile/command/write.h"
+#include "profile/command/command.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -50,11 +50,12 @@ static void put_calls(FILE *out, const struct function *function)
 }
 
 /* Seconds, and the interval of its own time. */
-static void put_times(FILE *out, const struct times *times)
+static void put_times(FILE *out, const struct function *function)
 {
+	const struct times *times = &function->times;
 	char interval[64];
 
-	if (!times_are_known(times)) {
+	if (!has_times(function)) {
 		fprintf(out, "%10s  %-21s   %10s ", "-", "", "-");
 		return;
 	}
@@ -91,7 +92,7 @@ static void put_rows(const struct profile *profile, FILE *out, bool timed)
 			continue;
 		put_calls(out, function);
 		if (timed)
-			put_times(out, &function->times);
+			put_times(out, function);
 		put_bar(out, most > 0 ? weight_of(function, timed) / most : 0, colour);
 		fputc(' ', out);
 		text_put(out, name_for_people(function->name, true));

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Text formats with whole numbers: collapsed stacks, callgrind's, LLVM's. */
-#include "profile/command/write.h"
+#include "profile/command/command.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/demangle.h"

@@ -13,7 +13,6 @@
 #include "probes/include/fastinst.h"
 #include "profile/sample/sample.h"
 #include "profile/sampler/session_report.h"
-#include "profile/statistics/duration.h"
 #include "profile/statistics/estimate.h"
 #include "profile/statistics/pace.h"
 

@@ -20,7 +20,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "profile/statistics/sums.h"
+#include "profile/statistics/estimate.h"
 
 void report_text(FILE *out, const char *text);
 

@@ -74,15 +74,15 @@ int profile_arc(struct profile *profile, const struct arc *arc)
 	return 0;
 }
 
-bool times_are_known(const struct times *times)
+bool has_times(const struct function *function)
 {
-	return times->self.value > 0 || times->timed > 0;
+	return function->times.self.value > 0 || function->evidence.measured.time.timed > 0;
 }
 
 bool profile_has_times(const struct profile *profile)
 {
 	for (size_t i = 0; i < profile->functions; i++)
-		if (times_are_known(&profile->function[i].times))
+		if (has_times(&profile->function[i]))
 			return true;
 	return false;
 }
