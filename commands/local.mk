@@ -27,7 +27,6 @@ fastinst_SOURCES = \
 	commands/fastinst/counts.c \
 	commands/fastinst/fastinst.c \
 	commands/fastinst/list.c \
-	commands/fastinst/near.c \
 	commands/fastinst/run.c \
 	commands/fastinst/source_of.c \
 	commands/fastinst/top.c \

@@ -30,8 +30,8 @@ int trace_command(int argc, char **argv);
 
 struct count {
 	uint64_t count, lost;
-	double rate; /* per second; negative: not known */
-	char *kind, *function, *object;
+	double rate;			/* per second; negative: not known */
+	char *kind, *function, *object; /* one behind the other */
 };
 
 struct counts {
@@ -48,9 +48,6 @@ int counts_add(struct counts *counts, uint64_t count, uint64_t lost, const char 
 
 /* counts_line - adds a line, for launch_reports(). Other lines are passed over. -ENOMEM. */
 int counts_line(char *line, void *counts);
-
-/* counts_read - all lines of a stream. */
-int counts_read(struct counts *counts, FILE *stream);
 
 /* counts_join - the same place of several processes becomes one; the most often run is first. */
 void counts_join(struct counts *counts);
@@ -97,11 +94,11 @@ void control_sweep(void);
 void set_environment(const struct asked *asked);
 
 /*
- * collect_counts - what processes of a program left, joined, and why_little(). Or a negative errno
- * after a complaint.
+ * collect_counts - what processes of a program left, joined. 1: why_little() says so; a negative
+ * errno after a complaint.
  */
 int collect_counts(const struct launch *launch, const char *program, const struct asked *asked,
-		   struct counts *counts, bool *unmatched);
+		   struct counts *counts);
 
 /*
  * why_little - tells on stderr of patterns that matched no probe, with similar names, or why there

@@ -74,11 +74,13 @@ static void take_answer(struct talk *talk, long pid, FILE *stream)
 	}
 	talk->answered++;
 	talk->matched += n;
-	if (talk->counts)
-		counts_read(talk->counts, stream);
-	else
-		printf("process %ld: %ld %s%s\n", pid, n, talk->branch ? "branch" : "probe",
-		       talk->branch && n != 1 ? "es" : S(n));
+	if (talk->counts) {
+		text_lines(stream, counts_line, talk->counts);
+		counts_line(NULL, talk->counts);
+		return;
+	}
+	printf("process %ld: %ld %s%s\n", pid, n, talk->branch ? "branch" : "probe",
+	       talk->branch && n != 1 ? "es" : S(n));
 }
 
 static void ask_agent(const char *path, long pid, struct talk *talk)

@@ -15,13 +15,6 @@
 
 #define SOURCE_ROOM 512
 
-static void release_count(struct count *count)
-{
-	free(count->kind);
-	free(count->function);
-	free(count->object);
-}
-
 int counts_add(struct counts *counts, uint64_t count, uint64_t lost, const char *kind,
 	       const char *function, const char *object)
 {
@@ -29,43 +22,28 @@ int counts_add(struct counts *counts, uint64_t count, uint64_t lost, const char 
 		.count = count,
 		.lost = lost,
 		.rate = -1,
-		.kind = strdup(kind),
-		.function = strdup(function),
-		.object = strdup(object),
 	};
 
-	if (one.kind && one.function && one.object && !ARRAY_ADD(counts->count, counts->n, one))
+	if (asprintf(&one.kind, "%s%c%s%c%s", kind, 0, function, 0, object) < 0)
+		return -ENOMEM;
+	one.function = one.kind + strlen(kind) + 1;
+	one.object = one.function + strlen(function) + 1;
+	if (!ARRAY_ADD(counts->count, counts->n, one))
 		return 0;
-	release_count(&one);
+	free(one.kind);
 	return -ENOMEM;
-}
-
-static int add_line(struct counts *counts, char *line)
-{
-	char *field[5];
-
-	if (text_fields(&line, field, 5) < 5)
-		return 0;
-	return counts_add(counts, strtoull(field[0], NULL, 10), strtoull(field[1], NULL, 10),
-			  field[2], field[3], field[4]);
 }
 
 int counts_line(char *line, void *to)
 {
 	struct counts *counts = to;
+	char *field[5];
 
-	if (line)
-		return add_line(counts, line);
-	counts->processes++;
-	return 0;
-}
-
-int counts_read(struct counts *counts, FILE *stream)
-{
-	int ret = text_lines(stream, counts_line, counts);
-
-	counts->processes++;
-	return ret;
+	counts->processes += !line;
+	if (!line || text_fields(&line, field, 5) < 5)
+		return 0;
+	return counts_add(counts, strtoull(field[0], NULL, 10), strtoull(field[1], NULL, 10),
+			  field[2], field[3], field[4]);
 }
 
 static int order_by_place(const void *a, const void *b)
@@ -110,7 +88,7 @@ void counts_join(struct counts *counts)
 		}
 		last->count += next->count;
 		last->lost += next->lost;
-		release_count(next);
+		free(next->kind);
 	}
 	counts->n = kept + 1;
 	qsort(counts->count, counts->n, sizeof(*counts->count), order_by_count);
@@ -145,10 +123,10 @@ static void keep_counts(struct counts *counts, struct counts *other, struct coun
 		if (keeps(one, find_count(other, one)) && (!named || find_count(named, one)))
 			counts->count[kept++] = *one;
 		else
-			release_count(one);
+			free(one->kind);
 	}
 	for (size_t i = counts->n; i < counts->n + counts->patterns; i++)
-		release_count(&counts->count[i]);
+		free(counts->count[i].kind);
 	counts->n = kept;
 	counts->patterns = 0;
 	if (kept)
@@ -272,7 +250,7 @@ int counts_write(const struct counts *counts, const char *path, bool json)
 void counts_free(struct counts *counts)
 {
 	for (size_t i = 0; i < counts->n + counts->patterns; i++)
-		release_count(&counts->count[i]);
+		free(counts->count[i].kind);
 	free(counts->count);
 	*counts = (struct counts){ 0 };
 }

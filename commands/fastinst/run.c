@@ -24,29 +24,25 @@ void set_environment(const struct asked *asked)
 }
 
 int collect_counts(const struct launch *launch, const char *program, const struct asked *asked,
-		   struct counts *counts, bool *unmatched)
+		   struct counts *counts)
 {
 	int ret = launch_reports(launch->folder, counts_line, counts);
 
-	*unmatched = false;
 	if (ret < 0)
 		return complain(ret, ret, "the counts cannot be read");
 	counts_join(counts);
-	if (!ret)
-		*unmatched = why_little(program, counts, asked);
-	return 0;
+	return !ret && why_little(program, counts, asked);
 }
 
 static int print_counts(const struct run *run, const char *program)
 {
 	struct counts counts = { 0 };
-	bool unmatched;
-	int ret = collect_counts(&run->launch, program, &run->asked, &counts, &unmatched);
+	int ret = collect_counts(&run->launch, program, &run->asked, &counts);
 
-	if (!ret)
-		ret = counts_write(&counts, run->asked.output, run->json);
+	if (ret >= 0 && counts_write(&counts, run->asked.output, run->json) < 0)
+		ret = STATUS_FAILED;
 	counts_free(&counts);
-	return ret < 0 || unmatched ? STATUS_FAILED : STATUS_OK;
+	return ret ? STATUS_FAILED : STATUS_OK;
 }
 
 static int run_program(struct run *run, char **argv)

@@ -42,8 +42,7 @@ int file_sites_read(struct sites *sites, const char *path, bool entries);
 int file_sites_find(struct sites *sites);
 void file_sites_free(struct sites *sites);
 
-/* --- source_of.c: debug information of the objects that a command meets, each opened once ------
- */
+/* --- source_of.c: debug information of the objects that a command meets, each opened once ----- */
 
 /* source_of - debug information of the file of that path; NULL: there is none. */
 struct source *source_of(const char *object);

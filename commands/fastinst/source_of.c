@@ -9,11 +9,11 @@
 #include "profile/command/print.h"
 
 static struct known {
-	char *object;
 	struct source *source;
 	bool has_looked; /* for the sites */
 	struct sites sites;
 	struct known *next;
+	char object[];
 } * known;
 
 static struct known *find_known(const char *object)
@@ -24,13 +24,10 @@ static struct known *find_known(const char *object)
 		one = one->next;
 	if (one)
 		return one;
-	one = calloc(1, sizeof(*one));
-	if (one)
-		one->object = strdup(object);
-	if (!one || !one->object) {
-		free(one);
+	one = calloc(1, sizeof(*one) + strlen(object) + 1);
+	if (!one)
 		return NULL;
-	}
+	strcpy(one->object, object);
 	one->source = source_open(object);
 	one->next = known;
 	known = one;

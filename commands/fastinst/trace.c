@@ -229,8 +229,8 @@ static int run_trace(struct trace *trace, char **argv)
 {
 	struct launch launch = { .agent = "libfastinst-agent.so", .lost = "its last counts are" };
 	struct counts counts = { 0 };
-	bool unmatched = false;
 	pthread_t thread;
+	bool unmatched = false;
 	int status;
 
 	set_environment(&trace->asked);
@@ -241,7 +241,7 @@ static int run_trace(struct trace *trace, char **argv)
 	atomic_store_explicit(&trace->over, true, memory_order_release);
 	pthread_join(thread, NULL);
 	if (launch.folder[0])
-		collect_counts(&launch, argv[0], &trace->asked, &counts, &unmatched);
+		unmatched = collect_counts(&launch, argv[0], &trace->asked, &counts) > 0;
 	print_end(trace, &counts);
 	counts_free(&counts);
 	return !status && unmatched ? STATUS_FAILED : status;

@@ -18,10 +18,9 @@
 struct traced {
 	uint64_t key; /* of the table of its process, and its id there */
 	enum fi_kind kind;
-	char *function;
-	char *object;
-	uint64_t addr; /* in the object's file */
-	size_t pair;   /* the entry of the same function, or itself; SIZE_MAX: without exits */
+	char *function, *object; /* one behind the other */
+	uint64_t addr;		 /* in the object's file */
+	size_t pair; /* the entry of the same function, or itself; SIZE_MAX: without exits */
 	bool has_types;
 	struct source_function types;
 	uint64_t how; /* RING_HOW_* */
@@ -88,7 +87,8 @@ struct trace {
 	FILE *out;
 	struct trace_sum sum;
 	_Atomic bool over; /* the program has ended, or writes no more */
-	/* --- what is read --- */
+	/* --- what is read
+	 * ----------------------------------------------------------------------------- */
 	char folder[40];
 	int listener;
 	unsigned tables; /* processes that have told of their probes */

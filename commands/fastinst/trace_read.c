@@ -111,7 +111,6 @@ static void look_up_types(struct traced *probe, const char *provider)
 	const struct source_function *types = &probe->types;
 	bool is_patchable = !strcmp(provider, "patchable");
 	struct source *source;
-	uint64_t result = RING_HOW_RESULT;
 
 	/* At other probes the argument registers hold something else. */
 	if ((!is_patchable && strcmp(provider, "entries") != 0) || strchr(probe->function, '.'))
@@ -122,17 +121,11 @@ static void look_up_types(struct traced *probe, const char *provider)
 	if (!probe->has_types)
 		return;
 	if (probe->kind == FI_EXIT && types->results) {
-		request_values(&result, types->result, types->results);
-		probe->how = result;
+		probe->how = RING_HOW_RESULT;
+		request_values(&probe->how, types->result, types->results);
 	} else if (probe->kind == FI_ENTRY) {
 		request_values(&probe->how, types->arg, types->args);
 	}
-}
-
-static void free_probe(struct traced *probe)
-{
-	free(probe->function);
-	free(probe->object);
 }
 
 static uint64_t key_of(unsigned table, uint32_t id)
@@ -154,10 +147,11 @@ static int read_probe(char *line, void *arg)
 		return 0;
 	probe.kind = read_kind(field[1]);
 	probe.addr = strtoull(field[2], NULL, 16);
-	probe.function = strdup(field[4]);
-	probe.object = strdup(field[5]);
-	if (!probe.function || !probe.object || ARRAY_ADD(trace->probe, trace->probes, probe)) {
-		free_probe(&probe);
+	if (asprintf(&probe.function, "%s%c%s", field[4], 0, field[5]) < 0)
+		return -ENOMEM;
+	probe.object = probe.function + strlen(field[4]) + 1;
+	if (ARRAY_ADD(trace->probe, trace->probes, probe)) {
+		free(probe.function);
 		return -ENOMEM;
 	}
 	if (!strncmp(field[1], "compare-", 8))
@@ -336,31 +330,34 @@ static struct ring *map_ring(const char *folder, const char *name)
 	return NULL;
 }
 
+static void add_stream(struct trace *trace, const char *name)
+{
+	struct stream *stream = trace->streams;
+
+	while (stream && strcmp(stream->name, name) != 0)
+		stream = stream->after;
+	if (stream || strlen(name) >= sizeof(stream->name))
+		return;
+	stream = calloc(1, sizeof(*stream));
+	if (!stream)
+		return;
+	strcpy(stream->name, name);
+	stream->ring = map_ring(trace->folder, name);
+	stream->after = trace->streams;
+	if (stream->ring)
+		trace->streams = stream;
+	else
+		free(stream);
+}
+
 static void find_rings(struct trace *trace)
 {
 	DIR *dir = opendir(trace->folder);
 	const struct dirent *entry;
-	struct stream *stream;
 
-	while (dir && (entry = readdir(dir))) {
-		if (*entry->d_name < '0' || *entry->d_name > '9' ||
-		    strlen(entry->d_name) >= sizeof(stream->name))
-			continue;
-		for (stream = trace->streams; stream; stream = stream->after)
-			if (!strcmp(stream->name, entry->d_name))
-				break;
-		stream = stream ? NULL : calloc(1, sizeof(*stream));
-		if (!stream)
-			continue;
-		strcpy(stream->name, entry->d_name);
-		stream->ring = map_ring(trace->folder, stream->name);
-		if (!stream->ring) {
-			free(stream);
-			continue;
-		}
-		stream->after = trace->streams;
-		trace->streams = stream;
-	}
+	while (dir && (entry = readdir(dir)))
+		if (*entry->d_name >= '0' && *entry->d_name <= '9')
+			add_stream(trace, entry->d_name);
 	if (dir)
 		closedir(dir);
 }
@@ -492,26 +489,20 @@ void trace_finish(struct trace *trace)
 
 /* --- Life ------------------------------------------------------------------------------------- */
 
-static bool make_folder(struct trace *trace)
-{
-	int ret;
-
-	strcpy(trace->folder, "/dev/shm/fastinst-trace-XXXXXX");
-	if (!folder_make(trace->folder))
-		return true;
-	strcpy(trace->folder, "/tmp/fastinst-trace-XXXXXX");
-	ret = folder_make(trace->folder);
-	errno = -ret;
-	return !ret;
-}
-
 int trace_open(struct trace *trace)
 {
 	char path[SOCKET_PATH];
 	struct timespec now;
+	int ret;
 
-	if (!make_folder(trace))
-		return -errno;
+	strcpy(trace->folder, "/dev/shm/fastinst-trace-XXXXXX");
+	ret = folder_make(trace->folder);
+	if (ret) {
+		strcpy(trace->folder, "/tmp/fastinst-trace-XXXXXX");
+		ret = folder_make(trace->folder);
+	}
+	if (ret)
+		return ret;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	trace->start = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 	snprintf(path, sizeof(path), "%s/socket", trace->folder);
@@ -533,6 +524,6 @@ void trace_close(struct trace *trace)
 		close(trace->listener);
 	folder_remove(trace->folder);
 	while (trace->probes)
-		free_probe(&trace->probe[--trace->probes]);
+		free(trace->probe[--trace->probes].function);
 	free(trace->probe);
 }

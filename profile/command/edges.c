@@ -36,7 +36,7 @@ void image_close(struct image *image)
 		elf_unmap(&image->elf);
 }
 
-/* --- The blocks of an object ----------------------------------------------------------------- */
+/* --- The blocks of an object ------------------------------------------------------------------ */
 
 ORDER_BY(by_address, struct block, address)
 
@@ -126,7 +126,7 @@ static void add_targets(struct executed *run, const struct profile *profile, con
 	qsort(run->target, run->targets, sizeof(*run->target), by_call);
 }
 
-/* --- Formats of one object each -------------------------------------------------------------- */
+/* --- Formats of one object each --------------------------------------------------------------- */
 
 static int write_object(const struct profile *profile, FILE *out, const char *object,
 			object_writer *write)
@@ -192,7 +192,7 @@ int write_gcov(const struct profile *profile, FILE *out)
 	return write_objects(profile, out, lines_write_gcov);
 }
 
-/* --- AutoFDO --------------------------------------------------------------------------------- */
+/* --- AutoFDO ---------------------------------------------------------------------------------- */
 
 static bool has_run(const struct block *block)
 {

@@ -27,7 +27,7 @@ struct gathered {
 	double used;	 /* seconds of all processes, by which costs are weighed */
 };
 
-/* --- Which function an address is in --------------------------------------------------------- */
+/* --- Which function an address is in ---------------------------------------------------------- */
 
 static const struct image *image_of(struct gathered *all, const char *path)
 {
@@ -44,7 +44,7 @@ static const struct image *image_of(struct gathered *all, const char *path)
 	return NULL;
 }
 
-/* --- Lines ----------------------------------------------------------------------------------- */
+/* --- Lines ------------------------------------------------------------------------------------ */
 
 /* A line of a report: its texts, addresses in hex among them, then its numbers. */
 struct fields {
@@ -211,7 +211,7 @@ static int add_line(char *line, void *gathered)
 								     : 0;
 }
 
-/* --- What it comes to ------------------------------------------------------------------------ */
+/* --- What it comes to ------------------------------------------------------------------------- */
 
 static void judge_function(struct gathered *all, struct function *function)
 {

@@ -100,7 +100,7 @@ static void add_body(struct body *body, void *files)
 		add_body(in, files);
 }
 
-/* --- As gcov has it -------------------------------------------------------------------------- */
+/* --- As gcov has it --------------------------------------------------------------------------- */
 
 /* Collect the members of an object at that depth in an array. */
 static void add_members(json_t *array, json_t *object, int depth)

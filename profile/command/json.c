@@ -85,7 +85,7 @@ static json_t *pack_quality(const struct quality *quality)
 			 quality->torn, "cut", quality->cut);
 }
 
-/* --- Of edges -------------------------------------------------------------------------------- */
+/* --- Of edges --------------------------------------------------------------------------------- */
 
 static json_t *pack_block(const struct profile *profile, size_t f)
 {
@@ -174,7 +174,7 @@ int write_speedscope(const struct profile *profile, FILE *out)
 			  array_of(profile, profile->arcs, pack_stack_frames), "weights", weights));
 }
 
-/* --- Trace events ---------------------------------------------------------------------------- */
+/* --- Trace events ----------------------------------------------------------------------------- */
 
 static json_t *pack_slice(const struct phase *one)
 {

@@ -30,7 +30,7 @@ struct lines {
 	int error;
 };
 
-/* --- Discriminators -------------------------------------------------------------------------- */
+/* --- Discriminators --------------------------------------------------------------------------- */
 
 /* LLVM packs three numbers into one: the discriminator, copies, and a factor of those. Each has 1,
  * 7 or 14 bits. */
@@ -56,7 +56,7 @@ static unsigned unpack_factor(unsigned packed)
 	return factor ? factor : 1;
 }
 
-/* --- Functions ------------------------------------------------------------------------------- */
+/* --- Functions -------------------------------------------------------------------------------- */
 
 static const char *read_name(Dwarf_Die *die)
 {
@@ -124,7 +124,7 @@ static size_t inlined_at(Dwarf_Die *function, Dwarf_Addr address, Dwarf_Die *cha
 	return n;
 }
 
-/* --- Counts ---------------------------------------------------------------------------------- */
+/* --- Counts ----------------------------------------------------------------------------------- */
 
 static struct body *body_of(struct lines *lines, struct body **list, Dwarf_Die *die,
 			    struct line_offset at)
@@ -296,7 +296,7 @@ static void free_bodies(struct body *body)
 	}
 }
 
-/* --- All ------------------------------------------------------------------------------------- */
+/* --- All -------------------------------------------------------------------------------------- */
 
 static void count_blocks(struct lines *lines)
 {

@@ -46,7 +46,7 @@ int write_collapsed(const struct profile *profile, FILE *out)
 	return stream_error(out);
 }
 
-/* --- Callers and what they call -------------------------------------------------------------- */
+/* --- Callers and what they call --------------------------------------------------------------- */
 
 ORDER_BY(by_caller, struct arc, from)
 
