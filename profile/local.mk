@@ -5,8 +5,7 @@ libfastinst_estimate_la_SOURCES = \
 	profile/statistics/duration.c \
 	profile/statistics/estimate.c \
 	profile/statistics/estimate.h \
-	profile/statistics/pace.c \
-	profile/statistics/pace.h
+	profile/statistics/pace.c
 libfastinst_estimate_la_LIBADD = -lm
 
 noinst_LTLIBRARIES += libfastinst_writers.la
@@ -23,8 +22,7 @@ libfastinst_writers_la_SOURCES = \
 	profile/command/pprof.c \
 	profile/command/table.c \
 	profile/command/text.c \
-	profile/command/print.c \
-	profile/command/print.h
+	profile/command/print.c
 libfastinst_writers_la_LIBADD = libfastinst_estimate.la libfastinst_lines.la libfastinst_internal.la libfastinst_names.la \
 	libfastinst_text.la $(JANSSON_LIBS)
 

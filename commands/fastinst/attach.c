@@ -245,37 +245,24 @@ static const struct command_line detach_line = {
 	       "69 no agent was attached.\n",
 };
 
-static int visit_process(int argc, char **argv, const struct command_line *usage,
-			 int (*visit)(struct attach *attach))
+/* Commands attach and detach: argv[0] is "fastinst detach". */
+int attach_command(int argc, char **argv)
 {
 	struct attach attach = { .launch.agent = "libfastinst-attached.so" };
-	int status = command_line_parse(usage, argc, argv, &attach, NULL);
-	uint64_t pid;
+	bool detaches = strstr(argv[0], " detach");
+	int status = command_line_parse(detaches ? &detach_line : &line, argc, argv, &attach, NULL);
+	uint64_t pid = 0;
 
 	if (status == STATUS_OK &&
 	    (optind + 1 != argc || !number_in(argv[optind], 1, PID_MOST, &pid)))
 		status = refuse_usage("it takes the number of one process");
 	if (status == STATUS_OK && attach.asked.entries)
 		status = refuse_entries();
-	if (status == STATUS_OK) {
-		attach.pid = (long)pid;
-		status = visit(&attach);
-	}
+	attach.pid = (long)pid;
+	if (status == STATUS_OK && !detaches)
+		status = attach_agent(&attach);
+	else if (status == STATUS_OK)
+		status = launch_find(&attach.launch) < 0 ? STATUS_NOT_FOUND : remove_agent(&attach);
 	free(attach.asked.on);
 	return status;
-}
-
-static int detach_agent(struct attach *attach)
-{
-	return launch_find(&attach->launch) < 0 ? STATUS_NOT_FOUND : remove_agent(attach);
-}
-
-int attach_command(int argc, char **argv)
-{
-	return visit_process(argc, argv, &line, attach_agent);
-}
-
-int detach_command(int argc, char **argv)
-{
-	return visit_process(argc, argv, &detach_line, detach_agent);
 }

@@ -14,14 +14,10 @@
 #include <jansson.h>
 
 #include "agent/launch/launch.h"
-#include "base/spelling.h"
 
 int attach_command(int argc, char **argv);
-int detach_command(int argc, char **argv);
 int run_command(int argc, char **argv);
-int on_command(int argc, char **argv);
-int reset_command(int argc, char **argv);
-int off_command(int argc, char **argv);
+int switch_command(int argc, char **argv);
 int top_command(int argc, char **argv);
 int list_command(int argc, char **argv);
 int trace_command(int argc, char **argv);
@@ -106,27 +102,7 @@ int collect_counts(const struct launch *launch, const char *program, const struc
  */
 bool why_little(const char *program, const struct counts *counts, const struct asked *asked);
 
-/* Names that a pattern without a match may mean: they contain it with a few errors. */
-#define NEAR_NAMES 3
-
-struct near {
-	const char *pattern;
-	char letter[SPELLING_LETTERS]; /* of its function */
-	unsigned letters;
-	struct near_name {
-		char *text;
-		size_t distance;
-	} name[NEAR_NAMES]; /* the nearest first */
-	size_t n;
-};
-
-/* near_begin - look for that pattern, which stays where it is. */
-void near_begin(struct near *near, const char *pattern);
-
-/* near_look - at the name of a function that has a probe. */
-void near_look(struct near *near, const char *function);
-
-/* near_tell - complain that nothing matches there, and of what is near. Frees all. */
-void near_tell(struct near *near, const char *where);
+/* complain_unmatched - nothing matches a pattern there; with the nearest names of those. */
+void complain_unmatched(const char *where, const char *pattern, const struct counts *names);
 
 #endif

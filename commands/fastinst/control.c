@@ -131,18 +131,14 @@ static int complain_of_pattern(const struct talk *talk)
 {
 	struct counts names = { 0 };
 	struct talk question = { .request = "names", .pid = talk->pid, .counts = &names };
-	struct near near;
 	char process[32] = "these processes";
 
 	if (talk->branch)
 		return complain(STATUS_FAILED, 0, "no static branch is called '%s'", talk->pattern);
-	near_begin(&near, talk->pattern);
 	ask_agents(&question);
-	for (size_t i = 0; i < names.n; i++)
-		near_look(&near, names.count[i].function);
 	if (talk->pid)
 		snprintf(process, sizeof(process), "process %ld", talk->pid);
-	near_tell(&near, process);
+	complain_unmatched(process, talk->pattern, &names);
 	counts_free(&names);
 	return STATUS_FAILED;
 }
@@ -260,10 +256,12 @@ static const struct command_line reset_line = {
 	.end = "PATTERN is FUNCTION, OBJECT:FUNCTION, both globs, or /REGEX/.\n",
 };
 
-static int switch_probes(const char *word, int argc, char **argv)
+/* Commands on, off and reset: argv[0] is "fastinst on". */
+int switch_command(int argc, char **argv)
 {
 	char request[REQUEST];
 	struct talk talk = { .request = request };
+	const char *word = strrchr(argv[0], ' ') + 1;
 	const struct command_line *usage = strcmp(word, "reset") ? &switch_line : &reset_line;
 	int status = command_line_parse(usage, argc, argv, &talk, NULL);
 
@@ -276,22 +274,7 @@ static int switch_probes(const char *word, int argc, char **argv)
 	if (talk.veto)
 		word = strcmp(word, "on") != 0 ? "veto" : "allow";
 	if (snprintf(request, sizeof(request), "%s%s %s", talk.branch ? "branch-" : "", word,
-		     argv[optind]) >= (int)sizeof(request))
+		     talk.pattern) >= (int)sizeof(request))
 		return refuse_usage("the pattern is too long");
 	return ask_agents(&talk);
-}
-
-int on_command(int argc, char **argv)
-{
-	return switch_probes("on", argc, argv);
-}
-
-int off_command(int argc, char **argv)
-{
-	return switch_probes("off", argc, argv);
-}
-
-int reset_command(int argc, char **argv)
-{
-	return switch_probes("reset", argc, argv);
 }

@@ -11,9 +11,7 @@
 #include "base/text.h"
 #include "commands/fastinst/sites.h"
 #include "probes/elf/array.h"
-#include "profile/command/print.h"
-
-#define SOURCE_ROOM 512
+#include "profile/command/command.h"
 
 int counts_add(struct counts *counts, uint64_t count, uint64_t lost, const char *kind,
 	       const char *function, const char *object)
@@ -170,13 +168,6 @@ void counts_rates(struct counts *counts, struct counts *before, double seconds)
 	}
 }
 
-/* "FILE:LINE" */
-static const char *source_or_null(const struct count *one, char source[SOURCE_ROOM])
-{
-	return *source_named(one->object, one->kind, one->function, source, SOURCE_ROOM) ? source
-											 : NULL;
-}
-
 json_t *counts_json(const struct counts *counts)
 {
 	json_t *probes = json_array();
@@ -192,33 +183,25 @@ json_t *counts_json(const struct counts *counts)
 						"function", name_json(one->function), "demangled",
 						demangled_json(one->function), "object",
 						name_json(one->object), "source",
-						name_json(source_or_null(one, source))));
+						name_json(source_named(one->object, one->kind,
+								       one->function, source))));
 	}
 	return probes;
 }
 
-static void put_padded(FILE *out, const char *name, int width)
-{
-	int len = text_put(out, name);
-
-	if (len < width)
-		fprintf(out, "%*s", width - len, "");
-}
-
 static void print_line(const struct count *one, FILE *out)
 {
-	char room[SOURCE_ROOM];
-	const char *source = source_or_null(one, room);
+	char source[SOURCE_ROOM];
+	int len;
 
 	fprintf(out, "%14" PRIu64 " %10" PRIu64 "  ", one->count, one->lost);
 	if (one->rate >= 0)
 		fprintf(out, "%12.0f  ", one->rate);
 	fprintf(out, "%-7s  ", one->kind);
-	put_padded(out, name_for_people(one->function, true), 32);
-	fputs("  ", out);
+	len = text_put(out, name_for_people(one->function, true));
+	fprintf(out, "%*s", len < 32 ? 34 - len : 2, "");
 	text_put(out, one->object);
-	fputs(source ? "  " : "", out);
-	text_put(out, source ? source : "");
+	put_source(out, source_named(one->object, one->kind, one->function, source));
 	fputc('\n', out);
 }
 

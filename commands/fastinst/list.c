@@ -11,7 +11,7 @@
 #include "commands/fastinst/command.h"
 #include "commands/fastinst/sites.h"
 #include "probes/entries/survey.h"
-#include "profile/command/print.h"
+#include "profile/command/command.h"
 
 struct list {
 	bool json, summary, entries;
@@ -85,16 +85,14 @@ static json_t *sum_up_functions(const struct sites *sites, const char *path)
 /* A function that nothing was compiled into has a reason in any case. */
 static json_t *site_json(const struct site *site, const char *path, bool entries)
 {
+	const char *reason = !site->reason && entries ? "" : site->reason;
 	json_t *json =
-		json_pack("{s:I, s:s, s:s, s:o, s:o*, s:b, s:i}", "address", (json_int_t)site->addr,
-			  "kind", site->kind, "provider", site->provider, "function",
-			  name_json(site->name), "demangled", demangled_json(site->name), "usable",
-			  !site->reason, "crosses", (int)site->crosses);
+		json_pack("{s:I, s:s, s:s, s:o, s:o*, s:b, s:i, s:o*, s:s*}", "address",
+			  (json_int_t)site->addr, "kind", site->kind, "provider", site->provider,
+			  "function", name_json(site->name), "demangled",
+			  demangled_json(site->name), "usable", !site->reason, "crosses",
+			  (int)site->crosses, "arguments", name_json(site->args), "reason", reason);
 
-	if (site->args)
-		json_object_set_new(json, "arguments", name_json(site->args));
-	if (site->reason || entries)
-		json_object_set_new(json, "reason", json_string(site->reason ? site->reason : ""));
 	source_json(path, site->addr, json);
 	return json;
 }
@@ -103,7 +101,7 @@ static json_t *site_json(const struct site *site, const char *path, bool entries
 
 static void print_site(const struct site *site, const char *path)
 {
-	char source[512];
+	char source[SOURCE_ROOM];
 
 	printf("%12" PRIx64 "  %-7s  ", site->addr, site->kind);
 	text_put(stdout, *site->name ? name_for_people(site->name, true) : "?");
@@ -116,9 +114,7 @@ static void print_site(const struct site *site, const char *path)
 		printf("  refused: %s", site->reason);
 	else if (site->crosses)
 		printf("  crosses %u", site->crosses);
-	strcpy(source, "  ");
-	if (*source_text(path, site->addr, source + 2, sizeof(source) - 2))
-		text_put(stdout, source);
+	put_source(stdout, source_text(path, site->addr, source));
 	putchar('\n');
 }
 

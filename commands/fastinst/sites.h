@@ -6,6 +6,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include <jansson.h>
 
@@ -47,14 +48,19 @@ void file_sites_free(struct sites *sites);
 /* source_of - debug information of the file of that path; NULL: there is none. */
 struct source *source_of(const char *object);
 
-/* source_text - "FILE:LINE" of an address of the object's file, or "". Returns text. */
-char *source_text(const char *object, uint64_t addr, char *text, size_t size);
+#define SOURCE_ROOM 512
+
+/* source_text - "FILE:LINE" of an address of the object's file; NULL: not known. */
+char *source_text(const char *object, uint64_t addr, char text[SOURCE_ROOM]);
+
+/* put_source - two blanks and that, where it is known. */
+void put_source(FILE *out, const char *text);
 
 /* source_json - sets members "file" and "line" of that, where they are known. */
 void source_json(const char *object, uint64_t addr, json_t *json);
 
-/* source_named - source_text() of the probe of that kind and name. "" if several entries have it.
+/* source_named - source_text() of the probe of that kind and name. NULL if several entries have it.
  */
-char *source_named(const char *object, const char *kind, const char *name, char *text, size_t size);
+char *source_named(const char *object, const char *kind, const char *name, char text[SOURCE_ROOM]);
 
 #endif

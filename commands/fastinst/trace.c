@@ -25,9 +25,7 @@
 
 static void count_shown(struct trace *trace)
 {
-	if (++trace->sum.shown < trace->limit && !ferror(trace->out))
-		return;
-	trace->sum.limited = true;
+	trace->sum.limited = ++trace->sum.shown >= trace->limit || ferror(trace->out);
 }
 
 static void write_event(struct trace *trace, struct shown *shown)
@@ -37,18 +35,8 @@ static void write_event(struct trace *trace, struct shown *shown)
 	trace->format->event(trace->out, shown);
 	if (shown->frame)
 		shown->frame->is_shown = true;
-	count_shown(trace);
-}
-
-static void keep_entry(const struct trace *trace, struct shown *shown)
-{
-	size_t size;
-	FILE *text = open_memstream(&shown->frame->pending, &size);
-
-	if (!text)
-		return;
-	trace->format->event(text, shown);
-	fclose(text);
+	if (!shown->lost)
+		count_shown(trace);
 }
 
 /* A call that takes longer than --time-filter has callers that do so, too. */
@@ -67,8 +55,15 @@ static void write_pending(struct trace *trace, struct trace_frame *frames, size_
 
 static void show_long(struct trace *trace, struct shown *shown)
 {
+	size_t size;
+	FILE *text = NULL;
+
 	if (shown->probe->kind == FI_ENTRY) {
-		keep_entry(trace, shown);
+		text = open_memstream(&shown->frame->pending, &size);
+		if (!text)
+			return;
+		trace->format->event(text, shown);
+		fclose(text);
 	} else if (shown->time - shown->frame->since >= trace->filter.longer) {
 		shown->left += shown->frame->pending != NULL;
 		write_pending(trace, shown->frames, (size_t)(shown->frame - shown->frames) + 1);
@@ -78,9 +73,9 @@ static void show_long(struct trace *trace, struct shown *shown)
 
 void show_event(struct trace *trace, struct shown *shown)
 {
-	if (!filter_takes(&trace->filter, shown))
+	if (!shown->lost && !filter_takes(&trace->filter, shown))
 		return;
-	if (trace->filter.longer)
+	if (!shown->lost && trace->filter.longer)
 		show_long(trace, shown);
 	else
 		write_event(trace, shown);
@@ -92,12 +87,6 @@ void show_open(struct trace *trace, struct trace_frame *frames, unsigned n, uint
 	while (n && time - frames[n - 1].since < trace->filter.longer)
 		n--;
 	write_pending(trace, frames, n);
-}
-
-void show_lost(struct trace *trace, const struct shown *lost)
-{
-	if (!trace->sum.limited)
-		trace->format->event(trace->out, lost);
 }
 
 /* Reads events until none is left after the end. */
@@ -193,28 +182,23 @@ static void print_end(struct trace *trace, struct counts *counts)
 
 /* --- A program that is run, or a process ------------------------------------------------------ */
 
-static const char *patterns_of(const struct trace *trace)
-{
-	return trace->asked.on ? trace->asked.on : "*";
-}
-
 /* Before the agent answers, it tells follow_events() of its probes. */
 static int trace_process(struct trace *trace, struct counts *counts)
 {
 	struct counts before = { 0 }, none = { 0 };
+	const char *patterns = trace->asked.on ? trace->asked.on : "*";
 	pid_t pid = (pid_t)trace->pid;
 	int status = control_ask(trace->pid, &before, "counts");
 
 	ending_note();
 	if (status == STATUS_OK)
-		status = control_ask(trace->pid, &none, "trace %s %s", trace->folder,
-				     patterns_of(trace));
+		status = control_ask(trace->pid, &none, "trace %s %s", trace->folder, patterns);
 	while (status == STATUS_OK && !trace->sum.limited && !ending_noted() &&
 	       !ending_is_over(pid))
 		ending_until(pid, LOOK);
 	/* Also after a failure: some probes may be on. */
 	if (control_listens(trace->pid))
-		control_ask(trace->pid, &none, "untrace %s", patterns_of(trace));
+		control_ask(trace->pid, &none, "untrace %s", patterns);
 	if (status == STATUS_OK && control_listens(trace->pid))
 		control_ask(trace->pid, counts, "counts");
 	counts_join(&before);

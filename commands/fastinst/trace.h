@@ -106,9 +106,8 @@ int trace_open(struct trace *trace);
 /* trace_poll - handles events and connections that have come; how many. */
 size_t trace_poll(struct trace *trace);
 
-/* trace_finish - ends all threads: no more events are read. */
+/* trace_finish - ends all threads: no more events are read. trace_close - does so, too. */
 void trace_finish(struct trace *trace);
-
 void trace_close(struct trace *trace);
 
 /*
@@ -117,7 +116,6 @@ void trace_close(struct trace *trace);
  */
 void show_event(struct trace *trace, struct shown *shown);
 void show_open(struct trace *trace, struct trace_frame *frames, unsigned n, uint64_t time);
-void show_lost(struct trace *trace, const struct shown *lost);
 
 /* --- Which events a trace shows --------------------------------------------------------------- */
 

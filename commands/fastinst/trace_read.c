@@ -299,12 +299,6 @@ static void enter_function(struct stream *stream, struct shown *shown)
 	*shown->frame = (struct trace_frame){ .pair = shown->probe->pair, .since = shown->time };
 }
 
-static void end_stream(struct trace *trace, struct stream *stream)
-{
-	show_open(trace, stream->frame, stream->depth, time_since_start(trace, stream->next.time));
-	drop_frames(stream, 0);
-}
-
 /* --- Rings ------------------------------------------------------------------------------------ */
 
 static struct ring *map_ring(const char *folder, const char *name)
@@ -366,7 +360,8 @@ static void drop_stream(struct trace *trace, struct stream *stream)
 {
 	char path[128];
 
-	end_stream(trace, stream);
+	show_open(trace, stream->frame, stream->depth, time_since_start(trace, stream->next.time));
+	drop_frames(stream, 0);
 	snprintf(path, sizeof(path), "%s/%s", trace->folder, stream->name);
 	unlink(path);
 	munmap(stream->ring, sizeof(*stream->ring));
@@ -405,16 +400,16 @@ static uint64_t find_how(unsigned table, uint32_t id, void *trace)
 	return probe ? probe->how : 0;
 }
 
-static void tell_lost(struct trace *trace, struct stream *stream, uint64_t time)
+static void tell_lost(struct trace *trace, struct stream *stream)
 {
 	uint64_t lost = atomic_load_explicit(&stream->ring->lost, memory_order_relaxed);
 
 	if (lost <= stream->lost)
 		return;
-	show_lost(trace, &(struct shown){ .lost = lost - stream->lost,
-					  .time = time_since_start(trace, time),
-					  .pid = stream->ring->pid,
-					  .tid = stream->ring->tid });
+	show_event(trace, &(struct shown){ .lost = lost - stream->lost,
+					   .time = time_since_start(trace, stream->next.time),
+					   .pid = stream->ring->pid,
+					   .tid = stream->ring->tid });
 	trace->sum.lost += lost - stream->lost;
 	stream->lost = lost;
 }
@@ -472,7 +467,7 @@ size_t trace_poll(struct trace *trace)
 	for (size_t round = 0; round < ROUND && (stream = find_first_event(trace)); round++, n++)
 		take_event(trace, stream);
 	for (stream = trace->streams; stream; stream = stream->after) {
-		tell_lost(trace, stream, stream->next.time);
+		tell_lost(trace, stream);
 		/* Has the program write no more. */
 		atomic_store_explicit(&stream->ring->closed, trace->sum.limited,
 				      memory_order_relaxed);
@@ -483,8 +478,12 @@ size_t trace_poll(struct trace *trace)
 
 void trace_finish(struct trace *trace)
 {
-	for (struct stream *stream = trace->streams; stream; stream = stream->after)
-		end_stream(trace, stream);
+	while (trace->streams) {
+		struct stream *stream = trace->streams;
+
+		trace->streams = stream->after;
+		drop_stream(trace, stream);
+	}
 }
 
 /* --- Life ------------------------------------------------------------------------------------- */
@@ -514,12 +513,7 @@ int trace_open(struct trace *trace)
 
 void trace_close(struct trace *trace)
 {
-	while (trace->streams) {
-		struct stream *stream = trace->streams;
-
-		trace->streams = stream->after;
-		drop_stream(trace, stream);
-	}
+	trace_finish(trace);
 	if (trace->listener >= 0)
 		close(trace->listener);
 	folder_remove(trace->folder);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "profile/command/print.h"
+#include "profile/command/command.h"
 
 #define NUMBER_BYTES 48
 

@@ -3,13 +3,14 @@
 #include "commands/fastinst/trace.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "agent/counts/base.h"
 #include "base/demangle.h"
 #include "base/text.h"
 #include "commands/fastinst/sites.h"
-#include "profile/command/print.h"
+#include "profile/command/command.h"
 
 #define INDENT_MAX 40
 
@@ -96,7 +97,7 @@ static void text_event(FILE *out, const struct shown *shown)
 				      [FI_COMPARE] = '=' };
 	const struct traced *probe = shown->probe;
 	unsigned indent = shown->depth < INDENT_MAX ? shown->depth : INDENT_MAX;
-	char source[512];
+	char source[SOURCE_ROOM];
 
 	fprintf(out, "%6" PRIu64 ".%09" PRIu64 " %7d %7d ", shown->time / 1000000000,
 		shown->time % 1000000000, shown->pid, shown->tid);
@@ -111,10 +112,8 @@ static void text_event(FILE *out, const struct shown *shown)
 		put_args(out, shown);
 	if (probe->kind == FI_EXIT)
 		put_result(out, shown);
-	strcpy(source, "  ");
-	source_text(probe->object, probe->addr, source + 2, sizeof(source) - 2);
-	if (source[2] && probe->kind != FI_EXIT)
-		text_put(out, source);
+	if (probe->kind != FI_EXIT)
+		put_source(out, source_text(probe->object, probe->addr, source));
 	fputc('\n', out);
 }
 
@@ -130,16 +129,12 @@ static json_t *args_json(const struct shown *shown)
 	const struct source_value *value;
 	json_t *args = json_array();
 
-	for (unsigned i = 0; (value = shown_value(shown, i)); i++) {
-		json_t *arg = json_object();
-
-		if (*value->name)
-			json_object_set_new(arg, "name", name_json(value->name));
-		json_object_set_new(arg, "value", value_json(shown->event, value));
-		if (value_is_cut(shown->event, value))
-			json_object_set_new(arg, "cut", json_true());
-		json_array_append_new(args, arg);
-	}
+	for (unsigned i = 0; (value = shown_value(shown, i)); i++)
+		json_array_append_new(
+			args, json_pack("{s:o*, s:o, s:o*}", "name",
+					*value->name ? name_json(value->name) : NULL, "value",
+					value_json(shown->event, value), "cut",
+					value_is_cut(shown->event, value) ? json_true() : NULL));
 	return args;
 }
 
@@ -155,32 +150,27 @@ static const char *event_word(enum fi_kind kind)
 	return kind == FI_ENTRY ? "enter" : kind_name(kind);
 }
 
-/* An event, or events that were lost. */
-static json_t *line_json(const char *type, const struct shown *shown)
-{
-	return json_pack("{s:s, s:i, s:I, s:i, s:i}", "type", type, "schema", JSON_SCHEMA, "ns",
-			 (json_int_t)shown->time, "pid", shown->pid, "tid", shown->tid);
-}
-
 static void json_event(FILE *out, const struct shown *shown)
 {
 	const struct traced *probe = shown->probe;
-	json_t *line = line_json(shown->lost ? "lost" : "event", shown);
+	bool has_value = probe && shown_value(shown, 0), leaves = probe && probe->kind == FI_EXIT;
+	json_t *line = json_pack("{s:s, s:i, s:I, s:i, s:i}", "type", probe ? "event" : "lost",
+				 "schema", JSON_SCHEMA, "ns", (json_int_t)shown->time, "pid",
+				 shown->pid, "tid", shown->tid);
 
-	if (shown->lost) {
+	if (probe) {
+		json_object_update_new(
+			line,
+			json_pack("{s:s, s:o, s:o*, s:o, s:o*, s:o*}", "event",
+				  event_word(probe->kind), "function", name_json(probe->function),
+				  "demangled", demangled_json(probe->function), "object",
+				  name_json(probe->object), "result",
+				  has_value && leaves ? result_json(shown) : NULL, "args",
+				  has_value && !leaves ? args_json(shown) : NULL));
+		source_json(probe->object, probe->addr, line);
+	} else {
 		json_object_set_new(line, "events", json_integer((json_int_t)shown->lost));
-		print_json_line(out, line);
-		return;
 	}
-	json_object_update_new(line,
-			       json_pack("{s:s, s:o, s:o*, s:o}", "event", event_word(probe->kind),
-					 "function", name_json(probe->function), "demangled",
-					 demangled_json(probe->function), "object",
-					 name_json(probe->object)));
-	if (shown_value(shown, 0))
-		json_object_set_new(line, probe->kind == FI_EXIT ? "result" : "args",
-				    probe->kind == FI_EXIT ? result_json(shown) : args_json(shown));
-	source_json(probe->object, probe->addr, line);
 	print_json_line(out, line);
 }
 
@@ -214,17 +204,9 @@ static void chrome_begin(FILE *out, const char *program)
 	fputs("},\"traceEvents\":[\n", out);
 }
 
-static json_t *chrome_line(const char *name, const char *phase, const struct shown *shown)
-{
-	return json_pack("{s:o, s:s, s:f, s:i, s:i, s:s*}", "name", name_json(name), "ph", phase,
-			 "ts", (double)shown->time / 1e3, "pid", shown->pid, "tid", shown->tid, "s",
-			 *phase == 'i' ? "t" : NULL);
-}
-
 static void put_chrome(FILE *out, json_t *line)
 {
 	json_dumpf(line, out, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(15));
-	fputs(",\n", out);
 	json_decref(line);
 }
 
@@ -232,14 +214,17 @@ static json_t *chrome_args(const struct shown *shown)
 {
 	const struct source_value *value;
 	json_t *args = json_object();
-	char source[512], number[16];
+	char source[SOURCE_ROOM], number[16];
 
 	for (unsigned i = 0; (value = shown_value(shown, i)); i++) {
+		char *key = text_utf8(value->name);
+
 		snprintf(number, sizeof(number), "%u", i);
-		set_named_member(args, *value->name ? value->name : number,
-				 value_json(shown->event, value));
+		json_object_set_new(args, key && *key ? key : number,
+				    value_json(shown->event, value));
+		free(key);
 	}
-	if (*source_text(shown->probe->object, shown->probe->addr, source, sizeof(source)))
+	if (source_text(shown->probe->object, shown->probe->addr, source))
 		json_object_set_new(args, "source", name_json(source));
 	return args;
 }
@@ -250,38 +235,35 @@ static void chrome_event(FILE *out, const struct shown *shown)
 	const struct traced *probe = shown->probe;
 	bool leaves = probe && probe->kind == FI_EXIT;
 	bool is_span = probe && probe->kind == FI_ENTRY && probe->pair != SIZE_MAX;
-	json_t *line, *args = NULL;
+	const char *phase = leaves ? "E" : is_span ? "B" : "i", *name = "events lost";
+	json_t *args = NULL;
 
-	for (unsigned i = 1; i < shown->left; i++)
-		put_chrome(out, chrome_line("", "E", shown));
-	if (leaves && !shown->left)
-		return;
-	line = chrome_line(probe ? name_for_people(probe->function, true) : "events lost",
-			   leaves    ? "E"
-			   : is_span ? "B"
-				     : "i",
-			   shown);
 	if (shown->lost)
 		args = json_pack("{s:I}", "events", (json_int_t)shown->lost);
 	else if (!leaves)
 		args = chrome_args(shown);
 	else if (shown_value(shown, 0))
 		args = json_pack("{s:o}", "result", result_json(shown));
-	if (args)
-		json_object_set_new(line, "args", args);
-	if (probe && !leaves)
-		json_object_set_new(line, "cat", json_string(event_word(probe->kind)));
-	put_chrome(out, line);
+	/* An exit ends the calls that were left with it as well. */
+	for (unsigned left = leaves ? shown->left : 1; left > 0; left--) {
+		if (probe)
+			name = left > 1 ? "" : name_for_people(probe->function, true);
+		put_chrome(out, json_pack("{s:o, s:s, s:f, s:i, s:i, s:O*, s:s*, s:s*}", "name",
+					  name_json(name), "ph", phase, "ts",
+					  (double)shown->time / 1e3, "pid", shown->pid, "tid",
+					  shown->tid, "args", left > 1 ? NULL : args, "cat",
+					  probe && !leaves ? event_word(probe->kind) : NULL, "s",
+					  *phase == 'i' ? "t" : NULL));
+		fputs(",\n", out);
+	}
+	json_decref(args);
 }
 
 static void chrome_end(FILE *out, const struct trace_sum *sum)
 {
-	json_t *line = json_pack("{s:s, s:s, s:i, s:o}", "name", "fastinst_end", "ph", "M", "pid",
-				 0, "args", end_json(sum));
-
-	json_dumpf(line, out, JSON_COMPACT | JSON_PRESERVE_ORDER);
+	put_chrome(out, json_pack("{s:s, s:s, s:i, s:o}", "name", "fastinst_end", "ph", "M", "pid",
+				  0, "args", end_json(sum)));
 	fputs("\n]}\n", out);
-	json_decref(line);
 }
 
 const struct trace_format *trace_format(const char *name)

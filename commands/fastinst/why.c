@@ -9,71 +9,79 @@
 #include <string.h>
 
 #include "base/demangle.h"
+#include "base/spelling.h"
 #include "base/text.h"
 #include "commands/fastinst/sites.h"
 
+#define NEAR_NAMES 3 /* that are told, at most */
+
 /* --- Names that a pattern without a match may mean -------------------------------------------- */
 
-void near_begin(struct near *near, const char *pattern)
+/* By errors, then by length. */
+static int order_by_distance(const void *a, const void *b)
+{
+	const struct count *one = a, *two = b;
+
+	if (one->count != two->count)
+		return one->count < two->count ? -1 : 1;
+	return strcmp(one->function, two->function);
+}
+
+/* The letters of a pattern's function. */
+static unsigned read_letters(const char *pattern, char letter[SPELLING_LETTERS])
 {
 	const char *colon = strchr(pattern, ':'),
 		   *from = colon && colon[1] != ':' ? colon : pattern;
+	unsigned n = 0;
 
-	*near = (struct near){ .pattern = pattern };
-	for (; *from && near->letters < SPELLING_LETTERS; from++)
+	for (; *from && n < SPELLING_LETTERS; from++)
 		if (!strchr(from == colon ? ":" : "*?\\/^$[]", *from))
-			near->letter[near->letters++] = *from;
+			letter[n++] = *from;
+	return n;
 }
 
-/* Sorted by errors, then by length. */
-static void add_name(struct near *near, const char *text, unsigned errors)
+/* They contain the pattern with a few errors. The nearest come first. */
+static struct counts find_near(const char *pattern, const struct counts *names)
 {
-	size_t distance = (size_t)errors * NAME_ROOM + strlen(text), at = near->n;
+	char letter[SPELLING_LETTERS], room[NAME_ROOM];
+	unsigned letters = read_letters(pattern, letter);
+	struct counts near = { 0 };
 
-	for (size_t i = 0; i < near->n; i++)
-		if (!strcmp(near->name[i].text, text))
-			return;
-	while (at > 0 && distance < near->name[at - 1].distance)
-		at--;
-	if (at == NEAR_NAMES)
-		return;
-	if (near->n == NEAR_NAMES)
-		free(near->name[--near->n].text);
-	memmove(&near->name[at + 1], &near->name[at], (near->n++ - at) * sizeof(*near->name));
-	near->name[at] = (struct near_name){ strdup(text), distance };
+	for (size_t i = 0; i < names->n && letters; i++) {
+		const char *name = demangle_name(names->count[i].function, false, room);
+		unsigned errors = count_errors(letter, letters, name, true);
+
+		if (*name && errors <= (letters + 2) / 3)
+			counts_add(&near, errors * NAME_ROOM + strlen(name), 0, "", name, "");
+	}
+	if (near.n)
+		qsort(near.count, near.n, sizeof(*near.count), order_by_distance);
+	return near;
 }
 
-void near_look(struct near *near, const char *function)
-{
-	char room[NAME_ROOM];
-	const char *name = demangle_name(function, false, room);
-	unsigned errors = count_errors(near->letter, near->letters, name, true);
-
-	if (*name && near->letters && errors <= (near->letters + 2) / 3)
-		add_name(near, name, errors);
-}
-
-void near_tell(struct near *near, const char *where)
+void complain_unmatched(const char *where, const char *pattern, const struct counts *names)
 {
 	static const char help[] =
 		": \"fastinst list\" tells the names of a program; where nothing "
 		"was compiled in, try --entries; source files take debug "
 		"information (-g) and libdw";
-	char *names = NULL;
-	size_t len;
-	FILE *out = open_memstream(&names, &len);
+	struct counts near = find_near(pattern, names);
+	char *text = NULL;
+	size_t len, told = 0;
+	FILE *out = open_memstream(&text, &len);
 
-	for (size_t i = 0; out && i < near->n; i++) {
-		fputs(i ? ", '" : "; did you mean '", out);
-		text_put(out, near->name[i].text);
+	for (size_t i = 0; out && i < near.n && told < NEAR_NAMES; i++) {
+		if (i && !strcmp(near.count[i].function, near.count[i - 1].function))
+			continue;
+		fputs(told++ ? ", '" : "; did you mean '", out);
+		text_put(out, near.count[i].function);
 		fputc('\'', out);
-		free(near->name[i].text);
 	}
-	if (!out || fclose(out))
-		return;
-	complain(0, 0, "no probe of %s matches '%s'%s%s", where, near->pattern, names,
-		 near->n ? "?" : help);
-	free(names);
+	if (out && !fclose(out))
+		complain(0, 0, "no probe of %s matches '%s'%s%s", where, pattern, text,
+			 told ? "?" : help);
+	free(text);
+	counts_free(&near);
 }
 
 /* --- Why there is little ---------------------------------------------------------------------- */
@@ -141,26 +149,25 @@ static void why_unmatched(const char *path, const struct sites *sites, const str
 			  bool with_functions)
 {
 	struct elf_symbols symbols;
+	struct counts names = { 0 };
 
 	elf_functions(&sites->elf, &symbols);
+	for (size_t k = 0; k < sites->n; k++)
+		counts_add(&names, 0, 0, "", sites->site[k].name, "");
+	for (size_t k = 0; k < symbols.n && with_functions; k++)
+		counts_add(&names, 0, 0, "", symbols.symbol[k].name, "");
 	for (size_t i = counts->n; i < counts->n + counts->patterns; i++) {
-		const char *pattern = counts->count[i].function, *reason;
-		struct near near;
+		const char *pattern = counts->count[i].function;
+		const char *reason = find_refusal(sites, pattern);
 
 		if (counts->count[i].count)
 			continue;
-		reason = find_refusal(sites, pattern);
-		if (reason) {
+		if (reason)
 			complain(0, 0, "'%s' of %s is refused: %s", pattern, path, reason);
-			continue;
-		}
-		near_begin(&near, pattern);
-		for (size_t k = 0; k < sites->n; k++)
-			near_look(&near, sites->site[k].name);
-		for (size_t k = 0; k < symbols.n && with_functions; k++)
-			near_look(&near, symbols.symbol[k].name);
-		near_tell(&near, path);
+		else
+			complain_unmatched(path, pattern, &names);
 	}
+	counts_free(&names);
 	elf_free(&symbols);
 }
 

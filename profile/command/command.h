@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include <jansson.h>
+
 #include "probes/elf/elf.h"
 #include "profile/statistics/profile.h"
 
@@ -51,5 +53,26 @@ profile_writer write_autofdo; /* for create_llvm_prof --profiler=text */
 
 /* profile_format - by name, for profiles of calls or of edges. NULL: there is none. */
 profile_writer *profile_format(const char *name, bool edges);
+
+/* --- JSON ------------------------------------------------------------------------------------- */
+
+/*
+ * What fastinst prints as JSON: objects of one line each, which begin with type, schema, tool and
+ * date. results/schema/fastinst-1.json says what they hold.
+ */
+#define JSON_SCHEMA 1
+
+/* name_json - a name as a string, with U+FFFD in place of bytes that are no UTF-8. NULL: it was. */
+json_t *name_json(const char *name);
+
+/* demangled_json - a function's name as its source has it. NULL: it is the same. */
+json_t *demangled_json(const char *name);
+
+/* print_json_line - write an object as a line, and free it. 0, -ENOMEM if it is NULL, or -EIO. */
+int print_json_line(FILE *out, json_t *object);
+
+/* print_json - write what the body holds in an object of that type, and free it. As
+ * print_json_line(). */
+int print_json(FILE *out, const char *type, json_t *body);
 
 #endif

@@ -2,11 +2,10 @@
 /*
  * The formats that profiles of edges alone have.
  *
- * For these the blocks of an object are sorted by address, each with its function, and it is found
- * which functions the calls in them led to. Where a thread ran a function's first block after
- * another block, and that block has a call of the function, or one call through a pointer, this was
- * the call. A block's second call is not seen: the thread comes to it from a block of the function
- * that the first one called.
+ * For these it is found which functions the calls in them led to. Where a thread ran a function's
+ * first block after another block, and that block has a call of the function, or one call through a
+ * pointer, this was the call. A block's second call is not seen: the thread comes to it from a
+ * block of the function that the first one called.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -16,7 +15,6 @@
 #include "base/command_line.h"
 #include "probes/elf/sorted.h"
 #include "probes/insn/insn.h"
-#include "profile/command/command.h"
 #include "profile/command/lines.h"
 
 #define TRACER 5 /* bytes of the call that a block begins with */
@@ -38,59 +36,50 @@ void image_close(struct image *image)
 
 /* --- The blocks of an object ------------------------------------------------------------------ */
 
-ORDER_BY(by_address, struct block, address)
-
-static void add_blocks(struct executed *run, const struct profile *profile,
-		       const struct elf_symbols *symbols)
+static bool has_block(const struct executed *run, size_t block)
 {
-	for (size_t f = 0; f < profile->functions; f++) {
-		const struct function *block = &profile->function[f];
-		const struct elf_symbol *in = elf_function_at(symbols, block->address);
-
-		if (!strcmp(block->object, run->object))
-			run->block[run->blocks++] = (struct block){
-				.address = block->address,
-				.end = in ? in->addr + in->size : 0,
-				.count = block->calls.value,
-				.function = in ? in->name : NULL,
-				.entry = in ? in->addr : 0,
-			};
-	}
-	qsort(run->block, run->blocks, sizeof(*run->block), by_address);
-	/* A block goes to where the next one begins, or to the end of its function. */
-	for (size_t i = 0; i < run->blocks; i++) {
-		struct block *block = &run->block[i];
-
-		block->is_entry = block->function && (!i || block[-1].entry != block->entry);
-		if (i + 1 < run->blocks && block[1].entry == block->entry)
-			block->end = block[1].address;
-	}
+	return block - run->first < run->blocks;
 }
 
-/* That block of the profile. NULL: it is in another object. */
-static const struct block *find_block(const struct executed *run, const struct function *function)
+/* The function that a block is in; NULL: not known. */
+static const struct elf_symbol *function_of(const struct executed *run, size_t block)
 {
-	const struct block key = { .address = function->address };
-
-	if (strcmp(function->object, run->object) != 0)
+	if (!has_block(run, block))
 		return NULL;
-	return bsearch(&key, run->block, run->blocks, sizeof(key), by_address);
+	return elf_function_at(&run->image.symbols, run->profile->function[block].address);
+}
+
+/* Whether it is the first block of its function. */
+static bool is_entry(const struct executed *run, size_t block)
+{
+	const struct elf_symbol *in = function_of(run, block);
+
+	return in && function_of(run, block - 1) != in;
+}
+
+/* Where the next block begins, or the function ends. */
+static uint64_t end_of_block(const struct executed *run, size_t block)
+{
+	const struct elf_symbol *in = function_of(run, block);
+
+	return function_of(run, block + 1) == in ? run->profile->function[block + 1].address
+						 : in->addr + in->size;
 }
 
 /*
  * The call in a block that led to a function: of the function, or the only one through a pointer.
  * 0: there is none, or the block does not decode to its end.
  */
-static uint64_t find_call(const struct elf *elf, const struct block *block, uint64_t function)
+static uint64_t find_call(const struct executed *run, size_t block, uint64_t function)
 {
-	size_t len = block->end - block->address;
-	const uint8_t *code = block->function ? elf_constant(elf, block->address, len) : NULL;
-	uint64_t direct = 0, indirect = 0;
+	uint64_t from = run->profile->function[block].address, direct = 0, indirect = 0;
+	size_t len = function_of(run, block) ? end_of_block(run, block) - from : 0;
+	const uint8_t *code = elf_constant(&run->image.elf, from, len);
 	unsigned indirects = 0;
 	struct insn insn;
 
 	for (size_t i = 0; code && i < len; i += insn.len) {
-		if (!insn_read(&insn, code + i, len - i, block->address + i))
+		if (!insn_read(&insn, code + i, len - i, from + i))
 			return 0;
 		if (insn.flow != FLOW_CALL || i < TRACER)
 			continue;
@@ -107,20 +96,19 @@ static uint64_t find_call(const struct elf *elf, const struct block *block, uint
 ORDER_BY(by_call, struct target, address)
 
 /* Edges that lead to a function's first block: mostly calls, unless a loop leads to it. */
-static void add_targets(struct executed *run, const struct profile *profile, const struct elf *elf)
+static void add_targets(struct executed *run)
 {
-	for (size_t i = 0; i < profile->arcs; i++) {
-		const struct arc *edge = &profile->arc[i];
-		const struct block *from = find_block(run, &profile->function[edge->from]);
-		const struct block *to = find_block(run, &profile->function[edge->to]);
+	for (size_t i = 0; i < run->profile->arcs; i++) {
+		const struct arc *edge = &run->profile->arc[i];
+		const struct elf_symbol *to = function_of(run, edge->to);
 
-		if (from && to && to->is_entry)
+		if (has_block(run, edge->from) && is_entry(run, edge->to))
 			run->target[run->targets++] = (struct target){
-				.address = find_call(elf, from, to->entry),
-				.function = to->function,
+				.address = find_call(run, edge->from, to->addr),
+				.function = to->name,
 				.count = edge->calls,
-				.from = from->address,
-				.entry = to->entry,
+				.from = run->profile->function[edge->from].address,
+				.entry = to->addr,
 			};
 	}
 	qsort(run->target, run->targets, sizeof(*run->target), by_call);
@@ -128,24 +116,32 @@ static void add_targets(struct executed *run, const struct profile *profile, con
 
 /* --- Formats of one object each --------------------------------------------------------------- */
 
-static int write_object(const struct profile *profile, FILE *out, const char *object,
-			object_writer *write)
+/* The blocks from the first of an object on, which stand together. */
+static struct executed find_object(const struct profile *profile, size_t first)
 {
-	struct executed run = { .object = object };
-	struct image image;
+	struct executed run = { .profile = profile,
+				.first = first,
+				.block = &profile->function[first] };
+
+	while (first + run.blocks < profile->functions &&
+	       !strcmp(run.block[run.blocks].object, run.block->object))
+		run.blocks++;
+	return run;
+}
+
+static int write_object(struct executed *run, FILE *out, object_writer *write)
+{
+	const char *object = run->block->object;
 	int ret = -ENOMEM;
 
-	run.block = calloc(profile->functions + 1, sizeof(*run.block));
-	run.target = calloc(profile->arcs + 1, sizeof(*run.target));
-	image_open(&image, object);
-	if (run.block && run.target) {
-		add_blocks(&run, profile, &image.symbols);
-		add_targets(&run, profile, &image.elf);
-		ret = write(&run, out);
+	run->target = calloc(run->profile->arcs + 1, sizeof(*run->target));
+	image_open(&run->image, object);
+	if (run->target) {
+		add_targets(run);
+		ret = write(run, out);
 	}
-	image_close(&image);
-	free(run.block);
-	free(run.target);
+	image_close(&run->image);
+	free(run->target);
 	if (ret == -ENODATA)
 		complain(0, 0,
 			 "%s has no debug information: compile it with -gline-tables-only "
@@ -158,27 +154,15 @@ static int write_object(const struct profile *profile, FILE *out, const char *ob
 	return ret;
 }
 
-/*
- * Whether a block is the first of its object. Blocks are mostly sorted by object: the search is
- * short.
- */
-static bool is_first(const struct profile *profile, size_t block)
-{
-	const char *object = profile->function[block].object;
-
-	for (size_t i = block; i-- > 0;)
-		if (!strcmp(profile->function[i].object, object))
-			return false;
-	return true;
-}
-
 static int write_objects(const struct profile *profile, FILE *out, object_writer *write)
 {
+	struct executed run;
 	int ret = 0;
 
-	for (size_t f = 0; f < profile->functions && !ret; f++)
-		if (is_first(profile, f))
-			ret = write_object(profile, out, profile->function[f].object, write);
+	for (size_t f = 0; f < profile->functions && !ret; f += run.blocks) {
+		run = find_object(profile, f);
+		ret = write_object(&run, out, write);
+	}
 	return ret;
 }
 
@@ -194,9 +178,9 @@ int write_gcov(const struct profile *profile, FILE *out)
 
 /* --- AutoFDO ---------------------------------------------------------------------------------- */
 
-static bool has_run(const struct block *block)
+static bool has_run(const struct executed *run, size_t block)
 {
-	return block->function && block->count >= 0.5;
+	return function_of(run, block) && run->profile->function[block].calls.value >= 0.5;
 }
 
 /*
@@ -207,17 +191,17 @@ static bool has_run(const struct block *block)
  */
 static int write_object_autofdo(const struct executed *run, FILE *out)
 {
-	const struct block *end = run->block + run->blocks;
-	size_t ranges = 0;
+	size_t end = run->first + run->blocks, ranges = 0;
 
-	for (const struct block *block = run->block; block < end; block++)
-		ranges += has_run(block);
+	for (size_t i = run->first; i < end; i++)
+		ranges += has_run(run, i);
 	fprintf(out, "%zu\n", ranges);
-	for (const struct block *block = run->block; block < end; block++)
-		if (has_run(block))
+	for (size_t i = run->first; i < end; i++)
+		if (has_run(run, i))
 			fprintf(out, "%" PRIx64 "-%" PRIx64 ":%.0f\n",
-				block->is_entry ? block->entry : block->address, block->end - 1,
-				block->count);
+				is_entry(run, i) ? function_of(run, i)->addr
+						 : run->profile->function[i].address,
+				end_of_block(run, i) - 1, run->profile->function[i].calls.value);
 	fprintf(out, "0\n%zu\n", run->targets);
 	for (size_t i = 0; i < run->targets; i++)
 		fprintf(out, "%" PRIx64 "->%" PRIx64 ":%.0f\n", run->target[i].from,
@@ -225,27 +209,22 @@ static int write_object_autofdo(const struct executed *run, FILE *out)
 	return ferror(out) ? -EIO : 0;
 }
 
-static double runs_of(const struct profile *profile, const char *object)
-{
-	double sum = 0;
-
-	for (size_t f = 0; f < profile->functions; f++)
-		if (!strcmp(profile->function[f].object, object))
-			sum += profile->function[f].calls.value;
-	return sum;
-}
-
 /* The format is of one object: the one whose blocks were run most. */
 int write_autofdo(const struct profile *profile, FILE *out)
 {
-	const char *object = NULL;
+	struct executed run, best = { 0 };
 	double most = -1;
 
-	for (size_t f = 0; f < profile->functions; f++) {
-		if (!is_first(profile, f) || runs_of(profile, profile->function[f].object) <= most)
+	for (size_t f = 0; f < profile->functions; f += run.blocks) {
+		double sum = 0;
+
+		run = find_object(profile, f);
+		for (size_t i = 0; i < run.blocks; i++)
+			sum += run.block[i].calls.value;
+		if (sum <= most)
 			continue;
-		object = profile->function[f].object;
-		most = runs_of(profile, object);
+		best = run;
+		most = sum;
 	}
-	return object ? write_object(profile, out, object, write_object_autofdo) : 0;
+	return best.blocks ? write_object(&best, out, write_object_autofdo) : 0;
 }

@@ -382,7 +382,10 @@ int gather(struct profile *profile, const char *folder)
 {
 	struct gathered all = { .profile = profile, .blocks = json_object() };
 	int lost = all.blocks ? launch_reports(folder, add_line, &all) : -ENOMEM;
-	int ret = lost < 0 || profile->edges ? lost : judge_profile(&all);
+	int ret = lost;
+
+	if (lost >= 0)
+		ret = profile->edges ? profile_sort(profile) : judge_profile(&all);
 
 	release_gathered(&all);
 	return ret ? ret : lost;

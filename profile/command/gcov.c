@@ -8,7 +8,6 @@
 #include "base/text.h"
 #include "probes/elf/sorted.h"
 #include "profile/command/lines.h"
-#include "profile/command/print.h"
 
 /* The member of that name; @fresh becomes it where there is none. */
 static json_t *find_member(json_t *parent, const char *name, json_t *fresh)
@@ -149,7 +148,7 @@ int lines_write_gcov(const struct executed *executed, FILE *out)
 	int ret = files ? lines_each(executed, add_body, files) : -ENOMEM;
 
 	if (!ret)
-		ret = put_document(files, executed->object, out);
+		ret = put_document(files, executed->block->object, out);
 	json_decref(files);
 	return ret;
 }

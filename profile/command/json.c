@@ -5,7 +5,6 @@
 
 #include "base/demangle.h"
 #include "profile/command/command.h"
-#include "profile/command/print.h"
 
 typedef json_t *packer(const struct profile *profile, size_t i);
 

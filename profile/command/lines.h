@@ -8,21 +8,9 @@
 #ifndef PROFILE_COMMAND_LINES_H
 #define PROFILE_COMMAND_LINES_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
+#include "profile/command/command.h"
 
-/* Addresses are as the file's symbols have them. */
-struct block {
-	uint64_t address, end;
-	double count;
-	const char *function; /* function that the block is in; NULL: not known */
-	uint64_t entry;	      /* of the function */
-	bool is_entry;	      /* the function's first block */
-};
-
-/* A function that was run behind a block. */
+/* A function that was run behind a block. Addresses are as the file's symbols have them. */
 struct target {
 	uint64_t address; /* of the call that led there; 0: none is known */
 	const char *function;
@@ -30,11 +18,13 @@ struct target {
 	uint64_t from, entry; /* of the block, and of the function */
 };
 
-/* All blocks of an object, with counts, and where calls led. Both sorted by address. */
+/* The blocks of an object, and where calls led. Both are sorted by address. */
 struct executed {
-	const char *object;
-	struct block *block;
+	const struct profile *profile;
+	size_t first;
+	const struct function *block; /* from the first on */
 	size_t blocks;
+	struct image image;
 	struct target *target;
 	size_t targets;
 };

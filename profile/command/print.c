@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "profile/command/print.h"
+#include "profile/command/command.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -22,15 +22,6 @@ json_t *demangled_json(const char *name)
 	const char *shown = name_for_people(name, true);
 
 	return shown == name ? NULL : name_json(shown);
-}
-
-int set_named_member(json_t *object, const char *name, json_t *value)
-{
-	char *key = text_utf8(name);
-	int ret = json_object_set_new(object, key, value);
-
-	free(key);
-	return ret;
 }
 
 int print_json_line(FILE *out, json_t *object)

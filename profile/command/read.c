@@ -254,18 +254,17 @@ static Dwarf_Addr end_of(const struct lines *lines, size_t next, Dwarf_Addr to)
 /* Code before a function's first block runs as often as that block. */
 static void add_row(struct lines *lines, Dwarf_Line *line, Dwarf_Addr from, Dwarf_Addr to)
 {
-	size_t next = SORTED_FROM(lines->run->block, lines->run->blocks, address, from + 1);
+	const struct function *block = lines->run->block;
+	size_t n = lines->run->blocks, next = SORTED_FROM(block, n, address, from + 1);
 	struct entry *function = function_at(lines, from);
 
-	if (next && lines->run->block[next - 1].address >= (function ? function->low : 0))
-		add_line(lines, line, from, end_of(lines, next, to),
-			 lines->run->block[next - 1].count);
-	else if (function && next < lines->run->blocks &&
-		 dwarf_haspc(&function->die, lines->run->block[next].address) > 0)
-		add_line(lines, line, from, end_of(lines, next, to), lines->run->block[next].count);
-	for (; next < lines->run->blocks && lines->run->block[next].address < to; next++)
-		add_line(lines, line, lines->run->block[next].address, end_of(lines, next + 1, to),
-			 lines->run->block[next].count);
+	if (next && block[next - 1].address >= (function ? function->low : 0))
+		add_line(lines, line, from, end_of(lines, next, to), block[next - 1].calls.value);
+	else if (function && next < n && dwarf_haspc(&function->die, block[next].address) > 0)
+		add_line(lines, line, from, end_of(lines, next, to), block[next].calls.value);
+	for (; next < n && block[next].address < to; next++)
+		add_line(lines, line, block[next].address, end_of(lines, next + 1, to),
+			 block[next].calls.value);
 }
 
 static void add_rows(struct lines *lines, Dwarf_Lines *rows, size_t n)
@@ -310,7 +309,7 @@ static void count_blocks(struct lines *lines)
 		if (!body)
 			return;
 		body->blocks++;
-		body->run += lines->run->block[i].count > 0;
+		body->run += lines->run->block[i].calls.value > 0;
 	}
 }
 
@@ -344,7 +343,7 @@ static int read_unit(struct lines *lines, Dwarf_Die *unit, void (*function)(stru
 int lines_each(const struct executed *executed, void (*function)(struct body *, void *), void *arg)
 {
 	struct lines lines = { .run = executed };
-	int file = open(executed->object, O_RDONLY | O_CLOEXEC), found = 0;
+	int file = open(executed->block->object, O_RDONLY | O_CLOEXEC), found = 0;
 	Dwarf *dwarf = file < 0 ? NULL : dwarf_begin(file, DWARF_C_READ);
 	Dwarf_CU *cu = NULL;
 	Dwarf_Die unit;

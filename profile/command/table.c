@@ -32,36 +32,38 @@ static void put_bar(FILE *out, double share, bool colour)
 		BAR - len, "");
 }
 
-static void put_calls(FILE *out, const struct function *function)
-{
-	char interval[64];
+/* How an estimate is printed: columns and digits of the value, and of the interval. */
+struct columns {
+	int value, decimals, interval, digits;
+};
 
-	if (!(function->calls.value > 0)) {
-		fprintf(out, "%15s  %-23s   ", "-", "");
+static const struct columns call_columns = { 15, 0, 23, 4 }, time_columns = { 10, 4, 21, 3 };
+
+static void put_estimate(FILE *out, const struct columns *as, bool known,
+			 const struct interval *one)
+{
+	char interval[64] = "exact";
+
+	if (!known) {
+		fprintf(out, "%*s  %-*s   ", as->value, "-", as->interval, "");
 		return;
 	}
-	if (function->calls.low == function->calls.high)
-		snprintf(interval, sizeof(interval), "exact");
-	else
-		snprintf(interval, sizeof(interval), "%.4g .. %.4g", function->calls.low,
-			 function->calls.high);
-	fprintf(out, "%15.0f  %-23s %c ", function->calls.value, interval,
-		function->calls.problem ? '!' : ' ');
+	if (as->decimals || one->low < one->high)
+		snprintf(interval, sizeof(interval), "%.*g .. %.*g", as->digits, one->low,
+			 as->digits, one->high);
+	fprintf(out, "%*.*f  %-*s %c ", as->value, as->decimals, one->value, as->interval, interval,
+		one->problem ? '!' : ' ');
 }
 
-/* Seconds, and the interval of its own time. */
 static void put_times(FILE *out, const struct function *function)
 {
-	const struct times *times = &function->times;
-	char interval[64];
+	bool known = has_times(function);
 
-	if (!has_times(function)) {
-		fprintf(out, "%10s  %-21s   %10s ", "-", "", "-");
-		return;
-	}
-	snprintf(interval, sizeof(interval), "%.3g .. %.3g", times->self.low, times->self.high);
-	fprintf(out, "%10.4f  %-21s %c %10.4f ", times->self.value, interval,
-		times->self.problem ? '!' : ' ', times->total.value);
+	put_estimate(out, &time_columns, known, &function->times.self);
+	if (known)
+		fprintf(out, "%10.4f ", function->times.total.value);
+	else
+		fprintf(out, "%10s ", "-");
 }
 
 static double weight_of(const struct function *function, bool timed)
@@ -90,7 +92,7 @@ static void put_rows(const struct profile *profile, FILE *out, bool timed)
 
 		if (!(weight_of(function, timed) > 0 || function->calls.value > 0))
 			continue;
-		put_calls(out, function);
+		put_estimate(out, &call_columns, function->calls.value > 0, &function->calls);
 		if (timed)
 			put_times(out, function);
 		put_bar(out, most > 0 ? weight_of(function, timed) / most : 0, colour);

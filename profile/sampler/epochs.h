@@ -14,7 +14,6 @@
 #include "profile/sample/sample.h"
 #include "profile/sampler/session_report.h"
 #include "profile/statistics/estimate.h"
-#include "profile/statistics/pace.h"
 
 /* --- agent.c: what is known, and its lock ---------------------------------------------------- */
 

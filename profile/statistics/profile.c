@@ -110,6 +110,14 @@ static int by_weight(const void *a, const void *b)
 	return strcmp(one->name, two->name);
 }
 
+static int by_place(const void *a, const void *b)
+{
+	const struct function *one = a, *two = b;
+	int order = strcmp(one->object, two->object);
+
+	return order ? order : (one->address > two->address) - (one->address < two->address);
+}
+
 /* Afterwards by_name and by_ends have the old indices, and are of no use. */
 int profile_sort(struct profile *profile)
 {
@@ -120,7 +128,8 @@ int profile_sort(struct profile *profile)
 	for (size_t i = 0; i < n; i++)
 		profile->function[i].was = i;
 	if (n)
-		qsort(profile->function, n, sizeof(*profile->function), by_weight);
+		qsort(profile->function, n, sizeof(*profile->function),
+		      profile->edges ? by_place : by_weight);
 	for (size_t i = 0; i < n; i++)
 		now[profile->function[i].was] = i;
 	for (size_t i = 0; i < profile->arcs; i++) {

@@ -84,8 +84,8 @@ bool profile_has_times(const struct profile *profile);
 double profile_agreement(const struct profile *profile);
 
 /*
- * profile_sort - sort functions by self time, then by calls, the most first; arcs get the new
- * indices. -ENOMEM.
+ * profile_sort - sort functions by self time, then by calls, the most first; blocks by object and
+ * address; arcs get the new indices. -ENOMEM.
  */
 int profile_sort(struct profile *profile);
 
