@@ -21,8 +21,7 @@ libfastinst_writers_la_SOURCES = \
 	profile/command/llvm.c \
 	profile/command/pprof.c \
 	profile/command/table.c \
-	profile/command/text.c \
-	profile/command/print.c
+	profile/command/text.c
 libfastinst_writers_la_LIBADD = libfastinst_estimate.la libfastinst_lines.la libfastinst_internal.la libfastinst_names.la \
 	libfastinst_text.la $(JANSSON_LIBS)
 

@@ -90,17 +90,12 @@ void control_sweep(void);
 void set_environment(const struct asked *asked);
 
 /*
- * collect_counts - what processes of a program left, joined. 1: why_little() says so; a negative
- * errno after a complaint.
+ * collect_counts - what processes of a program left, joined. Where patterns matched no probe, it
+ * complains of each, with similar names; or says why there are no counts, or counts without names.
+ * 1: a pattern matched none; a negative errno after a complaint.
  */
 int collect_counts(const struct launch *launch, const char *program, const struct asked *asked,
 		   struct counts *counts);
-
-/*
- * why_little - tells on stderr of patterns that matched no probe, with similar names, or why there
- * are no counts, or counts without names. Returns whether a pattern matched none.
- */
-bool why_little(const char *program, const struct counts *counts, const struct asked *asked);
 
 /* complain_unmatched - nothing matches a pattern there; with the nearest names of those. */
 void complain_unmatched(const char *where, const char *pattern, const struct counts *names);

@@ -24,19 +24,14 @@ static json_int_t number_in_json(const json_t *object, const char *name)
 	return json_integer_value(json_object_get(object, name));
 }
 
-static void count_one(json_t *object, const char *name, bool more)
-{
-	json_object_set_new(object, name, json_integer(number_in_json(object, name) + more));
-}
-
 /* Counts boundaries of 8 bytes, of a line, and of a page, that a site may cross. */
 static void count_site(json_t *sum, const struct site *site)
 {
-	count_one(sum, "sites", true);
-	count_one(sum, "usable", !site->reason);
-	count_one(sum, "cross_8", !site->reason && site->crosses >= 8);
-	count_one(sum, "cross_64", !site->reason && site->crosses >= 64);
-	count_one(sum, "cross_4096", !site->reason && site->crosses >= 4096);
+	count_more(sum, "sites", true);
+	count_more(sum, "usable", !site->reason);
+	count_more(sum, "cross_8", !site->reason && site->crosses >= 8);
+	count_more(sum, "cross_64", !site->reason && site->crosses >= 64);
+	count_more(sum, "cross_4096", !site->reason && site->crosses >= 4096);
 }
 
 static json_t *find_kind(json_t *kinds, const struct site *site)
@@ -77,7 +72,7 @@ static json_t *sum_up_functions(const struct sites *sites, const char *path)
 	for (size_t i = 0; i < sites->n; i++) {
 		const char *reason = sites->site[i].reason;
 
-		count_one(reason ? refused : root, reason ? reason : "usable", true);
+		count_more(reason ? refused : root, reason ? reason : "usable", true);
 	}
 	return root;
 }

@@ -23,17 +23,6 @@ void set_environment(const struct asked *asked)
 		setenv("FASTINST_ENTRIES", asked->entries, 1);
 }
 
-int collect_counts(const struct launch *launch, const char *program, const struct asked *asked,
-		   struct counts *counts)
-{
-	int ret = launch_reports(launch->folder, counts_line, counts);
-
-	if (ret < 0)
-		return complain(ret, ret, "the counts cannot be read");
-	counts_join(counts);
-	return !ret && why_little(program, counts, asked);
-}
-
 static int print_counts(const struct run *run, const char *program)
 {
 	struct counts counts = { 0 };

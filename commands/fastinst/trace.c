@@ -25,12 +25,12 @@
 
 static void count_shown(struct trace *trace)
 {
-	trace->sum.limited = ++trace->sum.shown >= trace->limit || ferror(trace->out);
+	trace->limited = ++trace->shown >= trace->limit || ferror(trace->out);
 }
 
 static void write_event(struct trace *trace, struct shown *shown)
 {
-	if (trace->sum.limited)
+	if (trace->limited)
 		return;
 	trace->format->event(trace->out, shown);
 	if (shown->frame)
@@ -42,7 +42,7 @@ static void write_event(struct trace *trace, struct shown *shown)
 /* A call that takes longer than --time-filter has callers that do so, too. */
 static void write_pending(struct trace *trace, struct trace_frame *frames, size_t n)
 {
-	for (size_t i = 0; i < n && !trace->sum.limited; i++) {
+	for (size_t i = 0; i < n && !trace->limited; i++) {
 		if (!frames[i].pending)
 			continue;
 		fputs(frames[i].pending, trace->out);
@@ -93,19 +93,17 @@ void show_open(struct trace *trace, struct trace_frame *frames, unsigned n, uint
 static void *follow_events(void *arg)
 {
 	struct trace *trace = arg;
-	bool over;
 
-	do {
-		over = atomic_load_explicit(&trace->over, memory_order_acquire);
-		if (trace_poll(trace)) {
-			over = false;
+	while (true) {
+		bool over = atomic_load_explicit(&trace->over, memory_order_acquire);
+
+		if (trace_poll(trace))
 			continue;
-		}
 		fflush(trace->out);
-		if (!over)
-			usleep(PAUSE_US);
-	} while (!over);
-	return NULL;
+		if (over)
+			return NULL;
+		usleep(PAUSE_US);
+	}
 }
 
 /* --- Afterwards ------------------------------------------------------------------------------- */
@@ -162,21 +160,21 @@ static void print_end(struct trace *trace, struct counts *counts)
 			 "call and for how long; fastinst(7) says how to compile",
 			 open, S(open));
 	/* With --limit, events that were left out were counted as well. */
-	if (!trace->sum.limited && counts->processes) {
+	if (!trace->limited && counts->processes) {
 		find_lost_events(trace, counts);
-		trace->sum.functions = counts;
+		trace->functions = counts;
 	}
 	if (trace->format->end)
-		trace->format->end(trace->out, &trace->sum);
-	if (trace->sum.limited && !ferror(trace->out))
+		trace->format->end(trace->out, trace);
+	if (trace->limited && !ferror(trace->out))
 		complain(0, 0, "%" PRIu64 " event%s shown; --limit left out the others",
-			 trace->sum.shown, S(trace->sum.shown));
-	else if (trace->sum.lost)
+			 trace->shown, S(trace->shown));
+	else if (trace->lost)
 		complain(0, 0,
 			 "%" PRIu64 " event%s lost: the program makes them faster than this "
 			 "command can write them; trace fewer functions by --on",
-			 trace->sum.lost, S(trace->sum.lost));
-	if (trace->sum.functions)
+			 trace->lost, S(trace->lost));
+	if (trace->functions)
 		print_lost_events(counts);
 }
 
@@ -193,8 +191,7 @@ static int trace_process(struct trace *trace, struct counts *counts)
 	ending_note();
 	if (status == STATUS_OK)
 		status = control_ask(trace->pid, &none, "trace %s %s", trace->folder, patterns);
-	while (status == STATUS_OK && !trace->sum.limited && !ending_noted() &&
-	       !ending_is_over(pid))
+	while (status == STATUS_OK && !trace->limited && !ending_noted() && !ending_is_over(pid))
 		ending_until(pid, LOOK);
 	/* Also after a failure: some probes may be on. */
 	if (control_listens(trace->pid))

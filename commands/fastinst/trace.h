@@ -62,19 +62,13 @@ struct trace_filter {
 	int pid; /* the process that --no-children shows: the first that connects */
 };
 
-/* What the end of a trace tells. */
-struct trace_sum {
-	uint64_t shown;
-	uint64_t lost;			/* events of all threads */
-	_Atomic bool limited;		/* there may have been more */
-	const struct counts *functions; /* events of these were lost; NULL: not known */
-};
+struct trace;
 
 struct trace_format {
 	const char *name;
 	void (*begin)(FILE *out, const char *program);
 	void (*event)(FILE *out, const struct shown *shown);
-	void (*end)(FILE *out, const struct trace_sum *sum);
+	void (*end)(FILE *out, const struct trace *trace);
 };
 
 struct trace {
@@ -85,8 +79,11 @@ struct trace {
 	struct trace_filter filter;
 	long pid;
 	FILE *out;
-	struct trace_sum sum;
-	_Atomic bool over; /* the program has ended, or writes no more */
+	uint64_t shown;
+	uint64_t lost;			/* events of all threads */
+	_Atomic bool limited;		/* there may have been more */
+	const struct counts *functions; /* events of these were lost; NULL: not known */
+	_Atomic bool over;		/* the program has ended, or writes no more */
 	/* --- what is read
 	 * ----------------------------------------------------------------------------- */
 	char folder[40];

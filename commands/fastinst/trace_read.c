@@ -410,7 +410,7 @@ static void tell_lost(struct trace *trace, struct stream *stream)
 					   .time = time_since_start(trace, stream->next.time),
 					   .pid = stream->ring->pid,
 					   .tid = stream->ring->tid });
-	trace->sum.lost += lost - stream->lost;
+	trace->lost += lost - stream->lost;
 	stream->lost = lost;
 }
 
@@ -469,8 +469,7 @@ size_t trace_poll(struct trace *trace)
 	for (stream = trace->streams; stream; stream = stream->after) {
 		tell_lost(trace, stream);
 		/* Has the program write no more. */
-		atomic_store_explicit(&stream->ring->closed, trace->sum.limited,
-				      memory_order_relaxed);
+		atomic_store_explicit(&stream->ring->closed, trace->limited, memory_order_relaxed);
 	}
 	drop_ended(trace);
 	return n;

@@ -174,18 +174,18 @@ static void json_event(FILE *out, const struct shown *shown)
 	print_json_line(out, line);
 }
 
-static json_t *end_json(const struct trace_sum *sum)
+static json_t *end_json(const struct trace *trace)
 {
-	return json_pack("{s:I, s:I, s:b, s:o*}", "events", (json_int_t)sum->shown, "lost",
-			 (json_int_t)sum->lost, "limited", (int)sum->limited, "functions",
-			 sum->functions ? counts_json(sum->functions) : NULL);
+	return json_pack("{s:I, s:I, s:b, s:o*}", "events", (json_int_t)trace->shown, "lost",
+			 (json_int_t)trace->lost, "limited", (int)trace->limited, "functions",
+			 trace->functions ? counts_json(trace->functions) : NULL);
 }
 
-static void json_end(FILE *out, const struct trace_sum *sum)
+static void json_end(FILE *out, const struct trace *trace)
 {
 	json_t *line = json_pack("{s:s, s:i}", "type", "end", "schema", JSON_SCHEMA);
 
-	json_object_update_new(line, end_json(sum));
+	json_object_update_new(line, end_json(trace));
 	print_json_line(out, line);
 }
 
@@ -259,10 +259,10 @@ static void chrome_event(FILE *out, const struct shown *shown)
 	json_decref(args);
 }
 
-static void chrome_end(FILE *out, const struct trace_sum *sum)
+static void chrome_end(FILE *out, const struct trace *trace)
 {
 	put_chrome(out, json_pack("{s:s, s:s, s:i, s:o}", "name", "fastinst_end", "ph", "M", "pid",
-				  0, "args", end_json(sum)));
+				  0, "args", end_json(trace)));
 	fputs("\n]}\n", out);
 }
 

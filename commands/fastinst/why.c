@@ -171,7 +171,7 @@ static void why_unmatched(const char *path, const struct sites *sites, const str
 	elf_free(&symbols);
 }
 
-bool why_little(const char *program, const struct counts *counts, const struct asked *asked)
+static bool why_little(const char *program, const struct counts *counts, const struct asked *asked)
 {
 	bool unmatched = false;
 	char path[PATH_MAX];
@@ -196,4 +196,15 @@ bool why_little(const char *program, const struct counts *counts, const struct a
 			 ".symtab (strip --strip-debug), or export them (-rdynamic)");
 	file_sites_free(&sites);
 	return unmatched;
+}
+
+int collect_counts(const struct launch *launch, const char *program, const struct asked *asked,
+		   struct counts *counts)
+{
+	int ret = launch_reports(launch->folder, counts_line, counts);
+
+	if (ret < 0)
+		return complain(ret, ret, "the counts cannot be read");
+	counts_join(counts);
+	return !ret && why_little(program, counts, asked);
 }

@@ -68,6 +68,9 @@ json_t *name_json(const char *name);
 /* demangled_json - a function's name as its source has it. NULL: it is the same. */
 json_t *demangled_json(const char *name);
 
+/* count_more - adds to a member, which may be missing. */
+void count_more(json_t *object, const char *name, json_int_t more);
+
 /* print_json_line - write an object as a line, and free it. 0, -ENOMEM if it is NULL, or -EIO. */
 int print_json_line(FILE *out, json_t *object);
 

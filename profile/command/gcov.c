@@ -23,33 +23,28 @@ static json_t *find_member(json_t *parent, const char *name, json_t *fresh)
 	return fresh;
 }
 
-static void add_to_count(json_t *object, const char *key, double more)
-{
-	json_int_t before = json_integer_value(json_object_get(object, key));
-
-	json_object_set_new(object, key, json_integer(before + (json_int_t)(more + 0.5)));
-}
-
 /* The blocks of a line are run as often as the most of them; copies of a function add up. */
 static void add_line(json_t *lines, json_t *function, const struct body *body, size_t first,
 		     size_t end)
 {
-	int number = body->first + (int16_t)body->sample[first].offset.line;
+	int number = body->first + (int16_t)(body->sample[first].offset >> 32);
 	double most = 0;
 	bool missed = false;
-	char key[32];
 	json_t *line;
+	char *key;
 
 	for (size_t i = first; i < end; i++) {
 		most = body->sample[i].count > most ? body->sample[i].count : most;
 		missed |= !(body->sample[i].count > 0);
 	}
-	snprintf(key, sizeof(key), "%d", number);
-	line = find_member(find_member(lines, body->name, json_object()), key,
+	if (asprintf(&key, "%s %d", body->name, number) < 0)
+		return;
+	line = find_member(lines, key,
 			   json_pack("{s:[], s:i, s:i, s:b, s:o}", "branches", "count", 0,
 				     "line_number", number, "unexecuted_block", false,
 				     "function_name", name_json(body->name)));
-	add_to_count(line, "count", most);
+	free(key);
+	count_more(line, "count", (json_int_t)(most + 0.5));
 	if (missed)
 		json_object_set_new(line, "unexecuted_block", json_true());
 	/* The last line that has code. */
@@ -57,7 +52,7 @@ static void add_line(json_t *lines, json_t *function, const struct body *body, s
 		json_object_set_new(function, "end_line", json_integer(number));
 }
 
-ORDER_BY(by_line, struct sample, offset.line)
+ORDER_BY(by_line, struct sample, offset >> 32)
 
 static json_t *add_function(json_t *functions, const struct body *body)
 {
@@ -69,9 +64,9 @@ static json_t *add_function(json_t *functions, const struct body *body)
 			  name_json(body->plain ? body->plain : body->name), "start_column",
 			  body->column, "end_line", 0));
 
-	add_to_count(function, "execution_count", body->head);
-	add_to_count(function, "blocks", body->blocks);
-	add_to_count(function, "blocks_executed", body->run);
+	count_more(function, "execution_count", (json_int_t)(body->head + 0.5));
+	count_more(function, "blocks", body->blocks);
+	count_more(function, "blocks_executed", body->run);
 	return function;
 }
 
@@ -101,19 +96,13 @@ static void add_body(struct body *body, void *files)
 
 /* --- As gcov has it --------------------------------------------------------------------------- */
 
-/* Collect the members of an object at that depth in an array. */
-static void add_members(json_t *array, json_t *object, int depth)
+static json_t *list_members(json_t *object)
 {
+	json_t *array = json_array(), *one;
 	const char *name;
-	json_t *one;
 
-	json_object_foreach(object, name, one)
-	{
-		if (depth)
-			add_members(array, one, depth - 1);
-		else
-			json_array_append(array, one);
-	}
+	json_object_foreach(object, name, one) json_array_append(array, one);
+	return array;
 }
 
 static int put_document(json_t *by_name, const char *object, FILE *out)
@@ -123,15 +112,10 @@ static int put_document(json_t *by_name, const char *object, FILE *out)
 	const char *name;
 	int ret;
 
-	json_object_foreach(by_name, name, file)
-	{
-		json_t *lines = json_array(), *functions = json_array();
-
-		add_members(lines, json_object_get(file, "lines"), 1);
-		add_members(functions, json_object_get(file, "functions"), 0);
-		json_array_append_new(files, json_pack("{s:o, s:o, s:s}", "lines", lines,
-						       "functions", functions, "file", name));
-	}
+	json_object_foreach(by_name, name, file) json_array_append_new(
+		files, json_pack("{s:o, s:o, s:s}", "lines",
+				 list_members(json_object_get(file, "lines")), "functions",
+				 list_members(json_object_get(file, "functions")), "file", name));
 	root = json_pack("{s:s, s:o, s:s, s:o, s:o}", "gcc_version", "fastinst", "files", files,
 			 "format_version", "1", "current_working_directory",
 			 name_json(folder ? folder : ""), "data_file", name_json(object));

@@ -29,14 +29,11 @@ struct executed {
 	size_t targets;
 };
 
-/* Where in a function: lines from its first, and which of the blocks on that line. */
-struct line_offset {
-	int line;
-	unsigned discriminator;
-};
+/* Where in a function: 32 bits of lines from its first, and 32 of the blocks on that line. */
+typedef uint64_t line_offset;
 
 struct sample {
-	struct line_offset offset;
+	line_offset offset;
 	double count;
 	struct target *target; /* functions that calls there led to; addresses are not used */
 	size_t targets;
@@ -47,7 +44,7 @@ struct body {
 	const char *name; /* as linkers know it */
 	const char *plain, *file;
 	int first, column; /* where it is declared */
-	struct line_offset at;
+	line_offset at;
 	double head; /* count of the first block */
 	uint64_t low;
 	double total;

@@ -5,17 +5,10 @@
 #include <stdlib.h>
 
 #include "base/text.h"
+#include "probes/elf/sorted.h"
 #include "profile/command/lines.h"
 
-static int by_offset(const void *a, const void *b)
-{
-	const struct line_offset *one = a, *two = b;
-
-	if (one->line != two->line)
-		return one->line < two->line ? -1 : 1;
-	return (one->discriminator > two->discriminator) -
-	       (one->discriminator < two->discriminator);
-}
+ORDER_BY(by_offset, struct sample, offset)
 
 static double sum_up(struct body *body)
 {
@@ -27,11 +20,11 @@ static double sum_up(struct body *body)
 	return body->total;
 }
 
-static void put_offset(FILE *out, int depth, struct line_offset offset)
+static void put_offset(FILE *out, int depth, line_offset offset)
 {
-	fprintf(out, "%*s%d", depth, "", offset.line);
-	if (offset.discriminator)
-		fprintf(out, ".%u", offset.discriminator);
+	fprintf(out, "%*s%u", depth, "", (unsigned)(offset >> 32));
+	if ((uint32_t)offset)
+		fprintf(out, ".%u", (uint32_t)offset);
 	fputs(": ", out);
 }
 
@@ -51,7 +44,6 @@ static void put_sample(FILE *out, const struct sample *sample)
 
 static void put_lines(FILE *out, struct body *body, int depth)
 {
-	/* The first member of a sample is its offset. */
 	qsort(body->sample, body->samples, sizeof(*body->sample), by_offset);
 	for (size_t i = 0; i < body->samples; i++) {
 		put_offset(out, depth, body->sample[i].offset);

@@ -126,15 +126,13 @@ static size_t inlined_at(Dwarf_Die *function, Dwarf_Addr address, Dwarf_Die *cha
 
 /* --- Counts ----------------------------------------------------------------------------------- */
 
-static struct body *body_of(struct lines *lines, struct body **list, Dwarf_Die *die,
-			    struct line_offset at)
+static struct body *body_of(struct lines *lines, struct body **list, Dwarf_Die *die, line_offset at)
 {
 	const char *name = read_name(die);
 	struct body *body;
 
 	for (body = *list; body; body = body->next)
-		if (body->at.line == at.line && body->at.discriminator == at.discriminator &&
-		    !strcmp(body->name, name))
+		if (body->at == at && !strcmp(body->name, name))
 			return body;
 	body = calloc(1, sizeof(*body));
 	if (!body) {
@@ -153,15 +151,11 @@ static struct body *body_of(struct lines *lines, struct body **list, Dwarf_Die *
 }
 
 /* NULL: no memory. */
-static struct sample *sample_of(struct lines *lines, struct body *body, struct line_offset offset)
+static struct sample *sample_of(struct lines *lines, struct body *body, line_offset offset)
 {
-	for (size_t i = 0; i < body->samples; i++) {
-		struct sample *sample = &body->sample[i];
-
-		if (sample->offset.line == offset.line &&
-		    sample->offset.discriminator == offset.discriminator)
-			return sample;
-	}
+	for (size_t i = 0; i < body->samples; i++)
+		if (body->sample[i].offset == offset)
+			return &body->sample[i];
 	lines->error =
 		ARRAY_ADD(body->sample, body->samples, ((struct sample){ .offset = offset }));
 	return lines->error ? NULL : &body->sample[body->samples - 1];
@@ -193,11 +187,11 @@ static void add_targets(struct lines *lines, struct sample *sample, Dwarf_Addr f
 }
 
 /* LLVM keeps 16 bits of the line. */
-static struct line_offset make_offset(unsigned line, Dwarf_Die *function, unsigned packed)
+static line_offset make_offset(unsigned line, Dwarf_Die *function, unsigned packed)
 {
-	int first = (int)read_number(function, DW_AT_decl_line);
+	line_offset lines = (line - read_number(function, DW_AT_decl_line)) & 0xffff;
 
-	return (struct line_offset){ ((int)line - first) & 0xffff, unpack_first(packed) };
+	return lines << 32 | unpack_first(packed);
 }
 
 /* Add a range of instructions of one line in one block. */
@@ -216,10 +210,10 @@ static void add_line(struct lines *lines, Dwarf_Line *line, Dwarf_Addr address, 
 		return;
 	dwarf_linediscriminator(line, &packed);
 	n = inlined_at(scope, address, chain);
-	body = body_of(lines, &lines->body, scope, (struct line_offset){ 0, 0 });
+	body = body_of(lines, &lines->body, scope, 0);
 	for (size_t i = 0; i < n && body; i++) {
-		struct line_offset at = make_offset(read_number(&chain[i], DW_AT_call_line), scope,
-						    read_number(&chain[i], DISCRIMINATOR));
+		line_offset at = make_offset(read_number(&chain[i], DW_AT_call_line), scope,
+					     read_number(&chain[i], DISCRIMINATOR));
 
 		if (!read_name(&chain[i]))
 			return;
@@ -305,7 +299,7 @@ static void count_blocks(struct lines *lines)
 
 		if (!function || !read_name(&function->die))
 			continue;
-		body = body_of(lines, &lines->body, &function->die, (struct line_offset){ 0, 0 });
+		body = body_of(lines, &lines->body, &function->die, 0);
 		if (!body)
 			return;
 		body->blocks++;

@@ -71,14 +71,6 @@ static double weight_of(const struct function *function, bool timed)
 	return timed ? function->times.self.value : function->calls.value;
 }
 
-static void put_head(FILE *out, bool timed)
-{
-	fprintf(out, "%15s  %-23s   ", "calls", "95 % interval");
-	if (timed)
-		fprintf(out, "%10s  %-21s   %10s ", "self s", "95 % interval", "total s");
-	fprintf(out, "%-*s %s\n", BAR, "", "function");
-}
-
 static void put_rows(const struct profile *profile, FILE *out, bool timed)
 {
 	bool colour = has_colours(out);
@@ -149,7 +141,10 @@ int write_table(const struct profile *profile, FILE *out)
 	bool timed = profile_has_times(profile);
 	size_t doubtful = 0, silent = 0;
 
-	put_head(out, timed);
+	fprintf(out, "%15s  %-23s   ", "calls", "95 % interval");
+	if (timed)
+		fprintf(out, "%10s  %-21s   %10s ", "self s", "95 % interval", "total s");
+	fprintf(out, "%-*s %s\n", BAR, "", "function");
 	put_rows(profile, out, timed);
 	for (size_t i = 0; i < profile->functions; i++) {
 		silent += profile->function[i].calls.value <= 0;

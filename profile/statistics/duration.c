@@ -66,9 +66,7 @@ static const char *problem_of(const struct duration *duration, const struct inte
 /* Combine the factors of two independent intervals. */
 static double combine_factors(double one, double other)
 {
-	double a = log(one), b = log(other);
-
-	return exp(sqrt(a * a + b * b));
+	return exp(hypot(log(one), log(other)));
 }
 
 struct interval duration_interval(const struct duration *duration, const struct interval *calls,

@@ -29,14 +29,6 @@ static double rate_of(const struct epoch *epoch)
 	return (epoch->full && calls > 0 ? calls - 1 : calls) / (double)epoch->watched;
 }
 
-static void update_expected(struct estimate *estimate, double rate)
-{
-	/* At first the mean of all epochs, then a moving average. */
-	double share = fmax(FORGET, 1 / ++estimate->known);
-
-	estimate->expected += share * (rate - estimate->expected);
-}
-
 void spread_add(struct spread *spread, double value, double weight, bool first, double also)
 {
 	double step = value - spread->last;
@@ -104,7 +96,8 @@ void estimate_add(struct estimate *estimate, const struct epoch *epoch)
 	estimate->counted += (double)epoch->calls;
 	estimate->time += length;
 	estimate->used += (double)epoch->used;
-	update_expected(estimate, rate);
+	/* At first the mean of all epochs, then a moving average. */
+	estimate->expected += fmax(FORGET, 1 / ++estimate->known) * (rate - estimate->expected);
 	if (epoch->sudden) {
 		add_sudden(estimate, epoch);
 		return;

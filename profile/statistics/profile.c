@@ -42,12 +42,12 @@ long profile_function(struct profile *profile, const char *name, const char *obj
 	free(key);
 	if (found != (long)n)
 		return found;
-	one.name = strdup(name);
-	one.object = strdup(object);
-	if (one.name && one.object && !ARRAY_ADD(profile->function, profile->functions, one))
+	if (asprintf(&one.name, "%s%c%s", name, 0, object) < 0)
+		return -ENOMEM;
+	one.object = one.name + strlen(name) + 1;
+	if (!ARRAY_ADD(profile->function, profile->functions, one))
 		return found;
 	free(one.name);
-	free(one.object);
 	return -ENOMEM;
 }
 
@@ -144,10 +144,8 @@ int profile_sort(struct profile *profile)
 
 void profile_free(struct profile *profile)
 {
-	for (size_t i = 0; i < profile->functions; i++) {
+	for (size_t i = 0; i < profile->functions; i++)
 		free(profile->function[i].name);
-		free(profile->function[i].object);
-	}
 	json_decref(profile->by_name);
 	json_decref(profile->by_ends);
 	free(profile->function);

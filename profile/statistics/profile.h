@@ -31,9 +31,8 @@ struct evidence {
 };
 
 struct function {
-	char *name;
-	char *object;	  /* path of the program or library */
-	uint64_t address; /* of a block, in the object's file */
+	char *name, *object; /* the path of the program or library stands behind the name */
+	uint64_t address;    /* of a block, in the object's file */
 	struct interval calls;
 	struct times times;
 	struct evidence evidence;
