@@ -15,10 +15,9 @@ libfastinst_writers_la_SOURCES = \
 	profile/command/command.h \
 	profile/command/edges.c \
 	profile/command/format.c \
-	profile/command/gcov.c \
 	profile/command/json.c \
+	profile/command/lines.c \
 	profile/command/lines.h \
-	profile/command/llvm.c \
 	profile/command/pprof.c \
 	profile/command/table.c \
 	profile/command/text.c

@@ -125,8 +125,6 @@ static long find_user(long pid)
 	return stat(path, &process) < 0 ? -1 : (long)process.st_uid;
 }
 
-static int ask_agents(struct talk *talk);
-
 static int complain_of_pattern(const struct talk *talk)
 {
 	struct counts names = { 0 };
@@ -135,7 +133,7 @@ static int complain_of_pattern(const struct talk *talk)
 
 	if (talk->branch)
 		return complain(STATUS_FAILED, 0, "no static branch is called '%s'", talk->pattern);
-	ask_agents(&question);
+	visit_sockets("sock", ask_agent, &question);
 	if (talk->pid)
 		snprintf(process, sizeof(process), "process %ld", talk->pid);
 	complain_unmatched(process, talk->pattern, &names);
@@ -224,8 +222,6 @@ bool control_listens(long pid)
 		fclose(stream);
 	return stream != NULL;
 }
-
-/* --- on, off ---------------------------------------------------------------------------------- */
 
 static const struct option_row pid_options[] = {
 	{ "pid", "PID", "in that process only", OPTION_NUMBER(struct talk, pid, 1, PID_MOST),

@@ -106,54 +106,54 @@ static const struct count *find_count(const struct counts *counts, const struct 
 			 : NULL;
 }
 
-/* Drops patterns, and counts that @keeps refuses; sorts the others by how often they were run. */
-static void keep_counts(struct counts *counts, struct counts *other, struct counts *named,
-			bool (*keeps)(struct count *one, const struct count *was))
+/* Drops patterns, and counts of 0; sorts the others by how often they were run. */
+static void drop_empty(struct counts *counts)
 {
 	size_t kept = 0;
 
-	sort_places(other);
-	if (named)
-		sort_places(named);
-	for (size_t i = 0; i < counts->n; i++) {
+	for (size_t i = 0; i < counts->n + counts->patterns; i++) {
 		struct count *one = &counts->count[i];
 
-		if (keeps(one, find_count(other, one)) && (!named || find_count(named, one)))
+		if (i < counts->n && (one->count || one->lost))
 			counts->count[kept++] = *one;
 		else
 			free(one->kind);
 	}
-	for (size_t i = counts->n; i < counts->n + counts->patterns; i++)
-		free(counts->count[i].kind);
 	counts->n = kept;
 	counts->patterns = 0;
 	if (kept)
 		qsort(counts->count, kept, sizeof(*counts->count), order_by_count);
 }
 
-static bool keep_growth(struct count *one, const struct count *was)
-{
-	one->count -= was && was->count <= one->count ? was->count : 0;
-	one->lost -= was && was->lost <= one->lost ? was->lost : 0;
-	return one->count || one->lost;
-}
-
 void counts_since(struct counts *counts, struct counts *before, struct counts *named)
 {
-	keep_counts(counts, before, named, keep_growth);
-}
+	sort_places(before);
+	if (named)
+		sort_places(named);
+	for (size_t i = 0; i < counts->n; i++) {
+		struct count *one = &counts->count[i];
+		const struct count *was = find_count(before, one);
 
-static bool keep_missing(struct count *one, const struct count *seen)
-{
-	uint64_t events = seen ? seen->count : 0;
-
-	one->lost = one->count > events ? one->count - events : 0;
-	return one->lost;
+		one->count -= was && was->count <= one->count ? was->count : 0;
+		one->lost -= was && was->lost <= one->lost ? was->lost : 0;
+		if (named && !find_count(named, one))
+			one->count = one->lost = 0;
+	}
+	drop_empty(counts);
 }
 
 void counts_missing(struct counts *counts, struct counts *seen, bool known_only)
 {
-	keep_counts(counts, seen, known_only ? seen : NULL, keep_missing);
+	sort_places(seen);
+	for (size_t i = 0; i < counts->n; i++) {
+		struct count *one = &counts->count[i];
+		const struct count *events = find_count(seen, one);
+		bool has_all = events ? events->count >= one->count : known_only;
+
+		one->lost = has_all ? 0 : one->count - (events ? events->count : 0);
+		one->count = has_all ? 0 : one->count;
+	}
+	drop_empty(counts);
 }
 
 void counts_rates(struct counts *counts, struct counts *before, double seconds)

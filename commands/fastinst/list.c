@@ -157,8 +157,6 @@ static void print_functions(const json_t *root)
 		printf("%8lld  %s\n", json_integer_value(refused), reason);
 }
 
-/* --- The command ------------------------------------------------------------------------------ */
-
 static void print_sites(const struct list *list, const struct sites *sites, const char *path)
 {
 	json_t *root = (list->entries ? sum_up_functions : sum_up_kinds)(sites, path);

@@ -163,8 +163,6 @@ static int relocate_copy(const struct elf *elf, const struct object *object)
 	return ret;
 }
 
-/* --- All of them ------------------------------------------------------------------------------ */
-
 static int by_addr(const void *a, const void *b)
 {
 	const struct site *one = a, *two = b;

@@ -228,8 +228,6 @@ static int run_trace(struct trace *trace, char **argv)
 	return !status && unmatched ? STATUS_FAILED : status;
 }
 
-/* --- The command ------------------------------------------------------------------------------ */
-
 static int start_trace(struct trace *trace, char **argv)
 {
 	int status, ret;

@@ -84,8 +84,7 @@ struct trace {
 	_Atomic bool limited;		/* there may have been more */
 	const struct counts *functions; /* events of these were lost; NULL: not known */
 	_Atomic bool over;		/* the program has ended, or writes no more */
-	/* --- what is read
-	 * ----------------------------------------------------------------------------- */
+	/* What is read. */
 	char folder[40];
 	int listener;
 	unsigned tables; /* processes that have told of their probes */

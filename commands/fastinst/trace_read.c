@@ -485,8 +485,6 @@ void trace_finish(struct trace *trace)
 	}
 }
 
-/* --- Life ------------------------------------------------------------------------------------- */
-
 int trace_open(struct trace *trace)
 {
 	char path[SOCKET_PATH];

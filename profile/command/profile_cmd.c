@@ -264,8 +264,6 @@ static int run_program(struct run *run, char **argv)
 	return status ? status : shown;
 }
 
-/* --- The command ----------------------------------------------------------------------------- */
-
 /* Take a number, or a percentage, from min to max millionths. */
 static bool take_real(const struct option_row *row, const char *text, void *request, char *why)
 {

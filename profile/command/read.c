@@ -289,8 +289,6 @@ static void free_bodies(struct body *body)
 	}
 }
 
-/* --- All -------------------------------------------------------------------------------------- */
-
 static void count_blocks(struct lines *lines)
 {
 	for (size_t i = 0; i < lines->run->blocks; i++) {

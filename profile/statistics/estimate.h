@@ -174,8 +174,7 @@ void measured_join(struct measured *sum, const struct measured *other);
 struct interval duration_interval(const struct duration *duration, const struct interval *calls,
 				  double *wall);
 
-/* --- pace.c: how long the next epoch is, as short as a budget allows ---------------------------
- */
+/* --- pace.c: how long the next epoch is, as short as a budget allows -------------------------- */
 
 struct pace {
 	double budget;	   /* share of the program's time that may be spent */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* gcov's JSON. A line of an inlined function has the counts of all its copies. */
+/* Counts of lines as LLVM's text of sample profiles, and as gcov's JSON. */
+#include "profile/command/lines.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +9,77 @@
 
 #include "base/text.h"
 #include "probes/elf/sorted.h"
-#include "profile/command/lines.h"
+
+/* --- LLVM ------------------------------------------------------------------------------------- */
+
+ORDER_BY(by_offset, struct sample, offset)
+
+static double sum_up(struct body *body)
+{
+	body->total = 0;
+	for (size_t i = 0; i < body->samples; i++)
+		body->total += body->sample[i].count;
+	for (struct body *in = body->inlined; in; in = in->next)
+		body->total += sum_up(in);
+	return body->total;
+}
+
+static void put_offset(FILE *out, int depth, line_offset offset)
+{
+	fprintf(out, "%*s%u", depth, "", (unsigned)(offset >> 32));
+	if ((uint32_t)offset)
+		fprintf(out, ".%u", (uint32_t)offset);
+	fputs(": ", out);
+}
+
+/* "COUNT FUNCTION:COUNT ...": the functions that calls of the line led to. */
+static void put_sample(FILE *out, const struct sample *sample)
+{
+	fprintf(out, "%.0f", sample->count);
+	for (size_t i = 0; i < sample->targets; i++) {
+		if (!(sample->target[i].count >= 0.5))
+			continue;
+		fputc(' ', out);
+		text_put_plain(out, sample->target[i].function, ": ");
+		fprintf(out, ":%.0f", sample->target[i].count);
+	}
+	fputc('\n', out);
+}
+
+static void put_lines(FILE *out, struct body *body, int depth)
+{
+	qsort(body->sample, body->samples, sizeof(*body->sample), by_offset);
+	for (size_t i = 0; i < body->samples; i++) {
+		put_offset(out, depth, body->sample[i].offset);
+		put_sample(out, &body->sample[i]);
+	}
+	for (struct body *in = body->inlined; in; in = in->next) {
+		if (!(in->total > 0))
+			continue;
+		put_offset(out, depth, in->at);
+		text_put_plain(out, in->name, "");
+		fprintf(out, ":%.0f\n", in->total);
+		put_lines(out, in, depth + 1);
+	}
+}
+
+static void put_body(struct body *body, void *arg)
+{
+	FILE *out = arg;
+
+	if (!(sum_up(body) > 0))
+		return;
+	text_put_plain(out, body->name, "");
+	fprintf(out, ":%.0f:%.0f\n", body->total, body->head);
+	put_lines(out, body, 1);
+}
+
+int lines_write_llvm(const struct executed *executed, FILE *out)
+{
+	return lines_each(executed, put_body, out);
+}
+
+/* --- gcov: a line of an inlined function has the counts of all its copies --------------------- */
 
 /* The member of that name; @fresh becomes it where there is none. */
 static json_t *find_member(json_t *parent, const char *name, json_t *fresh)
@@ -24,8 +96,8 @@ static json_t *find_member(json_t *parent, const char *name, json_t *fresh)
 }
 
 /* The blocks of a line are run as often as the most of them; copies of a function add up. */
-static void add_line(json_t *lines, json_t *function, const struct body *body, size_t first,
-		     size_t end)
+static void add_gcov_line(json_t *lines, json_t *function, const struct body *body, size_t first,
+			  size_t end)
 {
 	int number = body->first + (int16_t)(body->sample[first].offset >> 32);
 	double most = 0;
@@ -54,7 +126,7 @@ static void add_line(json_t *lines, json_t *function, const struct body *body, s
 
 ORDER_BY(by_line, struct sample, offset >> 32)
 
-static json_t *add_function(json_t *functions, const struct body *body)
+static json_t *add_gcov_function(json_t *functions, const struct body *body)
 {
 	json_t *function = find_member(
 		functions, body->name,
@@ -71,7 +143,7 @@ static json_t *add_function(json_t *functions, const struct body *body)
 }
 
 /* Files by name: "lines" by function and number, and "functions" by name. */
-static void add_body(struct body *body, void *files)
+static void add_gcov_body(struct body *body, void *files)
 {
 	json_t *file = body->file ? find_member(files, body->file, json_object()) : NULL;
 	size_t next;
@@ -79,7 +151,7 @@ static void add_body(struct body *body, void *files)
 	if (file) {
 		json_t *lines = find_member(file, "lines", json_object());
 		json_t *function =
-			add_function(find_member(file, "functions", json_object()), body);
+			add_gcov_function(find_member(file, "functions", json_object()), body);
 
 		qsort(body->sample, body->samples, sizeof(*body->sample), by_line);
 		for (size_t i = 0; i < body->samples; i = next) {
@@ -87,14 +159,12 @@ static void add_body(struct body *body, void *files)
 					   !by_line(&body->sample[i], &body->sample[next]);
 			     next++)
 				;
-			add_line(lines, function, body, i, next);
+			add_gcov_line(lines, function, body, i, next);
 		}
 	}
 	for (struct body *in = body->inlined; in; in = in->next)
-		add_body(in, files);
+		add_gcov_body(in, files);
 }
-
-/* --- As gcov has it --------------------------------------------------------------------------- */
 
 static json_t *list_members(json_t *object)
 {
@@ -129,7 +199,7 @@ static int put_document(json_t *by_name, const char *object, FILE *out)
 int lines_write_gcov(const struct executed *executed, FILE *out)
 {
 	json_t *files = json_object();
-	int ret = files ? lines_each(executed, add_body, files) : -ENOMEM;
+	int ret = files ? lines_each(executed, add_gcov_body, files) : -ENOMEM;
 
 	if (!ret)
 		ret = put_document(files, executed->block->object, out);
