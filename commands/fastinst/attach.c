@@ -26,30 +26,25 @@ struct attach {
 };
 
 /* Warns of objects whose files were replaced or deleted since they were loaded. */
-static int warn_of_replaced(char *line, void *unused)
-{
-	static const char gone[] = " (deleted)";
-	const char *file = strchr(line, '/');
-	int len = file ? (int)(strlen(file) - strlen(gone)) : 0;
-
-	(void)unused;
-	if (len > 0 && strstr(line, "r-xp") && !strcmp(file + len, gone) &&
-	    strncmp(file, "/memfd:", 7))
-		complain(0, 0,
-			 "%.*s was replaced or deleted since it was loaded: none of its functions "
-			 "is found; start the program again",
-			 len, file);
-	return 0;
-}
-
 static void look_at_mappings(long pid)
 {
 	FILE *maps = target_file((pid_t)pid, "maps");
+	char line[PATH_MAX + 128];
 
-	if (!maps)
-		return;
-	text_lines(maps, warn_of_replaced, NULL);
-	fclose(maps);
+	while (maps && fgets(line, sizeof(line), maps)) {
+		const char *file = strchr(line, '/');
+		char *gone = strstr(line, " (deleted)\n");
+
+		if (!file || !gone || !strstr(line, "r-xp") || !strncmp(file, "/memfd:", 7))
+			continue;
+		*gone = '\0';
+		complain(0, 0,
+			 "%s was replaced or deleted since it was loaded: none of its functions "
+			 "is found; start the program again",
+			 file);
+	}
+	if (maps)
+		fclose(maps);
 }
 
 /* The agent makes its socket where this user's on, off and top look for it. */
@@ -116,20 +111,18 @@ static int ask_patterns(const struct attach *attach, const char *word, struct co
 	return status;
 }
 
-/* Replaces the counts by the current ones of all probes. False: the agent does not answer. */
-static bool read_counts(const struct attach *attach, struct counts *counts)
+/* Replaces the counts by the current ones of all probes, where the agent answers. */
+static void read_counts(const struct attach *attach, struct counts *counts)
 {
 	struct counts now = { 0 };
 
-	if (!control_listens(attach->pid) ||
-	    control_ask(attach->pid, &now, "counts") != STATUS_OK) {
+	if (control_listens(attach->pid) && control_ask(attach->pid, &now, "counts") == STATUS_OK) {
+		counts_join(&now);
+		counts_free(counts);
+		*counts = now;
+	} else {
 		counts_free(&now);
-		return false;
 	}
-	counts_join(&now);
-	counts_free(counts);
-	*counts = now;
-	return true;
 }
 
 /* A process that ends meanwhile leaves a report, unless a signal ends it. */
@@ -162,12 +155,10 @@ static void watch_counts(struct attach *attach, struct counts *counts)
 static int count_for(struct attach *attach)
 {
 	struct counts counts = { 0 }, before = { 0 }, named = { 0 };
-	int status;
-
 	/* Until probes are off again, no signal ends this process. */
-	ending_hold();
+	int status = launch_folder(&attach->launch) < 0 ? STATUS_FAILED : STATUS_OK;
+
 	read_counts(attach, &before);
-	status = launch_folder(&attach->launch) < 0 ? STATUS_FAILED : STATUS_OK;
 	if (status == STATUS_OK)
 		status = control_ask(attach->pid, &named, "report %s", attach->launch.folder);
 	if (status == STATUS_OK)

@@ -120,24 +120,25 @@ static double percent_of(json_int_t n, json_int_t of)
 
 static void print_kinds(const json_t *root, bool summary)
 {
+	static const char *const crossings[] = { "cross_8", "cross_64", "cross_4096" };
 	const json_t *kinds = json_object_get(root, "kinds"), *kind;
-	const char *word, *by;
-	json_int_t n, usable, bytes, line, page;
-	size_t i;
+	size_t shown = json_array_size(kinds) > 1 || summary ? json_array_size(kinds) : 0;
 
-	if (json_array_size(kinds) > 1 || summary)
+	if (shown || summary)
 		printf("%-7s  %-9s %8s %8s %8s %5s %8s %5s %8s %5s\n", "kind", "by", "sites",
 		       "usable", "8 bytes", "%", "line", "%", "page", "%");
-	json_array_foreach(kinds, i, kind)
-	{
-		if (json_array_size(kinds) < 2 && !summary)
-			break;
-		json_unpack((json_t *)kind, "{s:s, s:s, s:I, s:I, s:I, s:I, s:I}", "kind", &word,
-			    "provider", &by, "sites", &n, "usable", &usable, "cross_8", &bytes,
-			    "cross_64", &line, "cross_4096", &page);
-		printf("%-7s  %-9s %8lld %8lld %8lld %5.1f %8lld %5.1f %8lld %5.1f\n", word, by, n,
-		       usable, bytes, percent_of(bytes, usable), line, percent_of(line, usable),
-		       page, percent_of(page, usable));
+	for (size_t i = 0; i < shown; i++) {
+		json_int_t usable;
+
+		kind = json_array_get(kinds, i);
+		usable = number_in_json(kind, "usable");
+		printf("%-7s  %-9s %8lld %8lld", json_string_value(json_object_get(kind, "kind")),
+		       json_string_value(json_object_get(kind, "provider")),
+		       number_in_json(kind, "sites"), usable);
+		for (size_t k = 0; k < 3; k++)
+			printf(" %8lld %5.1f", number_in_json(kind, crossings[k]),
+			       percent_of(number_in_json(kind, crossings[k]), usable));
+		putchar('\n');
 	}
 	printf("%lld sites, %lld usable; of these %lld cross 8 bytes, %lld a line of 64, %lld a "
 	       "page\n",

@@ -102,16 +102,11 @@ static bool compares(const struct trace_condition *when, const char *text)
 		order = (a > b) - (a < b);
 	else
 		order = strcmp(text, when->value);
-	switch (*when->sign) {
-	case '=':
-		return !order;
-	case '!':
+	if (*when->sign == '!')
 		return order;
-	case '<':
-		return order < 0 || (when->sign[1] && !order);
-	default:
-		return order > 0 || (when->sign[1] && !order);
-	}
+	if (!order)
+		return *when->sign == '=' || when->sign[1];
+	return *when->sign == (order < 0 ? '<' : '>');
 }
 
 /* Compares the text that is shown. An unknown value meets no condition. */

@@ -378,16 +378,16 @@ static void drop_ended(struct trace *trace)
 		struct ring *ring = stream->ring;
 		bool gone = atomic_load_explicit(&ring->ended, memory_order_acquire) ||
 			    (kill(ring->pid, 0) < 0 && errno == ESRCH);
+		bool is_read = stream->damaged ||
+			       atomic_load_explicit(&ring->written, memory_order_acquire) ==
+				       atomic_load_explicit(&ring->read, memory_order_relaxed);
 
-		if (!gone || stream->has_next ||
-		    (!stream->damaged &&
-		     atomic_load_explicit(&ring->written, memory_order_acquire) !=
-			     atomic_load_explicit(&ring->read, memory_order_relaxed))) {
+		if (gone && is_read && !stream->has_next) {
+			*place = stream->after;
+			drop_stream(trace, stream);
+		} else {
 			place = &stream->after;
-			continue;
 		}
-		*place = stream->after;
-		drop_stream(trace, stream);
 	}
 }
 

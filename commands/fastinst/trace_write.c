@@ -90,11 +90,7 @@ static void put_result(FILE *out, const struct shown *shown)
 
 static void text_event(FILE *out, const struct shown *shown)
 {
-	static const char signs[] = { [FI_ENTRY] = '>',
-				      [FI_EXIT] = '<',
-				      [FI_MARKER] = '*',
-				      [FI_BLOCK] = '-',
-				      [FI_COMPARE] = '=' };
+	static const char signs[] = "><*  -="; /* of each enum fi_kind */
 	const struct traced *probe = shown->probe;
 	unsigned indent = shown->depth < INDENT_MAX ? shown->depth : INDENT_MAX;
 	char source[SOURCE_ROOM];

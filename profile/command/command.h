@@ -33,7 +33,7 @@ void image_close(struct image *image);
 
 /*
  * Profiles in the formats of others. Names are written as they are, but for the characters that a
- * format cannot hold. All return 0, or a negative errno.
+ * format cannot hold. All return 0, or a negative errno, and leave errors of the stream to it.
  */
 typedef int profile_writer(const struct profile *profile, FILE *out);
 

@@ -206,7 +206,7 @@ static int write_object_autofdo(const struct executed *run, FILE *out)
 	for (size_t i = 0; i < run->targets; i++)
 		fprintf(out, "%" PRIx64 "->%" PRIx64 ":%.0f\n", run->target[i].from,
 			run->target[i].entry, run->target[i].count);
-	return ferror(out) ? -EIO : 0;
+	return 0;
 }
 
 /* The format is of one object: the one whose blocks were run most. */

@@ -39,7 +39,7 @@ static int write_page(const struct profile *profile, FILE *out)
 		fputs(at + strlen("@JSON@"), out);
 	}
 	free(json);
-	return ferror(out) ? -EIO : ret;
+	return ret;
 }
 
 profile_writer *profile_format(const char *name, bool edges)

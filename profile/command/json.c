@@ -229,14 +229,6 @@ int write_speedscope(const struct profile *profile, FILE *out)
 
 /* --- Trace events ----------------------------------------------------------------------------- */
 
-static json_t *pack_slice(const struct phase *one)
-{
-	return json_pack("{s:s, s:s, s:i, s:i, s:f, s:f, s:{s:f, s:f}}", "name",
-			 one->phases > 1 ? "phases" : "phase", "ph", "X", "pid", 1, "tid", 1, "ts",
-			 one->start * 1e6, "dur", (one->on + one->toggling) * 1e6, "args",
-			 "entries", one->calls, "phases", one->phases);
-}
-
 static json_t *pack_counter(const char *name, const char *unit, double time, double value)
 {
 	return json_pack("{s:s, s:s, s:i, s:f, s:{s:f}}", "name", name, "ph", "C", "pid", 1, "ts",
@@ -249,7 +241,12 @@ static void add_phase(json_t *events, const struct phase *one, bool edges)
 	double share = !edges ? one->cost : one->length > 0 ? one->on / one->length : 0;
 
 	if (edges)
-		json_array_append_new(events, pack_slice(one));
+		json_array_append_new(events,
+				      json_pack("{s:s, s:s, s:i, s:i, s:f, s:f, s:{s:f, s:f}}",
+						"name", one->phases > 1 ? "phases" : "phase", "ph",
+						"X", "pid", 1, "tid", 1, "ts", one->start * 1e6,
+						"dur", (one->on + one->toggling) * 1e6, "args",
+						"entries", one->calls, "phases", one->phases));
 	json_array_append_new(
 		events, pack_counter(edges ? "blocks per second in phases" : "calls per second",
 				     edges ? "blocks" : "calls", one->start,

@@ -146,5 +146,5 @@ int write_pprof(const struct profile *profile, FILE *out)
 	}
 	add_field(&duration, DURATION, (uint64_t)(profile->quality.seconds * 1e9));
 	fwrite(duration.bytes, 1, duration.len, out);
-	return ferror(out) ? -EIO : ret;
+	return ret;
 }

@@ -174,16 +174,15 @@ static int write_formats(const struct run *run, const struct profile *profile)
 	return ret;
 }
 
-static int by_calls(const void *a, const void *b, void *profile)
+static int by_calls(const void *a, const void *b)
 {
 	const struct arc *one = a, *two = b;
-	const struct function *function = ((const struct profile *)profile)->function;
-	int order;
 
 	if (one->calls != two->calls)
 		return one->calls > two->calls ? -1 : 1;
-	order = strcmp(function[one->from].name, function[two->from].name);
-	return order ? order : strcmp(function[one->to].name, function[two->to].name);
+	if (one->from != two->from)
+		return one->from < two->from ? -1 : 1;
+	return one->to < two->to ? -1 : one->to > two->to;
 }
 
 /* There are blocks, and no edge was counted. */
@@ -208,7 +207,7 @@ static int show_profile(const struct run *run, const char *program)
 	int ret = gather(&profile, run->launch.folder);
 
 	if (run->edges && profile.arcs)
-		qsort_r(profile.arc, profile.arcs, sizeof(*profile.arc), by_calls, &profile);
+		qsort(profile.arc, profile.arcs, sizeof(*profile.arc), by_calls);
 	else if (ret >= 0 && run->edges && profile.quality.blocks > 0)
 		complain_of_nothing(&profile.quality);
 	if (ret < 0)

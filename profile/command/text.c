@@ -15,11 +15,6 @@ static uint64_t round_count(double calls)
 	return calls > 0 ? (uint64_t)(calls + 0.5) : 0;
 }
 
-static int stream_error(FILE *out)
-{
-	return ferror(out) ? -EIO : 0;
-}
-
 static void put_name(FILE *out, const struct function *function, const char *bad)
 {
 	text_put_plain(out, name_for_people(function->name, true), bad);
@@ -43,7 +38,7 @@ int write_collapsed(const struct profile *profile, FILE *out)
 		put_name(out, &profile->function[arc->to], "; ");
 		fprintf(out, " %" PRIu64 "\n", weight);
 	}
-	return stream_error(out);
+	return 0;
 }
 
 /* --- Callers and what they call --------------------------------------------------------------- */
@@ -119,7 +114,7 @@ static int put_functions(const struct profile *profile, FILE *out,
 		put(profile, f, arc + first, arc + next, out);
 	}
 	free(arc);
-	return stream_error(out);
+	return 0;
 }
 
 static void put_sum(const struct profile *profile, FILE *out, const char *name)
@@ -149,7 +144,7 @@ int write_callgrind(const struct profile *profile, FILE *out)
 	ret = put_functions(profile, out, put_callgrind);
 	fputc('\n', out);
 	put_sum(profile, out, "totals");
-	return ret ? ret : stream_error(out);
+	return ret;
 }
 
 /* Probes of entries do not tell where calls are: all callees stand on the line of the entry. */
