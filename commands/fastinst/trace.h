@@ -106,13 +106,6 @@ size_t trace_poll(struct trace *trace);
 void trace_finish(struct trace *trace);
 void trace_close(struct trace *trace);
 
-/*
- * What becomes of what is read. show_open - the last event of a thread has come; it has not left
- * these functions.
- */
-void show_event(struct trace *trace, struct shown *shown);
-void show_open(struct trace *trace, struct trace_frame *frames, unsigned n, uint64_t time);
-
 /* --- Which events a trace shows --------------------------------------------------------------- */
 
 /* take_ns - an option's time, "10us", "2ms", "1s"; a number alone is nanoseconds. */
@@ -121,14 +114,16 @@ option_take take_ns;
 /* take_when - one more condition, for the struct trace_filter that the row says. */
 option_take take_when;
 
-/*
- * filter_takes - whether an event is shown, however long its call takes; depth becomes that in the
- * shown call tree. filter_is_of_calls - whether exits are needed.
- */
-bool filter_takes(const struct trace_filter *filter, struct shown *shown);
+/* filter_is_of_calls - whether exits are needed. */
 bool filter_is_of_calls(const struct trace_filter *filter);
-
 void filter_free(struct trace_filter *filter);
+
+/*
+ * show_event - what the filter takes, when it is known how long its call takes. show_open - the
+ * last event of a thread has come; it has not left these functions.
+ */
+void show_event(struct trace *trace, struct shown *shown);
+void show_open(struct trace *trace, struct trace_frame *frames, unsigned n, uint64_t time);
 
 /* --- Formats, and values of arguments and results --------------------------------------------- */
 

@@ -171,11 +171,6 @@ static int order_by_name(const void *a, const void *b)
 	return order ? order : (int)one->kind - (int)two->kind;
 }
 
-static bool same_function(const struct traced *a, const struct traced *b)
-{
-	return !strcmp(a->function, b->function) && !strcmp(a->object, b->object);
-}
-
 /* All entries and exits of a function get its first entry as pair, if it has exits. */
 static void pair_exits(struct trace *trace, size_t first)
 {
@@ -189,7 +184,9 @@ static void pair_exits(struct trace *trace, size_t first)
 	for (size_t i = 0, end; sorted && i < n; i = end) {
 		bool left = false;
 
-		for (end = i; end < n && same_function(sorted[i], sorted[end]); end++)
+		for (end = i; end < n && !strcmp(sorted[i]->function, sorted[end]->function) &&
+			      !strcmp(sorted[i]->object, sorted[end]->object);
+		     end++)
 			left |= sorted[end]->kind == FI_EXIT;
 		for (size_t k = i; left && sorted[i]->kind == FI_ENTRY && k < end; k++)
 			if (sorted[k]->kind <= FI_EXIT)
