@@ -22,7 +22,6 @@
 #include "base/text.h"
 #include "commands/fastinst/sites.h"
 #include "probes/elf/array.h"
-#include "probes/elf/sorted.h"
 
 #define DEPTH_MAX 4096
 #define PATIENCE  5	/* seconds */

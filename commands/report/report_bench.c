@@ -228,13 +228,8 @@ static int put_benchmark(struct page *page, const struct bench_result *result, u
 	if (!rc) {
 		snprintf(name, sizeof(name), "bench-%s", result->benchmark);
 		print_label(found, find_telling(result, found), of.label, label, sizeof(label));
-		rc = page_figure(page, &(struct page_figure){ .name = name,
-							      .script = of.picture.script,
-							      .label = label,
-							      .caption = of.caption,
-							      .print = of.picture.print,
-							      .arg = of.data,
-							      .args = of.args });
+		rc = page_figure(page,
+				 &(struct page_figure){ name, label, of.caption, of.picture });
 	} else if (rc != -ENOMEM) {
 		html_missing(out, "Nothing was measured that could be drawn.");
 		rc = 0;
