@@ -38,10 +38,9 @@ static void look_at_mappings(long pid)
 		if (!file || !gone || !strstr(line, "r-xp") || !strncmp(file, "/memfd:", 7))
 			continue;
 		*gone = '\0';
-		complain(0, 0,
-			 "%s was replaced or deleted since it was loaded: none of its functions "
-			 "is found; start the program again",
-			 file);
+		remark("%s was replaced or deleted since it was loaded: none of its functions is "
+		       "found; start the program again",
+		       file);
 	}
 	if (maps)
 		fclose(maps);
@@ -83,16 +82,15 @@ static int remove_agent(struct attach *attach)
 	int ret = inject_library(&inject);
 
 	if (ret == -EBUSY && inject.inside)
-		complain(0, 0, "nothing is probed in process %ld any more; its code stays, as %s",
-			 attach->pid, inject.why);
+		remark("nothing is probed in process %ld any more; its code stays, as %s",
+		       attach->pid, inject.why);
 	else if (!ret && inject.result == -ENOENT)
 		return complain(STATUS_NOT_FOUND, 0, "process %ld has no agent that was attached",
 				attach->pid);
 	else if (ret < 0 || inject.result < 0)
 		return inject_complain(&inject, ret, "detach from");
 	else if (inject.result == DETACH_BESIDE)
-		complain(0, 0, "process %ld uses libfastinst itself, which stays as it is",
-			 attach->pid);
+		remark("process %ld uses libfastinst itself, which stays as it is", attach->pid);
 	else
 		fprintf(stderr, "detached from process %ld\n", attach->pid);
 	return STATUS_OK;
@@ -146,9 +144,8 @@ static void watch_counts(struct attach *attach, struct counts *counts)
 		counts_free(counts);
 		*counts = last;
 	} else if (ending_is_over((pid_t)attach->pid)) {
-		complain(0, 0,
-			 "process %ld was ended: what it ran in its last second is not counted",
-			 attach->pid);
+		remark("process %ld was ended: what it ran in its last second is not counted",
+		       attach->pid);
 	}
 }
 

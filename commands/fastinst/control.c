@@ -7,7 +7,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -52,7 +51,7 @@ static bool wait_answer(long pid, FILE *stream)
 		if (poll(&answer, 1, 1000) > 0)
 			return true;
 		if (waited % 10 == 0)
-			complain(0, 0, "process %ld has not answered yet: waiting", pid);
+			remark("process %ld has not answered yet: waiting", pid);
 	}
 	return false;
 }

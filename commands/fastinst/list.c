@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/demangle.h"
@@ -39,11 +38,12 @@ static json_t *find_kind(json_t *kinds, const struct site *site)
 	json_t *kind;
 	size_t i;
 
-	json_array_foreach(
-		kinds, i,
-		kind) if (!strcmp(json_string_value(json_object_get(kind, "kind")), site->kind) &&
-			  !strcmp(json_string_value(json_object_get(kind, "provider")),
-				  site->provider)) return kind;
+	json_array_foreach(kinds, i, kind)
+	{
+		if (!strcmp(json_string_value(json_object_get(kind, "kind")), site->kind) &&
+		    !strcmp(json_string_value(json_object_get(kind, "provider")), site->provider))
+			return kind;
+	}
 	kind = json_pack("{s:s, s:s}", "kind", site->kind, "provider", site->provider);
 	return json_array_append_new(kinds, kind) ? NULL : kind;
 }
@@ -188,10 +188,9 @@ static int show_sites(const struct list *list, const char *path)
 	if (!ret)
 		print_sites(list, &sites, path);
 	if (!ret && !sites.n && !list->entries)
-		complain(0, 0,
-			 "%s has no sites: compile with -fpatchable-function-entry=5, or try "
-			 "--entries",
-			 path);
+		remark("%s has no sites: compile with -fpatchable-function-entry=5, or try "
+		       "--entries",
+		       path);
 	file_sites_free(&sites);
 	if (!ret)
 		return STATUS_OK;

@@ -25,20 +25,10 @@ void set_environment(const struct asked *asked)
 		setenv("FASTINST_WRITABLE", "1", 1);
 }
 
-static int print_counts(const struct run *run, const char *program)
-{
-	struct counts counts = { 0 };
-	int ret = collect_counts(&run->launch, program, &run->asked, &counts);
-
-	if (ret >= 0 && counts_write(&counts, run->asked.output, run->json) < 0)
-		ret = STATUS_FAILED;
-	counts_free(&counts);
-	return ret ? STATUS_FAILED : STATUS_OK;
-}
-
 static int run_program(struct run *run, char **argv)
 {
-	int status, printed;
+	struct counts counts = { 0 };
+	int status, ret;
 
 	run->launch.agent = "libfastinst-agent.so";
 	run->launch.lost = "its counts are";
@@ -47,8 +37,11 @@ static int run_program(struct run *run, char **argv)
 	status = launch_program(&run->launch, argv);
 	if (!run->launch.folder[0])
 		return status;
-	printed = print_counts(run, argv[0]);
-	return status ? status : printed;
+	ret = collect_counts(&run->launch, argv[0], &run->asked, &counts);
+	if (ret >= 0 && counts_write(&counts, run->asked.output, run->json) < 0)
+		ret = STATUS_FAILED;
+	counts_free(&counts);
+	return status || !ret ? status : STATUS_FAILED;
 }
 
 static const struct option_row options[] = {

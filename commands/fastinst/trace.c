@@ -14,7 +14,6 @@
 #include "base/demangle.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "commands/fastinst/command.h"
 #include "commands/fastinst/trace.h"
 
 #define PAUSE_US   2000
@@ -67,7 +66,7 @@ static void print_lost_events(const struct counts *counts)
 			count->count, S(count->count));
 	}
 	if (counts->n > LOST_SHOWN)
-		complain(0, 0, "and of %zu others", counts->n - LOST_SHOWN);
+		remark("and of %zu others", counts->n - LOST_SHOWN);
 }
 
 /* How many functions were entered and have no probes at exits. */
@@ -87,10 +86,9 @@ static void print_end(struct trace *trace, struct counts *counts)
 
 	trace_finish(trace);
 	if (open && filter_is_of_calls(&trace->filter))
-		complain(0, 0,
-			 "the exits of %zu function%s cannot be seen, so it is not known what they "
-			 "call and for how long; fastinst(7) says how to compile",
-			 open, S(open));
+		remark("the exits of %zu function%s cannot be seen, so it is not known what they "
+		       "call and for how long; fastinst(7) says how to compile",
+		       open, S(open));
 	/* With --limit, events that were left out were counted as well. */
 	if (!trace->limited && counts->processes) {
 		find_lost_events(trace, counts);
@@ -99,13 +97,12 @@ static void print_end(struct trace *trace, struct counts *counts)
 	if (trace->format->end)
 		trace->format->end(trace->out, trace);
 	if (trace->limited && !ferror(trace->out))
-		complain(0, 0, "%" PRIu64 " event%s shown; --limit left out the others",
-			 trace->shown, S(trace->shown));
+		remark("%" PRIu64 " event%s shown; --limit left out the others", trace->shown,
+		       S(trace->shown));
 	else if (trace->lost)
-		complain(0, 0,
-			 "%" PRIu64 " event%s lost: the program makes them faster than this "
-			 "command can write them; trace fewer functions by --on",
-			 trace->lost, S(trace->lost));
+		remark("%" PRIu64 " event%s lost: the program makes them faster than this command "
+				  "can write them; trace fewer functions by --on",
+		       trace->lost, S(trace->lost));
 	if (trace->functions)
 		print_lost_events(counts);
 }
@@ -243,9 +240,8 @@ int trace_command(int argc, char **argv)
 	if (status == STATUS_OK && trace.asked.entries)
 		status = refuse_entries();
 	if (status == STATUS_OK && !source_ready())
-		complain(0, 0,
-			 "libdw is not here: arguments, results and lines are not shown; install "
-			 "libdw-dev, and if fastinst was built without it, build it again");
+		remark("libdw is not here: arguments, results and lines are not shown; install "
+		       "libdw-dev, and if fastinst was built without it, build it again");
 	if (status == STATUS_OK)
 		status = start_trace(&trace, argv + optind);
 	filter_free(&trace.filter);

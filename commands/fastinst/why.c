@@ -78,8 +78,7 @@ void complain_unmatched(const char *where, const char *pattern, const struct cou
 		fputc('\'', out);
 	}
 	if (out && !fclose(out))
-		complain(0, 0, "no probe of %s matches '%s'%s%s", where, pattern, text,
-			 told ? "?" : help);
+		remark("no probe of %s matches '%s'%s%s", where, pattern, text, told ? "?" : help);
 	free(text);
 	counts_free(&near);
 }
@@ -92,14 +91,12 @@ static void why_no_process(const char *path, const struct sites *sites, int erro
 	struct elf_section loader;
 
 	if (!error && !elf_find_section(&sites->elf, ".interp", &loader))
-		complain(0, 0,
-			 "no process left counts: %s is linked statically, and takes no "
-			 "agent; link it dynamically, or use libfastinst in it",
-			 path);
+		remark("no process left counts: %s is linked statically, and takes no agent; link "
+		       "it dynamically, or use libfastinst in it",
+		       path);
 	else
-		complain(0, 0,
-			 "no process left counts: the program ended by a signal or by a "
-			 "system call of its own, or the loader did not take the agent");
+		remark("no process left counts: the program ended by a signal or by a system call "
+		       "of its own, or the loader did not take the agent");
 }
 
 static void why_no_count(const char *path, const struct sites *sites, int error)
@@ -110,23 +107,20 @@ static void why_no_count(const char *path, const struct sites *sites, int error)
 	for (size_t i = 0; i < sites->n; i++)
 		refused += sites->site[i].reason != NULL;
 	if (error == -ENOEXEC)
-		complain(0, 0,
-			 "nothing was counted: %s is no ELF program for x86-64; of a "
-			 "script the interpreter is looked at, and what it runs",
-			 path);
+		remark("nothing was counted: %s is no ELF program for x86-64; of a script the "
+		       "interpreter is looked at, and what it runs",
+		       path);
 	else if (error || !sites->n)
-		complain(0, 0,
-			 "nothing was counted: %s has no sites; compile it, or its "
-			 "libraries, with -fpatchable-function-entry=5, or try --entries",
-			 path);
+		remark("nothing was counted: %s has no sites; compile it, or its libraries, with "
+		       "-fpatchable-function-entry=5, or try --entries",
+		       path);
 	else if (refused == sites->n)
-		complain(0, 0, "nothing was counted: all sites of %s (%zu) are refused: %s", path,
-			 sites->n, site->reason);
+		remark("nothing was counted: all sites of %s (%zu) are refused: %s", path, sites->n,
+		       site->reason);
 	else
-		complain(0, 0,
-			 "nothing was counted: no site of %s (%zu) that was on was run; "
-			 "\"fastinst list\" tells their names",
-			 path, sites->n);
+		remark("nothing was counted: no site of %s (%zu) that was on was run; \"fastinst "
+		       "list\" tells their names",
+		       path, sites->n);
 }
 
 static bool has_names(const struct counts *counts)
@@ -163,7 +157,7 @@ static void why_unmatched(const char *path, const struct sites *sites, const str
 		if (counts->count[i].count)
 			continue;
 		if (reason)
-			complain(0, 0, "'%s' of %s is refused: %s", pattern, path, reason);
+			remark("'%s' of %s is refused: %s", pattern, path, reason);
 		else
 			complain_unmatched(path, pattern, &names);
 	}
@@ -191,9 +185,8 @@ static bool why_little(const char *program, const struct counts *counts, const s
 	else if (!counts->n)
 		why_no_count(path, &sites, error);
 	else
-		complain(0, 0,
-			 "functions have no names here, as the program was stripped: keep "
-			 ".symtab (strip --strip-debug), or export them (-rdynamic)");
+		remark("functions have no names here, as the program was stripped: keep .symtab "
+		       "(strip --strip-debug), or export them (-rdynamic)");
 	file_sites_free(&sites);
 	return unmatched;
 }

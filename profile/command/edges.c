@@ -143,14 +143,12 @@ static int write_object(struct executed *run, FILE *out, object_writer *write)
 	image_close(&run->image);
 	free(run->target);
 	if (ret == -ENODATA)
-		complain(0, 0,
-			 "%s has no debug information: compile it with -gline-tables-only "
-			 "-fdebug-info-for-profiling",
-			 object);
+		remark("%s has no debug information: compile it with -gline-tables-only "
+		       "-fdebug-info-for-profiling",
+		       object);
 	if (ret == -ENOSYS)
-		complain(0, 0,
-			 "built without libdw, which finds the lines of blocks: install "
-			 "libdw-dev and build it again");
+		remark("built without libdw, which finds the lines of blocks: install libdw-dev "
+		       "and build it again");
 	return ret;
 }
 

@@ -171,7 +171,10 @@ static json_t *list_members(json_t *object)
 	json_t *array = json_array(), *one;
 	const char *name;
 
-	json_object_foreach(object, name, one) json_array_append(array, one);
+	json_object_foreach(object, name, one)
+	{
+		json_array_append(array, one);
+	}
 	return array;
 }
 
@@ -182,10 +185,14 @@ static int put_document(json_t *by_name, const char *object, FILE *out)
 	const char *name;
 	int ret;
 
-	json_object_foreach(by_name, name, file) json_array_append_new(
-		files, json_pack("{s:o, s:o, s:s}", "lines",
-				 list_members(json_object_get(file, "lines")), "functions",
-				 list_members(json_object_get(file, "functions")), "file", name));
+	json_object_foreach(by_name, name, file)
+	{
+		json_array_append_new(
+			files,
+			json_pack("{s:o, s:o, s:s}", "lines",
+				  list_members(json_object_get(file, "lines")), "functions",
+				  list_members(json_object_get(file, "functions")), "file", name));
+	}
 	root = json_pack("{s:s, s:o, s:s, s:o, s:o}", "gcc_version", "fastinst", "files", files,
 			 "format_version", "1", "current_working_directory",
 			 name_json(folder ? folder : ""), "data_file", name_json(object));

@@ -78,7 +78,7 @@ static int call_agent(const struct run *run, const char *text)
 	int ret = inject_library(&inject);
 
 	if (!ret && inject.result == -EBUSY)
-		complain(0, 0, "process %d is profiled already", (int)inject.pid);
+		remark("process %d is profiled already", (int)inject.pid);
 	else if (ret < 0 || inject.result < 0)
 		inject_complain(&inject, ret, "profile");
 	return ret < 0 ? ret : inject.result;
@@ -96,7 +96,7 @@ static int make_folder(struct run *run)
 	if (launch_folder(&run->launch) < 0)
 		return -EIO;
 	if (owner.st_uid != geteuid() && chown(run->launch.folder, owner.st_uid, owner.st_gid) < 0)
-		complain(0, 0, "process %d cannot write to %s", (int)run->pid, run->launch.folder);
+		remark("process %d cannot write to %s", (int)run->pid, run->launch.folder);
 	return 0;
 }
 
@@ -189,15 +189,13 @@ static int by_calls(const void *a, const void *b)
 static void complain_of_nothing(const struct quality *quality)
 {
 	if (quality->epochs > 0)
-		complain(0, 0,
-			 "nothing was counted: no thread ran two of the %.0f blocks in the %.4f s "
-			 "that were in phases",
-			 quality->blocks, quality->on);
+		remark("nothing was counted: no thread ran two of the %.0f blocks in the %.4f s "
+		       "that were in phases",
+		       quality->blocks, quality->on);
 	else
-		complain(0, 0,
-			 "nothing was counted: the program ended after %.4f s, before its blocks "
-			 "were on for the first time",
-			 quality->seconds);
+		remark("nothing was counted: the program ended after %.4f s, before its blocks "
+		       "were on for the first time",
+		       quality->seconds);
 }
 
 static int show_profile(const struct run *run, const char *program)
@@ -215,14 +213,12 @@ static int show_profile(const struct run *run, const char *program)
 	else if (!(profile.quality.processes > 0) && ret)
 		; /* gather() has complained. */
 	else if (!(profile.quality.processes > 0))
-		complain(0, 0,
-			 "no process left a profile: the program is linked statically, or the "
-			 "loader did not take the agent");
+		remark("no process left a profile: the program is linked statically, or the loader "
+		       "did not take the agent");
 	else if (!profile.functions && run->edges)
-		complain(0, 0,
-			 "no block could be watched: is the program compiled with "
-			 "-fsanitize-coverage=trace-pc and linked with -lfastinst, and has it "
-			 "symbols?");
+		remark("no block could be watched: is the program compiled with "
+		       "-fsanitize-coverage=trace-pc and linked with -lfastinst, and has it "
+		       "symbols?");
 	else if (!profile.functions)
 		ret = complain(on ? -ENOENT : 0, 0,
 			       "no function %s%s could be watched: is the program compiled with "
