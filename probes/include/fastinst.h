@@ -15,6 +15,7 @@
 #ifndef FASTINST_H
 #define FASTINST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
