@@ -101,7 +101,7 @@ static void print_end(struct trace *trace, struct counts *counts)
 		       S(trace->shown));
 	else if (trace->lost)
 		remark("%" PRIu64 " event%s lost: the program makes them faster than this command "
-				  "can write them; trace fewer functions by --on",
+		       "can write them; trace fewer functions by --on",
 		       trace->lost, S(trace->lost));
 	if (trace->functions)
 		print_lost_events(counts);
