@@ -9,9 +9,7 @@
 #include "probes/include/fastinst.h"
 #include "profile/sample/sample.h"
 #include "profile/sampler/session.h"
-#include "profile/statistics/duration.h"
 #include "profile/statistics/estimate.h"
-#include "profile/statistics/pace.h"
 
 /* --- agent.c: what is known, and its lock --------------------------------------------------- */
 
