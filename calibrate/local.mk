@@ -38,11 +38,10 @@ libcalibrate_a_SOURCES = \
 	results/figures/markup.h \
 	commands/report/report.c \
 	commands/report/report.h \
+	commands/report/report_cells.c \
 	commands/report/report_gaps.c \
 	commands/report/report_machine.c \
-	commands/report/report_noise.c \
 	commands/report/report_rate.c \
-	commands/report/report_tears.c \
 	commands/report/report_verdict.c \
 	calibrate/run/progress.c \
 	calibrate/run/session.c \
@@ -68,8 +67,7 @@ dist_pkgdata_DATA += \
 	calibrate/experiment/tail.cells \
 	results/figures/page.css \
 	commands/report/gaps.gp \
-	commands/report/rate.gp \
-	commands/report/witnesses.gp
+	commands/report/rate.gp
 
 nodist_pkgdata_DATA += calibrate/experiment/paper.cells
 EXTRA_DIST += calibrate/experiment/paper.awk

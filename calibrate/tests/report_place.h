@@ -49,8 +49,6 @@ static inline int leave_place(void **state)
 		"figure9-crash.dat",
 		"rate.dat",
 		"gaps.dat",
-		"witnesses.dat",
-		"events.dat",
 		"bench-toggle.dat",
 		"bench-latency.dat",
 		"bench-throughput.dat",

@@ -30,27 +30,6 @@ static void print_rows(FILE *out, const void *arg)
 		}
 }
 
-/* The least bound of each crossing, for readers that do not see the figure. */
-static void print_label(const struct estimate *e, char *text, size_t size)
-{
-	size_t length =
-		(size_t)snprintf(text, size, "Bounds on tears per toggle against the wait.");
-
-	for (int c = 0; c < CLAIMS && length < size; c++) {
-		const struct level *best = NULL;
-
-		for (const struct level *l = e->level; l < e->level + e->levels; l++)
-			if (l->claim[c].count.toggles &&
-			    (!best || l->claim[c].upper_p < best->claim[c].upper_p))
-				best = l;
-		if (best)
-			length += (size_t)snprintf(text + length, size - length,
-						   " Across a %s at best %s, at %s ticks.",
-						   claim_name(c), NUMBER(best->claim[c].upper_p),
-						   NUMBER(best->rung.first));
-	}
-}
-
 static void put_row(FILE *out, char *cells)
 {
 	html_row(out, NULL);
@@ -64,11 +43,11 @@ static int put_kind(const struct kind_report *r, void *arg)
 	size_t size = 0;
 	FILE *memory = open_memstream(&text, &size);
 	static const char *const none[] = { NULL };
-	char name[32], label[240];
+	char name[32];
 	const struct page_figure figure = {
 		.name = name,
 		.script = "fleet.gp",
-		.label = label,
+		.label = "Bounds on tears per toggle against the wait.",
 		.caption = "Bounds of 95 % on tears per toggle against the wait, and what was "
 			   "counted, over all machines of the kind. Lower is better.",
 		.print = print_rows,
@@ -100,7 +79,6 @@ static int put_kind(const struct kind_report *r, void *arg)
 		for (char *part, *rest = text + length + 1; (part = strsep(&rest, "\n"));)
 			if (*part)
 				html_paragraph(page->out, "%s", part + strspn(part, " "));
-		print_label(&r->estimate, label, sizeof(label));
 		rc = drawn ? page_figure(page, &figure) : 0;
 		fputs("</section>\n", page->out);
 	}

@@ -19,8 +19,6 @@ static const struct section {
 	{ "figure9", "Tears against the wait (figure 9 of the paper)", section_figure9, NULL },
 	{ "gaps", "Fetch gaps", section_gaps, NULL },
 	{ "placements", "Placements", section_placements, NULL },
-	{ "noise", "Witnesses over time", section_noise, NULL },
-	{ "events", "Tears one by one", section_events, NULL },
 	{ "cells", "Cells with tears", section_cells, NULL },
 	{ "patching-costs", "What patching costs", section_costs, NULL },
 	{ "bench-toggle", "Cost of one change", NULL, "toggle" },

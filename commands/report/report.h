@@ -30,8 +30,6 @@ int section_figure9(struct page *page);
 int section_rate(struct page *page);
 int section_gaps(struct page *page);
 int section_placements(struct page *page);
-int section_noise(struct page *page);
-int section_events(struct page *page);
 int section_cells(struct page *page);
 int section_limits(struct page *page);
 

@@ -6,8 +6,6 @@
 
 #include "commands/report/report.h"
 
-#define LABEL_MAX 600
-
 /* Gaps in stores, by these. */
 enum {
 	GAP_CROSSING, /* in bytes */
@@ -86,36 +84,15 @@ static void print_buckets(FILE *stream, const void *arg)
 	}
 }
 
-/* Of each crossing how many, and how long the longest is. */
-static void print_gap_label(const struct tally *buckets, char *text, size_t size)
-{
-	size_t length = (size_t)snprintf(text, size, "Fetch gaps by kind and crossing.");
-
-	for (size_t i = 0, end; i < buckets->count && length < size; i = end) {
-		uint64_t count = 0, longest = 0;
-
-		for (end = i; end < buckets->count && (end == i || !tally_begins(buckets, end, 1));
-		     end++) {
-			sum_add(&count, buckets->row[end].events);
-			if (buckets->row[end].key[GAP_HIGH] > longest)
-				longest = buckets->row[end].key[GAP_HIGH];
-		}
-		length += (size_t)snprintf(text + length, size - length,
-					   " Across %s bytes: %s, the longest below %s ticks.",
-					   NUMBER(buckets->row[i].key[GAP_CROSSING]), NUMBER(count),
-					   NUMBER(longest));
-	}
-}
-
 int section_gaps(struct page *page)
 {
-	char crossings[48], label[LABEL_MAX];
+	char crossings[48];
 	const char *const args[] = { crossings, NULL };
 	struct gaps g = { 0 };
 	const struct page_figure figure = {
 		.name = "gaps",
 		.script = "gaps.gp",
-		.label = label,
+		.label = "Fetch gaps by kind and crossing.",
 		.caption =
 			"Fetch gaps per million stores, by kind and crossing: a stroke is as wide "
 			"as its bucket, and where there is none, none was seen. Each gap is a "
@@ -137,7 +114,6 @@ int section_gaps(struct page *page)
 		return 0;
 	}
 	tally_words(&g.buckets, 1, GAP_CROSSING, crossings, sizeof(crossings));
-	print_gap_label(&g.buckets, label, sizeof(label));
 	if (g.buckets.failed || g.stores.failed)
 		rc = -ENOMEM;
 	else if (g.buckets.count)
