@@ -3,7 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <string.h>
+#include <stdlib.h>
 
 #include <jansson.h>
 
@@ -142,54 +142,39 @@ static void print_text(FILE *f, const struct conform_report *r)
 static void print_junit(FILE *f, const struct conform_report *r)
 {
 	const struct conformance *c = r->tried;
-	unsigned failures = 0, skipped = 0;
-	char text[2 * TEXT_MAX], full[64];
-	const char *name;
+	json_t *cases = json_array();
+	json_t *properties =
+		json_pack("{s:s, s:o, s:s}", "tool", PACKAGE_STRING, "machine",
+			  identity_to_json(r->identity), "verdict", conformance_verdict(c));
+	char reason[TEXT_MAX], text[2 * TEXT_MAX];
 
-	for (unsigned i = 0; i < c->count; i++) {
-		failures += c->tried[i].failures > 0;
-		skipped += !c->tried[i].trials;
-	}
-	fprintf(f,
-		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite "
-		"name=\"tmax conform\" tests=\"%u\" failures=\"%u\" errors=\"0\" skipped=\"%u\" "
-		"time=\"%.3f\" timestamp=\"%s\">\n    <properties>\n",
-		c->count, failures, skipped, c->seconds, r->begun);
-	xml_property(f, "tool", PACKAGE_STRING);
-	for (unsigned i = 0; identity_field(r->identity, i, &name, text, sizeof(text)); i++) {
-		snprintf(full, sizeof(full), "machine.%s", name);
-		xml_property(f, full, text);
-	}
-	xml_property(f, "verdict", conformance_verdict(c));
 	for (int i = 0; i < c->suspects; i++) {
-		snprintf(text, sizeof(text), "CPU %u", r->cpu[c->suspect[i].cpu]);
-		xml_property(f, "suspect", text);
+		snprintf(text, sizeof(text), i ? "suspect.%d" : "suspect", i + 1);
+		json_object_set_new(properties, text,
+				    json_sprintf("CPU %u", r->cpu[c->suspect[i].cpu]));
 	}
-	fputs("    </properties>\n", f);
-	for (unsigned i = 0; i < c->count; i++) {
-		const struct tried *t = &c->tried[i];
+	for (const struct tried *t = c->tried; t < c->tried + c->count; t++) {
+		char *output = NULL;
+		size_t size;
+		FILE *memory = open_memstream(&output, &size);
 
-		fputs("    <testcase classname=\"tmax.conform\"", f);
-		xml_attribute(f, "name", t->guarantee->name);
-		fprintf(f, " time=\"%.3f\">\n", t->seconds);
-		tried_reason(t, text, sizeof(text));
-		if (t->failures || !t->trials) {
-			fprintf(f, "      <%s", t->failures ? "failure" : "skipped");
-			xml_attribute(f, "message", text);
-			fputs("/>\n", f);
-		}
-		fputs("      <system-out>", f);
-		xml_text(f, text);
+		tried_reason(t, reason, sizeof(reason));
+		fputs(reason, memory);
 		for (unsigned k = 0; k < c->faileds; k++) {
 			if (c->failed[k].cell.guarantee != t->guarantee)
 				continue;
 			put_command(r, &c->failed[k], text, sizeof(text));
-			fputc('\n', f);
-			xml_text(f, text);
+			fprintf(memory, "\n%s", text);
 		}
-		fputs("</system-out>\n    </testcase>\n", f);
+		fclose(memory);
+		junit_case(cases, "tmax.conform", t->guarantee->name, t->seconds,
+			   t->failures ? "failure"
+			   : t->trials ? NULL
+				       : "skipped",
+			   reason, output);
+		free(output);
 	}
-	fputs("  </testsuite>\n</testsuites>\n", f);
+	junit_document(f, "tmax conform", r->begun, c->seconds, properties, cases);
 }
 
 /* --- JSON ------------------------------------------------------------------------------------- */
