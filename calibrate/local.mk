@@ -13,10 +13,9 @@ libcalibrate_a_SOURCES = \
 	commands/tmax/one_cell_cmd.c \
 	commands/tmax/report_cmd.c \
 	commands/tmax/verify_cmd.c \
-	calibrate/conf/conf_write.c \
-	calibrate/conf/conf_write.h \
-	calibrate/conf/summary.c \
-	calibrate/conf/summary.h \
+	calibrate/verify/conf_write.c \
+	calibrate/verify/conf_write.h \
+	calibrate/verify/summary.c \
 	calibrate/experiment/experiment.c \
 	calibrate/experiment/experiment.h \
 	calibrate/experiment/experiment_run.c \
@@ -133,9 +132,9 @@ calibrate_statistics_tests_fuzz_evidence_CFLAGS = $(fuzz_cflags)
 
 if HAVE_CMOCKA
 calibrate_tests = \
-	calibrate/conf/tests/test_conf_target \
-	calibrate/conf/tests/test_conf_write \
-	calibrate/conf/tests/test_summary \
+	calibrate/verify/tests/test_conf_target \
+	calibrate/verify/tests/test_conf_write \
+	calibrate/verify/tests/test_summary \
 	calibrate/experiment/tests/test_cells \
 	calibrate/experiment/tests/test_experiment \
 	calibrate/experiment/tests/test_paper \

@@ -43,8 +43,6 @@ static void print_text(FILE *f, const struct verify *v)
 			NUMBER(100 * v->conf.confidence), v->conf.window);
 	if (v->have_conf && v->cells)
 		fprintf(f, "Seed:     %" PRIu64 "\n", v->seed);
-	if (v->have_conf && v->fallback)
-		fputs("Cells:    the config names none: line and page at all splits instead\n", f);
 	for (const struct verify_cell *c = v->cell; c < v->cell + v->cells; c++) {
 		uint64_t tears = verify_tears(c);
 		char text[COMMAND_MAX];
@@ -115,16 +113,16 @@ static json_t *report_json(const struct verify *v)
 				    "p", verify_p(v), "confidence", v->conf.confidence, "toggles",
 				    INT(level->page.toggles & INT64_MAX), "window",
 				    (int)v->conf.window);
-	return json_pack("{s:s, s:o, s:o, s:o, s:f, s:f, s:b, s:o, s:o, s:I, s:I, s:I, s:f, "
+	return json_pack("{s:s, s:o, s:o, s:o, s:f, s:f, s:o, s:o, s:I, s:I, s:I, s:f, "
 			 "s:f, s:I, s:s, s:i, s:s}",
 			 "config", v->config, "identity",
 			 v->have_here ? identity_to_json(&v->here) : json_null(), "promise",
 			 promise, "seed", seed_to_json(v->seed), "budget", v->budget, "seconds",
-			 v->seconds, "fallback", v->fallback, "cells", cells, "promises", promises,
-			 "toggles", INT(v->toggles), "quiet_toggles", INT(v->quiet), "tears",
-			 INT(v->tears), "chance", v->chance, "upper_p", v->upper_p, "missing",
-			 INT(v->missing), "verdict", verify_verdict_name(v->verdict), "exit",
-			 v->status, "reason", v->reason);
+			 v->seconds, "cells", cells, "promises", promises, "toggles",
+			 INT(v->toggles), "quiet_toggles", INT(v->quiet), "tears", INT(v->tears),
+			 "chance", v->chance, "upper_p", v->upper_p, "missing", INT(v->missing),
+			 "verdict", verify_verdict_name(v->verdict), "exit", v->status, "reason",
+			 v->reason);
 }
 
 static void print_json(FILE *f, const struct verify *v)

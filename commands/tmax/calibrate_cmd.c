@@ -13,10 +13,9 @@
 
 #include "base/clock.h"
 #include "base/number.h"
-#include "calibrate/conf/conf_write.h"
-#include "calibrate/conf/summary.h"
 #include "calibrate/run/climb.h"
 #include "calibrate/statistics/evidence.h"
+#include "calibrate/verify/conf_write.h"
 #include "commands/tmax/calibrate_options.h"
 #include "commands/tmax/commands.h"
 #include "patchcore/machine/policy.h"

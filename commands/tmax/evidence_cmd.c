@@ -8,9 +8,8 @@
 #include <unistd.h>
 
 #include "base/number.h"
-#include "calibrate/conf/conf_write.h"
-#include "calibrate/conf/summary.h"
 #include "calibrate/statistics/evidence.h"
+#include "calibrate/verify/conf_write.h"
 #include "commands/tmax/commands.h"
 #include "patchcore/machine/machine_conf.h"
 #include "stress/placement/cpuid.h"

@@ -14,7 +14,7 @@
 
 #include "base/command_line.h"
 #include "base/exit_status.h"
-#include "calibrate/conf/conf_write.h"
+#include "calibrate/verify/conf_write.h"
 #include "fleet/export/prior.h"
 #include "patchcore/machine/machine_conf.h"
 #include "stress/placement/here.h"

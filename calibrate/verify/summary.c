@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "calibrate/conf/summary.h"
+#include "calibrate/verify/conf_write.h"
 
 #include <inttypes.h>
 #include <math.h>

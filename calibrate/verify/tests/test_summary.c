@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "calibrate/conf/summary.h"
+#include "calibrate/verify/conf_write.h"
 #include "results/tests/sample.h"
 
 static struct estimate e;
