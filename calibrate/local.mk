@@ -2,7 +2,6 @@
 noinst_LIBRARIES += libcalibrate.a
 libcalibrate_a_SOURCES = \
 	calibrate/run/climb.c \
-	calibrate/run/climb.h \
 	calibrate/run/schedule.c \
 	calibrate/run/schedule.h \
 	commands/tmax/calibrate_cmd.c \
@@ -18,9 +17,6 @@ libcalibrate_a_SOURCES = \
 	calibrate/verify/summary.c \
 	calibrate/experiment/experiment.c \
 	calibrate/experiment/experiment.h \
-	calibrate/experiment/experiment_run.c \
-	calibrate/plan/ladder.c \
-	calibrate/plan/ladder.h \
 	calibrate/plan/plan.c \
 	calibrate/plan/plan.h \
 	results/figures/html.h \
@@ -47,14 +43,12 @@ libcalibrate_a_SOURCES = \
 	calibrate/run/session.h \
 	calibrate/statistics/bound.c \
 	calibrate/statistics/bound.h \
-	calibrate/statistics/claim.c \
 	calibrate/statistics/estimate.c \
 	calibrate/statistics/estimate.h \
 	calibrate/statistics/estimate_fields.c \
 	calibrate/statistics/evidence.c \
 	calibrate/statistics/evidence.h \
 	calibrate/statistics/long_wait.c \
-	calibrate/statistics/long_wait.h \
 	calibrate/statistics/sums.c \
 	calibrate/statistics/sums.h \
 	calibrate/verify/verify.c \

@@ -3,8 +3,6 @@ noinst_LIBRARIES += libfleet.a
 libfleet_a_SOURCES = \
 	commands/tmax/fleet_cmd.c \
 	commands/tmax/merge_cmd.c \
-	commands/tmax/prior_cmd.c \
-	commands/tmax/prior_cmd.h \
 	fleet/export/export.h \
 	fleet/export/prior.c \
 	fleet/export/prior.h \

@@ -9,14 +9,14 @@
  *
  * What comes next is a function of the records, so that a run which was killed can be resumed.
  */
-#include "calibrate/run/climb.h"
+#include "calibrate/run/session.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/random.h"
 #include "calibrate/run/schedule.h"
-#include "calibrate/statistics/long_wait.h"
+#include "calibrate/statistics/estimate.h"
 #include "results/journal/journal.h"
 #include "stress/run/gap.h"
 #include "stress/witness/witness.h"

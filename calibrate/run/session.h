@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdbool.h>
 
+#include "calibrate/statistics/estimate.h"
 #include "results/journal/journal.h"
 #include "stress/run/run.h"
 #include "stress/witness/noise.h"
@@ -81,5 +82,16 @@ int session_run(struct session *s, const char *stage, unsigned round, const stru
 int session_written(struct session *s, int ret);
 
 void session_free(struct session *s);
+
+/*
+ * climb - run the plan.
+ *
+ * 0 with the estimate of this run, whose sums are in *sums (the caller frees them, always).
+ * -EINTR: asked to stop; -EIO with a message on stderr: the journal cannot be written; another
+ * negative errno: no cell could be run any more. What is known until then is evidence all the
+ * same, unless the estimate is blind.
+ */
+int climb(struct session *session, const struct plan *plan, struct sums *sums,
+	  struct estimate *estimate);
 
 #endif

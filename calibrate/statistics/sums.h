@@ -31,7 +31,7 @@ enum sum_kind {
 	SUM_WAIT,	/* changes by the word protocol, with the waits of a rung */
 	SUM_MEMBARRIER, /* by membarrier */
 	SUM_STORE,	/* one store, inside a line: the atomic window */
-	SUM_GAP,	/* stores, and gaps between fetches as long as the rung: long_wait.h */
+	SUM_GAP,	/* stores, and gaps between fetches as long as the rung: long_wait.c */
 	SUM_KINDS
 };
 

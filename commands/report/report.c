@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 
 #include "commands/report/report.h"
-#include "commands/report/report_bench.h"
 
 /* Either writes itself, or is that of one benchmark. */
 static const struct section {

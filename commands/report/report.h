@@ -6,6 +6,7 @@
 #ifndef COMMANDS_REPORT_REPORT_H
 #define COMMANDS_REPORT_REPORT_H
 
+#include "bench/method/result.h"
 #include "results/figures/html.h"
 #include "results/figures/report_page.h"
 #include "results/figures/tally.h"
@@ -32,6 +33,18 @@ int section_gaps(struct page *page);
 int section_placements(struct page *page);
 int section_cells(struct page *page);
 int section_limits(struct page *page);
+int section_costs(struct page *page);
+int section_benchmark(struct page *page, const char *benchmark);
+
+/* journal_has_bench - is there a line of that benchmark, or of any for NULL? */
+bool journal_has_bench(const struct journal_data *data, const char *benchmark);
+
+/* bench_interval - "442 [430, 451]", or the median alone if there is no interval; "" for none. */
+#define INTERVAL_TEXT 96
+char *bench_interval(char *buf, struct bench_value v);
+
+/* The same as an expression, for the arguments of functions of html.h. */
+#define INTERVAL(v) bench_interval((char[INTERVAL_TEXT]){ 0 }, v)
 
 /* A number of a line, for people. */
 #define NUMBER_OF(line, name) NUMBER(json_real_of(line, name))

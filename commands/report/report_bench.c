@@ -3,7 +3,7 @@
  * A benchmark on the page: its figure, all its rows, and what else was going on. And what all of
  * them say patching costs: five rows as large numbers.
  */
-#include "commands/report/report_bench.h"
+#include "commands/report/report.h"
 
 #include <errno.h>
 #include <inttypes.h>

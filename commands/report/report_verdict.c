@@ -150,20 +150,15 @@ static void put_ladder(FILE *out, const struct page *page, const json_t *e, bool
 	html_table_end(out);
 }
 
-/* Bounds of the ladder as if the CPUs were always near, and always far. */
+/* Of which state of the CPUs the bounds are the mean. */
 static void put_distances(const struct page *page, const json_t *e)
 {
-	static const char *const names[] = { "near", "far" };
 	double near = json_real_of(e, "slices_near"), far = json_real_of(e, "slices_far");
 	double unknown = json_real_of(e, "slices") - near - far;
-	const json_t *level, *claim, *s;
 	FILE *out = page->out;
-	char text[WAITS_TEXT];
-	size_t i, k, n;
 
 	if (!(near + far > 0))
 		return;
-	html_fold(out, "Near and far");
 	html_paragraph(out,
 		       "Half a round trip of a cache line between the two CPUs took %d ticks or "
 		       "more, which is far, in %s %% of the slices.",
@@ -173,34 +168,6 @@ static void put_distances(const struct page *page, const json_t *e)
 	if (!(near > 0) || !(far > 0))
 		html_paragraph(out, "What was counted says nothing of a time when they are %s.",
 			       far > 0 ? "near each other" : "far apart");
-	html_table(out, "Bounds if it were always so, both at once; 1: nothing is known.",
-		   "waits\tcrossing\t#near: toggles\t#tears\t#p below\t#far: "
-		   "toggles\t#tears\t#p below");
-	json_array_foreach(json_object_get(e, "levels"), i, level)
-		json_array_foreach(json_object_get(level, "claims"), k, claim)
-	{
-		if (!(json_real_of(level, "stretch") > 0))
-			continue;
-		html_line(out, NULL, "tt", "%s\t%s", waits_of_level(level, text),
-			  json_text_of(claim, "crossing"));
-		for (int d = 0; d < 2; d++) {
-			double toggles = 0, tears = 0, upper_p = 0;
-			bool all = true; /* something was counted at each placement */
-
-			json_array_foreach(json_object_get(claim, "sections"), n, s)
-			{
-				const json_t *at = json_object_get(s, names[d]);
-
-				all &= at != NULL;
-				toggles += at ? json_real_of(at, "toggles") : 0;
-				tears += at ? json_real_of(at, "tears") : 0;
-				upper_p = fmax(upper_p, json_real_of(at, "upper_p"));
-			}
-			html_cells(out, "nnn", "%s\t%s\t%s", NUMBER(toggles), NUMBER(tears),
-				   NUMBER(all ? upper_p : 1.0));
-		}
-	}
-	html_folded_table_end(out);
 }
 
 int section_verdict(struct page *page)

@@ -20,7 +20,6 @@
 #include "base/exit_status.h"
 #include "bench/method/method.h"
 #include "bench/record/bench_record.h"
-#include "commands/tmax/bench_print.h"
 #include "commands/tmax/commands.h"
 #include "patchcore/life/library.h"
 #include "patchcore/machine/identity.h"

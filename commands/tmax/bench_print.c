@@ -1,12 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-#include "commands/tmax/bench_print.h"
-
+/*
+ * The result of a benchmark as a table: a line per row, with its median and interval, p5 to p99,
+ * outliers, ratio to the baseline and its interval ("no difference" where bench_row_same()), or why
+ * it was skipped; above it on what, and what else was going on.
+ *
+ * Rows of one name that follow one another are put together under what they have in common.
+ * 100 columns wide, unless an extra or a reason is longer. Numbers and params are told as in
+ * figures and reports (bench_words.h).
+ */
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/method/result.h"
 #include "bench/record/bench_words.h"
+#include "commands/tmax/commands.h"
 
 #define LABEL_WIDTH 23
 #define INTERVAL    32

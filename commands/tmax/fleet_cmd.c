@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <error.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,10 +14,13 @@
 #include "base/command_line.h"
 #include "base/exit_status.h"
 #include "base/number.h"
+#include "calibrate/verify/conf_write.h"
 #include "commands/report/fleet_report.h"
 #include "commands/tmax/commands.h"
-#include "commands/tmax/prior_cmd.h"
 #include "fleet/export/export.h"
+#include "fleet/export/prior.h"
+#include "patchcore/machine/machine_conf.h"
+#include "stress/placement/here.h"
 
 enum action {
 	REPORT,
@@ -140,6 +144,98 @@ static int export(struct fleet *fleet, const struct request *r)
 	if (r->textfile)
 		printf("%d machine%s in %s\n", ret, S(ret), to);
 	return EXIT_PASS;
+}
+
+/* --- Prior ------------------------------------------------------------------------------------ */
+
+/* What was measured here is better than any prior, also if it is out of date or damaged. */
+static int keep_measured(const char *path)
+{
+	struct machine_conf conf;
+	char why[200];
+
+	if (access(path, F_OK) < 0 && errno == ENOENT)
+		return EXIT_PASS;
+	if (machine_conf_read(&conf, path, why, sizeof(why)) == 0 && conf.fleet)
+		return EXIT_PASS;
+	error(0, 0, "%s is no prior: it stays as it is", path);
+	return EXIT_CANNOT_CREATE;
+}
+
+static int write_conf(const char *output, const char *table, const struct prior *prior,
+		      const struct identity *id, const struct plan *plan, const struct cpus *cpus)
+{
+	const char *slash = strrchr(table, '/');
+	const struct provenance from = {
+		.identity = id,
+		.plan = plan,
+		.cpus = cpus,
+		.measured = prior->measured,
+		.prior = slash ? slash + 1 : table,
+		.confidence = prior->confidence,
+	};
+	int ret = conf_write(output, &prior->estimate, &from);
+
+	if (ret < 0) {
+		error(0, -ret, "cannot write %s", output);
+		return EXIT_CANNOT_WRITE;
+	}
+	printf("Verdict: %s: %s\nHow sure: %.0f %%, from %" PRIu64
+	       " machines of this kind and none of this one: tmax calibrate knows better.\n"
+	       "Config:  %s\n",
+	       verdict_name(prior->estimate.verdict), prior->estimate.reason,
+	       100 * prior->confidence, prior->machines, output);
+	return EXIT_PASS;
+}
+
+/*
+ * Write machine.conf for this machine by a table of tmax fleet export. output: NULL: where
+ * calibrate would. require_p: 0: as calibrate has it.
+ */
+static int prior_apply(const char *table, const char *output, double require_p)
+{
+	static struct prior prior;
+	hwloc_topology_t topology;
+	char room[PATH_MAX], force[PATH_MAX], why[300];
+	struct plan plan = *plan_find("default");
+	struct identity id;
+	struct cpus cpus;
+	int ret, status;
+
+	/* The config in force may be another file than the one to write, and would be hidden by it.
+	 */
+	if (!output && machine_conf_default_path(room, sizeof(room)) < 0)
+		return refuse_usage("no home folder to write to: give --output");
+	status = keep_measured(output ? output : room);
+	if (!output && status == EXIT_PASS && machine_conf_find(force, sizeof(force)) == 0)
+		status = keep_measured(force);
+	if (!output)
+		output = room;
+	if (status == EXIT_PASS)
+		status = machine_here(&id);
+	if (status != EXIT_PASS)
+		return status;
+	ret = prior_read(table, &id, &prior, why, sizeof(why));
+	if (ret < 0) {
+		error(0, 0, "%s: %s", table, why);
+		return ret == -ENODATA ? EXIT_NO_CONF : EXIT_MISSING;
+	}
+	status = topology_here(&topology);
+	if (status != EXIT_PASS)
+		return status;
+	plan.name = "none";
+	plan_seat(&plan, topology);
+	cpus_here(topology, &cpus);
+	hwloc_topology_destroy(topology);
+	prior_decide(&prior, require_p > 0 ? require_p : plan.require_p);
+	/* Of a placement that the fleet never tried nothing is known. */
+	for (unsigned i = 0; i < plan.seats; i++)
+		if (!prior.placed[plan.seat[i].placement]) {
+			error(0, 0, "no machine of the fleet was tested at placement %s: calibrate",
+			      placement_name(plan.seat[i].placement));
+			return EXIT_NO_CONF;
+		}
+	return write_conf(output, table, &prior, &id, &plan, &cpus);
 }
 
 /* --- The command ------------------------------------------------------------------------------ */

@@ -7,7 +7,6 @@
 #include "bench/record/bench_record.h"
 #include "bench/tests/bench_sample.h"
 #include "calibrate/tests/report_place.h"
-#include "commands/report/report_bench.h"
 
 /* Takes over result. */
 static int bench_line(struct journal *journal, struct bench_result *result)

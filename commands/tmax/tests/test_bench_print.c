@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "bench/tests/sample_bench.h"
-#include "commands/tmax/bench_print.h"
+#include "commands/tmax/commands.h"
 
 #define COLUMNS 100
 
