@@ -264,40 +264,6 @@ bool has_answer(const struct cell_record *r)
 
 /* --- Its cells one by one into the journal -------------------------------------------------- */
 
-/* 1: it has an answer. */
-static int run_gaps(struct session *s, const struct cell *cell)
-{
-	struct run_options how = { .topology = s->topology, .stop = s->stop };
-	static struct gap_result result;
-	const json_t *line;
-	char command[512];
-	json_t *body;
-	size_t i;
-	int ret;
-
-	/* A run of the gap oracle is known by its command. */
-	gap_command(cell, command, sizeof(command));
-	json_array_foreach(s->known.others, i, line)
-	{
-		if (strcmp(json_text_of(line, "command"), command) == 0) {
-			s->used += cell->seconds;
-			return 1;
-		}
-	}
-	progress_begin_cell(&s->progress, cell, session_left(s));
-	ret = gap_run(cell, &how, &result);
-	if (ret < 0)
-		return ret;
-	if (result.outcome == OUTCOME_ERROR)
-		return result.error;
-	body = gap_to_json(cell, &result);
-	ret = session_written(s, body ? journal_write_line(s->journal, "gaps", body) : -ENOMEM);
-	json_decref(body);
-	if (ret < 0)
-		return ret;
-	return *s->stop ? -EINTR : result.outcome == OUTCOME_DONE;
-}
-
 /* 0: all of it has an answer; 1: some cell hung, was killed or left out. */
 static int run_cells(struct experiment *e, struct session *s)
 {
@@ -326,7 +292,7 @@ static int run_cells(struct experiment *e, struct session *s)
 		if (l->left_out)
 			ret = 0;
 		else if (l->gaps)
-			ret = run_gaps(s, &cell);
+			ret = session_gaps(s, &cell, NULL);
 		else if ((ret = session_run(s, stage, run, &cell, &record)) >= 0)
 			ret = has_answer(record);
 		unanswered |= ret == 0;

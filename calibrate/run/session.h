@@ -58,6 +58,7 @@ struct session {
 	struct progress progress;
 	char noise[NOISE_REASON_MAX]; /* what the last disturbed cell was disturbed by */
 	unsigned tries; /* records that the last session_run() added, all of one cell */
+	bool is_noisy;	/* the last session_gaps() was, if it has tried */
 };
 
 /* session_left - seconds of budget left; below 0 when overdrawn. */
@@ -80,6 +81,17 @@ int session_run(struct session *s, const char *stage, unsigned round, const stru
  * ended and a message is on stderr.
  */
 int session_written(struct session *s, int ret);
+
+/*
+ * session_gaps - run the gap oracle, or take its line from the journal that is resumed: as a cell
+ * by its key, it is known by its command, which has its seed. What it has counted is added to the
+ * sums, and is in its line; NULL: it is no evidence. 1: there is an answer; 0: there is none; or as
+ * session_run(). s->tries and s->is_noisy: of what was measured.
+ *
+ * session_known_gaps - only take one, of that command or (NULL) of any. 1, 0, or -ENOMEM.
+ */
+int session_gaps(struct session *s, const struct cell *cell, struct sums *sums);
+int session_known_gaps(struct session *s, const char *command, struct sums *sums);
 
 void session_free(struct session *s);
 
