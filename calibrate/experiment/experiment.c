@@ -57,11 +57,8 @@ void experiment_name(struct experiment *e)
 /* A copy of one. 0 or -ENOMEM. */
 static int cells_add(struct cells *cells, const struct listed *listed)
 {
-	struct listed *more = cells->at;
+	struct listed *more = reallocarray(cells->at, cells->count + 1, sizeof(*more));
 
-	/* Doubled whenever the count is a power of two. */
-	if ((cells->count & (cells->count - 1)) == 0)
-		more = realloc(more, (cells->count ? 2 * cells->count : 1) * sizeof(*more));
 	if (!more)
 		return -ENOMEM;
 	cells->at = more;

@@ -37,15 +37,11 @@ static const struct cell_record *find_known(const struct session *s, const char 
 
 static struct cell_record *add_record(struct session *s)
 {
-	if (s->count == s->room) {
-		size_t room = s->room ? s->room * 2 : 64;
-		struct cell_record *more = reallocarray(s->done, room, sizeof(*more));
+	struct cell_record *more = reallocarray(s->done, s->count + 1, sizeof(*more));
 
-		if (!more)
-			return NULL;
-		s->done = more;
-		s->room = room;
-	}
+	if (!more)
+		return NULL;
+	s->done = more;
 	return &s->done[s->count++];
 }
 

@@ -51,7 +51,7 @@ struct session {
 	struct journal *journal;
 	struct journal_data known; /* what a resumed run already did */
 	struct cell_record *done;  /* all records of this run, resumed ones included */
-	size_t count, room;
+	size_t count;
 	double budget, begin; /* seconds */
 	double used;	      /* by resumed cells */
 	uint64_t seed;

@@ -48,7 +48,6 @@ struct sum {
 struct sums {
 	struct sum *sum;
 	size_t count;
-	size_t room;
 };
 
 /* sum_kind_name, sum_kind_parse - "wait", "membarrier", "store", "gap"; -EINVAL for others. */
