@@ -19,8 +19,8 @@ const struct field level_fields[] = {
 	FIELD(COUNT, level, rung.stretch, "stretch", "stretch", NULL),
 	FIELD(TOLD, level, ticks, "ticks", "ticks", NULL),
 	FIELD(REAL, level, upper_p, "upper_p", NULL, NULL),
-	FIELD(REAL, level, at_p[DISTANCE_NEAR], "near_p", NULL, NULL),
-	FIELD(REAL, level, at_p[DISTANCE_FAR], "far_p", NULL, NULL),
+	FIELD(REAL, level, at_p[DISTANCE_NEAR], "near_p", NULL, "near: p <"),
+	FIELD(REAL, level, at_p[DISTANCE_FAR], "far_p", NULL, "far: p <"),
 	END
 };
 

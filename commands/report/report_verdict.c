@@ -173,10 +173,9 @@ static void put_distances(const struct page *page, const json_t *e)
 int section_verdict(struct page *page)
 {
 	const json_t *e = line_last(page->data, "estimate");
-	const json_t *level, *claim, *s;
-	size_t estimates = 0, i = 0, k, n;
+	const json_t *level;
+	size_t estimates = 0, i = 0;
 	FILE *out = page->out;
-	char text[WAITS_TEXT];
 
 	if (!json_object_get(e, "levels")) {
 		put_counts(page);
@@ -192,22 +191,6 @@ int section_verdict(struct page *page)
 	html_fold(out, "The paper's constant waits");
 	put_ladder(out, page, e, false);
 	html_fold_end(out);
-	html_fold(out, "The same by placement, with the rate of the worst slice");
-	html_table(out, NULL,
-		   "waits\tcrossing\tplacement\t#slices\t#toggles\t#tears\t#p below\t#worst slice");
-	json_array_foreach(json_object_get(e, "levels"), i, level)
-		json_array_foreach(json_object_get(level, "claims"), k, claim)
-			json_array_foreach(json_object_get(claim, "sections"), n, s)
-	{
-		double worst = json_real_of(s, "worst_tears") / json_real_of(s, "worst_toggles");
-
-		html_line(out, json_real_of(s, "tears") > 0 ? "bad" : NULL, "tttnnnnn",
-			  "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", waits_of_level(level, text),
-			  json_text_of(claim, "crossing"), json_text_of(s, "placement"),
-			  NUMBER_OF(s, "slices"), NUMBER_OF(s, "toggles"), NUMBER_OF(s, "tears"),
-			  NUMBER_OF(s, "upper_p"), isfinite(worst) ? NUMBER(worst) : "0");
-	}
-	html_folded_table_end(out);
 	put_distances(page, e);
 	json_array_foreach(json_object_get(e, "long_levels"), i, level)
 	{

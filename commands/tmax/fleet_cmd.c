@@ -71,12 +71,6 @@ static const struct command_line line = {
 	       "73 a measured config is there, 74 cannot write.\n",
 };
 
-static int cannot(const char *what, const char *path, int ret, int status)
-{
-	error(0, -ret, "cannot %s %s", what, path);
-	return status;
-}
-
 /* --- Report ----------------------------------------------------------------------------------- */
 
 static int report_fleet(struct fleet *fleet, const struct request *r, const char *path)
@@ -87,17 +81,15 @@ static int report_fleet(struct fleet *fleet, const struct request *r, const char
 
 	if (undrawn[0])
 		error(0, 0, "figures are missing: %s", undrawn);
-	if (ret == -EEXIST) {
-		error(0, 0,
-		      "%s/fleet.html was not written by tmax fleet: give another folder, or "
-		      "remove it",
-		      r->page);
-		return EXIT_CANNOT_WRITE;
-	}
+	if (ret == -EEXIST)
+		return complain(EXIT_CANNOT_WRITE, 0,
+				"%s/fleet.html was not written by tmax fleet: give another folder, "
+				"or remove it",
+				r->page);
 	if (ret < 0 && r->page)
-		return cannot("write a page to", r->page, ret, EXIT_CANNOT_WRITE);
+		return complain(EXIT_CANNOT_WRITE, ret, "cannot write a page to %s", r->page);
 	if (ret < 0)
-		return cannot("read", path, ret, EXIT_MISSING);
+		return complain(EXIT_MISSING, ret, "cannot read %s", path);
 	if (r->page)
 		printf("%s/fleet.html, %d machine%s worse than %s kind\n", r->page, ret, S(ret),
 		       ret == 1 ? "its" : "their");
@@ -140,7 +132,7 @@ static int export(struct fleet *fleet, const struct request *r)
 		return refuse_usage("--textfile goes with neither --csv nor --output");
 	ret = r->textfile ? export_textfile(r->textfile, fleet) : write_table(fleet, r);
 	if (ret < 0)
-		return cannot("export to", to, ret, EXIT_CANNOT_WRITE);
+		return complain(EXIT_CANNOT_WRITE, ret, "cannot export to %s", to);
 	if (r->textfile)
 		printf("%d machine%s in %s\n", ret, S(ret), to);
 	return EXIT_PASS;
@@ -158,8 +150,7 @@ static int keep_measured(const char *path)
 		return EXIT_PASS;
 	if (machine_conf_read(&conf, path, why, sizeof(why)) == 0 && conf.fleet)
 		return EXIT_PASS;
-	error(0, 0, "%s is no prior: it stays as it is", path);
-	return EXIT_CANNOT_CREATE;
+	return complain(EXIT_CANNOT_CREATE, 0, "%s is no prior: it stays as it is", path);
 }
 
 static int write_conf(const char *output, const char *table, const struct prior *prior,
@@ -176,10 +167,8 @@ static int write_conf(const char *output, const char *table, const struct prior 
 	};
 	int ret = conf_write(output, &prior->estimate, &from);
 
-	if (ret < 0) {
-		error(0, -ret, "cannot write %s", output);
-		return EXIT_CANNOT_WRITE;
-	}
+	if (ret < 0)
+		return complain(EXIT_CANNOT_WRITE, ret, "cannot write %s", output);
 	printf("Verdict: %s: %s\nHow sure: %.0f %%, from %" PRIu64
 	       " machines of this kind and none of this one: tmax calibrate knows better.\n"
 	       "Config:  %s\n",
@@ -216,10 +205,9 @@ static int prior_apply(const char *table, const char *output, double require_p)
 	if (status != EXIT_PASS)
 		return status;
 	ret = prior_read(table, &id, &prior, why, sizeof(why));
-	if (ret < 0) {
-		error(0, 0, "%s: %s", table, why);
-		return ret == -ENODATA ? EXIT_NO_CONF : EXIT_MISSING;
-	}
+	if (ret < 0)
+		return complain(ret == -ENODATA ? EXIT_NO_CONF : EXIT_MISSING, 0, "%s: %s", table,
+				why);
 	status = topology_here(&topology);
 	if (status != EXIT_PASS)
 		return status;
@@ -230,11 +218,11 @@ static int prior_apply(const char *table, const char *output, double require_p)
 	prior_decide(&prior, require_p > 0 ? require_p : plan.require_p);
 	/* Of a placement that the fleet never tried nothing is known. */
 	for (unsigned i = 0; i < plan.seats; i++)
-		if (!prior.placed[plan.seat[i].placement]) {
-			error(0, 0, "no machine of the fleet was tested at placement %s: calibrate",
-			      placement_name(plan.seat[i].placement));
-			return EXIT_NO_CONF;
-		}
+		if (!prior.placed[plan.seat[i].placement])
+			return complain(
+				EXIT_NO_CONF, 0,
+				"no machine of the fleet was tested at placement %s: calibrate",
+				placement_name(plan.seat[i].placement));
 	return write_conf(output, table, &prior, &id, &plan, &cpus);
 }
 
@@ -265,17 +253,14 @@ int cmd_fleet(int argc, char **argv)
 	if (action == PRIOR)
 		return prior_apply(path, r.output, r.require_p);
 	ret = fleet_open(&fleet, path, false);
-	if (ret == -EPROTO)
-		error(0, 0, "cannot read %s: no fleet's database, or of a newer tmax", path);
-	else if (ret == -ESTALE)
-		error(0, 0,
-		      "cannot read %s: of an older tmax; 'tmax merge -o' with any file brings it "
-		      "up to date",
-		      path);
-	else if (ret < 0)
-		error(0, -ret, "cannot read %s", path);
 	if (ret < 0)
-		return EXIT_MISSING;
+		return complain(EXIT_MISSING, ret == -EPROTO || ret == -ESTALE ? 0 : ret,
+				"cannot read %s%s", path,
+				ret == -EPROTO ? ": no fleet's database, or of a newer tmax"
+				: ret == -ESTALE
+					? ": of an older tmax; 'tmax merge -o' with any file "
+					  "brings it up to date"
+					: "");
 	status = action == REPORT ? report_fleet(fleet, &r, path) : export(fleet, &r);
 	fleet_close(fleet, false);
 	return status;

@@ -27,10 +27,6 @@ static void the_page_says_what_the_journal_holds(void **state)
 		"tore again</dd>",
 		"its variance is 0.5 times the square of its mean across a line, and 1.25 times "
 		"across a page.",
-		"<tr class=\"bad\"><td>400 x4</td><td>page</td><td>same-l3</td>"
-		"<td class=\"n\">10</td><td class=\"n\">2.35e6</td><td class=\"n\">8000</td>"
-		"<td class=\"n\">0.01</td><td class=\"n\">0.02</td>",
-		"<tr><td>400 x4</td><td>page</td><td>oversubscribed</td>",
 		"L1d 32K L1i 32K L2 2048K L3 107520K",
 		"This is a virtual machine",
 		"none (membarrier between: control)",

@@ -34,7 +34,7 @@ static int write_benchmarks(struct journal *journal)
 static void benchmarks_alone_make_a_page(void **state)
 {
 	static const char *const texts[] = {
-		"<title>Patching on Sample",  "from 9 benchmarks of 0 journals",
+		"<title>Patching on Sample",  "0 cells and 9 benchmarks of 0 journals",
 		"so there is no T_max here",  "<h2 id=\"machine\">",
 		"<h2 id=\"patching-costs\">", "<h2 id=\"bench-toggle\">",
 		"<h2 id=\"bench-latency\">",  "<h2 id=\"bench-throughput\">",
@@ -109,7 +109,7 @@ static void a_calibration_has_both(void **state)
 	free(page);
 	page = page_with(place, write_benchmarks);
 	assert_has(page, "<title>T_max of Sample");
-	assert_has(page, "And what patching costs, from 9 benchmarks.");
+	assert_has(page, "and 9 benchmarks of 0 journals");
 	assert_has(page, "<h2 id=\"verdict\">");
 	assert_has(page, "<h2 id=\"patching-costs\">");
 	assert_has(page, "<h2 id=\"limits\">");

@@ -154,7 +154,7 @@ has "so there is no verdict" "no run of the gap oracle"
 } >"$dir/shard"
 expect 0 env TMAX_GNUPLOT=/nonexistent "$tmax" report "$dir/shard" "$dir/all" -o "$dir/plain"
 grep -qF "$dir/shard: 1 line could not be read" "$dir/err" || fail "says nothing of the cut line"
-has "28 cells of 2 journals" "1 line could not be read"
+has "28 cells and 0 benchmarks of 2 journals" "1 line could not be read"
 
 # --- refused ---
 
