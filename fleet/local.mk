@@ -16,7 +16,6 @@ libfleet_a_SOURCES = \
 	fleet/judge/judge.h \
 	fleet/judge/ladder_of.c \
 	fleet/judge/ladder_of.h \
-	commands/report/fleet_page.c \
 	commands/report/fleet_report.c \
 	commands/report/fleet_report.h \
 	fleet/store/intake.c \

@@ -285,7 +285,7 @@ static int run_cells(struct experiment *e, struct session *s)
 		used = s->used;
 		experiment_stage(e, l, stage);
 		if (!l->left_out && s->progress.stage != name)
-			progress_stage(&s->progress, name);
+			s->progress.stage = name;
 		if (l->left_out)
 			ret = 0;
 		else if (l->gaps)

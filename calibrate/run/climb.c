@@ -122,7 +122,7 @@ static int run_cell(struct climb *c, const char *stage, const struct cell *cell,
 	size_t first = s->count;
 	int ret;
 
-	progress_stage(&s->progress, stage);
+	s->progress.stage = stage;
 	ret = session_run(s, stage, c->round++, cell, &record);
 	for (size_t i = first; i < s->count; i++)
 		if (sums_add_record(c->sums, &s->done[i]) < 0)
@@ -286,7 +286,7 @@ static int run_gaps(struct climb *c)
 	cell.seed = seed_of_next_cell(c) + turn;
 	draw_provoker(c, &cell, true);
 	c->gaps_used += cell.seconds;
-	progress_stage(&c->session->progress, "gaps");
+	c->session->progress.stage = "gaps";
 	ret = session_gaps(c->session, &cell, c->sums);
 	if (c->session->tries)
 		c->disturbed = c->session->is_noisy ? c->disturbed + 1 : 0;

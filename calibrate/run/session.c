@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Cells, and runs of the gap oracle, within a budget into a journal. */
 #include "calibrate/run/session.h"
 
 #include <errno.h>

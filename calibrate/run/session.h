@@ -20,8 +20,8 @@
  */
 struct progress {
 	bool quiet, terminal;
-	bool open; /* the terminal line wants a newline */
-	const char *stage;
+	bool open;	   /* the terminal line wants a newline */
+	const char *stage; /* that runs now */
 	/* Of cells that ended; broken protocols must tear and do not count. */
 	uint64_t tears, toggles;
 	struct cell cell;
@@ -30,12 +30,6 @@ struct progress {
 };
 
 void progress_open(struct progress *p, bool quiet);
-
-/* progress_stage - a new stage begins. The name is borrowed. */
-static inline void progress_stage(struct progress *p, const char *stage)
-{
-	p->stage = stage;
-}
 
 void progress_begin_cell(struct progress *p, const struct cell *cell, double left);
 

@@ -224,11 +224,6 @@ static const struct field count_fields[] = {
 
 static const char *const distances[DISTANCES] = { "near", "far" };
 
-const char *distance_name(enum distance distance)
-{
-	return distances[distance];
-}
-
 const char *sum_kind_name(enum sum_kind kind)
 {
 	return kinds[kind];

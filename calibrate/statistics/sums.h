@@ -54,9 +54,6 @@ struct sums {
 const char *sum_kind_name(enum sum_kind kind);
 int sum_kind_parse(const char *name);
 
-/* distance_name - "near", "far". */
-const char *distance_name(enum distance distance);
-
 /* sum_kind_of - of a cell; -1: it proves nothing of the library's (a broken protocol). */
 int sum_kind_of(const struct cell *cell);
 

@@ -118,7 +118,7 @@ static void run_part(struct verify *v, struct session *s, enum verify_check chec
 	double end = session_left(s) - seconds;
 	double slices = ceil(seconds / SLICE / fmax(1, count_due(v, v->cell, check)));
 
-	progress_stage(&s->progress, verify_check_name(check));
+	s->progress.stage = verify_check_name(check);
 	/* Each at least once: on a noisy machine other parts may have taken more than their share.
 	 */
 	for (unsigned left = (unsigned)fmax(1, slices); left > 0; left--)

@@ -98,35 +98,25 @@ static void put_rows(FILE *out, const struct bench_result *result)
 
 	for (unsigned i = 0; i < result->rows; i++)
 		count += row_measured(&result->row[i]);
-	if (count) {
-		fprintf(out, "<details><summary>All %u rows</summary>\n", count);
-		html_table(
-			out,
-			"Median of the medians of blocks with its bootstrap interval. Outliers lie "
-			"beyond the third quartile by three times the distance of the quartiles; "
-			"they are in all figures. A ratio whose interval holds 1 is no difference.",
-			"operation\tmeasure\t#median [95 %]\t#5 to 99 "
-			"%\t#most\t#outliers\tratio\tbesides");
-		for (unsigned i = 0; i < result->rows; i++)
-			if (row_measured(&result->row[i]))
-				put_row(out, &result->row[i]);
-		html_table_end(out);
-		fputs("</details>\n", out);
-	}
-	if (count == result->rows)
-		return;
-	html_table(out, NULL, "not measured\tmeasure\twhy");
-	for (unsigned i = 0; i < result->rows; i++) {
-		const struct bench_row *row = &result->row[i];
-
-		if (row_measured(row))
+	fprintf(out, "<details><summary>All %u rows, %u not measured</summary>\n", result->rows,
+		result->rows - count);
+	html_table(
+		out,
+		"Median of the medians of blocks with its bootstrap interval. Outliers lie beyond "
+		"the third quartile by three times the distance of the quartiles; they are in all "
+		"figures. A ratio whose interval holds 1 is no difference.",
+		"operation\tmeasure\t#median [95 %]\t#5 to 99 %\t#most\t#outliers\tratio\tbesides");
+	for (const struct bench_row *row = result->row; row < result->row + result->rows; row++) {
+		if (row_measured(row)) {
+			put_row(out, row);
 			continue;
-		html_row(out, "absent");
-		html_cell(out, "%s", words_of_row(row, NULL, label, sizeof(label)));
-		html_cell(out, "%s", row->measure);
-		html_words(out, "%s", row->why[0] ? row->why : "no reason is told");
+		}
+		html_line(out, "absent", "tt", "%s\t%s",
+			  words_of_row(row, NULL, label, sizeof(label)), row->measure);
+		html_between(out, "<td class=\"w\" colspan=\"6\">", "</td>", "%s",
+			     row->why[0] ? row->why : "no reason is told");
 	}
-	html_table_end(out);
+	html_folded_table_end(out);
 }
 
 static int put_benchmark(struct page *page, const struct bench_result *result, unsigned lines)

@@ -90,32 +90,6 @@ static void put_answer(struct page *page, const json_t *e)
 	fputs("</div>\n", out);
 }
 
-/* Without an estimate the answer is what was counted. */
-static void put_counts(struct page *page)
-{
-	uint64_t tears = 0, toggles = 0;
-	size_t torn = 0;
-
-	html_missing(page->out,
-		     "The journals hold no estimate of a ladder: no calibration of it has "
-		     "ended, so there is no verdict and no T_max.");
-	if (!page->data->count)
-		return;
-	for (size_t i = 0; i < page->data->count; i++) {
-		const struct cell_record *r = &page->data->records[i];
-
-		if (protocol_is_broken(r->cell.protocol))
-			continue;
-		sum_add(&tears, record_tears(r));
-		sum_add(&toggles, record_toggles(r));
-		torn += record_tears(r) || r->result.outcome == OUTCOME_CRASH;
-	}
-	fputs("<dl class=\"tiles\">\n", page->out);
-	html_tile(page->out, "Tears", NUMBER(tears), "", "in %s toggles", NUMBER(toggles));
-	html_tile(page->out, "Cells that tore", NUMBER(torn), "", "of %zu", page->data->count);
-	fputs("</dl>\n", page->out);
-}
-
 static void put_ladder(FILE *out, const struct page *page, const json_t *e, bool stretched)
 {
 	static const char *const crossings[] = { "line", "page" };
@@ -178,7 +152,9 @@ int section_verdict(struct page *page)
 	FILE *out = page->out;
 
 	if (!json_object_get(e, "levels")) {
-		put_counts(page);
+		html_missing(out,
+			     "The journals hold no estimate of a ladder: no calibration of it has "
+			     "ended, so there is no verdict and no T_max.");
 		return 0;
 	}
 	put_answer(page, e);

@@ -185,7 +185,7 @@ int cmd_conform(int argc, char **argv)
 	}
 	if (status == EXIT_PASS) {
 		report.interrupted = interrupted;
-		conform_print(stdout, &report, (enum conform_format)r.format);
+		conform_print(stdout, &report, r.format);
 		status = (int)conformance_status(&tried);
 		if (interrupted && status != EXIT_TEARS)
 			status = EXIT_INTERRUPTED;

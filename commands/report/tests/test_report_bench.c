@@ -64,7 +64,7 @@ static void rows_and_what_was_skipped_are_listed(void **state)
 	assert_has(page, "1 [0.97, 1.03] x floor: no difference");
 	assert_has(page, "balance 1.07");
 	assert_has(page, "<tr class=\"absent\"><td>ptrace</td><td>on</td>"
-			 "<td class=\"w\">ptrace: Operation not permitted</td>");
+			 "<td class=\"w\" colspan=\"6\">ptrace: Operation not permitted</td>");
 	assert_has(page, "meanwhile: involuntary switches 12, interrupts 900, steal 0.2 %, "
 			 "runnable at the end 1.25");
 	assert_has(page, "policy wait: 4000 and 2000 ticks, or 4 times");
@@ -191,7 +191,7 @@ static void a_benchmark_without_figures_says_so(void **state)
 	fill(place, sample_run);
 	page = page_with(place, write_unmeasured);
 	assert_has(page, "Nothing was measured that could be drawn.");
-	assert_has(page, "<td class=\"w\">one CPU</td>");
+	assert_has(page, "<td class=\"w\" colspan=\"6\">one CPU</td>");
 	assert_has(page, "policy wait: not to be had");
 	assert_has(page,
 		   "switches 12, interrupts unknown, steal unknown, runnable at the end unknown");

@@ -70,12 +70,6 @@ has '<meta name="viewport"' 'charset="utf-8"' 'Sample &lt;i&gt;'
 ! grep -qE '<(i|b)>' "$page" || fail "markup of the journal is markup on the page"
 [ ! -e "$page.new" ] || fail "a half-written page is left"
 
-# Journals of older versions call it gaps.
-sed 's/"untested":/"gaps":/' "$dir/all" >"$dir/old"
-cmp -s "$dir/all" "$dir/old" && fail "no run says what was untested"
-expect 0 "$tmax" report "$dir/old" -o "$dir/page"
-has "one package"
-
 has "prefers-color-scheme: dark"
 has 'aria-label="Tears per toggle against the wait."' 'of 28 cells are marked as noisy'
 
