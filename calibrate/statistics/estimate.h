@@ -95,7 +95,6 @@ struct estimate {
 	struct level level[RUNGS_MAX]; /* one for each rung of the ladder */
 	unsigned levels;	       /* the stretched ones */
 	double spread[CLAIMS];	       /* variance of the rate between slices, in squares of it */
-	double spread_at[DISTANCES][CLAIMS]; /* the same among those that were near, and far */
 	double cap[CLAIMS];	       /* rate that no slice is taken to exceed, 0: none tore */
 	uint64_t slices;	       /* of waits; */
 	uint64_t slices_at[DISTANCES]; /* of others it is not known */

@@ -49,6 +49,14 @@ char *bench_interval(char *buf, struct bench_value v);
 /* A number of a line, for people. */
 #define NUMBER_OF(line, name) NUMBER(json_real_of(line, name))
 
+/* json_count - a number of a journal, which may hold any: 0 for what is no count. */
+static inline uint64_t json_count(const json_t *value)
+{
+	double number = json_number_value(value);
+
+	return number > 0 && number < 1e18 ? (uint64_t)number : 0;
+}
+
 /* level_keeping - the cheapest level of an estimate that keeps p; NULL: none. */
 const json_t *level_keeping(const json_t *estimate, double p);
 

@@ -27,20 +27,12 @@ static bool is_control(const json_t *run)
 	return strcmp(json_text_of(cell, "protocol"), "membarrier") == 0;
 }
 
-/* A journal may hold any number. */
-static uint64_t count_of(const json_t *value)
-{
-	double number = json_number_value(value);
-
-	return number > 0 && number < 1e18 ? (uint64_t)number : 0;
-}
-
 static void add_run(struct gaps *g, const json_t *run)
 {
 	const json_t *cell = json_object_get(run, "cell"), *kind, *row;
 	int crossing = crossing_parse(json_text_of(cell, "crossing"));
 	const char *provokers = json_string_value(json_object_get(cell, "provokers"));
-	uint64_t stores = count_of(json_object_get(run, "stores")), bytes;
+	uint64_t stores = json_count(json_object_get(run, "stores")), bytes;
 	uint64_t provoked = provokers && strcmp(provokers, "none") != 0;
 	size_t i, k;
 
@@ -56,9 +48,9 @@ static void add_run(struct gaps *g, const json_t *run)
 		{
 			struct tally_row bucket = {
 				.key = { bytes, which + 2 * provoked,
-					 count_of(json_array_get(row, 0)),
-					 count_of(json_array_get(row, 1)) },
-				.events = count_of(json_array_get(row, 2)),
+					 json_count(json_array_get(row, 0)),
+					 json_count(json_array_get(row, 1)) },
+				.events = json_count(json_array_get(row, 2)),
 			};
 
 			if (bucket.events)

@@ -10,15 +10,10 @@
 
 static char *waits_of_level(const json_t *level, char buf[WAITS_TEXT])
 {
-	static const char *const names[] = { "first", "second", "stretch" };
-	uint64_t number[3];
-
-	for (int i = 0; i < 3; i++) {
-		double value = json_real_of(level, names[i]);
-
-		number[i] = value >= 0 && value < 1e18 ? (uint64_t)value : 0;
-	}
-	return waits_text(&(struct waits){ number[0], number[1], number[2] }, buf);
+	return waits_text(&(struct waits){ json_count(json_object_get(level, "first")),
+					   json_count(json_object_get(level, "second")),
+					   json_count(json_object_get(level, "stretch")) },
+			  buf);
 }
 
 const json_t *level_keeping(const json_t *e, double p)

@@ -77,7 +77,7 @@ static void put_how_long(FILE *f, const struct conform_report *r)
 	fprintf(f,
 		"  of each promise alone (--only); in a run of all %u, %u times as long. One bad "
 		"CPU of %u: %u times that\n",
-		r->tried->count, r->tried->count, r->cpus, r->cpus);
+		r->tried->count, r->tried->count, r->asked->cpus, r->asked->cpus);
 }
 
 static void put_suspects(FILE *f, const struct conform_report *r)
@@ -90,13 +90,13 @@ static void put_suspects(FILE *f, const struct conform_report *r)
 		fprintf(f,
 			"Suspect: CPU %u%s%s: %u of its %u cells failed; by luck some CPU is so "
 			"with a chance of %s\n",
-			r->cpu[s->cpu], s->role == ROLE_EITHER ? "" : " as the ",
+			r->asked->cpu[s->cpu], s->role == ROLE_EITHER ? "" : " as the ",
 			s->role == ROLE_EITHER ? "" : role_name(s->role), s->failed, s->cells,
 			NUMBER(s->chance));
 	}
 	if (c->suspects == 0)
 		fprintf(f, "Suspect: no CPU stands out of %u: no defect of one core is shown\n",
-			r->cpus);
+			r->asked->cpus);
 }
 
 static void print_text(FILE *f, const struct conform_report *r)
@@ -106,7 +106,7 @@ static void print_text(FILE *f, const struct conform_report *r)
 	char text[2 * TEXT_MAX];
 
 	fprintf(f, "Machine: %s, microcode %s, hypervisor %s, %u CPU%s\n", id->brand, id->microcode,
-		id->hypervisor, r->cpus, S(r->cpus));
+		id->hypervisor, r->asked->cpus, S(r->asked->cpus));
 	for (unsigned i = 0; i < c->count; i++) {
 		const struct tried *t = &c->tried[i];
 
@@ -153,7 +153,7 @@ static void print_junit(FILE *f, const struct conform_report *r)
 	for (int i = 0; i < c->suspects; i++) {
 		snprintf(text, sizeof(text), i ? "suspect.%d" : "suspect", i + 1);
 		json_object_set_new(properties, text,
-				    json_sprintf("CPU %u", r->cpu[c->suspect[i].cpu]));
+				    json_sprintf("CPU %u", r->asked->cpu[c->suspect[i].cpu]));
 	}
 	for (const struct tried *t = c->tried; t < c->tried + c->count; t++) {
 		char *output = NULL;
@@ -209,15 +209,15 @@ static void print_json(FILE *f, const struct conform_report *r)
 	}
 	for (int i = 0; i < c->suspects; i++)
 		json_array_append_new(suspects, json_pack("{s:i, s:s, s:i, s:i, s:f}", "cpu",
-							  (int)r->cpu[c->suspect[i].cpu], "role",
-							  role_name(c->suspect[i].role), "cells",
-							  (int)c->suspect[i].cells, "failed_cells",
-							  (int)c->suspect[i].failed, "chance",
-							  c->suspect[i].chance));
-	snprintf(seed, sizeof(seed), "%" PRIu64, r->seed);
+							  (int)r->asked->cpu[c->suspect[i].cpu],
+							  "role", role_name(c->suspect[i].role),
+							  "cells", (int)c->suspect[i].cells,
+							  "failed_cells", (int)c->suspect[i].failed,
+							  "chance", c->suspect[i].chance));
+	snprintf(seed, sizeof(seed), "%" PRIu64, r->asked->seed);
 	body = json_pack("{s:o, s:s, s:i, s:f, s:f, s:s, s:o, s:o, s:o}", "identity",
-			 identity_to_json(r->identity), "seed", seed, "cpus", (int)r->cpus,
-			 "budget", r->budget, "seconds", c->seconds, "verdict",
+			 identity_to_json(r->identity), "seed", seed, "cpus", (int)r->asked->cpus,
+			 "budget", r->asked->budget, "seconds", c->seconds, "verdict",
 			 conformance_verdict(c), "promises", promises, "failed", failed, "suspects",
 			 suspects);
 	if (body)
@@ -252,12 +252,12 @@ static json_t *cpu_to_json(const struct conform_report *r, unsigned cpu)
 /* The CPUs that stand out, one character for each CPU, as OpenDCDiag marks them. */
 static json_t *mask_of_failed(const struct conform_report *r)
 {
-	char *mask = calloc(r->cpus + 1, 1);
+	char *mask = calloc(r->asked->cpus + 1, 1);
 	json_t *json;
 
 	if (!mask)
 		return json_null();
-	memset(mask, '.', r->cpus);
+	memset(mask, '.', r->asked->cpus);
 	for (int i = 0; i < r->tried->suspects; i++)
 		mask[r->tried->suspect[i].cpu] = 'X';
 	json = r->tried->suspects ? json_string(mask) : json_null();
@@ -272,7 +272,7 @@ static json_t *test_to_json(const struct conform_report *r, const struct tried *
 	char seed[40], reason[256], text[256], command[256];
 	unsigned n = 0;
 
-	snprintf(seed, sizeof(seed), "splitmix64:%" PRIu64, r->seed);
+	snprintf(seed, sizeof(seed), "splitmix64:%" PRIu64, r->asked->seed);
 	test = json_pack("{s:s, s:{s:s, s:s}, s:{s:s, s:i, s:b}, s:o, s:s, s:o, s:f}", "test",
 			 t->guarantee->name, "details", "quality", "production", "description",
 			 t->guarantee->promise, "state", "seed", seed, "iteration", 0, "retry", 0,
@@ -322,17 +322,18 @@ static void print_yaml(FILE *f, const struct conform_report *r)
 	uname(&un);
 	snprintf(os, sizeof(os), "%s %s", un.sysname, un.release);
 	journal_date(now, sizeof(now));
-	for (unsigned i = 0; i < r->cpus; i++)
-		json_array_append_new(cpus, cpu_to_json(r, r->cpu[i]));
+	for (unsigned i = 0; i < r->asked->cpus; i++)
+		json_array_append_new(cpus, cpu_to_json(r, r->asked->cpu[i]));
 	for (unsigned i = 0; i < c->count; i++)
 		json_array_append_new(tests, test_to_json(r, &c->tried[i], now));
 	all = json_pack("{s:s, s:s, s:s, s:s, s:{s:s}, s:{s:f, s:f}, s:o, s:{s:[{s:i, s:i, s:i}], "
 			"s:[]}, s:o, s:s}",
 			"command-line", r->command, "version", PACKAGE_STRING, "os", os, "runtime",
 			"libc", "virtualization-state", "vm", r->identity->hypervisor, "timing",
-			"duration", MS * c->seconds, "timeout", MS * r->budget, "cpu-info", cpus,
-			"test-plans", "fullsocket", "starting_cpu", (int)r->cpu[0], "count",
-			(int)r->cpus, "threads", 2, "heuristic", "tests", tests, "exit",
+			"duration", MS * c->seconds, "timeout", MS * r->asked->budget, "cpu-info",
+			cpus, "test-plans", "fullsocket", "starting_cpu", (int)r->asked->cpu[0],
+			"count", (int)r->asked->cpus, "threads", 2, "heuristic", "tests", tests,
+			"exit",
 			r->interrupted && !broken ? "interrupted" : exits[conformance_status(c)]);
 	yaml_document(f, all);
 	json_decref(all);

@@ -13,11 +13,8 @@
 
 struct conform_report {
 	const struct conformance *tried;
+	const struct conform_request *asked;
 	const struct identity *identity;
-	const unsigned *cpu;
-	unsigned cpus;
-	uint64_t seed;
-	double budget;
 	bool how_long; /* with a table of times, in text */
 	bool interrupted;
 	const char *command; /* as it was given */

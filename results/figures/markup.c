@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/exit_status.h"
+#include "results/journal/journal.h"
 
 void put_verdict(FILE *out, const char *name, int status)
 {
@@ -46,16 +47,10 @@ static void xml_attribute(FILE *f, const char *name, const char *text)
 void junit_case(json_t *cases, const char *class, const char *name, double seconds,
 		const char *status, const char *message, const char *output)
 {
-	json_array_append_new(cases, json_pack("{s:s, s:s, s:f, s:s?, s:s, s:s}", "class", class,
-					       "name", name, "seconds", seconds, "status", status,
-					       "message", message, "output", output));
-}
-
-static const char *text_of(const json_t *object, const char *name)
-{
-	const char *text = json_string_value(json_object_get(object, name));
-
-	return text ? text : "";
+	json_array_append_new(cases, json_pack("{s:s, s:s, s:f, s:s, s:s, s:s}", "class", class,
+					       "name", name, "seconds", seconds, "status",
+					       status ? status : "passed", "message", message,
+					       "output", output));
 }
 
 static void put_properties(FILE *f, const char *of, json_t *properties)
@@ -81,19 +76,19 @@ static void put_properties(FILE *f, const char *of, json_t *properties)
 
 static void put_case(FILE *f, const json_t *c)
 {
-	const char *status = text_of(c, "status");
+	const char *status = json_text_of(c, "status");
 
 	fputs("    <testcase", f);
-	xml_attribute(f, "classname", text_of(c, "class"));
-	xml_attribute(f, "name", text_of(c, "name"));
+	xml_attribute(f, "classname", json_text_of(c, "class"));
+	xml_attribute(f, "name", json_text_of(c, "name"));
 	fprintf(f, " time=\"%.3f\">\n", json_number_value(json_object_get(c, "seconds")));
-	if (*status) {
+	if (strcmp(status, "passed") != 0) {
 		fprintf(f, "      <%s", status);
-		xml_attribute(f, "message", text_of(c, "message"));
+		xml_attribute(f, "message", json_text_of(c, "message"));
 		fputs("/>\n", f);
 	}
 	fputs("      <system-out>", f);
-	xml_text(f, text_of(c, "output"));
+	xml_text(f, json_text_of(c, "output"));
 	fputs("</system-out>\n    </testcase>\n", f);
 }
 
@@ -106,8 +101,8 @@ void junit_document(FILE *f, const char *suite, const char *date, double seconds
 
 	json_array_foreach(cases, i, c)
 	{
-		failures += strcmp(text_of(c, "status"), "failure") == 0;
-		skipped += strcmp(text_of(c, "status"), "skipped") == 0;
+		failures += strcmp(json_text_of(c, "status"), "failure") == 0;
+		skipped += strcmp(json_text_of(c, "status"), "skipped") == 0;
 	}
 	fprintf(f,
 		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite "
