@@ -68,13 +68,15 @@ static int write_page(struct page *page)
 	out = page->out;
 	while (line_next(data, "bench", &n))
 		benchmarks++;
-	html_paragraph(out, "%s, from %zu cell%s and %zu benchmark%s of %zu journal%s, by %s.%s",
-		       alone ? "What it costs to patch code that runs"
-			     : "How long an instruction fetch may lag behind a store to code, and "
-			       "what patching costs",
-		       data->count, S(data->count), benchmarks, S(benchmarks), journals,
-		       S(journals), PACKAGE_STRING,
-		       alone ? " They hold no calibration, so there is no T_max here." : "");
+	html_paragraph(
+		out, "%s, from %zu cell%s and %zu benchmark%s of %zu journal%s, by %s.%s",
+		alone	     ? "What it costs to patch code that runs"
+		: benchmarks ? "How long an instruction fetch may lag behind a store to code, and "
+			       "what patching costs"
+			     : "How long an instruction fetch may lag behind a store to code",
+		data->count, S(data->count), benchmarks, S(benchmarks), journals, S(journals),
+		PACKAGE_STRING,
+		alone ? " They hold no calibration, so there is no T_max here." : "");
 	for (const struct section *s = sections; s < sections + SECTIONS && !rc; s++) {
 		if (!is_wanted(s, data))
 			continue;
