@@ -77,3 +77,21 @@ FILE *text_file_open(const char *path)
 
 	return file && is_packed ? unpack(file) : file;
 }
+
+char *text_file_read(const char *path)
+{
+	FILE *file = fopen(path, "re");
+	char *text = NULL;
+	size_t room = 0;
+
+	if (!file)
+		return NULL;
+	/* A text has no NUL, so all of it is one "line". */
+	if (getdelim(&text, &room, '\0', file) < 0) {
+		free(text);
+		text = NULL;
+		errno = ferror(file) ? EIO : EINVAL;
+	}
+	fclose(file);
+	return text;
+}

@@ -11,4 +11,7 @@
  */
 FILE *text_file_open(const char *path);
 
+/* text_file_read - all of a file that is not packed, to be freed. NULL and errno; EINVAL: empty. */
+char *text_file_read(const char *path);
+
 #endif

@@ -208,9 +208,7 @@ static int kind_text(FILE *out, const struct kind_report *r, bool ladder)
 		put_ladder(out, r);
 	put_confidence(out, r);
 	suspects = put_suspects(out, r);
-	ret = suspects < 0 ? suspects
-			   : changes_of_kind(r->fleet, r->kinds, r->kind_count, k, r->runs,
-					     r->count, &changes, &n);
+	ret = suspects < 0 ? suspects : changes_of_kind(r, &changes, &n);
 	for (size_t i = 0; i < n && ret == 0; i++) {
 		const struct change *c = &changes[i];
 		double p = fmin(1, c->moved.p * (double)n);
@@ -283,13 +281,10 @@ static int put_kind(const struct kind_report *r, void *arg)
 	char name[32];
 	const struct page_figure figure = {
 		.name = name,
-		.script = "fleet.gp",
+		.picture = { print_rows, r, "fleet.gp", none },
 		.label = "Bounds on tears per toggle against the wait.",
 		.caption = "Bounds of 95 % on tears per toggle against the wait, and what was "
 			   "counted, over all machines of the kind. Lower is better.",
-		.print = print_rows,
-		.arg = r,
-		.args = none,
 	};
 	int ret = memory ? kind_text(memory, r, false) : -ENOMEM, rc = 0;
 	bool drawn = false;

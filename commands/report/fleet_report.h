@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#include "fleet/judge/each_kind.h"
+#include "fleet/judge/ladder_of.h"
 
 /*
  * fleet_text, fleet_page - of all kinds: to a stream, or FOLDER/fleet.html with its figures; the

@@ -137,13 +137,8 @@ static int put_benchmark(struct page *page, const struct bench_result *result, u
 	rc = bench_figure_draw(result, &of, why, sizeof(why));
 	if (!rc) {
 		snprintf(name, sizeof(name), "bench-%s", result->benchmark);
-		rc = page_figure(page, &(struct page_figure){ .name = name,
-							      .script = of.picture.script,
-							      .label = of.label,
-							      .caption = of.caption,
-							      .print = of.picture.print,
-							      .arg = of.data,
-							      .args = of.args });
+		rc = page_figure(page,
+				 &(struct page_figure){ name, of.label, of.caption, of.picture });
 	} else if (rc != -ENOMEM) {
 		html_missing(out, "Nothing was measured that could be drawn.");
 		rc = 0;

@@ -20,8 +20,8 @@
 #include "bench/method/method.h"
 #include "bench/record/bench_record.h"
 #include "commands/tmax/commands.h"
-#include "patchcore/life/library.h"
 #include "patchcore/machine/identity.h"
+#include "patchcore/machine/policy.h"
 #include "patchcore/patchcore.h"
 #include "results/journal/journal.h"
 #include "stress/placement/here.h"
@@ -241,7 +241,7 @@ static int measure_all(struct bench *b)
 	int ret, status = EXIT_PASS;
 
 	if (b->have_waits)
-		library_assume_waits(b->waits.first, b->waits.second, b->waits.stretch);
+		policy_assume_waits(b->waits.first, b->waits.second, b->waits.stretch);
 	ret = pc_init();
 	if (ret < 0)
 		return complain(EXIT_INTERNAL, 0, "cannot set the library up: %s",

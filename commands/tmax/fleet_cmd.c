@@ -161,7 +161,7 @@ static int write_conf(const char *output, const char *table, const struct prior 
 		.identity = id,
 		.plan = plan,
 		.cpus = cpus,
-		.measured = prior->measured,
+		.measured = prior->kind.to,
 		.prior = slash ? slash + 1 : table,
 		.confidence = prior->confidence,
 	};
@@ -173,7 +173,7 @@ static int write_conf(const char *output, const char *table, const struct prior 
 	       " machines of this kind and none of this one: tmax calibrate knows better.\n"
 	       "Config:  %s\n",
 	       verdict_name(prior->estimate.verdict), prior->estimate.reason,
-	       100 * prior->confidence, prior->machines, output);
+	       100 * prior->confidence, prior->kind.machines, output);
 	return EXIT_PASS;
 }
 
@@ -254,13 +254,8 @@ int cmd_fleet(int argc, char **argv)
 		return prior_apply(path, r.output, r.require_p);
 	ret = fleet_open(&fleet, path, false);
 	if (ret < 0)
-		return complain(EXIT_MISSING, ret == -EPROTO || ret == -ESTALE ? 0 : ret,
-				"cannot read %s%s", path,
-				ret == -EPROTO ? ": no fleet's database, or of a newer tmax"
-				: ret == -ESTALE
-					? ": of an older tmax; 'tmax merge -o' with any file "
-					  "brings it up to date"
-					: "");
+		return complain(EXIT_MISSING, ret == -EPROTO ? 0 : ret, "cannot read %s%s", path,
+				ret == -EPROTO ? ": no fleet's database, or of another tmax" : "");
 	status = action == REPORT ? report_fleet(fleet, &r, path) : export(fleet, &r);
 	fleet_close(fleet, false);
 	return status;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "results/figures/markup.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/exit_status.h"
+#include "results/figures/html.h"
 #include "results/journal/journal.h"
 
 void put_verdict(FILE *out, const char *name, int status)
@@ -20,11 +22,11 @@ void put_verdict(FILE *out, const char *name, int status)
 		fputs(name, out);
 }
 
-/* With what XML would take for its own named. */
-static void xml_text(FILE *f, const char *text)
+/* As text of HTML, in ASCII; or with what XML would take for its own named. */
+static void put_escaped(FILE *f, const char *text, bool ascii)
 {
-	static const char marks[] = "&<>\"";
-	static const char *const names[] = { "amp", "lt", "gt", "quot" };
+	static const char marks[] = "&<>\"'";
+	static const char *const names[] = { "amp", "lt", "gt", "quot", "#39" };
 
 	for (; *text; text++) {
 		const char *mark = strchr(marks, *text);
@@ -32,15 +34,20 @@ static void xml_text(FILE *f, const char *text)
 		if (mark)
 			fprintf(f, "&%s;", names[mark - marks]);
 		else
-			fputc(*text, f);
+			fputc(ascii && (*text < ' ' || *text > '~') ? '?' : *text, f);
 	}
+}
+
+void html_text(FILE *out, const char *text)
+{
+	put_escaped(out, text, true);
 }
 
 /* A blank, name="text". */
 static void xml_attribute(FILE *f, const char *name, const char *text)
 {
 	fprintf(f, " %s=\"", name);
-	xml_text(f, text);
+	put_escaped(f, text, false);
 	fputc('"', f);
 }
 
@@ -88,7 +95,7 @@ static void put_case(FILE *f, const json_t *c)
 		fputs("/>\n", f);
 	}
 	fputs("      <system-out>", f);
-	xml_text(f, json_text_of(c, "output"));
+	put_escaped(f, json_text_of(c, "output"), false);
 	fputs("</system-out>\n    </testcase>\n", f);
 }
 
