@@ -43,6 +43,7 @@ libcalibrate_a_SOURCES = \
 	calibrate/run/session.h \
 	calibrate/statistics/bound.c \
 	calibrate/statistics/bound.h \
+	calibrate/statistics/claim.c \
 	calibrate/statistics/estimate.c \
 	calibrate/statistics/estimate.h \
 	calibrate/statistics/estimate_fields.c \
