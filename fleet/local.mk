@@ -15,7 +15,6 @@ libfleet_a_SOURCES = \
 	fleet/judge/ladder_of.c \
 	fleet/judge/ladder_of.h \
 	commands/report/fleet_report.c \
-	commands/report/fleet_report.h \
 	fleet/store/intake.c \
 	fleet/store/intake.h \
 	fleet/store/store.c \

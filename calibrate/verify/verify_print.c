@@ -38,11 +38,11 @@ static void print_text(FILE *f, const struct verify *v)
 {
 	fprintf(f, "Config:   %s\n", v->config[0] ? v->config : "none found");
 	if (v->have_conf && v->cells)
-		fprintf(f, "Waits:    %s ticks; p = %s at %s %% confidence; window %u bytes\n",
+		fprintf(f,
+			"Waits:    %s ticks; p = %s at %s %% confidence; window %u bytes\n"
+			"Seed:     %" PRIu64 "\n",
 			WAITS(&verify_level(v)->waits), NUMBER(verify_p(v)),
-			NUMBER(100 * v->conf.confidence), v->conf.window);
-	if (v->have_conf && v->cells)
-		fprintf(f, "Seed:     %" PRIu64 "\n", v->seed);
+			NUMBER(100 * v->conf.confidence), v->conf.window, v->seed);
 	for (const struct verify_cell *c = v->cell; c < v->cell + v->cells; c++) {
 		uint64_t tears = verify_tears(c);
 		char text[COMMAND_MAX];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "commands/report/fleet_report.h"
+#include "commands/report/report.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,6 +11,7 @@
 
 #include "base/number.h"
 #include "fleet/judge/changes.h"
+#include "fleet/judge/ladder_of.h"
 #include "results/figures/gnuplot.h"
 #include "results/figures/html.h"
 #include "results/figures/report_page.h"

@@ -76,4 +76,16 @@ enum {
 
 void rate_points(struct tally *points, const struct journal_data *data);
 
+/* --- Kinds of machines ------------------------------------------------------------------------ */
+
+struct fleet;
+
+/*
+ * fleet_text, fleet_page - what the database says of all kinds of machines: to a stream, or
+ * FOLDER/fleet.html with its figures; the folder is made. How many machines are worse than their
+ * kind, or a negative errno. undrawn: out: why figures are missing, "" if none are.
+ */
+int fleet_text(FILE *out, struct fleet *fleet);
+int fleet_page(const char *folder, struct fleet *fleet, char *undrawn, size_t size);
+
 #endif

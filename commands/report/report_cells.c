@@ -19,12 +19,7 @@ static uint64_t torn_wait(const struct cell_record *r)
 	return first > second ? first : second;
 }
 
-static double rate_of(const struct cell_record *r)
-{
-	return r->result.toggles ? (double)record_tears(r) / (double)r->result.toggles : 1;
-}
-
-/* The one with the longest wait that tore, then the highest rate. */
+/* The one with the longest wait that tore. */
 static const struct cell_record *worst_of(const struct journal_data *data)
 {
 	const struct cell_record *worst = NULL;
@@ -32,10 +27,8 @@ static const struct cell_record *worst_of(const struct journal_data *data)
 	for (size_t i = 0; i < data->count; i++) {
 		const struct cell_record *r = &data->records[i];
 
-		if (r->cell.protocol != PROTOCOL_WAIT || !record_tears(r))
-			continue;
-		if (!worst || torn_wait(r) > torn_wait(worst) ||
-		    (torn_wait(r) == torn_wait(worst) && rate_of(r) > rate_of(worst)))
+		if (r->cell.protocol == PROTOCOL_WAIT && record_tears(r) &&
+		    (!worst || torn_wait(r) > torn_wait(worst)))
 			worst = r;
 	}
 	return worst;

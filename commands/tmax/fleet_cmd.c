@@ -15,7 +15,7 @@
 #include "base/exit_status.h"
 #include "base/number.h"
 #include "calibrate/verify/conf_write.h"
-#include "commands/report/fleet_report.h"
+#include "commands/report/report.h"
 #include "commands/tmax/commands.h"
 #include "fleet/export/export.h"
 #include "fleet/export/prior.h"
