@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Options of a command by its table: reading, help, completion, complaints. */
 #include "base/command_line.h"
 
 #include <errno.h>

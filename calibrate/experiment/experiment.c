@@ -11,10 +11,10 @@
 
 #include "base/clock.h"
 #include "base/command_line.h"
-#include "base/data_file.h"
 #include "base/exit_status.h"
 #include "base/number.h"
 #include "base/random.h"
+#include "base/text_file.h"
 #include "calibrate/statistics/sums.h"
 #include "results/journal/journal.h"
 #include "stress/cell/cell_options.h"

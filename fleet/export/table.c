@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* All kinds as lines of JSON or CSV. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>

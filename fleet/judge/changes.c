@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Runs of a kind before and after another microcode, hypervisor, kernel or day, compared. */
 #include "fleet/judge/changes.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Machines against their kind, and runs against others, by ratios of hours. */
 #include "fleet/judge/judge.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The ladder of a kind, and that for a machine that was never seen. */
 #include "fleet/judge/ladder_of.h"
 
 #include <errno.h>

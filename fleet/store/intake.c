@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Lines of evidence and journals, and dumps of CPUID, into the database. */
 #include "fleet/store/intake.h"
 
 #include <ctype.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The database: its statements, and rows from and into structs by tables of fields. */
 #include "fleet/store/store.h"
 
 #include <errno.h>
@@ -10,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/data_file.h"
 #include "base/text_file.h"
 
 #define FLEET_VERSION 2 /* of the tables */

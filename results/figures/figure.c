@@ -118,6 +118,7 @@ int caption_paper(const struct journal_data *data, char *text, size_t size)
 	text[0] = '\0';
 	for (size_t i = 0; i < data->count; i++) {
 		const struct cell *c = &data->records[i].cell;
+		/* In the order of captions; the runs of each are counted below. */
 		const struct tally_row run = {
 			.key = { c->placement, c->executors, c->waits.first, c->split, 0,
 				 c->toggles, c->rest, c->pair, c->crossing, c->waits.stretch,

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Elements of HTML, and a page of the report with its figures. */
 #include "results/figures/report_page.h"
 
 #include <errno.h>
@@ -9,7 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/data_file.h"
 #include "base/text_file.h"
 #include "results/figures/html.h"
 
