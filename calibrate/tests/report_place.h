@@ -43,23 +43,11 @@ static inline int new_place(void **state)
 static inline int leave_place(void **state)
 {
 	static const char *const names[] = {
-		"journal",
-		"index.html",
-		"figure9.dat",
-		"figure9-crash.dat",
-		"rate.dat",
-		"gaps.dat",
-		"witnesses.dat",
-		"events.dat",
-		"bench-toggle.dat",
-		"bench-latency.dat",
-		"bench-throughput.dat",
-		"bench-scaling.dat",
-		"bench-latent.dat",
-		"bench-stall.dat",
-		"bench-invoke.dat",
-		"bench-probes.dat",
-		"bench-growth.dat",
+		"journal",	     "index.html",	  "figure9.dat",
+		"figure9-crash.dat", "rate.dat",	  "gaps.dat",
+		"bench-toggle.dat",  "bench-latency.dat", "bench-throughput.dat",
+		"bench-scaling.dat", "bench-latent.dat",  "bench-stall.dat",
+		"bench-invoke.dat",  "bench-probes.dat",  "bench-growth.dat",
 	};
 	struct place *place = *state;
 	char path[64];

@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 
 #include "commands/report/report.h"
-#include "commands/report/report_bench.h"
 
 /* Either writes itself, or is that of one benchmark. */
 static const struct section {
@@ -19,8 +18,6 @@ static const struct section {
 	{ "figure9", "Tears against the wait (figure 9 of the paper)", section_figure9, NULL },
 	{ "gaps", "Fetch gaps", section_gaps, NULL },
 	{ "placements", "Placements", section_placements, NULL },
-	{ "noise", "Witnesses over time", section_noise, NULL },
-	{ "events", "Tears one by one", section_events, NULL },
 	{ "cells", "Cells with tears", section_cells, NULL },
 	{ "patching-costs", "What patching costs", section_costs, NULL },
 	{ "bench-toggle", "Cost of one change", NULL, "toggle" },
@@ -71,20 +68,15 @@ static int write_page(struct page *page)
 	out = page->out;
 	while (line_next(data, "bench", &n))
 		benchmarks++;
-	if (alone)
-		html_paragraph(out,
-			       "What it costs to patch code that runs, from %zu benchmark%s of "
-			       "%zu journal%s, by %s. They hold no calibration, so there is no "
-			       "T_max here.",
-			       benchmarks, S(benchmarks), journals, S(journals), PACKAGE_STRING);
-	else
-		html_paragraph(out,
-			       "How long an instruction fetch may lag behind a store to code, from "
-			       "%zu cell%s of %zu journal%s, by %s.",
-			       data->count, S(data->count), journals, S(journals), PACKAGE_STRING);
-	if (benchmarks && !alone)
-		html_paragraph(out, "And what patching costs, from %zu benchmark%s.", benchmarks,
-			       S(benchmarks));
+	html_paragraph(
+		out, "%s, from %zu cell%s and %zu benchmark%s of %zu journal%s, by %s.%s",
+		alone	     ? "What it costs to patch code that runs"
+		: benchmarks ? "How long an instruction fetch may lag behind a store to code, and "
+			       "what patching costs"
+			     : "How long an instruction fetch may lag behind a store to code",
+		data->count, S(data->count), benchmarks, S(benchmarks), journals, S(journals),
+		PACKAGE_STRING,
+		alone ? " They hold no calibration, so there is no T_max here." : "");
 	for (const struct section *s = sections; s < sections + SECTIONS && !rc; s++) {
 		if (!is_wanted(s, data))
 			continue;

@@ -236,9 +236,9 @@ part SH FORMAT <"$dir/conf" | awk '
 	}
 	{ after = $0 }' >"$dir/documented"
 
-grep -oE '"([^"\\]|\\.)*"' "$top/calibrate/conf/conf_write.c" | sed 's/^"//; s/"$//; s/\\n/\n/g' |
+grep -oE '"([^"\\]|\\.)*"' "$top/calibrate/verify/conf_write.c" | sed 's/^"//; s/"$//; s/\\n/\n/g' |
 	sed -nE 's/^([a-z_]+) = .*/\1/p' >"$dir/is"
-sed -nE 's/.*put_(text|torn)\(f, "([a-z_]+)".*/\2/p' "$top/calibrate/conf/conf_write.c" >>"$dir/is"
+sed -nE 's/.*put_(text|torn)\(f, "([a-z_]+)".*/\2/p' "$top/calibrate/verify/conf_write.c" >>"$dir/is"
 # Fields of an estimate: a name in JSON and a key here; those of a claim are of lines and of pages.
 sed -nE 's/^\tFIELD\(([A-Z_]+), ([a-z_]+), [^,]+, "[a-z_]+", "([a-z_]+)", .*/\2 \3/p' \
 	"$top/calibrate/statistics/estimate_fields.c" |
@@ -254,7 +254,7 @@ library_keys() # of sections without a number, and of a level
 library_keys | awk '{ print $2 }' >>"$dir/is"
 awk '$1 != "[identity]" { print $2 }' "$dir/documented" >"$dir/says"
 same "keys that calibrate writes or the library reads"
-grep -oE '"([^"\\]|\\.)*"' "$top/calibrate/conf/conf_write.c" | grep -oE '\[[a-z]+' >"$dir/is"
+grep -oE '"([^"\\]|\\.)*"' "$top/calibrate/verify/conf_write.c" | grep -oE '\[[a-z]+' >"$dir/is"
 library_keys | grep -oE '^\[[a-z]+' >>"$dir/is"
 sed -nE 's/^\.SS (\[[a-z]+).*/\1/p' "$dir/conf" >"$dir/says"
 same "sections"
