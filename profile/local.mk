@@ -82,7 +82,7 @@ session_sources = \
 	agent/counts/exec.c \
 	agent/counts/pin.c \
 	profile/sample/pages.c \
-	profile/sample/relaxed.h \
+	profile/sample/sample.h \
 	profile/sampler/session.c \
 	profile/sampler/session.h
 session_map = profile/sampler/agent.map
@@ -98,7 +98,6 @@ libfastinst_profile_la_SOURCES = \
 	profile/sampler/epochs.c \
 	profile/sampler/epochs.h \
 	profile/sampler/bursts.c \
-	profile/sampler/report.c \
 	profile/sampler/windows.c \
 	profile/sample/callers.c \
 	profile/sample/exits.c \

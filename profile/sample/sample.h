@@ -3,15 +3,23 @@
 #ifndef PROFILE_SAMPLE_SAMPLE_H
 #define PROFILE_SAMPLE_SAMPLE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <time.h>
 
 #include "probes/include/fastinst.h"
-#include "profile/sample/relaxed.h"
 
 #define NEVER UINT64_MAX
+
+/* Atomic accesses by the order that they have. */
+#define load_relaxed(at)	 atomic_load_explicit(at, memory_order_relaxed)
+#define load_acquire(at)	 atomic_load_explicit(at, memory_order_acquire)
+#define store_relaxed(at, value) atomic_store_explicit(at, value, memory_order_relaxed)
+#define store_release(at, value) atomic_store_explicit(at, value, memory_order_release)
+#define add_relaxed(at, value)	 atomic_fetch_add_explicit(at, value, memory_order_relaxed)
+#define swap_relaxed(at, value)	 atomic_exchange_explicit(at, value, memory_order_relaxed)
 
 /* --- watch.c: the probe functions, and the window of each probe ----------------------------- */
 
@@ -32,14 +40,13 @@ enum {
  */
 struct watch {
 	_Alignas(64) _Atomic uint64_t state;
-	struct group *group;   /* NULL: it has no exits */
-	_Atomic uint64_t from; /* start of the window, in ticks; NEVER: none is open */
-	_Atomic uint64_t warm; /* ticks of the program's own time before it; 0: it has begun */
-	_Atomic uint64_t
-		window; /* ticks from the start until which the program's clock need not be read */
-	_Atomic uint64_t calls; /* counted, ever */
-	_Atomic uint64_t base;	/* calls that were counted before the window */
-	_Atomic uint64_t limit; /* most calls in the window */
+	struct group *group;	 /* NULL: it has no exits */
+	_Atomic uint64_t from;	 /* start of the window, in ticks; NEVER: none is open */
+	_Atomic uint64_t warm;	 /* ticks of the program's own time before it; 0: it has begun */
+	_Atomic uint64_t window; /* ticks from the start in which no clock need be read */
+	_Atomic uint64_t calls;	 /* counted, ever */
+	_Atomic uint64_t base;	 /* calls that were counted before the window */
+	_Atomic uint64_t limit;	 /* most calls in the window */
 
 	uint32_t next;		  /* next entry, or exit, of the group; NO_PROBE */
 	uint32_t entry;		  /* of an exit: its entry */
@@ -54,10 +61,9 @@ struct watch {
 	_Atomic uint64_t waited;  /* of these, ticks without a CPU */
 	_Atomic uint64_t run;	  /* ring_run() at the start of the window */
 	_Atomic uint64_t spent;	  /* watch_common.spent at the start of the window */
-	_Atomic uint64_t
-		slowed; /* share of the window that calls of the probe function took, / 2^32 */
-	_Atomic uint64_t until; /* ticks from the start until timed calls are cut */
-	_Atomic uint64_t timed; /* timed calls that ended; their ticks, with a CPU and in all */
+	_Atomic uint64_t slowed;  /* share of the window that probe functions took, / 2^32 */
+	_Atomic uint64_t until;	  /* ticks from the start until timed calls are cut */
+	_Atomic uint64_t timed;	  /* timed calls that ended; their ticks, with a CPU and in all */
 	_Atomic int64_t time, wall;
 	_Atomic uint64_t taken; /* ticks of the profile that were taken off these */
 	_Atomic uint64_t torn,

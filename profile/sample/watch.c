@@ -140,8 +140,7 @@ static void close_window(struct watch *watch, uint32_t id, uint64_t state, uint6
 
 struct call {
 	struct watch *watch;
-	uint64_t state; /* as the call saw it: the thread of epochs may have opened the next window
-			   since */
+	uint64_t state; /* as the call saw it: the next window may have been opened since */
 	uint64_t now;
 	uint64_t since; /* the start of the window */
 	uint64_t burst; /* number of the burst that the call is in, or 0 */

@@ -2,7 +2,6 @@
 /* Burst samples, one per epoch: all probes are on for a moment, which shows where the time goes. */
 #include "profile/sampler/epochs.h"
 
-#include <stdatomic.h>
 #include <string.h>
 #include <time.h>
 

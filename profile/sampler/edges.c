@@ -15,7 +15,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "profile/sample/relaxed.h"
+#include "profile/sample/sample.h"
 
 #define NEAR   4u /* slots of a block */
 #define BLOCKS FI_PROBES_MAX

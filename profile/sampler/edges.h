@@ -71,10 +71,7 @@ struct weights {
 	size_t n;
 };
 
-/*
- * weight_of_phase - the weight of a run, per second of the phase. 0: nothing ran. @seconds: length
- * of the phase; @cpu: CPU seconds of all threads in it; @runs: of edges
- */
+/* weight_of_phase - per second of the phase. @cpu: seconds of all threads; @runs: of edges. */
 double weight_of_phase(struct weights *weights, double seconds, double cpu, uint64_t runs);
 
 #endif

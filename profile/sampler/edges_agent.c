@@ -21,7 +21,6 @@
 
 #include "agent/counts/base.h"
 #include "base/clock.h"
-#include "profile/sample/relaxed.h"
 #include "profile/sample/sample.h"
 
 #define PATIENCE 2	/* seconds */

@@ -3,7 +3,6 @@
 #include "profile/sampler/epochs.h"
 
 #include <math.h>
-#include <stdatomic.h>
 #include <time.h>
 
 #include "agent/counts/base.h"
@@ -12,8 +11,7 @@
 #define OFTEN	    100 /* calls in an epoch, from which a function is frequent */
 #define SLOWED_MOST 0.2 /* share of the program's time */
 
-static double open_cost; /* share of the program's time, if all windows that are short were open at
-			    once */
+static double open_cost;	  /* share of the program's time, if all short windows were open */
 static _Atomic uintptr_t session; /* number of the thread of epochs that goes on; the others end */
 
 double toggles_cost(void)

@@ -14,8 +14,6 @@
 #define SUDDEN		100    /* times the samples, where few were expected */
 #define MISJUDGED	0.5    /* share of the ticks taken off calls' time that may be wrong */
 
-/* --- The program's clock -------------------------------------------------------------------- */
-
 static double parallel = 1; /* how many threads of the program run at once, of late */
 
 /* A program that waits for a CPU counts as one thread at least. */
@@ -40,8 +38,6 @@ static uint64_t wall_since(uint64_t start, uint64_t now)
 {
 	return now > start ? (uint64_t)((double)(now - start) / parallel) : 0;
 }
-
-/* --- What a window has seen ----------------------------------------------------------------- */
 
 /* Add the times of calls that ended since the last look. */
 static void learn_times(uint32_t id, double calls)
@@ -138,8 +134,6 @@ void windows_read(uint32_t id, uint64_t state, uint64_t now)
 	if (epoch->full || function->window != WINDOW_WHOLE)
 		take_off_counting(watch, state, now > began ? now - began : 0, epoch);
 }
-
-/* --- The next one --------------------------------------------------------------------------- */
 
 /* Calls of the probe function that the budget of the opening still pays for. */
 static double affordable_calls(void)
@@ -255,8 +249,6 @@ double windows_continue(uint32_t id, uint64_t state, uint64_t now)
 	set_rest(id);
 	return calls;
 }
-
-/* --- Those that are off --------------------------------------------------------------------- */
 
 /* Probes that are being turned off right now wait for the next epoch. */
 static size_t claim_probes(uint32_t *ids, size_t n)

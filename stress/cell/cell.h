@@ -233,10 +233,7 @@ int tear_kind_parse(const char *name);
 const char *provoker_name(enum provoker p);
 bool provokers_have(unsigned provokers, enum provoker_trait trait); /* any of them */
 
-/*
- * provokers_name - "none", or the names joined by "+", lowest bit first. Returns buf, which has
- * PROVOKERS_MAX bytes. provokers_parse - back, or -EINVAL; each name at most once, in any order.
- */
+/* provokers_name - "none", or names joined by "+", into buf. provokers_parse - or -EINVAL. */
 char *provokers_name(unsigned provokers, char *buf);
 int provokers_parse(const char *names);
 
@@ -250,10 +247,7 @@ int cell_command(const struct cell *cell, char *buf, size_t size);
 int cell_seat(const struct cell *cell, hwloc_topology_t topology, struct seating *seating,
 	      char *reason, size_t size);
 
-/*
- * waits_text, WAITS - "1600 x4", or "1600" without a stretch, "300+900 x4". waits_parse -
- * "300,900", or "300,900,4" with a stretch, which else stays as it is. 0 or -EINVAL.
- */
+/* waits_text, WAITS - "1600 x4", "300+900". waits_parse - "300,900" or "300,900,4", or -EINVAL. */
 #define WAITS_TEXT 64
 char *waits_text(const struct waits *waits, char buf[WAITS_TEXT]);
 #define WAITS(waits) waits_text((waits), (char[WAITS_TEXT]){ 0 })

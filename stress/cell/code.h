@@ -100,10 +100,7 @@ struct code {
 /* code_build - once, in the child that runs the cell: map and write all. 0 or a negative errno. */
 int code_build(struct code *code, const struct cell *cell);
 
-/*
- * code_place_site - where in an arena the site of this cell stands: at a boundary of just that
- * size, which the place picks in the second page, or the seed, of eight; a page's is its start.
- */
+/* code_place_site - where in an arena: at a boundary of just that size, by place or seed. */
 uint8_t *code_place_site(uint8_t *arena, const struct cell *cell);
 
 /* code_collect - add what an executor counted in so many executions. */
@@ -114,10 +111,7 @@ void code_collect(const struct code *code, const struct code_slots *slots, uint6
 void code_run(const struct code *code, uint64_t iterations, struct code_slots *slots,
 	      const uint64_t *toggle);
 
-/*
- * code_exposed - of so many toggles, those before which this executor had run what they replaced,
- * at one site. It may sleep through a whole rotation: rather too few.
- */
+/* code_exposed - toggles before which it had run what they replaced, of a site: rather too few. */
 uint64_t code_exposed(const struct code *code, const struct code_slots *slots, uint64_t toggles);
 
 /* code_tears - tears counted so far; cheap enough to ask while executors run. */

@@ -72,8 +72,7 @@ bool seating_is_same(const struct seating *a, const struct seating *b);
 int pin_this_thread(hwloc_topology_t topology, unsigned cpu);
 
 /*
- * topology_here - open the topology of this machine to measure on it. EXIT_PASS, or EXIT_MISSING
- * after a complaint: it cannot be read, or the environment has hwloc tell of another machine.
+ * topology_here - this machine's, to measure on it. EXIT_PASS, or EXIT_MISSING after a complaint.
  */
 int topology_here(hwloc_topology_t *topology);
 
@@ -127,20 +126,14 @@ struct cpu_name {
 /* cpuid_name_here - of the CPU that this runs on. 0 or -ENOTSUP. */
 int cpuid_name_here(struct cpu_name *name);
 
-/*
- * cpuid_name_of - of the machine where a dump was taken, by a calibration or by `cpuid_tool
- * --save`. 0, a negative errno where the file cannot be read, or -EINVAL: it is no dump.
- */
+/* cpuid_name_of - of a dump, by a calibration or cpuid_tool --save. -EINVAL: it is none. */
 int cpuid_name_of(const char *dump, struct cpu_name *name);
 
 /* cpu_name_to_json, cpu_name_print - what a dump tells: an object, or lines. */
 json_t *cpu_name_to_json(const struct cpu_name *name);
 void cpu_name_print(FILE *out, const struct cpu_name *name);
 
-/*
- * cpuid_keep - dump the CPUID of this machine as STORE.VENDOR-FAMILY-MODEL-STEPPING.cpuid, beside
- * the store of evidence, unless that is there. Without it there is a complaint, and no more.
- */
+/* cpuid_keep - dump it as STORE.VENDOR-FAMILY-MODEL-STEPPING.cpuid, unless that is there. */
 void cpuid_keep(const char *store);
 
 #endif

@@ -103,12 +103,11 @@ static uint64_t closed_at(const struct trace_entry *entry)
 }
 
 /*
- * Add the new tears of one executor at one site to the result's events. Returns how
- * many toggles, torn for the first time by it there, others had torn already.
+ * Add the new tears of one executor at one site to the result's events. Returns how many toggles,
+ * torn for the first time by it there, others had torn already.
  *
  * A tear is taken to belong to the last toggle whose INT3 was visible when it was counted: right
- * within the rest between toggles. Its stamp is off by the offset of the two TSCs. Marks that the
- * ring has lost are left out.
+ * within the rest between toggles. Its stamp is off by the offset of the two TSCs.
  */
 static uint64_t trace_tears(struct trace_log *log, const struct code *code, unsigned executor,
 			    unsigned site, const struct code_slots *slots,

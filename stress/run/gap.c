@@ -81,8 +81,6 @@ struct gap_executor {
 	struct gap_fetch log[LOG];
 } __attribute__((aligned(128)));
 
-/* --- The site ------------------------------------------------------------------------------- */
-
 /* So many copies that end at `end`. Returns where they begin. */
 static uint8_t *put_before(uint8_t *end, const uint8_t *code, size_t len, unsigned copies)
 {
@@ -137,8 +135,6 @@ static void put_next(struct gap_child *c, uint64_t number)
 	c->word.new_front = OPCODE_MOV | generation << 8;
 	word_put_front(&c->word);
 }
-
-/* --- Executors ------------------------------------------------------------------------------ */
 
 static void *executor_main(void *arg)
 {
@@ -363,8 +359,6 @@ static void run_inside(void *arg)
 	child.look_every = s->cell->rest > LOOK_TICKS / LOOK_EVERY ? 1 : LOOK_EVERY;
 	isolate_finish(&s->leash, run_gaps(&child), &s->result.error, &s->result.outcome);
 }
-
-/* --- The parent ----------------------------------------------------------------------------- */
 
 void gap_defaults(struct cell *cell)
 {

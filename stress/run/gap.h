@@ -91,10 +91,7 @@ static inline struct gap_layout gap_layout_of(unsigned split)
 	return (struct gap_layout){ { 8 * (split - 1), 8 * (5 - split) } };
 }
 
-/*
- * gap_is_torn - can the pair not have stood in memory? Compares as many bits as both parts have: a
- * gap over a whole wrap of these can look whole, not the reverse.
- */
+/* gap_is_torn - can the pair not have stood in memory? One over a whole wrap can look whole. */
 static inline bool gap_is_torn(struct gap_layout layout, uint32_t value)
 {
 	unsigned bits = layout.bits[GAP_FRONT] < layout.bits[GAP_BACK] ? layout.bits[GAP_FRONT]

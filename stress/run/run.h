@@ -97,10 +97,7 @@ void provoke_toggle(struct provokers *provokers);
 /* provoke_round - by each executor, now and then, some thousand executions apart. */
 void provoke_round(struct provokers *provokers);
 
-/*
- * provokers_done - by one of them so far: flushes, changes of the page tables, bytes that were
- * streamed, processes that time-slice executors, rounds of the sibling, bursts of wide work.
- */
+/* provokers_done - flushes, changes of pages, bytes, processes, rounds or bursts so far. */
 uint64_t provokers_done(const struct provokers *provokers, enum provoker which);
 
 #endif

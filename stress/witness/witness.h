@@ -40,8 +40,7 @@ void witness_clear(struct witness *witness);
 void witness_mark(const struct seating *seating, struct witness_mark *mark);
 
 /*
- * witness_end - fill in what happened since a mark, so many seconds ago, and the tasks that are
- * runnable and stay so, the caller included: the cell's threads have ended. Takes 2 ms.
+ * witness_end - fill in what happened since a mark, when a cell's threads have ended. Takes 2 ms.
  */
 void witness_end(struct witness *witness, const struct seating *seating,
 		 const struct witness_mark *before, double seconds);
@@ -85,10 +84,7 @@ void tsc_offset_take(struct tsc_offset *known, uint64_t asked, uint64_t answered
 /* tsc_offset_join - of two, before and after: the error covers both, and what they drifted. */
 struct tsc_offset tsc_offset_join(const struct tsc_offset *before, const struct tsc_offset *after);
 
-/*
- * tsc_offset_measure - to the CPU `there`, in well under a millisecond; the caller is pinned to
- * `here`. Starts a thread and ends it. 0, -ETIMEDOUT after a second, or another negative errno.
- */
+/* tsc_offset_measure - from `here`, where the caller is pinned. 0, or -ETIMEDOUT after a second. */
 int tsc_offset_measure(hwloc_topology_t topology, unsigned here, unsigned there,
 		       struct tsc_offset *offset);
 

@@ -20,7 +20,7 @@
 #include "stress/run/run.h"
 
 #define SEATS_MAX 1024
-#define LASTS	 2500000 /* us */
+#define LASTS	  2500000 /* us */
 
 static struct run_options how;
 
