@@ -109,7 +109,9 @@ same()
 	"$4" | cksum >"$dir/untouched"
 	for turn in 1 2 3 4 5 6; do
 		touched "$2" "$3" "" "$4" | cksum >"$dir/touched" || status=$?
-		[ "$status" = 0 ] && [ -e "$dir/report" ] && [ "$(value error)" = 0 ] && ! changed || break
+		if [ "$status" != 0 ] || [ ! -e "$dir/report" ] || [ "$(value error)" != 0 ] || changed; then
+			break
+		fi
 	done
 	if [ -e "$dir/report" ] && [ "$(value error)" = -95 ]; then
 		echo "skipped: $name: straddlers cannot be patched here with policy $2"
