@@ -3,6 +3,8 @@ noinst_LIBRARIES += libbench.a
 libbench_a_SOURCES = \
 	bench/peers/baseline.c \
 	bench/peers/baseline.h \
+	bench/cases/benchmarks.c \
+	bench/cases/benchmarks.h \
 	bench/cases/growth.c \
 	bench/cases/latency.c \
 	bench/cases/pass.c \

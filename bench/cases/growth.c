@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How the cost of an operation grows with what there is of sites, mappings, aliases, threads and
- * the like, and what it keeps: bench_growth().
+ * the like, and what it keeps: bench_growth.
  *
  * A cell is an operation at one size. It runs in a child process of its own: what it leaves behind
  * would be in the next cell's way. The child makes as many of what grows as the size says, or as it
@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "bench/cases/benchmarks.h"
 #include "bench/method/method.h"
 #include "patchcore/async.h"
 #include "patchcore/call.h"
@@ -574,7 +575,7 @@ static int add_slope(struct bench_result *result, unsigned first)
 	return 0;
 }
 
-int bench_growth(const struct bench_run *run, struct bench_result *result)
+static int measure_growth(const struct bench_run *run, struct bench_result *result)
 {
 	struct growth_case *g = calloc(CELLS, sizeof(*g));
 	struct bench_case *bench = calloc(CELLS, sizeof(*bench));
@@ -607,3 +608,17 @@ int bench_growth(const struct bench_run *run, struct bench_result *result)
 	free(bench);
 	return ret;
 }
+
+const struct benchmark bench_growth = {
+	.name = "growth",
+	.about = "cost against sites, mappings, threads and the like; what is kept",
+	.title = "Cost against what there is",
+	.label = "Cost of operations against what there is",
+	.caption =
+		"Microseconds per operation, by how much there is of what its name has behind the "
+		"colon, both as multiples of the smallest measured. A level line is flat; "
+		"dotted: in proportion.",
+	.drawing = DRAWN_AS_GROWTH,
+	.run = measure_growth,
+	.telling = { "slope", NULL, { "change", "alias", "forget", "merge", "fork" } },
+};

@@ -19,6 +19,7 @@
 
 #include "base/emit.h"
 #include "base/random.h"
+#include "bench/cases/benchmarks.h"
 #include "bench/method/hot.h"
 #include "bench/method/method.h"
 #include "patchcore/async.h"
@@ -467,7 +468,7 @@ static int latency_measure(const struct bench_run *run, const struct sites *site
 	return ret;
 }
 
-int bench_latency(const struct bench_run *run, struct bench_result *result)
+static int measure_latency(const struct bench_run *run, struct bench_result *result)
 {
 	struct sites sites;
 	int ret = sites_build(&sites, LATENCY_SITES, run->seed);
@@ -478,3 +479,18 @@ int bench_latency(const struct bench_run *run, struct bench_result *result)
 	sites_free(&sites);
 	return ret;
 }
+
+const struct benchmark bench_latency = {
+	.name = "latency",
+	.about = "its distribution over 20,000 sites",
+	.title = "Many sites (figure 10 of the paper)",
+	.label = "Histograms of the cost of one change over many sites",
+	.caption =
+		"The paper's figure 10: share of the changes by what each took, eight bins to an "
+		"octave, both scales logarithmic, so that the rare long ones are seen. "
+		"Activation and deactivation apart. The second heap of patch is that of the "
+		"straddlers.",
+	.drawing = DRAWN_AS_HISTOGRAMS,
+	.run = measure_latency,
+	.telling = { "on", "?executors=1", { "call", "patch", "patch", "start", "start" } },
+};

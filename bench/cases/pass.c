@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "bench/cases/benchmarks.h"
 #include "bench/method/loop.h"
 #include "bench/method/method.h"
 #include "bench/method/samples.h"
@@ -323,7 +324,7 @@ static int measure_passes(const struct pass_bench *bench, const struct bench_run
 	return ret;
 }
 
-int bench_latent(const struct bench_run *run, struct bench_result *result)
+static int measure_latent(const struct bench_run *run, struct bench_result *result)
 {
 	static const struct pass_bench bench = {
 		.measure = "pass",
@@ -336,7 +337,7 @@ int bench_latent(const struct bench_run *run, struct bench_result *result)
 	return measure_passes(&bench, run, result);
 }
 
-int bench_invoke(const struct bench_run *run, struct bench_result *result)
+static int measure_invoke(const struct bench_run *run, struct bench_result *result)
 {
 	static const struct pass_bench bench = {
 		.measure = "call",
@@ -347,3 +348,25 @@ int bench_invoke(const struct bench_run *run, struct bench_result *result)
 
 	return measure_passes(&bench, run, result);
 }
+
+const struct benchmark bench_latent = {
+	.name = "latent",
+	.about = "a site that is switched off, in a loop",
+	.title = "A site that is switched off",
+	.label = "Ticks per pass of a loop with a deactivated site",
+	.caption = "Ticks per pass of a loop. " BENCH_DOTS,
+	.drawing = DRAWN_AS_ROWS,
+	.run = measure_latent,
+	.telling = { NULL, "?body=none", { "nop", "call", "flag", "pointer", "direct" } },
+};
+
+const struct benchmark bench_invoke = {
+	.name = "invoke",
+	.about = "the call that a site makes which is switched on",
+	.title = "The call of an active site",
+	.label = "Ticks per call of an empty function through an active site",
+	.caption = "Ticks per pass of a loop that calls an empty function. " BENCH_DOTS,
+	.drawing = DRAWN_AS_ROWS,
+	.run = measure_invoke,
+	.telling = { NULL, "?body=none", { "aligned", "call", "flag", "pointer", "direct" } },
+};

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "bench/cases/benchmarks.h"
 #include "bench/method/loop.h"
 #include "bench/method/method.h"
 #include "bench/peers/peer.h"
@@ -561,7 +562,7 @@ static void plan_peers(struct plan *p)
 		}
 }
 
-int bench_probes(const struct bench_run *run, struct bench_result *result)
+static int measure_probes(const struct bench_run *run, struct bench_result *result)
 {
 	const struct loop_spec spec = { .kind = LOOP_SITE, .split = SPLIT };
 	struct loop loop = { 0 };
@@ -592,3 +593,16 @@ int bench_probes(const struct bench_run *run, struct bench_result *result)
 		ret = end;
 	return ret < 0 ? ret : probes_many(run, result);
 }
+
+const struct benchmark bench_probes = {
+	.name = "probes",
+	.about = "probes of functions and markers, and switching them",
+	.title = "Probes",
+	.label = "What a probe costs, off, on and being switched",
+	.caption = "Ticks per call of a function with a probe, or per change. " BENCH_DOTS,
+	.drawing = DRAWN_AS_ROWS,
+	.run = measure_probes,
+	.telling = { "on activate",
+		     "?site=entry ?split=0 ?mapping=open",
+		     { "counts", "keeps", "any", "probe", "batch" } },
+};

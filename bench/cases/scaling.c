@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "bench/cases/benchmarks.h"
 #include "bench/method/method.h"
 #include "bench/peers/ways.h"
 
@@ -309,7 +310,22 @@ static int scaling_patchers(const struct bench_run *run, double slice, struct be
 	return ret;
 }
 
-int bench_scaling(const struct bench_run *run, struct bench_result *result)
+static int measure_scaling(const struct bench_run *run, struct bench_result *result)
 {
 	return scaling_patchers(run, SCALING_SLICE, result);
 }
+
+const struct benchmark bench_scaling = {
+	.name = "scaling",
+	.about = "more patchers and executors",
+	.title = "Scaling",
+	.label = "Changes per second by patchers and executors",
+	.caption =
+		"Changes per second of all patchers together, each with a site of its own unless "
+		"it says otherwise. " BENCH_DOTS,
+	.drawing = DRAWN_AS_ROWS,
+	.run = measure_scaling,
+	.telling = { NULL,
+		     "?patchers=2 ?executors=0 ?one-site=0",
+		     { "call", "aligned", "straddler", "straddler", "straddler" } },
+};

@@ -36,6 +36,7 @@
 #include <string.h>
 
 #include "base/random.h"
+#include "bench/cases/benchmarks.h"
 #include "bench/method/hot.h"
 #include "bench/method/method.h"
 #include "bench/peers/ways.h"
@@ -369,7 +370,7 @@ static int measure_with(const struct bench_run *run, struct stall *stall, unsign
 	return ret;
 }
 
-int bench_stall(const struct bench_run *run, struct bench_result *result)
+static int measure_stall(const struct bench_run *run, struct bench_result *result)
 {
 	struct stall *stall = aligned_alloc(128, sizeof(*stall));
 	struct stall_log *log =
@@ -393,3 +394,17 @@ int bench_stall(const struct bench_run *run, struct bench_result *result)
 	free(stall);
 	return ret;
 }
+
+const struct benchmark bench_stall = {
+	.name = "stall",
+	.about = "what an executor loses while its site is changed",
+	.title = "What an executor loses",
+	.label = "Longest pass of an executor while its site is patched",
+	.caption = "The executor's longest pass per change. " BENCH_DOTS
+		   " The baseline has no change, so that interrupts are in both.",
+	.drawing = DRAWN_AS_ROWS,
+	.run = measure_stall,
+	.telling = { NULL,
+		     "?executors=1",
+		     { "aligned", "call", "straddler", "hand-membarrier", "stop-the-world" } },
+};

@@ -26,6 +26,7 @@
 #include <string.h>
 #include <x86intrin.h>
 
+#include "bench/cases/benchmarks.h"
 #include "bench/cases/pace.h"
 #include "bench/method/hot.h"
 #include "bench/method/method.h"
@@ -553,7 +554,25 @@ static int throughput_measure(const struct bench_run *run, double slice,
 	return ret;
 }
 
-int bench_throughput(const struct bench_run *run, struct bench_result *result)
+static int measure_throughput(const struct bench_run *run, struct bench_result *result)
 {
 	return throughput_measure(run, THROUGHPUT_SLICE, result);
 }
+
+const struct benchmark bench_throughput = {
+	.name = "throughput",
+	.about = "calls through a site toggled 0 to 10 million times a second",
+	.title = "Calls while toggling (figures 11 to 13)",
+	.label = "Calls through a hot site and their balance against toggles per second",
+	.caption = "The paper's figures 11 to 13: calls per second as a share of those through the "
+		   "same site untouched, in turn, with 95 % intervals, against the toggles per "
+		   "second that were got; on the far left none. Below, how often the more "
+		   "frequent of both states was executed to the less frequent; 1 is balanced. "
+		   "Dashed: peers. Last, where there are several, all calls per second by number "
+		   "of executors.",
+	.drawing = DRAWN_AS_RATES,
+	.run = measure_throughput,
+	.telling = { "calls",
+		     "?rate=1000000 ?executors=1",
+		     { "call", "aligned", "straddler", "pointer", "flag" } },
+};

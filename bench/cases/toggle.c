@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What one change costs its patcher: bench_toggle().
+ * What one change costs its patcher: bench_toggle.
  *
  * The floor is one locked 8-byte exchange on the line that the change is on, with the same
  * executors hot on it: no protocol can be cheaper than the one store that it must make visible.
@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "bench/cases/benchmarks.h"
 #include "bench/method/method.h"
 #include "bench/peers/peer.h"
 #include "bench/peers/ways.h"
@@ -492,7 +493,7 @@ static int measure_list(const struct bench_run *run, struct toggle_list *list, u
 	return ret;
 }
 
-int bench_toggle(const struct bench_run *run, struct bench_result *result)
+static int measure_toggle(const struct bench_run *run, struct bench_result *result)
 {
 	struct toggle_list *list = calloc(1, sizeof(*list));
 	struct toggle toggle = { 0 };
@@ -523,3 +524,17 @@ int bench_toggle(const struct bench_run *run, struct bench_result *result)
 	free(list);
 	return ret;
 }
+
+const struct benchmark bench_toggle = {
+	.name = "toggle",
+	.about = "one change, by protocol, split, policy and mapping",
+	.title = "Cost of one change",
+	.label = "Cost of one change by operation, split, policy and mapping",
+	.caption = "Ticks per change, per site for batches. " BENCH_DOTS
+		   " What is waited for in other threads is not in here.",
+	.drawing = DRAWN_AS_ROWS,
+	.run = measure_toggle,
+	.telling = { "on",
+		     "?mapping=open ?executors=1 ?crossing=line",
+		     { "aligned", "call", "straddler", "hand-membarrier", "stop-the-world" } },
+};

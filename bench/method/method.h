@@ -98,20 +98,41 @@ int bench_result_begin(const struct bench_run *run, const char *benchmark,
 void bench_result_end(const struct bench_run *run, struct bench_result *result,
 		      struct bench_watch *watch);
 
-/* --- The benchmarks: each adds its rows. 0 or a negative errno ------------------------------ */
+/* --- A benchmark ---------------------------------------------------------------------------- */
 
-int bench_toggle(const struct bench_run *run, struct bench_result *result);
-int bench_latency(const struct bench_run *run, struct bench_result *result);
-int bench_throughput(const struct bench_run *run, struct bench_result *result);
-int bench_scaling(const struct bench_run *run, struct bench_result *result);
-int bench_latent(const struct bench_run *run, struct bench_result *result);
-int bench_stall(const struct bench_run *run, struct bench_result *result);
-int bench_invoke(const struct bench_run *run, struct bench_result *result);
-int bench_probes(const struct bench_run *run, struct bench_result *result);
-int bench_growth(const struct bench_run *run, struct bench_result *result);
+#define BENCH_TELLING 5 /* rows */
+
+enum bench_drawing {
+	DRAWN_AS_ROWS,	     /* a line per case, a dot per measure */
+	DRAWN_AS_HISTOGRAMS, /* by executors and measure */
+	DRAWN_AS_RATES,	     /* calls and balance against toggles per second */
+	DRAWN_AS_GROWTH,     /* multiples of the smallest */
+};
+
+/* The caption of a drawing as rows has this in it. */
+#define BENCH_DOTS                                                                                 \
+	"Dots: medians of the blocks, with their 95 % interval by bootstrap as a thick bar; thin " \
+	"line: from the 5th to the 99th percentile of all samples; cross: the longest sample. "    \
+	"Grey: the median of the baseline that was measured in turn."
+
+/* All that is known of a benchmark: what runs it, and how its result is told and drawn. */
+struct benchmark {
+	const char *name;
+	const char *about;   /* in a line of the help */
+	const char *title;   /* of its section in a report */
+	const char *label;   /* what its figure shows */
+	const char *caption; /* how it is drawn, and what it does not show */
+	enum bench_drawing drawing;
+	/* Adds its rows. 0 or a negative errno. */
+	int (*run)(const struct bench_run *run, struct bench_result *result);
+	/* The rows that tell most, see bench_is(); of a name that is there twice, the next one. */
+	struct {
+		const char *measure, *params, *name[BENCH_TELLING];
+	} telling;
+};
 
 /*
- * probes_many - those of bench_probes() that are of many. probes_know - the process that it starts
+ * probes_many - those of bench_probes that are of many. probes_know - the process that it starts
  * for them, as "tmax bench --many-probes OBJECT"; it returns when its input ends. 0 or a negative
  * errno.
  */

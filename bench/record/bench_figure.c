@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which figure shows which benchmark, and its files.
+ * The four ways to draw a benchmark: rows, histograms, rates and growth.
  */
 #include "bench/record/bench_figure.h"
 
@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench/cases/benchmarks.h"
 #include "bench/record/bench_words.h"
 
 /* Behind the numbers that are in the list, a space apart. */
@@ -386,62 +387,21 @@ static unsigned draw_growth(const struct bench_result *result, FILE *out,
 
 /* --- All ------------------------------------------------------------------------------------ */
 
-#define DOTS                                                                                       \
-	"Dots: medians of the blocks, with their 95 % interval by bootstrap as a thick bar; thin " \
-	"line: from the 5th to the 99th percentile of all samples; cross: the longest sample. "    \
-	"Grey: the median of the baseline that was measured in turn."
-
-static const struct kind {
-	const char *benchmark;
+/*
+ * By the drawing: the script, and what writes its data, as the script reads them. What a journal
+ * brings is in them only as numbers and as the plain words of bench/record/bench_words.h, in
+ * quotes. Writes the arguments of the script, behind the data, to args, which are empty. Returns
+ * how many; 0: nothing of it can be drawn.
+ */
+static const struct {
 	const char *script;
-	const char *label;
-	const char *caption;
-	/*
-	 * Writes its data, as the script reads them. What a journal brings is in them only as
-	 * numbers and as the plain words of bench/record/bench_words.h, in quotes. Writes the
-	 * arguments of the script, behind the data, to args, which are empty. Returns how many; 0:
-	 * nothing of it can be drawn.
-	 */
 	unsigned (*draw)(const struct bench_result *result, FILE *out,
 			 char (*args)[BENCH_ARGS_SIZE]);
-} kinds[] = {
-	{ "toggle", "bench-rows.gp", "Cost of one change by operation, split, policy and mapping",
-	  "Ticks per change, per site for batches. " DOTS
-	  " What is waited for in other threads is not in here.",
-	  draw_rows },
-	{ "latency", "bench-latency.gp", "Histograms of the cost of one change over many sites",
-	  "The paper's figure 10: share of the changes by what each took, eight bins to an octave, "
-	  "both scales logarithmic, so that the rare long ones are seen. Activation and "
-	  "deactivation apart. The second heap of patch is that of the straddlers.",
-	  draw_latency },
-	{ "throughput", "bench-throughput.gp",
-	  "Calls through a hot site and their balance against toggles per second",
-	  "The paper's figures 11 to 13: calls per second as a share of those through the same "
-	  "site untouched, in turn, with 95 % intervals, against the toggles per second that were "
-	  "got; on the far left none. Below, how often the more frequent of both states was "
-	  "executed to the less frequent; 1 is balanced. Dashed: peers. Last, where there are "
-	  "several, all calls per second by number of executors.",
-	  draw_throughput },
-	{ "scaling", "bench-rows.gp", "Changes per second by patchers and executors",
-	  "Changes per second of all patchers together, each with a site of its own unless it says "
-	  "otherwise. " DOTS,
-	  draw_rows },
-	{ "latent", "bench-rows.gp", "Ticks per pass of a loop with a deactivated site",
-	  "Ticks per pass of a loop. " DOTS, draw_rows },
-	{ "stall", "bench-rows.gp", "Longest pass of an executor while its site is patched",
-	  "The executor's longest pass per change. " DOTS
-	  " The baseline has no change, so that interrupts are in both.",
-	  draw_rows },
-	{ "invoke", "bench-rows.gp", "Ticks per call of an empty function through an active site",
-	  "Ticks per pass of a loop that calls an empty function. " DOTS, draw_rows },
-	{ "probes", "bench-rows.gp", "What a probe costs, off, on and being switched",
-	  "Ticks per call of a function with a probe, or per change. " DOTS, draw_rows },
-	{ "growth", "bench-growth.gp", "Cost of operations against what there is",
-	  "Microseconds per operation, by how much there is of what its name has behind the colon, "
-	  "both "
-	  "as multiples of the smallest measured. A level line is flat; dotted: in proportion.",
-	  draw_growth },
-	{ 0 },
+} drawings[] = {
+	[DRAWN_AS_ROWS] = { "bench-rows.gp", draw_rows },
+	[DRAWN_AS_HISTOGRAMS] = { "bench-latency.gp", draw_latency },
+	[DRAWN_AS_RATES] = { "bench-throughput.gp", draw_throughput },
+	[DRAWN_AS_GROWTH] = { "bench-growth.gp", draw_growth },
 };
 
 static void print_data(FILE *out, const void *data)
@@ -452,30 +412,27 @@ static void print_data(FILE *out, const void *data)
 int bench_figure_draw(const struct bench_result *result, struct bench_figure *figure, char *error,
 		      size_t size)
 {
-	const struct kind *kind = kinds;
+	const struct benchmark *benchmark = benchmark_named(result->benchmark);
 	char *data = NULL;
 	size_t length;
 	unsigned count;
 	FILE *out;
 
 	*figure = (struct bench_figure){ .data = NULL };
-	while (kind->benchmark && strcmp(kind->benchmark, result->benchmark) != 0)
-		kind++;
-	if (!kind->benchmark)
+	if (!benchmark)
 		return picture_fail(-EINVAL, error, size, "no figure for the benchmark %s",
 				    result->benchmark);
 	out = open_memstream(&data, &length);
-	count = out ? kind->draw(result, out, figure->text) : 0;
+	count = out ? drawings[benchmark->drawing].draw(result, out, figure->text) : 0;
 	if (!out || fclose(out)) {
 		free(data);
 		return picture_fail(-ENOMEM, error, size, "out of memory");
 	}
 	for (unsigned i = 0; i < count; i++)
 		figure->args[i] = figure->text[i];
-	figure->picture = (struct picture){ print_data, data, kind->script, figure->args };
+	figure->picture = (struct picture){ print_data, data, drawings[benchmark->drawing].script,
+					    figure->args };
 	figure->data = data;
-	figure->label = kind->label;
-	figure->caption = kind->caption;
 	return count ? 0
 		     : picture_fail(-ENODATA, error, size,
 				    "nothing was measured that could be drawn");

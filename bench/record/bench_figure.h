@@ -16,9 +16,7 @@
 /* A benchmark as gnuplot draws it. */
 struct bench_figure {
 	struct picture picture;
-	const char *label;   /* what it shows, for readers that do not see it */
-	const char *caption; /* plain text: what is drawn how, and what it does not show */
-	char *data;	     /* of the picture, owned */
+	char *data; /* of the picture, owned */
 	char text[PICTURE_ARGS_MAX][BENCH_ARGS_SIZE];
 	const char *args[PICTURE_ARGS_MAX + 1];
 };

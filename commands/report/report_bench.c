@@ -16,7 +16,6 @@
 #include "bench/record/bench_words.h"
 #include "results/figures/html.h"
 
-#define TELLING	       5 /* rows */
 #define LABEL_MAX      800
 #define BENCHMARKS_MAX 16
 
@@ -114,46 +113,21 @@ static void put_row(FILE *out, const struct bench_row *row)
 	fputs("</td>", out);
 }
 
-/*
- * The rows that tell most, in this order; of a name that is there twice, the next one. Returns
- * how many of them were measured.
- */
-static unsigned find_telling(const struct bench_result *result,
-			     const struct bench_row *found[TELLING])
+/* The rows that tell most. Returns how many of them were measured. */
+static unsigned find_telling(const struct benchmark *of, const struct bench_result *result,
+			     const struct bench_row *found[BENCH_TELLING])
 {
-	/* clang-format off */
-	static const struct {
-		const char *benchmark, *measure, *params, *name[TELLING];
-	} all[] = {
-		{ "toggle", "on", "?mapping=open ?executors=1 ?crossing=line",
-		  { "aligned", "call", "straddler", "hand-membarrier", "stop-the-world" } },
-		{ "latency", "on", "?executors=1", { "call", "patch", "patch", "start", "start" } },
-		{ "throughput", "calls", "?rate=1000000 ?executors=1",
-		  { "call", "aligned", "straddler", "pointer", "flag" } },
-		{ "scaling", NULL, "?patchers=2 ?executors=0 ?one-site=0",
-		  { "call", "aligned", "straddler", "straddler", "straddler" } },
-		{ "latent", NULL, "?body=none", { "nop", "call", "flag", "pointer", "direct" } },
-		{ "stall", NULL, "?executors=1",
-		  { "aligned", "call", "straddler", "hand-membarrier", "stop-the-world" } },
-		{ "invoke", NULL, "?body=none", { "aligned", "call", "flag", "pointer", "direct" } },
-		{ "probes", "on activate", "?site=entry ?split=0 ?mapping=open",
-		  { "counts", "keeps", "any", "probe", "batch" } },
-		{ "growth", "slope", NULL, { "change", "alias", "forget", "merge", "fork" } },
-	};
-	/* clang-format on */
 	unsigned count = 0, i = 0;
 
-	for (size_t of = 0; of < sizeof(all) / sizeof(*all); of++)
-		for (unsigned k = 0; k < TELLING && !strcmp(all[of].benchmark, result->benchmark);
-		     k++) {
-			const char *name = all[of].name[k];
+	for (unsigned k = 0; k < BENCH_TELLING; k++) {
+		const char *name = of->telling.name[k];
 
-			if (k && strcmp(name, all[of].name[k - 1]) != 0)
-				i = 0;
-			found[count] =
-				bench_next(result, name, all[of].measure, all[of].params, &i);
-			count += found[count] != NULL;
-		}
+		if (k && strcmp(name, of->telling.name[k - 1]) != 0)
+			i = 0;
+		found[count] =
+			bench_next(result, name, of->telling.measure, of->telling.params, &i);
+		count += found[count] != NULL;
+	}
 	return count;
 }
 
@@ -208,9 +182,10 @@ static void put_rows(FILE *out, const struct bench_result *result)
 	html_table_end(out);
 }
 
-static int put_benchmark(struct page *page, const struct bench_result *result, unsigned lines)
+static int put_benchmark(struct page *page, const struct benchmark *benchmark,
+			 const struct bench_result *result, unsigned lines)
 {
-	const struct bench_row *found[TELLING];
+	const struct bench_row *found[BENCH_TELLING];
 	char name[BENCH_KEY + 8], label[LABEL_MAX], why[64], *around = words_of_result(result);
 	struct bench_figure of;
 	FILE *out = page->out;
@@ -227,11 +202,12 @@ static int put_benchmark(struct page *page, const struct bench_result *result, u
 	rc = bench_figure_draw(result, &of, why, sizeof(why));
 	if (!rc) {
 		snprintf(name, sizeof(name), "bench-%s", result->benchmark);
-		print_label(found, find_telling(result, found), of.label, label, sizeof(label));
+		print_label(found, find_telling(benchmark, result, found), benchmark->label, label,
+			    sizeof(label));
 		rc = page_figure(page, &(struct page_figure){ .name = name,
 							      .script = of.picture.script,
 							      .label = label,
-							      .caption = of.caption,
+							      .caption = benchmark->caption,
 							      .print = of.picture.print,
 							      .arg = of.data,
 							      .args = of.args });
@@ -245,14 +221,14 @@ static int put_benchmark(struct page *page, const struct bench_result *result, u
 	return rc;
 }
 
-int section_benchmark(struct page *page, const char *benchmark)
+int section_benchmark(struct page *page, const struct benchmark *benchmark)
 {
 	struct bench_results results;
 	int rc = results_read(page->data, &results);
-	const struct bench_result *of = bench_of(results.result, results.count, benchmark);
+	const struct bench_result *of = bench_of(results.result, results.count, benchmark->name);
 
 	if (!rc && of)
-		rc = put_benchmark(page, of, results.lines[of - results.result]);
+		rc = put_benchmark(page, benchmark, of, results.lines[of - results.result]);
 	else if (!rc)
 		html_missing(page->out, "No line of this benchmark could be read.");
 	results_free(&results);

@@ -7,12 +7,12 @@
 
 #include <stdbool.h>
 
-#include "bench/method/result.h"
+#include "bench/cases/benchmarks.h"
 #include "results/figures/report_page.h"
 
 /* Sections of the page: what all benchmarks say together, and one of them. */
 int section_costs(struct page *page);
-int section_benchmark(struct page *page, const char *benchmark);
+int section_benchmark(struct page *page, const struct benchmark *benchmark);
 
 /* journal_has_bench - is there a line of that benchmark, or of any for NULL? */
 bool journal_has_bench(const struct journal_data *data, const char *benchmark);

@@ -18,7 +18,7 @@
 #include "base/clock.h"
 #include "base/command_line.h"
 #include "base/exit_status.h"
-#include "bench/method/method.h"
+#include "bench/cases/benchmarks.h"
 #include "bench/record/bench_record.h"
 #include "commands/tmax/bench_print.h"
 #include "commands/tmax/commands.h"
@@ -30,19 +30,12 @@
 
 /* --- The command line ----------------------------------------------------------------------- */
 
-/* A benchmark by its name. */
-struct bench_entry {
-	const char *name;
-	int (*run)(const struct bench_run *run, struct bench_result *result);
-};
-
-#define BENCH_ENTRIES 9
 #define BENCH_NO_SEED UINT64_MAX
 
 /* What was asked for. Texts are the command line's. */
 struct bench_request {
-	const struct bench_entry *entry[BENCH_ENTRIES]; /* in the order asked for */
-	unsigned entries;
+	const struct benchmark *benchmark[BENCHMARK_COUNT]; /* in the order asked for */
+	unsigned benchmarks;
 	uint64_t rounds;
 	uint64_t seed;	    /* BENCH_NO_SEED: to be drawn */
 	uint64_t executors; /* 0: all that can be seated */
@@ -55,14 +48,6 @@ struct bench_request {
 #define ROUNDS	   20
 #define ROUNDS_MAX 10000
 #define STRETCH	   4
-
-static const struct bench_entry bench_entries[BENCH_ENTRIES] = {
-	{ "toggle", bench_toggle },	    { "latency", bench_latency },
-	{ "throughput", bench_throughput }, { "scaling", bench_scaling },
-	{ "latent", bench_latent },	    { "stall", bench_stall },
-	{ "invoke", bench_invoke },	    { "probes", bench_probes },
-	{ "growth", bench_growth },
-};
 
 /* "FIRST,SECOND" or "FIRST,SECOND,STRETCH" */
 static bool take_waits(const struct option_row *row, const char *text, void *request, char *why)
@@ -105,21 +90,13 @@ static const struct option_row options[] = {
 	{ 0 },
 };
 
+#define WORD(name) #name " "
+static char about[2048];
+
 static const struct command_line line = {
 	.operands = "BENCHMARK...|all",
-	.words = "toggle latency throughput scaling latent stall invoke probes growth all ",
-	.about = "What patching costs here, beside what one would use instead: as medians with\n"
-		 "their intervals, and as ratios to a baseline measured in turn.\n"
-		 "\n"
-		 "  toggle      one change, by protocol, split, policy and mapping\n"
-		 "  latency     its distribution over 20,000 sites\n"
-		 "  throughput  calls through a site toggled 0 to 10 million times a second\n"
-		 "  scaling     more patchers and executors\n"
-		 "  latent      a site that is switched off, in a loop\n"
-		 "  stall       what an executor loses while its site is changed\n"
-		 "  invoke      the call that a site makes which is switched on\n"
-		 "  probes      probes of functions and markers, and switching them\n"
-		 "  growth      cost against sites, mappings, threads and the like; what is kept\n",
+	.words = BENCHMARKS(WORD) "all ",
+	.about = about,
 	.options = { options },
 	.end = "Without --waits policy wait needs a machine.conf of this machine. What cannot be\n"
 	       "measured is skipped with its reason.\n"
@@ -127,10 +104,23 @@ static const struct command_line line = {
 	       "cannot create, 74 cannot write, 130 interrupted.\n",
 };
 
+static void describe_benchmarks(void)
+{
+	size_t length = (size_t)snprintf(
+		about, sizeof(about),
+		"What patching costs here, beside what one would use instead: as medians with\n"
+		"their intervals, and as ratios to a baseline measured in turn.\n\n");
+
+	for (unsigned i = 0; i < BENCHMARK_COUNT && length < sizeof(about); i++)
+		length += (size_t)snprintf(about + length, sizeof(about) - length, "  %-10s  %s\n",
+					   benchmarks[i]->name, benchmarks[i]->about);
+}
+
 static int parse_options(int argc, char **argv, struct bench_request *r)
 {
 	int status;
 
+	describe_benchmarks();
 	*r = (struct bench_request){ .rounds = ROUNDS, .seed = BENCH_NO_SEED };
 	status = command_line_parse(&line, argc, argv, r, NULL);
 	argv += optind;
@@ -138,23 +128,21 @@ static int parse_options(int argc, char **argv, struct bench_request *r)
 	if (status == EXIT_PASS && !argc)
 		return refuse_usage("say which benchmark, or all");
 	if (status == EXIT_PASS && argc == 1 && strcmp(argv[0], "all") == 0) {
-		for (; r->entries < BENCH_ENTRIES; r->entries++)
-			r->entry[r->entries] = &bench_entries[r->entries];
+		memcpy(r->benchmark, benchmarks, sizeof(r->benchmark));
+		r->benchmarks = BENCHMARK_COUNT;
 		return EXIT_PASS;
 	}
 	for (int i = 0; i < argc && status == EXIT_PASS; i++) {
-		const struct bench_entry *entry = bench_entries, *end = entry + BENCH_ENTRIES;
+		const struct benchmark *benchmark = benchmark_named(argv[i]);
 
-		while (entry < end && strcmp(argv[i], entry->name) != 0)
-			entry++;
 		if (strcmp(argv[i], "all") == 0)
 			return refuse_usage("'all' are all benchmarks: name no other");
-		if (entry == end)
+		if (!benchmark)
 			return refuse_name("benchmark", argv[i], line.words);
-		for (unsigned k = 0; k < r->entries; k++)
-			if (r->entry[k] == entry)
+		for (unsigned k = 0; k < r->benchmarks; k++)
+			if (r->benchmark[k] == benchmark)
 				return refuse_usage("benchmark '%s' is there twice", argv[i]);
-		r->entry[r->entries++] = entry;
+		r->benchmark[r->benchmarks++] = benchmark;
 	}
 	return status;
 }
@@ -225,19 +213,19 @@ static int tell_result(const struct bench *b, const struct bench_result *result)
 
 /* --- Measuring ------------------------------------------------------------------------------ */
 
-static int measure_and_tell(struct bench *b, const struct bench_entry *entry)
+static int measure_and_tell(struct bench *b, const struct benchmark *benchmark)
 {
 	struct bench_result result = { 0 };
 	struct bench_watch watch;
-	int ret = bench_result_begin(&b->run, entry->name, &result, &watch), status = EXIT_PASS;
+	int ret = bench_result_begin(&b->run, benchmark->name, &result, &watch), status = EXIT_PASS;
 
 	if (ret == 0) {
 		const char *from = b->request->have_waits ? "assumed" : "config";
 
 		snprintf(result.waits_from, sizeof(result.waits_from), "%s",
 			 result.waits.first ? from : "none");
-		shown.benchmark = entry->name;
-		ret = entry->run(&b->run, &result);
+		shown.benchmark = benchmark->name;
+		ret = benchmark->run(&b->run, &result);
 		/* So that others can print. */
 		if (shown.open)
 			fputs("\r\033[K", stderr);
@@ -252,7 +240,7 @@ static int measure_and_tell(struct bench *b, const struct bench_entry *entry)
 		return status;
 	if (ret == -EINTR || interrupted)
 		return EXIT_INTERRUPTED;
-	error(0, -ret, "%s", entry->name);
+	error(0, -ret, "%s", benchmark->name);
 	/* Counts that do not come out right are no matter of what the machine lacks. */
 	return ret == -EILSEQ || ret == -ENOMEM ? EXIT_INTERNAL : EXIT_MISSING;
 }
@@ -275,8 +263,8 @@ static int measure_all(struct bench *b)
 		       b->id.kernel);
 	fflush(stdout);
 	/* One that fails does not keep the next from being measured. */
-	for (unsigned i = 0; i < r->entries && !interrupted; i++) {
-		int one = measure_and_tell(b, r->entry[i]);
+	for (unsigned i = 0; i < r->benchmarks && !interrupted; i++) {
+		int one = measure_and_tell(b, r->benchmark[i]);
 
 		status = status == EXIT_PASS ? one : status;
 		if (one == EXIT_CANNOT_WRITE)

@@ -429,7 +429,7 @@ static void every_row_is_there(void **state)
 	(void)state;
 	if (!seating.executors)
 		skip();
-	assert_int_equal(bench_stall(&run, &result), 0);
+	assert_int_equal(bench_stall.run(&run, &result), 0);
 	for (size_t i = 0; i < STALL_SPECS; i++)
 		check_row(&result.row[row++], &stall_specs[i]);
 	for (size_t i = 0; i < STALL_SPECS && seating.executors > 1; i++)
@@ -506,7 +506,7 @@ static void one_executor_is_alone(void **state)
 	run.seating.executors = CROWD;
 	for (unsigned i = 1; i < CROWD; i++)
 		run.seating.executor[i] = seating.executor[0];
-	assert_int_equal(bench_stall(&run, &result), -EINTR);
+	assert_int_equal(bench_stall.run(&run, &result), -EINTR);
 	assert_int_equal(seen.wrong, 0);
 	assert_int_equal(seen.singles, STALL_SPECS);
 	assert_int_equal(result.rows, STALL_SPECS);
