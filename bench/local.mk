@@ -8,7 +8,6 @@ libbench_a_SOURCES = \
 	bench/cases/growth.c \
 	bench/cases/latency.c \
 	bench/cases/pass.c \
-	bench/cases/many.c \
 	bench/cases/probes.c \
 	bench/cases/scaling.c \
 	bench/cases/stall.c \

@@ -12,7 +12,6 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <math.h>
-#include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -449,22 +448,6 @@ static int make_cell(const struct axis *a, struct ground *c, double limit, struc
 	return ret;
 }
 
-static void be_child(const struct axis *a, struct ground *c, double limit, int to)
-{
-	struct answer answer = { 0 };
-	size_t calls = (c->size + OPS * TIMES) * sizeof(*c->call);
-
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	c->code = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_EXEC,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	c->call = mmap(NULL, calls, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	sem_init(&c->ready, 0, 0);
-	answer.ret = c->code == MAP_FAILED || c->call == MAP_FAILED
-			     ? -ENOMEM
-			     : make_cell(a, c, limit, &answer);
-	_exit(write(to, &answer, sizeof(answer)) != sizeof(answer));
-}
-
 /* --- Cells and axes --------------------------------------------------------------------------- */
 
 struct growth_case {
@@ -475,42 +458,29 @@ struct growth_case {
 	struct answer last;
 };
 
-/* Read what it says, or end it. */
-static int await_child(const struct growth_case *g, pid_t child, int from, struct answer *answer,
-		       char *why)
+static void work_in_child(void *arg, void *to)
 {
-	struct pollfd fd = { .fd = from, .events = POLLIN };
-	int ready = poll(&fd, 1, (int)(g->patience * 1000)), status;
-	bool told = ready > 0 && read(from, answer, sizeof(*answer)) == sizeof(*answer);
+	const struct growth_case *g = arg;
+	struct ground c = { .size = g->size, .run = g->run };
+	size_t calls = (c.size + OPS * TIMES) * sizeof(*c.call);
+	struct answer *answer = to;
 
-	if (!told)
-		kill(child, SIGKILL);
-	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-		continue;
-	if (told)
-		return answer->ret < 0 ? bench_say(why, g->axis->name, answer->ret) : 0;
-	if (ready == 0)
-		snprintf(why, BENCH_WHY, "not done in %.1f s", g->patience);
-	else
-		snprintf(why, BENCH_WHY, "its process died");
-	return ready < 0 ? -EINTR : -ETIMEDOUT;
+	c.code = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_EXEC,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	c.call = mmap(NULL, calls, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	sem_init(&c.ready, 0, 0);
+	*answer = (struct answer){ .ret = -ENOMEM };
+	if (c.code != MAP_FAILED && c.call != MAP_FAILED)
+		answer->ret = make_cell(g->axis, &c, g->limit, answer);
 }
 
 static int block_of_growth(struct bench_case *bench, struct samples *s, char *why)
 {
 	struct growth_case *g = bench->arg;
-	struct ground c = { .size = g->size, .run = g->run };
-	int ends[2], ret;
-	pid_t child;
+	int ret = bench_ask_child(work_in_child, g, &g->last, sizeof(g->last), g->patience, why);
 
-	if (pipe(ends) < 0)
-		return -errno;
-	child = fork();
-	if (child == 0)
-		be_child(g->axis, &c, g->limit, ends[1]);
-	close(ends[1]);
-	ret = child < 0 ? -errno : await_child(g, child, ends[0], &g->last, why);
-	close(ends[0]);
+	if (ret == 0 && g->last.ret < 0)
+		return bench_say(why, g->axis->name, g->last.ret);
 	for (unsigned i = 0; ret == 0 && i < g->last.samples; i++)
 		samples_add(&s[0], g->last.us[i]);
 	return ret;

@@ -3,10 +3,15 @@
 
 #include <errno.h>
 #include <math.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/random.h"
@@ -218,6 +223,42 @@ void bench_result_end(const struct bench_run *run, struct bench_result *result,
 	witness->load = witness_load();
 	if (gmtime_r(&now, &utc))
 		strftime(result->date, sizeof(result->date), "%Y-%m-%dT%H:%M:%SZ", &utc);
+}
+
+int bench_ask_child(void (*work)(void *arg, void *answer), void *arg, void *answer, size_t size,
+		    double seconds, char *why)
+{
+	struct pollfd from = { .events = POLLIN };
+	int ends[2], ready;
+	pid_t child;
+	bool told;
+
+	if (pipe(ends) < 0)
+		return bench_say(why, "pipe", -errno);
+	from.fd = ends[0];
+	child = fork();
+	if (child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		work(arg, answer);
+		_exit(write(ends[1], answer, size) != (ssize_t)size);
+	}
+	close(ends[1]);
+	ready = child < 0 ? -errno : poll(&from, 1, (int)(seconds * 1000));
+	told = ready > 0 && read(ends[0], answer, size) == (ssize_t)size;
+	close(ends[0]);
+	if (child < 0)
+		return bench_say(why, "fork", ready);
+	if (!told)
+		kill(child, SIGKILL);
+	while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+		continue;
+	if (told)
+		return 0;
+	if (ready == 0)
+		snprintf(why, BENCH_WHY, "not done in %.1f s", seconds);
+	else
+		snprintf(why, BENCH_WHY, "its process died");
+	return ready < 0 ? -EINTR : -ETIMEDOUT;
 }
 
 void bench_policy_refused(enum pc_policy policy, char *why)

@@ -132,13 +132,11 @@ struct benchmark {
 };
 
 /*
- * probes_many - those of bench_probes that are of many. probes_know - the process that it starts
- * for them, as "tmax bench --many-probes OBJECT"; it returns when its input ends. 0 or a negative
- * errno.
+ * bench_ask_child - let a child process, which is all that it leaves behind, work out an answer of
+ * size bytes. 0, or a negative errno with a line in why: it died, or took longer than that.
  */
-#define PROBES_KNOW "--many-probes"
-int probes_many(const struct bench_run *run, struct bench_result *result);
-int probes_know(const char *object);
+int bench_ask_child(void (*work)(void *arg, void *answer), void *arg, void *answer, size_t size,
+		    double seconds, char *why);
 
 /* --- Policies, with the reason where one is refused; a why has BENCH_WHY bytes --------------- */
 

@@ -282,9 +282,6 @@ int cmd_bench(int argc, char **argv)
 	uint64_t seed;
 	int status, ret;
 
-	/* This program, started again by a benchmark. */
-	if (argc == 3 && strcmp(argv[1], PROBES_KNOW) == 0)
-		return probes_know(argv[2]) == 0 ? EXIT_PASS : EXIT_INTERNAL;
 	status = parse_options(argc, argv, &request);
 	if (status == EXIT_PASS)
 		status = topology_here(&b.run.topology);

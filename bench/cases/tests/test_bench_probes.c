@@ -197,7 +197,7 @@ static void a_part_of_nothing_is_no_ratio(void **state)
 	}
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows_are_there),
@@ -206,9 +206,6 @@ int main(int argc, char **argv)
 	};
 	int ret;
 
-	/* The benchmark starts this program for an object with many probes. */
-	if (argc == 4 && strcmp(argv[2], PROBES_KNOW) == 0)
-		return probes_know(argv[3]) < 0;
 	if (bench_run_open(&run) < 0)
 		return 77;
 	run.rounds = 1;
