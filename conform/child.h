@@ -79,6 +79,17 @@ bool child_goes_on(struct conform_child *c);
 /* child_await - wait until it is that turn. False: it is over. */
 bool child_await(struct conform_child *c, uint64_t turn);
 
+/* The loops of the promises, for the list of them: of handshakes.c, running.c and pages.c. */
+typedef void loop_fn(struct conform_child *c);
+typedef int prepare_fn(struct conform_child *c);
+typedef uint8_t *place_fn(struct conform_child *c, uint64_t trial);
+
+place_fn place_flag, place_moved, place_fresh;
+prepare_fn prepare_word, prepare_int3, prepare_membarrier, prepare_executable;
+loop_fn write_in_turn, execute_serialized, execute_at_once, write_self;
+loop_fn write_word, write_int3, write_membarrier, execute_word, execute_int3, execute_membarrier;
+loop_fn write_reused, execute_reused, write_executable, execute_executable;
+
 /* number_of - that the code of a trial returns. */
 static inline uint32_t number_of(uint64_t trial)
 {

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "conform/loops.h"
+#include "conform/child.h"
 
 #define BIT(fault) (1u << (fault))
 

@@ -5,7 +5,7 @@
  * what the promise asks of it, runs the code once and passes the turn back. So each trial has one
  * right number.
  */
-#include "conform/loops.h"
+#include "conform/child.h"
 
 void write_in_turn(struct conform_child *c)
 {

@@ -9,7 +9,7 @@
 #include <sys/ucontext.h>
 #include <unistd.h>
 
-#include "conform/loops.h"
+#include "conform/child.h"
 
 /* --- Fresh pages ------------------------------------------------------------------------------ */
 

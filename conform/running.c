@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/ucontext.h>
 
-#include "conform/loops.h"
+#include "conform/child.h"
 #include "patchcore/life/library.h"
 #include "patchcore/patchcore.h"
 
