@@ -253,7 +253,6 @@ static const struct kind {
 struct pass_case {
 	struct passes *passes;
 	const struct kind *kind;
-	unsigned executors;
 	unsigned window;
 };
 
@@ -330,23 +329,18 @@ static int begin_pass(struct bench_case *c, char *why)
 	struct passes *l = lc->passes;
 	bool call = lc->kind->change == BY_CALL;
 	struct pc_status status = { 0 };
-	int ret = bench_set_policy(lc->kind->policy, why);
+	int ret;
 
-	if (ret < 0)
-		return ret;
 	pc_get_status(&status);
 	/* Calls are turned on and off by words, see call.h. */
 	lc->window = call ? 8 : status.atomic_window;
 	/* Once: pc_call_init() looks at calls that are on. */
 	for (unsigned long i = 0; i < l->sites->count && call && !l->calls_ready; i++) {
 		ret = pc_call_init(&l->call[i], l->sites->site[i]);
-		if (ret < 0) {
-			pc_set_policy(PC_POLICY_AUTO);
+		if (ret < 0)
 			return bench_say(why, "pc_call_init", ret);
-		}
 	}
 	l->calls_ready |= call;
-	hot_aim(l->hot, &l->work, lc->executors);
 	return 0;
 }
 
@@ -355,13 +349,11 @@ static void end_pass(struct bench_case *c)
 	struct pass_case *lc = c->arg;
 	struct passes *l = lc->passes;
 
-	hot_sleep(l->hot);
 	pc_drain();
 	/* A block that failed left some of it off. */
 	for (unsigned long i = 0; i < l->sites->count; i++)
 		if (!is_on(l, i))
 			pc_patch(l->sites->site[i], l->code[i][ON], SITES_LENGTH);
-	pc_set_policy(PC_POLICY_AUTO);
 }
 
 /* --- Straddlers and others apart ---------------------------------------------------------- */
@@ -405,13 +397,17 @@ static struct bench_case make_case(struct pass_case *lc, struct passes *l, const
 		.block = block_of_passes,
 		.end = end_pass,
 		.arg = lc,
+		.policy = kind->policy,
+		.hot = l->hot,
+		.work = &l->work,
+		.executors = executors,
 		.second_measure = "off",
 		.rounds = LATENCY_ROUNDS,
 		.sum_up = kind == kinds ? NULL : sum_up,
 		.histogram = kind != kinds,
 	};
 
-	*lc = (struct pass_case){ .passes = l, .kind = kind, .executors = executors };
+	*lc = (struct pass_case){ .passes = l, .kind = kind };
 	bench_row_name(&c.row, kind->name, "on", "ticks");
 	if (kind->has_policy)
 		bench_row_param_text(&c.row, "policy", bench_policy_name(kind->policy));
@@ -445,6 +441,8 @@ static int latency_measure(const struct bench_run *run, const struct sites *site
 		sites_code(sites, i, false, l.code[i][OFF]);
 		l.word[i] = __atomic_load_n(word_of(&l, i), __ATOMIC_RELAXED);
 	}
+	if (ret == 0)
+		ret = hot_start(&l.hot, run->topology, &run->seating);
 	for (unsigned executors = 0; executors < 2; executors++) {
 		base[executors] = make_case(&arg[executors][0], &l, &kinds[0], executors);
 		for (size_t k = 1; k < KINDS; k++, count++) {
@@ -452,8 +450,6 @@ static int latency_measure(const struct bench_run *run, const struct sites *site
 			cases[count].base = &base[executors];
 		}
 	}
-	if (ret == 0)
-		ret = hot_start(&l.hot, run->topology, &run->seating);
 	if (ret == 0)
 		ret = bench_measure(run, cases, count, result);
 	if (ret == 0) {

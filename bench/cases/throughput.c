@@ -36,14 +36,6 @@
 #include "patchcore/machine/identity.h"
 #include "patchcore/machine/wait.h"
 
-/* What is toggled. */
-struct flow_line {
-	enum way_name way;
-	unsigned split;
-	bool on_off; /* else between two targets */
-	enum pc_policy policy;
-};
-
 #define FLOW_LINES 14
 
 /* All executors together, from opening the gate to closing it. */
@@ -140,16 +132,14 @@ static void flow_close(struct flow *flow)
 	free(flow);
 }
 
-/* Uncounted; until hot_sleep(). on_off: state 1 calls nothing, else target 1. */
-static void flow_aim(struct flow *flow, const struct loop *loop, unsigned executors, bool on_off)
+/* While all sleep: what they are to run. on_off: state 1 calls nothing, else target 1. */
+static void flow_point(struct flow *flow, const struct loop *loop, unsigned executors, bool on_off)
 {
 	unsigned most = hot_executors(flow->hot);
 
-	hot_sleep(flow->hot);
 	flow->loop = loop;
 	flow->executors = executors < most ? executors : most;
 	flow->on_off = on_off;
-	hot_aim(flow->hot, &flow->work, flow->executors);
 }
 
 static bool all_have_seen(const struct flow *flow)
@@ -349,29 +339,34 @@ static const double toggle_rates[] = { 0, 1e3, 1e4, 1e5, 1e6, 1e7 };
 #define RATES	(sizeof(toggle_rates) / sizeof(*toggle_rates))
 #define FASTEST 1e7 /* of them: as fast as possible */
 
+#define TWO    .target = LOOP_COUNT, .two_targets = true
+#define ON_OFF .target = LOOP_COUNT
+
 /* The first ones with all numbers of executors, the others with 1 and most. */
-static const struct flow_line flow_lines[FLOW_LINES] = {
-	{ WAY_RETARGET, 0, false, PC_POLICY_AUTO },
-	{ WAY_CALL, 0, true, PC_POLICY_AUTO },
-	{ WAY_RETARGET, 3, false, PC_POLICY_AUTO },
-	{ WAY_CALL, 3, true, PC_POLICY_AUTO },
-	{ WAY_ALIGNED, 0, false, PC_POLICY_AUTO },
-	{ WAY_ALIGNED, 0, true, PC_POLICY_AUTO },
-	{ WAY_STRADDLER, 3, false, PC_POLICY_WAIT },
-	{ WAY_STRADDLER, 3, true, PC_POLICY_WAIT },
-	{ WAY_STRADDLER, 3, false, PC_POLICY_MEMBARRIER },
-	{ WAY_STRADDLER, 3, true, PC_POLICY_MEMBARRIER },
-	{ WAY_STORE, 0, false, PC_POLICY_AUTO },
-	{ WAY_STORE, 0, true, PC_POLICY_AUTO },
-	{ WAY_POINTER, 0, false, PC_POLICY_AUTO },
-	{ WAY_FLAG, 0, true, PC_POLICY_AUTO },
+/* clang-format off */
+static const struct site_spec flow_lines[FLOW_LINES] = {
+	{ WAY_RETARGET, .has_split = true, TWO },
+	{ WAY_CALL, .has_split = true, ON_OFF },
+	{ WAY_RETARGET, 3, .has_split = true, TWO },
+	{ WAY_CALL, 3, .has_split = true, ON_OFF },
+	{ WAY_ALIGNED, .has_split = true, TWO },
+	{ WAY_ALIGNED, .has_split = true, ON_OFF },
+	{ WAY_STRADDLER, 3, .has_split = true, SITE_WAIT, TWO },
+	{ WAY_STRADDLER, 3, .has_split = true, SITE_WAIT, ON_OFF },
+	{ WAY_STRADDLER, 3, .has_split = true, SITE_MEMBARRIER, TWO },
+	{ WAY_STRADDLER, 3, .has_split = true, SITE_MEMBARRIER, ON_OFF },
+	{ WAY_STORE, TWO },
+	{ WAY_STORE, ON_OFF },
+	{ WAY_POINTER, TWO },
+	{ WAY_FLAG, ON_OFF },
 };
+/* clang-format on */
 #define SCALING_LINES 2
 
 /* What a case works on; its baseline has one of its own. */
 struct point {
 	struct throughput *all;
-	const struct flow_line *line;
+	const struct site_spec *line;
 	struct bench_site *site;
 	unsigned executors;
 	double rate; /* 0: untouched */
@@ -394,21 +389,16 @@ struct throughput {
 
 static int begin_site(struct bench_case *c, char *why)
 {
-	struct point *point = c->arg;
-	int ret = bench_site_begin(point->site, point->line->policy, why);
+	const struct point *point = c->arg;
 
-	if (ret == 0)
-		flow_aim(point->all->flow, &point->site->loop, point->executors,
-			 point->line->on_off);
-	return ret;
+	flow_point(point->all->flow, &point->site->loop, point->executors,
+		   !point->line->two_targets);
+	return bench_site_begin(point->site, why);
 }
 
 static void end_site(struct bench_case *c)
 {
-	const struct point *point = c->arg;
-
-	hot_sleep(point->all->hot);
-	bench_site_end(point->site);
+	bench_site_end(((const struct point *)c->arg)->site);
 }
 
 static int block_of_site(struct bench_case *c, struct samples *s, char *why)
@@ -427,7 +417,7 @@ static int block_of_site(struct bench_case *c, struct samples *s, char *why)
 		ret = flow_untouched(flow, bench_site_set, point->site, slice, &sum);
 	if (ret < 0)
 		return bench_say(why, "a change failed", ret);
-	ret = flow_check(&sum, point->line->on_off);
+	ret = flow_check(&sum, !point->line->two_targets);
 	if (ret < 0) {
 		snprintf(why, BENCH_WHY, "%llu executions, but %llu and %llu calls",
 			 (unsigned long long)sum.executed, (unsigned long long)sum.calls[0],
@@ -435,7 +425,7 @@ static int block_of_site(struct bench_case *c, struct samples *s, char *why)
 		return ret;
 	}
 	/* Calls per second; between a call and none they are what state 0 does. */
-	samples_add(&s[0], sum.per_second[0] + (point->line->on_off ? 0 : sum.per_second[1]));
+	samples_add(&s[0], sum.per_second[0] + (point->line->two_targets ? sum.per_second[1] : 0));
 	flow_tally_add(&point->tally, &sum);
 	return 0;
 }
@@ -444,7 +434,8 @@ static void sum_up(struct bench_case *c, struct bench_row *row)
 {
 	struct point *point = c->arg;
 
-	flow_tally_extras(&point->tally, point->line->on_off ? &point->base->tally : NULL, row);
+	flow_tally_extras(&point->tally, point->line->two_targets ? NULL : &point->base->tally,
+			  row);
 	/* It was changed, and no block saw anything but one state: that is no figure. */
 	if (point->tally.toggles > 1 && !(point->tally.ran[0] && point->tally.ran[1]))
 		bench_row_skip(row, "it was toggled, but executors saw only one of its states");
@@ -463,6 +454,10 @@ static struct bench_case *put_case(struct throughput *all, size_t at, const stru
 		.end = end_site,
 		.sum_up = sum_up,
 		.arg = &all->points[at],
+		.policy = point->line->policy,
+		.hot = all->hot,
+		.work = &all->flow->work,
+		.executors = point->executors,
 	};
 	return c;
 }
@@ -471,7 +466,7 @@ static struct bench_case *put_case(struct throughput *all, size_t at, const stru
 static void add_points(struct throughput *all, struct point point)
 {
 	struct bench_case *base = put_case(all, all->room - ++all->bases, &point);
-	const struct flow_line *line = point.line;
+	const struct site_spec *line = point.line;
 
 	point.base = base->arg;
 	bench_row_name(&base->row, "untouched", "calls", "calls/s");
@@ -482,12 +477,8 @@ static void add_points(struct throughput *all, struct point point)
 		c = put_case(all, all->count++, &point);
 		c->base = base;
 		bench_row_name(&c->row, ways[line->way].name, "calls", "calls/s");
-		c->row.peer = ways[line->way].peer;
-		if (!c->row.peer)
-			bench_row_param_text(&c->row, "split", loop_split_name(line->split));
-		if (line->policy != PC_POLICY_AUTO)
-			bench_row_param_text(&c->row, "policy", bench_policy_name(line->policy));
-		bench_row_param_text(&c->row, "mode", line->on_off ? "call-nop" : "call-call");
+		bench_site_params(&c->row, line);
+		bench_row_param_text(&c->row, "mode", line->two_targets ? "call-call" : "call-nop");
 		bench_row_param(&c->row, "executors", point.executors);
 		bench_row_param(&c->row, "rate", point.rate);
 	}
@@ -527,13 +518,9 @@ static int throughput_measure(const struct bench_run *run, double slice,
 	if (all.site)
 		memset(all.site, 0, FLOW_LINES * sizeof(*all.site));
 	for (unsigned i = 0; i < FLOW_LINES && ret == 0; i++) {
-		struct site_spec spec = { .way = &ways[flow_lines[i].way],
-					  .split = flow_lines[i].split,
-					  .target = LOOP_COUNT,
-					  .two_targets = !flow_lines[i].on_off };
 		struct point point = { .all = &all, .line = &flow_lines[i], .site = &all.site[i] };
 
-		ret = bench_site_build(&all.site[i], &spec, why);
+		ret = bench_site_build(&all.site[i], &flow_lines[i], why);
 		for (unsigned n = next_executors(0, most); n; n = next_executors(n, most)) {
 			point.executors = n;
 			if (i < SCALING_LINES || n == 1 || n == most)

@@ -23,10 +23,16 @@
 static int one_block(struct bench_case *c, struct samples *to, char *why)
 {
 	struct samples forgotten[2] = { { 0 } };
-	int ret = c->begin ? c->begin(c, why) : 0;
+	int ret = bench_set_policy(c->policy, why);
 
-	if (ret < 0)
+	if (ret == 0 && c->begin)
+		ret = c->begin(c, why);
+	if (ret < 0) {
+		pc_set_policy(PC_POLICY_AUTO);
 		return ret;
+	}
+	if (c->hot)
+		hot_aim(c->hot, c->work, c->executors);
 	if (!c->warm) {
 		ret = c->block(c, forgotten, why);
 		samples_free(&forgotten[0]);
@@ -35,8 +41,11 @@ static int one_block(struct bench_case *c, struct samples *to, char *why)
 	}
 	if (ret == 0)
 		ret = c->block(c, to, why);
+	if (c->hot)
+		hot_sleep(c->hot);
 	if (c->end)
 		c->end(c);
+	pc_set_policy(PC_POLICY_AUTO);
 	samples_end_block(&to[0]);
 	samples_end_block(&to[1]);
 	return ret;

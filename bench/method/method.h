@@ -9,6 +9,7 @@
 #include <hwloc.h>
 #include <signal.h>
 
+#include "bench/method/hot.h"
 #include "bench/method/result.h"
 #include "bench/method/samples.h"
 #include "patchcore/patchcore.h"
@@ -19,7 +20,7 @@ struct bench_case;
 /*
  * One way to do one thing. All functions run on the patcher's thread, which is pinned.
  *
- *   begin   get ready for blocks: policy, target of the executors. May be NULL.
+ *   begin   get ready for blocks. May be NULL.
  *   block   take some samples, of the case's own choice how many: samples_add(&s[0], ...),
  *           and of the second measure samples_add(&s[1], ...). The first block of a case
  *           is a warm-up, and its samples are forgotten.
@@ -40,6 +41,14 @@ struct bench_case {
 	 */
 	void (*sum_up)(struct bench_case *c, struct bench_row *row);
 	void *arg;
+	/*
+	 * The policy is set before begin, and auto again after end. Unless hot is NULL so many of
+	 * its executors run the work from begin to end.
+	 */
+	enum pc_policy policy;
+	struct hot *hot;
+	const struct hot_work *work;
+	unsigned executors;
 	/*
 	 * Measured in turn with it; NULL: none. It may serve many, and need not be in the array.
 	 * One without a second measure serves both measures.
