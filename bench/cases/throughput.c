@@ -254,32 +254,22 @@ static double flow_balance(double a, double b)
 
 /* --- What the blocks tell ------------------------------------------------------------------- */
 
-enum figure {
-	TOGGLES, /* a second */
-	SLANT,	 /* less to more: it has a median also where a balance is infinite */
-	FIRST,	 /* of a second in either state */
-	SECOND,
-	FIGURES
-};
-
 /* Of the blocks of a case: of all, and samples of all but the warm-up. */
 struct flow_tally {
 	uint64_t toggles, ran[2];
 	bool warm;
-	struct samples of[FIGURES];
+	struct samples toggle_rate; /* changes per second */
+	struct samples slant; /* less to more: it has a median also where a balance is infinite */
 };
 
 static void flow_tally_add(struct flow_tally *tally, const struct flow_sum *sum)
 {
-	const double value[FIGURES] = {
-		[TOGGLES] = (double)sum->toggles / sum->seconds,
-		[SLANT] = 1 / flow_balance((double)sum->ran[0], (double)sum->ran[1]),
-		[FIRST] = sum->per_second[0],
-		[SECOND] = sum->per_second[1],
-	};
+	double balance = flow_balance((double)sum->ran[0], (double)sum->ran[1]);
 
-	for (unsigned i = 0; i < FIGURES && tally->warm; i++)
-		samples_add(&tally->of[i], value[i]);
+	if (tally->warm) {
+		samples_add(&tally->toggle_rate, (double)sum->toggles / sum->seconds);
+		samples_add(&tally->slant, 1 / balance);
+	}
 	tally->warm = true;
 	tally->toggles += sum->toggles;
 	for (unsigned t = 0; t < 2; t++)
@@ -288,15 +278,13 @@ static void flow_tally_add(struct flow_tally *tally, const struct flow_sum *sum)
 
 static void flow_tally_free(struct flow_tally *tally)
 {
-	for (unsigned i = 0; i < FIGURES; i++)
-		samples_free(&tally->of[i]);
+	samples_free(&tally->toggle_rate);
+	samples_free(&tally->slant);
 }
 
 /* NAN: there is none. */
-static double median_of(struct flow_tally *tally, enum figure figure)
+static double median_of(struct samples *s)
 {
-	struct samples *s = &tally->of[figure];
-
 	/* All of it is one block. */
 	s->blocks = 0;
 	samples_end_block(s);
@@ -304,33 +292,19 @@ static double median_of(struct flow_tally *tally, enum figure figure)
 }
 
 /*
- * Adds to the row what tmax-bench(1) tells of it: changes made and balances; and where
- * the two states do not take the same time to execute (@untouched, of the same site, is not NULL),
- * figures in which each execution counts as the time that it takes untouched. Of a site that was
- * not toggled only the first.
+ * Adds changes made and their balance to the row; of a site that was not toggled only the first.
  *
  * What takes a balance away from 1: noise, which can only add to a figure that is never below 1; a
  * patcher that loses its CPU, so that the site keeps one state meanwhile; and as fast as possible,
  * that executors get to run a few times between two changes (docs/lab/cost-misses.md).
  */
-static void flow_tally_extras(struct flow_tally *tally, struct flow_tally *untouched,
-			      struct bench_row *row)
+static void flow_tally_extras(struct flow_tally *tally, struct bench_row *row)
 {
-	double toggles = median_of(tally, TOGGLES), part[2], least = NAN;
+	double toggles = median_of(&tally->toggle_rate);
 
 	bench_row_extra(row, "toggles_per_s", toggles);
-	if (!(toggles > 0))
-		return;
-	for (size_t i = 0; i < tally->of[SLANT].count; i++)
-		least = fmin(least, tally->of[SLANT].value[i]);
-	bench_row_extra(row, "balance", 1 / median_of(tally, SLANT));
-	bench_row_extra(row, "balance_worst", 1 / least);
-	if (!untouched)
-		return;
-	for (unsigned t = 0; t < 2; t++)
-		part[t] = median_of(tally, FIRST + t) / median_of(untouched, FIRST + t);
-	bench_row_extra(row, "balance_time", flow_balance(part[0], part[1]));
-	bench_row_extra(row, "kept", (part[0] + part[1]) / 2);
+	if (toggles > 0)
+		bench_row_extra(row, "balance", 1 / median_of(&tally->slant));
 }
 
 /* --- The benchmark ---------------------------------------------------------------------------- */
@@ -371,7 +345,6 @@ struct point {
 	unsigned executors;
 	double rate; /* 0: untouched */
 	struct flow_tally tally;
-	struct point *base;
 };
 
 struct throughput {
@@ -434,8 +407,7 @@ static void sum_up(struct bench_case *c, struct bench_row *row)
 {
 	struct point *point = c->arg;
 
-	flow_tally_extras(&point->tally, point->line->two_targets ? NULL : &point->base->tally,
-			  row);
+	flow_tally_extras(&point->tally, row);
 	/* It was changed, and no block saw anything but one state: that is no figure. */
 	if (point->tally.toggles > 1 && !(point->tally.ran[0] && point->tally.ran[1]))
 		bench_row_skip(row, "it was toggled, but executors saw only one of its states");
@@ -468,7 +440,6 @@ static void add_points(struct throughput *all, struct point point)
 	struct bench_case *base = put_case(all, all->room - ++all->bases, &point);
 	const struct site_spec *line = point.line;
 
-	point.base = base->arg;
 	bench_row_name(&base->row, "untouched", "calls", "calls/s");
 	for (size_t i = 0; i < RATES; i++) {
 		struct bench_case *c;

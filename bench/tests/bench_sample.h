@@ -249,10 +249,8 @@ static inline void sample_flow(struct bench_result *r, const char *name, const c
 		bench_row_param(row, "rate", rates[i]);
 		bench_row_param(row, "executors", executors);
 		bench_row_extra(row, "toggles_per_s", got);
-		if (rates[i] > 0) {
+		if (rates[i] > 0)
 			bench_row_extra(row, "balance", 1.02 + 0.05 * i);
-			bench_row_extra(row, "balance_worst", 1.1 + 0.3 * i);
-		}
 	}
 }
 
