@@ -44,10 +44,8 @@ libcalibrate_a_SOURCES += \
 	commands/report/report_bench.h
 
 dist_pkgdata_DATA += \
-	bench/record/bench-growth.gp \
-	bench/record/bench-latency.gp \
-	bench/record/bench-rows.gp \
-	bench/record/bench-throughput.gp
+	bench/record/bench-curves.gp \
+	bench/record/bench-rows.gp
 
 # Compiled where and when they are used.
 peersdir = $(pkgdatadir)/peers

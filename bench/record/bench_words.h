@@ -37,13 +37,16 @@ char *words_of_row(const struct bench_row *row, const char *const without[], cha
  */
 char *words_of_result(const struct bench_result *result);
 
+#define WORDS_MAX 32
+
 /* Texts in the order in which they came. */
 struct words {
-	char text[16][WORDS_ROOM];
+	char text[WORDS_MAX][WORDS_ROOM];
 	unsigned count;
 };
 
-/* words_slot - where text is in it; added if fewer than most, at most 16, are. -1: no room. */
+/* words_slot - where text is in it; added if fewer than most, at most WORDS_MAX, are. -1: no room.
+ */
 int words_slot(struct words *words, unsigned most, const char *text);
 
 /* words_quoted - as one text, each plain and in quotes, a space apart; cut to size. */
