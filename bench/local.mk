@@ -15,7 +15,6 @@ libbench_a_SOURCES = \
 	bench/cases/throughput.c \
 	bench/cases/toggle.c \
 	bench/record/bench_figure.c \
-	bench/record/bench_figure.h \
 	bench/method/hot.c \
 	bench/method/hot.h \
 	bench/method/loop.c \
@@ -31,7 +30,6 @@ libbench_a_SOURCES = \
 	bench/record/bench_record.c \
 	bench/record/bench_record.h \
 	bench/record/bench_words.c \
-	bench/record/bench_words.h \
 	bench/peers/ways.c \
 	bench/peers/ways.h
 

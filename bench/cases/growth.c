@@ -586,8 +586,7 @@ const struct benchmark bench_growth = {
 	.label = "Cost of operations against what there is",
 	.caption =
 		"Microseconds per operation, by how much there is of what its name has behind the "
-		"colon, both as multiples of the smallest measured. A level line is flat; "
-		"dotted: in proportion.",
+		"colon, both as multiples of the smallest measured. A level line is flat.",
 	.drawing = DRAWN_AS_GROWTH,
 	.run = measure_growth,
 	.telling = { "slope", NULL, { "change", "alias", "forget", "merge", "fork" } },

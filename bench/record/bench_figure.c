@@ -1,19 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The two ways to draw a benchmark: rows as dots, or curves. What a journal brings is in the data
- * only as numbers and as the plain words of bench/record/bench_words.h, in quotes. What draws
+ * only as numbers and as the plain words of bench_words.c, in quotes. What draws
  * writes the arguments of the script, behind the data, to args, which are empty, and returns how
  * many; 0: nothing of it can be drawn.
  */
-#include "bench/record/bench_figure.h"
+#include "bench/record/bench_record.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "bench/cases/benchmarks.h"
-#include "bench/record/bench_words.h"
 
 /* Behind the numbers that are in the list, a space apart. */
 static void add_number(char list[BENCH_ARGS_SIZE], double number)

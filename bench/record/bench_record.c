@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/cases/benchmarks.h"
-#include "bench/record/bench_words.h"
 #include "results/journal/fields.h"
 #include "results/journal/journal.h"
 

@@ -11,9 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/record/bench_figure.h"
 #include "bench/record/bench_record.h"
-#include "bench/record/bench_words.h"
 #include "results/figures/html.h"
 
 #define LABEL_MAX      800

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/record/bench_words.h"
+#include "bench/record/bench_record.h"
 
 #define LABEL_WIDTH 23
 #define INTERVAL    32

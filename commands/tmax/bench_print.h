@@ -16,7 +16,7 @@
  *
  * Rows of one name that follow one another are put together under what they have in common.
  * 100 columns wide, unless an extra or a reason is longer. Numbers and params are told as in
- * figures and reports (bench_words.h).
+ * figures and reports (bench_words.c).
  */
 void bench_print(const struct bench_result *result, FILE *out);
 

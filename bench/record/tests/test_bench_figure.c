@@ -7,8 +7,7 @@
 #include <fcntl.h>
 #include <math.h>
 
-#include "bench/record/bench_figure.h"
-#include "bench/record/bench_words.h"
+#include "bench/record/bench_record.h"
 #include "bench/tests/bench_sample.h"
 #include "results/tests/svg_check.h"
 
