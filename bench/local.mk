@@ -2,7 +2,6 @@
 noinst_LIBRARIES += libbench.a
 libbench_a_SOURCES = \
 	bench/peers/baseline.c \
-	bench/peers/baseline.h \
 	bench/cases/benchmarks.c \
 	bench/cases/benchmarks.h \
 	bench/cases/growth.c \
@@ -11,7 +10,6 @@ libbench_a_SOURCES = \
 	bench/cases/probes.c \
 	bench/cases/scaling.c \
 	bench/cases/stall.c \
-	bench/cases/pace.h \
 	bench/cases/throughput.c \
 	bench/cases/toggle.c \
 	bench/record/bench_figure.c \
@@ -24,7 +22,6 @@ libbench_a_SOURCES = \
 	bench/method/result.c \
 	bench/method/result.h \
 	bench/method/samples.c \
-	bench/method/samples.h \
 	bench/peers/peer.h \
 	bench/peers/peers.c \
 	bench/record/bench_record.c \

@@ -19,7 +19,7 @@
 #include "bench/cases/benchmarks.h"
 #include "bench/method/loop.h"
 #include "bench/method/method.h"
-#include "bench/method/samples.h"
+#include "bench/method/result.h"
 #include "patchcore/call.h"
 #include "patchcore/machine/wait.h"
 #include "patchcore/patchcore.h"

@@ -11,7 +11,6 @@
 
 #include "bench/method/hot.h"
 #include "bench/method/result.h"
-#include "bench/method/samples.h"
 #include "patchcore/patchcore.h"
 #include "stress/witness/witness.h"
 

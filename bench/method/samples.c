@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "bench/method/samples.h"
+#include "bench/method/result.h"
 
 #include <errno.h>
 #include <gsl/gsl_sort.h>

@@ -17,7 +17,7 @@
 #include <unistd.h>
 #include <x86intrin.h>
 
-#include "bench/peers/baseline.h"
+#include "bench/peers/ways.h"
 #include "patchcore/pages/text.h"
 #include "patchcore/patchcore.h"
 #include "patchcore/syscall/sys.h"

@@ -13,7 +13,6 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "bench/peers/baseline.h"
 #include "patchcore/async.h"
 #include "patchcore/machine/wait.h"
 #include "patchcore/patchcore.h"

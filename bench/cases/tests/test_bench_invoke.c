@@ -2,7 +2,7 @@
 /*
  * Do the sites call what invoke says, each time, and is every row there?
  */
-#include "bench/method/samples.h"
+#include "bench/method/result.h"
 #include "bench/tests/pass_test.h"
 
 /* -1: another number than the passes; else which target they called. */

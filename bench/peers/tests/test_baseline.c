@@ -20,7 +20,7 @@
 
 #include <cmocka.h>
 
-#include "bench/peers/baseline.h"
+#include "bench/peers/ways.h"
 #include "patchcore/patchcore.h"
 #include "patchcore/tests/child.h"
 #include "patchcore/tests/code.h"
@@ -29,7 +29,7 @@
 #define EXECUTORS 3
 #define PATCHES	  240 /* at scale 1 */
 
-struct way {
+struct stopper {
 	int (*open)(void);
 	int (*patch)(void *addr, const void *bytes, size_t len);
 	void (*close)(void);
@@ -44,11 +44,11 @@ static void close_nothing(void)
 {
 }
 
-static const struct way stop_way = { open_nothing, baseline_stop_patch, close_nothing };
-static const struct way ptrace_way = { baseline_ptrace_open, baseline_ptrace_patch,
-				       baseline_ptrace_close };
+static const struct stopper stop_way = { open_nothing, baseline_stop_patch, close_nothing };
+static const struct stopper ptrace_way = { baseline_ptrace_open, baseline_ptrace_patch,
+					   baseline_ptrace_close };
 
-static void open_way(const struct way *way)
+static void open_way(const struct stopper *way)
 {
 	int ret;
 
@@ -120,7 +120,7 @@ static void *storm(void *arg)
 	return arg;
 }
 
-static void toggle(const struct way *way, unsigned long times)
+static void toggle(const struct stopper *way, unsigned long times)
 {
 	uint8_t code[2][CODE_LEN];
 
@@ -165,7 +165,7 @@ static void counts(const void *arg)
 		new += tally[i].new;
 	}
 	MUST(old > 0 && new > 0);
-	((const struct way *)arg)->close();
+	((const struct stopper *)arg)->close();
 }
 
 BOTH(counts)
@@ -183,7 +183,7 @@ static void thread_inside(const void *arg)
 	static const struct timespec ms = { .tv_nsec = 1000000 };
 	static const uint8_t old[] = { 0x90, 0xeb, 0xfe };
 	static const uint8_t new[] = { 0x66, 0x66, 0x90 }, leave[] = { 0x66, 0x90 };
-	const struct way *way = arg;
+	const struct stopper *way = arg;
 	pthread_t thread;
 	void *got;
 
@@ -206,7 +206,7 @@ BOTH(thread_inside)
 
 static void protection(const void *arg)
 {
-	const struct way *way = arg;
+	const struct stopper *way = arg;
 	uint8_t new[CODE_LEN];
 
 	open_way(way);
@@ -254,7 +254,7 @@ static void *wait_in_vfork(void *arg)
 	return arg;
 }
 
-static void must_time_out(const struct way *way, void *(*run)(void *))
+static void must_time_out(const struct stopper *way, void *(*run)(void *))
 {
 	uint8_t new[CODE_LEN];
 	pthread_t thread;
@@ -335,7 +335,7 @@ static void *send_signals(void *arg)
 /* Signals that were under way when a thread was stopped still arrive, each once. */
 static void signals_arrive(const void *arg)
 {
-	const struct way *way = arg;
+	const struct stopper *way = arg;
 	struct tally tally = { 0 };
 	pthread_t executor, sender;
 

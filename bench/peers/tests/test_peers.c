@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "bench/method/samples.h"
+#include "bench/method/result.h"
 #include "bench/peers/peer.h"
 
 #define PAIRS 3
