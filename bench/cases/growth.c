@@ -80,6 +80,14 @@ struct answer {
 	double us[OPS], heap, mappings;
 };
 
+#define OPERATION(name, what)                                                                      \
+	static int name(struct ground *c, unsigned i)                                              \
+	{                                                                                          \
+		(void)c;                                                                           \
+		(void)i;                                                                           \
+		return what;                                                                       \
+	}
+
 /* --- Sites and pages -------------------------------------------------------------------------- */
 
 /* mov eax, imm32 */
@@ -103,111 +111,44 @@ static uint8_t *apart(const struct ground *c)
 	return page_at(c, PAGES - 1) + STRIDE - SPLIT;
 }
 
-static int open_all(struct ground *c, unsigned i)
-{
-	return i ? 0 : pc_text_open(c->code, (c->size + 1) * (size_t)STRIDE);
-}
-
-static int add_site(struct ground *c, unsigned i)
-{
-	int ret = open_all(c, i);
-
-	return ret < 0 ? ret : pc_patch(site_at(c, i), codes[i % 2], LENGTH);
-}
+OPERATION(open_all, i ? 0 : pc_text_open(c->code, (c->size + 1) * (size_t)STRIDE))
+OPERATION(add_site, open_all(c, i) ?: pc_patch(site_at(c, i), codes[i % 2], LENGTH))
 
 /* The kernel merges mappings of one protection. */
-static int add_mapping(struct ground *c, unsigned i)
-{
-	return mprotect(page_at(c, 2 * i), PAGE, PROT_READ) < 0 ? -errno : 0;
-}
-
-static int add_alias(struct ground *c, unsigned i)
-{
-	return pc_text_alias(page_at(c, i), PAGE);
-}
+OPERATION(add_mapping, mprotect(page_at(c, 2 * i), PAGE, PROT_READ) < 0 ? -errno : 0)
+OPERATION(add_alias, pc_text_alias(page_at(c, i), PAGE))
 
 static int add_opened(struct ground *c, unsigned i)
 {
 	uint8_t *at = c->code + i * MIB;
-	int ret = pc_text_open(at, MIB);
 
-	return ret < 0 ? ret : pc_text_close(at, MIB);
+	return pc_text_open(at, MIB) ?: pc_text_close(at, MIB);
 }
 
-static int add_started(struct ground *c, unsigned i)
-{
-	int ret = open_all(c, i);
-
-	return ret < 0 ? ret : pc_start_patch(site_at(c, i), codes[i % 2], LENGTH);
-}
-
-static int do_nothing(struct ground *c, unsigned i)
-{
-	(void)c;
-	(void)i;
-	return 0;
-}
-
-static int change_site(struct ground *c, unsigned i)
-{
-	return pc_patch(site_at(c, 0), codes[i % 2], LENGTH);
-}
+OPERATION(add_started, open_all(c, i) ?: pc_start_patch(site_at(c, i), codes[i % 2], LENGTH))
+OPERATION(do_nothing, 0)
+OPERATION(change_site, pc_patch(site_at(c, 0), codes[i % 2], LENGTH))
 
 /* In one word. */
-static int change_closed(struct ground *c, unsigned i)
-{
-	return pc_patch(apart(c) + SPLIT, codes[i % 2], LENGTH);
-}
+OPERATION(change_closed, pc_patch(apart(c) + SPLIT, codes[i % 2], LENGTH))
 
-static int open_and_close(struct ground *c, unsigned i)
-{
-	int ret = pc_text_open(apart(c), LENGTH);
-
-	(void)i;
-	return ret < 0 ? ret : pc_text_close(apart(c), LENGTH);
-}
-
-static int patch_apart(struct ground *c, unsigned i)
-{
-	return pc_patch(apart(c), codes[i % 2], LENGTH);
-}
-
-static int forget_apart(struct ground *c, unsigned i)
-{
-	(void)i;
-	return pc_forget(apart(c), LENGTH);
-}
-
-static int forget_all(struct ground *c, unsigned i)
-{
-	(void)i;
-	return pc_forget(c->code, (c->size + 1) * (size_t)STRIDE);
-}
+OPERATION(open_and_close, pc_text_open(apart(c), LENGTH) ?: pc_text_close(apart(c), LENGTH))
+OPERATION(patch_apart, pc_patch(apart(c), codes[i % 2], LENGTH))
+OPERATION(forget_apart, pc_forget(apart(c), LENGTH))
+OPERATION(forget_all, pc_forget(c->code, (c->size + 1) * (size_t)STRIDE))
 
 /* As a JIT that maps its code once for all. */
 static int use_new_page(struct ground *c, unsigned i)
 {
 	uint8_t *page = page_at(c, i), *at = page + STRIDE - SPLIT;
-	int ret = pc_text_open(page, PAGE);
 
-	ret = ret < 0 ? ret : pc_patch(at, codes[0], LENGTH);
-	ret = ret < 0 ? ret : pc_text_close(page, PAGE);
-	return ret < 0 ? ret : pc_forget(page, PAGE);
+	return pc_text_open(page, PAGE) ?: pc_patch(at, codes[0], LENGTH)
+	       ?: pc_text_close(page, PAGE) ?: pc_forget(page, PAGE);
 }
 
-static int open_unmapped(struct ground *c, unsigned i)
-{
-	(void)i;
-	/* Where nothing is mapped by the kernel's choice. */
-	return pc_text_open((void *)(1024 * GIB), c->size * GIB) == -EFAULT ? 0 : -EILSEQ;
-}
-
-static int drain_started(struct ground *c, unsigned i)
-{
-	(void)c;
-	(void)i;
-	return pc_drain();
-}
+/* Where nothing is mapped by the kernel's choice. */
+OPERATION(open_unmapped, pc_text_open((void *)(1024 * GIB), GIB * c->size) == -EFAULT ? 0 : -EILSEQ)
+OPERATION(drain_started, pc_drain())
 
 /* --- Calls ------------------------------------------------------------------------------------ */
 
@@ -245,20 +186,8 @@ static int use_one_call(struct ground *c, unsigned i)
 
 /* --- The library, threads and processes ------------------------------------------------------- */
 
-static int start_again(struct ground *c, unsigned i)
-{
-	int ret = pc_fini();
-
-	(void)c;
-	(void)i;
-	return ret < 0 ? ret : pc_init();
-}
-
-static int accept_another(struct ground *c, unsigned i)
-{
-	(void)c;
-	return pc_set_accept_p(1e-12 * (i + 1));
-}
+OPERATION(start_again, pc_fini() ?: pc_init())
+OPERATION(accept_another, pc_set_accept_p(1e-12 * (i + 1)))
 
 /* Beside the patcher, so that a thread that is asked something answers. */
 static void *sleep_beside(void *arg)
@@ -305,17 +234,8 @@ static int use_thread(struct ground *c, unsigned i)
 	return ret ? -ret : -pthread_join(thread, NULL);
 }
 
-static int put_nops(struct ground *c, unsigned i)
-{
-	(void)i;
-	return pc_patch_starts(apart(c), nops, LENGTH, (1u << LENGTH) - 1);
-}
-
-static int merge_nops(struct ground *c, unsigned i)
-{
-	(void)i;
-	return pc_patch_merge(apart(c), nop, LENGTH, PC_CHECK_THREADS);
-}
+OPERATION(put_nops, pc_patch_starts(apart(c), nops, LENGTH, (1u << LENGTH) - 1))
+OPERATION(merge_nops, pc_patch_merge(apart(c), nop, LENGTH, PC_CHECK_THREADS))
 
 static int fork_once(struct ground *c, unsigned i)
 {

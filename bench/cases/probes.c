@@ -198,21 +198,17 @@ typedef int turn_fn(bool on);
 static uint32_t probe_id; /* that is switched */
 static struct pc_call switched_call;
 
-static int turn_probe(bool on)
-{
-	return on ? fi_activate(probe_id, NULL) : fi_deactivate(probe_id);
-}
+#define TURN(name, change)                                                                         \
+	static int turn_##name(bool on)                                                            \
+	{                                                                                          \
+		return change;                                                                     \
+	}
 
-static int turn_call(bool on)
-{
-	return on ? pc_activate_call(&switched_call, NULL) : pc_deactivate_call(&switched_call);
-}
-
-static int turn_flag(bool on)
-{
-	flag = on;
-	return 0;
-}
+TURN(probe, on ? fi_activate(probe_id, NULL) : fi_deactivate(probe_id))
+TURN(call, on ? pc_activate_call(&switched_call, NULL) : pc_deactivate_call(&switched_call))
+TURN(flag, (flag = on, 0))
+TURN(pointer, (pointer = on ? add_two : add_one, 0))
+TURN(static, fi_call_set(probes_add, on ? add_two : add_one))
 
 static int turn_branch(bool on)
 {
@@ -245,17 +241,6 @@ static int turn_hand(bool on)
 		return ret;
 	turn_open_hand(on);
 	return protect_hand(PROT_READ | PROT_EXEC);
-}
-
-static int turn_static(bool on)
-{
-	return fi_call_set(probes_add, on ? add_two : add_one);
-}
-
-static int turn_pointer(bool on)
-{
-	pointer = on ? add_two : add_one;
-	return 0;
 }
 
 /* --- Loops, timed ----------------------------------------------------------------------------- */
