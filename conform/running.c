@@ -11,7 +11,6 @@
 
 #include "conform/child.h"
 #include "patchcore/life/library.h"
-#include "patchcore/patchcore.h"
 
 /* --- One store inside eight aligned bytes ----------------------------------------------------- */
 

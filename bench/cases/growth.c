@@ -23,12 +23,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "bench/cases/benchmarks.h"
 #include "bench/method/method.h"
 #include "patchcore/async.h"
 #include "patchcore/call.h"
 #include "patchcore/merge.h"
-#include "patchcore/patchcore.h"
 
 #define PAGE	  ((size_t)4096)
 #define PAGES	  ((size_t)1 << 18)

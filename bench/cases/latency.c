@@ -10,8 +10,6 @@
  */
 #include <errno.h>
 #include <math.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,13 +17,10 @@
 
 #include "base/emit.h"
 #include "base/random.h"
-#include "bench/cases/benchmarks.h"
-#include "bench/method/hot.h"
 #include "bench/method/method.h"
 #include "patchcore/async.h"
 #include "patchcore/call.h"
 #include "patchcore/machine/wait.h"
-#include "patchcore/patchcore.h"
 
 /* --- The program -------------------------------------------------------------------------------
  */

@@ -16,13 +16,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "bench/cases/benchmarks.h"
-#include "bench/method/loop.h"
 #include "bench/method/method.h"
-#include "bench/method/result.h"
 #include "patchcore/call.h"
 #include "patchcore/machine/wait.h"
-#include "patchcore/patchcore.h"
 
 #define PASS_TIMES   10000
 #define PASS_SAMPLES 50 /* in a block */
@@ -327,8 +323,7 @@ const struct benchmark bench_latent = {
 	.about = "a site that is switched off, in a loop",
 	.title = "A site that is switched off",
 	.label = "Ticks per pass of a loop with a deactivated site",
-	.caption = "Ticks per pass of a loop. " BENCH_DOTS,
-	.drawing = DRAWN_AS_ROWS,
+	.caption = "Ticks per pass of a loop.",
 	.run = measure_latent,
 	.telling = { NULL, "?body=none", { "nop", "call", "flag", "pointer", "direct" } },
 };
@@ -338,8 +333,7 @@ const struct benchmark bench_invoke = {
 	.about = "the call that a site makes which is switched on",
 	.title = "The call of an active site",
 	.label = "Ticks per call of an empty function through an active site",
-	.caption = "Ticks per pass of a loop that calls an empty function. " BENCH_DOTS,
-	.drawing = DRAWN_AS_ROWS,
+	.caption = "Ticks per pass of a loop that calls an empty function.",
 	.run = measure_invoke,
 	.telling = { NULL, "?body=none", { "aligned", "call", "flag", "pointer", "direct" } },
 };

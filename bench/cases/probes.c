@@ -10,20 +10,14 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include "bench/cases/benchmarks.h"
-#include "bench/method/loop.h"
-#include "bench/method/method.h"
 #include "bench/peers/peer.h"
 #include "patchcore/call.h"
 #include "patchcore/machine/wait.h"
-#include "patchcore/mapping.h"
-#include "probes/include/fastinst.h"
 #include "probes/include/fastinst/branch.h"
 #include "probes/include/fastinst/marker.h"
 
@@ -730,8 +724,7 @@ const struct benchmark bench_probes = {
 	.about = "probes of functions and markers, and switching them",
 	.title = "Probes",
 	.label = "What a probe costs, off, on and being switched",
-	.caption = "Ticks per call of a function with a probe, or per change. " BENCH_DOTS,
-	.drawing = DRAWN_AS_ROWS,
+	.caption = "Ticks per call of a function with a probe, or per change.",
 	.run = measure_probes,
 	.telling = { "on activate",
 		     "?site=entry ?split=0 ?mapping=open",

@@ -4,13 +4,10 @@
  * tmax-bench(1) has rows, baselines and extras.
  */
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "bench/cases/benchmarks.h"
-#include "bench/method/method.h"
 #include "bench/peers/ways.h"
 
 #define SCALING_SLICE 0.004 /* seconds of one sample of "changes" */
@@ -312,8 +309,7 @@ const struct benchmark bench_scaling = {
 	.label = "Changes per second by patchers and executors",
 	.caption =
 		"Changes per second of all patchers together, each with a site of its own unless "
-		"it says otherwise. " BENCH_DOTS,
-	.drawing = DRAWN_AS_ROWS,
+		"it says otherwise.",
 	.run = measure_scaling,
 	.telling = { NULL,
 		     "?patchers=2 ?executors=0 ?one-site=0",

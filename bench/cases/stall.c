@@ -29,19 +29,13 @@
 #include <errno.h>
 #include <gsl/gsl_sort_ulong.h>
 #include <math.h>
-#include <stdatomic.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/random.h"
-#include "bench/cases/benchmarks.h"
-#include "bench/method/hot.h"
-#include "bench/method/method.h"
 #include "bench/peers/ways.h"
 #include "patchcore/async.h"
-#include "patchcore/machine/wait.h"
 #include "patchcore/site/site.h"
 
 #define STALL_WINDOWS 50  /* numbers that can be announced, from 1 on */
@@ -386,9 +380,8 @@ const struct benchmark bench_stall = {
 	.about = "what an executor loses while its site is changed",
 	.title = "What an executor loses",
 	.label = "Longest pass of an executor while its site is patched",
-	.caption = "The executor's longest pass per change. " BENCH_DOTS
-		   " The baseline has no change, so that interrupts are in both.",
-	.drawing = DRAWN_AS_ROWS,
+	.caption = "The executor's longest pass per change. The baseline has no change, so that "
+		   "interrupts are in both.",
 	.run = measure_stall,
 	.telling = { NULL,
 		     "?executors=1",

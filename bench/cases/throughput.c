@@ -18,18 +18,11 @@
 #include <errno.h>
 #include <math.h>
 #include <sched.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <x86intrin.h>
 
-#include "bench/cases/benchmarks.h"
-#include "bench/method/hot.h"
-#include "bench/method/method.h"
-#include "bench/method/result.h"
 #include "bench/peers/ways.h"
 #include "patchcore/machine/identity.h"
 #include "patchcore/machine/wait.h"

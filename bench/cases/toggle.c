@@ -21,8 +21,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "bench/cases/benchmarks.h"
-#include "bench/method/method.h"
 #include "bench/peers/peer.h"
 #include "bench/peers/ways.h"
 #include "patchcore/machine/wait.h"
@@ -476,9 +474,8 @@ const struct benchmark bench_toggle = {
 	.about = "one change, by protocol, split, policy and mapping",
 	.title = "Cost of one change",
 	.label = "Cost of one change by operation, split, policy and mapping",
-	.caption = "Ticks per change, per site for batches. " BENCH_DOTS
-		   " What is waited for in other threads is not in here.",
-	.drawing = DRAWN_AS_ROWS,
+	.caption = "Ticks per change, per site for batches. What is waited for in other threads "
+		   "is not in here.",
 	.run = measure_toggle,
 	.telling = { "on",
 		     "?mapping=open ?executors=1 ?crossing=line",

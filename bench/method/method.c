@@ -15,8 +15,6 @@
 
 #include "base/clock.h"
 #include "base/random.h"
-#include "bench/method/result.h"
-#include "patchcore/patchcore.h"
 #include "stress/witness/tsc_offset.h"
 
 /* One block of a case, or of its baseline. */

@@ -117,12 +117,6 @@ enum bench_drawing {
 	DRAWN_AS_GROWTH,     /* multiples of the smallest */
 };
 
-/* The caption of a drawing as rows has this in it. */
-#define BENCH_DOTS                                                                                 \
-	"Dots: medians of the blocks, with their 95 % interval by bootstrap as a thick bar; thin " \
-	"line: from the 5th to the 99th percentile of all samples; cross: the longest sample. "    \
-	"Grey: the median of the baseline that was measured in turn."
-
 /* All that is known of a benchmark: what runs it, and how its result is told and drawn. */
 struct benchmark {
 	const char *name;

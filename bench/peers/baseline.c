@@ -5,7 +5,6 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -17,10 +16,8 @@
 #include <unistd.h>
 #include <x86intrin.h>
 
-#include "bench/peers/ways.h"
 #include "patchcore/pages/text.h"
 #include "patchcore/patchcore.h"
-#include "patchcore/syscall/sys.h"
 #include "patchcore/syscall/task.h"
 
 #define THREADS_MAX 4096u

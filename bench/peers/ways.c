@@ -15,7 +15,6 @@
 
 #include "patchcore/async.h"
 #include "patchcore/machine/wait.h"
-#include "patchcore/patchcore.h"
 
 #define PAGE 4096u
 #define INT3 0xcc

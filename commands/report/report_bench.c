@@ -180,12 +180,19 @@ static void put_rows(FILE *out, const struct bench_result *result)
 	html_table_end(out);
 }
 
+#define CAPTION_MAX 1024
+static const char about_rows[] =
+	" Dots: medians of the blocks, with their 95 % interval by bootstrap as a thick bar; thin "
+	"line: from the 5th to the 99th percentile of all samples; cross: the longest sample. "
+	"Grey: the median of the baseline that was measured in turn.";
+
 static int put_benchmark(struct page *page, const struct benchmark *benchmark,
 			 const struct bench_result *result, unsigned lines)
 {
 	const struct bench_row *found[BENCH_TELLING];
 	char name[BENCH_KEY + 8], label[LABEL_MAX], why[64], *around = words_of_result(result);
 	struct bench_figure of;
+	char caption[CAPTION_MAX];
 	FILE *out = page->out;
 	int rc;
 
@@ -197,6 +204,8 @@ static int put_benchmark(struct page *page, const struct benchmark *benchmark,
 	free(around);
 	if (lines > 1)
 		html_paragraph(out, "This is the last of %u results of this benchmark.", lines);
+	snprintf(caption, sizeof(caption), "%s%s", benchmark->caption,
+		 benchmark->drawing == DRAWN_AS_ROWS ? about_rows : "");
 	rc = bench_figure_draw(result, &of, why, sizeof(why));
 	if (!rc) {
 		snprintf(name, sizeof(name), "bench-%s", result->benchmark);
@@ -205,7 +214,7 @@ static int put_benchmark(struct page *page, const struct benchmark *benchmark,
 		rc = page_figure(page, &(struct page_figure){ .name = name,
 							      .script = of.picture.script,
 							      .label = label,
-							      .caption = benchmark->caption,
+							      .caption = caption,
 							      .print = of.picture.print,
 							      .arg = of.data,
 							      .args = of.args });
