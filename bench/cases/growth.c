@@ -501,7 +501,6 @@ const struct benchmark bench_growth = {
 	.name = "growth",
 	.about = "cost against sites, mappings, threads and the like; what is kept",
 	.title = "Cost against what there is",
-	.label = "Cost of operations against what there is",
 	.caption =
 		"Microseconds per operation, by how much there is of what its name has behind the "
 		"colon, both as multiples of the smallest measured. A level line is flat.",

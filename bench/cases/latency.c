@@ -475,7 +475,6 @@ const struct benchmark bench_latency = {
 	.name = "latency",
 	.about = "its distribution over 20,000 sites",
 	.title = "Many sites (figure 10 of the paper)",
-	.label = "Histograms of the cost of one change over many sites",
 	.caption =
 		"The paper's figure 10: share of the changes by what each took, eight bins to an "
 		"octave, both scales logarithmic, so that the rare long ones are seen. "

@@ -234,12 +234,8 @@ static int timed_block(struct bench_case *c, struct samples *s, char *why)
 static void sum_up_timed(struct bench_case *c, struct bench_row *row)
 {
 	const struct timed *t = c->arg;
-	struct bench_value over =
-		over_pairs(&c->samples[0], t->beside ? &c->samples[1] : &c->base_samples[0]);
 
-	bench_row_extra(row, "over_empty", over.median);
-	bench_row_extra(row, "over_low", over.low);
-	bench_row_extra(row, "over_high", over.high);
+	bench_row_over(row, &c->samples[0], t->beside ? &c->samples[1] : &c->base_samples[0]);
 }
 
 static unsigned base_of(const struct pass_spec *spec)
@@ -322,7 +318,6 @@ const struct benchmark bench_latent = {
 	.name = "latent",
 	.about = "a site that is switched off, in a loop",
 	.title = "A site that is switched off",
-	.label = "Ticks per pass of a loop with a deactivated site",
 	.caption = "Ticks per pass of a loop.",
 	.run = measure_latent,
 	.telling = { NULL, "?body=none", { "nop", "call", "flag", "pointer", "direct" } },
@@ -332,7 +327,6 @@ const struct benchmark bench_invoke = {
 	.name = "invoke",
 	.about = "the call that a site makes which is switched on",
 	.title = "The call of an active site",
-	.label = "Ticks per call of an empty function through an active site",
 	.caption = "Ticks per pass of a loop that calls an empty function.",
 	.run = measure_invoke,
 	.telling = { NULL, "?body=none", { "aligned", "call", "flag", "pointer", "direct" } },

@@ -260,37 +260,32 @@ static struct looped {
 	unsigned flags;
 	uint64_t rounds, sum; /* of the loop, for tests */
 } looped[] = {
+	/* clang-format off */
 	{ "guard", "entry", "off", loop_guard_down, loop_none, GUARD_OFF, .peer = true },
 	{ "guard", "entry", "on", loop_guard_up, loop_none, GUARD, .peer = true },
 	{ "none", "marker", "off", loop_empty, loop_empty, UNMARKED, .peer = true },
-	{ "flag", "branch", "off", loop_flag, loop_empty, FLAG_OFF, .peer = true,
-	  .turn = turn_flag },
+	{ "flag", "branch", "off", loop_flag, loop_empty, FLAG_OFF, .peer = true, .turn = turn_flag },
 	{ "flag", "branch", "on", loop_flag, loop_empty, FLAG_ON, .peer = true, .turn = turn_flag },
 	{ "direct", "call", "on", loop_direct, loop_empty, DIRECT, .peer = true },
-
 	{ "off", "entry", "off", loop_off, loop_none, GUARD_OFF, .probe = "probes_off" },
 	{ "counts", "entry", "on", loop_counts, loop_none, GUARD, .probe = "probes_counts" },
 	{ "keeps", "entry", "on", loop_keeps, loop_none, GUARD, .probe = "probes_keeps",
 	  .function = empty_function, .flags = FI_KEEPS_VECTORS },
-	{ "any", "entry", "on", loop_any, loop_none, GUARD, .probe = "probes_any",
-	  .function = empty_function },
+	{ "any", "entry", "on", loop_any, loop_none, GUARD, .probe = "probes_any", .function = empty_function },
 	{ "vectors", "entry", "on", loop_vectors, loop_none, GUARD, .probe = "probes_vectors",
 	  .function = vector_function },
-	{ "off", "marker", "off", loop_marker_off, loop_empty, UNMARKED,
-	  .probe = "probes.marker_off" },
-	{ "counts", "marker", "on", loop_marker_counts, loop_empty, GUARD,
-	  .probe = "probes.marker_counts" },
-	{ "keeps", "marker", "on", loop_marker_keeps, loop_empty, GUARD,
-	  .probe = "probes.marker_keeps", .function = empty_function, .flags = FI_KEEPS_VECTORS },
+	{ "off", "marker", "off", loop_marker_off, loop_empty, UNMARKED, .probe = "probes.marker_off" },
+	{ "counts", "marker", "on", loop_marker_counts, loop_empty, GUARD, .probe = "probes.marker_counts" },
+	{ "keeps", "marker", "on", loop_marker_keeps, loop_empty, GUARD, .probe = "probes.marker_keeps",
+	  .function = empty_function, .flags = FI_KEEPS_VECTORS },
 	{ "branch", "branch", "off", loop_branch, loop_empty, FLAG_OFF, .turn = turn_branch },
 	{ "branch", "branch", "on", loop_branch, loop_empty, FLAG_ON, .turn = turn_branch },
-	{ "hand", "branch", "off", loop_hand, loop_empty, FLAG_OFF, .peer = true,
-	  .turn = turn_hand },
+	{ "hand", "branch", "off", loop_hand, loop_empty, FLAG_OFF, .peer = true, .turn = turn_hand },
 	{ "hand", "branch", "on", loop_hand, loop_empty, FLAG_ON, .peer = true, .turn = turn_hand },
 	{ "static", "call", "on", loop_static, loop_empty, DIRECT, .turn = turn_static },
-	{ "pointer", "call", "on", loop_pointer, loop_empty, DIRECT, .peer = true,
-	  .turn = turn_pointer },
+	{ "pointer", "call", "on", loop_pointer, loop_empty, DIRECT, .peer = true, .turn = turn_pointer },
 	{ "ifunc", "call", "on", loop_ifunc, loop_empty, DIRECT, .peer = true },
+	/* clang-format on */
 };
 
 static int refuse_probe(char *why, const char *name, int ret)
@@ -359,16 +354,13 @@ static int looped_block(struct bench_case *c, struct samples *s, char *why)
 /* The second samples are of what has nothing in it. */
 static void sum_up(struct bench_case *c, struct bench_row *row)
 {
-	struct bench_value over = over_pairs(&c->samples[0], &c->samples[1]);
-	struct bench_value base = over_pairs(&c->base_samples[0], &c->base_samples[1]);
+	double over = bench_row_over(row, &c->samples[0], &c->samples[1]);
+	double base = over_pairs(&c->base_samples[0], &c->base_samples[1]).median;
 
-	bench_row_extra(row, "over_empty", over.median);
-	bench_row_extra(row, "over_low", over.low);
-	bench_row_extra(row, "over_high", over.high);
-	bench_row_extra(row, "over_base", base.median);
+	bench_row_extra(row, "over_base", base);
 	/* What is off may take nothing, give or take a step of the clock. */
-	if (base.median > 0)
-		bench_row_extra(row, "over_ratio", over.median / base.median);
+	if (base > 0)
+		bench_row_extra(row, "over_ratio", over / base);
 }
 
 /* --- Switches, timed ------------------------------------------------------------------------- */
@@ -392,23 +384,20 @@ static struct switched {
 	const char *probe; /* NULL: it is none */
 	bool peer;
 } switched[] = {
+	/* clang-format off */
 	{ "call", "split", "3|2", "open", turn_call, NULL, .base = CALL },
 	{ "flag", "site", "branch", "data", turn_flag, NULL, .base = FLAG, .peer = true },
 	{ "pointer", "site", "call", "data", turn_pointer, NULL, .base = POINTER, .peer = true },
 	{ "hand", "site", "branch", "protect", turn_hand, NULL, .base = FLAG, .peer = true },
-	{ "hand", "site", "branch", "open", turn_open_hand, CODE(loop_hand), .base = FLAG,
-	  .peer = true },
-	{ "probe", "split", "0", "open", turn_probe, CODE(probes_inside), .base = CALL,
-	  .probe = "probes_inside" },
-	{ "probe", "split", "3|2", "open", turn_probe, CODE(probes_inside), .base = CALL,
-	  .probe = "probes_across" },
-	{ "probe", "split", "0", "protect", turn_probe, NULL, .base = CALL,
-	  .probe = "probes_inside" },
+	{ "hand", "site", "branch", "open", turn_open_hand, CODE(loop_hand), .base = FLAG, .peer = true },
+	{ "probe", "split", "0", "open", turn_probe, CODE(probes_inside), .base = CALL, .probe = "probes_inside" },
+	{ "probe", "split", "3|2", "open", turn_probe, CODE(probes_inside), .base = CALL, .probe = "probes_across" },
+	{ "probe", "split", "0", "protect", turn_probe, NULL, .base = CALL, .probe = "probes_inside" },
 	{ "branch", "site", "branch", "protect", turn_branch, NULL, .base = HAND },
 	{ "branch", "site", "branch", "open", turn_branch, CODE(loop_branch), .base = OPEN_HAND },
 	{ "static", "site", "call", "protect", turn_static, NULL, .base = POINTER },
-	{ "static", "site", "call", "open", turn_static, CODE(&fi_call_probes_add),
-	  .base = POINTER },
+	{ "static", "site", "call", "open", turn_static, CODE(&fi_call_probes_add), .base = POINTER },
+	/* clang-format on */
 };
 
 static int switched_begin(struct bench_case *c, char *why)
@@ -454,27 +443,16 @@ static int switched_block(struct bench_case *c, struct samples *s, char *why)
 
 struct asked {
 	struct peer *peer;
+	int (*ask)(struct peer *peer, unsigned times, bool on, struct samples *s, char *why);
+	unsigned times;
 	bool on; /* of a change: an executor runs it */
 };
 
-static int peer_calls(struct bench_case *c, struct samples *s, char *why)
-{
-	const struct asked *a = c->arg;
-	struct peer_cost cost;
-	int ret = peer_cost(a->peer, PEER_CALLS, &cost, why);
-
-	if (ret < 0)
-		return ret;
-	samples_add(&s[0], a->on ? cost.on : cost.off);
-	samples_add(&s[1], cost.empty);
-	return 0;
-}
-
-static int peer_switches(struct bench_case *c, struct samples *s, char *why)
+static int peer_block(struct bench_case *c, struct samples *s, char *why)
 {
 	const struct asked *a = c->arg;
 
-	return peer_toggle(a->peer, PEER_PAIRS, a->on, s, why);
+	return a->ask(a->peer, a->times, a->on, s, why);
 }
 
 /* --- Many at once ----------------------------------------------------------------------------- */
@@ -670,14 +648,14 @@ static void plan_peers(struct plan *p)
 			struct bench_case *c = &p->cases[p->count++];
 			bool on = i % 2, switches = i / 2;
 
-			*a = (struct asked){ peer, on };
-			*c = (struct bench_case){ .block = peer_calls, .sum_up = sum_up, .arg = a };
+			*a = (struct asked){ peer, peer_cost, PEER_CALLS, on };
+			*c = (struct bench_case){ .block = peer_block, .sum_up = sum_up, .arg = a };
 			c->base = p->base + (on ? PEERS_BASE : GUARD_OFF);
 			bench_row_name(&c->row, peer->name, on ? "on" : "off", "ticks");
 			c->row.peer = true;
 			if (!switches)
 				continue;
-			c->block = peer_switches;
+			*a = (struct asked){ peer, peer_toggle, PEER_PAIRS, on };
 			c->sum_up = NULL;
 			c->second_measure = "deactivate";
 			bench_row_name(&c->row, peer->name, "activate", "ticks");
@@ -723,7 +701,6 @@ const struct benchmark bench_probes = {
 	.name = "probes",
 	.about = "probes of functions and markers, and switching them",
 	.title = "Probes",
-	.label = "What a probe costs, off, on and being switched",
 	.caption = "Ticks per call of a function with a probe, or per change.",
 	.run = measure_probes,
 	.telling = { "on activate",

@@ -10,12 +10,13 @@
 #include "base/clock.h"
 #include "bench/peers/ways.h"
 
-#define SCALING_SLICE 0.004 /* seconds of one sample of "changes" */
 #define SCALING_MIXES 64
 #define SPLIT	      3 /* of the straddler */
 #define LOOK_EVERY    8 /* changes between two looks at the clock */
 #define SLICES	      2
 #define SITES	      3 /* of each patcher: call, aligned, straddler */
+
+static double slice = 0.004; /* seconds of one sample of "changes" */
 
 /* So many patchers and executors. */
 struct scaling_mix {
@@ -44,7 +45,6 @@ struct patcher {
 struct gang {
 	struct hot *hot, *others; /* executors; patchers, but for the caller, which is the first */
 	unsigned patchers;	  /* at most */
-	double slice;		  /* seconds */
 	_Atomic(bool) go;	  /* patchers may change their sites */
 	struct patcher *patcher;
 };
@@ -157,7 +157,7 @@ static int block_of_slices(struct bench_case *c, struct samples *s, char *why)
 		atomic_store_explicit(&gang->go, true, memory_order_release);
 		do
 			patch_some(mc, 0);
-		while (first->ret == 0 && first->seconds < gang->slice);
+		while (first->ret == 0 && first->seconds < slice);
 		atomic_store_explicit(&gang->go, false, memory_order_relaxed);
 		hot_sleep(gang->others);
 		for (struct patcher *p = first; p < first + mc->mix.patchers; p++) {
@@ -254,10 +254,10 @@ static void make_case(struct bench_case *c, struct mix_case *mc, struct bench_ca
 }
 
 /* Executors have their seats; patchers but the first get those at the other end. */
-static int scaling_patchers(const struct bench_run *run, double slice, struct bench_result *result)
+static int measure_scaling(const struct bench_run *run, struct bench_result *result)
 {
 	unsigned others = run->seating.executors;
-	struct gang gang = { .patchers = others + 1, .slice = slice };
+	struct gang gang = { .patchers = others + 1 };
 	size_t size = gang.patchers * sizeof(*gang.patcher);
 	struct seating patchers = run->seating;
 	struct scaling_mix mixes[SCALING_MIXES];
@@ -297,16 +297,10 @@ static int scaling_patchers(const struct bench_run *run, double slice, struct be
 	return ret;
 }
 
-static int measure_scaling(const struct bench_run *run, struct bench_result *result)
-{
-	return scaling_patchers(run, SCALING_SLICE, result);
-}
-
 const struct benchmark bench_scaling = {
 	.name = "scaling",
 	.about = "more patchers and executors",
 	.title = "Scaling",
-	.label = "Changes per second by patchers and executors",
 	.caption =
 		"Changes per second of all patchers together, each with a site of its own unless "
 		"it says otherwise.",

@@ -379,7 +379,6 @@ const struct benchmark bench_stall = {
 	.name = "stall",
 	.about = "what an executor loses while its site is changed",
 	.title = "What an executor loses",
-	.label = "Longest pass of an executor while its site is patched",
 	.caption = "The executor's longest pass per change. The baseline has no change, so that "
 		   "interrupts are in both.",
 	.run = measure_stall,

@@ -108,7 +108,7 @@ static bool pace_next(struct pace *pace)
  * Seconds. A multiple of 2 ms: then every rate makes an even number of changes in it, and
  * both states have the same time.
  */
-#define THROUGHPUT_SLICE 0.010
+static double slice = 0.010;
 
 /* As in hot.c: the patcher meets executors at the site, and at the gate twice. */
 #define OWN_LINES __attribute__((aligned(128)))
@@ -395,8 +395,6 @@ struct point {
 };
 
 struct throughput {
-	const struct bench_run *run;
-	double slice; /* seconds */
 	struct hot *hot;
 	struct flow *flow;
 	struct bench_site *site;  /* by line */
@@ -425,7 +423,6 @@ static int block_of_site(struct bench_case *c, struct samples *s, char *why)
 {
 	struct point *point = c->arg;
 	struct flow *flow = point->all->flow;
-	double slice = point->all->slice;
 	struct flow_sum sum;
 	/* A warm-up leaves it in either state. */
 	int ret = bench_site_set(point->site, 0);
@@ -510,10 +507,9 @@ static unsigned next_executors(unsigned executors, unsigned most)
 	return executors && 2 * executors < most ? 2 * executors : executors ? most : 1;
 }
 
-static int throughput_measure(const struct bench_run *run, double slice,
-			      struct bench_result *result)
+static int measure_throughput(const struct bench_run *run, struct bench_result *result)
 {
-	struct throughput all = { .run = run, .slice = slice };
+	struct throughput all = { .count = 0 };
 	unsigned most = run->seating.executors;
 	char why[BENCH_WHY];
 	struct identity id;
@@ -559,16 +555,10 @@ static int throughput_measure(const struct bench_run *run, double slice,
 	return ret;
 }
 
-static int measure_throughput(const struct bench_run *run, struct bench_result *result)
-{
-	return throughput_measure(run, THROUGHPUT_SLICE, result);
-}
-
 const struct benchmark bench_throughput = {
 	.name = "throughput",
 	.about = "calls through a site toggled 0 to 10 million times a second",
 	.title = "Calls while toggling (figures 11 to 13)",
-	.label = "Calls through a hot site and their balance against toggles per second",
 	.caption = "The paper's figures 11 to 13: calls per second as a share of those through the "
 		   "same site untouched, in turn, with 95 % intervals, against the toggles per "
 		   "second that were got; on the far left none. Below, how often the more "

@@ -473,7 +473,6 @@ const struct benchmark bench_toggle = {
 	.name = "toggle",
 	.about = "one change, by protocol, split, policy and mapping",
 	.title = "Cost of one change",
-	.label = "Cost of one change by operation, split, policy and mapping",
 	.caption = "Ticks per change, per site for batches. What is waited for in other threads "
 		   "is not in here.",
 	.run = measure_toggle,

@@ -129,6 +129,7 @@ int bench_measure(const struct bench_run *run, struct bench_case *cases, size_t 
 {
 	size_t *order = calloc(count, sizeof(*order));
 	struct samples distance = { 0 };
+	struct bench_row far = { 0 };
 	struct tsc_offset offset;
 	const struct seating *seating = &run->seating;
 	uint64_t state = run->seed;
@@ -148,29 +149,20 @@ int bench_measure(const struct bench_run *run, struct bench_case *cases, size_t 
 		ret = one_round(run, cases, count, round, order, &state);
 	}
 	for (size_t i = 0; i < count; i++)
-		for (unsigned which = 0; which < 2; which++) {
+		for (unsigned which = 0; which < 2; which++)
 			if (ret == 0 && (!which || cases[i].second_measure))
 				ret = add_row(&cases[i], which, run->seed, result);
-		}
 	for (size_t i = 0; i < count; i++)
 		for (unsigned which = 0; which < 2; which++) {
 			samples_free(&cases[i].samples[which]);
 			samples_free(&cases[i].base_samples[which]);
 		}
 	samples_end_block(&distance);
-	if (distance.count && distance.blocks) {
-		struct bench_value now = { samples_block_median(&distance, 0), INFINITY, 0 };
-		const struct bench_value *v = &result->distance;
-
-		for (size_t i = 0; i < distance.count; i++) {
-			now.low = fmin(now.low, distance.value[i]);
-			now.high = fmax(now.high, distance.value[i]);
-		}
-		/* What earlier ones of this result have seen; NAN of none. */
-		now.low = fmin(now.low, v->low);
-		now.high = fmax(now.high, v->high);
-		result->distance = now;
-	}
+	/* And what earlier ones of this result have seen; NAN of none. */
+	if (distance.count && samples_sum_up(&distance, NULL, run->seed, &far) == 0)
+		result->distance = (struct bench_value){ far.value.median,
+							 fmin(far.least, result->distance.low),
+							 fmax(far.most, result->distance.high) };
 	samples_free(&distance);
 	free(order);
 	return ret;

@@ -122,7 +122,6 @@ struct benchmark {
 	const char *name;
 	const char *about;   /* in a line of the help */
 	const char *title;   /* of its section in a report */
-	const char *label;   /* what its figure shows */
 	const char *caption; /* how it is drawn, and what it does not show */
 	enum bench_drawing drawing;
 	/* Adds its rows. 0 or a negative errno. */

@@ -157,6 +157,9 @@ int samples_sum_up(const struct samples *s, const struct samples *base, uint64_t
  */
 struct bench_value over_pairs(const struct samples *s, const struct samples *base);
 
+/* bench_row_over - that, as extras of the row. Returns the median. */
+double bench_row_over(struct bench_row *row, const struct samples *s, const struct samples *base);
+
 /*
  * samples_histogram - bins on a logarithmic scale, eight to an octave, from the least to
  * the most sample; all that is below 1 in one bin, and all beyond the last one in that.

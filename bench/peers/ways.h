@@ -161,8 +161,8 @@ int baseline_stop_patch(void *addr, const void *bytes, size_t len);
 /*
  * baseline_ptrace_open - start the patcher process, which ends with the calling thread. -EPERM: it
  * may not trace this one (Yama, seccomp, a container, or a debugger is attached).
- * baseline_ptrace_patch - let it stop every thread, also the caller, and write, whatever the
- * protection of the page. -ESHUTDOWN: not open, as also after -ETIMEDOUT.
+ * baseline_ptrace_patch - let the patcher process stop every thread, the caller's too, and write to
+ * pages of any protection. -ESHUTDOWN: the patcher process is gone, as after -ETIMEDOUT.
  * baseline_ptrace_close - end it, if it runs.
  */
 int baseline_ptrace_open(void);

@@ -92,29 +92,24 @@ int words_slot(struct words *words, unsigned most, const char *text);
 /* words_quoted - as one text, each plain and in quotes, a space apart; cut to size. */
 void words_quoted(const struct words *words, char *text, size_t size);
 
-/* word_listed - is it in the list, which ends with NULL? The list may be NULL. */
+/*
+ * word_listed - is it in the list, which ends with NULL? The list may be NULL. row_measured - has
+ * it figures? same_param - the same key and value. rows_same_case - the same thing with the same
+ * params; the measure may be another.
+ */
 bool word_listed(const char *word, const char *const list[]);
-
-/* row_measured - has it figures? */
 bool row_measured(const struct bench_row *row);
+bool same_param(const struct bench_param *a, const struct bench_param *b);
+bool rows_same_case(const struct bench_row *a, const struct bench_row *b);
 
 /*
  * finite_or - value, or what stands for it where there is none: gnuplot takes a row with NaN
- * in it for no row.
+ * in it for no row. bench_rounded - without digits that mean nothing: from 100 on a whole number.
+ * FIGURE - as a text for an argument of printf().
  */
 double finite_or(double value, double otherwise);
-
-/* bench_rounded - without digits that mean nothing: from 100 on a whole number. */
 double bench_rounded(double value);
-
-/* FIGURE - as a text for an argument of printf(). */
 #define FIGURE(value) NUMBER(bench_rounded(value))
-
-/* same_param - the same key and value. */
-bool same_param(const struct bench_param *a, const struct bench_param *b);
-
-/* rows_same_case - the same thing with the same params; the measure may be another. */
-bool rows_same_case(const struct bench_row *a, const struct bench_row *b);
 
 /* --- Finding rows by what they are ---------------------------------------------------------- */
 

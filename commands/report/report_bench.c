@@ -130,10 +130,10 @@ static unsigned find_telling(const struct benchmark *of, const struct bench_resu
 }
 
 /* What the figure shows, and those rows, for readers that do not see it. */
-static void print_label(const struct bench_row *const *found, unsigned count, const char *what,
-			char *text, size_t size)
+static void print_label(const struct benchmark *of, const struct bench_row *const *found,
+			unsigned count, char *text, size_t size)
 {
-	size_t length = (size_t)snprintf(text, size, "%s.", what);
+	size_t length = (size_t)snprintf(text, size, "%s: %s.", of->title, of->about);
 	char label[WORDS_ROOM];
 
 	for (unsigned k = 0; k < count && length < size; k++)
@@ -209,7 +209,7 @@ static int put_benchmark(struct page *page, const struct benchmark *benchmark,
 	rc = bench_figure_draw(result, &of, why, sizeof(why));
 	if (!rc) {
 		snprintf(name, sizeof(name), "bench-%s", result->benchmark);
-		print_label(found, find_telling(benchmark, result, found), benchmark->label, label,
+		print_label(benchmark, found, find_telling(benchmark, result, found), label,
 			    sizeof(label));
 		rc = page_figure(page, &(struct page_figure){ .name = name,
 							      .script = of.picture.script,

@@ -18,8 +18,6 @@
 #include "bench/cases/throughput.c"
 #include "bench/tests/bench_run.h"
 
-#define SLICE 0.002
-
 static struct bench_run run_here = { .seed = 1, .stop = &bench_run_stop };
 static bool alone; /* one CPU: nothing ever runs at the same time */
 
@@ -189,7 +187,7 @@ static void every_row_is_there(void **state)
 	struct bench_result result = { 0 };
 
 	(void)state;
-	assert_int_equal(throughput_measure(&run_here, SLICE, &result), 0);
+	assert_int_equal(measure_throughput(&run_here, &result), 0);
 	assert_int_equal(result.rows, 14 * RATES);
 	check_ways(&result);
 	bench_result_free(&result);
@@ -206,7 +204,7 @@ static void more_executors_have_more_rows(void **state)
 	for (unsigned i = 1; i < 5; i++)
 		run.seating.executor[i] = run.seating.executor[0];
 	run.rounds = 0;
-	assert_int_equal(throughput_measure(&run, SLICE, &result), 0);
+	assert_int_equal(measure_throughput(&run, &result), 0);
 	for (unsigned i = 0; i < result.rows; i++) {
 		double executors = bench_row_number(&result.row[i], "executors");
 
@@ -229,6 +227,7 @@ static int set_up(void **state)
 	int foreign;
 
 	(void)state;
+	slice = 0.002;
 	run_here.rounds = (unsigned)ceil(test_scale());
 	assert_int_equal(topology_open(&run_here.topology, &foreign), 0);
 	alone = bench_run_seat(run_here.topology, &run_here.seating) != 0;
