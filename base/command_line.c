@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Options of a command by its table: reading, help, completion, complaints. */
 #include "base/command_line.h"
 
 #include <errno.h>
@@ -90,25 +91,21 @@ bool option_number(const struct option_row *row, const char *text, void *request
 
 bool option_time(const struct option_row *row, const char *text, void *request, char *why)
 {
-	static const struct {
-		const char *suffix;
-		double factor;
-	} units[] = { { "", 1 }, { "s", 1 }, { "m", 60 }, { "h", 3600 } };
-	double number = 0;
-	char *end = NULL;
+	static const char units[] = "smh";
+	static const double factors[] = { 1, 60, 3600, 1 }; /* the last without a unit */
+	double *seconds = member_of(row, request);
+	const char *unit = NULL;
+	char *end;
 
 	/* strtod() would take hexadecimal numbers, too. */
-	if (strspn(text, "0123456789.") && !strpbrk(text, "xX"))
-		number = strtod(text, &end);
-	for (size_t i = 0; end && i < sizeof(units) / sizeof(units[0]); i++) {
-		double seconds = number * units[i].factor;
-
-		if (strcmp(end, units[i].suffix) != 0)
-			continue;
-		*(double *)member_of(row, request) = seconds;
-		if (seconds > 0 && seconds >= (double)row->min && seconds <= TIME_MAX)
-			return true;
+	if (strspn(text, "0123456789.") && !strpbrk(text, "xX")) {
+		*seconds = strtod(text, &end);
+		unit = *end && end[1] ? NULL : strchr(units, *end);
 	}
+	if (unit)
+		*seconds *= factors[unit - units];
+	if (unit && *seconds > 0 && *seconds >= (double)row->min && *seconds <= TIME_MAX)
+		return true;
 	snprintf(why, OPTION_WHY, "must be a time such as 90s, 10m or 2h");
 	if (row->min)
 		snprintf(why + strlen(why), OPTION_WHY - strlen(why), ", at least %" PRIu64 "s",

@@ -4,7 +4,6 @@
 #define BASE_DEMANGLE_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #define NAME_ROOM 4096
 

@@ -4,8 +4,6 @@ libstress_a_SOURCES += \
 	base/clock.h \
 	base/command_line.c \
 	base/command_line.h \
-	base/data_file.c \
-	base/data_file.h \
 	base/emit.h \
 	base/exit_status.h \
 	base/number.c \

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Child processes: asked line by line with a limit of time, or run to their end. */
 #include "base/process.h"
 
 #include <errno.h>

@@ -7,7 +7,7 @@
  * line "error TEXT", after which it goes on. Anything else that it says is a fault, and so are its
  * death and an answer that takes too long: then it is killed, with its whole group, and every
  * later request fails for the same reason. It is killed if the caller's thread ends, too.
- * What it writes to its standard error is kept, and a line of that is the reason that is told.
+ * What it writes to its standard error is kept, and a line of that is the reason.
  *
  * No shell is involved. Programs are looked for in PATH. They run with LC_ALL=C.
  */

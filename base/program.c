@@ -107,7 +107,7 @@ int program_main(const struct program *program, int argc, char **argv)
 	snprintf(name, sizeof(name), "%s", program->name);
 	program_invocation_name = name;
 	status = run_line(program, argc, argv);
-	/* What was printed is only told once it is written. */
+	/* Whether all was printed is known once it is written. */
 	errno = 0;
 	if ((fflush(stdout) != 0) | ferror(stdout))
 		return complain(program->unwritten, errno ? -errno : -EIO,

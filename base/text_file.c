@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
+/* Text from packed files, whole files, and where the files of the package are. */
 #include "base/text_file.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <lzma.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MEMORY_MAX (UINT64_C(128) << 20) /* bytes that the decoder may take */
 
@@ -76,4 +79,52 @@ FILE *text_file_open(const char *path)
 	FILE *file = fopen(path, "re");
 
 	return file && is_packed ? unpack(file) : file;
+}
+
+char *text_file_read(const char *path)
+{
+	FILE *file = fopen(path, "re");
+	char *text = NULL;
+	size_t room = 0;
+
+	if (!file)
+		return NULL;
+	/* A text has no NUL, so all of it is one "line". */
+	if (getdelim(&text, &room, '\0', file) < 0) {
+		free(text);
+		text = NULL;
+		errno = ferror(file) ? EIO : EINVAL;
+	}
+	fclose(file);
+	return text;
+}
+
+/* --- Files of the package ----------------------------------------------------------------------
+ */
+
+static int find_data_in(const char *folder, const char *name, char *path, size_t size)
+{
+	int length = snprintf(path, size, "%s/%s", folder, name);
+
+	if (length < 0 || (size_t)length >= size)
+		return -ENAMETOOLONG;
+	return access(path, R_OK) ? -errno : 0;
+}
+
+int data_file(const char *name, char *path, size_t size)
+{
+	const char *folder = getenv("TMAX_DATADIR");
+	char beside[PATH_MAX + sizeof("/data")], *slash;
+	ssize_t length;
+
+	if (folder)
+		return find_data_in(folder, name, path, size);
+	length = readlink("/proc/self/exe", beside, PATH_MAX);
+	beside[length > 0 && length < PATH_MAX ? length : 0] = '\0';
+	slash = strrchr(beside, '/');
+	if (slash)
+		strcpy(slash, "/data");
+	if (slash && find_data_in(beside, name, path, size) == 0)
+		return 0;
+	return find_data_in(PKGDATADIR, name, path, size);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Files of text, also as xz(1) has packed them. */
+/* Files of text, also as xz(1) has packed them, and the data files of the package. */
 #ifndef BASE_TEXT_FILE_H
 #define BASE_TEXT_FILE_H
 
@@ -10,5 +10,17 @@
  * errno as fopen(3). Where a packed file is damaged or cut, reading ends in an error, as EIO.
  */
 FILE *text_file_open(const char *path);
+
+/* text_file_read - all of a file that is not packed, to be freed. NULL and errno; EINVAL: empty. */
+char *text_file_read(const char *path);
+
+/*
+ * data_file - the path of a data file, such as a script of gnuplot or a schema: in $TMAX_DATADIR if
+ * that is set; else in the folder data/ beside the program, which a build tree has; else where the
+ * package is installed.
+ *
+ * 0; -ENAMETOOLONG, or what reading failed with: then path is the last place that was tried.
+ */
+int data_file(const char *name, char *path, size_t size);
 
 #endif

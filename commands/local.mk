@@ -40,8 +40,6 @@ fastinst_SOURCES = \
 	commands/fastinst/trace_write.c \
 	commands/fastinst/trace.h \
 	commands/fastinst/why.c \
-	agent/launch/ending.c \
-	agent/launch/folder.c \
 	agent/launch/launch.c \
 	agent/launch/launch.h \
 	commands/fastinst/sites.c \

@@ -10,7 +10,8 @@
 #include <sys/ucontext.h>
 
 #include "conform/child.h"
-#include "patchcore/life/library.h"
+#include "patchcore/machine/policy.h"
+#include "patchcore/patchcore.h"
 
 /* --- One store inside eight aligned bytes ----------------------------------------------------- */
 
@@ -135,7 +136,7 @@ int prepare_membarrier(struct conform_child *c)
 	memcpy(c->arena, code, sizeof(code));
 	/* INT3 and the order of stores as ever, and nothing that makes threads fetch anew. */
 	if (c->cell->fault == FAULT_UNSERIALIZED)
-		library_assume_waits(0, 0, 0);
+		policy_assume_waits(0, 0, 0);
 	ret = pc_init();
 	if (ret == 0)
 		ret = pc_set_policy(c->cell->fault == FAULT_UNSERIALIZED ? PC_POLICY_WAIT

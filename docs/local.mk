@@ -91,7 +91,6 @@ tests_compute += \
 	docs/tests/test_ci.sh
 endif
 EXTRA_DIST += \
-	docs/pictures/draw.py \
 	docs/tests/test_ci.sh \
 	docs/tests/test_commands.sh \
 	docs/tests/test_html.sh \

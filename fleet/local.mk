@@ -12,8 +12,6 @@ libfleet_a_SOURCES = \
 	fleet/export/textfile.c \
 	fleet/judge/changes.c \
 	fleet/judge/changes.h \
-	fleet/judge/each_kind.c \
-	fleet/judge/each_kind.h \
 	fleet/judge/judge.c \
 	fleet/judge/judge.h \
 	fleet/judge/ladder_of.c \
@@ -36,8 +34,7 @@ fleet_tests_simulate_SOURCES = fleet/tests/simulate.c fleet/tests/world.h
 tests_compute += fleet/export/tests/test_scrape.sh
 EXTRA_DIST += \
 	fleet/export/tests/rules-test.yml \
-	fleet/export/tests/test_scrape.sh \
-	fleet/store/tests/fleet-1.sql
+	fleet/export/tests/test_scrape.sh
 
 if HAVE_CMOCKA
 fleet_tests = fleet/judge/tests/test_judge

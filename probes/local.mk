@@ -33,7 +33,6 @@ libfastinst_elf_la_SOURCES = \
 	probes/elf/array.h \
 	probes/elf/elf.c \
 	probes/elf/elf.h \
-	probes/elf/sorted.h \
 	probes/elf/frames.c \
 	probes/elf/inside.c \
 	probes/elf/preload.c \
@@ -50,7 +49,6 @@ libfastinst_source_la_SOURCES += \
 	probes/dwarf/locations.c \
 	probes/dwarf/whole.c \
 	probes/dwarf/libdw.c \
-	probes/dwarf/libdw.h \
 	probes/dwarf/source.c
 else
 libfastinst_source_la_SOURCES += probes/dwarf/no_source.c

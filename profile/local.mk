@@ -45,7 +45,10 @@ check_PROGRAMS += profile/command/tests/write_sample
 profile_command_tests_write_sample_SOURCES = profile/command/tests/write_sample.c
 profile_command_tests_write_sample_LDADD = libfastinst_writers.la
 tests_read += profile/command/tests/test_writers.sh
-EXTRA_DIST += profile/command/tests/test_writers.sh
+EXTRA_DIST += \
+	profile/command/tests/profile-judge \
+	profile/command/tests/profile-short \
+	profile/command/tests/test_writers.sh
 
 if HAVE_CMOCKA
 profile_tests = \
@@ -71,7 +74,6 @@ session_sources = \
 	agent/counts/base.h \
 	agent/counts/exec.c \
 	agent/counts/pin.c \
-	agent/counts/pin.h \
 	profile/statistics/sums.h \
 	profile/sample/pages.c \
 	profile/sample/pages.h \

@@ -2,17 +2,15 @@
 EXTRA_DIST += \
 	.ci/run \
 	scripts/bench \
+	scripts/build-here \
 	scripts/calibrate \
 	scripts/check \
 	scripts/deps \
 	scripts/html \
 	scripts/machines \
-	scripts/pkeys-in-qemu \
-	scripts/profile-judge \
-	scripts/profile-short \
 	scripts/quick-libtool \
-	scripts/reproducible \
 	scripts/tests/one-test \
+	scripts/tests/reproducible \
 	scripts/tests/tap-run \
 	scripts/tests/test_abi.sh \
 	scripts/tests/test_hostile_names.sh \

@@ -7,6 +7,7 @@
  *			  Without it they go to stderr at the end
  *	FASTINST_ENTRIES  objects of which functions are taken that nothing was compiled into
  *	FASTINST_CONTROL  "off": no control socket
+ *	FASTINST_WRITABLE anything: code with probes stays writable, see fi_keep_writable()
  *	FASTINST_TRACE	  folder of "fastinst trace": what is turned on writes events there
  */
 #include "agent/counts/agent.h"
@@ -16,14 +17,12 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "agent/counts/base.h"
+#include "base/clock.h"
 #include "base/text.h"
 #include "probes/include/fastinst.h"
 
@@ -41,18 +40,6 @@ static void agent_complain(const char *what, int error)
 		 filtered ? "a seccomp filter is in force; probes need membarrier, mprotect and "
 			    "mmap of code"
 			  : explain_error(error));
-}
-
-/* Only probes from that id on: "fastinst off" may have turned others off. */
-static void turn_on_from(uint32_t from)
-{
-	for (size_t i = 0; i < patterns_n; i++) {
-		long n = agent_change(patterns[i].text, true, from);
-
-		patterns[i].matched |= n != 0 && n != -EINVAL;
-		if (n < 0)
-			agent_complain(patterns[i].text, (int)n);
-	}
 }
 
 /* A copy: the program may clear its environment before it loads a library. */
@@ -75,11 +62,18 @@ static void read_patterns(void)
  */
 static void turn_on_new(void)
 {
-	uint32_t from, n;
+	uint32_t from, end;
+	long n;
 
-	while (from = atomic_load(&looked_at), n = fi_probes(), n != from) {
-		turn_on_from(from);
-		atomic_store(&looked_at, n);
+	while (from = atomic_load(&looked_at), end = fi_probes(), end != from) {
+		/* Only new probes: "fastinst off" may have turned others off. */
+		for (size_t i = 0; i < patterns_n; i++) {
+			n = agent_change(patterns[i].text, true, from);
+			patterns[i].matched |= n != 0 && n != -EINVAL;
+			if (n < 0)
+				agent_complain(patterns[i].text, (int)n);
+		}
+		atomic_store(&looked_at, end);
 	}
 }
 
@@ -100,13 +94,10 @@ void agent_scan(void)
 /* Once a second, of what is read before the program itself starts. */
 static void say_progress(unsigned done, unsigned of)
 {
-	static long last;
-	struct timespec time;
-	long now;
+	static double last;
+	double now = seconds_now();
 
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	now = time.tv_sec * 1000 + time.tv_nsec / 1000000;
-	if (last && now - last < 1000)
+	if (last && now - last < 1)
 		return;
 	if (last)
 		say_line("%u of %u objects are read, with %u probes\n", done, of, fi_probes());
@@ -128,6 +119,8 @@ __attribute__((constructor)) static void start(void)
 		agent_complain("the probes cannot be used, the program runs without them", ret);
 		return;
 	}
+	if (getenv("FASTINST_WRITABLE"))
+		fi_keep_writable(true);
 	pthread_atfork(NULL, NULL, report_forked);
 	read_patterns();
 	report_begin(getenv("FASTINST_OUTPUT"), patterns, patterns_n);

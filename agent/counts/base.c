@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -41,17 +40,14 @@ int start_own_thread(pthread_t *thread, void *(*run)(void *), void *data)
 
 /* --- Writes ----------------------------------------------------------------------------------- */
 
-static const int signals_of_writes[] = { SIGXFSZ, SIGPIPE };
-#define WRITE_SIGNALS (sizeof(signals_of_writes) / sizeof(*signals_of_writes))
-
 void block_write_signals(struct write_signals *signals)
 {
 	int saved = errno;
 	sigset_t set;
 
 	sigemptyset(&set);
-	for (size_t i = 0; i < WRITE_SIGNALS; i++)
-		sigaddset(&set, signals_of_writes[i]);
+	sigaddset(&set, SIGXFSZ);
+	sigaddset(&set, SIGPIPE);
 	pthread_sigmask(SIG_BLOCK, &set, &signals->before);
 	sigpending(&signals->pending);
 	errno = saved;
@@ -65,9 +61,10 @@ void restore_write_signals(const struct write_signals *signals)
 	sigset_t ours;
 
 	sigemptyset(&ours);
-	for (size_t i = 0; i < WRITE_SIGNALS; i++)
-		if (!sigismember(&signals->pending, signals_of_writes[i]))
-			sigaddset(&ours, signals_of_writes[i]);
+	if (!sigismember(&signals->pending, SIGXFSZ))
+		sigaddset(&ours, SIGXFSZ);
+	if (!sigismember(&signals->pending, SIGPIPE))
+		sigaddset(&ours, SIGPIPE);
 	while (sigtimedwait(&ours, NULL, &now) > 0 || errno == EINTR)
 		errno = 0;
 	pthread_sigmask(SIG_SETMASK, &signals->before, NULL);
@@ -87,27 +84,20 @@ void say_line(const char *format, ...)
 	va_end(list);
 }
 
-/* The thread, if there is one, for which a change was refused. */
-static const char *find_blocking_thread(void)
+const char *explain_error(int error)
 {
 	static __thread char text[224] __attribute__((tls_model("initial-exec")));
 	struct pc_signals report;
 
-	if (pc_check_signals(&report) != -EBUSY || report.owner != PC_TRAP_OURS)
-		return NULL;
+	/* There may be a thread for which the change was refused. */
+	if (error != -EBUSY || pc_check_signals(&report) != -EBUSY || report.owner != PC_TRAP_OURS)
+		return error_cause(error);
 	snprintf(
 		text, sizeof(text),
 		"thread %d has SIGTRAP blocked, and would end the program at a breakpoint that the "
 		"change needs for a moment; under \"fastinst run\" no thread has",
 		(int)report.first_thread);
 	return text;
-}
-
-const char *explain_error(int error)
-{
-	const char *blocking = error == -EBUSY ? find_blocking_thread() : NULL;
-
-	return blocking ? blocking : error_cause(error);
 }
 
 bool write_all(int fd, const char *text, size_t len)
@@ -171,24 +161,21 @@ void remove_report(const char *folder, off_t size)
 
 void write_report(const char *folder, void (*write)(FILE *out))
 {
-	bool whole = false;
 	struct report_file file;
 	FILE *out;
-	int fd;
 
 	if (!open_report(&file, folder))
 		return;
-	/* The stream closes one of its own. */
-	fd = fcntl(file.fd, F_DUPFD_CLOEXEC, 0);
-	out = fd < 0 ? NULL : fdopen(fd, "a");
+	out = fdopen(file.fd, "a");
 	if (out) {
 		write(out);
-		whole = !ferror(out);
-		whole = !fclose(out) && whole;
-	} else if (fd >= 0) {
-		close(fd);
+		if (!fflush(out) && !ferror(out))
+			fputs("end\n", out);
+		fclose(out);
+	} else {
+		close(file.fd);
 	}
-	close_report(&file, whole);
+	restore_write_signals(&file.signals);
 }
 
 /* --- The end of the process ------------------------------------------------------------------- */

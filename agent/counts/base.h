@@ -134,6 +134,20 @@ bool is_folder_abandoned(const char *folder);
  */
 bool is_program_over(void);
 
+/* --- Objects whose code is probed (pin.c) -------------------------------------------------------
+ */
+
+/*
+ * The dlclose() that a program calls is not that of an agent which was put into it while it runs,
+ * so the agent holds each of them itself.
+ *
+ * pin_object - the object that holds that address stays loaded until pins_drop(). -ENOENT: none
+ * does any more. -ENOMEM. pins_drop - runs what the object runs at its end. Both in one thread at a
+ * time.
+ */
+int pin_object(const void *address);
+void pins_drop(void);
+
 /* --- What agents and commands call things ----------------------------------------------------- */
 
 /* kind_name - of a probe, as lines have it. */

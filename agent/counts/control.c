@@ -19,19 +19,19 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "agent/counts/agent.h"
 #include "agent/counts/base.h"
 #include "agent/counts/control.h"
+#include "base/clock.h"
 #include "base/text.h"
 #include "probes/include/fastinst.h"
 #include "probes/include/fastinst/branch.h"
 
-#define LOOK_MS	 1000
+#define LOOK	 1.0 /* seconds */
 #define CLIENTS	 16
-#define PATIENCE 2000 /* ms */
+#define PATIENCE 2.0 /* seconds */
 #define REQUEST	 4096
 #define TEXT	 65536 /* the longest line of a report */
 
@@ -43,7 +43,7 @@ struct own_socket {
 struct client {
 	bool taken;
 	struct own_socket socket;
-	int64_t deadline;
+	double deadline;
 	bool answering;
 	enum report report; /* follows the first line of the answer */
 	struct named *named;
@@ -64,56 +64,58 @@ static void (*each_second)(void);
 
 /* --- Requests --------------------------------------------------------------------------------- */
 
-static long change_each(char *patterns, bool on)
+static long change_each(const char *patterns, bool on)
 {
+	char *rest = (char *)patterns;
 	long ret = 0, sum = 0;
 
-	while (patterns && ret >= 0) {
-		ret = agent_change(text_word(&patterns), on, 0);
+	while (rest && ret >= 0) {
+		ret = agent_change(text_word(&rest), on, 0);
 		sum += ret;
 	}
 	return ret < 0 ? ret : sum;
 }
 
-static long serve_on(char *pattern)
+static long serve_on(const char *pattern)
 {
 	return agent_change(pattern, true, 0);
 }
 
-static long serve_off(char *pattern)
+static long serve_off(const char *pattern)
 {
 	return agent_change(pattern, false, 0);
 }
 
-static long serve_reset(char *pattern)
-{
-	return report_reset(pattern);
-}
-
 /* FOLDER PATTERN... */
-static long serve_trace(char *rest)
+static long serve_trace(const char *text)
 {
+	char *rest = (char *)text;
 	const char *folder = strsep(&rest, " ");
 	int ret = rest ? trace_start(folder) : -EINVAL;
 
 	return ret < 0 ? ret : change_each(rest, true);
 }
 
-static long serve_untrace(char *patterns)
+static long serve_untrace(const char *patterns)
 {
 	trace_start(NULL);
 	return change_each(patterns, false);
 }
 
-static long serve_entries(char *objects)
+static long serve_entries(const char *objects)
 {
 	int ret = fi_take_entries(objects);
 
 	return ret < 0 ? ret : fi_scan();
 }
 
+static long serve_writable(const char *on)
+{
+	return fi_keep_writable(!strcmp(on, "on"));
+}
+
 /* A program that is not ended by a signal leaves its counts in that folder. */
-static long serve_report(char *folder)
+static long serve_report(const char *folder)
 {
 	if (attached)
 		report_begin(folder, NULL, 0);
@@ -121,55 +123,46 @@ static long serve_report(char *folder)
 	return 0;
 }
 
-/* Static branches: they are no probes. */
-static long change_branches(long (*change)(const char *pattern), const char *pattern)
-{
-	int ret = fi_scan();
-
-	return ret < 0 ? ret : change(pattern);
-}
-
 /* How many it was done to, or a negative errno; -ENOMSG: no such request. */
-static long serve_request(const char *word, char *rest, struct named **named)
+static long serve_request(const char *word, const char *rest, struct client *client)
 {
 	static const struct {
 		const char *word;
-		long (*serve)(char *rest);
-		long (*branch)(const char *pattern);
+		long (*serve)(const char *rest);
+		bool scans; /* static branches are no probes: new objects are looked for before */
 	} requests[] = {
-		{ "on", serve_on, NULL },
-		{ "off", serve_off, NULL },
-		{ "reset", serve_reset, NULL },
-		{ "report", serve_report, NULL },
-		{ "trace", serve_trace, NULL },
-		{ "untrace", serve_untrace, NULL },
-		{ "entries", serve_entries, NULL },
-		{ "branch-on", NULL, fi_branch_on },
-		{ "branch-off", NULL, fi_branch_off },
-		{ "branch-veto", NULL, fi_branch_veto },
-		{ "branch-allow", NULL, fi_branch_allow },
+		{ "on", serve_on, false },
+		{ "off", serve_off, false },
+		{ "reset", report_reset, false },
+		{ "report", serve_report, false },
+		{ "trace", serve_trace, false },
+		{ "untrace", serve_untrace, false },
+		{ "entries", serve_entries, false },
+		{ "writable", serve_writable, false },
+		{ "branch-on", fi_branch_on, true },
+		{ "branch-off", fi_branch_off, true },
+		{ "branch-veto", fi_branch_veto, true },
+		{ "branch-allow", fi_branch_allow, true },
 	};
+	int ret;
 
+	client->report = 0;
 	if (!strcmp(word, "counts") || !strcmp(word, "names")) {
-		*named = rest ? agent_named(rest, 0) : NULL;
-		return rest && !*named ? -errno : (long)fi_probes();
+		client->named = rest ? agent_named(rest, 0) : NULL;
+		if (rest && !client->named)
+			return -errno;
+		client->report = *word == 'c' ? REPORT_ON : REPORT_ALL;
+		return fi_probes();
 	}
 	for (size_t i = 0; rest && i < sizeof(requests) / sizeof(*requests); i++)
-		if (!strcmp(word, requests[i].word))
-			return requests[i].serve ? requests[i].serve(rest)
-						 : change_branches(requests[i].branch, rest);
+		if (!strcmp(word, requests[i].word)) {
+			ret = requests[i].scans ? fi_scan() : 0;
+			return ret < 0 ? ret : requests[i].serve(rest);
+		}
 	return -ENOMSG;
 }
 
 /* --- Clients ---------------------------------------------------------------------------------- */
-
-static int64_t clock_ms(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return time.tv_sec * INT64_C(1000) + time.tv_nsec / 1000000;
-}
 
 /* A program that closes what it does not know may have the number for a file of its own by now. */
 static bool is_open(const struct own_socket *socket)
@@ -192,29 +185,27 @@ static void drop_client(struct client *client)
 	close(client->socket.fd);
 }
 
-/* The next part of the answer; false: there is none. */
-static bool fill_text(struct client *client)
-{
-	client->sent = 0;
-	client->used = client->report ? report_fill(&client->next, client->named, client->text,
-						    sizeof(client->text), client->report)
-				      : 0;
-	return client->used > 0;
-}
-
 /* Sends as much as the client takes now. */
 static void send_answer(struct client *client)
 {
-	while (client->sent < client->used || fill_text(client)) {
-		ssize_t n = send(client->socket.fd, client->text + client->sent,
-				 client->used - client->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+	ssize_t n = 0;
 
+	while (n >= 0) {
+		if (client->sent == client->used) {
+			client->sent = client->used = 0;
+			if (client->report)
+				client->used =
+					report_fill(&client->next, client->named, client->text,
+						    sizeof(client->text), client->report);
+			if (!client->used)
+				break;
+		}
+		n = send(client->socket.fd, client->text + client->sent,
+			 client->used - client->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
 		if (n < 0 && errno == EAGAIN)
 			return;
-		if (n < 0)
-			break;
-		client->sent += (size_t)n;
-		client->deadline = clock_ms() + PATIENCE;
+		client->sent += n > 0 ? (size_t)n : 0;
+		client->deadline = seconds_now() + PATIENCE;
 	}
 	drop_client(client);
 }
@@ -223,13 +214,9 @@ static void answer_request(struct client *client)
 {
 	char request[REQUEST], *rest = strcpy(request, client->text);
 	const char *word = strsep(&rest, " ");
-	long result = serve_request(word, rest, &client->named);
+	long result = serve_request(word, rest, client);
 	int len;
 
-	client->report = result < 0		   ? 0
-			 : !strcmp(word, "counts") ? REPORT_ON
-			 : !strcmp(word, "names")  ? REPORT_ALL
-						   : 0;
 	if (result < 0)
 		len = snprintf(client->text, TEXT, "error %s\n",
 			       result == -ENOMSG ? "the agent knows no such request; it is of "
@@ -239,7 +226,7 @@ static void answer_request(struct client *client)
 		len = snprintf(client->text, TEXT, "ok %ld\n", result);
 	client->used = (size_t)len;
 	client->answering = true;
-	client->deadline = clock_ms() + PATIENCE;
+	client->deadline = seconds_now() + PATIENCE;
 	send_answer(client);
 }
 
@@ -262,25 +249,6 @@ static void read_request(struct client *client)
 	}
 }
 
-static void serve_client(struct client *client)
-{
-	if (!is_open(&client->socket))
-		client->taken = false;
-	else if (client->answering)
-		send_answer(client);
-	else
-		read_request(client);
-}
-
-static bool is_allowed(int fd)
-{
-	struct ucred peer;
-	socklen_t len = sizeof(peer);
-
-	return !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) &&
-	       (peer.uid == geteuid() || peer.uid == 0);
-}
-
 /* A free place, or the one of the client whose time is over first. */
 static struct client *find_place(void)
 {
@@ -299,15 +267,18 @@ static struct client *find_place(void)
 /* Only the owner and root are served. */
 static void add_client(int fd)
 {
+	socklen_t len = sizeof(struct ucred);
 	struct client *client;
+	struct ucred peer;
 
-	if (!is_allowed(fd)) {
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) ||
+	    (peer.uid != geteuid() && peer.uid != 0)) {
 		close(fd);
 		return;
 	}
 	client = find_place();
 	client->socket.fd = fd;
-	client->deadline = clock_ms() + PATIENCE;
+	client->deadline = seconds_now() + PATIENCE;
 	client->answering = false;
 	client->used = client->sent = client->next = 0;
 	client->taken = !fstat(fd, &client->socket.file);
@@ -328,8 +299,7 @@ static short wait_for_clients(void)
 {
 	struct pollfd call[CLIENTS + 1] = { { .fd = listener.fd, .events = POLLIN } };
 	struct client *who[CLIENTS + 1];
-	int64_t time = clock_ms();
-	int ms = LOOK_MS;
+	double time = seconds_now(), until = time + LOOK;
 	nfds_t n = 1;
 
 	/* Only sockets that are open: RLIMIT_NOFILE bounds how many poll() takes. */
@@ -339,15 +309,19 @@ static short wait_for_clients(void)
 		call[n].fd = client->socket.fd;
 		call[n].events = client->answering ? POLLOUT : POLLIN;
 		who[n++] = client;
-		if (client->deadline - time < ms)
-			ms = client->deadline > time ? (int)(client->deadline - time) : 0;
+		if (client->deadline < until)
+			until = client->deadline;
 	}
-	if (poll(call, n, ms) < 0)
+	if (poll(call, n, until > time ? (int)((until - time) * 1e3) + 1 : 0) < 0)
 		return errno == EINTR ? 0 : POLLERR;
-	time = clock_ms();
+	time = seconds_now();
 	for (nfds_t i = 1; i < n; i++)
-		if (call[i].revents)
-			serve_client(who[i]);
+		if (call[i].revents && !is_open(&who[i]->socket))
+			who[i]->taken = false;
+		else if (call[i].revents && who[i]->answering)
+			send_answer(who[i]);
+		else if (call[i].revents)
+			read_request(who[i]);
 		else if (who[i]->deadline <= time)
 			drop_client(who[i]);
 	return call[0].revents;
@@ -424,21 +398,15 @@ static void forget_socket(void)
 	}
 }
 
-/* "fastinst attach" names the folder that its user's commands look in. */
-static int find_path(const char *folder)
-{
-	int ret;
-
-	if (!folder)
-		return control_path(getpid(), true, socket_path, sizeof(socket_path));
-	ret = control_trusted(folder);
-	return ret < 0 ? ret : control_socket(folder, getpid(), socket_path, sizeof(socket_path));
-}
-
 int control_start(const char *folder, void (*look)(void))
 {
-	int ret = find_path(folder);
+	int ret = folder ? control_trusted(folder) : 0;
 
+	/* "fastinst attach" names the folder that its user's commands look in. */
+	if (!folder)
+		ret = control_path(getpid(), true, socket_path, sizeof(socket_path));
+	else if (!ret)
+		ret = control_socket(folder, getpid(), socket_path, sizeof(socket_path));
 	attached = folder;
 	each_second = look;
 	listener.fd = ret < 0 ? ret : listen_at(socket_path);

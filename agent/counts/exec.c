@@ -15,7 +15,6 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -189,21 +188,18 @@ int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t 
 
 /* --- With a list of arguments ----------------------------------------------------------------- */
 
-static size_t count_arguments(va_list list)
+/* How many there are, with the NULL at their end; argv: NULL, or where they go. */
+static size_t take_arguments(char **argv, const char *first, va_list list)
 {
-	size_t n = 1;
+	size_t n = 0;
 
-	while (va_arg(list, char *))
+	for (const char *argument = first;; argument = va_arg(list, char *)) {
+		if (argv)
+			argv[n] = (char *)argument;
 		n++;
-	return n;
-}
-
-/* With the NULL at their end. */
-static void fill_arguments(char **argv, const char *first, va_list list)
-{
-	*argv = (char *)first;
-	while (*argv++)
-		*argv = va_arg(list, char *);
+		if (!argument)
+			return n;
+	}
 }
 
 #define WITH_LIST(function, file, first, envp_of)                                                  \
@@ -212,10 +208,10 @@ static void fill_arguments(char **argv, const char *first, va_list list)
 		char **argv, **envp;                                                               \
                                                                                                    \
 		va_start(list, first);                                                             \
-		argv = alloca(((first) ? count_arguments(list) + 1 : 1) * sizeof(*argv));          \
+		argv = alloca(take_arguments(NULL, first, list) * sizeof(*argv));                  \
 		va_end(list);                                                                      \
 		va_start(list, first);                                                             \
-		fill_arguments(argv, first, list);                                                 \
+		take_arguments(argv, first, list);                                                 \
 		envp = envp_of;                                                                    \
 		va_end(list);                                                                      \
 		return function(file, argv, envp);                                                 \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Holding objects by dlopen(), so that their probed code is not unloaded. */
 #define _GNU_SOURCE
-#include "agent/counts/pin.h"
+#include "agent/counts/base.h"
 
 #include <dlfcn.h>
 #include <errno.h>

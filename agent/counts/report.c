@@ -69,9 +69,11 @@ long agent_change(const char *pattern, bool on, uint32_t from)
 
 	if (ret < 0)
 		return ret;
-	ret = change_probes(pattern, on, from);
-	for (int i = 0; i < TRIES && ret == -ENODEV; i++)
+	for (int i = 0; i < TRIES; i++) {
 		ret = change_probes(pattern, on, from);
+		if (ret != -ENODEV)
+			break;
+	}
 	return ret;
 }
 

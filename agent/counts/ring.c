@@ -29,20 +29,16 @@ static size_t take_memory(struct trace_event *event, const uint8_t *from, size_t
 	return sizeof(words) + 8 * words;
 }
 
-static bool is_there(const struct trace_event *event, unsigned i)
-{
-	return i < RING_FIRST ? i < event->values : i - RING_FIRST < event->words;
-}
-
 static int take_strings(struct trace_event *event, const uint8_t *from, size_t len,
 			unsigned strings)
 {
 	char *text = event->text;
+	size_t size;
 
 	for (unsigned i = 0; i < RING_STRINGS; i++) {
-		size_t size;
+		bool is_there = i < RING_FIRST ? i < event->values : i - RING_FIRST < event->words;
 
-		if (!(strings >> i & 1) || !is_there(event, i))
+		if (!(strings >> i & 1) || !is_there)
 			continue;
 		if (!len--)
 			return -EBADMSG;
@@ -62,15 +58,6 @@ static int take_strings(struct trace_event *event, const uint8_t *from, size_t l
 	return 1;
 }
 
-static int take_rest(struct trace_event *event, const uint8_t *from, size_t len, uint64_t how)
-{
-	size_t used = ring_memory(how) ? take_memory(event, from, len) : 0;
-
-	if (ring_memory(how) && !used)
-		return -EBADMSG;
-	return take_strings(event, from + used, len - used, ring_strings(how));
-}
-
 int ring_get(struct ring *ring, uint64_t (*how)(unsigned table, uint32_t id, void *arg), void *arg,
 	     struct trace_event *event)
 {
@@ -80,7 +67,8 @@ int ring_get(struct ring *ring, uint64_t (*how)(unsigned table, uint32_t id, voi
 	uint8_t copy[RING_EVENT_MAX];
 	struct ring_event head;
 	unsigned integers, vectors;
-	size_t len, values;
+	uint64_t taken;
+	size_t len, used;
 
 	if (!there)
 		return 0;
@@ -90,9 +78,8 @@ int ring_get(struct ring *ring, uint64_t (*how)(unsigned table, uint32_t id, voi
 	len = 8 * (size_t)head.words;
 	integers = head.values & 0xf;
 	vectors = head.values >> 4;
-	values = 8 * (size_t)(integers + vectors);
-	if (len > there || len > sizeof(copy) || integers + vectors > RING_VALUES ||
-	    len < sizeof(head) + values)
+	used = sizeof(head) + 8 * (size_t)(integers + vectors);
+	if (len > there || len > sizeof(copy) || integers + vectors > RING_VALUES || len < used)
 		return -EBADMSG;
 	copy_out(ring, at, copy, len);
 	memset(event, 0, offsetof(struct trace_event, text));
@@ -101,9 +88,16 @@ int ring_get(struct ring *ring, uint64_t (*how)(unsigned table, uint32_t id, voi
 	event->table = head.table;
 	event->values = integers;
 	event->vectors = vectors;
-	memcpy(event->value, copy + sizeof(head), values);
+	memcpy(event->value, copy + sizeof(head), used - sizeof(head));
 	/* Pairs with the acquire of ring_put(): the copy is made before the room is given back. */
 	atomic_store_explicit(&ring->read, at + len, memory_order_release);
-	return take_rest(event, copy + sizeof(head) + values, len - sizeof(head) - values,
-			 how(head.table, head.id, arg));
+	taken = how(head.table, head.id, arg);
+	if (ring_memory(taken)) {
+		size_t memory = take_memory(event, copy + used, len - used);
+
+		if (!memory)
+			return -EBADMSG;
+		used += memory;
+	}
+	return take_strings(event, copy + used, len - used, ring_strings(taken));
 }

@@ -6,7 +6,7 @@
  *anything there: the reader believes nothing.
  *
  * In the folder:
- *	PID.TID.N	rings
+ *	PID.TID.XXXXXX	rings
  *	socket		where a program that turns probes on tells of each, in a line of tabs and
  *			escaped names (base/text.h):
  *			ID KIND ADDRESS-IN-FILE PROVIDER FUNCTION OBJECT

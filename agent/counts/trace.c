@@ -37,8 +37,7 @@
 
 static_assert(RING_EVENT_MAX <= 8 * UINT8_MAX, "its length is told in one byte");
 
-#define PATIENCE  60   /* seconds: debug information may be large */
-#define NAMES_MAX 4096 /* rings of one thread's number, as programs are executed in its place */
+#define PATIENCE 60 /* seconds: debug information may be large */
 
 static _Atomic(const char *) folder; /* of this session; never freed. NULL: none */
 static bool no_reads;		     /* seccomp may forbid process_vm_readv(2) */
@@ -64,45 +63,24 @@ static void leave_ring(void *ring)
 	munmap(ring, sizeof(struct ring));
 }
 
-static int make_ring_file(const char *where, pid_t pid, pid_t tid)
-{
-	char path[PATH_MAX];
-	int fd = -1;
-
-	for (unsigned i = 0; fd < 0 && i < NAMES_MAX; i++) {
-		snprintf(path, sizeof(path), "%s/%d.%d.%u", where, (int)pid, (int)tid, i);
-		fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-		if (fd < 0 && errno != EEXIST)
-			break;
-	}
-	return fd;
-}
-
-/* Allocates the whole ring: with a hole in the file, an event would end the program on a full disk.
- */
-static int reserve_room(int fd)
-{
-	struct write_signals signals;
-	int ret;
-
-	block_write_signals(&signals);
-	ret = fallocate(fd, 0, 0, sizeof(struct ring));
-	if (ret && errno == EOPNOTSUPP)
-		ret = ftruncate(fd, sizeof(struct ring));
-	restore_write_signals(&signals);
-	return ret;
-}
-
 static struct ring *make_ring(const char *where, pid_t pid)
 {
 	pid_t tid = (pid_t)syscall(SYS_gettid);
-	int fd = make_ring_file(where, pid, tid);
 	struct ring *ring = MAP_FAILED;
+	struct write_signals signals;
+	char path[PATH_MAX];
+	int fd;
 
+	/* A thread's number comes back as programs are executed in its place. */
+	snprintf(path, sizeof(path), "%s/%d.%d.XXXXXX", where, (int)pid, (int)tid);
+	fd = mkostemp(path, O_CLOEXEC);
 	if (fd < 0)
 		return NULL;
-	if (!reserve_room(fd))
+	/* All of it: with a hole in the file, an event would end the program on a full disk. */
+	block_write_signals(&signals);
+	if (!posix_fallocate(fd, 0, sizeof(*ring)))
 		ring = mmap(NULL, sizeof(*ring), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	restore_write_signals(&signals);
 	close(fd);
 	if (ring == MAP_FAILED)
 		return NULL;
@@ -275,27 +253,23 @@ static void on_event(uint32_t id, void *site, const struct fi_regs *regs, void *
 
 /* --- Asking the reader what to take ----------------------------------------------------------- */
 
-/* Else a tail call's jump stands behind the exit, and there is no result yet. */
-static bool is_before_return(const void *exit)
-{
-	uint8_t code[2] = { 0 };
-
-	/* The object may be unloaded meanwhile: memory is read directly only where a filter forbids
-	 * the system call. */
-	if (!read_memory(code, (uintptr_t)exit + 5, sizeof(code)) && no_reads)
-		memcpy(code, (const uint8_t *)exit + 5, sizeof(code));
-	if (code[0] == 0xf2 || code[0] == 0xf3)
-		code[0] = code[1];
-	return code[0] == 0xc3 || code[0] == 0xc2;
-}
-
 static const char *probe_word(const struct fi_probe *probe)
 {
+	uint8_t code[2] = { 0 };
+	const void *behind = (const uint8_t *)probe->address + 5;
+
 	if (fi_compare_float(probe->id) > 0)
 		return fi_compare_float(probe->id) == 4 ? "compare-float" : "compare-double";
-	if (probe->kind == FI_EXIT && !is_before_return(probe->address))
-		return "exit-jump";
-	return kind_name(probe->kind);
+	if (probe->kind != FI_EXIT)
+		return kind_name(probe->kind);
+	/* The object may be unloaded meanwhile: memory is read directly only where a filter forbids
+	 * the system call. */
+	if (!read_memory(code, (uintptr_t)behind, sizeof(code)) && no_reads)
+		memcpy(code, behind, sizeof(code));
+	if (code[0] == 0xf2 || code[0] == 0xf3)
+		code[0] = code[1];
+	/* Else a tail call's jump stands behind the exit, and there is no result yet. */
+	return code[0] == 0xc3 || code[0] == 0xc2 ? kind_name(FI_EXIT) : "exit-jump";
 }
 
 static void write_probes(FILE *to, const uint32_t *ids, size_t n)
@@ -321,16 +295,6 @@ static void write_probes(FILE *to, const uint32_t *ids, size_t n)
 		text_put(to, probe.object);
 		fputc('\n', to);
 	}
-}
-
-/* NULL: no command reads. */
-static FILE *connect_reader(void)
-{
-	char path[SOCKET_PATH];
-
-	snprintf(path, sizeof(path), "%s/socket",
-		 atomic_load_explicit(&folder, memory_order_relaxed));
-	return socket_connect(path, PATIENCE);
 }
 
 static void set_how(uint32_t id, unsigned table, uintptr_t how)
@@ -377,8 +341,15 @@ static int ask_reader(FILE *stream, const uint32_t *ids, size_t n)
 
 int trace_on(const uint32_t *ids, size_t n)
 {
-	FILE *stream = n ? connect_reader() : NULL;
-	int ret = stream ? ask_reader(stream, ids, n) : 0;
+	char path[SOCKET_PATH];
+	FILE *stream;
+	int ret;
+
+	snprintf(path, sizeof(path), "%s/socket",
+		 atomic_load_explicit(&folder, memory_order_relaxed));
+	/* NULL: no command reads. */
+	stream = n ? socket_connect(path, PATIENCE) : NULL;
+	ret = stream ? ask_reader(stream, ids, n) : 0;
 
 	return ret || !stream ? ret : fi_activate_batch(ids, n, fi_vectors(on_event));
 }

@@ -34,7 +34,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <signal.h>
 #include <stddef.h>
@@ -82,8 +81,7 @@ struct stopped {
 	struct user_regs_struct regs;
 	uint64_t mask;
 	uint64_t cave;
-	bool changed;	 /* it does not have its registers */
-	const char *why; /* what went wrong */
+	bool changed; /* it does not have its registers */
 };
 
 static void pause_us(long us)
@@ -102,19 +100,14 @@ static int wait_stop(pid_t thread, double patience)
 	double until = seconds_now() + patience;
 	sigset_t child;
 	int status;
+	pid_t got;
 
 	sigemptyset(&child);
 	sigaddset(&child, SIGCHLD);
-	for (;;) {
-		pid_t got = waitpid(thread, &status, __WALL | WNOHANG);
-
-		if (got == thread)
-			return WIFSTOPPED(status) ? status >> 8 : -1;
-		if ((got < 0 && errno != EINTR) || seconds_now() > until)
-			return -1;
-		/* SIGCHLD is blocked, and stays pending until it is taken here. */
+	/* SIGCHLD is blocked, and stays pending until it is taken here. */
+	while (!(got = waitpid(thread, &status, __WALL | WNOHANG)) && seconds_now() < until)
 		sigtimedwait(&child, NULL, &slice);
-	}
+	return got == thread && WIFSTOPPED(status) ? status >> 8 : -1;
 }
 
 /* Signals that stop the thread first are delivered to it. */
@@ -141,8 +134,7 @@ static int resume_stop(struct stopped *at, int how, int stop)
 {
 	if (stop >> 8 == PTRACE_EVENT_STOP)
 		return ptrace(how, at->thread, 0, 0) < 0 ? -EIO : 0;
-	at->why = "the call of its C library failed by a signal";
-	return -EIO;
+	return say_why(at->target, -EIO, "the call of its C library failed by a signal");
 }
 
 /* Run until a system call begins or ends. */
@@ -174,6 +166,18 @@ static void restart_call(struct user_regs_struct *regs)
 		return;
 	regs->rax = meant == RESTART_BLOCK ? RESTART : regs->orig_rax;
 	regs->rip -= 2;
+}
+
+/* Lets a thread go from where it was stopped. */
+static void release_thread(pid_t thread)
+{
+	struct user_regs_struct regs;
+
+	if (!ptrace(PTRACE_GETREGS, thread, 0, &regs)) {
+		resume_call(&regs);
+		ptrace(PTRACE_SETREGS, thread, 0, &regs);
+	}
+	ptrace(PTRACE_DETACH, thread, 0, 0);
 }
 
 /* --- Calls in the thread ---------------------------------------------------------------------- */
@@ -236,11 +240,13 @@ static uint64_t prepare_stub(struct stopped *at, const struct user_regs_struct *
 	long place = system_call(at, SYS_mmap, 0, LENGTH, PROT_READ | PROT_EXEC,
 				 MAP_PRIVATE | MAP_ANONYMOUS);
 
+	if (place == -EIO)
+		return 0;
 	if (place < 0 && place > -PAGE) {
-		if (!at->why)
-			at->why = place == -EACCES || place == -EPERM
-					  ? "it is not allowed to have new code (SELinux, a policy)"
-					  : "it cannot map memory";
+		say_why(at->target, 0,
+			place == -EACCES || place == -EPERM
+				? "it is not allowed to have new code (SELinux, a policy)"
+				: "it cannot map memory");
 		return 0;
 	}
 	letter->start = (uint64_t)place;
@@ -254,7 +260,7 @@ static uint64_t prepare_stub(struct stopped *at, const struct user_regs_struct *
 	if (target_write(at->target, letter->start, stub_start, (size_t)(stub_end - stub_start)) &&
 	    target_write(at->target, letter->start + PAGE, letter, sizeof(*letter)))
 		return letter->start;
-	at->why = at->why ? at->why : "its memory cannot be written to";
+	say_why(at->target, 0, "its memory cannot be written to");
 	system_call(at, SYS_munmap, letter->start, LENGTH, 0, 0);
 	return 0;
 }
@@ -279,9 +285,8 @@ static int wait_for_call(struct stopped *at, struct letter *letter)
 	if (ret)
 		return ret;
 	/* The thread is somewhere in the C library, and is left alone. */
-	at->why = "its C library did not return within ten seconds";
 	at->changed = false;
-	return -ETIMEDOUT;
+	return say_why(at->target, -ETIMEDOUT, "its C library did not return within ten seconds");
 }
 
 static int create_thread(struct stopped *at, uint64_t place, struct letter *letter)
@@ -299,8 +304,7 @@ static int create_thread(struct stopped *at, uint64_t place, struct letter *lett
 	if (!letter->created)
 		return 0;
 	system_call(at, SYS_munmap, place, LENGTH, 0, 0);
-	at->why = "its C library cannot make a thread";
-	return -letter->created;
+	return say_why(at->target, -letter->created, "its C library cannot make a thread");
 }
 
 /* The thread may have restored itself. */
@@ -326,18 +330,15 @@ static int call_library(struct stopped *at, struct letter *letter)
 	int ret = -EIO;
 
 	at->cave = target_cave(at->target, CAVE_SIZE);
-	if (!at->cave) {
-		at->why = "no page of its code has room for a system call";
-		return -EIO;
-	}
+	if (!at->cave)
+		return say_why(at->target, -EIO, "no page of its code has room for a system call");
 	resume_call(&at->regs);
 	regs = at->regs;
 	restart_call(&regs);
 	if (ptrace(PTRACE_GETSIGMASK, at->thread, sizeof(at->mask), &at->mask) < 0 ||
-	    !put_cave(at, &regs)) {
-		at->why = "its registers cannot be read, or its memory not be written to";
-		return -EIO;
-	}
+	    !put_cave(at, &regs))
+		return say_why(at->target, -EIO,
+			       "its registers cannot be read, or its memory not be written to");
 	place = prepare_stub(at, &regs, letter);
 	if (place)
 		ret = create_thread(at, place, letter);
@@ -396,9 +397,10 @@ static pid_t choose_thread(const struct target *target)
 static int try_thread(struct inject *inject, struct target *target, pid_t thread,
 		      struct letter *letter)
 {
-	struct stopped stopped = { .target = target, .thread = thread }, *at = &stopped;
+	struct stopped at = { .target = target, .thread = thread };
+	const char *why = "its registers cannot be read";
 	double began;
-	int ret = 1;
+	int ret;
 
 	if (ptrace(PTRACE_SEIZE, thread, 0, PTRACE_O_TRACESYSGOOD) < 0)
 		return errno == EPERM ? target_denied(target) : 1;
@@ -411,21 +413,18 @@ static int try_thread(struct inject *inject, struct target *target, pid_t thread
 			       "sleeps without end in the kernel, as in vfork()");
 	}
 	inject->attempts++;
-	if (ptrace(PTRACE_GETREGS, thread, 0, &at->regs) < 0)
-		at->why = "its registers cannot be read";
-	else
-		at->why = target_safe(target, &at->regs, false);
-	if (!at->why) {
-		ret = call_library(at, letter);
+	if (!ptrace(PTRACE_GETREGS, thread, 0, &at.regs))
+		why = target_safe(target, &at.regs, false);
+	if (why) {
+		release_thread(thread);
+		ret = say_why(target, 1, "%s", why);
 	} else {
-		resume_call(&at->regs);
-		ptrace(PTRACE_SETREGS, thread, 0, &at->regs);
+		say_why(target, 0, "its thread ended, or was killed, while it was stopped");
+		ret = call_library(&at, letter);
+		ptrace(PTRACE_DETACH, thread, 0, 0);
 	}
-	ptrace(PTRACE_DETACH, thread, 0, 0);
 	inject->stopped += seconds_now() - began;
-	if (ret < 0 && !at->why)
-		at->why = "its thread ended, or was killed, while it was stopped";
-	return at->why ? say_why(target, ret, "%s", at->why) : ret;
+	return ret;
 }
 
 static int find_moment(struct inject *inject, struct target *target, struct letter *letter)
@@ -469,10 +468,8 @@ static void write_letter(const struct target *target, struct letter *letter, int
 {
 	uint64_t at = letter->start + PAGE;
 
-	letter->done = 0;
-	target_write(target, at, letter, offsetof(struct letter, read));
-	target_write(target, at + offsetof(struct letter, closes), &letter->closes,
-		     sizeof(*letter) - offsetof(struct letter, closes));
+	letter->done = letter->read = 0;
+	target_write(target, at, letter, sizeof(*letter));
 	target_write(target, at + offsetof(struct letter, read), &read, sizeof(read));
 }
 
@@ -484,15 +481,8 @@ static void write_letter(const struct target *target, struct letter *letter, int
  */
 static void release_threads(struct threads *all)
 {
-	struct user_regs_struct regs;
-
-	for (size_t i = 0; i < all->n; i++) {
-		if (!ptrace(PTRACE_GETREGS, all->id[i], 0, &regs)) {
-			resume_call(&regs);
-			ptrace(PTRACE_SETREGS, all->id[i], 0, &regs);
-		}
-		ptrace(PTRACE_DETACH, all->id[i], 0, 0);
-	}
+	for (size_t i = 0; i < all->n; i++)
+		release_thread(all->id[i]);
 	free(all->id);
 	*all = (struct threads){ 0 };
 }
@@ -516,14 +506,6 @@ static bool stop_if_safe(const struct target *target, const struct letter *lette
 	return true;
 }
 
-static bool is_among(const struct threads *all, pid_t thread)
-{
-	for (size_t i = 0; i < all->n; i++)
-		if (all->id[i] == thread)
-			return true;
-	return false;
-}
-
 /* 0, or a thread that cannot be stopped. Two lists that are the same: no thread was made meanwhile.
  */
 static pid_t stop_threads(const struct target *target, const struct letter *letter,
@@ -537,10 +519,14 @@ static pid_t stop_threads(const struct target *target, const struct letter *lett
 
 		before = all->n;
 		failed = now.n ? 0 : target->pid;
-		for (size_t i = 0; i < now.n && !failed; i++)
-			if (!is_among(all, now.id[i]) &&
-			    !stop_if_safe(target, letter, all, now.id[i]))
+		for (size_t i = 0; i < now.n && !failed; i++) {
+			size_t k = 0;
+
+			while (k < all->n && all->id[k] != now.id[i])
+				k++;
+			if (k == all->n && !stop_if_safe(target, letter, all, now.id[i]))
 				failed = now.id[i];
+		}
 		free(now.id);
 	} while (!failed && all->n != before);
 	if (failed)
@@ -604,9 +590,12 @@ static int read_answer(struct inject *inject, struct target *target, struct lett
 
 	if (ret)
 		return ret;
-	if (*letter->error) {
-		letter->error[sizeof(letter->error) - 1] = '\0';
-		ret = say_why(target, -ENOEXEC, "its loader says: %s", letter->error);
+	if (letter->error) {
+		char said[256] = "";
+		size_t left = PAGE - letter->error % PAGE;
+
+		target_read(target, letter->error, said, left < 255 ? left : 255);
+		ret = say_why(target, -ENOEXEC, "its loader says: %s", said);
 	}
 	letter->closes = inject->unload != NULL;
 	if (inject->unload && !ret && !inject->result)

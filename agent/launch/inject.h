@@ -17,7 +17,6 @@
 #ifndef AGENT_LAUNCH_INJECT_H
 #define AGENT_LAUNCH_INJECT_H
 
-#include <stdint.h>
 #include <sys/types.h>
 
 #include "agent/launch/target.h"

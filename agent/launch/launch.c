@@ -1,19 +1,216 @@
 /* SPDX-License-Identifier: MIT */
-/* Programs that run with an agent, and the reports that their processes leave. */
+/*
+ * Programs that run with an agent, the reports that their processes leave, and what a command does
+ * before it ends.
+ */
 #include "agent/launch/launch.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
+#include <glob.h>
+#include <libgen.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "probes/elf/preload.h"
+
+/* --- Folders that a live command has locked --------------------------------------------------- */
+
+#define CHOSEN 6 /* characters that mkdtemp() chooses */
+#define TRIES  16
+
+static int remove_one(const char *path, const struct stat *stat, int type, struct FTW *at)
+{
+	(void)stat;
+	(void)type;
+	(void)at;
+	return remove(path) && errno != ENOENT ? -1 : 0;
+}
+
+void folder_remove(const char *path)
+{
+	/* A process may still make files in it, which no command reads. */
+	for (int i = 0; i < TRIES; i++)
+		if (!nftw(path, remove_one, TRIES, FTW_DEPTH | FTW_PHYS) || errno != ENOTEMPTY)
+			break;
+}
+
+/* A descriptor that holds the folder locked; -1: another process has, or it is not this user's. */
+static int lock_folder(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat named, opened;
+
+	if (fd >= 0 && !flock(fd, LOCK_EX | LOCK_NB) && !fstat(fd, &opened) &&
+	    opened.st_uid == geteuid() && !stat(path, &named) && named.st_ino == opened.st_ino)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+/* Removes folders that no live process has locked. */
+static void sweep_siblings(const char *path)
+{
+	char pattern[PATH_MAX];
+	glob_t found = { 0 };
+
+	snprintf(pattern, sizeof(pattern), "%.*s??????", (int)(strlen(path) - CHOSEN), path);
+	glob(pattern, GLOB_NOSORT, NULL, &found);
+	for (size_t i = 0; i < found.gl_pathc; i++) {
+		int fd = lock_folder(found.gl_pathv[i]);
+
+		if (fd >= 0) {
+			folder_remove(found.gl_pathv[i]);
+			close(fd);
+		}
+	}
+	globfree(&found);
+}
+
+int folder_make(char *path)
+{
+	size_t chosen = strlen(path) - CHOSEN;
+
+	sweep_siblings(path);
+	for (int i = 0; i < TRIES; i++) {
+		strcpy(path + chosen, "XXXXXX");
+		if (!mkdtemp(path))
+			return -errno;
+		if (lock_folder(path) >= 0)
+			return 0;
+		/* Another command has removed the folder before it was locked. */
+		rmdir(path);
+	}
+	strcpy(path + chosen, "XXXXXX");
+	return -EBUSY;
+}
+
+/* --- Signals that end a process, blocked, passed on to a child, or noted ---------------------- */
+
+static const int endings[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM };
+#define ENDINGS (sizeof(endings) / sizeof(*endings))
+
+#define ENDING_STEP 0.02 /* seconds between two looks at a process */
+
+static sigset_t mask_before;
+static bool are_blocked;
+static volatile sig_atomic_t heir; /* the child, as long as its number is its own; or 0 */
+static volatile sig_atomic_t was_noted;
+
+void ending_hold(void)
+{
+	sigset_t set;
+
+	if (are_blocked)
+		return;
+	sigemptyset(&set);
+	for (size_t i = 0; i < ENDINGS; i++)
+		sigaddset(&set, endings[i]);
+	are_blocked = !sigprocmask(SIG_BLOCK, &set, &mask_before);
+}
+
+void ending_let(void)
+{
+	if (are_blocked)
+		sigprocmask(SIG_SETMASK, &mask_before, NULL);
+	are_blocked = false;
+}
+
+/* Passes on a signal of kill(), but not of the child, which may mean its whole group. */
+static void on_ending(int number, siginfo_t *info, void *context)
+{
+	int saved = errno;
+
+	(void)context;
+	if (!heir)
+		was_noted = 1;
+	else if (info->si_code <= 0 && info->si_pid != heir)
+		kill(heir, number);
+	errno = saved;
+}
+
+/* Unblocks the signals, and notes them, but those that are ignored. */
+void ending_note(void)
+{
+	const struct sigaction ours = { .sa_sigaction = on_ending,
+					.sa_flags = SA_SIGINFO | SA_RESTART };
+	struct sigaction now;
+
+	for (size_t i = 0; i < ENDINGS; i++)
+		if (!sigaction(endings[i], NULL, &now) && now.sa_handler != SIG_IGN)
+			sigaction(endings[i], &ours, NULL);
+	ending_let();
+}
+
+int ending_wait(pid_t child, int *status)
+{
+	siginfo_t info;
+
+	heir = child;
+	ending_note();
+	/* The PID belongs to the child until it is reaped. */
+	while (waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT) < 0 && errno == EINTR)
+		;
+	heir = 0;
+	return waitpid(child, status, 0) < 0 ? -errno : 0;
+}
+
+/* A zombie is over, which kill() does not tell. */
+bool ending_is_over(pid_t pid)
+{
+	struct pollfd end = { .fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN };
+	bool over;
+
+	if (end.fd < 0)
+		return kill(pid, 0) < 0 && errno == ESRCH;
+	over = poll(&end, 1, 0) > 0;
+	close(end.fd);
+	return over;
+}
+
+bool ending_noted(void)
+{
+	return was_noted;
+}
+
+void ending_until(pid_t pid, double seconds)
+{
+	double until = seconds_now() + seconds, left = ENDING_STEP;
+
+	while (!was_noted && left > 0 && !ending_is_over(pid)) {
+		usleep((useconds_t)((left < ENDING_STEP ? left : ENDING_STEP) * 1e6));
+		if (seconds > 0)
+			left = until - seconds_now();
+	}
+}
+
+static void on_ignored(int number)
+{
+	(void)number;
+}
+
+void ending_ignore(int number)
+{
+	if (signal(number, on_ignored) == SIG_IGN)
+		signal(number, SIG_IGN);
+}
+
+/* --- Options and output ----------------------------------------------------------------------- */
 
 /* Blanks get a backslash, as text_word() reads them. */
 bool option_pattern(const struct option_row *row, const char *text, void *request, char *why)
@@ -46,6 +243,9 @@ const struct option_row asked_options[] = {
 	  "take functions as well that nothing was compiled into, of the program or of objects of "
 	  "these names (a glob)",
 	  OPTION_TEXT(struct asked, entries) },
+	{ "keep-writable", NULL,
+	  "leave code with probes writable, so that no uprobe (bpftrace, perf) is put into it",
+	  OPTION_FLAG(struct asked, writable) },
 	{ "output", "FILE", "write there instead of to standard error",
 	  OPTION_FILE(struct asked, output), .letter = 'o' },
 	{ 0 },
@@ -71,27 +271,23 @@ int close_output(FILE *out, const char *path)
 	return ret;
 }
 
+/* --- Programs with an agent ------------------------------------------------------------------- */
+
 /* Beside this program, as in a build tree, or where it was installed. */
 int launch_find(struct launch *launch)
 {
-	static const char *const places[] = { "", "/.libs" };
-	char self[PATH_MAX - 64];
+	char self[PATH_MAX - 64], libs[PATH_MAX - 32];
+	const char *const folders[] = { self, libs, PKGLIBDIR };
 	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	char *slash;
 
 	self[len < 0 ? 0 : len] = '\0';
-	slash = strrchr(self, '/');
-	if (slash)
-		*slash = '\0';
-	for (size_t i = 0; slash && i < sizeof(places) / sizeof(*places); i++) {
-		snprintf(launch->path, sizeof(launch->path), "%s%s/%s", self, places[i],
-			 launch->agent);
+	dirname(self);
+	snprintf(libs, sizeof(libs), "%s/.libs", self);
+	for (size_t i = 0; i < sizeof(folders) / sizeof(*folders); i++) {
+		snprintf(launch->path, sizeof(launch->path), "%s/%s", folders[i], launch->agent);
 		if (!access(launch->path, R_OK))
 			return 0;
 	}
-	snprintf(launch->path, sizeof(launch->path), "%s/%s", PKGLIBDIR, launch->agent);
-	if (!access(launch->path, R_OK))
-		return 0;
 	return complain(-ENOENT, 0, "%s is neither beside this program nor installed",
 			launch->agent);
 }
@@ -124,25 +320,19 @@ static void warn_of_privileges(const char *program)
 			 path);
 }
 
-static void preload_agent(const char *agent, const struct preload *preload)
+static _Noreturn void exec_program(const struct launch *launch, const struct preload *preload,
+				   char **argv)
 {
 	const char *before = getenv("LD_PRELOAD");
-	char all[preload_size(before, agent)];
+	char all[preload_size(before, launch->path)];
+	int error;
 
-	preload_write(all, sizeof(all), before, agent, preload);
+	ending_let();
+	preload_write(all, sizeof(all), before, launch->path, preload);
 	if (*all)
 		setenv("LD_PRELOAD", all, 1);
 	else
 		unsetenv("LD_PRELOAD");
-}
-
-static _Noreturn void exec_program(const struct launch *launch, const struct preload *preload,
-				   char **argv)
-{
-	int error;
-
-	ending_let();
-	preload_agent(launch->path, preload);
 	setenv("FASTINST_OUTPUT", launch->folder, 1);
 	execvp(argv[0], argv);
 	error = errno;
@@ -209,36 +399,35 @@ int launch_program(struct launch *launch, char **argv)
 /* --- What processes left --------------------------------------------------------------------- */
 
 /*
- * @open: how many reports were begun and not ended. The last line of a truncated report is left
- * out: it ends in the form feed of the next report, or with the file.
+ * The last line of a truncated report is left out: it ends in the form feed of the next report, or
+ * with the file. All complete lines count.
  */
-static int read_lines(FILE *file, int (*read)(char *line, void *arg), void *arg, int *open)
+static int read_report(const char *folder, const char *pid, int (*read)(char *line, void *arg),
+		       void *arg)
 {
-	char *line = NULL;
+	int open = 0, ret = 0; /* open: how many reports were begun and not ended */
+	struct stat stat = { 0 };
+	char path[PATH_MAX], *line = NULL;
 	size_t size = 0;
-	int ret = 0;
+	FILE *file;
 
+	snprintf(path, sizeof(path), "%s/%s", folder, pid);
+	file = fopen(path, "re");
+	if (!file)
+		return -errno;
 	while (!ret && getline(&line, &size, file) > 0 && strchr(line, '\n')) {
 		line[strcspn(line, "\n")] = '\0';
-		if (strchr(line, '\f')) {
-			++*open;
-		} else if (!strcmp(line, "end")) {
-			--*open;
-		} else {
+		if (strchr(line, '\f'))
+			open++;
+		else if (!strcmp(line, "end"))
+			open--;
+		else
 			ret = read(line, arg);
-		}
 	}
 	free(line);
-	return ret;
-}
-
-/* Complete lines of a truncated report count. */
-static int read_file(FILE *file, const char *pid, int (*read)(char *line, void *arg), void *arg)
-{
-	struct stat stat = { 0 };
-	int open = 0, ret = read_lines(file, read, arg, &open);
-
-	if (!ret && !fstat(fileno(file), &stat) && stat.st_size)
+	fstat(fileno(file), &stat);
+	fclose(file);
+	if (!ret && stat.st_size)
 		ret = read(NULL, arg);
 	if (ret < 0 || (!open && stat.st_size))
 		return ret;
@@ -252,22 +441,14 @@ int launch_reports(const char *folder, int (*read)(char *line, void *arg), void 
 {
 	DIR *dir = opendir(folder);
 	const struct dirent *entry;
-	int ret = 0;
+	int ret = 0, one;
 
 	if (!dir)
 		return -errno;
-	while ((entry = readdir(dir))) {
-		char path[PATH_MAX];
-		int one = 0;
-		FILE *file;
-
-		if (*entry->d_name == '.' || ret < 0)
+	while (ret >= 0 && (entry = readdir(dir))) {
+		if (*entry->d_name == '.')
 			continue;
-		snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
-		file = fopen(path, "re");
-		one = file ? read_file(file, entry->d_name, read, arg) : -errno;
-		if (file)
-			fclose(file);
+		one = read_report(folder, entry->d_name, read, arg);
 		ret = one ? one : ret;
 	}
 	closedir(dir);

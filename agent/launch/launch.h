@@ -37,6 +37,7 @@ struct asked {
 	const char *entries; /* objects whose functions are taken; NULL: none */
 	const char *output;  /* NULL: standard error */
 	bool nothing_on, no_control;
+	bool writable; /* code with probes stays so, and gets no uprobe */
 };
 
 /* asked_options - into a struct asked. option_pattern - one more pattern for fi_find(). */
@@ -80,13 +81,9 @@ int launch_reports(const char *folder, int (*read)(char *line, void *arg), void 
 /* --- Signals that end a process --------------------------------------------------------------- */
 
 /*
- * Signals that end a process (SIGHUP, SIGINT, SIGQUIT, SIGTERM), and what a command has to do
- * before it ends.
- */
-
-/*
- * ending_hold - blocks these signals: there is something to remove, and what does it is not ready.
- * ending_let - unblocks them. Both in the calling thread; each may be called again.
+ * ending_hold - blocks SIGHUP, SIGINT, SIGQUIT and SIGTERM: there is something to remove, and what
+ * does it is not ready. ending_let - unblocks them. Both in the calling thread; each may be called
+ * again.
  */
 void ending_hold(void);
 void ending_let(void);
@@ -117,15 +114,9 @@ void ending_ignore(int number);
 /* --- Folders ---------------------------------------------------------------------------------- */
 
 /*
- * Folders for the time that a command runs. A command that was killed leaves its folder behind, and
- * the next command removes it. A live command holds a lock on its folder, which the kernel drops
- * when it ends. A PID would not tell: another process may have it by now.
- */
-
-/*
  * folder_make - a new one, by a path that ends in XXXXXX, as mkdtemp(3) has it; locked until this
- * process ends. Those of the same kind that are left over are removed. A negative errno, and then
- * the path is as it was.
+ * process ends: a PID would not tell, as another process may have it by now. Those of the same kind
+ * that killed commands have left are removed. A negative errno, and then the path is as it was.
  */
 int folder_make(char *path);
 

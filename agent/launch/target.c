@@ -3,6 +3,7 @@
  */
 #include "agent/launch/target.h"
 
+#include <assert.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -47,7 +48,7 @@ struct status {
 	long tracer;
 	uid_t uid[4];
 	unsigned filters;
-	bool seccomp;
+	unsigned seccomp; /* its mode; 0: none */
 	bool namespaced;
 	uint64_t pending; /* signals, of that thread alone */
 };
@@ -63,7 +64,6 @@ static bool read_status(pid_t pid, pid_t thread, struct status *status)
 	if (!file)
 		return false;
 	while (fgets(line, sizeof(line), file)) {
-		unsigned mode = 0;
 		long outside, inside;
 
 		sscanf(line, "State: %c", &status->state);
@@ -72,8 +72,7 @@ static bool read_status(pid_t pid, pid_t thread, struct status *status)
 		       &status->uid[3]);
 		sscanf(line, "Seccomp_filters: %u", &status->filters);
 		sscanf(line, "SigPnd: %" SCNx64, &status->pending);
-		if (sscanf(line, "Seccomp: %u", &mode) == 1)
-			status->seccomp = mode != 0;
+		sscanf(line, "Seccomp: %u", &status->seccomp);
 		if (sscanf(line, "NSpid: %ld %ld", &outside, &inside) == 2)
 			status->namespaced = true;
 	}
@@ -130,23 +129,23 @@ int target_denied(struct target *target)
 		scope = 0;
 	if (file)
 		fclose(file);
-	if (scope == 1)
+	if (scope > 0)
 		return say_why(target, -EPERM,
-			       "kernel.yama.ptrace_scope is 1: a process may trace its children "
-			       "only; start the program by \"fastinst run\", or set it to 0");
-	if (scope > 1)
-		return say_why(target, -EPERM,
-			       "kernel.yama.ptrace_scope is %d: tracing is not allowed; start the "
-			       "program by \"fastinst run\"",
-			       scope);
+			       "kernel.yama.ptrace_scope is %d: %s; start the program by "
+			       "\"fastinst run\"%s",
+			       scope,
+			       scope == 1 ? "a process may trace its children only"
+					  : "tracing is not allowed",
+			       scope == 1 ? ", or set it to 0" : "");
 	return say_why(target, -EPERM,
 		       "the kernel does not let it be traced: it has more rights than its user, "
 		       "or has made itself undumpable, or a sandbox forbids ptrace(2)");
 }
 
 /* The process must see the same file by that path. */
-static int check_library(struct target *target, const char *library)
+static int check_library(struct target *target)
 {
+	const char *library = target->library;
 	char path[PATH_MAX];
 	struct stat here, there;
 
@@ -197,21 +196,16 @@ static bool open_file(const struct target *target, const char *path, unsigned lo
 /* The address of an exported symbol in the file, or 0. */
 static uint64_t find_export(const struct elf *elf, const char *name)
 {
-	struct elf_section table, strings;
+	struct elf_section table;
 	Elf64_Sym symbol;
+	const char *its;
 
-	for (uint32_t i = 0; i < elf->number; i++) {
-		if (!elf_section(elf, i, &table) || table.type != SHT_DYNSYM || !table.bytes ||
-		    !elf_section(elf, table.link, &strings) || !strings.bytes)
-			continue;
-		for (uint64_t k = 0; k < table.len / sizeof(symbol); k++) {
-			memcpy(&symbol, table.bytes + k * sizeof(symbol), sizeof(symbol));
-			if (symbol.st_shndx != SHN_UNDEF && symbol.st_name < strings.len &&
-			    !strncmp((const char *)strings.bytes + symbol.st_name, name,
-				     strings.len - symbol.st_name))
+	for (uint32_t i = 0; elf_next_section(elf, &i, &table);)
+		for (uint64_t k = 0;
+		     table.type == SHT_DYNSYM && elf_read_symbol(elf, &table, k, &symbol, &its);
+		     k++)
+			if (symbol.st_shndx != SHN_UNDEF && !strcmp(its, name))
 				return symbol.st_value;
-		}
-	}
 	return 0;
 }
 
@@ -242,31 +236,24 @@ static int check_sanitizer(struct target *target)
 static bool note_libc(struct target *target, const struct elf *elf, uint64_t base)
 {
 	static const uint8_t sigreturn[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
-	const struct {
-		const char *name;
-		uint64_t *at;
-	} functions[] = {
-		{ "pthread_create", &target->call.create },
-		{ "pthread_detach", &target->call.detach },
-		{ "dlopen", &target->call.dlopen },
-		{ "dlsym", &target->call.dlsym },
-		{ "dlerror", &target->call.dlerror },
-		{ "dlclose", &target->call.dlclose },
-		{ "munmap", &target->call.munmap },
-		{ "__errno_location", &target->call.error_location },
-	};
+	/* In the order of struct letter_calls. */
+	static const char *const names[] = { "pthread_create", "pthread_detach",  "dlopen",
+					     "dlsym",	       "dlerror",	  "dlclose",
+					     "munmap",	       "__errno_location" };
+	uint64_t *calls = &target->call.create;
 	struct elf_section text;
 	const uint8_t *found;
 
-	for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++) {
-		uint64_t value = find_export(elf, functions[i].name);
+	static_assert(sizeof(names) == sizeof(target->call), "a name for each");
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		uint64_t value = find_export(elf, names[i]);
 
 		if (!value)
 			return false;
-		*functions[i].at = base + value;
+		calls[i] = base + value;
 	}
-	for (uint32_t i = 0; i < elf->number; i++) {
-		if (!elf_section(elf, i, &text) || !text.bytes || !(text.flags & SHF_EXECINSTR))
+	for (uint32_t k = 0; elf_next_section(elf, &k, &text);) {
+		if (!text.bytes || !(text.flags & SHF_EXECINSTR))
 			continue;
 		for (const uint8_t *from = text.bytes, *end = from + text.len;
 		     (found = memmem(from, (size_t)(end - from), sigreturn, sizeof(sigreturn))) &&
@@ -278,17 +265,10 @@ static bool note_libc(struct target *target, const struct elf *elf, uint64_t bas
 	return target->restorers;
 }
 
-static const char *last_part(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /* Files of the C library and the loader, and mappings of the kernel ("[vdso]"). */
 static bool is_libc(const char *path)
 {
-	const char *name = last_part(path);
+	const char *name = basename(path);
 
 	return !strncmp(name, "libc.so", 7) || !strncmp(name, "libc-2.", 7) ||
 	       !strncmp(name, "ld-", 3) || !strncmp(name, "ld.so", 5) ||
@@ -303,36 +283,38 @@ struct reading {
 	bool other; /* another C library was found */
 };
 
+/* Notes what an object has that is needed. */
 static int note_object(struct target *target, struct reading *reading, const char *path,
 		       uint64_t base, unsigned long inode)
 {
+	const char *name = basename(path);
+	bool is_glibc = !strcmp(name, "libc.so.6");
 	struct elf elf;
 	int ret = 0;
 
 	snprintf(reading->path, sizeof(reading->path), "%s", path);
 	reading->is_lock_free = !is_libc(path);
-	/* In Debian the loader of musl is a link to its libc.so. glibc maps no file of that name. */
-	if (!strncmp(last_part(path), "ld-musl", 7) || !strncmp(last_part(path), "libc.musl", 9) ||
-	    !strcmp(last_part(path), "libc.so"))
+	/* In Debian the loader of musl is a link to its libc.so. glibc maps no file of that name.
+	 */
+	if (!strncmp(name, "ld-musl", 7) || !strncmp(name, "libc.musl", 9) ||
+	    !strcmp(name, "libc.so"))
 		reading->other = true;
 	if (*path == '[' || !*path)
 		return 0;
 	if (!open_file(target, path, inode, &elf)) {
 		/* The object may have an allocator of its own. */
 		reading->is_lock_free = false;
-		if (!strcmp(last_part(path), "libc.so.6") ||
-		    !strncmp(last_part(path), "libc.so.6 (", 11))
+		if (is_glibc || !strncmp(name, "libc.so.6 (", 11))
 			ret = say_why(target, -ESTALE,
 				      "its C library was replaced since it was started, or is not "
 				      "one for x86-64; start the program again");
 		return ret;
 	}
-	if (!strcmp(last_part(path), "libc.so.6")) {
-		if (!note_libc(target, &elf, base))
-			ret = say_why(target, -ENOTSUP,
-				      "its C library is no glibc 2.34 or later, which has "
-				      "pthread_create() and dlopen() in libc.so.6");
-	} else if (!strncmp(last_part(path), "ld-linux", 8)) {
+	if (is_glibc && !note_libc(target, &elf, base))
+		ret = say_why(target, -ENOTSUP,
+			      "its C library is no glibc 2.34 or later, which has "
+			      "pthread_create() and dlopen() in libc.so.6");
+	if (!strncmp(name, "ld-linux", 8)) {
 		target->loader = find_export(&elf, "_r_debug");
 		target->loader += target->loader ? base : 0;
 	} else if (find_export(&elf, "malloc")) {
@@ -342,30 +324,23 @@ static int note_object(struct target *target, struct reading *reading, const cha
 	return ret;
 }
 
-/* In the last page of a mapping, behind caves that earlier commands have left. */
-static uint64_t cave_in(const struct target *target, const struct mapping *mapping, size_t len)
+uint64_t target_cave(const struct target *target, size_t len)
 {
 	uint8_t page[4096];
 
-	if (!target_read(target, mapping->end - sizeof(page), page, sizeof(page)))
-		return 0;
-	for (size_t at = sizeof(page) - len; at; at -= len) {
-		const uint8_t *from = page + at;
+	for (const struct mapping *mapping = target->mappings;
+	     mapping < target->mappings + target->n; mapping++) {
+		uint64_t from = mapping->end - sizeof(page);
 
-		if (!*from && !memcmp(from, from + 1, len - 1))
-			return mapping->end - sizeof(page) + at;
+		if (!mapping->executable || !mapping->own ||
+		    !target_read(target, from, page, sizeof(page)))
+			continue;
+		/* In the last page, behind caves that earlier commands have left. */
+		for (size_t at = sizeof(page) - len; at; at -= len)
+			if (!page[at] && !memcmp(page + at, page + at + 1, len - 1))
+				return from + at;
 	}
 	return 0;
-}
-
-uint64_t target_cave(const struct target *target, size_t len)
-{
-	uint64_t cave = 0;
-
-	for (size_t i = 0; i < target->n && !cave; i++)
-		if (target->mappings[i].executable && target->mappings[i].own)
-			cave = cave_in(target, &target->mappings[i], len);
-	return cave;
 }
 
 static int read_mapping(char *line, void *arg)
@@ -389,8 +364,8 @@ static int read_mapping(char *line, void *arg)
 	mapping.executable = flags[2] == 'x';
 	mapping.own = flags[3] == 'p' && inode;
 	mapping.is_lock_free = mapping.executable && reading->is_lock_free;
-	mapping.agent = mapping.executable && (!strncmp(last_part(path), "libfastinst", 11) ||
-					       !strncmp(last_part(path), "libpatchcore", 12));
+	mapping.agent = mapping.executable && (!strncmp(basename(path), "libfastinst", 11) ||
+					       !strncmp(basename(path), "libpatchcore", 12));
 	if (!ret && ARRAY_ADD(target->mappings, target->n, mapping))
 		ret = say_why(target, -ENOMEM, "fastinst has no memory left to look at it");
 	return ret;
@@ -457,20 +432,14 @@ bool target_loads(const struct target *target)
 
 int target_look(struct target *target, pid_t pid, const char *library, char why[TARGET_WHY])
 {
-	int ret;
+	static int (*const looks[])(struct target *) = { check_status,	  check_library,
+							 check_sanitizer, read_maps,
+							 open_memory,	  find_loader };
+	int ret = 0;
 
-	*target = (struct target){ .pid = pid, .memory = -1, .why = why };
-	ret = check_status(target);
-	if (!ret)
-		ret = check_library(target, library);
-	if (!ret)
-		ret = check_sanitizer(target);
-	if (!ret)
-		ret = read_maps(target);
-	if (!ret)
-		ret = open_memory(target);
-	if (!ret)
-		ret = find_loader(target);
+	*target = (struct target){ .pid = pid, .memory = -1, .library = library, .why = why };
+	for (size_t i = 0; i < sizeof(looks) / sizeof(*looks) && !ret; i++)
+		ret = looks[i](target);
 	return ret;
 }
 

@@ -39,7 +39,8 @@ struct target {
 	size_t restorers;
 	uint64_t loader; /* its struct r_debug */
 	int memory;	 /* as a file */
-	char *why;	 /* after an error: one line, of the caller's TARGET_WHY bytes */
+	const char *library;
+	char *why; /* after an error: one line, of the caller's TARGET_WHY bytes */
 };
 
 /* say_why - fills in why, and returns the error. */
@@ -109,15 +110,15 @@ struct letter {
 	uint64_t pause[2];	/* a struct timespec: between two looks whether it was read */
 	uint64_t give_up[2];	/* another: how long the stopped thread waits for the tracer */
 	struct letter_back back;
+	uint64_t error;	 /* out: where dlerror()'s text is; 0: the library was loaded */
 	int32_t created; /* out: what pthread_create() returned */
 	int32_t called;	 /* out: it has returned */
 	int32_t result;	 /* out: of the entry function */
 	int32_t done;	 /* out: error and result are filled in */
 	int32_t read;	 /* in, later: LETTER_END or LETTER_AGAIN */
 	int32_t closes;	 /* in, later: how often the library is to be closed */
-	char error[252]; /* out: of dlerror() */
 	char entry[64];
-	char text[1556]; /* the entry function's argument */
+	char text[1800]; /* the entry function's argument */
 	char library[2048];
 };
 

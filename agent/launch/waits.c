@@ -41,32 +41,24 @@ static int kind_of(long number, uint64_t second)
 	return number >= 0 && number < (long)sizeof(waits) ? waits[number] - 1 : -1;
 }
 
-/* The line of /proc/PID/task/TID/syscall; "": the thread has ended. */
-static void read_call(const struct target *target, pid_t thread, char line[256])
+int target_sleeps(const struct target *target, pid_t thread)
 {
+	unsigned long second;
 	char name[64];
+	int fields;
+	long number;
 	FILE *file;
 
 	snprintf(name, sizeof(name), "task/%d/syscall", (int)thread);
 	file = target_file(target->pid, name);
-	if (!file || !fgets(line, 256, file))
-		*line = '\0';
-	if (file)
-		fclose(file);
-}
-
-int target_sleeps(const struct target *target, pid_t thread)
-{
-	unsigned long second;
-	char line[256];
-	long number;
-
-	read_call(target, thread, line);
-	if (!strncmp(line, "running", 7))
+	if (!file)
+		return -1;
+	fields = fscanf(file, "%ld %*s %lx", &number, &second);
+	fclose(file);
+	/* The line is "running", or empty: the thread has ended. */
+	if (fields == 0)
 		return 2;
-	if (sscanf(line, "%ld %*s %lx", &number, &second) == 2 && number >= 0)
-		return kind_of(number, second);
-	return -1;
+	return fields == 2 && number >= 0 ? kind_of(number, second) : -1;
 }
 
 static const struct mapping *mapping_at(const struct target *target, uint64_t at)
@@ -84,14 +76,6 @@ static bool has_no_lock(const struct target *target, uint64_t at)
 	return mapping && mapping->is_lock_free;
 }
 
-static bool is_restorer(const struct target *target, uint64_t word)
-{
-	for (size_t i = 0; i < target->restorers; i++)
-		if (target->restorer[i] == word)
-			return true;
-	return false;
-}
-
 /* A signal frame, in words from the address that the handler returns to. */
 #define FRAME_FLAGS    1
 #define FRAME_LINK     2
@@ -106,19 +90,6 @@ struct words {
 	size_t n;
 };
 
-static bool read_stack(const struct target *target, uint64_t from, struct words *stack)
-{
-	const struct mapping *mapping = mapping_at(target, from);
-
-	*stack = (struct words){ 0 };
-	if (!mapping || !mapping->writable || mapping->end - from > STACK_MAX)
-		return false;
-	stack->n = (mapping->end - from) / sizeof(*stack->word);
-	stack->word = malloc(stack->n * sizeof(*stack->word) + 1);
-	return stack->word &&
-	       target_read(target, from, stack->word, stack->n * sizeof(*stack->word));
-}
-
 /*
  * Whether a signal frame begins there. The restorer's address alone does not tell: it is in the
  * argument of sigaction(2) as well.
@@ -126,19 +97,19 @@ static bool read_stack(const struct target *target, uint64_t from, struct words 
 static bool is_frame(const struct target *target, const struct words *stack, size_t i)
 {
 	const uint64_t *word = stack->word + i;
+	bool is_restorer = false;
 
-	return i + FRAME_WORDS <= stack->n && is_restorer(target, *word) &&
-	       word[FRAME_FLAGS] <= 7 && !word[FRAME_LINK] &&
-	       (word[FRAME_SEGMENTS] & 0xffff) == USER_CODE;
+	for (size_t k = 0; k < target->restorers; k++)
+		is_restorer |= target->restorer[k] == *word;
+	return is_restorer && i + FRAME_WORDS <= stack->n && word[FRAME_FLAGS] <= 7 &&
+	       !word[FRAME_LINK] && (word[FRAME_SEGMENTS] & 0xffff) == USER_CODE;
 }
 
 static bool is_agents(const struct target *target, uint64_t word)
 {
-	for (size_t i = 0; i < target->n; i++)
-		if (target->mappings[i].agent && word >= target->mappings[i].start &&
-		    word < target->mappings[i].end)
-			return true;
-	return false;
+	const struct mapping *mapping = mapping_at(target, word);
+
+	return mapping && mapping->agent;
 }
 
 static const char agents[] = "it is in the agent's code, or comes back there";
@@ -150,10 +121,14 @@ static const char agents[] = "it is in the agent's code, or comes back there";
 static const char *look_through(const struct target *target, uint64_t from, bool unloads,
 				unsigned stacks)
 {
+	const struct mapping *mapping = mapping_at(target, from);
+	size_t len = mapping && mapping->writable ? mapping->end - from : STACK_MAX + 1;
+	struct words stack = { .n = len / sizeof(*stack.word) };
 	const char *why = NULL;
-	struct words stack = { 0 };
 
-	if (!stacks || !read_stack(target, from, &stack))
+	if (stacks && len <= STACK_MAX)
+		stack.word = malloc(len + 1);
+	if (!stack.word || !target_read(target, from, stack.word, 8 * stack.n))
 		why = "its stack is not where one was, or too long to look for signal handlers";
 	for (size_t i = 0; !why && i < stack.n; i++) {
 		const uint64_t *word = stack.word + i;

@@ -2,7 +2,7 @@
 /*
  * Where data files are looked for. The program stands in for tmax, with a folder data/ beside it.
  */
-#include "base/data_file.h"
+#include "base/text_file.h"
 
 #include <errno.h>
 #include <libgen.h>

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/data_file.h"
+#include "base/text_file.h"
 #include "patchcore/machine/wait.h"
 
 #define BUILD_SECONDS  60

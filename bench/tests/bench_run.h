@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "bench/method/method.h"
-#include "patchcore/life/library.h"
+#include "patchcore/machine/policy.h"
 #include "patchcore/patchcore.h"
 #include "patchcore/tests/scale.h"
 
@@ -45,7 +45,7 @@ static inline int bench_run_open(struct bench_run *run)
 	int foreign, ret;
 
 	*run = (struct bench_run){ .rounds = 2, .seed = 42, .stop = &bench_run_stop };
-	library_assume_waits(BENCH_RUN_WAIT, BENCH_RUN_WAIT, 4);
+	policy_assume_waits(BENCH_RUN_WAIT, BENCH_RUN_WAIT, 4);
 	ret = pc_init();
 	if (ret == 0)
 		ret = topology_open(&run->topology, &foreign);

@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "base/command_line.h"
-#include "base/data_file.h"
 #include "base/exit_status.h"
 #include "base/random.h"
+#include "base/text_file.h"
 #include "stress/cell/cell_options.h"
 #include "stress/run/gap.h"
 

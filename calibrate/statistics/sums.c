@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "results/journal/fields.h"
 #include "stress/witness/witness.h"
 
 #define REAL_MAX 1e40 /* more is no measurement */
@@ -202,7 +201,7 @@ static const char *const kinds[SUM_KINDS] = {
 };
 
 /* clang-format off */
-static const struct field sum_fields[] = {
+const struct field sum_fields[] = {
 	NAME(struct sum, "kind", kind, SUM_KINDS, sum_kind_name, sum_kind_parse),
 	NAME(struct sum, "crossing", crossing, CROSSING_COUNT, crossing_name, crossing_parse),
 	NAME(struct sum, "placement", placement, PLACEMENT_COUNT, placement_name, placement_parse),
@@ -213,7 +212,7 @@ static const struct field sum_fields[] = {
 	END
 };
 
-static const struct field count_fields[] = {
+const struct field count_fields[] = {
 	COUNT(struct count, "slices", slices),
 	COUNT(struct count, "toggles", toggles),
 	COUNT(struct count, "tears", tears),

@@ -13,6 +13,7 @@
 
 #include <jansson.h>
 
+#include "results/journal/fields.h"
 #include "results/journal/journal.h"
 
 /* Counts, and what tells how unevenly tears come. */
@@ -50,6 +51,8 @@ struct sums {
 	size_t count;
 	size_t room;
 };
+
+extern const struct field sum_fields[], count_fields[]; /* of struct sum, struct count */
 
 /* sum_kind_name, sum_kind_parse - "wait", "membarrier", "store", "gap"; -EINVAL for others. */
 const char *sum_kind_name(enum sum_kind kind);

@@ -204,6 +204,8 @@ static int attach_agent(struct attach *attach)
 		status = STATUS_NOT_FOUND;
 	else
 		status = inject_agent(attach);
+	if (status == STATUS_OK && attach->asked.writable)
+		status = control_ask(attach->pid, NULL, "writable on");
 	/* To read large objects takes seconds. The agent does so when it can answer. */
 	if (status == STATUS_OK && attach->asked.entries)
 		status = control_ask(attach->pid, NULL, "entries %s", attach->asked.entries);

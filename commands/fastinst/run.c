@@ -25,6 +25,8 @@ void set_environment(const struct asked *asked)
 		setenv("FASTINST_ON", asked->on ? asked->on : "*", 1);
 	if (asked->entries)
 		setenv("FASTINST_ENTRIES", asked->entries, 1);
+	if (asked->writable)
+		setenv("FASTINST_WRITABLE", "1", 1);
 }
 
 int collect_counts(const struct launch *launch, const char *program, const struct asked *asked,

@@ -235,6 +235,8 @@ static int trace_process(struct trace *trace, struct counts *counts)
 	int status = control_ask(trace->pid, &before, "counts");
 
 	ending_note();
+	if (status == STATUS_OK && trace->asked.writable)
+		status = control_ask(trace->pid, &none, "writable on");
 	if (status == STATUS_OK)
 		status = control_ask(trace->pid, &none, "trace %s %s", trace->read->folder,
 				     patterns_of(trace));

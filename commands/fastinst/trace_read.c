@@ -24,7 +24,6 @@
 #include "base/text.h"
 #include "commands/fastinst/source_of.h"
 #include "probes/elf/array.h"
-#include "probes/elf/sorted.h"
 
 #define DEPTH_MAX 4096
 #define PATIENCE  5	/* seconds */

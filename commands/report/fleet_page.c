@@ -67,13 +67,10 @@ static int put_kind(const struct kind_report *r, void *arg)
 	char name[32], label[240];
 	const struct page_figure figure = {
 		.name = name,
-		.script = "fleet.gp",
+		.picture = { print_rows, r, "fleet.gp", none },
 		.label = label,
 		.caption = "Bounds of 95 % on tears per toggle against the wait, and what was "
 			   "counted, over all machines of the kind. Lower is better.",
-		.print = print_rows,
-		.arg = r,
-		.args = none,
 	};
 	int ret = memory ? kind_text(memory, r, false) : -ENOMEM, rc = 0;
 	bool drawn = false;

@@ -196,9 +196,7 @@ int kind_text(FILE *out, const struct kind_report *r, bool ladder)
 		put_ladder(out, r);
 	put_confidence(out, r);
 	suspects = put_suspects(out, r);
-	ret = suspects < 0 ? suspects
-			   : changes_of_kind(r->fleet, r->kinds, r->kind_count, k, r->runs,
-					     r->count, &changes, &n);
+	ret = suspects < 0 ? suspects : changes_of_kind(r, &changes, &n);
 	for (size_t i = 0; i < n && ret == 0; i++) {
 		const struct change *c = &changes[i];
 		double p = fmin(1, c->moved.p * (double)n);

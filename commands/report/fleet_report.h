@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#include "fleet/judge/each_kind.h"
+#include "fleet/judge/ladder_of.h"
 
 /* kind_title - what the kind is, in a line without its end. */
 void kind_title(FILE *out, const struct fleet_kind *kind);

@@ -211,13 +211,7 @@ static int put_benchmark(struct page *page, const struct benchmark *benchmark,
 		snprintf(name, sizeof(name), "bench-%s", result->benchmark);
 		print_label(benchmark, found, find_telling(benchmark, result, found), label,
 			    sizeof(label));
-		rc = page_figure(page, &(struct page_figure){ .name = name,
-							      .script = of.picture.script,
-							      .label = label,
-							      .caption = caption,
-							      .print = of.picture.print,
-							      .arg = of.data,
-							      .args = of.args });
+		rc = page_figure(page, &(struct page_figure){ name, label, caption, of.picture });
 	} else if (rc != -ENOMEM) {
 		html_missing(out, "Nothing was measured that could be drawn.");
 		rc = 0;

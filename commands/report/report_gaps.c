@@ -114,15 +114,12 @@ int section_gaps(struct page *page)
 	struct gaps g = { 0 };
 	const struct page_figure figure = {
 		.name = "gaps",
-		.script = "gaps.gp",
+		.picture = { print_buckets, &g, "gaps.gp", args },
 		.label = label,
 		.caption =
 			"Fetch gaps per million stores, by kind and crossing: a stroke is as wide "
 			"as its bucket, and where there is none, none was seen. Each gap is a "
 			"lower bound of the time between the two fetches of one instruction.",
-		.print = print_buckets,
-		.arg = &g,
-		.args = args,
 	};
 	FILE *out = page->out;
 	const json_t *run;

@@ -100,15 +100,12 @@ int section_noise(struct page *page)
 	const char *const args[] = { panels, NULL };
 	const struct page_figure figure = {
 		.name = "witnesses",
-		.script = "witnesses.gp",
+		.picture = { print_noise, &n, "witnesses.gp", args },
 		.label = label,
 		.caption = "One point per cell; open points: noisy cells. Marks on the axis: cells "
 			   "with tears, long where a wait was 1000 ticks or more. Latency is that "
 			   "of the patcher's INT3 store, the median over a cell: how far the lines "
 			   "travel. The axis is measuring time, with the pauses left out.",
-		.print = print_noise,
-		.arg = &n,
-		.args = args,
 	};
 	size_t length = 0;
 	unsigned missing = 0;

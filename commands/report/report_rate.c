@@ -134,7 +134,7 @@ int section_rate(struct page *page)
 	const char *const args[] = { crossings, stretches, NULL };
 	const struct page_figure figure = {
 		.name = "rate",
-		.script = "rate.gp",
+		.picture = { print_rates, &d, "rate.gp", args },
 		.label = label,
 		.caption =
 			"Tears per toggle against the wait that was too short for them: old front "
@@ -145,9 +145,6 @@ int section_rate(struct page *page)
 			"(Clopper-Pearson); open triangles: none seen, 95 % upper bound. Level "
 			"strokes: the bound that the ladder claims for a wait; the upright line: "
 			"the wait that is chosen, or the paper's T_max where waits are constant.",
-		.print = print_rates,
-		.arg = &d,
-		.args = args,
 	};
 	bool any = false;
 	int rc = 0;

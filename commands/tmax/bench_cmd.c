@@ -22,8 +22,8 @@
 #include "bench/record/bench_record.h"
 #include "commands/tmax/bench_print.h"
 #include "commands/tmax/commands.h"
-#include "patchcore/life/library.h"
 #include "patchcore/machine/identity.h"
+#include "patchcore/machine/policy.h"
 #include "patchcore/patchcore.h"
 #include "results/journal/journal.h"
 #include "stress/placement/here.h"
@@ -253,7 +253,7 @@ static int measure_all(struct bench *b)
 	int ret, status = EXIT_PASS;
 
 	if (r->have_waits)
-		library_assume_waits(r->waits.first, r->waits.second, r->waits.stretch);
+		policy_assume_waits(r->waits.first, r->waits.second, r->waits.stretch);
 	ret = pc_init();
 	if (ret < 0)
 		return complain(EXIT_INTERNAL, 0, "cannot set the library up: %s",

@@ -170,12 +170,7 @@ int cmd_fleet(int argc, char **argv)
 		return prior_apply(path, r.output, r.require_p);
 	ret = fleet_open(&fleet, path, false);
 	if (ret == -EPROTO)
-		error(0, 0, "cannot read %s: no fleet's database, or of a newer tmax", path);
-	else if (ret == -ESTALE)
-		error(0, 0,
-		      "cannot read %s: of an older tmax; 'tmax merge -o' with any file brings it "
-		      "up to date",
-		      path);
+		error(0, 0, "cannot read %s: no fleet's database, or of another tmax", path);
 	else if (ret < 0)
 		error(0, -ret, "cannot read %s", path);
 	if (ret < 0)

@@ -79,7 +79,7 @@ int cmd_merge(int argc, char **argv)
 	ret = fleet_open(&fleet, r.database, true);
 	if (ret < 0) {
 		error(0, ret == -EPROTO ? 0 : -ret, "cannot open %s%s", r.database,
-		      ret == -EPROTO ? ": no fleet's database, or of a newer tmax" : "");
+		      ret == -EPROTO ? ": no fleet's database, or of another tmax" : "");
 		return EXIT_MISSING;
 	}
 	for (int i = optind; i < argc && ret == 0 && !interrupted; i++)

@@ -41,7 +41,7 @@ static int write_conf(const char *output, const char *table, const struct prior 
 		.identity = id,
 		.plan = plan,
 		.cpus = cpus,
-		.measured = prior->measured,
+		.measured = prior->kind.to,
 		.prior = slash ? slash + 1 : table,
 		.confidence = prior->confidence,
 	};
@@ -55,7 +55,7 @@ static int write_conf(const char *output, const char *table, const struct prior 
 	       " machines of this kind and none of this one: tmax calibrate knows better.\n"
 	       "Config:  %s\n",
 	       verdict_name(prior->estimate.verdict), prior->estimate.reason,
-	       100 * prior->confidence, prior->machines, output);
+	       100 * prior->confidence, prior->kind.machines, output);
 	return EXIT_PASS;
 }
 

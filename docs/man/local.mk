@@ -87,6 +87,7 @@ dist_man_MANS += \
 	docs/man/fi_register_callback.3 \
 	docs/man/fi_scan.3 \
 	docs/man/fi_set_data.3 \
+	docs/man/fi_keep_writable.3 \
 	docs/man/fi_set_progress.3 \
 	docs/man/fi_source.3 \
 	docs/man/fi_stubs.3 \

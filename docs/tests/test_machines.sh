@@ -17,10 +17,14 @@ fail()
 # is_made_of RUNS - is the page made of these?
 is_made_of()
 {
-	bash "$top/scripts/machines" "$1" >"$dir/page"
+	python3 "$top/scripts/machines" "$1" >"$dir/page"
 	diff "$top/results/machines.md" "$dir/page"
 }
 
+command -v python3 >/dev/null || {
+	echo "skipped: there is no python3"
+	exit 77
+}
 if [ ! -d "$top/results/runs/amd-25-17-1-kvm-paper" ]; then
 	echo "skipped: the measured runs are not in this package"
 	exit 77
@@ -55,10 +59,10 @@ rm -r "$runs/amd-25-17-1-kvm-paper"
 
 copy
 sed -i 's/^brand = .*/brand = <script>|`[a](b)/' "$runs"/*/machine.conf
-bash "$top/scripts/machines" "$runs" >"$dir/page"
+python3 "$top/scripts/machines" "$runs" >"$dir/page"
 grep -q '^## &lt;script>???a?(b) ' "$dir/page" || fail "markup of a machine: $(grep '^## ' "$dir/page")"
 
 rc=0
 mkdir "$dir/none"
-bash "$top/scripts/machines" "$dir/none" >"$dir/page" || rc=$?
+python3 "$top/scripts/machines" "$dir/none" >"$dir/page" || rc=$?
 [ "$rc" = 69 ] || fail "exit status $rc without a run"

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * What a machine may go by that has counted nothing itself: as a line of JSON, and read from one.
+ */
 #include "fleet/export/prior.h"
 
 #include <errno.h>
@@ -8,110 +11,146 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "fleet/judge/ladder_of.h"
 
 #define SAME_RATE 0.01 /* as far as TSCs of one machine may differ between boots */
 #define ROUNDING  1e-9
 
-/* --- Which line ------------------------------------------------------------------------------- */
+/* clang-format off */
+static const struct field bound_fields[] = {
+	COUNT(struct claim, "toggles", count.toggles),
+	COUNT(struct claim, "tears", count.tears),
+	REAL(struct claim, "upper_p", upper_p),
+	END
+};
 
-static bool is_text(const json_t *kind, const char *name, const char *here)
+static const struct field behind_fields[] = {
+	COUNT(struct behind_one, "machines", machines),
+	OPTIONAL(struct behind_one, "runs", runs, NUMBER_COUNT, INT64_MAX),
+	END
+};
+
+static const struct field rung_fields[] = {
+	COUNT(struct level, "first", rung.first),
+	COUNT(struct level, "second", rung.second),
+	COUNT(struct level, "stretch", rung.stretch),
+	REAL(struct level, "ticks", ticks),
+	TABLE(struct level, "line", claim[CLAIM_LINE], false, bound_fields),
+	TABLE(struct level, "page", claim[CLAIM_PAGE], false, bound_fields),
+	END
+};
+
+static const struct field window_bound_fields[] = {
+	BOUNDED(struct window, "bytes", bytes, NUMBER_UNSIGNED, 0, 64),
+	COUNT(struct window, "toggles", toggles),
+	REAL(struct window, "upper_p", upper_p),
+	END
+};
+
+static const struct field prior_fields[] = {
+	TABLE(struct prior, "kind", kind.identity, false, kind_fields),
+	COUNT(struct prior, "machines", kind.machines),
+	COUNT(struct prior, "runs", kind.runs),
+	COUNT(struct prior, "from", kind.from),
+	COUNT(struct prior, "to", kind.to),
+	OTHER(struct prior, "long_run", estimate.long_run, NUMBER_FLAG, false),
+	REAL(struct prior, "confidence", confidence),
+	REAL(struct prior, "membarrier_ticks", estimate.membarrier_ticks),
+	TABLE(struct prior, "window", estimate.window, false, window_bound_fields),
+	END
+};
+/* clang-format on */
+
+/* --- Writing ---------------------------------------------------------------------------------- */
+
+static void add_behind(json_t *object, const char *name, const struct behind_one *behind)
 {
-	const char *text = json_string_value(json_object_get(kind, name));
-
-	return text && strcmp(text, here) == 0;
+	json_object_update_new(json_object_get(object, name), table_to_json(behind_fields, behind));
 }
 
-static bool is_number(const json_t *kind, const char *name, unsigned here)
+json_t *prior_to_json(const struct prior *p)
 {
-	const json_t *number = json_object_get(kind, name);
+	const struct estimate *e = &p->estimate;
+	const struct claim *claim = &e->level[0].claim[CLAIM_LINE];
+	json_t *line = table_to_json(prior_fields, p), *names = json_array(),
+	       *levels = json_array();
 
-	return json_is_integer(number) && json_integer_value(number) == here;
+	add_behind(line, "window", &p->behind.window);
+	for (unsigned i = 0; i < claim->sections; i++)
+		json_array_append_new(names,
+				      json_string(placement_name(claim->section[i].placement)));
+	for (unsigned i = 0; i < e->levels; i++) {
+		json_t *level = table_to_json(rung_fields, &e->level[i]);
+
+		/* Of use are those that say something of lines and pages. */
+		if (e->level[i].upper_p < 1)
+			json_array_append(levels, level);
+		for (int c = 0; c < CLAIMS; c++)
+			add_behind(level, claim_name(c), &p->behind.level[i][c]);
+		json_decref(level);
+	}
+	json_object_set_new(
+		line, "tsc_khz",
+		json_pack("[I, I]", (json_int_t)p->kind.khz[0], (json_int_t)p->kind.khz[1]));
+	json_object_set_new(line, "placements", names);
+	json_object_set_new(line, "levels", levels);
+	return line;
 }
 
+/* --- Reading ---------------------------------------------------------------------------------- */
+
+/* The brand is for the reader. */
 static bool is_kind_of(const json_t *kind, const struct identity *here)
 {
-	return is_text(kind, "vendor", here->vendor) && is_number(kind, "family", here->family) &&
-	       is_number(kind, "model", here->model) &&
-	       is_number(kind, "stepping", here->stepping) &&
-	       is_text(kind, "microcode", here->microcode) &&
-	       is_text(kind, "hypervisor", here->hypervisor) &&
-	       is_number(kind, "sockets", here->sockets) && is_number(kind, "cores", here->cores) &&
-	       is_number(kind, "cpus", here->cpus);
+	json_t *mine = table_to_json(kind_fields, here);
+	bool same = json_object_set(mine, "brand", json_object_get(kind, "brand")) == 0 &&
+		    json_equal(mine, (json_t *)(uintptr_t)kind);
+
+	json_decref(mine);
+	return same;
 }
 
-/* --- Its numbers ------------------------------------------------------------------------------ */
-
-static bool take_count(const json_t *object, const char *name, uint64_t *count)
+/* What its machines do not exclude is a part of a bound. */
+static bool has_bound(const json_t *object, double upper_p)
 {
-	const json_t *number = json_object_get(object, name);
-	json_int_t value = json_integer_value(number);
+	struct behind_one behind = { 0 };
 
-	*count = (uint64_t)value;
-	return json_is_integer(number) && value >= 0;
-}
-
-/* A bound, of which what its machines do not exclude is a part. */
-static bool take_bound(const json_t *object, double *upper_p)
-{
-	uint64_t machines;
-
-	*upper_p = json_number_value(json_object_get(object, "upper_p"));
-	return take_count(object, "machines", &machines) && *upper_p > 0 && *upper_p <= 1 &&
-	       *upper_p >= machines_missed(machines) * (1 - ROUNDING);
-}
-
-static bool take_claim(const json_t *object, struct claim *claim)
-{
-	return take_count(object, "toggles", &claim->count.toggles) &&
-	       take_count(object, "tears", &claim->count.tears) &&
-	       claim->count.tears <= claim->count.toggles && take_bound(object, &claim->upper_p);
+	return table_from_json(object, behind_fields, &behind) == 0 && upper_p > 0 &&
+	       upper_p <= 1 && upper_p >= machines_missed(behind.machines) * (1 - ROUNDING);
 }
 
 static bool take_level(const json_t *object, struct level *level)
 {
-	uint64_t ticks;
-
-	if (!take_count(object, "first", &level->rung.first) ||
-	    !take_count(object, "second", &level->rung.second) ||
-	    !take_count(object, "stretch", &level->rung.stretch) ||
-	    !take_count(object, "ticks", &ticks) ||
-	    !take_claim(json_object_get(object, "line"), &level->claim[CLAIM_LINE]) ||
-	    !take_claim(json_object_get(object, "page"), &level->claim[CLAIM_PAGE]))
+	if (table_from_json(object, rung_fields, level) < 0)
 		return false;
-	level->ticks = (double)ticks;
-	level->upper_p = fmax(level->claim[CLAIM_LINE].upper_p, level->claim[CLAIM_PAGE].upper_p);
+	for (int c = 0; c < CLAIMS; c++) {
+		const struct claim *claim = &level->claim[c];
+
+		if (claim->count.tears > claim->count.toggles ||
+		    !has_bound(json_object_get(object, claim_name(c)), claim->upper_p))
+			return false;
+		level->upper_p = fmax(level->upper_p, claim->upper_p);
+	}
 	return true;
 }
 
 static bool take_line(const json_t *line, struct prior *prior)
 {
-	const json_t *levels = json_object_get(line, "levels"),
-		     *places = json_object_get(line, "placements");
-	const json_t *window = json_object_get(line, "window");
+	const json_t *levels = json_object_get(line, "levels"), *name;
 	struct estimate *e = &prior->estimate;
-	uint64_t runs, ticks, measured, bytes;
+	size_t i;
 
-	if (!json_is_array(levels) || json_array_size(levels) > RUNGS_MAX ||
-	    !take_count(line, "machines", &prior->machines) || !take_count(line, "runs", &runs) ||
-	    !take_count(line, "to", &measured) || !take_count(line, "membarrier_ticks", &ticks) ||
-	    !take_count(window, "bytes", &bytes) || bytes > 64 ||
-	    !take_count(window, "toggles", &e->window.toggles) ||
-	    !take_bound(window, &e->window.upper_p))
+	if (table_from_json(line, prior_fields, prior) < 0 || !json_is_array(levels) ||
+	    json_array_size(levels) > RUNGS_MAX ||
+	    !has_bound(json_object_get(line, "window"), e->window.upper_p))
 		return false;
-	e->window.bytes = (unsigned)bytes;
 	e->levels = (unsigned)json_array_size(levels);
-	e->runs = runs < UINT32_MAX ? (unsigned)runs : UINT32_MAX;
-	e->long_run = json_is_true(json_object_get(line, "long_run"));
-	e->membarrier_ticks = (double)ticks;
-	prior->measured = (int64_t)measured;
-	prior->confidence = json_number_value(json_object_get(line, "confidence"));
-	for (unsigned i = 0; i < e->levels; i++)
+	e->runs = prior->kind.runs < UINT32_MAX ? (unsigned)prior->kind.runs : UINT32_MAX;
+	for (i = 0; i < e->levels; i++)
 		if (!take_level(json_array_get(levels, i), &e->level[i]))
 			return false;
-	for (size_t i = 0; i < json_array_size(places); i++) {
-		const char *name = json_string_value(json_array_get(places, i));
-		int place = name ? placement_parse(name) : -EINVAL;
+	json_array_foreach(json_object_get(line, "placements"), i, name)
+	{
+		int place = placement_parse(json_is_string(name) ? json_string_value(name) : "");
 
 		if (place >= 0)
 			prior->placed[place] = true;
@@ -142,7 +181,7 @@ int prior_read(const char *path, const struct identity *here, struct prior *prio
 		double high = (double)json_integer_value(json_array_get(range, 1));
 
 		*prior = (struct prior){ 0 };
-		if (!is_text(line, "type", "prior") || !json_is_object(kind)) {
+		if (strcmp(json_text_of(line, "type"), "prior") != 0 || !json_is_object(kind)) {
 			snprintf(why, size, "it is no table of tmax fleet export");
 			ret = -EINVAL;
 		} else if (!is_kind_of(kind, here)) {

@@ -5,16 +5,18 @@
 #ifndef FLEET_EXPORT_PRIOR_H
 #define FLEET_EXPORT_PRIOR_H
 
-#include "calibrate/statistics/estimate.h"
-#include "patchcore/machine/identity.h"
+#include "fleet/judge/ladder_of.h"
 
 struct prior {
+	struct fleet_kind kind;	  /* that it is of, without its number */
 	struct estimate estimate; /* its levels, window and cost of a membarrier; no verdict yet */
+	struct behind behind;	  /* only to be written */
 	double confidence;	  /* of the bounds */
-	uint64_t machines;
-	int64_t measured; /* when the latest of the runs behind it ended */
-	bool placed[PLACEMENT_COUNT];
+	bool placed[PLACEMENT_COUNT]; /* read: placements that were tested */
 };
+
+/* prior_to_json - the body of its line. NULL: no memory. */
+json_t *prior_to_json(const struct prior *prior);
 
 /*
  * prior_read - the line of the kind of this machine. 0; or with one line in why: -ENODATA: the

@@ -15,10 +15,10 @@
 #include <unistd.h>
 
 #include "fleet/export/export.h"
-#include "fleet/judge/each_kind.h"
 #include "fleet/judge/judge.h"
+#include "fleet/judge/ladder_of.h"
 
-#define WAIT_P	  1e-4 /* tears per toggle that the told waits stay below */
+#define WAIT_P	  1e-4 /* tears per toggle that a wait of a machine stays below */
 #define FILE_NAME 64   /* bytes of a machine's name in that of its file */
 
 struct collection {
@@ -30,35 +30,21 @@ struct collection {
 
 /* --- Texts ------------------------------------------------------------------------------------ */
 
-/* Bytes of the UTF-8 character at text, 0: it is none. */
-static size_t character(const char *text)
-{
-	for (size_t n = 1; n <= 4 && text[n - 1]; n++) {
-		json_t *valid = json_stringn(text, n);
-
-		json_decref(valid);
-		if (valid)
-			return n;
-	}
-	return 0;
-}
-
 /* A label's value may be any UTF-8; three characters are escaped. */
 static void put_label(FILE *out, const char *name, const char *value)
 {
+	json_t *valid = json_string(value); /* NULL if it is no UTF-8 */
+
 	fprintf(out, "%s=\"", name);
-	for (size_t n; *value; value += n ? n : 1) {
-		n = character(value);
+	for (; *value; value++)
 		if (*value == '\n')
 			fputs("\\n", out);
 		else if (*value == '"' || *value == '\\')
 			fprintf(out, "\\%c", *value);
-		else if (n)
-			fwrite(value, 1, n, out);
 		else
-			fputc('?', out);
-	}
+			fputc(valid || !(*value & 0x80) ? *value : '?', out);
 	fputc('"', out);
+	json_decref(valid);
 }
 
 /*
@@ -93,7 +79,7 @@ static void put_head(FILE *out, const char *name, const char *help)
 	fprintf(out, "# HELP %s %s\n# TYPE %s gauge\n", name, help, name);
 }
 
-/* Not told where it is unknown. */
+/* Left out where it is unknown. */
 static void put_metric(FILE *out, const struct fleet_host *host, const char *name, const char *help,
 		       double value)
 {

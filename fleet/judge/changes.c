@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/* Runs of a kind before and after another microcode, hypervisor, kernel or day, compared. */
 #include "fleet/judge/changes.h"
 
 #include <errno.h>
+#include <gsl/gsl_sort.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,6 +53,27 @@ static bool is_before(const struct fleet_kind *kind, const struct fleet_kind *la
 
 /* --- Kernels and time ------------------------------------------------------------------------- */
 
+/* Runs from middle on against those before; with 0, those under kernel to against from's. */
+static int add_split(struct changes *all, const char *what, const char *from, const char *to,
+		     const struct part *runs, int64_t middle)
+{
+	struct fleet_run *copy = malloc((2 * runs->count + 1) * sizeof(*copy));
+	struct part side[2] = { { copy, 0 }, { copy + runs->count, 0 } };
+	int ret = copy ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < runs->count && copy; i++) {
+		const struct fleet_run *run = &runs->run[i];
+		bool late = middle ? run->time >= middle : strcmp(run->kernel, to) == 0;
+
+		if (middle || late || strcmp(run->kernel, from) == 0)
+			side[late].run[side[late].count++] = *run;
+	}
+	if (ret == 0)
+		ret = add_change(all, what, from, to, &side[0], &side[1]);
+	free(copy);
+	return ret;
+}
+
 struct epoch {
 	const char *kernel;
 	int64_t from;
@@ -62,34 +85,6 @@ static int by_begin(const void *a, const void *b)
 
 	return x->from != y->from ? (x->from > y->from) - (x->from < y->from)
 				  : strcmp(x->kernel, y->kernel);
-}
-
-/* Runs under that kernel (NULL: any) that ended in [from, to). */
-static int pick(struct part *part, const struct part *all, const char *kernel, int64_t from,
-		int64_t to)
-{
-	*part = (struct part){ .run = malloc((all->count + 1) * sizeof(*part->run)) };
-	if (!part->run)
-		return -ENOMEM;
-	for (size_t i = 0; i < all->count; i++) {
-		const struct fleet_run *run = &all->run[i];
-
-		if (run->time >= from && run->time < to &&
-		    (!kernel || strcmp(run->kernel, kernel) == 0))
-			part->run[part->count++] = *run;
-	}
-	return 0;
-}
-
-/* The parts are freed, also where picking them has failed. */
-static int add_pair(struct changes *all, const char *what, const char *from, const char *to,
-		    struct part *before, struct part *after, int ret)
-{
-	if (ret == 0)
-		ret = add_change(all, what, from, to, before, after);
-	free(before->run);
-	free(after->run);
-	return ret;
 }
 
 static int add_kernels(struct changes *all, const struct part *runs)
@@ -111,20 +106,13 @@ static int add_kernels(struct changes *all, const struct part *runs)
 	}
 	if (epochs)
 		qsort(epochs, n, sizeof(*epochs), by_begin);
-	for (size_t k = 1; k < n && ret == 0; k++) {
-		const char *from = epochs[k - 1].kernel, *to = epochs[k].kernel;
-		struct part before = { 0 }, after = { 0 };
-
-		ret = pick(&before, runs, from, INT64_MIN, INT64_MAX);
-		if (ret == 0)
-			ret = pick(&after, runs, to, INT64_MIN, INT64_MAX);
-		ret = add_pair(all, "kernel", from, to, &before, &after, ret);
-	}
+	for (size_t k = 1; k < n && ret == 0; k++)
+		ret = add_split(all, "kernel", epochs[k - 1].kernel, epochs[k].kernel, runs, 0);
 	free(epochs);
 	return ret;
 }
 
-static void print_day(int64_t seconds, char *text, size_t size)
+static void print_day(double seconds, char *text, size_t size)
 {
 	time_t time = (time_t)seconds;
 	struct tm tm;
@@ -135,54 +123,49 @@ static void print_day(int64_t seconds, char *text, size_t size)
 
 static int add_drift(struct changes *all, const struct part *runs)
 {
-	struct epoch *times = malloc((runs->count + 1) * sizeof(*times));
-	int64_t middle;
+	double *times = malloc((runs->count + 1) * sizeof(*times)), middle;
 	char from[16], to[16];
-	struct part before = { 0 }, after = { 0 };
-	int ret;
 
 	if (!times)
 		return -ENOMEM;
+	times[0] = 0;
 	for (size_t i = 0; i < runs->count; i++)
-		times[i] = (struct epoch){ "", runs->run[i].time };
-	qsort(times, runs->count, sizeof(*times), by_begin);
-	middle = runs->count ? times[runs->count / 2].from : 0;
-	print_day(runs->count ? times[0].from : 0, from, sizeof(from));
+		times[i] = (double)runs->run[i].time;
+	gsl_sort(times, 1, runs->count);
+	middle = times[runs->count / 2];
+	print_day(times[0], from, sizeof(from));
 	print_day(middle, to, sizeof(to));
 	free(times);
-	ret = pick(&before, runs, NULL, INT64_MIN, middle);
-	if (ret == 0)
-		ret = pick(&after, runs, NULL, middle, INT64_MAX);
-	return add_pair(all, "time", from, to, &before, &after, ret);
+	return add_split(all, "time", from, to, runs, (int64_t)middle);
 }
 
-int changes_of_kind(struct fleet *fleet, const struct fleet_kind *kinds, size_t kind_count,
-		    const struct fleet_kind *kind, const struct fleet_run *runs, size_t count,
-		    struct change **changes, size_t *change_count)
+int changes_of_kind(const struct kind_report *r, struct change **changes, size_t *count)
 {
-	const struct part all = { (struct fleet_run *)(uintptr_t)runs, count };
+	const struct part all = { (struct fleet_run *)(uintptr_t)r->runs, r->count };
+	const struct identity *now = &r->kind->identity;
 	struct changes found = { 0 };
 	int ret = 0;
 
-	for (size_t i = 0; i < kind_count && ret == 0; i++)
-		if (is_before(&kinds[i], kind)) {
-			const struct identity *a = &kinds[i].identity, *b = &kind->identity;
-			bool microcode = strcmp(a->microcode, b->microcode) != 0;
-			struct part others;
+	for (size_t i = 0; i < r->kind_count && ret == 0; i++) {
+		const struct identity *was = &r->kinds[i].identity;
+		bool microcode = strcmp(was->microcode, now->microcode) != 0;
+		struct part others;
 
-			ret = fleet_runs(fleet, kinds[i].id, &others.run, &others.count);
-			if (ret == 0)
-				ret = add_change(&found, microcode ? "microcode" : "hypervisor",
-						 microcode ? a->microcode : a->hypervisor,
-						 microcode ? b->microcode : b->hypervisor, &others,
-						 &all);
-			fleet_runs_free(others.run, others.count);
-		}
+		if (!is_before(&r->kinds[i], r->kind))
+			continue;
+		ret = fleet_runs(r->fleet, r->kinds[i].id, &others.run, &others.count);
+		if (ret == 0)
+			ret = add_change(&found, microcode ? "microcode" : "hypervisor",
+					 microcode ? was->microcode : was->hypervisor,
+					 microcode ? now->microcode : now->hypervisor, &others,
+					 &all);
+		fleet_runs_free(others.run, others.count);
+	}
 	if (ret == 0)
 		ret = add_kernels(&found, &all);
 	if (ret == 0)
 		ret = add_drift(&found, &all);
 	*changes = found.change;
-	*change_count = found.count;
+	*count = found.count;
 	return ret;
 }

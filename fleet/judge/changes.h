@@ -6,6 +6,7 @@
 #define FLEET_JUDGE_CHANGES_H
 
 #include "fleet/judge/judge.h"
+#include "fleet/judge/ladder_of.h"
 
 struct change {
 	const char *what; /* "microcode", "hypervisor", "kernel", "time" */
@@ -19,8 +20,6 @@ struct change {
  * of runs against the earlier one. What has too few machines to tell of is left out. The caller
  * frees. 0 or a negative errno.
  */
-int changes_of_kind(struct fleet *fleet, const struct fleet_kind *kinds, size_t kind_count,
-		    const struct fleet_kind *kind, const struct fleet_run *runs, size_t count,
-		    struct change **changes, size_t *change_count);
+int changes_of_kind(const struct kind_report *r, struct change **changes, size_t *count);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Machines against their kind, and runs against others, by ratios of hours. */
 #include "fleet/judge/judge.h"
 
 #include <errno.h>
@@ -9,9 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HOUR	    3600 /* seconds */
-#define ALMOST_NONE 0.5	 /* added to tears, so that none has a logarithm */
-#define TILTS	    200	 /* of the residuals, that are tried for the tightest bound */
+#define ALMOST_NONE 0.5 /* added to tears, so that none has a logarithm */
+#define TILTS	    200 /* of the residuals, that are tried for the tightest bound */
 #define TILT_LEAST  1e-3
 #define TILT_MOST   100.0
 #define IQR_OF_ONE  1.349 /* between the quartiles of a normal distribution */
@@ -24,10 +24,9 @@ struct hour {
 
 struct machine {
 	const struct fleet_run *first;
-	size_t runs;
 	struct sums sums; /* of all its hours */
-	unsigned hours;
-	double mean; /* of its hours' ratios */
+	unsigned hours;	  /* that have a ratio */
+	double mean;	  /* of their ratios */
 };
 
 /* --- Ratios ----------------------------------------------------------------------------------- */
@@ -38,11 +37,11 @@ static bool is_wait(const struct sum *s)
 }
 
 /*
- * The logarithm of tears by those expected at the rates of all but own (NULL: of all). False: all
- * never tore where these toggled.
+ * The logarithm of tears by those expected at the rates of all but own (NULL: of all), where others
+ * (NULL: any) have counted too. False: all never tore where these toggled.
  */
-static bool ratio_of(const struct sums *all, const struct sums *own, const struct sums *these,
-		     double *ratio)
+static bool ratio_of(const struct sums *all, const struct sums *own, const struct sums *others,
+		     const struct sums *these, double *ratio)
 {
 	double tears = ALMOST_NONE, expected = ALMOST_NONE;
 	bool some = false;
@@ -52,7 +51,7 @@ static bool ratio_of(const struct sums *all, const struct sums *own, const struc
 				 *mine = own ? sums_find(own, s) : NULL;
 		double n, k;
 
-		if (!is_wait(s) || !rest)
+		if (!is_wait(s) || !rest || (others && !sums_find(others, s)))
 			continue;
 		n = (double)rest->count.toggles - (mine ? (double)mine->count.toggles : 0);
 		k = (double)rest->count.tears - (mine ? (double)mine->count.tears : 0);
@@ -64,45 +63,6 @@ static bool ratio_of(const struct sums *all, const struct sums *own, const struc
 	}
 	*ratio = log(tears / expected);
 	return some;
-}
-
-/* --- Machines --------------------------------------------------------------------------------- */
-
-static int add_waits(struct sums *to, const struct sums *what)
-{
-	int ret = 0;
-
-	for (size_t i = 0; i < what->count && ret == 0; i++)
-		if (is_wait(&what->sum[i]))
-			ret = sums_add(to, &what->sum[i]);
-	return ret;
-}
-
-/* The ratios of a machine's hours, and their mean. */
-static int take_hours(struct machine *m, size_t index, const struct sums *all, struct hour *hours,
-		      size_t *count)
-{
-	double sum = 0, ratio;
-
-	for (size_t i = 0, end; i < m->runs; i = end) {
-		struct sums sums = { 0 };
-		int ret = 0;
-
-		for (end = i; end < m->runs && ret == 0 &&
-			      m->first[end].time / HOUR == m->first[i].time / HOUR;
-		     end++)
-			ret = add_waits(&sums, &m->first[end].sums);
-		if (ret == 0 && ratio_of(all, &m->sums, &sums, &ratio)) {
-			hours[(*count)++] = (struct hour){ index, ratio };
-			m->hours++;
-			sum += ratio;
-		}
-		sums_free(&sums);
-		if (ret < 0)
-			return ret;
-	}
-	m->mean = m->hours ? sum / m->hours : 0;
-	return 0;
 }
 
 /* --- How hours and machines differ ------------------------------------------------------------ */
@@ -193,49 +153,61 @@ static struct judged judge(const struct machine *m, const struct spread *s)
 				    n * (s->tilt[t] * excess - s->cgf[t]) -
 					    s->tilt[t] * s->tilt[t] * n * n * s->machines / 2);
 	judged.p = exp(-best);
-	for (size_t i = 0; i < m->sums.count; i++) {
-		judged.toggles += m->sums.sum[i].count.toggles;
-		judged.tears += m->sums.sum[i].count.tears;
-	}
+	for (size_t i = 0; i < m->sums.count; i++)
+		if (is_wait(&m->sums.sum[i])) {
+			judged.toggles += m->sums.sum[i].count.toggles;
+			judged.tears += m->sums.sum[i].count.tears;
+		}
 	return judged;
 }
 
 int judge_machines(const struct fleet_run *runs, size_t count, struct judged **judged,
 		   size_t *judged_count)
 {
-	struct machine *machines = calloc(count + 1, sizeof(*machines));
-	struct hour *hours = malloc((count + 1) * sizeof(*hours));
-	size_t n = 0, hour_count = 0;
+	struct machine *machines = calloc(count + 1, sizeof(*machines)), *m = machines;
+	struct hour *ratios = malloc((count + 1) * sizeof(*ratios));
+	size_t n = 0, with_ratio = 0;
 	struct sums all = { 0 };
 	struct spread spread;
-	int ret;
+	struct hours hours;
+	int ret = hours_of(&hours, runs, count, false);
 
-	for (size_t i = 0; i < count && machines; i++) {
-		if (i == 0 || runs[i].machine != runs[i - 1].machine)
-			machines[n++] = (struct machine){ .first = &runs[i] };
-		machines[n - 1].runs++;
+	*judged = calloc(count + 1, sizeof(**judged));
+	if (!machines || !ratios || !*judged)
+		ret = -ENOMEM;
+	for (size_t i = 0; i < hours.count && ret == 0; i++) {
+		if (i == 0 || hours.first[i]->machine != m->first->machine) {
+			m = &machines[n++];
+			m->first = hours.first[i];
+		}
+		ret = sums_add_all(&m->sums, &hours.sums[i]);
+		if (ret == 0)
+			ret = sums_add_all(&all, &hours.sums[i]);
 	}
-	*judged = calloc(n + 1, sizeof(**judged));
-	*judged_count = n;
-	ret = machines && hours && *judged ? 0 : -ENOMEM;
-	for (size_t i = 0; i < count && ret == 0; i++)
-		ret = add_waits(&all, &runs[i].sums);
-	for (size_t i = 0; i < n && ret == 0; i++)
-		for (size_t k = 0; k < machines[i].runs && ret == 0; k++)
-			ret = add_waits(&machines[i].sums, &machines[i].first[k].sums);
-	for (size_t i = 0; i < n && ret == 0; i++)
-		ret = take_hours(&machines[i], i, &all, hours, &hour_count);
+	m = machines;
+	for (size_t i = 0; i < hours.count && ret == 0; i++) {
+		struct hour *hour = &ratios[with_ratio];
+
+		m += hours.first[i]->machine != m->first->machine;
+		hour->machine = (size_t)(m - machines);
+		if (!ratio_of(&all, &m->sums, NULL, &hours.sums[i], &hour->ratio))
+			continue;
+		m->mean += (hour->ratio - m->mean) / ++m->hours;
+		with_ratio++;
+	}
 	if (ret == 0)
-		ret = measure_spread(&spread, machines, n, hours, hour_count);
+		ret = measure_spread(&spread, machines, n, ratios, with_ratio);
 	for (size_t i = 0; i < n && ret == 0; i++)
 		(*judged)[i] = judge(&machines[i], &spread);
 	if (ret == 0)
 		qsort(*judged, n, sizeof(**judged), by_chance);
 	for (size_t i = 0; i < n; i++)
 		sums_free(&machines[i].sums);
+	*judged_count = n;
+	hours_free(&hours);
 	sums_free(&all);
 	free(machines);
-	free(hours);
+	free(ratios);
 	return ret;
 }
 
@@ -249,33 +221,23 @@ int judge_machines(const struct fleet_run *runs, size_t count, struct judged **j
 static int means_of(const struct fleet_run *runs, size_t count, const struct sums *both,
 		    const struct sums *others, double *mean, size_t *n)
 {
-	double sum = 0, ratio = 0;
-	unsigned hours = 0;
-	int ret = 0;
+	struct hours hours;
+	int ret = hours_of(&hours, runs, count, false);
+	double sum = 0, ratio;
+	unsigned some = 0;
 
-	for (size_t i = 0, end; i < count && ret == 0; i = end) {
-		struct sums sums = { 0 };
-
-		for (end = i; end < count && runs[end].machine == runs[i].machine &&
-			      runs[end].time / HOUR == runs[i].time / HOUR && ret == 0;
-		     end++)
-			for (size_t k = 0; k < runs[end].sums.count && ret == 0; k++) {
-				const struct sum *s = &runs[end].sums.sum[k];
-
-				if (is_wait(s) && sums_find(others, s))
-					ret = sums_add(&sums, s);
-			}
-		if (ret == 0 && ratio_of(both, NULL, &sums, &ratio)) {
-			hours++;
+	for (size_t i = 0; i < hours.count && ret == 0; i++) {
+		if (ratio_of(both, NULL, others, &hours.sums[i], &ratio)) {
+			some++;
 			sum += ratio;
 		}
-		sums_free(&sums);
-		if (end < count && runs[end].machine == runs[i].machine)
+		if (i + 1 < hours.count && hours.first[i + 1]->machine == hours.first[i]->machine)
 			continue;
-		if (hours)
-			mean[(*n)++] = sum / hours;
-		sum = hours = 0;
+		if (some)
+			mean[(*n)++] = sum / some;
+		sum = some = 0;
 	}
+	hours_free(&hours);
 	return ret;
 }
 
@@ -293,7 +255,7 @@ int judge_move(const struct fleet_run *before, size_t before_count, const struct
 	*moved = (struct moved){ .times = 1, .p = 1 };
 	for (int g = 0; g < 2; g++)
 		for (size_t i = 0; i < counts[g] && ret == 0; i++)
-			ret = add_waits(&each[g], &runs[g][i].sums);
+			ret = sums_add_all(&each[g], &runs[g][i].sums);
 	for (int g = 0; g < 2 && ret == 0; g++)
 		ret = sums_add_all(&both, &each[g]);
 	for (int g = 0; g < 2 && ret == 0; g++)

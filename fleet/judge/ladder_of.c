@@ -1,27 +1,19 @@
 /* SPDX-License-Identifier: MIT */
+/* The ladder of a kind, and that for a machine that was never seen. */
 #include "fleet/judge/ladder_of.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
-#define HOUR 3600 /* seconds */
-
 static int make_ladder(const struct identity *of, const struct fleet_run *runs, size_t count,
 		       struct estimate *e, bool by_machine)
 {
-	struct sums *hours = calloc(count + 1, sizeof(*hours));
 	struct plan plan = *plan_find("default");
 	bool seen[PLACEMENT_COUNT] = { false };
-	size_t n = 0;
-	int ret = hours ? 0 : -ENOMEM;
+	struct hours hours;
+	int ret = hours_of(&hours, runs, count, by_machine);
 
-	for (size_t i = 0; i < count && ret == 0; i++) {
-		if (i == 0 || runs[i].machine != runs[i - 1].machine ||
-		    (!by_machine && runs[i].time / HOUR != runs[i - 1].time / HOUR))
-			n++;
-		ret = sums_add_all(&hours[n - 1], &runs[i].sums);
-	}
 	plan.seats = 0;
 	plan.widest = identity_widest(of);
 	for (size_t i = 0; i < count; i++)
@@ -34,10 +26,8 @@ static int make_ladder(const struct identity *of, const struct fleet_run *runs, 
 			plan.seat[plan.seats++] = (struct seat){ s->placement, s->executors };
 		}
 	if (ret == 0)
-		estimate_make(e, hours, n, &plan);
-	for (size_t i = 0; i < n; i++)
-		sums_free(&hours[i]);
-	free(hours);
+		estimate_make(e, hours.sums, hours.count, &plan);
+	hours_free(&hours);
 	return ret;
 }
 
@@ -136,4 +126,38 @@ int prior_of_kind(const struct identity *of, const struct fleet_run *runs, size_
 double machines_missed(uint64_t machines)
 {
 	return bound_upper(0, machines, CONFIDENCE);
+}
+
+int each_kind(struct fleet *fleet, int (*tell)(const struct kind_report *report, void *arg),
+	      void *arg)
+{
+	struct kind_report *r = calloc(1, sizeof(*r));
+	struct fleet_kind *kinds = NULL;
+	int ret = r ? 0 : -ENOMEM, sum = 0;
+
+	if (ret == 0) {
+		r->fleet = fleet;
+		ret = fleet_kinds(fleet, &kinds, &r->kind_count);
+		r->kinds = kinds;
+	}
+	if (ret == 0 && !r->kind_count)
+		ret = -ENODATA;
+	for (size_t i = 0; ret >= 0 && i < r->kind_count; i++) {
+		struct fleet_run *runs;
+
+		r->kind = &kinds[i];
+		ret = fleet_runs(fleet, r->kind->id, &runs, &r->count);
+		r->runs = runs;
+		if (ret == 0)
+			ret = ladder_of_kind(&r->kind->identity, runs, r->count, &r->estimate);
+		if (ret == 0) {
+			ladder_behind(runs, r->count, &r->estimate, &r->behind);
+			ret = tell(r, arg);
+		}
+		fleet_runs_free(runs, r->count);
+		sum += ret;
+	}
+	free(kinds);
+	free(r);
+	return ret < 0 ? ret : sum;
 }

@@ -38,6 +38,24 @@ void ladder_behind(const struct fleet_run *runs, size_t count, const struct esti
 int prior_of_kind(const struct identity *of, const struct fleet_run *runs, size_t count,
 		  struct estimate *e, struct behind *behind);
 
+/* One kind, and what it supports. */
+struct kind_report {
+	struct fleet *fleet;
+	const struct fleet_kind *kinds, *kind;
+	size_t kind_count;
+	const struct fleet_run *runs;
+	size_t count;
+	struct estimate estimate;
+	struct behind behind;
+};
+
+/*
+ * each_kind - call tell for each kind, those of most machines first, with its runs and its ladder.
+ * The sum of what it returns, or the first negative errno; -ENODATA: there is no run.
+ */
+int each_kind(struct fleet *fleet, int (*tell)(const struct kind_report *report, void *arg),
+	      void *arg);
+
 /*
  * machines_missed - so many machines of a thousand may be worse than all that were seen, with
  * 95 %: as many clean machines exclude no more.

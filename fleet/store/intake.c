@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Lines of evidence and journals, and dumps of CPUID, into the database. */
 #include "fleet/store/intake.h"
 
 #include <ctype.h>
@@ -59,11 +60,8 @@ static int set_aside(struct taking *t, size_t number, const char *line, const ch
 /* Beside the file, as calibrate leaves it there. */
 static int look_for_dump(struct taking *t, const struct identity *id)
 {
-	char name[sizeof(t->processor)], path[PATH_MAX], *text = NULL;
+	char name[sizeof(t->processor)], path[PATH_MAX], *text;
 	struct cpu_name cpu;
-	size_t size = 0;
-	ssize_t got;
-	FILE *file;
 	int ret;
 
 	snprintf(name, sizeof(name), "%s-%u-%u-%u", id->vendor, id->family, id->model,
@@ -76,21 +74,15 @@ static int look_for_dump(struct taking *t, const struct identity *id)
 			return 0; /* what a line says is no path */
 	if (snprintf(path, sizeof(path), "%s.%s.cpuid", t->path, name) >= (int)sizeof(path))
 		return 0;
-	ret = fleet_has_cpuid(t->fleet, name);
-	if (ret != 0)
-		return ret < 0 ? ret : 0;
 	/* One that libcpuid cannot read is none. */
 	ret = cpuid_name_of(path, &cpu);
 	if (ret == -EINVAL)
 		return set_aside(t, 0, path, "no dump of CPUID that libcpuid can read");
-	file = ret == 0 ? fopen(path, "re") : NULL;
-	if (!file)
-		return 0;
-	got = getdelim(&text, &size, '\0', file);
-	fclose(file);
-	if (got > 0 && got < DUMP_MAX) {
+	text = ret == 0 ? text_file_read(path) : NULL;
+	ret = 0;
+	if (text && strlen(text) < DUMP_MAX) {
 		ret = fleet_add_cpuid(t->fleet, name, text);
-		t->intake->dumps += ret == 0;
+		t->intake->dumps += ret > 0;
 	}
 	free(text);
 	return ret < 0 ? ret : 0;
@@ -119,7 +111,7 @@ static int64_t time_of(const json_t *line)
 	return date && strptime(date, "%Y-%m-%dT%H:%M:%SZ", &tm) ? timegm(&tm) : 0;
 }
 
-/* What the cells since the last run line add up to, unless the store of evidence has told of it. */
+/* What the cells since the last run line add up to, unless the store of evidence has that run. */
 static int end_journal_run(struct taking *t)
 {
 	struct evidence_run *run = &t->journal;

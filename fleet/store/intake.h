@@ -19,7 +19,7 @@ struct intake {
 
 /*
  * fleet_take_file - add what a file holds to the counts and to the database. machine: whose it is;
- * NULL: told by the file's name (HOST.evidence), or by its folder's (HOST/machine.conf.evidence).
+ * NULL: as the file's name says (HOST.evidence), or its folder's (HOST/machine.conf.evidence).
  * Dumps of CPUID that lie beside it (FILE.VENDOR-FAMILY-MODEL-STEPPING.cpuid) come along. 0 or a
  * negative errno.
  */

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: MIT */
+/* The database: its statements, and rows from and into structs by tables of fields. */
 #include "fleet/store/store.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <sqlite3.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/data_file.h"
+#include "base/text_file.h"
 
 #define FLEET_VERSION 2 /* of the tables */
 #define PRINT	      17
+#define HOUR	      3600 /* seconds */
 
 enum statement {
 	ADD_KIND,
@@ -21,36 +24,83 @@ enum statement {
 	ADD_SUM,
 	ADD_ASIDE,
 	ADD_CPUID,
-	HAS_CPUID,
 	HAS_COUNTED,
 	STATEMENTS
 };
 
+/* Parameters of kinds are in the order of kind_fields. */
 #define KIND_MATCHES                                                                               \
 	"vendor = ?1 AND family = ?2 AND model = ?3 AND stepping = ?4 AND microcode = ?5 AND "     \
 	"hypervisor = ?6 AND sockets = ?7 AND cores = ?8 AND kind.cpus = ?9"
 
 static const char *const texts[STATEMENTS] = {
-	[ADD_KIND] =
-		"INSERT INTO kind (vendor, family, model, stepping, microcode, hypervisor, "
-		"sockets, cores, cpus, brand) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) "
-		"ON CONFLICT DO UPDATE SET brand = brand RETURNING id",
-	[ADD_MACHINE] = "INSERT INTO machine (name) VALUES (?1) "
+	[ADD_KIND] = "INSERT INTO kind (vendor, family, model, stepping, microcode, hypervisor, "
+		     "sockets, cores, cpus, brand) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+		     "ON CONFLICT DO UPDATE SET brand = brand RETURNING id",
+	[ADD_MACHINE] = "INSERT INTO machine (name) VALUES (?) "
 			"ON CONFLICT DO UPDATE SET name = name RETURNING id",
 	[ADD_RUN] = "INSERT INTO run (print, machine, kind, time, boot, kernel, source, cpus, "
-		    "epoch, tsc_khz) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10) "
+		    "epoch, tsc_khz) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
 		    "ON CONFLICT DO NOTHING RETURNING id",
-	[ADD_SUM] = "INSERT OR IGNORE INTO sum VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, "
-		    "?11, ?12, ?13, ?14, ?15, ?16)",
-	[ADD_ASIDE] = "INSERT INTO aside (print, file, line, reason) VALUES (?1, ?2, ?3, ?4) "
+	[ADD_SUM] = "INSERT OR IGNORE INTO sum (run, what, crossing, placement, executors, first, "
+		    "second, stretch, slices, toggles, tears, unevenness, squares, ticks, "
+		    "worst_tears, worst_toggles) "
+		    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[ADD_ASIDE] = "INSERT INTO aside (print, file, line, reason) VALUES (?, ?, ?, ?) "
 		      "ON CONFLICT DO NOTHING",
-	[ADD_CPUID] = "INSERT INTO cpuid VALUES (?1, ?2) ON CONFLICT DO NOTHING",
-	[HAS_CPUID] = "SELECT 1 FROM cpuid WHERE name = ?1",
+	[ADD_CPUID] = "INSERT INTO cpuid VALUES (?, ?) ON CONFLICT DO NOTHING RETURNING 1",
 	[HAS_COUNTED] =
 		"SELECT 1 FROM run JOIN kind ON kind.id = run.kind WHERE " KIND_MATCHES
-		" AND time BETWEEN ?10 AND ?11 AND source <> 'journal' AND ?12 = "
+		" AND time BETWEEN ?11 AND ?12 AND source <> 'journal' AND ?13 = "
 		"(SELECT sum(toggles) FROM sum WHERE sum.run = run.id AND what = 'wait') LIMIT 1",
 };
+
+/* clang-format off */
+const struct field kind_fields[] = {
+	TEXT(struct identity, "vendor", vendor, -1),
+	BOUNDED(struct identity, "family", family, NUMBER_UNSIGNED, 0, UINT32_MAX),
+	BOUNDED(struct identity, "model", model, NUMBER_UNSIGNED, 0, UINT32_MAX),
+	BOUNDED(struct identity, "stepping", stepping, NUMBER_UNSIGNED, 0, UINT32_MAX),
+	TEXT(struct identity, "microcode", microcode, -1),
+	TEXT(struct identity, "hypervisor", hypervisor, -1),
+	BOUNDED(struct identity, "sockets", sockets, NUMBER_UNSIGNED, 0, UINT32_MAX),
+	BOUNDED(struct identity, "cores", cores, NUMBER_UNSIGNED, 0, UINT32_MAX),
+	BOUNDED(struct identity, "cpus", cpus, NUMBER_UNSIGNED, 0, UINT32_MAX),
+	TEXT(struct identity, "brand", brand, -1),
+	END
+};
+
+static const struct field kind_sum_fields[] = {
+	COUNT(struct fleet_kind, "machines", machines),
+	COUNT(struct fleet_kind, "runs", runs),
+	SIGNED(struct fleet_kind, "from", from),
+	SIGNED(struct fleet_kind, "to", to),
+	COUNT(struct fleet_kind, "lowest_khz", khz[0]),
+	COUNT(struct fleet_kind, "highest_khz", khz[1]),
+	END
+};
+
+static const struct field host_fields[] = {
+	SIGNED(struct fleet_host, "machine", machine),
+	TEXT(struct fleet_host, "name", name, -1),
+	SIGNED(struct fleet_host, "kind", kind),
+	TEXT(struct fleet_host, "kernel", kernel, -1),
+	COUNT(struct fleet_host, "khz", khz),
+	SIGNED(struct fleet_host, "time", time),
+	COUNT(struct fleet_host, "runs", runs),
+	END
+};
+
+static const struct field run_fields[] = {
+	SIGNED(struct fleet_run, "id", id),
+	SIGNED(struct fleet_run, "machine", machine),
+	TEXT(struct fleet_run, "name", name, -1),
+	TEXT(struct fleet_run, "kernel", kernel, -1),
+	SIGNED(struct fleet_run, "time", time),
+	BOUNDED(struct fleet_run, "epoch", epoch, NUMBER_UNSIGNED, 0, UINT32_MAX),
+	END
+};
+/* clang-format on */
 
 struct fleet {
 	sqlite3 *db;
@@ -58,7 +108,7 @@ struct fleet {
 	bool writes;
 };
 
-/* SQLite's own words are lost: what went wrong with which file is told by the caller. */
+/* SQLite's own words are lost: the caller says what went wrong with which file. */
 static int errno_of(int code)
 {
 	switch (code & 0xff) {
@@ -89,12 +139,6 @@ static int errno_of(int code)
 
 /* --- Opening ---------------------------------------------------------------------------------- */
 
-/* What makes a database of version i + 1 one of version i + 2. */
-static const char *const steps[FLEET_VERSION - 1] = {
-	"ALTER TABLE run ADD COLUMN tsc_khz INTEGER NOT NULL DEFAULT 0; "
-	"CREATE TABLE cpuid (name TEXT PRIMARY KEY, dump TEXT NOT NULL) STRICT",
-};
-
 static int run_text(struct fleet *fleet, const char *text)
 {
 	return errno_of(sqlite3_exec(fleet->db, text, NULL, NULL, NULL));
@@ -109,7 +153,7 @@ static int ask_store(struct fleet *fleet, const char *question, int64_t about,
 
 	if (code == SQLITE_OK)
 		sqlite3_bind_int64(statement, 1, about);
-	while (code == SQLITE_OK || (code == SQLITE_ROW && ret == 0)) {
+	while (code == SQLITE_OK || (code == SQLITE_ROW && ret >= 0)) {
 		code = sqlite3_step(statement);
 		if (code == SQLITE_ROW)
 			ret = take(statement, arg);
@@ -124,40 +168,20 @@ static int take_number(sqlite3_stmt *row, void *number)
 	return 0;
 }
 
-static int make_tables(struct fleet *fleet)
-{
-	char path[PATH_MAX], *text = NULL;
-	size_t size = 0;
-	FILE *file = NULL;
-	int ret = -ENOENT;
-
-	if (data_file("fleet.sql", path, sizeof(path)) == 0)
-		file = fopen(path, "re");
-	if (file && getdelim(&text, &size, '\0', file) >= 0)
-		ret = run_text(fleet, text);
-	if (file)
-		fclose(file);
-	free(text);
-	return ret;
-}
-
 /* Tables of version 0 are none. */
-static int bring_up_to_date(struct fleet *fleet, bool create)
+static int check_tables(struct fleet *fleet, bool create)
 {
 	uint64_t version = 0;
 	int ret = ask_store(fleet, "PRAGMA user_version", 0, take_number, &version);
-	char number[48];
+	char path[PATH_MAX], number[48], *text;
 
 	if (ret < 0 || version == FLEET_VERSION)
 		return ret;
-	if (version > FLEET_VERSION || (version == 0 && !create))
+	if (version || !create)
 		return -EPROTO;
-	if (!create)
-		return -ESTALE;
-	if (version == 0)
-		ret = make_tables(fleet);
-	for (uint64_t i = version; i > 0 && i < FLEET_VERSION && ret == 0; i++)
-		ret = run_text(fleet, steps[i - 1]);
+	text = data_file("fleet.sql", path, sizeof(path)) == 0 ? text_file_read(path) : NULL;
+	ret = text ? run_text(fleet, text) : -ENOENT;
+	free(text);
 	snprintf(number, sizeof(number), "PRAGMA user_version = %d", FLEET_VERSION);
 	return ret < 0 ? ret : run_text(fleet, number);
 }
@@ -177,7 +201,7 @@ int fleet_open(struct fleet **opened, const char *path, bool create)
 		ret = run_text(fleet,
 			       create ? "PRAGMA foreign_keys = ON; BEGIN IMMEDIATE" : "BEGIN");
 	if (ret == 0)
-		ret = bring_up_to_date(fleet, create);
+		ret = check_tables(fleet, create);
 	for (int i = 0; i < STATEMENTS && ret == 0 && create; i++)
 		ret = errno_of(sqlite3_prepare_v3(fleet->db, texts[i], -1,
 						  SQLITE_PREPARE_PERSISTENT, &fleet->statement[i],
@@ -242,6 +266,26 @@ static void bind_number(sqlite3_stmt *statement, int at, uint64_t number)
 	sqlite3_bind_int64(statement, at, number > INT64_MAX ? INT64_MAX : (int64_t)number);
 }
 
+/* The members of a struct, from this parameter on. Returns the one behind them. */
+static int bind_fields(sqlite3_stmt *statement, int at, const struct field *f, const void *base)
+{
+	for (; f->name; f++, at++) {
+		const char *member = (const char *)base + f->offset;
+
+		if (f->type == NUMBER_WORDS)
+			bind_text(statement, at, member);
+		else if (f->type == NUMBER_NAME)
+			bind_text(statement, at, f->name_of(*(const unsigned *)member));
+		else if (f->type == NUMBER_UNSIGNED)
+			bind_number(statement, at, *(const unsigned *)member);
+		else if (f->type == NUMBER_REAL)
+			sqlite3_bind_double(statement, at, *(const double *)member);
+		else
+			bind_number(statement, at, *(const uint64_t *)member);
+	}
+	return at;
+}
+
 /* Where a row comes back its first column is the id. 1, 0: no row; or a negative errno. */
 static int step_once(sqlite3_stmt *statement, int64_t *id)
 {
@@ -253,72 +297,51 @@ static int step_once(sqlite3_stmt *statement, int64_t *id)
 	return code == SQLITE_ROW ? 1 : errno_of(code);
 }
 
-static void bind_kind(sqlite3_stmt *statement, const struct identity *id)
+/* The same, after it has parameters, from at on: t is a text, i an int64_t, n a uint64_t. */
+static int run_statement(struct fleet *fleet, enum statement which, int64_t *id, int at,
+			 const char *types, ...)
 {
-	const unsigned number[] = { id->family, id->model, id->stepping };
-	const unsigned shape[] = { id->sockets, id->cores, id->cpus };
+	sqlite3_stmt *statement = fleet->statement[which];
+	va_list args;
 
-	bind_text(statement, 1, id->vendor);
-	for (int i = 0; i < 3; i++)
-		bind_number(statement, 2 + i, number[i]);
-	bind_text(statement, 5, id->microcode);
-	bind_text(statement, 6, id->hypervisor);
-	for (int i = 0; i < 3; i++)
-		bind_number(statement, 7 + i, shape[i]);
+	va_start(args, types);
+	for (; *types; types++, at++)
+		if (*types == 't')
+			bind_text(statement, at, va_arg(args, const char *));
+		else if (*types == 'i')
+			sqlite3_bind_int64(statement, at, va_arg(args, int64_t));
+		else
+			bind_number(statement, at, va_arg(args, uint64_t));
+	va_end(args);
+	return step_once(statement, id);
 }
 
 int fleet_add_run(struct fleet *fleet, const char *name, const struct evidence_run *run)
 {
-	sqlite3_stmt *statement = fleet->statement[ADD_RUN];
+	sqlite3_stmt *add_kind = fleet->statement[ADD_KIND], *add_sum = fleet->statement[ADD_SUM];
 	char print[PRINT], cpus[CPUS_TEXT];
 	int64_t machine = 0, kind = 0, id;
-	int ret;
+	int ret = run_statement(fleet, ADD_MACHINE, &machine, 1, "t", name);
 
-	bind_text(fleet->statement[ADD_MACHINE], 1, name);
-	ret = step_once(fleet->statement[ADD_MACHINE], &machine);
-	bind_kind(fleet->statement[ADD_KIND], &run->identity);
-	bind_text(fleet->statement[ADD_KIND], 10, run->identity.brand);
+	bind_fields(add_kind, 1, kind_fields, &run->identity);
 	if (ret >= 0)
-		ret = step_once(fleet->statement[ADD_KIND], &kind);
+		ret = step_once(add_kind, &kind);
 	if (ret < 0)
 		return ret;
 	print_run(name, run, print);
 	cpus_print(&run->cpus, cpus, sizeof(cpus));
-	bind_text(statement, 1, print);
-	sqlite3_bind_int64(statement, 2, machine);
-	sqlite3_bind_int64(statement, 3, kind);
-	sqlite3_bind_int64(statement, 4, run->time);
-	bind_text(statement, 5, run->boot);
-	bind_text(statement, 6, run->identity.kernel);
-	bind_text(statement, 7, run->source);
-	bind_text(statement, 8, cpus);
-	bind_number(statement, 9, run->epoch);
-	bind_number(statement, 10, run->identity.tsc_khz);
-	ret = step_once(statement, &id);
+	ret = run_statement(fleet, ADD_RUN, &id, 1, "tiiittttin", print, machine, kind, run->time,
+			    run->boot, run->identity.kernel, run->source, cpus, (int64_t)run->epoch,
+			    run->identity.tsc_khz);
 	if (ret <= 0)
 		return ret;
 	for (size_t i = 0; i < run->sums.count && ret >= 0; i++) {
 		const struct sum *s = &run->sums.sum[i];
-		const struct count *c = &s->count;
 
-		statement = fleet->statement[ADD_SUM];
-		sqlite3_bind_int64(statement, 1, id);
-		bind_text(statement, 2, sum_kind_name(s->kind));
-		bind_number(statement, 3, s->rung.first);
-		bind_number(statement, 4, s->rung.second);
-		bind_number(statement, 5, s->rung.stretch);
-		bind_text(statement, 6, crossing_name(s->crossing));
-		bind_text(statement, 7, placement_name(s->placement));
-		bind_number(statement, 8, s->executors);
-		bind_number(statement, 9, c->slices);
-		bind_number(statement, 10, c->toggles);
-		bind_number(statement, 11, c->tears);
-		sqlite3_bind_double(statement, 12, c->unevenness);
-		sqlite3_bind_double(statement, 13, c->squares);
-		sqlite3_bind_double(statement, 14, c->ticks);
-		bind_number(statement, 15, c->worst_tears);
-		bind_number(statement, 16, c->worst_toggles);
-		ret = step_once(statement, NULL);
+		bind_number(add_sum, 1, (uint64_t)id);
+		bind_fields(add_sum, bind_fields(add_sum, 2, sum_fields, s), count_fields,
+			    &s->count);
+		ret = step_once(add_sum, NULL);
 	}
 	return ret < 0 ? ret : 1;
 }
@@ -326,60 +349,64 @@ int fleet_add_run(struct fleet *fleet, const char *name, const struct evidence_r
 int fleet_has_counted(struct fleet *fleet, const struct evidence_run *run, int64_t begin,
 		      int64_t end)
 {
-	sqlite3_stmt *statement = fleet->statement[HAS_COUNTED];
 	uint64_t toggles = 0;
 
 	for (size_t i = 0; i < run->sums.count; i++)
 		if (run->sums.sum[i].kind == SUM_WAIT)
 			toggles += run->sums.sum[i].count.toggles;
-	bind_kind(statement, &run->identity);
-	sqlite3_bind_int64(statement, 10, begin);
-	sqlite3_bind_int64(statement, 11, end);
-	bind_number(statement, 12, toggles);
-	return step_once(statement, NULL);
-}
-
-int fleet_has_cpuid(struct fleet *fleet, const char *name)
-{
-	bind_text(fleet->statement[HAS_CPUID], 1, name);
-	return step_once(fleet->statement[HAS_CPUID], NULL);
+	return run_statement(
+		fleet, HAS_COUNTED, NULL,
+		bind_fields(fleet->statement[HAS_COUNTED], 1, kind_fields, &run->identity), "iin",
+		begin, end, toggles);
 }
 
 int fleet_add_cpuid(struct fleet *fleet, const char *name, const char *dump)
 {
-	bind_text(fleet->statement[ADD_CPUID], 1, name);
-	bind_text(fleet->statement[ADD_CPUID], 2, dump);
-	return step_once(fleet->statement[ADD_CPUID], NULL);
+	return run_statement(fleet, ADD_CPUID, NULL, 1, "tt", name, dump);
 }
 
 int fleet_set_aside(struct fleet *fleet, const char *file, size_t line, const char *text,
 		    const char *reason)
 {
-	sqlite3_stmt *statement = fleet->statement[ADD_ASIDE];
 	int before = sqlite3_total_changes(fleet->db), ret;
 	char print[PRINT];
 
 	snprintf(print, sizeof(print), "%016" PRIx64, mix(MIX_START, text));
-	bind_text(statement, 1, print);
-	bind_text(statement, 2, file);
-	bind_number(statement, 3, line);
-	bind_text(statement, 4, reason);
-	ret = step_once(statement, NULL);
+	ret = run_statement(fleet, ADD_ASIDE, NULL, 1, "ttnt", print, file, (uint64_t)line, reason);
 	return ret < 0 ? ret : sqlite3_total_changes(fleet->db) > before;
 }
 
 /* --- Reading ---------------------------------------------------------------------------------- */
 
-static void read_text(sqlite3_stmt *row, int at, char *to, size_t size)
+/* Columns into the members of a struct: the next column, or -EINVAL for a name that is none. */
+static int read_fields(sqlite3_stmt *row, int at, const struct field *f, void *base)
 {
-	const unsigned char *text = sqlite3_column_text(row, at);
+	for (; f->name; f++, at++) {
+		const char *text = (const char *)sqlite3_column_text(row, at);
+		char *member = (char *)base + f->offset;
+		int name;
 
-	snprintf(to, size, "%s", text ? (const char *)text : "");
+		if (f->type == NUMBER_WORDS) {
+			snprintf(member, (size_t)f->max, "%s", text ? text : "");
+		} else if (f->type == NUMBER_NAME) {
+			name = f->parse(text ? text : "");
+			if (name < 0)
+				return -EINVAL;
+			*(unsigned *)member = (unsigned)name;
+		} else if (f->type == NUMBER_UNSIGNED) {
+			*(unsigned *)member = (unsigned)sqlite3_column_int(row, at);
+		} else if (f->type == NUMBER_REAL) {
+			*(double *)member = sqlite3_column_double(row, at);
+		} else {
+			*(int64_t *)member = sqlite3_column_int64(row, at);
+		}
+	}
+	return at;
 }
 
 /* An array that grows, of things of one size. */
 struct list {
-	char *at;
+	void *at;
 	size_t count, size;
 };
 
@@ -387,14 +414,14 @@ struct list {
 static void *list_more(struct list *list)
 {
 	size_t room = list->count ? 2 * list->count : 1;
-	char *more = list->at;
+	void *more = list->at;
 
 	if ((list->count & (list->count - 1)) == 0)
 		more = realloc(list->at, room * list->size);
 	if (!more)
 		return NULL;
 	list->at = more;
-	return memset(list->at + list->count++ * list->size, 0, list->size);
+	return memset((char *)more + list->count++ * list->size, 0, list->size);
 }
 
 static int take_kind(sqlite3_stmt *row, void *list)
@@ -403,27 +430,8 @@ static int take_kind(sqlite3_stmt *row, void *list)
 
 	if (!kind)
 		return -ENOMEM;
-	*kind = (struct fleet_kind){
-		.id = sqlite3_column_int64(row, 0),
-		.identity = {
-			.family = (unsigned)sqlite3_column_int(row, 2),
-			.model = (unsigned)sqlite3_column_int(row, 3),
-			.stepping = (unsigned)sqlite3_column_int(row, 4),
-			.sockets = (unsigned)sqlite3_column_int(row, 7),
-			.cores = (unsigned)sqlite3_column_int(row, 8),
-			.cpus = (unsigned)sqlite3_column_int(row, 9),
-		},
-		.machines = (uint64_t)sqlite3_column_int64(row, 11),
-		.runs = (uint64_t)sqlite3_column_int64(row, 12),
-		.from = sqlite3_column_int64(row, 13),
-		.to = sqlite3_column_int64(row, 14),
-		.khz = { (uint64_t)sqlite3_column_int64(row, 15),
-			 (uint64_t)sqlite3_column_int64(row, 16) },
-	};
-	read_text(row, 1, kind->identity.vendor, sizeof(kind->identity.vendor));
-	read_text(row, 5, kind->identity.microcode, sizeof(kind->identity.microcode));
-	read_text(row, 6, kind->identity.hypervisor, sizeof(kind->identity.hypervisor));
-	read_text(row, 10, kind->identity.brand, sizeof(kind->identity.brand));
+	kind->id = sqlite3_column_int64(row, 0);
+	read_fields(row, read_fields(row, 1, kind_fields, &kind->identity), kind_sum_fields, kind);
 	return 0;
 }
 
@@ -437,7 +445,7 @@ int fleet_kinds(struct fleet *fleet, struct fleet_kind **kinds, size_t *count)
 			  "kind.id GROUP BY kind.id ORDER BY 12 DESC, 1",
 			  0, take_kind, &list);
 
-	*kinds = (struct fleet_kind *)(void *)list.at;
+	*kinds = list.at;
 	*count = list.count;
 	return ret;
 }
@@ -446,16 +454,7 @@ static int take_host(sqlite3_stmt *row, void *list)
 {
 	struct fleet_host *host = list_more(list);
 
-	if (!host)
-		return -ENOMEM;
-	host->machine = sqlite3_column_int64(row, 0);
-	read_text(row, 1, host->name, sizeof(host->name));
-	host->kind = sqlite3_column_int64(row, 2);
-	read_text(row, 3, host->kernel, sizeof(host->kernel));
-	host->khz = (uint64_t)sqlite3_column_int64(row, 4);
-	host->time = sqlite3_column_int64(row, 5);
-	host->runs = (uint64_t)sqlite3_column_int64(row, 6);
-	return 0;
+	return host ? read_fields(row, 0, host_fields, host) : -ENOMEM;
 }
 
 /* SQLite takes what stands beside max() from the row that has it. */
@@ -468,7 +467,7 @@ int fleet_hosts(struct fleet *fleet, struct fleet_host **hosts, size_t *count)
 		"JOIN machine ON machine.id = run.machine GROUP BY machine ORDER BY machine",
 		0, take_host, &list);
 
-	*hosts = (struct fleet_host *)(void *)list.at;
+	*hosts = list.at;
 	*count = list.count;
 	return ret;
 }
@@ -477,51 +476,23 @@ int fleet_hosts(struct fleet *fleet, struct fleet_host **hosts, size_t *count)
 static int take_sum(sqlite3_stmt *row, void *arg)
 {
 	struct list *list = arg;
-	struct fleet_run *runs = (struct fleet_run *)(void *)list->at, *run;
-	char kind[16], crossing[32], placement[32];
-	int64_t id = sqlite3_column_int64(row, 0);
-	int codes[3];
-	struct sum s = {
-		.rung = { (uint64_t)sqlite3_column_int64(row, 7),
-			  (uint64_t)sqlite3_column_int64(row, 8),
-			  (uint64_t)sqlite3_column_int64(row, 9) },
-		.executors = (unsigned)sqlite3_column_int(row, 12),
-		.count = {
-			.slices = (uint64_t)sqlite3_column_int64(row, 13),
-			.toggles = (uint64_t)sqlite3_column_int64(row, 14),
-			.tears = (uint64_t)sqlite3_column_int64(row, 15),
-			.unevenness = sqlite3_column_double(row, 16),
-			.squares = sqlite3_column_double(row, 17),
-			.ticks = sqlite3_column_double(row, 18),
-			.worst_tears = (uint64_t)sqlite3_column_int64(row, 19),
-			.worst_toggles = (uint64_t)sqlite3_column_int64(row, 20),
-		},
-	};
+	struct fleet_run fresh = { 0 }, *run = list->at;
+	struct sum sum = { 0 };
+	int at = read_fields(row, 0, run_fields, &fresh);
 
-	if (!list->count || runs[list->count - 1].id != id) {
+	if (list->count && run[list->count - 1].id == fresh.id) {
+		run += list->count - 1;
+	} else {
 		run = list_more(list);
 		if (!run)
 			return -ENOMEM;
-		run->id = id;
-		run->machine = sqlite3_column_int64(row, 1);
-		read_text(row, 2, run->name, sizeof(run->name));
-		read_text(row, 3, run->kernel, sizeof(run->kernel));
-		run->time = sqlite3_column_int64(row, 4);
-		run->epoch = (unsigned)sqlite3_column_int(row, 5);
-		runs = (struct fleet_run *)(void *)list->at;
+		*run = fresh;
 	}
-	read_text(row, 6, kind, sizeof(kind));
-	read_text(row, 10, crossing, sizeof(crossing));
-	read_text(row, 11, placement, sizeof(placement));
-	codes[0] = sum_kind_parse(kind);
-	codes[1] = crossing_parse(crossing);
-	codes[2] = placement_parse(placement);
-	if (codes[0] < 0 || codes[1] < 0 || codes[2] < 0)
+	at = read_fields(row, at, sum_fields, &sum);
+	if (at < 0)
 		return 0;
-	s.kind = (enum sum_kind)codes[0];
-	s.crossing = (enum crossing)codes[1];
-	s.placement = (enum placement)codes[2];
-	return sums_add(&runs[list->count - 1].sums, &s);
+	read_fields(row, at, count_fields, &sum.count);
+	return sums_add(&run->sums, &sum);
 }
 
 int fleet_runs(struct fleet *fleet, int64_t kind, struct fleet_run **runs, size_t *count)
@@ -529,14 +500,14 @@ int fleet_runs(struct fleet *fleet, int64_t kind, struct fleet_run **runs, size_
 	struct list list = { .size = sizeof(**runs) };
 	int ret = ask_store(
 		fleet,
-		"SELECT run.id, machine, name, kernel, time, epoch, what, first, second, "
-		"stretch, crossing, placement, executors, slices, toggles, tears, unevenness, "
-		"squares, ticks, worst_tears, worst_toggles FROM run "
+		"SELECT run.id, machine, name, kernel, time, epoch, what, crossing, placement, "
+		"executors, first, second, stretch, slices, toggles, tears, unevenness, squares, "
+		"ticks, worst_tears, worst_toggles FROM run "
 		"JOIN machine ON machine.id = run.machine JOIN sum ON sum.run = run.id "
 		"WHERE kind = ?1 ORDER BY machine, time, run.id",
 		kind, take_sum, &list);
 
-	*runs = (struct fleet_run *)(void *)list.at;
+	*runs = list.at;
 	*count = list.count;
 	return ret;
 }
@@ -548,10 +519,27 @@ void fleet_runs_free(struct fleet_run *runs, size_t count)
 	free(runs);
 }
 
-uint64_t fleet_asides(struct fleet *fleet)
+int hours_of(struct hours *hours, const struct fleet_run *runs, size_t count, bool by_machine)
 {
-	uint64_t count = 0;
+	int ret = 0;
 
-	ask_store(fleet, "SELECT count(*) FROM aside", 0, take_number, &count);
-	return count;
+	*hours = (struct hours){ .sums = calloc(count + 1, sizeof(*hours->sums)),
+				 .first = calloc(count + 1, sizeof(*hours->first)) };
+	if (!hours->sums || !hours->first)
+		return -ENOMEM;
+	for (size_t i = 0; i < count && ret == 0; i++) {
+		if (i == 0 || runs[i].machine != runs[i - 1].machine ||
+		    (!by_machine && runs[i].time / HOUR != runs[i - 1].time / HOUR))
+			hours->first[hours->count++] = &runs[i];
+		ret = sums_add_all(&hours->sums[hours->count - 1], &runs[i].sums);
+	}
+	return ret;
+}
+
+void hours_free(struct hours *hours)
+{
+	for (size_t i = 0; i < hours->count; i++)
+		sums_free(&hours->sums[i]);
+	free(hours->sums);
+	free(hours->first);
 }

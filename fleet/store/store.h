@@ -19,10 +19,9 @@
 struct fleet; /* an open database */
 
 /*
- * fleet_open - open a database; create: make it if there is none, and bring an older one up to
- * date. All that is written until fleet_close() is one transaction. 0, -ENOENT, -EPROTO: no
- * database of ours or a newer one, -ESTALE: an older one, and create is not set, or another
- * negative errno.
+ * fleet_open - open a database; create: make it if there is none. All that is written until
+ * fleet_close() is one transaction. 0, -ENOENT, -EPROTO: no database of ours, or of another
+ * version, or another negative errno.
  */
 int fleet_open(struct fleet **fleet, const char *path, bool create);
 
@@ -43,14 +42,12 @@ int fleet_has_counted(struct fleet *fleet, const struct evidence_run *run, int64
 int fleet_set_aside(struct fleet *fleet, const char *file, size_t line, const char *text,
 		    const char *reason);
 
-/*
- * fleet_has_cpuid - is there a dump of that name? fleet_add_cpuid - keep one. 1, 0 or a negative
- * errno.
- */
-int fleet_has_cpuid(struct fleet *fleet, const char *name);
+/* fleet_add_cpuid - keep a dump. 1: added; 0: one of that name was there; or a negative errno. */
 int fleet_add_cpuid(struct fleet *fleet, const char *name, const char *dump);
 
 /* --- Reading ---------------------------------------------------------------------------------- */
+
+extern const struct field kind_fields[]; /* of struct identity: what makes a kind, and the brand */
 
 struct fleet_kind {
 	int64_t id;
@@ -87,10 +84,19 @@ int fleet_kinds(struct fleet *fleet, struct fleet_kind **kinds, size_t *count);
 int fleet_runs(struct fleet *fleet, int64_t kind, struct fleet_run **runs, size_t *count);
 void fleet_runs_free(struct fleet_run *runs, size_t count);
 
+/* What a kind's runs have counted by the hour of a machine: those in one hour share its storms. */
+struct hours {
+	struct sums *sums;		/* of each hour, */
+	const struct fleet_run **first; /* and its first run */
+	size_t count;
+};
+
+/* hours_of - of these runs; by_machine: all of a machine is one hour. 0 or -ENOMEM; free it then,
+ * too. */
+int hours_of(struct hours *hours, const struct fleet_run *runs, size_t count, bool by_machine);
+void hours_free(struct hours *hours);
+
 /* fleet_hosts - all machines, by number. The caller frees. 0 or a negative errno. */
 int fleet_hosts(struct fleet *fleet, struct fleet_host **hosts, size_t *count);
-
-/* fleet_asides - how many lines were set aside. */
-uint64_t fleet_asides(struct fleet *fleet);
 
 #endif

@@ -388,11 +388,11 @@ int pc_deactivate_call(struct pc_call *call)
 
 /*
  * While the call is moved, its displacement may be read half old and half new. Each byte of it
- * changes once, and one of the two whole displacements is known from the beginning and the other
- * as soon as a store of it can be seen. So what is neither is a mixture, and what is either was
- * the call's while the front was read before it, or is the call's while the front is read after
- * it. Nothing is followed that is not one of them. There are two moves at most, and a look that
- * meets both, by the stage, does not count.
+ * changes once. One of the two whole displacements is known from the beginning, the other as soon
+ * as a store of it can be seen. A value that equals neither is a mixture, and no address is taken
+ * from it. A value that equals one was the call's while the front was read before it, or is the
+ * call's while the front is read after it. There are two moves at most, and a look that meets both,
+ * by the stage, does not count.
  */
 
 /*

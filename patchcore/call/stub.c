@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "patchcore/pages/text.h"
-#include "patchcore/pages/text_maps.h"
 #include "patchcore/site/lock.h"
 
 #define REACH  UINT64_C(0x7ffff000)	/* whole pages of the 2 GiB */

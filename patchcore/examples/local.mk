@@ -11,7 +11,6 @@ examples = \
 	patchcore/examples/patch \
 	patchcore/examples/policy \
 	patchcore/examples/signals \
-	patchcore/examples/starts \
 	patchcore/examples/text
 check_PROGRAMS += $(examples)
 tests_wait += $(examples)
@@ -26,7 +25,6 @@ patchcore_examples_over_LDADD = libpatchcore.la
 patchcore_examples_patch_LDADD = libpatchcore.la
 patchcore_examples_policy_LDADD = libpatchcore.la
 patchcore_examples_signals_LDADD = libpatchcore.la
-patchcore_examples_starts_LDADD = libpatchcore.la
 patchcore_examples_text_LDADD = libpatchcore.la
 
 examplesdir = $(docdir)/examples
@@ -42,7 +40,6 @@ dist_examples_DATA = \
 	patchcore/examples/patch.c \
 	patchcore/examples/policy.c \
 	patchcore/examples/signals.c \
-	patchcore/examples/starts.c \
 	patchcore/examples/text.c
 
 # Of other languages and builds.

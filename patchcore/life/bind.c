@@ -8,10 +8,10 @@
  * set up yet, or may call back what called it. So each name is looked up once more, by its version,
  * among the libraries that this one needs, before anything else of the library runs.
  *
- * Left as the loader has them are allocation, which libc itself takes from the program, threads,
- * of which sanitizers have to know, and the hooks of -finstrument-functions: who defines those is
- * what fastinst's provider "cyg" asks. A build with a sanitizer leaves all of them, and what is
- * linked into a program is the program's.
+ * Three kinds of functions stay as the loader has bound them: allocation, which libc itself takes
+ * from the program; threads, of which sanitizers have to know; and the hooks of
+ * -finstrument-functions, since fastinst's provider "cyg" asks who defines these. A build with a
+ * sanitizer leaves all functions as they are, and so does a library that is linked statically.
  */
 #include <dlfcn.h>
 #include <elf.h>

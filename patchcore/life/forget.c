@@ -50,7 +50,6 @@ static bool forget_site(struct site *site, const struct range *range)
 	if ((lead != site && !give_change_up(lead, range)) || !give_change_up(site, range) ||
 	    !own_site(site))
 		return false;
-	site_set_resume(site, 0);
 	site_remove(site);
 	site_disown(site);
 	return true;

@@ -36,8 +36,8 @@
  *   ADOPTING | id  that task is at it                          the same: REST
  *   REST           code, threads and locks are its own         the next that enters, if no
  *                                                              other is inside: ADOPTING
- *   ADOPTING | id  that task sees to what was left half done   the same: ADOPTED, or REST
- *   ADOPTED        and what threads left half done is whole    fork(2), which wipes it: NEW
+ *   ADOPTING | id  that task finishes half-made changes        the same: ADOPTED, or REST
+ *   ADOPTED        no change is half made any more             fork(2), which wipes it: NEW
  *
  * A child that is made past the handlers (_Fork(3), a system call) is recognised by the word, too.
  * What it finds half done depends on where its parent's threads were: sites whose owner is gone

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/auxv.h>
 
-#include "patchcore/life/library.h"
 #include "patchcore/machine/policy.h"
 #include "patchcore/merge/others.h"
 #include "patchcore/pages/text.h"
@@ -23,7 +22,6 @@ static struct facts facts;
 static enum pc_policy asked = PC_POLICY_AUTO;
 static double accept_p = PC_ACCEPT_P_DEFAULT;
 static char reason[sizeof(((struct pc_status *)0)->reason)];
-static struct machine_conf assumed; /* without a level: none */
 
 /* The process's own, from now on. */
 static int choose_policy(enum pc_policy policy, double p, bool is_to_be_possible)
@@ -41,21 +39,6 @@ static int choose_policy(enum pc_policy policy, double p, bool is_to_be_possible
 	strcpy(reason, why);
 	choice_current = syncs;
 	return 0;
-}
-
-/* A bound of 1 is none. */
-void library_assume_waits(uint64_t first, uint64_t second, uint64_t stretch)
-{
-	assumed = (struct machine_conf){
-		.levels = 1,
-		.level = { {
-			.waits = { first, second, stretch },
-			.line.upper_p = 1,
-			.page.upper_p = 1,
-		} },
-		.window = 8,
-		.window_p = 1,
-	};
 }
 
 static int setup_enter(struct thread **self)
@@ -103,12 +86,6 @@ int pc_init(void)
 	/* Without SIGTRAP nothing has begun. */
 	if (!choice_current && (ret = trap_install()) == 0) {
 		facts_learn(&facts);
-		if (assumed.levels) {
-			facts.have_conf = true;
-			facts.have_window = false;
-			facts.conf = assumed;
-			sync_expect_level(1, 0);
-		}
 		facts.trap = probe_int3(facts.trap_reason, sizeof(facts.trap_reason)) == 0;
 		ret = choose_policy(asked, accept_p, false);
 	}

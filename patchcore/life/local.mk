@@ -4,7 +4,6 @@ libpatchcore_internal_la_SOURCES += \
 	patchcore/life/forget.c \
 	patchcore/life/fork.c \
 	patchcore/life/library.c \
-	patchcore/life/library.h \
 	patchcore/life/strerror.c
 
 EXTRA_DIST += \

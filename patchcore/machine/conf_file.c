@@ -72,6 +72,7 @@ int machine_conf_default_path(char *path, size_t size)
 static int judge_owner(int fd, bool is_folder, char *why, size_t size)
 {
 	const char *what = is_folder ? "its folder" : "it";
+	char self[48] = "";
 	struct stat st;
 
 	if (fstat(fd, &st) < 0)
@@ -81,14 +82,10 @@ static int judge_owner(int fd, bool is_folder, char *why, size_t size)
 		return -EINVAL;
 	}
 	if (st.st_uid != 0 && st.st_uid != geteuid()) {
-		if (geteuid() == 0)
-			snprintf(why, size, "%s belongs to user %u, not to root: chown it", what,
-				 (unsigned)st.st_uid);
-		else
-			snprintf(why, size,
-				 "%s belongs to user %u, not to root or user %u, who runs this: "
-				 "chown it",
-				 what, (unsigned)st.st_uid, (unsigned)geteuid());
+		if (geteuid() != 0)
+			snprintf(self, sizeof(self), " or user %u, who runs this", geteuid());
+		snprintf(why, size, "%s belongs to user %u, not to root%s: chown it", what,
+			 st.st_uid, self);
 		return -EPERM;
 	}
 	if (!(st.st_mode & (S_IWGRP | S_IWOTH)))

@@ -22,7 +22,7 @@ static bool supports(const struct machine_conf_bound *bound, double confidence)
 	       toggles * log1p(-bound->upper_p) <= log1p(-confidence) * (1 - ROUNDING);
 }
 
-#define LEVEL_RULES 4 /* the first of those that are of each level */
+#define LEVEL_RULES 4 /* number of the first rule that holds for each level */
 #define RULES	    9
 #define LOWER	    " is lower than its toggles, tears and confidence allow"
 

@@ -24,7 +24,7 @@ size_t cpus_print(const struct cpus *cpus, char *text, size_t size);
 
 unsigned cpus_count(const struct cpus *cpus);
 
-/* cpus_beyond - those of some that all does not have. Returns whether there are any. */
+/* cpus_beyond - *beyond gets the CPUs of @some that @all has not. Returns whether there are any. */
 bool cpus_beyond(const struct cpus *some, const struct cpus *all, struct cpus *beyond);
 
 /*

@@ -52,6 +52,23 @@ const char *conf_problem(const struct machine_conf *conf, const struct identity 
 	return scope_problem(conf, text, size);
 }
 
+static struct machine_conf assumed; /* without a level: none */
+
+/* A bound of 1 is none. */
+void policy_assume_waits(uint64_t first, uint64_t second, uint64_t stretch)
+{
+	assumed = (struct machine_conf){
+		.levels = 1,
+		.level = { {
+			.waits = { first, second, stretch },
+			.line.upper_p = 1,
+			.page.upper_p = 1,
+		} },
+		.window = WINDOW_DEFAULT,
+		.window_p = 1,
+	};
+}
+
 void facts_learn(struct facts *facts)
 {
 	const struct machine_conf *conf = &facts->conf;
@@ -85,10 +102,15 @@ void facts_learn(struct facts *facts)
 			snprintf(facts->conf_reason, sizeof(facts->conf_reason),
 				 "machine.conf refused: %s", problem);
 	}
+	if (assumed.levels) {
+		facts->have_conf = true;
+		facts->have_window = false;
+		facts->conf = assumed;
+	}
 	if (facts->have_conf)
 		ticks = conf->membarrier_ticks;
 	for (unsigned i = 0; i < SYNC_LEVELS; i++)
-		sync_expect_level(i + 1, facts->have_conf ? conf->level[i].ticks : 0);
+		sync_expect(i + 1, facts->have_conf ? conf->level[i].ticks : 0);
 	facts->membarrier = membarrier_register() == 0;
 	if (!facts->membarrier)
 		return;
@@ -100,7 +122,7 @@ void facts_learn(struct facts *facts)
 	start = ticks_now();
 	if (!ticks && membarrier_sync() == 0 && membarrier_sync() == 0)
 		ticks = ticks_now() - start;
-	sync_expect_membarrier(ticks);
+	sync_expect(SYNC_MEMBARRIER, ticks);
 }
 
 /* --- Choosing --------------------------------------------------------------------------------- */

@@ -22,7 +22,7 @@ struct facts {
 
 /*
  * The syncs of one choice. They point to each other: not to be copied. page is the one to begin
- * with; see word_sync(), sync_pick() and sync_later().
+ * with; see word_sync() and sync_pick().
  */
 struct syncs {
 	struct sync page;
@@ -55,6 +55,13 @@ void tsc_learn(void);
  */
 const char *conf_problem(const struct machine_conf *conf, const struct identity *here, char *text,
 			 size_t size);
+
+/*
+ * policy_assume_waits - policy wait uses these waits (ticks; stretch as in pc_status) in place of
+ * those of machine.conf, which need not exist. For benchmarks: nothing is claimed about tears.
+ * Before pc_init(), and not while another thread is in it.
+ */
+void policy_assume_waits(uint64_t first, uint64_t second, uint64_t stretch);
 
 /* facts_learn - find and check the config, register membarrier. */
 void facts_learn(struct facts *facts);

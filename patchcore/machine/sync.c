@@ -32,14 +32,12 @@ NOPATCH void membarrier_sync_surely(void)
 /* After so many picks of one sync the other's cost has decayed to about a third. */
 #define FORGET 1024
 
-#define MEMBARRIER (SYNC_LEVELS + 1)
-
 /* Of each level, and of membarrier. Relaxed; a lost update does no harm: it is an estimate. */
-static _Atomic(uint64_t) costs[SYNC_LEVELS + 2];
+static _Atomic(uint64_t) costs[SYNC_MEMBARRIER + 1];
 
 NOPATCH static _Atomic(uint64_t) *cost_at(const struct sync *sync)
 {
-	return &costs[sync->policy == PC_POLICY_MEMBARRIER ? MEMBARRIER : sync->level];
+	return &costs[sync->policy == PC_POLICY_MEMBARRIER ? SYNC_MEMBARRIER : sync->level];
 }
 
 NOPATCH uint64_t sync_cost(const struct sync *sync)
@@ -61,17 +59,10 @@ NOPATCH void sync_note_cost(const struct sync *sync, uint64_t ticks)
 	store_relaxed(cost_at(sync), cost);
 }
 
-void sync_expect_level(unsigned level, uint64_t ticks)
+void sync_expect(unsigned level, uint64_t ticks)
 {
-	store_relaxed(&costs[level], ticks);
-}
-
-void sync_expect_membarrier(uint64_t ticks)
-{
-	uint64_t unknown = 0;
-
-	atomic_compare_exchange_strong_explicit(&costs[MEMBARRIER], &unknown, ticks,
-						memory_order_relaxed, memory_order_relaxed);
+	if (level != SYNC_MEMBARRIER || !load_relaxed(&costs[level]))
+		store_relaxed(&costs[level], ticks);
 }
 
 /* At least the ticks of both waits. Of a sync that was never used nothing more is known. */
@@ -80,11 +71,6 @@ static uint64_t cost_of(const struct sync *sync)
 	uint64_t cost = sync_cost(sync), least = sync->waits.first + sync->waits.second;
 
 	return cost > least ? cost : least;
-}
-
-const struct sync *sync_later(const struct sync *sync)
-{
-	return sync->policy == PC_POLICY_MEMBARRIER && sync->later ? sync->later : sync;
 }
 
 const struct sync *sync_pick(const struct sync *sync)

@@ -19,19 +19,13 @@ struct sync {
 	unsigned level;		  /* of machine.conf, from 1 to SYNC_LEVELS; 0: of none */
 	unsigned window;	  /* bytes that one store changes at once: 8, 16, 32 or 64 */
 	const struct sync *line;  /* for sites inside one page, or NULL: this one; word_sync() */
-	const struct sync *later; /* a wait for what is started, where this is none, or NULL */
+	const struct sync *later; /* a wait for changes that are started, or NULL: this one */
 	const struct sync *other; /* may be used in place of this where it is cheaper, or NULL */
 	struct word_trace *trace; /* filled in with how each straddler went; NULL in production */
 };
 
 /* sync_pick - this one or the other, whichever has cost less of late. */
 const struct sync *sync_pick(const struct sync *sync);
-
-/*
- * sync_later - the one for a change that is started and finished later: a wait, if there is one
- * that the caller accepts. No patcher stands waiting, and a membarrier interrupts every executor.
- */
-const struct sync *sync_later(const struct sync *sync);
 
 /*
  * sync_cost - what a pair of such syncs has cost of late, ticks; 0 if it was never used.
@@ -41,11 +35,11 @@ uint64_t sync_cost(const struct sync *sync);
 void sync_note_cost(const struct sync *sync, uint64_t ticks);
 
 /*
- * sync_expect_level, sync_expect_membarrier - what the calibration measured that it costs, 0:
- * it did not. Of a level this replaces what was known; a membarrier that was used is known better.
+ * sync_expect - what the calibration measured that a level costs, or membarrier; 0: it did not. Of
+ * a level this replaces what was known; a membarrier that was used is known better.
  */
-void sync_expect_level(unsigned level, uint64_t ticks);
-void sync_expect_membarrier(uint64_t ticks);
+#define SYNC_MEMBARRIER (SYNC_LEVELS + 1)
+void sync_expect(unsigned level, uint64_t ticks);
 
 /*
  * membarrier_register - allow sync by membarrier. 0, or -ENOTSUP.

@@ -8,12 +8,8 @@
 #include <errno.h>
 #include <signal.h>
 #include <stddef.h>
-#include <sys/uio.h>
 
 #include "patchcore/merge/others.h"
-
-#define REGISTER(name)                                                                             \
-	(offsetof(ucontext_t, uc_mcontext.gregs) + (name) * sizeof(greg_t)) /* in a context */
 
 NOPATCH static bool is_restorer(const struct frames *frames, uintptr_t word)
 {
@@ -73,18 +69,6 @@ NOPATCH uintptr_t frames_top(pid_t tid)
 	return sys_call(SYS_get_robust_list, tid, &head, &len) == 0 ? head : 0;
 }
 
-NOPATCH static long transfer(long call, uintptr_t at, void *local, size_t size)
-{
-	struct iovec here = { local, size }, there = { (void *)at, size };
-
-	return sys_call(call, sys_call(SYS_gettid), &here, 1, &there, 1, 0);
-}
-
-NOPATCH static uintptr_t read_register(const struct frames_frame *frame, size_t at)
-{
-	return *(const uintptr_t *)(const void *)(frame->context + at);
-}
-
 /*
  * Does the thread not go on behind this place? Siginfo is read in frames of our own handlers only:
  * the kernel leaves it unwritten for a handler without SA_SIGINFO, and old bytes lie there.
@@ -137,22 +121,24 @@ NOPATCH static bool meet_frame(struct frames_search *search, const struct frames
 			       enum frames_mode mode)
 {
 	struct frames_frame *frame = &search->frame;
+	const greg_t *gregs =
+		(const void *)&frame->context[offsetof(ucontext_t, uc_mcontext.gregs)];
 	struct frames_inside *inside;
 	uintptr_t pc;
 
 	/* Not what the search itself has copied. */
 	if (at - (uintptr_t)search < sizeof(*search) ||
-	    transfer(SYS_process_vm_readv, at, frame, sizeof(*frame)) != sizeof(*frame))
+	    sys_transfer(SYS_process_vm_readv, at, frame, sizeof(*frame)) != sizeof(*frame))
 		return false;
-	pc = read_register(frame, REGISTER(REG_RIP));
-	add_stack(search, stack, read_register(frame, REGISTER(REG_RSP)));
+	pc = (uintptr_t)gregs[REG_RIP];
+	add_stack(search, stack, (uintptr_t)gregs[REG_RSP]);
 	inside = frames_find(places, pc);
 	if (!inside || is_void(frame, inside, pc, at < stack->looks_end))
 		return false;
 	if (mode == FRAMES_MOVE)
-		transfer(SYS_process_vm_writev,
-			 at + offsetof(struct frames_frame, context) + REGISTER(REG_RIP),
-			 &inside->end, sizeof(inside->end));
+		sys_transfer(SYS_process_vm_writev,
+			     at + ((uintptr_t)&gregs[REG_RIP] - (uintptr_t)frame), &inside->end,
+			     sizeof(inside->end));
 	else if (mode == FRAMES_COUNT)
 		atomic_fetch_add(&inside->found, 1);
 	return true;
@@ -170,7 +156,7 @@ NOPATCH static int search_stack(const struct frames *frames, struct frames_searc
 
 	for (; at < end && len == size; at += (uintptr_t)len) {
 		size = end - at < FRAMES_CHUNK ? (long)(end - at) : (long)FRAMES_CHUNK;
-		len = transfer(SYS_process_vm_readv, at, search->words, (size_t)size);
+		len = sys_transfer(SYS_process_vm_readv, at, search->words, (size_t)size);
 		if (len < 0 && len != -EFAULT)
 			return -EACCES;
 		for (size_t n = 0; len > 0 && n < (size_t)len / sizeof(*search->words); n++)

@@ -58,7 +58,6 @@ NOPATCH static bool hold_first(const struct merge *merge)
 	word->holder = merge->id;
 	word->also_count = 0;
 	word->merge = NULL;
-	site_set_resume(site, 0);
 	site_set_state(site, WORD_HELD);
 	return true;
 }
@@ -141,7 +140,7 @@ static struct frames frames;
 struct look {
 	const struct frames_places *places;
 	bool move;
-	_Atomic(int) error; /* of those of which it could not be told */
+	_Atomic(int) error; /* of a thread that could not be looked at; 0: there was none */
 };
 
 _Static_assert(sizeof(struct frames_search) <= sizeof(struct others_room), "room for a search");
@@ -206,7 +205,7 @@ NOPATCH static bool look_asleep(pid_t tid, const struct task_call *call, uint64_
 
 /* --- The protocol ---------------------------------------------------------------------------- */
 
-/* Those stay of which it is still to be seen what becomes of them. */
+/* Merges that are neither made nor given up stay in the list. */
 NOPATCH static void keep_pending(struct frames_places *places)
 {
 	size_t kept = 0;
@@ -270,7 +269,7 @@ NOPATCH static int look_once(struct frames_places *places)
 		for (size_t i = 0; i < places->n; i++)
 			places->inside[i].found = 0;
 		ret = others_look(look_inside, look_asleep, &look);
-		/* Afterwards: what was installed meanwhile is among it. */
+		/* After the look: a handler that was installed meanwhile is learnt, too. */
 		seen = frames_learn(&frames);
 		if (seen < 0)
 			return seen;
@@ -360,10 +359,10 @@ NOPATCH static int wait_until_empty(struct frames_places *places)
  * that was moved has missed some NOPs.) After step 4 there is no way back; but membarrier has just
  * worked, and can then only fail for want of memory, or because it was forbidden since.
  *
- * Of several each step is taken for all. Those that a look finds empty are made at once; for the
- * others there is another look. Two threads may each be inside of one, in a handler that waits at
- * the INT3 of the other: neither leaves. So the wait for several is short, and what is left is
- * taken back, for its caller to try it alone.
+ * Several merges take each step together. Merges that a look finds empty are made at once; for the
+ * others there is another look. Two threads may each be inside one merge, in a handler that waits
+ * at the INT3 of the other: neither leaves. So the wait for several is short. Merges that are left
+ * then are taken back, and their caller tries them alone.
  */
 NOPATCH static void protocol(struct frames_places *places)
 {

@@ -50,8 +50,8 @@ int merge_hold(struct merge *merge);
 void merge_release(struct merge *merge);
 
 /*
- * merge_put_int3 - on the doors. merge_put_rest - all new bytes but those of the doors.
- * merge_put_doors - these.
+ * merge_put_int3 - INT3 on the doors. merge_put_rest - the new bytes behind the doors.
+ * merge_put_doors - the new bytes of the doors.
  */
 void merge_put_int3(const struct merge *merge);
 void merge_put_rest(struct merge *merge);
@@ -69,14 +69,11 @@ int merge_check_old(const struct merge *merge);
 
 /*
  * merge_undisturbed - the protocol, with all signals blocked; of merges that merge_find() has
- * looked up; all are moved over, or none. The result of each: 0, the errors of merge_hold(),
- * merge_check_old() or others_look(), -EINVAL: a call comes back to the middle, -EACCES: a stack
- * could not be read, -ETIMEDOUT: a thread stayed inside, or what membarrier failed with; then the
- * code is as it was. So it is where the result is MERGE_PENDING: a thread was inside for long, and
- * as executors of all the others wait meanwhile, that one is to be tried alone. One that is alone
- * is never MERGE_PENDING.
+ * looked up; all are moved over, or none. Of the places only `merge` is filled in.
  *
- * Of the places only `merge` is filled in. Those that are done are taken out.
+ * The result of each: 0, or an error of pc_patch_over(), and the code is as it was. MERGE_PENDING,
+ * of one that is not alone: a thread was inside for long, while executors of all the others waited,
+ * so that one is to be tried alone.
  */
 void merge_undisturbed(struct frames_places *places);
 

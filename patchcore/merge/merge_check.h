@@ -64,15 +64,6 @@ NOPATCH_INLINE bool merge_is_call(const uint8_t *code, size_t len)
 	return i + 1 < len && code[i] == 0xff && (code[i + 1] >> 3 & 6) == 2;
 }
 
-/* The start behind the one at i, or len. */
-NOPATCH_INLINE size_t merge_next(unsigned starts, size_t i, size_t len)
-{
-	do
-		i++;
-	while (i < len && !(starts & 1u << i));
-	return i;
-}
-
 /*
  * merge_returns_inside - is there a call that comes back to an old start which the new code does
  * not have? A thread may be anywhere else, with no more than that address on its stack.
@@ -81,21 +72,22 @@ NOPATCH_INLINE size_t merge_next(unsigned starts, size_t i, size_t len)
 NOPATCH_INLINE bool merge_returns_inside(const uint8_t *old, size_t len, unsigned old_starts,
 					 unsigned new_starts)
 {
-	for (size_t i = 0, next; i < len; i = next) {
-		next = merge_next(old_starts, i, len);
-		if (next < len && !(new_starts & 1u << next) && merge_is_call(old + i, next - i))
+	for (size_t i = 0, next = 1; next < len; next++) {
+		if (!(old_starts & 1u << next))
+			continue;
+		if (!(new_starts & 1u << next) && merge_is_call(old + i, next - i))
 			return true;
+		i = next;
 	}
 	return false;
 }
 
 NOPATCH_INLINE bool merge_makes_threads(const uint8_t *old, size_t len, unsigned old_starts)
 {
-	for (size_t i = 0, next; i < len; i = next) {
-		next = merge_next(old_starts, i, len);
-		if (next < len && next - i >= 2 && old[i] == 0x0f && old[i + 1] == 0x05)
+	for (size_t i = 0; i + 2 < len; i++)
+		if ((old_starts >> i & 3) == 1 && old_starts >> (i + 2) && old[i] == 0x0f &&
+		    old[i + 1] == 0x05)
 			return true;
-	}
 	return false;
 }
 

@@ -14,7 +14,6 @@
 #include <linux/futex.h>
 #include <stddef.h>
 #include <sys/mman.h>
-#include <sys/uio.h>
 #include <x86intrin.h>
 
 #include "patchcore/site/thread.h"
@@ -201,9 +200,9 @@ NOPATCH static int choose_from(uint64_t used, uint64_t pending)
 }
 
 /*
- * It is sent again, to this thread, for what the program has set: its handler, which is back at
- * its place, or the default, which is the end. Where a handler that was installed on top of ours
- * has called it, as what was there before, the signal has been dealt with.
+ * The signal is sent again, to this thread: the program's handler, which is back at its place,
+ * takes it, or the default action ends the process. Where the program's newer handler has called
+ * ours, as the one that was there before it, the signal has been dealt with.
  */
 NOPATCH static void pass_on(int signal, siginfo_t *info)
 {
@@ -278,14 +277,13 @@ NOPATCH static int call_number(const uint8_t *end)
 NOPATCH void others_restart_call(greg_t *gregs)
 {
 	uint8_t code[26] = { 0 };
-	struct iovec here = { code, sizeof(code) };
-	struct iovec there = { (void *)(gregs[REG_RIP] - (greg_t)sizeof(code)), sizeof(code) };
 	int number;
 
 	/* SYSCALL leaves in rcx where it goes on. */
 	if (gregs[REG_RAX] != -EINTR || gregs[REG_RCX] != gregs[REG_RIP])
 		return;
-	sys_call(SYS_process_vm_readv, sys_call(SYS_gettid), &here, 1, &there, 1, 0);
+	sys_transfer(SYS_process_vm_readv, (uintptr_t)gregs[REG_RIP] - sizeof(code), code,
+		     sizeof(code));
 	number = call_number(code + 24);
 	/* These two have done their work even so. */
 	if (code[24] != 0x0f || code[25] != 0x05 || number < 0 || number == SYS_close ||
@@ -574,6 +572,7 @@ NOPATCH int others_may_look(void)
 	static _Atomic(uint32_t) known_epoch;
 	uint32_t epoch = atomic_load(&process_epoch);
 	uint64_t mount = task_mount();
+	struct task_call call;
 
 	/* Signals to the ids of another namespace would find no thread, as if all had ended. */
 	if (!mount || mount != known_mount || epoch != known_epoch) {
@@ -582,7 +581,7 @@ NOPATCH int others_may_look(void)
 		known_mount = mount;
 		known_epoch = epoch;
 	}
-	return task_tells_calls() ? 0 : -EACCES;
+	return task_call((pid_t)sys_call(SYS_gettid), &call) < 0 ? -EACCES : 0;
 }
 
 NOPATCH int others_look(others_fn *fn, others_asleep_fn *asleep, void *arg)

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Interrupting every other thread of the process, by a signal. Private.
- *
- * The signal is the highest real-time signal, SIGRTMAX itself left out, that the program has no use
- * for: it has its default action, none is pending, and no thread blocks it or waits for it in
- * particular (a thread that blocks most of them does not mean this one). That is looked at again
- * for every look. The handler then stays until others_give_back(), so that a signal of the library
- * that arrives late harms no thread; what is pending is never dropped. A signal that another sends
- * gets what it would get without the library.
+ * Interrupting every other thread of the process, by a real-time signal for which the program has
+ * no use: "The signal" in pc_merge(3) says how it is chosen, and what becomes of one that another
+ * sends. Private.
  *
  * All that runs from the choice of the signal to the end of a call is NOPATCH: no
  * libc, no heap, no lock of the C library, so a stopped thread may hold any.
@@ -83,14 +78,14 @@ typedef bool others_asleep_fn(pid_t tid, const struct task_call *call, uint64_t 
 void others_keep_off(uint64_t blocked);
 
 /*
- * others_restart_call - for fn: a system call that is over by the signal, of which the program is
- * to notice nothing, begins anew. EINTR has taken the place of its number, but the code has it.
+ * others_restart_call - for fn: a system call that the signal has ended begins anew, and the
+ * program does not notice. EINTR has taken the place of its number, which the code still has.
  */
 void others_restart_call(greg_t *gregs);
 
 /*
  * others_may_look - 0, or -EACCES: /proc is not there, or of another pid namespace, or does not
- * tell in which system calls threads sleep (task_tells_calls()). To be asked before a look.
+ * tell in which system calls threads sleep (task_call()). To be asked before a look.
  */
 int others_may_look(void);
 

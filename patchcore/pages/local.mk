@@ -7,7 +7,6 @@ libpatchcore_internal_la_SOURCES += \
 	patchcore/pages/text.c \
 	patchcore/pages/text.h \
 	patchcore/pages/text_maps.c \
-	patchcore/pages/text_maps.h \
 	patchcore/pages/text_page.h \
 	patchcore/pages/text_way.c
 
@@ -42,3 +41,4 @@ patchcore_pages_tests_test_text_growth_LDFLAGS = -Wl,--wrap=table_find
 patchcore_pages_tests_test_text_loan_LDFLAGS = -Wl,--wrap=mapping_page_size,--wrap=mprotect \
 	-Wl,--wrap=text_end_outside,--wrap=flight_drain
 endif
+EXTRA_DIST += patchcore/pages/tests/pkeys-in-qemu

@@ -18,8 +18,7 @@ struct object {
 struct view {
 	struct object *list;
 	size_t count;
-	uint64_t loads, unloads;
-	bool counts_only;
+	uint64_t loads, unloads; /* the linker's counts: the same if nothing came or went */
 };
 
 static struct lock lock;
@@ -35,7 +34,7 @@ static uint64_t hash_bytes(uint64_t seed, const void *data, size_t len)
 	return seed;
 }
 
-/* Every object tells the counts. Negative: no memory. */
+/* 1: nothing came or went since the counts of the look. Negative: no memory. */
 static int note_object(struct dl_phdr_info *info, size_t size, void *data)
 {
 	struct view *look = data;
@@ -43,10 +42,10 @@ static int note_object(struct dl_phdr_info *info, size_t size, void *data)
 	uint64_t seed = UINT64_C(0xcbf29ce484222325);
 
 	(void)size;
+	if (!look->count && look->loads == info->dlpi_adds && look->unloads == info->dlpi_subs)
+		return 1;
 	look->loads = info->dlpi_adds;
 	look->unloads = info->dlpi_subs;
-	if (look->counts_only)
-		return 1;
 	object = realloc(look->list, (look->count + 1) * sizeof(*object));
 	if (!object)
 		return -ENOMEM;
@@ -89,17 +88,6 @@ void objects_in_child(void)
 		store_relaxed(&lock_may_be_lost, true);
 }
 
-/* A thread that a signal handler ended in it would leave that lock behind, too. */
-static int ask_linker(struct view *look)
-{
-	int ret;
-
-	signals_hold();
-	ret = dl_iterate_phdr(note_object, look);
-	signals_let();
-	return ret;
-}
-
 static bool contains(const struct view *look, const struct object *object)
 {
 	for (size_t i = 0; i < look->count; i++)
@@ -110,21 +98,22 @@ static bool contains(const struct view *look, const struct object *object)
 
 int objects_each_gone(void (*gone)(uintptr_t start, uintptr_t end))
 {
-	struct view look = { .counts_only = true };
+	struct view look = { .list = NULL };
 	struct object *unused;
-	bool is_new;
 	int ret;
 
 	if (load_relaxed(&lock_may_be_lost))
 		return 0;
-	ask_linker(&look);
 	lock_take(&lock);
-	is_new = look.loads != known.loads || look.unloads != known.unloads;
+	look.loads = known.loads;
+	look.unloads = known.unloads;
 	lock_drop(&lock);
-	if (!is_new)
+	/* A thread that a signal handler ended in it would leave that lock behind, too. */
+	signals_hold();
+	ret = dl_iterate_phdr(note_object, &look);
+	signals_let();
+	if (ret > 0)
 		return 0;
-	look.counts_only = false;
-	ret = ask_linker(&look);
 	unused = look.list;
 	lock_take(&lock);
 	/* Another thread may have looked meanwhile: the later of the two looks counts. */

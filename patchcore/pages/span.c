@@ -111,8 +111,3 @@ void text_end(struct text_span *span)
 		text_return_kept(span);
 	fork_leave(self);
 }
-
-void text_keep(void)
-{
-	fork_leave(thread_here);
-}

@@ -61,7 +61,7 @@ bool text_is_open(uintptr_t start, uintptr_t end)
 
 /* --- Giving back ----------------------------------------------------------------------------- */
 
-/* All that is owed in [start, end), with one call what is alike. The first error, if any. */
+/* Give back all pages in [start, end) that are owed, alike neighbours by one call. First error. */
 static int give_back_pages(uintptr_t start, uintptr_t end)
 {
 	uintptr_t to;
@@ -142,7 +142,7 @@ static int compare_until(const struct mapping *map, void *range)
 	return 0;
 }
 
-/* To what was opened along with the first and the last page. */
+/* To the whole huge pages in which the first and the last page lie, as they were opened. */
 static void widen_to_opened(uintptr_t *start, uintptr_t *end)
 {
 	*start &= ~(page_granule(page_find(*start)) - 1);
@@ -202,7 +202,7 @@ static int make_writable(const struct wish *wish, uintptr_t start, uintptr_t end
 	struct mapping part = { start, end, .origin = mapping_origin(map, start) };
 	char byte;
 
-	/* Other mappings of the same show what is changed in this one. */
+	/* A change of shared memory shows in its other mappings. */
 	for (uintptr_t p = start; map->shared && !wish->shared && p < end; p += TEXT_PAGE) {
 		const struct page *page = page_find(p);
 
@@ -351,7 +351,8 @@ static int use_pages(const struct wish *wish, uintptr_t start, uintptr_t end)
 	int ret;
 
 	text_refused_with = 0;
-	/* Now, that what is mapped there since has no change in flight yet. */
+	/* Before the pages are used: code that was mapped there since has no change in flight yet.
+	 */
 	forget_gone();
 	lock_take(&text_lock);
 	ret = use_locked(wish, start, end);
@@ -399,28 +400,33 @@ static int close_entry(struct entry *entry, void *unused)
 	return 0;
 }
 
-static int give_back_entry(struct entry *entry, void *first_failure)
+/* Of a huge page with the first of its parts. */
+static int give_back_owed(struct entry *entry, void *first_failure)
 {
-	uintptr_t start = entry->addr, end = start + TEXT_PAGE;
-	int ret, *first = first_failure;
+	const struct page *page = (struct page *)entry;
+	int *first = first_failure, ret = 0;
 
-	widen_to_opened(&start, &end);
-	ret = give_back_pages(start, end);
+	if (page->owed)
+		ret = return_pages(entry->addr, entry->addr + TEXT_PAGE, 0);
 	if (*first == 0)
 		*first = ret;
 	return 0;
 }
 
-int text_give_back(void)
+static int give_back_all(table_fn *take_users)
 {
 	int ret = 0;
 
 	lock_take(&text_lock);
-	text_compare(0, page_of(INTPTR_MAX));
-	table_each(&text_pages, close_entry, NULL);
-	table_each(&text_pages, give_back_entry, &ret);
+	table_each(&text_pages, take_users, NULL);
+	table_each(&text_pages, give_back_owed, &ret);
 	lock_drop(&text_lock);
 	return ret;
+}
+
+int text_give_back(void)
+{
+	return give_back_all(close_entry);
 }
 
 static int take_from_borrowers(struct entry *entry, void *unused)
@@ -437,21 +443,9 @@ static int take_from_borrowers(struct entry *entry, void *unused)
 	return 0;
 }
 
-/* Of a huge page with the first of its parts. */
-static int give_back_owed(struct entry *entry, void *unused)
-{
-	const struct page *page = (struct page *)entry;
-
-	(void)unused;
-	if (page->owed && !page_shift(page))
-		text_return(entry->addr, entry->addr + TEXT_PAGE, 0);
-	return 0;
-}
-
 void text_give_back_borrowed(void)
 {
-	table_each(&text_pages, take_from_borrowers, NULL);
-	table_each(&text_pages, give_back_owed, NULL);
+	give_back_all(take_from_borrowers);
 }
 
 /* --- Closing --------------------------------------------------------------------------------- */

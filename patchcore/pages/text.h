@@ -19,11 +19,10 @@ int text_begin(struct text_span *span, void *addr, size_t len);
 void text_end(struct text_span *span);
 
 /*
- * text_keep - leave the library before the patch of the span that was begun last is written. The
- * thread that writes it later is inside then, and ends it by text_return_kept(): between the
- * handlers of its own fork the child's copy gets what was written, too.
+ * text_return_kept - the same of a span whose thread has left the library (fork_leave()) before the
+ * patch was written. The thread that writes it later is inside then: between the handlers of its
+ * own fork the child's copy gets what was written, too.
  */
-void text_keep(void);
 void text_return_kept(struct text_span *span);
 
 /*
@@ -53,10 +52,11 @@ NOPATCH_INLINE bool text_follow(const struct text_span *span)
 int text_read(void *buffer, const void *addr, size_t len);
 
 /*
- * text_forget - [start, end) was unmapped, or is about to be, by its owner. Pages that lie in it as
- * a whole are no longer open, and aliases are given up; what is mapped there is not touched. No
- * patch there may be under way. text_end_outside - text_end() of a change there that is given up:
- * pages that stay are given back, a huge page once, however many of its parts the span has.
+ * text_forget - the owner of [start, end) has unmapped it or is about to. Pages that lie in it as a
+ * whole count as closed, and their aliases are given up; memory that is mapped there is not
+ * touched. No patch there may be under way. text_end_outside - text_end() of a change there that is
+ * given up: pages beyond the range are given back, a huge page once, however many of its parts the
+ * span has.
  */
 void text_forget(uintptr_t start, uintptr_t end);
 void text_end_outside(const struct text_span *span, uintptr_t start, uintptr_t end);
@@ -91,6 +91,53 @@ void text_drop_late(void);
  * protection back. After their changes are over, and if the calling thread has borrowed none.
  */
 void text_give_back_borrowed(void);
+
+/* --- What the kernel says is mapped where ----------------------------------------------------- */
+
+/* What a page shows: a page of a file, or all 0 for private memory. Shared memory is a file too. */
+struct origin {
+	uint64_t device;
+	uint64_t inode;
+	uint64_t offset;
+};
+
+/* One stretch of /proc/self/maps. */
+struct mapping {
+	uintptr_t start;
+	uintptr_t end;
+	int prot;
+	bool shared;	      /* a change shows in other mappings of the same */
+	size_t page_size;     /* bytes; before Linux 6.11 2 MiB if that could be */
+	struct origin origin; /* of its first page */
+};
+
+typedef int mapping_fn(const struct mapping *map, void *arg);
+enum mapping_kind {
+	MAPPING_ANY,
+	MAPPING_SHARED
+};
+
+/*
+ * mappings_each - call fn for those that share a byte with [start, end), in order, until it returns
+ * non-zero, and return that; or 0, -EACCES, -ENOMEM. Takes no lock and no memory. Before Linux
+ * 6.11 all mappings below end are read as text; since then only these are asked for.
+ */
+int mappings_each(uintptr_t start, uintptr_t end, enum mapping_kind kind, mapping_fn *fn,
+		  void *arg);
+
+/* For tests: as before Linux 6.11. */
+extern bool mappings_by_text;
+
+/* mapping_origin - what the page at addr, inside it, shows. */
+struct origin mapping_origin(const struct mapping *map, uintptr_t addr);
+
+static inline bool origin_same(struct origin a, struct origin b)
+{
+	return a.device == b.device && a.inode == b.inode && a.offset == b.offset;
+}
+
+/* mapping_page_size - of the mapping at addr. The usual where there is none. */
+size_t mapping_page_size(uintptr_t addr);
 
 /* --- Protection keys in signal handlers ------------------------------------------------------- */
 

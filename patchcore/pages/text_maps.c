@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "patchcore/pages/text_maps.h"
+#include "patchcore/pages/text.h"
 
 #include <cpuid.h>
 #include <errno.h>
@@ -7,9 +7,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/sysmacros.h>
-#include <sys/uio.h>
 
-#include "patchcore/pages/text.h"
 #include "patchcore/syscall/sys.h"
 
 /* Of the calling thread: /proc/self has nothing once the process's main thread has ended. */
@@ -173,14 +171,12 @@ size_t mapping_page_size(uintptr_t addr)
 
 int text_read(void *buffer, const void *addr, size_t len)
 {
-	struct iovec to = { .iov_base = buffer, .iov_len = len };
-	struct iovec from = { .iov_base = (void *)(uintptr_t)addr, .iov_len = len };
-	long mem, forced,
-		got = sys_call(SYS_process_vm_readv, sys_call(SYS_gettid), &to, 1, &from, 1, 0);
+	long got = sys_transfer(SYS_process_vm_readv, (uintptr_t)addr, buffer, len), mem, forced;
 
 	if (got == (long)len)
 		return 0;
-	/* What is only executed is -EFAULT to that way, as what is not mapped; but not to this. */
+	/* Memory that may only be executed is -EFAULT above, as unmapped memory is, but not here.
+	 */
 	mem = sys_call(SYS_openat, AT_FDCWD, "/proc/thread-self/mem", O_RDONLY | O_CLOEXEC);
 	if (mem < 0)
 		/* Some of it was there, or it is said that it is not: that much can be told. */

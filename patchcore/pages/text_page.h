@@ -5,7 +5,7 @@
 
 #include <sys/mman.h>
 
-#include "patchcore/pages/text_maps.h"
+#include "patchcore/pages/text.h"
 #include "patchcore/site/lock.h"
 #include "patchcore/site/site.h"
 
@@ -114,16 +114,16 @@ int text_borrow(uintptr_t start, uintptr_t end, uint64_t *loan);
 extern __thread int text_refused_with __attribute__((tls_model("initial-exec")));
 
 /*
- * text_return - one user less for whole pages that were on that loan: other code may have been
- * mapped at a page that was forgotten since, and be on loan. Of loan 0 no page is: only what is
- * owed is given back. 0 or -errno; what could not be given back is tried again later.
+ * text_return - one user less for those whole pages that are still on that loan. A page that was
+ * forgotten since, and is on another loan, is left alone. Loan 0 has no pages: then only owed pages
+ * are given back. 0 or -errno; pages that could not be given back are tried again later.
  */
 int text_return(uintptr_t start, uintptr_t end, uint64_t loan);
 
 /*
- * For pc_text_close(), in its order: patches find the pages not open any more, -ENOENT: they were
- * not; or, if they cannot be closed, open again. The range is widened to what was opened along
- * with it; text_return() is the end of it.
+ * For pc_text_close(): text_stop_using() makes patches find the pages closed (-ENOENT: they were
+ * not open) and widens the range to the huge pages that were opened. Then text_return() closes
+ * them, or text_use_again() makes patches find them open as before.
  */
 int text_stop_using(uintptr_t *start, uintptr_t *end, uint64_t *loan);
 void text_use_again(uintptr_t start, uintptr_t end, uint64_t loan);

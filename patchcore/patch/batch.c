@@ -71,7 +71,7 @@ static int begin_op(struct batch *batch, struct pc_op *op)
 	batch->sites[batch->n] = word->site;
 	batch->ops[batch->n++] = op;
 	/* The batch as a whole is inside. */
-	text_keep();
+	fork_leave(thread_here);
 	return 0;
 }
 

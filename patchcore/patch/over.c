@@ -29,18 +29,14 @@ static int change_now(struct merge *merge, const struct sync *sync)
 		.starts = (uint8_t)(merge->old_starts & merge->new_starts),
 		.merges = true,
 	};
-	int ret = 0;
 
-	if (word_straddles(span->addr, span->len, sync->window)) {
-		if (word_sync(sync, span->addr, span->len)->policy == PC_POLICY_AUTO)
-			ret = -ENOTSUP;
-		else if (!trap_was_ours_lately())
-			ret = -EBUSY;
+	if (word_straddles(span->addr, span->len, sync->window) &&
+	    word_sync(sync, span->addr, span->len)->policy != PC_POLICY_AUTO &&
+	    !trap_was_ours_lately()) {
+		text_end(span);
+		return -EBUSY;
 	}
-	if (ret == 0)
-		return change_make(&change, sync);
-	text_end(span);
-	return ret;
+	return change_make(&change, sync);
 }
 
 /* What needs libc is done before signals are blocked. */
@@ -179,7 +175,7 @@ static void begin_all(struct batch *batch, struct pc_over *ops, enum pc_inside w
 				over_begin(&batch->merges[over - ops], &over->op, who, sync);
 		/* The batch as a whole is inside. */
 		if (over->op.result == NEEDS_LOOK)
-			text_keep();
+			fork_leave(thread_here);
 	}
 }
 

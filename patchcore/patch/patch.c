@@ -72,6 +72,13 @@ int change_begin(struct change *change, void *addr, const void *bytes, size_t le
 	return ret;
 }
 
+/* Has the patcher that began the change ended, and no thread is at it? */
+static bool is_orphaned(const struct site *site)
+{
+	return flight_is_on(site) && !load_relaxed(&site->owner) &&
+	       thread_is_gone(load_relaxed(&site->word.holder));
+}
+
 bool change_try_again(const struct change *change)
 {
 	struct site *site = site_find((uintptr_t)change->span.addr);
@@ -79,7 +86,7 @@ bool change_try_again(const struct change *change)
 	if (!site)
 		return false;
 	flight_rescue(site);
-	for (int i = 0; i < STEPS && flight_is_orphaned(site); i++)
+	for (int i = 0; i < STEPS && is_orphaned(site); i++)
 		flight_step(site);
 	for (int i = 0; i < LOOKS; i++) {
 		if (site_turn(site) % 2)
@@ -125,7 +132,10 @@ int pc_patch_how(void *addr, const void *bytes, size_t len, const struct pc_how 
 	if (!(how->flags & PC_LATER) || !word_straddles(addr, len, sync->window) ||
 	    fork_is_mine(thread_here))
 		return change_make(&change, sync);
-	sync = sync_later(word_sync(sync, addr, len));
+	sync = word_sync(sync, addr, len);
+	/* No patcher stands waiting, and a membarrier interrupts every executor. */
+	if (sync->later)
+		sync = sync->later;
 	ret = flight_start(&change, sync);
 	if (ret == -EAGAIN && change_try_again(&change))
 		ret = flight_start(&change, sync);
@@ -134,7 +144,7 @@ int pc_patch_how(void *addr, const void *bytes, size_t len, const struct pc_how 
 		return ret;
 	}
 	/* The span is the flight's from here on. */
-	text_keep();
+	fork_leave(thread_here);
 	return 0;
 }
 
@@ -201,14 +211,19 @@ int pc_finish_patch(void *addr)
 
 int pc_drain(void)
 {
+	static _Atomic(uint64_t) known_undone; /* what a drain has told of */
 	struct thread *self;
+	uint64_t now;
 	int ret = choice_sync() ? fork_enter(&self) : -ESHUTDOWN;
 
 	if (ret < 0)
 		return ret;
 	/* What is kept to look after a child goes when the child is ready. */
 	text_child_is_late();
-	ret = flight_drain_told();
+	ret = flight_drain();
+	now = flight_undone();
+	if (ret == 0 && atomic_exchange(&known_undone, now) != now)
+		ret = -ECANCELED;
 	fork_leave(self);
 	return ret;
 }

@@ -126,7 +126,7 @@ NOPATCH static bool settle_abort(void)
 NOPATCH bool trap_is_served(greg_t *gregs)
 {
 	greg_t *rip = &gregs[REG_RIP];
-	uintptr_t addr = (uintptr_t)*rip - 1, resume;
+	uintptr_t addr = (uintptr_t)*rip - 1;
 	bool adopted = fork_is_new();
 	struct site *site;
 
@@ -137,9 +137,8 @@ NOPATCH bool trap_is_served(greg_t *gregs)
 	}
 	site = site_find(addr);
 	if (site && settle_trap(site)) {
-		resume = load_relaxed(&site->resume);
 		atomic_fetch_add_explicit(&site->traps, 1, memory_order_relaxed);
-		*rip = (greg_t)(resume ? resume : addr);
+		*rip = (greg_t)addr;
 		return true;
 	}
 	if (!site && is_abort(gregs))

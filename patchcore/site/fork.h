@@ -67,9 +67,6 @@ static inline int fork_enter_within(struct thread **self, int64_t ns)
 	return fork_enter_slowly(*self, ns);
 }
 
-static inline void fork_leave(struct thread *self)
-{
-	thread_leave(self);
-}
+#define fork_leave(self) thread_leave(self)
 
 #endif

@@ -127,7 +127,6 @@ NOPATCH bool word_hold_also(struct word *word, struct site *site, uintptr_t addr
 		word->also_count--;
 		return false;
 	}
-	site_set_resume(site, 0);
 	site_set_lead(site, word->site);
 	site_set_state(site, WORD_HELD);
 	return true;

@@ -137,8 +137,6 @@ struct site {
 	 * front. NULL: this is it, or it is free.
 	 */
 	_Atomic(struct site *) lead;
-	/* Where an executor that trapped here goes on, 0: here again. Kept, for late traps. */
-	_Atomic(uintptr_t) resume;
 	size_t number; /* of its mark; the same for ever */
 	/* The owner's id (thread.h), 0: there is none. The rest of the group is the owner's. */
 	_Atomic(uint64_t) owner __attribute__((aligned(SITE_LINE)));
@@ -201,14 +199,18 @@ struct site_counts sites_count(void);
 
 /*
  * site_try_own - be the only one that writes there, as thread_id() or thread_guest(). Acquire,
- * pairs with site_disown(): sees all that the owner before has written.
+ * pairs with site_disown(): sees all that the owner before has written. site_replace_owner - the
+ * same in place of an owner that is gone; 0: there is none.
  */
+NOPATCH_INLINE bool site_replace_owner(struct site *site, uint64_t owner, uint64_t id)
+{
+	return atomic_compare_exchange_strong_explicit(&site->owner, &owner, id,
+						       memory_order_acquire, memory_order_relaxed);
+}
+
 NOPATCH_INLINE bool site_try_own(struct site *site, uint64_t id)
 {
-	uint64_t none = 0;
-
-	return atomic_compare_exchange_strong_explicit(&site->owner, &none, id,
-						       memory_order_acquire, memory_order_relaxed);
+	return site_replace_owner(site, 0, id);
 }
 
 NOPATCH_INLINE void site_disown(struct site *site)
@@ -277,12 +279,6 @@ NOPATCH_INLINE void site_set_lead(struct site *site, struct site *lead)
 {
 	if (load_relaxed(&site->lead) != lead)
 		store_release(&site->lead, lead);
-}
-
-NOPATCH_INLINE void site_set_resume(struct site *site, uintptr_t resume)
-{
-	if (load_relaxed(&site->resume) != resume)
-		store_relaxed(&site->resume, resume);
 }
 
 /*

@@ -393,7 +393,7 @@ NOPATCH static bool claim(struct guest *guest, uint32_t epoch, uint32_t mine)
 }
 
 /*
- * To take a place, of which others may take hold at the same time:
+ * To take a place, while others may try to:
  *
  *  0. A task that is no thread of this process, as a child of vfork(), has no list of robust
  *     futexes, or that of the guest around it. It gets one, whose pending operation is the place
@@ -465,7 +465,8 @@ NOPATCH void thread_guest_leave(uint64_t id)
 	bool is_own = list == &guest->head;
 
 	store_release(&guest->word, 0);
-	/* Behind it: of a task that is killed before, the kernel marks what is still its own. */
+	/* After the word: if the task is killed before that, the kernel marks the word as its own.
+	 */
 	if (is_own)
 		set_list(NULL);
 	else if (list)

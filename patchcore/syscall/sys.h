@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <time.h>
 
 /*
@@ -69,6 +70,17 @@ NOPATCH_INLINE long sys_six(long number, long a, long b, long c, long d, long e,
 #define sys_call(...) SYS_PICK(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
 #define SYS_PICK(number, a, b, c, d, e, f, ...)                                                    \
 	sys_six((long)(number), (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
+
+/*
+ * sys_transfer - SYS_process_vm_readv or SYS_process_vm_writev between this process's memory at
+ * some address and a local buffer: memory that is not mapped is an error and no fault.
+ */
+NOPATCH_INLINE long sys_transfer(long number, uintptr_t at, void *local, size_t size)
+{
+	struct iovec here = { local, size }, there = { (void *)at, size };
+
+	return sys_call(number, sys_call(SYS_gettid), &here, 1, &there, 1, 0);
+}
 
 #define CLOCK_MS INT64_C(1000000) /* in ns */
 

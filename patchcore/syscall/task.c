@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <linux/stat.h>
 #include <stddef.h>
-#include <sys/uio.h>
 #include <sys/utsname.h>
 
 #include "patchcore/syscall/kernel_signal.h"
@@ -407,19 +406,9 @@ NOPATCH int task_signals(pid_t tid, struct task_signals *signals)
 	return more ? 0 : -ESRCH;
 }
 
-NOPATCH bool task_tells_calls(void)
-{
-	long fd = open_path("/proc/thread-self/syscall");
-
-	if (fd >= 0)
-		sys_call(SYS_close, fd);
-	return fd >= 0;
-}
-
 /* "running", or "-1 SP PC", or the number of the system call, its arguments, SP and PC. */
 NOPATCH int task_call(pid_t tid, struct task_call *call)
 {
-	struct iovec here = { &call->waited, sizeof(uint64_t) }, there = { 0, sizeof(uint64_t) };
 	char text[256], *pc, *sp;
 	long len = read_file(OWN_TASKS, tid, "/syscall", text, sizeof(text));
 	uint64_t number;
@@ -445,9 +434,8 @@ NOPATCH int task_call(pid_t tid, struct task_call *call)
 	if (!call->waits)
 		return 0;
 	/* The set is in memory of this process, where the sleeping thread has put it. */
-	there.iov_base = (void *)(uintptr_t)proc_number(proc_field(text, 1), 16);
-	call->masks = sys_call(SYS_process_vm_readv, sys_call(SYS_gettid), &here, 1, &there, 1,
-			       0) != sizeof(uint64_t);
+	call->masks = sys_transfer(SYS_process_vm_readv, proc_number(proc_field(text, 1), 16),
+				   &call->waited, sizeof(uint64_t)) != sizeof(uint64_t);
 	return 0;
 }
 

@@ -78,16 +78,14 @@ struct task_call {
 };
 
 /*
- * task_tells_calls - may this process read the system calls of its own threads? Not one that has
- * changed its user or is otherwise not dumpable (prctl(2)). task_call - the system call in which a
- * thread sleeps. 0, or what that could not be read with.
+ * task_call - the system call in which a thread sleeps. 0, or what that could not be read with: no
+ * thread's in a process that has changed its user or is otherwise not dumpable (prctl(2)).
  */
-bool task_tells_calls(void);
 int task_call(pid_t tid, struct task_call *call);
 
 /*
- * task_uses - the real-time signals that it has a use for: blocked, or waited for, by
- * themselves and not along with most others. Not what is pending: that may be the library's own.
+ * task_uses - the real-time signals that the thread has a use for: it blocks or awaits them one by
+ * one, not along with most others. A pending signal does not count: the library may have sent it.
  */
 uint64_t task_uses(uint64_t blocked, uint64_t waited);
 

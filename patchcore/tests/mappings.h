@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "patchcore/pages/text_maps.h"
+#include "patchcore/pages/text.h"
 
 struct mappings_list {
 	struct mapping *list;

@@ -9,8 +9,7 @@
 
 #define CHUNK 256 /* sites that one pair of syncs serves when draining */
 
-static _Atomic(uint64_t) undone;       /* changes that were taken back */
-static _Atomic(uint64_t) undone_known; /* of these, what a drain has told of */
+static _Atomic(uint64_t) undone; /* changes that were taken back */
 static struct lock drain_lock;
 
 uint64_t flight_undone(void)
@@ -268,18 +267,6 @@ int flight_drain(void)
 	return ret;
 }
 
-int flight_drain_told(void)
-{
-	int ret = flight_drain();
-	uint64_t now = flight_undone();
-
-	if (ret < 0)
-		return ret;
-	return atomic_exchange_explicit(&undone_known, now, memory_order_relaxed) != now
-		       ? -ECANCELED
-		       : 0;
-}
-
 /* --- As the owner that was interrupted -------------------------------------------------------- */
 
 /* Read where it is written: of the code it may be that it can only be run. */
@@ -357,13 +344,6 @@ NOPATCH static bool needs_rescue(const struct site *lead, uint64_t *owner)
 	return *owner ? thread_is_gone(*owner) : is_over(lead);
 }
 
-/* Own a site in place of an owner that is gone, or one without an owner. */
-NOPATCH static bool replace_owner(struct site *lead, uint64_t owner, uint64_t id)
-{
-	return atomic_compare_exchange_strong_explicit(&lead->owner, &owner, id,
-						       memory_order_acquire, memory_order_relaxed);
-}
-
 /*
  * Let the change of a site that is owned now go on as one in flight. True: the caller is to leave
  * it, false: that is done.
@@ -379,7 +359,7 @@ NOPATCH static bool rescue(struct site *lead, bool was_left)
 			site_release(lead);
 		return !was_left;
 	}
-	/* The parent's own threads see to what is its parent's. */
+	/* In a child: the parent's own threads finish the parent's change. */
 	if (!text_span_is_ours(&lead->word.span)) {
 		word_release(&lead->word);
 		return false;
@@ -398,12 +378,6 @@ NOPATCH static bool rescue(struct site *lead, bool was_left)
 	return true;
 }
 
-bool flight_is_orphaned(struct site *site)
-{
-	return flight_is_on(site) && !load_relaxed(&site->owner) &&
-	       thread_is_gone(load_relaxed(&site->word.holder));
-}
-
 bool flight_rescue(struct site *site)
 {
 	struct site *lead = site_lead(site);
@@ -411,7 +385,7 @@ bool flight_rescue(struct site *site)
 
 	if (!needs_rescue(lead, &owner) && !(owner && thread_ask_end(owner)))
 		return false;
-	if (!replace_owner(lead, owner, thread_id()))
+	if (!site_replace_owner(lead, owner, thread_id()))
 		return false;
 	if (rescue(lead, owner))
 		leave_site(lead);
@@ -429,7 +403,7 @@ NOPATCH bool flight_rescue_as_guest(struct site *site)
 	guest = thread_guest();
 	if (!guest)
 		return false;
-	done = replace_owner(lead, owner, guest);
+	done = site_replace_owner(lead, owner, guest);
 	if (done && rescue(lead, owner))
 		leave_in_handler(lead);
 	thread_guest_leave(guest);

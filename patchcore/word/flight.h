@@ -41,12 +41,8 @@ enum word_state flight_step(struct site *site);
  * flight_drain - finish all that was started before, and what threads have left behind that are
  * gone. One pair of syncs for all of them. 0, or what the first sync failed with for want of
  * memory: then they are still in flight.
- *
- * flight_drain_told - the same for a caller of the library. -ECANCELED: since the last such drain
- * some thread has taken a change back, because it could have no sync.
  */
 int flight_drain(void);
-int flight_drain_told(void);
 
 /*
  * flight_help - for the trap handler: go on with the change of a held site if it has no owner, or
@@ -57,8 +53,8 @@ bool flight_help(struct site *site);
 
 /*
  * flight_finish_own - finish what the calling thread was changing when a signal interrupted it.
- * For the trap handler, where another thread that it waits for may wait for one of those,
- * and before a fork. Async-signal-safe.
+ * For the trap handler, which may wait for a thread that waits for one of these changes, and before
+ * a fork. Async-signal-safe.
  */
 void flight_finish_own(void);
 
@@ -70,9 +66,6 @@ void flight_finish_own(void);
  */
 bool flight_rescue(struct site *site);
 bool flight_rescue_as_guest(struct site *site);
-
-/* flight_is_orphaned - has the patcher that began the change ended, and no thread is at it? */
-bool flight_is_orphaned(struct site *site);
 
 /* flight_undone - how many changes have been taken back since the start of the process. */
 uint64_t flight_undone(void);

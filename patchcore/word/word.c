@@ -84,8 +84,8 @@ enum guard {
 };
 
 /*
- * Change those of len bytes at addr that the mask names to code, the lowest byte
- * first. False: the guard forbade it. *old, if asked for, is what stood there.
+ * Store those bytes of code that the mask names into the len bytes at addr, the lowest byte
+ * first. False: the guard forbade it. *old, unless old is NULL, gets the bytes from before.
  */
 NOPATCH static bool store_bytes(uint8_t *addr, size_t len, uint64_t code, uint64_t mask,
 				enum guard guard, uint64_t *old)
@@ -175,7 +175,6 @@ int word_hold(struct word **held, const struct change *change, const struct sync
 	WORD_KEEP(word, sync, sync);
 	WORD_KEEP(word, holder, id);
 	store_relaxed(&site->by_barrier, sync->policy == PC_POLICY_MEMBARRIER);
-	site_set_resume(site, 0);
 	site_set_state(site, WORD_HELD);
 	/*
 	 * The old code is read only now that the line is on its way for writing: to fetch it for
@@ -385,19 +384,16 @@ NOPATCH static bool awaits_first(const struct site *site)
 }
 
 /*
- * The sync whose cost is to be noted: that of all, for the cost of different ones together says
- * nothing of each. NULL: none, and no clock is read for it.
+ * The sync whose cost is to be noted: the one that all sites have. NULL: they differ, so their
+ * cost says nothing of each, and no clock is read.
  */
 NOPATCH static const struct sync *noted_sync(struct site *const *sites, size_t n)
 {
-	const struct sync *noted = sites[0]->word.sync, *sync;
+	const struct sync *noted = sites[0]->word.sync;
 
-	for (size_t i = 0; i < n && noted->other; i++) {
-		sync = sites[i]->word.sync;
-		if (!awaits_first(sites[i]) || sync->policy != noted->policy ||
-		    sync->level != noted->level)
+	for (size_t i = 0; i < n && noted->other; i++)
+		if (!awaits_first(sites[i]) || sites[i]->word.sync != noted)
 			return NULL;
-	}
 	return noted->other ? noted : NULL;
 }
 

@@ -5,15 +5,18 @@
 #include <errno.h>
 #include <linux/membarrier.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "probes/core/core.h"
 #include "probes/core/entry.h"
 #include "probes/elf/array.h"
 
 #define PATIENCE      10 /* seconds */
+#define WORDS	      64 /* functions of which it is remembered what they clobber */
 #define BIT(n)	      (UINT64_C(1) << (n))
 #define KEEPS_VECTORS BIT(SLOT_KEEPS_VECTORS)
 
@@ -46,12 +49,6 @@ static inline int arm_probe(struct probe *probe, uintptr_t function)
 		set_function(probe->id, 0);
 	probe->armed = !ret;
 	return ret;
-}
-
-static void keep_first_error(int *error, int ret)
-{
-	if (ret < 0 && !*error)
-		*error = ret;
 }
 
 struct wish {
@@ -122,17 +119,43 @@ static bool are_of_program(const uint32_t *ids, size_t n)
 }
 
 /* The word of a slot: the function, and what the trampoline need not save for it. */
-static uintptr_t make_word(uintptr_t function, bool keeps_vectors)
+static uintptr_t make_word(uintptr_t function, const struct effects *leaf, bool is_copied)
 {
 	static const uintptr_t keeps[] = {
 		[CLOBBERS_LOWER_FLAGS] = BIT(SLOT_KEEPS_UPPER),
 		[CLOBBERS_LOWER] = BIT(SLOT_KEEPS_UPPER) | BIT(SLOT_KEEPS_FLAGS),
 		[CLOBBERS_NONE] = KEEPS_VECTORS,
 	};
-	struct effects leaf = effects_read(function);
-	uintptr_t word = leaf_word(function, &leaf);
+	uintptr_t word = is_copied ? leaf_word(function, leaf) : 0;
 
-	return word ? word : function | (keeps_vectors ? KEEPS_VECTORS : keeps[leaf.clobbers]);
+	return word ? word : function | keeps[leaf->clobbers];
+}
+
+/* The same as before while the function's bytes are: a copy stays for good. */
+static uintptr_t find_word(uintptr_t function)
+{
+	static struct known {
+		uintptr_t function, word;
+		uint8_t bytes[EFFECTS_BYTES];
+		size_t len;
+	} known[WORDS];
+	static size_t n;
+	struct effects leaf;
+	struct known *one;
+
+	for (one = known; one < known + n; one++)
+		if (one->function == function &&
+		    !memcmp(one->bytes, (const void *)function, one->len))
+			return one->word;
+	leaf = effects_read(function);
+	if (n == WORDS || !leaf.read)
+		return make_word(function, &leaf, false);
+	*one = (struct known){ .function = function,
+			       .word = make_word(function, &leaf, true),
+			       .len = leaf.read };
+	memcpy(one->bytes, (const void *)function, leaf.read);
+	n++;
+	return one->word;
 }
 
 static int change_probes(const uint32_t *ids, size_t n, bool on, uintptr_t function,
@@ -147,7 +170,9 @@ static int change_probes(const uint32_t *ids, size_t n, bool on, uintptr_t funct
 	if (ret < 0)
 		return ret;
 	if (function)
-		wish.function = make_word(function, keeps_vectors);
+		wish.function = find_word(function);
+	if (function && keeps_vectors && !(wish.function & BIT(SLOT_LEAF)))
+		wish.function = function | KEEPS_VECTORS;
 	ret = are_of_program(ids, n) ? toggle_runs(&wish) : objects_hold(toggle_runs, &wish);
 	core_unlock();
 	return ret;
@@ -203,7 +228,7 @@ static int wait_for_block(const struct block *block, double until)
 	if (!(inside & 1))
 		return 0;
 	while (atomic_load_explicit(&block->inside, memory_order_acquire) == inside) {
-		if (core_now() > until)
+		if (seconds_now() > until)
 			return -ETIMEDOUT;
 		nanosleep(&pause, NULL);
 	}
@@ -212,8 +237,8 @@ static int wait_for_block(const struct block *block, double until)
 
 int fi_synchronize(void)
 {
-	const struct block *mine = block_here();
-	double until = core_now() + PATIENCE;
+	const struct block *mine = block_of_thread;
+	double until = seconds_now() + PATIENCE;
 	int ret = 0;
 
 	if (mine && atomic_load_explicit(&mine->inside, memory_order_relaxed) & 1)

@@ -13,9 +13,7 @@
 #include "patchcore/syscall/sys.h"
 #include "probes/core/entry.h"
 
-__thread struct block *block_of_thread
-	__attribute__((visibility("hidden"), tls_model("initial-exec")));
-
+__thread struct block *block_of_thread;
 static _Atomic(struct block *) blocks;
 static pthread_key_t key;
 
@@ -52,11 +50,6 @@ void block_unload(void)
 struct block *block_list(void)
 {
 	return atomic_load_explicit(&blocks, memory_order_acquire);
-}
-
-struct block *block_here(void)
-{
-	return block_of_thread;
 }
 
 uintptr_t block_offset(void)

@@ -56,8 +56,12 @@ int object_again(const struct provider *provider);
  * fi_own_thread(). */
 bool process_is_single(void);
 
-/* core_now - seconds, on a clock that nothing sets. */
-double core_now(void);
+/* keep_first_error - note a result, unless an error was noted before. */
+static inline void keep_first_error(int *error, int ret)
+{
+	if (ret < 0 && !*error)
+		*error = ret;
+}
 
 /* site_toggle - turn the probes of ids on or off by changing code; 0 or the first error. */
 int site_toggle(const uint32_t *ids, size_t n, bool on);
@@ -78,9 +82,8 @@ int object_turn_on(void *object);
 const struct object *object_at(uintptr_t address);
 
 /*
- * leaf_word - the word of a slot for a copy of the function that saves the registers it clobbers
- * and sets those it reads. It stays the same while the function's bytes do. 0: the function is not
- * copied.
+ * leaf_word - make a copy of the function that saves the registers it clobbers and sets those it
+ * reads: the word of a slot for it. 0: the function is not copied.
  */
 uintptr_t leaf_word(uintptr_t function, const struct effects *leaf);
 

@@ -31,18 +31,14 @@
 
 #define LOWER_AREA 144 /* xmm0 to 7, MXCSR twice */
 
-.macro push_cfa register, cfi=1
+.macro push_cfa register
 	push \register
-	.if \cfi
 	.cfi_adjust_cfa_offset 8
-	.endif
 .endm
 
-.macro pop_cfa register, cfi=1
+.macro pop_cfa register
 	pop \register
-	.if \cfi
 	.cfi_adjust_cfa_offset -8
-	.endif
 .endm
 
 /* 1 and 127 overflow, 0 and 127 do not: LAHF and SETO in return. */
@@ -52,10 +48,10 @@
 .endm
 
 /* Steps 1 and 2. Leaves rdx: the block, rcx: the slot, ax: the flags; no block: to \no_block. */
-.macro count_event block_offset, slots, no_block, cfi
-	push_cfa %rax, \cfi
-	push_cfa %rcx, \cfi
-	push_cfa %rdx, \cfi
+.macro count_event block_offset, slots, no_block
+	push_cfa %rax
+	push_cfa %rcx
+	push_cfa %rdx
 	lahf
 	seto %al
 	mov 24(%rsp), %rcx
@@ -69,21 +65,17 @@
 .endm
 
 /* Step 3: back to the site, unless there is a function. */
-.macro return_without_function has_function, cfi
+.macro return_without_function has_function
 	cmpq $0, (%rcx)
 	jne \has_function
 	restore_flags
-	pop_cfa %rdx, \cfi
-	pop_cfa %rcx, \cfi
-	pop_cfa %rax, \cfi
+	pop_cfa %rdx
+	pop_cfa %rcx
+	pop_cfa %rax
 	lea 8(%rsp), %rsp
-	.if \cfi
 	.cfi_adjust_cfa_offset -8
-	.endif
 	ret
-	.if \cfi
 	.cfi_adjust_cfa_offset 32
-	.endif
 .endm
 
 /*
@@ -108,9 +100,9 @@
 .endm
 
 /* Load the registers of struct fi_regs, which rsp points to. */
-.macro pop_registers cfi
+.macro pop_registers
 	.irp register, r11, r10, r9, r8, rdi, rsi, rdx, rcx, rax
-	pop_cfa %\register, \cfi
+	pop_cfa %\register
 	.endr
 .endm
 
@@ -127,7 +119,7 @@
 	.irp register, rbx, rbp, r12, r13
 	.cfi_restore \register
 	.endr
-	pop_registers 1
+	pop_registers
 .endm
 
 /* Vectors 0 to 15, 64 bytes each, to where rsp points or from there. */
@@ -198,8 +190,8 @@ probe_entry:
 	.cfi_startproc
 	.cfi_def_cfa_offset 16
 	endbr64
-	count_event block_of_thread@gottpoff, entry_slots, .Lsave_registers, 1
-	return_without_function .Lsave_registers, 1
+	count_event block_of_thread@gottpoff, entry_slots, .Lsave_registers
+	return_without_function .Lsave_registers
 
 	/*
 	 * Step 4: struct fi_regs is at 8(%rbx), and the id becomes its rsp. Below rbx: rbp, r12, the
@@ -393,8 +385,8 @@ probe_called:
 
 /*
  * What is copied there: see entry_copy(). A jump out of reach costs as much as all the rest, so it
- * also calls functions that keep the vectors. No table tells unwinders of it: a frame with rbp
- * does. What it cannot do it leaves to the library, as if from there.
+ * also calls functions that keep the vectors. No table tells unwinders of the copies: a frame with
+ * rbp does. What it cannot do it leaves to the library, as if from there.
  *
  * inside is raised by a load and stores, not in memory, which would be waited for twice by the next
  * call. A handler that comes in between leaves it even, and what it did is forgotten:
@@ -406,9 +398,10 @@ probe_called:
 	.hidden entry_copied, entry_copied_leaf, entry_copied_words
 	/* Steps 1 to 3, and small functions. */
 entry_copied:
-	count_event .Lblock_word, .Lslots_word, .Lto_library, 0
+	.cfi_startproc
+	count_event .Lblock_word, .Lslots_word, .Lto_library
 .Lis_leaf_no_longer:
-	return_without_function .Lhas_function, 0
+	return_without_function .Lhas_function
 .Lhas_function:
 	jump_to_leaf .Lto_library, .Lis_no_leaf, .Lis_leaf_no_more
 .Lis_no_leaf:
@@ -448,7 +441,7 @@ entry_copied:
 	mov -8(%rbp), %rbx
 	lea 16(%rbp), %rsp
 	mov (%rbp), %rbp
-	pop_registers 0
+	pop_registers
 	lea 8(%rsp), %rsp
 	ret
 
@@ -510,7 +503,8 @@ entry_copied_words:
 	/* For stubs of probes that had a copied function first: a jump less. */
 	.p2align 6
 entry_copied_leaf:
-	count_event .Lblock_word, .Lslots_word, .Lto_library, 0
+	count_event .Lblock_word, .Lslots_word, .Lto_library
 	jump_to_leaf .Lto_library, .Lis_leaf_no_longer, .Lis_leaf_no_more
+	.cfi_endproc
 	.org entry_copied + ENTRY_COPY
 	.section .note.GNU-stack, "", @progbits

@@ -84,8 +84,9 @@ uintptr_t block_offset(void);
 int block_start(void);
 struct block *block_list(void);
 
-/* block_here - the calling thread's, NULL: it has none yet. Async-signal-safe. */
-struct block *block_here(void);
+/* The calling thread's, NULL: it has none yet. */
+extern __thread struct block *block_of_thread
+	__attribute__((visibility("hidden"), tls_model("initial-exec")));
 
 /*
  * For the trampoline. block_make - the same, with one if there is any memory for it; uses no vector

@@ -181,8 +181,7 @@ static bool file_matches(const char *glob, const char *file)
 
 static bool probe_matches(const struct pattern *pattern, struct probe *probe)
 {
-	const char *slash = strrchr(probe->object->path, '/');
-	const char *object = slash ? slash + 1 : probe->object->path;
+	const char *object = basename(probe->object->path);
 
 	if (probe->object->gone || probe->reason ||
 	    (pattern->object && fnmatch(pattern->object, object, 0)) ||

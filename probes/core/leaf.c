@@ -21,7 +21,6 @@
 #include "probes/core/core.h"
 #include "probes/core/entry.h"
 
-#define LEAVES	  64
 #define COPY_MAX  320
 #define LINE	  64 /* bytes */
 #define IN_FRONT  8  /* the address of the function */
@@ -174,7 +173,7 @@ static bool put_with_registers(struct code *code, uintptr_t function, const stru
 	return true;
 }
 
-static uintptr_t make_leaf(uintptr_t function, const struct effects *leaf)
+uintptr_t leaf_word(uintptr_t function, const struct effects *leaf)
 {
 	const struct object *object = object_at(function);
 	int64_t offset = (int64_t)block_offset();
@@ -182,7 +181,7 @@ static uintptr_t make_leaf(uintptr_t function, const struct effects *leaf)
 	uintptr_t place, start;
 	bool made;
 
-	if (!object || offset != (int32_t)offset)
+	if (!leaf->moves || !object || offset != (int32_t)offset)
 		return 0;
 	place = (uintptr_t)near_alloc(object, COPY_MAX + LINE);
 	if (!place)
@@ -194,30 +193,4 @@ static uintptr_t make_leaf(uintptr_t function, const struct effects *leaf)
 	if (!made || near_write((void *)(start - IN_FRONT), code.bytes, code.len) < 0)
 		return 0;
 	return start | UINT64_C(1) << SLOT_LEAF;
-}
-
-uintptr_t leaf_word(uintptr_t function, const struct effects *leaf)
-{
-	static struct made {
-		uintptr_t function, word;
-		uint8_t bytes[EFFECTS_BYTES];
-		size_t size;
-	} made[LEAVES];
-	static size_t n;
-	struct made *one;
-
-	if (!leaf->moves)
-		return 0;
-	for (one = made; one < made + n; one++)
-		if (one->function == function && one->size == leaf->size &&
-		    !memcmp(one->bytes, (const void *)function, leaf->size))
-			return one->word;
-	if (n == LEAVES)
-		return 0;
-	one->function = function;
-	one->size = leaf->size;
-	memcpy(one->bytes, (const void *)function, leaf->size);
-	one->word = make_leaf(function, leaf);
-	n += one->word != 0;
-	return one->word;
 }

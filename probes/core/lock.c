@@ -10,7 +10,6 @@
 #include <stdatomic.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "probes/core/core.h"
@@ -146,12 +145,4 @@ int core_open(void)
 void core_close(void)
 {
 	is_open = false;
-}
-
-double core_now(void)
-{
-	struct timespec time;
-
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
 }

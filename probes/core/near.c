@@ -2,8 +2,9 @@
 /*
  * Memory for stubs within 2 GiB of an object.
  *
- * A region is a mapping near some object. It serves every object that all of it reaches. It begins
- * with a copy of the fast part of the trampoline; the rest of that may be anywhere.
+ * A region is a mapping near some object, aligned to its size. It serves every object that all of
+ * it reaches. It begins with a copy of the fast part of the trampoline; the rest of that may be
+ * anywhere.
  */
 #include <errno.h>
 #include <string.h>
@@ -23,7 +24,7 @@ static struct region {
 	size_t used;
 } regions[REGIONS_MAX];
 static size_t regions_n;
-static const struct region *opened; /* its pages are writable now */
+static uint8_t *opened; /* the region whose pages are writable now */
 
 static bool is_in_reach(uintptr_t region, const struct object *object)
 {
@@ -34,7 +35,7 @@ static void *map_at(uintptr_t at, const struct object *object)
 {
 	void *map;
 
-	at &= ~UINT64_C(4095);
+	at &= -REGION_SIZE;
 	if (!is_in_reach(at, object))
 		return NULL;
 	map = mmap((void *)at, REGION_SIZE, PROT_READ | PROT_WRITE,
@@ -114,40 +115,31 @@ void near_unload(void)
 		munmap(regions[--regions_n].start, REGION_SIZE);
 }
 
-static const struct region *find_region(const void *place)
+static uint8_t *find_region(const void *place)
 {
-	for (size_t i = 0; i < regions_n; i++)
-		if ((uintptr_t)place - (uintptr_t)regions[i].start < REGION_SIZE)
-			return &regions[i];
-	return NULL;
+	return (uint8_t *)((uintptr_t)place & -REGION_SIZE);
 }
 
 void *near_stub(struct probe *probe, size_t size)
 {
-	const struct region *region = probe->stub ? find_region(probe->stub) : NULL;
-
-	if (!region || !is_in_reach((uintptr_t)region->start, probe->object))
+	if (!probe->stub || !is_in_reach((uintptr_t)find_region(probe->stub), probe->object))
 		probe->stub = near_alloc(probe->object, size);
 	return probe->stub;
 }
 
 void *near_entry(const void *place, uint32_t id)
 {
-	const struct region *region = find_region(place);
-
-	return region ? region->start + entry_at(id) : NULL;
+	return find_region(place) + entry_at(id);
 }
 
 /* All of the region at once: stubs that others run stay executable throughout. */
 int near_write(void *place, const void *code, size_t len)
 {
-	const struct region *region = find_region(place);
+	uint8_t *region = find_region(place);
 
-	if (!region)
-		return -EFAULT;
 	if (opened != region) {
 		near_seal();
-		if (mprotect(region->start, REGION_SIZE, PROT_READ | PROT_WRITE | PROT_EXEC) < 0)
+		if (mprotect(region, REGION_SIZE, PROT_READ | PROT_WRITE | PROT_EXEC) < 0)
 			return -errno;
 		opened = region;
 	}
@@ -158,6 +150,6 @@ int near_write(void *place, const void *code, size_t len)
 void near_seal(void)
 {
 	if (opened)
-		mprotect(opened->start, REGION_SIZE, PROT_READ | PROT_EXEC);
+		mprotect(opened, REGION_SIZE, PROT_READ | PROT_EXEC);
 	opened = NULL;
 }

@@ -25,10 +25,12 @@ static bool is_half_loaded;		  /* one was, at that look */
 /* --- What is loaded --------------------------------------------------------------------------- */
 
 struct look {
-	struct object **next; /* the one that the loader should come to */
-	bool takes;	      /* new ones, too */
-	bool unloaded;	      /* an object was, since the last look */
-	int error;
+	struct object **next;	 /* the one that the loader should come to */
+	bool takes;		 /* new ones, too */
+	bool unloaded;		 /* an object was, since the last look */
+	int (*what)(void *data); /* to be called with the loader's lock; NULL: nothing */
+	void *data;
+	int ret;
 };
 
 void object_segments(struct object *object, const ElfW(Phdr) * headers, size_t n)
@@ -268,7 +270,7 @@ static int look_at_object(struct dl_phdr_info *info, size_t size, void *data)
 	} else if (!known && look->takes) {
 		known = take_object(&now, info->dlpi_name);
 		if (!known) {
-			look->error = -ENOMEM;
+			look->ret = -ENOMEM;
 			return 1;
 		}
 		known->next = *look->next;
@@ -279,23 +281,33 @@ static int look_at_object(struct dl_phdr_info *info, size_t size, void *data)
 	return 0;
 }
 
-/* With the loader's lock, since it reads the code of known objects. */
-static int look_at_all(struct dl_phdr_info *info, size_t size, void *data)
+static void look_at_all(const struct dl_phdr_info *counts, struct look *look)
+{
+	look->next = &objects;
+	look->unloaded = counts->dlpi_subs != unloads;
+	if (!look->unloaded && (!look->takes || (counts->dlpi_adds == loads && !is_half_loaded)))
+		return;
+	is_half_loaded &= !look->takes;
+	dl_iterate_phdr(look_at_object, look);
+	if (look->ret)
+		return;
+	leave_objects(look->next, NULL);
+	unloads = counts->dlpi_subs;
+	loads = look->takes ? counts->dlpi_adds : loads;
+}
+
+/*
+ * With the loader's lock, since it reads the code of known objects: dlclose() takes that lock to
+ * unmap anything, and to count it.
+ */
+static int look_with_lock(struct dl_phdr_info *info, size_t size, void *data)
 {
 	struct look *look = data;
 
 	(void)size;
-	look->next = &objects;
-	look->unloaded = info->dlpi_subs != unloads;
-	if (!look->unloaded && (!look->takes || (info->dlpi_adds == loads && !is_half_loaded)))
-		return 1;
-	is_half_loaded &= !look->takes;
-	dl_iterate_phdr(look_at_object, look);
-	if (look->error)
-		return 1;
-	leave_objects(look->next, NULL);
-	unloads = info->dlpi_subs;
-	loads = look->takes ? info->dlpi_adds : loads;
+	look_at_all(info, look);
+	if (look->what)
+		look->ret = look->what(look->data);
 	return 1;
 }
 
@@ -304,8 +316,8 @@ int objects_look(const struct provider *const *all_providers)
 	struct look look = { .takes = true };
 
 	providers = all_providers;
-	dl_iterate_phdr(look_at_all, &look);
-	return look.error;
+	dl_iterate_phdr(look_with_lock, &look);
+	return look.ret;
 }
 
 struct object *objects_list(void)
@@ -315,29 +327,12 @@ struct object *objects_list(void)
 
 /* --- Held ------------------------------------------------------------------------------------- */
 
-struct hold {
-	int (*what)(void *data);
-	void *data;
-	int ret;
-};
-
-/* dlclose() takes the loader's lock to unmap anything, and to count it. */
-static int run_with_lock(struct dl_phdr_info *info, size_t size, void *data)
-{
-	struct hold *hold = data;
-	struct look look = { 0 };
-
-	look_at_all(info, size, &look);
-	hold->ret = hold->what(hold->data);
-	return 1;
-}
-
 int objects_hold(int (*what)(void *data), void *data)
 {
-	struct hold hold = { .what = what, .data = data };
+	struct look look = { .what = what, .data = data };
 
-	dl_iterate_phdr(run_with_lock, &hold);
-	return hold.ret;
+	dl_iterate_phdr(look_with_lock, &look);
+	return look.ret;
 }
 
 int objects_lock_hold(int (*what)(void *data), void *data)

@@ -10,7 +10,8 @@
 
 #include "probes/core/core.h"
 
-static bool are_open; /* pages of some object are, or were when it was unloaded */
+static bool are_open;	   /* pages of some object are, or were when it was unloaded */
+static bool keep_writable; /* whole segments, until the end */
 
 /* Not in a segment with pages that are still open: there each change opens its own. */
 void object_note(struct object *object, const uint8_t *site, size_t len)
@@ -20,6 +21,10 @@ void object_note(struct object *object, const uint8_t *site, size_t len)
 	for (struct segment *one = object->segment; one < object->segment + SEGMENTS_MAX; one++) {
 		if (at - one->start >= one->end - one->start || one->is_open)
 			continue;
+		if (keep_writable) {
+			at = one->start;
+			len = one->end - one->start;
+		}
 		one->from = one->sites && one->from < at ? one->from : at;
 		one->to = one->sites && one->to > at + len ? one->to : at + len;
 		one->sites++;
@@ -28,7 +33,7 @@ void object_note(struct object *object, const uint8_t *site, size_t len)
 
 static void open_segment(struct segment *segment, size_t least)
 {
-	if (segment->sites && segment->sites >= least)
+	if (segment->sites && (keep_writable || segment->sites >= least))
 		segment->is_open =
 			!pc_text_open((void *)segment->from, segment->to - segment->from);
 	are_open |= segment->is_open;
@@ -69,5 +74,22 @@ static int close_segments(void *data)
 
 int object_close(void)
 {
-	return are_open ? objects_hold(close_segments, NULL) : 0;
+	return are_open && !keep_writable ? objects_hold(close_segments, NULL) : 0;
+}
+
+bool object_is_kept(void)
+{
+	return keep_writable;
+}
+
+int fi_keep_writable(bool keep)
+{
+	int ret = core_lock();
+
+	if (ret < 0)
+		return ret;
+	keep_writable = keep;
+	ret = object_close();
+	core_unlock();
+	return ret;
 }

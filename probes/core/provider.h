@@ -116,11 +116,11 @@ struct probe {
 	uint32_t id;
 	bool armed;    /* on is filled in */
 	bool is_on;    /* of the code */
-	bool queued;   /* in the batch that is being made */
 	bool has_call; /* toggled by call: a CALL across an 8-byte boundary */
 	bool merge;    /* the site still has 1-byte NOPs */
 	bool again;    /* it was on when its object was unloaded */
 	struct pc_call call;
+	const int *result; /* of its change in the batch that is being made, or NULL */
 	void *stub;
 	struct probe *sibling; /* of the same object */
 };
@@ -227,14 +227,13 @@ int near_write(void *place, const void *code, size_t len);
 void near_seal(void);
 
 /*
- * near_entry - what the stub of a probe, in memory of near_alloc(), jumps to, in reach of all of
- * it: the trampoline. It has two beginnings, of which this one suits the probe's function best.
+ * near_entry - what the stub of a probe, in memory of near_alloc(), jumps to: the trampoline. It
+ * has two beginnings, of which this one suits the probe's function best.
  *
- * It expects the probe's id on the stack and above it the address to return to, as after
- * "call stub; stub: push $id; jmp near_entry". It counts, calls the probe function if there is one,
- * preserves all registers, vectors and status flags, drops the id and returns. Below the id the
- * stack is written to: a stub that is jumped to from the middle of a function steps over the red
- * zone (128 bytes) first, and calls one that pushes the id. fi_regs.rsp is then what it was there.
+ * It expects the stack as after "call stub; stub: push $id; jmp near_entry", preserves all
+ * registers, drops the id and returns: see entry.S. Below the id the stack is written to: a stub
+ * that is jumped to from the middle of a function steps over the red zone (128 bytes) first, and
+ * calls one that pushes the id. fi_regs.rsp is then what it was there.
  */
 void *near_entry(const void *place, uint32_t id);
 
@@ -250,6 +249,9 @@ struct pc_op;
 void object_note(struct object *object, const uint8_t *site, size_t len);
 void object_open(size_t least);
 int object_close(void);
+
+/* object_is_kept - noted sites open their whole segment, and nothing is closed: fi_keep_writable(). */
+bool object_is_kept(void);
 
 /*
  * site_patch - as pc_patch_batch(), each with its result. -EBUSY: the change takes an INT3, and a

@@ -23,6 +23,7 @@
 #include <patchcore/patchcore.h>
 #include <patchcore/signals.h>
 
+#include "base/clock.h"
 #include "probes/core/core.h"
 #include "probes/core/entry.h"
 
@@ -103,15 +104,15 @@ static int wait_for_open_traps(void)
 {
 	static double hopeless_until;
 	const struct timespec pause = { .tv_nsec = 1000000 };
-	double began = core_now();
+	double began = seconds_now();
 	struct pc_signals report;
 	int ret;
 
 	while ((ret = pc_check_signals(&report)) == -EBUSY && report.owner == PC_TRAP_OURS &&
-	       began > hopeless_until && core_now() < began + START_PATIENCE)
+	       began > hopeless_until && seconds_now() < began + START_PATIENCE)
 		nanosleep(&pause, NULL);
 	if (ret == -EBUSY)
-		hopeless_until = core_now() + 1;
+		hopeless_until = seconds_now() + 1;
 	return ret;
 }
 
@@ -123,14 +124,14 @@ static int wait_for_open_traps(void)
 static int check_traps(void)
 {
 	static double until;
-	double began = core_now();
+	double began = seconds_now();
 
 	/* Other errors: threads cannot be looked at, and none is known to be in danger. */
 	if (began < until || process_is_single())
 		return 0;
 	if (wait_for_open_traps() == -EBUSY)
 		return -EBUSY;
-	until = core_now() + 100 * (core_now() - began);
+	until = seconds_now() + 100 * (seconds_now() - began);
 	return 0;
 }
 
@@ -201,10 +202,8 @@ void site_merge_early(const struct object *object)
 
 struct batch {
 	struct pc_op *ops;
-	uint32_t *ids;
 	size_t n;
 	struct pc_over *overs; /* several instructions each; they share a look at all threads */
-	uint32_t *over_ids;
 	size_t n_overs;
 	int first_error;
 	bool on;
@@ -218,23 +217,6 @@ static bool check_alone(struct batch *batch)
 		batch->alone = process_is_single();
 	batch->asked = true;
 	return batch->alone;
-}
-
-static void note_failure(struct batch *batch, int ret)
-{
-	if (ret < 0 && !batch->first_error)
-		batch->first_error = ret;
-}
-
-static void queue_over(struct batch *batch, struct probe *probe)
-{
-	probe->queued = true;
-	batch->over_ids[batch->n_overs] = probe->id;
-	batch->overs[batch->n_overs++] = (struct pc_over){
-		{ probe->site, probe->on, probe->len, -ECANCELED },
-		probe->merge ? 0 : probe->starts,
-		1,
-	};
 }
 
 /* Note that the probe's code has been changed. */
@@ -287,9 +269,11 @@ static inline int change_alone(struct probe *probe, bool on)
 /* Change it by one store, or put it into the batch. */
 static int change_in_batch(struct batch *batch, struct probe *probe)
 {
+	struct pc_op op = { probe->site, batch->on ? probe->on : probe->off, probe->len,
+			    -ECANCELED };
 	int ret;
 
-	if (probe->queued)
+	if (probe->result)
 		return 0;
 	ret = change_alone(probe, batch->on);
 	if (ret != NOT_ALONE)
@@ -299,37 +283,27 @@ static int change_in_batch(struct batch *batch, struct probe *probe)
 	/* For one thread several instructions are as one: then all share their membarriers. */
 	if (probe->merge ||
 	    (batch->on && probe->starts > 1 && (probe->off[0] == NOP || !check_alone(batch)))) {
-		queue_over(batch, probe);
+		struct pc_over *over = &batch->overs[batch->n_overs++];
+
+		*over = (struct pc_over){ op, probe->merge ? 0 : probe->starts, 1 };
+		probe->result = &over->op.result;
 		return 0;
 	}
-	probe->queued = true;
-	batch->ids[batch->n] = probe->id;
-	batch->ops[batch->n++] = (struct pc_op){ .addr = probe->site,
-						 .bytes = batch->on ? probe->on : probe->off,
-						 .len = probe->len };
+	batch->ops[batch->n] = op;
+	probe->result = &batch->ops[batch->n++].result;
 	return 0;
 }
 
 /* Else each change opens its pages by itself, which takes ten system calls. */
 static void open_pages(const uint32_t *ids, size_t n, bool on)
 {
-	for (size_t i = 0; i < n && n >= WORTH_OPEN; i++) {
+	for (size_t i = 0; i < n; i++) {
 		const struct probe *probe = probe_get(ids[i]);
 
 		if (probe->is_on != on)
 			object_note(probe->object, probe->site, probe->len);
 	}
 	object_open(WORTH_OPEN);
-}
-
-static void finish_probe(struct batch *batch, uint32_t id, int result)
-{
-	struct probe *probe = probe_get(id);
-
-	probe->queued = false;
-	note_failure(batch, result);
-	if (!result)
-		note_change(probe, batch->on);
 }
 
 /* Change the sites where several instructions become one. */
@@ -340,27 +314,29 @@ static void run_overs(struct batch *batch)
 	if (batch->n_overs && !refusal)
 		pc_patch_over_batch(batch->overs, batch->n_overs,
 				    check_alone(batch) ? PC_NOBODY_INSIDE : PC_CHECK_THREADS);
-	for (size_t i = 0; i < batch->n_overs; i++)
-		finish_probe(batch, batch->over_ids[i],
-			     refusal ? refusal : batch->overs[i].op.result);
+	for (size_t i = 0; i < batch->n_overs && refusal; i++)
+		batch->overs[i].op.result = refusal;
 }
 
-static void run_batch(struct batch *batch)
+/* What a probe has been in the batch for; one that is named twice is there once. */
+static void finish_probe(struct batch *batch, struct probe *probe)
 {
-	for (size_t i = 0; i < batch->n; i++)
-		batch->ops[i].result = -ECANCELED;
-	site_patch(batch->ops, batch->n);
-	for (size_t i = 0; i < batch->n; i++)
-		finish_probe(batch, batch->ids[i], batch->ops[i].result);
+	int ret = probe->result ? *probe->result : 0;
+
+	if (probe->result && !ret)
+		note_change(probe, batch->on);
+	probe->result = NULL;
+	keep_first_error(&batch->first_error, ret);
 }
 
 static int toggle_probes(struct batch *batch, const uint32_t *ids, size_t n)
 {
-	open_pages(ids, n, batch->on);
 	for (size_t i = 0; i < n; i++)
-		note_failure(batch, change_in_batch(batch, probe_get(ids[i])));
+		keep_first_error(&batch->first_error, change_in_batch(batch, probe_get(ids[i])));
 	run_overs(batch);
-	run_batch(batch);
+	site_patch(batch->ops, batch->n);
+	for (size_t i = 0; i < n; i++)
+		finish_probe(batch, probe_get(ids[i]));
 	object_close();
 	return batch->first_error;
 }
@@ -368,8 +344,11 @@ static int toggle_probes(struct batch *batch, const uint32_t *ids, size_t n)
 int site_toggle(const uint32_t *ids, size_t n, bool on)
 {
 	struct batch batch = { .on = on };
-	int ret = n == 1 ? change_alone(probe_get(*ids), on) : NOT_ALONE;
+	int ret;
 
+	if (n >= WORTH_OPEN || object_is_kept())
+		open_pages(ids, n, on);
+	ret = n == 1 ? change_alone(probe_get(*ids), on) : NOT_ALONE;
 	if (ret != NOT_ALONE) {
 		/* Pages that an earlier change could not close. */
 		object_close();
@@ -378,13 +357,10 @@ int site_toggle(const uint32_t *ids, size_t n, bool on)
 	if (!n)
 		return 0;
 	/* Not zeroed: of most batches little is used. */
-	batch.ops =
-		reallocarray(NULL, n, sizeof(*batch.ops) + sizeof(*batch.overs) + 2 * sizeof(*ids));
+	batch.ops = reallocarray(NULL, n, sizeof(*batch.ops) + sizeof(*batch.overs));
 	if (!batch.ops)
 		return -ENOMEM;
 	batch.overs = (struct pc_over *)(batch.ops + n);
-	batch.ids = (uint32_t *)(batch.overs + n);
-	batch.over_ids = batch.ids + n;
 	ret = toggle_probes(&batch, ids, n);
 	free(batch.ops);
 	return ret;

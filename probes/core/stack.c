@@ -22,13 +22,11 @@
 #define ROOM (UINT64_C(64) << 10) /* that a probe function has at least */
 #define MAIN (UINT64_C(64) << 20) /* the kernel keeps more free for the main thread's */
 
-/* Reads /proc/self/maps byte by byte: START-END ... [stack] */
+/* Reads /proc/self/maps byte by byte: START-END ... */
 struct reader {
 	uintptr_t number, start, end;
-	unsigned matched, field;
+	unsigned field;
 };
-
-static const char main_stack[] = "[stack]";
 
 /* Has a line ended? */
 static bool take_byte(struct reader *reader, char byte)
@@ -42,8 +40,6 @@ static bool take_byte(struct reader *reader, char byte)
 	} else if (reader->field < 2) {
 		*(reader->field++ ? &reader->end : &reader->start) = reader->number;
 		reader->number = 0;
-	} else if (reader->matched < sizeof(main_stack) - 1) {
-		reader->matched = byte == main_stack[reader->matched] ? reader->matched + 1 : 0;
 	}
 	return false;
 }
@@ -55,8 +51,7 @@ struct scratch {
 	char buffer[1024];
 };
 
-/* The mapping that the main thread's stack is, or in which another thread's control block lies. */
-static bool find_mapping(struct scratch *scratch, uintptr_t control_block)
+static bool find_mapping(struct scratch *scratch, uintptr_t address)
 {
 	long fd = sys_call(SYS_open, "/proc/self/maps", O_RDONLY | O_CLOEXEC), len;
 	struct reader *found = &scratch->found;
@@ -68,9 +63,7 @@ static bool find_mapping(struct scratch *scratch, uintptr_t control_block)
 		for (long i = 0; i < len && !is_found; i++) {
 			if (!take_byte(found, scratch->buffer[i]))
 				continue;
-			is_found = control_block ? control_block - found->start <
-							   found->end - found->start
-						 : found->matched == sizeof(main_stack) - 1;
+			is_found = address - found->start < found->end - found->start;
 			if (!is_found)
 				*found = (struct reader){ 0 };
 		}
@@ -79,11 +72,14 @@ static bool find_mapping(struct scratch *scratch, uintptr_t control_block)
 	return is_found;
 }
 
+/* Of the C library: where the main thread's stack began. */
+extern void *__libc_stack_end;
+
 /* Threads of the C library have their control block above their stack. */
 static void look_for_room(struct block *block)
 {
 	bool is_main = sys_call(SYS_gettid) == sys_call(SYS_getpid);
-	uintptr_t control_block = is_main ? 0 : (uintptr_t)__builtin_thread_pointer();
+	void *at = is_main ? __libc_stack_end : __builtin_thread_pointer();
 	struct scratch *scratch = (struct scratch *)block->stack;
 	uintptr_t start, end;
 
@@ -92,10 +88,10 @@ static void look_for_room(struct block *block)
 		block->room_size = UINTPTR_MAX;
 		return;
 	}
-	if (!find_mapping(scratch, control_block))
+	if (!find_mapping(scratch, (uintptr_t)at))
 		return;
 	start = scratch->found.start;
-	end = is_main ? scratch->found.end : control_block;
+	end = is_main ? scratch->found.end : (uintptr_t)at;
 	if (is_main && !sys_call(SYS_prlimit64, 0, RLIMIT_STACK, 0, &scratch->limit))
 		start = end - (scratch->limit.rlim_cur < MAIN ? scratch->limit.rlim_cur : MAIN);
 	block->room = start + ROOM;

@@ -11,7 +11,6 @@
 #include "probes/core/core.h"
 #include "probes/core/entry.h"
 #include "probes/elf/array.h"
-#include "probes/elf/sorted.h"
 
 #define NOP  0x90
 #define INT3 0xcc
@@ -89,56 +88,36 @@ static void add_again(struct probe *probe, const struct probe *model)
 		memcpy(probe->on, before.on, sizeof(probe->on));
 }
 
-static int take_id(uint32_t id, struct probe **probe)
+/* The memory for the next id, or for a probe of a file, which has none. */
+static struct probe *take_room(const struct object *object)
 {
-	struct probe *chunk;
+	uint32_t id = fi_probes();
+	struct probe *_Atomic *chunk = &probe_chunks[id / PROBE_CHUNK], *probe;
 
-	if (id == FI_PROBES_MAX)
-		return -ENOSPC;
-	chunk = atomic_load_explicit(&probe_chunks[id / PROBE_CHUNK], memory_order_relaxed);
-	if (!chunk) {
-		chunk = calloc(PROBE_CHUNK, sizeof(*chunk));
-		if (!chunk)
-			return -ENOMEM;
-		atomic_store_explicit(&probe_chunks[id / PROBE_CHUNK], chunk, memory_order_release);
-	}
-	*probe = &chunk[id % PROBE_CHUNK];
-	(*probe)->id = id;
-	return 0;
-}
-
-static void list_probe(struct probe *probe, struct object *object)
-{
-	*(object->last ? object->last : &object->probes) = probe;
-	object->last = &probe->sibling;
-}
-
-static int add_to_file(const struct probe *model)
-{
-	struct probe *probe = calloc(1, sizeof(*probe));
-
-	if (!probe)
-		return -ENOMEM;
-	memcpy(probe, model, offsetof(struct probe, id));
-	list_probe(probe, model->object);
-	check_site(probe);
-	return 0;
+	if (object->is_file)
+		return calloc(1, sizeof(*probe));
+	if (!*chunk)
+		atomic_store_explicit(chunk, calloc(PROBE_CHUNK, sizeof(*probe)),
+				      memory_order_release);
+	probe = *chunk ? *chunk + id % PROBE_CHUNK : NULL;
+	if (probe)
+		probe->id = id;
+	return probe;
 }
 
 int probe_add(const struct probe *model, uint32_t *id)
 {
-	struct probe *probe;
-	int ret;
+	struct object *object = model->object;
+	struct probe *probe = find_missing(model);
 
-	if (model->object->is_file)
-		return add_to_file(model);
-	probe = find_missing(model);
+	if (!probe && !object->is_file && fi_probes() == FI_PROBES_MAX)
+		return -ENOSPC;
 	if (probe) {
 		add_again(probe, model);
 	} else {
-		ret = take_id(fi_probes(), &probe);
-		if (ret < 0)
-			return ret;
+		probe = take_room(object);
+		if (!probe)
+			return -ENOMEM;
 		memcpy(probe, model, offsetof(struct probe, id));
 	}
 	probe->armed |= !model->provider->arm;
@@ -146,8 +125,11 @@ int probe_add(const struct probe *model, uint32_t *id)
 	probe->has_call = false;
 	probe->merge = false;
 	probe->sibling = NULL;
-	list_probe(probe, model->object);
+	*(object->last ? object->last : &object->probes) = probe;
+	object->last = &probe->sibling;
 	check_site(probe);
+	if (object->is_file)
+		return 0;
 	probe_slots[probe->id].site = probe->site;
 	if (id)
 		*id = probe->id;

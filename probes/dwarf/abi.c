@@ -41,11 +41,11 @@ static bool take_registers(struct whole *whole, struct taken *taken, unsigned in
 	for (unsigned i = 0; i < 2; i++)
 		whole->reg[i] = whole->eight[i] ? (uint8_t)reg[i] : PLACE_NONE;
 	for (unsigned i = 0; i < whole->n; i++) {
-		struct piece *piece = &whole->piece[i];
+		struct source_value *piece = &whole->piece[i];
 
-		piece->value.reg = (uint8_t)reg[piece->offset / 64 % 2];
-		piece->value.next = (uint8_t)reg[1];
-		piece->value.shift = (uint8_t)(piece->offset % 64);
+		piece->reg = (uint8_t)reg[piece->offset / 64 % 2];
+		piece->next = (uint8_t)reg[1];
+		piece->shift = (uint8_t)(piece->offset % 64);
 	}
 	return true;
 }
@@ -63,8 +63,8 @@ static bool take_memory(struct whole *whole, struct taken *taken)
 		return false;
 	taken->stack = at + ((whole->size + 7) & ~UINT64_C(7));
 	for (unsigned i = 0; i < whole->n; i++) {
-		struct source_value *value = &whole->piece[i].value;
-		Dwarf_Word bit = 8 * at + whole->piece[i].offset;
+		struct source_value *value = &whole->piece[i];
+		Dwarf_Word bit = 8 * at + value->offset;
 		unsigned bits = value->bits * (value->count ? value->count : 1u);
 
 		if (bit + bits > 64 * SOURCE_WORDS) {
@@ -91,26 +91,23 @@ static bool add_values(struct list *list, const struct whole *whole, const char 
 {
 	if (list->n + whole->n + whole->cut > SOURCE_ARGS_MAX)
 		return false;
-	for (unsigned i = 0; i < whole->n; i++)
-		list->value[list->n++] = whole->piece[i].value;
+	memcpy(list->value + list->n, whole->piece, whole->n * sizeof(whole->piece[0]));
+	list->n += whole->n;
 	if (whole->cut)
 		list->value[list->n++] = (struct source_value){ .name = name, .form = SOURCE_MORE };
 	return true;
 }
 
 static const struct source_value *keep_list(const struct list *list, unsigned *n,
-					    struct abi_names **names)
+					    struct obstack *names)
 {
-	const struct source_value *kept =
-		abi_keep(names, list->value, list->n * sizeof(list->value[0]));
-
-	*n = kept ? list->n : 0;
-	return kept;
+	*n = list->n;
+	return obstack_copy(names, list->value, (int)(list->n * sizeof(list->value[0])));
 }
 
 /* Find the result, and whether a pointer to it takes the first register. False: not known. */
 static bool find_result(Dwarf_Die *die, struct source_function *function, struct taken *taken,
-			struct abi_names **names)
+			struct obstack *names)
 {
 	struct whole whole = { .names = names };
 	struct taken results = { 0 };
@@ -128,7 +125,7 @@ static bool find_result(Dwarf_Die *die, struct source_function *function, struct
 		 (whole.size <= 16 || !libdw_is_struct(&type));
 	if (whole.pointer || (whole.memory && !in_x87))
 		taken->integers = 1;
-	if (in_x87 || (whole.n == 1 && whole.piece[0].value.form == SOURCE_OTHER))
+	if (in_x87 || (whole.n == 1 && whole.piece[0].form == SOURCE_OTHER))
 		return true;
 	if (!take_registers(&whole, &results, 2, 2))
 		take_memory(&whole, &results);
@@ -137,67 +134,45 @@ static bool find_result(Dwarf_Die *die, struct source_function *function, struct
 	return true;
 }
 
-/* False: not known. */
-static bool find_place(struct whole *whole, struct taken *taken, struct abi_place *place)
-{
-	place->memory = !take_registers(whole, taken, SOURCE_INTEGERS, SOURCE_VECTORS);
-	memcpy(place->eight, whole->reg, sizeof(place->eight));
-	return !place->memory || take_memory(whole, taken);
-}
-
-/* Show an argument that the compiler passes in its own way. */
-static void place_otherwise(struct whole *whole, const char *name, enum passed how,
-			    const struct abi_place *place)
-{
-	if (how == PASSED_UNKNOWN || how == PASSED_UNSET)
-		whole_hide(whole, name);
-	for (unsigned i = 0; i < whole->n; i++) {
-		whole->piece[i].value.reg = place->eight[0];
-		whole->piece[i].value.shift = (uint8_t)whole->piece[i].offset;
-	}
-}
-
-/* C without prototypes passes a float as a double. */
-static bool is_promoted(const struct whole *whole, const struct callee *callee)
-{
-	return !callee->has_prototype && !whole->is_struct && whole->n == 1 &&
-	       whole->piece[0].value.form == SOURCE_FLOAT && whole->piece[0].value.bits == 32;
-}
-
 static bool add_arg(struct list *list, struct callee *callee, Dwarf_Die *die, struct taken *taken,
-		    struct abi_names **names)
+		    struct obstack *names)
 {
 	const char *name = dw.dwarf_diename(die);
-	struct whole whole = { .names = names };
-	struct abi_place place = { .moved = taken->moved };
+	struct whole whole = { .names = names, .moved = taken->moved };
 	enum passed how;
 	Dwarf_Die type;
 
 	/* Only some copies of a constructor take the argument about virtual bases. */
-	if (!has_argument(callee, die) && libdw_has(die, DW_AT_artificial) &&
+	if (!find_argument(callee, die, &type) && libdw_has(die, DW_AT_artificial) &&
 	    !(name && !strcmp(name, "this")))
 		return true;
 	if (!libdw_type(die, &type))
 		return false;
 	name = name ? name : "";
 	whole_of(&whole, name, die, &type);
-	if (whole.unknown || !find_place(&whole, taken, &place))
+	if (whole.unknown)
 		return false;
-	place.size = whole.size;
-	place.is_number = !whole.is_struct && whole.n == 1 && whole.size <= 8;
-	how = locate_argument(callee, die, &place);
+	whole.on_stack = !take_registers(&whole, taken, SOURCE_INTEGERS, SOURCE_VECTORS);
+	if (whole.on_stack && !take_memory(&whole, taken))
+		return false;
+	how = locate_argument(callee, die, &whole);
 	if (how == PASSED_OTHERWISE)
 		return false;
 	taken->moved |= how != PASSED_BY_ABI && how != PASSED_UNSET;
-	if (how != PASSED_BY_ABI)
-		place_otherwise(&whole, name, how, &place);
-	else if (is_promoted(&whole, callee))
+	if (how == PASSED_UNKNOWN || how == PASSED_UNSET)
 		whole_hide(&whole, name);
+	for (unsigned i = 0; i < whole.n && how == PASSED_ELSEWHERE; i++) {
+		whole.piece[i].reg = whole.reg[0];
+		whole.piece[i].shift = (uint8_t)whole.piece[i].offset;
+	}
+	if (how == PASSED_BY_ABI && !callee->has_prototype && !whole.is_struct && whole.n == 1 &&
+	    whole.piece[0].form == SOURCE_FLOAT && whole.piece[0].bits == 32)
+		whole_hide(&whole, name); /* C without prototypes passes it as a double. */
 	return add_values(list, &whole, name);
 }
 
 void abi_function(Dwarf_Die *die, struct callee *callee, struct source_function *function,
-		  struct abi_names **names)
+		  struct obstack *names)
 {
 	struct list list = { .n = 0 };
 	struct taken taken = { 0 };

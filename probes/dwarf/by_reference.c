@@ -10,49 +10,39 @@
 #define NESTED_MAX 16
 #define LOOKED_MAX 4096 /* types in one; damage makes classes that are parts of themselves */
 
-/* vector<int> has constructors with the name vector. */
-static bool same_name(const char *class, const char *function)
-{
-	size_t len = strcspn(class, "<");
-
-	return strlen(function) == len && !memcmp(class, function, len);
-}
-
-static bool refers_to(Dwarf_Die *argument, Dwarf_Die *class)
-{
-	Dwarf_Die reference, to;
-	int tag = libdw_type(argument, &reference) ? dw.dwarf_tag(&reference) : 0;
-
-	return (tag == DW_TAG_reference_type || tag == DW_TAG_rvalue_reference_type) &&
-	       libdw_type(&reference, &to) && dw.dwarf_dieoffset(&to) == dw.dwarf_dieoffset(class);
-}
-
-/* Its first argument is "this". */
+/* A constructor from another object of the class; its first argument is "this". */
 static bool takes_another(Dwarf_Die *constructor, Dwarf_Die *class)
 {
+	Dwarf_Die child, reference, to;
 	unsigned n = 0;
-	Dwarf_Die child;
+	int tag;
 
 	if (dw.dwarf_child(constructor, &child))
 		return false;
-	do
-		if (dw.dwarf_tag(&child) == DW_TAG_formal_parameter && n++ == 1)
-			return refers_to(&child, class);
-	while (libdw_next(&child));
-	return false;
+	while (dw.dwarf_tag(&child) != DW_TAG_formal_parameter || n++ != 1)
+		if (!libdw_next(&child))
+			return false;
+	tag = libdw_type(&child, &reference) ? dw.dwarf_tag(&reference) : 0;
+	return (tag == DW_TAG_reference_type || tag == DW_TAG_rvalue_reference_type) &&
+	       libdw_type(&reference, &to) && dw.dwarf_dieoffset(&to) == dw.dwarf_dieoffset(class);
 }
 
 /* A defaulted function is trivial if those of the parts are. */
 static enum by_reference by_function(Dwarf_Die *function, Dwarf_Die *class)
 {
 	const char *name = dw.dwarf_diename(function), *whose = dw.dwarf_diename(class);
+	bool is_constructor;
+	size_t len;
 
 	if (libdw_number(function, DW_AT_virtuality))
 		return BY_REFERENCE;
 	if (libdw_has(function, DW_AT_artificial) || !name || !whose ||
 	    libdw_number(function, DW_AT_defaulted) == DW_DEFAULTED_in_class)
 		return BY_VALUE;
-	if (*name != '~' && !(same_name(whose, name) && takes_another(function, class)))
+	/* vector<int> has constructors with the name vector. */
+	len = strcspn(whose, "<");
+	is_constructor = strlen(name) == len && !memcmp(whose, name, len);
+	if (*name != '~' && !(is_constructor && takes_another(function, class)))
 		return BY_VALUE;
 	return libdw_has(function, DW_AT_deleted) ? BY_REFERENCE_UNKNOWN : BY_REFERENCE;
 }
@@ -76,24 +66,18 @@ static enum by_reference by_part(Dwarf_Die *part, unsigned depth, unsigned *look
 	return libdw_is_struct(&type) ? of_class(&type, depth + 1, looked) : BY_VALUE;
 }
 
-/* clang notes it for each class of C++, but not with -gstrict-dwarf. */
-static bool is_left_out(Dwarf_Die *class)
-{
-	struct unit_by by = unit_by(class);
-
-	return by.clang && by.cpp;
-}
-
 static enum by_reference of_class(Dwarf_Die *class, unsigned depth, unsigned *looked)
 {
 	enum by_reference is = BY_VALUE, one;
+	struct unit_by by = unit_by(class);
 	Dwarf_Word how;
 	Dwarf_Die child;
 
 	if (libdw_known(class, DW_AT_calling_convention, &how))
 		return how == DW_CC_pass_by_reference ? BY_REFERENCE : BY_VALUE;
+	/* clang notes it for each class of C++, but not with -gstrict-dwarf. */
 	if (depth > NESTED_MAX || ++*looked > LOOKED_MAX || libdw_has(class, DW_AT_declaration) ||
-	    is_left_out(class))
+	    (by.clang && by.cpp))
 		return BY_REFERENCE_UNKNOWN;
 	if (dw.dwarf_child(class, &child))
 		return BY_VALUE;

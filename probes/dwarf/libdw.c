@@ -1,49 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /* Loading libdw, and questions about DIEs that it does not answer in one call. */
-#include "probes/dwarf/libdw.h"
+#include "probes/dwarf/abi.h"
 
 #include <dlfcn.h>
-#include <elf.h>
-#include <link.h>
 #include <pthread.h>
 #include <string.h>
-
-#include "probes/dwarf/source.h"
+#include <sys/auxv.h>
 
 #define NAMES_MAX 32 /* of a type, one for another */
 
 struct libdw dw;
 static bool loaded;
 
-/* Without a loader: the C library's dlopen() is of no use there, and may crash. */
-static int find_loader(struct dl_phdr_info *info, size_t size, void *data)
-{
-	(void)size;
-	for (int i = 0; i < info->dlpi_phnum; i++)
-		*(bool *)data |= info->dlpi_phdr[i].p_type == PT_INTERP;
-	/* The program itself comes first. */
-	return 1;
-}
-
-static bool is_static(void)
-{
-	bool has_loader = false;
-
-	dl_iterate_phdr(find_loader, &has_loader);
-	return !has_loader;
-}
-
 static void load_libdw(void)
 {
-	void *library;
+	/*
+	 * Not the agent's dlopen(), which would look for probes in it. A static program has no
+	 * loader, and the C library's dlopen() may crash there.
+	 */
+	void *library = getauxval(AT_BASE)
+				? dlmopen(LM_ID_BASE, "libdw.so.1", RTLD_NOW | RTLD_LOCAL)
+				: NULL;
 
-	if (is_static())
-		return;
-	/* Not the agent's dlopen(), which would look for probes in it. */
-	library = dlmopen(LM_ID_BASE, "libdw.so.1", RTLD_NOW | RTLD_LOCAL);
-	if (!library)
-		return;
-	loaded = true;
+	loaded = library;
 #define FIND(name) loaded = loaded && (dw.name = (__typeof__(dw.name))dlsym(library, #name));
 	LIBDW_CALLS(FIND)
 }
@@ -79,38 +58,43 @@ Dwarf_Word libdw_number(Dwarf_Die *die, unsigned attribute)
 	return libdw_known(die, attribute, &value) ? value : 0;
 }
 
-static bool follow_reference(Dwarf_Die *die, unsigned attribute, Dwarf_Die *to)
+static bool follow_type(Dwarf_Die *die, Dwarf_Die *type)
 {
 	Dwarf_Attribute place;
 
-	return dw.dwarf_attr_integrate(die, attribute, &place) && dw.dwarf_formref_die(&place, to);
+	return dw.dwarf_attr_integrate(die, DW_AT_type, &place) &&
+	       dw.dwarf_formref_die(&place, type);
 }
 
 /* A typedef, or a qualified form of another type. */
 static bool is_name(Dwarf_Die *type)
 {
-	switch (dw.dwarf_tag(type)) {
-	case DW_TAG_typedef:
-	case DW_TAG_const_type:
-	case DW_TAG_volatile_type:
-	case DW_TAG_restrict_type:
-	case DW_TAG_atomic_type:
-		return true;
-	default:
-		return false;
-	}
+	int tag = dw.dwarf_tag(type);
+
+	return tag == DW_TAG_typedef || tag == DW_TAG_const_type || tag == DW_TAG_volatile_type ||
+	       tag == DW_TAG_restrict_type || tag == DW_TAG_atomic_type;
 }
 
-bool libdw_type(Dwarf_Die *die, Dwarf_Die *type)
+/* What typedefs and qualifiers say of the type behind them. */
+struct said {
+	bool is_atomic;
+	Dwarf_Word aligned; /* to so many bytes; 0: nothing is said */
+};
+
+static bool strip_names(Dwarf_Die *die, Dwarf_Die *type, struct said *said)
 {
 	Dwarf_Attribute place;
+	Dwarf_Word aligned;
 	Dwarf_Die name;
 
-	if (!follow_reference(die, DW_AT_type, type))
+	if (!follow_type(die, type))
 		return false;
 	for (unsigned i = 0; i < NAMES_MAX && is_name(type); i++) {
 		name = *type;
-		if (!follow_reference(&name, DW_AT_type, type))
+		said->is_atomic |= dw.dwarf_tag(&name) == DW_TAG_atomic_type;
+		if (libdw_known(&name, DW_AT_alignment, &aligned))
+			said->aligned = aligned;
+		if (!follow_type(&name, type))
 			return false;
 	}
 	/* The type has a unit of its own, in .debug_types. */
@@ -119,23 +103,20 @@ bool libdw_type(Dwarf_Die *die, Dwarf_Die *type)
 	return true;
 }
 
+bool libdw_type(Dwarf_Die *die, Dwarf_Die *type)
+{
+	return strip_names(die, type, &(struct said){ 0 });
+}
+
 bool libdw_is_odd(Dwarf_Die *die)
 {
-	Dwarf_Word aligned = 0, declared;
-	bool is_atomic = false;
-	Dwarf_Die type, at, name = *die;
+	struct said said = { 0 };
+	Dwarf_Die type;
 
-	if (!libdw_type(die, &type))
+	if (!strip_names(die, &type, &said))
 		return false;
-	for (unsigned i = 0; follow_reference(&name, DW_AT_type, &at) && is_name(&at);
-	     i++, name = at) {
-		if (i == NAMES_MAX)
-			return true;
-		is_atomic |= dw.dwarf_tag(&at) == DW_TAG_atomic_type;
-		if (libdw_known(&at, DW_AT_alignment, &declared))
-			aligned = declared;
-	}
-	return (is_atomic && libdw_is_struct(&type)) || (aligned && aligned != libdw_size(&type));
+	return is_name(&type) || (said.is_atomic && libdw_is_struct(&type)) ||
+	       (said.aligned && said.aligned != libdw_size(&type));
 }
 
 bool libdw_origin(Dwarf_Die *die)
@@ -178,42 +159,25 @@ bool libdw_is_struct(Dwarf_Die *type)
 
 static void find_language(struct unit_by *by, Dwarf_Die *unit)
 {
-	switch (libdw_number(unit, DW_AT_language)) {
-	case DW_LANG_C89:
-	case DW_LANG_C:
-	case DW_LANG_C99:
-	case DW_LANG_C11:
-	case DW_LANG_ObjC:
-	case LANG_C17:
-	case LANG_C23:
-		by->c = true;
-		break;
-	case DW_LANG_C_plus_plus:
-	case DW_LANG_C_plus_plus_03:
-	case DW_LANG_C_plus_plus_11:
-	case DW_LANG_C_plus_plus_14:
-	case DW_LANG_ObjC_plus_plus:
-	case LANG_CPP_17:
-	case LANG_CPP_20:
-	case LANG_CPP_23:
-		by->cpp = true;
-		break;
-	}
-}
+	static const uint8_t c[] = { DW_LANG_C89,  DW_LANG_C, DW_LANG_C99, DW_LANG_C11,
+				     DW_LANG_ObjC, LANG_C17,  LANG_C23 };
+	static const uint8_t cpp[] = { DW_LANG_C_plus_plus,
+				       DW_LANG_C_plus_plus_03,
+				       DW_LANG_C_plus_plus_11,
+				       DW_LANG_C_plus_plus_14,
+				       DW_LANG_ObjC_plus_plus,
+				       LANG_CPP_17,
+				       LANG_CPP_20,
+				       LANG_CPP_23 };
+	Dwarf_Word language = libdw_number(unit, DW_AT_language);
 
-/* gcc notes its options, clang does not. */
-static void find_compiler(struct unit_by *by, const char *producer)
-{
-	static const char *const odd[] = { "-mabi=ms", "-mlong-double-128", "-gstrict-dwarf" };
-
-	by->gcc = !strncmp(producer, "GNU ", 4);
-	by->clang = strstr(producer, "clang version") != NULL;
-	for (unsigned i = 0; i < sizeof(odd) / sizeof(odd[0]); i++)
-		by->odd |= strstr(producer, odd[i]) != NULL;
+	by->c = language <= UINT8_MAX && memchr(c, (int)language, sizeof(c));
+	by->cpp = language <= UINT8_MAX && memchr(cpp, (int)language, sizeof(cpp));
 }
 
 struct unit_by unit_by(Dwarf_Die *die)
 {
+	static const char *const odd[] = { "-mabi=ms", "-mlong-double-128", "-gstrict-dwarf" };
 	struct unit_by by = { 0 };
 	Dwarf_Attribute place;
 	const char *producer;
@@ -227,7 +191,12 @@ struct unit_by unit_by(Dwarf_Die *die)
 	find_language(&by, &unit);
 	producer =
 		dw.dwarf_attr(&unit, DW_AT_producer, &place) ? dw.dwarf_formstring(&place) : NULL;
-	if (producer)
-		find_compiler(&by, producer);
+	if (!producer)
+		return by;
+	by.gcc = !strncmp(producer, "GNU ", 4);
+	by.clang = strstr(producer, "clang version") != NULL;
+	/* gcc notes its options, clang does not. */
+	for (unsigned i = 0; i < sizeof(odd) / sizeof(odd[0]); i++)
+		by.odd |= strstr(producer, odd[i]) != NULL;
 	return by;
 }

@@ -13,35 +13,23 @@ enum {
 	IN_ANOTHER = -3,
 };
 
-static bool is_of(Dwarf_Die *die, Dwarf_Die *argument)
+bool find_argument(const struct callee *callee, Dwarf_Die *argument, Dwarf_Die *found)
 {
-	Dwarf_Die origin = *die;
+	Dwarf_Off wanted = dw.dwarf_dieoffset(argument);
 
-	for (unsigned i = 0; i < NESTED_MAX; i++) {
-		if (dw.dwarf_dieoffset(&origin) == dw.dwarf_dieoffset(argument))
-			return true;
-		if (!libdw_origin(&origin))
-			return false;
-	}
-	return false;
-}
-
-static bool find_argument(Dwarf_Die *code, Dwarf_Die *argument, Dwarf_Die *found)
-{
-	if (dw.dwarf_child(code, found))
+	if (dw.dwarf_child(callee->code, found))
 		return false;
-	do
-		if (dw.dwarf_tag(found) == DW_TAG_formal_parameter && is_of(found, argument))
-			return true;
-	while (libdw_next(found));
+	do {
+		bool is_there = dw.dwarf_tag(found) == DW_TAG_formal_parameter;
+		Dwarf_Die origin = *found;
+
+		for (unsigned i = 0; i < NESTED_MAX && is_there; i++) {
+			if (dw.dwarf_dieoffset(&origin) == wanted)
+				return true;
+			is_there = libdw_origin(&origin);
+		}
+	} while (libdw_next(found));
 	return false;
-}
-
-bool has_argument(const struct callee *callee, Dwarf_Die *argument)
-{
-	Dwarf_Die found;
-
-	return find_argument(callee->code, argument, &found);
 }
 
 /* The number that source_value has for a register of DWARF. */
@@ -56,21 +44,19 @@ static int find_register(Dwarf_Word dwarf)
 							  : IN_ANOTHER;
 }
 
-/* An offset from rbp or rsp is in the frame; from another register, behind a pointer. */
-static int find_base_place(Dwarf_Word dwarf, Dwarf_Word offset)
-{
-	int reg = dwarf == 6 || dwarf == 7 ? IN_MEMORY : find_register(dwarf);
-
-	return reg == IN_ANOTHER || (reg >= 0 && offset) ? NO_PLACE : reg;
-}
-
 static int find_op_place(const Dwarf_Op *op)
 {
+	Dwarf_Word base = op->atom - DW_OP_breg0;
+	int reg;
+
 	if (op->atom >= DW_OP_reg0 && op->atom <= DW_OP_reg31)
 		return find_register(op->atom - DW_OP_reg0);
-	if (op->atom >= DW_OP_breg0 && op->atom <= DW_OP_breg31)
-		return find_base_place(op->atom - DW_OP_breg0, op->number);
-	return op->atom == DW_OP_fbreg || op->atom == DW_OP_call_frame_cfa ? IN_MEMORY : NO_PLACE;
+	if (op->atom < DW_OP_breg0 || op->atom > DW_OP_breg31)
+		return op->atom == DW_OP_fbreg || op->atom == DW_OP_call_frame_cfa ? IN_MEMORY
+										   : NO_PLACE;
+	/* An offset from rbp or rsp is in the frame; from another register, behind a pointer. */
+	reg = base == 6 || base == 7 ? IN_MEMORY : find_register(base);
+	return reg == IN_ANOTHER || (reg >= 0 && op->number) ? NO_PLACE : reg;
 }
 
 /* The place of one piece, or of the whole argument; the operations end at @end. */
@@ -85,24 +71,24 @@ static int find_place_of_ops(const Dwarf_Op *op, const Dwarf_Op *end)
 }
 
 /* The function itself has stored an argument that is in its frame. */
-static enum passed judge_eight(int is, const struct abi_place *place, unsigned eight)
+static enum passed judge_eight(int is, const struct whole *whole, unsigned eight)
 {
 	if (is == NO_PLACE)
 		return PASSED_UNKNOWN;
 	if (is == IN_MEMORY)
-		return place->moved ? PASSED_UNKNOWN : PASSED_BY_ABI;
-	return !place->memory && eight < 2 && place->eight[eight] == is ? PASSED_BY_ABI
+		return whole->moved ? PASSED_UNKNOWN : PASSED_BY_ABI;
+	return !whole->on_stack && eight < 2 && whole->reg[eight] == is ? PASSED_BY_ABI
 									: PASSED_UNKNOWN;
 }
 
-static bool is_taken(const struct abi_place *place, unsigned eight)
+static bool is_taken(const struct whole *whole, unsigned eight)
 {
-	return place->memory || place->eight[eight] != PLACE_NONE;
+	return whole->on_stack || whole->reg[eight] != PLACE_NONE;
 }
 
-static enum passed judge_pieces(const Dwarf_Op *op, size_t n, const struct abi_place *place)
+static enum passed judge_pieces(const Dwarf_Op *op, size_t n, const struct whole *whole)
 {
-	bool known[2] = { !is_taken(place, 0), !is_taken(place, 1) };
+	bool known[2] = { !is_taken(whole, 0), !is_taken(whole, 1) };
 	const Dwarf_Op *piece = op;
 	unsigned bytes = 0;
 
@@ -115,7 +101,7 @@ static enum passed judge_pieces(const Dwarf_Op *op, size_t n, const struct abi_p
 			int is = find_place_of_ops(piece, op);
 
 			/* Padding has no place. */
-			if (is != NO_PLACE && judge_eight(is, place, eight) != PASSED_BY_ABI)
+			if (is != NO_PLACE && judge_eight(is, whole, eight) != PASSED_BY_ABI)
 				return PASSED_UNKNOWN;
 			known[eight] |= is != NO_PLACE;
 		}
@@ -127,11 +113,11 @@ static enum passed judge_pieces(const Dwarf_Op *op, size_t n, const struct abi_p
 
 /* Behind an argument that is left out, the others move up in their order. Another place is one that
  * the function itself has set, as in a = b. */
-static bool note_move_up(struct callee *callee, unsigned is, const struct abi_place *place)
+static bool note_move_up(struct callee *callee, unsigned is, const struct whole *whole)
 {
 	unsigned *taken = &callee->taken[is >= SOURCE_VECTOR];
 	unsigned number = is % SOURCE_VECTOR;
-	bool up = number >= *taken && (place->memory || is < place->eight[0]);
+	bool up = number >= *taken && (whole->on_stack || is < whole->reg[0]);
 
 	if (number >= *taken)
 		*taken = number + 1;
@@ -139,27 +125,23 @@ static bool note_move_up(struct callee *callee, unsigned is, const struct abi_pl
 }
 
 /* A whole argument in another register is shown as it is in that. */
-static enum passed judge_place(struct callee *callee, int is, struct abi_place *place)
+static enum passed judge_ops(struct callee *callee, const Dwarf_Op *op, size_t n,
+			     struct whole *whole)
 {
-	enum passed how = judge_eight(is, place, 0);
+	int is = find_place_of_ops(op, op + n);
+	enum passed how = judge_eight(is, whole, 0);
 
-	if (is < 0 || place->size > 8)
+	for (size_t i = 0; i < n; i++)
+		if (op[i].atom == DW_OP_piece)
+			return judge_pieces(op, n, whole);
+	if (is < 0 || whole->size > 8)
 		return how;
-	if (!note_move_up(callee, (unsigned)is, place) && how != PASSED_BY_ABI)
+	if (!note_move_up(callee, (unsigned)is, whole) && how != PASSED_BY_ABI)
 		return callee->by_abi ? PASSED_OTHERWISE : PASSED_UNKNOWN;
 	if (how == PASSED_BY_ABI)
 		return how;
-	place->eight[0] = (uint8_t)is;
+	whole->reg[0] = (uint8_t)is;
 	return callee->by_abi ? PASSED_OTHERWISE : PASSED_ELSEWHERE;
-}
-
-static enum passed judge_ops(struct callee *callee, const Dwarf_Op *op, size_t n,
-			     struct abi_place *place)
-{
-	for (size_t i = 0; i < n; i++)
-		if (op[i].atom == DW_OP_piece)
-			return judge_pieces(op, n, place);
-	return judge_place(callee, find_place_of_ops(op, op + n), place);
 }
 
 static bool read_place(Dwarf_Attribute *attribute, uint64_t addr, Dwarf_Op **op, size_t *n)
@@ -169,13 +151,6 @@ static bool read_place(Dwarf_Attribute *attribute, uint64_t addr, Dwarf_Op **op,
 
 /* --- What callers need not set ---------------------------------------------------------------- */
 
-static bool is_read(const Dwarf_Op *op)
-{
-	return find_op_place(op) != NO_PLACE ||
-	       (op->atom >= DW_OP_breg0 && op->atom <= DW_OP_breg31) ||
-	       op->atom == DW_OP_entry_value || op->atom == DW_OP_GNU_entry_value;
-}
-
 /* Which eight bytes of the argument are in a register or memory, not a constant. */
 static void note_places(const Dwarf_Op *op, size_t n, bool placed[2])
 {
@@ -184,7 +159,9 @@ static void note_places(const Dwarf_Op *op, size_t n, bool placed[2])
 
 	for (const Dwarf_Op *end = op + n; op < end; op++) {
 		if (op->atom != DW_OP_piece) {
-			read |= is_read(op);
+			read |= find_op_place(op) != NO_PLACE ||
+				(op->atom >= DW_OP_breg0 && op->atom <= DW_OP_breg31) ||
+				op->atom == DW_OP_entry_value || op->atom == DW_OP_GNU_entry_value;
 			continue;
 		}
 		for (unsigned i = 0; i < op->number && read; i++)
@@ -197,47 +174,42 @@ static void note_places(const Dwarf_Op *op, size_t n, bool placed[2])
 		placed[i] |= read;
 }
 
-static bool covers_entry(const struct callee *callee, Dwarf_Addr from, Dwarf_Addr to)
-{
-	return (from <= callee->addr && callee->addr < to) ||
-	       (from <= callee->addr + callee->nops && callee->addr + callee->nops < to);
-}
-
 /* An unused argument has no location at all. A number in a register has one at the entry; others
  * may have theirs later. */
 static bool is_used(const struct callee *callee, Dwarf_Attribute *attribute,
-		    const struct abi_place *place)
+		    const struct whole *whole)
 {
+	bool is_number = !whole->is_struct && whole->n == 1 && whole->size <= 8;
 	bool placed[2] = { false };
-	Dwarf_Addr base, from, to;
+	Dwarf_Addr base, from, to, entry = callee->addr, behind = entry + callee->nops;
 	ptrdiff_t at = 0;
 	Dwarf_Op *op;
 	size_t n;
 
 	while ((at = dw.dwarf_getlocations(attribute, at, &base, &from, &to, &op, &n)) > 0)
-		if (!place->is_number || place->memory || covers_entry(callee, from, to))
+		if (!is_number || whole->on_stack || (from <= entry && entry < to) ||
+		    (from <= behind && behind < to))
 			note_places(op, n, placed);
-	if (place->memory)
+	if (whole->on_stack)
 		return placed[0] || placed[1];
-	return (placed[0] || !is_taken(place, 0)) && (placed[1] || !is_taken(place, 1));
+	return (placed[0] || !is_taken(whole, 0)) && (placed[1] || !is_taken(whole, 1));
 }
 
-enum passed locate_argument(struct callee *callee, Dwarf_Die *argument, struct abi_place *place)
+enum passed locate_argument(struct callee *callee, Dwarf_Die *argument, struct whole *whole)
 {
 	enum passed how = PASSED_UNKNOWN;
 	Dwarf_Attribute attribute;
 	Dwarf_Die die;
 	Dwarf_Op *op;
 	size_t n;
-	bool has_place = find_argument(callee->code, argument, &die) &&
+	bool has_place = find_argument(callee, argument, &die) &&
 			 dw.dwarf_attr(&die, DW_AT_location, &attribute);
 
 	if (callee->by_abi && !callee->sets_all &&
-	    !(has_place && is_used(callee, &attribute, place)))
+	    !(has_place && is_used(callee, &attribute, whole)))
 		return PASSED_UNSET;
-	if (has_place &&
-	    (read_place(&attribute, callee->addr, &op, &n) ||
-	     (callee->nops && read_place(&attribute, callee->addr + callee->nops, &op, &n))))
-		how = judge_ops(callee, op, n, place);
+	if (has_place && (read_place(&attribute, callee->addr, &op, &n) ||
+			  read_place(&attribute, callee->addr + callee->nops, &op, &n)))
+		how = judge_ops(callee, op, n, whole);
 	return how == PASSED_UNKNOWN && callee->by_abi ? PASSED_BY_ABI : how;
 }

@@ -2,19 +2,18 @@
 /* Debug information of a file: its units and their functions by address, lines, and arguments. */
 #include "probes/dwarf/source.h"
 
-#include <elf.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "probes/dwarf/abi.h"
-#include "probes/dwarf/libdw.h"
 #include "probes/elf/array.h"
 #include "probes/elf/elf.h"
-#include "probes/elf/sorted.h"
+
+#define obstack_chunk_alloc malloc
+#define obstack_chunk_free  free
 
 #define NESTED_MAX 32 /* namespaces and classes inside of each other */
 
@@ -41,8 +40,8 @@ struct source {
 	struct unit *unit;
 	size_t n;
 	struct ranges ranges;
-	struct abi_names *names;
-	bool has_symbols; /* or there are none */
+	struct obstack names; /* and values of functions */
+	bool has_symbols;     /* or there are none */
 	struct elf_symbols symbols;
 };
 
@@ -112,33 +111,25 @@ static bool open_dwarf(struct source *source, const char *path)
 	return false;
 }
 
-/* /usr/lib/debug/.build-id/ab/cdef.debug */
-static bool debug_path(Elf *elf, char *path, size_t size)
-{
-	const void *id;
-	ssize_t len = dw.dwelf_elf_gnu_build_id(elf, &id);
-	int used = snprintf(path, size, "/usr/lib/debug/.build-id/");
-
-	if (len < 2 || len > 64)
-		return false;
-	for (ssize_t i = 0; i < len; i++)
-		used += snprintf(path + used, size - (size_t)used, i ? "%02x" : "%02x/",
-				 ((const uint8_t *)id)[i]);
-	snprintf(path + used, size - (size_t)used, ".debug");
-	return true;
-}
-
 static bool open_beside(struct source *source, const char *path)
 {
+	char debug[256] = "/usr/lib/debug/.build-id/"; /* ab/cdef.debug */
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	Elf *elf = fd < 0 ? NULL : dw.elf_begin(fd, ELF_C_READ, NULL);
-	char debug[256];
-	bool known = elf && debug_path(elf, debug, sizeof(debug));
+	const void *id;
+	ssize_t len = elf ? dw.dwelf_elf_gnu_build_id(elf, &id) : 0;
+	size_t used = strlen(debug);
 
+	if (len < 2 || len > 64)
+		len = 0;
+	for (ssize_t i = 0; i < len; i++)
+		used += (size_t)sprintf(debug + used, i ? "%02x" : "%02x/",
+					((const uint8_t *)id)[i]);
+	strcpy(debug + used, ".debug");
 	dw.elf_end(elf);
 	if (fd >= 0)
 		close(fd);
-	return known && open_dwarf(source, debug);
+	return len && open_dwarf(source, debug);
 }
 
 bool source_ready(void)
@@ -150,8 +141,12 @@ struct source *source_open(const char *path)
 {
 	struct source *source = libdw_load() ? calloc(1, sizeof(*source)) : NULL;
 
-	if (!source || open_dwarf(source, path) || open_beside(source, path))
+	if (!source)
+		return NULL;
+	obstack_init(&source->names);
+	if (open_dwarf(source, path) || open_beside(source, path))
 		return source;
+	obstack_free(&source->names, NULL);
 	free(source->unit);
 	free(source->ranges.range);
 	free(source);
@@ -220,16 +215,6 @@ static bool find_function(struct source *source, uint64_t addr, Dwarf_Die *funct
 	return range && dw.dwarf_offdie(source->dwarf, range->die, function);
 }
 
-/* The file's map stays, with their names. */
-static void find_symbols(struct source *source)
-{
-	struct elf elf;
-
-	if (!source->has_symbols && !elf_map_fd(&elf, source->fd))
-		elf_functions(&elf, &source->symbols);
-	source->has_symbols = true;
-}
-
 /*
  * Whether a function has a name, and not that of a copy, whose arguments are not those declared.
  * The symbol says whether it is exported: link-time optimization leaves DIEs as they were.
@@ -237,9 +222,13 @@ static void find_symbols(struct source *source)
 static bool is_named(struct source *source, uint64_t addr, bool *exported)
 {
 	const struct elf_symbol *symbol, *end;
+	struct elf elf;
 	bool is = false;
 
-	find_symbols(source);
+	/* The file's map stays, with their names. */
+	if (!source->has_symbols && !elf_map_fd(&elf, source->fd))
+		elf_functions(&elf, &source->symbols);
+	source->has_symbols = true;
 	symbol = elf_function_from(&source->symbols, addr);
 	end = source->symbols.symbol + source->symbols.n;
 	*exported = false;
@@ -253,21 +242,13 @@ static bool is_named(struct source *source, uint64_t addr, bool *exported)
 	return is;
 }
 
-/* Whose arguments are where the ABI has them, but for what debug information says. */
-static bool is_by_abi(Dwarf_Die *die, const struct unit_by *by)
-{
-	Dwarf_Word how;
-
-	return !by->odd && (by->c || by->cpp) &&
-	       (!libdw_known(die, DW_AT_calling_convention, &how) || how == DW_CC_normal);
-}
-
 bool source_function(struct source *source, uint64_t addr, unsigned nops,
 		     struct source_function *function)
 {
 	struct callee callee = { .addr = addr, .nops = nops };
 	Dwarf_Die die, code;
 	struct unit_by by;
+	Dwarf_Word how;
 	bool exported;
 	uint64_t begin;
 
@@ -275,7 +256,10 @@ bool source_function(struct source *source, uint64_t addr, unsigned nops,
 	if (!find_function(source, addr, &die, &begin))
 		return false;
 	by = unit_by(&die);
-	if (!is_by_abi(&die, &by) || !is_named(source, begin, &exported))
+	/* Else its arguments are not where the ABI has them. */
+	if (by.odd || !(by.c || by.cpp) ||
+	    (libdw_known(&die, DW_AT_calling_convention, &how) && how != DW_CC_normal) ||
+	    !is_named(source, begin, &exported))
 		return false;
 	code = die;
 	callee.code = &code;

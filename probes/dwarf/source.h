@@ -39,12 +39,13 @@ enum source_form {
 struct source_value {
 	const char *name; /* "" if it has none */
 	enum source_form form;
-	uint8_t bits;  /* 1 to 64, or 128; of each in an array */
-	uint8_t count; /* of an array, else 0 */
-	bool cut;      /* the array goes on */
-	uint8_t shift; /* where in its first word it begins */
-	uint8_t reg;   /* 0 to 5: rdi, rsi, rdx, rcx, r8, r9; of a result rax, rdx */
-	uint8_t next;  /* its second word; a third is the one behind that */
+	uint8_t bits;	 /* 1 to 64, or 128; of each in an array */
+	uint8_t count;	 /* of an array, else 0 */
+	bool cut;	 /* the array goes on */
+	uint8_t shift;	 /* where in its first word it begins */
+	uint16_t offset; /* where in the argument, in bits */
+	uint8_t reg;	 /* 0 to 5: rdi, rsi, rdx, rcx, r8, r9; of a result rax, rdx */
+	uint8_t next;	 /* its second word; a third is the one behind that */
 };
 
 /* source_word - the register, or place in memory, of the value's i-th word. */

@@ -3,7 +3,6 @@
 #include "probes/dwarf/abi.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define NESTED_MAX 16	    /* structs inside of each other */
@@ -62,64 +61,36 @@ static bool has_negative(Dwarf_Die *type)
 
 static enum source_form find_enum_form(Dwarf_Die *type)
 {
+	enum source_form form;
 	Dwarf_Die base;
 
 	if (!libdw_type(type, &base))
 		base = *type;
 	if (!libdw_has(&base, DW_AT_encoding))
 		return has_negative(type) ? SOURCE_SIGNED : SOURCE_UNSIGNED;
-	switch (find_base_form(&base)) {
-	case SOURCE_BOOL:
-		return SOURCE_BOOL;
-	case SOURCE_SIGNED:
-	case SOURCE_CHAR:
-		return SOURCE_SIGNED;
-	default:
-		return SOURCE_UNSIGNED;
-	}
-}
-
-static enum source_form find_pointer_form(Dwarf_Die *pointer)
-{
-	Dwarf_Die to;
-
-	return libdw_type(pointer, &to) && is_char(&to) ? SOURCE_STRING : SOURCE_POINTER;
+	form = find_base_form(&base);
+	if (form == SOURCE_BOOL || form == SOURCE_SIGNED)
+		return form;
+	return form == SOURCE_CHAR ? SOURCE_SIGNED : SOURCE_UNSIGNED;
 }
 
 /* --- Members --------------------------------------------------------------------------------- */
-
-void *abi_keep(struct abi_names **names, const void *what, size_t size)
-{
-	struct abi_names *kept = malloc(sizeof(*kept) + size);
-
-	if (!kept)
-		return NULL;
-	memcpy(kept->bytes, what, size);
-	kept->next = *names;
-	*names = kept;
-	return kept->bytes;
-}
 
 /* path NULL: it is not shown by itself. */
 static void add_piece(struct whole *whole, const char *path, enum source_form form, unsigned offset,
 		      unsigned bits)
 {
-	const char *name;
-
 	if (!path)
 		return;
 	if (whole->n == PIECES_MAX || offset + (bits ? bits : 1) > SHOWN_BITS) {
 		whole->cut = true;
 		return;
 	}
-	name = abi_keep(whole->names, path, strlen(path) + 1);
-	if (!name) {
-		whole->unknown = true;
-		return;
-	}
-	whole->piece[whole->n++] = (struct piece){
-		.value = { .name = name, .form = form, .bits = (uint8_t)bits },
-		.offset = offset,
+	whole->piece[whole->n++] = (struct source_value){
+		.name = obstack_copy0(whole->names, path, (int)strlen(path)),
+		.form = form,
+		.bits = (uint8_t)bits,
+		.offset = (uint16_t)offset,
 	};
 }
 
@@ -180,27 +151,18 @@ static void add_unknown(struct whole *whole, const char *path, Dwarf_Die *type, 
 
 static void add_float(struct whole *whole, const char *path, Dwarf_Die *type, unsigned offset)
 {
-	static const struct {
-		Dwarf_Word size;
-		const char *name;
-		enum source_form form;
-		enum class class;
-	} floats[] = {
-		{ 4, NULL, SOURCE_FLOAT, VECTOR },
-		{ 8, NULL, SOURCE_FLOAT, VECTOR },
-		{ 16, "long double", SOURCE_FLOAT, NONE },
-		{ 16, "_Float128", SOURCE_OTHER, VECTOR },
-		{ 16, "__float128", SOURCE_OTHER, VECTOR },
-	};
 	const char *name = dw.dwarf_diename(type);
-	Dwarf_Word size = libdw_size(type);
+	unsigned bits = 8 * (unsigned)libdw_size(type);
 
-	for (size_t i = 0; i < sizeof(floats) / sizeof(*floats); i++)
-		if (size == floats[i].size &&
-		    (!floats[i].name || (name && !strcmp(name, floats[i].name))))
-			return add_value(whole, path, floats[i].form, floats[i].class, offset,
-					 8 * (unsigned)size);
-	add_unknown(whole, path, type, offset);
+	name = name ? name : "";
+	if (bits == 32 || bits == 64)
+		add_value(whole, path, SOURCE_FLOAT, VECTOR, offset, bits);
+	else if (bits == 128 && !strcmp(name, "long double"))
+		add_value(whole, path, SOURCE_FLOAT, NONE, offset, bits);
+	else if (bits == 128 && (!strcmp(name, "_Float128") || !strcmp(name, "__float128")))
+		add_value(whole, path, SOURCE_OTHER, VECTOR, offset, bits);
+	else
+		add_unknown(whole, path, type, offset);
 }
 
 static void add_complex(struct whole *whole, const char *path, Dwarf_Die *type, unsigned offset)
@@ -251,11 +213,14 @@ static void add_base(struct whole *whole, const char *path, Dwarf_Die *type, uns
 static void add_pointer(struct whole *whole, const char *path, Dwarf_Die *type, unsigned offset)
 {
 	Dwarf_Word size;
+	Dwarf_Die to;
+	bool is_string = libdw_type(type, &to) && is_char(&to);
 
 	if (libdw_known(type, DW_AT_byte_size, &size) && size != 8)
 		whole->unknown = true;
 	else
-		add_value(whole, path, find_pointer_form(type), INTEGER, offset, 64);
+		add_value(whole, path, is_string ? SOURCE_STRING : SOURCE_POINTER, INTEGER, offset,
+			  64);
 }
 
 static void add_type(struct whole *whole, const char *path, Dwarf_Die *type, unsigned offset,
@@ -281,7 +246,7 @@ static bool add_scalars(struct whole *whole, const char *path, Dwarf_Die *elemen
 	add_type(whole, path, element, offset, 0);
 	if (whole->n == before)
 		return true;
-	value = &whole->piece[before].value;
+	value = &whole->piece[before];
 	if (!value->bits)
 		return true;
 	room = (SHOWN_BITS - offset) / value->bits;
@@ -355,19 +320,12 @@ static void add_bits(struct whole *whole, const char *path, Dwarf_Die *type, uns
 	add_piece(whole, path, form, offset, bits);
 }
 
-/* An _Atomic struct of 16 bytes is aligned to 16. */
-static bool may_be_atomic(Dwarf_Die *type)
-{
-	struct unit_by by = unit_by(type);
-
-	return by.c && !by.dwarf_5 && libdw_is_struct(type) && libdw_size(type) == 16;
-}
-
 static void add_member(struct whole *whole, const char *path, Dwarf_Die *member, unsigned offset,
 		       unsigned depth)
 {
 	unsigned bits = (unsigned)libdw_number(member, DW_AT_bit_size), at;
 	const char *name = dw.dwarf_diename(member);
+	struct unit_by by = unit_by(member);
 	char longer[NAME_BYTES];
 	Dwarf_Die type;
 
@@ -382,7 +340,9 @@ static void add_member(struct whole *whole, const char *path, Dwarf_Die *member,
 	if (path && name && dw.dwarf_tag(member) == DW_TAG_member)
 		path = longer_path(longer, path, name);
 	align_to(whole, libdw_number(member, DW_AT_alignment));
-	whole->may_be_wide |= may_be_atomic(&type);
+	/* An _Atomic struct of 16 bytes is aligned to 16. */
+	whole->may_be_wide |=
+		by.c && !by.dwarf_5 && libdw_is_struct(&type) && libdw_size(&type) == 16;
 	if (bits)
 		add_bits(whole, path, &type, offset + at, bits);
 	else

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "probes/elf/array.h"
-#include "probes/elf/sorted.h"
 
 static void read_header(const struct elf *elf, uint32_t index, Elf64_Shdr *header)
 {

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Functions from .eh_frame: what stripped programs still have. Each record (FDE) names a range of
- * code; how its addresses are written is said by another (CIE).
+ * code; how its addresses are written is said by another (CIE): by their distance, as all
+ * assemblers write them. Records in other formats are left out.
  */
 #include <string.h>
 
 #include "probes/elf/array.h"
 #include "probes/elf/elf.h"
 
-#define ABSOLUTE 0x00
-#define RELATIVE 0x10 /* to where the address itself stands */
+/* DW_EH_PE_pcrel, and DW_EH_PE_sdata4, or sdata8 of the large code model */
+#define DISTANCE_4 0x1b
+#define DISTANCE_8 0x1c
 
 /* Bytes that are read in turn; a read behind the end gives 0 and is remembered. */
 struct reader {
@@ -46,28 +48,6 @@ static uint64_t take_leb(struct reader *reader)
 	return value;
 }
 
-/* A value of one of the formats of DW_EH_PE_*, without what it is relative to. */
-static uint64_t take_encoded(struct reader *reader, uint8_t format)
-{
-	switch (format & 0xf) {
-	case 0x0:
-	case 0x4:
-	case 0xc:
-		return take_bytes(reader, 8);
-	case 0x2:
-		return take_bytes(reader, 2);
-	case 0x3:
-		return take_bytes(reader, 4);
-	case 0xa:
-		return (uint64_t)(int64_t)(int16_t)take_bytes(reader, 2);
-	case 0xb:
-		return (uint64_t)(int64_t)(int32_t)take_bytes(reader, 4);
-	default:
-		reader->failed = true;
-		return 0;
-	}
-}
-
 /* The bytes of the next record, behind its length. False: there is none. */
 static bool take_record(struct reader *section, struct reader *record)
 {
@@ -82,60 +62,29 @@ static bool take_record(struct reader *section, struct reader *record)
 	return true;
 }
 
-/* The part of a CIE that its FDEs need. */
-struct common {
-	uint8_t format;	  /* of addresses */
-	bool has_lengths; /* of the augmentation data in FDEs */
-};
-
-static bool read_common(struct reader record, struct common *common)
+/* How many bytes the addresses of a CIE's FDEs have. 0: they are written in another way. */
+static size_t read_address_size(struct reader record)
 {
-	const char *augmentation;
-	uint8_t version;
+	uint64_t id = take_bytes(&record, 4), version = take_bytes(&record, 1), len;
+	const char *letters = (const char *)record.at, *last;
 
-	*common = (struct common){ .format = ABSOLUTE };
-	if (take_bytes(&record, 4))
-		return false;
-	version = (uint8_t)take_bytes(&record, 1);
-	augmentation = (const char *)record.at;
-	while (take_bytes(&record, 1) && !record.failed)
-		;
-	if (record.failed || (version != 1 && version != 3))
-		return false;
-	take_leb(&record);
-	take_leb(&record);
-	if (version == 1)
-		take_bytes(&record, 1);
-	else
+	if (id || (version != 1 && version != 3) ||
+	    !memchr(letters, '\0', (size_t)(record.end - record.at)) || *letters != 'z')
+		return 0;
+	/* Behind the encoding of addresses no other data may follow: S has none. */
+	last = letters + 1 + strspn(letters + 1, "PL");
+	if (*last != 'R' || last[1 + strspn(last + 1, "S")])
+		return 0;
+	record.at += strlen(letters) + 1;
+	/* Two alignments and a register. */
+	for (int i = 0; i < 3; i++)
 		take_leb(&record);
-	if (*augmentation != 'z')
-		return !*augmentation && !record.failed;
-	common->has_lengths = true;
-	take_leb(&record);
-	for (augmentation++; *augmentation && !record.failed; augmentation++) {
-		uint8_t format;
-
-		switch (*augmentation) {
-		case 'R':
-			common->format = (uint8_t)take_bytes(&record, 1);
-			break;
-		case 'L':
-			take_bytes(&record, 1);
-			break;
-		case 'P':
-			format = (uint8_t)take_bytes(&record, 1);
-			take_encoded(&record, format);
-			break;
-		case 'S':
-		case 'B':
-			break;
-		default:
-			return false;
-		}
-	}
-	return !record.failed &&
-	       ((common->format & 0x70) == ABSOLUTE || (common->format & 0x70) == RELATIVE) &&
-	       !(common->format & 0x80);
+	len = take_leb(&record);
+	if (record.failed || !len || !elf_left(record.at, record.end, len))
+		return 0;
+	if (record.at[len - 1] == DISTANCE_8)
+		return 8;
+	return record.at[len - 1] == DISTANCE_4 ? 4 : 0;
 }
 
 /*
@@ -143,9 +92,9 @@ static bool read_common(struct reader record, struct common *common)
  * entry. The rest of a function that was put elsewhere (.cold), and entries of the PLT, begin with
  * a frame.
  */
-static bool begins_bare(struct reader record, const struct common *common)
+static bool begins_bare(struct reader record)
 {
-	uint64_t skip = common->has_lengths ? take_leb(&record) : 0;
+	uint64_t skip = take_leb(&record);
 	uint8_t operation;
 
 	if (record.failed || !elf_left(record.at, record.end, skip))
@@ -160,24 +109,26 @@ static bool read_frame(const struct elf_section *section, struct reader record,
 		       struct elf_symbol *found)
 {
 	const uint8_t *start = section->bytes, *id_at = record.at;
-	uint64_t back = take_bytes(&record, 4), place;
+	uint64_t back = take_bytes(&record, 4), place = section->addr;
 	struct reader before, cie;
-	struct common common;
+	size_t size;
 
 	if (!back || back > (uint64_t)(id_at - start))
 		return false;
 	before = (struct reader){ .at = id_at - back, .end = start + section->len };
-	if (!take_record(&before, &cie) || !read_common(cie, &common))
+	size = take_record(&before, &cie) ? read_address_size(cie) : 0;
+	if (!size)
 		return false;
-	place = section->addr + (uint64_t)(record.at - start);
-	found->addr = take_encoded(&record, common.format);
-	if ((common.format & 0x70) == RELATIVE)
-		found->addr += place;
-	found->size = take_encoded(&record, common.format & 0xf);
+	place += (uint64_t)(record.at - start);
+	found->addr = take_bytes(&record, size);
+	if (size == 4)
+		found->addr = (uint64_t)(int64_t)(int32_t)found->addr;
+	found->addr += place;
+	found->size = take_bytes(&record, size);
 	found->name = "";
 	found->exported = false;
 	return !record.failed && found->size && found->size <= UINT64_MAX - found->addr &&
-	       begins_bare(record, &common);
+	       begins_bare(record);
 }
 
 int elf_frames(const struct elf *elf, struct elf_symbols *symbols)

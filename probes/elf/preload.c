@@ -21,37 +21,22 @@
 
 /* --- The program ------------------------------------------------------------------------------ */
 
-/* Sanitizers, which have to come first. */
-static bool is_runtime(const char *name)
+/* The runtimes of sanitizers have to come first; their names stand among those of symbols. */
+static void note_runtime(struct preload *preload, const struct elf *elf)
 {
-	static const char *const names[] = { "libasan.so", "libtsan.so", "libhwasan.so",
-					     "liblsan.so", "libclang_rt." };
+	static const char *const runtimes[] = { "libasan.so", "libtsan.so", "libhwasan.so",
+						"liblsan.so", "libclang_rt." };
+	struct elf_section names;
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-		if (!strncmp(name, names[i], strlen(names[i])))
-			return true;
-	return false;
-}
-
-static void note_needed(struct preload *preload, const struct elf *elf)
-{
-	struct elf_section dynamic, strings;
-	Elf64_Dyn entry;
-
-	if (!elf_find_section(elf, ".dynamic", &dynamic) ||
-	    !elf_section(elf, dynamic.link, &strings) || !strings.bytes)
+	if (!elf_find_section(elf, ".dynstr", &names))
 		return;
-	for (uint64_t at = 0; dynamic.len - at >= sizeof(entry); at += sizeof(entry)) {
-		char name[PRELOAD_NAME];
+	for (size_t i = 0; i < sizeof(runtimes) / sizeof(*runtimes); i++) {
+		const uint8_t *at =
+			memmem(names.bytes, names.len, runtimes[i], strlen(runtimes[i]));
 
-		memcpy(&entry, dynamic.bytes + at, sizeof(entry));
-		if (entry.d_tag != DT_NEEDED || entry.d_un.d_val >= strings.len ||
-		    strings.len - entry.d_un.d_val < sizeof("lib.so"))
-			continue;
-		snprintf(name, sizeof(name), "%.*s", (int)(strings.len - entry.d_un.d_val),
-			 (const char *)strings.bytes + entry.d_un.d_val);
-		if (is_runtime(name) && !*preload->runtime)
-			memcpy(preload->runtime, name, sizeof(name));
+		if (at)
+			snprintf(preload->runtime, sizeof(preload->runtime), "%.*s",
+				 (int)(names.bytes + names.len - at), (const char *)at);
 	}
 }
 
@@ -63,7 +48,7 @@ static void note_elf(struct preload *preload, const struct elf *elf)
 	preload->is_musl = elf_find_section(elf, ".interp", &loader) &&
 			   memmem(loader.bytes, loader.len, musl, strlen(musl));
 	preload->is_foreign = preload->is_musl;
-	note_needed(preload, elf);
+	note_runtime(preload, elf);
 }
 
 /* The text becomes the interpreter of a script (#! PATH ARGUMENT), else "". */

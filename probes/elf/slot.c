@@ -6,48 +6,50 @@
 
 #include "probes/elf/array.h"
 #include "probes/elf/elf.h"
-#include "probes/elf/sorted.h"
 
-/* The next relocation of a section; false: there is none. */
-static bool next_relocation(const struct elf_section *section, uint64_t *index, Elf64_Rela *rela)
-{
-	if (*index >= section->len / sizeof(*rela))
-		return false;
-	memcpy(rela, section->bytes + (*index)++ * sizeof(*rela), sizeof(*rela));
-	return true;
-}
+/* All relocations of a file, one after the other; all zeros but the file at the beginning. */
+struct relocations {
+	const struct elf *elf;
+	uint32_t next; /* index of the next section */
+	uint64_t used; /* of the section's */
+	struct elf_section section;
+	struct elf_section symbols; /* may be empty */
+};
 
-/* The next section of relocations, with the table of their symbols, which may be empty. */
-static bool next_section(const struct elf *elf, uint32_t *index, struct elf_section *section,
-			 struct elf_section *table)
+static bool next_relocation(struct relocations *all, Elf64_Rela *rela)
 {
-	while (elf_next_section(elf, index, section)) {
+	struct elf_section *section = &all->section;
+
+	while (all->used >= section->len / sizeof(*rela)) {
+		all->used = 0;
+		if (!elf_next_section(all->elf, &all->next, section))
+			return false;
 		if (section->type != SHT_RELA || !section->bytes)
-			continue;
-		if (!elf_section(elf, section->link, table) || table->type != SHT_DYNSYM)
-			*table = (struct elf_section){ 0 };
-		return true;
+			section->len = 0;
+		else if (!elf_section(all->elf, section->link, &all->symbols) ||
+			 all->symbols.type != SHT_DYNSYM)
+			all->symbols = (struct elf_section){ 0 };
 	}
-	return false;
+	memcpy(rela, section->bytes + all->used++ * sizeof(*rela), sizeof(*rela));
+	return true;
 }
 
 void elf_slots(const struct elf *elf, void (*found)(const char *name, uint64_t slot, void *data),
 	       void *data)
 {
-	struct elf_section section, table;
+	struct relocations all = { .elf = elf };
 	Elf64_Sym symbol;
 	Elf64_Rela rela;
 
-	for (uint32_t i = 0; next_section(elf, &i, &section, &table);)
-		for (uint64_t k = 0; table.bytes && next_relocation(&section, &k, &rela);) {
-			const char *name = "";
+	while (next_relocation(&all, &rela)) {
+		const char *name = "";
 
-			if (ELF64_R_TYPE(rela.r_info) != R_X86_64_JUMP_SLOT &&
-			    ELF64_R_TYPE(rela.r_info) != R_X86_64_GLOB_DAT)
-				continue;
-			elf_read_symbol(elf, &table, ELF64_R_SYM(rela.r_info), &symbol, &name);
-			found(name, rela.r_offset, data);
-		}
+		if (!all.symbols.bytes || (ELF64_R_TYPE(rela.r_info) != R_X86_64_JUMP_SLOT &&
+					   ELF64_R_TYPE(rela.r_info) != R_X86_64_GLOB_DAT))
+			continue;
+		elf_read_symbol(elf, &all.symbols, ELF64_R_SYM(rela.r_info), &symbol, &name);
+		found(name, rela.r_offset, data);
+	}
 }
 
 /* --- Values ----------------------------------------------------------------------------------- */
@@ -75,17 +77,15 @@ ORDER_BY(by_at, struct elf_value, at)
 
 int elf_values(const struct elf *elf, struct elf_values *values)
 {
-	struct elf_section section, table;
+	struct relocations all = { .elf = elf };
 	struct elf_value value;
 	Elf64_Rela rela;
 	int ret = 0;
 
 	*values = (struct elf_values){ 0 };
-	for (uint32_t i = 0; !ret && next_section(elf, &i, &section, &table);)
-		for (uint64_t k = 0;
-		     section.flags & SHF_ALLOC && !ret && next_relocation(&section, &k, &rela);)
-			if (read_value(elf, &table, &rela, &value))
-				ret = ARRAY_ADD(values->value, values->n, value);
+	while (!ret && next_relocation(&all, &rela))
+		if (all.section.flags & SHF_ALLOC && read_value(elf, &all.symbols, &rela, &value))
+			ret = ARRAY_ADD(values->value, values->n, value);
 	if (values->n)
 		qsort(values->value, values->n, sizeof(*values->value), by_at);
 	return ret;

@@ -61,21 +61,15 @@ bool entries_take_request(void)
 /* A probe in what the trampoline calls, or in what changes code, would recurse. */
 static bool is_ours(const struct object *object, const char *name)
 {
-	static const char *const ours[] = { "libc.so*",	     "ld-linux*",    "libpthread*",
-					    "libpatchcore*", "libfastinst*", "libZydis*",
-					    "libZycore*",    "linux-vdso*",  "libasan*",
-					    "libtsan*",	     "libubsan*",    "libclang_rt*" };
+	static const char ours[] = "@(libc.so|ld-linux|libpthread|libpatchcore|libfastinst|libZydis"
+				   "|libZycore|linux-vdso|libasan|libtsan|libubsan|libclang_rt)*";
 
-	for (size_t i = 0; i < sizeof(ours) / sizeof(*ours); i++)
-		if (!fnmatch(ours[i], name, 0))
-			return true;
-	return object_is_own(object);
+	return !fnmatch(ours, name, FNM_EXTMATCH) || object_is_own(object);
 }
 
 static bool is_selected(const struct object *object)
 {
-	const char *slash = strrchr(object->path, '/');
-	const char *name = slash ? slash + 1 : object->path;
+	const char *name = basename(object->path);
 
 	if (!selection || is_ours(object, name))
 		return false;
@@ -87,12 +81,11 @@ static bool is_selected(const struct object *object)
 /* Without a symbol, the address in the file, which addr2line(1) and objdump(1) take. */
 static const char *make_name(const struct survey_site *site)
 {
-	char name[24];
+	char *name;
 
 	if (*site->name)
 		return strdup(site->name);
-	snprintf(name, sizeof(name), "0x%" PRIx64, site->function);
-	return strdup(name);
+	return asprintf(&name, "0x%" PRIx64, site->function) < 0 ? NULL : name;
 }
 
 static int add_entry(struct object *object, const struct beside *others,

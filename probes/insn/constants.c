@@ -11,7 +11,7 @@
 #define UNKNOWN UINT32_MAX
 #define UNSET	(UINT32_MAX - 1) /* another way into the instruction decides */
 
-bool constant_equal(const struct constant *a, const struct constant *b)
+static bool is_equal(const struct constant *a, const struct constant *b)
 {
 	return a->at == b->at && a->kind == b->kind;
 }
@@ -40,7 +40,7 @@ static uint32_t join_constants(const struct function_code *code, uint32_t a, uin
 	if (a == UNSET)
 		return b;
 	if (a == UNKNOWN || b == UNKNOWN ||
-	    !constant_equal(&code->insn[a].constant, &code->insn[b].constant))
+	    !is_equal(&code->insn[a].constant, &code->insn[b].constant))
 		return UNKNOWN;
 	return a;
 }
@@ -175,7 +175,7 @@ static uint16_t find_one_value(const struct function_code *code)
 			without |= insn->flow == FLOW_CALL ? INSN_CLOBBERED : 0;
 			continue;
 		}
-		if (with & bit && !constant_equal(values[insn->sets], &insn->constant))
+		if (with & bit && !is_equal(values[insn->sets], &insn->constant))
 			without |= bit;
 		values[insn->sets] = &insn->constant;
 		with |= bit;

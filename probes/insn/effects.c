@@ -134,8 +134,8 @@ static bool note_insn(struct walk *walk, size_t at, const struct decoded *decode
 		walk->last_return = at;
 		return insn->length <= 2; /* RET, REP RET */
 	}
-	walk->effects.reads |= registers_read(decoded);
-	walk->effects.writes |= registers_written(decoded);
+	walk->effects.reads |= find_registers(decoded, ZYDIS_OPERAND_ACTION_MASK_READ);
+	walk->effects.writes |= find_registers(decoded, ZYDIS_OPERAND_ACTION_MASK_WRITE);
 	for (unsigned i = 0; i < insn->operand_count; i++) {
 		ZydisRegister base = decoded->operand[i].mem.base;
 
@@ -218,38 +218,21 @@ static bool decode_paths(struct walk *walk)
 	return walk->end <= EFFECTS_BYTES;
 }
 
-static struct effects walk_function(struct walk *walk)
-{
-	queue_path(walk, 0);
-	if (!decode_paths(walk))
-		return (struct effects){ 0 };
-	walk->effects.moves = can_move(walk);
-	walk->effects.size = (uint8_t)walk->last_return;
-	return walk->effects;
-}
-
 struct effects effects_read(uintptr_t function)
 {
-	static struct {
-		uintptr_t function;
-		uint8_t bytes[EFFECTS_BYTES];
-		size_t len;
-		struct effects effects;
-	} last;
 	struct walk walk = {
 		.code = (const uint8_t *)function,
 		.effects = { .clobbers = CLOBBERS_NONE, .moves = true },
 	};
+	bool is_known;
 
-	if (last.len && last.function == function && !memcmp(last.bytes, walk.code, last.len))
-		return last.effects;
-	last.len = 0;
-	last.effects = walk_function(&walk);
+	queue_path(&walk, 0);
+	is_known = decode_paths(&walk);
+	walk.effects.moves = can_move(&walk);
+	walk.effects.size = (uint8_t)walk.last_return;
+	if (!is_known)
+		walk.effects = (struct effects){ 0 };
 	/* The reason for a refusal lies in these bytes, too. */
-	if (walk.end > EFFECTS_BYTES)
-		return last.effects;
-	last.function = function;
-	last.len = walk.end;
-	memcpy(last.bytes, walk.code, walk.end);
-	return last.effects;
+	walk.effects.read = walk.end > EFFECTS_BYTES ? 0 : (uint8_t)walk.end;
+	return walk.effects;
 }

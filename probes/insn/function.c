@@ -8,7 +8,6 @@
 #include <stdlib.h>
 
 #include "probes/elf/array.h"
-#include "probes/elf/sorted.h"
 
 uint32_t function_index(const struct function_code *code, uint64_t at)
 {
@@ -55,6 +54,7 @@ int function_read(struct function_code *code, const uint8_t *bytes, uint64_t add
 void function_free(struct function_code *code)
 {
 	free(code->insn);
+	free(code->target);
 	*code = (struct function_code){ 0 };
 }
 

@@ -133,7 +133,7 @@ bool insn_read_registers(struct insn *insn, const uint8_t *code, uint64_t len, u
 	if (!insn_decode(&decoded, code, len) || depends_on_vendor(&decoded.insn))
 		return false;
 	note_insn(insn, &decoded.insn, at);
-	insn->writes = registers_written(&decoded);
+	insn->writes = find_registers(&decoded, ZYDIS_OPERAND_ACTION_MASK_WRITE);
 	insn->pops = decoded.insn.mnemonic == ZYDIS_MNEMONIC_POP;
 	insn->fills = insn->is_nop || is_xchg_ax(&decoded);
 	if (decoded.insn.mnemonic == ZYDIS_MNEMONIC_LEA ||

@@ -76,18 +76,13 @@ int insn_support(void);
  */
 bool insn_read(struct insn *insn, const uint8_t *code, uint64_t len, uint64_t at);
 
-/*
- * insn_guess - the length and the target of the direct branch that bytes would be if an instruction
- * began there; 0: of none. Without a decoder, too.
- */
-size_t insn_guess(const uint8_t *bytes, uint64_t len, uint64_t at, uint64_t *target);
-
 /* --- A function, decoded from its first byte to its last ------------------------------------- */
 
 struct jump_table {
 	uint64_t at;
 	uint32_t n; /* 0: unknown */
 	uint8_t size;
+	bool is_reached; /* the jump is */
 	struct jump_target {
 		uint64_t at;
 		uint32_t index; /* of an instruction, or INSN_NONE */
@@ -101,6 +96,9 @@ struct function_code {
 	uint32_t n;
 	bool indirect; /* it has an indirect jump */
 	bool overlaps; /* a branch leads between two instructions */
+	/* Of jump tables, each once or more often: by jumps_follow(). */
+	uint64_t *target;
+	uint32_t targets;
 };
 
 /*
@@ -152,9 +150,6 @@ void constants_find(struct constants *constants);
 /* constants_at - what a register holds before an instruction; NULL: that is not known. */
 const struct constant *constants_at(const struct constants *constants, uint32_t index, int reg);
 
-/* constant_equal - whether they are the same. */
-bool constant_equal(const struct constant *a, const struct constant *b);
-
 /*
  * arguments_open - prepare constants_find() for a function that function_read() has read: until
  * then more of its instructions may be opened, and calls be marked as calls that return. -ENOMEM.
@@ -164,6 +159,67 @@ int arguments_open(struct constants *constants, struct function_code *code, bool
 
 /* argument_at - the constant in rdi at the call or jump at an address; NULL: not known. */
 const struct constant *argument_at(const struct constants *constants, uint64_t at);
+
+/* --- Branches of a file ---------------------------------------------------------------------- */
+
+#define BRANCH_SECTIONS 64
+
+enum branch_kind {
+	BRANCH_CALL,
+	BRANCH_JUMP,
+	BRANCH_CONDITIONAL, /* or by a jump table */
+	BRANCH_MAYBE,	    /* bytes that would be a branch, if they were an instruction */
+};
+
+/*
+ * All direct branches of a file, so that it is known who leads into a function. A function may have
+ * several parts, as the compiler puts some elsewhere (f and f.cold), and code without a symbol may
+ * be a part of any.
+ */
+struct branches {
+	const struct elf *elf;
+	const struct elf_symbols *symbols;
+	struct elf_section section[BRANCH_SECTIONS]; /* of code, sorted */
+	size_t sections;
+	struct code_function {
+		uint64_t addr, end;
+		const uint8_t *bytes;
+		const char *name;
+		bool decoded;
+		bool indirect; /* it, or a part of it, has an indirect jump, but by the GOT */
+		bool is_open;  /* another part may jump to any address in it */
+	} * function;	       /* sorted */
+	uint32_t n;
+	struct branch {
+		uint64_t to;
+		uint32_t from; /* index of a function, or INSN_NONE */
+		enum branch_kind kind;
+	} * branch;
+	size_t count, sorted; /* by target, the first ones */
+	bool has_open_part;   /* some part may jump to any address in its function */
+};
+
+/* branches_read - of all these functions, and between them. -ENOMEM. branches_free() it always. */
+int branches_read(struct branches *branches, const struct elf *elf,
+		  const struct elf_symbols *symbols);
+void branches_free(struct branches *branches);
+
+/* branches_add - to be sorted later, by branches_sort(). -ENOMEM. */
+int branches_add(struct branches *branches, uint64_t to, uint32_t from, enum branch_kind kind);
+void branches_sort(struct branches *branches);
+
+/* branches_to - the index of the first sorted branch to an address or behind it. */
+size_t branches_to(const struct branches *branches, uint64_t to);
+
+/* branches_function - the index of the function that has an address, or INSN_NONE. */
+uint32_t branches_function(const struct branches *branches, uint64_t addr);
+
+/* branches_enter - whether other code than that of a function may lead to an address. */
+bool branches_enter(const struct branches *branches, uint32_t index, uint64_t at);
+
+/* branches_code - the section of code that has all these bytes, or NULL. */
+const struct elf_section *branches_code(const struct branches *branches, uint64_t addr,
+					uint64_t len);
 
 /* --- Jump tables ----------------------------------------------------------------------------- */
 
@@ -191,47 +247,11 @@ const struct constant *argument_at(const struct constants *constants, uint64_t a
  * between, as the compiler assumed it.
  */
 
-/* What the caller knows of the code around a function. */
-struct jumps {
-	const struct elf *elf;
-	void *data;
-	/* Whether code of others, or that is not known, may lead to an address. */
-	bool (*is_entry)(void *data, uint64_t at);
-	/* Whether a function, or a part of one, begins there. */
-	bool (*is_function)(void *data, uint64_t at);
-};
-
-/* The targets of jump tables, each once or more often. Free by free(to). */
-struct jump_targets {
-	uint64_t *to;
-	uint32_t n;
-};
-
-/* jumps_follow - 1: these are all. 0: there are others, or it is not certain. -ENOMEM. */
-int jumps_follow(const struct jumps *jumps, struct function_code *code,
-		 struct jump_targets *targets);
-
-/* --- Functions in several parts -------------------------------------------------------------- */
-
 /*
- * Addresses in the middle of functions that other parts of them may jump to: the compiler puts
- * parts elsewhere (f and f.cold). All bytes that may be such a jump are taken for one.
+ * jumps_follow - of the function of an index. 1: these are all. 0: there are others, or it is not
+ * certain. -ENOMEM.
  */
-struct part_entries {
-	struct part_entry {
-		uint64_t at;
-		bool anywhere; /* and to any other address in the function */
-	} * entry;	       /* sorted by at; free() it, also after an error */
-	size_t n;
-	bool open; /* some part may jump to any address in its function */
-};
-
-/* part_entries_read - of all functions of an object. -ENOMEM. */
-int part_entries_read(struct part_entries *entries, const struct elf *elf,
-		      const struct elf_symbols *symbols);
-
-/* part_entries_from - the index of the first one at or behind an address. */
-size_t part_entries_from(const struct part_entries *entries, uint64_t at);
+int jumps_follow(const struct branches *branches, uint32_t index, struct function_code *code);
 
 /* --- Effects of a small function ------------------------------------------------------------- */
 
@@ -255,6 +275,7 @@ struct effects {
 	 */
 	bool moves;
 	uint8_t size;	 /* of these bytes */
+	uint8_t read;	 /* all this is known of as many bytes; 0: of more than EFFECTS_BYTES */
 	uint16_t reads;	 /* bit i: the general register i, by its number in machine code */
 	uint16_t writes; /* the same */
 	/* Offsets of RIP-relative displacements in them, which a copy has to adjust. */
@@ -268,8 +289,7 @@ struct effects {
  *
  * Nothing in it may be a site that this library or its user could change later: no call, no jump of
  * five bytes, nor a NOP of five, nor the short jump that stands for a call. SSE instructions leave
- * the upper parts of a vector as they are, those of AVX do not. Not thread-safe: it remembers the
- * last function, with its bytes.
+ * the upper parts of a vector as they are, those of AVX do not.
  */
 struct effects effects_read(uintptr_t function);
 

@@ -12,13 +12,14 @@
 #include <string.h>
 
 #include "probes/elf/array.h"
-#include "probes/insn/value.h"
+#include "probes/insn/zydis.h"
 
 #define INSTRUCTIONS_MAX (1u << 18)
 #define ROUNDS		 8
 
 struct follow {
-	const struct jumps *jumps;
+	const struct branches *branches;
+	uint32_t index; /* of the function */
 	struct function_code *code;
 	struct jump_table *table;
 	uint32_t tables;
@@ -29,15 +30,13 @@ struct follow {
 /* Jumps by the GOT leave the function. Instructions that other code may jump to are open. */
 static void mark_insns(struct follow *follow)
 {
-	const struct jumps *jumps = follow->jumps;
-
 	for (uint32_t i = 0; i < follow->code->n; i++) {
 		struct insn *insn = &follow->code->insn[i];
 
-		insn->open = jumps->is_entry(jumps->data, insn->at);
+		insn->open = branches_enter(follow->branches, follow->index, insn->at);
 		if (insn->flow != FLOW_INDIRECT)
 			continue;
-		if (insn->memory && elf_in_section(jumps->elf, insn->memory, ".got"))
+		if (insn->memory && elf_in_section(follow->branches->elf, insn->memory, ".got"))
 			insn->flow = FLOW_END;
 		else
 			insn->table = follow->tables++;
@@ -89,7 +88,7 @@ static void begin_path(const struct follow *follow, uint32_t index, bool goes_on
 }
 
 /* The table that each reached jump is proven to use; n is 0 where it is none. */
-static int walk_lines(struct follow *follow, struct jump_table *found, bool *reached)
+static int walk_lines(struct follow *follow, struct jump_table *found)
 {
 	const struct function_code *code = follow->code;
 	struct state state = { 0 };
@@ -109,7 +108,7 @@ static int walk_lines(struct follow *follow, struct jump_table *found, bool *rea
 			return -ENOEXEC;
 		if (insn->flow == FLOW_INDIRECT) {
 			found[insn->table] = state_jump(&state, &decoded);
-			reached[insn->table] = true;
+			found[insn->table].is_reached = true;
 		} else if (insn->to != INSN_NONE) {
 			ret = save_state(follow, insn, &decoded, &state);
 		}
@@ -141,17 +140,25 @@ static uint64_t read_entry(const struct jump_table *table, const uint8_t *bytes,
 	return table->at + (uint64_t)(int64_t)distance;
 }
 
+/* Whether a function, or a part of one, begins there. */
+static bool begins_function(const struct branches *branches, uint64_t at)
+{
+	uint32_t index = branches_function(branches, at);
+
+	return index != INSN_NONE && branches->function[index].decoded &&
+	       branches->function[index].addr == at;
+}
+
 /* 0: it is no table, or an entry leads out of the function to where none begins. */
 static int read_table(const struct follow *follow, struct jump_table *table)
 {
 	const struct function_code *code = follow->code;
-	const struct jumps *jumps = follow->jumps;
+	const struct elf *elf = follow->branches->elf;
 	const uint8_t *bytes =
-		table->n ? elf_constant(jumps->elf, table->at, (uint64_t)table->n * table->size)
-			 : NULL;
+		table->n ? elf_constant(elf, table->at, (uint64_t)table->n * table->size) : NULL;
 
 	/* In a file that may be loaded anywhere, addresses are relocations: not a jump table. */
-	if (!bytes || (table->size == 8 && jumps->elf->type != ET_EXEC))
+	if (!bytes || (table->size == 8 && elf->type != ET_EXEC))
 		return 0;
 	table->to = calloc(table->n, sizeof(*table->to));
 	if (!table->to)
@@ -160,8 +167,8 @@ static int read_table(const struct follow *follow, struct jump_table *table)
 		uint64_t at = read_entry(table, bytes, i);
 
 		table->to[i] = (struct jump_target){ at, function_index(code, at) };
-		if (table->to[i].index == INSN_NONE &&
-		    ((at >= code->addr && at < code->end) || !jumps->is_function(jumps->data, at)))
+		if (table->to[i].index == INSN_NONE && ((at >= code->addr && at < code->end) ||
+							!begins_function(follow->branches, at)))
 			return 0;
 	}
 	return 1;
@@ -198,18 +205,18 @@ static int learn_table(struct follow *follow, struct jump_table *found, struct j
 }
 
 /* 2: nothing new. */
-static int prove_round(struct follow *follow, struct jump_table *found, bool *reached)
+static int prove_round(struct follow *follow, struct jump_table *found)
 {
 	int ret;
 
-	memset(reached, 0, follow->tables * sizeof(*reached));
+	memset(found, 0, follow->tables * sizeof(*found));
 	constants_find(&follow->constants);
-	ret = walk_lines(follow, found, reached) ? -ENOMEM : 2;
+	ret = walk_lines(follow, found) ? -ENOMEM : 2;
 	for (uint32_t i = 0; i < follow->tables && ret > 0; i++) {
 		const struct jump_table *old = &follow->table[i];
 
-		if (!reached[i] || (found[i].n && found[i].at == old->at && found[i].n == old->n &&
-				    found[i].size == old->size))
+		if (!found[i].is_reached || (found[i].n && found[i].at == old->at &&
+					     found[i].n == old->n && found[i].size == old->size))
 			continue;
 		ret = learn_table(follow, &found[i], &follow->table[i]);
 	}
@@ -223,30 +230,30 @@ static int prove_round(struct follow *follow, struct jump_table *found, bool *re
 static int prove_tables(struct follow *follow)
 {
 	struct jump_table *found = calloc(follow->tables + 1, sizeof(*found));
-	bool *reached = calloc(follow->tables + 1, sizeof(*reached));
 	bool proven = false;
-	int ret = found && reached ? 1 : -ENOMEM;
+	int ret = found ? 1 : -ENOMEM;
 
 	for (uint32_t i = 0; i < follow->tables + ROUNDS && ret > 0 && !proven; i++) {
-		ret = prove_round(follow, found, reached);
+		ret = prove_round(follow, found);
 		proven = ret == 2 && follow->constants.all;
 		follow->constants.all |= ret == 2;
 	}
 	free(found);
-	free(reached);
 	return ret < 0 ? ret : proven;
 }
 
-static int list_targets(const struct follow *follow, struct jump_targets *targets)
+static int list_targets(struct follow *follow)
 {
+	struct function_code *code = follow->code;
+
 	for (uint32_t i = 0; i < follow->tables; i++)
 		for (uint32_t k = 0; k < follow->table[i].n; k++)
-			if (ARRAY_ADD(targets->to, targets->n, follow->table[i].to[k].at))
+			if (ARRAY_ADD(code->target, code->targets, follow->table[i].to[k].at))
 				return -ENOMEM;
 	return 1;
 }
 
-static int follow_all(struct follow *follow, struct jump_targets *targets)
+static int follow_all(struct follow *follow)
 {
 	int ret = constants_open(&follow->constants, follow->code);
 
@@ -259,23 +266,21 @@ static int follow_all(struct follow *follow, struct jump_targets *targets)
 	follow->constants.over_calls = UINT16_MAX;
 	ret = prove_tables(follow);
 	if (ret > 0)
-		ret = list_targets(follow, targets);
+		ret = list_targets(follow);
 	for (uint32_t i = 0; i < follow->tables; i++)
 		forget_table(follow, &follow->table[i]);
 	return ret;
 }
 
-int jumps_follow(const struct jumps *jumps, struct function_code *code,
-		 struct jump_targets *targets)
+int jumps_follow(const struct branches *branches, uint32_t index, struct function_code *code)
 {
-	struct follow follow = { .jumps = jumps, .code = code };
+	struct follow follow = { .branches = branches, .index = index, .code = code };
 	int ret;
 
-	*targets = (struct jump_targets){ 0 };
 	if (!code->n || code->n > INSTRUCTIONS_MAX || code->overlaps)
 		return 0;
 	mark_insns(&follow);
-	ret = follow_all(&follow, targets);
+	ret = follow_all(&follow);
 	constants_close(&follow.constants);
 	free(follow.table);
 	free(follow.saved);

@@ -2,10 +2,10 @@
 # What a decoded function does.
 noinst_LTLIBRARIES += libfastinst_insn.la
 libfastinst_insn_la_SOURCES = \
+	probes/insn/branches.c \
 	probes/insn/constants.c \
 	probes/insn/function.c \
-	probes/insn/insn.h \
-	probes/insn/parts.c
+	probes/insn/insn.h
 libfastinst_insn_la_LIBADD = $(ZYDIS_LIBS)
 if HAVE_ZYDIS
 libfastinst_insn_la_SOURCES += \
@@ -13,7 +13,6 @@ libfastinst_insn_la_SOURCES += \
 	probes/insn/insn.c \
 	probes/insn/jump_table.c \
 	probes/insn/value.c \
-	probes/insn/value.h \
 	probes/insn/zydis.c \
 	probes/insn/zydis.h
 else

@@ -23,12 +23,11 @@ bool insn_read_registers(struct insn *insn, const uint8_t *code, uint64_t len, u
 	return insn_read(insn, code, len, at);
 }
 
-int jumps_follow(const struct jumps *jumps, struct function_code *code,
-		 struct jump_targets *targets)
+int jumps_follow(const struct branches *branches, uint32_t index, struct function_code *code)
 {
-	(void)jumps;
+	(void)branches;
+	(void)index;
 	(void)code;
-	*targets = (struct jump_targets){ 0 };
 	return 0;
 }
 

@@ -3,7 +3,7 @@
  * Instructions are run one after another with symbolic values: of a number only its identity and
  * its bound are known.
  */
-#include "probes/insn/value.h"
+#include "probes/insn/zydis.h"
 
 /* --- Operands --------------------------------------------------------------------------------- */
 
@@ -14,11 +14,6 @@ static bool is_memory(const ZydisDecodedOperand *operand)
 }
 
 /* --- Values ----------------------------------------------------------------------------------- */
-
-static uint8_t min_bits(uint8_t a, uint8_t b)
-{
-	return a < b ? a : b;
-}
 
 static struct value make_number(struct state *state, uint8_t bits)
 {
@@ -38,7 +33,7 @@ static struct value take_low_bits(struct state *state, const struct value *value
 
 	if (value->kind != NUMBER)
 		return bits == 64 ? result : make_number(state, bits);
-	result.bits = min_bits(value->bits, bits);
+	result.bits = value->bits < bits ? value->bits : bits;
 	return result;
 }
 
@@ -87,25 +82,21 @@ static bool is_cell(const struct state *state, const ZydisDecodedOperand *operan
 
 static struct value load_value(struct state *state, const ZydisDecodedOperand *operand)
 {
-	if (is_cell(state, operand))
-		return (struct value){ .kind = NUMBER,
-				       .bits = state->cell.low,
-				       .id = state->cell.id };
-	return make_number(state, (uint8_t)operand->size);
+	return is_cell(state, operand) ? state->cell.value
+				       : make_number(state, (uint8_t)operand->size);
 }
 
 /* Note which number the memory holds. */
-static void set_cell(struct state *state, const ZydisDecodedOperand *operand, uint32_t id,
-		     uint8_t low)
+static void set_cell(struct state *state, const ZydisDecodedOperand *operand,
+		     const struct value *value)
 {
 	state->cell = (struct cell){
 		.known = true,
 		.operand = operand->mem,
 		.base = read_register(state, operand->mem.base),
 		.index = read_register(state, operand->mem.index),
-		.id = id,
+		.value = *value,
 		.bits = (uint8_t)operand->size,
-		.low = low,
 	};
 }
 
@@ -213,20 +204,17 @@ static bool move_distance(struct state *state, const struct decoded *decoded)
 static bool follow_add(struct state *state, const struct decoded *decoded)
 {
 	int target = low_register(&decoded->operand[0]), other = low_register(&decoded->operand[1]);
-	struct value a, b;
+	const struct value *a, *b;
 
 	if (target < 0 || other < 0 || decoded->operand[0].size != 64)
 		return false;
-	a = state->reg[target];
-	b = state->reg[other];
-	if (a.kind == ADDRESS && b.kind == ENTRY) {
-		a = b;
-		b = state->reg[target];
-	}
-	if (a.kind != ENTRY || b.kind != ADDRESS || a.at != b.at)
+	a = &state->reg[target];
+	b = &state->reg[other];
+	if (a->at != b->at ||
+	    !((a->kind == ENTRY && b->kind == ADDRESS) || (a->kind == ADDRESS && b->kind == ENTRY)))
 		return false;
-	a.kind = TARGET;
-	state->reg[target] = a;
+	state->reg[target] = a->kind == ENTRY ? *a : *b;
+	state->reg[target].kind = TARGET;
 	return true;
 }
 
@@ -258,9 +246,8 @@ static void note_comparison(struct state *state, const struct decoded *decoded)
 	if (what->size < 64)
 		max &= (UINT64_C(1) << what->size) - 1;
 	if (is_memory(what)) {
-		if (!is_cell(state, what))
-			set_cell(state, what, ++state->ids, (uint8_t)what->size);
 		value = load_value(state, what);
+		set_cell(state, what, &value);
 	} else if (reg >= 0 && state->reg[reg].kind == NUMBER) {
 		value = take_low_bits(state, &state->reg[reg], (uint8_t)what->size);
 	} else {
@@ -287,10 +274,10 @@ static void note_store(struct state *state, const struct decoded *decoded)
 
 	if (decoded->insn.mnemonic != ZYDIS_MNEMONIC_MOV || !is_memory(to) || reg < 0 ||
 	    state->reg[reg].kind != NUMBER || !state->reg[reg].id ||
-	    (state->cell.known && is_bound(state, state->cell.id)))
+	    (state->cell.known && is_bound(state, state->cell.value.id)))
 		return;
 	value = take_low_bits(state, &state->reg[reg], (uint8_t)to->size);
-	set_cell(state, to, value.id, value.bits);
+	set_cell(state, to, &value);
 }
 
 static bool follow_known(struct state *state, const struct decoded *decoded,

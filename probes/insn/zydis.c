@@ -2,23 +2,19 @@
 #include "probes/insn/zydis.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 
 static ZydisDecoder decoder;
-static atomic_bool is_ready;
 
 static void init_decoder(void)
 {
 	ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
-	atomic_store_explicit(&is_ready, true, memory_order_release);
 }
 
 const ZydisDecoder *insn_decoder(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-	if (!atomic_load_explicit(&is_ready, memory_order_acquire))
-		pthread_once(&once, init_decoder);
+	pthread_once(&once, init_decoder);
 	return &decoder;
 }
 
@@ -52,7 +48,7 @@ static uint16_t register_bit(ZydisRegister reg)
 	return number < 0 ? 0 : (uint16_t)(1u << number);
 }
 
-static uint16_t find_registers(const struct decoded *decoded, uint8_t actions)
+uint16_t find_registers(const struct decoded *decoded, uint8_t actions)
 {
 	uint16_t found = 0;
 
@@ -66,14 +62,4 @@ static uint16_t find_registers(const struct decoded *decoded, uint8_t actions)
 			found |= register_bit(operand->mem.base) | register_bit(operand->mem.index);
 	}
 	return found;
-}
-
-uint16_t registers_read(const struct decoded *decoded)
-{
-	return find_registers(decoded, ZYDIS_OPERAND_ACTION_MASK_READ);
-}
-
-uint16_t registers_written(const struct decoded *decoded)
-{
-	return find_registers(decoded, ZYDIS_OPERAND_ACTION_MASK_WRITE);
 }

@@ -1,9 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Switches, and the code of their sites.
+ * Static branches and static calls.
  *
- * A change has two steps: the counts of the named switches, then in one batch the code of all sites
- * that differs from its switch. If that fails, the counts go back, and the code is changed again.
+ * A change of branches has two steps: the counts of the named switches, then in one batch the code
+ * of all sites that differs from its switch. If that fails, the counts go back, and the code is
+ * changed again.
+ *
+ * A static call is sixteen aligned bytes to which all callers of one name call.
+ *
+ *	FF 25 rel32	jmp *slot(%rip), as it is compiled
+ *	E9 rel32	jmp target, where that is in reach
+ *
+ * Both lie in one aligned word: either replaces the other by one store. pc_call_init() takes FF 25,
+ * too, but keeps the load of the slot, which is saved here. The slot is written first: while the
+ * code is FF 25 that is the change, and with E9 nothing reads the slot.
  */
 #include "probes/providers/branch.h"
 
@@ -15,21 +25,24 @@
 #include <string.h>
 
 #include <patchcore/batch.h>
+#include <patchcore/patchcore.h>
 
 #include "probes/elf/array.h"
 #include "probes/include/fastinst/branch.h"
 
-#define TRIES 1000 /* of a site that another thread is changing */
+#define TRIES	  1000 /* of a site that another thread is changing */
+#define SLOT_LEN  6    /* of the jump of a static call as it is compiled */
+#define JMP_REL32 0xe9
 
 static const uint8_t nop[BRANCH_LEN] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
 
 struct flag {
-	const char *name;
 	bool usual;
 	bool moved; /* by the change that is under way */
 	unsigned count;
 	unsigned vetoes;
 	struct flag *next;
+	char name[];
 };
 
 struct site {
@@ -46,6 +59,20 @@ static struct flag *flags;
 static struct site *sites;
 static size_t sites_n;
 static const char *settings_wrong;
+
+/* States for a caller: a function fills in max of them, and counts all in n. */
+struct branch_list {
+	void *states;
+	size_t max, n;
+};
+
+static long describe_states(int (*describe)(void *list), void *states, size_t max)
+{
+	struct branch_list list = { .states = states, .max = max };
+	int ret = states || !max ? objects_lock_hold(describe, &list) : -EINVAL;
+
+	return ret < 0 ? ret : (long)list.n;
+}
 
 static bool switch_value(const struct flag *flag)
 {
@@ -108,15 +135,6 @@ static bool has_to_change(const struct site *site)
 	       site->jumps != (switch_value(site->flag) != site->usual);
 }
 
-static size_t count_changes(void)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < sites_n; i++)
-		n += has_to_change(&sites[i]);
-	return n;
-}
-
 /* Another thread may just change the same bytes, or fork. */
 static int patch_sites(struct pc_op *ops, size_t n)
 {
@@ -133,36 +151,118 @@ static int patch_sites(struct pc_op *ops, size_t n)
 }
 
 /* Change all sites to the values of their switches. The order of ops is the list's, both times. */
-static int apply_switches_held(void *unused)
+static int apply_switches(void *unused)
 {
-	size_t n = count_changes(), i = 0;
-	struct pc_op *ops;
+	struct pc_op *ops = calloc(sites_n + 1, sizeof(*ops));
+	size_t n = 0;
 	int ret;
 
 	(void)unused;
-	if (n == 0)
-		return 0;
-	ops = calloc(n, sizeof(*ops));
 	if (!ops)
 		return -ENOMEM;
 	for (const struct site *site = sites; site < sites + sites_n; site++)
 		if (has_to_change(site))
-			ops[i++] = (struct pc_op){ .addr = site->at,
+			ops[n++] = (struct pc_op){ .addr = site->at,
 						   .bytes = site->jumps ? nop : site->jump,
 						   .len = BRANCH_LEN,
 						   .result = -ECANCELED };
-	ret = patch_sites(ops, n);
-	i = 0;
+	ret = n ? patch_sites(ops, n) : 0;
+	n = 0;
 	for (struct site *site = sites; site < sites + sites_n; site++)
-		if (has_to_change(site) && ops[i++].result == 0)
+		if (has_to_change(site) && ops[n++].result == 0)
 			site->jumps = !site->jumps;
 	free(ops);
 	return ret;
 }
 
-static int apply_switches(void)
+/* --- Static calls ----------------------------------------------------------------------------- */
+
+struct static_call {
+	const char *name;
+	const struct object *object;
+	uint8_t *at; /* NULL: not found since the object was loaded again */
+	void **slot;
+	bool direct;
+};
+
+static struct static_call *calls;
+static size_t calls_n;
+
+/* The jump that the compiler has put there. */
+static void encode_slot_jump(const struct static_call *call, uint8_t code[SLOT_LEN])
 {
-	return objects_hold(apply_switches_held, NULL);
+	int32_t rel = (int32_t)((uint8_t *)call->slot - (call->at + SLOT_LEN));
+
+	memcpy(code, (const uint8_t[]){ 0xff, 0x25 }, 2);
+	memcpy(code + 2, &rel, sizeof(rel));
+}
+
+static int point_call(struct static_call *call, void *target)
+{
+	void *old = __atomic_load_n(call->slot, __ATOMIC_RELAXED);
+	uint8_t code[SLOT_LEN];
+	bool direct = !site_rel32(code, JMP_REL32, call->at, target);
+	int ret = 0;
+
+	__atomic_store_n(call->slot, target, __ATOMIC_RELEASE);
+	if (!direct)
+		encode_slot_jump(call, code);
+	if (direct || call->direct)
+		ret = pc_patch(call->at, code, direct ? BRANCH_LEN : SLOT_LEN);
+	if (!ret)
+		call->direct = direct;
+	else
+		__atomic_store_n(call->slot, old, __ATOMIC_RELEASE);
+	return ret;
+}
+
+static bool is_call(const struct static_call *call)
+{
+	uint8_t code[SLOT_LEN];
+
+	encode_slot_jump(call, code);
+	return (uintptr_t)call->at % 16 == 0 && (uintptr_t)call->slot % sizeof(void *) == 0 &&
+	       object_covers(call->object, (uintptr_t)call->at, 16, PF_X | PF_R) &&
+	       object_covers(call->object, (uintptr_t)call->slot, sizeof(void *), PF_R | PF_W) &&
+	       memcmp(call->at, code, sizeof(code)) == 0;
+}
+
+/* The call that the object had when it was loaded before, as names stay valid, or a new one. */
+static struct static_call *get_call(const struct object *object, const char *name)
+{
+	struct static_call call = { .object = object };
+
+	for (size_t i = 0; i < calls_n; i++)
+		if (calls[i].object == object && !calls[i].at && !strcmp(calls[i].name, name))
+			return &calls[i];
+	call.name = strdup(name);
+	if (!call.name || ARRAY_ADD(calls, calls_n, call)) {
+		free((char *)call.name);
+		return NULL;
+	}
+	return &calls[calls_n - 1];
+}
+
+static int add_call(const struct entry *entry, void *data)
+{
+	const struct object *object = data;
+	struct static_call *call, now = {
+		.object = object,
+		.at = (uint8_t *)(object->base + entry->site),
+		.slot = (void **)(object->base + entry->other),
+	};
+
+	/* The file is damaged; the call stays as compiled. */
+	if (!is_call(&now))
+		return 0;
+	call = get_call(object, entry->name);
+	if (!call)
+		return -ENOMEM;
+	now.name = call->name;
+	*call = now;
+	/* If that fails, the slot serves. */
+	point_call(call, *call->slot);
+	return 0;
 }
 
 /* --- New sites -------------------------------------------------------------------------------- */
@@ -203,17 +303,13 @@ static struct flag *get_flag(const struct entry *entry)
 		flag = flag->next;
 	if (flag)
 		return flag;
-	flag = calloc(1, sizeof(*flag));
+	flag = calloc(1, sizeof(*flag) + strlen(entry->name) + 1);
 	if (!flag)
 		return NULL;
-	*flag = (struct flag){ .name = strdup(entry->name),
-			       .usual = entry->usual,
-			       .count = entry->usual,
-			       .next = flags };
-	if (!flag->name) {
-		free(flag);
-		return NULL;
-	}
+	strcpy(flag->name, entry->name);
+	flag->usual = entry->usual;
+	flag->count = entry->usual;
+	flag->next = flags;
 	set_by_environment(flag);
 	flags = flag;
 	return flag;
@@ -246,34 +342,33 @@ static int add_site(const struct entry *entry, void *data)
 		return -ENOMEM;
 	if (!site.reason && site.usual != site.flag->usual)
 		site.reason = "the switch is usually true at one site and usually false at another";
-	if (site_rel32(site.jump, 0xe9, site.at, (const void *)(object->base + entry->other)) < 0)
+	if (site_rel32(site.jump, JMP_REL32, site.at, (const void *)(object->base + entry->other)) <
+	    0)
 		site.reason = BRANCH_DAMAGED;
 	return ARRAY_ADD(sites, sites_n, site);
 }
 
-/* Drop the sites of when the object was loaded before. */
-static void drop_sites(const struct object *object)
+static int discover_branches(struct object *object, const struct elf *elf)
 {
 	size_t kept = 0;
+	int ret;
 
+	/* The sites of when the object was loaded before. */
 	for (size_t i = 0; i < sites_n; i++)
 		if (sites[i].object != object)
 			sites[kept++] = sites[i];
 	sites_n = kept;
-}
-
-static int discover_branches(struct object *object, const struct elf *elf)
-{
-	int ret;
-
-	drop_sites(object);
 	ret = entries_read(elf, "fi_branch_sites", add_site, object);
-	call_forget(object);
+	for (size_t i = 0; i < calls_n; i++)
+		if (calls[i].object == object) {
+			calls[i].at = NULL;
+			calls[i].direct = false;
+		}
 	if (!ret)
-		ret = entries_read(elf, "fi_call_sites", call_add, object);
+		ret = entries_read(elf, "fi_call_sites", add_call, object);
 	/* If that fails, the next change tries again, and fi_branches() shows it. */
-	if (!ret && count_changes())
-		apply_switches();
+	if (!ret)
+		apply_switches(NULL);
 	return ret;
 }
 
@@ -283,7 +378,10 @@ static bool has_its_jumps(const struct object *object)
 		if (sites[i].object == object && sites[i].jumps &&
 		    memcmp(sites[i].at, sites[i].jump, BRANCH_LEN))
 			return false;
-	return has_its_calls(object);
+	for (size_t i = 0; i < calls_n; i++)
+		if (calls[i].object == object && calls[i].direct && *calls[i].at != JMP_REL32)
+			return false;
+	return true;
 }
 
 const struct provider branch_provider = {
@@ -294,12 +392,6 @@ const struct provider branch_provider = {
 
 /* --- What callers ask for --------------------------------------------------------------------- */
 
-/* By how much; one of them is 0. */
-struct change {
-	int count;
-	int vetoes;
-};
-
 /* Change a number, but not below 0. Has it changed? */
 static bool step_count(unsigned *number, int by)
 {
@@ -309,62 +401,56 @@ static bool step_count(unsigned *number, int by)
 	return true;
 }
 
-static long change_flags(const struct names *names, struct change by)
-{
-	long found = 0;
-	int ret = core_lock();
-
-	if (ret < 0)
-		return ret;
-	for (struct flag *flag = flags; flag; flag = flag->next) {
-		bool named = names_match(names, flag->name);
-
-		found += named;
-		flag->moved = named && (step_count(&flag->count, by.count) ||
-					step_count(&flag->vetoes, by.vetoes));
-	}
-	ret = apply_switches();
-	for (struct flag *flag = flags; flag && ret; flag = flag->next)
-		if (flag->moved) {
-			flag->count -= (unsigned)by.count;
-			flag->vetoes -= (unsigned)by.vetoes;
-		}
-	if (ret)
-		apply_switches();
-	core_unlock();
-	return ret ? ret : found;
-}
-
-static long change_switches(const char *pattern, struct change by)
+/* Change counts or vetoes by that much; the other one is 0. */
+static long change_switches(const char *pattern, int count, int vetoes)
 {
 	struct names names;
-	long ret = pattern ? names_parse(&names, pattern) : -EINVAL;
+	long found = 0, ret = pattern ? names_parse(&names, pattern) : -EINVAL;
 
 	if (ret < 0)
 		return ret;
-	ret = change_flags(&names, by);
+	ret = core_lock();
+	if (ret < 0)
+		goto free;
+	for (struct flag *flag = flags; flag; flag = flag->next) {
+		bool named = names_match(&names, flag->name);
+
+		found += named;
+		flag->moved = named && (step_count(&flag->count, count) ||
+					step_count(&flag->vetoes, vetoes));
+	}
+	ret = objects_hold(apply_switches, NULL);
+	for (struct flag *flag = flags; flag && ret; flag = flag->next)
+		if (flag->moved) {
+			flag->count -= (unsigned)count;
+			flag->vetoes -= (unsigned)vetoes;
+		}
+	if (ret)
+		objects_hold(apply_switches, NULL);
+	core_unlock();
+free:
 	names_free(&names);
-	return ret;
+	return ret ? ret : found;
 }
 
 long fi_branch_on(const char *pattern)
 {
-	return change_switches(pattern, (struct change){ .count = 1 });
+	return change_switches(pattern, 1, 0);
 }
 
 long fi_branch_off(const char *pattern)
 {
-	return change_switches(pattern, (struct change){ .count = -1 });
+	return change_switches(pattern, -1, 0);
 }
 
 long fi_branch_veto(const char *pattern)
 {
-	return change_switches(pattern, (struct change){ .vetoes = 1 });
+	return change_switches(pattern, 0, 1);
 }
 
 long fi_branch_allow(const char *pattern)
 {
-	return change_switches(pattern, (struct change){ .vetoes = -1 });
+	return change_switches(pattern, 0, -1);
 }
 
 static void describe_switch(const struct flag *flag, struct fi_branch_state *state)
@@ -403,10 +489,51 @@ static int describe_switches(void *data)
 
 long fi_branches(struct fi_branch_state *states, size_t max)
 {
-	return branch_describe(describe_switches, states, max);
+	return describe_states(describe_switches, states, max);
 }
 
 const char *fi_branch_settings(void)
 {
 	return settings_wrong;
+}
+
+/* An order to change a call. */
+struct wish {
+	void *at;
+	void *function;
+};
+
+static int retarget_held(void *data)
+{
+	const struct wish *wish = data;
+
+	for (size_t i = 0; i < calls_n; i++)
+		if (calls[i].at == wish->at && !calls[i].object->gone)
+			return point_call(&calls[i], wish->function);
+	return -ENOENT;
+}
+
+int fi_call_retarget(void *at, void *function)
+{
+	if (!at || !function)
+		return -EINVAL;
+	return objects_lock_hold(retarget_held, &(struct wish){ at, function });
+}
+
+static int describe_calls(void *data)
+{
+	struct branch_list *list = data;
+	struct fi_call_state *states = list->states;
+
+	for (size_t i = 0; i < calls_n; i++)
+		if (calls[i].at && !calls[i].object->gone && list->n++ < list->max)
+			states[list->n - 1] = (struct fi_call_state){ .name = calls[i].name,
+								      .target = *calls[i].slot,
+								      .direct = calls[i].direct };
+	return 0;
+}
+
+long fi_calls(struct fi_call_state *states, size_t max)
+{
+	return describe_states(describe_calls, states, max);
 }

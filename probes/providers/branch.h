@@ -3,8 +3,6 @@
 #ifndef PROBES_PROVIDERS_BRANCH_H
 #define PROBES_PROVIDERS_BRANCH_H
 
-#include <errno.h>
-
 #include "probes/core/core.h"
 #include "probes/elf/elf.h"
 
@@ -27,25 +25,5 @@ int entries_read(const struct elf *elf, const char *section, entry_fn *tell, voi
 
 /* branch_refusal - why the site of an entry cannot be changed, or NULL. */
 const char *branch_refusal(const struct object *object, const struct entry *entry);
-
-/* States for a caller: a function fills in max of them, and counts all in n. */
-struct branch_list {
-	void *states;
-	size_t max, n;
-};
-
-/* branch_describe - have that function called under the locks: n; -EINVAL, -ESHUTDOWN. */
-static inline long branch_describe(int (*describe)(void *list), void *states, size_t max)
-{
-	struct branch_list list = { .states = states, .max = max };
-	int ret = states || !max ? objects_lock_hold(describe, &list) : -EINVAL;
-
-	return ret < 0 ? ret : (long)list.n;
-}
-
-/* call_forget - the calls of when an object was loaded before. has_its_calls: provider.stands. */
-void call_forget(const struct object *object);
-int call_add(const struct entry *entry, void *object);
-bool has_its_calls(const struct object *object);
 
 #endif

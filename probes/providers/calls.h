@@ -69,11 +69,4 @@ int calls_find(const struct calls *calls, const struct object *object, const str
 	       struct call_sites *sites);
 void calls_free(struct call_sites *sites);
 
-/* calls_discover - turn the calls of an object off, all in one batch, and add a probe for each. */
-int calls_discover(const struct calls *calls, struct object *object, const struct elf *elf);
-
-/* calls_arm, calls_toggled - arm() and toggled() for them. */
-int calls_arm(struct probe *probe);
-void calls_toggled(struct probe *probe, bool on);
-
 #endif

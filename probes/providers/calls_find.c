@@ -58,7 +58,7 @@ struct place {
 	struct call_sites *sites;
 	bool landing_pads;
 	struct elf_values values; /* of slots */
-	struct part_entries parts;
+	struct branches branches;
 };
 
 bool calls_defined(const struct elf_symbols *symbols, const char *function)
@@ -67,18 +67,6 @@ bool calls_defined(const struct elf_symbols *symbols, const char *function)
 		if (!strcmp(symbols->symbol[i].name, function))
 			return true;
 	return false;
-}
-
-/* In a copy of a file it is not known which function the loader will bind the slot to. */
-static void refuse_slot(const struct place *place, struct slot *slot)
-{
-	const struct elf_symbols *symbols = place->symbols;
-
-	if (place->object->is_file)
-		slot->reason = calls_defined(symbols, slot->to->function) ? CALLS_OWN : NULL;
-	else
-		slot->reason = place->calls->refuse(place->object, symbols, slot->to,
-						    slot->is_code ? NULL : (const void *)slot->at);
 }
 
 static void add_slot(struct place *place, const struct called *to, uintptr_t at, bool is_code)
@@ -92,29 +80,15 @@ static void add_slot(struct place *place, const struct called *to, uintptr_t at,
 	};
 }
 
-static void add_direct(struct place *place)
-{
-	for (const struct called *to = place->calls->to; to->function; to++)
-		if (to->own && object_covers(place->object, (uintptr_t)to->own, 1, PF_X))
-			add_slot(place, to, (uintptr_t)to->own, true);
-}
-
-static const struct called *find_called(const struct calls *calls, const char *function)
-{
-	for (const struct called *to = calls->to; to->function; to++)
-		if (!strcmp(function, to->function))
-			return to;
-	return NULL;
-}
-
 static void take_slot(const char *function, uint64_t slot, void *data)
 {
 	struct place *place = data;
-	const struct called *to = find_called(place->calls, function);
 	uintptr_t at = place->object->base + slot;
 
-	if (to && object_covers(place->object, at, sizeof(void *), PF_R))
-		add_slot(place, to, at, false);
+	for (const struct called *to = place->calls->to; to->function; to++)
+		if (!strcmp(function, to->function) &&
+		    object_covers(place->object, at, sizeof(void *), PF_R))
+			add_slot(place, to, at, false);
 }
 
 static const struct slot *find_slot(const struct place *place, uintptr_t at, bool is_code)
@@ -165,15 +139,6 @@ static const struct way *find_way(const struct place *place, const uint8_t *code
 	return NULL;
 }
 
-static const char *refusal_of_slot(const struct slot *slot, int error)
-{
-	if (slot->reason)
-		return slot->reason;
-	if (error == -ENOTSUP)
-		return "built without Zydis: install libzydis-dev and build it again";
-	return error ? "its function does not come out as instructions" : NULL;
-}
-
 /* The name of the function that the constant is the address of. NULL: of none, or the same. */
 static const char *name_constant(const struct place *place, const struct constant *constant,
 				 const struct elf_symbol *same)
@@ -192,72 +157,42 @@ static const char *name_constant(const struct place *place, const struct constan
 	return function && function->addr == addr && addr != same->addr ? function->name : NULL;
 }
 
-/* Whether a function is another, or a part or copy of that: f.isra.0, f.cold. */
-static bool is_part(const char *function, const char *of)
-{
-	size_t len = strlen(of);
-
-	return !strncmp(function, of, len) && (!function[len] || function[len] == '.');
-}
-
-/* NULL: it is not loaded as code that can be read. */
-static uint8_t *find_code(const struct place *place, const struct elf_symbol *function)
-{
-	uintptr_t start = place->object->base + function->addr;
-
-	return object_covers(place->object, start, function->size, PF_X | PF_R) ? (uint8_t *)start
-										: NULL;
-}
-
 /* --- Indirect jumps in a function with such calls --------------------------------------------- */
 
-static bool is_symbol(void *data, uint64_t at)
-{
-	const struct place *place = data;
-	const struct elf_symbol *symbol = elf_function_from(place->symbols, at);
-
-	return symbol && symbol->addr == at;
-}
-
-static bool is_part_entry(void *data, uint64_t at)
-{
-	const struct place *place = data;
-	size_t i = part_entries_from(&place->parts, at);
-
-	return (i < place->parts.n && place->parts.entry[i].at == at) || is_symbol(data, at);
-}
-
 /* 1: all targets of the function's indirect jumps are known; 0: they may lead anywhere. */
-static int follow_jumps(struct place *place, struct function_code *code,
-			struct jump_targets *targets)
+static int follow_jumps(const struct place *place, struct function_code *code)
 {
-	const struct jumps jumps = { .elf = place->elf,
-				     .data = place,
-				     .is_entry = is_part_entry,
-				     .is_function = is_symbol };
+	uint32_t index = branches_function(&place->branches, code->addr);
 
-	*targets = (struct jump_targets){ 0 };
-	return code->indirect ? jumps_follow(&jumps, code, targets) : 1;
+	if (index == INSN_NONE)
+		return 0;
+	return code->indirect ? jumps_follow(&place->branches, index, code) : 1;
 }
 
 /* Targets of jump tables, and addresses that other parts of the function jump to. */
-static void open_entries(struct constants *constants, const struct jump_targets *targets,
-			 const struct part_entries *parts, bool anywhere)
+static void open_entries(struct constants *constants, const struct branches *branches,
+			 bool anywhere)
 {
 	struct function_code *code = constants->code;
+	uint32_t index = branches_function(branches, code->addr);
 
-	for (uint32_t i = 0; i < targets->n; i++) {
-		function_open(code, targets->to[i]);
-		if (targets->to[i] < code->addr || targets->to[i] >= code->end)
+	for (uint32_t i = 0; i < code->targets; i++) {
+		function_open(code, code->target[i]);
+		if (code->target[i] < code->addr || code->target[i] >= code->end)
 			constants->over_open = 0;
 	}
-	for (size_t i = part_entries_from(parts, code->addr);
-	     i < parts->n && parts->entry[i].at < code->end; i++) {
-		function_open(code, parts->entry[i].at);
+	for (size_t i = branches_to(branches, code->addr + 1);
+	     i < branches->sorted && branches->branch[i].to < code->end; i++) {
+		if (branches->branch[i].from == index)
+			continue;
+		function_open(code, branches->branch[i].to);
 		constants->over_open = 0;
-		anywhere |= parts->entry[i].anywhere;
 	}
-	if (anywhere && parts->open)
+	if (index != INSN_NONE && branches->function[index].is_open) {
+		constants->over_open = 0;
+		anywhere = true;
+	}
+	if (anywhere && branches->has_open_part)
 		constants->over_open = 0;
 	if (anywhere)
 		function_open_all(code);
@@ -268,46 +203,43 @@ static void open_entries(struct constants *constants, const struct jump_targets 
 static void name_site(const struct place *place, const struct constants *constants,
 		      struct call_site *site)
 {
-	uint64_t at = (uintptr_t)site->at - place->object->base;
-	const struct constant *first = argument_at(constants, at);
+	const char *in = site->function->name;
+	const struct constant *first =
+		argument_at(constants, (uintptr_t)site->at - place->object->base);
 	const char *name = first ? name_constant(place, first, site->function) : NULL;
+	size_t len = name ? strlen(name) : 0;
 
 	if (!name)
 		return;
 	site->name = name;
-	site->own = is_part(site->function->name, name);
-}
-
-/* Mark the call as one that returns, as hooks and probe functions do. */
-static void mark_hook(struct function_code *code, uint64_t at)
-{
-	struct insn *call = function_at(code, at);
-
-	if (call)
-		call->returns = true;
+	/* Else it is in another function, not in a part or copy of that: f.cold, f.isra.0. */
+	site->own = !strncmp(in, name, len) && (!in[len] || in[len] == '.');
 }
 
 /* Name the calls in one function by their first argument, where that is known. */
 static int name_sites(struct place *place, struct function_code *code, size_t first)
 {
 	struct call_sites *sites = place->sites;
-	struct jump_targets targets;
 	struct constants constants;
-	int found = follow_jumps(place, code, &targets);
+	int found = follow_jumps(place, code);
 	int ret = arguments_open(&constants, code, place->landing_pads);
 
 	if (!ret && found >= 0) {
-		open_entries(&constants, &targets, &place->parts, !found);
+		open_entries(&constants, &place->branches, !found);
 		/* Most registers of a cold part are set in the part that it was split from. */
 		if (strstr(sites->site[first].function->name, ".cold"))
 			constants.over_calls = constants.over_open = 0;
-		for (size_t i = first; i < sites->n; i++)
-			mark_hook(code, (uintptr_t)sites->site[i].at - place->object->base);
+		for (size_t i = first; i < sites->n; i++) {
+			struct insn *hook = function_at(code, (uintptr_t)sites->site[i].at -
+								      place->object->base);
+
+			if (hook)
+				hook->returns = true;
+		}
 		constants_find(&constants);
 		for (size_t i = first; i < sites->n; i++)
 			name_site(place, &constants, &sites->site[i]);
 	}
-	free(targets.to);
 	constants_close(&constants);
 	return found < 0 ? found : ret;
 }
@@ -315,23 +247,27 @@ static int name_sites(struct place *place, struct function_code *code, size_t fi
 static int add_sites(struct place *place, const struct elf_symbol *function, uint8_t *bytes,
 		     const struct function_code *code, int error)
 {
+	const char *failed = error ? "its function does not come out as instructions" : NULL;
 	int ret = 0;
 
+	if (error == -ENOTSUP)
+		failed = "built without Zydis: install libzydis-dev and build it again";
 	for (size_t i = 0; i < function->size && !ret; i++) {
 		const struct slot *slot;
 		const struct way *way = find_way(place, bytes + i, function->size - i, &slot);
 
 		if (!way || (!error && function_index(code, function->addr + i) == INSN_NONE))
 			continue;
-		ret = ARRAY_ADD(place->sites->site, place->sites->n,
-				(struct call_site){ .at = bytes + i,
-						    .len = way->len,
-						    .tail = way->tail,
-						    .to = slot->to,
-						    .function = function,
-						    .name = function->name,
-						    .own = true,
-						    .reason = refusal_of_slot(slot, error) });
+		ret = ARRAY_ADD(
+			place->sites->site, place->sites->n,
+			(struct call_site){ .at = bytes + i,
+					    .len = way->len,
+					    .tail = way->tail,
+					    .to = slot->to,
+					    .function = function,
+					    .name = function->name,
+					    .own = true,
+					    .reason = slot->reason ? slot->reason : failed });
 	}
 	return ret;
 }
@@ -352,10 +288,12 @@ static int take_sites(struct place *place, const struct elf_symbol *function, ui
 /* Functions without such bytes, which most are, need not be decoded. */
 static int scan_function(struct place *place, const struct elf_symbol *function)
 {
-	uint8_t *bytes = find_code(place, function);
+	uint8_t *bytes = (uint8_t *)place->object->base + function->addr;
 	const struct slot *slot;
 
-	for (size_t i = 0; bytes && i < function->size; i++)
+	if (!object_covers(place->object, (uintptr_t)bytes, function->size, PF_X | PF_R))
+		return 0;
+	for (size_t i = 0; i < function->size; i++)
 		if (find_way(place, bytes + i, function->size - i, &slot))
 			return take_sites(place, function, bytes);
 	return 0;
@@ -394,23 +332,33 @@ int calls_find(const struct calls *calls, const struct object *object, const str
 	int ret;
 
 	*sites = (struct call_sites){ 0 };
-	add_direct(&place);
+	for (const struct called *to = calls->to; to->function; to++)
+		if (to->own && object_covers(object, (uintptr_t)to->own, 1, PF_X))
+			add_slot(&place, to, (uintptr_t)to->own, true);
 	elf_slots(elf, take_slot, &place);
 	if (!place.slots_n)
 		return 0;
 	ret = elf_functions(elf, &sites->symbols);
-	for (size_t i = 0; i < place.slots_n && !ret; i++)
-		refuse_slot(&place, &place.slots[i]);
+	for (struct slot *slot = place.slots; slot < place.slots + place.slots_n && !ret; slot++) {
+		/* In a copy of a file it is not known which function the loader will bind it to. */
+		if (object->is_file)
+			slot->reason = calls_defined(&sites->symbols, slot->to->function)
+					       ? CALLS_OWN
+					       : NULL;
+		else
+			slot->reason = calls->refuse(object, &sites->symbols, slot->to,
+						     slot->is_code ? NULL : (const void *)slot->at);
+	}
 	if (calls->by_argument && !ret) {
 		place.landing_pads = elf_find_section(elf, ".gcc_except_table", &section);
 		ret = elf_values(elf, &place.values);
 		if (!ret)
-			ret = part_entries_read(&place.parts, elf, place.symbols);
+			ret = branches_read(&place.branches, elf, place.symbols);
 	}
 	if (!ret)
 		ret = scan_functions(&place, place.symbols);
 	free(place.values.value);
-	free(place.parts.entry);
+	branches_free(&place.branches);
 	return ret;
 }
 

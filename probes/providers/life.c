@@ -91,6 +91,8 @@ int fi_fini(void)
 	if (!ret)
 		ret = fi_synchronize();
 	if (!ret)
+		ret = fi_keep_writable(false);
+	if (!ret)
 		ret = core_lock();
 	if (ret < 0)
 		return ret;

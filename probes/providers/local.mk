@@ -2,8 +2,7 @@
 # Static branches and static calls.
 libfastinst_internal_la_SOURCES += \
 	probes/providers/branch.c \
-	probes/providers/branch.h \
-	probes/providers/branch_call.c
+	probes/providers/branch.h
 fastinstinclude_HEADERS = probes/include/fastinst/branch.h
 
 if HAVE_CMOCKA
@@ -20,10 +19,8 @@ EXTRA_DIST += probes/providers/tests/test_outside.sh
 
 # Calls that the compiler has put into functions, and lists nowhere.
 libfastinst_internal_la_SOURCES += \
-	probes/providers/blocks.c \
 	probes/providers/calls.c \
-	probes/providers/calls.h \
-	probes/providers/hooks.c
+	probes/providers/calls.h
 libfastinst_internal_la_LIBADD += libfastinst_find.la
 
 # For "fastinst list", too.
@@ -61,7 +58,6 @@ probes_providers_tests_test_hooks_LDADD = libfastinst_internal.la libpatchcore.l
 
 # Markers: a macro that places one, their notes, operands, stubs.
 libfastinst_internal_la_SOURCES += \
-	probes/providers/marker_entry.c \
 	probes/providers/marker.c \
 	probes/providers/marker.h \
 	probes/providers/marker_notes.c \

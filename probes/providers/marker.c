@@ -2,12 +2,15 @@
 /* Markers: their probes, by the notes of a file, and the arguments that probe functions read. */
 #include "probes/providers/marker.h"
 
+#include <assert.h>
 #include <elf.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "probes/core/entry.h"
 #include "probes/include/fastinst/args.h"
 
 #define NAME_SIZE  256
@@ -100,6 +103,75 @@ static int discover_markers(struct object *object, const struct elf *elf)
 	return notes_read(elf, add_marker, &(struct discovery){ elf, object });
 }
 
+/* --- Its stub -------------------------------------------------------------------------------- */
+
+/*
+ * From the jump at a marker to the trampoline of the core, and back.
+ *
+ *	stub:	lea	-128(%rsp), %rsp	over the red zone, before anything is pushed
+ *		push	$id
+ *		call	*1f(%rip)		marker_entry
+ *		jmp	behind the marker
+ *	1:	.quad	marker_entry
+ *
+ * marker_entry pushes the callee-saved registers, so that operands in them can be read, and calls
+ * the core's trampoline as an entry's stub does. That saves and restores all other registers and
+ * the flags, so nothing here may change a flag. RET 136 takes away the id and the red zone, and
+ * shadow stacks agree with it.
+ *
+ * A stub is never freed nor changed: a thread may be in it at any time after the marker is off.
+ */
+static_assert(offsetof(struct marker_saved, back) == 48, "marker_entry takes away six registers");
+static_assert(offsetof(struct marker_saved, id) == 56, "marker_entry reads it from there");
+static_assert(sizeof(struct marker_saved) == 64 + 128, "RET takes away 136 behind the address");
+
+#define PUSH(what) "	push " what "\n.cfi_adjust_cfa_offset 8\n"
+
+/* clang-format off */
+asm(".pushsection .text\n"
+    ".p2align 6\n"
+    ".globl marker_entry\n"
+    ".hidden marker_entry\n"
+    ".type marker_entry, @function\n"
+    "marker_entry:\n"
+    ".cfi_startproc\n"
+    ".cfi_def_cfa_offset 8\n"
+    "	endbr64\n"
+    PUSH("%rbx") PUSH("%rbp") PUSH("%r12") PUSH("%r13") PUSH("%r14") PUSH("%r15")
+    "	call 1f\n"
+    "	lea 48(%rsp), %rsp\n"
+    ".cfi_adjust_cfa_offset -48\n"
+    "	ret $136\n"
+    ".cfi_adjust_cfa_offset 56\n"
+    "1:" PUSH("64(%rsp)")
+    "	jmp probe_entry\n"
+    ".cfi_endproc\n"
+    ".size marker_entry, . - marker_entry\n"
+    ".popsection\n");
+/* clang-format on */
+
+static const uint8_t stub_code[] = {
+	0x48, 0x8d, 0x64, 0x24, 0x80,	    /* lea -128(%rsp), %rsp */
+	0x68, 0x00, 0x00, 0x00, 0x00,	    /* push $id */
+	0xff, 0x15, 0x08, 0x00, 0x00, 0x00, /* call *8(%rip) */
+	0xe9, 0x00, 0x00, 0x00, 0x00,	    /* jmp back */
+	0xcc, 0xcc, 0xcc,
+};
+#define STUB_ID	  6
+#define STUB_BACK 16
+
+static_assert(sizeof(stub_code) == 24, "the address is at 24, 8 behind the call");
+
+int stub_make(uint8_t stub[STUB_BYTES], const uint8_t *at, uint32_t id, const uint8_t *back)
+{
+	void (*entry)(void) = marker_entry;
+
+	memcpy(stub, stub_code, sizeof(stub_code));
+	memcpy(stub + STUB_ID, &id, sizeof(id));
+	memcpy(stub + sizeof(stub_code), &entry, sizeof(entry));
+	return site_rel32(stub + STUB_BACK, 0xe9, at + STUB_BACK, back);
+}
+
 static int arm_marker(struct probe *probe)
 {
 	uint8_t code[STUB_BYTES], *stub = near_stub(probe, STUB_BYTES);
@@ -134,26 +206,22 @@ static const struct marker *find_marker(uint32_t id)
 	return probe && probe->provider == &marker_provider ? probe->extra : NULL;
 }
 
-static void collect_registers(const struct fi_regs *regs, uint64_t all[16])
+int fi_marker_regs(uint32_t id, const struct fi_regs *regs, uint64_t all[16])
 {
-	const struct marker_saved *saved = (const void *)(uintptr_t)regs->rsp;
+	const struct marker_saved *saved;
+
+	if (!regs || !all)
+		return -EINVAL;
+	if (!find_marker(id))
+		return -ENOENT;
+	saved = (const void *)(uintptr_t)regs->rsp;
 	const uint64_t values[16] = {
 		regs->rax,  regs->rcx, regs->rdx,  saved->rbx, regs->rsp + sizeof(*saved),
 		saved->rbp, regs->rsi, regs->rdi,  regs->r8,   regs->r9,
 		regs->r10,  regs->r11, saved->r12, saved->r13, saved->r14,
 		saved->r15,
 	};
-
 	memcpy(all, values, sizeof(values));
-}
-
-int fi_marker_regs(uint32_t id, const struct fi_regs *regs, uint64_t all[16])
-{
-	if (!regs || !all)
-		return -EINVAL;
-	if (!find_marker(id))
-		return -ENOENT;
-	collect_registers(regs, all);
 	return 0;
 }
 
@@ -175,11 +243,11 @@ int fi_marker_arg(uint32_t id, const struct fi_regs *regs, unsigned number, int6
 {
 	const struct marker *marker = find_marker(id);
 	uint64_t all[16];
+	int ret = value ? fi_marker_regs(id, regs, all) : -EINVAL;
 
-	if (!regs || !value)
-		return -EINVAL;
-	if (!marker || number >= marker->count)
+	if (ret < 0)
+		return ret;
+	if (number >= marker->count)
 		return -ENOENT;
-	collect_registers(regs, all);
 	return operand_value(&marker->operands[number], all, value) ? 0 : -ENOTSUP;
 }

@@ -69,9 +69,8 @@ struct marker_saved {
 /* Called by stubs. Not a C function. */
 void marker_entry(void);
 
-#define STUB_BYTES 32
-
 /* The stub of a marker, to stand at @at. -ERANGE: @back is out of reach. */
+#define STUB_BYTES 32
 int stub_make(uint8_t stub[STUB_BYTES], const uint8_t *at, uint32_t id, const uint8_t *back);
 
 /* Addresses are those of the file. The strings are in the image, and end there. */

@@ -8,14 +8,6 @@
 #define NOTE_TYPE 3
 #define NOTE_NAME "stapsdt"
 
-/* The address of .stapsdt.base: prelink shifts the addresses of notes as far as that. */
-static uint64_t find_base(const struct elf *elf)
-{
-	struct elf_section section;
-
-	return elf_find_section(elf, ".stapsdt.base", &section) ? section.addr : 0;
-}
-
 /* The string at *at, which is moved behind it; NULL: it does not end. */
 static const char *take_string(const uint8_t **at, const uint8_t *end)
 {
@@ -28,18 +20,17 @@ static const char *take_string(const uint8_t **at, const uint8_t *end)
 	return start;
 }
 
-static bool parse_note(const uint8_t *at, size_t size, uint64_t base, struct note *note)
+static bool parse_note(const uint8_t *at, size_t size, struct note *note)
 {
 	const uint8_t *end = at + size;
-	uint64_t words[3], shift;
+	uint64_t words[3];
 
 	if (size < sizeof(words))
 		return false;
 	memcpy(words, at, sizeof(words));
 	at += sizeof(words);
-	shift = base && words[1] ? base - words[1] : 0;
-	note->address = words[0] + shift;
-	note->semaphore = words[2] ? words[2] + shift : 0;
+	note->address = words[0];
+	note->semaphore = words[2];
 	note->provider = take_string(&at, end);
 	note->name = note->provider ? take_string(&at, end) : NULL;
 	note->operands = note->name ? take_string(&at, end) : NULL;
@@ -51,13 +42,7 @@ static size_t round_to_word(size_t n)
 	return (n + 3) & ~(size_t)3;
 }
 
-static bool is_marker(const Elf64_Nhdr *head, const uint8_t *name)
-{
-	return head->n_type == NOTE_TYPE && head->n_namesz == sizeof(NOTE_NAME) &&
-	       !memcmp(name, NOTE_NAME, sizeof(NOTE_NAME));
-}
-
-static int read_section(const uint8_t *at, size_t size, uint64_t base, note_fn *tell, void *data)
+static int read_section(const uint8_t *at, size_t size, note_fn *tell, void *data)
 {
 	Elf64_Nhdr head;
 	struct note note;
@@ -73,7 +58,9 @@ static int read_section(const uint8_t *at, size_t size, uint64_t base, note_fn *
 		/* The last one need not be filled up to a multiple of four. */
 		if (words + head.n_descsz > size)
 			return 0;
-		if (is_marker(&head, name) && parse_note(at + words, head.n_descsz, base, &note))
+		if (head.n_type == NOTE_TYPE && head.n_namesz == sizeof(NOTE_NAME) &&
+		    !memcmp(name, NOTE_NAME, sizeof(NOTE_NAME)) &&
+		    parse_note(at + words, head.n_descsz, &note))
 			ret = tell(&note, data);
 		whole = words + round_to_word(head.n_descsz);
 		whole = whole < size ? whole : size;
@@ -83,14 +70,13 @@ static int read_section(const uint8_t *at, size_t size, uint64_t base, note_fn *
 
 int notes_read(const struct elf *elf, note_fn *tell, void *data)
 {
-	uint64_t base = find_base(elf);
 	struct elf_section section;
 	int ret = 0;
 
 	for (uint32_t i = 0; !ret && elf_next_section(elf, &i, &section);)
 		if (section.type == SHT_NOTE && section.bytes &&
 		    strcmp(section.name, ".note.stapsdt") == 0)
-			ret = read_section(section.bytes, section.len, base, tell, data);
+			ret = read_section(section.bytes, section.len, tell, data);
 	return ret;
 }
 

@@ -15,22 +15,17 @@ struct text {
 	const char *at;
 	const struct operand_symbols *symbols;
 	bool has_symbol;
-	const char *reason;
 };
 
-static bool refuse_operand(struct text *t, const char *reason)
-{
-	if (!t->reason)
-		t->reason = reason;
-	return false;
-}
+/* Functions that take a part of it return why the operand is refused, or NULL. */
+static const char unknown_form[] = "its form is unknown";
 
 static bool take_char(struct text *t, char wanted)
 {
-	if (*t->at != wanted)
-		return false;
-	t->at++;
-	return true;
+	bool is = *t->at == wanted;
+
+	t->at += is;
+	return is;
 }
 
 static bool is_digit(char c)
@@ -38,20 +33,25 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-static bool take_number(struct text *t, uint64_t *value)
+static bool is_size(uint64_t n)
+{
+	return n == 1 || n == 2 || n == 4 || n == 8;
+}
+
+static const char *take_number(struct text *t, uint64_t *value)
 {
 	bool is_hex = t->at[0] == '0' && (t->at[1] | 0x20) == 'x';
 	char *end;
 
 	if (is_hex ? !strspn(t->at + 2, DIGITS "abcdefABCDEF") : !is_digit(*t->at))
-		return refuse_operand(t, "a number of it has no digits");
+		return "a number of it has no digits";
 	errno = 0;
 	*value = strtoull(t->at, &end, is_hex ? 16 : 10);
 	t->at = end;
-	return !errno || refuse_operand(t, "a number of it is too large");
+	return errno ? "a number of it is too large" : NULL;
 }
 
-static bool take_symbol(struct text *t, uint64_t *value)
+static const char *take_symbol(struct text *t, uint64_t *value)
 {
 	const char *name = t->at;
 	size_t len = strspn(name, SYMBOL);
@@ -59,32 +59,33 @@ static bool take_symbol(struct text *t, uint64_t *value)
 	t->at += len;
 	t->has_symbol = true;
 	if (!len)
-		return refuse_operand(t, "its form is unknown");
+		return unknown_form;
 	if (*t->at == '@')
-		return refuse_operand(t,
-				      "it is relative to a table of the linker or of the thread");
-	return (t->symbols && t->symbols->find(t->symbols->object, name, len, value)) ||
-	       refuse_operand(t, "it names a symbol that the file does not tell, or tells twice");
+		return "it is relative to a table of the linker or of the thread";
+	return t->symbols && t->symbols->find(t->symbols->object, name, len, value)
+		       ? NULL
+		       : "it names a symbol that the file does not tell, or tells twice";
 }
 
 /* Numbers and symbols, added up. Addresses wrap, as in the processor. */
-static bool take_sum(struct text *t, int64_t *value)
+static const char *take_sum(struct text *t, int64_t *value)
 {
 	uint64_t total = 0, term;
+	const char *why = NULL;
 
-	for (bool first = true;; first = false) {
+	for (bool first = true; !why; first = false) {
 		bool minus = take_char(t, '-');
 
 		if (!minus && !take_char(t, '+') && !first)
 			break;
 		if (!*t->at)
-			return refuse_operand(t, "it ends early");
-		if (!(is_digit(*t->at) ? take_number(t, &term) : take_symbol(t, &term)))
-			return false;
-		total = minus ? total - term : total + term;
+			return "it ends early";
+		why = is_digit(*t->at) ? take_number(t, &term) : take_symbol(t, &term);
+		if (!why)
+			total = minus ? total - term : total + term;
 	}
 	*value = (int64_t)total;
-	return true;
+	return why;
 }
 
 struct reg {
@@ -93,7 +94,7 @@ struct reg {
 	uint8_t shift;
 };
 
-static bool take_register(struct text *t, struct reg *found)
+static const char *take_register(struct text *t, struct reg *found)
 {
 	static const char names[16][5][5] = {
 		{ "rax", "eax", "ax", "al", "ah" }, { "rcx", "ecx", "cx", "cl", "ch" },
@@ -114,72 +115,73 @@ static bool take_register(struct text *t, struct reg *found)
 		for (uint8_t i = 0; i < 5 && len; i++)
 			if (strlen(names[n][i]) == len && !memcmp(names[n][i], name, len)) {
 				*found = (struct reg){ n, sizes[i], i == 4 ? 8 : 0 };
-				return true;
+				return NULL;
 			}
-	return refuse_operand(t, len > 3 && !memcmp(name + 1, "mm", 2)
-					 ? "it is in a vector register"
-					 : "its register is none of the sixteen");
+	return len > 3 && !memcmp(name + 1, "mm", 2) ? "it is in a vector register"
+						     : "its register is none of the sixteen";
 }
 
 /* A base or index: whole, or its lower half never (an address of 32 bits). */
-static bool take_address_register(struct text *t, uint8_t *number, bool *rip)
+static const char *take_address_register(struct text *t, uint8_t *number, bool *rip)
 {
 	struct reg found;
+	const char *why;
 
 	if (!take_char(t, '%'))
-		return refuse_operand(t, "its form is unknown");
+		return unknown_form;
 	*rip = !strncmp(t->at, "rip", 3);
 	if (*rip) {
 		t->at += 3;
-		return true;
+		return NULL;
 	}
-	if (!take_register(t, &found))
-		return false;
+	why = take_register(t, &found);
+	if (why)
+		return why;
 	*number = found.number;
-	return found.size == 8 || refuse_operand(t, "its address has not 64 bits");
+	return found.size == 8 ? NULL : "its address has not 64 bits";
 }
 
 /* (base), (base, index), (base, index, scale), (, index, scale) */
-static bool take_parentheses(struct text *t, struct operand *o, bool *rip)
+static const char *take_parentheses(struct text *t, struct operand *o, bool *rip)
 {
-	uint64_t scale = 1;
+	const char *why = *t->at == '%' ? take_address_register(t, &o->base, rip) : NULL;
 	bool ignored = false;
+	uint64_t scale = 1;
 
-	if (*t->at == '%' && !take_address_register(t, &o->base, rip))
-		return false;
-	if (take_char(t, ',')) {
-		if (!take_address_register(t, &o->index, &ignored))
-			return false;
-		if (take_char(t, ',') && !take_number(t, &scale))
-			return false;
+	if (!why && take_char(t, ',')) {
+		why = take_address_register(t, &o->index, &ignored);
+		if (!why && take_char(t, ','))
+			why = take_number(t, &scale);
 	}
+	if (why)
+		return why;
 	if (ignored || o->index == 4 || (*rip && o->index != OPERAND_NONE) ||
 	    (o->base == OPERAND_NONE && !*rip && o->index == OPERAND_NONE))
-		return refuse_operand(t, "there is no such address");
-	if (scale != 1 && scale != 2 && scale != 4 && scale != 8)
-		return refuse_operand(t, "its scale is none of 1, 2, 4, 8");
+		return "there is no such address";
+	if (!is_size(scale))
+		return "its scale is none of 1, 2, 4, 8";
 	o->scale = (uint8_t)scale;
-	return take_char(t, ')') || refuse_operand(t, "its form is unknown");
+	return take_char(t, ')') ? NULL : unknown_form;
 }
 
-static bool take_memory(struct text *t, struct operand *o)
+static const char *take_memory(struct text *t, struct operand *o)
 {
+	const char *why = *t->at && *t->at != '(' ? take_sum(t, &o->value) : NULL;
 	bool rip = false;
 
 	o->form = OPERAND_MEMORY;
-	if (*t->at && *t->at != '(' && !take_sum(t, &o->value))
-		return false;
-	if (take_char(t, '(') && !take_parentheses(t, o, &rip))
-		return false;
+	if (!why && take_char(t, '('))
+		why = take_parentheses(t, o, &rip);
 	/* Without a symbol, a number is relative to the end of an instruction. */
-	if (rip && !t->has_symbol)
-		return refuse_operand(t, "it is relative to an instruction that is not told");
-	return true;
+	if (!why && rip && !t->has_symbol)
+		why = "it is relative to an instruction that is not told";
+	return why;
 }
 
-static bool take_place(struct text *t, struct operand *o)
+static const char *take_place(struct text *t, struct operand *o)
 {
 	struct reg found;
+	const char *why;
 
 	if (take_char(t, '$')) {
 		o->form = OPERAND_CONSTANT;
@@ -188,74 +190,63 @@ static bool take_place(struct text *t, struct operand *o)
 	if (!take_char(t, '%'))
 		return take_memory(t, o);
 	if (*t->at && t->at[1] == 's' && t->at[2] == ':')
-		return refuse_operand(t, "it is relative to a segment");
-	if (!take_register(t, &found))
-		return false;
+		return "it is relative to a segment";
+	why = take_register(t, &found);
+	if (why)
+		return why;
 	o->form = OPERAND_REGISTER;
 	o->base = found.number;
 	o->shift = found.shift;
 	/* The name may be shorter or longer than the value: the size before the @ counts. */
-	if (found.shift && o->size > 1)
-		return refuse_operand(t, "it is larger than its register");
-	return true;
+	return found.shift && o->size > 1 ? "it is larger than its register" : NULL;
 }
 
-static bool take_size(struct text *t, struct operand *o)
+static const char *take_size(struct text *t, struct operand *o)
 {
 	uint64_t size;
 
 	o->is_signed = take_char(t, '-');
-	if (!is_digit(*t->at) || !take_number(t, &size))
-		return refuse_operand(t, "it has no size");
+	if (!is_digit(*t->at) || take_number(t, &size))
+		return "it has no size";
 	if (take_char(t, 'f'))
-		return refuse_operand(t, "it is a floating-point value");
-	if (size != 1 && size != 2 && size != 4 && size != 8)
-		return refuse_operand(t, "its size is none of 1, 2, 4, 8");
+		return "it is a floating-point value";
+	if (!is_size(size))
+		return "its size is none of 1, 2, 4, 8";
 	o->size = (uint8_t)size;
-	return take_char(t, '@') || refuse_operand(t, "it has no @ behind its size");
+	return take_char(t, '@') ? NULL : "it has no @ behind its size";
 }
 
-static void parse_operand(struct text *t, struct operand *o)
+static const char *take_operand(struct text *t, struct operand *o)
 {
-	*o = (struct operand){ .base = OPERAND_NONE, .index = OPERAND_NONE, .scale = 1 };
-	if (take_size(t, o) && take_place(t, o) && *t->at)
-		refuse_operand(t, "its form is unknown");
-	if (t->reason) {
-		o->form = OPERAND_REFUSED;
-		o->reason = t->reason;
-	}
+	const char *why = take_size(t, o);
+
+	if (!why)
+		why = take_place(t, o);
+	return !why && *t->at ? unknown_form : why;
 }
 
 /* Operands are separated by spaces; inside parentheses a space belongs to one. */
-static const char *find_end(const char *at)
-{
-	for (int depth = 0; *at && (*at != ' ' || depth > 0); at++)
-		depth += (*at == '(') - (*at == ')');
-	return at;
-}
-
 unsigned operands_parse(const char *text, const struct operand_symbols *symbols,
 			struct operand operands[OPERANDS_MAX])
 {
-	char compact[OPERAND_TEXT + 1];
+	char compact[OPERAND_TEXT + 2];
 	unsigned count = 0;
 
-	for (const char *at = text, *end; *at && count < OPERANDS_MAX; at = end) {
+	while (*(text += strspn(text, " ")) && count < OPERANDS_MAX) {
+		struct operand *o = &operands[count++];
 		struct text t = { .at = compact, .symbols = symbols };
 		size_t len = 0;
 
-		end = find_end(at);
-		if (end == at) {
-			end++;
-			continue;
+		for (int depth = 0; *text && (*text != ' ' || depth > 0); text++) {
+			depth += (*text == '(') - (*text == ')');
+			if (*text != ' ' && len <= OPERAND_TEXT)
+				compact[len++] = *text;
 		}
-		for (; at < end && len < OPERAND_TEXT; at++)
-			if (*at != ' ')
-				compact[len++] = *at;
 		compact[len] = '\0';
-		if (at < end)
-			refuse_operand(&t, "it is too long");
-		parse_operand(&t, &operands[count++]);
+		*o = (struct operand){ .base = OPERAND_NONE, .index = OPERAND_NONE, .scale = 1 };
+		o->reason = len > OPERAND_TEXT ? "it is too long" : take_operand(&t, o);
+		if (o->reason)
+			o->form = OPERAND_REFUSED;
 	}
 	return count;
 }
@@ -265,25 +256,14 @@ static uint64_t read_register(const uint64_t regs[16], uint8_t number)
 	return number == OPERAND_NONE ? 0 : regs[number];
 }
 
-typedef uint16_t __attribute__((aligned(1), may_alias)) memory_16;
-typedef uint32_t __attribute__((aligned(1), may_alias)) memory_32;
-typedef uint64_t __attribute__((aligned(1), may_alias)) memory_64;
-
 static uint64_t read_memory(const struct operand *o, const uint64_t regs[16])
 {
 	uintptr_t at = read_register(regs, o->base) + read_register(regs, o->index) * o->scale +
 		       (uint64_t)o->value;
+	uint64_t value = 0;
 
-	switch (o->size) {
-	case 1:
-		return *(const volatile uint8_t *)at;
-	case 2:
-		return *(const volatile memory_16 *)at;
-	case 4:
-		return *(const volatile memory_32 *)at;
-	default:
-		return *(const volatile memory_64 *)at;
-	}
+	memcpy(&value, (const void *)at, o->size);
+	return value;
 }
 
 bool operand_value(const struct operand *o, const uint64_t regs[16], int64_t *value)

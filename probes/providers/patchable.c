@@ -53,15 +53,6 @@ static uintptr_t find_label(const struct place *place, uintptr_t entry)
 	return next->addr + place->object->base;
 }
 
-static const char *check_site(const struct place *place, uintptr_t *site)
-{
-	if (!object_covers(place->object, *site, ENDBR_LEN + SITE_LEN, PF_X | PF_R))
-		return "the table names a place that is no code of this object";
-	if (place->kind == FI_ENTRY)
-		*site += site_endbr((const uint8_t *)*site);
-	return NULL;
-}
-
 static int add_patchable(const struct place *place, uintptr_t entry)
 {
 	struct probe probe = {
@@ -74,7 +65,10 @@ static int add_patchable(const struct place *place, uintptr_t entry)
 	uintptr_t site = place->kind == FI_ENTRY ? find_label(place, entry) : entry;
 	const uint8_t *code;
 
-	probe.reason = check_site(place, &site);
+	if (!object_covers(place->object, site, ENDBR_LEN + SITE_LEN, PF_X | PF_R))
+		probe.reason = "the table names a place that is no code of this object";
+	else if (place->kind == FI_ENTRY)
+		site += site_endbr((const uint8_t *)site);
 	probe.site = (uint8_t *)site;
 	code = probe.site;
 	memcpy(probe.off, nop5, SITE_LEN);
@@ -110,32 +104,20 @@ static int add_table(const struct place *place, const struct elf_section *sectio
 	return ret;
 }
 
-static const struct table *find_table(const char *section)
-{
-	for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++)
-		if (!strcmp(section, tables[i].section))
-			return &tables[i];
-	return NULL;
-}
-
 static int discover_patchable(struct object *object, const struct elf *elf)
 {
 	struct place place = { .object = object };
-	const struct table *table;
 	struct elf_section section;
-	bool looked = false;
 	int ret = 0;
 
 	if (object->is_file && elf->type == ET_EXEC)
 		place.moved = object->base;
-	for (uint32_t i = 0; !ret && elf_next_section(elf, &i, &section);) {
-		table = find_table(section.name);
-		if (!table)
+	for (size_t i = 0; i < sizeof(tables) / sizeof(*tables) && !ret; i++) {
+		if (!elf_find_section(elf, tables[i].section, &section))
 			continue;
-		place.kind = table->kind;
-		if (!looked)
+		place.kind = tables[i].kind;
+		if (!place.symbols.n)
 			ret = elf_functions(elf, &place.symbols);
-		looked = true;
 		if (!ret)
 			ret = add_table(&place, &section);
 	}

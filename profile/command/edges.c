@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "base/command_line.h"
-#include "probes/elf/sorted.h"
+#include "probes/elf/array.h"
 #include "probes/insn/insn.h"
 #include "profile/command/lines.h"
 

@@ -9,7 +9,7 @@
 #include <jansson.h>
 
 #include "base/text.h"
-#include "probes/elf/sorted.h"
+#include "probes/elf/array.h"
 #include "profile/command/body.h"
 #include "profile/command/print.h"
 

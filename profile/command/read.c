@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "probes/elf/array.h"
-#include "probes/elf/sorted.h"
 
 #define DEEPEST	      64     /* levels of functions inlined in each other */
 #define DISCRIMINATOR 0x2136 /* DW_AT_GNU_discriminator, of a call */

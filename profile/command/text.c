@@ -9,7 +9,7 @@
 
 #include "base/demangle.h"
 #include "base/text.h"
-#include "probes/elf/sorted.h"
+#include "probes/elf/array.h"
 
 static uint64_t round_count(double calls)
 {

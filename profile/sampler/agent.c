@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/counts/pin.h"
+#include "agent/counts/base.h"
 #include "profile/sample/pages.h"
 #include "profile/sampler/session.h"
 

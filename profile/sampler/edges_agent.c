@@ -22,7 +22,6 @@
 #include <unistd.h>
 
 #include "agent/counts/base.h"
-#include "agent/counts/pin.h"
 #include "base/clock.h"
 #include "profile/sample/pages.h"
 #include "profile/sample/relaxed.h"

@@ -26,7 +26,7 @@ struct options {
 	double budget; /* share of CPU time */
 	unsigned samples;
 	bool no_times;	       /* no exit is turned on */
-	bool visits;	       /* the process was running before: see agent/counts/pin.h */
+	bool visits;	       /* the process was running before: see agent/counts/base.h */
 	const char *functions; /* patterns, as text_word() reads them */
 };
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/counts/pin.h"
+#include "agent/counts/base.h"
 #include "base/text.h"
 #include "profile/sample/pages.h"
 

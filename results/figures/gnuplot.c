@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/data_file.h"
 #include "base/process.h"
+#include "base/text_file.h"
 
 #define ARGS_BEFORE 7	/* the program, its options, the script, format, output and data */
 #define SECONDS	    600 /* for one picture */

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "results/figures/markup.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/exit_status.h"
+#include "results/figures/html.h"
 
 void put_verdict(FILE *out, const char *name, int status)
 {
@@ -19,10 +21,10 @@ void put_verdict(FILE *out, const char *name, int status)
 		fputs(name, out);
 }
 
-void xml_text(FILE *f, const char *text)
+static void put_escaped(FILE *f, const char *text, bool ascii)
 {
-	static const char marks[] = "&<>\"";
-	static const char *const names[] = { "amp", "lt", "gt", "quot" };
+	static const char marks[] = "&<>\"'";
+	static const char *const names[] = { "amp", "lt", "gt", "quot", "#39" };
 
 	for (; *text; text++) {
 		const char *mark = strchr(marks, *text);
@@ -30,8 +32,18 @@ void xml_text(FILE *f, const char *text)
 		if (mark)
 			fprintf(f, "&%s;", names[mark - marks]);
 		else
-			fputc(*text, f);
+			fputc(ascii && (*text < ' ' || *text > '~') ? '?' : *text, f);
 	}
+}
+
+void html_text(FILE *out, const char *text)
+{
+	put_escaped(out, text, true);
+}
+
+void xml_text(FILE *f, const char *text)
+{
+	put_escaped(f, text, false);
 }
 
 void xml_attribute(FILE *f, const char *name, const char *text)

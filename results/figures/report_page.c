@@ -1,35 +1,22 @@
 /* SPDX-License-Identifier: MIT */
+/* Elements of HTML, and a page of the report with its figures. */
 #include "results/figures/report_page.h"
 
 #include <errno.h>
 #include <math.h>
+#include <regex.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/data_file.h"
+#include "base/text_file.h"
 #include "results/figures/html.h"
 
 /* What a page that may be written over has near its top. */
 #define WRITTEN_BY "<meta name=\"generator\" content=\"tmax report\" />\n"
 #define TOP	   512 /* bytes */
 #define TEXT_MAX   1024
-
-void html_text(FILE *out, const char *text)
-{
-	static const char marks[] = "&<>\"'";
-	static const char *const instead[] = { "&amp;", "&lt;", "&gt;", "&quot;", "&#39;" };
-
-	for (; *text; text++) {
-		const char *mark = strchr(marks, *text);
-
-		if (mark)
-			fputs(instead[mark - marks], out);
-		else
-			putc(*text >= ' ' && *text <= '~' ? *text : '?', out);
-	}
-}
 
 void html_between(FILE *out, const char *before, const char *after, const char *format, ...)
 {
@@ -87,61 +74,35 @@ void html_row(FILE *out, const char *class)
 		class ? "\"" : "");
 }
 
-/* The whole file, to be freed; NULL with errno. */
-static char *read_file(const char *path)
-{
-	FILE *file = fopen(path, "re");
-	char *text = NULL;
-	size_t room = 0;
-	ssize_t length;
-
-	if (!file)
-		return NULL;
-	/* A text has no NUL, so all of it is one "line". */
-	length = getdelim(&text, &room, '\0', file);
-	if (length < 0) {
-		free(text);
-		text = NULL;
-		errno = ferror(file) ? EIO : EINVAL;
-	}
-	fclose(file);
-	return text;
-}
-
 /* gnuplot titles each curve with its own source, which browsers would show. */
 int html_svg(FILE *out, const char *path, const char *prefix)
 {
-	static const char *const marks[] = { " id=\"",	  " id='",     "\tid=\"",
-					     "\tid='",	  " href=\"#", " href='#",
-					     ":href=\"#", ":href='#",  "url(#" };
-	const size_t count = sizeof(marks) / sizeof(marks[0]);
-	char *text = read_file(path), *svg, *end = NULL;
+	static const char titles_and_names[] = "<title>[^<]*</title>|"
+					       "([[:space:]]id=[\"']|[ :]href=[\"']#|url\\(#)";
+	char *text = text_file_read(path), *at, *end = NULL;
+	regmatch_t match[2];
+	regex_t regex;
+	int rc;
 
 	if (!text)
 		return -errno;
-	svg = strstr(text, "<svg");
-	for (char *at = svg; at && (at = strstr(at, "</svg>"));)
-		end = at += strlen("</svg>");
-	for (char *at = svg; end && at < end;) {
-		char *title = strncmp(at, "<title>", 7) == 0 ? strstr(at, "</title>") : NULL;
-		size_t i = 0;
+	at = strstr(text, "<svg");
+	for (char *next = at; next && (next = strstr(next, "</svg>"));)
+		end = next += strlen("</svg>");
+	rc = !end ? -EINVAL : regcomp(&regex, titles_and_names, REG_EXTENDED) ? -ENOMEM : 0;
+	if (!rc) {
+		*end = '\0';
+		for (; regexec(&regex, at, 2, match, 0) == 0; at += match[0].rm_eo) {
+			bool title = match[1].rm_so < 0;
 
-		if (title) {
-			at = title + strlen("</title>");
-			continue;
+			fwrite(at, 1, (size_t)(title ? match[0].rm_so : match[0].rm_eo), out);
+			html_text(out, title ? "" : prefix);
 		}
-		while (i < count && strncmp(at, marks[i], strlen(marks[i])) != 0)
-			i++;
-		if (i == count) {
-			putc(*at++, out);
-			continue;
-		}
-		fputs(marks[i], out);
-		html_text(out, prefix);
-		at += strlen(marks[i]);
+		fputs(at, out);
+		regfree(&regex);
 	}
 	free(text);
-	return end ? 0 : -EINVAL;
+	return rc;
 }
 
 /* --- A page of the report --------------------------------------------------------------------- */
@@ -193,7 +154,7 @@ int page_begin(struct page *page, const char *name, const char *title)
 	      page->out);
 	html_between(page->out, "<title>", "</title>\n", "%s", title);
 	rc = data_file("page.css", style, sizeof(style));
-	text = rc ? NULL : read_file(style);
+	text = rc ? NULL : text_file_read(style);
 	if (text)
 		fprintf(page->out, "<style>\n%s</style>\n", text);
 	else if (!rc)
@@ -251,11 +212,10 @@ int page_picture(struct page *page, const struct page_figure *figure, int rc, co
 
 int page_figure(struct page *page, const struct page_figure *figure)
 {
-	const struct picture picture = { figure->print, figure->arg, figure->script, figure->args };
 	char prefix[PICTURE_PATH], why[PICTURE_PATH + 64] = "";
 	int rc = page_path(page, figure->name, prefix, sizeof(prefix));
 
 	if (!rc)
-		rc = picture_make(&picture, prefix, why, sizeof(why));
+		rc = picture_make(&figure->picture, prefix, why, sizeof(why));
 	return page_picture(page, figure, rc, why);
 }

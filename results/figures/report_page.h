@@ -28,12 +28,9 @@ struct page {
 /* A figure of the page: NAME.dat, NAME.svg and NAME.png in the folder. */
 struct page_figure {
 	const char *name;
-	const char *script;
 	const char *label; /* what it shows, and with what result, for readers that do not see it */
 	const char *caption; /* plain text */
-	void (*print)(FILE *stream, const void *arg);
-	const void *arg;
-	const char *const *args; /* of the script, ends with NULL */
+	struct picture picture;
 };
 
 /* page_figure - write the data, draw, and put the picture into the page. */

@@ -15,8 +15,7 @@
 enum number {
 	NUMBER_UNSIGNED,
 	NUMBER_INT,
-	NUMBER_COUNT,	/* uint64_t, but only 63 bits: JSON integers are signed here */
-	NUMBER_SIGNED,	/* int64_t */
+	NUMBER_COUNT,	/* int64_t, or uint64_t of 63 bits: JSON integers are signed here */
 	NUMBER_REAL,	/* double, finite and not negative */
 	NUMBER_WITNESS, /* a count, or null for WITNESS_UNKNOWN */
 	NUMBER_MEASURE, /* a real, or null for a negative one */
@@ -58,7 +57,7 @@ struct field {
 #define OTHER(type, name, member, number, optional) \
 	{name, offsetof(type, member), number, 0, 0, optional, NULL, NULL, NULL, NULL, NULL}
 #define COUNT(type, name, member) BOUNDED(type, name, member, NUMBER_COUNT, 0, INT64_MAX)
-#define SIGNED(type, name, member) BOUNDED(type, name, member, NUMBER_SIGNED, INT64_MIN, INT64_MAX)
+#define SIGNED(type, name, member) BOUNDED(type, name, member, NUMBER_COUNT, INT64_MIN, INT64_MAX)
 #define REAL(type, name, member) BOUNDED(type, name, member, NUMBER_REAL, 0, 0)
 #define WITNESS(name, member) BOUNDED(struct witness, name, member, NUMBER_WITNESS, 0, INT64_MAX)
 #define MEASURE(name, member) BOUNDED(struct witness, name, member, NUMBER_MEASURE, 0, 0)

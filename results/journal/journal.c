@@ -218,13 +218,14 @@ int journal_write_line(struct journal *journal, const char *type, json_t *body)
 
 int journal_tell(FILE *to, json_t *line)
 {
-	json_t *told = json_pack("{s:O, s:O, s:s}", "type", json_object_get(line, "type"), "schema",
-				 json_object_get(line, "schema"), "tool", PACKAGE_STRING);
+	json_t *answer =
+		json_pack("{s:O, s:O, s:s}", "type", json_object_get(line, "type"), "schema",
+			  json_object_get(line, "schema"), "tool", PACKAGE_STRING);
 	int rc = -EINVAL;
 
-	if (told && json_object_update_missing(told, line) == 0)
-		rc = json_dumpf(told, to, JSON_COMPACT) == 0 && putc('\n', to) != EOF ? 0 : -EIO;
-	json_decref(told);
+	if (answer && json_object_update_missing(answer, line) == 0)
+		rc = json_dumpf(answer, to, JSON_COMPACT) == 0 && putc('\n', to) != EOF ? 0 : -EIO;
+	json_decref(answer);
 	json_decref(line);
 	return rc;
 }

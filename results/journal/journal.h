@@ -108,7 +108,7 @@ int journal_write_line(struct journal *journal, const char *type, json_t *body);
 
 /*
  * journal_line - the line that journal_write_line() would write, for the caller to free or to put;
- * NULL if it cannot be told in JSON. journal_put - write a line and free it; of NULL -EINVAL.
+ * NULL if it cannot be written in JSON. journal_put - write a line and free it; of NULL -EINVAL.
  */
 json_t *journal_line(const char *type, json_t *body);
 int journal_put(struct journal *journal, json_t *line);

@@ -8,16 +8,16 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/command_line.h"
 #include "results/journal/fields.h"
 #include "results/journal/journal.h"
 
 #define COMMAND_MAX   1024
 #define LINUX_ERRORS  4095 /* MAX_ERRNO */
 #define LINUX_SIGNALS 64
-#define EXACT	      0x1p53 /* whole numbers up to here are told as such */
+#define EXACT	      0x1p53 /* whole numbers up to here are written as such */
 
 /* clang-format off */
 static const struct field cell_fields[] = {
@@ -147,17 +147,11 @@ json_t *seed_to_json(uint64_t seed)
 int seed_from_json(const json_t *json, uint64_t *seed)
 {
 	const char *text = json_string_value(json);
-	char *end;
 
-	if (!text) {
-		*seed = (uint64_t)json_integer_value(json);
-		return json_is_integer(json) && *seed <= INT64_MAX ? 0 : -EINVAL;
-	}
-	errno = 0;
-	*seed = strtoull(text, &end, 10);
-	return *text >= '0' && *text <= '9' && *end == '\0' && errno == 0 && *seed <= INT64_MAX
-		       ? 0
-		       : -EINVAL;
+	if (text)
+		return number_in(text, 0, INT64_MAX, seed) ? 0 : -EINVAL;
+	*seed = (uint64_t)json_integer_value(json);
+	return json_is_integer(json) && *seed <= INT64_MAX ? 0 : -EINVAL;
 }
 
 json_t *real_to_json(double x)
@@ -239,7 +233,6 @@ static json_t *member_to_json(const struct field *f, const char *at)
 			return json_null();
 		return json_integer(*(const int64_t *)at);
 	case NUMBER_COUNT:
-	case NUMBER_SIGNED:
 		return json_integer(*(const int64_t *)at);
 	case NUMBER_SEED:
 		return seed_to_json(*(const uint64_t *)at);
@@ -465,20 +458,20 @@ json_t *gap_to_json(const struct cell *cell, const struct gap_result *r)
 		.cell = *cell,
 		.result = { .witness = r->witness, .seating = r->seating },
 	};
-	json_t *line, *borrowed = record_to_json(&record), *discarded;
+	json_t *line, *borrowed = record_to_json(&record), *discarded = json_object();
 	char command[COMMAND_MAX];
 	uint64_t faked = 0;
+	int failed = 0;
 
-	if (!borrowed)
-		return NULL;
-	discarded = json_object();
 	for (unsigned i = 0; i < GAP_REASONS; i++) {
 		faked += r->discarded[i];
-		if (json_object_set_new(discarded, gap_reason_name((enum gap_reason)i),
-					count_to_json(r->discarded[i]))) {
-			json_decref(discarded);
-			discarded = NULL;
-		}
+		failed |= json_object_set_new(discarded, gap_reason_name((enum gap_reason)i),
+					      count_to_json(r->discarded[i]));
+	}
+	if (!borrowed || failed) {
+		json_decref(borrowed);
+		json_decref(discarded);
+		return NULL;
 	}
 	gap_command(cell, command, sizeof(command));
 	/* What is not known has no number in JSON. */

@@ -9,7 +9,7 @@ CREATE TABLE kind (
   microcode TEXT NOT NULL,
   hypervisor TEXT NOT NULL, -- "none" on bare metal
   sockets INTEGER NOT NULL, cores INTEGER NOT NULL, cpus INTEGER NOT NULL,
-  brand TEXT NOT NULL,      -- told, never compared
+  brand TEXT NOT NULL,      -- shown, never compared
   UNIQUE (vendor, family, model, stepping, microcode, hypervisor, sockets, cores, cpus)
 ) STRICT;
 

@@ -21,7 +21,7 @@ fail()
 # A clone that is built already, so that only the scripts are tried. Its tmax writes down what it is told.
 clone="$dir/it's \$(touch pwned) \`touch pwned\` ; touch pwned #"
 mkdir -p "$clone/scripts" "$clone/build" bin
-cp "$top"/scripts/{calibrate,bench} "$clone/scripts"
+cp "$top"/scripts/{build-here,calibrate,bench} "$clone/scripts"
 printf '#!/bin/sh\nexit 0\n' >bin/make
 cp bin/make "$clone/scripts/deps"
 cp bin/make "$clone/configure"

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "agent/counts/pin.h"
+#include "agent/counts/base.h"
 #include "patchcore/tests/text_library.h"
 
 static struct text_library library;

@@ -231,7 +231,7 @@ static struct bench_result full;
 static int run_in_full(void **state)
 {
 	(void)state;
-	library_assume_waits(3000, 2000, 1);
+	policy_assume_waits(3000, 2000, 1);
 	if (pc_fini() < 0 || pc_init() < 0)
 		return -1;
 	full = toggle(2);

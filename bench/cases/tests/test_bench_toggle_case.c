@@ -262,7 +262,7 @@ int main(void)
 	};
 	int ret;
 
-	library_assume_waits(3000, 2000, 1);
+	policy_assume_waits(3000, 2000, 1);
 	ret = bench_run_open_apart(&run);
 	if (ret)
 		return ret;

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "bench/method/method.h"
-#include "patchcore/life/library.h"
+#include "patchcore/machine/policy.h"
 #include "patchcore/patchcore.h"
 
 #define FIRST_WAIT  3100
@@ -173,7 +173,7 @@ static int set_up(void **state)
 	int foreign;
 
 	(void)state;
-	library_assume_waits(FIRST_WAIT, SECOND_WAIT, STRETCH);
+	policy_assume_waits(FIRST_WAIT, SECOND_WAIT, STRETCH);
 	if (topology_open(&topology, &foreign) < 0 || pc_init() < 0)
 		return -1;
 	run = (struct bench_run){ .topology = topology, .seed = 1 };

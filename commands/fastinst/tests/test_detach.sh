@@ -194,7 +194,13 @@ for program in "plain" "sites" "plain threads" "sites threads"; do
 	wait_for "done" 1
 	state "$dir/before"
 	for round in 1 2 3 4 5; do
-		attach --entries --on '*'
+		if [ "$round" = 2 ]; then
+			attach --entries --on '*' --keep-writable
+			grep -q "rwxp .*/${program% *}$" "/proc/$pid/maps" || wrong "$program: its code is not kept writable"
+		else
+			attach --entries --on '*'
+			! grep "rwxp .*/${program% *}$" "/proc/$pid/maps" || wrong "$program: its code stays writable"
+		fi
 		[ "$round" != 1 ] || state "$dir/attached"
 		echo >&7
 		wait_for "done" $((2 * round))

@@ -212,6 +212,7 @@ static void fewer_hours_are_no_change(void **state)
 /* Half of the runs are under a kernel with which all tear five times as often. */
 static void bad_kernel_is_found(void **state)
 {
+	static struct kind_report report;
 	struct change *changes;
 	struct fleet_kind *kinds;
 	struct fleet_run *runs;
@@ -232,8 +233,13 @@ static void bad_kernel_is_found(void **state)
 	}
 	assert_int_equal(fleet_kinds(fleet, &kinds, &kind_count), 0);
 	runs = runs_of(0, false, &count);
-	assert_int_equal(
-		changes_of_kind(fleet, kinds, kind_count, &kinds[0], runs, count, &changes, &n), 0);
+	report = (struct kind_report){ .fleet = fleet,
+				       .kinds = kinds,
+				       .kind = kinds,
+				       .kind_count = kind_count,
+				       .runs = runs,
+				       .count = count };
+	assert_int_equal(changes_of_kind(&report, &changes, &n), 0);
 	assert_int_equal(n, 2);
 	for (size_t i = 0; i < n; i++) {
 		assert_true(changes[i].moved.times > WORLD_BAD / 2);

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include <cmocka.h>
-#include <sqlite3.h>
 
 #include "fleet/store/intake.h"
 #include "fleet/tests/world.h"
@@ -239,7 +238,7 @@ static void machine_of_a_file(void **state)
 	}
 }
 
-/* Another program's database, a newer one, and what is none stay as they are. */
+/* Another program's database, one of another version, and what is none stay as they are. */
 static void other_databases_are_refused(void **state)
 {
 	char command[256];
@@ -259,67 +258,6 @@ static void other_databases_are_refused(void **state)
 	assert_int_equal(fleet_open(&fleet, file, true), -EPROTO);
 }
 
-/* A database of version 1, with more words of SQL behind it. */
-static void make_old(const char *more)
-{
-	const char *top = getenv("srcdir");
-	char path[PATH_MAX], text[8192];
-	sqlite3 *db;
-	size_t length;
-	FILE *in;
-
-	snprintf(path, sizeof(path), "%s/fleet/store/tests/fleet-1.sql", top ? top : ".");
-	in = fopen(path, "r");
-	assert_non_null(in);
-	length = fread(text, 1, sizeof(text) - 1, in);
-	fclose(in);
-	assert_true(length < sizeof(text) - 1);
-	text[length] = '\0';
-	assert_int_equal(sqlite3_open(database, &db), SQLITE_OK);
-	assert_int_equal(sqlite3_exec(db, text, NULL, NULL, NULL), SQLITE_OK);
-	assert_int_equal(sqlite3_exec(db, more, NULL, NULL, NULL), SQLITE_OK);
-	sqlite3_close(db);
-}
-
-static void old_databases_are_brought_up_to_date(void **state)
-{
-	struct fleet_run *runs;
-	struct fleet *fleet;
-	size_t count;
-
-	(void)state;
-	make_old("");
-	assert_int_equal(fleet_open(&fleet, database, false), -ESTALE);
-	append_hour(1);
-	assert_int_equal(merge(file, NULL).runs, 1);
-	assert_int_equal(known().runs, 2);
-	assert_int_equal(known().machines, 2);
-	/* What is unknown of the old run is not taken for a rate. */
-	assert_int_equal(known().khz[0], 2600000);
-	assert_int_equal(known().khz[1], 2600000);
-	assert_int_equal(fleet_open(&fleet, database, false), 0);
-	assert_int_equal(fleet_asides(fleet), 1);
-	assert_int_equal(fleet_runs(fleet, 1, &runs, &count), 0);
-	assert_string_equal(runs[0].name, "old node");
-	assert_int_equal(runs[0].sums.count, 2);
-	assert_int_equal(runs[0].sums.sum[0].count.tears + runs[0].sums.sum[1].count.tears, 3);
-	fleet_runs_free(runs, count);
-	fleet_close(fleet, false);
-}
-
-/* A step that cannot be made leaves the database as it was: another program's table is in the way.
- */
-static void half_a_step_is_none(void **state)
-{
-	struct fleet *fleet;
-
-	(void)state;
-	make_old("CREATE TABLE cpuid (x)");
-	assert_true(fleet_open(&fleet, database, true) < 0);
-	assert_int_equal(fleet_open(&fleet, database, false), -ESTALE);
-	assert_true(fleet_open(&fleet, database, true) < 0);
-}
-
 #define WITH_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
 
 int main(void)
@@ -332,8 +270,6 @@ int main(void)
 		WITH_FOLDER(names_are_no_commands),
 		cmocka_unit_test(machine_of_a_file),
 		WITH_FOLDER(other_databases_are_refused),
-		WITH_FOLDER(old_databases_are_brought_up_to_date),
-		WITH_FOLDER(half_a_step_is_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,7 +18,7 @@
 #include <cmocka.h>
 
 #include "patchcore/call/stub.h"
-#include "patchcore/pages/text_maps.h"
+#include "patchcore/pages/text.h"
 #include "patchcore/patchcore.h"
 #include "patchcore/tests/call_site.h"
 #include "patchcore/tests/child.h"

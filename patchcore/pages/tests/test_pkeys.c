@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Code that a trap handler may not read by the rights that the kernel gives it. Skipped without
- * protection keys; scripts/pkeys-in-qemu runs it on a processor that has them.
+ * protection keys; patchcore/pages/tests/pkeys-in-qemu runs it on a processor that has them.
  */
 #define _GNU_SOURCE /* pkey_alloc() */
 #include <errno.h>

@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-#include "patchcore/pages/text_maps.h"
+#include "patchcore/pages/text.h"
 #include "patchcore/tests/mappings.h"
 #include "patchcore/tests/text_library.h"
 #include "patchcore/tests/text_pages.h"

@@ -23,6 +23,7 @@
 #include "patchcore/async.h"
 #include "patchcore/pages/text.h"
 #include "patchcore/pages/text_page.h"
+#include "patchcore/site/fork.h"
 #include "patchcore/tests/text_library.h"
 #include "patchcore/tests/text_pages.h"
 
@@ -93,7 +94,7 @@ static void opened(void)
 static void borrowed(void)
 {
 	MUST(text_begin(&span, page_at(1), CODE_LEN) == 0 && span.loan);
-	text_keep();
+	fork_leave(thread_here);
 }
 
 static void aliased(void)

@@ -20,6 +20,7 @@
 #include "patchcore/async.h"
 #include "patchcore/pages/text.h"
 #include "patchcore/pages/text_page.h"
+#include "patchcore/site/fork.h"
 #include "patchcore/tests/text_pages.h"
 
 #define HUGE_PAGES 4
@@ -131,7 +132,7 @@ static void forked_whole(const void *arg)
 	(void)arg;
 	start_huge();
 	MUST(text_begin(&span, across(2), CODE_LEN) == 0 && span.loan);
-	text_keep();
+	fork_leave(thread_here);
 	must_be(ALL_RWX);
 	pid = fork();
 	if (pid == 0) {
@@ -192,7 +193,7 @@ static void lend(struct text_span *span)
 	start_library();
 	lay_out((const int[]){ RX }, 1);
 	MUST(text_begin(span, base, CODE_LEN) == 0 && span->loan);
-	text_keep();
+	fork_leave(thread_here);
 	must_be((const int[]){ RWX });
 }
 

@@ -419,7 +419,7 @@ static void cheaper(const void *arg)
 	const struct prices *of = arg;
 	struct sigaction action = { .sa_sigaction = count_membarrier, .sa_flags = SA_SIGINFO };
 
-	sync_expect_membarrier(of->membarrier);
+	sync_expect(SYNC_MEMBARRIER, of->membarrier);
 	flights_use_wait(of->wait, of->wait);
 	if (pc_set_policy(PC_POLICY_MEMBARRIER) < 0)
 		child_skip("membarrier is not to be had here");

@@ -18,7 +18,7 @@
 #include <cmocka.h>
 
 #include "patchcore/async.h"
-#include "patchcore/life/library.h"
+#include "patchcore/machine/policy.h"
 #include "patchcore/patchcore.h"
 #include "patchcore/tests/child.h"
 
@@ -74,7 +74,7 @@ static uint8_t *open_page(enum pc_policy policy)
 
 	/* The library hands it what is not its own. */
 	MUST(sigaction(SIGTRAP, &trap, NULL) == 0);
-	library_assume_waits(3000, 2000, 1);
+	policy_assume_waits(3000, 2000, 1);
 	MUST(page != MAP_FAILED && pc_init() == 0);
 	if (pc_set_policy(policy) < 0)
 		child_skip("no such policy here");

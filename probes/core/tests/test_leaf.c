@@ -199,7 +199,7 @@ static void is_kept(const void *arg)
 	must_have_read(way->reads, id);
 	run_all();
 	MUST(called == 18 && fi_lost(id) == 0);
-	MUST(fi_count(id) == 18 && !(block_here()->inside & 1));
+	MUST(fi_count(id) == 18 && !(block_of_thread->inside & 1));
 	/* The same copy as before, and none. */
 	MUST(fi_activate(id, NULL) == 0);
 	run_all();

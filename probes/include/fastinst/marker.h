@@ -1,22 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Markers: named places in a program, for C and C++, that cost a NOP until they are turned on.
+ * Markers: named places in a program, for C and C++, that cost a NOP until they are turned on:
+ * fi_marker(3).
  *
  *	FI_MARKER(shop, sold, item, price);
  *
  * A marker is six bytes, 90 0F 1F 44 00 08, and a note in the section .note.stapsdt that points
- * at the 90. So gdb, perf, bpftrace, SystemTap and readelf -n see an SDT probe like any other,
- * and may put their own breakpoint on the 90. libfastinst turns the five bytes behind it into a
- * jump and back. It is never a call: a leaf function keeps data below its stack pointer (the red
- * zone), which a call would overwrite.
+ * at the 90: an SDT probe like any other, and a place for a debugger's breakpoint. libfastinst
+ * turns the five bytes behind it into a jump and back. It is never a call, which would overwrite
+ * the red zone of a leaf function.
  *
- * Provider and name are words as in C. Up to 12 arguments: integers of up to 8 bytes, pointers,
- * arrays (as pointers), float and double (as their bits). The note says where the compiler has
- * each of them; they are looked up only by a probe function that asks. What the compiler has to
- * compute for the marker alone, it computes also while the marker is off.
- *
- * Many sites may have one name: inline functions, templates, loops that the compiler unrolls.
- * Header only: a program with markers need not be linked with libfastinst.
+ * The note says where the compiler has each argument; they are looked up only by a probe function
+ * that asks. What the compiler has to compute for the marker alone, it computes also while it is
+ * off. Header only: a program with markers need not be linked with libfastinst.
  */
 #ifndef FASTINST_MARKER_H
 #define FASTINST_MARKER_H
@@ -58,42 +54,14 @@ static inline __attribute__((always_inline)) unsigned long fi_bits_8(double x)
 /* An argument as its value: arrays and functions are pointers, bit-fields whole integers. */
 #ifdef __cplusplus
 extern "C++" {
-template <typename T> struct fi_sign {
-	enum {
-		bytes = 1
-	};
-};
-template <> struct fi_sign<char> {
-	enum {
-		bytes = (char)-1 < (char)1 ? 2 : 1
-	};
-};
-template <> struct fi_sign<signed char> {
-	enum {
-		bytes = 2
-	};
-};
-template <> struct fi_sign<short> {
-	enum {
-		bytes = 2
-	};
-};
-template <> struct fi_sign<int> {
-	enum {
-		bytes = 2
-	};
-};
-template <> struct fi_sign<long> {
-	enum {
-		bytes = 2
-	};
-};
-template <> struct fi_sign<long long> {
-	enum {
-		bytes = 2
-	};
-};
-template <typename T> char (&fi_sign_of(T))[fi_sign<T>::bytes];
+/* Two characters for a type with a sign. */
+template <typename T> char (&fi_sign_of(T))[1];
+char (&fi_sign_of(char))[(char)-1 < (char)1 ? 2 : 1];
+char (&fi_sign_of(signed char))[2];
+char (&fi_sign_of(short))[2];
+char (&fi_sign_of(int))[2];
+char (&fi_sign_of(long))[2];
+char (&fi_sign_of(long long))[2];
 template <typename T> inline __attribute__((always_inline)) T fi_value(T x)
 {
 	return x;
@@ -131,37 +99,34 @@ inline __attribute__((always_inline)) unsigned long fi_value(double x)
 #define FI_OPERAND(n, x) [fi_s##n] "n"(FI_SIZE(x)), [fi_a##n] FI_MARKER_CONSTRAINT(FI_VALUE(x))
 #define FI_FORMAT(n)	 "%c[fi_s" #n "]@%[fi_a" #n "]"
 
+/* The last argument is number 1, so the format begins with the highest number. */
 #define FI_OPERANDS_0()
-#define FI_OPERANDS_1(a)		      FI_OPERAND(1, a)
-#define FI_OPERANDS_2(a, b)		      FI_OPERANDS_1(a), FI_OPERAND(2, b)
-#define FI_OPERANDS_3(a, b, c)		      FI_OPERANDS_2(a, b), FI_OPERAND(3, c)
-#define FI_OPERANDS_4(a, b, c, d)	      FI_OPERANDS_3(a, b, c), FI_OPERAND(4, d)
-#define FI_OPERANDS_5(a, b, c, d, e)	      FI_OPERANDS_4(a, b, c, d), FI_OPERAND(5, e)
-#define FI_OPERANDS_6(a, b, c, d, e, f)	      FI_OPERANDS_5(a, b, c, d, e), FI_OPERAND(6, f)
-#define FI_OPERANDS_7(a, b, c, d, e, f, g)    FI_OPERANDS_6(a, b, c, d, e, f), FI_OPERAND(7, g)
-#define FI_OPERANDS_8(a, b, c, d, e, f, g, h) FI_OPERANDS_7(a, b, c, d, e, f, g), FI_OPERAND(8, h)
-#define FI_OPERANDS_9(a, b, c, d, e, f, g, h, i)                                                   \
-	FI_OPERANDS_8(a, b, c, d, e, f, g, h), FI_OPERAND(9, i)
-#define FI_OPERANDS_10(a, b, c, d, e, f, g, h, i, j)                                               \
-	FI_OPERANDS_9(a, b, c, d, e, f, g, h, i), FI_OPERAND(10, j)
-#define FI_OPERANDS_11(a, b, c, d, e, f, g, h, i, j, k)                                            \
-	FI_OPERANDS_10(a, b, c, d, e, f, g, h, i, j), FI_OPERAND(11, k)
-#define FI_OPERANDS_12(a, b, c, d, e, f, g, h, i, j, k, l)                                         \
-	FI_OPERANDS_11(a, b, c, d, e, f, g, h, i, j, k), FI_OPERAND(12, l)
+#define FI_OPERANDS_1(a)       FI_OPERAND(1, a)
+#define FI_OPERANDS_2(a, ...)  FI_OPERAND(2, a), FI_OPERANDS_1(__VA_ARGS__)
+#define FI_OPERANDS_3(a, ...)  FI_OPERAND(3, a), FI_OPERANDS_2(__VA_ARGS__)
+#define FI_OPERANDS_4(a, ...)  FI_OPERAND(4, a), FI_OPERANDS_3(__VA_ARGS__)
+#define FI_OPERANDS_5(a, ...)  FI_OPERAND(5, a), FI_OPERANDS_4(__VA_ARGS__)
+#define FI_OPERANDS_6(a, ...)  FI_OPERAND(6, a), FI_OPERANDS_5(__VA_ARGS__)
+#define FI_OPERANDS_7(a, ...)  FI_OPERAND(7, a), FI_OPERANDS_6(__VA_ARGS__)
+#define FI_OPERANDS_8(a, ...)  FI_OPERAND(8, a), FI_OPERANDS_7(__VA_ARGS__)
+#define FI_OPERANDS_9(a, ...)  FI_OPERAND(9, a), FI_OPERANDS_8(__VA_ARGS__)
+#define FI_OPERANDS_10(a, ...) FI_OPERAND(10, a), FI_OPERANDS_9(__VA_ARGS__)
+#define FI_OPERANDS_11(a, ...) FI_OPERAND(11, a), FI_OPERANDS_10(__VA_ARGS__)
+#define FI_OPERANDS_12(a, ...) FI_OPERAND(12, a), FI_OPERANDS_11(__VA_ARGS__)
 
 #define FI_FORMAT_0  ""
 #define FI_FORMAT_1  FI_FORMAT(1)
-#define FI_FORMAT_2  FI_FORMAT_1 " " FI_FORMAT(2)
-#define FI_FORMAT_3  FI_FORMAT_2 " " FI_FORMAT(3)
-#define FI_FORMAT_4  FI_FORMAT_3 " " FI_FORMAT(4)
-#define FI_FORMAT_5  FI_FORMAT_4 " " FI_FORMAT(5)
-#define FI_FORMAT_6  FI_FORMAT_5 " " FI_FORMAT(6)
-#define FI_FORMAT_7  FI_FORMAT_6 " " FI_FORMAT(7)
-#define FI_FORMAT_8  FI_FORMAT_7 " " FI_FORMAT(8)
-#define FI_FORMAT_9  FI_FORMAT_8 " " FI_FORMAT(9)
-#define FI_FORMAT_10 FI_FORMAT_9 " " FI_FORMAT(10)
-#define FI_FORMAT_11 FI_FORMAT_10 " " FI_FORMAT(11)
-#define FI_FORMAT_12 FI_FORMAT_11 " " FI_FORMAT(12)
+#define FI_FORMAT_2  FI_FORMAT(2) " " FI_FORMAT_1
+#define FI_FORMAT_3  FI_FORMAT(3) " " FI_FORMAT_2
+#define FI_FORMAT_4  FI_FORMAT(4) " " FI_FORMAT_3
+#define FI_FORMAT_5  FI_FORMAT(5) " " FI_FORMAT_4
+#define FI_FORMAT_6  FI_FORMAT(6) " " FI_FORMAT_5
+#define FI_FORMAT_7  FI_FORMAT(7) " " FI_FORMAT_6
+#define FI_FORMAT_8  FI_FORMAT(8) " " FI_FORMAT_7
+#define FI_FORMAT_9  FI_FORMAT(9) " " FI_FORMAT_8
+#define FI_FORMAT_10 FI_FORMAT(10) " " FI_FORMAT_9
+#define FI_FORMAT_11 FI_FORMAT(11) " " FI_FORMAT_10
+#define FI_FORMAT_12 FI_FORMAT(12) " " FI_FORMAT_11
 
 /*
  * The note (version 3): address of the marker, of _.stapsdt.base (by which readers see that

@@ -21,8 +21,9 @@
 #define FUNCTION(name, code)                                                                       \
 	".type " name ", @function\n" name ":\n" code ".size " name ", . - " name "\n"
 
+/* Behind padding, as bytes without a symbol are taken for short branches. */
 /* clang-format off */
-__asm__(".pushsection .text\n"
+__asm__(".pushsection .text\n.skip 256, 0xcc\n"
 	FUNCTION("by_part",
 		 "test %edi, %edi\n.byte 0x0f, 0x85\n.long part_entry - . - 4\n"
 		 "lea part_back(%rip), %rax\npart_back: ret\n")
@@ -36,13 +37,12 @@ __asm__(".pushsection .text\n"
 /* clang-format on */
 extern const uint8_t by_part[], open_part[], nameless_part[];
 
-/* Where part_back, and the jumps to the parts, are: to take their addresses would be another way.
- */
+/* Where part_back is: to take its address would be another way. */
 #define PART_BACK 15
-#define TO_PART	  2
 
 static uint64_t base;
-static struct part_entries parts;
+static struct branches branches;
+static struct elf_symbols symbols;
 
 static int take_base(struct dl_phdr_info *info, size_t size, void *data)
 {
@@ -55,7 +55,6 @@ static int take_base(struct dl_phdr_info *info, size_t size, void *data)
 static int read_self(void **state)
 {
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-	struct elf_symbols symbols;
 	struct stat st;
 	struct elf elf;
 	void *image;
@@ -68,61 +67,64 @@ static int read_self(void **state)
 	close(fd);
 	assert_true(elf_open(&elf, image, (size_t)st.st_size));
 	assert_int_equal(elf_functions(&elf, &symbols), 0);
-	assert_int_equal(part_entries_read(&parts, &elf, &symbols), 0);
+	assert_int_equal(branches_read(&branches, &elf, &symbols), 0);
 	dl_iterate_phdr(take_base, NULL);
-	elf_free(&symbols);
-	munmap(image, (size_t)st.st_size);
 	return 0;
 }
 
 static int forget(void **state)
 {
 	(void)state;
-	free(parts.entry);
+	branches_free(&branches);
+	elf_free(&symbols);
 	return 0;
 }
 
-/* How often it is told of that byte of a function; *anywhere: that all of it may be led to. */
-static __attribute__((noinline)) size_t times(const uint8_t *function, size_t offset,
-					      bool *anywhere)
+static __attribute__((noinline)) uint64_t find_address(const uint8_t *function)
 {
-	uint64_t at = (uintptr_t)function - base + offset;
-	size_t first = part_entries_from(&parts, at), n = 0;
+	return (uintptr_t)function - base;
+}
 
-	for (; first + n < parts.n && parts.entry[first + n].at == at; n++)
-		*anywhere = parts.entry[first + n].anywhere;
+/* How often other code leads to that byte of a function. */
+static size_t count_entries(const uint8_t *function, size_t offset)
+{
+	uint64_t at = find_address(function) + offset;
+	uint32_t index = branches_function(&branches, at);
+	size_t n = 0;
+
+	assert_int_not_equal(index, INSN_NONE);
+	for (size_t i = branches_to(&branches, at);
+	     i < branches.sorted && branches.branch[i].to == at; i++)
+		n += branches.branch[i].from != index;
+	assert_int_equal(branches_enter(&branches, index, at), n || !offset);
 	return n;
+}
+
+static bool is_open(const uint8_t *function)
+{
+	return branches.function[branches_function(&branches, find_address(function))].is_open;
 }
 
 static void led_by_parts(void **state)
 {
-	bool anywhere = true;
-
 	(void)state;
-	assert_int_equal(times(by_part, PART_BACK, &anywhere), 1);
-	assert_false(anywhere);
+	assert_int_equal(count_entries(by_part, PART_BACK), 1);
+	assert_false(is_open(by_part));
 }
 
 static void led_anywhere(void **state)
 {
-	bool anywhere = false;
-
 	(void)state;
-	assert_true(parts.open);
-	assert_int_equal(times(open_part, TO_PART, &anywhere), 1);
-	assert_true(anywhere);
-	anywhere = false;
-	assert_int_equal(times(nameless_part, TO_PART, &anywhere), 1);
-	assert_true(anywhere);
+	assert_true(branches.has_open_part);
+	assert_true(is_open(open_part));
+	assert_true(is_open(nameless_part));
 }
 
 static void nothing_else(void **state)
 {
-	bool anywhere;
-
 	(void)state;
 	for (size_t i = 0; i < PART_BACK; i++)
-		assert_int_equal(times(by_part, i, &anywhere), 0);
+		assert_int_equal(count_entries(by_part, i), 0);
 }
 
 int main(void)

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # What bpftrace sees of our markers: names, how often they are run, arguments; while ours count the same, if they were
-# on first. A marker on which a uprobe stands is refused with that reason.
+# on first. A marker on which a uprobe stands is refused with that reason. A uprobe on a function whose probe is on is
+# kept away where the code stays writable; else the program ends, which shows that there is something to keep away.
 # shellcheck source=probes/tests/common.sh
 . "${srcdir:-.}/probes/tests/common.sh"
 
@@ -56,6 +57,7 @@ until_says()
 # prints is read when all of it is attached.
 watch()
 {
+	: >"$dir/seen" # what it printed the last time
 	timeout 120 bpftrace -B line "$@" -e "$script" >"$dir/seen" 2>&1 &
 	watcher=$!
 	until_says "$dir/seen" '^attached'
@@ -96,7 +98,31 @@ over
 saw "with ours"
 grep -q '^ *2000 *0 *marker *shop.sold' "$dir/counts" || wrong "ours counted $(cat "$dir/counts")"
 
+# Entries, ours first.
+# shellcheck disable=SC2086
+$CC -O2 -fpatchable-function-entry=5 -I "$top/probes/include" -o "$dir/patchable" "$dir/shop.c"
+script="uprobe:$dir/patchable:sell { @n = count(); } interval:ms:50 { printf(\"attached\\n\"); }"
+for kept in --keep-writable ''; do
+	rm -f "$dir/says" "$dir/counts" "$dir/go"
+	mkfifo "$dir/go"
+	# shellcheck disable=SC2086 # none, or one
+	timeout 120 "$fastinst" run $kept --on sell --output "$dir/counts" -- "$dir/patchable" twice <>"$dir/go" >"$dir/says" 2>"$dir/errors" &
+	runner=$!
+	until_says "$dir/says" half
+	watch -p "$(basename "$dir"/fastinst/*.sock .sock)"
+	echo 1<>"$dir/go"
+	status=0
+	wait $runner || status=$?
+	over
+	case $kept:$status in
+	--keep-writable:0) grep -q '^ *2000 *0 *entry *sell' "$dir/counts" || wrong "kept writable: ours counted $(cat "$dir/counts")" ;;
+	--keep-writable:*) wrong "kept writable, and yet the program ended with $status: $(cat "$dir/errors")" ;;
+	:0) wrong "no uprobe came: nothing was shown" ;;
+	esac
+done
+
 # The uprobe first. It is in private mappings of the file, that of the command among them.
+script="$sold { @n = count(); @items = sum(arg0); @prices = sum(arg1); } interval:ms:50 { printf(\"attached\\n\"); }"
 reason='a debugger or a uprobe has a breakpoint on it'
 watch
 "$fastinst" list "$dir/shop" >"$dir/list"

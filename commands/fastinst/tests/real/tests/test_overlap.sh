@@ -17,7 +17,7 @@ lines="-O2 -gline-tables-only -fdebug-info-for-profiling"
 # shellcheck disable=SC2086 # flags
 {
 	clang $lines -fsanitize-coverage=trace-pc,no-prune -c -o blocks.o program.c
-	"$CC" -o blocks blocks.o -L"$libs" -Wl,-rpath,"$libs" -lfastinst -lpatchcore
+	$CC -o blocks blocks.o -L"$libs" -Wl,-rpath,"$libs" -lfastinst -lpatchcore
 	clang $lines -fprofile-instr-generate -fcoverage-mapping -o counted program.c 2>log || skip "clang has no counters: $(tail -n 1 log)"
 }
 LLVM_PROFILE_FILE=raw ./counted 100000 >/dev/null
