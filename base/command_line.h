@@ -96,6 +96,9 @@ bool option_refuse(char *why, const char *what);
  */
 int complain(int status, int ret, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/* remark - the same of what is no failure, and has no errno. */
+#define remark(...) complain(0, 0, __VA_ARGS__)
+
 /* refuse_usage - complain, and tell where help is. Returns EXIT_USAGE. */
 int refuse_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -34,9 +34,7 @@ libbench_a_SOURCES = \
 libcalibrate_a_SOURCES += \
 	commands/tmax/bench_cmd.c \
 	commands/tmax/bench_print.c \
-	commands/tmax/bench_print.h \
-	commands/report/report_bench.c \
-	commands/report/report_bench.h
+	commands/report/report_bench.c
 
 dist_pkgdata_DATA += \
 	bench/record/bench-curves.gp \

@@ -2,7 +2,6 @@
 noinst_LIBRARIES += libcalibrate.a
 libcalibrate_a_SOURCES = \
 	calibrate/run/climb.c \
-	calibrate/run/climb.h \
 	calibrate/run/schedule.c \
 	calibrate/run/schedule.h \
 	commands/tmax/calibrate_cmd.c \
@@ -13,36 +12,27 @@ libcalibrate_a_SOURCES = \
 	commands/tmax/one_cell_cmd.c \
 	commands/tmax/report_cmd.c \
 	commands/tmax/verify_cmd.c \
-	calibrate/conf/conf_write.c \
-	calibrate/conf/conf_write.h \
-	calibrate/conf/summary.c \
-	calibrate/conf/summary.h \
+	calibrate/verify/conf_write.c \
+	calibrate/verify/conf_write.h \
+	calibrate/verify/summary.c \
 	calibrate/experiment/experiment.c \
 	calibrate/experiment/experiment.h \
-	calibrate/experiment/experiment_run.c \
-	calibrate/plan/ladder.c \
-	calibrate/plan/ladder.h \
 	calibrate/plan/plan.c \
 	calibrate/plan/plan.h \
 	results/figures/html.h \
 	results/figures/report_page.c \
 	results/figures/report_page.h \
 	stress/cell/cell_options.c \
-	stress/cell/cell_options.h \
 	commands/tmax/commands.h \
 	stress/placement/cpuid.c \
-	stress/placement/cpuid.h \
-	stress/placement/here.c \
-	stress/placement/here.h \
 	results/figures/markup.c \
 	results/figures/markup.h \
 	commands/report/report.c \
 	commands/report/report.h \
+	commands/report/report_cells.c \
 	commands/report/report_gaps.c \
 	commands/report/report_machine.c \
-	commands/report/report_noise.c \
 	commands/report/report_rate.c \
-	commands/report/report_tears.c \
 	commands/report/report_verdict.c \
 	calibrate/run/progress.c \
 	calibrate/run/session.c \
@@ -56,7 +46,6 @@ libcalibrate_a_SOURCES = \
 	calibrate/statistics/evidence.c \
 	calibrate/statistics/evidence.h \
 	calibrate/statistics/long_wait.c \
-	calibrate/statistics/long_wait.h \
 	calibrate/statistics/sums.c \
 	calibrate/statistics/sums.h \
 	calibrate/verify/verify.c \
@@ -68,8 +57,7 @@ dist_pkgdata_DATA += \
 	calibrate/experiment/tail.cells \
 	results/figures/page.css \
 	commands/report/gaps.gp \
-	commands/report/rate.gp \
-	commands/report/witnesses.gp
+	commands/report/rate.gp
 
 nodist_pkgdata_DATA += calibrate/experiment/paper.cells
 EXTRA_DIST += calibrate/experiment/paper.awk
@@ -135,9 +123,9 @@ calibrate_statistics_tests_fuzz_evidence_CFLAGS = $(fuzz_cflags)
 
 if HAVE_CMOCKA
 calibrate_tests = \
-	calibrate/conf/tests/test_conf_target \
-	calibrate/conf/tests/test_conf_write \
-	calibrate/conf/tests/test_summary \
+	calibrate/verify/tests/test_conf_target \
+	calibrate/verify/tests/test_conf_write \
+	calibrate/verify/tests/test_summary \
 	calibrate/experiment/tests/test_cells \
 	calibrate/experiment/tests/test_experiment \
 	calibrate/experiment/tests/test_paper \

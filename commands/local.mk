@@ -25,13 +25,10 @@ fastinst_SOURCES = \
 	commands/fastinst/command.h \
 	commands/fastinst/control.c \
 	commands/fastinst/counts.c \
-	commands/fastinst/counts.h \
 	commands/fastinst/fastinst.c \
 	commands/fastinst/list.c \
-	commands/fastinst/near.c \
 	commands/fastinst/run.c \
 	commands/fastinst/source_of.c \
-	commands/fastinst/source_of.h \
 	commands/fastinst/top.c \
 	commands/fastinst/trace.c \
 	commands/fastinst/trace_filter.c \

@@ -11,7 +11,7 @@
 
 #include "base/random.h"
 #include "conform/guarantee.h"
-#include "stress/run/isolate.h"
+#include "stress/run/run.h"
 
 #define ARENA	    (1u << 20) /* bytes of memory for code */
 #define LINE	    64u

@@ -4,7 +4,6 @@ libconform_a_SOURCES = \
 	commands/tmax/conform_cmd.c \
 	commands/tmax/conform_print.c \
 	commands/tmax/conform_print.h \
-	commands/tmax/conform_yaml.c \
 	conform/child.c \
 	conform/child.h \
 	conform/guarantee.h \

@@ -3,8 +3,6 @@ noinst_LIBRARIES += libfleet.a
 libfleet_a_SOURCES = \
 	commands/tmax/fleet_cmd.c \
 	commands/tmax/merge_cmd.c \
-	commands/tmax/prior_cmd.c \
-	commands/tmax/prior_cmd.h \
 	fleet/export/export.h \
 	fleet/export/prior.c \
 	fleet/export/prior.h \
@@ -16,9 +14,7 @@ libfleet_a_SOURCES = \
 	fleet/judge/judge.h \
 	fleet/judge/ladder_of.c \
 	fleet/judge/ladder_of.h \
-	commands/report/fleet_page.c \
 	commands/report/fleet_report.c \
-	commands/report/fleet_report.h \
 	fleet/store/intake.c \
 	fleet/store/intake.h \
 	fleet/store/store.c \

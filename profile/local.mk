@@ -3,37 +3,44 @@
 noinst_LTLIBRARIES += libfastinst_estimate.la
 libfastinst_estimate_la_SOURCES = \
 	profile/statistics/duration.c \
-	profile/statistics/duration.h \
 	profile/statistics/estimate.c \
 	profile/statistics/estimate.h \
-	profile/statistics/pace.c \
-	profile/statistics/pace.h \
-	profile/statistics/share.c
+	profile/statistics/pace.c
 libfastinst_estimate_la_LIBADD = -lm
 
 noinst_LTLIBRARIES += libfastinst_writers.la
 libfastinst_writers_la_SOURCES = \
 	profile/statistics/profile.c \
 	profile/statistics/profile.h \
-	profile/statistics/sums.h \
+	profile/command/command.h \
+	profile/command/edges.c \
 	profile/command/format.c \
 	profile/command/json.c \
+	profile/command/lines.c \
+	profile/command/lines.h \
 	profile/command/pprof.c \
 	profile/command/table.c \
-	profile/command/text.c \
-	profile/command/write.h \
-	profile/command/page.c \
-	profile/command/print.c \
-	profile/command/print.h
-libfastinst_writers_la_LIBADD = libfastinst_estimate.la libfastinst_names.la libfastinst_text.la $(JANSSON_LIBS)
+	profile/command/text.c
+libfastinst_writers_la_LIBADD = libfastinst_estimate.la libfastinst_lines.la libfastinst_internal.la libfastinst_names.la \
+	libfastinst_text.la $(JANSSON_LIBS)
+
+# The lines that blocks stand on.
+noinst_LTLIBRARIES += libfastinst_lines.la
+if HAVE_LIBDW
+libfastinst_lines_la_SOURCES = profile/command/read.c
+libfastinst_lines_la_CFLAGS = $(AM_CFLAGS) $(LIBDW_CFLAGS)
+libfastinst_lines_la_LIBADD = $(LIBDW_LIBS)
+else
+libfastinst_lines_la_SOURCES = profile/command/none.c
+endif
+EXTRA_DIST += profile/command/none.c profile/command/read.c
 
 # Pages are strings in the program.
 SUFFIXES = .html .inc
 .html.inc:
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && \
 	sed 's/\\/\\\\/g; s/"/\\"/g; s/^/"/; s/$$/\\n"/' $< > $@.tmp && mv $@.tmp $@
-profile/command/page.lo: profile/command/head.inc
-profile/command/format.lo: profile/command/calls.inc profile/command/edges.inc
+profile/command/format.lo: profile/command/head.inc profile/command/calls.inc profile/command/edges.inc
 page_texts = \
 	profile/command/calls.html \
 	profile/command/edges.html \
@@ -43,7 +50,7 @@ CLEANFILES += $(page_texts:.html=.inc)
 
 check_PROGRAMS += profile/command/tests/write_sample
 profile_command_tests_write_sample_SOURCES = profile/command/tests/write_sample.c
-profile_command_tests_write_sample_LDADD = libfastinst_writers.la
+profile_command_tests_write_sample_LDADD = libfastinst_writers.la libpatchcore_internal.la libstress.a
 tests_read += profile/command/tests/test_writers.sh
 EXTRA_DIST += \
 	profile/command/tests/profile-judge \
@@ -74,12 +81,8 @@ session_sources = \
 	agent/counts/base.h \
 	agent/counts/exec.c \
 	agent/counts/pin.c \
-	profile/statistics/sums.h \
 	profile/sample/pages.c \
-	profile/sample/pages.h \
-	profile/sample/relaxed.h \
-	profile/sampler/session_report.c \
-	profile/sampler/session_report.h \
+	profile/sample/sample.h \
 	profile/sampler/session.c \
 	profile/sampler/session.h
 session_map = profile/sampler/agent.map
@@ -92,16 +95,12 @@ pkglib_LTLIBRARIES += libfastinst-profile.la
 libfastinst_profile_la_SOURCES = \
 	$(session_sources) \
 	profile/sampler/agent.c \
-	profile/sampler/clocks.c \
 	profile/sampler/epochs.c \
 	profile/sampler/epochs.h \
-	profile/sampler/functions.c \
 	profile/sampler/bursts.c \
-	profile/sampler/report.c \
 	profile/sampler/windows.c \
 	profile/sample/callers.c \
 	profile/sample/exits.c \
-	profile/sample/frames.c \
 	profile/sample/burst.c \
 	profile/sample/price.c \
 	profile/sample/ring.c \
@@ -115,7 +114,7 @@ if HAVE_CMOCKA
 check_PROGRAMS += profile/sample/tests/test_frames
 tests_compute += profile/sample/tests/test_frames
 profile_sample_tests_test_frames_SOURCES = \
-	profile/sample/frames.c \
+	profile/sample/ring.c \
 	profile/sample/tests/test_frames.c
 # An object of its own: the agent has one of libtool.
 profile_sample_tests_test_frames_CFLAGS = $(AM_CFLAGS)
@@ -125,7 +124,6 @@ tests_compute += profile/sample/tests/test_watch
 profile_sample_tests_test_watch_SOURCES = \
 	profile/sample/callers.c \
 	profile/sample/burst.c \
-	profile/sample/ring.c \
 	profile/sample/tests/test_watch.c
 profile_sample_tests_test_watch_CFLAGS = $(AM_CFLAGS)
 profile_sample_tests_test_watch_LDADD = libfastinst_estimate.la $(CMOCKA_LIBS)
@@ -133,7 +131,6 @@ check_PROGRAMS += profile/sample/tests/test_burst
 tests_compute += profile/sample/tests/test_burst
 profile_sample_tests_test_burst_SOURCES = \
 	profile/sample/callers.c \
-	profile/sample/ring.c \
 	profile/sample/tests/test_burst.c
 profile_sample_tests_test_burst_CFLAGS = $(AM_CFLAGS)
 profile_sample_tests_test_burst_LDADD = libfastinst_estimate.la $(CMOCKA_LIBS)
@@ -145,9 +142,7 @@ libfastinst_edges_la_SOURCES = \
 	$(session_sources) \
 	profile/sampler/edges_agent.c \
 	profile/sampler/edges.c \
-	profile/sampler/edges.h \
-	profile/sampler/edges_report.c \
-	profile/sampler/weight.c
+	profile/sampler/edges.h
 libfastinst_edges_la_LIBADD = libfastinst_elf.la libfastinst_text.la libfastinst.la libpatchcore.la
 libfastinst_edges_la_LDFLAGS = $(session_ldflags)
 EXTRA_libfastinst_edges_la_DEPENDENCIES = $(session_map)
@@ -164,40 +159,18 @@ profile_sampler_tests_test_edges_CFLAGS = $(AM_CFLAGS)
 profile_sampler_tests_test_edges_LDADD = $(CMOCKA_LIBS)
 profile_sampler_tests_test_weight_SOURCES = \
 	profile/sampler/tests/test_weight.c \
-	profile/sampler/weight.c
+	profile/sampler/edges.c
 profile_sampler_tests_test_weight_CFLAGS = $(AM_CFLAGS)
 profile_sampler_tests_test_weight_LDADD = $(CMOCKA_LIBS) -lm
 endif
 
-# The lines that blocks stand on.
-noinst_LTLIBRARIES += libfastinst_lines.la
-if HAVE_LIBDW
-libfastinst_lines_la_SOURCES = \
-	profile/command/body.h \
-	profile/command/gcov.c \
-	profile/command/lines.h \
-	profile/command/llvm.c \
-	profile/command/read.c
-libfastinst_lines_la_CFLAGS = $(AM_CFLAGS) $(LIBDW_CFLAGS)
-libfastinst_lines_la_LIBADD = libfastinst_writers.la $(LIBDW_LIBS) $(JANSSON_LIBS)
-else
-libfastinst_lines_la_SOURCES = profile/command/none.c profile/command/lines.h
-endif
-EXTRA_DIST += \
-	profile/command/body.h \
-	profile/command/gcov.c \
-	profile/command/llvm.c \
-	profile/command/none.c \
-	profile/command/read.c
 tests_race += profile/command/tests/test_lines.sh
 EXTRA_DIST += profile/command/tests/lined.c profile/command/tests/test_lines.sh
 
 fastinst_SOURCES += \
-	profile/command/edges.c \
-	profile/command/command.h \
 	profile/command/gather.c \
 	profile/command/profile_cmd.c
-fastinst_LDADD += libfastinst_lines.la libfastinst_writers.la
+fastinst_LDADD += libfastinst_writers.la
 if HAVE_CMOCKA
 check_PROGRAMS += profile/command/tests/test_gather
 tests_race += profile/command/tests/test_gather
@@ -206,7 +179,7 @@ profile_command_tests_test_gather_SOURCES = \
 	profile/command/tests/test_gather.c
 # Objects of its own: the program has some of its flags.
 profile_command_tests_test_gather_CFLAGS = $(AM_CFLAGS)
-profile_command_tests_test_gather_LDADD = libfastinst_writers.la libfastinst_elf.la $(CMOCKA_LIBS)
+profile_command_tests_test_gather_LDADD = libfastinst_writers.la libpatchcore_internal.la libstress.a $(CMOCKA_LIBS)
 endif
 tests_race += \
 	profile/command/tests/test_profile.sh \

@@ -6,28 +6,18 @@ libstress_a_SOURCES = \
 	stress/cell/code.c \
 	stress/cell/code.h \
 	stress/cell/toggle.c \
-	stress/cell/toggle.h \
-	stress/oracle/gap_judge.c \
-	stress/oracle/gap_judge.h \
-	stress/oracle/trace_log.c \
-	stress/oracle/trace_log.h \
 	stress/placement/place.c \
-	stress/placement/place.h \
 	stress/placement/placement.c \
 	stress/placement/placement.h \
+	stress/run/gap_judge.c \
 	stress/run/provoker.c \
-	stress/run/provoker.h \
 	stress/run/child.c \
-	stress/run/child.h \
 	stress/run/gap.c \
 	stress/run/gap.h \
 	stress/run/isolate.c \
-	stress/run/isolate.h \
 	stress/run/run.h \
 	stress/witness/noise.c \
-	stress/witness/noise.h \
 	stress/witness/tsc_offset.c \
-	stress/witness/tsc_offset.h \
 	stress/witness/witness.c \
 	stress/witness/witness.h
 
@@ -47,8 +37,8 @@ if HAVE_CMOCKA
 stress_tests = \
 	stress/cell/tests/test_cell \
 	stress/cell/tests/test_code \
-	stress/oracle/tests/test_gap_judge \
-	stress/oracle/tests/test_trace_log \
+	stress/run/tests/test_gap_judge \
+	stress/run/tests/test_trace_log \
 	stress/placement/tests/test_place \
 	stress/placement/tests/test_placement
 stress_waiting = \

@@ -42,19 +42,6 @@ static void agent_complain(const char *what, int error)
 			  : explain_error(error));
 }
 
-/* A copy: the program may clear its environment before it loads a library. */
-static void read_patterns(void)
-{
-	const char *list = getenv("FASTINST_ON");
-	char *rest = list ? strdup(list) : NULL;
-
-	patterns = rest ? calloc(strlen(rest) / 2 + 1, sizeof(*patterns)) : NULL;
-	while (patterns && rest) {
-		patterns[patterns_n].text = text_word(&rest);
-		patterns_n += *patterns[patterns_n].text != '\0';
-	}
-}
-
 /*
  * To turn on a pattern looks for new objects, and so does the control socket: earlier patterns then
  * have to look at the probes of those objects. Two threads may do the same work: neither waits for
@@ -108,6 +95,8 @@ __attribute__((constructor)) static void start(void)
 {
 	static const struct leaving leaving = { report_final, report_image, report_back };
 	const char *control = getenv("FASTINST_CONTROL"), *trace = getenv("FASTINST_TRACE");
+	const char *on = getenv("FASTINST_ON");
+	char *rest;
 	int ret = fi_take_entries(getenv("FASTINST_ENTRIES"));
 
 	if (ret < 0)
@@ -122,7 +111,13 @@ __attribute__((constructor)) static void start(void)
 	if (getenv("FASTINST_WRITABLE"))
 		fi_keep_writable(true);
 	pthread_atfork(NULL, NULL, report_forked);
-	read_patterns();
+	/* A copy: the program may clear its environment before it loads a library. */
+	rest = on ? strdup(on) : NULL;
+	patterns = rest ? calloc(strlen(rest) / 2 + 1, sizeof(*patterns)) : NULL;
+	while (patterns && rest) {
+		patterns[patterns_n].text = text_word(&rest);
+		patterns_n += *patterns[patterns_n].text != '\0';
+	}
 	report_begin(getenv("FASTINST_OUTPUT"), patterns, patterns_n);
 	if (trace)
 		ret = trace_start(trace);

@@ -11,34 +11,29 @@
 
 #include "probes/include/fastinst.h"
 
-/* Of the main thread, which stays while others run; with how many threads there are. */
-static char read_main_state(unsigned *threads)
-{
-	int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
-	char text[512], state = '\0', *end;
-	ssize_t len;
-
-	if (fd < 0)
-		return state;
-	len = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	text[len < 0 ? 0 : len] = '\0';
-	end = strrchr(text, ')');
-	if (!end ||
-	    sscanf(end, ") %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %u",
-		   &state, threads) != 2)
-		return '\0';
-	return state;
-}
-
+/* The main thread stays while others run, as a zombie. */
 bool is_program_over(void)
 {
 	static _Atomic time_t looked;
 	struct timespec now;
 	unsigned threads;
+	char text[512], state, *end;
+	ssize_t len;
+	int fd;
 
 	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
 	if (atomic_exchange_explicit(&looked, now.tv_sec, memory_order_relaxed) == now.tv_sec)
 		return false;
-	return read_main_state(&threads) == 'Z' && threads <= (unsigned)fi_own_thread(0) + 1;
+	fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	len = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[len < 0 ? 0 : len] = '\0';
+	end = strrchr(text, ')');
+	return end &&
+	       sscanf(end,
+		      ") %c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %u",
+		      &state, &threads) == 2 &&
+	       state == 'Z' && threads <= (unsigned)fi_own_thread(0) + 1;
 }

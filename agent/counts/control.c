@@ -41,9 +41,8 @@ struct own_socket {
 };
 
 struct client {
-	bool taken;
 	struct own_socket socket;
-	double deadline;
+	double deadline; /* 0: no client is here */
 	bool answering;
 	enum report report; /* follows the first line of the answer */
 	struct named *named;
@@ -176,7 +175,7 @@ static bool is_open(const struct own_socket *socket)
 /* shutdown(): a child may have a copy of the descriptor. */
 static void drop_client(struct client *client)
 {
-	client->taken = false;
+	client->deadline = 0;
 	free(client->named);
 	client->named = NULL;
 	if (!is_open(&client->socket))
@@ -254,13 +253,11 @@ static struct client *find_place(void)
 {
 	struct client *first = clients;
 
-	for (struct client *client = clients; client < clients + CLIENTS; client++) {
-		if (!client->taken)
-			return client;
+	for (struct client *client = clients; client < clients + CLIENTS; client++)
 		if (client->deadline < first->deadline)
 			first = client;
-	}
-	drop_client(first);
+	if (first->deadline > 0)
+		drop_client(first);
 	return first;
 }
 
@@ -278,15 +275,15 @@ static void add_client(int fd)
 	}
 	client = find_place();
 	client->socket.fd = fd;
-	client->deadline = seconds_now() + PATIENCE;
 	client->answering = false;
 	client->used = client->sent = client->next = 0;
-	client->taken = !fstat(fd, &client->socket.file);
-	/* A request that is there is served before others can take the place. */
-	if (client->taken)
-		read_request(client);
-	else
+	if (fstat(fd, &client->socket.file) < 0) {
 		close(fd);
+		return;
+	}
+	client->deadline = seconds_now() + PATIENCE;
+	/* A request that is there is served before others can take the place. */
+	read_request(client);
 }
 
 /* --- The thread ------------------------------------------------------------------------------- */
@@ -304,7 +301,7 @@ static short wait_for_clients(void)
 
 	/* Only sockets that are open: RLIMIT_NOFILE bounds how many poll() takes. */
 	for (struct client *client = clients; client < clients + CLIENTS; client++) {
-		if (!client->taken)
+		if (client->deadline <= 0)
 			continue;
 		call[n].fd = client->socket.fd;
 		call[n].events = client->answering ? POLLOUT : POLLIN;
@@ -317,7 +314,7 @@ static short wait_for_clients(void)
 	time = seconds_now();
 	for (nfds_t i = 1; i < n; i++)
 		if (call[i].revents && !is_open(&who[i]->socket))
-			who[i]->taken = false;
+			who[i]->deadline = 0;
 		else if (call[i].revents && who[i]->answering)
 			send_answer(who[i]);
 		else if (call[i].revents)
@@ -348,7 +345,7 @@ static void *run_control(void *data)
 			break;
 	}
 	for (struct client *client = clients; client < clients + CLIENTS; client++)
-		if (client->taken)
+		if (client->deadline > 0)
 			drop_client(client);
 	fi_own_thread(-1);
 	return data;
@@ -392,21 +389,17 @@ static void forget_socket(void)
 {
 	socket_owner = 0;
 	for (struct client *client = clients; client < clients + CLIENTS; client++) {
-		if (client->taken && is_open(&client->socket))
+		if (client->deadline > 0 && is_open(&client->socket))
 			close(client->socket.fd);
-		client->taken = false;
+		client->deadline = 0;
 	}
 }
 
 int control_start(const char *folder, void (*look)(void))
 {
-	int ret = folder ? control_trusted(folder) : 0;
-
 	/* "fastinst attach" names the folder that its user's commands look in. */
-	if (!folder)
-		ret = control_path(getpid(), true, socket_path, sizeof(socket_path));
-	else if (!ret)
-		ret = control_socket(folder, getpid(), socket_path, sizeof(socket_path));
+	int ret = control_path(folder, getpid(), true, socket_path, sizeof(socket_path));
+
 	attached = folder;
 	each_second = look;
 	listener.fd = ret < 0 ? ret : listen_at(socket_path);

@@ -96,19 +96,16 @@ static inline int control_folder(bool make, char *path, size_t size)
 	return control_trusted(path);
 }
 
-static inline int control_socket(const char *folder, pid_t pid, char *path, size_t size)
+/* control_path - the socket of a process in a folder, or NULL: in the one of control_folder(). */
+static inline int control_path(const char *folder, pid_t pid, bool make, char *path, size_t size)
 {
-	int len = snprintf(path, size, "%s/%d.sock", folder, (int)pid);
+	char usual[96];
+	int ret = folder ? control_trusted(folder) : control_folder(make, usual, sizeof(usual));
+	int len = snprintf(path, size, "%s/%d.sock", folder ? folder : usual, (int)pid);
 
+	if (ret < 0)
+		return ret;
 	return len < 0 || (size_t)len >= size ? -ENAMETOOLONG : 0;
-}
-
-static inline int control_path(pid_t pid, bool make, char *path, size_t size)
-{
-	char folder[96];
-	int ret = control_folder(make, folder, sizeof(folder));
-
-	return ret < 0 ? ret : control_socket(folder, pid, path, size);
 }
 
 #endif

@@ -22,12 +22,8 @@
 #include "agent/counts/base.h"
 #include "probes/elf/preload.h"
 
-typedef int by_path_fn(const char *file, char *const argv[], char *const envp[]);
-typedef int spawn_fn(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
-		     const posix_spawnattr_t *attributes, char *const argv[], char *const envp[]);
-
-static by_path_fn *real_execvpe;
-static spawn_fn *real_posix_spawn, *real_posix_spawnp;
+static __typeof__(execvpe) *real_execvpe;
+static __typeof__(posix_spawn) *real_posix_spawn, *real_posix_spawnp;
 static const char *agent; /* as it stands in LD_PRELOAD */
 
 /* At the start: later a signal handler may execute a program, and dlsym() is not safe there. */

@@ -14,8 +14,8 @@
 #include <stdlib.h>
 
 struct pin {
-	uintptr_t from, to;
-	void *handle; /* NULL: the program itself, which stays anyway */
+	uintptr_t from, to; /* of a segment */
+	void *handle;	    /* NULL: the program itself, which stays anyway */
 	struct pin *next;
 };
 
@@ -28,26 +28,23 @@ struct search {
 	char name[PATH_MAX];
 };
 
+/* Finds the segment that holds the address, and the name of its object. */
 static int match_object(struct dl_phdr_info *info, size_t size, void *data)
 {
 	struct search *search = data;
-	bool found = false;
 
 	(void)size;
-	search->pin = (struct pin){ .from = UINTPTR_MAX };
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *part = &info->dlpi_phdr[i];
-		uintptr_t from = info->dlpi_addr + part->p_vaddr, to = from + part->p_memsz;
+		uintptr_t from = info->dlpi_addr + part->p_vaddr;
 
-		if (part->p_type != PT_LOAD)
+		if (part->p_type != PT_LOAD || search->address - from >= part->p_memsz)
 			continue;
-		search->pin.from = from < search->pin.from ? from : search->pin.from;
-		search->pin.to = to > search->pin.to ? to : search->pin.to;
-		found |= search->address >= from && search->address < to;
-	}
-	if (found)
+		search->pin = (struct pin){ .from = from, .to = from + part->p_memsz };
 		snprintf(search->name, sizeof(search->name), "%s", info->dlpi_name);
-	return found;
+		return 1;
+	}
+	return 0;
 }
 
 static void close_handle(void *handle)

@@ -46,33 +46,27 @@ struct named *agent_named(const char *pattern, uint32_t from)
 	return named;
 }
 
-static long change_probes(const char *pattern, bool on, uint32_t from)
-{
-	struct named *named = agent_named(pattern, from);
-	long n, ret;
-
-	if (!named)
-		return -errno;
-	n = (long)named->n;
-	ret = !n	       ? 0
-	      : !on	       ? fi_deactivate_batch(named->ids, named->n)
-	      : trace_wanted() ? trace_on(named->ids, named->n)
-			       : fi_activate_batch(named->ids, named->n, NULL);
-	free(named);
-	return ret < 0 ? ret : n;
-}
-
 long agent_change(const char *pattern, bool on, uint32_t from)
 {
 	/* In an attached process the agent sees no dlopen(). */
 	long ret = on ? fi_scan() : 0;
 
-	if (ret < 0)
-		return ret;
-	for (int i = 0; i < TRIES; i++) {
-		ret = change_probes(pattern, on, from);
-		if (ret != -ENODEV)
-			break;
+	for (int i = 0; i < TRIES && (ret >= 0 || ret == -ENODEV); i++) {
+		struct named *named = agent_named(pattern, from);
+		size_t n = named ? named->n : 0;
+
+		if (!named)
+			return -errno;
+		if (!n)
+			ret = 0;
+		else if (!on)
+			ret = fi_deactivate_batch(named->ids, n);
+		else
+			ret = trace_wanted() ? trace_on(named->ids, n)
+					     : fi_activate_batch(named->ids, n, NULL);
+		free(named);
+		if (ret >= 0)
+			return (long)n;
 	}
 	return ret;
 }

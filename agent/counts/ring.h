@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The ring buffer of a traced thread: a file in a folder of the command's, which both map. The
- *thread alone writes events to it, and "fastinst trace" alone reads them, so there is no lock. An
- *event without room is lost, and counted. Events outlive the program; but it may have written
- *anything there: the reader believes nothing.
+ * thread alone writes events to it, and "fastinst trace" alone reads them, so there is no lock. An
+ * event without room is lost, and counted. Events outlive the program; but it may have written
+ * anything there: the reader believes nothing.
  *
  * In the folder:
  *	PID.TID.XXXXXX	rings
@@ -60,15 +60,12 @@ struct ring {
 	_Atomic uint64_t magic; /* written when the ring is ready for its first event */
 	int32_t pid;
 	int32_t tid;
-	char pad1[48];
-	_Atomic uint64_t written; /* bytes, ever; the thread's */
+	_Alignas(64) _Atomic uint64_t written; /* bytes, ever; the thread's */
 	_Atomic uint64_t lost;
-	_Atomic uint32_t ended; /* nothing more will come */
-	char pad2[44];
-	_Atomic uint64_t read;	 /* bytes, ever; the reader's */
-	_Atomic uint32_t closed; /* the reader wants no more */
-	char pad3[52];
-	uint8_t data[RING_SIZE];
+	_Atomic uint32_t ended;		    /* nothing more will come */
+	_Alignas(64) _Atomic uint64_t read; /* bytes, ever; the reader's */
+	_Atomic uint32_t closed;	    /* the reader wants no more */
+	_Alignas(64) uint8_t data[RING_SIZE];
 };
 
 /*

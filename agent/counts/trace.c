@@ -308,32 +308,25 @@ static void set_how(uint32_t id, unsigned table, uintptr_t how)
 	fi_set_data(id, (void *)(how | (uintptr_t)table << RING_HOW_TABLE));
 }
 
-/* "table N", and lines ID HOW. */
-static int take_answer(FILE *from, const uint32_t *ids, size_t n)
-{
-	unsigned table, id;
-	unsigned long how;
-
-	if (fscanf(from, "table %u\n", &table) != 1)
-		return -EPROTO;
-	for (size_t i = 0; i < n; i++)
-		set_how(ids[i], table, 0);
-	while (fscanf(from, "%u %lx\n", &id, &how) == 2)
-		set_how(id, table, how & ~(UINT64_C(0xffff) << RING_HOW_TABLE));
-	return ferror(from) ? -EIO : 0;
-}
-
+/* The answer is "table N", and lines ID HOW. */
 static int ask_reader(FILE *stream, const uint32_t *ids, size_t n)
 {
 	struct write_signals signals;
-	int ret;
+	unsigned table, id;
+	unsigned long how;
+	int ret = -EIO;
 
 	/* Writes to a command that was killed send SIGPIPE. */
 	block_write_signals(&signals);
 	write_probes(stream, ids, n);
-	ret = fflush(stream) || shutdown(fileno(stream), SHUT_WR) ? -EIO : 0;
-	if (!ret)
-		ret = take_answer(stream, ids, n);
+	if (!fflush(stream) && !shutdown(fileno(stream), SHUT_WR))
+		ret = fscanf(stream, "table %u\n", &table) == 1 ? 0 : -EPROTO;
+	for (size_t i = 0; i < n && !ret; i++)
+		set_how(ids[i], table, 0);
+	while (!ret && fscanf(stream, "%u %lx\n", &id, &how) == 2)
+		set_how(id, table, how & ~(UINT64_C(0xffff) << RING_HOW_TABLE));
+	if (!ret && ferror(stream))
+		ret = -EIO;
 	fclose(stream);
 	restore_write_signals(&signals);
 	return ret;
@@ -356,30 +349,25 @@ int trace_on(const uint32_t *ids, size_t n)
 
 /* --- Start ------------------------------------------------------------------------------------ */
 
-static int prepare_ring(void)
-{
-	void *page;
-
-	if (ring_process)
-		return 0;
-	page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (page == MAP_FAILED)
-		return -errno;
-	if (madvise(page, 4096, MADV_WIPEONFORK) < 0 || pthread_key_create(&key, leave_ring)) {
-		munmap(page, 4096);
-		return -ENOTSUP;
-	}
-	ring_process = page;
-	return 0;
-}
-
 int trace_start(const char *to)
 {
-	int ret = to ? prepare_ring() : 0;
-	char *copy = to && !ret ? strdup(to) : NULL;
+	char *copy = NULL;
 
-	if (ret < 0)
-		return ret;
+	if (to && !ring_process) {
+		void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+				  -1, 0);
+
+		if (page == MAP_FAILED)
+			return -errno;
+		if (madvise(page, 4096, MADV_WIPEONFORK) < 0 ||
+		    pthread_key_create(&key, leave_ring)) {
+			munmap(page, 4096);
+			return -ENOTSUP;
+		}
+		ring_process = page;
+	}
+	if (to)
+		copy = strdup(to);
 	no_reads = prctl(PR_GET_SECCOMP) != 0;
 	atomic_store_explicit(&folder, copy, memory_order_release);
 	return to && !copy ? -ENOMEM : 0;

@@ -63,30 +63,23 @@ static int lock_folder(const char *path)
 	return -1;
 }
 
-/* Removes folders that no live process has locked. */
-static void sweep_siblings(const char *path)
+int folder_make(char *path)
 {
-	char pattern[PATH_MAX];
+	size_t chosen = strlen(path) - CHOSEN;
 	glob_t found = { 0 };
+	int fd;
 
-	snprintf(pattern, sizeof(pattern), "%.*s??????", (int)(strlen(path) - CHOSEN), path);
-	glob(pattern, GLOB_NOSORT, NULL, &found);
+	/* Folders that no live process has locked are removed. */
+	strcpy(path + chosen, "??????");
+	glob(path, GLOB_NOSORT, NULL, &found);
 	for (size_t i = 0; i < found.gl_pathc; i++) {
-		int fd = lock_folder(found.gl_pathv[i]);
-
+		fd = lock_folder(found.gl_pathv[i]);
 		if (fd >= 0) {
 			folder_remove(found.gl_pathv[i]);
 			close(fd);
 		}
 	}
 	globfree(&found);
-}
-
-int folder_make(char *path)
-{
-	size_t chosen = strlen(path) - CHOSEN;
-
-	sweep_siblings(path);
 	for (int i = 0; i < TRIES; i++) {
 		strcpy(path + chosen, "XXXXXX");
 		if (!mkdtemp(path))
@@ -155,19 +148,6 @@ void ending_note(void)
 		if (!sigaction(endings[i], NULL, &now) && now.sa_handler != SIG_IGN)
 			sigaction(endings[i], &ours, NULL);
 	ending_let();
-}
-
-int ending_wait(pid_t child, int *status)
-{
-	siginfo_t info;
-
-	heir = child;
-	ending_note();
-	/* The PID belongs to the child until it is reaped. */
-	while (waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT) < 0 && errno == EINTR)
-		;
-	heir = 0;
-	return waitpid(child, status, 0) < 0 ? -errno : 0;
 }
 
 /* A zombie is over, which kill() does not tell. */
@@ -292,19 +272,11 @@ int launch_find(struct launch *launch)
 			launch->agent);
 }
 
-const char *launch_which(const char *program, char *path, size_t size)
-{
-	preload_find(program, path, size);
-	return path;
-}
-
 /* The loader leaves the agent out without a word. */
-static void warn_of_privileges(const char *program)
+static void warn_of_privileges(const char *path)
 {
-	char path[PATH_MAX];
 	struct stat found;
 
-	launch_which(program, path, sizeof(path));
 	if (stat(path, &found))
 		return;
 	if ((found.st_mode & S_ISUID && found.st_uid != geteuid()) ||
@@ -340,12 +312,22 @@ static _Noreturn void exec_program(const struct launch *launch, const struct pre
 	_exit(error == ENOENT ? 127 : 126);
 }
 
-/* Signals are for the program; this one waits for it. */
+/*
+ * Waits for the program, and passes on to it a signal that is sent to this process alone; those of
+ * the terminal reach both.
+ */
 static int wait_for(pid_t child, const char *lost)
 {
+	siginfo_t info;
 	int status;
 
-	if (ending_wait(child, &status) < 0)
+	heir = child;
+	ending_note();
+	/* The PID belongs to the child until it is reaped. */
+	while (waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT) < 0 && errno == EINTR)
+		;
+	heir = 0;
+	if (waitpid(child, &status, 0) < 0)
 		return STATUS_FAILED;
 	if (!WIFSIGNALED(status))
 		return WEXITSTATUS(status);
@@ -377,11 +359,12 @@ int launch_program(struct launch *launch, char **argv)
 	pid_t child;
 
 	launch->folder[0] = '\0';
-	if (access(launch_which(argv[0], path, sizeof(path)), X_OK) < 0)
+	preload_find(argv[0], path, sizeof(path));
+	if (access(path, X_OK) < 0)
 		return complain(errno == ENOENT ? 127 : 126, -errno, "cannot run %s", argv[0]);
 	if (launch_find(launch) < 0)
 		return STATUS_NOT_FOUND;
-	warn_of_privileges(argv[0]);
+	warn_of_privileges(path);
 	preload_look(&preload, AT_FDCWD, path);
 	if (preload.is_musl)
 		return complain(STATUS_NOT_FOUND, 0,

@@ -52,11 +52,6 @@ option_take option_pattern;
 FILE *open_output(const char *path);
 int close_output(FILE *out, const char *path);
 
-/* launch_which - the path of a program, by PATH where it has no slash; the name where it is not
- * found.
- */
-const char *launch_which(const char *program, char *path, size_t size);
-
 /* launch_find - fills in path; -ENOENT after a complaint. */
 int launch_find(struct launch *launch);
 
@@ -87,13 +82,6 @@ int launch_reports(const char *folder, int (*read)(char *line, void *arg), void 
  */
 void ending_hold(void);
 void ending_let(void);
-
-/*
- * ending_wait - waits for a child, as waitpid(2), and unblocks the signals. One that is sent to
- * this process alone is passed on to the child; those of the terminal reach both. None ends this
- * process before the child. Signals that were ignored stay so.
- */
-int ending_wait(pid_t child, int *status);
 
 /* ending_is_over - a process has ended, and may be a zombie. */
 bool ending_is_over(pid_t pid);

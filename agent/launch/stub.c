@@ -2,16 +2,12 @@
 /*
  * The code that is put into a process.
  *
- * cave_start makes a system call in a thread that was interrupted. The tracer stops the thread
- * behind that; where there is no tracer any more, the thread goes on as it was.
+ * cave_start makes a system call in a thread that was interrupted, and stub_call runs in it next:
+ * see inject.c. Where there is no tracer any more, the thread goes on as it was, by cave_back.
  *
- * stub_call runs in the same thread: it makes the letter and its stack writable, has the C library
- * make another thread, and waits for the tracer to give it back its registers. A tracer that was
- * killed does not: then it does so itself, the rest by cave_back. Its vectors it keeps itself.
- *
- * The other thread loads the library, calls its entry function, waits until the tracer has read
- * what came of it, and ends by munmap(), which returns to the C library: nothing of this stays.
- * Unless the tracer was killed: the first thread may still be in there.
+ * The other thread, at 10, loads the library, calls its entry function, waits until the tracer has
+ * read what came of it, and ends by munmap(), which returns to the C library: nothing of this
+ * stays. Unless the tracer was killed: the first thread may still be in there.
  */
 #include "agent/launch/target.h"
 

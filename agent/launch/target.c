@@ -187,7 +187,8 @@ static bool open_file(const struct target *target, const char *path, unsigned lo
 
 	snprintf(there, sizeof(there), "/proc/%d/root%s", (int)target->pid, path);
 	fd = open(there, O_RDONLY | O_CLOEXEC);
-	opened = fd >= 0 && !fstat(fd, &stat) && stat.st_ino == inode && !elf_map_fd(elf, fd);
+	opened = fd >= 0 && !fstat(fd, &stat) && stat.st_ino == inode &&
+		 !elf_map_fd(elf, fd, ELF_PLAIN);
 	if (fd >= 0)
 		close(fd);
 	return opened;
@@ -220,7 +221,7 @@ static int check_sanitizer(struct target *target)
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)target->pid);
 	preload_look(&preload, AT_FDCWD, path);
 	is_sanitized = *preload.runtime;
-	if (!elf_map(&elf, path)) {
+	if (!elf_map(&elf, path, ELF_PLAIN)) {
 		is_sanitized |=
 			find_export(&elf, "__tsan_init") || find_export(&elf, "__asan_init");
 		elf_unmap(&elf);
@@ -400,19 +401,14 @@ static int read_maps(struct target *target)
 
 static int open_memory(struct target *target)
 {
+	int version = 0;
 	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%d/mem", (int)target->pid);
 	target->memory = open(path, O_RDWR | O_CLOEXEC);
-	if (target->memory >= 0)
-		return 0;
-	return errno == ENOENT ? say_why(target, -ESRCH, "it has ended") : target_denied(target);
-}
-
-static int find_loader(struct target *target)
-{
-	int version = 0;
-
+	if (target->memory < 0)
+		return errno == ENOENT ? say_why(target, -ESRCH, "it has ended")
+				       : target_denied(target);
 	if (target->loader)
 		target_read(target, target->loader + offsetof(struct r_debug, r_version), &version,
 			    sizeof(version));
@@ -432,9 +428,8 @@ bool target_loads(const struct target *target)
 
 int target_look(struct target *target, pid_t pid, const char *library, char why[TARGET_WHY])
 {
-	static int (*const looks[])(struct target *) = { check_status,	  check_library,
-							 check_sanitizer, read_maps,
-							 open_memory,	  find_loader };
+	static int (*const looks[])(struct target *) = { check_status, check_library,
+							 check_sanitizer, read_maps, open_memory };
 	int ret = 0;
 
 	*target = (struct target){ .pid = pid, .memory = -1, .library = library, .why = why };

@@ -506,5 +506,4 @@ const struct benchmark bench_growth = {
 		"colon, both as multiples of the smallest measured. A level line is flat.",
 	.drawing = DRAWN_AS_GROWTH,
 	.run = measure_growth,
-	.telling = { "slope", NULL, { "change", "alias", "forget", "merge", "fork" } },
 };

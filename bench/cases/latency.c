@@ -482,5 +482,4 @@ const struct benchmark bench_latency = {
 		"straddlers.",
 	.drawing = DRAWN_AS_HISTOGRAMS,
 	.run = measure_latency,
-	.telling = { "on", "?executors=1", { "call", "patch", "patch", "start", "start" } },
 };

@@ -320,7 +320,6 @@ const struct benchmark bench_latent = {
 	.title = "A site that is switched off",
 	.caption = "Ticks per pass of a loop.",
 	.run = measure_latent,
-	.telling = { NULL, "?body=none", { "nop", "call", "flag", "pointer", "direct" } },
 };
 
 const struct benchmark bench_invoke = {
@@ -329,5 +328,4 @@ const struct benchmark bench_invoke = {
 	.title = "The call of an active site",
 	.caption = "Ticks per pass of a loop that calls an empty function.",
 	.run = measure_invoke,
-	.telling = { NULL, "?body=none", { "aligned", "call", "flag", "pointer", "direct" } },
 };

@@ -703,7 +703,4 @@ const struct benchmark bench_probes = {
 	.title = "Probes",
 	.caption = "Ticks per call of a function with a probe, or per change.",
 	.run = measure_probes,
-	.telling = { "on activate",
-		     "?site=entry ?split=0 ?mapping=open",
-		     { "counts", "keeps", "any", "probe", "batch" } },
 };

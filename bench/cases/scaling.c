@@ -305,7 +305,4 @@ const struct benchmark bench_scaling = {
 		"Changes per second of all patchers together, each with a site of its own unless "
 		"it says otherwise.",
 	.run = measure_scaling,
-	.telling = { NULL,
-		     "?patchers=2 ?executors=0 ?one-site=0",
-		     { "call", "aligned", "straddler", "straddler", "straddler" } },
 };

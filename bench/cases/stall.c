@@ -382,7 +382,4 @@ const struct benchmark bench_stall = {
 	.caption = "The executor's longest pass per change. The baseline has no change, so that "
 		   "interrupts are in both.",
 	.run = measure_stall,
-	.telling = { NULL,
-		     "?executors=1",
-		     { "aligned", "call", "straddler", "hand-membarrier", "stop-the-world" } },
 };

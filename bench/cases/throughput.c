@@ -567,7 +567,4 @@ const struct benchmark bench_throughput = {
 		   "of executors.",
 	.drawing = DRAWN_AS_RATES,
 	.run = measure_throughput,
-	.telling = { "calls",
-		     "?rate=1000000 ?executors=1",
-		     { "call", "aligned", "straddler", "pointer", "flag" } },
 };

@@ -476,7 +476,4 @@ const struct benchmark bench_toggle = {
 	.caption = "Ticks per change, per site for batches. What is waited for in other threads "
 		   "is not in here.",
 	.run = measure_toggle,
-	.telling = { "on",
-		     "?mapping=open ?executors=1 ?crossing=line",
-		     { "aligned", "call", "straddler", "hand-membarrier", "stop-the-world" } },
 };

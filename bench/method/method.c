@@ -15,7 +15,6 @@
 
 #include "base/clock.h"
 #include "base/random.h"
-#include "stress/witness/tsc_offset.h"
 
 /* One block of a case, or of its baseline. */
 static int one_block(struct bench_case *c, struct samples *to, char *why)
@@ -200,26 +199,17 @@ void bench_result_end(const struct bench_run *run, struct bench_result *result,
 		      struct bench_watch *watch)
 {
 	struct witness *witness = &result->witness;
-	const struct rusage *before = &watch->usage;
-	struct witness_mark after;
-	struct rusage usage;
 	time_t now = time(NULL);
 	struct tm utc;
 
-	witness_mark(&run->seating, &after);
-	getrusage(RUSAGE_SELF, &usage);
 	/*
 	 * Of the whole process: an executor that was pushed off its CPU spoils as much as a
 	 * patcher that was.
 	 */
-	witness->voluntary = (uint64_t)(usage.ru_nvcsw - before->ru_nvcsw);
-	witness->involuntary = (uint64_t)(usage.ru_nivcsw - before->ru_nivcsw);
-	witness->minor_faults = (uint64_t)(usage.ru_minflt - before->ru_minflt);
-	witness->major_faults = (uint64_t)(usage.ru_majflt - before->ru_majflt);
+	witness_add_usage(witness, RUSAGE_SELF, &watch->usage);
 	result->seconds = seconds_now() - watch->seconds;
-	witness_between(witness, &run->seating, &watch->mark, &after, result->seconds);
+	witness_end(witness, &run->seating, &watch->mark, result->seconds);
 	witness_after(witness);
-	witness->load = witness_load();
 	if (gmtime_r(&now, &utc))
 		strftime(result->date, sizeof(result->date), "%Y-%m-%dT%H:%M:%SZ", &utc);
 }

@@ -108,8 +108,6 @@ void bench_result_end(const struct bench_run *run, struct bench_result *result,
 
 /* --- A benchmark ---------------------------------------------------------------------------- */
 
-#define BENCH_TELLING 5 /* rows */
-
 enum bench_drawing {
 	DRAWN_AS_ROWS,	     /* a line per case, a dot per measure */
 	DRAWN_AS_HISTOGRAMS, /* by executors and measure */
@@ -126,10 +124,6 @@ struct benchmark {
 	enum bench_drawing drawing;
 	/* Adds its rows. 0 or a negative errno. */
 	int (*run)(const struct bench_run *run, struct bench_result *result);
-	/* The rows that tell most, see bench_is(); of a name that is there twice, the next one. */
-	struct {
-		const char *measure, *params, *name[BENCH_TELLING];
-	} telling;
 };
 
 /*

@@ -16,7 +16,7 @@
 #include "base/command_line.h"
 #include "calibrate/run/session.h"
 #include "calibrate/statistics/bound.h"
-#include "stress/cell/cell_options.h"
+#include "stress/cell/cell.h"
 
 #define SHARDS_MAX	1000
 #define REPETITIONS_MAX 1000
@@ -99,7 +99,7 @@ int experiment_prepare(struct experiment *e, hwloc_topology_t topology);
  */
 int experiment_run(struct experiment *e, struct session *session);
 
-/* --- For experiments among themselves, and their tests --------------------------------------- */
+/* --- For their tests -------------------------------------------------------------------------- */
 
 /*
  * experiment_cell - the i-th of all cells. Returns which of the runs of this cell it is, from 0.
@@ -110,9 +110,6 @@ int experiment_run(struct experiment *e, struct session *session);
  * smaller grid is never taken for one of this.
  */
 unsigned experiment_cell(const struct experiment *e, size_t i, struct cell *cell);
-
-/* is_same_cell - do both lines make the same runs? */
-bool is_same_cell(const struct listed *a, const struct listed *b);
 
 /* experiment_line - the line that it comes from. */
 struct listed *experiment_line(const struct experiment *e, size_t i);
@@ -133,7 +130,6 @@ struct stage_sum {
 	double lower, upper; /* of tears per toggle, 95 %, two-sided */
 };
 
-/* stage_sum - the records of one stage at that distance; DISTANCES: at any. */
-struct stage_sum stage_sum(const char *stage, enum distance at, const struct journal_data *data);
+struct stage_sum stage_sum(const char *stage, const struct journal_data *data);
 
 #endif

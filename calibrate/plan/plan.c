@@ -4,9 +4,35 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "stress/run/provoker.h"
+#include "stress/run/run.h"
+
+#define LOWEST UINT64_C(100)  /* ticks; above 0 */
+#define SURELY UINT64_C(3200) /* ticks; tried however little a membarrier costs */
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+static void add_rung(struct ladder *ladder, uint64_t wait, uint64_t stretch)
+{
+	if (ladder->count < RUNGS_MAX)
+		ladder->rung[ladder->count++] = (struct waits){ wait, wait, stretch };
+}
+
+void ladder_make(struct ladder *ladder, uint64_t ticks)
+{
+	uint64_t top = ticks ? ticks / 2 : LADDER_TOP;
+
+	*ladder = (struct ladder){ 0 };
+	if (top < SURELY)
+		top = SURELY;
+	if (top > LADDER_TOP)
+		top = LADDER_TOP;
+	add_rung(ladder, 0, LADDER_STRETCH);
+	for (uint64_t wait = LOWEST; wait <= top; wait *= 2)
+		add_rung(ladder, wait, LADDER_STRETCH);
+	ladder->stretched = ladder->count;
+	for (uint64_t wait = 0; wait <= LADDER_PAPER; wait += LADDER_STEP)
+		add_rung(ladder, wait, 0);
+}
 
 #define PLAN(...)                                                                                  \
 	{                                                                                          \
@@ -104,8 +130,7 @@ void plan_seat(struct plan *plan, hwloc_topology_t topology)
 	    placement_seat(topology, plan->seat[0].placement, plan->seat[0].executors, &seating,
 			   reason, sizeof(reason)) < 0)
 		return;
-	for (int p = 0; p < PROVOKER_EVICT; p++)
-		if (provoker_possible((enum provoker)p, topology, &seating, reason,
-				      sizeof(reason)) < 0)
+	for (int p = 0; p < PROVOKER_COUNT; p++)
+		if (provokers_possible(1u << p, topology, &seating, reason, sizeof(reason)) < 0)
 			add_untested(plan, true, p, reason);
 }

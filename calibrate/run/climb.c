@@ -9,14 +9,14 @@
  *
  * What comes next is a function of the records, so that a run which was killed can be resumed.
  */
-#include "calibrate/run/climb.h"
+#include "calibrate/run/session.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/random.h"
 #include "calibrate/run/schedule.h"
-#include "calibrate/statistics/long_wait.h"
+#include "calibrate/statistics/estimate.h"
 #include "results/journal/journal.h"
 #include "stress/run/gap.h"
 #include "stress/witness/witness.h"
@@ -98,9 +98,10 @@ static void draw_place(const struct climb *c, struct cell *cell)
 static void draw_provoker(const struct climb *c, struct cell *cell, bool is_gap)
 {
 	uint64_t random = ~cell->seed;
-	enum provoker p = (enum provoker)(random_next(&random) % PROVOKER_EVICT);
+	enum provoker p = (enum provoker)(random_next(&random) % PROVOKER_COUNT);
 
-	if (random_next(&random) % PROVOKE_IN == 0 || (is_gap && p == PROVOKER_SITES))
+	if (random_next(&random) % PROVOKE_IN == 0 ||
+	    (is_gap && provokers_have(1u << p, PROVOKER_SITED)))
 		return;
 	for (unsigned i = c->plan->unseateds; i < c->plan->untesteds; i++)
 		if (c->plan->untested[i].which == (int)p)
@@ -122,7 +123,7 @@ static int run_cell(struct climb *c, const char *stage, const struct cell *cell,
 	size_t first = s->count;
 	int ret;
 
-	progress_stage(&s->progress, stage);
+	s->progress.stage = stage;
 	ret = session_run(s, stage, c->round++, cell, &record);
 	for (size_t i = first; i < s->count; i++)
 		if (sums_add_record(c->sums, &s->done[i]) < 0)
@@ -268,77 +269,13 @@ static int run_slice(struct climb *c, const struct estimate *e)
 
 /* --- Gaps ------------------------------------------------------------------------------------- */
 
-#define COMMAND_MAX 512
-#define GAP_SLICES  4 /* as long as so many others: each writes all that it saw */
-
-/* The line has its sums, for a run that resumes this journal. */
-static int add_gaps(struct climb *c, const struct cell *cell, const struct gap_result *result)
-{
-	json_t *body = gap_to_json(cell, result);
-	struct sums sums = { 0 };
-	int ret = body ? long_add_gaps(&sums, cell, result) : -ENOMEM;
-
-	if (ret == 0)
-		ret = sums_add_all(c->sums, &sums);
-	if (ret == 0 && json_object_set_new(body, "sums", sums_to_json(&sums)))
-		ret = -ENOMEM;
-	if (ret == 0)
-		ret = session_written(c->session,
-				      journal_write_line(c->session->journal, "gaps", body));
-	json_decref(body);
-	sums_free(&sums);
-	return ret;
-}
-
-/*
- * Out of the journal that this run resumes: no other line of it has sums. Like a cell by its key, a
- * slice is known by its command, which has its seed. command NULL: any. 1; 0: there is none;
- * -ENOMEM.
- */
-static int take_known_gaps(struct climb *c, const char *command)
-{
-	json_t *others = c->session->known.others, *line;
-	size_t i;
-	int ret;
-
-	json_array_foreach(others, i, line)
-	{
-		if (strcmp(json_text_of(line, "type"), "gaps") != 0 ||
-		    !json_object_get(line, "sums"))
-			continue;
-		if (command && strcmp(json_text_of(line, "command"), command) != 0)
-			continue;
-		ret = sums_from_json(json_object_get(line, "sums"), c->sums);
-		json_array_remove(others, i);
-		return ret == -ENOMEM ? -ENOMEM : 1;
-	}
-	return 0;
-}
-
-static int measure_gaps(struct climb *c, const struct cell *cell)
-{
-	struct run_options how = { .topology = c->session->topology, .stop = c->session->stop };
-	static struct gap_result result; /* large */
-	char reason[NOISE_REASON_MAX];
-	int ret;
-
-	progress_stage(&c->session->progress, "gaps");
-	progress_begin_cell(&c->session->progress, cell, session_left(c->session));
-	ret = gap_run(cell, &how, &result);
-	if (ret == 0 && result.outcome == OUTCOME_DONE) {
-		c->disturbed =
-			noise_of_cell(cell, &result, reason, sizeof(reason)) ? c->disturbed + 1 : 0;
-		ret = add_gaps(c, cell, &result);
-	}
-	return ret;
-}
+#define GAP_SLICES 4 /* as long as so many others: each writes all that it saw */
 
 /* Known or not, its time is used when its turn comes: so shares of the time choose as they did. */
 static int run_gaps(struct climb *c)
 {
 	unsigned turn = c->gap_turn++;
 	const struct seat *seat = &c->plan->seat[turn / CLAIMS % c->plan->seats];
-	char command[COMMAND_MAX];
 	struct cell cell;
 	int ret;
 
@@ -350,12 +287,10 @@ static int run_gaps(struct climb *c)
 	cell.seed = seed_of_next_cell(c) + turn;
 	draw_provoker(c, &cell, true);
 	c->gaps_used += cell.seconds;
-	gap_command(&cell, command, sizeof(command));
-	ret = take_known_gaps(c, command);
-	if (ret > 0)
-		c->session->used += cell.seconds;
-	else if (ret == 0)
-		ret = measure_gaps(c, &cell);
+	c->session->progress.stage = "gaps";
+	ret = session_gaps(c->session, &cell, c->sums);
+	if (c->session->tries)
+		c->disturbed = c->session->is_noisy ? c->disturbed + 1 : 0;
 	if (*c->session->stop && ret != -EIO)
 		return -EINTR;
 	return ret == -EIO || ret == -ENOMEM ? ret : 0;
@@ -392,7 +327,7 @@ static int climb_ladder(struct climb *c, struct estimate *e)
 	schedule_free(&c->schedule);
 	/* What has no turn in this run, since it is shorter or has other draws, is evidence all the
 	 * same. */
-	while (ret != -ENOMEM && (taken = take_known_gaps(c, NULL)))
+	while (ret != -ENOMEM && (taken = session_known_gaps(c->session, NULL, c->sums)))
 		if (taken < 0)
 			ret = taken;
 	return ret;

@@ -40,13 +40,7 @@ void progress_cell(void *arg, const struct cell_result *so_far)
 	if (p->quiet || (!p->terminal && seconds_now() - p->last_line < LINE_EVERY))
 		return;
 	if (left > 0)
-		snprintf(time, sizeof(time), "%.0f %s left, ",
-			 left < 100    ? left
-			 : left < 6000 ? left / 60
-				       : left / 3600,
-			 left < 100    ? "s"
-			 : left < 6000 ? "min"
-				       : "h");
+		snprintf(time, sizeof(time), "%d:%02d left, ", (int)left / 60, (int)left % 60);
 	snprintf(line, sizeof(line),
 		 "%s%" PRIu64 " %s in %s toggles; %s: %s, %s, %u executor%s, %s %s%s%s", time,
 		 tears, tears_word(tears), NUMBER(p->toggles + (counts ? so_far->toggles : 0)),

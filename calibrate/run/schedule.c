@@ -28,7 +28,7 @@ static void shuffle_schedule(struct schedule *s)
 
 /*
  * The paper's constant waits are for its figure: at one seat, across a line. By some of them tears
- * are held against gaps across a page, too: see long_wait.h.
+ * are held against gaps across a page, too: see long_wait.c.
  */
 int schedule_make(struct schedule *s, const struct plan *plan, const struct ladder *ladder,
 		  uint64_t seed)

@@ -14,7 +14,6 @@
 #ifndef CALIBRATE_RUN_SCHEDULE_H
 #define CALIBRATE_RUN_SCHEDULE_H
 
-#include "calibrate/plan/ladder.h"
 #include "calibrate/plan/plan.h"
 #include "calibrate/statistics/estimate.h"
 #include "calibrate/statistics/sums.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Cells, and runs of the gap oracle, within a budget into a journal. */
 #include "calibrate/run/session.h"
 
 #include <errno.h>
@@ -37,15 +38,11 @@ static const struct cell_record *find_known(const struct session *s, const char 
 
 static struct cell_record *add_record(struct session *s)
 {
-	if (s->count == s->room) {
-		size_t room = s->room ? s->room * 2 : 64;
-		struct cell_record *more = reallocarray(s->done, room, sizeof(*more));
+	struct cell_record *more = reallocarray(s->done, s->count + 1, sizeof(*more));
 
-		if (!more)
-			return NULL;
-		s->done = more;
-		s->room = room;
-	}
+	if (!more)
+		return NULL;
+	s->done = more;
 	return &s->done[s->count++];
 }
 
@@ -142,6 +139,79 @@ int session_run(struct session *s, const char *stage, unsigned round, const stru
 	if (r->noisy && !noise_of_cell(&r->cell, &r->result, s->noise, sizeof(s->noise)))
 		snprintf(s->noise, sizeof(s->noise), "as the journal has it");
 	return *s->stop ? -EINTR : 0;
+}
+
+/* --- Gaps ------------------------------------------------------------------------------------- */
+
+int session_known_gaps(struct session *s, const char *command, struct sums *sums)
+{
+	json_t *others = s->known.others, *line;
+	size_t i;
+
+	json_array_foreach(others, i, line)
+	{
+		const json_t *counted = json_object_get(line, "sums");
+		int ret = 0;
+
+		if (strcmp(json_text_of(line, "type"), "gaps") != 0 || !counted != !sums ||
+		    (command && strcmp(json_text_of(line, "command"), command) != 0))
+			continue;
+		if (sums)
+			ret = sums_from_json(counted, sums);
+		json_array_remove(others, i);
+		return ret == -ENOMEM ? -ENOMEM : 1;
+	}
+	return 0;
+}
+
+/* The line has its sums, for a run that resumes this journal. */
+static int write_gaps(struct session *s, const struct cell *cell, const struct gap_result *result,
+		      struct sums *sums)
+{
+	json_t *body = gap_to_json(cell, result);
+	struct sums one = { 0 };
+	int ret = body ? 0 : -ENOMEM;
+
+	if (ret == 0 && sums && result->outcome == OUTCOME_DONE) {
+		ret = long_add_gaps(&one, cell, result);
+		if (ret == 0)
+			ret = sums_add_all(sums, &one);
+		if (ret == 0 && json_object_set_new(body, "sums", sums_to_json(&one)))
+			ret = -ENOMEM;
+	}
+	if (ret == 0)
+		ret = session_written(s, journal_write_line(s->journal, "gaps", body));
+	json_decref(body);
+	sums_free(&one);
+	return ret;
+}
+
+int session_gaps(struct session *s, const struct cell *cell, struct sums *sums)
+{
+	struct run_options how = { .topology = s->topology, .stop = s->stop };
+	static struct gap_result result; /* large */
+	char command[512], reason[NOISE_REASON_MAX];
+	int ret;
+
+	gap_command(cell, command, sizeof(command));
+	s->tries = 0;
+	ret = session_known_gaps(s, command, sums);
+	if (ret > 0)
+		s->used += cell->seconds;
+	if (ret)
+		return ret;
+	progress_begin_cell(&s->progress, cell, session_left(s));
+	ret = gap_run(cell, &how, &result);
+	if (ret == 0 && result.outcome == OUTCOME_ERROR)
+		ret = result.error;
+	if (ret < 0)
+		return ret;
+	s->tries = result.outcome == OUTCOME_DONE;
+	s->is_noisy = s->tries && noise_of_cell(cell, &result, reason, sizeof(reason));
+	ret = write_gaps(s, cell, &result, sums);
+	if (ret < 0)
+		return ret;
+	return *s->stop ? -EINTR : result.outcome == OUTCOME_DONE;
 }
 
 void session_free(struct session *s)

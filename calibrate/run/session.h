@@ -9,9 +9,10 @@
 #include <signal.h>
 #include <stdbool.h>
 
+#include "calibrate/statistics/estimate.h"
 #include "results/journal/journal.h"
 #include "stress/run/run.h"
-#include "stress/witness/noise.h"
+#include "stress/witness/witness.h"
 
 /*
  * How far a run is, on stderr: time left, what is running, the tears of all of it so far. One
@@ -19,8 +20,8 @@
  */
 struct progress {
 	bool quiet, terminal;
-	bool open; /* the terminal line wants a newline */
-	const char *stage;
+	bool open;	   /* the terminal line wants a newline */
+	const char *stage; /* that runs now */
 	/* Of cells that ended; broken protocols must tear and do not count. */
 	uint64_t tears, toggles;
 	struct cell cell;
@@ -29,12 +30,6 @@ struct progress {
 };
 
 void progress_open(struct progress *p, bool quiet);
-
-/* progress_stage - a new stage begins. The name is borrowed. */
-static inline void progress_stage(struct progress *p, const char *stage)
-{
-	p->stage = stage;
-}
 
 void progress_begin_cell(struct progress *p, const struct cell *cell, double left);
 
@@ -50,13 +45,14 @@ struct session {
 	struct journal *journal;
 	struct journal_data known; /* what a resumed run already did */
 	struct cell_record *done;  /* all records of this run, resumed ones included */
-	size_t count, room;
+	size_t count;
 	double budget, begin; /* seconds */
 	double used;	      /* by resumed cells */
 	uint64_t seed;
 	struct progress progress;
 	char noise[NOISE_REASON_MAX]; /* what the last disturbed cell was disturbed by */
 	unsigned tries; /* records that the last session_run() added, all of one cell */
+	bool is_noisy;	/* the last session_gaps() was, if it has tried */
 };
 
 /* session_left - seconds of budget left; below 0 when overdrawn. */
@@ -80,6 +76,28 @@ int session_run(struct session *s, const char *stage, unsigned round, const stru
  */
 int session_written(struct session *s, int ret);
 
+/*
+ * session_gaps - run the gap oracle, or take its line from the journal that is resumed: as a cell
+ * by its key, it is known by its command, which has its seed. What it has counted is added to the
+ * sums, and is in its line; NULL: it is no evidence. 1: there is an answer; 0: there is none; or as
+ * session_run(). s->tries and s->is_noisy: of what was measured.
+ *
+ * session_known_gaps - only take one, of that command or (NULL) of any. 1, 0, or -ENOMEM.
+ */
+int session_gaps(struct session *s, const struct cell *cell, struct sums *sums);
+int session_known_gaps(struct session *s, const char *command, struct sums *sums);
+
 void session_free(struct session *s);
+
+/*
+ * climb - run the plan.
+ *
+ * 0 with the estimate of this run, whose sums are in *sums (the caller frees them, always).
+ * -EINTR: asked to stop; -EIO with a message on stderr: the journal cannot be written; another
+ * negative errno: no cell could be run any more. What is known until then is evidence all the
+ * same, unless the estimate is blind.
+ */
+int climb(struct session *session, const struct plan *plan, struct sums *sums,
+	  struct estimate *estimate);
 
 #endif

@@ -5,6 +5,7 @@
 #include <gsl/gsl_cdf.h>
 #include <math.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -94,22 +95,16 @@ struct searched {
 static struct searched *find_searched(const struct searched *key)
 {
 	static _Thread_local struct searched known[4096];
-	const double terms[] = { key->tears, key->toggles, key->slices, key->spread,
-				 key->confidence };
+	uint64_t bits[offsetof(struct searched, p) / sizeof(uint64_t)], hash = 0;
 	struct searched *place;
-	uint64_t hash = 0;
 
-	for (unsigned i = 0; i < sizeof(terms) / sizeof(terms[0]); i++) {
-		uint64_t bits;
-
-		memcpy(&bits, &terms[i], sizeof(bits));
-		hash = (hash ^ bits) * UINT64_C(0x9e3779b97f4a7c15);
+	memcpy(bits, key, sizeof(bits));
+	for (unsigned i = 0; i < sizeof(bits) / sizeof(bits[0]); i++) {
+		hash = (hash ^ bits[i]) * UINT64_C(0x9e3779b97f4a7c15);
 		hash ^= hash >> 32;
 	}
 	place = &known[hash % (sizeof(known) / sizeof(known[0]))];
-	if (place->tears != key->tears || place->toggles != key->toggles ||
-	    place->slices != key->slices || place->spread != key->spread ||
-	    place->confidence != key->confidence)
+	if (memcmp(place, bits, sizeof(bits)) != 0)
 		*place = *key;
 	return place;
 }

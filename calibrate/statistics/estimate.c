@@ -6,7 +6,6 @@
 
 #include "base/number.h"
 #include "calibrate/statistics/bound.h"
-#include "calibrate/statistics/long_wait.h"
 
 static const unsigned only_at[DISTANCES] = { ONLY_NEAR, ONLY_FAR };
 
@@ -236,14 +235,11 @@ static void judge_distances(struct estimate *e, const struct sums *runs)
 {
 	struct count inside;
 
-	for (unsigned i = 0; i < DISTANCES * CLAIMS; i++)
-		e->spread_at[i / CLAIMS][i % CLAIMS] =
-			spread_of(e, (int)(i % CLAIMS), (enum distance)(i / CLAIMS));
 	for (unsigned i = 0; i < DISTANCES * CLAIMS * e->ladder.count; i++) {
 		unsigned d = i % DISTANCES, c = i / DISTANCES % CLAIMS;
 		struct level *level = &e->level[i / DISTANCES / CLAIMS];
 		struct claim *claim = &level->claim[c];
-		double spread = e->spread_at[d][c], *p = &claim->at_p[d];
+		double spread = spread_of(e, (int)c, (enum distance)d), *p = &claim->at_p[d];
 
 		*p = bound_sections(
 			claim->at[d], claim->sections, spread, e->cap[c],

@@ -7,7 +7,6 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "calibrate/plan/ladder.h"
 #include "calibrate/plan/plan.h"
 #include "calibrate/statistics/sums.h"
 #include "results/journal/fields.h"
@@ -96,11 +95,10 @@ struct estimate {
 	struct level level[RUNGS_MAX]; /* one for each rung of the ladder */
 	unsigned levels;	       /* the stretched ones */
 	double spread[CLAIMS];	       /* variance of the rate between slices, in squares of it */
-	double spread_at[DISTANCES][CLAIMS]; /* the same among those that were near, and far */
 	double cap[CLAIMS];	       /* rate that no slice is taken to exceed, 0: none tore */
 	uint64_t slices;	       /* of waits; */
 	uint64_t slices_at[DISTANCES]; /* of others it is not known */
-	struct level long_level[LONG_WAITS]; /* see long_wait.h */
+	struct level long_level[LONG_WAITS]; /* see long_wait.c */
 	double factor[CLAIMS];		     /* tears per toggle by gaps per store; 0: unknown */
 	uint64_t factor_wait[CLAIMS];	     /* where they differ most, ticks */
 	double membarrier_ticks;	     /* that a change by membarrier takes; 0: unknown */
@@ -159,6 +157,23 @@ enum {
 };
 struct count estimate_count(const struct estimate *e, const struct sums *runs,
 			    const struct sum *like, unsigned any);
+
+/* --- Long waits: see long_wait.c ------------------------------------------------------------- */
+
+#define LONG_GAPS 30 /* as many make a wait one by which the oracles are compared */
+
+extern const uint64_t long_waits[LONG_WAITS]; /* ticks, rising */
+
+struct cell;
+struct gap_result;
+
+/* long_add_gaps - what one run of the gap oracle has counted. 0 or -ENOMEM. */
+int long_add_gaps(struct sums *sums, const struct cell *cell, const struct gap_result *result);
+
+/* long_estimate - for estimate_make(), when the levels are made. */
+void long_estimate(struct estimate *e, const struct sums *runs, const struct plan *plan);
+
+/* --- What it says ----------------------------------------------------------------------------- */
 
 /* estimate_best - the index of the cheapest level that keeps p, for one claim or (-1) both. -1. */
 int estimate_best(const struct estimate *e, int claim, double p);

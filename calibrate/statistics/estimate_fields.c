@@ -19,8 +19,8 @@ const struct field level_fields[] = {
 	FIELD(COUNT, level, rung.stretch, "stretch", "stretch", NULL),
 	FIELD(TOLD, level, ticks, "ticks", "ticks", NULL),
 	FIELD(REAL, level, upper_p, "upper_p", NULL, NULL),
-	FIELD(REAL, level, at_p[DISTANCE_NEAR], "near_p", NULL, NULL),
-	FIELD(REAL, level, at_p[DISTANCE_FAR], "far_p", NULL, NULL),
+	FIELD(REAL, level, at_p[DISTANCE_NEAR], "near_p", NULL, "near: p <"),
+	FIELD(REAL, level, at_p[DISTANCE_FAR], "far_p", NULL, "far: p <"),
 	END
 };
 
@@ -127,20 +127,6 @@ static json_t *fields_json(json_t *object, const struct field *f, const void *ba
 	return object;
 }
 
-static json_t *section_json(const struct claim *claim, unsigned i)
-{
-	const struct section *s = &claim->section[i];
-	json_t *object = fields_json(json_pack("{s:s}", "placement", placement_name(s->placement)),
-				     section_fields, s);
-
-	for (int d = 0; d < DISTANCES; d++)
-		if (claim->at[d][i].count.slices)
-			json_object_set_new(
-				object, distance_name((enum distance)d),
-				fields_json(json_object(), section_fields, &claim->at[d][i]));
-	return object;
-}
-
 static json_t *claim_json(const struct claim *claim, int which)
 {
 	json_t *object = fields_json(json_pack("{s:s}", "crossing", claim_name(which)),
@@ -148,7 +134,11 @@ static json_t *claim_json(const struct claim *claim, int which)
 	       *sections = json_array();
 
 	for (unsigned i = 0; i < claim->sections; i++)
-		json_array_append_new(sections, section_json(claim, i));
+		json_array_append_new(
+			sections,
+			fields_json(json_pack("{s:s}", "placement",
+					      placement_name(claim->section[i].placement)),
+				    section_fields, &claim->section[i]));
 	json_object_set_new(object, "sections", sections);
 	return object;
 }

@@ -13,7 +13,6 @@
 #include "patchcore/machine/identity.h"
 
 #define EVIDENCE_SCHEMA 1
-#define SEAL		20   /* bytes of a checksum as text */
 #define HOUR		3600 /* seconds */
 #define ALMOST_NONE	0.5  /* added to tears, so that none has a logarithm */
 
@@ -21,7 +20,7 @@
  * FNV-1a, as text: detects damage, not forgery. What the journal adds to each line is not under the
  * seal, and neither is the seal.
  */
-static char *seal_of(const json_t *line, char text[SEAL])
+static char *seal_of(const json_t *line, char text[EVIDENCE_SEAL])
 {
 	static const char *const unsealed[] = { "checksum", "type", "schema", "tool", "date" };
 	json_t *body = json_copy((json_t *)(uintptr_t)line);
@@ -33,7 +32,7 @@ static char *seal_of(const json_t *line, char text[SEAL])
 	dump = json_dumps(body, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17));
 	for (const char *c = dump; c && *c; c++)
 		hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
-	snprintf(text, SEAL, "%016llx", (unsigned long long)hash);
+	snprintf(text, EVIDENCE_SEAL, "%016llx", (unsigned long long)hash);
 	free(dump);
 	json_decref(body);
 	return text;
@@ -41,7 +40,7 @@ static char *seal_of(const json_t *line, char text[SEAL])
 
 static bool is_sealed(const json_t *line)
 {
-	char text[SEAL];
+	char text[EVIDENCE_SEAL];
 
 	return strcmp(json_text_of(line, "checksum"), seal_of(line, text)) == 0;
 }
@@ -52,7 +51,7 @@ static bool is_sealed(const json_t *line)
 static int append_line(const char *path, const char *type, json_t *body)
 {
 	struct journal *journal;
-	char seal[SEAL];
+	char seal[EVIDENCE_SEAL];
 	int ret = -ENOMEM;
 
 	if (body && json_object_set_new(body, "checksum", json_string(seal_of(body, seal))) == 0)
@@ -143,6 +142,7 @@ enum evidence_line evidence_take_line(const json_t *line, struct evidence_run *r
 	    identity_from_json(identity, &run->identity) == 0 &&
 	    sums_from_json(sums, &run->sums) == 0) {
 		run->time = time;
+		seal_of(line, run->seal);
 		return EVIDENCE_RUN;
 	}
 	sums_free(&run->sums);

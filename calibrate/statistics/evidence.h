@@ -21,13 +21,15 @@
 
 #define CPUS_TEXT	 (CPUS_MAX * 3) /* at most every other one, with four digits and a comma */
 #define EVIDENCE_CHANGED 1e-3 /* chance of a run so different on a machine that is the same */
+#define EVIDENCE_SEAL	 20   /* bytes of a checksum as text */
 #define EVIDENCE_KNOWN	 5    /* with fewer runs it is unknown how much they differ */
 
 struct evidence_run {
-	char date[32];	 /* UTC, when it ended */
-	int64_t time;	 /* the same in seconds since 1970 */
-	char boot[40];	 /* the kernel's id of the boot; "" if it is not known */
-	char source[16]; /* "quick", "default", "verify", "stress", ... */
+	char date[32];		  /* UTC, when it ended */
+	int64_t time;		  /* the same in seconds since 1970 */
+	char boot[40];		  /* the kernel's id of the boot; "" if it is not known */
+	char source[16];	  /* "quick", "default", "verify", "stress", ... */
+	char seal[EVIDENCE_SEAL]; /* of its line, as read */
 	struct identity identity;
 	struct cpus cpus; /* that it was allowed to use: of others it says nothing */
 	unsigned epoch;	  /* from 1 */

@@ -1,9 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-#include "calibrate/statistics/long_wait.h"
+/*
+ * Waits for changes that no patcher stands waiting for, longer than any rung of the ladder.
+ *
+ * At such waits no toggle tears within the life of a calibration, so that toggles say nothing. The
+ * gap oracle sees every wait at once, and millions of stores a second. What it counts is another
+ * thing, though: gaps per store, not tears per toggle. So:
+ *
+ *   1. gaps at least as long as each wait are counted, per store. Of the long waits those count
+ *	that are three quarters as long: a gap is seen up to two rests too short.
+ *   2. at the paper's constant waits both oracles have counts. The factor is the largest ratio of
+ *	tears per toggle to gaps per store, at any wait at which gaps were seen.
+ *   3. the bound of a long wait is the bound of its gaps, times the factor.
+ */
+#include "calibrate/statistics/estimate.h"
 
 #include <math.h>
 
 #include "calibrate/statistics/bound.h"
+#include "stress/run/gap.h"
 
 const uint64_t long_waits[LONG_WAITS] = { 32000, 100000, 320000, 1000000, 10000000 };
 

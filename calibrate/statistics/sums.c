@@ -126,17 +126,13 @@ int sums_add(struct sums *sums, const struct sum *what)
 {
 	struct sum *sum = sums_find(sums, what);
 
-	if (!sum && sums->count == sums->room) {
-		size_t room = sums->room ? 2 * sums->room : 64;
-		struct sum *more = realloc(sums->sum, room * sizeof(*more));
+	if (!sum) {
+		struct sum *more = reallocarray(sums->sum, sums->count + 1, sizeof(*more));
 
 		if (!more)
 			return -ENOMEM;
 		sums->sum = more;
-		sums->room = room;
-	}
-	if (!sum) {
-		sum = &sums->sum[sums->count++];
+		sum = &more[sums->count++];
 		*sum = *what;
 		sum->count = (struct count){ 0 };
 		memset(sum->at, 0, sizeof(sum->at));
@@ -226,11 +222,6 @@ const struct field count_fields[] = {
 /* clang-format on */
 
 static const char *const distances[DISTANCES] = { "near", "far" };
-
-const char *distance_name(enum distance distance)
-{
-	return distances[distance];
-}
 
 const char *sum_kind_name(enum sum_kind kind)
 {

@@ -32,7 +32,7 @@ enum sum_kind {
 	SUM_WAIT,	/* changes by the word protocol, with the waits of a rung */
 	SUM_MEMBARRIER, /* by membarrier */
 	SUM_STORE,	/* one store, inside a line: the atomic window */
-	SUM_GAP,	/* stores, and gaps between fetches as long as the rung: long_wait.h */
+	SUM_GAP,	/* stores, and gaps between fetches as long as the rung: long_wait.c */
 	SUM_KINDS
 };
 
@@ -49,7 +49,6 @@ struct sum {
 struct sums {
 	struct sum *sum;
 	size_t count;
-	size_t room;
 };
 
 extern const struct field sum_fields[], count_fields[]; /* of struct sum, struct count */
@@ -57,9 +56,6 @@ extern const struct field sum_fields[], count_fields[]; /* of struct sum, struct
 /* sum_kind_name, sum_kind_parse - "wait", "membarrier", "store", "gap"; -EINVAL for others. */
 const char *sum_kind_name(enum sum_kind kind);
 int sum_kind_parse(const char *name);
-
-/* distance_name - "near", "far". */
-const char *distance_name(enum distance distance);
 
 /* sum_kind_of - of a cell; -1: it proves nothing of the library's (a broken protocol). */
 int sum_kind_of(const struct cell *cell);

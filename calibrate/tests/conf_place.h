@@ -18,8 +18,8 @@
 
 #include <cmocka.h>
 
-#include "calibrate/conf/conf_write.h"
 #include "calibrate/tests/sums_sample.h"
+#include "calibrate/verify/conf_write.h"
 #include "patchcore/machine/machine_conf.h"
 #include "results/tests/sample.h"
 

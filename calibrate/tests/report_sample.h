@@ -11,9 +11,9 @@
 #include <string.h>
 
 #include "calibrate/statistics/estimate.h"
-#include "calibrate/statistics/long_wait.h"
 #include "results/journal/journal.h"
 #include "results/tests/sample.h"
+#include "stress/run/gap.h"
 
 #define SAMPLE_MARKUP "<i>\"a\" & 'b'</i>"
 

@@ -126,7 +126,7 @@ static const struct verify_cell *first_of(const struct verify *v, enum verify_ch
 	return NULL;
 }
 
-int verify_conclude(struct verify *v, enum verify_verdict verdict, const char *format, ...)
+bool verify_conclude(struct verify *v, enum verify_verdict verdict, const char *format, ...)
 {
 	static const int status[] = {
 		[VERIFY_HOLDS] = EXIT_PASS,
@@ -141,7 +141,7 @@ int verify_conclude(struct verify *v, enum verify_verdict verdict, const char *f
 	va_start(args, format);
 	vsnprintf(v->reason, sizeof(v->reason), format, args);
 	va_end(args);
-	return -1;
+	return false;
 }
 
 /* Does any of the three parts lack an answer? */

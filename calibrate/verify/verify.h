@@ -8,14 +8,14 @@
 
 #include <stdio.h>
 
+#include "calibrate/plan/plan.h"
 #include "calibrate/run/session.h"
 #include "patchcore/machine/machine_conf.h"
 
 #define VERIFY_ALPHA	  0.001 /* chance that a config that holds is called broken */
 #define VERIFY_TIMES	  10.0	/* a rate so many times the config's p must be excluded */
 #define VERIFY_CONFIDENCE 0.95	/* with this */
-#define VERIFY_WORST_MAX  256	/* cells named by a config */
-#define VERIFY_CELLS_MAX  (VERIFY_WORST_MAX + 2 + 4 * 4)
+#define VERIFY_CELLS_MAX  (2 * PLAN_SEATS_MAX + 2 + 4 * 4)
 #define VERIFY_PROMISES	  16
 
 /* What a cell is run for. */
@@ -75,7 +75,6 @@ struct verify {
 	uint64_t seed;
 	double budget, seconds; /* seconds: taken */
 	char date[32];		/* UTC, when it ended */
-	bool fallback;		/* the config names no cells: others were taken */
 	int cut_short;		/* 0, or the exit status that says why */
 	struct verify_cell cell[VERIFY_CELLS_MAX];
 	unsigned cells;
@@ -122,9 +121,9 @@ uint64_t verify_tears(const struct verify_cell *cell);
 /* verify_judge - from what was counted to cell statuses, verdict and reason. */
 void verify_judge(struct verify *v);
 
-/* verify_conclude - with its exit status, and the reason in words. -1, for a caller that refuses a
- * config. */
-int verify_conclude(struct verify *v, enum verify_verdict verdict, const char *format, ...)
+/* verify_conclude - with its exit status, and the reason in words. False, for a caller that refuses
+ * a config. */
+bool verify_conclude(struct verify *v, enum verify_verdict verdict, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
 const char *verify_check_name(enum verify_check check);	      /* "control", ... */
@@ -132,20 +131,10 @@ const char *verify_status_name(enum verify_status status);    /* "held", ... */
 const char *verify_verdict_name(enum verify_verdict verdict); /* "holds", ... */
 
 /*
- * verify_conf_cells - read the worst cells that a calibration has left in a config that the library
- * takes, in their order: [cell 1], [cell 2], each with a command line of tmax stress. The number of
- * them; -EINVAL with one line in why; -E2BIG: more than max.
+ * verify_plan - what to run: the controls, the window as wide as the config has it, and in each
+ * placement of the topology a site across a line and one across a page, at the config's waits.
  */
-int verify_conf_cells(FILE *f, struct cell *cells, unsigned max, char *why, size_t size);
-
-/*
- * verify_plan - what to run: the controls, the window as wide as the config has it, and the
- * config's worst cells at its waits. Without any (count is 0) line and page at all splits take
- * their place, and v->fallback is set. What the topology cannot seat is marked as skipped, with the
- * reason.
- */
-void verify_plan(struct verify *v, hwloc_topology_t topology, const struct cell *worst,
-		 unsigned count);
+void verify_plan(struct verify *v, hwloc_topology_t topology);
 
 /*
  * verify_run - run them within the session's budget, but for the last `reserve` seconds. Sets

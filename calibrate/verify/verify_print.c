@@ -8,7 +8,6 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/command_line.h"
@@ -39,13 +38,11 @@ static void print_text(FILE *f, const struct verify *v)
 {
 	fprintf(f, "Config:   %s\n", v->config[0] ? v->config : "none found");
 	if (v->have_conf && v->cells)
-		fprintf(f, "Waits:    %s ticks; p = %s at %s %% confidence; window %u bytes\n",
+		fprintf(f,
+			"Waits:    %s ticks; p = %s at %s %% confidence; window %u bytes\n"
+			"Seed:     %" PRIu64 "\n",
 			WAITS(&verify_level(v)->waits), NUMBER(verify_p(v)),
-			NUMBER(100 * v->conf.confidence), v->conf.window);
-	if (v->have_conf && v->cells)
-		fprintf(f, "Seed:     %" PRIu64 "\n", v->seed);
-	if (v->have_conf && v->fallback)
-		fputs("Cells:    the config names none: line and page at all splits instead\n", f);
+			NUMBER(100 * v->conf.confidence), v->conf.window, v->seed);
 	for (const struct verify_cell *c = v->cell; c < v->cell + v->cells; c++) {
 		uint64_t tears = verify_tears(c);
 		char text[COMMAND_MAX];
@@ -116,16 +113,16 @@ static json_t *report_json(const struct verify *v)
 				    "p", verify_p(v), "confidence", v->conf.confidence, "toggles",
 				    INT(level->page.toggles & INT64_MAX), "window",
 				    (int)v->conf.window);
-	return json_pack("{s:s, s:o, s:o, s:o, s:f, s:f, s:b, s:o, s:o, s:I, s:I, s:I, s:f, "
+	return json_pack("{s:s, s:o, s:o, s:o, s:f, s:f, s:o, s:o, s:I, s:I, s:I, s:f, "
 			 "s:f, s:I, s:s, s:i, s:s}",
 			 "config", v->config, "identity",
 			 v->have_here ? identity_to_json(&v->here) : json_null(), "promise",
 			 promise, "seed", seed_to_json(v->seed), "budget", v->budget, "seconds",
-			 v->seconds, "fallback", v->fallback, "cells", cells, "promises", promises,
-			 "toggles", INT(v->toggles), "quiet_toggles", INT(v->quiet), "tears",
-			 INT(v->tears), "chance", v->chance, "upper_p", v->upper_p, "missing",
-			 INT(v->missing), "verdict", verify_verdict_name(v->verdict), "exit",
-			 v->status, "reason", v->reason);
+			 v->seconds, "cells", cells, "promises", promises, "toggles",
+			 INT(v->toggles), "quiet_toggles", INT(v->quiet), "tears", INT(v->tears),
+			 "chance", v->chance, "upper_p", v->upper_p, "missing", INT(v->missing),
+			 "verdict", verify_verdict_name(v->verdict), "exit", v->status, "reason",
+			 v->reason);
 }
 
 static void print_json(FILE *f, const struct verify *v)
@@ -137,119 +134,47 @@ static void print_json(FILE *f, const struct verify *v)
 	json_decref(body);
 }
 
-/* --- Tests, for JUnit ------------------------------------------------------------------------- */
+/* --- JUnit ------------------------------------------------------------------------------------ */
 
-/* The config is a test, and each cell, each promise, and the verdict. */
-struct point {
-	double seconds;
-	char name[256];
-	char class[64];
-	char message[420];  /* why it failed or was skipped */
-	char command[4096]; /* what it was */
-	bool failed, skipped;
-};
-
-static unsigned test_points(const struct verify *v)
+static const char *junit_status(enum verify_status status)
 {
-	return v->cells + v->promises + 2;
-}
-
-static struct point point_of(const struct verify *v, unsigned i)
-{
-	struct point p = { .class = "tmax.verify" };
-
-	if (i > 0 && i <= v->cells) {
-		const struct verify_cell *c = &v->cell[i - 1];
-
-		p.seconds = c->seconds;
-		p.failed = c->status == STATUS_BROKEN;
-		p.skipped = c->status == STATUS_SKIPPED || c->status == STATUS_UNCLEAR;
-		name_of(c, p.name);
-		cell_command(&c->cell, p.command, COMMAND_MAX);
-		snprintf(p.class, sizeof(p.class), "tmax.verify.%s", verify_check_name(c->check));
-		snprintf(p.message, sizeof(p.message), "%s", c->reason);
-		if (p.failed)
-			snprintf(p.message, sizeof(p.message),
-				 "%" PRIu64 " %s in %" PRIu64 " toggles", verify_tears(c),
-				 tears_word(verify_tears(c)), c->toggles);
-	} else if (i > v->cells && i + 1 < test_points(v)) {
-		const struct verify_promise *promise = &v->promise[i - v->cells - 1];
-
-		strcpy(p.class, "tmax.verify.promise");
-		p.seconds = promise->seconds;
-		p.failed = promise->status == STATUS_BROKEN;
-		p.skipped = promise->status == STATUS_SKIPPED;
-		snprintf(p.name, sizeof(p.name), "promise %s", promise->name);
-		snprintf(p.message, sizeof(p.message), "%s", promise->reason);
-		snprintf(p.command, sizeof(p.command), "%s",
-			 promise->command[0] ? promise->command : promise->reason);
-	} else {
-		p.failed = v->verdict == VERIFY_NO_CONF || (i > 0 && v->verdict == VERIFY_BROKEN);
-		p.skipped = i > 0 && v->verdict == VERIFY_INCONCLUSIVE;
-		snprintf(p.name, sizeof(p.name), i > 0 ? "verdict" : "config");
-		snprintf(p.message, sizeof(p.message), "%s", v->reason);
-		snprintf(p.command, sizeof(p.command), "%s", i > 0 ? v->reason : v->config);
-	}
-	return p;
-}
-
-static void put_property(FILE *f, const char *name, const json_t *value)
-{
-	char *text = json_dumps(value, JSON_ENCODE_ANY);
-	const char *string = json_string_value(value);
-
-	xml_property(f, name, string ? string : text ? text : "");
-	free(text);
+	return status == STATUS_HELD ? NULL : status == STATUS_BROKEN ? "failure" : "skipped";
 }
 
 static void print_junit(FILE *f, const struct verify *v)
 {
-	json_t *report = report_json(v), *member;
-	unsigned failures = 0, skipped = 0;
-	char value[128], full[64];
-	const char *name;
+	json_t *report = report_json(v), *cases = json_array();
+	json_t *properties = json_pack("{s:s, s:s}", "tool", PACKAGE_STRING, "config", v->config);
+	bool has_conf = v->verdict != VERIFY_NO_CONF;
+	char name[256], class[64], message[256], command[COMMAND_MAX];
 
-	for (unsigned i = 0; i < test_points(v); i++) {
-		struct point p = point_of(v, i);
-
-		failures += p.failed;
-		skipped += p.skipped;
+	if (v->have_here)
+		json_object_set_new(properties, "machine", identity_to_json(&v->here));
+	json_object_update(properties, json_object_get(report, "promise"));
+	for (const char *const *of = (const char *const[]){ "seed", "verdict", "exit", NULL }; *of;
+	     of++)
+		json_object_set(properties, *of, json_object_get(report, *of));
+	junit_case(cases, "tmax.verify", "config", 0, has_conf ? NULL : "failure", v->reason,
+		   v->config);
+	for (const struct verify_cell *c = v->cell; c < v->cell + v->cells; c++) {
+		cell_command(&c->cell, command, sizeof(command));
+		snprintf(class, sizeof(class), "tmax.verify.%s", verify_check_name(c->check));
+		snprintf(message, sizeof(message), "%" PRIu64 " %s in %" PRIu64 " toggles",
+			 verify_tears(c), tears_word(verify_tears(c)), c->toggles);
+		junit_case(cases, class, name_of(c, name), c->seconds, junit_status(c->status),
+			   c->status == STATUS_BROKEN ? message : c->reason, command);
 	}
-	fprintf(f,
-		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite "
-		"name=\"tmax verify\" tests=\"%u\" failures=\"%u\" errors=\"0\" skipped=\"%u\" "
-		"time=\"%.3f\" timestamp=\"%s\">\n    <properties>\n",
-		test_points(v), failures, skipped, v->seconds, v->date);
-	xml_property(f, "tool", PACKAGE_STRING);
-	xml_property(f, "config", v->config);
-	for (unsigned i = 0;
-	     v->have_here && identity_field(&v->here, i, &name, value, sizeof(value)); i++) {
-		snprintf(full, sizeof(full), "machine.%s", name);
-		xml_property(f, full, value);
+	for (const struct verify_promise *p = v->promise; p < v->promise + v->promises; p++) {
+		snprintf(name, sizeof(name), "promise %s", p->name);
+		junit_case(cases, "tmax.verify.promise", name, p->seconds, junit_status(p->status),
+			   p->reason, p->command[0] ? p->command : p->reason);
 	}
-	json_object_foreach(json_object_get(report, "promise"), name, member)
-		put_property(f, name, member);
-	put_property(f, "seed", json_object_get(report, "seed"));
-	put_property(f, "verdict", json_object_get(report, "verdict"));
-	put_property(f, "exit", json_object_get(report, "exit"));
-	fputs("    </properties>\n", f);
-	for (unsigned i = 0; i < test_points(v); i++) {
-		struct point p = point_of(v, i);
-
-		fputs("    <testcase", f);
-		xml_attribute(f, "classname", p.class);
-		xml_attribute(f, "name", p.name);
-		fprintf(f, " time=\"%.3f\">\n", p.seconds);
-		if (p.failed || p.skipped) {
-			fprintf(f, "      <%s", p.failed ? "failure" : "skipped");
-			xml_attribute(f, "message", p.message);
-			fputs("/>\n", f);
-		}
-		fputs("      <system-out>", f);
-		xml_text(f, p.command);
-		fputs("</system-out>\n    </testcase>\n", f);
-	}
-	fputs("  </testsuite>\n</testsuites>\n", f);
+	junit_case(cases, "tmax.verify", "verdict", 0,
+		   v->verdict == VERIFY_HOLDS	       ? NULL
+		   : v->verdict == VERIFY_INCONCLUSIVE ? "skipped"
+						       : "failure",
+		   v->reason, v->reason);
+	junit_document(f, "tmax verify", v->date, v->seconds, properties, cases);
 	json_decref(report);
 }
 

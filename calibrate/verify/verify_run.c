@@ -1,91 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/command_line.h"
 #include "base/exit_status.h"
 #include "base/random.h"
+#include "calibrate/statistics/estimate.h"
 #include "calibrate/verify/verify.h"
-#include "stress/cell/cell_options.h"
-#include "stress/run/provoker.h"
+#include "stress/cell/cell.h"
+#include "stress/run/run.h"
 
 #define CONTROL_SHARE 0.05 /* of the budget */
 #define WINDOW_SHARE  0.10
 #define CELL_SHARE    0.9  /* of a cell's time; the rest starts the child */
 #define CELL_MIN      0.05 /* seconds; shorter cells are mostly set-up */
 #define SLICE	      5.0  /* seconds of a cell at a time: so that all meet the same conditions */
-
-/* --- The cells that the config names ---------------------------------------------------------- */
-
-/* 0, or -EINVAL with the reason. */
-static int read_cell(const char *command, struct cell *cell, char *reason)
-{
-	int ret;
-
-	cell_defaults(cell);
-	ret = cell_read(command, "stress", cell, reason);
-	if (ret == -ENOMEM)
-		option_refuse(reason, "out of memory");
-	if (ret < 0)
-		return -EINVAL;
-	if (cell->protocol == PROTOCOL_WAIT)
-		return cell_check(cell, reason, OPTION_WHY);
-	snprintf(reason, OPTION_WHY, "it waits for nothing: its protocol is %s",
-		 protocol_name(cell->protocol));
-	return -EINVAL;
-}
-
-/* Not by inih, which takes 200 bytes of a line at most: a command may be longer. */
-int verify_conf_cells(FILE *f, struct cell *cells, unsigned max, char *why, size_t size)
-{
-	char section[64] = "", told[64] = "", reason[OPTION_WHY], *line = NULL;
-	bool keyed = false, command = false; /* the section has a key; the last one is this */
-	unsigned count = 0;
-	size_t room = 0;
-	int ret = 0;
-
-	why[0] = '\0';
-	while (ret == 0 && getline(&line, &room, f) >= 0) {
-		const char *text = line + strspn(line, " \t");
-		size_t length = strcspn(text, " \t=:"),
-		       value = length + strspn(text + length, " \t");
-
-		if (strchr(";#\r\n", *text))
-			continue;
-		/* A line that is indented goes on with the key before it. */
-		if (text == line || !keyed) {
-			keyed = *text != '[';
-			command = length == 7 && strncmp(text, "command", length) == 0 &&
-				  (text[value] == '=' || text[value] == ':');
-			if (!keyed)
-				snprintf(section, sizeof(section), "%.*s",
-					 (int)strcspn(text + 1, "]"), text + 1);
-		}
-		if (!command || strncmp(section, "cell ", 5) != 0)
-			continue;
-		if (strcmp(section, told) == 0) {
-			snprintf(why, size, "%s: command stands twice", section);
-			ret = -EINVAL;
-		} else if (count == max) {
-			snprintf(why, size, "it names more than %u cells", max);
-			ret = -E2BIG;
-		} else if (read_cell(text + value + 1, &cells[count++], reason) < 0) {
-			snprintf(why, size, "[%s] command: %s", section, reason);
-			ret = -EINVAL;
-		}
-		strcpy(told, section);
-	}
-	free(line);
-	if (ret == 0 && ferror(f)) {
-		snprintf(why, size, "its cells cannot be read");
-		ret = -EINVAL;
-	}
-	return ret ? ret : (int)count;
-}
-
-/* --- The cells that are run ------------------------------------------------------------------ */
 
 /* At the closest that this machine has to two threads that never share a CPU. */
 static struct cell *add_cell(struct verify *v, enum verify_check check, hwloc_topology_t topology)
@@ -103,13 +32,14 @@ static struct cell *add_cell(struct verify *v, enum verify_check check, hwloc_to
 	return &c->cell;
 }
 
-void verify_plan(struct verify *v, hwloc_topology_t topology, const struct cell *worst,
-		 unsigned count)
+void verify_plan(struct verify *v, hwloc_topology_t topology)
 {
 	/* Both leave a mix standing in memory for a whole wait. */
 	static const enum protocol broken[] = { PROTOCOL_NO_INT3, PROTOCOL_FRONT_FIRST };
-	struct cell *cell, fallback[2 * 4];
+	struct plan plan = { 0 };
+	struct cell *cell;
 
+	plan_seat(&plan, topology);
 	for (unsigned i = 0; i < sizeof(broken) / sizeof(broken[0]); i++) {
 		cell = add_cell(v, CHECK_CONTROL, topology);
 		cell->protocol = broken[i];
@@ -127,33 +57,12 @@ void verify_plan(struct verify *v, hwloc_topology_t topology, const struct cell 
 			cell->pair = PAIR_CALL_NOP;
 		}
 	}
-	if (count == 0) {
-		v->fallback = true;
-		worst = fallback;
-		for (; count < 2 * 4; count++) {
-			cell_defaults(&fallback[count]);
-			fallback[count].pair = PAIR_CALL_NOP; /* has a mix at every split */
-			fallback[count].crossing = count < 4 ? CROSSING_LINE : CROSSING_PAGE;
-			fallback[count].split = count % 4 + 1;
-		}
-	}
-	for (unsigned i = 0; i < count; i++) {
+	for (unsigned i = 0; i < CLAIMS * plan.seats; i++) {
 		cell = add_cell(v, CHECK_WAIT, topology);
-		*cell = worst[i];
-		cell->oracle = ORACLE_COUNT; /* goes on after a tear */
+		cell->placement = plan.seat[i / CLAIMS].placement;
+		cell->executors = plan.seat[i / CLAIMS].executors;
+		cell->crossing = claimed[i % CLAIMS];
 		cell->waits = verify_level(v)->waits;
-		cell->toggles = CELL_TOGGLES_MAX;
-		cell->stop_tears = 0;
-	}
-	for (struct verify_cell *c = v->cell; c < v->cell + v->cells; c++) {
-		struct seating seating;
-		int ret = placement_seat(topology, c->cell.placement, c->cell.executors, &seating,
-					 c->reason, sizeof(c->reason));
-
-		if (ret == 0)
-			ret = provokers_possible(&c->cell, topology, &seating, c->reason,
-						 sizeof(c->reason));
-		c->skipped = ret < 0;
 	}
 }
 
@@ -211,7 +120,7 @@ static void run_part(struct verify *v, struct session *s, enum verify_check chec
 	double end = session_left(s) - seconds;
 	double slices = ceil(seconds / SLICE / fmax(1, count_due(v, v->cell, check)));
 
-	progress_stage(&s->progress, verify_check_name(check));
+	s->progress.stage = verify_check_name(check);
 	/* Each at least once: on a noisy machine other parts may have taken more than their share.
 	 */
 	for (unsigned left = (unsigned)fmax(1, slices); left > 0; left--)

@@ -4,18 +4,15 @@
  */
 #include <errno.h>
 #include <getopt.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/counts/base.h"
 #include "agent/counts/control.h"
 #include "agent/launch/inject.h"
-#include "agent/launch/launch.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "commands/fastinst/command.h"
-#include "commands/fastinst/counts.h"
 
 #define LOOK 1.0 /* seconds between two looks at counts */
 
@@ -29,30 +26,24 @@ struct attach {
 };
 
 /* Warns of objects whose files were replaced or deleted since they were loaded. */
-static int warn_of_replaced(char *line, void *unused)
-{
-	static const char gone[] = " (deleted)";
-	const char *file = strchr(line, '/');
-	int len = file ? (int)(strlen(file) - strlen(gone)) : 0;
-
-	(void)unused;
-	if (len > 0 && strstr(line, "r-xp") && !strcmp(file + len, gone) &&
-	    strncmp(file, "/memfd:", 7))
-		complain(0, 0,
-			 "%.*s was replaced or deleted since it was loaded: none of its functions "
-			 "is found; start the program again",
-			 len, file);
-	return 0;
-}
-
 static void look_at_mappings(long pid)
 {
 	FILE *maps = target_file((pid_t)pid, "maps");
+	char line[PATH_MAX + 128];
 
-	if (!maps)
-		return;
-	text_lines(maps, warn_of_replaced, NULL);
-	fclose(maps);
+	while (maps && fgets(line, sizeof(line), maps)) {
+		const char *file = strchr(line, '/');
+		char *gone = strstr(line, " (deleted)\n");
+
+		if (!file || !gone || !strstr(line, "r-xp") || !strncmp(file, "/memfd:", 7))
+			continue;
+		*gone = '\0';
+		remark("%s was replaced or deleted since it was loaded: none of its functions is "
+		       "found; start the program again",
+		       file);
+	}
+	if (maps)
+		fclose(maps);
 }
 
 /* The agent makes its socket where this user's on, off and top look for it. */
@@ -91,16 +82,15 @@ static int remove_agent(struct attach *attach)
 	int ret = inject_library(&inject);
 
 	if (ret == -EBUSY && inject.inside)
-		complain(0, 0, "nothing is probed in process %ld any more; its code stays, as %s",
-			 attach->pid, inject.why);
+		remark("nothing is probed in process %ld any more; its code stays, as %s",
+		       attach->pid, inject.why);
 	else if (!ret && inject.result == -ENOENT)
 		return complain(STATUS_NOT_FOUND, 0, "process %ld has no agent that was attached",
 				attach->pid);
 	else if (ret < 0 || inject.result < 0)
 		return inject_complain(&inject, ret, "detach from");
 	else if (inject.result == DETACH_BESIDE)
-		complain(0, 0, "process %ld uses libfastinst itself, which stays as it is",
-			 attach->pid);
+		remark("process %ld uses libfastinst itself, which stays as it is", attach->pid);
 	else
 		fprintf(stderr, "detached from process %ld\n", attach->pid);
 	return STATUS_OK;
@@ -119,20 +109,18 @@ static int ask_patterns(const struct attach *attach, const char *word, struct co
 	return status;
 }
 
-/* Replaces the counts by the current ones of all probes. False: the agent does not answer. */
-static bool read_counts(const struct attach *attach, struct counts *counts)
+/* Replaces the counts by the current ones of all probes, where the agent answers. */
+static void read_counts(const struct attach *attach, struct counts *counts)
 {
 	struct counts now = { 0 };
 
-	if (!control_listens(attach->pid) ||
-	    control_ask(attach->pid, &now, "counts") != STATUS_OK) {
+	if (control_listens(attach->pid) && control_ask(attach->pid, &now, "counts") == STATUS_OK) {
+		counts_join(&now);
+		counts_free(counts);
+		*counts = now;
+	} else {
 		counts_free(&now);
-		return false;
 	}
-	counts_join(&now);
-	counts_free(counts);
-	*counts = now;
-	return true;
 }
 
 /* A process that ends meanwhile leaves a report, unless a signal ends it. */
@@ -156,21 +144,18 @@ static void watch_counts(struct attach *attach, struct counts *counts)
 		counts_free(counts);
 		*counts = last;
 	} else if (ending_is_over((pid_t)attach->pid)) {
-		complain(0, 0,
-			 "process %ld was ended: what it ran in its last second is not counted",
-			 attach->pid);
+		remark("process %ld was ended: what it ran in its last second is not counted",
+		       attach->pid);
 	}
 }
 
 static int count_for(struct attach *attach)
 {
 	struct counts counts = { 0 }, before = { 0 }, named = { 0 };
-	int status;
-
 	/* Until probes are off again, no signal ends this process. */
-	ending_hold();
+	int status = launch_folder(&attach->launch) < 0 ? STATUS_FAILED : STATUS_OK;
+
 	read_counts(attach, &before);
-	status = launch_folder(&attach->launch) < 0 ? STATUS_FAILED : STATUS_OK;
 	if (status == STATUS_OK)
 		status = control_ask(attach->pid, &named, "report %s", attach->launch.folder);
 	if (status == STATUS_OK)
@@ -250,37 +235,24 @@ static const struct command_line detach_line = {
 	       "69 no agent was attached.\n",
 };
 
-static int visit_process(int argc, char **argv, const struct command_line *usage,
-			 int (*visit)(struct attach *attach))
+/* Commands attach and detach: argv[0] is "fastinst detach". */
+int attach_command(int argc, char **argv)
 {
 	struct attach attach = { .launch.agent = "libfastinst-attached.so" };
-	int status = command_line_parse(usage, argc, argv, &attach, NULL);
-	uint64_t pid;
+	bool detaches = strstr(argv[0], " detach");
+	int status = command_line_parse(detaches ? &detach_line : &line, argc, argv, &attach, NULL);
+	uint64_t pid = 0;
 
 	if (status == STATUS_OK &&
 	    (optind + 1 != argc || !number_in(argv[optind], 1, PID_MOST, &pid)))
 		status = refuse_usage("it takes the number of one process");
 	if (status == STATUS_OK && attach.asked.entries)
 		status = refuse_entries();
-	if (status == STATUS_OK) {
-		attach.pid = (long)pid;
-		status = visit(&attach);
-	}
+	attach.pid = (long)pid;
+	if (status == STATUS_OK && !detaches)
+		status = attach_agent(&attach);
+	else if (status == STATUS_OK)
+		status = launch_find(&attach.launch) < 0 ? STATUS_NOT_FOUND : remove_agent(&attach);
 	free(attach.asked.on);
 	return status;
-}
-
-static int detach_agent(struct attach *attach)
-{
-	return launch_find(&attach->launch) < 0 ? STATUS_NOT_FOUND : remove_agent(attach);
-}
-
-int attach_command(int argc, char **argv)
-{
-	return visit_process(argc, argv, &line, attach_agent);
-}
-
-int detach_command(int argc, char **argv)
-{
-	return visit_process(argc, argv, &detach_line, detach_agent);
 }

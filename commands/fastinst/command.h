@@ -6,19 +6,70 @@
 #ifndef COMMANDS_FASTINST_COMMAND_H
 #define COMMANDS_FASTINST_COMMAND_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <jansson.h>
+
 #include "agent/launch/launch.h"
-#include "base/spelling.h"
-#include "commands/fastinst/counts.h"
 
 int attach_command(int argc, char **argv);
-int detach_command(int argc, char **argv);
 int run_command(int argc, char **argv);
-int on_command(int argc, char **argv);
-int reset_command(int argc, char **argv);
-int off_command(int argc, char **argv);
+int switch_command(int argc, char **argv);
 int top_command(int argc, char **argv);
 int list_command(int argc, char **argv);
 int trace_command(int argc, char **argv);
+
+/* --- Counts by name, added up over processes, from the lines that agents write ---------------- */
+
+struct count {
+	uint64_t count, lost;
+	double rate;			/* per second; negative: not known */
+	char *kind, *function, *object; /* one behind the other */
+};
+
+struct counts {
+	struct count *count;
+	size_t n;
+	size_t patterns; /* behind the counts, once joined: patterns of --on; count 0: has not
+			    matched */
+	size_t processes;
+};
+
+/* counts_add - -ENOMEM. The texts are copied. */
+int counts_add(struct counts *counts, uint64_t count, uint64_t lost, const char *kind,
+	       const char *function, const char *object);
+
+/* counts_line - adds a line, for launch_reports(). Other lines are passed over. -ENOMEM. */
+int counts_line(char *line, void *counts);
+
+/* counts_join - the same place of several processes becomes one; the most often run is first. */
+void counts_join(struct counts *counts);
+void counts_print(const struct counts *counts, FILE *out, bool json, size_t most);
+
+/*
+ * counts_since - what came since @before, of those that are in @named (NULL: all). All are joined;
+ * the others are sorted anew. counts_rates - how fast those grow that grew in so many seconds.
+ */
+void counts_since(struct counts *counts, struct counts *before, struct counts *named);
+void counts_rates(struct counts *counts, struct counts *before, double seconds);
+
+/*
+ * counts_missing - keeps what was counted more often than in @seen, which is sorted anew; lost is
+ * by how much. With known_only, drops what @seen does not have.
+ */
+void counts_missing(struct counts *counts, struct counts *seen, bool known_only);
+
+/* counts_json - an array of them. */
+json_t *counts_json(const struct counts *counts);
+
+/* counts_write - all of them to a file, or to standard error. -errno after a complaint. */
+int counts_write(const struct counts *counts, const char *path, bool json);
+void counts_free(struct counts *counts);
+
+/* --- Requests, and what commands share -------------------------------------------------------- */
 
 /*
  * control_ask - one request, as printf(3), to the agent of a process; its counts are added to
@@ -39,39 +90,14 @@ void control_sweep(void);
 void set_environment(const struct asked *asked);
 
 /*
- * collect_counts - what processes of a program left, joined, and why_little(). Or a negative errno
- * after a complaint.
+ * collect_counts - what processes of a program left, joined. Where patterns matched no probe, it
+ * complains of each, with similar names; or says why there are no counts, or counts without names.
+ * 1: a pattern matched none; a negative errno after a complaint.
  */
 int collect_counts(const struct launch *launch, const char *program, const struct asked *asked,
-		   struct counts *counts, bool *unmatched);
+		   struct counts *counts);
 
-/*
- * why_little - tells on stderr of patterns that matched no probe, with similar names, or why there
- * are no counts, or counts without names. Returns whether a pattern matched none.
- */
-bool why_little(const char *program, const struct counts *counts, const struct asked *asked);
-
-/* Names that a pattern without a match may mean: they contain it with a few errors. */
-#define NEAR_NAMES 3
-
-struct near {
-	const char *pattern;
-	char letter[SPELLING_LETTERS]; /* of its function */
-	unsigned letters;
-	struct near_name {
-		char *text;
-		size_t distance;
-	} name[NEAR_NAMES]; /* the nearest first */
-	size_t n;
-};
-
-/* near_begin - look for that pattern, which stays where it is. */
-void near_begin(struct near *near, const char *pattern);
-
-/* near_look - at the name of a function that has a probe. */
-void near_look(struct near *near, const char *function);
-
-/* near_tell - complain that nothing matches there, and of what is near. Frees all. */
-void near_tell(struct near *near, const char *where);
+/* complain_unmatched - nothing matches a pattern there; with the nearest names of those. */
+void complain_unmatched(const char *where, const char *pattern, const struct counts *names);
 
 #endif

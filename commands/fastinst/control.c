@@ -7,16 +7,14 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/counts/control.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "commands/fastinst/command.h"
-#include "commands/fastinst/counts.h"
 
 #define PATIENCE 120  /* seconds, for an answer */
 #define REQUEST	 4000 /* bytes; the agent takes some more */
@@ -53,48 +51,41 @@ static bool wait_answer(long pid, FILE *stream)
 		if (poll(&answer, 1, 1000) > 0)
 			return true;
 		if (waited % 10 == 0)
-			complain(0, 0, "process %ld has not answered yet: waiting", pid);
+			remark("process %ld has not answered yet: waiting", pid);
 	}
 	return false;
 }
 
 static void take_answer(struct talk *talk, long pid, FILE *stream)
 {
-	char line[512] = "";
+	char line[512] = "it did not answer";
 	long n;
 
 	if (!wait_answer(pid, stream))
 		snprintf(line, sizeof(line), "it did not answer within %d seconds: is it stopped?",
 			 PATIENCE);
-	else if (!fgets(line, sizeof(line), stream))
-		line[0] = '\0';
-	line[strcspn(line, "\n")] = '\0';
+	else if (fgets(line, sizeof(line), stream))
+		line[strcspn(line, "\n")] = '\0';
 	if (sscanf(line, "ok %ld", &n) != 1) {
 		talk->failed = complain(1, 0, "process %ld: %s", pid,
-					!*line			      ? "it did not answer"
-					: !strncmp(line, "error ", 6) ? line + 6
-								      : line);
+					strncmp(line, "error ", 6) ? line : line + 6);
 		return;
 	}
 	talk->answered++;
 	talk->matched += n;
-	if (talk->counts)
-		counts_read(talk->counts, stream);
-	else
-		printf("process %ld: %ld %s%s\n", pid, n, talk->branch ? "branch" : "probe",
-		       n == 1	      ? ""
-		       : talk->branch ? "es"
-				      : "s");
+	if (talk->counts) {
+		text_lines(stream, counts_line, talk->counts);
+		counts_line(NULL, talk->counts);
+		return;
+	}
+	printf("process %ld: %ld %s%s\n", pid, n, talk->branch ? "branch" : "probe",
+	       talk->branch && n != 1 ? "es" : S(n));
 }
 
-static void ask_agent(struct talk *talk, long pid)
+static void ask_agent(const char *path, long pid, struct talk *talk)
 {
-	char path[SOCKET_PATH];
-	FILE *stream;
+	FILE *stream = talk->pid && talk->pid != pid ? NULL : connect_to(path);
 
-	if (control_path((pid_t)pid, false, path, sizeof(path)) < 0)
-		return;
-	stream = connect_to(path);
 	if (!stream)
 		return;
 	text_put(stream, talk->request);
@@ -102,6 +93,25 @@ static void ask_agent(struct talk *talk, long pid)
 	fflush(stream);
 	take_answer(talk, pid, stream);
 	fclose(stream);
+}
+
+/* The sockets, and those that agents had not begun to listen at, by their suffix. */
+static void visit_sockets(const char *suffix,
+			  void (*visit)(const char *path, long pid, struct talk *talk),
+			  struct talk *talk)
+{
+	char folder[96], path[PATH_MAX], rest[8];
+	DIR *dir = control_folder(false, folder, sizeof(folder)) < 0 ? NULL : opendir(folder);
+	const struct dirent *entry;
+	long pid;
+
+	while (dir && (entry = readdir(dir))) {
+		snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+		if (sscanf(entry->d_name, "%ld.%7s", &pid, rest) == 2 && !strcmp(rest, suffix))
+			visit(path, pid, talk);
+	}
+	if (dir)
+		closedir(dir);
 }
 
 /* The user of the process; -1: there is no such process. */
@@ -114,24 +124,18 @@ static long find_user(long pid)
 	return stat(path, &process) < 0 ? -1 : (long)process.st_uid;
 }
 
-static int ask_agents(struct talk *talk);
-
 static int complain_of_pattern(const struct talk *talk)
 {
 	struct counts names = { 0 };
 	struct talk question = { .request = "names", .pid = talk->pid, .counts = &names };
-	struct near near;
 	char process[32] = "these processes";
 
 	if (talk->branch)
 		return complain(STATUS_FAILED, 0, "no static branch is called '%s'", talk->pattern);
-	near_begin(&near, talk->pattern);
-	ask_agents(&question);
-	for (size_t i = 0; i < names.n; i++)
-		near_look(&near, names.count[i].function);
+	visit_sockets("sock", ask_agent, &question);
 	if (talk->pid)
 		snprintf(process, sizeof(process), "process %ld", talk->pid);
-	near_tell(&near, process);
+	complain_unmatched(process, talk->pattern, &names);
 	counts_free(&names);
 	return STATUS_FAILED;
 }
@@ -139,23 +143,13 @@ static int complain_of_pattern(const struct talk *talk)
 /* Asks one process, or all that listen. */
 static int ask_agents(struct talk *talk)
 {
-	char folder[96];
-	int ret = control_folder(false, folder, sizeof(folder));
-	struct dirent *entry;
-	long pid;
 	long user = talk->pid ? find_user(talk->pid) : -1;
-	DIR *dir;
+	char folder[96];
 
-	dir = ret < 0 ? NULL : opendir(folder);
-	while (dir && (entry = readdir(dir)))
-		if (sscanf(entry->d_name, "%ld.sock", &pid) == 1 &&
-		    (!talk->pid || talk->pid == pid))
-			ask_agent(talk, pid);
-	if (dir)
-		closedir(dir);
-	if (ret == -EPERM)
+	if (control_folder(false, folder, sizeof(folder)) == -EPERM)
 		return complain(STATUS_FAILED, 0, "%s is not this user's alone, and not trusted",
 				folder);
+	visit_sockets("sock", ask_agent, talk);
 	if (talk->failed)
 		return STATUS_FAILED;
 	if (talk->answered)
@@ -173,12 +167,11 @@ static int ask_agents(struct talk *talk)
  * Removes a socket whose PID no process has and where none listens. The PID alone does not tell:
  * the process may be in a container that shares the folder.
  */
-static void sweep_one(const char *folder, const char *name, long pid)
+static void sweep_one(const char *path, long pid, struct talk *none)
 {
-	char path[PATH_MAX];
 	FILE *stream;
 
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	(void)none;
 	if (pid <= 0 || !kill((pid_t)pid, 0) || errno != ESRCH)
 		return;
 	stream = connect_to(path);
@@ -188,17 +181,8 @@ static void sweep_one(const char *folder, const char *name, long pid)
 
 void control_sweep(void)
 {
-	char folder[96], rest[8];
-	const struct dirent *entry;
-	long pid;
-	DIR *dir = control_folder(false, folder, sizeof(folder)) < 0 ? NULL : opendir(folder);
-
-	while (dir && (entry = readdir(dir)))
-		if (sscanf(entry->d_name, "%ld.%7s", &pid, rest) == 2 &&
-		    (!strcmp(rest, "sock") || !strcmp(rest, "new")))
-			sweep_one(folder, entry->d_name, pid);
-	if (dir)
-		closedir(dir);
+	visit_sockets("sock", sweep_one, NULL);
+	visit_sockets("new", sweep_one, NULL);
 }
 
 /* In "on PATTERN", "trace FOLDER PATTERN"; else NULL: probes to turn off may have been unloaded. */
@@ -230,15 +214,14 @@ int control_ask(long pid, struct counts *counts, const char *format, ...)
 bool control_listens(long pid)
 {
 	char path[SOCKET_PATH];
-	FILE *stream =
-		control_path((pid_t)pid, false, path, sizeof(path)) < 0 ? NULL : connect_to(path);
+	FILE *stream = control_path(NULL, (pid_t)pid, false, path, sizeof(path)) < 0
+			       ? NULL
+			       : connect_to(path);
 
 	if (stream)
 		fclose(stream);
 	return stream != NULL;
 }
-
-/* --- on, off ---------------------------------------------------------------------------------- */
 
 static const struct option_row pid_options[] = {
 	{ "pid", "PID", "in that process only", OPTION_NUMBER(struct talk, pid, 1, PID_MOST),
@@ -269,10 +252,12 @@ static const struct command_line reset_line = {
 	.end = "PATTERN is FUNCTION, OBJECT:FUNCTION, both globs, or /REGEX/.\n",
 };
 
-static int switch_probes(const char *word, int argc, char **argv)
+/* Commands on, off and reset: argv[0] is "fastinst on". */
+int switch_command(int argc, char **argv)
 {
 	char request[REQUEST];
 	struct talk talk = { .request = request };
+	const char *word = strrchr(argv[0], ' ') + 1;
 	const struct command_line *usage = strcmp(word, "reset") ? &switch_line : &reset_line;
 	int status = command_line_parse(usage, argc, argv, &talk, NULL);
 
@@ -285,22 +270,7 @@ static int switch_probes(const char *word, int argc, char **argv)
 	if (talk.veto)
 		word = strcmp(word, "on") != 0 ? "veto" : "allow";
 	if (snprintf(request, sizeof(request), "%s%s %s", talk.branch ? "branch-" : "", word,
-		     argv[optind]) >= (int)sizeof(request))
+		     talk.pattern) >= (int)sizeof(request))
 		return refuse_usage("the pattern is too long");
 	return ask_agents(&talk);
-}
-
-int on_command(int argc, char **argv)
-{
-	return switch_probes("on", argc, argv);
-}
-
-int off_command(int argc, char **argv)
-{
-	return switch_probes("off", argc, argv);
-}
-
-int reset_command(int argc, char **argv)
-{
-	return switch_probes("reset", argc, argv);
 }

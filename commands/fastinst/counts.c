@@ -1,27 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* Counts of probes: read from lines of agents, joined, compared, and printed. */
-#include "commands/fastinst/counts.h"
+#include "commands/fastinst/command.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/launch/launch.h"
 #include "base/demangle.h"
 #include "base/text.h"
-#include "commands/fastinst/source_of.h"
+#include "commands/fastinst/sites.h"
 #include "probes/elf/array.h"
-#include "profile/command/print.h"
-
-#define SOURCE_ROOM 512
-
-static void release_count(struct count *count)
-{
-	free(count->kind);
-	free(count->function);
-	free(count->object);
-}
+#include "profile/command/command.h"
 
 int counts_add(struct counts *counts, uint64_t count, uint64_t lost, const char *kind,
 	       const char *function, const char *object)
@@ -30,43 +20,28 @@ int counts_add(struct counts *counts, uint64_t count, uint64_t lost, const char 
 		.count = count,
 		.lost = lost,
 		.rate = -1,
-		.kind = strdup(kind),
-		.function = strdup(function),
-		.object = strdup(object),
 	};
 
-	if (one.kind && one.function && one.object && !ARRAY_ADD(counts->count, counts->n, one))
+	if (asprintf(&one.kind, "%s%c%s%c%s", kind, 0, function, 0, object) < 0)
+		return -ENOMEM;
+	one.function = one.kind + strlen(kind) + 1;
+	one.object = one.function + strlen(function) + 1;
+	if (!ARRAY_ADD(counts->count, counts->n, one))
 		return 0;
-	release_count(&one);
+	free(one.kind);
 	return -ENOMEM;
-}
-
-static int add_line(struct counts *counts, char *line)
-{
-	char *field[5];
-
-	if (text_fields(&line, field, 5) < 5)
-		return 0;
-	return counts_add(counts, strtoull(field[0], NULL, 10), strtoull(field[1], NULL, 10),
-			  field[2], field[3], field[4]);
 }
 
 int counts_line(char *line, void *to)
 {
 	struct counts *counts = to;
+	char *field[5];
 
-	if (line)
-		return add_line(counts, line);
-	counts->processes++;
-	return 0;
-}
-
-int counts_read(struct counts *counts, FILE *stream)
-{
-	int ret = text_lines(stream, counts_line, counts);
-
-	counts->processes++;
-	return ret;
+	counts->processes += !line;
+	if (!line || text_fields(&line, field, 5) < 5)
+		return 0;
+	return counts_add(counts, strtoull(field[0], NULL, 10), strtoull(field[1], NULL, 10),
+			  field[2], field[3], field[4]);
 }
 
 static int order_by_place(const void *a, const void *b)
@@ -111,7 +86,7 @@ void counts_join(struct counts *counts)
 		}
 		last->count += next->count;
 		last->lost += next->lost;
-		release_count(next);
+		free(next->kind);
 	}
 	counts->n = kept + 1;
 	qsort(counts->count, counts->n, sizeof(*counts->count), order_by_count);
@@ -131,54 +106,54 @@ static const struct count *find_count(const struct counts *counts, const struct 
 			 : NULL;
 }
 
-/* Drops patterns, and counts that @keeps refuses; sorts the others by how often they were run. */
-static void keep_counts(struct counts *counts, struct counts *other, struct counts *named,
-			bool (*keeps)(struct count *one, const struct count *was))
+/* Drops patterns, and counts of 0; sorts the others by how often they were run. */
+static void drop_empty(struct counts *counts)
 {
 	size_t kept = 0;
 
-	sort_places(other);
-	if (named)
-		sort_places(named);
-	for (size_t i = 0; i < counts->n; i++) {
+	for (size_t i = 0; i < counts->n + counts->patterns; i++) {
 		struct count *one = &counts->count[i];
 
-		if (keeps(one, find_count(other, one)) && (!named || find_count(named, one)))
+		if (i < counts->n && (one->count || one->lost))
 			counts->count[kept++] = *one;
 		else
-			release_count(one);
+			free(one->kind);
 	}
-	for (size_t i = counts->n; i < counts->n + counts->patterns; i++)
-		release_count(&counts->count[i]);
 	counts->n = kept;
 	counts->patterns = 0;
 	if (kept)
 		qsort(counts->count, kept, sizeof(*counts->count), order_by_count);
 }
 
-static bool keep_growth(struct count *one, const struct count *was)
-{
-	one->count -= was && was->count <= one->count ? was->count : 0;
-	one->lost -= was && was->lost <= one->lost ? was->lost : 0;
-	return one->count || one->lost;
-}
-
 void counts_since(struct counts *counts, struct counts *before, struct counts *named)
 {
-	keep_counts(counts, before, named, keep_growth);
-}
+	sort_places(before);
+	if (named)
+		sort_places(named);
+	for (size_t i = 0; i < counts->n; i++) {
+		struct count *one = &counts->count[i];
+		const struct count *was = find_count(before, one);
 
-static bool keep_missing(struct count *one, const struct count *seen)
-{
-	uint64_t events = seen ? seen->count : 0;
-
-	one->lost = one->count > events ? one->count - events : 0;
-	return one->lost;
+		one->count -= was && was->count <= one->count ? was->count : 0;
+		one->lost -= was && was->lost <= one->lost ? was->lost : 0;
+		if (named && !find_count(named, one))
+			one->count = one->lost = 0;
+	}
+	drop_empty(counts);
 }
 
 void counts_missing(struct counts *counts, struct counts *seen, bool known_only)
 {
-	keep_counts(counts, seen, known_only ? seen : NULL, keep_missing);
+	sort_places(seen);
+	for (size_t i = 0; i < counts->n; i++) {
+		struct count *one = &counts->count[i];
+		const struct count *events = find_count(seen, one);
+		bool has_all = events ? events->count >= one->count : known_only;
+
+		one->lost = has_all ? 0 : one->count - (events ? events->count : 0);
+		one->count = has_all ? 0 : one->count;
+	}
+	drop_empty(counts);
 }
 
 void counts_rates(struct counts *counts, struct counts *before, double seconds)
@@ -191,13 +166,6 @@ void counts_rates(struct counts *counts, struct counts *before, double seconds)
 
 		one->rate = (double)(one->count - from) / seconds;
 	}
-}
-
-/* "FILE:LINE" */
-static const char *source_or_null(const struct count *one, char source[SOURCE_ROOM])
-{
-	return *source_named(one->object, one->kind, one->function, source, SOURCE_ROOM) ? source
-											 : NULL;
 }
 
 json_t *counts_json(const struct counts *counts)
@@ -215,33 +183,25 @@ json_t *counts_json(const struct counts *counts)
 						"function", name_json(one->function), "demangled",
 						demangled_json(one->function), "object",
 						name_json(one->object), "source",
-						name_json(source_or_null(one, source))));
+						name_json(source_named(one->object, one->kind,
+								       one->function, source))));
 	}
 	return probes;
 }
 
-static void put_padded(FILE *out, const char *name, int width)
-{
-	int len = text_put(out, name);
-
-	if (len < width)
-		fprintf(out, "%*s", width - len, "");
-}
-
 static void print_line(const struct count *one, FILE *out)
 {
-	char room[SOURCE_ROOM];
-	const char *source = source_or_null(one, room);
+	char source[SOURCE_ROOM];
+	int len;
 
 	fprintf(out, "%14" PRIu64 " %10" PRIu64 "  ", one->count, one->lost);
 	if (one->rate >= 0)
 		fprintf(out, "%12.0f  ", one->rate);
 	fprintf(out, "%-7s  ", one->kind);
-	put_padded(out, name_for_people(one->function, true), 32);
-	fputs("  ", out);
+	len = text_put(out, name_for_people(one->function, true));
+	fprintf(out, "%*s", len < 32 ? 34 - len : 2, "");
 	text_put(out, one->object);
-	fputs(source ? "  " : "", out);
-	text_put(out, source ? source : "");
+	put_source(out, source_named(one->object, one->kind, one->function, source));
 	fputc('\n', out);
 }
 
@@ -273,7 +233,7 @@ int counts_write(const struct counts *counts, const char *path, bool json)
 void counts_free(struct counts *counts)
 {
 	for (size_t i = 0; i < counts->n + counts->patterns; i++)
-		release_count(&counts->count[i]);
+		free(counts->count[i].kind);
 	free(counts->count);
 	*counts = (struct counts){ 0 };
 }

@@ -2,7 +2,6 @@
 /* fastinst: count, trace and profile what a program runs, by probes that are turned on and off. */
 #include <signal.h>
 
-#include "agent/launch/launch.h"
 #include "base/program.h"
 #include "commands/fastinst/command.h"
 #include "profile/command/command.h"
@@ -18,10 +17,10 @@ static const struct program_command commands[] = {
 	{ NULL, NULL, "Programs that run", NULL },
 	{ "attach", attach_command, "put the agent into a process that runs",
 	  "attach --entries --for 10s 1234" },
-	{ "detach", detach_command, "take it out again", "detach 1234" },
-	{ "on", on_command, "turn probes on", "on --pid 1234 'src/net/*.c:*'" },
-	{ "off", off_command, "turn them off", "off 'libz.so*:*'" },
-	{ "reset", reset_command, "have them count from 0", "reset --pid 1234 '*'" },
+	{ "detach", attach_command, "take it out again", "detach 1234" },
+	{ "on", switch_command, "turn probes on", "on --pid 1234 'src/net/*.c:*'" },
+	{ "off", switch_command, "turn them off", "off 'libz.so*:*'" },
+	{ "reset", switch_command, "have them count from 0", "reset --pid 1234 '*'" },
 	{ "top", top_command, "show their counts", "top --pid 1234" },
 	{ NULL, NULL, "Files", NULL },
 	{ "list", list_command, "show what a program or library has to put probes on",

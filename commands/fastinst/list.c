@@ -3,71 +3,100 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-#include <jansson.h>
 
 #include "base/demangle.h"
 #include "base/text.h"
 #include "commands/fastinst/command.h"
 #include "commands/fastinst/sites.h"
-#include "commands/fastinst/source_of.h"
 #include "probes/entries/survey.h"
-#include "profile/command/print.h"
-
-#define KINDS_MAX 9
-
-/* Boundaries that a site may cross. */
-static const unsigned bounds[] = { 8, 64, 4096 };
-#define BOUNDS (sizeof(bounds) / sizeof(*bounds))
-
-/* Numbers of one kind of site, or of all. */
-struct sum {
-	const char *kind, *provider;
-	size_t sites, usable, crossing[BOUNDS];
-};
+#include "profile/command/command.h"
 
 struct list {
 	bool json, summary, entries;
 };
 
-static void count_site(struct sum *sum, const struct site *site)
+/* --- What a file has, as JSON ----------------------------------------------------------------- */
+
+static json_int_t number_in_json(const json_t *object, const char *name)
 {
-	sum->sites++;
-	sum->usable += !site->reason;
-	for (size_t i = 0; i < BOUNDS; i++)
-		sum->crossing[i] += !site->reason && site->crosses >= bounds[i];
+	return json_integer_value(json_object_get(object, name));
 }
 
-/* Fills in the sum of all first, then one per kind. Returns how many sums. */
-static size_t sum_up(const struct sites *sites, struct sum sums[1 + KINDS_MAX])
+/* Counts boundaries of 8 bytes, of a line, and of a page, that a site may cross. */
+static void count_site(json_t *sum, const struct site *site)
 {
-	size_t n = 1;
+	count_more(sum, "sites", true);
+	count_more(sum, "usable", !site->reason);
+	count_more(sum, "cross_8", !site->reason && site->crosses >= 8);
+	count_more(sum, "cross_64", !site->reason && site->crosses >= 64);
+	count_more(sum, "cross_4096", !site->reason && site->crosses >= 4096);
+}
 
-	sums[0] = (struct sum){ .kind = "all", .provider = "" };
-	for (size_t i = 0; i < sites->n; i++) {
-		const struct site *site = &sites->site[i];
-		size_t k = 1;
+static json_t *find_kind(json_t *kinds, const struct site *site)
+{
+	json_t *kind;
+	size_t i;
 
-		count_site(&sums[0], site);
-		while (k < n && (strcmp(sums[k].kind, site->kind) != 0 ||
-				 strcmp(sums[k].provider, site->provider) != 0))
-			k++;
-		if (k == n && n <= KINDS_MAX)
-			sums[n++] = (struct sum){ .kind = site->kind, .provider = site->provider };
-		if (k < n)
-			count_site(&sums[k], site);
+	json_array_foreach(kinds, i, kind)
+	{
+		if (!strcmp(json_string_value(json_object_get(kind, "kind")), site->kind) &&
+		    !strcmp(json_string_value(json_object_get(kind, "provider")), site->provider))
+			return kind;
 	}
-	return n;
+	kind = json_pack("{s:s, s:s}", "kind", site->kind, "provider", site->provider);
+	return json_array_append_new(kinds, kind) ? NULL : kind;
+}
+
+static json_t *sum_up_kinds(const struct sites *sites, const char *path)
+{
+	json_t *kinds = json_array();
+	json_t *root = json_pack("{s:o, s:i, s:i, s:i, s:i, s:i, s:o}", "object", name_json(path),
+				 "sites", 0, "usable", 0, "cross_8", 0, "cross_64", 0, "cross_4096",
+				 0, "kinds", kinds);
+
+	for (size_t i = 0; i < sites->n; i++) {
+		count_site(root, &sites->site[i]);
+		count_site(find_kind(kinds, &sites->site[i]), &sites->site[i]);
+	}
+	return root;
+}
+
+/* How many functions are refused for each reason. */
+static json_t *sum_up_functions(const struct sites *sites, const char *path)
+{
+	json_t *refused = json_object();
+	json_t *root = json_pack("{s:o, s:I, s:i, s:o}", "object", name_json(path), "functions",
+				 (json_int_t)sites->n, "usable", 0, "refused", refused);
+
+	for (size_t i = 0; i < sites->n; i++) {
+		const char *reason = sites->site[i].reason;
+
+		count_more(reason ? refused : root, reason ? reason : "usable", true);
+	}
+	return root;
+}
+
+/* A function that nothing was compiled into has a reason in any case. */
+static json_t *site_json(const struct site *site, const char *path, bool entries)
+{
+	const char *reason = !site->reason && entries ? "" : site->reason;
+	json_t *json =
+		json_pack("{s:I, s:s, s:s, s:o, s:o*, s:b, s:i, s:o*, s:s*}", "address",
+			  (json_int_t)site->addr, "kind", site->kind, "provider", site->provider,
+			  "function", name_json(site->name), "demangled",
+			  demangled_json(site->name), "usable", !site->reason, "crosses",
+			  (int)site->crosses, "arguments", name_json(site->args), "reason", reason);
+
+	source_json(path, site->addr, json);
+	return json;
 }
 
 /* --- Text ------------------------------------------------------------------------------------- */
 
 static void print_site(const struct site *site, const char *path)
 {
-	char source[512];
+	char source[SOURCE_ROOM];
 
 	printf("%12" PRIx64 "  %-7s  ", site->addr, site->kind);
 	text_put(stdout, *site->name ? name_for_people(site->name, true) : "?");
@@ -80,179 +109,93 @@ static void print_site(const struct site *site, const char *path)
 		printf("  refused: %s", site->reason);
 	else if (site->crosses)
 		printf("  crosses %u", site->crosses);
-	strcpy(source, "  ");
-	if (*source_text(path, site->addr, source + 2, sizeof(source) - 2))
-		text_put(stdout, source);
+	put_source(stdout, source_text(path, site->addr, source));
 	putchar('\n');
 }
 
-static double percent_of(size_t n, size_t of)
+static double percent_of(json_int_t n, json_int_t of)
 {
 	return of ? 100 * (double)n / (double)of : 0;
 }
 
-static void print_sum(const struct sum *sum)
+static void print_kinds(const json_t *root, bool summary)
 {
-	printf("%-7s  %-9s %8zu %8zu", sum->kind, sum->provider, sum->sites, sum->usable);
-	for (size_t i = 0; i < BOUNDS; i++)
-		printf(" %8zu %5.1f", sum->crossing[i], percent_of(sum->crossing[i], sum->usable));
-	putchar('\n');
-}
+	static const char *const crossings[] = { "cross_8", "cross_64", "cross_4096" };
+	const json_t *kinds = json_object_get(root, "kinds"), *kind;
+	size_t shown = json_array_size(kinds) > 1 || summary ? json_array_size(kinds) : 0;
 
-static void print_sites(const struct sites *sites, const char *path, bool summary)
-{
-	struct sum sums[1 + KINDS_MAX];
-	size_t n = sum_up(sites, sums);
-
-	for (size_t i = 0; i < sites->n && !summary; i++)
-		print_site(&sites->site[i], path);
-	if (n > 2 || summary)
+	if (shown || summary)
 		printf("%-7s  %-9s %8s %8s %8s %5s %8s %5s %8s %5s\n", "kind", "by", "sites",
 		       "usable", "8 bytes", "%", "line", "%", "page", "%");
-	for (size_t i = 1; i < n && (n > 2 || summary); i++)
-		print_sum(&sums[i]);
-	printf("%zu sites, %zu usable; of these %zu cross 8 bytes, %zu a line of 64, %zu a page\n",
-	       sums->sites, sums->usable, sums->crossing[0], sums->crossing[1], sums->crossing[2]);
-}
+	for (size_t i = 0; i < shown; i++) {
+		json_int_t usable;
 
-/* --- JSON ------------------------------------------------------------------------------------- */
-
-static json_t *site_json(const struct site *site, const char *path)
-{
-	json_t *json =
-		json_pack("{s:I, s:s, s:s, s:o, s:o*, s:b, s:i}", "address", (json_int_t)site->addr,
-			  "kind", site->kind, "provider", site->provider, "function",
-			  name_json(site->name), "demangled", demangled_json(site->name), "usable",
-			  !site->reason, "crosses", (int)site->crosses);
-
-	if (site->args)
-		json_object_set_new(json, "arguments", name_json(site->args));
-	if (site->reason)
-		json_object_set_new(json, "reason", json_string(site->reason));
-	source_json(path, site->addr, json);
-	return json;
-}
-
-/* Adds a sum's numbers to the other members, and returns these. */
-static json_t *sum_json(const struct sum *sum, json_t *others)
-{
-	char name[16];
-
-	json_object_set_new(others, "sites", json_integer((json_int_t)sum->sites));
-	json_object_set_new(others, "usable", json_integer((json_int_t)sum->usable));
-	for (size_t i = 0; i < BOUNDS; i++) {
-		snprintf(name, sizeof(name), "cross_%u", bounds[i]);
-		json_object_set_new(others, name, json_integer((json_int_t)sum->crossing[i]));
+		kind = json_array_get(kinds, i);
+		usable = number_in_json(kind, "usable");
+		printf("%-7s  %-9s %8lld %8lld", json_string_value(json_object_get(kind, "kind")),
+		       json_string_value(json_object_get(kind, "provider")),
+		       number_in_json(kind, "sites"), usable);
+		for (size_t k = 0; k < 3; k++)
+			printf(" %8lld %5.1f", number_in_json(kind, crossings[k]),
+			       percent_of(number_in_json(kind, crossings[k]), usable));
+		putchar('\n');
 	}
-	return others;
+	printf("%lld sites, %lld usable; of these %lld cross 8 bytes, %lld a line of 64, %lld a "
+	       "page\n",
+	       number_in_json(root, "sites"), number_in_json(root, "usable"),
+	       number_in_json(root, "cross_8"), number_in_json(root, "cross_64"),
+	       number_in_json(root, "cross_4096"));
 }
 
-static void print_sites_json(const struct sites *sites, const char *path, bool summary)
+static void print_functions(const json_t *root)
 {
-	struct sum sums[1 + KINDS_MAX];
-	size_t n = sum_up(sites, sums);
-	json_t *root = sum_json(&sums[0], json_pack("{s:o}", "object", name_json(path)));
-	json_t *kinds = json_array(), *list = summary ? NULL : json_array();
-
-	for (size_t i = 1; i < n; i++)
-		json_array_append_new(
-			kinds, sum_json(&sums[i], json_pack("{s:s, s:s}", "kind", sums[i].kind,
-							    "provider", sums[i].provider)));
-	json_object_set_new(root, "kinds", kinds);
-	for (size_t i = 0; i < sites->n && list; i++)
-		json_array_append_new(list, site_json(&sites->site[i], path));
-	json_object_set_new(root, "list", list);
-	print_json(stdout, "sites", root);
-}
-
-/* --- Functions that nothing was compiled into ------------------------------------------------- */
-
-/* An object: how many functions are refused for each reason. */
-static json_t *count_refused(const struct survey *survey)
-{
-	json_t *refused = json_object();
-
-	for (size_t i = 0; i < survey->n; i++) {
-		const char *reason = survey->site[i].reason;
-
-		if (reason)
-			json_object_set_new(
-				refused, reason,
-				json_integer(json_integer_value(json_object_get(refused, reason)) +
-					     1));
-	}
-	return refused;
-}
-
-static struct site entry_site(const struct survey_site *one)
-{
-	return (struct site){ .addr = one->function,
-			      .kind = "entry",
-			      .provider = "entries",
-			      .name = (char *)one->name,
-			      .reason = one->reason,
-			      .crosses = find_boundary(one->site, SURVEY_JUMP) };
-}
-
-static void print_entries(const struct survey *survey, const char *path, bool summary)
-{
-	json_t *refused = count_refused(survey), *n;
+	json_int_t n = number_in_json(root, "functions"), usable = number_in_json(root, "usable");
 	const char *reason;
+	json_t *refused;
 
-	for (size_t i = 0; i < survey->n && !summary; i++) {
-		struct site site = entry_site(&survey->site[i]);
-
-		print_site(&site, path);
-	}
-	printf("%zu functions, %zu (%.1f %%) can be taken\n", survey->n, survey->usable,
-	       percent_of(survey->usable, survey->n));
-	json_object_foreach(refused, reason, n)
-		printf("%8" JSON_INTEGER_FORMAT "  %s\n", json_integer_value(n), reason);
-	json_decref(refused);
+	printf("%lld functions, %lld (%.1f %%) can be taken\n", n, usable, percent_of(usable, n));
+	json_object_foreach(json_object_get(root, "refused"), reason, refused)
+		printf("%8lld  %s\n", json_integer_value(refused), reason);
 }
 
-static void print_entries_json(const struct survey *survey, const char *path, bool summary)
+static void print_sites(const struct list *list, const struct sites *sites, const char *path)
 {
-	json_t *list = summary ? NULL : json_array();
+	json_t *root = (list->entries ? sum_up_functions : sum_up_kinds)(sites, path);
+	json_t *all = list->summary ? NULL : json_array();
 
-	for (size_t i = 0; i < survey->n && list; i++) {
-		struct site site = entry_site(&survey->site[i]);
-		json_t *json = site_json(&site, path);
-
-		if (!site.reason)
-			json_object_set_new(json, "reason", json_string(""));
-		json_array_append_new(list, json);
+	for (size_t i = 0; i < sites->n && all; i++)
+		if (list->json)
+			json_array_append_new(all, site_json(&sites->site[i], path, list->entries));
+		else
+			print_site(&sites->site[i], path);
+	json_object_set_new(root, "list", all);
+	if (list->json) {
+		print_json(stdout, list->entries ? "functions" : "sites", root);
+		return;
 	}
-	print_json(stdout, "functions",
-		   json_pack("{s:o, s:I, s:I, s:o, s:o*}", "object", name_json(path), "functions",
-			     (json_int_t)survey->n, "usable", (json_int_t)survey->usable, "refused",
-			     count_refused(survey), "list", list));
-}
-
-/* --- The command ------------------------------------------------------------------------------ */
-
-static int end_file(const char *path, int ret)
-{
-	if (!ret)
-		return STATUS_OK;
-	return complain(STATUS_NO_INPUT, 0, "%s: %s", path,
-			ret == -ENOEXEC ? "no ELF file for x86-64" : strerror(-ret));
+	if (list->entries)
+		print_functions(root);
+	else
+		print_kinds(root, list->summary);
+	json_decref(root);
 }
 
 static int show_sites(const struct list *list, const char *path)
 {
 	struct sites sites;
-	int ret = file_sites_read(&sites, path);
+	int ret = file_sites_read(&sites, path, list->entries);
 
 	if (!ret)
-		(list->json ? print_sites_json : print_sites)(&sites, path, list->summary);
-	if (!ret && !sites.n)
-		complain(0, 0,
-			 "%s has no sites: compile with -fpatchable-function-entry=5, or try "
-			 "--entries",
-			 path);
+		print_sites(list, &sites, path);
+	if (!ret && !sites.n && !list->entries)
+		remark("%s has no sites: compile with -fpatchable-function-entry=5, or try "
+		       "--entries",
+		       path);
 	file_sites_free(&sites);
-	return end_file(path, ret);
+	if (!ret)
+		return STATUS_OK;
+	return complain(STATUS_NO_INPUT, 0, "%s: %s", path,
+			ret == -ENOEXEC ? "no ELF file for x86-64" : strerror(-ret));
 }
 
 int refuse_entries(void)
@@ -260,22 +203,6 @@ int refuse_entries(void)
 	if (survey_ready())
 		return STATUS_OK;
 	return complain(STATUS_FAILED, 0, SURVEY_MISSING);
-}
-
-static int show_entries(const struct list *list, const char *path)
-{
-	struct survey survey = { 0 };
-	struct elf elf;
-	int ret = elf_map_patched(&elf, path);
-
-	if (ret)
-		return end_file(path, ret);
-	ret = survey_make(&survey, &elf);
-	if (!ret)
-		(list->json ? print_entries_json : print_entries)(&survey, path, list->summary);
-	survey_free(&survey);
-	elf_unmap(&elf);
-	return end_file(path, ret);
 }
 
 static const struct option_row options[] = {
@@ -310,7 +237,7 @@ int list_command(int argc, char **argv)
 	for (int i = optind; i < argc && !status; i++) {
 		if (argc > optind + 1 && !list.json)
 			printf("%s:\n", argv[i]);
-		status = (list.entries ? show_entries : show_sites)(&list, argv[i]);
+		status = show_sites(&list, argv[i]);
 	}
 	return status;
 }

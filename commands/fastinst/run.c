@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* fastinst run: a program with the agent in it, and the counts of all its processes at the end. */
-#include <errno.h>
 #include <getopt.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "commands/fastinst/command.h"
-#include "commands/fastinst/counts.h"
 
 struct run {
 	struct asked asked;
@@ -29,35 +25,10 @@ void set_environment(const struct asked *asked)
 		setenv("FASTINST_WRITABLE", "1", 1);
 }
 
-int collect_counts(const struct launch *launch, const char *program, const struct asked *asked,
-		   struct counts *counts, bool *unmatched)
-{
-	int ret = launch_reports(launch->folder, counts_line, counts);
-
-	*unmatched = false;
-	if (ret < 0)
-		return complain(ret, ret, "the counts cannot be read");
-	counts_join(counts);
-	if (!ret)
-		*unmatched = why_little(program, counts, asked);
-	return 0;
-}
-
-static int print_counts(const struct run *run, const char *program)
-{
-	struct counts counts = { 0 };
-	bool unmatched;
-	int ret = collect_counts(&run->launch, program, &run->asked, &counts, &unmatched);
-
-	if (!ret)
-		ret = counts_write(&counts, run->asked.output, run->json);
-	counts_free(&counts);
-	return ret < 0 || unmatched ? STATUS_FAILED : STATUS_OK;
-}
-
 static int run_program(struct run *run, char **argv)
 {
-	int status, printed;
+	struct counts counts = { 0 };
+	int status, ret;
 
 	run->launch.agent = "libfastinst-agent.so";
 	run->launch.lost = "its counts are";
@@ -66,8 +37,11 @@ static int run_program(struct run *run, char **argv)
 	status = launch_program(&run->launch, argv);
 	if (!run->launch.folder[0])
 		return status;
-	printed = print_counts(run, argv[0]);
-	return status ? status : printed;
+	ret = collect_counts(&run->launch, argv[0], &run->asked, &counts);
+	if (ret >= 0 && counts_write(&counts, run->asked.output, run->json) < 0)
+		ret = STATUS_FAILED;
+	counts_free(&counts);
+	return status || !ret ? status : STATUS_FAILED;
 }
 
 static const struct option_row options[] = {

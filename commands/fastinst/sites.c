@@ -13,6 +13,7 @@
 
 #include "agent/counts/base.h"
 #include "probes/elf/array.h"
+#include "probes/entries/survey.h"
 #include "probes/providers/branch.h"
 
 #define SPAN_MAX (UINT64_C(1) << 31) /* from the first to the last byte in memory */
@@ -24,7 +25,8 @@ static const struct provider *const providers[] = {
 	&hooks_provider,
 };
 
-unsigned find_boundary(uint64_t addr, unsigned len)
+/* The largest boundary that so many bytes cross, 8 to 4096; 0: they cross none. */
+static unsigned find_boundary(uint64_t addr, unsigned len)
 {
 	for (unsigned size = 4096; size >= 8; size /= 2)
 		if (addr / size != (addr + len - 1) / size)
@@ -32,12 +34,12 @@ unsigned find_boundary(uint64_t addr, unsigned len)
 	return 0;
 }
 
-/* Takes site.name, which was allocated. */
-static int add_site(struct sites *sites, struct site site)
+/* Takes site.name, which was allocated. @at: the first byte that a change replaces */
+static int add_site(struct sites *sites, struct site site, uint64_t at)
 {
 	int ret = -ENOMEM;
 
-	site.crosses = find_boundary(site.addr, site.len);
+	site.crosses = find_boundary(at, site.len);
 	if (site.name)
 		ret = ARRAY_ADD(sites->site, sites->n, site);
 	if (ret)
@@ -49,13 +51,17 @@ static int add_site(struct sites *sites, struct site site)
 
 static int add_probe(struct sites *sites, const struct probe *probe)
 {
-	return add_site(sites, (struct site){ .addr = (uintptr_t)probe->site - sites->object.base,
-					      .len = probe->len,
-					      .kind = kind_name(probe->kind),
-					      .provider = probe->provider->name,
-					      .name = strdup(probe->name ? probe->name : ""),
-					      .args = probe->args,
-					      .reason = probe->reason });
+	uint64_t addr = (uintptr_t)probe->site - sites->object.base;
+
+	return add_site(sites,
+			(struct site){ .addr = addr,
+				       .len = probe->len,
+				       .kind = kind_name(probe->kind),
+				       .provider = probe->provider->name,
+				       .name = strdup(probe->name ? probe->name : ""),
+				       .args = probe->args,
+				       .reason = probe->reason },
+			addr);
 }
 
 static int find_probes(struct sites *sites)
@@ -81,12 +87,14 @@ static int find_probes(struct sites *sites)
 static int add_choice(struct sites *sites, const struct entry *entry, const char *kind,
 		      const char *reason)
 {
-	return add_site(sites, (struct site){ .addr = entry->site,
-					      .len = BRANCH_LEN,
-					      .kind = kind,
-					      .provider = "branch",
-					      .name = strdup(entry->name),
-					      .reason = reason });
+	return add_site(sites,
+			(struct site){ .addr = entry->site,
+				       .len = BRANCH_LEN,
+				       .kind = kind,
+				       .provider = "branch",
+				       .name = strdup(entry->name),
+				       .reason = reason },
+			entry->site);
 }
 
 static int add_branch(const struct entry *entry, void *data)
@@ -155,8 +163,6 @@ static int relocate_copy(const struct elf *elf, const struct object *object)
 	return ret;
 }
 
-/* --- All of them ------------------------------------------------------------------------------ */
-
 static int by_addr(const void *a, const void *b)
 {
 	const struct site *one = a, *two = b;
@@ -187,14 +193,31 @@ int file_sites_find(struct sites *sites)
 	return ret;
 }
 
-int file_sites_read(struct sites *sites, const char *path)
+int file_sites_read(struct sites *sites, const char *path, bool entries)
 {
+	struct survey survey = { 0 };
 	int ret;
 
 	*sites = (struct sites){ 0 };
-	ret = elf_map_patched(&sites->elf, path);
+	ret = elf_map(&sites->elf, path, ELF_PATCHED);
 	sites->mapped = !ret;
-	return ret ? ret : file_sites_find(sites);
+	if (ret || !entries)
+		return ret ? ret : file_sites_find(sites);
+	ret = survey_make(&survey, &sites->elf);
+	for (size_t i = 0; i < survey.n && !ret; i++) {
+		const struct survey_site *one = &survey.site[i];
+
+		ret = add_site(sites,
+			       (struct site){ .addr = one->function,
+					      .len = SURVEY_JUMP,
+					      .kind = "entry",
+					      .provider = "entries",
+					      .name = strdup(one->name),
+					      .reason = one->reason },
+			       one->site);
+	}
+	survey_free(&survey);
+	return ret;
 }
 
 void file_sites_free(struct sites *sites)

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /* Debug information by object, and sites by name, each read once for a command. */
-#include "commands/fastinst/source_of.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "commands/fastinst/sites.h"
-#include "profile/command/print.h"
+#include "profile/command/command.h"
 
 static struct known {
-	char *object;
 	struct source *source;
 	bool has_looked; /* for the sites */
 	struct sites sites;
 	struct known *next;
-} * known;
+	char object[];
+} * known, none;
 
 static struct known *find_known(const char *object)
 {
@@ -25,24 +24,18 @@ static struct known *find_known(const char *object)
 		one = one->next;
 	if (one)
 		return one;
-	one = calloc(1, sizeof(*one));
-	if (one)
-		one->object = strdup(object);
-	if (!one || !one->object) {
-		free(one);
-		return NULL;
-	}
+	one = calloc(1, sizeof(*one) + strlen(object) + 1);
+	if (!one)
+		return &none;
+	strcpy(one->object, object);
 	one->source = source_open(object);
 	one->next = known;
-	known = one;
-	return one;
+	return known = one;
 }
 
 struct source *source_of(const char *object)
 {
-	const struct known *one = find_known(object);
-
-	return one ? one->source : NULL;
+	return find_known(object)->source;
 }
 
 static bool find_line(const char *object, uint64_t addr, const char **file, unsigned *line)
@@ -52,15 +45,23 @@ static bool find_line(const char *object, uint64_t addr, const char **file, unsi
 	return source && source_line(source, addr, file, line);
 }
 
-char *source_text(const char *object, uint64_t addr, char *text, size_t size)
+char *source_text(const char *object, uint64_t addr, char text[SOURCE_ROOM])
 {
 	const char *file;
 	unsigned line;
 
-	text[0] = '\0';
-	if (find_line(object, addr, &file, &line))
-		snprintf(text, size, "%s:%u", file, line);
+	if (!find_line(object, addr, &file, &line))
+		return NULL;
+	snprintf(text, SOURCE_ROOM, "%s:%u", file, line);
 	return text;
+}
+
+void put_source(FILE *out, const char *text)
+{
+	if (!text)
+		return;
+	fputs("  ", out);
+	text_put(out, text);
 }
 
 void source_json(const char *object, uint64_t addr, json_t *json)
@@ -82,34 +83,28 @@ static int order_by_name(const void *a, const void *b)
 	return order ? order : strcmp(one->kind, two->kind);
 }
 
-/* Sorted by name. There are none without debug information to look lines up in. */
-static const struct sites *find_sites(struct known *one)
-{
-	if (one->has_looked || !one->source)
-		return &one->sites;
-	one->has_looked = true;
-	if (file_sites_read(&one->sites, one->object) < 0)
-		file_sites_free(&one->sites);
-	if (one->sites.n)
-		qsort(one->sites.site, one->sites.n, sizeof(*one->sites.site), order_by_name);
-	return &one->sites;
-}
-
-char *source_named(const char *object, const char *kind, const char *name, char *text, size_t size)
+char *source_named(const char *object, const char *kind, const char *name, char text[SOURCE_ROOM])
 {
 	const struct site key = { .kind = kind, .name = (char *)name }, *found = NULL, *end;
 	struct known *one = find_known(object);
-	const struct sites *sites = one ? find_sites(one) : NULL;
+	struct sites *sites = &one->sites;
 
-	text[0] = '\0';
-	if (sites && sites->n)
+	/* There are none without debug information to look lines up in. */
+	if (!one->has_looked && one->source) {
+		one->has_looked = true;
+		if (file_sites_read(sites, object, false) < 0)
+			file_sites_free(sites);
+		if (sites->n)
+			qsort(sites->site, sites->n, sizeof(*sites->site), order_by_name);
+	}
+	if (sites->n)
 		found = bsearch(&key, sites->site, sites->n, sizeof(key), order_by_name);
 	if (!found)
-		return text;
+		return NULL;
 	end = sites->site + sites->n;
 	if (strcmp(kind, "exit") != 0 &&
 	    ((found > sites->site && !order_by_name(found - 1, &key)) ||
 	     (found + 1 < end && !order_by_name(found + 1, &key))))
-		return text;
-	return source_text(object, found->addr, text, size);
+		return NULL;
+	return source_text(object, found->addr, text);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* fastinst top: counts and rates of running programs, as many as the terminal has lines for. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -8,7 +7,6 @@
 
 #include "base/clock.h"
 #include "commands/fastinst/command.h"
-#include "commands/fastinst/counts.h"
 
 #define HEAD 3 /* lines of the terminal that show no probe */
 
@@ -19,25 +17,15 @@ struct top {
 	bool once, json;
 };
 
-/* Bytes of a line that fit into so many columns; no character is cut in two. */
-static size_t count_fitting_bytes(const char *line, size_t len, size_t columns)
-{
-	size_t seen = 0, at = 0;
-
-	for (; at < len; at++) {
-		bool begins = ((unsigned char)line[at] & 0xc0) != 0x80;
-
-		if (begins && seen++ == columns)
-			break;
-	}
-	return at;
-}
-
+/* Prints what fits into so many columns of each line; no character is cut in two. */
 static void print_cut(const char *text, size_t columns)
 {
-	for (size_t len; *text; text += len + (text[len] == '\n')) {
-		len = strcspn(text, "\n");
-		printf("%.*s\n", (int)count_fitting_bytes(text, len, columns), text);
+	for (size_t column = 0; *text; text++) {
+		bool begins = ((unsigned char)*text & 0xc0) != 0x80;
+
+		column = *text == '\n' ? 0 : column + begins;
+		if (column <= columns)
+			putchar(*text);
 	}
 }
 

@@ -10,21 +10,17 @@
 #include <stdio.h>
 
 #include "agent/counts/ring.h"
-#include "base/command_line.h"
-#include "commands/fastinst/counts.h"
+#include "commands/fastinst/command.h"
 #include "probes/dwarf/source.h"
 #include "probes/include/fastinst.h"
 
-/* --- Reading ---------------------------------------------------------------------------------- */
-
 /* A probe of a process that has turned it on. */
 struct traced {
-	uint32_t id;
+	uint64_t key; /* of the table of its process, and its id there */
 	enum fi_kind kind;
-	char *function;
-	char *object;
-	uint64_t addr; /* in the object's file */
-	size_t pair;   /* the entry of the same function, or itself; SIZE_MAX: without exits */
+	char *function, *object; /* one behind the other */
+	uint64_t addr;		 /* in the object's file */
+	size_t pair; /* the entry of the same function, or itself; SIZE_MAX: without exits */
 	bool has_types;
 	struct source_function types;
 	uint64_t how; /* RING_HOW_* */
@@ -33,7 +29,6 @@ struct traced {
 
 /* A function that a thread is in, and whose exits are seen. */
 struct trace_frame {
-	unsigned table;
 	size_t pair;
 	uint64_t since; /* as shown.time */
 	unsigned tree;	/* which frame begins the call tree that is shown, or */
@@ -43,6 +38,7 @@ struct trace_frame {
 };
 
 struct shown {
+	uint64_t lost; /* so many events were lost before the next one; probe and event are NULL */
 	const struct traced *probe;
 	const struct trace_event *event;
 	uint64_t time; /* ns since the trace began */
@@ -52,50 +48,6 @@ struct shown {
 	struct trace_frame *frames; /* those, the outermost first */
 	struct trace_frame *frame;  /* of this entry or exit, behind those; NULL: none */
 };
-
-/* A process's probes, by id. */
-struct traced_table {
-	struct traced *probe;
-	size_t n;
-};
-
-struct trace_to {
-	void (*event)(struct shown *shown, void *arg);
-	/* The last event of a thread has come; it has not left these functions. */
-	void (*end)(struct trace_frame *frames, unsigned n, uint64_t time, void *arg);
-	/* So many events of a thread were lost before its next one. */
-	void (*lost)(uint64_t lost, int pid, int tid, uint64_t time, void *arg);
-	void *arg;
-};
-
-struct trace_read {
-	struct trace_to to;
-	char folder[40];
-	int listener;
-	int first; /* the first process that connected; 0: none has */
-	bool stopped;
-	uint64_t start;
-	uint64_t lost; /* events of all threads */
-	struct traced_table *table;
-	size_t tables;
-	struct stream *streams;
-};
-
-/* trace_open - with a folder of its own, and the socket in it. NULL: errno tells why. */
-struct trace_read *trace_open(const struct trace_to *to);
-
-/* trace_poll - handles events and connections that have come; how many. */
-size_t trace_poll(struct trace_read *trace);
-
-/* trace_finish - ends all threads: no more events are read. */
-void trace_finish(struct trace_read *trace);
-
-/* trace_stop - tells the programs to write no more. */
-void trace_stop(struct trace_read *trace);
-
-void trace_close(struct trace_read *trace);
-
-/* --- Which events a trace shows --------------------------------------------------------------- */
 
 /* A condition on an argument, NAME OPERATOR VALUE. */
 struct trace_condition;
@@ -107,8 +59,54 @@ struct trace_filter {
 	uint64_t longer;	      /* ns that a call shown takes at least */
 	struct trace_condition *when; /* all of them hold */
 	bool no_children;
-	int pid; /* the process that --no-children shows */
+	int pid; /* the process that --no-children shows: the first that connects */
 };
+
+struct trace;
+
+struct trace_format {
+	const char *name;
+	void (*begin)(FILE *out, const char *program);
+	void (*event)(FILE *out, const struct shown *shown);
+	void (*end)(FILE *out, const struct trace *trace);
+};
+
+struct trace {
+	struct asked asked;
+	const char *format_name;
+	const struct trace_format *format;
+	uint64_t limit;
+	struct trace_filter filter;
+	long pid;
+	FILE *out;
+	uint64_t shown;
+	uint64_t lost;			/* events of all threads */
+	_Atomic bool limited;		/* there may have been more */
+	const struct counts *functions; /* events of these were lost; NULL: not known */
+	_Atomic bool over;		/* the program has ended, or writes no more */
+	/* What is read. */
+	char folder[40];
+	int listener;
+	unsigned tables; /* processes that have told of their probes */
+	uint64_t start;
+	struct traced *probe; /* of all processes, by key */
+	size_t probes;
+	struct stream *streams;
+};
+
+/* --- Reading ---------------------------------------------------------------------------------- */
+
+/* trace_open - with a folder of its own, and the socket in it. A negative errno. */
+int trace_open(struct trace *trace);
+
+/* trace_poll - handles events and connections that have come; how many. */
+size_t trace_poll(struct trace *trace);
+
+/* trace_finish - ends all threads: no more events are read. trace_close - does so, too. */
+void trace_finish(struct trace *trace);
+void trace_close(struct trace *trace);
+
+/* --- Which events a trace shows --------------------------------------------------------------- */
 
 /* take_ns - an option's time, "10us", "2ms", "1s"; a number alone is nanoseconds. */
 option_take take_ns;
@@ -116,32 +114,18 @@ option_take take_ns;
 /* take_when - one more condition, for the struct trace_filter that the row says. */
 option_take take_when;
 
-/*
- * filter_takes - whether an event is shown, however long its call takes; depth becomes that in the
- * shown call tree. filter_is_of_calls - whether exits are needed.
- */
-bool filter_takes(const struct trace_filter *filter, struct shown *shown);
+/* filter_is_of_calls - whether exits are needed. */
 bool filter_is_of_calls(const struct trace_filter *filter);
-
 void filter_free(struct trace_filter *filter);
 
+/*
+ * show_event - what the filter takes, when it is known how long its call takes. show_open - the
+ * last event of a thread has come; it has not left these functions.
+ */
+void show_event(struct trace *trace, struct shown *shown);
+void show_open(struct trace *trace, struct trace_frame *frames, unsigned n, uint64_t time);
+
 /* --- Formats, and values of arguments and results --------------------------------------------- */
-
-/* What the end of a trace tells. */
-struct trace_sum {
-	uint64_t shown;
-	uint64_t lost;
-	_Atomic bool limited;		/* there may have been more */
-	const struct counts *functions; /* events of these were lost; NULL: not known */
-};
-
-struct trace_format {
-	const char *name;
-	void (*begin)(FILE *out, const char *program);
-	void (*event)(FILE *out, const struct shown *shown);
-	void (*lost)(FILE *out, uint64_t lost, int pid, int tid, uint64_t time);
-	void (*end)(FILE *out, const struct trace_sum *sum);
-};
 
 /* shown_value - the i-th argument or operand of an event, or result of an exit; NULL: no more. */
 const struct source_value *shown_value(const struct shown *shown, unsigned i);

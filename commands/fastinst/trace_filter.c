@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Filters of "fastinst trace": by thread and process, by the call tree, and by values of arguments.
+ * Filters of "fastinst trace": by thread and process, by the call tree, by values of arguments, and
+ * by how long calls take; and what becomes of events that pass them.
  */
 #include "commands/fastinst/trace.h"
 
 #include <fnmatch.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -103,16 +103,11 @@ static bool compares(const struct trace_condition *when, const char *text)
 		order = (a > b) - (a < b);
 	else
 		order = strcmp(text, when->value);
-	switch (*when->sign) {
-	case '=':
-		return !order;
-	case '!':
+	if (*when->sign == '!')
 		return order;
-	case '<':
-		return order < 0 || (when->sign[1] && !order);
-	default:
-		return order > 0 || (when->sign[1] && !order);
-	}
+	if (!order)
+		return *when->sign == '=' || when->sign[1];
+	return *when->sign == (order < 0 ? '<' : '>');
 }
 
 /* Compares the text that is shown. An unknown value meets no condition. */
@@ -207,7 +202,8 @@ bool filter_is_of_calls(const struct trace_filter *filter)
 	return filter->from || filter->depth || filter->longer;
 }
 
-bool filter_takes(const struct trace_filter *filter, struct shown *shown)
+/* Whether an event is shown, however long its call takes; depth becomes that in the shown tree. */
+static bool filter_takes(const struct trace_filter *filter, struct shown *shown)
 {
 	struct trace_frame *frame = shown->frame;
 	bool leaves = shown->probe->kind == FI_EXIT;
@@ -224,4 +220,72 @@ bool filter_takes(const struct trace_filter *filter, struct shown *shown)
 			     : !filter_is_of_calls(filter) && !filter->when;
 	return (!filter->depth || shown->depth < filter->depth) && (!filter->longer || frame) &&
 	       meets_conditions(filter, shown);
+}
+
+/* --- What is shown ---------------------------------------------------------------------------- */
+
+static void count_shown(struct trace *trace)
+{
+	trace->limited = ++trace->shown >= trace->limit || ferror(trace->out);
+}
+
+static void write_event(struct trace *trace, struct shown *shown)
+{
+	if (trace->limited)
+		return;
+	trace->format->event(trace->out, shown);
+	if (shown->frame)
+		shown->frame->is_shown = true;
+	if (!shown->lost)
+		count_shown(trace);
+}
+
+/* A call that takes longer than --time-filter has callers that do so, too. */
+static void write_pending(struct trace *trace, struct trace_frame *frames, size_t n)
+{
+	for (size_t i = 0; i < n && !trace->limited; i++) {
+		if (!frames[i].pending)
+			continue;
+		fputs(frames[i].pending, trace->out);
+		free(frames[i].pending);
+		frames[i].pending = NULL;
+		frames[i].is_shown = true;
+		count_shown(trace);
+	}
+}
+
+static void show_long(struct trace *trace, struct shown *shown)
+{
+	size_t size;
+	FILE *text = NULL;
+
+	if (shown->probe->kind == FI_ENTRY) {
+		text = open_memstream(&shown->frame->pending, &size);
+		if (!text)
+			return;
+		trace->format->event(text, shown);
+		fclose(text);
+	} else if (shown->time - shown->frame->since >= trace->filter.longer) {
+		shown->left += shown->frame->pending != NULL;
+		write_pending(trace, shown->frames, (size_t)(shown->frame - shown->frames) + 1);
+		write_event(trace, shown);
+	}
+}
+
+void show_event(struct trace *trace, struct shown *shown)
+{
+	if (!shown->lost && !filter_takes(&trace->filter, shown))
+		return;
+	if (!shown->lost && trace->filter.longer)
+		show_long(trace, shown);
+	else
+		write_event(trace, shown);
+}
+
+/* Calls that have not ended lasted until the last event at least. */
+void show_open(struct trace *trace, struct trace_frame *frames, unsigned n, uint64_t time)
+{
+	while (n && time - frames[n - 1].since < trace->filter.longer)
+		n--;
+	write_pending(trace, frames, n);
 }

@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -20,9 +19,8 @@
 
 #include "agent/counts/base.h"
 #include "agent/counts/control.h"
-#include "agent/launch/launch.h"
 #include "base/text.h"
-#include "commands/fastinst/source_of.h"
+#include "commands/fastinst/sites.h"
 #include "probes/elf/array.h"
 
 #define DEPTH_MAX 4096
@@ -92,13 +90,13 @@ static void request_values(uint64_t *how, const struct source_value *value, unsi
 /* The operands of a comparison of floats are in two vector registers. */
 static void set_floats(struct traced *probe, bool is_double)
 {
-	static const struct source_value floats[2][2] = {
-		{ { .name = "", .form = SOURCE_FLOAT, .bits = 32, .reg = SOURCE_VECTOR },
-		  { .name = "", .form = SOURCE_FLOAT, .bits = 32, .reg = SOURCE_VECTOR + 1 } },
-		{ { .name = "", .form = SOURCE_FLOAT, .bits = 64, .reg = SOURCE_VECTOR },
-		  { .name = "", .form = SOURCE_FLOAT, .bits = 64, .reg = SOURCE_VECTOR + 1 } },
-	};
+	static struct source_value floats[2][2];
 
+	for (uint8_t i = 0; i < 2; i++)
+		floats[is_double][i] = (struct source_value){ .name = "",
+							      .form = SOURCE_FLOAT,
+							      .bits = is_double ? 64 : 32,
+							      .reg = SOURCE_VECTOR + i };
 	probe->has_types = true;
 	probe->types.arg = floats[is_double];
 	probe->types.args = 2;
@@ -112,7 +110,6 @@ static void look_up_types(struct traced *probe, const char *provider)
 	const struct source_function *types = &probe->types;
 	bool is_patchable = !strcmp(provider, "patchable");
 	struct source *source;
-	uint64_t result = RING_HOW_RESULT;
 
 	/* At other probes the argument registers hold something else. */
 	if ((!is_patchable && strcmp(provider, "entries") != 0) || strchr(probe->function, '.'))
@@ -123,43 +120,43 @@ static void look_up_types(struct traced *probe, const char *provider)
 	if (!probe->has_types)
 		return;
 	if (probe->kind == FI_EXIT && types->results) {
-		request_values(&result, types->result, types->results);
-		probe->how = result;
+		probe->how = RING_HOW_RESULT;
+		request_values(&probe->how, types->result, types->results);
 	} else if (probe->kind == FI_ENTRY) {
 		request_values(&probe->how, types->arg, types->args);
 	}
 }
 
-static void free_probe(struct traced *probe)
+static uint64_t key_of(unsigned table, uint32_t id)
 {
-	free(probe->function);
-	free(probe->object);
+	return (uint64_t)table << 32 | id;
 }
 
 /* ID KIND ADDRESS PROVIDER FUNCTION OBJECT */
 static int read_probe(char *line, void *arg)
 {
-	struct traced_table *table = arg;
+	struct trace *trace = arg;
 	struct traced probe = { .pair = SIZE_MAX };
 	char *field[6];
 
 	if (text_fields(&line, field, 6) < 6)
 		return 0;
-	probe.id = (uint32_t)strtoul(field[0], NULL, 10);
-	if (table->n && probe.id <= table->probe[table->n - 1].id)
+	probe.key = key_of(trace->tables, (uint32_t)strtoul(field[0], NULL, 10));
+	if (trace->probes && probe.key <= trace->probe[trace->probes - 1].key)
 		return 0;
 	probe.kind = read_kind(field[1]);
 	probe.addr = strtoull(field[2], NULL, 16);
-	probe.function = strdup(field[4]);
-	probe.object = strdup(field[5]);
-	if (!probe.function || !probe.object || ARRAY_ADD(table->probe, table->n, probe)) {
-		free_probe(&probe);
+	if (asprintf(&probe.function, "%s%c%s", field[4], 0, field[5]) < 0)
+		return -ENOMEM;
+	probe.object = probe.function + strlen(field[4]) + 1;
+	if (ARRAY_ADD(trace->probe, trace->probes, probe)) {
+		free(probe.function);
 		return -ENOMEM;
 	}
 	if (!strncmp(field[1], "compare-", 8))
-		set_floats(&table->probe[table->n - 1], !strcmp(field[1], "compare-double"));
+		set_floats(&trace->probe[trace->probes - 1], !strcmp(field[1], "compare-double"));
 	else if (strcmp(field[1], "exit-jump") != 0)
-		look_up_types(&table->probe[table->n - 1], field[3]);
+		look_up_types(&trace->probe[trace->probes - 1], field[3]);
 	return 0;
 }
 
@@ -173,57 +170,39 @@ static int order_by_name(const void *a, const void *b)
 	return order ? order : (int)one->kind - (int)two->kind;
 }
 
-static bool same_function(const struct traced *a, const struct traced *b)
+/* All entries and exits of a function get its first entry as pair, if it has exits. */
+static void pair_exits(struct trace *trace, size_t first)
 {
-	return !strcmp(a->function, b->function) && !strcmp(a->object, b->object);
-}
+	size_t n = trace->probes - first;
+	struct traced **sorted = calloc(n + 1, sizeof(struct traced *));
 
-/* All entries and exits of a function get the id of its first entry as pair, if it has exits. */
-static void pair_exits(struct traced_table *table)
-{
-	struct traced **sorted = calloc(table->n + 1, sizeof(struct traced *));
-
-	for (size_t i = 0; sorted && i < table->n; i++)
-		sorted[i] = &table->probe[i];
+	for (size_t i = 0; sorted && i < n; i++)
+		sorted[i] = &trace->probe[first + i];
 	if (sorted)
-		qsort(sorted, table->n, sizeof(struct traced *), order_by_name);
-	for (size_t i = 0, end; sorted && i < table->n; i = end) {
+		qsort(sorted, n, sizeof(struct traced *), order_by_name);
+	for (size_t i = 0, end; sorted && i < n; i = end) {
 		bool left = false;
 
-		for (end = i; end < table->n && same_function(sorted[i], sorted[end]); end++)
+		for (end = i; end < n && !strcmp(sorted[i]->function, sorted[end]->function) &&
+			      !strcmp(sorted[i]->object, sorted[end]->object);
+		     end++)
 			left |= sorted[end]->kind == FI_EXIT;
 		for (size_t k = i; left && sorted[i]->kind == FI_ENTRY && k < end; k++)
 			if (sorted[k]->kind <= FI_EXIT)
-				sorted[k]->pair = (size_t)(sorted[i] - table->probe);
+				sorted[k]->pair = (size_t)(sorted[i] - trace->probe);
 	}
 	free(sorted);
 }
 
-static struct traced *probe_of(const struct trace_read *trace, unsigned table, uint32_t id)
+static struct traced *probe_of(const struct trace *trace, unsigned table, uint32_t id)
 {
-	const struct traced_table *in = table < trace->tables ? &trace->table[table] : NULL;
-	size_t i = in ? SORTED_FROM(in->probe, in->n, id, id) : 0;
+	uint64_t key = key_of(table, id);
+	size_t i = SORTED_FROM(trace->probe, trace->probes, key, key);
 
-	return in && i < in->n && in->probe[i].id == id ? &in->probe[i] : NULL;
+	return i < trace->probes && trace->probe[i].key == key ? &trace->probe[i] : NULL;
 }
 
 /* --- The socket ------------------------------------------------------------------------------- */
-
-static void answer_agent(FILE *to, const struct traced_table *table, size_t number)
-{
-	fprintf(to, "table %zu\n", number);
-	for (size_t i = 0; i < table->n; i++)
-		if (table->probe[i].how)
-			fprintf(to, "%u %" PRIx64 "\n", table->probe[i].id, table->probe[i].how);
-}
-
-static int read_table(FILE *from, struct traced_table *table)
-{
-	int ret = text_lines(from, read_probe, table);
-
-	pair_exits(table);
-	return ret;
-}
 
 static int process_of(int fd)
 {
@@ -233,28 +212,34 @@ static int process_of(int fd)
 	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &process, &len) ? 0 : process.pid;
 }
 
-static void serve_agent(struct trace_read *trace, FILE *stream)
+static void serve_agent(struct trace *trace, FILE *stream)
 {
-	struct traced_table *table;
+	size_t first = trace->probes;
+	int ret;
 
-	if (trace->tables > UINT16_MAX ||
-	    ARRAY_ADD(trace->table, trace->tables, (struct traced_table){ 0 }))
+	if (trace->tables > UINT16_MAX)
 		return;
-	table = &trace->table[trace->tables - 1];
-	if (!read_table(stream, table))
-		answer_agent(stream, table, trace->tables - 1);
+	ret = text_lines(stream, read_probe, trace);
+	pair_exits(trace, first);
+	if (!ret)
+		fprintf(stream, "table %u\n", trace->tables);
+	for (; !ret && first < trace->probes; first++)
+		if (trace->probe[first].how)
+			fprintf(stream, "%u %" PRIx64 "\n", (uint32_t)trace->probe[first].key,
+				trace->probe[first].how);
+	trace->tables++;
 }
 
-static size_t accept_all(struct trace_read *trace)
+static size_t accept_all(struct trace *trace)
 {
 	size_t n = 0;
 	FILE *stream;
 	int fd;
 
-	while ((fd = accept4(trace->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
+	for (; (fd = accept4(trace->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0; n++) {
 		socket_limit(fd, PATIENCE);
-		if (!trace->first)
-			trace->first = process_of(fd);
+		if (!trace->filter.pid)
+			trace->filter.pid = process_of(fd);
 		stream = fdopen(fd, "r+");
 		if (stream) {
 			serve_agent(trace, stream);
@@ -262,22 +247,21 @@ static size_t accept_all(struct trace_read *trace)
 		} else {
 			close(fd);
 		}
-		n++;
 	}
 	return n;
 }
 
 /* --- Functions that a thread is in ------------------------------------------------------------ */
 
-static uint64_t time_since_start(const struct trace_read *trace, uint64_t time)
+static uint64_t time_since_start(const struct trace *trace, uint64_t time)
 {
 	return time > trace->start ? time - trace->start : 0;
 }
 
-static struct trace_frame *find_frame(struct stream *stream, unsigned table, size_t pair)
+static struct trace_frame *find_frame(struct stream *stream, size_t pair)
 {
 	for (unsigned i = stream->depth; i-- > 0;)
-		if (stream->frame[i].table == table && stream->frame[i].pair == pair)
+		if (stream->frame[i].pair == pair)
 			return &stream->frame[i];
 	return NULL;
 }
@@ -293,7 +277,7 @@ static void leave_functions(struct stream *stream, struct shown *shown)
 {
 	unsigned depth;
 
-	shown->frame = find_frame(stream, shown->event->table, shown->probe->pair);
+	shown->frame = find_frame(stream, shown->probe->pair);
 	if (!shown->frame)
 		return;
 	depth = (unsigned)(shown->frame - stream->frame);
@@ -308,16 +292,7 @@ static void enter_function(struct stream *stream, struct shown *shown)
 	if (stream->depth == DEPTH_MAX)
 		return;
 	shown->frame = &stream->frame[stream->depth++];
-	*shown->frame = (struct trace_frame){ .table = shown->event->table,
-					      .pair = shown->probe->pair,
-					      .since = shown->time };
-}
-
-static void end_stream(const struct trace_read *trace, struct stream *stream)
-{
-	trace->to.end(stream->frame, stream->depth, time_since_start(trace, stream->next.time),
-		      trace->to.arg);
-	drop_frames(stream, 0);
+	*shown->frame = (struct trace_frame){ .pair = shown->probe->pair, .since = shown->time };
 }
 
 /* --- Rings ------------------------------------------------------------------------------------ */
@@ -345,41 +320,44 @@ static struct ring *map_ring(const char *folder, const char *name)
 	return NULL;
 }
 
-static void find_rings(struct trace_read *trace)
+static void add_stream(struct trace *trace, const char *name)
+{
+	struct stream *stream = trace->streams;
+
+	while (stream && strcmp(stream->name, name) != 0)
+		stream = stream->after;
+	if (stream || strlen(name) >= sizeof(stream->name))
+		return;
+	stream = calloc(1, sizeof(*stream));
+	if (!stream)
+		return;
+	strcpy(stream->name, name);
+	stream->ring = map_ring(trace->folder, name);
+	stream->after = trace->streams;
+	if (stream->ring)
+		trace->streams = stream;
+	else
+		free(stream);
+}
+
+static void find_rings(struct trace *trace)
 {
 	DIR *dir = opendir(trace->folder);
 	const struct dirent *entry;
-	struct stream *stream;
 
-	while (dir && (entry = readdir(dir))) {
-		if (*entry->d_name < '0' || *entry->d_name > '9' ||
-		    strlen(entry->d_name) >= sizeof(stream->name))
-			continue;
-		for (stream = trace->streams; stream; stream = stream->after)
-			if (!strcmp(stream->name, entry->d_name))
-				break;
-		stream = stream ? NULL : calloc(1, sizeof(*stream));
-		if (!stream)
-			continue;
-		strcpy(stream->name, entry->d_name);
-		stream->ring = map_ring(trace->folder, stream->name);
-		if (!stream->ring) {
-			free(stream);
-			continue;
-		}
-		atomic_store_explicit(&stream->ring->closed, trace->stopped, memory_order_relaxed);
-		stream->after = trace->streams;
-		trace->streams = stream;
-	}
+	while (dir && (entry = readdir(dir)))
+		if (*entry->d_name >= '0' && *entry->d_name <= '9')
+			add_stream(trace, entry->d_name);
 	if (dir)
 		closedir(dir);
 }
 
-static void drop_stream(const struct trace_read *trace, struct stream *stream)
+static void drop_stream(struct trace *trace, struct stream *stream)
 {
 	char path[128];
 
-	end_stream(trace, stream);
+	show_open(trace, stream->frame, stream->depth, time_since_start(trace, stream->next.time));
+	drop_frames(stream, 0);
 	snprintf(path, sizeof(path), "%s/%s", trace->folder, stream->name);
 	unlink(path);
 	munmap(stream->ring, sizeof(*stream->ring));
@@ -387,7 +365,7 @@ static void drop_stream(const struct trace_read *trace, struct stream *stream)
 }
 
 /* Looks at the process first: as long as it lives, its thread may write to the ring. */
-static void drop_ended(struct trace_read *trace)
+static void drop_ended(struct trace *trace)
 {
 	struct stream **place = &trace->streams;
 
@@ -396,16 +374,16 @@ static void drop_ended(struct trace_read *trace)
 		struct ring *ring = stream->ring;
 		bool gone = atomic_load_explicit(&ring->ended, memory_order_acquire) ||
 			    (kill(ring->pid, 0) < 0 && errno == ESRCH);
+		bool is_read = stream->damaged ||
+			       atomic_load_explicit(&ring->written, memory_order_acquire) ==
+				       atomic_load_explicit(&ring->read, memory_order_relaxed);
 
-		if (!gone || stream->has_next ||
-		    (!stream->damaged &&
-		     atomic_load_explicit(&ring->written, memory_order_acquire) !=
-			     atomic_load_explicit(&ring->read, memory_order_relaxed))) {
+		if (gone && is_read && !stream->has_next) {
+			*place = stream->after;
+			drop_stream(trace, stream);
+		} else {
 			place = &stream->after;
-			continue;
 		}
-		*place = stream->after;
-		drop_stream(trace, stream);
 	}
 }
 
@@ -418,19 +396,21 @@ static uint64_t find_how(unsigned table, uint32_t id, void *trace)
 	return probe ? probe->how : 0;
 }
 
-static void tell_lost(struct trace_read *trace, struct stream *stream, uint64_t time)
+static void tell_lost(struct trace *trace, struct stream *stream)
 {
 	uint64_t lost = atomic_load_explicit(&stream->ring->lost, memory_order_relaxed);
 
 	if (lost <= stream->lost)
 		return;
-	trace->to.lost(lost - stream->lost, stream->ring->pid, stream->ring->tid,
-		       time_since_start(trace, time), trace->to.arg);
+	show_event(trace, &(struct shown){ .lost = lost - stream->lost,
+					   .time = time_since_start(trace, stream->next.time),
+					   .pid = stream->ring->pid,
+					   .tid = stream->ring->tid });
 	trace->lost += lost - stream->lost;
 	stream->lost = lost;
 }
 
-static void show_event(struct trace_read *trace, struct stream *stream)
+static void take_event(struct trace *trace, struct stream *stream)
 {
 	const struct trace_event *event = &stream->next;
 	struct traced *probe = probe_of(trace, event->table, event->id);
@@ -452,12 +432,12 @@ static void show_event(struct trace_read *trace, struct stream *stream)
 		leave_functions(stream, &shown);
 	else if (probe->kind == FI_ENTRY && probe->pair != SIZE_MAX)
 		enter_function(stream, &shown);
-	trace->to.event(&shown, trace->to.arg);
+	show_event(trace, &shown);
 	if (probe->kind == FI_EXIT && shown.frame)
 		drop_frames(stream, (unsigned)(shown.frame - stream->frame));
 }
 
-static struct stream *find_first_event(struct trace_read *trace)
+static struct stream *find_first_event(struct trace *trace)
 {
 	struct stream *first = NULL;
 
@@ -474,70 +454,24 @@ static struct stream *find_first_event(struct trace_read *trace)
 	return first;
 }
 
-size_t trace_poll(struct trace_read *trace)
+size_t trace_poll(struct trace *trace)
 {
 	size_t n = accept_all(trace);
 	struct stream *stream;
 
 	find_rings(trace);
 	for (size_t round = 0; round < ROUND && (stream = find_first_event(trace)); round++, n++)
-		show_event(trace, stream);
-	for (stream = trace->streams; stream; stream = stream->after)
-		tell_lost(trace, stream, stream->next.time);
+		take_event(trace, stream);
+	for (stream = trace->streams; stream; stream = stream->after) {
+		tell_lost(trace, stream);
+		/* Has the program write no more. */
+		atomic_store_explicit(&stream->ring->closed, trace->limited, memory_order_relaxed);
+	}
 	drop_ended(trace);
 	return n;
 }
 
-void trace_finish(struct trace_read *trace)
-{
-	for (struct stream *stream = trace->streams; stream; stream = stream->after)
-		end_stream(trace, stream);
-}
-
-void trace_stop(struct trace_read *trace)
-{
-	trace->stopped = true;
-	for (struct stream *stream = trace->streams; stream; stream = stream->after)
-		atomic_store_explicit(&stream->ring->closed, 1, memory_order_relaxed);
-}
-
-/* --- Life ------------------------------------------------------------------------------------- */
-
-static bool make_folder(struct trace_read *trace)
-{
-	int ret;
-
-	strcpy(trace->folder, "/dev/shm/fastinst-trace-XXXXXX");
-	if (!folder_make(trace->folder))
-		return true;
-	strcpy(trace->folder, "/tmp/fastinst-trace-XXXXXX");
-	ret = folder_make(trace->folder);
-	errno = -ret;
-	return !ret;
-}
-
-struct trace_read *trace_open(const struct trace_to *to)
-{
-	struct trace_read *trace = calloc(1, sizeof(*trace));
-	char path[SOCKET_PATH];
-	struct timespec now;
-
-	if (!trace || !make_folder(trace)) {
-		free(trace);
-		return NULL;
-	}
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	trace->start = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-	trace->to = *to;
-	snprintf(path, sizeof(path), "%s/socket", trace->folder);
-	trace->listener = socket_listen(path, 64);
-	if (trace->listener >= 0)
-		return trace;
-	trace_close(trace);
-	return NULL;
-}
-
-void trace_close(struct trace_read *trace)
+void trace_finish(struct trace *trace)
 {
 	while (trace->streams) {
 		struct stream *stream = trace->streams;
@@ -545,14 +479,38 @@ void trace_close(struct trace_read *trace)
 		trace->streams = stream->after;
 		drop_stream(trace, stream);
 	}
+}
+
+int trace_open(struct trace *trace)
+{
+	char path[SOCKET_PATH];
+	struct timespec now;
+	int ret;
+
+	strcpy(trace->folder, "/dev/shm/fastinst-trace-XXXXXX");
+	ret = folder_make(trace->folder);
+	if (ret) {
+		strcpy(trace->folder, "/tmp/fastinst-trace-XXXXXX");
+		ret = folder_make(trace->folder);
+	}
+	if (ret)
+		return ret;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	trace->start = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	snprintf(path, sizeof(path), "%s/socket", trace->folder);
+	trace->listener = socket_listen(path, 64);
+	if (trace->listener < 0)
+		trace_close(trace);
+	return trace->listener < 0 ? trace->listener : 0;
+}
+
+void trace_close(struct trace *trace)
+{
+	trace_finish(trace);
 	if (trace->listener >= 0)
 		close(trace->listener);
 	folder_remove(trace->folder);
-	for (size_t t = 0; t < trace->tables; t++) {
-		for (size_t i = 0; i < trace->table[t].n; i++)
-			free_probe(&trace->table[t].probe[i]);
-		free(trace->table[t].probe);
-	}
-	free(trace->table);
-	free(trace);
+	while (trace->probes)
+		free(trace->probe[--trace->probes].function);
+	free(trace->probe);
 }

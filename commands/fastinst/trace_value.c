@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "profile/command/print.h"
+#include "profile/command/command.h"
 
 #define NUMBER_BYTES 48
 
@@ -73,17 +73,18 @@ static wide cut_to(wide bits, const struct source_value *value)
 }
 
 /* Index of the string that the i-th pointer leads to; RING_STRINGS: none was recorded. */
-static unsigned string_of(const struct source_value *value, unsigned i)
+static unsigned string_of(const struct trace_event *event, const struct source_value *value,
+			  unsigned i)
 {
-	unsigned reg = source_word(value, i);
+	unsigned string = RING_STRINGS, reg = source_word(value, i);
 
 	if (value->form != SOURCE_STRING || value->shift)
 		return RING_STRINGS;
 	if (reg < RING_FIRST)
-		return reg;
-	if (reg >= SOURCE_MEMORY && reg < SOURCE_MEMORY + RING_POINTED)
-		return RING_FIRST + reg - SOURCE_MEMORY;
-	return RING_STRINGS;
+		string = reg;
+	else if (reg >= SOURCE_MEMORY && reg < SOURCE_MEMORY + RING_POINTED)
+		string = RING_FIRST + reg - SOURCE_MEMORY;
+	return string < RING_STRINGS && event->string[string] ? string : RING_STRINGS;
 }
 
 /* --- Numbers ---------------------------------------------------------------------------------- */
@@ -104,7 +105,16 @@ static const char *digits_of(char text[NUMBER_BYTES], wide number, bool with_sig
 	return at;
 }
 
-static long double float_of(wide bits, const struct source_value *value)
+static long double read_float(const char *text, unsigned bits)
+{
+	return bits == 32   ? (long double)strtof(text, NULL)
+	       : bits == 64 ? (long double)strtod(text, NULL)
+			    : strtold(text, NULL);
+}
+
+/* The fewest digits that read back as the same number. "?": a long double whose explicit integer
+ * bit contradicts its exponent. */
+static const char *float_text(char text[NUMBER_BYTES], wide bits, const struct source_value *value)
 {
 	const union {
 		wide bits;
@@ -112,32 +122,16 @@ static long double float_of(wide bits, const struct source_value *value)
 		double twice;
 		long double all;
 	} of = { .bits = bits };
-
-	return value->bits == 32   ? (long double)of.single
-	       : value->bits == 64 ? (long double)of.twice
-				   : of.all;
-}
-
-/* A long double has an explicit integer bit; it contradicts the exponent in invalid encodings. */
-static bool is_float(wide bits, const struct source_value *value)
-{
-	return value->bits != 128 || !(bits >> 64 & 0x7fff) == !(bits >> 63 & 1);
-}
-
-/* The fewest digits that read back as the same number. */
-static const char *float_text(char text[NUMBER_BYTES], wide bits, const struct source_value *value)
-{
 	int digits = value->bits == 32 ? 6 : value->bits == 64 ? 15 : 18, most = digits + 3;
-	long double number = float_of(bits, value), back;
+	long double number = value->bits == 32	 ? (long double)of.single
+			     : value->bits == 64 ? (long double)of.twice
+						 : of.all;
 
-	if (!is_float(bits, value))
+	if (value->bits == 128 && !(bits >> 64 & 0x7fff) != !(bits >> 63 & 1))
 		return "?";
-	do {
+	do
 		snprintf(text, NUMBER_BYTES, "%.*Lg", digits, number);
-		back = value->bits == 32   ? (long double)strtof(text, NULL)
-		       : value->bits == 64 ? (long double)strtod(text, NULL)
-					   : strtold(text, NULL);
-	} while (digits++ < most && (back < number || back > number));
+	while (digits++ < most && islessgreater(read_float(text, value->bits), number));
 	return text;
 }
 
@@ -159,30 +153,38 @@ static void put_string(FILE *out, const char *text, bool cut)
 	fputs(cut ? "\"..." : "\"", out);
 }
 
+/* The i-th element as text; with @chars, one of char as a character. "?": it was not recorded. */
+static const char *one_text(char text[NUMBER_BYTES], const struct trace_event *event,
+			    const struct source_value *value, unsigned i, bool chars)
+{
+	wide bits;
+
+	if (!bits_of(event, value, i, &bits))
+		return "?";
+	bits = cut_to(bits, value);
+	if (value->form == SOURCE_FLOAT)
+		return float_text(text, bits, value);
+	if (value->form == SOURCE_BOOL)
+		return bits ? "true" : "false";
+	if (chars && is_char(value) && bits >= ' ' && bits < 127)
+		snprintf(text, NUMBER_BYTES, "'%c'", (int)bits);
+	else if (value->form == SOURCE_POINTER || value->form == SOURCE_STRING)
+		snprintf(text, NUMBER_BYTES, "0x%" PRIx64, (uint64_t)bits);
+	else
+		return digits_of(text, bits, is_signed(value));
+	return text;
+}
+
 static void put_one(FILE *out, const struct trace_event *event, const struct source_value *value,
 		    unsigned i)
 {
-	unsigned string = string_of(value, i);
-	char number[NUMBER_BYTES];
-	wide bits;
+	unsigned string = string_of(event, value, i);
+	char text[NUMBER_BYTES];
 
-	if (!bits_of(event, value, i, &bits)) {
-		fputc('?', out);
-		return;
-	}
-	bits = cut_to(bits, value);
-	if (value->form == SOURCE_FLOAT)
-		fputs(float_text(number, bits, value), out);
-	else if (value->form == SOURCE_BOOL)
-		fputs(bits ? "true" : "false", out);
-	else if (is_char(value) && bits >= ' ' && bits < 127)
-		fprintf(out, "'%c'", (int)bits);
-	else if (string < RING_STRINGS && event->string[string])
+	if (string < RING_STRINGS)
 		put_string(out, event->string[string], event->cut[string]);
-	else if (value->form == SOURCE_POINTER || value->form == SOURCE_STRING)
-		fprintf(out, "0x%" PRIx64, (uint64_t)bits);
 	else
-		fputs(digits_of(number, bits, is_signed(value)), out);
+		fputs(one_text(text, event, value, i, true), out);
 }
 
 /* An array of characters as a string. False: not all of it was recorded. */
@@ -226,7 +228,7 @@ void value_put(FILE *out, const struct trace_event *event, const struct source_v
 
 bool value_is_cut(const struct trace_event *event, const struct source_value *value)
 {
-	unsigned string = string_of(value, 0);
+	unsigned string = string_of(event, value, 0);
 	char text[UINT8_MAX + 1];
 
 	if (value->form == SOURCE_MORE)
@@ -238,43 +240,28 @@ bool value_is_cut(const struct trace_event *event, const struct source_value *va
 
 /* --- JSON ------------------------------------------------------------------------------------- */
 
-/* A string where JSON has no such number, or a reader with doubles would round it. */
-static json_t *float_json(wide bits, const struct source_value *value)
-{
-	long double number = float_of(bits, value);
-	char text[NUMBER_BYTES];
-
-	float_text(text, bits, value);
-	if (!is_float(bits, value))
-		return json_null();
-	if (!isfinite(number) || (long double)(double)number < number ||
-	    (long double)(double)number > number)
-		return json_string(text);
-	return json_real(strtod(text, NULL));
-}
-
+/*
+ * A string where JSON has no such number, or a reader with doubles would round it, as most do with
+ * addresses.
+ */
 static json_t *one_json(const struct trace_event *event, const struct source_value *value,
 			unsigned i)
 {
-	unsigned string = string_of(value, i);
-	char number[NUMBER_BYTES];
-	wide bits;
+	unsigned string = string_of(event, value, i);
+	bool is_real = value->form == SOURCE_FLOAT;
+	char room[NUMBER_BYTES];
+	const char *text = one_text(room, event, value, i, false);
+	json_t *number = NULL;
 
-	if (!bits_of(event, value, i, &bits))
-		return json_null();
-	bits = cut_to(bits, value);
-	if (value->form == SOURCE_FLOAT)
-		return float_json(bits, value);
-	if (value->form == SOURCE_BOOL)
-		return json_boolean(bits != 0);
-	if (string < RING_STRINGS && event->string[string])
+	if (string < RING_STRINGS)
 		return name_json(event->string[string]);
-	/* A string: most readers of JSON would round such numbers. */
-	if (value->form == SOURCE_POINTER || value->form == SOURCE_STRING)
-		return json_sprintf("0x%" PRIx64, (uint64_t)bits);
-	if ((bits + ((wide)1 << 63)) >> 64 || (!is_signed(value) && bits >> 63))
-		return json_string(digits_of(number, bits, is_signed(value)));
-	return json_integer((json_int_t)(int64_t)bits);
+	if (*text == '?')
+		return json_null();
+	if (!is_real || value->bits < 128 ||
+	    !islessgreater((long double)strtod(text, NULL), strtold(text, NULL)))
+		number = json_loads(text, JSON_DECODE_ANY | (is_real ? JSON_DECODE_INT_AS_REAL : 0),
+				    NULL);
+	return number ? number : json_string(text);
 }
 
 json_t *value_json(const struct trace_event *event, const struct source_value *value)

@@ -6,13 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <jansson.h>
-
 #include "agent/counts/base.h"
 #include "base/demangle.h"
 #include "base/text.h"
-#include "commands/fastinst/source_of.h"
-#include "profile/command/print.h"
+#include "commands/fastinst/sites.h"
+#include "profile/command/command.h"
 
 #define INDENT_MAX 40
 
@@ -90,41 +88,29 @@ static void put_result(FILE *out, const struct shown *shown)
 	fputs(braces ? "}" : "", out);
 }
 
-static void put_time(FILE *out, uint64_t time, int pid, int tid)
-{
-	fprintf(out, "%6" PRIu64 ".%09" PRIu64 " %7d %7d ", time / 1000000000, time % 1000000000,
-		pid, tid);
-}
-
 static void text_event(FILE *out, const struct shown *shown)
 {
-	static const char signs[] = { [FI_ENTRY] = '>',
-				      [FI_EXIT] = '<',
-				      [FI_MARKER] = '*',
-				      [FI_BLOCK] = '-',
-				      [FI_COMPARE] = '=' };
+	static const char signs[] = "><*  -="; /* of each enum fi_kind */
 	const struct traced *probe = shown->probe;
 	unsigned indent = shown->depth < INDENT_MAX ? shown->depth : INDENT_MAX;
-	char source[512];
+	char source[SOURCE_ROOM];
 
-	put_time(out, shown->time, shown->pid, shown->tid);
+	fprintf(out, "%6" PRIu64 ".%09" PRIu64 " %7d %7d ", shown->time / 1000000000,
+		shown->time % 1000000000, shown->pid, shown->tid);
+	if (shown->lost) {
+		fprintf(out, "! %" PRIu64 " events lost: there was no room for them\n",
+			shown->lost);
+		return;
+	}
 	fprintf(out, "%*s%c ", (int)indent * 2, "", signs[probe->kind]);
 	text_put(out, name_for_people(probe->function, false));
 	if (probe->kind == FI_ENTRY || has_values(probe))
 		put_args(out, shown);
 	if (probe->kind == FI_EXIT)
 		put_result(out, shown);
-	strcpy(source, "  ");
-	source_text(probe->object, probe->addr, source + 2, sizeof(source) - 2);
-	if (source[2] && probe->kind != FI_EXIT)
-		text_put(out, source);
+	if (probe->kind != FI_EXIT)
+		put_source(out, source_text(probe->object, probe->addr, source));
 	fputc('\n', out);
-}
-
-static void text_lost(FILE *out, uint64_t lost, int pid, int tid, uint64_t time)
-{
-	put_time(out, time, pid, tid);
-	fprintf(out, "! %" PRIu64 " events lost: there was no room for them\n", lost);
 }
 
 /* --- JSON lines ------------------------------------------------------------------------------- */
@@ -139,16 +125,12 @@ static json_t *args_json(const struct shown *shown)
 	const struct source_value *value;
 	json_t *args = json_array();
 
-	for (unsigned i = 0; (value = shown_value(shown, i)); i++) {
-		json_t *arg = json_object();
-
-		if (*value->name)
-			json_object_set_new(arg, "name", name_json(value->name));
-		json_object_set_new(arg, "value", value_json(shown->event, value));
-		if (value_is_cut(shown->event, value))
-			json_object_set_new(arg, "cut", json_true());
-		json_array_append_new(args, arg);
-	}
+	for (unsigned i = 0; (value = shown_value(shown, i)); i++)
+		json_array_append_new(
+			args, json_pack("{s:o*, s:o, s:o*}", "name",
+					*value->name ? name_json(value->name) : NULL, "value",
+					value_json(shown->event, value), "cut",
+					value_is_cut(shown->event, value) ? json_true() : NULL));
 	return args;
 }
 
@@ -167,42 +149,39 @@ static const char *event_word(enum fi_kind kind)
 static void json_event(FILE *out, const struct shown *shown)
 {
 	const struct traced *probe = shown->probe;
-	json_t *line = json_pack(
-		"{s:s, s:i, s:I, s:i, s:i, s:s, s:o, s:o*, s:o}", "type", "event", "schema",
-		JSON_SCHEMA, "ns", (json_int_t)shown->time, "pid", shown->pid, "tid", shown->tid,
-		"event", event_word(probe->kind), "function", name_json(probe->function),
-		"demangled", demangled_json(probe->function), "object", name_json(probe->object));
-	bool has_value = shown_value(shown, 0);
+	bool has_value = probe && shown_value(shown, 0), leaves = probe && probe->kind == FI_EXIT;
+	json_t *line = json_pack("{s:s, s:i, s:I, s:i, s:i}", "type", probe ? "event" : "lost",
+				 "schema", JSON_SCHEMA, "ns", (json_int_t)shown->time, "pid",
+				 shown->pid, "tid", shown->tid);
 
-	if (!line)
-		return;
-	if (has_value && probe->kind == FI_EXIT)
-		json_object_set_new(line, "result", result_json(shown));
-	else if (has_value)
-		json_object_set_new(line, "args", args_json(shown));
-	source_json(probe->object, probe->addr, line);
+	if (probe) {
+		json_object_update_new(
+			line,
+			json_pack("{s:s, s:o, s:o*, s:o, s:o*, s:o*}", "event",
+				  event_word(probe->kind), "function", name_json(probe->function),
+				  "demangled", demangled_json(probe->function), "object",
+				  name_json(probe->object), "result",
+				  has_value && leaves ? result_json(shown) : NULL, "args",
+				  has_value && !leaves ? args_json(shown) : NULL));
+		source_json(probe->object, probe->addr, line);
+	} else {
+		json_object_set_new(line, "events", json_integer((json_int_t)shown->lost));
+	}
 	print_json_line(out, line);
 }
 
-static void json_lost(FILE *out, uint64_t lost, int pid, int tid, uint64_t time)
+static json_t *end_json(const struct trace *trace)
 {
-	print_json_line(out, json_pack("{s:s, s:i, s:I, s:i, s:i, s:I}", "type", "lost", "schema",
-				       JSON_SCHEMA, "ns", (json_int_t)time, "pid", pid, "tid", tid,
-				       "events", (json_int_t)lost));
+	return json_pack("{s:I, s:I, s:b, s:o*}", "events", (json_int_t)trace->shown, "lost",
+			 (json_int_t)trace->lost, "limited", (int)trace->limited, "functions",
+			 trace->functions ? counts_json(trace->functions) : NULL);
 }
 
-static json_t *end_json(const struct trace_sum *sum)
-{
-	return json_pack("{s:I, s:I, s:b, s:o*}", "events", (json_int_t)sum->shown, "lost",
-			 (json_int_t)sum->lost, "limited", (int)sum->limited, "functions",
-			 sum->functions ? counts_json(sum->functions) : NULL);
-}
-
-static void json_end(FILE *out, const struct trace_sum *sum)
+static void json_end(FILE *out, const struct trace *trace)
 {
 	json_t *line = json_pack("{s:s, s:i}", "type", "end", "schema", JSON_SCHEMA);
 
-	json_object_update_new(line, end_json(sum));
+	json_object_update_new(line, end_json(trace));
 	print_json_line(out, line);
 }
 
@@ -221,16 +200,9 @@ static void chrome_begin(FILE *out, const char *program)
 	fputs("},\"traceEvents\":[\n", out);
 }
 
-static json_t *chrome_line(const char *name, const char *phase, uint64_t time, int pid, int tid)
-{
-	return json_pack("{s:o, s:s, s:f, s:i, s:i}", "name", name_json(name), "ph", phase, "ts",
-			 (double)time / 1e3, "pid", pid, "tid", tid);
-}
-
 static void put_chrome(FILE *out, json_t *line)
 {
 	json_dumpf(line, out, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(15));
-	fputs(",\n", out);
 	json_decref(line);
 }
 
@@ -238,14 +210,17 @@ static json_t *chrome_args(const struct shown *shown)
 {
 	const struct source_value *value;
 	json_t *args = json_object();
-	char source[512], number[16];
+	char source[SOURCE_ROOM], number[16];
 
 	for (unsigned i = 0; (value = shown_value(shown, i)); i++) {
+		char *key = text_utf8(value->name);
+
 		snprintf(number, sizeof(number), "%u", i);
-		set_named_member(args, *value->name ? value->name : number,
-				 value_json(shown->event, value));
+		json_object_set_new(args, key && *key ? key : number,
+				    value_json(shown->event, value));
+		free(key);
 	}
-	if (*source_text(shown->probe->object, shown->probe->addr, source, sizeof(source)))
+	if (source_text(shown->probe->object, shown->probe->addr, source))
 		json_object_set_new(args, "source", name_json(source));
 	return args;
 }
@@ -254,56 +229,45 @@ static json_t *chrome_args(const struct shown *shown)
 static void chrome_event(FILE *out, const struct shown *shown)
 {
 	const struct traced *probe = shown->probe;
-	bool is_span = probe->kind == FI_ENTRY && probe->pair != SIZE_MAX;
-	json_t *line;
+	bool leaves = probe && probe->kind == FI_EXIT;
+	bool is_span = probe && probe->kind == FI_ENTRY && probe->pair != SIZE_MAX;
+	const char *phase = leaves ? "E" : is_span ? "B" : "i", *name = "events lost";
+	json_t *args = NULL;
 
-	for (unsigned i = 1; i < shown->left; i++)
-		put_chrome(out, chrome_line("", "E", shown->time, shown->pid, shown->tid));
-	if (probe->kind == FI_EXIT && !shown->left)
-		return;
-	line = chrome_line(name_for_people(probe->function, true),
-			   probe->kind == FI_EXIT ? "E"
-			   : is_span		  ? "B"
-						  : "i",
-			   shown->time, shown->pid, shown->tid);
-	if (probe->kind == FI_EXIT) {
-		if (shown_value(shown, 0))
-			json_object_set_new(line, "args",
-					    json_pack("{s:o}", "result", result_json(shown)));
-	} else {
-		json_object_set_new(line, "args", chrome_args(shown));
-		json_object_set_new(line, "cat", json_string(event_word(probe->kind)));
-		if (!is_span)
-			json_object_set_new(line, "s", json_string("t"));
+	if (shown->lost)
+		args = json_pack("{s:I}", "events", (json_int_t)shown->lost);
+	else if (!leaves)
+		args = chrome_args(shown);
+	else if (shown_value(shown, 0))
+		args = json_pack("{s:o}", "result", result_json(shown));
+	/* An exit ends the calls that were left with it as well. */
+	for (unsigned left = leaves ? shown->left : 1; left > 0; left--) {
+		if (probe)
+			name = left > 1 ? "" : name_for_people(probe->function, true);
+		put_chrome(out, json_pack("{s:o, s:s, s:f, s:i, s:i, s:O*, s:s*, s:s*}", "name",
+					  name_json(name), "ph", phase, "ts",
+					  (double)shown->time / 1e3, "pid", shown->pid, "tid",
+					  shown->tid, "args", left > 1 ? NULL : args, "cat",
+					  probe && !leaves ? event_word(probe->kind) : NULL, "s",
+					  *phase == 'i' ? "t" : NULL));
+		fputs(",\n", out);
 	}
-	put_chrome(out, line);
+	json_decref(args);
 }
 
-static void chrome_lost(FILE *out, uint64_t lost, int pid, int tid, uint64_t time)
+static void chrome_end(FILE *out, const struct trace *trace)
 {
-	json_t *line = chrome_line("events lost", "i", time, pid, tid);
-
-	json_object_set_new(line, "s", json_string("t"));
-	json_object_set_new(line, "args", json_pack("{s:I}", "events", (json_int_t)lost));
-	put_chrome(out, line);
-}
-
-static void chrome_end(FILE *out, const struct trace_sum *sum)
-{
-	json_t *line = json_pack("{s:s, s:s, s:i, s:o}", "name", "fastinst_end", "ph", "M", "pid",
-				 0, "args", end_json(sum));
-
-	json_dumpf(line, out, JSON_COMPACT | JSON_PRESERVE_ORDER);
+	put_chrome(out, json_pack("{s:s, s:s, s:i, s:o}", "name", "fastinst_end", "ph", "M", "pid",
+				  0, "args", end_json(trace)));
 	fputs("\n]}\n", out);
-	json_decref(line);
 }
 
 const struct trace_format *trace_format(const char *name)
 {
 	static const struct trace_format formats[] = {
-		{ "text", NULL, text_event, text_lost, NULL },
-		{ "json", json_begin, json_event, json_lost, json_end },
-		{ "chrome", chrome_begin, chrome_event, chrome_lost, chrome_end },
+		{ "text", NULL, text_event, NULL },
+		{ "json", json_begin, json_event, json_end },
+		{ "chrome", chrome_begin, chrome_event, chrome_end },
 	};
 
 	for (size_t i = 0; i < sizeof(formats) / sizeof(*formats); i++)

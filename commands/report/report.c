@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 
 #include "commands/report/report.h"
-#include "commands/report/report_bench.h"
 
 /* Either writes itself, or is that of one benchmark. */
 struct section {
@@ -21,8 +20,6 @@ static const struct section sections[] = {
 	{ "figure9", "Tears against the wait (figure 9 of the paper)", section_figure9, NULL },
 	{ "gaps", "Fetch gaps", section_gaps, NULL },
 	{ "placements", "Placements", section_placements, NULL },
-	{ "noise", "Witnesses over time", section_noise, NULL },
-	{ "events", "Tears one by one", section_events, NULL },
 	{ "cells", "Cells with tears", section_cells, NULL },
 	{ "patching-costs", "What patching costs", section_costs, NULL },
 	{ "bench-", NULL, NULL, NULL }, /* all benchmarks */
@@ -91,20 +88,14 @@ static int write_page(struct page *page)
 	out = page->out;
 	while (line_next(data, "bench", &n))
 		lines++;
-	if (alone)
-		html_paragraph(out,
-			       "What it costs to patch code that runs, from %zu benchmark%s of "
-			       "%zu journal%s, by %s. They hold no calibration, so there is no "
-			       "T_max here.",
-			       lines, S(lines), journals, S(journals), PACKAGE_STRING);
-	else
-		html_paragraph(out,
-			       "How long an instruction fetch may lag behind a store to code, from "
-			       "%zu cell%s of %zu journal%s, by %s.",
-			       data->count, S(data->count), journals, S(journals), PACKAGE_STRING);
-	if (lines && !alone)
-		html_paragraph(out, "And what patching costs, from %zu benchmark%s.", lines,
-			       S(lines));
+	html_paragraph(
+		out, "%s, from %zu cell%s and %zu benchmark%s of %zu journal%s, by %s.%s",
+		alone	? "What it costs to patch code that runs"
+		: lines ? "How long an instruction fetch may lag behind a store to code, and "
+			  "what patching costs"
+			: "How long an instruction fetch may lag behind a store to code",
+		data->count, S(data->count), lines, S(lines), journals, S(journals), PACKAGE_STRING,
+		alone ? " They hold no calibration, so there is no T_max here." : "");
 	for (const struct section *s = list; s->title && !rc; s++) {
 		fprintf(out, "<section>\n<h2 id=\"%s\">%s</h2>\n", id_of(s, id), s->title);
 		rc = s->benchmark ? section_benchmark(page, s->benchmark) : s->write(page);

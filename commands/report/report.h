@@ -6,6 +6,7 @@
 #ifndef COMMANDS_REPORT_REPORT_H
 #define COMMANDS_REPORT_REPORT_H
 
+#include "bench/cases/benchmarks.h"
 #include "results/figures/html.h"
 #include "results/figures/report_page.h"
 #include "results/figures/tally.h"
@@ -30,13 +31,31 @@ int section_figure9(struct page *page);
 int section_rate(struct page *page);
 int section_gaps(struct page *page);
 int section_placements(struct page *page);
-int section_noise(struct page *page);
-int section_events(struct page *page);
 int section_cells(struct page *page);
 int section_limits(struct page *page);
+int section_costs(struct page *page);
+int section_benchmark(struct page *page, const struct benchmark *benchmark);
+
+/* journal_has_bench - is there a line of that benchmark, or of any for NULL? */
+bool journal_has_bench(const struct journal_data *data, const char *benchmark);
+
+/* bench_interval - "442 [430, 451]", or the median alone if there is no interval; "" for none. */
+#define INTERVAL_TEXT 96
+char *bench_interval(char *buf, struct bench_value v);
+
+/* The same as an expression, for the arguments of functions of html.h. */
+#define INTERVAL(v) bench_interval((char[INTERVAL_TEXT]){ 0 }, v)
 
 /* A number of a line, for people. */
 #define NUMBER_OF(line, name) NUMBER(json_real_of(line, name))
+
+/* json_count - a number of a journal, which may hold any: 0 for what is no count. */
+static inline uint64_t json_count(const json_t *value)
+{
+	double number = json_number_value(value);
+
+	return number > 0 && number < 1e18 ? (uint64_t)number : 0;
+}
 
 /* level_keeping - the cheapest level of an estimate that keeps p; NULL: none. */
 const json_t *level_keeping(const json_t *estimate, double p);
@@ -56,5 +75,17 @@ enum {
 };
 
 void rate_points(struct tally *points, const struct journal_data *data);
+
+/* --- Kinds of machines ------------------------------------------------------------------------ */
+
+struct fleet;
+
+/*
+ * fleet_text, fleet_page - what the database says of all kinds of machines: to a stream, or
+ * FOLDER/fleet.html with its figures; the folder is made. How many machines are worse than their
+ * kind, or a negative errno. undrawn: out: why figures are missing, "" if none are.
+ */
+int fleet_text(FILE *out, struct fleet *fleet);
+int fleet_page(const char *folder, struct fleet *fleet, char *undrawn, size_t size);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A benchmark on the page: its figure, all its rows, and what else was going on. And what all of
- * them say patching costs: five rows as large numbers, and the paper's table 2.
+ * them say patching costs: five rows as large numbers.
  */
-#include "commands/report/report_bench.h"
+#include "commands/report/report.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -14,53 +14,34 @@
 #include "bench/record/bench_record.h"
 #include "results/figures/html.h"
 
-#define LABEL_MAX      800
-#define BENCHMARKS_MAX 16
+#define LABEL_MAX   256
+#define CAPTION_MAX 1024
 
-/* The last result of each benchmark, in the order in which they first came. */
-struct bench_results {
-	struct bench_result result[BENCHMARKS_MAX];
-	unsigned lines[BENCHMARKS_MAX]; /* of each, this one included */
-	size_t count;
-	size_t unread; /* lines that are none, or of a benchmark too many */
-};
-
-static void results_free(struct bench_results *results)
-{
-	while (results->count)
-		bench_result_free(&results->result[--results->count]);
-}
-
-/* 0 or -ENOMEM. */
-static int results_read(const struct journal_data *data, struct bench_results *results)
+/* The last result of a benchmark. How many lines have one, or -ENOMEM; the caller frees it. */
+static int read_last(const struct journal_data *data, const char *benchmark,
+		     struct bench_result *last)
 {
 	const json_t *line;
-	size_t i = 0, at;
+	size_t i = 0;
+	int lines = 0;
 
-	memset(results, 0, sizeof(*results));
+	*last = (struct bench_result){ 0 };
 	while ((line = line_next(data, "bench", &i))) {
 		struct bench_result fresh = { 0 };
-		int rc = bench_from_json(line, &fresh);
+		int rc = -EINVAL;
 
-		if (rc == -ENOMEM) {
-			results_free(results);
+		if (strcmp(json_text_of(line, "benchmark"), benchmark) == 0)
+			rc = bench_from_json(line, &fresh);
+		if (rc == 0) {
+			bench_result_free(last);
+			*last = fresh;
+			lines++;
+		} else if (rc == -ENOMEM) {
+			bench_result_free(last);
 			return rc;
 		}
-		/* In the place of an older one of the same benchmark. */
-		for (at = 0; !rc && at < results->count; at++)
-			if (strcmp(results->result[at].benchmark, fresh.benchmark) == 0)
-				break;
-		if (rc || at == BENCHMARKS_MAX) {
-			results->unread++;
-			bench_result_free(&fresh);
-			continue;
-		}
-		results->count += at == results->count;
-		bench_result_free(&results->result[at]);
-		results->result[at] = fresh;
-		results->lines[at]++;
 	}
-	return 0;
+	return lines;
 }
 
 bool journal_has_bench(const struct journal_data *data, const char *benchmark)
@@ -111,37 +92,6 @@ static void put_row(FILE *out, const struct bench_row *row)
 	fputs("</td>", out);
 }
 
-/* The rows that tell most. Returns how many of them were measured. */
-static unsigned find_telling(const struct benchmark *of, const struct bench_result *result,
-			     const struct bench_row *found[BENCH_TELLING])
-{
-	unsigned count = 0, i = 0;
-
-	for (unsigned k = 0; k < BENCH_TELLING; k++) {
-		const char *name = of->telling.name[k];
-
-		if (k && strcmp(name, of->telling.name[k - 1]) != 0)
-			i = 0;
-		found[count] =
-			bench_next(result, name, of->telling.measure, of->telling.params, &i);
-		count += found[count] != NULL;
-	}
-	return count;
-}
-
-/* What the figure shows, and those rows, for readers that do not see it. */
-static void print_label(const struct benchmark *of, const struct bench_row *const *found,
-			unsigned count, char *text, size_t size)
-{
-	size_t length = (size_t)snprintf(text, size, "%s: %s.", of->title, of->about);
-	char label[WORDS_ROOM];
-
-	for (unsigned k = 0; k < count && length < size; k++)
-		length += (size_t)snprintf(text + length, size - length, " %s: %s %s.",
-					   words_of_row(found[k], NULL, label, sizeof(label)),
-					   FIGURE(found[k]->value.median), found[k]->unit);
-}
-
 static void put_rows(FILE *out, const struct bench_result *result)
 {
 	char label[WORDS_ROOM];
@@ -149,38 +99,27 @@ static void put_rows(FILE *out, const struct bench_result *result)
 
 	for (unsigned i = 0; i < result->rows; i++)
 		count += row_measured(&result->row[i]);
-	if (count) {
-		fprintf(out, "<details><summary>All %u rows</summary>\n", count);
-		html_table(
-			out,
-			"Median of the medians of blocks with its bootstrap interval. Outliers lie "
-			"beyond the third quartile by three times the distance of the quartiles; "
-			"they are in all figures. A ratio whose interval holds 1 is no difference.",
-			"operation\tmeasure\t#median [95 %]\t#5 to 99 "
-			"%\t#most\t#outliers\tratio\tbesides");
-		for (unsigned i = 0; i < result->rows; i++)
-			if (row_measured(&result->row[i]))
-				put_row(out, &result->row[i]);
-		html_table_end(out);
-		fputs("</details>\n", out);
-	}
-	if (count == result->rows)
-		return;
-	html_table(out, NULL, "not measured\tmeasure\twhy");
-	for (unsigned i = 0; i < result->rows; i++) {
-		const struct bench_row *row = &result->row[i];
-
-		if (row_measured(row))
+	fprintf(out, "<details><summary>All %u rows, %u not measured</summary>\n", result->rows,
+		result->rows - count);
+	html_table(
+		out,
+		"Median of the medians of blocks with its bootstrap interval. Outliers lie beyond "
+		"the third quartile by three times the distance of the quartiles; they are in all "
+		"figures. A ratio whose interval holds 1 is no difference.",
+		"operation\tmeasure\t#median [95 %]\t#5 to 99 %\t#most\t#outliers\tratio\tbesides");
+	for (const struct bench_row *row = result->row; row < result->row + result->rows; row++) {
+		if (row_measured(row)) {
+			put_row(out, row);
 			continue;
-		html_row(out, "absent");
-		html_cell(out, "%s", words_of_row(row, NULL, label, sizeof(label)));
-		html_cell(out, "%s", row->measure);
-		html_words(out, "%s", row->why[0] ? row->why : "no reason is told");
+		}
+		html_line(out, "absent", "tt", "%s\t%s",
+			  words_of_row(row, NULL, label, sizeof(label)), row->measure);
+		html_between(out, "<td class=\"w\" colspan=\"6\">", "</td>", "%s",
+			     row->why[0] ? row->why : "no reason is told");
 	}
-	html_table_end(out);
+	html_folded_table_end(out);
 }
 
-#define CAPTION_MAX 1024
 static const char about_rows[] =
 	" Dots: medians of the blocks, with their 95 % interval by bootstrap as a thick bar; thin "
 	"line: from the 5th to the 99th percentile of all samples; cross: the longest sample. "
@@ -189,10 +128,9 @@ static const char about_rows[] =
 static int put_benchmark(struct page *page, const struct benchmark *benchmark,
 			 const struct bench_result *result, unsigned lines)
 {
-	const struct bench_row *found[BENCH_TELLING];
-	char name[BENCH_KEY + 8], label[LABEL_MAX], why[64], *around = words_of_result(result);
+	char name[BENCH_KEY + 8], label[LABEL_MAX], caption[CAPTION_MAX], why[64],
+		*around = words_of_result(result);
 	struct bench_figure of;
-	char caption[CAPTION_MAX];
 	FILE *out = page->out;
 	int rc;
 
@@ -204,13 +142,12 @@ static int put_benchmark(struct page *page, const struct benchmark *benchmark,
 	free(around);
 	if (lines > 1)
 		html_paragraph(out, "This is the last of %u results of this benchmark.", lines);
-	snprintf(caption, sizeof(caption), "%s%s", benchmark->caption,
-		 benchmark->drawing == DRAWN_AS_ROWS ? about_rows : "");
 	rc = bench_figure_draw(result, &of, why, sizeof(why));
 	if (!rc) {
 		snprintf(name, sizeof(name), "bench-%s", result->benchmark);
-		print_label(benchmark, found, find_telling(benchmark, result, found), label,
-			    sizeof(label));
+		snprintf(label, sizeof(label), "%s: %s", benchmark->title, benchmark->about);
+		snprintf(caption, sizeof(caption), "%s%s", benchmark->caption,
+			 benchmark->drawing == DRAWN_AS_ROWS ? about_rows : "");
 		rc = page_figure(page, &(struct page_figure){ name, label, caption, of.picture });
 	} else if (rc != -ENOMEM) {
 		html_missing(out, "Nothing was measured that could be drawn.");
@@ -224,15 +161,14 @@ static int put_benchmark(struct page *page, const struct benchmark *benchmark,
 
 int section_benchmark(struct page *page, const struct benchmark *benchmark)
 {
-	struct bench_results results;
-	int rc = results_read(page->data, &results);
-	const struct bench_result *of = bench_of(results.result, results.count, benchmark->name);
+	struct bench_result result;
+	int rc = read_last(page->data, benchmark->name, &result);
 
-	if (!rc && of)
-		rc = put_benchmark(page, benchmark, of, results.lines[of - results.result]);
-	else if (!rc)
+	if (rc > 0)
+		rc = put_benchmark(page, benchmark, &result, (unsigned)rc);
+	else if (rc == 0)
 		html_missing(page->out, "No line of this benchmark could be read.");
-	results_free(&results);
+	bench_result_free(&result);
 	return rc;
 }
 
@@ -240,9 +176,6 @@ int section_benchmark(struct page *page, const struct benchmark *benchmark)
 
 /* Hot, with one executor, inside an open page. */
 #define USUAL "?mapping=open ?cache=hot ?executors=1 ?crossing=line"
-/* As in the paper's table: one core. */
-#define ALONE "?mapping=open ?cache=hot executors=0 ?crossing=line"
-
 /* The median, or this extra. */
 static double figure_of(const struct bench_row *row, const char *extra)
 {
@@ -278,132 +211,48 @@ static const struct tile {
 	  "a pass more than without it" },
 };
 
-static void put_answer(FILE *out, const struct bench_results *all)
+static int put_tile(const struct page *page, const struct tile *t)
 {
-	fputs("<dl class=\"tiles\">\n", out);
-	for (const struct tile *t = tiles; t < tiles + sizeof(tiles) / sizeof(tiles[0]); t++) {
-		const struct bench_row *most =
-			dearest(bench_of(all->result, all->count, t->benchmark), t->name,
-				t->measure, t->params, t->over);
+	struct bench_result result;
+	int rc = read_last(page->data, t->benchmark, &result);
+	const struct bench_row *most =
+		rc > 0 ? dearest(&result, t->name, t->measure, t->params, t->over) : NULL;
 
-		if (!most)
-			html_tile(out, t->what, "?", "", "not measured");
-		else if (t->over || !most->against[0] || isnan(most->ratio.median))
-			html_tile(out, t->what, FIGURE(figure_of(most, t->over)), most->unit, "%s",
-				  t->unit);
-		else
-			html_tile(out, t->what, FIGURE(most->value.median), most->unit,
-				  "%s, %s x %s", t->unit, FIGURE(most->ratio.median),
-				  most->against);
-	}
-	fputs("</dl>\n", out);
-}
-
-/* A line of the paper's table 2, and our rows for the same. */
-static const struct method {
-	const char *there;
-	const char *on, *off, *invocation; /* the paper's */
-	const char *here;
-	const char *name, *policy;	/* of benchmark toggle */
-	const char *call, *call_params; /* of benchmark invoke */
-} methods[] = {
-	{ "fastinst, no straddler", "300", "120", "35", "pc_patch inside the window", "aligned", "",
-	  "aligned", "" },
-	{ "fastinst, straddlers", "8850", "8435", "35", "pc_patch, policy wait", "straddler",
-	  "policy=wait ", NULL, NULL },
-	{ "fastinst, callpatch", "432", "315", "35", "pc_activate_call, pc_deactivate_call", "call",
-	  "", "call", "?target=original" },
-	{ "JVM VolatileCallSite", "995", "", "55", "the same, OpenJDK", "jvm-volatile", "", NULL,
-	  NULL },
-	{ "Dyninst", "1.93e6", "9.95e5", "320", "stopped by ptrace, as Dyninst does", "ptrace", "",
-	  NULL, NULL },
-	{ "DTrace", "~70771", "", "1176", "a Linux uprobe", "uprobe", "", "uprobe", "" },
-};
-
-/* What on or off costs: alone, or hot and then beside the floor. */
-static void put_change(FILE *out, const struct bench_result *toggle, const struct method *m,
-		       const char *measure, bool hot)
-{
-	const struct bench_row *row;
-	char all[128];
-
-	snprintf(all, sizeof(all), "%s%s", m->policy, hot ? USUAL : ALONE);
-	row = dearest(toggle, m->name, measure, all, NULL);
-	html_number(out, "%s", row ? INTERVAL(row->value) : "not measured");
-	if (hot)
-		html_number(out, "%s", row ? INTERVAL(row->ratio) : "");
-}
-
-static void put_table2(FILE *out, const struct bench_results *all)
-{
-	html_fold(out, "The paper's table 2, and the same here");
-	html_table(
-		out,
-		"The paper's table 2, in its ticks, and the same here, in this machine's: medians "
-		"with 95 % intervals, of several splits the dearest. Alone: no executor runs the "
-		"site, as in the paper, which had one core. Hot: an executor does. Ticks of two "
-		"machines do not compare. The floor is one locked 8-byte exchange on the same line "
-		"in turn, which any protocol must pay. Invocation is what the call adds to its "
-		"loop: the more of a loop of nothing else and of one with work to do beside it, so "
-		"not what a program loses that waits for the call.",
-		"the paper\t#on\t#off\t#invocation\there\t#on, alone\t#off, alone\t#on, hot\t#x "
-		"floor\t#off, hot\t#x floor\t#invocation");
-	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
-		const struct method *m = &methods[i];
-		const struct bench_result *probes, *toggle, *invoke;
-		const struct bench_row *call = NULL;
-		double over;
-
-		/* A probe of the kernel: under the two others in older journals. */
-		probes = m->call && strcmp(m->call, "uprobe") == 0
-				 ? bench_of(all->result, all->count, "probes")
-				 : NULL;
-		toggle = probes ? probes : bench_of(all->result, all->count, "toggle");
-		invoke = probes ? probes : bench_of(all->result, all->count, "invoke");
-
-		html_row(out, NULL);
-		html_cells(out, "tnnnt", "%s\t%s\t%s\t%s\t%s", m->there, m->on, m->off,
-			   m->invocation, m->here);
-		for (int hot = 0; hot < 2; hot++) {
-			put_change(out, toggle, m, probes ? "activate" : "on", hot);
-			put_change(out, toggle, m, probes ? "deactivate" : "off", hot);
-		}
-		/*
-		 * A call alone, without the loop around it: of the row that adds most to its loop,
-		 * since a loop of nothing else hides a call that runs beside it.
-		 */
-		if (m->call)
-			call = dearest(invoke, m->call, probes ? "on" : "call", m->call_params,
-				       "over_empty");
-		over = call ? bench_row_extra_of(call, "over_empty") : NAN;
-		if (!call)
-			html_number(out, "%s", "not measured");
-		else if (isfinite(over))
-			html_number(out, "%s", FIGURE(over));
-		else
-			html_number(out, "%s with its loop", FIGURE(call->value.median));
-	}
-	html_table_end(out);
-	html_fold_end(out);
+	if (!most)
+		html_tile(page->out, t->what, "?", "", "not measured");
+	else if (t->over || !most->against[0] || isnan(most->ratio.median))
+		html_tile(page->out, t->what, FIGURE(figure_of(most, t->over)), most->unit, "%s",
+			  t->unit);
+	else
+		html_tile(page->out, t->what, FIGURE(most->value.median), most->unit, "%s, %s x %s",
+			  t->unit, FIGURE(most->ratio.median), most->against);
+	bench_result_free(&result);
+	return rc < 0 ? rc : 0;
 }
 
 int section_costs(struct page *page)
 {
-	struct bench_results all;
-	int rc = results_read(page->data, &all);
+	const json_t *line;
+	size_t i = 0, unread = 0;
+	int rc = 0;
 
-	if (rc)
-		return rc;
-	put_answer(page->out, &all);
-	if (all.unread)
+	fputs("<dl class=\"tiles\">\n", page->out);
+	for (const struct tile *t = tiles; t < tiles + sizeof(tiles) / sizeof(tiles[0]) && !rc; t++)
+		rc = put_tile(page, t);
+	fputs("</dl>\n", page->out);
+	while (!rc && (line = line_next(page->data, "bench", &i))) {
+		struct bench_result result = { 0 };
+
+		unread += bench_from_json(line, &result) < 0;
+		bench_result_free(&result);
+	}
+	if (unread)
 		html_paragraph(page->out,
 			       "%zu line%s of benchmarks could not be read and %s not in here.",
-			       all.unread, S(all.unread), all.unread == 1 ? "is" : "are");
-	put_table2(page->out, &all);
+			       unread, S(unread), unread == 1 ? "is" : "are");
 	html_paragraph(
 		page->out,
 		"What is missing is not in the page because it was not measured, not because "
 		"it costs nothing. Runs on a virtual machine are true of it on its host.");
-	results_free(&all);
-	return 0;
+	return rc;
 }

@@ -6,8 +6,6 @@
 
 #include "commands/report/report.h"
 
-#define LABEL_MAX 600
-
 /* Gaps in stores, by these. */
 enum {
 	GAP_CROSSING, /* in bytes */
@@ -29,20 +27,12 @@ static bool is_control(const json_t *run)
 	return strcmp(json_text_of(cell, "protocol"), "membarrier") == 0;
 }
 
-/* A journal may hold any number. */
-static uint64_t count_of(const json_t *value)
-{
-	double number = json_number_value(value);
-
-	return number > 0 && number < 1e18 ? (uint64_t)number : 0;
-}
-
 static void add_run(struct gaps *g, const json_t *run)
 {
 	const json_t *cell = json_object_get(run, "cell"), *kind, *row;
 	int crossing = crossing_parse(json_text_of(cell, "crossing"));
 	const char *provokers = json_string_value(json_object_get(cell, "provokers"));
-	uint64_t stores = count_of(json_object_get(run, "stores")), bytes;
+	uint64_t stores = json_count(json_object_get(run, "stores")), bytes;
 	uint64_t provoked = provokers && strcmp(provokers, "none") != 0;
 	size_t i, k;
 
@@ -58,9 +48,9 @@ static void add_run(struct gaps *g, const json_t *run)
 		{
 			struct tally_row bucket = {
 				.key = { bytes, which + 2 * provoked,
-					 count_of(json_array_get(row, 0)),
-					 count_of(json_array_get(row, 1)) },
-				.events = count_of(json_array_get(row, 2)),
+					 json_count(json_array_get(row, 0)),
+					 json_count(json_array_get(row, 1)) },
+				.events = json_count(json_array_get(row, 2)),
 			};
 
 			if (bucket.events)
@@ -86,36 +76,15 @@ static void print_buckets(FILE *stream, const void *arg)
 	}
 }
 
-/* Of each crossing how many, and how long the longest is. */
-static void print_gap_label(const struct tally *buckets, char *text, size_t size)
-{
-	size_t length = (size_t)snprintf(text, size, "Fetch gaps by kind and crossing.");
-
-	for (size_t i = 0, end; i < buckets->count && length < size; i = end) {
-		uint64_t count = 0, longest = 0;
-
-		for (end = i; end < buckets->count && (end == i || !tally_begins(buckets, end, 1));
-		     end++) {
-			sum_add(&count, buckets->row[end].events);
-			if (buckets->row[end].key[GAP_HIGH] > longest)
-				longest = buckets->row[end].key[GAP_HIGH];
-		}
-		length += (size_t)snprintf(text + length, size - length,
-					   " Across %s bytes: %s, the longest below %s ticks.",
-					   NUMBER(buckets->row[i].key[GAP_CROSSING]), NUMBER(count),
-					   NUMBER(longest));
-	}
-}
-
 int section_gaps(struct page *page)
 {
-	char crossings[48], label[LABEL_MAX];
+	char crossings[48];
 	const char *const args[] = { crossings, NULL };
 	struct gaps g = { 0 };
 	const struct page_figure figure = {
 		.name = "gaps",
 		.picture = { print_buckets, &g, "gaps.gp", args },
-		.label = label,
+		.label = "Fetch gaps by kind and crossing.",
 		.caption =
 			"Fetch gaps per million stores, by kind and crossing: a stroke is as wide "
 			"as its bucket, and where there is none, none was seen. Each gap is a "
@@ -134,7 +103,6 @@ int section_gaps(struct page *page)
 		return 0;
 	}
 	tally_words(&g.buckets, 1, GAP_CROSSING, crossings, sizeof(crossings));
-	print_gap_label(&g.buckets, label, sizeof(label));
 	if (g.buckets.failed || g.stores.failed)
 		rc = -ENOMEM;
 	else if (g.buckets.count)

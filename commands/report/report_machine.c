@@ -98,13 +98,8 @@ int section_placements(struct page *page)
 		}
 		if (measured)
 			continue;
-		/* Journals of older versions call it gaps. */
-		for (size_t i = 0; !untested && (line = line_next(page->data, "run", &i));) {
-			const json_t *list = json_object_get(line, "untested");
-
-			untested = json_find(list ? list : json_object_get(line, "gaps"),
-					     "placement", name);
-		}
+		for (size_t i = 0; !untested && (line = line_next(page->data, "run", &i));)
+			untested = json_find(json_object_get(line, "untested"), "placement", name);
 		if (untested)
 			why = json_text_of(untested, "reason");
 		html_line(out, "absent", "t", "%s", name);

@@ -9,8 +9,7 @@
 #include "results/figures/figure.h"
 #include "results/figures/gnuplot.h"
 
-#define EITHER	  (1 - (1 - CONFIDENCE) / 2) /* confidence of either end of a bar */
-#define LABEL_MAX 600
+#define EITHER (1 - (1 - CONFIDENCE) / 2) /* confidence of either end of a bar */
 
 void rate_points(struct tally *points, const struct journal_data *data)
 {
@@ -88,54 +87,15 @@ static void print_rates(FILE *stream, const void *arg)
 	print_claims(stream, line_last(d->data, "estimate"));
 }
 
-/* Of each panel: the rate at its shortest wait, and its longest wait that tore. */
-static void print_label(const struct tally *points, const char *what, char *text, size_t size)
-{
-	size_t length = (size_t)snprintf(text, size, "%s against the wait.", what);
-
-	for (size_t i = 0, end; i < points->count && length < size; i = end) {
-		const uint64_t *key = points->row[i].key;
-		uint64_t tears = 0, toggles = 0, least = UINT64_MAX, torn = 0, most = 0;
-		bool any = false;
-
-		for (end = i; end < points->count && (end == i || !tally_begins(points, end, 2));
-		     end++) {
-			const struct tally_row *p = &points->row[end];
-
-			if (p->key[RATE_WAIT] < least) {
-				least = p->key[RATE_WAIT];
-				tears = toggles = 0;
-			}
-			if (p->key[RATE_WAIT] == least) {
-				sum_add(&tears, p->events);
-				sum_add(&toggles, p->trials);
-			}
-			if (p->events && p->key[RATE_WAIT] >= torn) {
-				torn = p->key[RATE_WAIT];
-				any = true;
-			}
-			if (p->key[RATE_WAIT] > most)
-				most = p->key[RATE_WAIT];
-		}
-		length += (size_t)snprintf(text + length, size - length,
-					   " Across %s bytes, %s waits: %s at %s ticks; longest "
-					   "wait that tore: %s, of up to %s.",
-					   NUMBER(key[RATE_CROSSING]),
-					   key[RATE_STRETCH] ? "stretched" : "constant",
-					   NUMBER((double)tears / (double)toggles), NUMBER(least),
-					   any ? NUMBER(torn) : "none", NUMBER(most));
-	}
-}
-
 int section_rate(struct page *page)
 {
 	struct rate_data d = { .data = page->data };
-	char crossings[96], stretches[96], label[LABEL_MAX];
+	char crossings[96], stretches[96];
 	const char *const args[] = { crossings, stretches, NULL };
 	const struct page_figure figure = {
 		.name = "rate",
 		.picture = { print_rates, &d, "rate.gp", args },
-		.label = label,
+		.label = "Tears per toggle against the wait.",
 		.caption =
 			"Tears per toggle against the wait that was too short for them: old front "
 			"with new back against the first wait, new front with old back against the "
@@ -154,7 +114,6 @@ int section_rate(struct page *page)
 		any |= d.points.row[i].trials > 0;
 	tally_words(&d.points, 2, RATE_CROSSING, crossings, sizeof(crossings));
 	tally_words(&d.points, 2, RATE_STRETCH, stretches, sizeof(stretches));
-	print_label(&d.points, "Tears per toggle", label, sizeof(label));
 	if (d.points.failed)
 		rc = -ENOMEM;
 	else if (any)
@@ -172,49 +131,33 @@ int section_figure9(struct page *page)
 {
 	static const struct {
 		enum oracle oracle;
-		const char *name, *what, *caption, *missing;
+		const char *missing;
+		struct page_figure figure;
 	} nines[] = {
-		{ ORACLE_COUNT, "figure9", "Tears per toggle, by split,",
-		  "Cells whose two waits are equal. Tears are counted, not died of.",
-		  "No cell with the counting oracle and two equal waits across a line or a page." },
-		{ ORACLE_CRASH, "figure9-crash", "Share of runs that failed, by split,",
-		  "The paper's own oracle: a run fails when its child dies.",
-		  "No cell with the paper's own oracle, which dies of a tear." },
+		{ ORACLE_COUNT,
+		  "No cell with the counting oracle and two equal waits across a line or a page.",
+		  { .name = "figure9",
+		    .label = "Tears per toggle, by split, against the wait.",
+		    .caption =
+			    "Cells whose two waits are equal. Tears are counted, not died of." } },
+		{ ORACLE_CRASH,
+		  "No cell with the paper's own oracle, which dies of a tear.",
+		  { .name = "figure9-crash",
+		    .label = "Share of runs that failed, by split, against the wait.",
+		    .caption = "The paper's own oracle: a run fails when its child dies." } },
 	};
-	char prefix[PICTURE_PATH], why[PICTURE_PATH + 64] = "", label[LABEL_MAX];
+	char prefix[PICTURE_PATH], why[PICTURE_PATH + 64] = "";
 	int rc = 0;
 
 	for (size_t i = 0; i < sizeof(nines) / sizeof(nines[0]) && !rc; i++) {
-		const struct page_figure figure = { .name = nines[i].name,
-						    .label = label,
-						    .caption = nines[i].caption };
-
-		struct tally points = { 0 };
-
-		for (size_t n = 0; n < page->data->count; n++) {
-			const struct cell_record *r = &page->data->records[n];
-			bool crash = nines[i].oracle == ORACLE_CRASH;
-			struct tally_row point = {
-				.key = { crossing_bytes(r->cell.crossing), r->cell.waits.stretch, 0,
-					 r->cell.waits.first },
-				.events = crash ? r->result.outcome == OUTCOME_CRASH
-						: record_tears(r),
-				.trials = crash ? 1 : r->result.toggles,
-			};
-
-			if (figure9_takes(r, nines[i].oracle) && (crash || !r->cell.waits.stretch))
-				tally_add(&points, &point);
-		}
-		print_label(&points, nines[i].what, label, sizeof(label));
-		tally_free(&points);
-		rc = page_path(page, figure.name, prefix, sizeof(prefix));
+		rc = page_path(page, nines[i].figure.name, prefix, sizeof(prefix));
 		if (!rc)
 			rc = figure9_write(page->data, nines[i].oracle, prefix, why, sizeof(why));
 		if (rc == -ENODATA) {
 			html_missing(page->out, "%s", nines[i].missing);
 			rc = 0;
 		} else {
-			rc = page_picture(page, &figure, rc, why);
+			rc = page_picture(page, &nines[i].figure, rc, why);
 		}
 	}
 	return rc;

@@ -10,15 +10,10 @@
 
 static char *waits_of_level(const json_t *level, char buf[WAITS_TEXT])
 {
-	static const char *const names[] = { "first", "second", "stretch" };
-	uint64_t number[3];
-
-	for (int i = 0; i < 3; i++) {
-		double value = json_real_of(level, names[i]);
-
-		number[i] = value >= 0 && value < 1e18 ? (uint64_t)value : 0;
-	}
-	return waits_text(&(struct waits){ number[0], number[1], number[2] }, buf);
+	return waits_text(&(struct waits){ json_count(json_object_get(level, "first")),
+					   json_count(json_object_get(level, "second")),
+					   json_count(json_object_get(level, "stretch")) },
+			  buf);
 }
 
 const json_t *level_keeping(const json_t *e, double p)
@@ -90,32 +85,6 @@ static void put_answer(struct page *page, const json_t *e)
 	fputs("</div>\n", out);
 }
 
-/* Without an estimate the answer is what was counted. */
-static void put_counts(struct page *page)
-{
-	uint64_t tears = 0, toggles = 0;
-	size_t torn = 0;
-
-	html_missing(page->out,
-		     "The journals hold no estimate of a ladder: no calibration of it has "
-		     "ended, so there is no verdict and no T_max.");
-	if (!page->data->count)
-		return;
-	for (size_t i = 0; i < page->data->count; i++) {
-		const struct cell_record *r = &page->data->records[i];
-
-		if (protocol_is_broken(r->cell.protocol))
-			continue;
-		sum_add(&tears, record_tears(r));
-		sum_add(&toggles, record_toggles(r));
-		torn += record_tears(r) || r->result.outcome == OUTCOME_CRASH;
-	}
-	fputs("<dl class=\"tiles\">\n", page->out);
-	html_tile(page->out, "Tears", NUMBER(tears), "", "in %s toggles", NUMBER(toggles));
-	html_tile(page->out, "Cells that tore", NUMBER(torn), "", "of %zu", page->data->count);
-	fputs("</dl>\n", page->out);
-}
-
 static void put_ladder(FILE *out, const struct page *page, const json_t *e, bool stretched)
 {
 	static const char *const crossings[] = { "line", "page" };
@@ -150,20 +119,15 @@ static void put_ladder(FILE *out, const struct page *page, const json_t *e, bool
 	html_table_end(out);
 }
 
-/* Bounds of the ladder as if the CPUs were always near, and always far. */
+/* Of which state of the CPUs the bounds are the mean. */
 static void put_distances(const struct page *page, const json_t *e)
 {
-	static const char *const names[] = { "near", "far" };
 	double near = json_real_of(e, "slices_near"), far = json_real_of(e, "slices_far");
 	double unknown = json_real_of(e, "slices") - near - far;
-	const json_t *level, *claim, *s;
 	FILE *out = page->out;
-	char text[WAITS_TEXT];
-	size_t i, k, n;
 
 	if (!(near + far > 0))
 		return;
-	html_fold(out, "Near and far");
 	html_paragraph(out,
 		       "Half a round trip of a cache line between the two CPUs took %d ticks or "
 		       "more, which is far, in %s %% of the slices.",
@@ -173,46 +137,19 @@ static void put_distances(const struct page *page, const json_t *e)
 	if (!(near > 0) || !(far > 0))
 		html_paragraph(out, "What was counted says nothing of a time when they are %s.",
 			       far > 0 ? "near each other" : "far apart");
-	html_table(out, "Bounds if it were always so, both at once; 1: nothing is known.",
-		   "waits\tcrossing\t#near: toggles\t#tears\t#p below\t#far: "
-		   "toggles\t#tears\t#p below");
-	json_array_foreach(json_object_get(e, "levels"), i, level)
-		json_array_foreach(json_object_get(level, "claims"), k, claim)
-	{
-		if (!(json_real_of(level, "stretch") > 0))
-			continue;
-		html_line(out, NULL, "tt", "%s\t%s", waits_of_level(level, text),
-			  json_text_of(claim, "crossing"));
-		for (int d = 0; d < 2; d++) {
-			double toggles = 0, tears = 0, upper_p = 0;
-			bool all = true; /* something was counted at each placement */
-
-			json_array_foreach(json_object_get(claim, "sections"), n, s)
-			{
-				const json_t *at = json_object_get(s, names[d]);
-
-				all &= at != NULL;
-				toggles += at ? json_real_of(at, "toggles") : 0;
-				tears += at ? json_real_of(at, "tears") : 0;
-				upper_p = fmax(upper_p, json_real_of(at, "upper_p"));
-			}
-			html_cells(out, "nnn", "%s\t%s\t%s", NUMBER(toggles), NUMBER(tears),
-				   NUMBER(all ? upper_p : 1.0));
-		}
-	}
-	html_folded_table_end(out);
 }
 
 int section_verdict(struct page *page)
 {
 	const json_t *e = line_last(page->data, "estimate");
-	const json_t *level, *claim, *s;
-	size_t estimates = 0, i = 0, k, n;
+	const json_t *level;
+	size_t estimates = 0, i = 0;
 	FILE *out = page->out;
-	char text[WAITS_TEXT];
 
 	if (!json_object_get(e, "levels")) {
-		put_counts(page);
+		html_missing(out,
+			     "The journals hold no estimate of a ladder: no calibration of it has "
+			     "ended, so there is no verdict and no T_max.");
 		return 0;
 	}
 	put_answer(page, e);
@@ -225,22 +162,6 @@ int section_verdict(struct page *page)
 	html_fold(out, "The paper's constant waits");
 	put_ladder(out, page, e, false);
 	html_fold_end(out);
-	html_fold(out, "The same by placement, with the rate of the worst slice");
-	html_table(out, NULL,
-		   "waits\tcrossing\tplacement\t#slices\t#toggles\t#tears\t#p below\t#worst slice");
-	json_array_foreach(json_object_get(e, "levels"), i, level)
-		json_array_foreach(json_object_get(level, "claims"), k, claim)
-			json_array_foreach(json_object_get(claim, "sections"), n, s)
-	{
-		double worst = json_real_of(s, "worst_tears") / json_real_of(s, "worst_toggles");
-
-		html_line(out, json_real_of(s, "tears") > 0 ? "bad" : NULL, "tttnnnnn",
-			  "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s", waits_of_level(level, text),
-			  json_text_of(claim, "crossing"), json_text_of(s, "placement"),
-			  NUMBER_OF(s, "slices"), NUMBER_OF(s, "toggles"), NUMBER_OF(s, "tears"),
-			  NUMBER_OF(s, "upper_p"), isfinite(worst) ? NUMBER(worst) : "0");
-	}
-	html_folded_table_end(out);
 	put_distances(page, e);
 	json_array_foreach(json_object_get(e, "long_levels"), i, level)
 	{

@@ -4,7 +4,6 @@
  */
 
 #include <errno.h>
-#include <error.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <stdbool.h>
@@ -20,29 +19,29 @@
 #include "base/exit_status.h"
 #include "bench/cases/benchmarks.h"
 #include "bench/record/bench_record.h"
-#include "commands/tmax/bench_print.h"
 #include "commands/tmax/commands.h"
 #include "patchcore/machine/identity.h"
 #include "patchcore/machine/policy.h"
 #include "patchcore/patchcore.h"
 #include "results/journal/journal.h"
-#include "stress/placement/here.h"
+#include "stress/placement/placement.h"
 
 /* --- The command line ----------------------------------------------------------------------- */
 
 #define BENCH_NO_SEED UINT64_MAX
 
-/* What was asked for. Texts are the command line's. */
-struct bench_request {
+/* What was asked for, and one start of the program. Texts are the command line's. */
+struct bench {
+	struct bench_run run; /* its seed is BENCH_NO_SEED: to be drawn */
 	const struct benchmark *benchmark[BENCHMARK_COUNT]; /* in the order asked for */
 	unsigned benchmarks;
-	uint64_t rounds;
-	uint64_t seed;	    /* BENCH_NO_SEED: to be drawn */
 	uint64_t executors; /* 0: all that can be seated */
 	bool have_waits;
-	struct waits waits;  /* to be assumed */
-	const char *journal; /* NULL: none */
+	struct waits waits; /* to be assumed */
+	const char *path;   /* of the journal; NULL: none */
 	bool json, no_peers, quiet;
+	struct identity id;
+	struct journal *journal;
 };
 
 #define ROUNDS	   20
@@ -52,13 +51,13 @@ struct bench_request {
 /* "FIRST,SECOND" or "FIRST,SECOND,STRETCH" */
 static bool take_waits(const struct option_row *row, const char *text, void *request, char *why)
 {
-	struct bench_request *r = request;
+	struct bench *b = request;
 
 	(void)row;
-	r->have_waits = true;
-	r->waits.stretch = STRETCH;
-	if (strchr(text, ',') && waits_parse(text, &r->waits) == 0 && r->waits.first &&
-	    r->waits.second)
+	b->have_waits = true;
+	b->waits.stretch = STRETCH;
+	if (strchr(text, ',') && waits_parse(text, &b->waits) == 0 && b->waits.first &&
+	    b->waits.second)
 		return true;
 	snprintf(why, OPTION_WHY,
 		 "must be FIRST,SECOND or FIRST,SECOND,STRETCH: ticks from 1 to %" PRIu64
@@ -69,24 +68,22 @@ static bool take_waits(const struct option_row *row, const char *text, void *req
 
 static const struct option_row options[] = {
 	{ "rounds", "N", "times that every case is measured (20)",
-	  OPTION_NUMBER(struct bench_request, rounds, 1, ROUNDS_MAX) },
+	  OPTION_NUMBER(struct bench, run.rounds, 1, ROUNDS_MAX) },
 	{ "seed", "N", "of the order of the cases (drawn, and told)",
-	  OPTION_NUMBER(struct bench_request, seed, 0, INT64_MAX) },
+	  OPTION_NUMBER(struct bench, run.seed, 0, INT64_MAX) },
 	{ "executors", "N", "the most there may be; default: one on each CPU but one",
-	  OPTION_NUMBER(struct bench_request, executors, 1, PLACEMENT_EXECUTORS_MAX) },
+	  OPTION_NUMBER(struct bench, executors, 1, PLACEMENT_EXECUTORS_MAX) },
 	{ "waits", "LIST",
 	  "FIRST,SECOND or FIRST,SECOND,STRETCH: time policy wait with these ticks, and with a "
 	  "stretch of STRETCH (4), although no machine.conf allows them. This tells costs only; "
 	  "nothing is claimed about safety",
 	  .take = take_waits },
 	{ "no-peers", NULL, "leave out those that run outside this program",
-	  OPTION_FLAG(struct bench_request, no_peers) },
-	{ "journal", "FILE", "append a line per benchmark",
-	  OPTION_FILE(struct bench_request, journal) },
+	  OPTION_FLAG(struct bench, no_peers) },
+	{ "journal", "FILE", "append a line per benchmark", OPTION_FILE(struct bench, path) },
 	{ "json", NULL, "one line of JSON per benchmark instead of text",
-	  OPTION_FLAG(struct bench_request, json) },
-	{ "quiet", NULL, "no progress on standard error",
-	  OPTION_FLAG(struct bench_request, quiet) },
+	  OPTION_FLAG(struct bench, json) },
+	{ "quiet", NULL, "no progress on standard error", OPTION_FLAG(struct bench, quiet) },
 	{ 0 },
 };
 
@@ -116,20 +113,20 @@ static void describe_benchmarks(void)
 					   benchmarks[i]->name, benchmarks[i]->about);
 }
 
-static int parse_options(int argc, char **argv, struct bench_request *r)
+static int parse_options(int argc, char **argv, struct bench *b)
 {
 	int status;
 
 	describe_benchmarks();
-	*r = (struct bench_request){ .rounds = ROUNDS, .seed = BENCH_NO_SEED };
-	status = command_line_parse(&line, argc, argv, r, NULL);
+	status = command_line_parse(&line, argc, argv, b, NULL);
+
 	argv += optind;
 	argc -= optind;
 	if (status == EXIT_PASS && !argc)
 		return refuse_usage("say which benchmark, or all");
 	if (status == EXIT_PASS && argc == 1 && strcmp(argv[0], "all") == 0) {
-		memcpy(r->benchmark, benchmarks, sizeof(r->benchmark));
-		r->benchmarks = BENCHMARK_COUNT;
+		memcpy(b->benchmark, benchmarks, sizeof(b->benchmark));
+		b->benchmarks = BENCHMARK_COUNT;
 		return EXIT_PASS;
 	}
 	for (int i = 0; i < argc && status == EXIT_PASS; i++) {
@@ -139,10 +136,10 @@ static int parse_options(int argc, char **argv, struct bench_request *r)
 			return refuse_usage("'all' are all benchmarks: name no other");
 		if (!benchmark)
 			return refuse_name("benchmark", argv[i], line.words);
-		for (unsigned k = 0; k < r->benchmarks; k++)
-			if (r->benchmark[k] == benchmark)
+		for (unsigned k = 0; k < b->benchmarks; k++)
+			if (b->benchmark[k] == benchmark)
 				return refuse_usage("benchmark '%s' is there twice", argv[i]);
-		r->benchmark[r->benchmarks++] = benchmark;
+		b->benchmark[b->benchmarks++] = benchmark;
 	}
 	return status;
 }
@@ -150,14 +147,6 @@ static int parse_options(int argc, char **argv, struct bench_request *r)
 /* --- Its work ------------------------------------------------------------------------------- */
 
 #define PROGRESS_EVERY 0.2 /* seconds */
-
-/* One start of the program. */
-struct bench {
-	const struct bench_request *request;
-	struct bench_run run;
-	struct identity id;
-	struct journal *journal;
-};
 
 static struct {
 	const char *benchmark;
@@ -179,25 +168,19 @@ static void show_progress(unsigned done, unsigned all, const char *what)
 	shown.open = true;
 }
 
-/* --- Telling -------------------------------------------------------------------------------- */
-
 /* The journal comes first: if all else fails, what was measured is kept. */
 static int tell_result(const struct bench *b, const struct bench_result *result)
 {
 	json_t *body = bench_to_json(result);
 	int status = EXIT_PASS, ret;
 
-	if (!body) {
-		error(0, 0, "%s cannot be told in JSON", result->benchmark);
-		return EXIT_INTERNAL;
-	}
+	if (!body)
+		return complain(EXIT_INTERNAL, 0, "%s cannot be told in JSON", result->benchmark);
 	ret = b->journal ? journal_write_line(b->journal, "bench", body) : 0;
-	if (ret < 0) {
-		error(0, -ret, "cannot write journal %s", b->request->journal);
-		status = EXIT_CANNOT_WRITE;
-	}
+	if (ret < 0)
+		status = complain(EXIT_CANNOT_WRITE, ret, "cannot write journal %s", b->path);
 	/* As it stands in a journal, but there a line of its own tells the machine. */
-	if (b->request->json) {
+	if (b->json) {
 		json_t *told = journal_line("bench", body);
 
 		json_object_set_new(told, "identity", identity_to_json(&b->id));
@@ -211,8 +194,6 @@ static int tell_result(const struct bench *b, const struct bench_result *result)
 	return status;
 }
 
-/* --- Measuring ------------------------------------------------------------------------------ */
-
 static int measure_and_tell(struct bench *b, const struct benchmark *benchmark)
 {
 	struct bench_result result = { 0 };
@@ -220,7 +201,7 @@ static int measure_and_tell(struct bench *b, const struct benchmark *benchmark)
 	int ret = bench_result_begin(&b->run, benchmark->name, &result, &watch), status = EXIT_PASS;
 
 	if (ret == 0) {
-		const char *from = b->request->have_waits ? "assumed" : "config";
+		const char *from = b->have_waits ? "assumed" : "config";
 
 		snprintf(result.waits_from, sizeof(result.waits_from), "%s",
 			 result.waits.first ? from : "none");
@@ -240,31 +221,28 @@ static int measure_and_tell(struct bench *b, const struct benchmark *benchmark)
 		return status;
 	if (ret == -EINTR || interrupted)
 		return EXIT_INTERRUPTED;
-	error(0, -ret, "%s", benchmark->name);
 	/* Counts that do not come out right are no matter of what the machine lacks. */
-	return ret == -EILSEQ || ret == -ENOMEM ? EXIT_INTERNAL : EXIT_MISSING;
+	return complain(ret == -EILSEQ || ret == -ENOMEM ? EXIT_INTERNAL : EXIT_MISSING, ret, "%s",
+			benchmark->name);
 }
-
-/* --- Getting ready -------------------------------------------------------------------------- */
 
 static int measure_all(struct bench *b)
 {
-	const struct bench_request *r = b->request;
 	int ret, status = EXIT_PASS;
 
-	if (r->have_waits)
-		policy_assume_waits(r->waits.first, r->waits.second, r->waits.stretch);
+	if (b->have_waits)
+		policy_assume_waits(b->waits.first, b->waits.second, b->waits.stretch);
 	ret = pc_init();
 	if (ret < 0)
 		return complain(EXIT_INTERNAL, 0, "cannot set the library up: %s",
 				pc_strerror(ret));
-	if (!r->json)
+	if (!b->json)
 		printf("%s, TSC %.3f GHz, Linux %s\n\n", b->id.brand, (double)b->id.tsc_khz / 1e6,
 		       b->id.kernel);
 	fflush(stdout);
 	/* One that fails does not keep the next from being measured. */
-	for (unsigned i = 0; i < r->benchmarks && !interrupted; i++) {
-		int one = measure_and_tell(b, r->benchmark[i]);
+	for (unsigned i = 0; i < b->benchmarks && !interrupted; i++) {
+		int one = measure_and_tell(b, b->benchmark[i]);
 
 		status = status == EXIT_PASS ? one : status;
 		if (one == EXIT_CANNOT_WRITE)
@@ -273,57 +251,52 @@ static int measure_all(struct bench *b)
 	return interrupted ? EXIT_INTERRUPTED : status;
 }
 
+/* All that can be refused is, before anything is measured or written. */
+static int prepare(struct bench *b)
+{
+	char why[160] = "";
+	unsigned most = placement_max(b->run.topology, PLACEMENT_SPREAD, why, sizeof(why));
+	int status, ret = -ENOENT;
+
+	if (most)
+		ret = placement_seat(b->run.topology, PLACEMENT_SPREAD,
+				     b->executors ? (unsigned)b->executors : most, &b->run.seating,
+				     why, sizeof(why));
+	if (ret < 0)
+		return complain(EXIT_MISSING, 0, "cannot seat %s: %s",
+				most ? "so many executors" : "a patcher and an executor",
+				why[0] ? why : strerror(-ret));
+	if (b->run.seed == BENCH_NO_SEED &&
+	    getrandom(&b->run.seed, sizeof(b->run.seed), 0) != sizeof(b->run.seed))
+		return complain(EXIT_MISSING, 0, "cannot draw a seed: give --seed");
+	b->run.seed &= INT64_MAX;
+	status = machine_here(&b->id);
+	if (status != EXIT_PASS || !b->path)
+		return status;
+	ret = journal_open(&b->journal, b->path);
+	if (ret < 0)
+		return complain(EXIT_CANNOT_CREATE, ret, "cannot open journal %s", b->path);
+	ret = journal_write_run(b->journal, "bench", &b->id, NULL);
+	return ret < 0 ? complain(EXIT_CANNOT_WRITE, ret, "cannot write journal %s", b->path)
+		       : EXIT_PASS;
+}
+
 int cmd_bench(int argc, char **argv)
 {
-	static struct bench b;
-	struct bench_request request;
-	char why[160] = "";
-	unsigned most;
-	uint64_t seed;
-	int status, ret;
+	static struct bench b = {
+		.run = { .rounds = ROUNDS, .seed = BENCH_NO_SEED, .stop = &interrupted },
+	};
+	int status;
 
-	status = parse_options(argc, argv, &request);
+	status = parse_options(argc, argv, &b);
 	if (status == EXIT_PASS)
 		status = topology_here(&b.run.topology);
 	if (status != EXIT_PASS)
 		return status;
-	b.request = &request;
-	b.run.rounds = (unsigned)request.rounds;
-	b.run.peers = !request.no_peers;
-	b.run.stop = &interrupted;
-	if (!request.quiet && isatty(STDERR_FILENO))
+	b.run.peers = !b.no_peers;
+	if (!b.quiet && isatty(STDERR_FILENO))
 		b.run.progress = show_progress;
-	/* All that can be refused is, before anything is measured or written. */
-	most = placement_max(b.run.topology, PLACEMENT_SPREAD, why, sizeof(why));
-	ret = most ? placement_seat(b.run.topology, PLACEMENT_SPREAD,
-				    request.executors ? (unsigned)request.executors : most,
-				    &b.run.seating, why, sizeof(why))
-		   : -ENOENT;
-	if (ret < 0) {
-		error(0, 0, "cannot seat %s: %s",
-		      most ? "so many executors" : "a patcher and an executor",
-		      why[0] ? why : strerror(-ret));
-		status = EXIT_MISSING;
-	}
-	seed = request.seed;
-	if (status == EXIT_PASS && seed == BENCH_NO_SEED &&
-	    getrandom(&seed, sizeof(seed), 0) != sizeof(seed)) {
-		error(0, 0, "cannot draw a seed: give --seed");
-		status = EXIT_MISSING;
-	}
-	b.run.seed = seed & INT64_MAX;
-	if (status == EXIT_PASS)
-		status = machine_here(&b.id);
-	if (status == EXIT_PASS && request.journal) {
-		ret = journal_open(&b.journal, request.journal);
-		if (ret < 0) {
-			error(0, -ret, "cannot open journal %s", request.journal);
-			status = EXIT_CANNOT_CREATE;
-		} else if ((ret = journal_write_run(b.journal, "bench", &b.id, NULL)) < 0) {
-			error(0, -ret, "cannot write journal %s", request.journal);
-			status = EXIT_CANNOT_WRITE;
-		}
-	}
+	status = prepare(&b);
 	if (status == EXIT_PASS)
 		status = measure_all(&b);
 	journal_close(b.journal);

@@ -13,20 +13,11 @@
 #define BUDGET_MIN 5 /* seconds; less cannot pass through all stages */
 #define NO_SEED	   UINT64_MAX
 
-static bool take_only(const struct option_row *row, const char *text, void *request, char *why)
+static int only_parse(const char *name)
 {
-	struct request *r = request;
-
-	(void)row;
-	(void)why;
-	r->only_window = strcmp(text, "window") == 0;
-	r->only_gaps = !r->only_window;
-	return true;
-}
-
-static int only_known(const char *name)
-{
-	return strcmp(name, "window") == 0 || strcmp(name, "gaps") == 0 ? 0 : -1;
+	return strcmp(name, "window") == 0 ? ONLY_WINDOW
+	       : strcmp(name, "gaps") == 0 ? ONLY_GAPS
+					   : -1;
 }
 
 static int plan_known(const char *name)
@@ -47,7 +38,7 @@ static const struct option_row options[] = {
 	{ "require-p", "P", "tears per toggle that a pass stays below (1e-4)",
 	  OPTION_INTO(option_probability, struct request, require_p) },
 	{ "only", "WHAT", "all of it for window: stores inside a line; or gaps: of fetches",
-	  .take = take_only, .parse = only_known },
+	  OPTION_CHOICE(struct request, only, only_parse) },
 	{ "output", "FILE", "the config (default: where the library looks for it)",
 	  OPTION_FILE(struct request, output) },
 	{ "journal", "FILE", "append a line per cell (default: the config's name + .jsonl)",
@@ -96,10 +87,10 @@ int request_parse(int argc, char **argv, struct request *r)
 	if (r->budget > 0)
 		r->plan.budget = r->budget;
 	r->plan.idle = r->idle;
-	r->plan.only = r->only_window || r->only_gaps;
+	r->plan.only = r->only;
 	if (r->plan.only) {
-		r->plan.window = r->only_window;
-		r->plan.fetch_gaps = r->only_gaps;
+		r->plan.window = r->only == ONLY_WINDOW;
+		r->plan.fetch_gaps = r->only == ONLY_GAPS;
 	}
 	if (r->require_p > 0)
 		r->plan.require_p = r->require_p;

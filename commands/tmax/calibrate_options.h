@@ -8,6 +8,11 @@
 #include "calibrate/experiment/experiment.h"
 #include "calibrate/plan/plan.h"
 
+enum {
+	ONLY_WINDOW = 1,
+	ONLY_GAPS
+};
+
 /* What is asked for. Names point into argv or into the request itself. */
 struct request {
 	struct plan plan;
@@ -19,7 +24,7 @@ struct request {
 	char default_evidence[PATH_MAX + 16];
 	uint64_t seed;
 	bool have_seed, resume, quiet, verbose, json, idle;
-	bool only_window, only_gaps;
+	unsigned only; /* 0: all */
 };
 
 /* request_parse - EXIT_PASS, EXIT_HELPED, or EXIT_USAGE after a complaint. */

@@ -7,10 +7,11 @@
 #define COMMANDS_TMAX_COMMANDS_H
 
 #include <signal.h>
+#include <stdio.h>
 
 #include "base/command_line.h"
 #include "base/exit_status.h"
-#include "stress/placement/here.h"
+#include "stress/placement/placement.h"
 
 int cmd_info(int argc, char **argv);
 int cmd_stress(int argc, char **argv);
@@ -23,6 +24,10 @@ int cmd_verify(int argc, char **argv);
 int cmd_conform(int argc, char **argv);
 int cmd_merge(int argc, char **argv);
 int cmd_fleet(int argc, char **argv);
+
+/* bench_print - the result of a benchmark as a table. */
+struct bench_result;
+void bench_print(const struct bench_result *result, FILE *out);
 
 /* Set to the signal's number by SIGINT, SIGTERM and SIGHUP. */
 extern volatile sig_atomic_t interrupted;

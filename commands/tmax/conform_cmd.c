@@ -3,6 +3,7 @@
  * tmax conform: does each CPU of this machine keep what is promised about code that changes?
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,36 +17,37 @@
 #include "commands/tmax/conform_print.h"
 #include "conform/rounds.h"
 #include "results/journal/journal.h"
-#include "stress/placement/here.h"
+#include "stress/placement/placement.h"
 
 #define NAMES_MAX   256
 #define COMMAND_MAX 512
 
 struct request {
-	double budget;
+	struct conform_request c;
 	const char *only;
 	const char *cpus;
 	const char *load;
-	uint64_t seed;
-	unsigned fault;
-	uint64_t fault_on;
 	unsigned format;
 	bool how_long;
 };
 
+#define NO_SEED	   UINT64_MAX
+#define EVERYWHERE UINT_MAX /* any CPU may have the fault */
+
 static const struct option_row options[] = {
-	{ "budget", "TIME", "how long, such as 10m (60s)", OPTION_TIME(struct request, budget, 1) },
+	{ "budget", "TIME", "how long, such as 10m (60s)",
+	  OPTION_TIME(struct request, c.budget, 1) },
 	{ "only", "NAMES", "some promises, joined by commas", OPTION_TEXT(struct request, only) },
 	{ "cpus", "PAIR", "writer and executor, as 0,1 (default: every CPU in turn)",
 	  OPTION_TEXT(struct request, cpus) },
 	{ "load", "CPU", "memory traffic there, or none (default: on a third, in turn)",
 	  OPTION_TEXT(struct request, load) },
 	{ "seed", "N", "of addresses, lengths and times (drawn anew)",
-	  OPTION_NUMBER(struct request, seed, 0, INT64_MAX) },
+	  OPTION_NUMBER(struct request, c.seed, 0, INT64_MAX) },
 	{ "broken", "FAULT", "break it: stale, lost, unsynced, torn, unserialized (none)",
-	  OPTION_CHOICE(struct request, fault, fault_parse) },
+	  OPTION_CHOICE(struct request, c.fault, fault_parse) },
 	{ "broken-on", "CPU", "only what that CPU does (default: any)",
-	  OPTION_NUMBER(struct request, fault_on, 0, CPUS_MAX - 1) },
+	  OPTION_NUMBER(struct request, c.fault_on, 0, CPUS_MAX - 1) },
 	{ "how-long", NULL, "also tell how long it takes to find rarer defects",
 	  OPTION_FLAG(struct request, how_long) },
 	{ "format", "NAME", "text, junit, json or opendcdiag (text)",
@@ -67,8 +69,9 @@ static const struct command_line line = {
 
 /* --- What is asked for ------------------------------------------------------------------------ */
 
-static int choose_promises(struct conform_request *c, const struct request *r)
+static int choose_promises(struct request *r)
 {
+	struct conform_request *c = &r->c;
 	char names[NAMES_MAX], known[WORD_LIST_ROOM] = "", *rest = names, *name;
 	unsigned count = 0;
 
@@ -87,18 +90,19 @@ static int choose_promises(struct conform_request *c, const struct request *r)
 	for (unsigned i = 0; i < c->promises; i++) {
 		const struct guarantee *g = c->promise[i];
 
-		if (!r->fault || (g->faults & (1u << r->fault)))
+		if (!c->fault || (g->faults & (1u << c->fault)))
 			c->promise[count++] = g;
 		else if (r->only)
 			return refuse_usage("--broken: '%s' does not apply to '%s'",
-					    fault_name((enum fault)r->fault), g->name);
+					    fault_name(c->fault), g->name);
 	}
 	c->promises = count;
 	return EXIT_PASS;
 }
 
-static int choose_cpus(struct conform_request *c, const struct request *r, unsigned **list)
+static int choose_cpus(struct request *r, unsigned **list)
 {
+	struct conform_request *c = &r->c;
 	struct cpus allowed;
 	unsigned *cpu;
 	char end;
@@ -125,12 +129,23 @@ static int choose_cpus(struct conform_request *c, const struct request *r, unsig
 
 int cmd_conform(int argc, char **argv)
 {
-	struct request r = { .budget = 60, .seed = UINT64_MAX, .fault_on = UINT64_MAX };
-	struct conform_request c = { .try_one = conform_run, .stop = &interrupted };
-	struct conform_report report = { 0 };
+	struct request r = {
+		.c = { .try_one = conform_run,
+		       .stop = &interrupted,
+		       .budget = 60,
+		       .seed = NO_SEED,
+		       .fault_on = EVERYWHERE },
+	};
+	struct conform_request *c = &r.c;
 	struct conformance tried = { 0 };
 	char command[COMMAND_MAX], all[COMMAND_MAX] = "";
 	struct identity identity;
+	struct conform_report report = {
+		.tried = &tried,
+		.asked = c,
+		.identity = &identity,
+		.command = command,
+	};
 	unsigned *cpu = NULL;
 	uint64_t load = 0;
 	size_t done = 0;
@@ -143,49 +158,34 @@ int cmd_conform(int argc, char **argv)
 	status = command_line_parse(&line, argc, argv, &r, NULL);
 	if (status == EXIT_PASS && optind < argc)
 		status = refuse_usage("unexpected argument '%s'", argv[optind]);
-	if (status == EXIT_PASS && r.fault_on != UINT64_MAX && !r.fault)
+	c->fault_on_one = c->fault_on != EVERYWHERE;
+	if (status == EXIT_PASS && c->fault_on_one && !c->fault)
 		status = refuse_usage("--broken-on: of which fault? It takes --broken");
 	if (status != EXIT_PASS)
 		return status;
-	if (r.seed == UINT64_MAX) {
-		if (getrandom(&r.seed, sizeof(r.seed), 0) != sizeof(r.seed))
-			r.seed = (uint64_t)(seconds_now() * 1e9);
-		r.seed >>= 1;
+	if (c->seed == NO_SEED) {
+		if (getrandom(&c->seed, sizeof(c->seed), 0) != sizeof(c->seed))
+			c->seed = (uint64_t)(seconds_now() * 1e9);
+		c->seed >>= 1;
 	}
-	c.budget = r.budget;
-	c.seed = r.seed;
-	c.fault = (enum fault)r.fault;
-	c.fault_on_one = r.fault_on != UINT64_MAX;
-	c.fault_on = (unsigned)r.fault_on;
-	status = choose_promises(&c, &r);
+	status = choose_promises(&r);
 	if (status == EXIT_PASS)
-		status = choose_cpus(&c, &r, &cpu);
-	c.load = r.load ? LOAD_NONE : LOAD_IN_TURN;
+		status = choose_cpus(&r, &cpu);
+	c->load = r.load ? LOAD_NONE : LOAD_IN_TURN;
 	if (status == EXIT_PASS && r.load && strcmp(r.load, "none") != 0) {
 		if (!number_in(r.load, 0, CPUS_MAX - 1, &load))
 			status = refuse_usage("--load: a CPU or none, not '%s'", r.load);
-		c.load = (int)load;
+		c->load = (int)load;
 	}
 	if (status == EXIT_PASS)
 		status = machine_here(&identity);
+	journal_date(report.begun, sizeof(report.begun));
+	if (status == EXIT_PASS && conformance_try(&tried, c) < 0)
+		status = EXIT_INTERNAL;
 	if (status == EXIT_PASS) {
-		report = (struct conform_report){
-			.tried = &tried,
-			.identity = &identity,
-			.cpu = c.cpu,
-			.cpus = c.cpus,
-			.seed = r.seed,
-			.budget = r.budget,
-			.how_long = r.how_long,
-			.command = command,
-		};
-		journal_date(report.begun, sizeof(report.begun));
-		if (conformance_try(&tried, &c) < 0)
-			status = EXIT_INTERNAL;
-	}
-	if (status == EXIT_PASS) {
+		report.how_long = r.how_long;
 		report.interrupted = interrupted;
-		conform_print(stdout, &report, (enum conform_format)r.format);
+		conform_print(stdout, &report, r.format);
 		status = (int)conformance_status(&tried);
 		if (interrupted && status != EXIT_TEARS)
 			status = EXIT_INTERRUPTED;

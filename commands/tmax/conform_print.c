@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <string.h>
-
 #include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
 
 #include "base/number.h"
 #include "results/figures/markup.h"
@@ -75,7 +77,7 @@ static void put_how_long(FILE *f, const struct conform_report *r)
 	fprintf(f,
 		"  of each promise alone (--only); in a run of all %u, %u times as long. One bad "
 		"CPU of %u: %u times that\n",
-		r->tried->count, r->tried->count, r->cpus, r->cpus);
+		r->tried->count, r->tried->count, r->asked->cpus, r->asked->cpus);
 }
 
 static void put_suspects(FILE *f, const struct conform_report *r)
@@ -88,13 +90,13 @@ static void put_suspects(FILE *f, const struct conform_report *r)
 		fprintf(f,
 			"Suspect: CPU %u%s%s: %u of its %u cells failed; by luck some CPU is so "
 			"with a chance of %s\n",
-			r->cpu[s->cpu], s->role == ROLE_EITHER ? "" : " as the ",
+			r->asked->cpu[s->cpu], s->role == ROLE_EITHER ? "" : " as the ",
 			s->role == ROLE_EITHER ? "" : role_name(s->role), s->failed, s->cells,
 			NUMBER(s->chance));
 	}
 	if (c->suspects == 0)
 		fprintf(f, "Suspect: no CPU stands out of %u: no defect of one core is shown\n",
-			r->cpus);
+			r->asked->cpus);
 }
 
 static void print_text(FILE *f, const struct conform_report *r)
@@ -104,7 +106,7 @@ static void print_text(FILE *f, const struct conform_report *r)
 	char text[2 * TEXT_MAX];
 
 	fprintf(f, "Machine: %s, microcode %s, hypervisor %s, %u CPU%s\n", id->brand, id->microcode,
-		id->hypervisor, r->cpus, S(r->cpus));
+		id->hypervisor, r->asked->cpus, S(r->asked->cpus));
 	for (unsigned i = 0; i < c->count; i++) {
 		const struct tried *t = &c->tried[i];
 
@@ -142,54 +144,39 @@ static void print_text(FILE *f, const struct conform_report *r)
 static void print_junit(FILE *f, const struct conform_report *r)
 {
 	const struct conformance *c = r->tried;
-	unsigned failures = 0, skipped = 0;
-	char text[2 * TEXT_MAX], full[64];
-	const char *name;
+	json_t *cases = json_array();
+	json_t *properties =
+		json_pack("{s:s, s:o, s:s}", "tool", PACKAGE_STRING, "machine",
+			  identity_to_json(r->identity), "verdict", conformance_verdict(c));
+	char reason[TEXT_MAX], text[2 * TEXT_MAX];
 
-	for (unsigned i = 0; i < c->count; i++) {
-		failures += c->tried[i].failures > 0;
-		skipped += !c->tried[i].trials;
-	}
-	fprintf(f,
-		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite "
-		"name=\"tmax conform\" tests=\"%u\" failures=\"%u\" errors=\"0\" skipped=\"%u\" "
-		"time=\"%.3f\" timestamp=\"%s\">\n    <properties>\n",
-		c->count, failures, skipped, c->seconds, r->begun);
-	xml_property(f, "tool", PACKAGE_STRING);
-	for (unsigned i = 0; identity_field(r->identity, i, &name, text, sizeof(text)); i++) {
-		snprintf(full, sizeof(full), "machine.%s", name);
-		xml_property(f, full, text);
-	}
-	xml_property(f, "verdict", conformance_verdict(c));
 	for (int i = 0; i < c->suspects; i++) {
-		snprintf(text, sizeof(text), "CPU %u", r->cpu[c->suspect[i].cpu]);
-		xml_property(f, "suspect", text);
+		snprintf(text, sizeof(text), i ? "suspect.%d" : "suspect", i + 1);
+		json_object_set_new(properties, text,
+				    json_sprintf("CPU %u", r->asked->cpu[c->suspect[i].cpu]));
 	}
-	fputs("    </properties>\n", f);
-	for (unsigned i = 0; i < c->count; i++) {
-		const struct tried *t = &c->tried[i];
+	for (const struct tried *t = c->tried; t < c->tried + c->count; t++) {
+		char *output = NULL;
+		size_t size;
+		FILE *memory = open_memstream(&output, &size);
 
-		fputs("    <testcase classname=\"tmax.conform\"", f);
-		xml_attribute(f, "name", t->guarantee->name);
-		fprintf(f, " time=\"%.3f\">\n", t->seconds);
-		tried_reason(t, text, sizeof(text));
-		if (t->failures || !t->trials) {
-			fprintf(f, "      <%s", t->failures ? "failure" : "skipped");
-			xml_attribute(f, "message", text);
-			fputs("/>\n", f);
-		}
-		fputs("      <system-out>", f);
-		xml_text(f, text);
+		tried_reason(t, reason, sizeof(reason));
+		fputs(reason, memory);
 		for (unsigned k = 0; k < c->faileds; k++) {
 			if (c->failed[k].cell.guarantee != t->guarantee)
 				continue;
 			put_command(r, &c->failed[k], text, sizeof(text));
-			fputc('\n', f);
-			xml_text(f, text);
+			fprintf(memory, "\n%s", text);
 		}
-		fputs("</system-out>\n    </testcase>\n", f);
+		fclose(memory);
+		junit_case(cases, "tmax.conform", t->guarantee->name, t->seconds,
+			   t->failures ? "failure"
+			   : t->trials ? NULL
+				       : "skipped",
+			   reason, output);
+		free(output);
 	}
-	fputs("  </testsuite>\n</testsuites>\n", f);
+	junit_document(f, "tmax conform", r->begun, c->seconds, properties, cases);
 }
 
 /* --- JSON ------------------------------------------------------------------------------------- */
@@ -222,15 +209,15 @@ static void print_json(FILE *f, const struct conform_report *r)
 	}
 	for (int i = 0; i < c->suspects; i++)
 		json_array_append_new(suspects, json_pack("{s:i, s:s, s:i, s:i, s:f}", "cpu",
-							  (int)r->cpu[c->suspect[i].cpu], "role",
-							  role_name(c->suspect[i].role), "cells",
-							  (int)c->suspect[i].cells, "failed_cells",
-							  (int)c->suspect[i].failed, "chance",
-							  c->suspect[i].chance));
-	snprintf(seed, sizeof(seed), "%" PRIu64, r->seed);
+							  (int)r->asked->cpu[c->suspect[i].cpu],
+							  "role", role_name(c->suspect[i].role),
+							  "cells", (int)c->suspect[i].cells,
+							  "failed_cells", (int)c->suspect[i].failed,
+							  "chance", c->suspect[i].chance));
+	snprintf(seed, sizeof(seed), "%" PRIu64, r->asked->seed);
 	body = json_pack("{s:o, s:s, s:i, s:f, s:f, s:s, s:o, s:o, s:o}", "identity",
-			 identity_to_json(r->identity), "seed", seed, "cpus", (int)r->cpus,
-			 "budget", r->budget, "seconds", c->seconds, "verdict",
+			 identity_to_json(r->identity), "seed", seed, "cpus", (int)r->asked->cpus,
+			 "budget", r->asked->budget, "seconds", c->seconds, "verdict",
 			 conformance_verdict(c), "promises", promises, "failed", failed, "suspects",
 			 suspects);
 	if (body)
@@ -238,25 +225,139 @@ static void print_json(FILE *f, const struct conform_report *r)
 	json_decref(body);
 }
 
+/* --- In the way of OpenDCDiag's logs (docs/opendcdiag-cpu.schema.yaml of that project) -----------
+ */
+
+/* Times are in milliseconds there. */
+#define MS 1000.0
+
+static json_t *time_to_json(double seconds, const char *date)
+{
+	return json_pack("{s:f, s:s}", "elapsed", MS * seconds, "now", date);
+}
+
+static json_t *cpu_to_json(const struct conform_report *r, unsigned cpu)
+{
+	const struct identity *id = r->identity;
+	char *end;
+	uint64_t number = strtoull(id->microcode, &end, 16);
+	bool known = end != id->microcode && !*end;
+
+	/* As OpenDCDiag has it: a hexadecimal number, null where it is not known. */
+	return json_pack("{s:i, s:i, s:i, s:i, s:o}", "logical", (int)cpu, "family",
+			 (int)id->family, "model", (int)id->model, "stepping", (int)id->stepping,
+			 "microcode", known ? json_integer((json_int_t)number) : json_null());
+}
+
+/* The CPUs that stand out, one character for each CPU, as OpenDCDiag marks them. */
+static json_t *mask_of_failed(const struct conform_report *r)
+{
+	char *mask = calloc(r->asked->cpus + 1, 1);
+	json_t *json;
+
+	if (!mask)
+		return json_null();
+	memset(mask, '.', r->asked->cpus);
+	for (int i = 0; i < r->tried->suspects; i++)
+		mask[r->tried->suspect[i].cpu] = 'X';
+	json = r->tried->suspects ? json_string(mask) : json_null();
+	free(mask);
+	return json;
+}
+
+static json_t *test_to_json(const struct conform_report *r, const struct tried *t, const char *now)
+{
+	const char *result = t->failures ? "fail" : t->trials ? "pass" : "skip";
+	json_t *threads = json_array(), *test;
+	char seed[40], reason[256], text[256], command[256];
+	unsigned n = 0;
+
+	snprintf(seed, sizeof(seed), "splitmix64:%" PRIu64, r->asked->seed);
+	test = json_pack("{s:s, s:{s:s, s:s}, s:{s:s, s:i, s:b}, s:o, s:s, s:o, s:f}", "test",
+			 t->guarantee->name, "details", "quality", "production", "description",
+			 t->guarantee->promise, "state", "seed", seed, "iteration", 0, "retry", 0,
+			 "time-at-start", time_to_json(0, r->begun), "result", result,
+			 "time-at-end", time_to_json(r->tried->seconds, now), "test-runtime",
+			 MS * t->seconds);
+	tried_reason(t, reason, sizeof(reason));
+	if (!t->trials) {
+		json_object_set_new(test, "skip-category", json_string("RuntimeSkip"));
+		json_object_set_new(test, "skip-reason", json_string(reason));
+	}
+	for (unsigned i = 0; i < r->tried->faileds; i++) {
+		const struct failed *f = &r->tried->failed[i];
+
+		if (f->cell.guarantee != t->guarantee)
+			continue;
+		conform_command(&f->cell, command, sizeof(command));
+		snprintf(text, sizeof(text), "%s: wanted %" PRIu64 ", got %" PRIu64 ", signal %d",
+			 f->result.outcome == OUTCOME_CRASH ? "crash" : "mismatch",
+			 f->result.wanted, f->result.got, f->result.signal);
+		json_array_append_new(
+			threads,
+			json_pack("{s:i, s:o, s:s, s:f, s:I, s:[{s:s, s:s}, {s:s, s:s}]}", "thread",
+				  (int)n++, "id", cpu_to_json(r, f->cell.executor), "state",
+				  "failed", "time-to-fail", MS * f->result.until, "loop-count",
+				  (json_int_t)f->result.trials, "messages", "level", "error",
+				  "text", text, "level", "info", "text", command));
+	}
+	if (t->failures)
+		json_object_set_new(test, "fail",
+				    json_pack("{s:o, s:f, s:s, s:f}", "cpu-mask", mask_of_failed(r),
+					      "time-to-fail", MS * t->until, "seed", seed,
+					      "reproduction-rate", (double)t->failed / t->cells));
+	json_object_set_new(test, "threads", threads);
+	return test;
+}
+
+static void print_yaml(FILE *f, const struct conform_report *r)
+{
+	static const char *const exits[] = { "pass", "fail", "invalid" };
+	const struct conformance *c = r->tried;
+	bool broken = conformance_status(c) == CONFORM_BROKEN;
+	json_t *cpus = json_array(), *tests = json_array(), *all;
+	struct utsname un;
+	char os[160], now[32];
+
+	uname(&un);
+	snprintf(os, sizeof(os), "%s %s", un.sysname, un.release);
+	journal_date(now, sizeof(now));
+	for (unsigned i = 0; i < r->asked->cpus; i++)
+		json_array_append_new(cpus, cpu_to_json(r, r->asked->cpu[i]));
+	for (unsigned i = 0; i < c->count; i++)
+		json_array_append_new(tests, test_to_json(r, &c->tried[i], now));
+	all = json_pack("{s:s, s:s, s:s, s:s, s:{s:s}, s:{s:f, s:f}, s:o, s:{s:[{s:i, s:i, s:i}], "
+			"s:[]}, s:o, s:s}",
+			"command-line", r->command, "version", PACKAGE_STRING, "os", os, "runtime",
+			"libc", "virtualization-state", "vm", r->identity->hypervisor, "timing",
+			"duration", MS * c->seconds, "timeout", MS * r->asked->budget, "cpu-info",
+			cpus, "test-plans", "fullsocket", "starting_cpu", (int)r->asked->cpu[0],
+			"count", (int)r->asked->cpus, "threads", 2, "heuristic", "tests", tests,
+			"exit",
+			r->interrupted && !broken ? "interrupted" : exits[conformance_status(c)]);
+	yaml_document(f, all);
+	json_decref(all);
+}
+
 static const struct {
 	const char *name;
 	print_fn *print;
-} formats[CONFORM_FORMATS] = {
-	[CONFORM_TEXT] = { "text", print_text },
-	[CONFORM_JUNIT] = { "junit", print_junit },
-	[CONFORM_JSON] = { "json", print_json },
-	[CONFORM_OPENDCDIAG] = { "opendcdiag", conform_print_yaml },
+} formats[] = {
+	{ "text", print_text },
+	{ "junit", print_junit },
+	{ "json", print_json },
+	{ "opendcdiag", print_yaml },
 };
 
 int conform_format_parse(const char *name)
 {
-	for (int i = 0; i < CONFORM_FORMATS; i++)
+	for (unsigned i = 0; i < sizeof(formats) / sizeof(formats[0]); i++)
 		if (strcmp(formats[i].name, name) == 0)
-			return i;
+			return (int)i;
 	return -EINVAL;
 }
 
-void conform_print(FILE *f, const struct conform_report *r, enum conform_format format)
+void conform_print(FILE *f, const struct conform_report *r, unsigned format)
 {
 	formats[format].print(f, r);
 }

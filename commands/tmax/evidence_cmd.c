@@ -8,12 +8,11 @@
 #include <unistd.h>
 
 #include "base/number.h"
-#include "calibrate/conf/conf_write.h"
-#include "calibrate/conf/summary.h"
 #include "calibrate/statistics/evidence.h"
+#include "calibrate/verify/conf_write.h"
 #include "commands/tmax/commands.h"
 #include "patchcore/machine/machine_conf.h"
-#include "stress/placement/cpuid.h"
+#include "stress/placement/placement.h"
 
 struct request {
 	const char *store, *from;
@@ -142,22 +141,6 @@ static int show_evidence(const struct request *r, const struct evidence *e)
 	return status;
 }
 
-/* Two runs may end in the same second. */
-static bool is_same_run(const struct evidence_run *a, const struct evidence_run *b)
-{
-	if (a->time != b->time || strcmp(a->boot, b->boot) != 0 ||
-	    strcmp(a->source, b->source) != 0 || a->sums.count != b->sums.count)
-		return false;
-	for (size_t i = 0; i < a->sums.count; i++) {
-		const struct sum *sum = sums_find(&b->sums, &a->sums.sum[i]);
-
-		if (!sum || sum->count.toggles != a->sums.sum[i].count.toggles ||
-		    sum->count.tears != a->sums.sum[i].count.tears)
-			return false;
-	}
-	return true;
-}
-
 /* Of what the runs that `has` does not have, to the store there: their number, or -errno. */
 static int append_all(const char *path, const struct evidence *what, const struct evidence *has)
 {
@@ -169,7 +152,7 @@ static int append_all(const char *path, const struct evidence *what, const struc
 		bool known = false;
 
 		for (size_t k = 0; k < has->count && !known; k++)
-			known = is_same_run(&has->run[k], run);
+			known = strcmp(has->run[k].seal, run->seal) == 0;
 		/* What is of before here cannot be put before what is there. */
 		if (known || (has->count && run->epoch != what->epoch))
 			continue;

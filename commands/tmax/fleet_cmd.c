@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <error.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,10 +14,13 @@
 #include "base/command_line.h"
 #include "base/exit_status.h"
 #include "base/number.h"
-#include "commands/report/fleet_report.h"
+#include "calibrate/verify/conf_write.h"
+#include "commands/report/report.h"
 #include "commands/tmax/commands.h"
-#include "commands/tmax/prior_cmd.h"
 #include "fleet/export/export.h"
+#include "fleet/export/prior.h"
+#include "patchcore/machine/machine_conf.h"
+#include "stress/placement/placement.h"
 
 enum action {
 	REPORT,
@@ -67,12 +71,6 @@ static const struct command_line line = {
 	       "73 a measured config is there, 74 cannot write.\n",
 };
 
-static int cannot(const char *what, const char *path, int ret, int status)
-{
-	error(0, -ret, "cannot %s %s", what, path);
-	return status;
-}
-
 /* --- Report ----------------------------------------------------------------------------------- */
 
 static int report_fleet(struct fleet *fleet, const struct request *r, const char *path)
@@ -83,17 +81,15 @@ static int report_fleet(struct fleet *fleet, const struct request *r, const char
 
 	if (undrawn[0])
 		error(0, 0, "figures are missing: %s", undrawn);
-	if (ret == -EEXIST) {
-		error(0, 0,
-		      "%s/fleet.html was not written by tmax fleet: give another folder, or "
-		      "remove it",
-		      r->page);
-		return EXIT_CANNOT_WRITE;
-	}
+	if (ret == -EEXIST)
+		return complain(EXIT_CANNOT_WRITE, 0,
+				"%s/fleet.html was not written by tmax fleet: give another folder, "
+				"or remove it",
+				r->page);
 	if (ret < 0 && r->page)
-		return cannot("write a page to", r->page, ret, EXIT_CANNOT_WRITE);
+		return complain(EXIT_CANNOT_WRITE, ret, "cannot write a page to %s", r->page);
 	if (ret < 0)
-		return cannot("read", path, ret, EXIT_MISSING);
+		return complain(EXIT_MISSING, ret, "cannot read %s", path);
 	if (r->page)
 		printf("%s/fleet.html, %d machine%s worse than %s kind\n", r->page, ret, S(ret),
 		       ret == 1 ? "its" : "their");
@@ -136,10 +132,98 @@ static int export(struct fleet *fleet, const struct request *r)
 		return refuse_usage("--textfile goes with neither --csv nor --output");
 	ret = r->textfile ? export_textfile(r->textfile, fleet) : write_table(fleet, r);
 	if (ret < 0)
-		return cannot("export to", to, ret, EXIT_CANNOT_WRITE);
+		return complain(EXIT_CANNOT_WRITE, ret, "cannot export to %s", to);
 	if (r->textfile)
 		printf("%d machine%s in %s\n", ret, S(ret), to);
 	return EXIT_PASS;
+}
+
+/* --- Prior ------------------------------------------------------------------------------------ */
+
+/* What was measured here is better than any prior, also if it is out of date or damaged. */
+static int keep_measured(const char *path)
+{
+	struct machine_conf conf;
+	char why[200];
+
+	if (access(path, F_OK) < 0 && errno == ENOENT)
+		return EXIT_PASS;
+	if (machine_conf_read(&conf, path, why, sizeof(why)) == 0 && conf.fleet)
+		return EXIT_PASS;
+	return complain(EXIT_CANNOT_CREATE, 0, "%s is no prior: it stays as it is", path);
+}
+
+static int write_conf(const char *output, const char *table, const struct prior *prior,
+		      const struct identity *id, const struct plan *plan, const struct cpus *cpus)
+{
+	const char *slash = strrchr(table, '/');
+	const struct provenance from = {
+		.identity = id,
+		.plan = plan,
+		.cpus = cpus,
+		.measured = prior->kind.to,
+		.prior = slash ? slash + 1 : table,
+		.confidence = prior->confidence,
+	};
+	int ret = conf_write(output, &prior->estimate, &from);
+
+	if (ret < 0)
+		return complain(EXIT_CANNOT_WRITE, ret, "cannot write %s", output);
+	printf("Verdict: %s: %s\nHow sure: %.0f %%, from %" PRIu64
+	       " machines of this kind and none of this one: tmax calibrate knows better.\n"
+	       "Config:  %s\n",
+	       verdict_name(prior->estimate.verdict), prior->estimate.reason,
+	       100 * prior->confidence, prior->kind.machines, output);
+	return EXIT_PASS;
+}
+
+/*
+ * Write machine.conf for this machine by a table of tmax fleet export. output: NULL: where
+ * calibrate would. require_p: 0: as calibrate has it.
+ */
+static int prior_apply(const char *table, const char *output, double require_p)
+{
+	static struct prior prior;
+	hwloc_topology_t topology;
+	char room[PATH_MAX], force[PATH_MAX], why[300];
+	struct plan plan = *plan_find("default");
+	struct identity id;
+	struct cpus cpus;
+	int ret, status;
+
+	/* The config in force may be another file than the one to write, and would be hidden by it.
+	 */
+	if (!output && machine_conf_default_path(room, sizeof(room)) < 0)
+		return refuse_usage("no home folder to write to: give --output");
+	status = keep_measured(output ? output : room);
+	if (!output && status == EXIT_PASS && machine_conf_find(force, sizeof(force)) == 0)
+		status = keep_measured(force);
+	if (!output)
+		output = room;
+	if (status == EXIT_PASS)
+		status = machine_here(&id);
+	if (status != EXIT_PASS)
+		return status;
+	ret = prior_read(table, &id, &prior, why, sizeof(why));
+	if (ret < 0)
+		return complain(ret == -ENODATA ? EXIT_NO_CONF : EXIT_MISSING, 0, "%s: %s", table,
+				why);
+	status = topology_here(&topology);
+	if (status != EXIT_PASS)
+		return status;
+	plan.name = "none";
+	plan_seat(&plan, topology);
+	cpus_here(topology, &cpus);
+	hwloc_topology_destroy(topology);
+	prior_decide(&prior, require_p > 0 ? require_p : plan.require_p);
+	/* Of a placement that the fleet never tried nothing is known. */
+	for (unsigned i = 0; i < plan.seats; i++)
+		if (!prior.placed[plan.seat[i].placement])
+			return complain(
+				EXIT_NO_CONF, 0,
+				"no machine of the fleet was tested at placement %s: calibrate",
+				placement_name(plan.seat[i].placement));
+	return write_conf(output, table, &prior, &id, &plan, &cpus);
 }
 
 /* --- The command ------------------------------------------------------------------------------ */
@@ -169,12 +253,9 @@ int cmd_fleet(int argc, char **argv)
 	if (action == PRIOR)
 		return prior_apply(path, r.output, r.require_p);
 	ret = fleet_open(&fleet, path, false);
-	if (ret == -EPROTO)
-		error(0, 0, "cannot read %s: no fleet's database, or of another tmax", path);
-	else if (ret < 0)
-		error(0, -ret, "cannot read %s", path);
 	if (ret < 0)
-		return EXIT_MISSING;
+		return complain(EXIT_MISSING, ret == -EPROTO ? 0 : ret, "cannot read %s%s", path,
+				ret == -EPROTO ? ": no fleet's database, or of another tmax" : "");
 	status = action == REPORT ? report_fleet(fleet, &r, path) : export(fleet, &r);
 	fleet_close(fleet, false);
 	return status;

@@ -18,7 +18,6 @@
 #include "commands/tmax/commands.h"
 #include "patchcore/machine/policy.h"
 #include "results/journal/journal.h"
-#include "stress/placement/cpuid.h"
 #include "stress/placement/placement.h"
 
 struct request {

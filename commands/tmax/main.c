@@ -12,7 +12,7 @@ static const struct program_command commands[] = {
 	{ NULL, NULL, "Qualify a machine", NULL },
 	{ "calibrate", cmd_calibrate, "find T_max of this machine and write machine.conf",
 	  "calibrate --quick" },
-	{ "verify", cmd_verify, "run the worst cells at the config's waits: does it hold?",
+	{ "verify", cmd_verify, "run all placements at the config's waits: does it hold?",
 	  "verify --budget 5m --format junit --output verify.xml" },
 	{ "conform", cmd_conform, "does each CPU keep what is promised about code that changes?",
 	  "conform --budget 10m" },

@@ -12,7 +12,7 @@
 #include "base/number.h"
 #include "commands/tmax/commands.h"
 #include "fleet/store/intake.h"
-#include "stress/placement/here.h"
+#include "stress/placement/placement.h"
 
 struct request {
 	const char *database;

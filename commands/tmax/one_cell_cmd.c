@@ -11,16 +11,15 @@
 #include "calibrate/statistics/evidence.h"
 #include "commands/tmax/calibrate_options.h"
 #include "commands/tmax/commands.h"
-#include "stress/cell/cell_options.h"
+#include "stress/cell/cell.h"
 #include "stress/run/gap.h"
-#include "stress/run/provoker.h"
-#include "stress/witness/noise.h"
+#include "stress/run/run.h"
+#include "stress/witness/witness.h"
 
-#define EVENTS_SHOWN 4
-#define LARGEST	     10 /* gaps printed */
-#define BAR	     40 /* characters for the fullest row of the histogram */
-#define PER_ROW	     8	/* buckets of half an octave */
-#define ROWS	     (GAP_BUCKETS / PER_ROW)
+#define LARGEST 10 /* gaps printed */
+#define BAR	40 /* characters for the fullest row of the histogram */
+#define PER_ROW 8  /* buckets of half an octave */
+#define ROWS	(GAP_BUCKETS / PER_ROW)
 
 /* What is asked for, of either command. */
 struct one_cell {
@@ -56,7 +55,8 @@ static int run_one(struct one_cell *c, run_fn *run,
 		return status;
 	ret = cell_seat(&c->cell, how.topology, &seating, reason, sizeof(reason));
 	if (ret == 0)
-		ret = provokers_possible(&c->cell, how.topology, &seating, reason, sizeof(reason));
+		ret = provokers_possible(c->cell.provokers, how.topology, &seating, reason,
+					 sizeof(reason));
 	if (ret == 0)
 		ret = run(c, &how, &status);
 	hwloc_topology_destroy(how.topology);
@@ -161,17 +161,8 @@ static void print_stress(const struct cell_record *record)
 	       cell_result_tears(r), r->tears[TEAR_OLD_FRONT], r->tears[TEAR_NEW_FRONT],
 	       r->tears[TEAR_OTHER]);
 	printf("torn        %" PRIu64 " toggle%s\n", r->torn, S(r->torn));
-	for (const struct tear_event *e = r->event;
-	     e < r->event + r->events && e < r->event + EVENTS_SHOWN; e++)
-		printf("  toggle %" PRIu64 ", executor %u, %s: %" PRId64
-		       " ticks after INT3, %" PRId64 " after the patch, latency %" PRIu64
-		       " %" PRIu64 " %" PRIu64 ", waited %" PRIu64 " %" PRIu64
-		       ", longest step %" PRIu64 " %" PRIu64 "\n",
-		       e->toggle, e->executor, tear_kind_name(e->kind), e->after_int3,
-		       e->after_front, e->latency[0], e->latency[1], e->latency[2], e->waited[0],
-		       e->waited[1], e->step[0], e->step[1]);
-	if (r->events > EVENTS_SHOWN)
-		printf("  and %u more in the record\n", r->events - EVENTS_SHOWN);
+	if (r->events)
+		printf("  when        of the first %u: with --json\n", r->events);
 	if (r->frame[0])
 		printf("frames      %#" PRIx64 " %#" PRIx64 "\n", r->frame[0], r->frame[1]);
 	printf("provokers   %s\n", provokers_name(record->cell.provokers, provokers));
@@ -284,10 +275,7 @@ static const struct option_row gap_options[] = {
 	  "that no gap can be (wait)",
 	  OPTION_OF_CELL },
 	{ "rest", "T", "mean ticks between two stores (500)", OPTION_OF_CELL },
-	{ "provoker", "NAMES",
-	  "none, or names joined by +: cold-back, cold-front, shootdown, bandwidth, load, sibling, "
-	  "wide, chain (none)",
-	  OPTION_OF_CELL },
+	{ "provoker", "NAMES", "any but sites; " PROVOKER_HELP, OPTION_OF_CELL },
 	{ "loop", "N", "filler instructions in the executors' loop (0)", OPTION_OF_CELL },
 	{ "toggles", "N", "stop after N stores to each part (1000000000000)", OPTION_OF_CELL },
 	{ "seconds", "T", "or after this time, such as 10s; 0 is no limit (5)", OPTION_OF_CELL },
@@ -320,21 +308,17 @@ static void print_gaps(const struct cell *cell, const struct gap_result *r)
 	for (unsigned k = 0; k < GAP_KINDS; k++) {
 		const struct gap_tally *t = &r->kind[k];
 		uint64_t row[ROWS] = { 0 }, most = 1;
-		unsigned first = ROWS, last = 0;
 
 		printf("%-11s %" PRIu64 " gaps (%s)\n", gap_kind_name((enum gap_kind)k), t->count,
 		       k == GAP_OLD_FRONT ? "old front with new back" : "new front with old back");
-		/* Rows of half an octave; those below and above all gaps are left out. */
-		for (unsigned i = 0; i < GAP_BUCKETS; i++)
+		/* Rows of half an octave; those without gaps are left out. */
+		for (unsigned i = 0; i < GAP_BUCKETS; i++) {
 			row[i / PER_ROW] += t->bucket[i];
+			most = row[i / PER_ROW] > most ? row[i / PER_ROW] : most;
+		}
 		for (unsigned i = 0; i < ROWS; i++) {
 			if (!row[i])
 				continue;
-			first = i < first ? i : first;
-			last = i;
-			most = row[i] > most ? row[i] : most;
-		}
-		for (unsigned i = first; i <= last && i < ROWS; i++) {
 			printf("  %10" PRIu64 " to %10" PRIu64 " %9" PRIu64 " ",
 			       gap_bucket_low(i * PER_ROW), gap_bucket_low((i + 1) * PER_ROW) - 1,
 			       row[i]);

@@ -50,27 +50,22 @@ static const struct option_row options[] = {
 };
 
 static const struct command_line line = {
-	.about =
-		"Run the worst cells of the machine.conf in force at its waits, with fresh seeds,\n"
-		"and tell whether it holds. Some of the time goes into what processor and kernel\n"
-		"promise, as in tmax conform.\n",
+	.about = "Run all placements at the waits of the machine.conf in force, with fresh seeds,\n"
+		 "and tell whether it holds. Some of the time goes into what processor and kernel\n"
+		 "promise, as in tmax conform.\n",
 	.options = { options },
 	.end = "Exit status: 0 it holds, 1 broken, 2 inconclusive, 3 no config\n"
 	       "that applies, 64 usage, 69 something is missing, 73 cannot create, 74 cannot\n"
 	       "write, 130 interrupted.\n",
 };
 
-/*
- * The config that is to hold, and the cells that it names: how many, or -1 after refusing it, for
- * the reasons for which the library would.
+/* The config that is to hold. False after refusing it, for the reasons for which the library would.
  */
-static int load_conf(struct verify *v, const char *named, char *path, size_t size,
-		     struct cell *worst)
+static bool load_conf(struct verify *v, const char *named, char *path, size_t size)
 {
 	char why[400] = "";
 	const char *problem;
-	int fd, ret = 0;
-	FILE *f;
+	int ret = 0;
 
 	if (named)
 		snprintf(path, size, "%s", named);
@@ -88,20 +83,7 @@ static int load_conf(struct verify *v, const char *named, char *path, size_t siz
 	problem = conf_problem(&v->conf, &v->here, why, sizeof(why));
 	if (problem)
 		return verify_conclude(v, VERIFY_NO_CONF, "the config does not apply: %s", problem);
-	why[0] = '\0';
-	ret = fd = conf_open(path, why, sizeof(why));
-	f = fd < 0 ? NULL : fdopen(fd, "r");
-	if (f) {
-		ret = verify_conf_cells(f, worst, VERIFY_WORST_MAX, why, sizeof(why));
-		fclose(f);
-	} else if (fd >= 0) {
-		ret = -errno;
-		close(fd);
-	}
-	if (ret < 0)
-		return verify_conclude(v, VERIFY_NO_CONF, "%s: %s", v->config,
-				       why[0] ? why : strerror(-ret));
-	return ret;
+	return true;
 }
 
 /* A share of them, from a CPU that is drawn: other runs begin with others. */
@@ -149,8 +131,7 @@ static void try_promises(struct verify *v, const struct cpus *cpus, double secon
 	free(cpu);
 }
 
-static int run_cells(struct verify *v, const struct request *r, const char *config,
-		     const struct cell *worst, unsigned count)
+static int run_cells(struct verify *v, const struct request *r, const char *config)
 {
 	/* The session keeps all in a journal; without a name it is kept nowhere. */
 	const char *journal = r->journal ? r->journal : "/dev/null";
@@ -175,7 +156,7 @@ static int run_cells(struct verify *v, const struct request *r, const char *conf
 	if (status != EXIT_PASS)
 		goto out;
 	progress_open(&s.progress, !isatty(STDERR_FILENO));
-	verify_plan(v, s.topology, worst, count);
+	verify_plan(v, s.topology);
 	verify_run(v, &s, conform);
 	cpus_here(s.topology, &cpus);
 	if (conform > 0 && !v->cut_short)
@@ -201,7 +182,6 @@ int cmd_verify(int argc, char **argv)
 		.seed = NO_SEED,
 		.conform = -1,
 	};
-	static struct cell worst[VERIFY_WORST_MAX];
 	int status = command_line_parse(&line, argc, argv, &r, NULL);
 	char path[PATH_MAX];
 	FILE *report = stdout;
@@ -224,12 +204,8 @@ int cmd_verify(int argc, char **argv)
 	    getrandom(&v->seed, sizeof(v->seed), 0) != sizeof(v->seed))
 		status = complain(EXIT_MISSING, 0, "cannot draw a seed: give --seed");
 	v->seed &= INT64_MAX;
-	if (status == EXIT_PASS) {
-		int count = load_conf(v, r.config, path, sizeof(path), worst);
-
-		if (count >= 0)
-			status = run_cells(v, &r, path, worst, (unsigned)count);
-	}
+	if (status == EXIT_PASS && load_conf(v, r.config, path, sizeof(path)))
+		status = run_cells(v, &r, path);
 	if (status == EXIT_PASS) {
 		journal_date(v->date, sizeof(v->date));
 		verify_print(report, v, r.format);

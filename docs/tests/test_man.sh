@@ -144,8 +144,9 @@ part SH ENVIRONMENT <"$dir/page" | defined | sed -nE 's/^\.B ([A-Z_, ]+)$/\1/p' 
 same "environment"
 
 # The names of placements, crossings, pairs, protocols, oracles, outcomes, tears and provokers.
-grep -ohE '\[(PLACEMENT|CROSSING|PAIR|PROTOCOL|ORACLE|OUTCOME|TEAR|PROVOKER)_[A-Z0-9_]+\] = "[a-z0-9-]+"' \
+grep -ohE '\[(PLACEMENT|CROSSING|PAIR|PROTOCOL|ORACLE|OUTCOME|TEAR)_[A-Z0-9_]+\] = "[a-z0-9-]+"' \
 	"$top/stress/cell/cell.c" "$top/stress/placement/placement.c" | cut -d'"' -f2 >"$dir/names"
+grep -oE '\<ROW\([A-Z_]+, "[a-z-]+"' "$top/stress/cell/cell.h" | cut -d'"' -f2 >>"$dir/names"
 [ "$(wc -l <"$dir/names")" -ge 30 ] || wrong "names: too few found"
 page tmax-stress.1 >"$dir/page"
 while read -r name; do
@@ -235,9 +236,9 @@ part SH FORMAT <"$dir/conf" | awk '
 	}
 	{ after = $0 }' >"$dir/documented"
 
-grep -oE '"([^"\\]|\\.)*"' "$top/calibrate/conf/conf_write.c" | sed 's/^"//; s/"$//; s/\\n/\n/g' |
+grep -oE '"([^"\\]|\\.)*"' "$top/calibrate/verify/conf_write.c" | sed 's/^"//; s/"$//; s/\\n/\n/g' |
 	sed -nE 's/^([a-z_]+) = .*/\1/p' >"$dir/is"
-sed -nE 's/.*put_(text|torn)\(f, "([a-z_]+)".*/\2/p' "$top/calibrate/conf/conf_write.c" >>"$dir/is"
+sed -nE 's/.*put_(text|torn)\(f, "([a-z_]+)".*/\2/p' "$top/calibrate/verify/conf_write.c" >>"$dir/is"
 # Fields of an estimate: a name in JSON and a key here; those of a claim are of lines and of pages.
 sed -nE 's/^\tFIELD\(([A-Z_]+), ([a-z_]+), [^,]+, "[a-z_]+", "([a-z_]+)", .*/\2 \3/p' \
 	"$top/calibrate/statistics/estimate_fields.c" |
@@ -253,7 +254,7 @@ library_keys() # of sections without a number, and of a level
 library_keys | awk '{ print $2 }' >>"$dir/is"
 awk '$1 != "[identity]" { print $2 }' "$dir/documented" >"$dir/says"
 same "keys that calibrate writes or the library reads"
-grep -oE '"([^"\\]|\\.)*"' "$top/calibrate/conf/conf_write.c" | grep -oE '\[[a-z]+' >"$dir/is"
+grep -oE '"([^"\\]|\\.)*"' "$top/calibrate/verify/conf_write.c" | grep -oE '\[[a-z]+' >"$dir/is"
 library_keys | grep -oE '^\[[a-z]+' >>"$dir/is"
 sed -nE 's/^\.SS (\[[a-z]+).*/\1/p' "$dir/conf" >"$dir/says"
 same "sections"

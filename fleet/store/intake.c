@@ -13,7 +13,7 @@
 
 #include "base/text_file.h"
 #include "results/journal/journal.h"
-#include "stress/placement/cpuid.h"
+#include "stress/placement/placement.h"
 
 #define DUMP_MAX (1 << 20) /* bytes; libcpuid writes some 20 thousand */
 

@@ -161,7 +161,7 @@ NOPATCH_INLINE int store_first(const struct pc_call *call, const struct text_spa
 NOPATCH_INLINE int store_displacement(const struct pc_call *call, const struct text_span *span,
 				      int32_t displacement)
 {
-	uint8_t *at = text_at(span, call_operand(call));
+	uint8_t *at = text_at(span, call->addr + call_shape(call)->opcode);
 
 	/* Saves the executors the loss of the line where nothing changes. */
 	if (call_load_four(at) == displacement)
@@ -351,7 +351,7 @@ NOPATCH_INLINE int turn(struct pc_call *call, bool on, void *target)
 	 * which most likely only the slot will change: executors would lose the line for nothing.
 	 */
 	if (!target || displaces || known_stage(call) != CALL_OWN)
-		line_for_writing(displaces ? call_operand(call) : call->addr);
+		line_for_writing(displaces ? call->addr + call_shape(call)->opcode : call->addr);
 	if (!choice_sync())
 		return -ESHUTDOWN;
 	ret = fork_enter_in_handler(&self);

@@ -60,12 +60,6 @@ static inline unsigned call_split(const struct pc_call *call)
 	return before < call_shape(call)->len ? before : 0;
 }
 
-/* Where its displacement stands. */
-static inline uint8_t *call_operand(const struct pc_call *call)
-{
-	return call->addr + call_shape(call)->opcode;
-}
-
 /* The one that leads to addr, which is in reach. */
 static inline int32_t call_displacement(const struct pc_call *call, const void *addr)
 {

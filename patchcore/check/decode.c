@@ -24,6 +24,14 @@ static int decode_one(const uint8_t *code, size_t size, ZydisDecodedInstruction 
 	return ZYAN_FAILED(status) || amd.length != insn->length ? -ENOEXEC : 0;
 }
 
+/* Does it never run on to what stands behind it? */
+static bool is_end(ZydisMnemonic of)
+{
+	return of == ZYDIS_MNEMONIC_JMP || of == ZYDIS_MNEMONIC_RET || of == ZYDIS_MNEMONIC_IRETQ ||
+	       of == ZYDIS_MNEMONIC_HLT || of == ZYDIS_MNEMONIC_UD0 || of == ZYDIS_MNEMONIC_UD1 ||
+	       of == ZYDIS_MNEMONIC_UD2;
+}
+
 static uint64_t bit(size_t at)
 {
 	return UINT64_C(1) << at;
@@ -78,21 +86,10 @@ int decode_layout(struct layout *layout, const uint8_t *code, size_t size, size_
 		by = insn.raw.imm[0].is_relative ? insn.raw.imm[0].value.s : 0;
 		if (by > 0 && (uint64_t)by < size - at)
 			ahead |= bit(at + (size_t)by);
-		switch (insn.mnemonic) {
-		case ZYDIS_MNEMONIC_JMP:
-		case ZYDIS_MNEMONIC_RET:
-		case ZYDIS_MNEMONIC_IRETQ:
-		case ZYDIS_MNEMONIC_HLT:
-		case ZYDIS_MNEMONIC_UD0:
-		case ZYDIS_MNEMONIC_UD1:
-		case ZYDIS_MNEMONIC_UD2:
-			/* It never runs on. */
+		if (is_end(insn.mnemonic)) {
 			if (!dead)
 				to_jump = *layout;
 			dead = true;
-			break;
-		default:
-			break;
 		}
 	}
 	layout->leaves = ret == 0 && at == 64;

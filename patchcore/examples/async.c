@@ -31,10 +31,6 @@ int main(void)
 	put_load(load, 2);
 	for (int i = 0; i < COUNT && ret == 0; i++)
 		ret = pc_start_patch(site(i), load, sizeof(load));
-	if (ret == -ENOTSUP || ret == -EACCES) {
-		printf("not to be had here: %s\n", pc_strerror(ret));
-		return 0;
-	}
 
 	/* The first is wanted now: a step when one is due, and time for other things between. */
 	while (ret == 0 && pc_finish_patch(site(0)) > PC_FINISHED)
@@ -51,5 +47,6 @@ int main(void)
 		sum += run(site(i));
 	printf("%s: asked %d times for the first; %d functions return %d\n", pc_strerror(ret),
 	       asked, COUNT, sum);
-	return ret == 0 && sum == 2 * COUNT ? 0 : 1;
+	/* Neither a safe policy nor writable pages need be had. */
+	return (ret == 0 && sum == 2 * COUNT) || ret == -ENOTSUP || ret == -EACCES ? 0 : 1;
 }

@@ -41,19 +41,24 @@ static int choose_policy(enum pc_policy policy, double p, bool is_to_be_possible
 	return 0;
 }
 
-static int setup_enter(struct thread **self)
-{
-	int ret = fork_enter(self);
-
-	if (ret == 0)
-		lock_take(&setup_lock);
-	return ret;
-}
-
 static void setup_leave(struct thread *self)
 {
 	lock_drop(&setup_lock);
 	fork_leave(self);
+}
+
+/* With the lock; where that is asked for, only between pc_init() and pc_fini(). */
+static int setup_enter(struct thread **self, bool between)
+{
+	int ret = fork_enter(self);
+
+	if (ret < 0)
+		return ret;
+	lock_take(&setup_lock);
+	if (!between || choice_sync())
+		return 0;
+	setup_leave(*self);
+	return -ESHUTDOWN;
 }
 
 /*
@@ -79,8 +84,7 @@ int pc_init(void)
 	int ret;
 
 	hold_code();
-	ret = setup_enter(&self);
-
+	ret = setup_enter(&self, false);
 	if (ret < 0)
 		return ret;
 	/* Without SIGTRAP nothing has begun. */
@@ -116,22 +120,11 @@ int pc_fini(void)
 
 /* --- Choices ---------------------------------------------------------------------------------- */
 
-/* With the lock, between pc_init() and pc_fini(). Else -ESHUTDOWN, and nothing is to be left. */
-static int settings_enter(struct thread **self)
-{
-	int ret = setup_enter(self);
-
-	if (ret < 0 || choice_sync())
-		return ret;
-	setup_leave(*self);
-	return -ESHUTDOWN;
-}
-
 /* NULL: as it is. */
 static int choose_again(const enum pc_policy *policy, const double *p)
 {
 	struct thread *self;
-	int ret = settings_enter(&self);
+	int ret = setup_enter(&self, true);
 
 	if (ret < 0)
 		return ret;
@@ -157,7 +150,7 @@ int pc_get_status(struct pc_status *status)
 	double line_p, page_p, upper_p = 1;
 	struct site_counts counts;
 	struct thread *self;
-	int ret = status ? settings_enter(&self) : -EINVAL;
+	int ret = status ? setup_enter(&self, true) : -EINVAL;
 
 	if (ret < 0)
 		return ret;

@@ -258,12 +258,9 @@ NOPATCH static void expect_looks(struct merge *merge)
 
 NOPATCH static int look_once(struct frames_places *places)
 {
-	struct look look;
+	struct look look = { .places = places, .move = places->inside[0].merge->move };
 	int ret, known, seen;
 
-	look.places = places;
-	look.move = places->inside[0].merge->move;
-	look.error = 0;
 	do {
 		known = frames_known(&frames);
 		for (size_t i = 0; i < places->n; i++)

@@ -7,8 +7,7 @@ libpatchcore_internal_la_SOURCES += \
 	patchcore/pages/text.c \
 	patchcore/pages/text.h \
 	patchcore/pages/text_maps.c \
-	patchcore/pages/text_page.h \
-	patchcore/pages/text_way.c
+	patchcore/pages/text_page.h
 
 in_tsan += \
 	patchcore/pages/tests/test_text \

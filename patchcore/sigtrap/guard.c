@@ -102,14 +102,6 @@ static const sigset_t *without_trap(const sigset_t *set, sigset_t *room)
 
 #define BARE(set) without_trap(set, &(sigset_t){ 0 })
 
-static void set_bit(sigset_t *set, bool on)
-{
-	if (on)
-		sigaddset(set, SIGTRAP);
-	else
-		sigdelset(set, SIGTRAP);
-}
-
 static void send_to_self(const siginfo_t *info)
 {
 	syscall(SYS_rt_tgsigqueueinfo, getpid(), gettid(), SIGTRAP, info);
@@ -133,7 +125,7 @@ static int mask_without_trap(int (*set_mask)(int, const sigset_t *, sigset_t *),
 	if (ret != 0)
 		return ret;
 	if (old)
-		set_bit(old, before);
+		(before ? sigaddset : sigdelset)(old, SIGTRAP);
 	here.blocked = after;
 	/* The one that was kept, to this thread, as it came. */
 	if (!after && here.pending) {
@@ -258,7 +250,7 @@ static int set_other(int signal, const struct sigaction *now, struct sigaction *
 	else
 		before = atomic_fetch_and(&masked, ~bit);
 	if (old)
-		set_bit(&old->sa_mask, before & bit);
+		(before & bit ? sigaddset : sigdelset)(&old->sa_mask, SIGTRAP);
 	return 0;
 }
 

@@ -192,11 +192,6 @@ void table_remove(struct table *table, struct entry *entry)
 
 /* --- All of them ------------------------------------------------------------------------------ */
 
-NOPATCH int table_each(struct table *table, table_fn *fn, void *arg)
-{
-	return table_each_in(table, 0, UINTPTR_MAX, fn, arg);
-}
-
 /* Calls fn for the entry of a slot, if that is in [start, end). */
 NOPATCH_INLINE int call_for_slot(struct entry *entry, uintptr_t start, uintptr_t end, table_fn *fn,
 				 void *arg)

@@ -63,7 +63,7 @@ void table_remove(struct table *table, struct entry *entry);
  */
 typedef int table_fn(struct entry *entry, void *arg);
 
-int table_each(struct table *table, table_fn *fn, void *arg);
+#define table_each(table, fn, arg) table_each_in(table, 0, UINTPTR_MAX, fn, arg)
 int table_each_in(struct table *table, uintptr_t start, uintptr_t end, table_fn *fn, void *arg);
 
 #endif

@@ -24,13 +24,10 @@
 #define NOPATCH __attribute__((section("patchcore_nopatch"))) NOPATCH_BARE
 
 /* Nothing may be called there that a system's flags add to every function. */
-#ifdef __has_attribute
 #if __has_attribute(no_stack_protector)
 #define NOPATCH_BARE                                                                               \
 	__attribute__((no_stack_protector, no_instrument_function, patchable_function_entry(0)))
-#endif
-#endif
-#ifndef NOPATCH_BARE
+#else
 #define NOPATCH_BARE __attribute__((no_instrument_function))
 #endif
 

@@ -277,7 +277,6 @@ NOPATCH static int task_stat_parse(const char *text, unsigned release, struct ta
 	if (!size)
 		return -ESRCH;
 	flags = proc_number(proc_field(name_end, 7), 10);
-	stat->state = *proc_field(name_end, 1);
 	stat->is_kernels = (release >= IO_WORKER_RELEASE && (flags & IO_WORKER)) ||
 			   (release >= USER_WORKER_RELEASE && (flags & USER_WORKER));
 	stat->started = proc_number(proc_field(name_end, 20), 10);

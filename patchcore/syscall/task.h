@@ -41,7 +41,6 @@ bool task_has_ended(pid_t tid);
 uint64_t task_clock(void);
 
 struct task_stat {
-	char state; /* a letter; Z, X: it has ended */
 	/*
 	 * The kernel has made it, for io_uring or vhost: it is listed as a thread of the
 	 * process, runs no code of the program and takes no signals.

@@ -3,10 +3,9 @@
  * Changes of straddlers that do not end where they began: left for later, or left behind by a
  * thread that was interrupted or is gone. Private.
  *
- * A site has at most one change. The owner of the site (site_try_own) takes the next step of it,
- * if that is due; in the trap handler too. So an executor never waits for a patcher that has left,
- * and what a change does never depends on which thread goes on with it. The table of its states
- * is in site.h.
+ * The owner of a site (site_try_own) takes the next step of its one change, if that is due; in the
+ * trap handler too. So an executor never waits for a patcher that has left, and what a change does
+ * never depends on which thread goes on with it: site.h has the table of its states.
  */
 #ifndef PATCHCORE_WORD_FLIGHT_H
 #define PATCHCORE_WORD_FLIGHT_H

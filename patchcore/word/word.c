@@ -287,7 +287,7 @@ NOPATCH bool word_undo(struct word *word)
 	return true;
 }
 
-NOPATCH bool word_store_back(struct word *word)
+NOPATCH void word_store_back(struct word *word)
 {
 	struct site *site = word->site;
 
@@ -298,7 +298,6 @@ NOPATCH bool word_store_back(struct word *word)
 			word_put_back(word);
 		site_move(site, WORD_COMMITTED, WORD_SECOND_WAIT);
 	}
-	return site_state(site) != WORD_UNDONE;
 }
 
 NOPATCH void word_store_front(struct word *word)

@@ -150,10 +150,9 @@ bool word_has_passed(struct word *word, uint64_t ticks);
 
 /*
  * word_store_back, word_store_front - by the owner, after the sync that each needs: make the
- * transition and the store, unless a signal handler of this thread has. word_store_back returns
- * whether the back part is there then: not of a change that was undone.
+ * transition and the store, unless a signal handler of this thread has.
  */
-bool word_store_back(struct word *word);
+void word_store_back(struct word *word);
 void word_store_front(struct word *word);
 
 /*

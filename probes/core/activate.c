@@ -118,44 +118,42 @@ static bool are_of_program(const uint32_t *ids, size_t n)
 	return true;
 }
 
-/* The word of a slot: the function, and what the trampoline need not save for it. */
-static uintptr_t make_word(uintptr_t function, const struct effects *leaf, bool is_copied)
+/*
+ * The word of a slot: the function, and what the trampoline need not save for it; or a copy of it,
+ * which stays for good. It is the same as before while the function's bytes are.
+ */
+static uintptr_t find_word(uintptr_t function)
 {
 	static const uintptr_t keeps[] = {
 		[CLOBBERS_LOWER_FLAGS] = BIT(SLOT_KEEPS_UPPER),
 		[CLOBBERS_LOWER] = BIT(SLOT_KEEPS_UPPER) | BIT(SLOT_KEEPS_FLAGS),
 		[CLOBBERS_NONE] = KEEPS_VECTORS,
 	};
-	uintptr_t word = is_copied ? leaf_word(function, leaf) : 0;
-
-	return word ? word : function | keeps[leaf->clobbers];
-}
-
-/* The same as before while the function's bytes are: a copy stays for good. */
-static uintptr_t find_word(uintptr_t function)
-{
 	static struct known {
 		uintptr_t function, word;
 		uint8_t bytes[EFFECTS_BYTES];
 		size_t len;
 	} known[WORDS];
 	static size_t n;
-	struct effects leaf;
 	struct known *one;
+	struct effects leaf;
+	uintptr_t word = 0;
 
 	for (one = known; one < known + n; one++)
 		if (one->function == function &&
 		    !memcmp(one->bytes, (const void *)function, one->len))
 			return one->word;
 	leaf = effects_read(function);
-	if (n == WORDS || !leaf.read)
-		return make_word(function, &leaf, false);
-	*one = (struct known){ .function = function,
-			       .word = make_word(function, &leaf, true),
-			       .len = leaf.read };
-	memcpy(one->bytes, (const void *)function, leaf.read);
-	n++;
-	return one->word;
+	if (n < WORDS && leaf.read)
+		word = leaf_word(function, &leaf);
+	if (!word)
+		word = function | keeps[leaf.clobbers];
+	if (n < WORDS && leaf.read) {
+		*one = (struct known){ .function = function, .word = word, .len = leaf.read };
+		memcpy(one->bytes, (const void *)function, leaf.read);
+		n++;
+	}
+	return word;
 }
 
 static int change_probes(const uint32_t *ids, size_t n, bool on, uintptr_t function,

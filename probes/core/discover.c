@@ -27,7 +27,7 @@ static int discover_all(struct object *object, const struct provider *const *by)
 	int ret = 0;
 
 	/* The vdso has no file. */
-	if (!elf_map(&d.elf, object->path)) {
+	if (!elf_map(&d.elf, object->path, ELF_PLAIN)) {
 		if (object_is_of(object, &d.elf)) {
 			object->gone = false;
 			ret = objects_hold(ask_providers, &d);

@@ -202,13 +202,9 @@ probe_entry:
 	.hidden probe_called
 probe_called:
 .Lsave_registers:
-	push_cfa %rsi
-	push_cfa %rdi
-	push_cfa %r8
-	push_cfa %r9
-	push_cfa %r10
-	push_cfa %r11
-	push_cfa %rbx
+	.irp register, rsi, rdi, r8, r9, r10, r11, rbx
+	push_cfa %\register
+	.endr
 	mov %rsp, %rbx
 	.cfi_def_cfa rbx, 96
 	.cfi_offset rbx, -96

@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <cpuid.h>
+#include <immintrin.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -60,12 +61,9 @@ void entry_copy(uint8_t to[ENTRY_COPY])
 	memcpy(to + (entry_copied_words - entry_copied), words, sizeof(words));
 }
 
-static uint64_t read_xcr0(void)
+__attribute__((target("xsave"))) static uint32_t read_xcr0(void)
 {
-	uint32_t low, high;
-
-	asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-	return (uint64_t)high << 32 | low;
+	return (uint32_t)_xgetbv(0);
 }
 
 /* To the end of the last component. */
@@ -105,7 +103,7 @@ void entry_start(void)
 
 	if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE))
 		return;
-	entry_states = (uint32_t)read_xcr0() & VECTOR_STATES;
+	entry_states = read_xcr0() & VECTOR_STATES;
 	entry_area = find_area_size(entry_states);
 	if (__get_cpuid_count(0xd, 1, &a, &b, &c, &d) && a & 4)
 		start_moves();

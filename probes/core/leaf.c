@@ -28,7 +28,6 @@
 
 /* Registers by their numbers in machine code. */
 enum {
-	RAX = 0,
 	RCX = 1,
 	RDX = 2,
 	RSI = 6,
@@ -75,18 +74,6 @@ static void put_block(struct code *code)
 	put_code(code, &offset, sizeof(offset));
 }
 
-static void put_leave(struct code *code)
-{
-	PUT(code, 0x48, 0xff, 0x02); /* incq (%rdx) */
-}
-
-static void put_return(struct code *code)
-{
-	PUT(code, 0x04, 0x7f, 0x9e);		    /* add $127, %al; sahf */
-	PUT(code, 0x5a, 0x59, 0x58);		    /* pop %rdx; pop %rcx; pop %rax */
-	PUT(code, 0x48, 0x8d, 0x64, 0x24, 8, 0xc3); /* lea 8(%rsp), %rsp; ret */
-}
-
 /* The arguments in rsi and rcx; rcx has been the slot. */
 static void put_slot_arguments(struct code *code, uint16_t reads)
 {
@@ -119,57 +106,60 @@ static bool put_body(struct code *code, uintptr_t function, const struct effects
 /* Registers that a call clobbers, but for rax, rcx and rdx, in the order of struct fi_regs. */
 static const uint8_t others[SAVED_MAX] = { RSI, RDI, R8, R8 + 1, R8 + 2, R11 };
 
-static bool put_plain(struct code *code, uintptr_t function, const struct effects *leaf,
-		      uintptr_t at)
+/* Push all of struct fi_regs that the trampoline has not pushed; set up edi and rdx. */
+static void put_registers(struct code *code)
 {
-	uint16_t set = leaf->reads | leaf->writes;
-	uint8_t saved[SAVED_MAX];
-	size_t n = 0;
-
-	for (size_t i = 0; i < SAVED_MAX; i++)
-		if (HAS(others[i] < R8 ? set : leaf->writes, others[i]))
-			saved[n++] = others[i];
-	for (size_t i = 0; i < n; i++)
-		put_stack(code, 0x50, saved[i]);
-	if (HAS(leaf->reads, RDI))
-		PUT(code, 0x8b, 0x7c, 0x24, (uint8_t)(24 + 8 * n)); /* mov 24(%rsp), %edi */
-	put_slot_arguments(code, leaf->reads);
-	if (!put_body(code, function, leaf, at))
-		return false;
-	if (HAS(leaf->writes, RDX))
-		put_block(code);
-	put_leave(code);
-	while (n)
-		put_stack(code, 0x58, saved[--n]);
-	PUT(code, 0x8b, 0x44, 0x24, 28); /* mov 28(%rsp), %eax */
-	put_return(code);
-	return true;
-}
-
-static bool put_with_registers(struct code *code, uintptr_t function, const struct effects *leaf,
-			       uintptr_t at)
-{
-	uint16_t set = leaf->writes | 1u << RSI | 1u << RDI;
-
-	for (size_t i = 0; i < SAVED_MAX; i++)
-		put_stack(code, 0x50, others[i]);
 	PUT(code, 0x8b, 0x44, 0x24, 76);       /* mov 76(%rsp), %eax: the flags */
 	PUT(code, 0x8b, 0x7c, 0x24, 72);       /* mov 72(%rsp), %edi: the id */
 	PUT(code, 0x50);		       /* push %rax */
 	PUT(code, 0x48, 0x8d, 0x44, 0x24, 96); /* lea 96(%rsp), %rax: rsp at the site */
 	PUT(code, 0x48, 0x89, 0x44, 0x24, 80); /* mov %rax, 80(%rsp) */
 	PUT(code, 0x48, 0x8d, 0x54, 0x24, 8);  /* lea 8(%rsp), %rdx */
-	put_slot_arguments(code, leaf->reads | 1u << RSI);
-	if (!put_body(code, function, leaf, at))
-		return false;
-	put_block(code);
-	put_leave(code);
+}
+
+/* The other way around; of the registers those that were set. */
+static void put_registers_back(struct code *code, uint16_t set)
+{
 	PUT(code, 0x58); /* pop %rax */
 	for (size_t i = 0; i < SAVED_MAX; i++)
 		if (HAS(set, others[i]))
 			put_load(code, others[i], (uint8_t)(8 * (SAVED_MAX - 1 - i)));
 	PUT(code, 0x48, 0x8d, 0x64, 0x24, 48); /* lea 48(%rsp), %rsp */
-	put_return(code);
+}
+
+static bool put_leaf(struct code *code, uintptr_t function, const struct effects *leaf,
+		     uintptr_t at)
+{
+	bool reads_registers = HAS(leaf->reads, RDX);
+	uint16_t set = leaf->reads | leaf->writes;
+	uint8_t saved[SAVED_MAX];
+	size_t n = 0;
+
+	for (size_t i = 0; i < SAVED_MAX; i++)
+		if (reads_registers || HAS(others[i] < R8 ? set : leaf->writes, others[i]))
+			saved[n++] = others[i];
+	for (size_t i = 0; i < n; i++)
+		put_stack(code, 0x50, saved[i]);
+	if (reads_registers)
+		put_registers(code);
+	else if (HAS(leaf->reads, RDI))
+		PUT(code, 0x8b, 0x7c, 0x24, (uint8_t)(24 + 8 * n)); /* mov 24(%rsp), %edi */
+	put_slot_arguments(code, leaf->reads | (reads_registers ? 1u << RSI : 0));
+	if (!put_body(code, function, leaf, at))
+		return false;
+	if (reads_registers || HAS(leaf->writes, RDX))
+		put_block(code);
+	PUT(code, 0x48, 0xff, 0x02); /* incq (%rdx): the thread is no longer inside */
+	if (reads_registers) {
+		put_registers_back(code, leaf->writes | 1u << RSI | 1u << RDI);
+	} else {
+		while (n)
+			put_stack(code, 0x58, saved[--n]);
+		PUT(code, 0x8b, 0x44, 0x24, 28); /* mov 28(%rsp), %eax */
+	}
+	PUT(code, 0x04, 0x7f, 0x9e);		    /* add $127, %al; sahf */
+	PUT(code, 0x5a, 0x59, 0x58);		    /* pop %rdx; pop %rcx; pop %rax */
+	PUT(code, 0x48, 0x8d, 0x64, 0x24, 8, 0xc3); /* lea 8(%rsp), %rsp; ret */
 	return true;
 }
 
@@ -179,7 +169,6 @@ uintptr_t leaf_word(uintptr_t function, const struct effects *leaf)
 	int64_t offset = (int64_t)block_offset();
 	struct code code = { .len = 0 };
 	uintptr_t place, start;
-	bool made;
 
 	if (!leaf->moves || !object || offset != (int32_t)offset)
 		return 0;
@@ -188,9 +177,8 @@ uintptr_t leaf_word(uintptr_t function, const struct effects *leaf)
 		return 0;
 	start = (place + IN_FRONT + LINE - 1) & ~(uintptr_t)(LINE - 1);
 	put_code(&code, &function, sizeof(function));
-	made = (HAS(leaf->reads, RDX) ? put_with_registers : put_plain)(&code, function, leaf,
-									start - IN_FRONT);
-	if (!made || near_write((void *)(start - IN_FRONT), code.bytes, code.len) < 0)
+	if (!put_leaf(&code, function, leaf, start - IN_FRONT) ||
+	    near_write((void *)(start - IN_FRONT), code.bytes, code.len) < 0)
 		return 0;
 	return start | UINT64_C(1) << SLOT_LEAF;
 }

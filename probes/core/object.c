@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <link.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -157,7 +157,7 @@ bool libdw_is_struct(Dwarf_Die *type)
 #define LANG_CPP_23 0x3a
 #define LANG_C23    0x3e
 
-static void find_language(struct unit_by *by, Dwarf_Die *unit)
+struct unit_by unit_by(Dwarf_Die *die)
 {
 	static const uint8_t c[] = { DW_LANG_C89,  DW_LANG_C, DW_LANG_C99, DW_LANG_C11,
 				     DW_LANG_ObjC, LANG_C17,  LANG_C23 };
@@ -169,18 +169,11 @@ static void find_language(struct unit_by *by, Dwarf_Die *unit)
 				       LANG_CPP_17,
 				       LANG_CPP_20,
 				       LANG_CPP_23 };
-	Dwarf_Word language = libdw_number(unit, DW_AT_language);
-
-	by->c = language <= UINT8_MAX && memchr(c, (int)language, sizeof(c));
-	by->cpp = language <= UINT8_MAX && memchr(cpp, (int)language, sizeof(cpp));
-}
-
-struct unit_by unit_by(Dwarf_Die *die)
-{
 	static const char *const odd[] = { "-mabi=ms", "-mlong-double-128", "-gstrict-dwarf" };
 	struct unit_by by = { 0 };
 	Dwarf_Attribute place;
 	const char *producer;
+	Dwarf_Word language;
 	Dwarf_Half version;
 	Dwarf_Die unit;
 
@@ -188,7 +181,9 @@ struct unit_by unit_by(Dwarf_Die *die)
 		return by;
 	by.dwarf_5 = !dw.dwarf_cu_info(unit.cu, &version, NULL, NULL, NULL, NULL, NULL, NULL) &&
 		     version >= 5;
-	find_language(&by, &unit);
+	language = libdw_number(&unit, DW_AT_language);
+	by.c = language <= UINT8_MAX && memchr(c, (int)language, sizeof(c));
+	by.cpp = language <= UINT8_MAX && memchr(cpp, (int)language, sizeof(cpp));
 	producer =
 		dw.dwarf_attr(&unit, DW_AT_producer, &place) ? dw.dwarf_formstring(&place) : NULL;
 	if (!producer)

@@ -111,37 +111,34 @@ static enum passed judge_pieces(const Dwarf_Op *op, size_t n, const struct whole
 	return known[0] && known[1] ? PASSED_BY_ABI : PASSED_UNKNOWN;
 }
 
-/* Behind an argument that is left out, the others move up in their order. Another place is one that
- * the function itself has set, as in a = b. */
-static bool note_move_up(struct callee *callee, unsigned is, const struct whole *whole)
-{
-	unsigned *taken = &callee->taken[is >= SOURCE_VECTOR];
-	unsigned number = is % SOURCE_VECTOR;
-	bool up = number >= *taken && (whole->on_stack || is < whole->reg[0]);
-
-	if (number >= *taken)
-		*taken = number + 1;
-	return up;
-}
-
 /* A whole argument in another register is shown as it is in that. */
 static enum passed judge_ops(struct callee *callee, const Dwarf_Op *op, size_t n,
 			     struct whole *whole)
 {
 	int is = find_place_of_ops(op, op + n);
 	enum passed how = judge_eight(is, whole, 0);
+	unsigned number, *taken;
+	bool moves_up;
 
 	for (size_t i = 0; i < n; i++)
 		if (op[i].atom == DW_OP_piece)
 			return judge_pieces(op, n, whole);
 	if (is < 0 || whole->size > 8)
 		return how;
-	if (!note_move_up(callee, (unsigned)is, whole) && how != PASSED_BY_ABI)
-		return callee->by_abi ? PASSED_OTHERWISE : PASSED_UNKNOWN;
+	taken = &callee->taken[is >= SOURCE_VECTOR];
+	number = (unsigned)is % SOURCE_VECTOR;
+	moves_up = number >= *taken && (whole->on_stack || is < whole->reg[0]);
+	if (number >= *taken)
+		*taken = number + 1;
 	if (how == PASSED_BY_ABI)
 		return how;
-	whole->reg[0] = (uint8_t)is;
-	return callee->by_abi ? PASSED_OTHERWISE : PASSED_ELSEWHERE;
+	/* Behind an argument that is left out, the others move up in their order. Another place is
+	 * one that the function itself has set, as in a = b. */
+	if (moves_up && !callee->by_abi) {
+		whole->reg[0] = (uint8_t)is;
+		return PASSED_ELSEWHERE;
+	}
+	return callee->by_abi ? PASSED_OTHERWISE : PASSED_UNKNOWN;
 }
 
 static bool read_place(Dwarf_Attribute *attribute, uint64_t addr, Dwarf_Op **op, size_t *n)

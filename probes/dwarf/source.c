@@ -80,34 +80,29 @@ static const struct range *find_range(const struct ranges *ranges, uint64_t addr
 
 /* --- Files ------------------------------------------------------------------------------------ */
 
-static bool find_units(struct source *source)
+static bool open_dwarf(struct source *source, const char *path)
 {
 	Dwarf_Off at = 0, next;
 	size_t header;
 	Dwarf_Die die;
 
-	for (; !dw.dwarf_nextcu(source->dwarf, at, &next, &header, NULL, NULL, NULL); at = next) {
+	source->fd = open(path, O_RDONLY | O_CLOEXEC);
+	source->dwarf = source->fd < 0 ? NULL : dw.dwarf_begin(source->fd, DWARF_C_READ);
+	for (;
+	     source->dwarf && !dw.dwarf_nextcu(source->dwarf, at, &next, &header, NULL, NULL, NULL);
+	     at = next) {
 		if (!dw.dwarf_offdie(source->dwarf, at + header, &die))
 			continue;
 		if (ARRAY_ADD(source->unit, source->n, (struct unit){ 0 }))
-			return false;
+			break;
 		add_ranges(&source->ranges, &die, source->n - 1);
 	}
 	sort_ranges(&source->ranges);
-	return source->n > 0;
-}
-
-static bool open_dwarf(struct source *source, const char *path)
-{
-	source->fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (source->fd < 0)
-		return false;
-	source->dwarf = dw.dwarf_begin(source->fd, DWARF_C_READ);
-	if (source->dwarf && find_units(source))
+	if (source->n)
 		return true;
-	if (source->dwarf)
-		dw.dwarf_end(source->dwarf);
-	close(source->fd);
+	dw.dwarf_end(source->dwarf);
+	if (source->fd >= 0)
+		close(source->fd);
 	return false;
 }
 
@@ -141,12 +136,8 @@ struct source *source_open(const char *path)
 {
 	struct source *source = libdw_load() ? calloc(1, sizeof(*source)) : NULL;
 
-	if (!source)
-		return NULL;
-	obstack_init(&source->names);
-	if (open_dwarf(source, path) || open_beside(source, path))
+	if (!source || open_dwarf(source, path) || open_beside(source, path))
 		return source;
-	obstack_free(&source->names, NULL);
 	free(source->unit);
 	free(source->ranges.range);
 	free(source);
@@ -182,16 +173,12 @@ static void find_functions(struct ranges *functions, Dwarf_Die *parent, unsigned
 	if (depth > NESTED_MAX || dw.dwarf_child(parent, &die))
 		return;
 	do {
-		switch (dw.dwarf_tag(&die)) {
-		case DW_TAG_subprogram:
+		int tag = dw.dwarf_tag(&die);
+
+		if (tag == DW_TAG_subprogram)
 			add_ranges(functions, &die, 0);
-			break;
-		case DW_TAG_namespace:
-		case DW_TAG_class_type:
-		case DW_TAG_structure_type:
+		else if (tag == DW_TAG_namespace || libdw_is_struct(&die))
 			find_functions(functions, &die, depth + 1);
-			break;
-		}
 	} while (libdw_next(&die));
 }
 
@@ -226,7 +213,7 @@ static bool is_named(struct source *source, uint64_t addr, bool *exported)
 	bool is = false;
 
 	/* The file's map stays, with their names. */
-	if (!source->has_symbols && !elf_map_fd(&elf, source->fd))
+	if (!source->has_symbols && !elf_map_fd(&elf, source->fd, ELF_PLAIN))
 		elf_functions(&elf, &source->symbols);
 	source->has_symbols = true;
 	symbol = elf_function_from(&source->symbols, addr);
@@ -252,6 +239,9 @@ bool source_function(struct source *source, uint64_t addr, unsigned nops,
 	bool exported;
 	uint64_t begin;
 
+	/* Without memory for it, a command ends; a program that is probed asks for lines only. */
+	if (!source->names.chunk)
+		obstack_init(&source->names);
 	*function = (struct source_function){ 0 };
 	if (!find_function(source, addr, &die, &begin))
 		return false;

@@ -419,8 +419,19 @@ static bool has_hole(const struct whole *whole)
 	return false;
 }
 
-static void look_inside(struct whole *whole, const char *name, Dwarf_Die *type)
+void whole_of(struct whole *whole, const char *name, Dwarf_Die *die, Dwarf_Die *type)
 {
+	enum by_reference how = abi_by_reference(type);
+
+	whole->size = whole->align = 8;
+	if (how == BY_REFERENCE_UNKNOWN || libdw_is_odd(die)) {
+		whole->unknown = true;
+		return;
+	}
+	if (how == BY_REFERENCE) {
+		whole->pointer = true;
+		return add_value(whole, name, SOURCE_POINTER, INTEGER, 0, 64);
+	}
 	if (!is_scalar(type) || dw.dwarf_tag(type) == DW_TAG_base_type)
 		whole->size = libdw_size(type);
 	whole->memory = whole->size > 16;
@@ -431,21 +442,6 @@ static void look_inside(struct whole *whole, const char *name, Dwarf_Die *type)
 	/* Compilers do not agree on values of nothing but empty classes. */
 	whole->unknown |= whole->memory && !whole->x87 && !whole->eight[0] && !whole->eight[1];
 	whole->unknown |= whole->is_struct && !whole->memory && has_hole(whole);
-}
-
-void whole_of(struct whole *whole, const char *name, Dwarf_Die *die, Dwarf_Die *type)
-{
-	enum by_reference how = abi_by_reference(type);
-
-	whole->size = whole->align = 8;
-	if (how == BY_REFERENCE_UNKNOWN || libdw_is_odd(die)) {
-		whole->unknown = true;
-	} else if (how == BY_REFERENCE) {
-		whole->pointer = true;
-		add_value(whole, name, SOURCE_POINTER, INTEGER, 0, 64);
-	} else {
-		look_inside(whole, name, type);
-	}
 }
 
 void whole_hide(struct whole *whole, const char *name)

@@ -20,7 +20,6 @@ static void read_header(const struct elf *elf, uint32_t index, Elf64_Shdr *heade
 
 bool elf_open(struct elf *elf, const void *image, size_t size)
 {
-	Elf64_Shdr first;
 	Elf64_Ehdr header;
 
 	*elf = (struct elf){ .image = image, .size = size };
@@ -31,20 +30,13 @@ bool elf_open(struct elf *elf, const void *image, size_t size)
 	    header.e_ident[EI_DATA] != ELFDATA2LSB || header.e_machine != EM_X86_64)
 		return false;
 	elf->type = header.e_type;
-	if (header.e_shentsize != sizeof(first) || !header.e_shoff ||
-	    !elf_inside(elf, header.e_shoff, sizeof(first)))
+	/* Only objects before linking have more sections than the header can say. */
+	if (header.e_shentsize != sizeof(Elf64_Shdr) ||
+	    !elf_inside(elf, header.e_shoff, header.e_shnum * sizeof(Elf64_Shdr)))
 		return true;
 	elf->sections = header.e_shoff;
 	elf->number = header.e_shnum;
 	elf->names = header.e_shstrndx;
-	/* More sections than the header can say: the first one says it. */
-	read_header(elf, 0, &first);
-	if (!elf->number)
-		elf->number = first.sh_size > UINT32_MAX ? 0 : (uint32_t)first.sh_size;
-	if (elf->names == SHN_XINDEX)
-		elf->names = first.sh_link;
-	if (!elf_inside(elf, elf->sections, elf->number * sizeof(first)))
-		elf->number = 0;
 	return true;
 }
 
@@ -245,7 +237,7 @@ const struct elf_symbol *elf_function_at(const struct elf_symbols *symbols, uint
 
 /* --- Files ----------------------------------------------------------------------------------- */
 
-static int map_file(struct elf *elf, int fd, int how)
+int elf_map_fd(struct elf *elf, int fd, enum elf_view view)
 {
 	struct stat stat;
 	void *map;
@@ -254,7 +246,8 @@ static int map_file(struct elf *elf, int fd, int how)
 		return -errno;
 	if (!S_ISREG(stat.st_mode) || stat.st_size <= 0)
 		return -ENOEXEC;
-	map = mmap(NULL, (size_t)stat.st_size, PROT_READ, how, fd, 0);
+	map = mmap(NULL, (size_t)stat.st_size, PROT_READ,
+		   view == ELF_PATCHED ? MAP_PRIVATE : MAP_SHARED, fd, 0);
 	if (map == MAP_FAILED)
 		return -errno;
 	if (elf_open(elf, map, (size_t)stat.st_size))
@@ -263,30 +256,15 @@ static int map_file(struct elf *elf, int fd, int how)
 	return -ENOEXEC;
 }
 
-static int map_path(struct elf *elf, const char *path, int how)
+int elf_map(struct elf *elf, const char *path, enum elf_view view)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC), ret;
 
 	if (fd < 0)
 		return -errno;
-	ret = map_file(elf, fd, how);
+	ret = elf_map_fd(elf, fd, view);
 	close(fd);
 	return ret;
-}
-
-int elf_map_fd(struct elf *elf, int fd)
-{
-	return map_file(elf, fd, MAP_SHARED);
-}
-
-int elf_map(struct elf *elf, const char *path)
-{
-	return map_path(elf, path, MAP_SHARED);
-}
-
-int elf_map_patched(struct elf *elf, const char *path)
-{
-	return map_path(elf, path, MAP_PRIVATE);
 }
 
 void elf_unmap(const struct elf *elf)

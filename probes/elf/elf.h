@@ -46,13 +46,16 @@ struct elf_symbols {
 /* elf_open - false: no ELF file of this machine. */
 bool elf_open(struct elf *elf, const void *image, size_t size);
 
-/*
- * elf_map, elf_map_fd - a file, until elf_unmap(). -ENOEXEC: it is none; or as open(2), mmap(2).
- * elf_map_patched - with the breakpoints of uprobes, which the kernel puts into private mappings.
+/* As the file is, or with the breakpoints of uprobes, which the kernel puts into private mappings.
  */
-int elf_map(struct elf *elf, const char *path);
-int elf_map_fd(struct elf *elf, int fd);
-int elf_map_patched(struct elf *elf, const char *path);
+enum elf_view {
+	ELF_PLAIN,
+	ELF_PATCHED
+};
+
+/* elf_map, elf_map_fd - a file, until elf_unmap(). -ENOEXEC: it is none; or as open(2), mmap(2). */
+int elf_map(struct elf *elf, const char *path, enum elf_view view);
+int elf_map_fd(struct elf *elf, int fd, enum elf_view view);
 void elf_unmap(const struct elf *elf);
 
 /* elf_inside - whether the file has these bytes: asked before any of them is read. */

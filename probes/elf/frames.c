@@ -53,8 +53,6 @@ static bool take_record(struct reader *section, struct reader *record)
 {
 	uint64_t len = take_bytes(section, 4);
 
-	if (len == UINT32_MAX)
-		len = take_bytes(section, 8);
 	if (section->failed || !len || !elf_left(section->at, section->end, len))
 		return false;
 	*record = (struct reader){ .at = section->at, .end = section->at + len };

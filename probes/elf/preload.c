@@ -66,7 +66,7 @@ static void note_program(struct preload *preload, int fd, char text[256])
 		return;
 	}
 	if (!strncmp(text, ELFMAG, SELFMAG)) {
-		int ret = elf_map_fd(&elf, fd);
+		int ret = elf_map_fd(&elf, fd, ELF_PLAIN);
 
 		preload->is_foreign = ret == -ENOEXEC;
 		if (!ret) {
@@ -116,14 +116,9 @@ bool preload_find(const char *file, char *path, size_t size)
 
 /* --- The list --------------------------------------------------------------------------------- */
 
-static size_t text_length(const char *text)
-{
-	return text ? strlen(text) : 0;
-}
-
 size_t preload_size(const char *before, const char *agent)
 {
-	return text_length(before) + strlen(OURS) + PRELOAD_NAME + 1 + strlen(agent) + 1;
+	return strlen(before ? before : "") + strlen(OURS) + PRELOAD_NAME + 1 + strlen(agent) + 1;
 }
 
 /* How much of the list is the user's: all that stands before what is ours. */
@@ -140,17 +135,13 @@ static size_t count_head(const char *before, const char *ours)
 void preload_write(char *to, size_t size, const char *before, const char *agent,
 		   const struct preload *preload)
 {
-	const char *ours = before ? strstr(before, agent) : NULL;
-	size_t head = ours ? count_head(before, ours) : text_length(before);
+	const char *list = before ? before : "", *ours = strstr(list, agent);
+	int head = (int)(ours ? count_head(list, ours) : strlen(list));
 	const char *tail = ours ? ours + strlen(agent) : "";
 
-	int len = snprintf(to, size, "%.*s", (int)head, before ? before : "");
-
-	to += len;
-	size -= (size_t)len;
 	if (preload->is_foreign)
-		snprintf(to, size, "%s", tail);
+		snprintf(to, size, "%.*s%s", head, list, tail);
 	else
-		snprintf(to, size, OURS "%s%s%s%s", preload->runtime, *preload->runtime ? ":" : "",
-			 agent, tail);
+		snprintf(to, size, "%.*s" OURS "%s%s%s%s", head, list, preload->runtime,
+			 *preload->runtime ? ":" : "", agent, tail);
 }

@@ -5,13 +5,11 @@
  */
 #include "probes/entries/survey.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "probes/core/provider.h"
-#include "probes/elf/array.h"
 #include "probes/insn/insn.h"
 
 #define ENDBR_LEN 4

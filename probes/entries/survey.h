@@ -11,7 +11,7 @@
  *     beginning to its end. Where that fails, and between functions, a branch is taken to begin at
  *     every byte. So every direct branch of the object is known, and none leads there.
  *  2. Indirect jumps lead to labels of their own function, or to entries of others. Jump tables are
- *     read: see probes/insn/jump_table.h. A function with another indirect jump, but by the GOT, is
+ *     read: see probes/insn/insn.h. A function with another indirect jump, but by the GOT, is
  *     refused, and so are the other parts of it: functions linked with it by a conditional jump or
  *     by one into the middle.
  *  3. Return addresses lie behind calls, and no call is moved. Only the unwinder leads to landing

@@ -15,6 +15,7 @@
 #ifndef FASTINST_H
 #define FASTINST_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -152,13 +153,14 @@ typedef void fi_progress(unsigned done, unsigned of);
 void fi_set_progress(fi_progress *progress);
 
 /*
- * fi_keep_writable - from the next change of a probe on, leave the code of its object writable, until
- * it is called with false, or fi_fini(). Linux puts no uprobe into writable code. One that it puts on
- * a probe that is on ends the process, as the kernel goes on behind the instruction of the file.
+ * fi_keep_writable - from the next change of a probe on, leave the code of its object writable,
+ * until it is called with false, or fi_fini(). Linux puts no uprobe into writable code. One that it
+ * puts on a probe that is on ends the process, as the kernel goes on behind the instruction of the
+ * file.
  *
- * Any thread. -ESHUTDOWN before fi_init() and after fi_fini(), -EDEADLK in a callback; with false also
- * -EAGAIN and -ETIMEDOUT: some pages cannot be closed yet, see pc_text_close(); the next change of a
- * probe does so.
+ * Any thread. -ESHUTDOWN before fi_init() and after fi_fini(), -EDEADLK in a callback; with false
+ * also -EAGAIN and -ETIMEDOUT: some pages cannot be closed yet, see pc_text_close(); the next
+ * change of a probe does so.
  */
 int fi_keep_writable(bool keep);
 

@@ -40,8 +40,7 @@ int function_read(struct function_code *code, const uint8_t *bytes, uint64_t add
 	if (insn_support())
 		return insn_support();
 	for (uint64_t at = 0; at < len; at += insn.len) {
-		if (code->n == INSN_NONE ||
-		    !insn_read_registers(&insn, bytes + at, len - at, addr + at))
+		if (code->n == INSN_NONE || !insn_read(&insn, bytes + at, len - at, addr + at))
 			return -ENOEXEC;
 		if (ARRAY_ADD(code->insn, code->n, insn))
 			return -ENOMEM;

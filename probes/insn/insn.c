@@ -13,7 +13,7 @@ int insn_support(void)
 	return 0;
 }
 
-/* --- Without operands ------------------------------------------------------------------------- */
+/* --- Where it leads ------------------------------------------------------------------------- */
 
 static bool depends_on_vendor(const ZydisDecodedInstruction *insn)
 {
@@ -74,17 +74,6 @@ static void note_insn(struct insn *insn, const ZydisDecodedInstruction *decoded,
 	}
 }
 
-bool insn_read(struct insn *insn, const uint8_t *code, uint64_t len, uint64_t at)
-{
-	ZydisDecodedInstruction decoded;
-
-	if (ZYAN_FAILED(ZydisDecoderDecodeInstruction(insn_decoder(), NULL, code, len, &decoded)) ||
-	    depends_on_vendor(&decoded))
-		return false;
-	note_insn(insn, &decoded, at);
-	return true;
-}
-
 /* --- Registers -------------------------------------------------------------------------------- */
 
 static bool is_relative_operand(const ZydisDecodedOperand *operand)
@@ -126,7 +115,7 @@ static bool is_xchg_ax(const struct decoded *decoded)
 	       !low_register(&decoded->operand[0]) && !low_register(&decoded->operand[1]);
 }
 
-bool insn_read_registers(struct insn *insn, const uint8_t *code, uint64_t len, uint64_t at)
+bool insn_read(struct insn *insn, const uint8_t *code, uint64_t len, uint64_t at)
 {
 	struct decoded decoded;
 

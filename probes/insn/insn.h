@@ -50,7 +50,6 @@ struct insn {
 	bool only_short;   /* a branch that has no form with four bytes of distance */
 	bool is_nop;	   /* also INT3 */
 
-	/* Filled in by function_read() only. */
 	bool fills;	 /* a NOP or the like, as between blocks of code */
 	bool pops;	 /* registers are loaded from the stack */
 	int8_t sets;	 /* register that gets the constant or the copy, or -1 */
@@ -118,9 +117,6 @@ struct insn *function_at(struct function_code *code, uint64_t at);
 /* function_open - mark the instruction at an address open. function_open_all - mark all. */
 void function_open(struct function_code *code, uint64_t at);
 void function_open_all(struct function_code *code);
-
-/* insn_read_registers - as insn_read(), with the registers and constants. */
-bool insn_read_registers(struct insn *insn, const uint8_t *code, uint64_t len, uint64_t at);
 
 /* --- Constants ------------------------------------------------------------------------------- */
 

@@ -253,25 +253,6 @@ static int list_targets(struct follow *follow)
 	return 1;
 }
 
-static int follow_all(struct follow *follow)
-{
-	int ret = constants_open(&follow->constants, follow->code);
-
-	follow->table = calloc(follow->tables + 1, sizeof(*follow->table));
-	follow->saved = calloc(follow->code->n + 1, sizeof(*follow->saved));
-	if (ret || !follow->table || !follow->saved)
-		return -ENOMEM;
-	follow->constants.table = follow->table;
-	follow->constants.addresses = true;
-	follow->constants.over_calls = UINT16_MAX;
-	ret = prove_tables(follow);
-	if (ret > 0)
-		ret = list_targets(follow);
-	for (uint32_t i = 0; i < follow->tables; i++)
-		forget_table(follow, &follow->table[i]);
-	return ret;
-}
-
 int jumps_follow(const struct branches *branches, uint32_t index, struct function_code *code)
 {
 	struct follow follow = { .branches = branches, .index = index, .code = code };
@@ -280,7 +261,18 @@ int jumps_follow(const struct branches *branches, uint32_t index, struct functio
 	if (!code->n || code->n > INSTRUCTIONS_MAX || code->overlaps)
 		return 0;
 	mark_insns(&follow);
-	ret = follow_all(&follow);
+	ret = constants_open(&follow.constants, code);
+	follow.table = calloc(follow.tables + 1, sizeof(*follow.table));
+	follow.saved = calloc(code->n + 1, sizeof(*follow.saved));
+	follow.constants.table = follow.table;
+	follow.constants.addresses = true;
+	follow.constants.over_calls = UINT16_MAX;
+	if (!ret)
+		ret = follow.table && follow.saved ? prove_tables(&follow) : -ENOMEM;
+	if (ret > 0)
+		ret = list_targets(&follow);
+	for (uint32_t i = 0; follow.table && i < follow.tables; i++)
+		forget_table(&follow, &follow.table[i]);
 	constants_close(&follow.constants);
 	free(follow.table);
 	free(follow.saved);

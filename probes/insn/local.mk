@@ -27,7 +27,6 @@ probes_insn_tests_test_constants_LDADD = libfastinst_insn.la libfastinst_elf.la 
 check_PROGRAMS += probes/insn/tests/test_effects
 tests_compute += probes/insn/tests/test_effects
 probes_insn_tests_test_effects_LDADD = libfastinst_insn.la $(LDADD)
-probes_insn_tests_test_effects_LDFLAGS = -Wl,--wrap=ZydisDecoderDecodeFull
 check_PROGRAMS += probes/insn/tests/test_parts
 tests_compute += probes/insn/tests/test_parts
 probes_insn_tests_test_parts_LDADD = libfastinst_insn.la libfastinst_elf.la $(LDADD)

@@ -18,11 +18,6 @@ bool insn_read(struct insn *insn, const uint8_t *code, uint64_t len, uint64_t at
 	return false;
 }
 
-bool insn_read_registers(struct insn *insn, const uint8_t *code, uint64_t len, uint64_t at)
-{
-	return insn_read(insn, code, len, at);
-}
-
 int jumps_follow(const struct branches *branches, uint32_t index, struct function_code *code)
 {
 	(void)branches;

@@ -344,9 +344,8 @@ void state_branch(struct state *state, const struct decoded *decoded, bool taken
 	bool up_to = mnemonic == (taken ? ZYDIS_MNEMONIC_JBE : ZYDIS_MNEMONIC_JNBE);
 	bool below = mnemonic == (taken ? ZYDIS_MNEMONIC_JB : ZYDIS_MNEMONIC_JNB);
 
-	if (mnemonic == ZYDIS_MNEMONIC_LOOP || mnemonic == ZYDIS_MNEMONIC_LOOPE ||
-	    mnemonic == ZYDIS_MNEMONIC_LOOPNE)
-		state->reg[1] = make_number(state, 64);
+	/* LOOP counts in a register. */
+	change_value(state, decoded);
 	if (!state->compared || (!up_to && !below) || (below && !fact.max))
 		return;
 	fact.max -= below;

@@ -227,26 +227,10 @@ static bool is_call(const struct static_call *call)
 	       memcmp(call->at, code, sizeof(code)) == 0;
 }
 
-/* The call that the object had when it was loaded before, as names stay valid, or a new one. */
-static struct static_call *get_call(const struct object *object, const char *name)
-{
-	struct static_call call = { .object = object };
-
-	for (size_t i = 0; i < calls_n; i++)
-		if (calls[i].object == object && !calls[i].at && !strcmp(calls[i].name, name))
-			return &calls[i];
-	call.name = strdup(name);
-	if (!call.name || ARRAY_ADD(calls, calls_n, call)) {
-		free((char *)call.name);
-		return NULL;
-	}
-	return &calls[calls_n - 1];
-}
-
 static int add_call(const struct entry *entry, void *data)
 {
 	const struct object *object = data;
-	struct static_call *call, now = {
+	struct static_call *call = calls, now = {
 		.object = object,
 		.at = (uint8_t *)(object->base + entry->site),
 		.slot = (void **)(object->base + entry->other),
@@ -255,11 +239,21 @@ static int add_call(const struct entry *entry, void *data)
 	/* The file is damaged; the call stays as compiled. */
 	if (!is_call(&now))
 		return 0;
-	call = get_call(object, entry->name);
-	if (!call)
-		return -ENOMEM;
-	now.name = call->name;
-	*call = now;
+	/* The object may have had it when it was loaded before: names stay valid. */
+	while (call < calls + calls_n &&
+	       (call->object != object || call->at || strcmp(call->name, entry->name) != 0))
+		call++;
+	if (call == calls + calls_n) {
+		now.name = strdup(entry->name);
+		if (!now.name || ARRAY_ADD(calls, calls_n, now)) {
+			free((char *)now.name);
+			return -ENOMEM;
+		}
+		call = &calls[calls_n - 1];
+	} else {
+		now.name = call->name;
+		*call = now;
+	}
 	/* If that fails, the slot serves. */
 	point_call(call, *call->slot);
 	return 0;
@@ -278,12 +272,11 @@ static void set_by_environment(struct flag *flag)
 
 		if (!*word)
 			continue;
-		if (!value) {
+		if (value)
+			*value++ = '\0';
+		else
 			settings_wrong = "FASTINST_BRANCHES: each part is GLOB=on, =off or =veto";
-			continue;
-		}
-		*value++ = '\0';
-		if (fnmatch(word, flag->name, 0) != 0)
+		if (!value || fnmatch(word, flag->name, 0) != 0)
 			continue;
 		if (!strcmp(value, "on") || !strcmp(value, "off"))
 			flag->count = !strcmp(value, "on");
@@ -460,19 +453,14 @@ static void describe_switch(const struct flag *flag, struct fi_branch_state *sta
 					   .usual = flag->usual,
 					   .count = flag->count,
 					   .vetoes = flag->vetoes };
-	for (size_t i = 0; i < sites_n; i++) {
-		const struct site *site = &sites[i];
-
+	for (const struct site *site = sites; site < sites + sites_n; site++) {
 		if (site->flag != flag || site->object->gone)
 			continue;
 		state->sites++;
-		if (site->reason) {
-			state->refused++;
-			state->reason = site->reason;
-		} else if (has_to_change(site)) {
-			state->refused++;
-			state->reason = "its code could not be changed";
-		}
+		if (!site->reason && !has_to_change(site))
+			continue;
+		state->refused++;
+		state->reason = site->reason ? site->reason : "its code could not be changed";
 	}
 }
 

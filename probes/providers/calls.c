@@ -87,7 +87,7 @@ static int add_probe(const struct calls *calls, struct object *object, const str
 	};
 	char *name = NULL;
 
-	if (!calls->offsets)
+	if (calls->by_argument)
 		name = strdup(site->name);
 	else if (asprintf(&name, "%s+0x%zx", site->function->name, (size_t)at) < 0)
 		name = NULL;
@@ -181,8 +181,6 @@ static void share_operand(struct probe *probe, bool on)
 extern void __cyg_profile_func_enter(void *function, void *caller) __attribute__((weak));
 extern void __cyg_profile_func_exit(void *function, void *caller) __attribute__((weak));
 
-static bool do_nothing; /* both are libc's */
-
 /* The object that a function lies in, by where it was loaded. */
 static const void *find_object(const void *function)
 {
@@ -191,29 +189,7 @@ static const void *find_object(const void *function)
 	return function && dladdr(function, &info) ? info.dli_fbase : NULL;
 }
 
-/* Not in discover(): dladdr() waits for the loader, which may wait for the core's lock. */
-__attribute__((constructor)) static void find_libc_hooks(void)
-{
-	const void *libc = find_object(gnu_get_libc_version);
-
-	do_nothing = libc && find_object(__cyg_profile_func_enter) == libc &&
-		     find_object(__cyg_profile_func_exit) == libc;
-}
-
-/* The slot must hold libc's hook, or before the first call an address in the object's PLT. */
-static const char *refuse_hook(const struct object *object, const struct elf_symbols *symbols,
-			       const struct called *to, const void *slot)
-{
-	uintptr_t put;
-
-	memcpy(&put, slot, sizeof(put));
-	if (do_nothing && !calls_defined(symbols, to->function) &&
-	    (put == (uintptr_t)to->bound || (put >= object->start && put < object->end)))
-		return NULL;
-	return CALLS_OWN;
-}
-
-static const struct calls hooks = {
+static struct calls hooks = {
 	.provider = &hooks_provider,
 	.to = { { .function = "__cyg_profile_func_enter",
 		  .kind = FI_ENTRY,
@@ -222,8 +198,16 @@ static const struct calls hooks = {
 		  .kind = FI_EXIT,
 		  .bound = __cyg_profile_func_exit } },
 	.by_argument = true,
-	.refuse = refuse_hook,
 };
+
+/* Not in discover(): dladdr() waits for the loader, which may wait for the core's lock. */
+__attribute__((constructor)) static void find_libc_hooks(void)
+{
+	const void *libc = find_object(gnu_get_libc_version);
+
+	hooks.do_nothing = libc && find_object(__cyg_profile_func_enter) == libc &&
+			   find_object(__cyg_profile_func_exit) == libc;
+}
 
 static int discover_hooks(struct object *object, const struct elf *elf)
 {
@@ -289,26 +273,11 @@ enum {
 	void own_##name(void) __asm__("blocks_" #name) __attribute__((visibility("hidden")));
 TRACERS(DEFINE)
 
-static const char *refuse_block(const struct object *object, const struct elf_symbols *symbols,
-				const struct called *to, const void *slot)
-{
-	const void *tracer = to->bound;
-
-	(void)object;
-	(void)symbols;
-	(void)slot;
-	/* clang takes two names for two functions, and would not compare addresses. */
-	asm("" : "+r"(tracer));
-	return tracer != to->own ? CALLS_OWN : NULL;
-}
-
 #define CALLED(name, kind, operands)                                                               \
 	{ "__sanitizer_cov_" #name, kind, operands, own_##name, bound_##name },
 static const struct calls blocks = {
 	.provider = &blocks_provider,
 	.to = { TRACERS(CALLED) },
-	.offsets = true,
-	.refuse = refuse_block,
 };
 
 static int discover_blocks(struct object *object, const struct elf *elf)
@@ -342,18 +311,14 @@ int fi_compare_args(uint32_t id)
 
 	if (operands == OPERANDS_SWITCH)
 		return 1;
-	if (operands > OPERANDS_FLOAT)
-		return 0;
-	return operands > 0 ? 2 : operands;
+	return operands > OPERANDS_FLOAT ? 0 : operands > 0 ? 2 : operands;
 }
 
 int fi_compare_float(uint32_t id)
 {
 	int operands = get_operands(id);
 
-	if (operands > OPERANDS_FLOAT)
-		return operands - OPERANDS_FLOAT;
-	return operands < 0 ? operands : 0;
+	return operands > OPERANDS_FLOAT ? operands - OPERANDS_FLOAT : operands < 0 ? operands : 0;
 }
 
 int fi_compare_arg(uint32_t id, const struct fi_regs *regs, unsigned number, int64_t *value)

@@ -27,12 +27,9 @@ struct called {
 struct calls {
 	const struct provider *provider;
 	struct called to[CALLS_MAX];
-	bool offsets;	  /* probes are named FUNCTION+OFFSET */
-	bool by_argument; /* or after the function whose address is the first argument */
-	/* Why calls of the function must be left alone, or NULL. @slot: where the address of the
-	 * function is; NULL for direct ones */
-	const char *(*refuse)(const struct object *object, const struct elf_symbols *symbols,
-			      const struct called *to, const void *slot);
+	bool do_nothing;  /* the bound functions, which are not this library's */
+	bool by_argument; /* probes are named after the function whose address is the first
+			   * argument, if it is known; else FUNCTION+OFFSET */
 };
 
 struct call_site {
@@ -57,9 +54,6 @@ struct call_sites {
 	size_t n;
 	struct elf_symbols symbols; /* of the object, where it may have any */
 };
-
-/* calls_defined - whether the object has a function of that name. */
-bool calls_defined(const struct elf_symbols *symbols, const char *function);
 
 /*
  * calls_find - the calls of an object. Its code is read where it is: in the process, or a copy of

@@ -61,12 +61,34 @@ struct place {
 	struct branches branches;
 };
 
-bool calls_defined(const struct elf_symbols *symbols, const char *function)
+static bool is_defined(const struct elf_symbols *symbols, const char *function)
 {
 	for (size_t i = 0; i < symbols->n; i++)
 		if (!strcmp(symbols->symbol[i].name, function))
 			return true;
 	return false;
+}
+
+/* Why calls by the slot are left alone; NULL: they lead to a function that does nothing. */
+static const char *refuse_slot(const struct place *place, const struct slot *slot)
+{
+	const struct object *object = place->object;
+	bool is_own = is_defined(place->symbols, slot->to->function);
+	const void *bound = slot->to->bound;
+	uintptr_t put;
+
+	/* In a copy of a file it is not known which function the loader will bind it to. */
+	if (!object->is_file && slot->to->own) {
+		/* clang takes two names for two functions, and would not compare addresses. */
+		asm("" : "+r"(bound));
+		is_own = bound != slot->to->own;
+	} else if (!object->is_file) {
+		/* The slot has the function, or before the first call an address in the PLT. */
+		memcpy(&put, (const void *)slot->at, sizeof(put));
+		is_own |= !place->calls->do_nothing ||
+			  (put != (uintptr_t)bound && (put < object->start || put >= object->end));
+	}
+	return is_own ? CALLS_OWN : NULL;
 }
 
 static void add_slot(struct place *place, const struct called *to, uintptr_t at, bool is_code)
@@ -272,31 +294,27 @@ static int add_sites(struct place *place, const struct elf_symbol *function, uin
 	return ret;
 }
 
-static int take_sites(struct place *place, const struct elf_symbol *function, uint8_t *bytes)
+static int scan_function(struct place *place, const struct elf_symbol *function)
 {
-	size_t before = place->sites->n;
+	uint8_t *bytes = (uint8_t *)place->object->base + function->addr;
+	size_t before = place->sites->n, i = 0;
 	struct function_code code;
-	int error = function_read(&code, bytes, function->addr, function->size);
-	int ret = error == -ENOMEM ? error : add_sites(place, function, bytes, &code, error);
+	const struct slot *slot;
+	int error, ret;
 
+	if (!object_covers(place->object, (uintptr_t)bytes, function->size, PF_X | PF_R))
+		return 0;
+	/* Functions without such bytes, which most are, need not be decoded. */
+	while (i < function->size && !find_way(place, bytes + i, function->size - i, &slot))
+		i++;
+	if (i >= function->size)
+		return 0;
+	error = function_read(&code, bytes, function->addr, function->size);
+	ret = error == -ENOMEM ? error : add_sites(place, function, bytes, &code, error);
 	if (!ret && !error && place->calls->by_argument && place->sites->n > before)
 		ret = name_sites(place, &code, before);
 	function_free(&code);
 	return ret;
-}
-
-/* Functions without such bytes, which most are, need not be decoded. */
-static int scan_function(struct place *place, const struct elf_symbol *function)
-{
-	uint8_t *bytes = (uint8_t *)place->object->base + function->addr;
-	const struct slot *slot;
-
-	if (!object_covers(place->object, (uintptr_t)bytes, function->size, PF_X | PF_R))
-		return 0;
-	for (size_t i = 0; i < function->size; i++)
-		if (find_way(place, bytes + i, function->size - i, &slot))
-			return take_sites(place, function, bytes);
-	return 0;
 }
 
 static int scan_functions(struct place *place, const struct elf_symbols *symbols)
@@ -339,16 +357,8 @@ int calls_find(const struct calls *calls, const struct object *object, const str
 	if (!place.slots_n)
 		return 0;
 	ret = elf_functions(elf, &sites->symbols);
-	for (struct slot *slot = place.slots; slot < place.slots + place.slots_n && !ret; slot++) {
-		/* In a copy of a file it is not known which function the loader will bind it to. */
-		if (object->is_file)
-			slot->reason = calls_defined(&sites->symbols, slot->to->function)
-					       ? CALLS_OWN
-					       : NULL;
-		else
-			slot->reason = calls->refuse(object, &sites->symbols, slot->to,
-						     slot->is_code ? NULL : (const void *)slot->at);
-	}
+	for (struct slot *slot = place.slots; slot < place.slots + place.slots_n && !ret; slot++)
+		slot->reason = refuse_slot(&place, slot);
 	if (calls->by_argument && !ret) {
 		place.landing_pads = elf_find_section(elf, ".gcc_except_table", &section);
 		ret = elf_values(elf, &place.values);

@@ -68,26 +68,16 @@ int fi_scan(void)
 }
 
 /* Turns off all that can be; the first error is returned. */
-static int turn_all_off(void)
+int fi_fini(void)
 {
 	uint32_t n = fi_probes();
 	uint32_t *ids = calloc(n ? n : 1, sizeof(*ids));
-	long found;
-	int ret;
+	long found = ids ? fi_find("*", ids, n) : -ENOMEM;
+	int ret = (int)found;
 
-	if (!ids)
-		return -ENOMEM;
-	found = fi_find("*", ids, n);
-	ret = found < 0 ? (int)found
-			: fi_deactivate_batch(ids, (size_t)found < n ? (size_t)found : n);
+	if (found >= 0)
+		ret = fi_deactivate_batch(ids, (size_t)found < n ? (size_t)found : n);
 	free(ids);
-	return ret;
-}
-
-int fi_fini(void)
-{
-	int ret = turn_all_off();
-
 	if (!ret)
 		ret = fi_synchronize();
 	if (!ret)

@@ -60,8 +60,7 @@ probes_providers_tests_test_hooks_LDADD = libfastinst_internal.la libpatchcore.l
 libfastinst_internal_la_SOURCES += \
 	probes/providers/marker.c \
 	probes/providers/marker.h \
-	probes/providers/marker_notes.c \
-	probes/providers/marker_operand.c
+	probes/providers/marker_note.c
 
 fastinstincludedir = $(includedir)/fastinst
 fastinstinclude_HEADERS += \

@@ -88,38 +88,29 @@ static int add_patchable(const struct place *place, uintptr_t entry)
 	return probe_add(&probe, NULL);
 }
 
-static int add_table(const struct place *place, const struct elf_section *section)
-{
-	uintptr_t at = place->object->base + section->addr;
-	uint64_t entry;
-	int ret = 0;
-
-	if (!(section->flags & SHF_ALLOC) || !object_covers(place->object, at, section->len, PF_R))
-		return 0;
-	for (uint64_t i = 0; i < section->len / sizeof(entry) && !ret; i++) {
-		memcpy(&entry, (const void *)(at + i * sizeof(entry)), sizeof(entry));
-		if (entry)
-			ret = add_patchable(place, entry + place->moved);
-	}
-	return ret;
-}
-
 static int discover_patchable(struct object *object, const struct elf *elf)
 {
 	struct place place = { .object = object };
 	struct elf_section section;
+	uint64_t entry;
 	int ret = 0;
 
 	if (object->is_file && elf->type == ET_EXEC)
 		place.moved = object->base;
 	for (size_t i = 0; i < sizeof(tables) / sizeof(*tables) && !ret; i++) {
-		if (!elf_find_section(elf, tables[i].section, &section))
+		if (!elf_find_section(elf, tables[i].section, &section) ||
+		    !(section.flags & SHF_ALLOC) ||
+		    !object_covers(object, object->base + section.addr, section.len, PF_R))
 			continue;
 		place.kind = tables[i].kind;
 		if (!place.symbols.n)
 			ret = elf_functions(elf, &place.symbols);
-		if (!ret)
-			ret = add_table(&place, &section);
+		for (uint64_t k = 0; k < section.len / sizeof(entry) && !ret; k++) {
+			memcpy(&entry, (const uint64_t *)(object->base + section.addr) + k,
+			       sizeof(entry));
+			if (entry)
+				ret = add_patchable(&place, entry + place.moved);
+		}
 	}
 	elf_free(&place.symbols);
 	return ret;

@@ -58,7 +58,7 @@ tried=
 some=
 stands_in Zydis/Zydis.h probes/insn/no_insn.c probes/insn/effects.c probes/insn/insn.c probes/insn/jump_table.c
 stands_in elfutils/libdw.h probes/dwarf/no_source.c probes/dwarf/source.c
-stands_in elfutils/libdw.h profile/command/none.c profile/command/gcov.c profile/command/llvm.c
+stands_in elfutils/libdw.h profile/command/none.c profile/command/read.c
 [ -n "$tried" ] || skip "neither Zydis nor libdw is there"
 
 : >"$dir/empty.c"

@@ -6,10 +6,7 @@
 #include "profile/command/command.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <math.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,56 +16,35 @@
 
 #define TEXTS 4 /* of a line, at most */
 
-/* A program or library, and the functions in it. */
-struct file {
-	char *path;
-	struct image image;
-};
-
 struct gathered {
 	struct profile *profile;
-	struct file *file;
-	size_t files;
+	struct image *image;
+	size_t images;
 	double bursts[SHARE_GROUPS]; /* seconds of all functions, and what is not known */
+	double burst;		     /* of all of them */
 	json_t *blocks;	 /* of the process that is being read: index in the profile by number */
 	bool has_report; /* of the process that is being read */
 	double used;	 /* seconds of all processes, by which costs are weighed */
 };
 
-/* --- Which function an address is in --------------------------------------------------------- */
+/* --- Which function an address is in ---------------------------------------------------------- */
 
-void image_open(struct image *image, const char *path)
+static const struct image *image_of(struct gathered *all, const char *path)
 {
-	*image = (struct image){ 0 };
-	image->mapped = !elf_map(&image->elf, path);
-	if (image->mapped)
-		elf_functions(&image->elf, &image->symbols);
+	struct image one;
+
+	for (size_t i = 0; i < all->images; i++)
+		if (!strcmp(all->image[i].path, path))
+			return &all->image[i];
+	image_open(&one, strdup(path));
+	if (one.path && !ARRAY_ADD(all->image, all->images, one))
+		return &all->image[all->images - 1];
+	image_close(&one);
+	free((char *)one.path);
+	return NULL;
 }
 
-void image_close(struct image *image)
-{
-	elf_free(&image->symbols);
-	if (image->mapped)
-		elf_unmap(&image->elf);
-}
-
-static const struct file *file_of(struct gathered *all, const char *path)
-{
-	struct file one;
-
-	for (size_t i = 0; i < all->files; i++)
-		if (!strcmp(all->file[i].path, path))
-			return &all->file[i];
-	one.path = strdup(path);
-	if (!one.path || ARRAY_ADD(all->file, all->files, one)) {
-		free(one.path);
-		return NULL;
-	}
-	image_open(&all->file[all->files - 1].image, path);
-	return &all->file[all->files - 1];
-}
-
-/* --- Lines ----------------------------------------------------------------------------------- */
+/* --- Lines ------------------------------------------------------------------------------------ */
 
 /* A line of a report: its texts, addresses in hex among them, then its numbers. */
 struct fields {
@@ -99,11 +75,11 @@ static int add_function(struct gathered *all, const struct fields *fields)
 /* The function with the call before a return address, which may be the end of the function. */
 static long function_before(struct gathered *all, const char *object, const char *address)
 {
-	const struct file *file = file_of(all, object);
+	const struct image *image = image_of(all, object);
 	const struct elf_symbol *symbol = NULL;
 
-	if (file)
-		symbol = elf_function_at(&file->image.symbols, strtoull(address, NULL, 16) - 1);
+	if (image)
+		symbol = elf_function_at(&image->symbols, strtoull(address, NULL, 16) - 1);
 	return profile_function(all->profile, symbol ? symbol->name : "(unknown)", object, 0);
 }
 
@@ -136,6 +112,7 @@ static int add_burst_address(struct gathered *all, const struct fields *fields)
 
 	for (int i = 0; i < SHARE_GROUPS; i++) {
 		all->bursts[i] += fields->number[i];
+		all->burst += fields->number[i];
 		if (f >= 0)
 			all->profile->function[f].evidence.bursts[i] += fields->number[i];
 	}
@@ -234,7 +211,7 @@ static int add_line(char *line, void *gathered)
 								     : 0;
 }
 
-/* --- What it comes to ------------------------------------------------------------------------ */
+/* --- What it comes to ------------------------------------------------------------------------- */
 
 static void judge_function(struct gathered *all, struct function *function)
 {
@@ -243,15 +220,9 @@ static void judge_function(struct gathered *all, struct function *function)
 	double wall;
 
 	function->calls = estimate_interval(&function->evidence.measured.calls);
-	function->counted = function->evidence.measured.calls.counted;
 	total = duration_interval(time, &function->calls, &wall);
 	function->evidence.total = total;
-	function->times = (struct times){ .total = total,
-					  .self = total,
-					  .wall = wall,
-					  .timed = time->timed,
-					  .torn = time->torn,
-					  .cut = time->cut };
+	function->times = (struct times){ .total = total, .self = total, .wall = wall };
 	all->profile->quality.torn += time->torn;
 	all->profile->quality.cut += time->cut;
 }
@@ -316,54 +287,32 @@ static void subtract_callees(struct gathered *all)
 	}
 }
 
-/* Self time by the share of bursts. */
-static struct interval self_by_bursts(const struct gathered *all, const struct evidence *evidence)
-{
-	const struct quality *quality = &all->profile->quality;
-	struct interval share = share_of(evidence->bursts, all->bursts, quality->epochs);
-
-	share.problem = quality->epochs < SHARE_GROUPS ? "few epochs" : NULL;
-	return scale_interval(share, quality->cpu);
-}
-
-static bool is_wider(const struct interval *one, const struct interval *other)
-{
-	return one->high - one->low > other->high - other->low;
-}
-
-/* A program may end before the first burst. */
-static bool has_bursts(const struct gathered *all)
-{
-	for (int i = 0; i < SHARE_GROUPS; i++)
-		if (all->bursts[i] > 0)
-			return true;
-	return false;
-}
-
 /*
  * Self time is known in two ways: total time without callees is exact where all calls were timed,
  * and bursts are right for functions that run most. Take the narrower interval.
  */
 static void choose_self(const struct gathered *all, struct function *function)
 {
-	struct times *times = &function->times;
-	struct interval bursts = self_by_bursts(all, &function->evidence);
+	const struct quality *quality = &all->profile->quality;
+	const struct times *times = &function->times;
+	struct interval bursts = share_of(function->evidence.bursts, all->bursts, quality->epochs);
 
-	if (times->timed > 0 && !times->total.problem && !is_wider(&times->self, &bursts))
-		return;
-	times->self = bursts;
+	bursts = scale_interval(bursts, quality->cpu);
+	bursts.problem = quality->epochs < SHARE_GROUPS ? "few epochs" : NULL;
+	if (!(function->evidence.measured.time.timed > 0) || times->total.problem ||
+	    times->self.high - times->self.low > bursts.high - bursts.low)
+		function->times.self = bursts;
 }
 
 static void judge_self_times(struct gathered *all)
 {
-	bool bursts = has_bursts(all);
-
 	subtract_callees(all);
 	for (size_t f = 0; f < all->profile->functions; f++) {
 		struct times *times = &all->profile->function[f].times;
 
 		times->self = limit_interval(times->self, all->profile->quality.cpu);
-		if (bursts)
+		/* A program may end before the first burst. */
+		if (all->burst > 0)
 			choose_self(all, &all->profile->function[f]);
 		times->total = limit_interval(times->total, all->profile->quality.cpu);
 		times->total.value = fmax(times->total.value, times->self.value);
@@ -406,11 +355,11 @@ static int share_out_calls(struct profile *profile)
 
 static void release_gathered(struct gathered *all)
 {
-	for (size_t i = 0; i < all->files; i++) {
-		image_close(&all->file[i].image);
-		free(all->file[i].path);
+	for (size_t i = 0; i < all->images; i++) {
+		image_close(&all->image[i]);
+		free((char *)all->image[i].path);
 	}
-	free(all->file);
+	free(all->image);
 	json_decref(all->blocks);
 }
 
@@ -433,7 +382,10 @@ int gather(struct profile *profile, const char *folder)
 {
 	struct gathered all = { .profile = profile, .blocks = json_object() };
 	int lost = all.blocks ? launch_reports(folder, add_line, &all) : -ENOMEM;
-	int ret = lost < 0 || profile->edges ? lost : judge_profile(&all);
+	int ret = lost;
+
+	if (lost >= 0)
+		ret = profile->edges ? profile_sort(profile) : judge_profile(&all);
 
 	release_gathered(&all);
 	return ret ? ret : lost;

@@ -1,12 +1,64 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The formats that are JSON.
- */
-#include <jansson.h>
+/* What is printed as JSON, and the formats that are JSON. */
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
 
 #include "base/demangle.h"
-#include "profile/command/print.h"
-#include "profile/command/write.h"
+#include "base/text.h"
+#include "profile/command/command.h"
+
+json_t *name_json(const char *name)
+{
+	char *text = name ? text_utf8(name) : NULL;
+	json_t *json = json_string(text);
+
+	free(text);
+	return json;
+}
+
+json_t *demangled_json(const char *name)
+{
+	const char *shown = name_for_people(name, true);
+
+	return shown == name ? NULL : name_json(shown);
+}
+
+void count_more(json_t *object, const char *name, json_int_t more)
+{
+	more += json_integer_value(json_object_get(object, name));
+	json_object_set_new(object, name, json_integer(more));
+}
+
+int print_json_line(FILE *out, json_t *object)
+{
+	int ret = object ? 0 : -ENOMEM;
+
+	if (object && (json_dumpf(object, out, JSON_COMPACT) < 0 || putc('\n', out) == EOF))
+		ret = -EIO;
+	json_decref(object);
+	return ret;
+}
+
+int print_json(FILE *out, const char *type, json_t *body)
+{
+	char date[32];
+	time_t now = time(NULL);
+	json_t *object;
+
+	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
+	object = json_pack("{s:s, s:i, s:s, s:s}", "type", type, "schema", JSON_SCHEMA, "tool",
+			   PACKAGE_STRING, "date", date);
+	/* A body that is missing is no object: without it nothing is told. */
+	if (object && json_object_update_missing(object, body) < 0) {
+		json_decref(object);
+		object = NULL;
+	}
+	json_decref(body);
+	return print_json_line(out, object);
+}
+
+/* --- A profile -------------------------------------------------------------------------------- */
 
 typedef json_t *packer(const struct profile *profile, size_t i);
 
@@ -35,14 +87,17 @@ static json_t *pack_interval(const struct interval *time, const char *problem)
 }
 
 /* NULL: nothing is known. */
-static json_t *pack_times(const struct times *times)
+static json_t *pack_times(const struct function *function)
 {
-	if (!times_are_known(times) && !(times->torn + times->cut > 0))
+	const struct times *times = &function->times;
+	const struct duration *time = &function->evidence.measured.time;
+
+	if (!has_times(function) && !(time->torn + time->cut > 0))
 		return NULL;
 	return json_pack("{s:o, s:o, s:f, s:f, s:f, s:f, s:s*}", "self",
 			 pack_interval(&times->self, times->self.problem), "total",
 			 pack_interval(&times->total, NULL), "wall", times->wall, "timed",
-			 times->timed, "torn", times->torn, "cut", times->cut, "problem",
+			 time->timed, "torn", time->torn, "cut", time->cut, "problem",
 			 times->total.problem);
 }
 
@@ -53,8 +108,8 @@ static json_t *pack_function(const struct profile *profile, size_t i)
 	return json_pack("{s:o, s:o*, s:o, s:f, s:f, s:f, s:f, s:s*, s:o*}", "name",
 			 name_json(one->name), "demangled", demangled_json(one->name), "object",
 			 name_json(one->object), "calls", one->calls.value, "low", one->calls.low,
-			 "high", one->calls.high, "counted", one->counted, "problem",
-			 one->calls.problem, "times", pack_times(&one->times));
+			 "high", one->calls.high, "counted", one->evidence.measured.calls.counted,
+			 "problem", one->calls.problem, "times", pack_times(one));
 }
 
 static json_t *pack_stack(const struct profile *profile, size_t i)
@@ -83,7 +138,7 @@ static json_t *pack_quality(const struct quality *quality)
 			 quality->torn, "cut", quality->cut);
 }
 
-/* --- Of edges -------------------------------------------------------------------------------- */
+/* --- Of edges --------------------------------------------------------------------------------- */
 
 static json_t *pack_block(const struct profile *profile, size_t f)
 {
@@ -172,15 +227,7 @@ int write_speedscope(const struct profile *profile, FILE *out)
 			  array_of(profile, profile->arcs, pack_stack_frames), "weights", weights));
 }
 
-/* --- Trace events ---------------------------------------------------------------------------- */
-
-static json_t *pack_slice(const struct phase *one)
-{
-	return json_pack("{s:s, s:s, s:i, s:i, s:f, s:f, s:{s:f, s:f}}", "name",
-			 one->phases > 1 ? "phases" : "phase", "ph", "X", "pid", 1, "tid", 1, "ts",
-			 one->start * 1e6, "dur", (one->on + one->toggling) * 1e6, "args",
-			 "entries", one->calls, "phases", one->phases);
-}
+/* --- Trace events ----------------------------------------------------------------------------- */
 
 static json_t *pack_counter(const char *name, const char *unit, double time, double value)
 {
@@ -194,7 +241,12 @@ static void add_phase(json_t *events, const struct phase *one, bool edges)
 	double share = !edges ? one->cost : one->length > 0 ? one->on / one->length : 0;
 
 	if (edges)
-		json_array_append_new(events, pack_slice(one));
+		json_array_append_new(events,
+				      json_pack("{s:s, s:s, s:i, s:i, s:f, s:f, s:{s:f, s:f}}",
+						"name", one->phases > 1 ? "phases" : "phase", "ph",
+						"X", "pid", 1, "tid", 1, "ts", one->start * 1e6,
+						"dur", (one->on + one->toggling) * 1e6, "args",
+						"entries", one->calls, "phases", one->phases));
 	json_array_append_new(
 		events, pack_counter(edges ? "blocks per second in phases" : "calls per second",
 				     edges ? "blocks" : "calls", one->start,

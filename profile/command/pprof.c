@@ -3,20 +3,17 @@
  * pprof's profile.proto, not compressed, which its readers take. It has so few fields that a
  * library of protocol buffers would be more code.
  */
-#include "profile/command/write.h"
+#include "profile/command/command.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/demangle.h"
 #include "base/text.h"
 
-enum {
-	NUMBER = 0,
-	BYTES = 2
-};
+#define NUMBER 0
+#define BYTES  2
 
 /* Fields of a Profile. */
 enum {
@@ -29,13 +26,11 @@ enum {
 };
 
 /* Strings: none, these, then name and object of each function. */
-enum {
-	CALLS = 1,
-	COUNT = 2,
-	TIME = 3,
-	NANOSECONDS = 4,
-	NAMES = 5
-};
+#define CALLS	    1
+#define COUNT	    2
+#define TIME	    3
+#define NANOSECONDS 4
+#define NAMES	    5
 
 /* Four fields at most. */
 struct message {
@@ -66,11 +61,6 @@ static void put_bytes(FILE *out, unsigned field, const void *bytes, size_t len)
 	fwrite(bytes, 1, len, out);
 }
 
-static void put_message(FILE *out, unsigned field, const struct message *message)
-{
-	put_bytes(out, field, message->bytes, message->len);
-}
-
 /* A message of numbers, with fields from 1 on. */
 static void put_fields(FILE *out, unsigned field, unsigned n, const uint64_t *number)
 {
@@ -78,7 +68,7 @@ static void put_fields(FILE *out, unsigned field, unsigned n, const uint64_t *nu
 
 	for (unsigned i = 0; i < n; i++)
 		add_field(&message, i + 1, number[i]);
-	put_message(out, field, &message);
+	put_bytes(out, field, message.bytes, message.len);
 }
 
 /* A location per function, without address; of its line the function alone is known. */
@@ -94,7 +84,7 @@ static void put_function(FILE *out, size_t f)
 	add_number(&location, line.len);
 	memcpy(location.bytes + location.len, line.bytes, line.len);
 	location.len += line.len;
-	put_message(out, LOCATION, &location);
+	put_bytes(out, LOCATION, location.bytes, location.len);
 }
 
 /*
@@ -114,7 +104,7 @@ static void put_sample(FILE *out, const struct arc *arc, bool timed)
 	add_field(&message, 2, calls);
 	if (timed)
 		add_field(&message, 2, time);
-	put_message(out, SAMPLE, &message);
+	put_bytes(out, SAMPLE, message.bytes, message.len);
 }
 
 /* Strings are UTF-8. */
@@ -131,13 +121,7 @@ static int put_string(FILE *out, const char *name)
 
 int write_pprof(const struct profile *profile, FILE *out)
 {
-	static const char *const first[NAMES] = {
-		"",
-		[CALLS] = "calls",
-		[COUNT] = "count",
-		[TIME] = "time",
-		[NANOSECONDS] = "nanoseconds",
-	};
+	static const char *const first[NAMES] = { "", "calls", "count", "time", "nanoseconds" };
 	bool timed = profile_has_times(profile);
 	struct message duration = { .len = 0 };
 	int ret = 0;
@@ -154,14 +138,13 @@ int write_pprof(const struct profile *profile, FILE *out)
 		ret = put_string(out, first[i]);
 	for (size_t f = 0; f < profile->functions && !ret; f++) {
 		const struct function *function = &profile->function[f];
+		const char *const names[] = { name_for_people(function->name, true), function->name,
+					      function->object };
 
-		ret = put_string(out, name_for_people(function->name, true));
-		if (!ret)
-			ret = put_string(out, function->name);
-		if (!ret)
-			ret = put_string(out, function->object);
+		for (size_t i = 0; i < 3 && !ret; i++)
+			ret = put_string(out, names[i]);
 	}
 	add_field(&duration, DURATION, (uint64_t)(profile->quality.seconds * 1e9));
 	fwrite(duration.bytes, 1, duration.len, out);
-	return ferror(out) ? -EIO : ret;
+	return ret;
 }

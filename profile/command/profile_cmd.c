@@ -4,8 +4,6 @@
 
 #include <errno.h>
 #include <getopt.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -17,9 +15,9 @@
 #include "base/spelling.h"
 #include "base/text.h"
 #include "probes/entries/survey.h"
-#include "profile/command/write.h"
 
 struct run {
+	struct asked asked;
 	double epoch, budget; /* epoch, period and phase in ms */
 	unsigned samples;
 	bool no_times;
@@ -27,148 +25,119 @@ struct run {
 	double period, phase;
 	uint64_t pid;
 	double seconds;
-	char *on;
-	const char *entries;
-	const char *formats, *output;
+	const char *formats;
 	struct launch launch;
 };
 
-static const struct profile_format *format_of(bool edges, const char *name)
-{
-	return edges ? edges_format(name) : profile_format(name);
-}
-
 static int calls_format_known(const char *name)
 {
-	return profile_format(name) ? 0 : -1;
+	return profile_format(name, false) ? 0 : -1;
 }
 
 static int edges_format_known(const char *name)
 {
-	return edges_format(name) ? 0 : -1;
+	return profile_format(name, true) ? 0 : -1;
 }
 
 #define FORMATS                                                                                    \
 	"table, json, collapsed, speedscope, callgrind, llvm, pprof, html or chrome; of edges "    \
 	"table, json, llvm, gcov, autofdo, chrome or html"
 
-static void refuse_format(const char *name, bool edges)
-{
-	char words[WORD_LIST_ROOM];
-
-	words_known(FORMATS, edges ? edges_format_known : calls_format_known, words);
-	refuse_name(edges ? "format of edges" : "format", name, words);
-}
-
 static bool check_formats(const struct run *run)
 {
-	char *copy = strdup(run->formats), *rest = copy;
+	int (*is_known)(const char *name) = run->edges ? edges_format_known : calls_format_known;
+	char *copy = strdup(run->formats), *rest = copy, words[WORD_LIST_ROOM];
 	const char *name;
 	bool known = copy != NULL;
 
 	while (known && (name = strsep(&rest, ","))) {
-		known = format_of(run->edges, name);
-		if (!known)
-			refuse_format(name, run->edges);
+		known = is_known(name) == 0;
+		if (known)
+			continue;
+		words_known(FORMATS, is_known, words);
+		refuse_name(run->edges ? "format of edges" : "format", name, words);
 	}
 	free(copy);
-	if (!known || run->output || !strchr(run->formats, ','))
+	if (!known || run->asked.output || !strchr(run->formats, ','))
 		return known;
 	refuse_usage("several formats need --output");
 	return false;
 }
 
-/* --- The program ----------------------------------------------------------------------------- */
-
-static void set_environment(const struct run *run)
-{
-	char options[128];
-
-	if (run->edges)
-		snprintf(options, sizeof(options), "%g %g", run->period / 1000, run->phase / 1000);
-	else
-		snprintf(options, sizeof(options), "%g %g %u %d", run->epoch / 1000, run->budget,
-			 run->samples, run->no_times);
-	setenv("FASTINST_PROFILE", options, 1);
-	setenv("FASTINST_FUNCTIONS", run->on ? run->on : "*", 1);
-	if (run->entries)
-		setenv("FASTINST_ENTRIES", run->entries, 1);
-}
-
 /* --- A process that runs --------------------------------------------------------------------- */
 
 /* The agent is put into the process, called to start, and some time later to stop. */
-static int call_agent(pid_t pid, const struct launch *launch, const char *text)
+static int call_agent(const struct run *run, const char *text)
 {
 	struct inject inject = {
-		.pid = pid,
-		.library = launch->path,
+		.pid = (pid_t)run->pid,
+		.library = run->launch.path,
 		.entry = "fastinst_profile",
 		.text = text,
 	};
 	int ret = inject_library(&inject);
 
 	if (!ret && inject.result == -EBUSY)
-		complain(0, 0, "process %d is profiled already", (int)pid);
+		remark("process %d is profiled already", (int)inject.pid);
 	else if (ret < 0 || inject.result < 0)
 		inject_complain(&inject, ret, "profile");
 	return ret < 0 ? ret : inject.result;
 }
 
 /* The process writes there, as its own user. */
-static int make_folder(pid_t pid, struct launch *launch)
+static int make_folder(struct run *run)
 {
 	char path[32];
 	struct stat owner;
 
-	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+	snprintf(path, sizeof(path), "/proc/%d", (int)run->pid);
 	if (stat(path, &owner) < 0)
-		return complain(-ESRCH, 0, "there is no process %d", (int)pid);
-	if (launch_folder(launch) < 0)
+		return complain(-ESRCH, 0, "there is no process %d", (int)run->pid);
+	if (launch_folder(&run->launch) < 0)
 		return -EIO;
-	if (owner.st_uid != geteuid() && chown(launch->folder, owner.st_uid, owner.st_gid) < 0)
-		complain(0, 0, "process %d cannot write to %s", (int)pid, launch->folder);
+	if (owner.st_uid != geteuid() && chown(run->launch.folder, owner.st_uid, owner.st_gid) < 0)
+		remark("process %d cannot write to %s", (int)run->pid, run->launch.folder);
 	return 0;
 }
 
 /* The agent gets as text what a preloaded agent reads from the environment. */
-static int start_profile(pid_t pid, const struct launch *launch)
+static int start_profile(const struct run *run, const char *options)
 {
 	const char *wish = getenv("FASTINST_ENTRIES");
-	char text[4096], *functions = text_escaped(getenv("FASTINST_FUNCTIONS"));
+	char text[4096], *functions = text_escaped(run->asked.on ? run->asked.on : "*");
 	char *entries = text_escaped(wish ? wish : "");
-	int len = snprintf(text, sizeof(text), "start\n%s\n%s\n%s\n%s%s", launch->folder,
-			   getenv("FASTINST_PROFILE"), functions ? functions : "", wish ? "=" : "",
-			   entries ? entries : "");
+	int len =
+		snprintf(text, sizeof(text), "start\n%s\n%s\n%s\n%s%s", run->launch.folder, options,
+			 functions ? functions : "", wish ? "=" : "", entries ? entries : "");
 
 	free(functions);
 	free(entries);
 	if (len < (int)sizeof(text))
-		return call_agent(pid, launch, text);
+		return call_agent(run, text);
 	return complain(-ENAMETOOLONG, 0, "the patterns are too long");
 }
 
 /*
- * Profile a process as the environment says, for so many seconds (0: until it ends, or ^C), and
- * leave it. The reports are in launch->folder then. STATUS_OK, or STATUS_* after a complaint:
- * folder is empty.
+ * Profile a process for so many seconds (0: until it ends, or ^C), and leave it. The reports are in
+ * launch.folder then. STATUS_OK, or STATUS_* after a complaint: folder is empty.
  */
-static int attach_profile(pid_t pid, double seconds, struct launch *launch)
+static int attach_profile(struct run *run, const char *options)
 {
-	launch->folder[0] = '\0';
-	if (launch_find(launch) < 0)
+	pid_t pid = (pid_t)run->pid;
+
+	if (launch_find(&run->launch) < 0)
 		return STATUS_NOT_FOUND;
-	if (make_folder(pid, launch) < 0)
+	if (make_folder(run) < 0)
 		return STATUS_FAILED;
-	if (start_profile(pid, launch) < 0) {
-		folder_remove(launch->folder);
-		launch->folder[0] = '\0';
+	if (start_profile(run, options) < 0) {
+		folder_remove(run->launch.folder);
+		run->launch.folder[0] = '\0';
 		return STATUS_FAILED;
 	}
 	ending_note();
-	ending_until(pid, seconds);
+	ending_until(pid, run->seconds);
 	/* A process that has ended has left its report. */
-	if (ending_is_over(pid) || call_agent(pid, launch, "stop") == 0)
+	if (ending_is_over(pid) || call_agent(run, "stop") == 0)
 		return STATUS_OK;
 	return ending_is_over(pid) ? STATUS_OK : STATUS_FAILED;
 }
@@ -177,67 +146,87 @@ static int attach_profile(pid_t pid, double seconds, struct launch *launch)
 
 static int write_one(const char *path, const char *format, const struct profile *profile)
 {
-	FILE *out = path ? fopen(path, "we") : stderr;
-	int ret;
+	FILE *out = open_output(path);
+	int ret, closed;
 
 	if (!out)
-		ret = -errno;
-	else
-		ret = format_of(profile->edges, format)->write(profile, out);
-	if (out && out != stderr && fclose(out) && !ret)
-		ret = -errno;
-	if (ret < 0)
+		return -EIO;
+	ret = profile_format(format, profile->edges)(profile, out);
+	if (ret < 0 && ret != -EIO)
 		complain(0, ret, "cannot write %s", path ? path : "to standard error");
-	return ret;
+	closed = close_output(out, path);
+	return ret ? ret : closed;
 }
 
-static int write_formats(const char *formats, const char *output, const struct profile *profile)
+static int write_formats(const struct run *run, const struct profile *profile)
 {
-	bool several = strchr(formats, ',');
-	char *copy = strdup(formats), *rest = copy, *path = NULL;
+	bool several = strchr(run->formats, ',');
+	char *copy = strdup(run->formats), *rest = copy, path[PATH_MAX];
 	const char *name;
 	int ret = copy ? 0 : -ENOMEM;
 
 	while (!ret && (name = strsep(&rest, ","))) {
-		if (several && asprintf(&path, "%s.%s", output, name) < 0)
-			ret = -ENOMEM;
-		else
-			ret = write_one(several ? path : output, name, profile);
 		if (several)
-			free(path);
+			snprintf(path, sizeof(path), "%s.%s", run->asked.output, name);
+		ret = write_one(several ? path : run->asked.output, name, profile);
 	}
 	free(copy);
 	return ret;
 }
 
+static int by_calls(const void *a, const void *b)
+{
+	const struct arc *one = a, *two = b;
+
+	if (one->calls != two->calls)
+		return one->calls > two->calls ? -1 : 1;
+	if (one->from != two->from)
+		return one->from < two->from ? -1 : 1;
+	return one->to < two->to ? -1 : one->to > two->to;
+}
+
+/* There are blocks, and no edge was counted. */
+static void complain_of_nothing(const struct quality *quality)
+{
+	if (quality->epochs > 0)
+		remark("nothing was counted: no thread ran two of the %.0f blocks in the %.4f s "
+		       "that were in phases",
+		       quality->blocks, quality->on);
+	else
+		remark("nothing was counted: the program ended after %.4f s, before its blocks "
+		       "were on for the first time",
+		       quality->seconds);
+}
+
 static int show_profile(const struct run *run, const char *program)
 {
 	struct profile profile = { .program = strdup(program), .edges = run->edges };
+	const char *on = run->asked.on;
 	int ret = gather(&profile, run->launch.folder);
 
-	if (ret >= 0 && run->edges)
-		edges_sort(&profile);
+	if (run->edges && profile.arcs)
+		qsort(profile.arc, profile.arcs, sizeof(*profile.arc), by_calls);
+	else if (ret >= 0 && run->edges && profile.quality.blocks > 0)
+		complain_of_nothing(&profile.quality);
 	if (ret < 0)
 		complain(0, ret, "the profile cannot be read");
 	else if (!(profile.quality.processes > 0) && ret)
 		; /* gather() has complained. */
 	else if (!(profile.quality.processes > 0))
-		complain(0, 0,
-			 "no process left a profile: the program is linked statically, or the "
-			 "loader did not take the agent");
+		remark("no process left a profile: the program is linked statically, or the loader "
+		       "did not take the agent");
 	else if (!profile.functions && run->edges)
-		complain(0, 0,
-			 "no block could be watched: is the program compiled with "
-			 "-fsanitize-coverage=trace-pc and linked with -lfastinst, and has it "
-			 "symbols?");
+		remark("no block could be watched: is the program compiled with "
+		       "-fsanitize-coverage=trace-pc and linked with -lfastinst, and has it "
+		       "symbols?");
 	else if (!profile.functions)
-		ret = complain(run->on ? -ENOENT : 0, 0,
+		ret = complain(on ? -ENOENT : 0, 0,
 			       "no function %s%s could be watched: is the program compiled with "
 			       "-fpatchable-function-entry=5? Else take --entries; \"fastinst "
 			       "list\" tells",
-			       run->on ? "that matches " : "of it", run->on ? run->on : "");
+			       on ? "that matches " : "of it", on ? on : "");
 	else
-		ret = write_formats(run->formats, run->output, &profile);
+		ret = write_formats(run, &profile);
 	profile_free(&profile);
 	return ret < 0 ? STATUS_FAILED : STATUS_OK;
 }
@@ -245,25 +234,30 @@ static int show_profile(const struct run *run, const char *program)
 static int run_program(struct run *run, char **argv)
 {
 	struct launch *launch = &run->launch;
-	char path[64], program[PATH_MAX];
+	char path[64], program[PATH_MAX], options[128];
 	ssize_t len;
 	int status, shown;
 
 	launch->agent = run->edges ? "libfastinst-edges.so" : "libfastinst-profile.so";
 	launch->lost = "its profile is";
-	set_environment(run);
+	if (run->edges)
+		snprintf(options, sizeof(options), "%g %g", run->period / 1000, run->phase / 1000);
+	else
+		snprintf(options, sizeof(options), "%g %g %u %d", run->epoch / 1000, run->budget,
+			 run->samples, run->no_times);
+	setenv("FASTINST_PROFILE", options, 1);
+	setenv("FASTINST_FUNCTIONS", run->asked.on ? run->asked.on : "*", 1);
+	if (run->asked.entries)
+		setenv("FASTINST_ENTRIES", run->asked.entries, 1);
 	snprintf(path, sizeof(path), "/proc/%d/exe", (int)run->pid);
 	len = readlink(path, program, sizeof(program) - 1);
 	program[len < 0 ? 0 : len] = '\0';
-	status = run->pid > 0 ? attach_profile((pid_t)run->pid, run->seconds, launch)
-			      : launch_program(launch, argv);
+	status = run->pid > 0 ? attach_profile(run, options) : launch_program(launch, argv);
 	if (!launch->folder[0])
 		return status;
 	shown = show_profile(run, run->pid > 0 ? program : argv[0]);
 	return status ? status : shown;
 }
-
-/* --- The command ----------------------------------------------------------------------------- */
 
 /* Take a number, or a percentage, from min to max millionths. */
 static bool take_real(const struct option_row *row, const char *text, void *request, char *why)
@@ -309,18 +303,8 @@ static const struct option_row options[] = {
 	{ "for", "TIME",
 	  "profile it for that time, such as 10s; until it ends or ^C where it is sooner",
 	  OPTION_TIME(struct run, seconds, 0) },
-	{ "on", "PATTERN",
-	  "only these functions: FUNCTION, OBJECT:FUNCTION, FILE:FUNCTION, /REGEX/; may be given "
-	  "several times",
-	  OPTION_PATTERN(struct run, on) },
-	{ "entries", "[=OBJECT]",
-	  "functions as well that nothing was compiled into, of the program or of objects of these "
-	  "names (a glob)",
-	  OPTION_TEXT(struct run, entries) },
 	{ "format", "FORMAT", FORMATS "; several, joined by commas, go to FILE.FORMAT (table)",
 	  OPTION_TEXT(struct run, formats) },
-	{ "output", "FILE", "the profile goes there instead of to standard error",
-	  OPTION_FILE(struct run, output), .letter = 'o' },
 	{ 0 },
 };
 
@@ -329,7 +313,7 @@ static const struct command_line line = {
 	.program = true,
 	.about = "Run a program and estimate how often each of its functions is called, by which,\n"
 		 "and where exits can be seen, for how long.\n",
-	.options = { options },
+	.options = { options, asked_options },
 	.end = "The exit status is the program's, or 128 and the signal that ended it.\n",
 };
 
@@ -337,7 +321,7 @@ static int check_request(const struct run *run, bool has_program)
 {
 	if (!check_formats(run))
 		return EXIT_USAGE;
-	if (run->edges && (run->on || run->entries))
+	if (run->edges && (run->asked.on || run->asked.entries))
 		return refuse_usage("--edges is about all blocks, and takes no --on or --entries");
 	if (run->edges && run->phase > run->period / 2)
 		return refuse_usage("a --phase is at most half as long as the --period");
@@ -345,7 +329,7 @@ static int check_request(const struct run *run, bool has_program)
 		return refuse_usage("it takes either a program to run or --pid");
 	if (run->seconds > 0 && !run->pid)
 		return refuse_usage("--for goes with --pid");
-	if (run->entries && !survey_ready())
+	if (run->asked.entries && !survey_ready())
 		return complain(STATUS_FAILED, 0, SURVEY_MISSING);
 	return STATUS_OK;
 }
@@ -364,6 +348,6 @@ int profile_command(int argc, char **argv)
 		status = check_request(&run, optind < argc);
 	if (status == STATUS_OK)
 		status = run_program(&run, argv + optind);
-	free(run.on);
+	free(run.asked.on);
 	return status;
 }

@@ -2,15 +2,13 @@
 /*
  * Counts of blocks become counts of lines, by the line tables and the scopes of DWARF.
  */
-#include "profile/command/body.h"
+#include "profile/command/lines.h"
 
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -31,7 +29,7 @@ struct lines {
 	int error;
 };
 
-/* --- Discriminators -------------------------------------------------------------------------- */
+/* --- Discriminators --------------------------------------------------------------------------- */
 
 /* LLVM packs three numbers into one: the discriminator, copies, and a factor of those. Each has 1,
  * 7 or 14 bits. */
@@ -57,7 +55,7 @@ static unsigned unpack_factor(unsigned packed)
 	return factor ? factor : 1;
 }
 
-/* --- Functions ------------------------------------------------------------------------------- */
+/* --- Functions -------------------------------------------------------------------------------- */
 
 static const char *read_name(Dwarf_Die *die)
 {
@@ -125,17 +123,15 @@ static size_t inlined_at(Dwarf_Die *function, Dwarf_Addr address, Dwarf_Die *cha
 	return n;
 }
 
-/* --- Counts ---------------------------------------------------------------------------------- */
+/* --- Counts ----------------------------------------------------------------------------------- */
 
-static struct body *body_of(struct lines *lines, struct body **list, Dwarf_Die *die,
-			    struct line_offset at)
+static struct body *body_of(struct lines *lines, struct body **list, Dwarf_Die *die, line_offset at)
 {
 	const char *name = read_name(die);
 	struct body *body;
 
 	for (body = *list; body; body = body->next)
-		if (body->at.line == at.line && body->at.discriminator == at.discriminator &&
-		    !strcmp(body->name, name))
+		if (body->at == at && !strcmp(body->name, name))
 			return body;
 	body = calloc(1, sizeof(*body));
 	if (!body) {
@@ -154,15 +150,11 @@ static struct body *body_of(struct lines *lines, struct body **list, Dwarf_Die *
 }
 
 /* NULL: no memory. */
-static struct sample *sample_of(struct lines *lines, struct body *body, struct line_offset offset)
+static struct sample *sample_of(struct lines *lines, struct body *body, line_offset offset)
 {
-	for (size_t i = 0; i < body->samples; i++) {
-		struct sample *sample = &body->sample[i];
-
-		if (sample->offset.line == offset.line &&
-		    sample->offset.discriminator == offset.discriminator)
-			return sample;
-	}
+	for (size_t i = 0; i < body->samples; i++)
+		if (body->sample[i].offset == offset)
+			return &body->sample[i];
 	lines->error =
 		ARRAY_ADD(body->sample, body->samples, ((struct sample){ .offset = offset }));
 	return lines->error ? NULL : &body->sample[body->samples - 1];
@@ -194,11 +186,11 @@ static void add_targets(struct lines *lines, struct sample *sample, Dwarf_Addr f
 }
 
 /* LLVM keeps 16 bits of the line. */
-static struct line_offset make_offset(unsigned line, Dwarf_Die *function, unsigned packed)
+static line_offset make_offset(unsigned line, Dwarf_Die *function, unsigned packed)
 {
-	int first = (int)read_number(function, DW_AT_decl_line);
+	line_offset lines = (line - read_number(function, DW_AT_decl_line)) & 0xffff;
 
-	return (struct line_offset){ ((int)line - first) & 0xffff, unpack_first(packed) };
+	return lines << 32 | unpack_first(packed);
 }
 
 /* Add a range of instructions of one line in one block. */
@@ -217,10 +209,10 @@ static void add_line(struct lines *lines, Dwarf_Line *line, Dwarf_Addr address, 
 		return;
 	dwarf_linediscriminator(line, &packed);
 	n = inlined_at(scope, address, chain);
-	body = body_of(lines, &lines->body, scope, (struct line_offset){ 0, 0 });
+	body = body_of(lines, &lines->body, scope, 0);
 	for (size_t i = 0; i < n && body; i++) {
-		struct line_offset at = make_offset(read_number(&chain[i], DW_AT_call_line), scope,
-						    read_number(&chain[i], DISCRIMINATOR));
+		line_offset at = make_offset(read_number(&chain[i], DW_AT_call_line), scope,
+					     read_number(&chain[i], DISCRIMINATOR));
 
 		if (!read_name(&chain[i]))
 			return;
@@ -255,18 +247,17 @@ static Dwarf_Addr end_of(const struct lines *lines, size_t next, Dwarf_Addr to)
 /* Code before a function's first block runs as often as that block. */
 static void add_row(struct lines *lines, Dwarf_Line *line, Dwarf_Addr from, Dwarf_Addr to)
 {
-	size_t next = SORTED_FROM(lines->run->block, lines->run->blocks, address, from + 1);
+	const struct function *block = lines->run->block;
+	size_t n = lines->run->blocks, next = SORTED_FROM(block, n, address, from + 1);
 	struct entry *function = function_at(lines, from);
 
-	if (next && lines->run->block[next - 1].address >= (function ? function->low : 0))
-		add_line(lines, line, from, end_of(lines, next, to),
-			 lines->run->block[next - 1].count);
-	else if (function && next < lines->run->blocks &&
-		 dwarf_haspc(&function->die, lines->run->block[next].address) > 0)
-		add_line(lines, line, from, end_of(lines, next, to), lines->run->block[next].count);
-	for (; next < lines->run->blocks && lines->run->block[next].address < to; next++)
-		add_line(lines, line, lines->run->block[next].address, end_of(lines, next + 1, to),
-			 lines->run->block[next].count);
+	if (next && block[next - 1].address >= (function ? function->low : 0))
+		add_line(lines, line, from, end_of(lines, next, to), block[next - 1].calls.value);
+	else if (function && next < n && dwarf_haspc(&function->die, block[next].address) > 0)
+		add_line(lines, line, from, end_of(lines, next, to), block[next].calls.value);
+	for (; next < n && block[next].address < to; next++)
+		add_line(lines, line, block[next].address, end_of(lines, next + 1, to),
+			 block[next].calls.value);
 }
 
 static void add_rows(struct lines *lines, Dwarf_Lines *rows, size_t n)
@@ -297,8 +288,6 @@ static void free_bodies(struct body *body)
 	}
 }
 
-/* --- All ------------------------------------------------------------------------------------- */
-
 static void count_blocks(struct lines *lines)
 {
 	for (size_t i = 0; i < lines->run->blocks; i++) {
@@ -307,11 +296,11 @@ static void count_blocks(struct lines *lines)
 
 		if (!function || !read_name(&function->die))
 			continue;
-		body = body_of(lines, &lines->body, &function->die, (struct line_offset){ 0, 0 });
+		body = body_of(lines, &lines->body, &function->die, 0);
 		if (!body)
 			return;
 		body->blocks++;
-		body->run += lines->run->block[i].count > 0;
+		body->run += lines->run->block[i].calls.value > 0;
 	}
 }
 
@@ -345,7 +334,7 @@ static int read_unit(struct lines *lines, Dwarf_Die *unit, void (*function)(stru
 int lines_each(const struct executed *executed, void (*function)(struct body *, void *), void *arg)
 {
 	struct lines lines = { .run = executed };
-	int file = open(executed->object, O_RDONLY | O_CLOEXEC), found = 0;
+	int file = open(executed->block->object, O_RDONLY | O_CLOEXEC), found = 0;
 	Dwarf *dwarf = file < 0 ? NULL : dwarf_begin(file, DWARF_C_READ);
 	Dwarf_CU *cu = NULL;
 	Dwarf_Die unit;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Text formats with whole numbers: collapsed stacks, callgrind's, LLVM's. */
-#include "profile/command/write.h"
+#include "profile/command/command.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdbool.h>
 #include <stdlib.h>
 
 #include "base/demangle.h"
@@ -14,11 +13,6 @@
 static uint64_t round_count(double calls)
 {
 	return calls > 0 ? (uint64_t)(calls + 0.5) : 0;
-}
-
-static int stream_error(FILE *out)
-{
-	return ferror(out) ? -EIO : 0;
 }
 
 static void put_name(FILE *out, const struct function *function, const char *bad)
@@ -44,10 +38,10 @@ int write_collapsed(const struct profile *profile, FILE *out)
 		put_name(out, &profile->function[arc->to], "; ");
 		fprintf(out, " %" PRIu64 "\n", weight);
 	}
-	return stream_error(out);
+	return 0;
 }
 
-/* --- Callers and what they call -------------------------------------------------------------- */
+/* --- Callers and what they call --------------------------------------------------------------- */
 
 ORDER_BY(by_caller, struct arc, from)
 
@@ -120,7 +114,7 @@ static int put_functions(const struct profile *profile, FILE *out,
 		put(profile, f, arc + first, arc + next, out);
 	}
 	free(arc);
-	return stream_error(out);
+	return 0;
 }
 
 static void put_sum(const struct profile *profile, FILE *out, const char *name)
@@ -150,7 +144,7 @@ int write_callgrind(const struct profile *profile, FILE *out)
 	ret = put_functions(profile, out, put_callgrind);
 	fputc('\n', out);
 	put_sum(profile, out, "totals");
-	return ret ? ret : stream_error(out);
+	return ret;
 }
 
 /* Probes of entries do not tell where calls are: all callees stand on the line of the entry. */

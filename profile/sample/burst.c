@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Burst samples: what each thread notes while all probes are on, and how the thread of epochs
- * starts and ends that.
- */
+/* Burst samples: what threads note while all probes are on, and how that starts and ends. */
 #include "profile/sample/sample.h"
 
 #define TRIES 16
@@ -10,8 +7,6 @@
 #define RUNS  2000 /* ticks; a thread that only waits uses fewer */
 
 static uint64_t numbers;
-
-/* --- Threads of the program ------------------------------------------------------------------ */
 
 FI_FUNCTION static void add_at_address(struct burst *burst, uint64_t at, uint64_t ticks)
 {
@@ -84,12 +79,7 @@ FI_FUNCTION void burst_end_event(struct ring *ring, uint64_t now)
 	store_relaxed(&ring->burst.last, after);
 }
 
-/* --- The thread of epochs -------------------------------------------------------------------- */
-
-/*
- * From @ring on, the next ring of a thread of the program. @n: how many came before; NULL after
- * NOTED.
- */
+/* From @ring on, the next of a thread of the program. NULL after NOTED; @n came before. */
 static struct ring *next_known_ring(struct ring *ring, unsigned *n)
 {
 	for (; ring && *n < NOTED; ring = ring->next)

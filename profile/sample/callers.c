@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A hash table to which all threads add, without a lock. Counts lie one behind the other, so that
- * few pages are touched: a program may be short.
- */
+/* A hash table without locks; counts lie together, so that few pages are touched. */
 #include "profile/sample/sample.h"
 
 #define CALLERS 65536u

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Exits of functions: which belong to which entries, by their names; and exits on and off.
- */
+/* Exits of functions: which belong to which entries, by their names; and exits on and off. */
 #include "profile/sample/sample.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,8 +16,6 @@ static uint32_t closed[FI_PROBES_MAX];
 static size_t all_n;
 static struct group groups[FI_PROBES_MAX];
 static size_t groups_n;
-
-/* --- Functions ------------------------------------------------------------------------------- */
 
 static void note_site(struct site *site, uint32_t id)
 {
@@ -53,20 +48,17 @@ static int by_address(const void *a, const void *b)
 	       (one->probe.address < two->probe.address);
 }
 
-static void link_entry(struct group *group, uint32_t id, bool hooks)
+static void link_site(struct group *group, uint32_t *first, uint32_t id)
 {
-	watches[id].next = group->entries;
-	watches[id].hooks = hooks;
 	watches[id].group = group;
-	group->entries = id;
+	watches[id].next = *first;
+	*first = id;
 }
 
 static void link_exit(struct group *group, uint32_t id, uint32_t entry)
 {
-	watches[id].next = group->exits;
+	link_site(group, &group->exits, id);
 	watches[id].entry = entry;
-	watches[id].group = group;
-	group->exits = id;
 	store_relaxed(&watches[id].state, WATCH_OVER);
 	all[all_n++] = id;
 }
@@ -97,10 +89,12 @@ static void make_group(const struct site *site, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		const struct fi_probe *probe = &site[i].probe;
 
-		if (probe->kind == FI_EXIT)
+		if (probe->kind == FI_EXIT) {
 			link_exit(group, probe->id, entry_of(site, n, i));
-		else
-			link_entry(group, probe->id, !strcmp(probe->provider, "cyg"));
+			continue;
+		}
+		link_site(group, &group->entries, probe->id);
+		watches[probe->id].hooks = !strcmp(probe->provider, "cyg");
 	}
 }
 
@@ -128,8 +122,6 @@ long exits_find(const uint32_t *entries, size_t n, uint32_t first)
 	free(site);
 	return (long)(groups_n - before);
 }
-
-/* --- On and off ------------------------------------------------------------------------------ */
 
 long exits_turn_on(const uint32_t *entries, size_t n)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "profile/sample/pages.h"
+#include "profile/sample/sample.h"
 
 #include <errno.h>
 #include <stddef.h>

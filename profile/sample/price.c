@@ -1,21 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Prices: what the probe functions cost in this process, measured by an empty function.
- */
+/* Prices: what the probe functions cost in this process, measured by an empty function. */
 #include "profile/sample/sample.h"
 
 #include <stdlib.h>
-
-#include "profile/sample/pages.h"
 
 #define CALLS  200
 #define ROUNDS 15
 #define GUESS  60 /* ticks, where the probe was refused */
 #define OWN    16 /* bytes of price_function */
 
-/* An empty function with an entry, and an exit before its RET, as gcc's -minstrument-return=nop5
- * has it.
- */
+/* An empty function with an entry and an exit, as by -minstrument-return=nop5 of gcc. */
 extern const char price_function[] __attribute__((visibility("hidden")));
 asm(".pushsection .text\n"
     ".balign 16\n"
@@ -48,10 +42,7 @@ bool price_is_own(const void *site)
 	return at >= start && at < start + OWN;
 }
 
-/*
- * As in a program: between calls, stores that the probe's own have to wait for, and branches that
- * no processor foresees. Calls one behind the other cost half of that.
- */
+/* As in a program: stores that the probe's own wait for, and branches that no CPU foresees. */
 static double round_of_calls(void)
 {
 	static uint32_t memory[4096];
@@ -104,7 +95,7 @@ static void measure_call(uint32_t id)
 	}
 	if (median_price(price) > 0)
 		watch_common.price = median_price(price);
-	watch_common.warm = ring_metered(ring_here());
+	watch_common.warm = ring_metered();
 }
 
 /* Time of an empty call, as the probes see it: the mean of as many calls as a window times. */

@@ -1,18 +1,186 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rings are never unmapped: the next thread takes the one of a thread that has ended.
+ * What each thread notes, with a stack of timed calls from entry to exit. Rings are never unmapped:
+ * the next thread takes the one of a thread that has ended.
  */
 #include <pthread.h>
-#include <stddef.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "profile/sample/sample.h"
+#include "profile/statistics/estimate.h"
+
+#define LARGEST_FRAME 256 /* words in which a return address is looked for */
+#define REFRESH	      16  /* threads whose clocks are read: each is a system call */
+
+struct watch watches[FI_PROBES_MAX];
+struct watch_common watch_common;
+
+/* The hook got the return address as an argument: it is in its frame at the latest. */
+FI_FUNCTION static uint64_t slot_above(uint64_t rsp, uint64_t from)
+{
+	const uint64_t *word = (const uint64_t *)(rsp & ~UINT64_C(7));
+
+	for (unsigned i = 0; i < LARGEST_FRAME; i++)
+		if (word[i] == from)
+			return (uint64_t)&word[i];
+	return 0;
+}
+
+FI_FUNCTION bool frames_find_activation(struct activation *activation, uint32_t entry,
+					const struct fi_regs *regs)
+{
+	if (watches[entry].hooks) {
+		activation->function = regs->rdi;
+		activation->from = regs->rsi;
+		activation->slot = slot_above(regs->rsp, regs->rsi);
+		return activation->slot;
+	}
+	activation->function = entry;
+	activation->slot = regs->rsp;
+	activation->from = *(const uint64_t *)regs->rsp;
+	return true;
+}
+
+/* No call of libc, whose functions change vectors. */
+FI_FUNCTION static void thread_clock(struct timespec *time)
+{
+	long ret = SYS_clock_gettime;
+
+	asm volatile("syscall"
+		     : "+a"(ret)
+		     : "D"((long)CLOCK_THREAD_CPUTIME_ID), "S"(time)
+		     : "rcx", "r11", "memory");
+}
+
+/* Ticks without a CPU until @now, of a thread that has @used one for that. */
+FI_FUNCTION static uint64_t without_cpu(const struct timespec *used, uint64_t now)
+{
+	uint64_t ns = (uint64_t)used->tv_sec * 1000000000 + (uint64_t)used->tv_nsec;
+
+	return now - (uint64_t)((unsigned __int128)ns * watch_common.ticks_per_4s >> 32);
+}
+
+FI_FUNCTION uint64_t frames_read_waited(struct ring *ring, uint64_t now)
+{
+	struct timespec used = { 0 };
+
+	thread_clock(&used);
+	ring->waited = without_cpu(&used, now);
+	ring->looked = now;
+	return ring->waited;
+}
+
+/* Take a timed call off those pending. False: it was cut, with all calls that were pending then. */
+FI_FUNCTION static bool take_pending_back(struct watch *watch, uint32_t cuts)
+{
+	uint64_t pending = atomic_load(&watch->pending);
+
+	while (PENDING_CUTS(pending) == cuts)
+		if (atomic_compare_exchange_weak(&watch->pending, &pending, pending - 1))
+			return true;
+	return false;
+}
+
+FI_FUNCTION static void drop_last_frame(struct ring *ring)
+{
+	const struct frame *frame = &ring->frame[--ring->depth];
+	struct watch *watch = &watches[frame->id];
+
+	if (take_pending_back(watch, frame->cuts))
+		add_relaxed(&watch->torn, 1);
+}
+
+FI_FUNCTION void frames_cut(struct watch *watch)
+{
+	uint64_t pending = atomic_load(&watch->pending);
+
+	while (PENDING_CALLS(pending))
+		if (atomic_compare_exchange_weak(&watch->pending, &pending,
+						 (uint64_t)(PENDING_CUTS(pending) + 1) << 32))
+			break;
+	add_relaxed(&watch->cut, PENDING_CALLS(pending));
+}
+
+/* A tail call has the return address of its caller; so has what is inlined in a function. */
+FI_FUNCTION void frames_clear(struct ring *ring, const struct activation *activation, bool hooks)
+{
+	while (ring->depth) {
+		const struct frame *last = &ring->frame[ring->depth - 1];
+
+		if (last->slot > activation->slot || (last->slot == activation->slot && hooks &&
+						      last->function != activation->function))
+			return;
+		drop_last_frame(ring);
+	}
+}
+
+/* Who turns the entry off sees that this call is timed, or this call sees the new state. */
+FI_FUNCTION struct frame *frames_enter(struct ring *ring, uint32_t id, uint64_t state,
+				       const struct activation *activation)
+{
+	struct watch *watch = &watches[id];
+	struct frame *frame = &ring->frame[ring->depth];
+	uint64_t now = __builtin_ia32_rdtsc();
+
+	if (ring->depth == FRAMES)
+		return NULL;
+	frame->cuts = PENDING_CUTS(atomic_fetch_add(&watch->pending, 1));
+	if (atomic_load(&watch->state) != state) {
+		take_pending_back(watch, frame->cuts);
+		return NULL;
+	}
+	if (now - ring->looked > watch_common.recent)
+		frames_read_waited(ring, now);
+	frame->id = id;
+	frame->function = activation->function;
+	frame->slot = activation->slot;
+	frame->from = activation->from;
+	frame->waited = ring->waited;
+	ring->depth++;
+	return frame;
+}
+
+/* Index of the last frame of that activation, and 1. 0: there is none. */
+FI_FUNCTION static uint32_t find_frame(const struct ring *ring, const struct activation *activation)
+{
+	for (uint32_t i = ring->depth; i > 0 && ring->frame[i - 1].slot <= activation->slot; i--)
+		if (ring->frame[i - 1].slot == activation->slot &&
+		    ring->frame[i - 1].function == activation->function)
+			return i;
+	return 0;
+}
+
+FI_FUNCTION bool frames_leave(struct ring *ring, const struct activation *activation, bool hooks,
+			      struct frame *frame)
+{
+	uint32_t found = find_frame(ring, activation);
+
+	if (!found) {
+		frames_clear(ring, activation, hooks);
+		return false;
+	}
+	while (ring->depth > found)
+		drop_last_frame(ring);
+	*frame = ring->frame[--ring->depth];
+	return take_pending_back(&watches[frame->id], frame->cuts);
+}
+
+FI_FUNCTION bool frames_is_overlong(const struct watch *watch, int64_t wall)
+{
+	return wall > (int64_t)watch_common.overlong && load_relaxed(&watch->wish) != WINDOW_WHOLE;
+}
+
+void frames_drop(struct ring *ring)
+{
+	while (ring->depth)
+		drop_last_frame(ring);
+}
+
+/* --- Rings ---------------------------------------------------------------------------------- */
 
 static __thread struct ring *own_ring __attribute__((tls_model("initial-exec")));
-#define REFRESH 16 /* threads whose clocks are read: each is a system call */
 
 static _Atomic(struct ring *) rings;
 static pthread_key_t key;
@@ -56,13 +224,10 @@ uint64_t ring_waited(const struct ring *ring, uint64_t now)
 	struct timespec time = { 0 };
 
 	read_clock(ring, &time);
-	return frames_without_cpu(&time, now);
+	return without_cpu(&time, now);
 }
 
-/*
- * The process's clock lags for threads on other CPUs by up to a tick of the kernel, which may be as
- * long as ten windows. Reading a thread's own clock brings it up to date.
- */
+/* The process's clock lags by a tick for other CPUs, or ten windows: reading theirs updates it. */
 void ring_refresh(void)
 {
 	struct timespec time;
@@ -132,34 +297,23 @@ void ring_reset_in_child(void)
 	}
 }
 
-/* --- Metered calls --------------------------------------------------------------------------- */
-
-static void add_ring(const struct ring *ring, double *calls, double *ticks)
-{
-	*calls += (double)load_relaxed(&ring->metered);
-	*ticks += (double)load_relaxed(&ring->meter);
-}
-
-double ring_metered(const struct ring *ring)
+double ring_metered(void)
 {
 	double calls = 0, ticks = 0;
 
-	if (ring)
-		add_ring(ring, &calls, &ticks);
+	for (const struct ring *ring = ring_list(); ring; ring = ring->next) {
+		calls += (double)load_relaxed(&ring->metered);
+		ticks += (double)load_relaxed(&ring->meter);
+	}
 	return calls > 0 ? ticks / calls : 0;
 }
 
-/*
- * The meter sees the probe function only. The trampoline before it finds the same caches, so its
- * cost scales alike.
- */
+/* The meter sees the probe function only. The trampoline finds the same caches: it scales alike. */
 double ring_price(void)
 {
-	double calls = 0, ticks = 0;
+	double mean = ring_metered();
 
-	for (const struct ring *ring = ring_list(); ring; ring = ring->next)
-		add_ring(ring, &calls, &ticks);
-	if (watch_common.warm <= 0 || ticks <= calls * watch_common.warm)
+	if (watch_common.warm <= 0 || mean <= watch_common.warm)
 		return watch_common.price;
-	return watch_common.price * ticks / calls / watch_common.warm;
+	return watch_common.price * mean / watch_common.warm;
 }

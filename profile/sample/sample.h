@@ -10,11 +10,18 @@
 #include <time.h>
 
 #include "probes/include/fastinst.h"
-#include "profile/sample/relaxed.h"
 
 #define NEVER UINT64_MAX
 
-/* --- watch.c: the probe functions, and the window of each probe ------------------------------ */
+/* Atomic accesses by the order that they have. */
+#define load_relaxed(at)	 atomic_load_explicit(at, memory_order_relaxed)
+#define load_acquire(at)	 atomic_load_explicit(at, memory_order_acquire)
+#define store_relaxed(at, value) atomic_store_explicit(at, value, memory_order_relaxed)
+#define store_release(at, value) atomic_store_explicit(at, value, memory_order_release)
+#define add_relaxed(at, value)	 atomic_fetch_add_explicit(at, value, memory_order_relaxed)
+#define swap_relaxed(at, value)	 atomic_exchange_explicit(at, value, memory_order_relaxed)
+
+/* --- watch.c: the probe functions, and the window of each probe ----------------------------- */
 
 /* The low bits of watch.state; above them a number that each window changes. */
 enum {
@@ -33,14 +40,13 @@ enum {
  */
 struct watch {
 	_Alignas(64) _Atomic uint64_t state;
-	struct group *group;   /* NULL: it has no exits */
-	_Atomic uint64_t from; /* start of the window, in ticks; NEVER: none is open */
-	_Atomic uint64_t warm; /* ticks of the program's own time before it; 0: it has begun */
-	_Atomic uint64_t
-		window; /* ticks from the start until which the program's clock need not be read */
-	_Atomic uint64_t calls; /* counted, ever */
-	_Atomic uint64_t base;	/* calls that were counted before the window */
-	_Atomic uint64_t limit; /* most calls in the window */
+	struct group *group;	 /* NULL: it has no exits */
+	_Atomic uint64_t from;	 /* start of the window, in ticks; NEVER: none is open */
+	_Atomic uint64_t warm;	 /* ticks of the program's own time before it; 0: it has begun */
+	_Atomic uint64_t window; /* ticks from the start in which no clock need be read */
+	_Atomic uint64_t calls;	 /* counted, ever */
+	_Atomic uint64_t base;	 /* calls that were counted before the window */
+	_Atomic uint64_t limit;	 /* most calls in the window */
 
 	uint32_t next;		  /* next entry, or exit, of the group; NO_PROBE */
 	uint32_t entry;		  /* of an exit: its entry */
@@ -55,10 +61,9 @@ struct watch {
 	_Atomic uint64_t waited;  /* of these, ticks without a CPU */
 	_Atomic uint64_t run;	  /* ring_run() at the start of the window */
 	_Atomic uint64_t spent;	  /* watch_common.spent at the start of the window */
-	_Atomic uint64_t
-		slowed; /* share of the window that calls of the probe function took, / 2^32 */
-	_Atomic uint64_t until; /* ticks from the start until timed calls are cut */
-	_Atomic uint64_t timed; /* timed calls that ended; their ticks, with a CPU and in all */
+	_Atomic uint64_t slowed;  /* share of the window that probe functions took, / 2^32 */
+	_Atomic uint64_t until;	  /* ticks from the start until timed calls are cut */
+	_Atomic uint64_t timed;	  /* timed calls that ended; their ticks, with a CPU and in all */
 	_Atomic int64_t time, wall;
 	_Atomic uint64_t taken; /* ticks of the profile that were taken off these */
 	_Atomic uint64_t torn,
@@ -99,19 +104,13 @@ struct watch_common {
 extern struct watch watches[]; /* by probe id */
 extern struct watch_common watch_common;
 
-/*
- * watch_next - end the window: no call is counted until the next window starts. False: the state
- * has changed.
- */
+/* watch_next - end the window: no call counts until the next. False: the state has changed. */
 bool watch_next(struct watch *watch, uint64_t state);
 
 /* watch_start - learn which vectors there are. */
 void watch_start(void);
 
-/*
- * watch_clock - the program's clock: CPU time of its threads, in ticks. Within a window the program
- * may wait for a CPU, often because the thread of epochs has taken it.
- */
+/* watch_clock - CPU time of the program's threads, in ticks: windows are to leave waits out. */
 uint64_t watch_clock(void);
 
 /* watch_slowed - share of the window that the profile took. @ticks: of CPU time in the window */
@@ -123,7 +122,7 @@ void watch_mark(struct watch *watch);
 /* watch_call, watch_exit - the probe functions of entries and exits. Change no vector register. */
 fi_function watch_call, watch_exit;
 
-/* --- ring.c: what each thread notes ---------------------------------------------------------- */
+/* --- ring.c: what each thread notes --------------------------------------------------------- */
 
 /* A timed call under way. */
 struct frame {
@@ -171,10 +170,7 @@ struct ring {
 	struct frame frame[FRAMES];
 };
 
-/*
- * add_own - add to a sum that only the thread of the ring writes. A signal handler may come
- * between: its addition is lost, which does no harm.
- */
+/* add_own - by the thread of the ring alone. A signal handler's may get lost: no harm. */
 static inline FI_FUNCTION void add_own(_Atomic uint64_t *sum, uint64_t value)
 {
 	store_relaxed(sum, load_relaxed(sum) + value);
@@ -200,56 +196,44 @@ void ring_refresh(void);
 void ring_reset_in_child(void);
 
 /*
- * Of every METERED calls of the probe function one is metered, from its start to its end: most
- * calls find caches cold, and cost more than the price that is measured at start.
+ * Of every METERED calls of the probe function one is metered: most calls find caches cold, and
+ * cost more than the price that is measured at start.
  *
- * ring_metered - ticks inside of the probe function per metered call of the thread; 0: none was.
- * ring_price - ticks of a call: the price that was measured at start, times the mean of metered
- * calls over their mean at that time. No less than that price.
+ * ring_metered - ticks inside of it per metered call; 0: none was. ring_price - ticks of a call:
+ * the price at start, times the mean of metered calls over that at start, but no less.
  */
 #define METERED 16
-double ring_metered(const struct ring *ring);
+double ring_metered(void);
 double ring_price(void);
 
-/* --- frames.c: calls that are timed, from entry to exit: a stack per thread ------------------ */
+/* --- ring.c: calls that are timed, from entry to exit: a stack per thread ----------------- */
 
 /*
- * An exit belongs to an entry if it has the same function, and its return address is in the same
- * slot of the stack: no two calls under way share that. A call may leave without an exit (tail
- * call, exception, longjmp): the next entry or exit of the thread at that slot or above it drops
- * its frame, and counts it as torn. The probe of an entry is turned off only when no call of the
- * function is timed, or all timed calls have been cut. So no exit of a later call, whose entry was
- * not seen, can be taken for the exit of that call.
+ * An exit belongs to an entry of the same function whose return address is in the same slot of the
+ * stack: no two calls under way share that. A call may leave without an exit (tail call,
+ * exception, longjmp): the next entry or exit of the thread at that slot or above it drops its
+ * frame, as torn. The probe of an entry is turned off only when no call is timed, or all timed
+ * calls have been cut: so no exit of a later call can be taken for one of them.
  *
- * With -finstrument-functions a probe is a call of a hook in the function. The hook gets the
- * address of the function; the slot of the return address is searched for above the stack pointer.
+ * With -finstrument-functions a probe is a call of a hook, which gets the address of the function;
+ * the slot of the return address is searched for above the stack pointer.
  */
 
-/*
- * A call as a probe sees it: its function, the slot of the stack with its return address, and that.
- */
+/* A call as a probe sees it: its function, the slot of its return address, and that. */
 struct activation {
 	uint64_t function, slot, from;
 };
 
-/*
- * frames_find_activation - the call that a probe is in. False: its return address was not found.
- * @entry: the probe of the function's entry
- */
+/* frames_find_activation - the call at a probe of that entry. False: no return address is found. */
 bool frames_find_activation(struct activation *activation, uint32_t entry,
 			    const struct fi_regs *regs) FI_FUNCTION;
 
 /* frames_clear - drop frames that cannot be under way any more when that call begins. */
 void frames_clear(struct ring *ring, const struct activation *activation, bool hooks) FI_FUNCTION;
 
-/*
- * frames_enter - push a frame, if the state of the watch is still that one, and there is room.
- * frames_start - start the time of the last frame.
- */
-void frames_enter(struct ring *ring, uint32_t id, uint64_t state,
-		  const struct activation *activation) FI_FUNCTION;
-
-void frames_start(struct ring *ring) FI_FUNCTION;
+/* frames_enter - push a frame whose time is yet to start. NULL: no room, or another state. */
+struct frame *frames_enter(struct ring *ring, uint32_t id, uint64_t state,
+			   const struct activation *activation) FI_FUNCTION;
 
 /* frames_leave - a call ends. True: it was timed, and *frame has it. */
 bool frames_leave(struct ring *ring, const struct activation *activation, bool hooks,
@@ -258,43 +242,32 @@ bool frames_leave(struct ring *ring, const struct activation *activation, bool h
 /* frames_cut - stop timing the calls that are under way. */
 void frames_cut(struct watch *watch) FI_FUNCTION;
 
-/*
- * frames_without_cpu - ticks without a CPU until @now, from some time on. @used: CPU time of the
- * thread
- */
-uint64_t frames_without_cpu(const struct timespec *used, uint64_t now) FI_FUNCTION;
-
-/*
- * frames_read_waited - read the calling thread's clock: ticks without a CPU until @now, from some
- * time on.
- */
+/* frames_read_waited - read the calling thread's clock: ticks without a CPU until @now. */
 uint64_t frames_read_waited(struct ring *ring, uint64_t now) FI_FUNCTION;
 
 /*
- * frames_is_overlong - whether a call took too long for a function that is called so often that it
- * has windows: then the machine was stopped in it, or many threads were. Clocks of threads run on
- * meanwhile.
+ * frames_is_overlong - whether a call of a function that has windows took too long: then the
+ * machine was stopped in it, or many threads were, whose clocks run on.
  */
 bool frames_is_overlong(const struct watch *watch, int64_t wall) FI_FUNCTION;
 
 /* frames_drop - drop all frames of a thread that ends. */
 void frames_drop(struct ring *ring);
 
-/* --- burst.c --------------------------------------------------------------------------------- */
+/* --- burst.c -------------------------------------------------------------------------------- */
 
 /*
- * Burst samples: where the program spends its time, seen by turning all its probes on for a moment.
+ * Burst samples: where the program spends its time, seen by turning all its probes on for a
+ * moment.
  *
  * An event is an entry or an exit. Until an exit the thread was in the function of the exit, until
- * an entry it was in the caller. So the next event tells where the time since the last one went,
- * also for functions without exits, and without knowing how the thread came there.
+ * an entry in the caller: so the next event tells where the time since the last one went.
  *
  * 1. The thread of epochs turns all probes on that are off, and notes each thread's clock.
  * 2. It gives the burst a number. Threads add up ticks by address.
- * 3. It sets the burst's end. A thread's first event after the end tells where the thread was until
- *    the end: a long stretch without events is seen as well as a short one.
- * 4. When all threads that run have had such an event, or some patience is over, the number is 0
- *    again, and the thread of epochs reads the ticks.
+ * 3. It sets the burst's end. The first event after it tells where the thread was until then.
+ * 4. When all threads that run have had one, or some patience is over, the number is 0 again, and
+ * the thread of epochs reads the ticks.
  */
 
 /* burst_number - number of the burst under way, or 0. */
@@ -304,10 +277,7 @@ static inline uint64_t burst_number(void)
 	return load_acquire(&watch_common.burst);
 }
 
-/*
- * burst_clock - ticks after all loads of the program have completed: a wait for memory counts for
- * the function that loads, not for the next one.
- */
+/* burst_clock - ticks after all loads: who waits for memory is the function that loads. */
 static inline FI_FUNCTION uint64_t burst_clock(void)
 {
 	asm volatile("lfence" : : : "memory");
@@ -315,9 +285,8 @@ static inline FI_FUNCTION uint64_t burst_clock(void)
 }
 
 /*
- * burst_add_event - until now the thread was at that address, but for ticks of its last probe.
- * burst_end_event - the event is over.
- * @number: of the burst
+ * burst_add_event - until now the thread was at that address, but for ticks of its last probe, in
+ * the burst of that number. burst_end_event - the event is over.
  */
 void burst_add_event(struct ring *ring, uint64_t number, uint64_t at, uint64_t now) FI_FUNCTION;
 void burst_end_event(struct ring *ring, uint64_t now) FI_FUNCTION;
@@ -329,49 +298,39 @@ void burst_start(void);
 void burst_end(void);
 void burst_close(void);
 
-/*
- * burst_poll - true: a thread that has used a CPU since the last poll has had no event after the
- * end yet.
- */
+/* burst_poll - has a thread that ran since the last poll had no event after the end yet? */
 bool burst_poll(void);
 
-/*
- * burst_unknown_ticks - CPU ticks of all threads before the end that no event has given an address.
- */
+/* burst_unknown_ticks - CPU ticks before the end that no event has given an address. */
 uint64_t burst_unknown_ticks(void);
 
-/* --- exits.c, with the lock of epochs -------------------------------------------------------- */
+/* --- exits.c, with the lock of epochs ------------------------------------------------------- */
 
 /*
- * Which exits belong to which entries. An exit is on while an entry of its function is on, and
- * turns itself off after that.
+ * An exit is on while an entry of its function is on, and turns itself off after that.
  *
- * exits_find - find the exits of new entries among probes from @first on. Returns how many
- * functions have exits, or -ENOMEM.
+ * exits_find - find the exits of new entries among probes from @first on. How many functions have
+ * some, or -ENOMEM.
  */
 long exits_find(const uint32_t *entries, size_t n, uint32_t first);
 
-/*
- * exits_turn_on - exits of these entries, before the entries. How many were off; a negative errno.
- */
+/* exits_turn_on - those of entries, before the entries. How many were off, or a negative errno. */
 long exits_turn_on(const uint32_t *entries, size_t n);
 
 /*
- * exits_turn_all_on - all exits that are off, also where the entry is off.
- * exits_turn_back_off - those of them that were not turned on with their entries since.
- * 0 or a negative errno.
+ * exits_turn_all_on - all exits that are off. exits_turn_back_off - those that were not turned on
+ * with their entries since. exits_turn_all_off - all. 0 or a negative errno.
  */
 int exits_turn_all_on(void);
 int exits_turn_back_off(void);
-
-/* exits_turn_all_off - 0 or a negative errno. exits_forget - unlink all exits from entries. */
 int exits_turn_all_off(void);
-void exits_forget(void);
+
+void exits_forget(void); /* unlink all exits from entries */
 
 /* exits_reset_in_child - no exit is being turned off in the child. */
 void exits_reset_in_child(void);
 
-/* --- callers.c: who calls whom, as samples of calls tell it ---------------------------------- */
+/* --- callers.c: who calls whom, as samples of calls tell it --------------------------------- */
 
 struct caller_count {
 	uint64_t from; /* the return address */
@@ -393,12 +352,27 @@ uint64_t callers_lost(void);
 /* callers_forget - drop all counts. No thread may be in a probe function. */
 void callers_forget(void);
 
-/* --- price.c: what a call of the probe function costs here, by a function of its own --------- */
+/* --- price.c: what a call of the probe function costs here, by a function of its own -------- */
 
 /* price_measure - set the prices of watch_common, in about a millisecond. */
 void price_measure(void);
 
 /* price_is_own - whether a site is in the function that prices are measured by. */
 bool price_is_own(const void *site);
+
+/* --- pages.c: pages that are kept writable: no change has a system call --------------------- */
+
+/*
+ * pages_note - a site that is to be in open pages, after those of the same object. pages_open -
+ * open all that were noted. Where that is refused, each change has its system calls.
+ */
+void pages_note(const char *object, const void *site);
+void pages_open(void);
+
+/*
+ * pages_close - all. What cannot be closed or protected now stays listed, for the next try: a
+ * thread may be about to store there. Negative errno.
+ */
+int pages_close(void);
 
 #endif

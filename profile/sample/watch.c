@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The probe functions of entries and exits. Calls within the window are counted. The first call
- * after the window turns the probe off; so does the call that fills it.
- */
+/* The probe functions. The first call after the window, or one that fills it, turns a probe off. */
 #include "profile/sample/sample.h"
 
 #include <cpuid.h>
 #include <errno.h>
-#include <stdbool.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "profile/statistics/estimate.h"
@@ -35,7 +30,7 @@ bool watch_next(struct watch *watch, uint64_t state)
 	return atomic_compare_exchange_strong(&watch->state, &state, (state | WATCH_LOW) + 1);
 }
 
-/* --- What changes vector registers, and saves them ------------------------------------------- */
+/* --- What changes vector registers, and saves them ------------------------------------------ */
 
 struct vectors {
 	_Alignas(64) uint64_t area[2752 / 8];
@@ -105,7 +100,7 @@ static bool claim_state(struct watch *watch, uint64_t state, uint64_t why)
 	return atomic_compare_exchange_strong(&watch->state, &state, state | why);
 }
 
-/* --- Ends of windows ------------------------------------------------------------------------- */
+/* --- Ends of windows ------------------------------------------------------------------------ */
 
 FI_FUNCTION static bool is_pending(const struct watch *watch)
 {
@@ -143,44 +138,41 @@ static void close_window(struct watch *watch, uint32_t id, uint64_t state, uint6
 		turn_off(watch, id, state | why);
 }
 
-/*
- * The warm-up is over, unless the program was not running: then it lasts longer. The window starts
- * where the warm-up ended, not at this call: a window that starts by a call sees bursts too often.
- */
-static bool warm_window(struct watch *watch, uint64_t warm, uint64_t since)
-{
-	uint64_t wish = load_relaxed(&watch->wish);
-	uint64_t own = window_time(watch);
-
-	if (own + warm / 64 < warm) {
-		add_relaxed(&watch->from, since + warm - own);
-		return false;
-	}
-	if (!atomic_compare_exchange_strong_explicit(&watch->warm, &warm, 0, memory_order_relaxed,
-						     memory_order_relaxed))
-		return true;
-	own = own > warm ? own - warm : 0;
-	add_relaxed(&watch->began, warm);
-	store_relaxed(&watch->window, own < wish ? since + wish - own : 0);
-	watch_mark(watch);
-	return true;
-}
-
 struct call {
 	struct watch *watch;
-	uint64_t state; /* as the call saw it: the thread of epochs may have opened the next window
-			   since */
+	uint64_t state; /* as the call saw it: the next window may have been opened since */
 	uint64_t now;
 	uint64_t since; /* the start of the window */
 	uint64_t burst; /* number of the burst that the call is in, or 0 */
 	uint32_t id;
 };
 
-static bool warm_call(const struct call *call)
+/*
+ * False: the warm-up is over, unless the program was not running: then it lasts longer. The window
+ * starts where the warm-up ended, not at this call: a window that starts by a call sees bursts too
+ * often.
+ */
+static bool extend_warm_up(const struct call *call)
 {
-	uint64_t warm = load_relaxed(&call->watch->warm);
+	struct watch *watch = call->watch;
+	uint64_t warm = load_relaxed(&watch->warm);
+	uint64_t wish = load_relaxed(&watch->wish);
+	uint64_t own = window_time(watch);
 
-	return warm && !warm_window(call->watch, warm, call->since);
+	if (!warm)
+		return false;
+	if (own + warm / 64 < warm) {
+		add_relaxed(&watch->from, call->since + warm - own);
+		return true;
+	}
+	if (!atomic_compare_exchange_strong_explicit(&watch->warm, &warm, 0, memory_order_relaxed,
+						     memory_order_relaxed))
+		return false;
+	own = own > warm ? own - warm : 0;
+	add_relaxed(&watch->began, warm);
+	store_relaxed(&watch->window, own < wish ? call->since + wish - own : 0);
+	watch_mark(watch);
+	return false;
 }
 
 /* The window is over, unless the program was not running: then it lasts longer. */
@@ -283,7 +275,7 @@ static bool make_ring(const struct call *unused)
 	return ring_make();
 }
 
-/* --- The probe function ---------------------------------------------------------------------- */
+/* --- The probe function --------------------------------------------------------------------- */
 
 FI_FUNCTION static struct ring *note_run(void)
 {
@@ -310,13 +302,14 @@ FI_FUNCTION static void clear_frames(struct ring *ring, const struct watch *watc
 FI_FUNCTION static void begin_time(struct ring *ring, const struct call *call,
 				   const struct activation *activation)
 {
-	uint32_t depth = ring->depth;
+	struct frame *frame = frames_enter(ring, call->id, call->state, activation);
 
-	frames_enter(ring, call->id, call->state, activation);
-	if (ring->depth == depth)
+	if (!frame)
 		return;
 	note_ticks(ring, __builtin_ia32_rdtsc() - call->now);
-	frames_start(ring);
+	frame->run = load_relaxed(&ring->run);
+	frame->spent = ring->spent;
+	frame->start = __builtin_ia32_rdtsc();
 }
 
 /* Note the caller of one of the first calls of a window, and time it. */
@@ -375,7 +368,7 @@ FI_FUNCTION static void take_call(struct call *call, const struct fi_regs *regs,
 		return;
 	}
 	if (call->now < from ||
-	    (load_relaxed(&watch->warm) && call_with_vectors_saved(warm_call, call)))
+	    (load_relaxed(&watch->warm) && call_with_vectors_saved(extend_warm_up, call)))
 		return;
 	if (call->since >= load_relaxed(&watch->window) &&
 	    call_with_vectors_saved(end_window, call))
@@ -434,7 +427,7 @@ FI_FUNCTION void watch_call(uint32_t id, void *site, const struct fi_regs *regs,
 		end_call(ring, &call, spent);
 }
 
-/* --- Exits ----------------------------------------------------------------------------------- */
+/* --- Exits ---------------------------------------------------------------------------------- */
 
 /* The time of a call, without the ticks that the profile took, and without waits for a CPU. */
 FI_FUNCTION static void take_time(struct ring *ring, const struct frame *frame, uint64_t now)

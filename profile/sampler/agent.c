@@ -7,20 +7,23 @@
 #include "profile/sampler/epochs.h"
 
 #include <errno.h>
-#include <pthread.h>
+#include <link.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "agent/counts/base.h"
-#include "profile/sample/pages.h"
-#include "profile/sampler/session.h"
+#include "base/text.h"
+#include "profile/sample/sample.h"
 
-#define LONGEST_EPOCH 10.0  /* seconds */
-#define OPENING	      1.0   /* seconds */
-#define RECENT	      50e-6 /* seconds */
-#define OVERLONG      0.1   /* seconds */
+#define LONGEST_EPOCH 10.0   /* seconds */
+#define OPENING	      1.0    /* seconds */
+#define RECENT	      50e-6  /* seconds */
+#define OVERLONG      0.1    /* seconds */
+#define MEASURED      100e-6 /* seconds in which ticks are counted */
+#define AT_ONCE	      1000   /* ticks between which two clocks are read */
 
 struct options asked;
 struct function_state function_states[FI_PROBES_MAX];
@@ -66,12 +69,12 @@ static void begin_epochs(void)
 {
 	account.began = __builtin_ia32_rdtsc();
 	account.began_at = clock_seconds(CLOCK_MONOTONIC);
-	account.used_at_start = (clock_seconds(CLOCK_PROCESS_CPUTIME_ID) - cost_of_start()) *
-				watch_common.per_second;
+	account.used_before = (clock_seconds(CLOCK_PROCESS_CPUTIME_ID) - cost_of_start()) *
+			      watch_common.per_second;
 	store_relaxed(&watch_common.spent, 0);
 	store_relaxed(&watch_common.offs, 0);
 	store_relaxed(&watch_common.off_ticks, 0);
-	account.run_at_start = ring_run();
+	account.run_before = ring_run();
 	pace = (struct pace){ .budget = asked.budget,
 			      .shortest = (uint64_t)(asked.epoch * watch_common.per_second),
 			      .longest = (uint64_t)(LONGEST_EPOCH * watch_common.per_second),
@@ -82,6 +85,33 @@ static void begin_epochs(void)
 	windows_set_affordable();
 }
 
+/* Both clocks, read without a preemption between them. */
+static double seconds_at(uint64_t *at)
+{
+	uint64_t before;
+	double time;
+	int tries = 0;
+
+	do {
+		before = __builtin_ia32_rdtsc();
+		time = clock_seconds(CLOCK_MONOTONIC);
+		*at = __builtin_ia32_rdtsc();
+	} while (*at - before > AT_ONCE && ++tries < 1000);
+	return time;
+}
+
+/* Ticks per second, within a percent: it chooses windows and epochs only. */
+static double measure_ticks(void)
+{
+	uint64_t start, end;
+	double from = seconds_at(&start), to;
+
+	do
+		to = seconds_at(&end);
+	while (to - from < MEASURED);
+	return (double)(end - start) / (to - from);
+}
+
 static int prepare_profiling(void)
 {
 	int ret = ring_start();
@@ -89,7 +119,7 @@ static int prepare_profiling(void)
 	if (ret)
 		return ret;
 	prepared = true;
-	watch_common.per_second = clocks_measure();
+	watch_common.per_second = measure_ticks();
 	watch_start();
 	watch_common.callers = options.samples;
 	watch_common.ticks_per_4s = (uint64_t)(watch_common.per_second * 4294967296e-9);
@@ -151,10 +181,7 @@ static void forget_functions(void)
 	bursts_forget();
 }
 
-/*
- * Stop what the last profile could not stop. Calls that threads note after its report would be in
- * the next one: so all threads leave the probe functions before counts are forgotten.
- */
+/* Threads leave the probe functions before counts are forgotten: late calls would count. */
 static int end_last_profile(void)
 {
 	int ret;
@@ -167,7 +194,7 @@ static int end_last_profile(void)
 	return ret == -ETIMEDOUT ? ret : 0;
 }
 
-static int read_options(const char *text, const char *functions)
+int sampler_read(const char *text, const char *functions)
 {
 	static char *patterns;
 	int no_times;
@@ -182,8 +209,90 @@ static int read_options(const char *text, const char *functions)
 	return 0;
 }
 
+/* --- Which functions are profiled, as objects come and go ----------------------------------- */
+
+static uint32_t found[FI_PROBES_MAX]; /* probes that a pattern names */
+
+static void take_function(uint32_t id, size_t *taken)
+{
+	struct fi_probe probe;
+
+	if (id < known_probes || function_states[id].watched || fi_get(id, &probe) < 0 ||
+	    probe.kind != FI_ENTRY || price_is_own(probe.address) ||
+	    (asked.visits && pin_object(probe.address) < 0))
+		return;
+	pages_note(probe.object, probe.address);
+	function_states[id].watched = true;
+	reopened[(*taken)++] = id;
+}
+
+static void watch_functions(uint32_t n)
+{
+	char *copy = strdup(asked.functions), *rest = copy, *pattern;
+	size_t taken = 0;
+	long matches, functions;
+
+	while (copy && (pattern = text_word(&rest))) {
+		matches = *pattern ? fi_find_from(pattern, known_probes, found, n) : 0;
+		for (long i = 0; i < matches && i < (long)n; i++)
+			take_function(found[i], &taken);
+	}
+	pages_open();
+	/* Exits are turned on and off with their entries. */
+	functions = asked.no_times ? 0 : exits_find(reopened, taken, known_probes);
+	account.sum.exits += functions > 0 ? (double)functions : 0;
+	windows_activate(reopened, taken);
+	known_probes = n;
+	free(copy);
+}
+
+/* A probe whose object comes again is on if it was, and begins a new epoch. */
+static void follow_object(uint32_t id)
+{
+	struct function_state *function = &function_states[id];
+	struct fi_probe probe;
+
+	if ((!function->watched && !function->gone) || fi_get(id, &probe) < 0)
+		return;
+	function->opened &= !function->gone;
+	function->gone = probe.state == FI_GONE;
+	function->watched = !function->gone;
+}
+
+static void scan_functions(void)
+{
+	uint32_t n;
+
+	fi_scan();
+	n = fi_probes();
+	for (uint32_t id = 0; id < known_probes; id++)
+		follow_object(id);
+	if (n > known_probes)
+		watch_functions(n);
+}
+
+static int count_loads(struct dl_phdr_info *info, size_t size, void *data)
+{
+	(void)size;
+	*(unsigned long long *)data = info->dlpi_adds;
+	return 1;
+}
+
+void functions_scan_if_loaded(void)
+{
+	static unsigned long long before;
+	unsigned long long now = 0;
+
+	dl_iterate_phdr(count_loads, &now);
+	if (now != before)
+		scan_functions();
+	before = now;
+}
+
+/* --- The session ---------------------------------------------------------------------------- */
+
 /* Find probes, open all windows, start the thread. */
-static int start_profile(bool visit)
+int sampler_start(bool visit)
 {
 	bool again = prepared;
 	int ret = again ? 0 : prepare_profiling();
@@ -203,7 +312,7 @@ static int start_profile(bool visit)
 	begin_epochs();
 	ret = epochs_start_thread();
 	if (!ret)
-		functions_watch(fi_probes());
+		watch_functions(fi_probes());
 	profiled = ret ? 0 : getpid();
 	account.start = account.spent = pace.spent = cost_of_start() * watch_common.per_second;
 	unlock_profile();
@@ -211,7 +320,7 @@ static int start_profile(bool visit)
 }
 
 /* Turn all probes off. */
-static int stop_profile(void)
+int sampler_stop(void)
 {
 	int ret = lock_profile();
 
@@ -248,9 +357,9 @@ static void open_again(void)
 }
 
 /* A child of a process that was preloaded is profiled like it. */
-static bool reset_in_child(bool runs, bool visit)
+bool sampler_forked(bool runs, bool visit)
 {
-	uint64_t with_exits = account.with_exits;
+	double exits = account.sum.exits;
 
 	if (!runs)
 		return false;
@@ -258,7 +367,7 @@ static bool reset_in_child(bool runs, bool visit)
 	profile_lock = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 	ring_reset_in_child();
 	exits_reset_in_child();
-	account = (struct account){ .with_exits = with_exits };
+	account = (struct account){ .sum.exits = exits };
 	callers_forget();
 	burst_close();
 	bursts_forget();
@@ -278,7 +387,7 @@ static bool reset_in_child(bool runs, bool visit)
 }
 
 /* End the last epoch. */
-static int finish_profile(void)
+int sampler_finish(void)
 {
 	int ret = lock_profile();
 	uint64_t now;
@@ -301,31 +410,102 @@ static int finish_profile(void)
 	return 0;
 }
 
-static bool lock_scans(void)
+bool sampler_before_unload(void)
 {
 	return is_profiled() && !lock_profile();
 }
 
-static void scan_objects(void)
+void sampler_after_unload(void)
 {
 	if (is_profiled())
-		functions_scan();
+		scan_functions();
 	unlock_profile();
 }
 
-__attribute__((constructor)) static void start(void)
+/* Locks that a fork() finds taken are made anew in the child. */
+void sampler_before_fork(void)
 {
-	static const struct sampler sampling = {
-		.read = read_options,
-		.start = start_profile,
-		.finish = finish_profile,
-		.stop = stop_profile,
-		.report = report_profile,
-		.run = epochs_run,
-		.before_unload = lock_scans,
-		.after_unload = scan_objects,
-		.forked = reset_in_child,
-	};
+}
 
-	session_start(&sampling);
+void sampler_after_fork(void)
+{
+}
+
+/* --- The report ----------------------------------------------------------------------------- */
+
+static void put_probe(FILE *out, char letter, const struct fi_probe *probe)
+{
+	fputc(letter, out);
+	report_text(out, probe->function);
+	report_text(out, probe->object);
+}
+
+static struct duration in_seconds(const struct duration *ticks, double per_second)
+{
+	struct duration duration = *ticks;
+	double variance = per_second * per_second;
+
+	duration.time /= per_second;
+	duration.wall /= per_second;
+	duration.blur /= per_second;
+	duration.spread.last /= per_second;
+	duration.spread.squares /= variance;
+	duration.spread.quads /= variance * variance;
+	return duration;
+}
+
+/* Functions that were never called are left out: most functions of most programs. */
+static void put_function(FILE *out, uint32_t id, double per_second)
+{
+	const struct function_state *function = &function_states[id];
+	struct measured measured = { function->estimate,
+				     in_seconds(&function->duration, per_second) };
+	struct fi_probe probe;
+
+	if (!(function->estimate.counted > 0) || fi_get(id, &probe) < 0)
+		return;
+	put_probe(out, 'F', &probe);
+	report_numbers(out, &measured, MEASURED_NUMBERS);
+}
+
+static void put_caller(FILE *out, const struct caller_count *count, double per_second)
+{
+	double number[] = { (double)count->calls, (double)count->timed,
+			    (double)count->time / per_second };
+	struct fi_probe probe;
+
+	if (!(number[0] + number[1] > 0) || fi_get(count->id, &probe) < 0)
+		return;
+	put_probe(out, 'C', &probe);
+	if (report_address(out, count->from))
+		report_numbers(out, number, 3);
+	else
+		fputc('\n', out);
+}
+
+void sampler_report(FILE *out)
+{
+	double seconds = clock_seconds(CLOCK_MONOTONIC) - account.began_at;
+	double per_second = (double)(__builtin_ia32_rdtsc() - account.began) / seconds;
+	double used = account.used > 0 ? account.used : INFINITY;
+	const struct caller_count *callers;
+	struct quality sum = account.sum;
+	uint32_t n = fi_probes();
+
+	sum.seconds = seconds;
+	sum.budget = asked.budget;
+	sum.cost = account.spent / used;
+	sum.toggles += (double)load_relaxed(&watch_common.offs);
+	sum.toggling = toggles_cost() / used;
+	sum.lost = (double)callers_lost();
+	sum.cpu = clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
+	fputc('Q', out);
+	report_numbers(out, &sum, QUALITY_NUMBERS);
+	for (uint32_t id = 0; id < n; id++)
+		put_function(out, id, per_second);
+	callers = callers_list(&n);
+	for (uint32_t i = 0; i < n; i++)
+		put_caller(out, &callers[i], per_second);
+	bursts_report(out, sum.cpu);
+	report_moments(out, &account.moments, per_second);
 }

@@ -1,27 +1,26 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Burst samples, one per epoch: all probes are on for a moment, which shows where the time goes.
- */
+/* Burst samples, one per epoch: all probes are on for a moment, which shows where the time goes. */
 #include "profile/sampler/epochs.h"
 
-#include <stdatomic.h>
 #include <string.h>
 #include <time.h>
 
-#define LENGTH	 1500e-6 /* seconds */
-#define SHORTEST 20e-6	 /* seconds between looks for threads without an event yet, */
-#define LONGEST	 1e-3	 /* growing to this */
-#define PATIENCE 20	 /* looks */
-#define ENOUGH	 20000	 /* calls of probe functions after the end */
-#define TRIES	 64
+#define LENGTH		1500e-6 /* seconds */
+#define SHORTEST	20e-6	/* seconds between looks for threads without an event yet, */
+#define LONGEST		1e-3	/* growing to this */
+#define PATIENCE	20	/* looks */
+#define ENOUGH		20000	/* calls of probe functions after the end */
+#define TRIES		64
+#define BURST_ADDRESSES 16384u
 
-static struct burst_address
-	addresses[BURST_ADDRESSES]; /* by hash; the first has what is not known */
+/* Time at an address, in ticks, as it would be without probes. */
+static struct burst_address {
+	uint64_t at; /* 0: not known */
+	double ticks[SHARE_GROUPS];
+} addresses[BURST_ADDRESSES]; /* by hash; the first has what is not known */
 static unsigned bursts;
 static uint32_t turned_on[FI_PROBES_MAX];
 static size_t turned_on_n;
-
-/* --- Addresses ------------------------------------------------------------------------------- */
 
 static struct burst_address *find_address(uint64_t at)
 {
@@ -38,10 +37,7 @@ static struct burst_address *find_address(uint64_t at)
 	return &addresses[0];
 }
 
-/*
- * Each burst counts by the time that it took, with that of its probes: it is one sample of the
- * program like any other, however much the probes slow it.
- */
+/* Each counts by the time that it took, with probes: a sample like any other, however slow. */
 static void add_bursts(double scale, double unknown)
 {
 	unsigned group = bursts % SHARE_GROUPS;
@@ -78,8 +74,6 @@ static void read_burst(void)
 	bursts++;
 }
 
-/* --- On and off ------------------------------------------------------------------------------ */
-
 static bool is_off(uint32_t id)
 {
 	uint64_t state = atomic_load(&watches[id].state);
@@ -90,17 +84,12 @@ static bool is_off(uint32_t id)
 
 static void turn_entries_on(void)
 {
-	double before = clock_seconds(CLOCK_THREAD_CPUTIME_ID);
-
 	turned_on_n = 0;
 	for (uint32_t id = 0; id < known_probes; id++)
 		if (is_off(id))
 			turned_on[turned_on_n++] = id;
-	if (exits_turn_all_on() < 0 ||
-	    fi_activate_how(turned_on, turned_on_n, watch_call, FI_KEEPS_VECTORS) < 0)
-		account.refused++;
-	account.toggles += turned_on_n;
-	cost_add_toggling(before);
+	toggles_note(clock_seconds(CLOCK_THREAD_CPUTIME_ID), exits_turn_all_on() < 0);
+	toggles_on(turned_on, turned_on_n);
 }
 
 void bursts_settle(void)
@@ -108,14 +97,12 @@ void bursts_settle(void)
 	double before = clock_seconds(CLOCK_THREAD_CPUTIME_ID);
 	size_t kept = 0;
 
-	if (!account.with_exits)
+	if (!account.sum.exits)
 		return;
 	for (size_t i = 0; i < turned_on_n; i++)
 		if (is_off(turned_on[i]))
 			turned_on[kept++] = turned_on[i];
-	if (fi_deactivate_batch(turned_on, kept) < 0 || exits_turn_back_off() < 0)
-		account.refused++;
-	cost_add_toggling(before);
+	toggles_note(before, fi_deactivate_batch(turned_on, kept) < 0 || exits_turn_back_off() < 0);
 }
 
 /* Wait until all threads that run had an event. All others pay for that, so ENOUGH calls end it. */
@@ -126,7 +113,7 @@ static void wait_for_all(void)
 
 	burst_poll();
 	for (int i = 0; i < PATIENCE && ring_run() - run < ENOUGH; i++) {
-		clocks_sleep(pause);
+		epochs_sleep(pause);
 		if (!burst_poll())
 			return;
 		pause = pause < LONGEST / 2 ? 2 * pause : LONGEST;
@@ -135,22 +122,48 @@ static void wait_for_all(void)
 
 void bursts_sample(void)
 {
-	if (!account.with_exits)
+	if (!account.sum.exits)
 		return;
 	turn_entries_on();
 	burst_start();
-	clocks_sleep(LENGTH);
+	epochs_sleep(LENGTH);
 	burst_end();
 	wait_for_all();
 	burst_close();
 	read_burst();
 }
 
-/* --- All of them ----------------------------------------------------------------------------- */
-
-const struct burst_address *bursts_list(void)
+static double ticks_of(const struct burst_address *place)
 {
-	return addresses;
+	double sum = 0;
+
+	for (unsigned i = 0; i < SHARE_GROUPS; i++)
+		sum += place->ticks[i];
+	return sum;
+}
+
+/* Seconds of the process's CPU time, as bursts saw it. What is not known has no address. */
+static void put_burst_address(FILE *out, const struct burst_address *place, double scale)
+{
+	double seconds[SHARE_GROUPS];
+
+	for (unsigned i = 0; i < SHARE_GROUPS; i++)
+		seconds[i] = place->ticks[i] * scale;
+	fputc('S', out);
+	if (!place->at || !report_address(out, place->at))
+		fputs("\t\t0", out);
+	report_numbers(out, seconds, SHARE_GROUPS);
+}
+
+void bursts_report(FILE *out, double cpu)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; i < BURST_ADDRESSES; i++)
+		sum += ticks_of(&addresses[i]);
+	for (uint32_t i = 0; i < BURST_ADDRESSES; i++)
+		if (ticks_of(&addresses[i]) > 0)
+			put_burst_address(out, &addresses[i], cpu / sum);
 }
 
 void bursts_forget(void)

@@ -2,23 +2,24 @@
 /*
  * A table of edges that all threads share, and its probe function. An edge takes the first free
  * slot among the few of the block that it leads to, so that edges that run together lie together.
- * If none is free, it takes one in a hash table for the rest. Slots are never given up.
+ * If none is free, it takes any, by hash. Slots are never given up.
  */
 #include "profile/sampler/edges.h"
 
 #include <errno.h>
-#include <linux/futex.h>
 #include <linux/membarrier.h>
+#include <semaphore.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "profile/sample/relaxed.h"
+#include "profile/sample/sample.h"
 
 #define NEAR   4u /* slots of a block */
 #define BLOCKS FI_PROBES_MAX
-#define REST   (1u << 18)
-#define SLOTS  (BLOCKS * NEAR + REST)
+#define SLOTS  (BLOCKS * (NEAR + 1))
 #define TRIES  64
 #define PAGE   4096
 
@@ -73,33 +74,31 @@ void edges_phase(uint64_t number)
 	store_release(&current.phase, number);
 }
 
-/* Called once per slot, so there is room. */
-FI_FUNCTION static void note_used(const struct slot *slot)
-{
-	uint32_t n = add_relaxed(&used_n, 1);
-
-	store_release(&table.used[n], (uint32_t)(slot - table.slot) + 1);
-}
-
 FI_FUNCTION static bool claim_slot(struct slot *slot, uint64_t key)
 {
 	uint64_t there = load_relaxed(&slot->key);
+	uint32_t n;
 
 	if (there)
 		return there == key;
 	if (!atomic_compare_exchange_strong_explicit(&slot->key, &there, key, memory_order_relaxed,
 						     memory_order_relaxed))
 		return there == key;
-	note_used(slot);
+	/* Once per slot, so there is room. */
+	n = add_relaxed(&used_n, 1);
+	store_release(&table.used[n], (uint32_t)(slot - table.slot) + 1);
 	return true;
 }
 
-FI_FUNCTION static struct slot *find_slot_in_rest(uint64_t key)
+/* Those of the block come first, in an order by the other block: mostly the first will do. */
+FI_FUNCTION static struct slot *find_slot(uint32_t from, uint32_t to)
 {
-	uint64_t at = key * UINT64_C(0x9e3779b97f4a7c15) >> 46;
+	uint64_t key = ((uint64_t)from << 32 | to) + 1;
+	uint64_t hash = key * UINT64_C(0x9e3779b97f4a7c15) >> 32;
 
 	for (unsigned i = 0; i < TRIES; i++) {
-		struct slot *slot = &table.slot[BLOCKS * NEAR + (at + i) % REST];
+		struct slot *slot =
+			&table.slot[i < NEAR ? to * NEAR + (from ^ i) % NEAR : (hash + i) % SLOTS];
 
 		if (claim_slot(slot, key))
 			return slot;
@@ -107,26 +106,7 @@ FI_FUNCTION static struct slot *find_slot_in_rest(uint64_t key)
 	return NULL;
 }
 
-/* The slots of a block are tried in an order by the other block: mostly the first is free, or the
- * edge's. */
-FI_FUNCTION static struct slot *find_slot(uint32_t from, uint32_t to)
-{
-	uint64_t key = ((uint64_t)from << 32 | to) + 1;
-	struct slot *near = &table.slot[to * NEAR];
-
-	for (unsigned i = 0; i < NEAR; i++) {
-		struct slot *slot = &near[(from ^ i) % NEAR];
-
-		if (claim_slot(slot, key))
-			return slot;
-	}
-	return find_slot_in_rest(key);
-}
-
-/*
- * With one thread an increment needs no LOCK prefix, but has to be one instruction: signal handlers
- * count, too.
- */
+/* One thread needs no LOCK prefix, but one instruction: signal handlers count, too. */
 FI_FUNCTION static void increment_count(_Atomic uint64_t *count)
 {
 	if (load_relaxed(&current.crowded))
@@ -135,10 +115,7 @@ FI_FUNCTION static void increment_count(_Atomic uint64_t *count)
 		__asm__("incq %0" : "+m"(*(uint64_t *)count));
 }
 
-/*
- * The first block of a thread in a phase ends no edge. From the second thread on all increments are
- * locked: the barrier ends an increment that the first thread may be in.
- */
+/* From the second thread on increments are locked; the barrier ends one that is under way. */
 FI_FUNCTION static void note_thread(uint64_t phase)
 {
 	previous.phase = phase;
@@ -148,43 +125,25 @@ FI_FUNCTION static void note_thread(uint64_t phase)
 	syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
 }
 
-/* --- What wakes the thread of phases --------------------------------------------------------- */
+static sem_t wakes;
 
-static _Atomic uint32_t wakes;
-static atomic_bool has_waiter;
-
-/* A system call is made only if a thread waits. */
 FI_FUNCTION void edges_wake(void)
 {
 	int saved = errno;
 
-	atomic_fetch_add_explicit(&wakes, 1, memory_order_seq_cst);
-	if (atomic_exchange_explicit(&has_waiter, false, memory_order_seq_cst))
-		syscall(SYS_futex, &wakes, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	sem_post(&wakes);
 	errno = saved;
 }
 
-uint32_t edges_wakes(void)
+void edges_forget_wakes(void)
 {
-	return atomic_load_explicit(&wakes, memory_order_seq_cst);
+	while (!sem_trywait(&wakes))
+		;
 }
 
-bool edges_wait(uint32_t seen, const struct timespec *until)
+bool edges_wait(const struct timespec *until)
 {
-	atomic_store_explicit(&has_waiter, true, memory_order_seq_cst);
-	/* The kernel compares the number of wakes. */
-	return syscall(SYS_futex, &wakes, FUTEX_WAIT_BITSET_PRIVATE, seen, until, NULL,
-		       FUTEX_BITSET_MATCH_ANY) == 0 ||
-	       errno != ETIMEDOUT;
-}
-
-/* --- The probe function ---------------------------------------------------------------------- */
-
-FI_FUNCTION static void note_run(uint32_t id, bool wakes_thread)
-{
-	store_relaxed(&table.ran[id], true);
-	if (wakes_thread)
-		edges_wake();
+	return !sem_clockwait(&wakes, CLOCK_MONOTONIC, until) || errno != ETIMEDOUT;
 }
 
 FI_FUNCTION void edges_block(uint32_t id, void *site, const struct fi_regs *regs, void *data)
@@ -196,8 +155,11 @@ FI_FUNCTION void edges_block(uint32_t id, void *site, const struct fi_regs *regs
 	(void)site;
 	(void)regs;
 	(void)data;
-	if (!load_relaxed(&table.ran[id]))
-		note_run(id, !phase);
+	if (!load_relaxed(&table.ran[id])) {
+		store_relaxed(&table.ran[id], true);
+		if (!phase)
+			edges_wake();
+	}
 	if (!phase) {
 		add_relaxed(&outside, 1);
 		return;
@@ -286,4 +248,40 @@ void edges_sums(struct quality *sum)
 {
 	sum->late = (double)load_relaxed(&outside);
 	sum->lost = (double)load_relaxed(&lost);
+}
+
+/* --- Weights -------------------------------------------------------------------------------- */
+
+#define PART  0.75
+#define LEAST 0.1 /* of the price: the least that is left of a block */
+
+static int by_size(const void *a, const void *b)
+{
+	double one = *(const double *)a, two = *(const double *)b;
+
+	return (one > two) - (one < two);
+}
+
+/* The fourth least of 64 phases, and of fewer phases in proportion. */
+static double quick_block(const struct weights *weights)
+{
+	size_t n = weights->n < WEIGHT_RECENT ? weights->n : WEIGHT_RECENT;
+	double sorted[WEIGHT_RECENT];
+
+	memcpy(sorted, weights->recent, n * sizeof(*sorted));
+	qsort(sorted, n, sizeof(*sorted), by_size);
+	return sorted[n / 17];
+}
+
+double weight_of_phase(struct weights *weights, double seconds, double cpu, uint64_t runs)
+{
+	double each, price, left;
+
+	if (!runs || !(seconds > 0))
+		return 0;
+	each = (cpu > seconds ? cpu : seconds) / (double)runs;
+	weights->recent[weights->n++ % WEIGHT_RECENT] = each;
+	price = PART * quick_block(weights);
+	left = each - price > LEAST * price ? each - price : LEAST * price;
+	return each / left / seconds;
 }

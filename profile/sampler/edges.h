@@ -3,18 +3,13 @@
 #ifndef PROFILE_SAMPLER_EDGES_H
 #define PROFILE_SAMPLER_EDGES_H
 
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 #include <time.h>
 
 #include "probes/include/fastinst.h"
-#include "profile/sampler/session_report.h"
+#include "profile/sampler/session.h"
 
-/*
- * --- edges.c: which block is run behind which, in phases. A thread's first block of a phase has
- * none before it.
- */
+/* --- edges.c: which block runs behind which; a thread's first one in a phase, behind none --- */
 
 struct edge {
 	uint32_t from, to;
@@ -38,44 +33,36 @@ uint64_t edges_weigh(double weight);
 /* edges_block - the probe function of all blocks. Changes no vector register. */
 fi_function edges_block;
 
-/*
- * edges_next - the next edge, in the order in which they were found. *next begins as 0. 0: no more.
- */
+/* edges_next - the next edge, in the order they were found. *next begins as 0. 0: no more. */
 int edges_next(uint32_t *next, struct edge *edge);
 
-/*
- * edges_has_run - whether the block ever ran while it was on. The first run outside of a phase
- * wakes up the thread of phases.
- */
+/* edges_has_run - ever, while it was on? Its first run outside of a phase is a wake. */
 bool edges_has_run(uint32_t id);
 
 /* edges_sums - how many blocks ran outside of a phase, and how many edges found no room. */
 void edges_sums(struct quality *sum);
 
 /*
- * edges_wake - wake up the thread of phases. Async-signal-safe; takes no lock, and changes neither
- * errno nor vectors. edges_wakes - how often that was called.
+ * edges_wake - wake up the thread of phases, now or in its next edges_wait(). Async-signal-safe;
+ * takes no lock, and changes neither errno nor vectors. edges_forget_wakes - forget those so far.
  */
 void edges_wake(void);
-uint32_t edges_wakes(void);
+void edges_forget_wakes(void);
+
+/* edges_wait - wait for a wake, or until a time of CLOCK_MONOTONIC. False: that time has come. */
+bool edges_wait(const struct timespec *until);
 
 /*
- * edges_wait - wait until edges_wakes() is more than that, or until a time of CLOCK_MONOTONIC.
- * False: that time has come. May return early.
- */
-bool edges_wait(uint32_t wakes, const struct timespec *until);
-
-/*
- * --- weight.c: how much a phase counts for
+ * How much a phase counts for
  *
  * Each phase is to stand for as much of the program's own time as any other. But with all blocks
- * on most of a phase is the price of probes: where blocks are short, a phase shows less of the
- * program's time. So its counts are multiplied by how many times slower the program was:
+ * on most of it is the price of probes, and the more so the shorter blocks are. So its counts are
+ * multiplied by how many times slower the program was:
  *
- *	time of a block in the phase / (time of a block in the phase - price of a probe)
+ * time of a block in the phase / (time of a block in the phase - price of a probe)
  *
- * The price is taken to be three quarters of the time of a block where the program was at its
- * quickest of late: the fourth least of 64 phases. A higher one would tell phases apart by noise.
+ * The price is taken to be three quarters of the time of a block at the quickest of late, the
+ * fourth least of 64 phases. A higher one would tell phases apart by noise.
  */
 #define WEIGHT_RECENT 64u
 
@@ -84,15 +71,7 @@ struct weights {
 	size_t n;
 };
 
-/*
- * weight_of_phase - the weight of a run, per second of the phase. 0: nothing ran. @seconds: length
- * of the phase; @cpu: CPU seconds of all threads in it; @runs: of edges
- */
+/* weight_of_phase - per second of the phase. @cpu: seconds of all threads; @runs: of edges. */
 double weight_of_phase(struct weights *weights, double seconds, double cpu, uint64_t runs);
-
-/* --- report.c -------------------------------------------------------------------------------- */
-
-/* report_edges - write the lines of this process. */
-void report_edges(FILE *out, const struct quality *quality, struct moments *moments);
 
 #endif

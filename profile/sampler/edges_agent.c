@@ -15,17 +15,13 @@
 
 #include <errno.h>
 #include <linux/membarrier.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "agent/counts/base.h"
 #include "base/clock.h"
-#include "profile/sample/pages.h"
-#include "profile/sample/relaxed.h"
-#include "profile/sampler/session.h"
+#include "profile/sample/sample.h"
 
 #define PATIENCE 2	/* seconds */
 #define AGAIN	 500e-6 /* seconds, half of the first wait for another try */
@@ -38,9 +34,8 @@ static double period, on_time, began;
 
 static pthread_t thread;
 static atomic_bool stopping;
-static uint32_t swept; /* edges_wakes() when blocks that ran were last turned off */
 
-/* --- Blocks, with the lock held -------------------------------------------------------------- */
+/* --- Blocks, with the lock held ------------------------------------------------------------- */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool visits; /* objects with blocks are pinned */
@@ -61,27 +56,6 @@ static void forget_blocks(void)
 	sum.refused = 0;
 }
 
-/* An object may have gone since its blocks were collected. */
-static void drop_gone(void)
-{
-	struct fi_probe probe;
-	size_t kept = 0, kept_ran = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		if (fi_get(ids[i], &probe) || probe.state == FI_GONE)
-			continue;
-		kept_ran += i < ran;
-		ids[kept++] = ids[i];
-	}
-	n = kept;
-	ran = kept_ran;
-}
-
-static int turn_all_on(void)
-{
-	return fi_activate_how(ids, all_on ? ran : n, edges_block, FI_KEEPS_VECTORS);
-}
-
 static void turn_all_off(void)
 {
 	if (some_on)
@@ -89,22 +63,20 @@ static void turn_all_off(void)
 	some_on = all_on = false;
 }
 
-/* All blocks are on, or none (negative errno). */
+/* All blocks are on, or none (negative errno). Where an object has gone, they are collected anew.
+ */
 static int turn_blocks_on(void)
 {
-	int ret;
+	int ret = fi_activate_how(ids, all_on ? ran : n, edges_block, FI_KEEPS_VECTORS);
 
 	some_on = true;
-	ret = turn_all_on();
-	if (ret == -ENODEV) {
-		drop_gone();
-		ret = turn_all_on();
-	}
 	all_on = !ret;
 	if (ret) {
 		fi_deactivate_batch(ids, ran);
 		turn_all_off();
 	}
+	if (ret == -ENODEV)
+		forget_blocks();
 	return ret;
 }
 
@@ -128,12 +100,9 @@ static void turn_run_blocks_off(size_t from)
 	fi_deactivate_batch(ids + from, ran - from);
 }
 
-/* --- New blocks ------------------------------------------------------------------------------ */
+/* --- New blocks ----------------------------------------------------------------------------- */
 
-/*
- * The lock is taken for the end of the list only: a pin waits for the loader, the loader for a
- * fork(), and the fork() for the lock.
- */
+/* The lock is taken late: a pin waits for the loader, that for a fork(), and that for the lock. */
 static void collect_blocks(void)
 {
 	uint32_t end = fi_probes();
@@ -158,10 +127,7 @@ static void collect_blocks(void)
 	sum.blocks = (double)n;
 }
 
-/*
- * False: the scan failed. Where objects came, blocks that were dropped may be there again, with the
- * same ids.
- */
+/* False: the scan failed. Where objects came, blocks may be there again, with the same ids. */
 static bool scan_blocks(void)
 {
 	int found = fi_scan();
@@ -177,33 +143,30 @@ static bool scan_blocks(void)
 	return true;
 }
 
-/* --- What must not meet a phase -------------------------------------------------------------- */
+/* --- What must not meet a phase ------------------------------------------------------------- */
 
-static void lock_blocks_off(void)
+void sampler_before_fork(void)
 {
 	pthread_mutex_lock(&lock);
 	turn_all_off();
 }
 
-static void unlock_blocks(void)
+void sampler_after_fork(void)
 {
 	pthread_mutex_unlock(&lock);
 }
 
-/*
- * No block of an object that goes may be on meanwhile. No lock is held: dlclose() waits for the
- * loader, and a constructor, which has that, may call it.
- */
-static bool begin_unload(void)
+/* No block of an object that goes may be on. No lock is held: a constructor may call dlclose(). */
+bool sampler_before_unload(void)
 {
-	lock_blocks_off();
+	sampler_before_fork();
 	unloads++;
-	unlock_blocks();
+	sampler_after_fork();
 	return true;
 }
 
 /* A child may have been forked within dlclose(). */
-static void end_unload(void)
+void sampler_after_unload(void)
 {
 	pthread_mutex_lock(&lock);
 	unloads -= unloads > 0;
@@ -211,7 +174,7 @@ static void end_unload(void)
 }
 
 /* There are no blocks in the child. It is not profiled; another command may profile it. */
-static bool forget_session(bool runs, bool visit)
+bool sampler_forked(bool runs, bool visit)
 {
 	(void)runs;
 	(void)visit;
@@ -222,11 +185,12 @@ static bool forget_session(bool runs, bool visit)
 	return false;
 }
 
-/* --- The thread ------------------------------------------------------------------------------ */
+/* --- The thread ----------------------------------------------------------------------------- */
 
 /* Turn off blocks that ran between phases for the first time. Each has woken this thread. */
 static void sweep_blocks(void)
 {
+	edges_forget_wakes();
 	pthread_mutex_lock(&lock);
 	turn_run_blocks_off(ran);
 	pthread_mutex_unlock(&lock);
@@ -238,31 +202,18 @@ static void sweep_blocks(void)
 static void rest_for(double seconds, bool sweeps)
 {
 	struct timespec until;
-	uint32_t wakes;
 	double end;
 
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	end = (double)until.tv_nsec / 1e9 + (seconds > 0 ? seconds : 0);
 	until.tv_sec += (time_t)end;
 	until.tv_nsec = (long)((end - (double)(time_t)end) * 1e9);
-	do {
-		wakes = edges_wakes();
-		if (sweeps && wakes != swept && !stopping) {
-			swept = wakes;
+	while (!stopping && edges_wait(&until))
+		if (sweeps && !stopping)
 			sweep_blocks();
-		}
-	} while (!stopping && edges_wait(wakes, &until));
 }
 
-static void sync_all_threads(void)
-{
-	syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0);
-}
-
-/*
- * The part of a phase in which the program can have run. In a phase that lasts too long the program
- * or its machine may have been stopped: then no thread had a CPU.
- */
+/* The part of a phase in which the program can have run: its machine may have stopped. */
 static double time_watched(double length, double cpu)
 {
 	double most = cpu > on_time ? cpu : on_time;
@@ -271,9 +222,8 @@ static double time_watched(double length, double cpu)
 }
 
 /*
- * With the lock held. Toggling is CPU time of this thread: on a busy machine it waits for a CPU in
- * the middle of a change. False: not all blocks could be turned on, as while a thread is being
- * made, which has SIGTRAP blocked for a moment.
+ * With the lock held. Toggling is CPU time: on a busy machine this thread waits in the middle of
+ * it. False: not all could be turned on, as while a thread is made, with SIGTRAP blocked.
  */
 static bool run_phase(void)
 {
@@ -285,7 +235,8 @@ static bool run_phase(void)
 		sum.toggling += clock_seconds(CLOCK_THREAD_CPUTIME_ID) - own;
 		return false;
 	}
-	sync_all_threads();
+	/* Every thread has seen that. */
+	syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0);
 	one.toggling = clock_seconds(CLOCK_THREAD_CPUTIME_ID) - own;
 	start = clock_seconds(CLOCK_MONOTONIC);
 	cpu = clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
@@ -294,7 +245,7 @@ static bool run_phase(void)
 	edges_phase(0);
 	cpu = clock_seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu;
 	one.on = time_watched(clock_seconds(CLOCK_MONOTONIC) - start, cpu);
-	swept = edges_wakes();
+	edges_forget_wakes();
 	own = clock_seconds(CLOCK_THREAD_CPUTIME_ID);
 	turn_run_blocks_off(0);
 	one.toggling += clock_seconds(CLOCK_THREAD_CPUTIME_ID) - own;
@@ -306,7 +257,7 @@ static bool run_phase(void)
 	return true;
 }
 
-static void run_phases(uintptr_t unused)
+void sampler_run(uintptr_t unused)
 {
 	unsigned short dice[3] = { (unsigned short)getpid(), 42, 4711 };
 	double again = AGAIN;
@@ -325,19 +276,19 @@ static void run_phases(uintptr_t unused)
 		pthread_mutex_unlock(&lock);
 		rest_for(rest, true);
 	} while (!stopping && !is_program_over());
-	lock_blocks_off();
-	unlock_blocks();
+	sampler_before_fork();
+	sampler_after_fork();
 }
 
-/* --- The session ----------------------------------------------------------------------------- */
+/* --- The session ---------------------------------------------------------------------------- */
 
-static int read_options(const char *options, const char *functions)
+int sampler_read(const char *options, const char *functions)
 {
 	(void)functions;
 	return sscanf(options, "%lf %lf", &period, &on_time) == 2 ? 0 : -EINVAL;
 }
 
-static int start_phases(bool visit)
+int sampler_start(bool visit)
 {
 	int ret = edges_start();
 
@@ -356,7 +307,7 @@ static int start_phases(bool visit)
 }
 
 /* End the thread, with all blocks off. -ETIMEDOUT: it did not end in two seconds. */
-static int finish_phases(void)
+int sampler_finish(void)
 {
 	struct timespec until;
 	int ret;
@@ -373,7 +324,7 @@ static int finish_phases(void)
 	return ret ? ret : pages_close();
 }
 
-static int stop_phases(void)
+int sampler_stop(void)
 {
 	int ret = fi_synchronize();
 
@@ -382,33 +333,65 @@ static int stop_phases(void)
 	return ret;
 }
 
-static void report_phases(FILE *out)
-{
-	if (moments.n) {
-		struct phase *last = &moments.moment[moments.n - 1];
+/* --- The report ----------------------------------------------------------------------------- */
 
-		last->length = sum.seconds - last->start;
-	}
-	edges_sums(&sum);
-	report_edges(out, &sum, &moments);
+static void put_block(FILE *out, uint32_t id)
+{
+	struct fi_probe probe;
+
+	if (fi_get(id, &probe) < 0 || probe.kind != FI_BLOCK)
+		return;
+	fprintf(out, "B\t%u", id);
+	/* A block whose object was unloaded has no name any more. */
+	if (report_address(out, (uintptr_t)probe.address))
+		report_text(out, probe.function);
+	fputc('\n', out);
 }
 
-__attribute__((constructor)) static void start(void)
+/* An edge that was seen has a count of 1 at least. */
+static double estimate_count(const struct edge *edge, int half, double scale)
 {
-	/* No block is on at a fork. */
-	static const struct sampler sampling = {
-		.read = read_options,
-		.start = start_phases,
-		.finish = finish_phases,
-		.stop = stop_phases,
-		.report = report_phases,
-		.run = run_phases,
-		.before_unload = begin_unload,
-		.after_unload = end_unload,
-		.before_fork = lock_blocks_off,
-		.after_fork = unlock_blocks,
-		.forked = forget_session,
-	};
+	double count = (double)(uint64_t)(edge->weighed[half] * scale + 0.5);
 
-	session_start(&sampling);
+	return count >= 1 || !edge->count[half] ? count : 1;
+}
+
+static void put_edges(FILE *out)
+{
+	double seen = 0, weighed = 0, scale;
+	uint32_t next = 0;
+	struct edge edge;
+
+	while (edges_next(&next, &edge)) {
+		seen += (double)(edge.count[0] + edge.count[1]);
+		weighed += edge.weighed[0] + edge.weighed[1];
+	}
+	scale = weighed > 0 ? seen / weighed : 0;
+	for (next = 0; edges_next(&next, &edge);) {
+		fprintf(out, "E\t%u\t%u", edge.from, edge.to);
+		report_numbers(out,
+			       (double[]){ estimate_count(&edge, 1, scale),
+					   estimate_count(&edge, 0, scale),
+					   (double)(edge.count[0] + edge.count[1]) },
+			       3);
+	}
+}
+
+void sampler_report(FILE *out)
+{
+	struct phase *last = moments.n ? &moments.moment[moments.n - 1] : NULL;
+	uint32_t blocks = fi_probes();
+
+	edges_sums(&sum);
+	fputc('Q', out);
+	report_numbers(out, &sum, QUALITY_NUMBERS);
+	for (uint32_t id = 0; id < blocks; id++)
+		put_block(out, id);
+	put_edges(out);
+	if (last) {
+		last->length = sum.seconds - last->start;
+		/* A thread may have been late with a run of the last phase. */
+		last->calls += (double)edges_runs();
+	}
+	report_moments(out, &moments, 1);
 }

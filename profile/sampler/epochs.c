@@ -1,24 +1,55 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The thread that ends the windows of one epoch and opens those of the next.
- */
+/* The thread that ends the windows of one epoch and opens those of the next. */
 #include "profile/sampler/epochs.h"
 
 #include <math.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <time.h>
 
 #include "agent/counts/base.h"
 #include "base/random.h"
-#include "profile/sampler/session.h"
 
 #define OFTEN	    100 /* calls in an epoch, from which a function is frequent */
 #define SLOWED_MOST 0.2 /* share of the program's time */
 
-static double open_cost; /* share of the program's time, if all windows that are short were open at
-			    once */
+static double open_cost;	  /* share of the program's time, if all short windows were open */
 static _Atomic uintptr_t session; /* number of the thread of epochs that goes on; the others end */
+
+double toggles_cost(void)
+{
+	return (double)load_relaxed(&watch_common.off_ticks) + account.turning_on;
+}
+
+void toggles_note(double since, bool refused)
+{
+	account.turning_on +=
+		(clock_seconds(CLOCK_THREAD_CPUTIME_ID) - since) * watch_common.per_second;
+	account.sum.refused += refused;
+}
+
+void toggles_on(uint32_t *ids, size_t n)
+{
+	double before = clock_seconds(CLOCK_THREAD_CPUTIME_ID);
+
+	toggles_note(before, fi_activate_how(ids, n, watch_call, FI_KEEPS_VECTORS) < 0);
+	account.sum.toggles += (double)n;
+}
+
+/* Ticks: the thread of epochs, what turned probes off, calls of the probe function. */
+static double cost_of_all(void)
+{
+	return account.start + clock_seconds(watch_common.own) * watch_common.per_second +
+	       (double)load_relaxed(&watch_common.spent) +
+	       (double)(ring_run() - account.run_before) * ring_price();
+}
+
+void cost_settle(void)
+{
+	double now = cost_of_all();
+
+	account.spent = now > account.spent ? now : account.spent;
+	account.used = clock_seconds(CLOCK_PROCESS_CPUTIME_ID) * watch_common.per_second -
+		       account.used_before;
+}
 
 static bool is_closed(uint32_t id)
 {
@@ -26,9 +57,8 @@ static bool is_closed(uint32_t id)
 }
 
 /*
- * Whether a probe that is off is turned on in this epoch: with a probability by which all that are
- * on do not slow the program by more than a fifth. Estimates are corrected for a slower program,
- * but not well.
+ * Whether a probe that is off is turned on in this epoch: so many that they slow the program by a
+ * fifth at most. Estimates are corrected for a slower program, but not well.
  */
 static bool draw_turn(void)
 {
@@ -92,22 +122,28 @@ static void run_epoch(void)
 				     .calls = calls,
 				     .cost = fmax(0, cost_of_all() - account.spent),
 				     .phases = 1 });
-	account.epochs++;
+	account.sum.epochs++;
 }
 
-/* --- The thread ------------------------------------------------------------------------------ */
+void epochs_sleep(double seconds)
+{
+	struct timespec pause = { .tv_sec = (time_t)seconds };
+
+	pause.tv_nsec = (long)((seconds - (double)pause.tv_sec) * 1e9);
+	nanosleep(&pause, NULL);
+}
 
 static uint64_t tick_epoch(void)
 {
 	double used_before = account.used;
-	double last = account.spent, toggling_before = cost_of_toggling();
+	double last = account.spent, toggling_before = toggles_cost();
 
-	clocks_learn_parallel();
+	windows_learn_parallel();
 	functions_scan_if_loaded();
 	run_epoch();
 	cost_settle();
 	return pace_next(&pace, (uint64_t)(account.spent - last),
-			 (uint64_t)(cost_of_toggling() - toggling_before),
+			 (uint64_t)(toggles_cost() - toggling_before),
 			 account.used > used_before ? (uint64_t)(account.used - used_before) : 0);
 }
 
@@ -122,14 +158,14 @@ static bool sleep_epoch(uint64_t length, uintptr_t number)
 	double left = (double)length / watch_common.per_second;
 
 	for (; is_session(number) && !is_program_over(); left--) {
-		clocks_sleep(fmin(left, 1));
+		epochs_sleep(fmin(left, 1));
 		if (left <= 1)
 			return true;
 	}
 	return false;
 }
 
-void epochs_run(uintptr_t number)
+void sampler_run(uintptr_t number)
 {
 	uint64_t next = pace.length;
 

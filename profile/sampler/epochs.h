@@ -4,20 +4,14 @@
 #define PROFILE_SAMPLER_EPOCHS_H
 
 #include <pthread.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
 
 #include "base/clock.h"
 #include "probes/include/fastinst.h"
 #include "profile/sample/sample.h"
-#include "profile/sampler/session_report.h"
-#include "profile/statistics/duration.h"
+#include "profile/sampler/session.h"
 #include "profile/statistics/estimate.h"
-#include "profile/statistics/pace.h"
 
-/* --- agent.c: what is known, and its lock ---------------------------------------------------- */
+/* --- agent.c: what is known, and its lock --------------------------------------------------- */
 
 /* What the command asks for. */
 struct options {
@@ -44,17 +38,16 @@ struct function_state {
 
 /* Sums over all probes. */
 struct account {
-	uint64_t epochs, toggles, refused;
-	uint64_t with_exits;   /* functions */
-	uint64_t frequent;     /* functions called too often for all calls to be counted */
-	uint64_t began;	       /* ticks */
-	uint64_t last;	       /* end of the last epoch; 0: there was none */
-	double began_at;       /* seconds */
-	double spent, used;    /* ticks */
-	double start;	       /* ticks spent before the first epoch began */
-	double used_at_start;  /* of the process, before it was profiled */
-	double turning_on;     /* ticks spent in turning probes on and off, but by executors */
-	uint64_t run_at_start; /* calls of the probe functions */
+	struct quality sum;  /* but what is only known at the report */
+	uint64_t frequent;   /* functions called too often for all calls to be counted */
+	uint64_t began;	     /* ticks */
+	uint64_t last;	     /* end of the last epoch; 0: there was none */
+	double began_at;     /* seconds */
+	double spent, used;  /* ticks */
+	double start;	     /* ticks spent before the first epoch began */
+	double turning_on;   /* ticks spent in turning probes on and off, but by executors */
+	double used_before;  /* ticks used by the process before it was profiled */
+	uint64_t run_before; /* calls of the probe functions */
 	struct moments moments;
 };
 
@@ -65,75 +58,39 @@ extern uint32_t known_probes; /* probes with ids below that were looked at */
 extern struct account account;
 extern struct pace pace;
 
+/* functions_scan_if_loaded - follow objects that came. */
+void functions_scan_if_loaded(void);
+
 /* Recursive. Of the thread that changes which probes there are, or are on. */
 extern pthread_mutex_t profile_lock;
 
 /* Room for a list of probes to be turned on or off. Of the thread that holds the lock. */
 extern uint32_t reopened[];
 
-/* --- clocks.c -------------------------------------------------------------------------------- */
-
-/* clocks_measure - ticks per second, within a percent: it chooses windows and epochs only. */
-double clocks_measure(void);
-
-void clocks_sleep(double seconds);
-
-/* clocks_learn_parallel - learn how many threads of the program run, of late. Once an epoch. */
-void clocks_learn_parallel(void);
+/* --- windows.c: how long a probe is watched, what that has shown, and the next window ------- */
 
 /*
- * clocks_since - from start to now, which are CPU time of the program, as wall time in which it
- * runs: windows are chosen in that, and epochs measured by the program's clock, which is faster
- * with several threads at work.
- */
-uint64_t clocks_since(uint64_t start, uint64_t now);
-
-/* --- clocks.c: what the profile costs, by its own measure ------------------------------------ */
-
-/*
- * cost_of_all - ticks: the thread of epochs, what turned probes off, calls of the probe function.
- * cost_of_toggling - of them, what turning probes on and off took.
- */
-double cost_of_all(void);
-double cost_of_toggling(void);
-
-/* cost_add_toggling - CPU seconds of this thread, since which it has turned probes on or off. */
-void cost_add_toggling(double since);
-
-/* cost_settle - note what was spent and used until now, also behind the last epoch. */
-void cost_settle(void);
-
-/* --- windows.c: how long a probe is watched, what that has shown, and the next window -------- */
-
-/*
- * windows_activate - end an epoch of n probes that are off, and turn them on for their next
- * windows. The list is changed. Returns the estimated calls of these epochs.
+ * windows_activate - end an epoch of probes that are off, and turn them on for their next windows;
+ * the list changes. Returns the estimated calls of these epochs.
  */
 double windows_activate(uint32_t *ids, size_t n);
 
 /*
- * windows_read - note what the window of a probe in that state has seen until now.
- * windows_learn - end the epoch that was read; its estimated calls.
- * windows_continue - the same, and open the next window of a probe that is still on, without a
- * change of code.
+ * windows_read - note what a probe in that state has seen. windows_learn - end that epoch; its
+ * estimated calls. windows_continue - the same, and open the next window, without a change of
+ * code.
  */
 void windows_read(uint32_t id, uint64_t state, uint64_t now);
 double windows_learn(uint32_t id, uint64_t end);
 double windows_continue(uint32_t id, uint64_t state, uint64_t now);
 
-/*
- * windows_set_affordable - set how many calls the next epoch may count in addition, while the
- * profile is new.
- */
+/* windows_learn_parallel - learn how many threads of the program run, of late. Once an epoch. */
+void windows_learn_parallel(void);
+
+/* windows_set_affordable - how many calls more the next epoch of a new profile may count. */
 void windows_set_affordable(void);
 
-/* --- bursts.c: where the program spends its time, by one burst per epoch; with the lock ------ */
-
-/* Time at an address, in ticks, as it would be without probes. */
-struct burst_address {
-	uint64_t at; /* 0: not known */
-	double ticks[SHARE_GROUPS];
-};
+/* --- bursts.c: where the program spends its time, by one burst per epoch; with the lock ----- */
 
 /* bursts_sample - take one burst. Probes that were off stay on until bursts_settle(). */
 void bursts_sample(void);
@@ -141,21 +98,11 @@ void bursts_sample(void);
 /* bursts_settle - turn probes off again that no window has turned on since. */
 void bursts_settle(void);
 
-/* bursts_list - all addresses; those without ticks are free. bursts_forget - drop all bursts. */
-#define BURST_ADDRESSES 16384u
-const struct burst_address *bursts_list(void);
+/* bursts_report - of a process that used so many CPU seconds. bursts_forget - all of them. */
+void bursts_report(FILE *out, double cpu);
 void bursts_forget(void);
 
-/* --- functions.c: which functions are watched, as objects come and go ------------------------ */
-
-/* functions_watch - open windows of those among the first n probes that are new and asked for. */
-void functions_watch(uint32_t n);
-
-/* functions_scan - follow objects that came or went. functions_scan_if_loaded - if any came. */
-void functions_scan(void);
-void functions_scan_if_loaded(void);
-
-/* --- epochs.c: the thread that opens windows, once per epoch --------------------------------- */
+/* --- epochs.c: the thread that opens windows, once per epoch -------------------------------- */
 
 /* epochs_start_thread - start the thread of epochs; an earlier one ends. Negative errno. */
 int epochs_start_thread(void);
@@ -163,12 +110,17 @@ int epochs_start_thread(void);
 /* epochs_end_thread - have the thread begin no other epoch. */
 void epochs_end_thread(void);
 
-/* epochs_run - the function of the thread. @number: how many were started */
-void epochs_run(uintptr_t number);
+void epochs_sleep(double seconds);
 
-/* --- report.c -------------------------------------------------------------------------------- */
+/*
+ * toggles_on - turn entries on. toggles_note - note the CPU seconds of this thread since which it
+ * has turned probes on or off, and whether that was refused. toggles_cost - ticks of all of it.
+ */
+void toggles_on(uint32_t *ids, size_t n);
+void toggles_note(double since, bool refused);
+double toggles_cost(void);
 
-/* report_profile - write the lines of this process. */
-void report_profile(FILE *out);
+/* cost_settle - note what was spent and used until now, also behind the last epoch. */
+void cost_settle(void);
 
 #endif

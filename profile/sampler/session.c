@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A session: a profile of this process, from start to report, whichever way it begins and ends.
- */
+/* A session: a profile of this process, from start to report, whichever way it begins and ends. */
 #include "profile/sampler/session.h"
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <limits.h>
+#include <link.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "agent/counts/base.h"
+#include "base/text.h"
 #include "probes/include/fastinst.h"
 
-static const struct sampler *sampler;
 static _Atomic pid_t owner; /* the process that still has to report, or 0 */
 static const char *folder;
 static bool visited;
@@ -29,13 +29,13 @@ static int finish_session(bool reports)
 
 	if (!folder || !atomic_compare_exchange_strong(&owner, &expected, 0))
 		return 0;
-	ret = sampler->finish();
+	ret = sampler_finish();
 	if (ret < 0) {
 		owner = me;
 		return ret;
 	}
 	if (reports)
-		write_report(folder, sampler->report);
+		write_report(folder, sampler_report);
 	return 0;
 }
 
@@ -48,20 +48,20 @@ static int stop_session(bool reports)
 {
 	int ret = finish_session(reports);
 
-	return ret < 0 ? ret : sampler->stop();
+	return ret < 0 ? ret : sampler_stop();
 }
 
 /* The child has nothing to report of its parent's profile. */
 static void fork_session(void)
 {
-	owner = sampler->forked(owner, visited) ? getpid() : 0;
+	owner = sampler_forked(owner, visited) ? getpid() : 0;
 }
 
 static int begin_session(const char *options, const char *functions, const char *entries)
 {
 	static const struct leaving leaving = { end_session, end_session, NULL };
 	static bool known;
-	int ret = options ? sampler->read(options, functions && *functions ? functions : "*")
+	int ret = options ? sampler_read(options, functions && *functions ? functions : "*")
 			  : -EINVAL;
 
 	if (!ret && entries)
@@ -69,10 +69,10 @@ static int begin_session(const char *options, const char *functions, const char 
 	if (!ret)
 		ret = fi_init();
 	if (!ret && !known)
-		ret = -pthread_atfork(sampler->before_fork, sampler->after_fork, fork_session);
+		ret = -pthread_atfork(sampler_before_fork, sampler_after_fork, fork_session);
 	known |= !ret;
 	if (!ret)
-		ret = sampler->start(visited);
+		ret = sampler_start(visited);
 	if (ret)
 		return ret;
 	owner = getpid();
@@ -80,12 +80,11 @@ static int begin_session(const char *options, const char *functions, const char 
 	return 0;
 }
 
-void session_start(const struct sampler *agent)
+__attribute__((constructor)) static void start_session(void)
 {
 	const char *options = getenv("FASTINST_PROFILE");
 	int ret;
 
-	sampler = agent;
 	folder = copy_folder(getenv("FASTINST_OUTPUT"));
 	if (!options || !folder)
 		return;
@@ -123,18 +122,18 @@ int fastinst_profile(const char *text)
 int dlclose(void *handle)
 {
 	int (*close)(void *) = (int (*)(void *))dlsym(RTLD_NEXT, "dlclose");
-	bool begun = sampler && sampler->before_unload();
+	bool begun = sampler_before_unload();
 	int ret = close(handle);
 
 	if (begun)
-		sampler->after_unload();
+		sampler_after_unload();
 	return ret;
 }
 
 static void *run_thread(void *number)
 {
 	fi_own_thread(1);
-	sampler->run((uintptr_t)number);
+	sampler_run((uintptr_t)number);
 	fi_own_thread(-1);
 	return NULL;
 }
@@ -142,4 +141,98 @@ static void *run_thread(void *number)
 int session_thread(pthread_t *thread, uintptr_t number)
 {
 	return start_own_thread(thread, run_thread, (void *)number);
+}
+
+/* --- The report ----------------------------------------------------------------------------- */
+
+void report_text(FILE *out, const char *text)
+{
+	fputc('\t', out);
+	text_put(out, text);
+}
+
+/* Most numbers are 0. */
+void report_numbers(FILE *out, const void *numbers, int n)
+{
+	const double *number = numbers;
+
+	for (int i = 0; i < n; i++)
+		if (number[i] != 0)
+			fprintf(out, "\t%a", number[i]);
+		else
+			fputs("\t0", out);
+	fputc('\n', out);
+}
+
+bool report_address(FILE *out, uint64_t address)
+{
+	const struct link_map *map = NULL;
+	char program[PATH_MAX];
+	Dl_info info;
+	ssize_t len;
+
+	if (!dladdr1((const void *)address, &info, (void **)&map, RTLD_DL_LINKMAP) || !map)
+		return false;
+	if (map->l_name && *map->l_name) {
+		report_text(out, map->l_name);
+	} else {
+		len = readlink("/proc/thread-self/exe", program, sizeof(program) - 1);
+		program[len < 0 ? 0 : len] = '\0';
+		report_text(out, program);
+	}
+	fprintf(out, "\t%lx", (unsigned long)(address - map->l_addr));
+	return true;
+}
+
+static void join_phases(struct phase *to, const struct phase *next)
+{
+	to->length = next->start + next->length - to->start;
+	to->calls += next->calls;
+	to->cost += next->cost;
+	to->phases += next->phases;
+	to->on += next->on;
+	to->toggling += next->toggling;
+}
+
+/* Join moments in pairs, to make room for as many again. */
+static void merge_moments(struct moments *moments)
+{
+	struct phase *moment = moments->moment;
+
+	for (size_t i = 0; i < MOMENTS / 2; i++) {
+		moment[i] = moment[2 * i];
+		join_phases(&moment[i], &moment[2 * i + 1]);
+	}
+	moments->n = MOMENTS / 2;
+	moments->merged *= 2;
+}
+
+void moments_add(struct moments *moments, const struct phase *phase)
+{
+	struct phase *last = moments->n ? &moments->moment[moments->n - 1] : NULL;
+
+	if (last)
+		last->length = phase->start - last->start;
+	if (last && last->phases < moments->merged) {
+		join_phases(last, phase);
+		return;
+	}
+	if (!moments->n)
+		moments->merged = 1;
+	if (moments->n == MOMENTS)
+		merge_moments(moments);
+	moments->moment[moments->n++] = *phase;
+}
+
+void report_moments(FILE *out, const struct moments *moments, double per_second)
+{
+	for (size_t i = 0; i < moments->n; i++) {
+		struct phase one = moments->moment[i];
+
+		one.cost = one.length > 0 ? one.cost / one.length : 0;
+		one.start /= per_second;
+		one.length /= per_second;
+		fputc('P', out);
+		report_numbers(out, &one, PHASE_NUMBERS);
+	}
 }

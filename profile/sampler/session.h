@@ -17,32 +17,71 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* What an agent does. Those that return an int return 0 or a negative errno. */
-struct sampler {
-	/* Before libfastinst starts; @functions: as in the environment, or "*". */
-	int (*read)(const char *options, const char *functions);
-	int (*start)(bool visit); /* @visit: the process was running before */
-	int (*finish)(void);	  /* ends what the report is about */
-	int (*stop)(void);	  /* after that: turns all probes off */
-	void (*report)(FILE *out);
-	void (*run)(uintptr_t number); /* in session_thread() */
-
-	/* Around dlclose(). after_unload() is called if before_unload() was true. */
-	bool (*before_unload)(void);
-	void (*after_unload)(void);
-
-	/* Around fork(). forked() is called in the child; true: the child is profiled. */
-	void (*before_fork)(void), (*after_fork)(void);
-	bool (*forked)(bool runs, bool visit);
-};
-
-/* session_start - for the agent's constructor. */
-void session_start(const struct sampler *agent);
+#include "profile/statistics/estimate.h"
 
 /*
- * session_thread - a thread that runs sampler.run(), and counts as the tool's (fi_own_thread()).
- * Negative errno.
+ * What each of the two agents does. Functions that return an int return 0 or a negative errno.
+ * @functions: as in the environment, or "*"; @visit: the process was running before
  */
+int sampler_read(const char *options, const char *functions); /* before libfastinst starts */
+int sampler_start(bool visit);
+int sampler_finish(void); /* ends what the report is about */
+int sampler_stop(void);	  /* after that: turns all probes off */
+void sampler_report(FILE *out);
+void sampler_run(uintptr_t number); /* in session_thread() */
+
+/* Around dlclose(). The second is called if the first was true. */
+bool sampler_before_unload(void);
+void sampler_after_unload(void);
+
+/* Around fork(). The last one is called in the child; true: the child is profiled. */
+void sampler_before_fork(void), sampler_after_fork(void);
+bool sampler_forked(bool runs, bool visit);
+
+/* session_thread - one that runs sampler_run(), and counts as the tool's. Negative errno. */
 int session_thread(pthread_t *thread, uintptr_t number);
+
+/* --- The report ----------------------------------------------------------------------------- */
+
+/*
+ * What a process reports of its profile: lines of a letter, texts and numbers, with tabs between
+ * them. Texts are escaped (base/text.h), addresses among them in hex, numbers are in "%a":
+ *
+ *	Q the numbers of struct quality
+ *	P those of struct phase
+ *	F function, object, the numbers of struct measured, its time in seconds
+ *	C function, object, the caller's object and address in its file; calls that were seen, calls
+ *	  that were timed, their seconds
+ *	S object and address in its file; seconds in each group of bursts
+ *	B number, object, address in its file, name; all blocks of a profile of edges
+ *	E numbers of two blocks; runs in odd and in even phases, each as often as its phase counts,
+ *	  and as many as were seen
+ */
+void report_text(FILE *out, const char *text);
+
+/* report_numbers - write n doubles, and end the line. */
+void report_numbers(FILE *out, const void *numbers, int n);
+
+/* report_address - write an object and the address in its file. False: no object has that address.
+ */
+bool report_address(FILE *out, uint64_t address);
+
+#define MOMENTS 1024u
+
+/*
+ * What happened when: each moment joins as many phases, but for the last. Until the report, cost is
+ * a time; start, length and cost have the agent's unit.
+ */
+struct moments {
+	struct phase moment[MOMENTS];
+	size_t n;
+	double merged; /* phases in a moment */
+};
+
+/* moments_add - add a phase. The phase before it ends where it starts. */
+void moments_add(struct moments *moments, const struct phase *phase);
+
+/* report_moments - write all moments. @per_second: units of time per second */
+void report_moments(FILE *out, const struct moments *moments, double per_second);
 
 #endif

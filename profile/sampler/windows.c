@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Windows: how long the probe of a function is watched, what that has shown, and the next window.
- */
+/* How long the probe of a function is watched, what that has shown, and the next window. */
 #include "profile/sampler/epochs.h"
 
 #include <time.h>
@@ -16,7 +14,30 @@
 #define SUDDEN		100    /* times the samples, where few were expected */
 #define MISJUDGED	0.5    /* share of the ticks taken off calls' time that may be wrong */
 
-/* --- What a window has seen ------------------------------------------------------------------ */
+static double parallel = 1; /* how many threads of the program run at once, of late */
+
+/* A program that waits for a CPU counts as one thread at least. */
+void windows_learn_parallel(void)
+{
+	static uint64_t own_before, wall_before;
+	uint64_t own = watch_clock(), wall = __builtin_ia32_rdtsc();
+
+	if (wall_before && own > own_before && wall > wall_before) {
+		double now = (double)(own - own_before) / (double)(wall - wall_before);
+
+		parallel += (now - parallel) / 16;
+		if (parallel < 1)
+			parallel = 1;
+	}
+	own_before = own;
+	wall_before = wall;
+}
+
+/* The program's CPU time since, as wall time in which it runs: windows are chosen in that. */
+static uint64_t wall_since(uint64_t start, uint64_t now)
+{
+	return now > start ? (uint64_t)((double)(now - start) / parallel) : 0;
+}
 
 /* Add the times of calls that ended since the last look. */
 static void learn_times(uint32_t id, double calls)
@@ -44,7 +65,7 @@ double windows_learn(uint32_t id, uint64_t end)
 	struct function_state *function = &function_states[id];
 	double before = function->estimate.calls;
 
-	function->epoch.length = clocks_since(function->start, end);
+	function->epoch.length = wall_since(function->start, end);
 	function->epoch.used = end > function->start ? end - function->start : 0;
 	/* An epoch in which the clock stood still may have calls. */
 	if (!function->epoch.length)
@@ -102,21 +123,17 @@ void windows_read(uint32_t id, uint64_t state, uint64_t now)
 	uint64_t began = load_relaxed(&watch->began) + load_relaxed(&watch->warm);
 	struct epoch *epoch = &function->epoch;
 
-	*epoch = (struct epoch){ .calls = calls, .watched = clocks_since(began, now) };
+	*epoch = (struct epoch){ .calls = calls, .watched = wall_since(began, now) };
 	if ((state & WATCH_BITS) == WATCH_FULL && calls >= load_relaxed(&watch->limit))
 		read_full_window(watch, function, epoch);
 	else if ((state & WATCH_BITS) != WATCH_OPEN && function->window == WINDOW_WHOLE)
-		/*
-		 * The window was filled while the epoch before was read: nothing was watched since.
-		 */
+		/* It was filled while the epoch before was read: nothing was watched since. */
 		epoch->watched = 0;
 	else if (epoch->watched > function->window)
 		epoch->watched = function->window;
 	if (epoch->full || function->window != WINDOW_WHOLE)
 		take_off_counting(watch, state, now > began ? now - began : 0, epoch);
 }
-
-/* --- The next one ---------------------------------------------------------------------------- */
 
 /* Calls of the probe function that the budget of the opening still pays for. */
 static double affordable_calls(void)
@@ -149,17 +166,13 @@ static void prepare_window(uint32_t id, uint64_t window)
 	uint64_t limit = whole ? SUDDEN : MOST;
 
 	function->window = window;
-	/*
-	 * A rare function that is suddenly called often is turned off early: at SUDDEN calls
-	 * counting costs as much as turning it off, and the next window tells more.
-	 */
+	/* Counting SUDDEN calls of a rare function costs as much as turning it off: do that. */
 	store_relaxed(&watch->limit, limit * asked.samples);
 	store_relaxed(&watch->base, load_relaxed(&watch->calls));
 	store_relaxed(&watch->window, window);
 	store_relaxed(&watch->wish, window);
 	/*
-	 * The thread that opens windows has just emptied the caches of the CPU that the program
-	 * gets back, or the program has just come to it: for a while it is slower than on average.
+	 * Caches are cold, by the thread that opens windows or as the program comes: it is slower.
 	 */
 	store_relaxed(&watch->warm, whole ? 0 : (uint64_t)(WARM_UP * watch_common.per_second));
 	/* The first calls find cold caches. They are not timed where many more are expected. */
@@ -174,8 +187,7 @@ static void start_window(uint32_t id, uint64_t now)
 	store_release(&watches[id].from, __builtin_ia32_rdtsc() + load_relaxed(&watches[id].warm));
 }
 
-/* How many epochs pass until the window of a rare function is read again: all calls count anyway.
- */
+/* A rare function's window is read again after so many epochs: all calls count anyway. */
 static void set_rest(uint32_t id)
 {
 	const struct function_state *function = &function_states[id];
@@ -190,10 +202,8 @@ static void turn_exits_on(const uint32_t *ids, size_t n)
 {
 	long exits = exits_turn_on(ids, n);
 
-	if (exits < 0)
-		account.refused++;
-	else
-		account.toggles += (uint64_t)exits;
+	account.sum.refused += exits < 0;
+	account.sum.toggles += exits > 0 ? (double)exits : 0;
 }
 
 static double continue_window(uint32_t id, uint64_t state, uint64_t now)
@@ -240,8 +250,6 @@ double windows_continue(uint32_t id, uint64_t state, uint64_t now)
 	return calls;
 }
 
-/* --- Those that are off ---------------------------------------------------------------------- */
-
 /* Probes that are being turned off right now wait for the next epoch. */
 static size_t claim_probes(uint32_t *ids, size_t n)
 {
@@ -253,10 +261,7 @@ static size_t claim_probes(uint32_t *ids, size_t n)
 
 		if (state & WATCH_LEAVES)
 			continue;
-		/*
-		 * Before the state: a call that sees the new state must not use the old window's
-		 * start.
-		 */
+		/* First: no call that sees the new state may use the old start. */
 		store_release(&watch->from, NEVER);
 		if (watch_next(watch, state))
 			ids[kept++] = ids[i];
@@ -266,18 +271,14 @@ static size_t claim_probes(uint32_t *ids, size_t n)
 
 double windows_activate(uint32_t *ids, size_t n)
 {
-	double calls = 0, before;
+	double calls = 0;
 	uint64_t now;
 
 	n = claim_probes(ids, n);
 	if (!n)
 		return 0;
 	turn_exits_on(ids, n);
-	before = clock_seconds(CLOCK_THREAD_CPUTIME_ID);
-	if (fi_activate_how(ids, n, watch_call, FI_KEEPS_VECTORS) < 0)
-		account.refused++;
-	cost_add_toggling(before);
-	account.toggles += n;
+	toggles_on(ids, n);
 	now = watch_clock();
 	for (size_t i = 0; i < n; i++) {
 		struct function_state *function = &function_states[ids[i]];
@@ -291,10 +292,7 @@ double windows_activate(uint32_t *ids, size_t n)
 	}
 	now = watch_clock();
 	for (size_t i = 0; i < n; i++) {
-		/*
-		 * Calls while the first windows were prepared are not known: the first epoch starts
-		 * now.
-		 */
+		/* Calls until now are not known: the first epoch starts here. */
 		if (!(function_states[ids[i]].estimate.known > 0))
 			function_states[ids[i]].start = now;
 		start_window(ids[i], now);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "profile/statistics/duration.h"
+#include "profile/statistics/estimate.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -41,11 +41,6 @@ void measured_join(struct measured *sum, const struct measured *other)
 	sum->calls.sudden_rate = sudden_rate;
 }
 
-static bool all_timed(const struct duration *duration, const struct interval *calls)
-{
-	return calls->low == calls->high && duration->timed > calls->value - 0.5;
-}
-
 static const char *problem_of(const struct duration *duration, const struct interval *calls)
 {
 	if (!(duration->timed > 0))
@@ -56,7 +51,8 @@ static const char *problem_of(const struct duration *duration, const struct inte
 		return "many calls were left without an exit";
 	if (duration->blur > BLURRED * duration->time)
 		return "calls are too short to be timed";
-	if (all_timed(duration, calls))
+	/* All calls were timed. */
+	if (calls->low == calls->high && duration->timed > calls->value - 0.5)
 		return NULL;
 	if (calls->problem)
 		return calls->problem;
@@ -66,9 +62,7 @@ static const char *problem_of(const struct duration *duration, const struct inte
 /* Combine the factors of two independent intervals. */
 static double combine_factors(double one, double other)
 {
-	double a = log(one), b = log(other);
-
-	return exp(sqrt(a * a + b * b));
+	return exp(hypot(log(one), log(other)));
 }
 
 struct interval duration_interval(const struct duration *duration, const struct interval *calls,

@@ -29,14 +29,6 @@ static double rate_of(const struct epoch *epoch)
 	return (epoch->full && calls > 0 ? calls - 1 : calls) / (double)epoch->watched;
 }
 
-static void update_expected(struct estimate *estimate, double rate)
-{
-	/* At first the mean of all epochs, then a moving average. */
-	double share = fmax(FORGET, 1 / ++estimate->known);
-
-	estimate->expected += share * (rate - estimate->expected);
-}
-
 void spread_add(struct spread *spread, double value, double weight, bool first, double also)
 {
 	double step = value - spread->last;
@@ -104,7 +96,8 @@ void estimate_add(struct estimate *estimate, const struct epoch *epoch)
 	estimate->counted += (double)epoch->calls;
 	estimate->time += length;
 	estimate->used += (double)epoch->used;
-	update_expected(estimate, rate);
+	/* At first the mean of all epochs, then a moving average. */
+	estimate->expected += fmax(FORGET, 1 / ++estimate->known) * (rate - estimate->expected);
 	if (epoch->sudden) {
 		add_sudden(estimate, epoch);
 		return;
@@ -239,4 +232,27 @@ uint64_t estimate_window(const struct estimate *estimate, uint64_t length, unsig
 		return WINDOW_WHOLE;
 	window = samples / estimate->expected;
 	return window < (double)shortest ? shortest : (uint64_t)window;
+}
+
+struct interval share_of(const double part[SHARE_GROUPS], const double all[SHARE_GROUPS],
+			 double samples)
+{
+	double parts = 0, sum = 0, squares = 0, error;
+	struct interval share = { 0 };
+	unsigned groups = 0;
+
+	for (unsigned i = 0; i < SHARE_GROUPS; i++) {
+		parts += part[i];
+		sum += all[i];
+		groups += all[i] > 0;
+	}
+	if (groups < 2)
+		return (struct interval){ .value = sum > 0 ? parts / sum : 0, .high = 1 };
+	share.value = parts / sum;
+	for (unsigned i = 0; i < SHARE_GROUPS; i++)
+		squares += pow(part[i] - share.value * all[i], 2);
+	error = student_quantile(groups - 1) * sqrt(squares * groups / (groups - 1)) / sum;
+	share.low = fmax(0, share.value - error);
+	share.high = fmin(1, fmax(share.value + error, 3 / fmax(samples, 3)));
+	return share;
 }

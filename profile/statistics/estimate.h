@@ -110,7 +110,7 @@ double estimate_slowed(double calls, double price, double spent, double ticks);
 uint64_t estimate_window(const struct estimate *estimate, uint64_t length, unsigned samples,
 			 unsigned few, uint64_t shortest);
 
-/* --- share.c: what share of the program's time a function has, by a random sample of that time  */
+/* --- What share of the program's time a function has, by a random sample of that time --------- */
 
 /*
  * Samples are dealt out to groups in turn. How much groups differ tells how far off all together
@@ -122,5 +122,121 @@ uint64_t estimate_window(const struct estimate *estimate, uint64_t length, unsig
 #define SHARE_GROUPS 10
 struct interval share_of(const double part[SHARE_GROUPS], const double all[SHARE_GROUPS],
 			 double samples);
+
+/* --- duration.c: how long calls took ---------------------------------------------------------- */
+
+/*
+ * A call is timed if its exit is seen; the other calls of an epoch are taken to last as long as the
+ * timed ones on average. The unit of time is the caller's.
+ */
+
+/* The sum over epochs. All zero is empty. */
+struct duration {
+	double calls;	      /* estimated, of epochs in which some were timed */
+	double time;	      /* of these calls, with a CPU */
+	double wall;	      /* of these calls, with waits */
+	struct spread spread; /* of time, by the mean of a call in each epoch */
+	double epochs;	      /* in which some were timed */
+	double timed;	      /* calls */
+	double torn;	      /* calls that left without an exit probe */
+	double cut;	      /* calls that went on for too long */
+	double blur;	      /* time by which the cost of probes may be misjudged */
+};
+
+/* How often a function was called, and for how long. */
+struct measured {
+	struct estimate calls;
+	struct duration time;
+};
+
+/* It has doubles only, and goes from process to process as such. */
+#define MEASURED_NUMBERS ((int)(sizeof(struct measured) / sizeof(double)))
+
+/* What was timed in an epoch. */
+struct timed {
+	double calls; /* of the function in the epoch, estimated */
+	double timed; /* calls */
+	double time;  /* of these calls, with a CPU */
+	double wall;
+	double blur; /* per call */
+};
+
+/* duration_add - add an epoch. An epoch without timed calls changes nothing. */
+void duration_add(struct duration *duration, const struct timed *epoch);
+
+/* measured_join - add what another process measured of the same function. */
+void measured_join(struct measured *sum, const struct measured *other);
+
+/*
+ * duration_interval - time of all calls; @wall: with waits. Without timed calls all is zero, with a
+ * problem.
+ */
+struct interval duration_interval(const struct duration *duration, const struct interval *calls,
+				  double *wall);
+
+/* --- pace.c: how long the next epoch is, as short as a budget allows -------------------------- */
+
+struct pace {
+	double budget;	   /* share of the program's time that may be spent */
+	uint64_t shortest; /* epochs, in ticks */
+	uint64_t longest;
+	uint64_t length; /* now, on average */
+	uint64_t last;	 /* the last one, with jitter */
+	double cost;	 /* of an epoch, moving average */
+	double busy;	 /* CPU time per time, moving average */
+	double spent;	 /* ticks, in all */
+	double used;	 /* by the program */
+	uint64_t random;
+	double opening; /* ticks of CPU time, at first, whose budget may be spent early */
+	double early;	/* ticks spent early */
+	double afford;	/* ticks that calls may cost in the next epoch, beside its other costs */
+};
+
+/*
+ * pace_open - the first epoch of a program that may end soon. Epochs of the opening are a quarter
+ * of the time that has passed: so a program of any length has seen some, and the last one is a
+ * small part of it.
+ *
+ * pace_next - length of the next epoch, jittered from half to one and a half, so that it meets no
+ * beat of the program's.
+ * @spent: ticks that the last one cost
+ * @toggling: of them, in turning probes on and off, for which a part of the budget is meant
+ * @used:  ticks of CPU time that the process used in it
+ */
+void pace_open(struct pace *pace, double ticks);
+uint64_t pace_next(struct pace *pace, uint64_t spent, uint64_t toggling, uint64_t used);
+
+/* --- What a profile says of itself; it goes from a process to the command as such ------------- */
+
+/* A phase or an epoch, or several consecutive ones. */
+struct phase {
+	double start, length; /* seconds from the program's start */
+	double calls;	      /* estimated; in profiles of edges runs of edges */
+	double cost;	      /* share of the program's time spent on the profile */
+	double phases;	      /* how many phases are joined in it */
+	double on, toggling;  /* in profiles of edges: seconds in which blocks were on, and that
+				 changing them took */
+};
+
+struct quality {
+	double seconds; /* of the program */
+	double epochs;	/* or phases */
+	double budget;	/* share that the profile may cost */
+	double cost;	/* share that it cost, by its own measure */
+	double toggles;
+	double toggling; /* share of CPU time that toggles took; in profiles of edges seconds */
+	double lost;	 /* calls whose caller found no room, edges that found no room */
+	double refused;	 /* functions, or blocks, that could not be watched */
+	double processes;
+	double exits;	  /* functions whose exits can be seen */
+	double torn, cut; /* calls, see struct times */
+	double on, late;  /* in profiles of edges: seconds in phases; runs of blocks outside of
+			     phases */
+	double blocks;
+	double cpu; /* CPU seconds of all threads */
+};
+
+#define PHASE_NUMBERS	((int)(sizeof(struct phase) / sizeof(double)))
+#define QUALITY_NUMBERS ((int)(sizeof(struct quality) / sizeof(double)))
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "profile/statistics/pace.h"
+#include "profile/statistics/estimate.h"
 
 #include <math.h>
 

@@ -42,12 +42,12 @@ long profile_function(struct profile *profile, const char *name, const char *obj
 	free(key);
 	if (found != (long)n)
 		return found;
-	one.name = strdup(name);
-	one.object = strdup(object);
-	if (one.name && one.object && !ARRAY_ADD(profile->function, profile->functions, one))
+	if (asprintf(&one.name, "%s%c%s", name, 0, object) < 0)
+		return -ENOMEM;
+	one.object = one.name + strlen(name) + 1;
+	if (!ARRAY_ADD(profile->function, profile->functions, one))
 		return found;
 	free(one.name);
-	free(one.object);
 	return -ENOMEM;
 }
 
@@ -74,15 +74,15 @@ int profile_arc(struct profile *profile, const struct arc *arc)
 	return 0;
 }
 
-bool times_are_known(const struct times *times)
+bool has_times(const struct function *function)
 {
-	return times->self.value > 0 || times->timed > 0;
+	return function->times.self.value > 0 || function->evidence.measured.time.timed > 0;
 }
 
 bool profile_has_times(const struct profile *profile)
 {
 	for (size_t i = 0; i < profile->functions; i++)
-		if (times_are_known(&profile->function[i].times))
+		if (has_times(&profile->function[i]))
 			return true;
 	return false;
 }
@@ -110,6 +110,14 @@ static int by_weight(const void *a, const void *b)
 	return strcmp(one->name, two->name);
 }
 
+static int by_place(const void *a, const void *b)
+{
+	const struct function *one = a, *two = b;
+	int order = strcmp(one->object, two->object);
+
+	return order ? order : (one->address > two->address) - (one->address < two->address);
+}
+
 /* Afterwards by_name and by_ends have the old indices, and are of no use. */
 int profile_sort(struct profile *profile)
 {
@@ -120,7 +128,8 @@ int profile_sort(struct profile *profile)
 	for (size_t i = 0; i < n; i++)
 		profile->function[i].was = i;
 	if (n)
-		qsort(profile->function, n, sizeof(*profile->function), by_weight);
+		qsort(profile->function, n, sizeof(*profile->function),
+		      profile->edges ? by_place : by_weight);
 	for (size_t i = 0; i < n; i++)
 		now[profile->function[i].was] = i;
 	for (size_t i = 0; i < profile->arcs; i++) {
@@ -135,10 +144,8 @@ int profile_sort(struct profile *profile)
 
 void profile_free(struct profile *profile)
 {
-	for (size_t i = 0; i < profile->functions; i++) {
+	for (size_t i = 0; i < profile->functions; i++)
 		free(profile->function[i].name);
-		free(profile->function[i].object);
-	}
 	json_decref(profile->by_name);
 	json_decref(profile->by_ends);
 	free(profile->function);

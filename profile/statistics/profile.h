@@ -12,16 +12,13 @@
 
 #include <jansson.h>
 
-#include "profile/statistics/duration.h"
-#include "profile/statistics/sums.h"
+#include "profile/statistics/estimate.h"
 
 /* Seconds of a function's calls. Nothing is known where all are 0. */
 struct times {
 	struct interval total; /* with callees, with a CPU; of nested calls the outermost */
 	struct interval self;  /* without callees */
 	double wall;	       /* total, with waits for a CPU */
-	double timed;	       /* calls */
-	double torn, cut; /* timed calls without an exit, and those that went on for too long */
 };
 
 /* What processes have reported of a function. */
@@ -34,11 +31,9 @@ struct evidence {
 };
 
 struct function {
-	char *name;
-	char *object;	  /* path of the program or library */
-	uint64_t address; /* of a block, in the object's file */
+	char *name, *object; /* the path of the program or library stands behind the name */
+	uint64_t address;    /* of a block, in the object's file */
 	struct interval calls;
-	double counted; /* calls that were seen */
 	struct times times;
 	struct evidence evidence;
 	size_t was; /* its index before profile_sort() */
@@ -78,8 +73,8 @@ long profile_function(struct profile *profile, const char *name, const char *obj
 /* profile_arc - add an arc, or add to the arc that is there. 0, -ENOMEM. */
 int profile_arc(struct profile *profile, const struct arc *arc);
 
-/* times_are_known - whether times of the function are known. */
-bool times_are_known(const struct times *times);
+/* has_times - whether times of the function are known. */
+bool has_times(const struct function *function);
 
 /* profile_has_times - whether times of any function are known. */
 bool profile_has_times(const struct profile *profile);
@@ -88,8 +83,8 @@ bool profile_has_times(const struct profile *profile);
 double profile_agreement(const struct profile *profile);
 
 /*
- * profile_sort - sort functions by self time, then by calls, the most first; arcs get the new
- * indices. -ENOMEM.
+ * profile_sort - sort functions by self time, then by calls, the most first; blocks by object and
+ * address; arcs get the new indices. -ENOMEM.
  */
 int profile_sort(struct profile *profile);
 

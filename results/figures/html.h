@@ -39,12 +39,11 @@ void html_tile_begin(FILE *out, const char *label, const char *number, const cha
 /*
  * html_table - a table in a box that scrolls by itself, with its heading row, below a caption
  * (NULL: none). Tabs stand between headings; one that starts with '#' is of a column of numbers.
- * Only the cells of html_words break into lines.
+ * Only cells of class "w" break into lines.
  */
 void html_table(FILE *out, const char *caption, const char *headings);
 void html_row(FILE *out, const char *class); /* NULL: of no class; ends the row before */
 #define html_cell(out, ...)	   html_between(out, "<td>", "</td>", __VA_ARGS__)
-#define html_words(out, ...)	   html_between(out, "<td class=\"w\">", "</td>", __VA_ARGS__)
 #define html_number(out, ...)	   html_between(out, "<td class=\"n\">", "</td>", __VA_ARGS__)
 #define html_code(out, ...)	   html_between(out, "<td><code>", "</code></td>", __VA_ARGS__)
 #define html_table_end(out)	   fputs("</tr>\n</table></div>\n", out)

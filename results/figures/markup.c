@@ -8,6 +8,7 @@
 
 #include "base/exit_status.h"
 #include "results/figures/html.h"
+#include "results/journal/journal.h"
 
 void put_verdict(FILE *out, const char *name, int status)
 {
@@ -21,6 +22,7 @@ void put_verdict(FILE *out, const char *name, int status)
 		fputs(name, out);
 }
 
+/* As text of HTML, in ASCII; or with what XML would take for its own named. */
 static void put_escaped(FILE *f, const char *text, bool ascii)
 {
 	static const char marks[] = "&<>\"'";
@@ -41,24 +43,85 @@ void html_text(FILE *out, const char *text)
 	put_escaped(out, text, true);
 }
 
-void xml_text(FILE *f, const char *text)
-{
-	put_escaped(f, text, false);
-}
-
-void xml_attribute(FILE *f, const char *name, const char *text)
+/* A blank, name="text". */
+static void xml_attribute(FILE *f, const char *name, const char *text)
 {
 	fprintf(f, " %s=\"", name);
-	xml_text(f, text);
+	put_escaped(f, text, false);
 	fputc('"', f);
 }
 
-void xml_property(FILE *f, const char *name, const char *value)
+void junit_case(json_t *cases, const char *class, const char *name, double seconds,
+		const char *status, const char *message, const char *output)
 {
-	fputs("      <property", f);
-	xml_attribute(f, "name", name);
-	xml_attribute(f, "value", value);
-	fputs("/>\n", f);
+	json_array_append_new(cases, json_pack("{s:s, s:s, s:f, s:s, s:s, s:s}", "class", class,
+					       "name", name, "seconds", seconds, "status",
+					       status ? status : "passed", "message", message,
+					       "output", output));
+}
+
+static void put_properties(FILE *f, const char *of, json_t *properties)
+{
+	const char *name;
+	json_t *value;
+
+	json_object_foreach(properties, name, value)
+	{
+		char *text = json_dumps(value, JSON_ENCODE_ANY);
+		const char *string = json_string_value(value);
+
+		if (json_is_object(value)) {
+			put_properties(f, name, value);
+		} else {
+			fprintf(f, "      <property name=\"%s%s%s\"", of, *of ? "." : "", name);
+			xml_attribute(f, "value", string ? string : text);
+			fputs("/>\n", f);
+		}
+		free(text);
+	}
+}
+
+static void put_case(FILE *f, const json_t *c)
+{
+	const char *status = json_text_of(c, "status");
+
+	fputs("    <testcase", f);
+	xml_attribute(f, "classname", json_text_of(c, "class"));
+	xml_attribute(f, "name", json_text_of(c, "name"));
+	fprintf(f, " time=\"%.3f\">\n", json_number_value(json_object_get(c, "seconds")));
+	if (strcmp(status, "passed") != 0) {
+		fprintf(f, "      <%s", status);
+		xml_attribute(f, "message", json_text_of(c, "message"));
+		fputs("/>\n", f);
+	}
+	fputs("      <system-out>", f);
+	put_escaped(f, json_text_of(c, "output"), false);
+	fputs("</system-out>\n    </testcase>\n", f);
+}
+
+void junit_document(FILE *f, const char *suite, const char *date, double seconds,
+		    json_t *properties, json_t *cases)
+{
+	unsigned failures = 0, skipped = 0;
+	const json_t *c;
+	size_t i;
+
+	json_array_foreach(cases, i, c)
+	{
+		failures += strcmp(json_text_of(c, "status"), "failure") == 0;
+		skipped += strcmp(json_text_of(c, "status"), "skipped") == 0;
+	}
+	fprintf(f,
+		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite "
+		"name=\"%s\" tests=\"%zu\" failures=\"%u\" errors=\"0\" skipped=\"%u\" "
+		"time=\"%.3f\" timestamp=\"%s\">\n    <properties>\n",
+		suite, json_array_size(cases), failures, skipped, seconds, date);
+	put_properties(f, "", properties);
+	fputs("    </properties>\n", f);
+	json_array_foreach(cases, i, c) put_case(f, c);
+	fputs("  </testsuite>\n</testsuites>\n", f);
+	json_decref(properties);
+	json_decref(cases);
 }
 
 static void put_value(FILE *f, const json_t *value)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Verdicts on terminals, and text inside XML and YAML for reports that other programs read. */
+/* Verdicts on terminals, and JUnit's XML and YAML for reports that other programs read. */
 #ifndef RESULTS_FIGURES_MARKUP_H
 #define RESULTS_FIGURES_MARKUP_H
 
@@ -14,12 +14,17 @@
  */
 void put_verdict(FILE *out, const char *name, int status);
 
-/* xml_text - with what XML would take for its own named. xml_attribute - a blank, name="text". */
-void xml_text(FILE *f, const char *text);
-void xml_attribute(FILE *f, const char *name, const char *text);
-
-/* xml_property - a line of JUnit's <properties>. */
-void xml_property(FILE *f, const char *name, const char *value);
+/*
+ * junit_case - add a test to an array of them: its status is "failure", "skipped" or NULL for one
+ * that passed, with the message; output: what it ran, or said.
+ *
+ * junit_document - all of them as JUnit's XML. properties: an object; of an object in it each
+ * member is a property, with both names. Both are freed.
+ */
+void junit_case(json_t *cases, const char *class, const char *name, double seconds,
+		const char *status, const char *message, const char *output);
+void junit_document(FILE *f, const char *suite, const char *date, double seconds,
+		    json_t *properties, json_t *cases);
 
 /*
  * yaml_document - an object as a document of YAML: a line for each member, and a line for each

@@ -6,7 +6,7 @@
 # place of the site for each round. The script sets
 #   cell    what all slices have, as options of tmax stress
 #   names   the options in which the arms differ: ("--provoker" "--rest")
-#   arms    their values, one arm to a string: ("none 2000" "evict 2000")
+#   arms    their values, one arm to a string: ("none 2000" "cold-back 2000")
 # TMAX names the program.
 
 # slice PLACE JOURNAL VALUE...

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Names, limits and the command line of a cell.
- */
+/* Names, limits and the command line of a cell. */
 #include "stress/cell/cell.h"
 
 #include <errno.h>
@@ -17,11 +15,6 @@ static const char *const crossing_names[CROSSING_COUNT] = {
 	[CROSSING_PAGE] = "page",
 };
 
-static const unsigned crossing_sizes[CROSSING_COUNT] = {
-	[CROSSING_NONE] = 0,   [CROSSING_8] = 8,     [CROSSING_16] = 16,     [CROSSING_32] = 32,
-	[CROSSING_INSIDE] = 8, [CROSSING_LINE] = 64, [CROSSING_PAGE] = 4096,
-};
-
 static const char *const pair_names[PAIR_COUNT] = {
 	[PAIR_CALL_NOP] = "call-nop",
 	[PAIR_CALL_CALL] = "call-call",
@@ -33,9 +26,6 @@ static const char *const protocol_names[PROTOCOL_COUNT] = {
 	[PROTOCOL_WAIT] = "wait",	[PROTOCOL_MEMBARRIER] = "membarrier",
 	[PROTOCOL_ATOMIC] = "atomic",	[PROTOCOL_NAIVE] = "naive",
 	[PROTOCOL_NO_INT3] = "no-int3", [PROTOCOL_FRONT_FIRST] = "front-first",
-	[PROTOCOL_TOUCH] = "touch",	[PROTOCOL_READ] = "read",
-	[PROTOCOL_HALVES] = "halves",	[PROTOCOL_AGAIN] = "again",
-	[PROTOCOL_BESIDE] = "beside",
 };
 
 static const char *const oracle_names[ORACLE_KINDS] = {
@@ -58,13 +48,12 @@ static const char *const tear_kind_names[TEAR_KINDS] = {
 	[TEAR_OTHER] = "other",
 };
 
-static const char *const provoker_names[PROVOKER_COUNT] = {
-	[PROVOKER_COLD_BACK] = "cold-back", [PROVOKER_COLD_FRONT] = "cold-front",
-	[PROVOKER_SHOOTDOWN] = "shootdown", [PROVOKER_BANDWIDTH] = "bandwidth",
-	[PROVOKER_LOAD] = "load",	    [PROVOKER_SIBLING] = "sibling",
-	[PROVOKER_WIDE] = "wide",	    [PROVOKER_CHAIN] = "chain",
-	[PROVOKER_SITES] = "sites",	    [PROVOKER_EVICT] = "evict",
-};
+#define PROVOKER_ROW(id, name, traits) { name, traits },
+
+static const struct {
+	const char *name;
+	unsigned traits;
+} provokers[PROVOKER_COUNT] = { PROVOKERS(PROVOKER_ROW) };
 
 static int index_of(const char *const *names, int count, const char *name)
 {
@@ -94,20 +83,25 @@ NAMES(tear_kind, tear_kind, TEAR_KINDS)
 
 const char *provoker_name(enum provoker p)
 {
-	return provoker_names[p];
+	return provokers[p].name;
 }
 
-char *provokers_name(unsigned provokers, char *buf)
+bool provokers_have(unsigned set, enum provoker_trait trait)
+{
+	for (unsigned i = 0; i < PROVOKER_COUNT; i++)
+		if (set & 1u << i && provokers[i].traits & trait)
+			return true;
+	return false;
+}
+
+char *provokers_name(unsigned set, char *buf)
 {
 	char *end = buf;
 
 	strcpy(buf, "none");
-	for (unsigned i = 0; i < PROVOKER_COUNT; i++) {
-		if (!(provokers & 1u << i))
-			continue;
-		end = stpcpy(end, end == buf ? "" : "+");
-		end = stpcpy(end, provoker_names[i]);
-	}
+	for (unsigned i = 0; i < PROVOKER_COUNT; i++)
+		if (set & 1u << i)
+			end = stpcpy(stpcpy(end, end == buf ? "" : "+"), provokers[i].name);
 	return buf;
 }
 
@@ -121,8 +115,8 @@ int provokers_parse(const char *names)
 		size_t length = strcspn(names, "+");
 		unsigned one = 0;
 
-		while (one < PROVOKER_COUNT && (strlen(provoker_names[one]) != length ||
-						memcmp(provoker_names[one], names, length) != 0))
+		while (one < PROVOKER_COUNT && (strlen(provokers[one].name) != length ||
+						memcmp(provokers[one].name, names, length) != 0))
 			one++;
 		if (one == PROVOKER_COUNT || set & 1u << one)
 			return -EINVAL;
@@ -135,7 +129,9 @@ int provokers_parse(const char *names)
 
 unsigned crossing_bytes(enum crossing c)
 {
-	return crossing_sizes[c];
+	static const unsigned bytes[CROSSING_COUNT] = { 0, 8, 16, 32, 8, 64, 4096 };
+
+	return bytes[c];
 }
 
 void cell_defaults(struct cell *cell)
@@ -163,8 +159,6 @@ int cell_check(const struct cell *cell, char *reason, size_t size)
 		bool refused;
 		const char *why;
 	} rules[] = {
-		{ cell->protocol > PROTOCOL_FRONT_FIRST,
-		  "protocols against the tail are of old journals: none of them helped" },
 		{ cell->split < 1 || cell->split > 4,
 		  "the split must be 1 to 4 bytes before the boundary" },
 		{ cell->executors < 1 || cell->executors > PLACEMENT_EXECUTORS_MAX,
@@ -174,8 +168,7 @@ int cell_check(const struct cell *cell, char *reason, size_t size)
 		  "a wait must be at most 1000000000 ticks" },
 		{ cell->waits.stretch > CELL_STRETCH_MAX,
 		  "the stretch must be 0 to 64 times the latency" },
-		{ cell->provokers >= 1u << PROVOKER_EVICT,
-		  "no such provoker, or one of old journals" },
+		{ cell->provokers & ~PROVOKERS_ALL, "no such provoker" },
 		{ cell->loop > CELL_LOOP_MAX, "the loop takes 0 to 4096 filler instructions" },
 		{ cell->toggles < 1 || cell->toggles > CELL_TOGGLES_MAX,
 		  "toggles must be 1 to 1000000000000" },
@@ -246,7 +239,7 @@ bool waits_same(const struct waits *a, const struct waits *b)
 
 int cell_command(const struct cell *c, char *buf, size_t size)
 {
-	char provokers[PROVOKERS_MAX], place[32] = "";
+	char names[PROVOKERS_MAX], place[32] = "";
 
 	if (c->place)
 		snprintf(place, sizeof(place), " --place %" PRIu64, c->place);
@@ -259,7 +252,7 @@ int cell_command(const struct cell *c, char *buf, size_t size)
 			placement_name(c->placement), crossing_name(c->crossing), c->split,
 			c->executors, pair_name(c->pair), protocol_name(c->protocol),
 			oracle_name(c->oracle), c->waits.first, c->waits.second, c->waits.stretch,
-			c->rest, provokers_name(c->provokers, provokers), c->loop, c->toggles,
+			c->rest, provokers_name(c->provokers, names), c->loop, c->toggles,
 			c->seconds, c->stop_tears, c->seed, place, c->swap ? " --swap" : "");
 }
 

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A cell: one point of measurement. What to run, and what came out.
- */
+/* A cell: one point of measurement. What to run, and what came out. */
 #ifndef STRESS_CELL_CELL_H
 #define STRESS_CELL_CELL_H
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
+#include "base/command_line.h"
 #include "patchcore/machine/sync.h"
 #include "stress/placement/placement.h"
 
@@ -45,41 +42,43 @@ enum protocol {
 	PROTOCOL_NAIVE,	      /* one plain unaligned store */
 	PROTOCOL_NO_INT3,     /* wait, back, wait, front, without the lock byte */
 	PROTOCOL_FRONT_FIRST, /* INT3, wait, front, wait, back */
-	/* Of old journals, which were tried against the tail (docs/lab/waits.md). */
-	PROTOCOL_TOUCH,
-	PROTOCOL_READ,
-	PROTOCOL_HALVES,
-	PROTOCOL_AGAIN,
-	PROTOCOL_BESIDE,
 	PROTOCOL_COUNT
 };
 
 /* protocol_is_broken - on purpose? */
 static inline bool protocol_is_broken(enum protocol protocol)
 {
-	return protocol >= PROTOCOL_NAIVE && protocol <= PROTOCOL_FRONT_FIRST;
+	return protocol >= PROTOCOL_NAIVE;
 }
 
-/*
- * What is done on purpose to pull the two fetches apart. Bits: a cell may have
- * several at once.
- */
+/* What pulls the two fetches apart on purpose; stress/run/provoker.c does it. A set has bits. */
+#define PROVOKERS(ROW)                                                                             \
+	ROW(COLD_BACK, "cold-back", 0)                                                             \
+	ROW(COLD_FRONT, "cold-front", 0)                                                           \
+	ROW(SHOOTDOWN, "shootdown", PROVOKER_SHARES)                                               \
+	ROW(BANDWIDTH, "bandwidth", PROVOKER_SHARES)                                               \
+	ROW(LOAD, "load", PROVOKER_SHARES)                                                         \
+	ROW(SIBLING, "sibling", PROVOKER_SHARES)                                                   \
+	ROW(WIDE, "wide", PROVOKER_CLOCKS)                                                         \
+	ROW(CHAIN, "chain", 0)                                                                     \
+	ROW(SITES, "sites", PROVOKER_SITED)
+
+#define PROVOKER_MEMBER(id, name, traits) PROVOKER_##id,
+#define PROVOKER_WORD(id, name, traits)	  name ", "
+#define PROVOKER_HELP			  "names joined by +: " PROVOKERS(PROVOKER_WORD) "or none (none)"
+
 enum provoker {
-	PROVOKER_COLD_BACK,  /* clflush of the back line before each toggle */
-	PROVOKER_COLD_FRONT, /* of the front line */
-	PROVOKER_SHOOTDOWN,  /* another thread changes the protection of pages: TLB flushes */
-	PROVOKER_BANDWIDTH,  /* another thread streams through memory */
-	PROVOKER_LOAD,	     /* another process time-slices the executors' CPUs */
-	PROVOKER_SIBLING,    /* busy thread on the SMT sibling of the first executor's CPU */
-	PROVOKER_WIDE,	     /* the executors run bursts of the widest vector work there is */
-	PROVOKER_CHAIN,	     /* a long dependency chain ahead of the site: fetch runs ahead */
-	PROVOKER_SITES,	     /* three more straddlers in the loop, their lines written too */
-	PROVOKER_EVICT,	     /* of old journals: it made tears rarer (docs/lab/cold-lines.md) */
-	PROVOKER_COUNT
+	PROVOKERS(PROVOKER_MEMBER) PROVOKER_COUNT
+};
+
+enum provoker_trait {
+	PROVOKER_SHARES = 1, /* its threads may have to share the cell's CPUs */
+	PROVOKER_CLOCKS = 2, /* it changes the clock rate of the CPUs */
+	PROVOKER_SITED = 4,  /* it takes more than the one site of a gap run */
 };
 
 #define PROVOKERS_ALL ((1u << PROVOKER_COUNT) - 1)
-#define PROVOKERS_MAX 128 /* bytes that hold the names of any set, with the NUL */
+#define PROVOKERS_MAX sizeof(PROVOKER_HELP) /* bytes that hold the names of any set */
 #define CELL_LOOP_MAX 4096
 
 enum oracle {
@@ -125,10 +124,7 @@ enum outcome {
 	OUTCOME_COUNT
 };
 
-/*
- * Noise around a cell, as differences over its run unless it says otherwise.
- * What cannot be read here is WITNESS_UNKNOWN (counts) or negative (measures).
- */
+/* Noise around a cell, over its run; WITNESS_UNKNOWN, or a negative measure: not known here. */
 #define WITNESS_UNKNOWN UINT64_MAX
 
 struct witness {
@@ -149,10 +145,7 @@ struct witness {
 	double load;	       /* runnable tasks at the end, /proc/loadavg */
 };
 
-/*
- * How far apart the patcher's CPU and the first executor's are: by half a round trip of a cache
- * line, which is what offset_error is. Where a hypervisor moves its CPUs, it changes with time.
- */
+/* How far apart patcher and first executor are, by offset_error: it changes as CPUs are moved. */
 enum distance {
 	DISTANCE_NEAR,
 	DISTANCE_FAR, /* DISTANCE_TICKS or more, at either end of a cell */
@@ -192,18 +185,17 @@ struct cell_result {
 	int error;	  /* negative errno, 0 if none */
 	uint64_t toggles; /* done */
 	/*
-	 * Of these, before which an executor had run what they replaced: no other can
-	 * tear. Of several executors the one that saw most, of several sites the one that was
-	 * seen least, so rather too few. Old journals: CELL_UNKNOWN.
+	 * Of these, before which an executor had run what they replaced: no other can tear. The
+	 * executor that saw most, and the site that was seen least: rather too few. Or
+	 * CELL_UNKNOWN.
 	 */
 	uint64_t exposed;
 	uint64_t executions;	    /* over all executors */
 	uint64_t old_new[2];	    /* executions of the first code, of the others */
 	uint64_t tears[TEAR_KINDS]; /* executions of a mix, with the one that ended in a crash */
 	/*
-	 * Toggles of which a mix was run. A mix that is counted after the next toggle has
-	 * begun may count one more; so may, with several executors, one whose mark was
-	 * lost: rather too many. Old journals: CELL_UNKNOWN.
+	 * Toggles of which a mix was run, or CELL_UNKNOWN. Rather too many: a mix that is counted
+	 * late, or whose mark was lost, may count one more.
 	 */
 	uint64_t torn;
 	uint64_t torn_inside[CELL_INSIDE]; /* of crossing inside: the same of each site */
@@ -222,10 +214,7 @@ struct cell_result {
 /* cell_defaults - line crossing, call-call, split 3, one executor, 1e6 toggles. */
 void cell_defaults(struct cell *cell);
 
-/*
- * cell_check - is this a cell that can be run at all? 0, or -EINVAL with the
- * reason in words.
- */
+/* cell_check - is this a cell that can be run at all? 0, or -EINVAL with the reason in words. */
 int cell_check(const struct cell *cell, char *reason, size_t size);
 
 /* The names of each choice as the command line and the journal spell them. */
@@ -242,32 +231,23 @@ int outcome_parse(const char *name);
 const char *tear_kind_name(enum tear_kind k); /* "old-front", "new-front", "other" */
 int tear_kind_parse(const char *name);
 const char *provoker_name(enum provoker p);
+bool provokers_have(unsigned provokers, enum provoker_trait trait); /* any of them */
 
-/*
- * provokers_name - "none", or the names joined by "+", lowest bit first. Returns
- * buf, which has PROVOKERS_MAX bytes. provokers_parse - back, or -EINVAL; each
- * name at most once, in any order.
- */
+/* provokers_name - "none", or names joined by "+", into buf. provokers_parse - or -EINVAL. */
 char *provokers_name(unsigned provokers, char *buf);
 int provokers_parse(const char *names);
 
 /* crossing_bytes - 0, 8, 16, 32, 64, 4096. */
 unsigned crossing_bytes(enum crossing c);
 
-/*
- * cell_command - the command line that runs this cell again, "tmax stress ...".
- * Returns its length as snprintf does.
- */
+/* cell_command - "tmax stress ..." that runs this cell again. Length as snprintf. */
 int cell_command(const struct cell *cell, char *buf, size_t size);
 
 /* cell_seat - placement_seat for this cell: swapped if it says so. */
 int cell_seat(const struct cell *cell, hwloc_topology_t topology, struct seating *seating,
 	      char *reason, size_t size);
 
-/*
- * waits_text, WAITS - "1600 x4", or "1600" without a stretch, "300+900 x4". waits_parse -
- * "300,900", or "300,900,4" with a stretch, which else stays as it is. 0 or -EINVAL.
- */
+/* waits_text, WAITS - "1600 x4", "300+900". waits_parse - "300,900" or "300,900,4", or -EINVAL. */
 #define WAITS_TEXT 64
 char *waits_text(const struct waits *waits, char buf[WAITS_TEXT]);
 #define WAITS(waits) waits_text((waits), (char[WAITS_TEXT]){ 0 })
@@ -284,5 +264,23 @@ static inline uint64_t cell_result_tears(const struct cell_result *r)
 {
 	return r->tears[TEAR_OLD_FRONT] + r->tears[TEAR_NEW_FRONT] + r->tears[TEAR_OTHER];
 }
+
+/* --- cell_options.c ------------------------------------------------------------------------- */
+
+#define PLACEMENT_HELP                                                                             \
+	"where the executors sit: same-core, same-l2, same-l3, same-socket, cross-socket, "        \
+	"kind-up, kind-down, spread or oversubscribed (spread); see tmax info"
+
+/* All of them. Their request begins with a struct cell. */
+extern const struct option_row cell_options[];
+
+/* In a row of another table: the option takes what that of a cell takes. */
+#define OPTION_OF_CELL .take = option_like, .like = cell_options
+
+/*
+ * cell_read - a command line of "tmax stress", or another, up to # or ; into the cell, which has
+ * its defaults. 0; -ENOMEM, or -EINVAL with the reason in why, OPTION_WHY bytes.
+ */
+int cell_read(const char *text, const char *command, struct cell *cell, char *why);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "stress/cell/cell_options.h"
+#include "stress/cell/cell.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -34,9 +34,7 @@ const struct option_row cell_options[] = {
 	  OPTION_NUMBER(struct cell, waits.stretch, 0, CELL_STRETCH_MAX) },
 	{ "rest", "T", "mean ticks between toggles (2000)",
 	  OPTION_NUMBER(struct cell, rest, 0, CELL_WAIT_MAX) },
-	{ "provoker", "NAMES",
-	  "what pulls the fetches apart: none, or names joined by +: cold-back, cold-front, "
-	  "shootdown, bandwidth, load, sibling, wide, chain, sites (none)",
+	{ "provoker", "NAMES", "what pulls the fetches apart: " PROVOKER_HELP,
 	  OPTION_CHOICE(struct cell, provokers, provokers_parse) },
 	{ "loop", "N", "filler instructions in the executors' loop (0)",
 	  OPTION_NUMBER(struct cell, loop, 0, CELL_LOOP_MAX) },

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 
 #include "base/emit.h"
-#include "stress/placement/place.h"
+#include "stress/placement/placement.h"
 
 #define PAGE	     4096u
 #define LINE	     64u
@@ -51,8 +51,9 @@ uint8_t *code_place_site(uint8_t *arena, const struct cell *cell)
 {
 	uint8_t *second = arena + PAGE;
 	unsigned bytes = crossing_bytes(cell->crossing);
-	unsigned choice = cell->place ? place_word(cell->place) : (unsigned)(cell->seed % 8);
-	uint8_t *line = second + LINE * (cell->place ? place_line(cell->place) : 8);
+	struct site_place place = site_place_of(cell->place);
+	unsigned choice = cell->place ? place.word : (unsigned)(cell->seed % 8);
+	uint8_t *line = second + LINE * (cell->place ? place.line : 8);
 
 	switch (cell->crossing) {
 	case CROSSING_NONE:
@@ -69,39 +70,35 @@ uint8_t *code_place_site(uint8_t *arena, const struct cell *cell)
 	}
 }
 
+#define CALL_A 0xe8, 0x10, 0x11, 0x21, 0x31
+#define JUMP_A 0xe9, 0x10, 0x11, 0x21, 0x31
+#define NOP    0x66, 0x66, 0x66, 0x66, 0x90
+
+static const struct {
+	unsigned codes;
+	uint8_t bytes[3][CODE_LENGTH];
+} pairs[PAIR_COUNT] = {
+	[PAIR_CALL_NOP] = { 2, { { CALL_A }, { NOP } } },
+	[PAIR_JMP_NOP] = { 2, { { JUMP_A }, { NOP } } },
+	[PAIR_CALL_CALL] = { 3,
+			     { { CALL_A },
+			       { 0xe8, 0x50, 0x42, 0x52, 0x42 },
+			       { 0xe8, 0x90, 0x83, 0x83, 0x53 } } },
+	[PAIR_WORD] = { 3, { { 0xb8, 0, 0, 0, 0 }, { 0xb8, 1, 1, 1, 1 }, { 0xb8, 2, 2, 2, 2 } } },
+};
+
 static void write_codes(struct code *code, const struct cell *cell)
 {
 	struct code_site *first = &code->site[0];
-	static const uint8_t calls[3][CODE_LENGTH] = {
-		{ 0xe8, 0x10, 0x11, 0x21, 0x31 },
-		{ 0xe8, 0x50, 0x42, 0x52, 0x42 },
-		{ 0xe8, 0x90, 0x83, 0x83, 0x53 },
-	};
-	static const uint8_t nop[CODE_LENGTH] = { 0x66, 0x66, 0x66, 0x66, 0x90 };
 
-	switch (cell->pair) {
-	case PAIR_CALL_CALL:
-		code->codes = 3;
-		for (unsigned k = 0; k < 3; k++)
-			memcpy(first->bytes[k], calls[k], CODE_LENGTH);
-		break;
-	case PAIR_WORD:
-		code->codes = 3;
-		for (unsigned k = 0; k < 3; k++) {
-			memset(first->bytes[k], (int)k, CODE_LENGTH);
-			first->bytes[k][0] = 0xb8;
-		}
-		break;
-	default:
-		/* The call or jump of a NOP pair; see the table in code.h. */
-		code->codes = 2;
-		memcpy(first->bytes[0], calls[0], CODE_LENGTH);
-		if (cell->pair == PAIR_JMP_NOP)
-			first->bytes[0][0] = 0xe9;
+	code->codes = pairs[cell->pair].codes;
+	for (unsigned k = 0; k < code->codes; k++)
+		memcpy(first->bytes[k], pairs[cell->pair].bytes[k], CODE_LENGTH);
+	/* The call or jump of a NOP pair; see the table in code.h. */
+	if (code->codes == 2) {
 		memset(first->bytes[0] + cell->split, OPCODE_CLD, CODE_LENGTH - cell->split);
 		first->bytes[0][cell->split] =
 			cell->oracle == ORACLE_CRASH ? OPCODE_INVALID : OPCODE_STC;
-		memcpy(first->bytes[1], nop, CODE_LENGTH);
 	}
 	code->pair = cell->pair;
 	if (cell->crossing != CROSSING_INSIDE)
@@ -117,14 +114,6 @@ static void write_codes(struct code *code, const struct cell *cell)
 		for (unsigned k = 0; k < 3; k++)
 			beside->bytes[k][2] = (uint8_t)(beside->bytes[k][2] + 4 * i);
 	}
-}
-
-/* The front of code k with the back of code j, as an executor could fetch it. */
-static void mix_codes(const struct code_site *site, unsigned k, unsigned j, unsigned split,
-		      uint8_t *bytes)
-{
-	memcpy(bytes, site->bytes[k], split);
-	memcpy(bytes + split, site->bytes[j] + split, CODE_LENGTH - split);
 }
 
 static uint8_t *destination(const uint8_t *site, const uint8_t *bytes)
@@ -238,10 +227,9 @@ static void put_slot_by_toggle(struct emit *e, unsigned slot)
 }
 
 /*
- * A mix, its slot in r8: count it, leave a mark, and see whether it is the first of
- * its toggle. Leaves rcx, rdi, r9 and r10, which the loop needs, and the carry clear. The
- * mark is complete before it is counted; the low byte of the count is its place in
- * the ring.
+ * A mix, its slot in r8: count it, leave a mark, and see whether it is the first of its toggle.
+ * Leaves rcx, rdi, r9 and r10, which the loop needs, and the carry clear. The mark is complete
+ * before it is counted; the low byte of the count is its place in the ring.
  */
 static void put_mix(struct emit *e, unsigned site)
 {
@@ -287,31 +275,28 @@ static int write_pad(const struct code *code, unsigned site, const uint8_t *byte
 	return 0;
 }
 
+/* Of NOP pairs the NOP lands nowhere, nor does its front; of word nothing does. */
 static int write_landings(const struct code *code, unsigned site, const struct cell *cell,
 			  const uint8_t *mix)
 {
+	unsigned codes = cell->pair == PAIR_WORD ? 0 : code->codes, fronts = codes == 2 ? 1 : codes;
 	uint8_t bytes[CODE_LENGTH];
 	int ret = 0;
 
-	if (cell->pair == PAIR_WORD)
-		return 0;
-	for (unsigned i = 0; code->codes == 3 && i < 9 && ret == 0; i++) {
-		bool whole = i / 3 == i % 3;
+	for (unsigned i = 0; i < fronts * codes && ret == 0; i++) {
+		unsigned front = i / codes, back = i % codes;
+		bool same_front = codes == 3 && cell->split == 1;
 
+		/* The front of one code with the back of another, as an executor could fetch it. */
+		memcpy(bytes, code->site[site].bytes[back], CODE_LENGTH);
+		memcpy(bytes, code->site[site].bytes[front], cell->split);
+		if (front == back)
+			ret = write_target(code, site, bytes, codes == 2 ? SLOT_CALL : i);
 		/* The crash oracle has landings for whole codes only. */
-		if (!whole && (cell->oracle == ORACLE_CRASH || cell->split == 1))
-			continue;
-		mix_codes(&code->site[site], i / 3, i % 3, cell->split, bytes);
-		ret = whole ? write_target(code, site, bytes, i)
-			    : write_pad(code, site, bytes, i, mix);
+		else if (cell->oracle != ORACLE_CRASH && !same_front)
+			ret = write_pad(code, site, bytes, codes == 2 ? SLOT_PAD : i, mix);
 	}
-	if (code->codes == 3)
-		return ret;
-	ret = write_target(code, site, code->site[site].bytes[0], SLOT_CALL);
-	if (ret < 0 || cell->oracle == ORACLE_CRASH)
-		return ret;
-	mix_codes(&code->site[site], 0, 1, cell->split, bytes);
-	return write_pad(code, site, bytes, SLOT_PAD, mix);
+	return ret;
 }
 
 /* A branch out of the loop that only a mix takes, and where it comes back. */
@@ -344,7 +329,7 @@ static void put_additions(struct emit *e, struct code *code, const struct cell *
 {
 	static const uint8_t nop[8] = { 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00 };
 
-	/* Each straddler has two lines of its own, none of them the site's. */
+	/* Each has two lines of its own, and is a NOP 0F 1F 44 with any bytes. */
 	for (unsigned i = 0; cell->provokers & 1u << PROVOKER_SITES && i < CODE_EXTRA; i++) {
 		uintptr_t line = ((uintptr_t)e->at + 3 + 2 * LINE) & ~(uintptr_t)(LINE - 1);
 
@@ -448,7 +433,8 @@ int code_build(struct code *code, const struct cell *cell)
 
 	/* Sites cross at the second page. Nothing of others is within 2 GiB on either side. */
 	for (unsigned i = 0; i < ARENA_TRIES && error == -EEXIST; i++) {
-		uint64_t second = ARENA_FIRST + i * ARENA_STRIDE + place_boundary(cell->place);
+		uint64_t second =
+			ARENA_FIRST + i * ARENA_STRIDE + site_place_of(cell->place).boundary;
 
 		arena = (uint8_t *)(uintptr_t)(second - PAGE);
 		error = map_at(second - PAGE, PAGES * PAGE);
@@ -471,34 +457,36 @@ int code_build(struct code *code, const struct cell *cell)
 	return error;
 }
 
+static bool is_whole(const struct code *code, unsigned slot)
+{
+	return code->codes == 2 ? slot == SLOT_CALL : slot % 4 == 0;
+}
+
+/* Of NOP pairs a call front is old in even toggles, call to NOP; odd ones are back. */
+static enum tear_kind kind_of_mix(const struct code *code, unsigned slot)
+{
+	bool old_front = code->codes == 2 ? slot == SLOT_PAD || slot == SLOT_CARRY + 1
+					  : slot % 3 == (slot / 3 + 1) % 3;
+
+	return old_front ? TEAR_OLD_FRONT : TEAR_NEW_FRONT;
+}
+
 void code_collect(const struct code *code, const struct code_slots *slots, uint64_t executions,
 		  struct cell_result *result)
 {
 	for (const struct code_slots *s = slots; s < slots + code->sites; s++) {
-		const uint64_t *pad = &s->at[SLOT_PAD], *carry = &s->at[SLOT_CARRY];
 		uint64_t others = executions;
 
 		result->executions += executions;
-		if (code->codes == 2) {
-			/* A call front is old in even toggles, call to NOP; odd ones are back. */
-			result->tears[TEAR_OLD_FRONT] += pad[0] + carry[1];
-			result->tears[TEAR_NEW_FRONT] += pad[1] + carry[0];
-			others -= pad[0] + pad[1] + carry[0] + carry[1] + s->at[SLOT_CALL];
-			result->old_new[0] += s->at[SLOT_CALL];
-			result->old_new[1] += others;
-			continue;
-		}
-		for (unsigned k = 0; k < 3; k++) {
-			unsigned next = (k + 1) % 3;
-
-			result->tears[TEAR_OLD_FRONT] += s->at[k * 3 + next];
-			result->tears[TEAR_NEW_FRONT] += s->at[next * 3 + k];
-			result->old_new[k != 0] += s->at[k * 3 + k];
-		}
-		for (unsigned i = 0; i < SLOT_SORTED; i++)
+		for (unsigned i = 0; i < SLOT_SORTED; i++) {
 			others -= s->at[i];
-		/* An execution that is in no slot ran something that was not foreseen. */
-		result->tears[TEAR_OTHER] += others;
+			if (is_whole(code, i))
+				result->old_new[i != 0] += s->at[i];
+			else
+				result->tears[kind_of_mix(code, i)] += s->at[i];
+		}
+		/* Else an execution that is in no slot ran something that was not foreseen. */
+		*(code->codes == 2 ? &result->old_new[1] : &result->tears[TEAR_OTHER]) += others;
 	}
 }
 
@@ -554,22 +542,17 @@ bool code_mark(const struct code_slots *slots, uint64_t number, struct code_mark
 }
 
 /*
- * In toggle A -> B the third code C has no part in a mix of its own. With A it is a
- * mix of C -> A that was counted late. With B it may be two changes old, or belong to
- * B -> C and be counted two toggles late: then the blame cannot be told.
+ * In toggle A -> B a mix of the third code C with A is one of C -> A, counted late. With B it may
+ * be two changes old, or one of B -> C, counted two toggles late: the blame cannot be told.
  */
 enum tear_kind code_mark_kind(const struct code *code, const struct code_mark *mark)
 {
 	unsigned slot = mark->where & 0xff, front = slot / 3, back = slot % 3;
 	unsigned from = (unsigned)(code_mark_toggle(mark) % 3);
 
-	if (code->codes == 2)
-		return slot == SLOT_PAD || slot == SLOT_CARRY + 1 ? TEAR_OLD_FRONT : TEAR_NEW_FRONT;
-	if (slot >= SLOT_SORTED)
+	if (code->codes == 3 && (slot >= SLOT_SORTED || (front != from && back != from)))
 		return TEAR_OTHER;
-	if (front != from && back != from)
-		return TEAR_OTHER;
-	return back == (front + 1) % 3 ? TEAR_OLD_FRONT : TEAR_NEW_FRONT;
+	return kind_of_mix(code, slot);
 }
 
 unsigned code_stir(const struct code *code, uint64_t number)

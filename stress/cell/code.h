@@ -1,57 +1,46 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The code under test: a site that straddles a boundary, the loop around it,
- * and somewhere to land for every instruction that a mix could form.
+ * The code under test: a site that straddles a boundary, the loop around it, and somewhere to land
+ * for every instruction that a mix could form.
  *
- * The codes of a pair differ in every byte that the split separates, and each
- * mix does something of its own:
+ * The codes of a pair differ in every byte that the split separates, and each mix does something of
+ * its own (tmax-stress(1), PAIRS):
  *
- *   call-call  three calls in rotation, A -> B -> C -> A. Displacements differ
- *              in every byte; each (front, back) lands on a pad that counts it.
- *              As X is only ever followed by one Y, the pad tells which part
- *              was old. Split 1 has the same opcode in front: no mix exists.
- *   word       mov eax, imm32 with every byte of the immediate 0, 1 or 2, in
- *              rotation; the loop sorts what it got by lowest and highest byte.
- *              Split 1 as above.
- *   call-nop,  66 66 66 66 90 against E8 (E9) with F9 behind the split and FC from
- *   jmp-nop    there on. Call front + NOP tail lands on a pad. NOP front + call tail
- *              is a prefixed STC and CLDs, and the loop tests the carry flag,
- *              which nothing else in it changes. Which part was old follows from
- *              whether the toggle's number is even, published by the patcher before
- *              it; right as long as a tear runs within `rest` of its toggle.
- *
- * A fetch that is two changes old (of A -> B -> C: front A, back C) lands where the
- * opposite kind of C -> A does, so the other wait gets the blame. Where its toggle's
- * number is known, in the ring, it is told to be "other".
- *
- * Every mix also leaves the TSC of that moment and the toggle's number in a ring, and
- * is counted as a torn toggle if its number is another than the last one's. That happens on pads
- * and behind branches that only a mix takes: the hot loop never runs it. So it is
- * cold when it is needed, and a stamp is late by the cache misses and page walks
- * on the way to it: hundreds of ticks, up to some thousand.
- *
- * Each executor also counts how often the code that it ran was another than the time
- * before: so many changes it has seen. That is a compare and a branch in the hot loop,
- * which is taken once after a change, when the front end starts anew anyway. A NOP
- * leaves no trace, so there it is calls that count: those to which another execution
- * is between the last one and them.
- *
- * What a cell adds to the loop (loop, and provokers chain and sites) stands behind the site and
- * what watches it, that is, ahead of the next execution of it. The straddlers of sites are NOPs
- * 0F 1F 44 xx yy for any xx yy; xx ends one line, yy begins the next.
- *
- * Crossing inside has three sites in one line, one after the other, across the boundaries of 8, 16
- * and 32 bytes: an executor that fetches the line once sees three. Each has calls, landings and
- * counters of its own; the counters of an executor are an array, site by site.
+ *   call-call  three calls in rotation, A -> B -> C -> A. Each (front, back) lands on a pad that
+ *              counts it. As X is only ever followed by one Y, the pad tells which part was old.
+ *   word       mov eax, imm32 with every byte of the immediate 0, 1 or 2, in rotation; the loop
+ *              sorts what it got by lowest and highest byte.
+ *   call-nop,  66 66 66 66 90 against E8 (E9) with F9 behind the split and FC from there on.
+ *   jmp-nop    Call front + NOP tail lands on a pad. NOP front + call tail is a prefixed STC and
+ *              CLDs, and the loop tests the carry flag. Which part was old follows from whether
+ *              the toggle's number is even: right as long as a tear runs within `rest` of it.
  *
  * For the crash oracle pads stay unmapped and 06 (invalid) takes the place of F9.
+ *
+ * A fetch that is two changes old (of A -> B -> C: front A, back C) lands where the opposite kind
+ * of C -> A does, so the other wait gets the blame. Where its toggle's number is known, in the
+ * ring, it is told to be "other".
+ *
+ * Every mix also leaves the TSC and the toggle's number in a ring, on pads and behind branches that
+ * only a mix takes: cold code, so a stamp is late by the cache misses and page walks on the way to
+ * it: hundreds of ticks, up to some thousand.
+ *
+ * Each executor counts how many changes it has seen: a compare and a branch in the hot loop, which
+ * is taken once after a change, when the front end starts anew anyway. A NOP leaves no trace, so
+ * there calls count to which another execution is between the last one and them.
+ *
+ * What a cell adds to the loop stands behind the site and what watches it, that is, ahead of the
+ * next execution of it.
+ *
+ * Crossing inside has three sites in one line, across the boundaries of 8, 16 and 32 bytes: an
+ * executor that fetches the line once sees three. Each has calls, landings and counters of its own.
  */
 #ifndef STRESS_CELL_CODE_H
 #define STRESS_CELL_CODE_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
+#include "patchcore/word/word.h"
 #include "stress/cell/cell.h"
 
 #define CODE_LENGTH	 5
@@ -93,9 +82,8 @@ struct code_site {
 };
 
 /*
- * Runs the site so often. toggle: number of the one that the patcher is at, from 0.
- * last, of NOP pairs: the iterations that were left when the call was run last, in and
- * out. To be called by code_run() alone.
+ * Runs the site so often; called by code_run(). toggle: number of the patcher's, from 0. last, of
+ * NOP pairs: the iterations that were left when the call was run last, in and out.
  */
 typedef uint64_t code_loop_fn(uint64_t iterations, struct code_slots *slots, const uint64_t *toggle,
 			      uint64_t last);
@@ -109,18 +97,10 @@ struct code {
 	uint8_t *extra[CODE_EXTRA]; /* the straddlers of provoker sites, or NULL */
 };
 
-/*
- * code_build - map and write everything. Never unmapped: it is made once, in
- * the child that runs the cell. 0 or a negative errno.
- */
+/* code_build - once, in the child that runs the cell: map and write all. 0 or a negative errno. */
 int code_build(struct code *code, const struct cell *cell);
 
-/*
- * code_place_site - where in an arena of CODE_ARENA_PAGES pages the site of this
- * cell stands. Of the boundaries that are multiples of just that many bytes, the
- * place picks one anywhere in the second page, or without a place the seed one of
- * eight; a page's is at the second page.
- */
+/* code_place_site - where in an arena: at a boundary of just that size, by place or seed. */
 uint8_t *code_place_site(uint8_t *arena, const struct cell *cell);
 
 /* code_collect - add what an executor counted in so many executions. */
@@ -131,20 +111,13 @@ void code_collect(const struct code *code, const struct code_slots *slots, uint6
 void code_run(const struct code *code, uint64_t iterations, struct code_slots *slots,
 	      const uint64_t *toggle);
 
-/*
- * code_exposed - of so many toggles, those before which this executor had run the
- * code that they replaced; slots are those of one site. An executor that sleeps through a whole
- * rotation does not see it: rather too few.
- */
+/* code_exposed - toggles before which it had run what they replaced, of a site: rather too few. */
 uint64_t code_exposed(const struct code *code, const struct code_slots *slots, uint64_t toggles);
 
 /* code_tears - tears counted so far; cheap enough to ask while executors run. */
 uint64_t code_tears(const struct code *code, const struct code_slots *slots);
 
-/*
- * code_mark - read the mark of that number. False if it is not there yet or has
- * been overwritten. The executor may be running.
- */
+/* code_mark - read that mark. False: it is not there yet, or no more. The executor may run. */
 bool code_mark(const struct code_slots *slots, uint64_t number, struct code_mark *mark);
 
 /* code_mark_kind - which part was old. */
@@ -152,5 +125,13 @@ enum tear_kind code_mark_kind(const struct code *code, const struct code_mark *m
 
 /* code_stir - rewrite the extra sites, and say how many there are. */
 unsigned code_stir(const struct code *code, uint64_t number);
+
+/* --- toggle.c: one change of the site, by the protocol of a cell ---------------------------- */
+
+/* toggle - 0 or a negative errno; bytes holds 8, of which 5 count. */
+int toggle(enum protocol protocol, uint8_t *site, const uint8_t *bytes, const struct sync *sync);
+
+/* toggle_sync - its trace is left to the caller; broken protocols tell only visible stores. */
+struct sync toggle_sync(const struct cell *cell);
 
 #endif

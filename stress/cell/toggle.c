@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "stress/cell/toggle.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "patchcore/machine/wait.h"
@@ -22,10 +20,7 @@ static void tell_prepared(const struct sync *sync)
 		sync->trace->prepared(sync->trace->arg);
 }
 
-/*
- * Broken, both: no INT3, so no executor is kept out between the two parts; or an INT3 and the front
- * first, so the first byte is whole again before the back part is there.
- */
+/* Broken: no INT3; or the front before the back, so that the first byte is whole too early. */
 static int toggle_wrongly(const struct change *change, const struct sync *sync, bool front_first)
 {
 	struct word *word;

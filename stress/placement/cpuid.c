@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "stress/placement/cpuid.h"
 
 #include <errno.h>
 #include <error.h>
@@ -10,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "stress/placement/here.h"
+#include "stress/placement/placement.h"
 
 /* Leaf 1, EAX: model and family have four bits each, and extended parts above. */
 #define EXTENDED_MODEL	0x000f0000u
@@ -26,12 +25,10 @@ static bool is_called(struct cpu_raw_data_t raw, const char *codename)
 }
 
 /*
- * libcpuid takes the entry of its table that has most in common with the CPU, and some entry
- * always has: a CPU that it does not know gets the name of another one. A name is sure if its
- * entry has this very extended model, or family. That is so if there is a CPU, like this one but
- * for its brand and the other parts of model and family, that is called so with this extended part
- * and is not with one that no CPU has: no entry lost anything by that change but those that have
- * this part.
+ * libcpuid takes the entry that has most in common with the CPU: one that it does not know gets
+ * the name of another. A name is sure if its entry has this very extended model, or family: if
+ * some CPU with it, like this one but for its brand and the other parts, is called so, and is not
+ * with a part that no CPU has.
  */
 static bool hangs_on(const struct cpu_raw_data_t *raw, uint32_t part, const char *codename)
 {

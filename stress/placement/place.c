@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
-#include "stress/placement/place.h"
+#include "stress/placement/placement.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -17,31 +16,18 @@
 #define FRAME	((UINT64_C(1) << 55) - 1)
 #define CODE	(PROT_READ | PROT_WRITE | PROT_EXEC)
 
-/* Drawn from a place, in this order: first and second page, line, word, boundary. */
-unsigned place_index(uint64_t place, unsigned which)
-{
-	uint64_t first = random_at(place, 0) % PLACE_POOL;
-
-	return (unsigned)(which == 0 ? first
-				     : (first + 1 + random_at(place, 1) % (PLACE_POOL - 1)) %
-					       PLACE_POOL);
-}
-
-unsigned place_line(uint64_t place)
-{
-	return 1 + (unsigned)(random_at(place, 2) % (LINES - 1));
-}
-
-unsigned place_word(uint64_t place)
-{
-	return (unsigned)(random_at(place, 3) % LINES);
-}
-
-uint64_t place_boundary(uint64_t place)
+struct site_place site_place_of(uint64_t place)
 {
 	static const uint64_t boundaries[] = { PAGE, 32768, 2097152, 1073741824 };
+	unsigned first = (unsigned)(random_at(place, 0) % PLACE_POOL);
+	unsigned beyond = 1 + (unsigned)(random_at(place, 1) % (PLACE_POOL - 1));
 
-	return place ? boundaries[random_at(place, 4) % 4] : PAGE;
+	return (struct site_place){
+		.page = { first, (first + beyond) % PLACE_POOL },
+		.line = 1 + (unsigned)(random_at(place, 2) % (LINES - 1)),
+		.word = (unsigned)(random_at(place, 3) % LINES),
+		.boundary = place ? boundaries[random_at(place, 4) % 4] : PAGE,
+	};
 }
 
 /* Made by the first caller, which is the parent of all cells: they inherit it. */
@@ -66,7 +52,7 @@ int place_pages(uint8_t *under, unsigned count, uint64_t place)
 	int ret = place_open();
 
 	for (unsigned i = 0; i < count && ret == 0; i++) {
-		uint8_t *from = pool + place_index(place, i) * PAGE, *to = under + i * PAGE;
+		uint8_t *from = pool + site_place_of(place).page[i] * PAGE, *to = under + i * PAGE;
 
 		/* Without an old size it is mapped once more, and stays where it was. */
 		if (mremap(from, 0, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, to) == MAP_FAILED)
@@ -81,12 +67,11 @@ uint64_t place_frame(const void *addr)
 {
 	int fd = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
 	uint64_t entry = 0;
-	bool told;
 
 	if (fd < 0)
 		return 0;
-	told = pread(fd, &entry, sizeof(entry), (off_t)((uintptr_t)addr / PAGE * sizeof(entry))) ==
-	       (ssize_t)sizeof(entry);
+	if (pread(fd, &entry, sizeof(entry), (off_t)((uintptr_t)addr / PAGE * sizeof(entry))) < 0)
+		entry = 0;
 	close(fd);
-	return told && entry & PRESENT ? entry & FRAME : 0;
+	return entry & PRESENT ? entry & FRAME : 0;
 }

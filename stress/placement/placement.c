@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
-#include <stdbool.h>
+#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/command_line.h"
+#include "base/exit_status.h"
 #include "base/number.h"
 #include "stress/placement/placement.h"
 
@@ -44,10 +46,9 @@ int placement_parse(const char *name)
 }
 
 /*
- * IS_THISSYSTEM is what RESTRICT_TO_CPUBINDING requires. It does not claim a
- * described machine for this one: the environment wins, hwloc then reports
- * another system and restricts nothing. A topology set by a call would be
- * claimed, and cut down to the CPUs of this machine.
+ * IS_THISSYSTEM is what RESTRICT_TO_CPUBINDING requires. It does not claim a described machine for
+ * this one: the environment wins, hwloc then reports another system and restricts nothing. A
+ * topology set by a call would be claimed, and cut down to the CPUs of this machine.
  */
 int topology_open(hwloc_topology_t *topology, int *foreign)
 {
@@ -68,10 +69,7 @@ int topology_open(hwloc_topology_t *topology, int *foreign)
 	/* A description that hwloc could not read has silently become this machine. */
 	if (ret == 0 && !*foreign && described)
 		ret = -EINVAL;
-	/*
-	 * hwloc asks for the binding of all threads at once and gives up without a word
-	 * when they differ. Then the union is what the process may use.
-	 */
+	/* hwloc gives up where threads are bound differently: take the union. */
 	set = ret == 0 && !*foreign ? hwloc_bitmap_alloc() : NULL;
 	if (set && hwloc_get_cpubind(*topology, set, HWLOC_CPUBIND_PROCESS) == 0 &&
 	    hwloc_topology_restrict(*topology, set, 0) < 0)
@@ -135,8 +133,8 @@ static void find_candidates(hwloc_topology_t topology, hwloc_bitmap_t set, enum 
 		break;
 	default:
 		/*
-		 * CPUs in exactly this relation. Every closer level is taken out, not only the
-		 * next one: a virtual machine may well put one L3 around all its packages.
+		 * Without every closer level: a virtual machine may have one L3 around its
+		 * packages.
 		 */
 		hwloc_bitmap_zero(set);
 		cpus = cpus_within(topology, (int)p, patcher);
@@ -152,10 +150,7 @@ static void find_candidates(hwloc_topology_t topology, hwloc_bitmap_t set, enum 
 	}
 }
 
-/*
- * The lowest patcher with at least n candidates, which are left in set; the one
- * with the most of them if none has n. Returns how many.
- */
+/* The lowest patcher with n candidates, or with the most; they are left in set. How many. */
 static unsigned find_patcher(hwloc_topology_t topology, hwloc_bitmap_t set, enum placement p,
 			     unsigned n, unsigned *patcher)
 {
@@ -243,8 +238,8 @@ int placement_seat(hwloc_topology_t topology, enum placement p, unsigned n, stru
 	}
 	most = find_patcher(topology, set, p, n, &seating->patcher);
 	/*
-	 * Executors stand evenly apart in hwloc's order, in which neighbours share the
-	 * most: so they share a core only if there are more of them than cores.
+	 * Evenly apart in hwloc's order: they share a core only if there are more of them than
+	 * cores.
 	 */
 	all = (uint64_t)hwloc_bitmap_weight(set);
 	while (most >= n && taken < n &&
@@ -308,4 +303,58 @@ int pin_this_thread(hwloc_topology_t topology, unsigned cpu)
 		ret = -errno;
 	hwloc_bitmap_free(set);
 	return ret;
+}
+
+int topology_here(hwloc_topology_t *topology)
+{
+	int foreign;
+
+	if (topology_open(topology, &foreign) < 0)
+		return complain(EXIT_MISSING, 0, "cannot read the topology of this machine");
+	if (!foreign)
+		return EXIT_PASS;
+	hwloc_topology_destroy(*topology);
+	return complain(EXIT_MISSING, 0,
+			"HWLOC_* names another machine: nothing to measure there; unset it");
+}
+
+int machine_here(struct identity *id)
+{
+	int ret = identity_read(id);
+
+	return ret == 0 ? EXIT_PASS
+			: complain(EXIT_MISSING, ret, "cannot tell what machine this is");
+}
+
+void cpus_here(hwloc_topology_t topology, struct cpus *cpus)
+{
+	hwloc_const_cpuset_t set = hwloc_topology_get_topology_cpuset(topology);
+	char *list = NULL;
+
+	*cpus = (struct cpus){ 0 };
+	if (hwloc_bitmap_list_asprintf(&list, set) > 0)
+		cpus_parse(cpus, list, strlen(list));
+	free(list);
+}
+
+void text_printable(char *to, size_t size, const char *text)
+{
+	json_t *valid = json_string(text); /* NULL if it is no UTF-8 */
+
+	snprintf(to, size, "%s", text);
+	/* Cut in the middle of a character is no UTF-8 either. */
+	if (valid && strlen(text) >= size) {
+		json_decref(valid);
+		valid = json_string(to);
+	}
+	for (char *p = to; *p; p++) {
+		/* U+0080 to U+009F: some terminals obey these, too. */
+		bool c1 = valid && *p == '\xc2' && (unsigned char)p[1] < 0xa0;
+
+		if ((unsigned char)*p < ' ' || *p == 0x7f || (!valid && (*p & 0x80)))
+			*p = '?';
+		if (c1)
+			p[0] = p[1] = '?';
+	}
+	json_decref(valid);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "stress/run/child.h"
-
+/* A cell in its child: patcher and executors; and the parent, which waits for it. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -13,14 +12,178 @@
 #include "patchcore/sigtrap/trap.h"
 #include "patchcore/site/site.h"
 #include "patchcore/word/word.h"
-#include "stress/cell/toggle.h"
-#include "stress/oracle/trace_log.h"
-#include "stress/placement/place.h"
+#include "stress/cell/code.h"
+#include "stress/placement/placement.h"
+#include "stress/run/gap.h"
+#include "stress/run/run.h"
 #include "stress/witness/witness.h"
 
 #define ROUND	   1000	   /* executions between two looks at the stop flag */
 #define LOOK_EVERY 64	   /* toggles between two looks at the clock and the parent, */
 #define LOOK_TICKS 1000000 /* unless one toggle takes so long */
+
+/* One executor's memory, on cache lines of its own. */
+struct executor_counts {
+	struct code_slots slots[CELL_INSIDE]; /* of each site; only crossing inside has three */
+	_Atomic(uint64_t) executions;	      /* of finished rounds */
+} __attribute__((aligned(128)));
+
+/* Memory shared by parent and child; survives the child. */
+struct shared {
+	const struct cell *cell; /* the caller's, as these two */
+	const struct run_options *options;
+	struct leash leash;		   /* its life is the toggles done so far */
+	struct cell_result result;	   /* complete when the child has finished */
+	uint64_t provoked[PROVOKER_COUNT]; /* see provokers_done() */
+	uint64_t torn_twice; /* toggles that the executors' counts have more than once */
+	uint64_t stirred;    /* extra sites that were rewritten */
+	struct code code;    /* so that the parent can read the slots of a dead child */
+	struct executor_counts executor[];
+};
+
+/* --- How the last toggles went, and store latencies ----------------------------------------- */
+
+#define TRACE_TOGGLES 256 /* looked through at least four times in so many */
+
+struct trace_entry {
+	uint64_t begun; /* TSC */
+	struct word_trace trace;
+};
+
+struct trace_log {
+	struct trace_entry entry[TRACE_TOGGLES];
+	uint64_t toggles;	       /* begun so far */
+	uint64_t latencies;	       /* measured so far */
+	uint64_t latency[GAP_BUCKETS]; /* of INT3, by size */
+	uint64_t latency_max;
+	uint64_t torn[TRACE_TOGGLES]; /* number of a torn toggle, plus 1 */
+	/* Of each executor at each site. */
+	struct trace_seen {
+		uint64_t marks;
+		uint64_t torn_last; /* as torn */
+	} seen[PLACEMENT_EXECUTORS_MAX][CELL_INSIDE];
+};
+
+static struct trace_entry *entry_of(struct trace_log *log, uint64_t toggle)
+{
+	return &log->entry[toggle % TRACE_TOGGLES];
+}
+
+/* About to try this toggle, or again: returns what is to be filled in. */
+static struct word_trace *trace_begin(struct trace_log *log, uint64_t toggle)
+{
+	struct trace_entry *entry = entry_of(log, toggle);
+
+	*entry = (struct trace_entry){ .begun = ticks_now() };
+	log->toggles = toggle + 1;
+	return &entry->trace;
+}
+
+/* It is done: take down latency and steps. */
+static void trace_end(struct trace_log *log, uint64_t toggle, struct witness *witness)
+{
+	const struct word_trace *trace = &entry_of(log, toggle)->trace;
+	uint64_t latency = trace->latency[0];
+
+	for (unsigned i = 0; i < 2; i++)
+		if (trace->step[i])
+			witness_step(witness, trace->step[i]);
+	if (!latency)
+		return;
+	log->latencies++;
+	log->latency[gap_bucket(latency)]++;
+	if (latency > log->latency_max)
+		log->latency_max = latency;
+}
+
+/* When the site could not be run as a whole any more. */
+static uint64_t closed_at(const struct trace_entry *entry)
+{
+	return entry->trace.visible[0] ? entry->trace.visible[0] : entry->begun;
+}
+
+/*
+ * Add the new tears of one executor at one site to the result's events. Returns how many toggles,
+ * torn for the first time by it there, others had torn already.
+ *
+ * A tear is taken to belong to the last toggle whose INT3 was visible when it was counted: right
+ * within the rest between toggles. Its stamp is off by the offset of the two TSCs.
+ */
+static uint64_t trace_tears(struct trace_log *log, const struct code *code, unsigned executor,
+			    unsigned site, const struct code_slots *slots,
+			    struct cell_result *result)
+{
+	uint64_t made = __atomic_load_n(&slots->marks, __ATOMIC_ACQUIRE);
+	struct trace_seen *seen = &log->seen[executor][site];
+	uint64_t number = seen->marks, twice = 0;
+	const struct trace_entry *entry;
+	const struct word_trace *trace;
+	struct tear_event *event;
+	struct code_mark mark;
+	uint64_t toggle, known;
+
+	seen->marks = made;
+	if (!log->toggles)
+		return 0;
+	if (made - number >= CODE_MARKS)
+		number = made - CODE_MARKS + 1;
+	for (; number < made; number++) {
+		if (!code_mark(slots, number, &mark))
+			continue;
+		/* Torn for the first time by this executor: has another one done so before? */
+		toggle = code_mark_toggle(&mark);
+		if (seen->torn_last != toggle + 1) {
+			twice += log->torn[toggle % TRACE_TOGGLES] == toggle + 1;
+			log->torn[toggle % TRACE_TOGGLES] = toggle + 1;
+			seen->torn_last = toggle + 1;
+		}
+		if (result->events == TEAR_EVENTS_MAX)
+			continue;
+		/* The last toggle whose INT3 was visible by then; else the first that is known. */
+		known = log->toggles < TRACE_TOGGLES ? log->toggles : TRACE_TOGGLES;
+		toggle = log->toggles;
+		while (known-- > 0)
+			if ((int64_t)(mark.tsc - closed_at(entry_of(log, --toggle))) >= 0)
+				break;
+		entry = entry_of(log, toggle);
+		trace = &entry->trace;
+		event = &result->event[result->events++];
+		*event = (struct tear_event){
+			.toggle = toggle,
+			.kind = code_mark_kind(code, &mark),
+			.tsc = mark.tsc,
+			.after_int3 = (int64_t)(mark.tsc - closed_at(entry)),
+			.after_front = (int64_t)(mark.tsc - trace->visible[2]),
+			.latency = { trace->latency[0], trace->latency[1], trace->latency[2] },
+			.waited = { trace->waited[0], trace->waited[1] },
+			.step = { trace->step[0], trace->step[1] },
+			.executor = executor,
+		};
+	}
+	return twice;
+}
+
+/* The middle of the bucket in which the one of that rank is, from 0. */
+static uint64_t ranked(const struct trace_log *log, uint64_t rank)
+{
+	uint64_t below = 0;
+	unsigned i = 0;
+
+	while (i < GAP_BUCKETS - 1 && below + log->latency[i] <= rank)
+		below += log->latency[i++];
+	return gap_bucket_low(i) + (gap_bucket_low(i + 1) - gap_bucket_low(i)) / 2;
+}
+
+static void trace_latency(const struct trace_log *log, struct latency *latency)
+{
+	if (!log->latencies)
+		return;
+	latency->median = ranked(log, log->latencies / 2);
+	latency->p99 = ranked(log, log->latencies - 1 - log->latencies / 100);
+	latency->max = log->latency_max;
+}
+
+/* --- The child ------------------------------------------------------------------------------ */
 
 struct child {
 	const struct cell *cell;
@@ -52,14 +215,14 @@ static void *executor_main(void *arg)
 	if (ret < 0)
 		atomic_store(&c->error, ret);
 	pthread_barrier_wait(&c->ready);
-	witness_thread_begin(&begin);
+	getrusage(RUSAGE_THREAD, &begin);
 	/* One that comes when all is over runs a round: each has looked at the site. */
 	do {
 		code_run(&c->shared->code, ROUND, e->counts->slots, &c->toggle);
 		atomic_fetch_add_explicit(&e->counts->executions, ROUND, memory_order_relaxed);
 		provoke_round(c->provokers);
 	} while (!atomic_load_explicit(&c->quit, memory_order_relaxed));
-	witness_thread_end(&c->shared->result.witness, &begin);
+	witness_add_usage(&c->shared->result.witness, RUSAGE_THREAD, &begin);
 	return NULL;
 }
 
@@ -139,7 +302,8 @@ static int patch_until_over(struct child *c)
 	return ret == -EAGAIN ? 0 : ret;
 }
 
-void child_sum(const struct shared *shared, struct cell_result *result)
+/* What exposed and torn are, by the executors' counters. Also of a child that died. */
+static void sum_toggles(const struct shared *shared, struct cell_result *result)
 {
 	uint64_t torn = 0;
 
@@ -207,15 +371,16 @@ static int run_cell(struct child *c)
 	pthread_barrier_wait(&c->ready);
 	start = seconds_now();
 	begin_ticks = ticks_now();
-	witness_thread_begin(&begin);
+	getrusage(RUSAGE_THREAD, &begin);
 	ret = patch_until_over(c);
 	result->ticks = ticks_now() - begin_ticks;
 	result->seconds = seconds_now() - start;
-	witness_thread_end(&result->witness, &begin);
+	witness_add_usage(&result->witness, RUSAGE_THREAD, &begin);
 	atomic_store_explicit(&c->quit, 1, memory_order_relaxed);
 	for (unsigned i = 0; i < c->cell->executors; i++)
 		pthread_join(executors[i].thread, NULL);
-	provokers_count(c->provokers, &shared->provoked);
+	for (unsigned i = 0; i < PROVOKER_COUNT; i++)
+		shared->provoked[i] = provokers_done(c->provokers, i);
 	provokers_stop(c->provokers);
 	witness_after(&result->witness);
 	witness_apart_after(&result->witness, c->topology, &result->seating);
@@ -225,13 +390,14 @@ static int run_cell(struct child *c)
 			     atomic_load(&shared->executor[i].executions), result);
 	/* Those of the last toggles. */
 	tears_now(c);
-	child_sum(shared, result);
+	sum_toggles(shared, result);
 	trace_latency(&c->trace, &result->latency);
 	result->traps = sites_count().traps;
 	return ret < 0 ? ret : atomic_load(&c->error);
 }
 
-void child_run(void *shared)
+/* In the child: run the cell of a struct shared, with the seating in its result. */
+static void child_run(void *shared)
 {
 	static struct child child;
 	struct shared *s = shared;
@@ -241,8 +407,6 @@ void child_run(void *shared)
 	child.shared = s;
 	isolate_finish(&s->leash, run_cell(&child), &s->result.error, &s->result.outcome);
 }
-
-/* --- The parent ------------------------------------------------------------------------------ */
 
 /* The child did not finish: rescue what its executors had counted. */
 static void rescue_counts(const struct shared *s, const struct ending *ending,
@@ -262,15 +426,12 @@ static void rescue_counts(const struct shared *s, const struct ending *ending,
 	}
 	result->toggles = atomic_load(&s->leash.life);
 	if (s->code.loop)
-		child_sum(s, result);
+		sum_toggles(s, result);
 	result->signal = ending->signal;
 	result->outcome = ending->outcome;
 	if (result->outcome != OUTCOME_CRASH)
 		return;
-	/*
-	 * A mix that was not foreseen; with the crash oracle, any mix. It is counted here and
-	 * nowhere else. The toggle that it tore may be beyond those that were told of.
-	 */
+	/* A mix, not foreseen or of the crash oracle; its toggle may be beyond those told of. */
 	result->tears[TEAR_OTHER]++;
 	result->torn++;
 	/* Of several sites it may be any. */

@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -15,8 +13,7 @@
 #include "patchcore/machine/wait.h"
 #include "patchcore/word/word.h"
 #include "stress/cell/code.h"
-#include "stress/run/isolate.h"
-#include "stress/run/provoker.h"
+#include "stress/run/run.h"
 #include "stress/witness/witness.h"
 
 /* Stores follow each other closely: what is shorter than the rest is seen seldom. */
@@ -84,8 +81,6 @@ struct gap_executor {
 	struct gap_fetch log[LOG];
 } __attribute__((aligned(128)));
 
-/* --- The site --------------------------------------------------------------------------------- */
-
 /* So many copies that end at `end`. Returns where they begin. */
 static uint8_t *put_before(uint8_t *end, const uint8_t *code, size_t len, unsigned copies)
 {
@@ -141,8 +136,6 @@ static void put_next(struct gap_child *c, uint64_t number)
 	word_put_front(&c->word);
 }
 
-/* --- Executors -------------------------------------------------------------------------------- */
-
 static void *executor_main(void *arg)
 {
 	struct gap_executor *e = arg;
@@ -158,13 +151,9 @@ static void *executor_main(void *arg)
 	if (ret < 0)
 		atomic_store(&c->error, ret);
 	pthread_barrier_wait(&c->ready);
-	witness_thread_begin(&begin);
+	getrusage(RUSAGE_THREAD, &begin);
 	while (!atomic_load_explicit(&c->quit, memory_order_relaxed)) {
-		/*
-		 * RDTSC without a fence is late enough: it is fetched behind the site, so it runs
-		 * after the site was fetched, and a fence would keep the front end from running
-		 * ahead as it does in programs.
-		 */
+		/* No fence: RDTSC runs after the site was fetched, and fetch runs ahead. */
 		uint64_t before = __rdtsc(), after, at;
 
 		for (unsigned i = 0; i < ROUND; i++, before = after) {
@@ -186,7 +175,7 @@ static void *executor_main(void *arg)
 		if (c->provokers)
 			provoke_round(c->provokers);
 	}
-	witness_thread_end(&c->shared->result.witness, &begin);
+	witness_add_usage(&c->shared->result.witness, RUSAGE_THREAD, &begin);
 	return NULL;
 }
 
@@ -215,10 +204,7 @@ static void judge_logs(struct gap_child *c, uint64_t more_than)
 	}
 }
 
-/*
- * The last reading of the clock before the store. Whether the loop ends depends
- * on it, so the locked store cannot be visible any earlier.
- */
+/* The last reading before the store: the loop hangs on it, so no store is visible earlier. */
 static uint64_t rest_since(uint64_t start, uint64_t ticks)
 {
 	uint64_t now;
@@ -241,10 +227,7 @@ static int store_next(struct gap_child *c)
 	}
 	put_next(c, number);
 	c->stored = store->after = ticks_now();
-	/*
-	 * Half of the stores follow at once, so that short gaps are seen, and of both
-	 * kinds: either part may come first. The others keep the mean.
-	 */
+	/* Half follow at once: short gaps, of both kinds, are seen. The others keep the mean. */
 	c->rest = random % 2 ? 0 : random / 2 % (4 * c->cell->rest + 1);
 	return c->cell->protocol == PROTOCOL_MEMBARRIER ? membarrier_sync() : 0;
 }
@@ -304,9 +287,9 @@ static int run_gaps(struct gap_child *c)
 	c->history.size = HISTORY;
 	c->history.ring = calloc(HISTORY, sizeof(*c->history.ring));
 	/* Pages of a log are touched as it fills: most never are. */
-	c->executors = aligned_alloc(_Alignof(struct gap_executor),
-				     c->cell->executors * sizeof(*c->executors));
-	if (!c->history.ring || !c->executors)
+	c->executors = mmap(NULL, c->cell->executors * sizeof(*c->executors),
+			    PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (!c->history.ring || c->executors == MAP_FAILED)
 		return -ENOMEM;
 	if (ret == 0)
 		ret = build_site(c);
@@ -317,10 +300,6 @@ static int run_gaps(struct gap_child *c)
 
 		e->child = c;
 		e->cpu = seating->executor[i];
-		e->judged = 0;
-		atomic_init(&e->logged, 0);
-		atomic_init(&e->executions, 0);
-		atomic_init(&e->lost, 0);
 		ret = tsc_offset_measure(c->topology, seating->patcher, e->cpu, &e->offset);
 	}
 	if (ret == 0)
@@ -338,11 +317,11 @@ static int run_gaps(struct gap_child *c)
 	if (ret < 0)
 		return ret;
 	pthread_barrier_wait(&c->ready);
-	witness_thread_begin(&usage);
+	getrusage(RUSAGE_THREAD, &usage);
 	c->begin = ticks_now();
 	c->deadline = c->cell->seconds > 0 ? seconds_now() + c->cell->seconds : 0;
 	ret = store_until_over(c);
-	witness_thread_end(&result->witness, &usage);
+	witness_add_usage(&result->witness, RUSAGE_THREAD, &usage);
 	atomic_store_explicit(&c->quit, 1, memory_order_relaxed);
 	for (unsigned i = 0; i < c->cell->executors; i++)
 		pthread_join(c->executors[i].thread, NULL);
@@ -381,8 +360,6 @@ static void run_inside(void *arg)
 	isolate_finish(&s->leash, run_gaps(&child), &s->result.error, &s->result.outcome);
 }
 
-/* --- The parent ------------------------------------------------------------------------------- */
-
 void gap_defaults(struct cell *cell)
 {
 	cell_defaults(cell);
@@ -405,7 +382,7 @@ int gap_check(const struct cell *cell, char *reason, size_t size)
 		why = "a gap run has pair word and oracle count";
 	else if (cell->protocol != PROTOCOL_WAIT && cell->protocol != PROTOCOL_MEMBARRIER)
 		why = "the protocol must be wait or membarrier";
-	else if (cell->provokers & (1u << PROVOKER_SITES))
+	else if (provokers_have(cell->provokers, PROVOKER_SITED))
 		why = "a gap run has one site: no provoker sites";
 	else if (cell->crossing == CROSSING_INSIDE)
 		why = "a gap run has one site: no crossing inside";

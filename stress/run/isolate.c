@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "stress/run/isolate.h"
+#include "stress/run/run.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,20 +16,18 @@
 #define LOOK_MS	      250  /* from a CPU that is not measured, */
 #define LOOK_RARE_MS  1000 /* and from one that is */
 #define HANG_SECONDS  20.0
-#define EXCUSES_MAX   9	  /* times that long, where the child waits for a CPU */
+#define PATIENCE      10  /* times that long, where the child takes no CPU */
 #define GRACE_SECONDS 3.0 /* for a child that was asked to stop */
 
 /* What the parent knows of its child. */
 struct watch {
 	const struct isolated *what;
 	pid_t pid;
-	uint64_t seen;	/* of the child's life */
-	double life;	/* when that was, or when the child was excused */
-	double halfway; /* when half of a hang was over, 0: it is not */
-	double ran;	/* the child, by then */
-	unsigned excuses;
+	uint64_t seen; /* of the child's life */
+	double life;   /* when that changed */
+	double ran;    /* the child's CPU time by then */
 	int look_ms;
-	hwloc_bitmap_t home; /* where the caller ran before, or NULL: it runs there still */
+	hwloc_bitmap_t home; /* where the caller ran before */
 	double asked;	     /* when the child was asked to stop, 0: not yet */
 	enum outcome ended_for;
 };
@@ -61,59 +55,20 @@ static void detach_child(pid_t parent)
 /* Seconds for which a process had a CPU, all its threads. */
 static double seconds_run(pid_t pid)
 {
-	struct timespec time = { 0 };
 	clockid_t clock;
 
-	if (clock_getcpuclockid(pid, &clock) == 0)
-		clock_gettime(clock, &time);
-	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+	return clock_getcpuclockid(pid, &clock) == 0 ? clock_seconds(clock) : 0;
 }
 
-/* Whether a thread of it has a CPU or would take one. */
-static bool is_ready(pid_t pid)
+/* A child that spins takes a CPU. One that takes none may wait for others: it has more time. */
+static bool is_hanging(const struct watch *w, double now)
 {
-	bool ready = false;
-	struct dirent *entry;
-	char path[64], state;
-	FILE *file;
-	DIR *tasks;
+	double hang = w->what->options->hang_seconds, idle = now - w->life;
 
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	tasks = opendir(path);
-	while (tasks && !ready && (entry = readdir(tasks))) {
-		snprintf(path, sizeof(path), "/proc/%d/task/%.11s/stat", (int)pid, entry->d_name);
-		file = entry->d_name[0] == '.' ? NULL : fopen(path, "re");
-		if (!file)
-			continue;
-		ready = fscanf(file, "%*d (%*[^)]) %c", &state) == 1 && state == 'R';
-		fclose(file);
-	}
-	if (tasks)
-		closedir(tasks);
-	return ready;
-}
-
-/*
- * Asked when there was no progress for half of a hang, or for longer; from the first time on the
- * child's CPU time counts. A child that hangs sleeps, or spins and takes a CPU for it. One that is
- * ready and gets none is starved by others.
- */
-static bool is_hanging(struct watch *w, double now, double hang)
-{
-	if (w->halfway == 0) {
-		w->halfway = now;
-		w->ran = seconds_run(w->pid);
-		return false;
-	}
-	if (now - w->life <= hang)
-		return false;
-	if (w->excuses == EXCUSES_MAX || !is_ready(w->pid) ||
-	    seconds_run(w->pid) - w->ran > (now - w->halfway) / 10)
-		return true;
-	w->excuses++;
-	w->life = now;
-	w->halfway = 0;
-	return false;
+	if (hang <= 0)
+		hang = HANG_SECONDS;
+	return idle > PATIENCE * hang ||
+	       (idle > hang && seconds_run(w->pid) - w->ran > idle / PATIENCE);
 }
 
 static void look_at_child(struct watch *w)
@@ -122,7 +77,6 @@ static void look_at_child(struct watch *w)
 	struct leash *leash = w->what->leash;
 	struct cell_result so_far = { 0 };
 	double now = seconds_now();
-	double hang = options->hang_seconds > 0 ? options->hang_seconds : HANG_SECONDS;
 	uint64_t seen = atomic_load_explicit(&leash->life, memory_order_relaxed);
 
 	if (options->progress) {
@@ -134,7 +88,7 @@ static void look_at_child(struct watch *w)
 	if (seen != w->seen) {
 		w->seen = seen;
 		w->life = now;
-		w->halfway = 0;
+		w->ran = seconds_run(w->pid);
 	}
 	if (options->stop && *options->stop && !w->asked) {
 		atomic_store(&leash->stop, 1);
@@ -142,7 +96,7 @@ static void look_at_child(struct watch *w)
 	}
 	if (w->asked && now - w->asked > GRACE_SECONDS)
 		w->ended_for = OUTCOME_INTERRUPTED;
-	else if (now - w->life > hang / 2 && is_hanging(w, now, hang))
+	else if (is_hanging(w, now))
 		w->ended_for = OUTCOME_HANG;
 	if (w->ended_for != OUTCOME_DONE)
 		kill(w->pid, SIGKILL);
@@ -153,24 +107,21 @@ static void keep_off(struct watch *w)
 {
 	hwloc_topology_t topology = w->what->options->topology;
 	hwloc_bitmap_t cpus = w->what->seating ? seating_cpus(w->what->seating) : NULL;
-	hwloc_bitmap_t home = hwloc_bitmap_alloc();
-	bool off = home && cpus && hwloc_get_cpubind(topology, home, HWLOC_CPUBIND_THREAD) == 0 &&
-		   hwloc_bitmap_andnot(cpus, home, cpus) == 0 && !hwloc_bitmap_iszero(cpus) &&
-		   hwloc_set_cpubind(topology, cpus, HWLOC_CPUBIND_THREAD) == 0;
+	bool off;
 
+	w->home = hwloc_bitmap_alloc();
+	off = w->home && cpus && hwloc_get_cpubind(topology, w->home, HWLOC_CPUBIND_THREAD) == 0 &&
+	      hwloc_bitmap_andnot(cpus, w->home, cpus) == 0 && !hwloc_bitmap_iszero(cpus) &&
+	      hwloc_set_cpubind(topology, cpus, HWLOC_CPUBIND_THREAD) == 0;
 	hwloc_bitmap_free(cpus);
 	w->look_ms = off ? LOOK_MS : LOOK_RARE_MS;
-	if (off)
-		w->home = home;
-	else
-		hwloc_bitmap_free(home);
 }
 
 int isolate(const struct isolated *what, struct ending *ending)
 {
 	struct watch w = { .what = what, .ended_for = OUTCOME_DONE };
 	struct pollfd alive = { .events = POLLIN };
-	struct witness_mark before, after;
+	struct witness_mark before;
 	double begin = seconds_now();
 	pid_t parent = getpid();
 	int sig, status;
@@ -205,7 +156,7 @@ int isolate(const struct isolated *what, struct ending *ending)
 	close(ends[0]);
 	while (waitpid(w.pid, &status, 0) < 0 && errno == EINTR)
 		;
-	if (w.home)
+	if (w.look_ms == LOOK_MS)
 		hwloc_set_cpubind(what->options->topology, w.home, HWLOC_CPUBIND_THREAD);
 	hwloc_bitmap_free(w.home);
 	sig = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
@@ -222,11 +173,9 @@ int isolate(const struct isolated *what, struct ending *ending)
 		ending->outcome = OUTCOME_CRASH;
 	if (!what->witness)
 		return 0;
-	witness_mark(what->seating, &after);
 	if (!ending->finished)
 		witness_threads_lost(what->witness);
-	witness_between(what->witness, what->seating, &before, &after, ending->seconds);
-	what->witness->load = witness_load();
+	witness_end(what->witness, what->seating, &before, ending->seconds);
 	return 0;
 }
 

@@ -1,6 +1,17 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Provokers: what is done on purpose to pull the two fetches of a straddler apart. tmax-stress(1)
+ * says what each does; chain and sites are in the generated code, see code.h.
+ *
+ * The patcher flushes when it has the site already and reads neither line any more, never between
+ * two stores. The threads of shootdown and bandwidth share the patcher's CPU where every other
+ * is a seat, never an executor's: there they would stop the fetching that they are to disturb. They
+ * then stop the patcher, which makes its waits longer, not shorter.
+ *
+ * All of it lives in the caller's process or dies with the calling thread.
+ */
 #define _GNU_SOURCE
-#include "stress/run/provoker.h"
+#include "stress/run/run.h"
 
 #include <errno.h>
 #include <immintrin.h>
@@ -29,18 +40,43 @@
 #define LOAD_BURST	200000 /* ns */
 #define WIDE_STEPS	256    /* of eight independent chains: enough to fill the pipes */
 
-/* A thread that works until it is told to quit. */
+struct provokers;
+
+/* What one of them does, on cache lines of its own. */
 struct worker {
-	enum provoker of;
-	uint64_t (*work)(struct worker *w); /* a little of it; how much that was */
+	struct provokers *all;
+	uint64_t (*work)(struct worker *w); /* a thread's: a little of it; how much that was */
 	size_t size;			    /* of the memory that it wants */
 	uint8_t *memory;
 	size_t at;		/* of the memory, as far as the work has got */
-	_Atomic(uint64_t) done; /* by the work */
-	_Atomic(int) quit;
+	_Atomic(uint64_t) done; /* flushes, changes, bytes, rounds, bursts or processes */
 	pthread_t thread;
 	bool runs;
+} __attribute__((aligned(128)));
+
+struct provokers {
+	unsigned set;
+	const uint8_t *part[2]; /* of the site, by its provoker: back and front */
+	unsigned cpu;		/* of the threads */
+	_Atomic(int) quit;
+	struct worker of[PROVOKER_COUNT];
+	pid_t load[PLACEMENT_EXECUTORS_MAX];
 };
+
+static bool has_provoker(const struct provokers *p, enum provoker which)
+{
+	return p->set & 1u << which;
+}
+
+static void add_done(struct provokers *p, enum provoker which, uint64_t much)
+{
+	atomic_fetch_add_explicit(&p->of[which].done, much, memory_order_relaxed);
+}
+
+uint64_t provokers_done(const struct provokers *p, enum provoker which)
+{
+	return atomic_load_explicit(&p->of[which].done, memory_order_relaxed);
+}
 
 /* --- Threads -------------------------------------------------------------------------------- */
 
@@ -50,53 +86,44 @@ static void *worker_main(void *arg)
 
 	/* Or else the kernel rounds short pauses up by 50 us. */
 	prctl(PR_SET_TIMERSLACK, 1);
-	while (!atomic_load_explicit(&w->quit, memory_order_relaxed))
+	while (!atomic_load_explicit(&w->all->quit, memory_order_relaxed))
 		atomic_fetch_add_explicit(&w->done, w->work(w), memory_order_relaxed);
 	return NULL;
 }
 
-static void worker_stop(struct worker *w)
+/* Maps memory of its size and works on that CPU. 0 or a negative errno. */
+static int start_worker(struct worker *w, hwloc_topology_t topology, unsigned cpu)
 {
-	if (!w->runs)
-		return;
-	atomic_store_explicit(&w->quit, 1, memory_order_relaxed);
-	pthread_join(w->thread, NULL);
-	if (w->size)
-		munmap(w->memory, w->size);
-	w->runs = false;
-}
+	hwloc_bitmap_t set;
+	int ret = 0;
 
-/* Maps memory of that size and works on that CPU. 0 or a negative errno. */
-static int worker_start(struct worker *w, hwloc_topology_t topology, unsigned cpu)
-{
-	hwloc_bitmap_t set = hwloc_bitmap_alloc();
-	int ret = set ? 0 : -ENOMEM;
-
-	if (ret == 0 && w->size) {
+	if (w->size) {
 		w->memory = mmap(NULL, w->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
 				 -1, 0);
-		ret = w->memory == MAP_FAILED ? -errno : 0;
+		if (w->memory == MAP_FAILED)
+			return -ENOMEM;
 	}
-	if (ret == 0) {
-		ret = -pthread_create(&w->thread, NULL, worker_main, w);
-		w->runs = ret == 0;
-		if (ret < 0 && w->size)
-			munmap(w->memory, w->size);
-	}
-	if (ret == 0 &&
-	    (hwloc_bitmap_only(set, cpu) < 0 ||
-	     hwloc_set_thread_cpubind(topology, w->thread, set, HWLOC_CPUBIND_STRICT) < 0)) {
+	ret = -pthread_create(&w->thread, NULL, worker_main, w);
+	w->runs = ret == 0;
+	if (ret < 0)
+		return ret;
+	set = hwloc_bitmap_alloc();
+	if (!set || hwloc_bitmap_only(set, cpu) < 0 ||
+	    hwloc_set_thread_cpubind(topology, w->thread, set, HWLOC_CPUBIND_STRICT) < 0)
 		ret = -errno;
-		worker_stop(w);
-	}
 	hwloc_bitmap_free(set);
 	return ret;
 }
 
-/*
- * The works; each does a little and counts it: changes, bytes, rounds. Only a page that is mapped
- * at that moment is worth a flush: so touch both first.
- */
+static void stop_worker(struct worker *w)
+{
+	if (w->runs)
+		pthread_join(w->thread, NULL);
+	if (w->size && w->memory && w->memory != MAP_FAILED)
+		munmap(w->memory, w->size);
+}
+
+/* Each does a little: changes, bytes, rounds. Only a page that is mapped is worth a flush. */
 static uint64_t work_shootdown(struct worker *w)
 {
 	const struct timespec pause = { .tv_nsec = SHOOTDOWN_PAUSE };
@@ -171,10 +198,7 @@ static pid_t load_start(hwloc_topology_t topology, unsigned cpu)
 	syscall(SYS_close_range, 0u, ~0u, 0u);
 	if (pin_this_thread(topology, cpu) < 0)
 		_exit(1);
-	/*
-	 * Bursts with as long a rest: a thread that has slept goes first when it wakes up, so the
-	 * executors lose their CPU at every burst, not once in a time slice.
-	 */
+	/* Who has slept goes first on waking: executors lose their CPU at every burst. */
 	prctl(PR_SET_TIMERSLACK, 1);
 	for (;;) {
 		double end = seconds_now() + LOAD_BURST * 1e-9;
@@ -185,7 +209,7 @@ static pid_t load_start(hwloc_topology_t topology, unsigned cpu)
 	}
 }
 
-/* --- Wide vectors: some thousand multiply-adds ----------------------------------------------- */
+/* --- Wide vectors: some thousand multiply-adds ---------------------------------------------- */
 
 #define BURST(bits, isa, type)                                                                     \
 	__attribute__((target(isa))) static void burst_##bits(void)                                \
@@ -205,50 +229,17 @@ static pid_t load_start(hwloc_topology_t topology, unsigned cpu)
 BURST(512, "avx512f", __m512d)
 BURST(256, "avx2,fma", __m256d)
 
-/* --- All of a cell --------------------------------------------------------------------------- */
+/* --- All of a cell -------------------------------------------------------------------------- */
 
-/* Those that are threads. */
-enum {
-	SHOOTDOWN,
-	BANDWIDTH,
-	SIBLING,
-	WORKERS
-};
-
-struct provokers {
-	unsigned set;
-	const uint8_t *front; /* of the site */
-	const uint8_t *back;
-	unsigned cpu; /* of the threads */
-	struct worker worker[WORKERS];
-	pid_t load[PLACEMENT_EXECUTORS_MAX];
-	unsigned loads;
-	uint64_t flushes; /* by the patcher */
-	_Atomic(uint64_t) bursts __attribute__((aligned(128)));
-};
-
-static bool has_provoker(const struct provokers *p, enum provoker which)
+int provokers_possible(unsigned set, hwloc_topology_t topology, const struct seating *seating,
+		       char *reason, size_t size)
 {
-	return p->set & 1u << which;
-}
-
-static bool is_executors(const struct seating *seating, unsigned cpu, unsigned count)
-{
-	for (unsigned i = 0; i < count; i++)
-		if (seating->executor[i] == cpu)
-			return true;
-	return false;
-}
-
-int provoker_possible(enum provoker p, hwloc_topology_t topology, const struct seating *seating,
-		      char *reason, size_t size)
-{
-	if (p == PROVOKER_SIBLING && placement_sibling(topology, seating) < 0) {
+	if (set & 1u << PROVOKER_SIBLING && placement_sibling(topology, seating) < 0) {
 		snprintf(reason, size, "CPU %u has no SMT sibling that is free",
 			 seating->executor[0]);
 		return -ENOTSUP;
 	}
-	if (p == PROVOKER_WIDE && !__builtin_cpu_supports("avx512f") &&
+	if (set & 1u << PROVOKER_WIDE && !__builtin_cpu_supports("avx512f") &&
 	    !(__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))) {
 		snprintf(reason, size, "the CPU has no AVX2 with FMA");
 		return -ENOTSUP;
@@ -256,65 +247,72 @@ int provoker_possible(enum provoker p, hwloc_topology_t topology, const struct s
 	return 0;
 }
 
-int provokers_possible(const struct cell *cell, hwloc_topology_t topology,
-		       const struct seating *seating, char *reason, size_t size)
+/* A process for each CPU that has executors. */
+static int start_loads(struct provokers *p, hwloc_topology_t topology,
+		       const struct seating *seating)
 {
-	int ret = 0;
+	hwloc_bitmap_t loaded = hwloc_bitmap_alloc();
+	pid_t pid = loaded ? 0 : -ENOMEM;
 
-	for (int i = 0; i < PROVOKER_COUNT && ret == 0; i++)
-		if (cell->provokers & 1u << i)
-			ret = provoker_possible((enum provoker)i, topology, seating, reason, size);
-	return ret;
+	for (unsigned i = 0; i < seating->executors && pid >= 0; i++) {
+		if (hwloc_bitmap_isset(loaded, seating->executor[i]))
+			continue;
+		hwloc_bitmap_set(loaded, seating->executor[i]);
+		pid = load_start(topology, seating->executor[i]);
+		if (pid < 0)
+			break;
+		p->load[provokers_done(p, PROVOKER_LOAD)] = pid;
+		add_done(p, PROVOKER_LOAD, 1);
+	}
+	hwloc_bitmap_free(loaded);
+	return pid < 0 ? pid : 0;
+}
+
+/* A CPU without a seat, or the patcher's. */
+static unsigned find_cpu(hwloc_topology_t topology, const struct seating *seating)
+{
+	hwloc_bitmap_t seats = seating_cpus(seating);
+	int cpu = -1;
+
+	if (seats &&
+	    hwloc_bitmap_andnot(seats, hwloc_topology_get_topology_cpuset(topology), seats) == 0)
+		cpu = hwloc_bitmap_first(seats);
+	hwloc_bitmap_free(seats);
+	return cpu < 0 ? seating->patcher : (unsigned)cpu;
 }
 
 int provokers_start(struct provokers **provokers, const struct cell *cell,
 		    hwloc_topology_t topology, const struct seating *seating, const uint8_t *site)
 {
-	hwloc_obj_t pu = NULL;
 	struct provokers *p;
 	char reason[128];
-	int sibling, ret = provokers_possible(cell, topology, seating, reason, sizeof(reason));
+	int ret = provokers_possible(cell->provokers, topology, seating, reason, sizeof(reason));
 
 	*provokers = NULL;
 	if (ret < 0)
 		return ret;
-	p = aligned_alloc(128, sizeof(*p));
+	p = aligned_alloc(_Alignof(struct provokers), sizeof(*p));
 	if (!p)
 		return -ENOMEM;
 	*p = (struct provokers){
 		.set = cell->provokers,
-		.front = site,
-		.back = site + cell->split,
-		.cpu = seating->patcher,
-		.worker = { { .of = PROVOKER_SHOOTDOWN,
-			      .work = work_shootdown,
-			      .size = SHOOTDOWN_SIZE },
-			    { .of = PROVOKER_BANDWIDTH,
-			      .work = work_bandwidth,
-			      .size = bandwidth_size(topology) },
-			    { .of = PROVOKER_SIBLING, .work = work_sibling } },
+		.part = { [PROVOKER_COLD_BACK] = site + cell->split, [PROVOKER_COLD_FRONT] = site },
+		.cpu = find_cpu(topology, seating),
+		.of = { [PROVOKER_SHOOTDOWN] = { .work = work_shootdown, .size = SHOOTDOWN_SIZE },
+			[PROVOKER_BANDWIDTH] = { .work = work_bandwidth,
+						 .size = bandwidth_size(topology) },
+			[PROVOKER_SIBLING] = { .work = work_sibling } },
 	};
-	while (p->cpu == seating->patcher &&
-	       (pu = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_PU, pu)))
-		if (!is_executors(seating, pu->os_index, seating->executors))
-			p->cpu = pu->os_index;
-	/* A process for each CPU that has executors. */
-	for (unsigned i = 0; ret == 0 && has_provoker(p, PROVOKER_LOAD) && i < seating->executors;
-	     i++) {
-		if (is_executors(seating, seating->executor[i], i))
-			continue;
-		p->load[p->loads] = load_start(topology, seating->executor[i]);
-		if (p->load[p->loads] < 0)
-			ret = p->load[p->loads];
-		else
-			p->loads++;
+	if (has_provoker(p, PROVOKER_LOAD))
+		ret = start_loads(p, topology, seating);
+	for (unsigned i = 0; i < PROVOKER_COUNT && ret == 0; i++) {
+		p->of[i].all = p;
+		if (has_provoker(p, i) && p->of[i].work)
+			ret = start_worker(&p->of[i], topology,
+					   i == PROVOKER_SIBLING
+						   ? (unsigned)placement_sibling(topology, seating)
+						   : p->cpu);
 	}
-	/* Where a cell has that provoker there is one: provokers_possible() has looked. */
-	sibling = placement_sibling(topology, seating);
-	for (unsigned i = 0; i < WORKERS && ret == 0; i++)
-		if (has_provoker(p, p->worker[i].of))
-			ret = worker_start(&p->worker[i], topology,
-					   i == SIBLING ? (unsigned)sibling : p->cpu);
 	if (ret < 0)
 		provokers_stop(p);
 	else
@@ -326,9 +324,10 @@ void provokers_stop(struct provokers *p)
 {
 	if (!p)
 		return;
-	for (unsigned i = 0; i < WORKERS; i++)
-		worker_stop(&p->worker[i]);
-	for (unsigned i = 0; i < p->loads; i++) {
+	atomic_store_explicit(&p->quit, 1, memory_order_relaxed);
+	for (unsigned i = 0; i < PROVOKER_COUNT; i++)
+		stop_worker(&p->of[i]);
+	for (unsigned i = 0; i < provokers_done(p, PROVOKER_LOAD); i++) {
 		kill(p->load[i], SIGKILL);
 		while (waitpid(p->load[i], NULL, 0) < 0 && errno == EINTR)
 			;
@@ -338,10 +337,10 @@ void provokers_stop(struct provokers *p)
 
 void provoke_toggle(struct provokers *p)
 {
-	for (unsigned i = 0; i < 2; i++)
-		if (has_provoker(p, i ? PROVOKER_COLD_FRONT : PROVOKER_COLD_BACK)) {
-			_mm_clflush(i ? p->front : p->back);
-			p->flushes++;
+	for (unsigned i = PROVOKER_COLD_BACK; i <= PROVOKER_COLD_FRONT; i++)
+		if (has_provoker(p, i)) {
+			_mm_clflush(p->part[i]);
+			add_done(p, i, 1);
 			/* The toggle must not begin before the lines are gone. */
 			_mm_mfence();
 		}
@@ -355,19 +354,5 @@ void provoke_round(struct provokers *p)
 		burst_512();
 	else
 		burst_256();
-	atomic_fetch_add_explicit(&p->bursts, 1, memory_order_relaxed);
-}
-
-void provokers_count(const struct provokers *p, struct provoker_counts *counts)
-{
-	*counts = (struct provoker_counts){
-		.flushes = p->flushes,
-		.shootdowns =
-			atomic_load_explicit(&p->worker[SHOOTDOWN].done, memory_order_relaxed),
-		.streamed = atomic_load_explicit(&p->worker[BANDWIDTH].done, memory_order_relaxed),
-		.sibling = atomic_load_explicit(&p->worker[SIBLING].done, memory_order_relaxed),
-		.wide = atomic_load_explicit(&p->bursts, memory_order_relaxed),
-		.processes = p->loads,
-		.cpu = p->cpu,
-	};
+	add_done(p, PROVOKER_WIDE, 1);
 }

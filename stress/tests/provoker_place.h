@@ -16,7 +16,6 @@
 
 #include <cmocka.h>
 
-#include "stress/run/provoker.h"
 #include "stress/run/run.h"
 
 #define PAGE 4096u
@@ -46,14 +45,6 @@ static inline struct provokers *start(unsigned provokers)
 	seat(&cell, &seating, provokers);
 	assert_int_equal(provokers_start(&p, &cell, how.topology, &seating, site), 0);
 	return p;
-}
-
-static inline struct provoker_counts counts_of(const struct provokers *p)
-{
-	struct provoker_counts counts;
-
-	provokers_count(p, &counts);
-	return counts;
 }
 
 static inline bool map_site(void)

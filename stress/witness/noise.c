@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-#include "stress/witness/noise.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "stress/witness/witness.h"
 
 /*
- * Share of the CPUs' time that the hypervisor gave to others. Idle virtual
- * machines show 0.1 %; from a few per cent on a neighbour is at work, and the
- * vCPUs move between cores while they are watched.
+ * Share of the CPUs' time that the hypervisor gave to others. Idle virtual machines show 0.1 %;
+ * from a few per cent on a neighbour is at work, and vCPUs move between cores.
  */
 #define STEAL_SHARE 0.02
 
@@ -21,10 +17,8 @@
 #define STEAL_GRAIN 0.01
 
 /*
- * Involuntary switches of one pinned thread with no other to share its CPU with.
- * The kernel's own threads take it some 25 times a second; a program that wants
- * the CPU all the time takes it at each tick or every other: 50 times a second
- * at least on top of those, 125 as distributions come.
+ * Involuntary switches of one pinned thread that shares its CPU with no other. The kernel's
+ * threads take it some 25 times a second; a program that wants the CPU 50 times at least on top.
  */
 #define SWITCHES_PER_SECOND 50.0
 #define SWITCHES_ANYWAY	    10 /* that also the shortest cell may see */
@@ -32,25 +26,11 @@
 /* Turbo steps and the error of the measurement stay below; another power state does not. */
 #define CLOCK_CHANGE 0.1
 
-/*
- * System management interrupts stop all cores at once. Firmware that does its
- * housekeeping every few seconds is the machine as it is; more is a disturbance.
- */
+/* SMIs stop all cores. One every few seconds is the machine as it is; more is a disturbance. */
 #define SMIS_PER_SECOND 1.0
 
-/*
- * Ticks by which two TSCs may differ before it matters: a patcher waits by one
- * clock, and what compares two adds their offset. Further apart they were not
- * synchronised, or one was moved meanwhile.
- */
+/* TSCs further apart, in ticks, were not synchronised, or one was moved. */
 #define OFFSET_ALLOWED 1000
-
-#define BIT(provoker) (1u << (provoker))
-
-/* They bring threads of their own, which may have to share the cell's CPUs. */
-#define SHARING                                                                                    \
-	(BIT(PROVOKER_SHOOTDOWN) | BIT(PROVOKER_BANDWIDTH) | BIT(PROVOKER_LOAD) |                  \
-	 BIT(PROVOKER_SIBLING))
 
 struct words {
 	char *at;
@@ -92,13 +72,14 @@ bool noise_judge(const struct noise_case *n, char *reason, size_t size)
 	if (t->steal * cpu_seconds - STEAL_GRAIN > STEAL_SHARE * cpu_seconds)
 		say(&w, "steal %.1f %%", 100 * t->steal);
 	/* Where threads are meant to share CPUs they take turns. */
-	if (n->cell->placement != PLACEMENT_OVERSUBSCRIBED && !(provokers & SHARING) &&
-	    t->involuntary != WITNESS_UNKNOWN && (double)t->involuntary > switches)
+	if (n->cell->placement != PLACEMENT_OVERSUBSCRIBED &&
+	    !provokers_have(provokers, PROVOKER_SHARES) && t->involuntary != WITNESS_UNKNOWN &&
+	    (double)t->involuntary > switches)
 		say(&w, "%" PRIu64 " involuntary switches in %.3g s", t->involuntary, n->seconds);
 	if (others > spare)
 		say(&w, "%.0f other task%s runnable", others, others > 1 ? "s" : "");
 	/* Wide vector work is there to change it. */
-	if (t->clock[0] > 0 && t->clock[1] > 0 && !(provokers & BIT(PROVOKER_WIDE)) &&
+	if (t->clock[0] > 0 && t->clock[1] > 0 && !provokers_have(provokers, PROVOKER_CLOCKS) &&
 	    fabs(t->clock[1] - t->clock[0]) > CLOCK_CHANGE * t->clock[0])
 		say(&w, "clock rate from %.2f to %.2f cycles per tick", t->clock[0], t->clock[1]);
 	if (t->longest_step == WITNESS_BACKWARDS)
@@ -113,14 +94,4 @@ bool noise_judge(const struct noise_case *n, char *reason, size_t size)
 	    (double)t->smis > SMIS_PER_SECOND * n->seconds)
 		say(&w, "%" PRIu64 " SMIs in %.3g s", t->smis, n->seconds);
 	return w.any;
-}
-
-bool noise_of(const struct cell *cell, const struct seating *seating, const struct witness *witness,
-	      double seconds, char *reason, size_t size)
-{
-	long online = sysconf(_SC_NPROCESSORS_ONLN);
-
-	return noise_judge(&(struct noise_case){ cell, seating, witness, seconds,
-						 online > 0 ? (unsigned)online : 0 },
-			   reason, size);
 }

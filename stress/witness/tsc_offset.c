@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "stress/witness/tsc_offset.h"
+#include "stress/witness/witness.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -103,8 +103,9 @@ int tsc_offset_measure(hwloc_topology_t topology, unsigned here, unsigned there,
 		ret = ask_round(&t, round, offset);
 	atomic_store(&t.quit, 1);
 	pthread_join(thread, NULL);
-	if (ret == 0 || t.error == 0)
-		return ret;
-	*offset = TSC_OFFSET_UNKNOWN;
-	return t.error;
+	if (t.error)
+		ret = t.error;
+	if (ret < 0)
+		*offset = TSC_OFFSET_UNKNOWN;
+	return ret;
 }

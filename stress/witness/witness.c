@@ -5,14 +5,12 @@
 #include <ctype.h>
 #include <fcntl.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "patchcore/machine/wait.h"
-#include "stress/witness/tsc_offset.h"
 
 #define MSR_SMI_COUNT 0x34
 #define LOAD_SAMPLES  3
@@ -24,8 +22,6 @@
 
 #define TEXT_OF(x) #x
 #define TEXT(x)	   TEXT_OF(x)
-
-/* --- Text of the kernel ---------------------------------------------------------------------- */
 
 static bool take_number(const char **text, uint64_t *value)
 {
@@ -49,7 +45,8 @@ static void add_count(uint64_t *sum, uint64_t count)
 	*sum = count > INT64_MAX - *sum ? INT64_MAX : *sum + count;
 }
 
-uint64_t proc_interrupts(FILE *stream, hwloc_const_bitmap_t cpus)
+/* All rows of these CPUs. An offline one has no column; ERR and MIS belong to no CPU. */
+static uint64_t proc_interrupts(FILE *stream, hwloc_const_bitmap_t cpus)
 {
 	hwloc_bitmap_t columns = hwloc_bitmap_alloc();
 	uint64_t sum = WITNESS_UNKNOWN, cpu;
@@ -84,7 +81,7 @@ uint64_t proc_interrupts(FILE *stream, hwloc_const_bitmap_t cpus)
 	return sum;
 }
 
-uint64_t proc_steal(FILE *stream, hwloc_const_bitmap_t cpus)
+static uint64_t proc_steal(FILE *stream, hwloc_const_bitmap_t cpus)
 {
 	uint64_t sum = WITNESS_UNKNOWN, cpu, steal = 0;
 	char *line = NULL;
@@ -108,22 +105,14 @@ uint64_t proc_steal(FILE *stream, hwloc_const_bitmap_t cpus)
 }
 
 /* "0.64 0.35 0.63 2/101 2841" */
-double proc_runnable(FILE *stream)
+static double proc_runnable(FILE *stream)
 {
-	char line[128];
-	const char *at;
+	unsigned runnable, tasks;
 
-	if (!fgets(line, sizeof(line), stream))
-		return -1;
-	at = strchr(line, '/');
-	if (!at || at == line || !isdigit((unsigned char)at[1]))
-		return -1;
-	while (at > line && isdigit((unsigned char)at[-1]))
-		at--;
-	return isdigit((unsigned char)*at) ? strtod(at, NULL) : -1;
+	return fscanf(stream, "%*s %*s %*s %u/%u", &runnable, &tasks) == 2 ? (double)runnable : -1;
 }
 
-uint64_t proc_count(FILE *stream, hwloc_const_bitmap_t cpus)
+static uint64_t proc_count(FILE *stream, hwloc_const_bitmap_t cpus)
 {
 	uint64_t value;
 	char line[64];
@@ -134,8 +123,6 @@ uint64_t proc_count(FILE *stream, hwloc_const_bitmap_t cpus)
 		return WITNESS_UNKNOWN;
 	return value;
 }
-
-/* --- Counters and clocks --------------------------------------------------------------------- */
 
 void witness_clear(struct witness *witness)
 {
@@ -165,7 +152,7 @@ static uint64_t read_file(const char *path, hwloc_const_bitmap_t cpus,
 }
 
 /* Every CPU also tells how often its package was throttled: that slows it as much. */
-uint64_t witness_throttles(const char *root, hwloc_const_bitmap_t cpus)
+static uint64_t witness_throttles(const char *root, hwloc_const_bitmap_t cpus)
 {
 	static const char *const names[] = { "core_throttle_count", "package_throttle_count" };
 	uint64_t sum = 0, count;
@@ -183,7 +170,7 @@ uint64_t witness_throttles(const char *root, hwloc_const_bitmap_t cpus)
 	return told ? sum : WITNESS_UNKNOWN;
 }
 
-uint64_t witness_smis(const char *path)
+static uint64_t witness_smis(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	uint64_t msr;
@@ -227,25 +214,8 @@ static uint64_t grown(uint64_t before, uint64_t after)
 	return after - before;
 }
 
-void witness_between(struct witness *witness, const struct seating *seating,
-		     const struct witness_mark *before, const struct witness_mark *after,
-		     double seconds)
-{
-	uint64_t steal = grown(before->steal, after->steal);
-	hwloc_bitmap_t cpus = seating_cpus(seating);
-	int count = cpus ? hwloc_bitmap_weight(cpus) : 0;
-
-	hwloc_bitmap_free(cpus);
-	witness->interrupts = grown(before->interrupts, after->interrupts);
-	witness->throttles = grown(before->throttles, after->throttles);
-	witness->smis = grown(before->smis, after->smis);
-	witness->steal = -1;
-	if (steal != WITNESS_UNKNOWN && count > 0 && seconds > 0)
-		witness->steal = (double)steal / (double)sysconf(_SC_CLK_TCK) / seconds / count;
-}
-
 /* The least of a few: a task that only woke for a moment is no noise. */
-double witness_load(void)
+static double load_now(void)
 {
 	const struct timespec pause = { .tv_nsec = 1000000 };
 	double least = INFINITY;
@@ -262,10 +232,31 @@ double witness_load(void)
 	return least;
 }
 
-void witness_thread_begin(struct rusage *begin)
+static void fill_between(struct witness *witness, const struct seating *seating,
+			 const struct witness_mark *before, const struct witness_mark *after,
+			 double seconds)
 {
-	if (getrusage(RUSAGE_THREAD, begin) < 0)
-		*begin = (struct rusage){ 0 };
+	uint64_t steal = grown(before->steal, after->steal);
+	hwloc_bitmap_t cpus = seating_cpus(seating);
+	int count = cpus ? hwloc_bitmap_weight(cpus) : 0;
+
+	hwloc_bitmap_free(cpus);
+	witness->interrupts = grown(before->interrupts, after->interrupts);
+	witness->throttles = grown(before->throttles, after->throttles);
+	witness->smis = grown(before->smis, after->smis);
+	witness->steal = -1;
+	if (steal != WITNESS_UNKNOWN && count > 0 && seconds > 0)
+		witness->steal = (double)steal / (double)sysconf(_SC_CLK_TCK) / seconds / count;
+}
+
+void witness_end(struct witness *witness, const struct seating *seating,
+		 const struct witness_mark *before, double seconds)
+{
+	struct witness_mark after;
+
+	witness_mark(seating, &after);
+	fill_between(witness, seating, before, &after, seconds);
+	witness->load = load_now();
 }
 
 static void add_growth(uint64_t *sum, long begin, long end)
@@ -274,11 +265,11 @@ static void add_growth(uint64_t *sum, long begin, long end)
 		__atomic_fetch_add(sum, (uint64_t)(end - begin), __ATOMIC_RELAXED);
 }
 
-void witness_thread_end(struct witness *witness, const struct rusage *begin)
+void witness_add_usage(struct witness *witness, int who, const struct rusage *begin)
 {
 	struct rusage end;
 
-	witness_thread_begin(&end);
+	getrusage(who, &end);
 	add_growth(&witness->voluntary, begin->ru_nvcsw, end.ru_nvcsw);
 	add_growth(&witness->involuntary, begin->ru_nivcsw, end.ru_nivcsw);
 	add_growth(&witness->minor_faults, begin->ru_minflt, end.ru_minflt);
@@ -294,11 +285,11 @@ void witness_threads_lost(struct witness *witness)
 }
 
 /*
- * Every add waits for the one before, so a cycle each; the loop's own counting
- * runs beside them. Of registers: some cores do additions of a constant while
- * renaming, for nothing.
+ * Core cycles per tick of the CPU, in 2 ms, in which a core that was asleep comes up to speed.
+ * Every add waits for the one before, so a cycle each; the loop's own counting runs beside them. Of
+ * registers: some cores do additions of a constant while renaming, for nothing.
  */
-double clock_rate(void)
+static double clock_rate(void)
 {
 	uint64_t best = UINT64_MAX;
 
@@ -325,9 +316,8 @@ static struct tsc_offset offset_of(hwloc_topology_t topology, const struct seati
 {
 	struct tsc_offset to = TSC_OFFSET_UNKNOWN;
 
-	if (seating->executors &&
-	    tsc_offset_measure(topology, seating->patcher, seating->executor[0], &to) < 0)
-		to = TSC_OFFSET_UNKNOWN;
+	if (seating->executors)
+		tsc_offset_measure(topology, seating->patcher, seating->executor[0], &to);
 	return to;
 }
 
@@ -370,7 +360,7 @@ enum distance witness_distance(const struct witness *witness)
 {
 	enum distance before = distance_of(witness->offset_error);
 
-	/* Old journals tell of the beginning alone. */
+	/* It may be known of the beginning alone. */
 	return witness_distance_after(witness) == DISTANCE_FAR ? DISTANCE_FAR : before;
 }
 

@@ -12,6 +12,7 @@
 #include <hwloc.h>
 #include <stdio.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "stress/cell/cell.h"
 
@@ -38,21 +39,14 @@ void witness_clear(struct witness *witness);
 /* witness_mark - read the counters of the CPUs of a seating. */
 void witness_mark(const struct seating *seating, struct witness_mark *mark);
 
-/* witness_between - fill in what two marks, so many seconds apart, tell. */
-void witness_between(struct witness *witness, const struct seating *seating,
-		     const struct witness_mark *before, const struct witness_mark *after,
-		     double seconds);
-
 /*
- * witness_load - tasks that are runnable and stay so, the caller included;
- * negative if not told. Takes about 2 ms. To be called when the cell's threads
- * have ended: then any other runnable task is a stranger.
+ * witness_end - fill in what happened since a mark, when a cell's threads have ended. Takes 2 ms.
  */
-double witness_load(void);
+void witness_end(struct witness *witness, const struct seating *seating,
+		 const struct witness_mark *before, double seconds);
 
-/* witness_thread_begin / _end - around what a patcher or executor does; end adds. */
-void witness_thread_begin(struct rusage *begin);
-void witness_thread_end(struct witness *witness, const struct rusage *begin);
+/* witness_add_usage - switches and faults since then; who: as for getrusage(2). */
+void witness_add_usage(struct witness *witness, int who, const struct rusage *begin);
 
 /* witness_threads_lost - they died before they could tell: unknown. */
 void witness_threads_lost(struct witness *witness);
@@ -61,10 +55,9 @@ void witness_threads_lost(struct witness *witness);
 void witness_step(struct witness *witness, uint64_t step);
 
 /*
- * witness_before / _after - clock rate, and before also the TSC offset, by the
- * patcher, pinned and with no executor or provoker running: they would be
- * measured with it. Each takes about 2 ms. witness_apart_after - how well the
- * offset is known then: that tells how far apart the CPUs are.
+ * witness_before / _after - clock rate, and before also the TSC offset, by the patcher, pinned and
+ * with no executor or provoker running: they would be measured with it. Each takes about 2 ms.
+ * witness_apart_after - how well the offset is known then: that tells how far apart the CPUs are.
  */
 void witness_before(struct witness *witness, hwloc_topology_t topology,
 		    const struct seating *seating);
@@ -72,35 +65,50 @@ void witness_after(struct witness *witness);
 void witness_apart_after(struct witness *witness, hwloc_topology_t topology,
 			 const struct seating *seating);
 
+/* --- tsc_offset.c: how far apart the TSCs of two CPUs are ----------------------------------- */
+
+/* The other CPU's TSC minus this one's. The truth is within error of offset. */
+struct tsc_offset {
+	int64_t offset; /* ticks */
+	uint64_t error; /* ticks */
+};
+
+#define TSC_OFFSET_UNKNOWN ((struct tsc_offset){ 0, UINT64_MAX })
+
 /*
- * clock_rate - core cycles per TSC tick of the CPU that the caller runs on. Takes about 2 ms, in
- * which a core that was asleep also comes up to speed. The caller should be pinned.
+ * tsc_offset_take - learn from one round trip: asked and heard at these times here, answered at
+ * that time there. Kept if it is closer than what was known: half of it is all it can be wrong by.
  */
-double clock_rate(void);
+void tsc_offset_take(struct tsc_offset *known, uint64_t asked, uint64_t answered, uint64_t heard);
 
-/* witness_smis - from an msr device. witness_throttles - root is /sys/devices/system/cpu. */
-uint64_t witness_smis(const char *path);
-uint64_t witness_throttles(const char *root, hwloc_const_bitmap_t cpus);
+/* tsc_offset_join - of two, before and after: the error covers both, and what they drifted. */
+struct tsc_offset tsc_offset_join(const struct tsc_offset *before, const struct tsc_offset *after);
 
-/*
- * What the kernel tells as text about interrupts, stolen time and load. Readers
- * of streams, so that text recorded elsewhere can be read as well. What a stream
- * does not tell is WITNESS_UNKNOWN, or negative where a double is returned; no
- * count is above INT64_MAX.
- *
- * proc_interrupts - of these CPUs since boot: all rows of /proc/interrupts. An
- * offline CPU has no column there. ERR and MIS, which belong to no CPU, are left
- * out.
- */
-uint64_t proc_interrupts(FILE *stream, hwloc_const_bitmap_t cpus);
+/* tsc_offset_measure - from `here`, where the caller is pinned. 0, or -ETIMEDOUT after a second. */
+int tsc_offset_measure(hwloc_topology_t topology, unsigned here, unsigned there,
+		       struct tsc_offset *offset);
 
-/* proc_steal - time stolen from these CPUs since boot, clock ticks, /proc/stat. */
-uint64_t proc_steal(FILE *stream, hwloc_const_bitmap_t cpus);
+/* --- noise.c: was a cell disturbed so much that it should be run again before it counts? ---- */
 
-/* proc_runnable - runnable tasks of the whole system, /proc/loadavg. */
-double proc_runnable(FILE *stream);
+#define NOISE_REASON_MAX 160
 
-/* proc_count - a file that holds one number, as those of sysfs do, for any CPUs. */
-uint64_t proc_count(FILE *stream, hwloc_const_bitmap_t cpus);
+/* What is judged. */
+struct noise_case {
+	const struct cell *cell;
+	const struct seating *seating;
+	const struct witness *witness;
+	double seconds;	 /* that the witness covers */
+	unsigned online; /* CPUs of the machine */
+};
+
+/* noise_judge - was it? reason says why, as far as it has room. What is unknown is no noise. */
+bool noise_judge(const struct noise_case *noise, char *reason, size_t size);
+
+/* noise_of_cell - the same of a cell's result, counting this machine's CPUs. */
+#define noise_of_cell(cell, result, reason, size)                                                  \
+	noise_judge(&(struct noise_case){ cell, &(result)->seating, &(result)->witness,            \
+					  (result)->seconds,                                       \
+					  (unsigned)sysconf(_SC_NPROCESSORS_ONLN) },               \
+		    reason, size)
 
 #endif

@@ -219,7 +219,7 @@ static void test_sums(void **state)
 	r[3].result.outcome = OUTCOME_CRASH;
 	r[3].result.tears[TEAR_OTHER] = 1;
 	r[4].result.tears[TEAR_OLD_FRONT] = 64;
-	sum = stage_sum("tail-line-1000", DISTANCES, &data);
+	sum = stage_sum("tail-line-1000", &data);
 	assert_int_equal(sum.cells, 4);
 	assert_int_equal(sum.toggles, 15000000);
 	assert_int_equal(sum.tears[TEAR_OLD_FRONT], 1);
@@ -230,17 +230,7 @@ static void test_sums(void **state)
 	assert_true(sum.lower > 3.4 / 15e6 && sum.lower < 3.5 / 15e6);
 	assert_true(sum.upper > 15.7 / 15e6 && sum.upper < 15.8 / 15e6);
 
-	sum = stage_sum("tail-line-1000", DISTANCE_NEAR, &data);
-	assert_int_equal(sum.cells, 2);
-	assert_int_equal(sum.all, 5);
-	sum = stage_sum("tail-line-1000", DISTANCE_FAR, &data);
-	assert_int_equal(sum.cells, 1);
-	assert_int_equal(sum.all, 2);
-	/* It was moved meanwhile. */
-	r[2].result.witness.error_after = 400;
-	assert_int_equal(stage_sum("tail-line-1000", DISTANCE_NEAR, &data).cells, 1);
-	assert_int_equal(stage_sum("tail-line-1000", DISTANCE_FAR, &data).cells, 2);
-	sum = stage_sum("tail-page-2000", DISTANCES, &data);
+	sum = stage_sum("tail-page-2000", &data);
 	assert_int_equal(sum.cells, 0);
 	assert_true(sum.upper == 1);
 }

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "calibrate/plan/ladder.h"
+#include "calibrate/plan/plan.h"
 
 static void rungs_rise_to_a_membarrier(void **state)
 {

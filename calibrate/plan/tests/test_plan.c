@@ -6,7 +6,6 @@
 
 #include <cmocka.h>
 
-#include "calibrate/plan/ladder.h"
 #include "calibrate/plan/plan.h"
 #include "stress/cell/cell.h"
 #include "stress/tests/synthetic.h"

@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-#include "calibrate/run/climb.h"
+#include "calibrate/run/session.h"
 #include "calibrate/tests/session_place.h"
 #include "stress/witness/witness.h"
 
@@ -410,7 +410,7 @@ static void a_resumed_run_takes_the_same_way(void **state)
 	count = m->session.count;
 	sums = m->sums;
 	m->session.done = NULL;
-	m->session.count = m->session.room = 0;
+	m->session.count = 0;
 	m->sums = (struct sums){ 0 };
 	assert_true(count > 150);
 	for (unsigned i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
@@ -473,7 +473,7 @@ static void gaps_of_a_resumed_run_have_their_turn(void **state)
 	gap_runs = m->gap_runs;
 	sums = m->sums;
 	m->session.done = NULL;
-	m->session.count = m->session.room = 0;
+	m->session.count = 0;
 	m->sums = (struct sums){ 0 };
 	assert_true(gap_runs > 8);
 	for (unsigned i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
@@ -504,7 +504,7 @@ static void keep_whole(struct machine *m, struct cell_record **whole, size_t *co
 	*whole = m->session.done;
 	*count = m->session.count;
 	m->session.done = NULL;
-	m->session.count = m->session.room = 0;
+	m->session.count = 0;
 }
 
 static void assert_same_way(const struct machine *m, const struct cell_record *whole, size_t count)

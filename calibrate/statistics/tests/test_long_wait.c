@@ -4,8 +4,9 @@
 #include <stdlib.h>
 
 #include "calibrate/statistics/bound.h"
-#include "calibrate/statistics/long_wait.h"
+#include "calibrate/statistics/estimate.h"
 #include "calibrate/tests/sums_sample.h"
+#include "stress/run/gap.h"
 
 #define STORES 50000000
 

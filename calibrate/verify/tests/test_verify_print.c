@@ -16,7 +16,7 @@
 #include "base/exit_status.h"
 #include "calibrate/tests/verify_sample.h"
 #include "calibrate/verify/verify.h"
-#include "stress/placement/here.h"
+#include "stress/placement/placement.h"
 
 /* --- reports --- */
 
@@ -108,7 +108,7 @@ static void test_print_junit(void **state)
 	assert_int_equal(times(text, "<testcase "), 8);
 	assert_int_equal(times(text, "<failure "), 2);
 	assert_int_equal(times(text, "<skipped "), 2);
-	assert_non_null(strstr(text, "\"/a&lt;b&gt;&amp;&quot;c' # d??\""));
+	assert_non_null(strstr(text, "\"/a&lt;b&gt;&amp;&quot;c&#39; # d??\""));
 	assert_non_null(strstr(text, "\"no &lt;socket&gt; &amp; &quot;such&quot;\""));
 	free(text);
 }

@@ -133,7 +133,7 @@ if command -v script >/dev/null && script -qefc true "$dir/typescript" >/dev/nul
 	fi
 	grep -q 'Verdict: ' "$dir/typescript" || fail "no summary"
 	# One line that renews itself: time left, tears so far, what is running.
-	grep -q "$(printf '\r\033\\[K')[0-9]* [a-z]* left, .* tears\\? in .* toggles; " \
+	grep -q "$(printf '\r\033\\[K')[0-9]*:[0-9][0-9] left, .* tears\\? in .* toggles; " \
 		"$dir/typescript" || fail "no progress on a terminal"
 else
 	echo "Ctrl-C not tested: no script"

@@ -15,7 +15,6 @@
 #include "base/exit_status.h"
 #include "commands/tmax/calibrate_options.h"
 #include "stress/cell/cell.h"
-#include "stress/cell/cell_options.h"
 
 #define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
 

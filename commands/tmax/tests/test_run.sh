@@ -40,7 +40,7 @@ done
 [ "$(head -n 1 "$dir/journal" | member type /dev/stdin)" = run ] || fail "no run line first"
 
 # Plain lines where there is no terminal.
-grep -q '^[0-9]* [a-z]* left, .* tears\? in .* toggles; ' "$dir/progress" || fail "no progress on stderr"
+grep -q '^[0-9]*:[0-9][0-9] left, .* tears\? in .* toggles; ' "$dir/progress" || fail "no progress on stderr"
 if grep -q "$(printf '[\r\033]')" "$dir/progress"; then
 	fail "terminal codes where there is no terminal"
 fi

@@ -75,8 +75,6 @@ if ! can_wait; then
 	exit 0
 fi
 not_taken "$dir/unusable.conf" "no wait that is safe"
-{ cat "$dir/machine.conf"; printf '[cell 1]\ncommand = tmax stress --protocol naive\n'; } >"$dir/naive.conf"
-not_taken "$dir/naive.conf" "[cell 1] command: it waits for nothing"
 
 # --- what cannot be read or written ---
 
@@ -96,12 +94,7 @@ fi
 # --- runs ---
 
 # A promise that little can break, so that an ordinary machine has it kept in no time.
-worst=(--placement "${seat[1]}" --executors "$cpus" --crossing page --split 2 --rest 300)
-{
-	sed "s/_p = 1e-10/_p = 0.01/" "$dir/machine.conf"
-	printf '[cell 1]\ntoggles = 5\ncommand = tmax stress %s\n' "${worst[*]}"
-	printf '[cell 2]\ncommand = tmax stress --placement same-core --executors 1024\n'
-} >"$dir/kept.conf"
+sed "s/_p = 1e-10/_p = 0.01/" "$dir/machine.conf" >"$dir/kept.conf"
 expect "0 1 2" "$tmax" verify --config "$dir/kept.conf" --budget 2s --seed 77 --format json \
 	--journal "$dir/journal"
 [ ! -s "$dir/err" ] || fail "something on stderr that is no terminal"
@@ -115,8 +108,7 @@ has()
 has "$dir/first" "\"exit\":$rc"
 has "$dir/first" '"seed":"77"'
 has "$dir/first" '"p":0.01'
-has "$dir/first" '"status":"skipped"'
-has "$dir/first" "--crossing page --split 2"
+has "$dir/first" "--placement ${seat[1]} --crossing page"
 has "$dir/first" "--first-wait 3000 --second-wait 2000"
 if [ "$(grep -oE '"check":"control"[^}]*"status":"held"' "$dir/first" | wc -l)" != 2 ] &&
 	[ "$rc" = 0 ]; then
@@ -140,7 +132,6 @@ seeds()
 expect "0 1 2" "$tmax" verify --config "$dir/kept.conf" --budget 2s --seed 77 --format junit \
 	--journal "$dir/again" --conform 0
 well_formed junit "$dir/out"
-grep -A1 ' name="wait same-core ' "$dir/out" | grep -q '<skipped' || fail "JUnit without the skipped cell"
 cp "$dir/out" "$dir/no-promise"
 [ "$(seeds "$dir/journal")" = "$(seeds "$dir/again")" ] || fail "another seed the second time"
 PATCHCORE_MACHINE_CONF=$dir/kept.conf expect "0 1 2" "$tmax" verify --budget 2s --format junit \
@@ -156,9 +147,8 @@ grep -q '<property name="machine.vendor"' "$dir/report" || fail "JUnit without t
 	fail "not all promises were tried, or one is broken"
 grep -q 'classname="tmax.verify.promise" name="promise flag"' "$dir/report" || fail "JUnit without promises"
 
-# A config that names no cells, whose promise takes more toggles than there is time for.
+# A config whose promise takes more toggles than there is time for.
 expect "1 2" "$tmax" verify --config "$dir/machine.conf" --budget 2s
-grep -q '^Cells: .*names none' "$dir/out" || fail "nothing of the cells that took their place"
 grep -q '^Verdict:  \(inconclusive\|broken\): ' "$dir/out" || fail "another verdict than status $rc"
 
 # --- interrupted ---

@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #include <cmocka.h>
@@ -117,6 +118,7 @@ asm(".pushsection .text\n"
 
 static uint16_t hidden_reads, hidden_writes;
 static uintptr_t word;
+static unsigned looks; /* at functions */
 
 struct effects __real_effects_read(uintptr_t function);
 struct effects __wrap_effects_read(uintptr_t function);
@@ -129,6 +131,7 @@ struct effects __wrap_effects_read(uintptr_t function)
 {
 	struct effects leaf = __real_effects_read(function);
 
+	looks++;
 	leaf.reads &= (uint16_t)~hidden_reads;
 	leaf.writes &= (uint16_t)~hidden_writes;
 	return leaf;
@@ -207,6 +210,7 @@ static void is_kept(const void *arg)
 	MUST(fi_activate(id, way->function) == 0);
 	run_all();
 	MUST(called == 27 && fi_count(id) == 36);
+	MUST(looks == 1);
 }
 
 static const struct way ways[] = {
@@ -271,6 +275,32 @@ static void what_is_not_told_is_noticed(void **state)
 	for (size_t i = 8; i < 12; i++)
 		child_must_fail(is_kept, &(struct way){ does_all, ID | SITE | REGISTERS | DATA,
 							.hidden_writes = (uint16_t)(1u << i) });
+}
+
+/* As refused functions are; those that have become others are looked at again. */
+static void is_looked_at(const void *arg)
+{
+	uint8_t *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint32_t id = register_probe();
+
+	(void)arg;
+	MUST(code != MAP_FAILED);
+	*code = 0xcc;
+	for (int i = 0; i < 2; i++)
+		MUST(fi_activate(id, (fi_function *)code) == 0);
+	MUST(looks == 1);
+	*code = 0xc3;
+	for (int i = 0; i < 2; i++)
+		MUST(fi_activate(id, (fi_function *)code) == 0);
+	MUST(looks == 2);
+	run_all();
+}
+
+static void what_is_another_is_looked_at_again(void **state)
+{
+	(void)state;
+	child_must_pass(is_looked_at, NULL);
 }
 
 /* --- Inside ----------------------------------------------------------------------------------- */
@@ -376,6 +406,7 @@ int main(void)
 		cmocka_unit_test(each_is_kept),
 		cmocka_unit_test(what_needs_its_place_stays),
 		cmocka_unit_test(what_is_not_told_is_noticed),
+		cmocka_unit_test(what_is_another_is_looked_at_again),
 		child_unit_case("a thread in a copy is inside", counts_as_inside, NULL),
 		child_unit_case("calls one after the other are told apart", goes_by_calls, NULL),
 	};

@@ -15,7 +15,6 @@
 
 #include "agent/launch/launch.h"
 #include "profile/command/command.h"
-#include "profile/statistics/duration.h"
 #include "profile/statistics/estimate.h"
 
 #define OBJECT "/none"

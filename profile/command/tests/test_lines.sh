@@ -20,7 +20,7 @@ if [ ! -e .libs/libfastinst-edges.so ]; then
 	echo "built without shared libraries"
 	exit 77
 fi
-if [ ! -e profile/command/libfastinst_lines_la-llvm.lo ] || [ ! -e probes/insn/insn.lo ]; then
+if [ ! -e profile/command/libfastinst_lines_la-read.lo ] || [ ! -e probes/insn/insn.lo ]; then
 	echo "built without libdw, or without Zydis"
 	exit 77
 fi

@@ -118,7 +118,7 @@ assert 0 < profile["quality"]["toggling"] < profile["quality"]["cost"] <= 1, pro
 PY
 
 # A program as it came has counts and callers in one step.
-if [ -e "$build/probes/providers/starts.lo" ]; then
+if [ -e "$build/probes/insn/insn.lo" ]; then
 	sed -i 's/__asm__ volatile("")/static volatile int steps; steps += 3/' brief.c
 	# shellcheck disable=SC2086 # CC may carry options
 	$CC -O1 -o brief brief.c

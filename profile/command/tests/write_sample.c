@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "profile/command/write.h"
+#include "profile/command/command.h"
 
 static const double seconds[] = { 0.25, 0.5, 2 }, total[] = { 2.75, 2.5, 2 };
 
@@ -14,9 +14,8 @@ static void fill_times(struct profile *profile, size_t f)
 	profile->function[f].times =
 		(struct times){ .self = { seconds[f], seconds[f] / 2, seconds[f] * 2, NULL },
 				.total = { total[f], total[f] / 2, total[f] * 2, NULL },
-				.wall = total[f] * 1.5,
-				.timed = 10,
-				.torn = f };
+				.wall = total[f] * 1.5 };
+	profile->function[f].evidence.measured.time = (struct duration){ .timed = 10, .torn = f };
 }
 
 static int fill(struct profile *profile, bool timed)
@@ -33,7 +32,7 @@ static int fill(struct profile *profile, bool timed)
 			(struct interval){ calls[i], calls[i] * (i == 2 ? 0.9 : 1),
 					   calls[i] * (i == 2 ? 1.1 : 1),
 					   i == 2 ? "calls come in bursts" : NULL };
-		profile->function[i].counted = calls[i] / 10;
+		profile->function[i].evidence.measured.calls.counted = calls[i] / 10;
 		if (timed && i < 3)
 			fill_times(profile, i);
 	}
@@ -60,16 +59,16 @@ static int fill(struct profile *profile, bool timed)
 
 int main(int argc, char **argv)
 {
-	const struct profile_format *format = profile_format(argc > 1 ? argv[1] : "");
+	profile_writer *write = profile_format(argc > 1 ? argv[1] : "", false);
 	struct profile profile = { 0 };
 	bool timed = argc > 2 && !strcmp(argv[2], "timed");
 	int ret;
 
-	if (!format)
+	if (!write)
 		return EXIT_FAILURE;
 	ret = fill(&profile, timed);
 	if (!ret)
-		ret = format->write(&profile, stdout);
+		ret = write(&profile, stdout);
 	profile_free(&profile);
 	return ret ? EXIT_FAILURE : EXIT_SUCCESS;
 }

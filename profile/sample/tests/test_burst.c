@@ -15,7 +15,7 @@
 static uint64_t ticks_now;
 #define __builtin_ia32_rdtsc() ticks_now
 #include "profile/sample/burst.c"
-#include "profile/sample/frames.c"
+#include "profile/sample/ring.c"
 #include "profile/sample/watch.c"
 
 enum {

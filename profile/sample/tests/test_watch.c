@@ -15,7 +15,7 @@
 
 static uint64_t ticks_now, ticks_step;
 #define __builtin_ia32_rdtsc() (ticks_now += ticks_step)
-#include "profile/sample/frames.c"
+#include "profile/sample/ring.c"
 #include "profile/sample/watch.c"
 
 enum {
@@ -204,12 +204,12 @@ static void test_price_in_place(void **state)
 	assert_int_equal(ring->metered, 0);
 	call_often(METERED + 1, 100);
 	assert_int_equal(ring->metered, 2);
-	assert_true(ring_metered(ring) == 100);
+	assert_true(ring_metered() == 100);
 	/* No less than what was measured at start. */
 	assert_true(ring_price() == 30);
 	call_often(2 * METERED, 700);
 	assert_int_equal(ring->metered, 4);
-	assert_true(ring_metered(ring) == 400);
+	assert_true(ring_metered() == 400);
 	assert_true(ring_price() == 60);
 	/* Of a thread that had no CPU meanwhile. */
 	call_often(METERED, 100001);
@@ -237,7 +237,7 @@ static void test_price_without_spent(void **state)
 	/* The end of one call, the start of another. */
 	assert_int_equal(ring->metered, 2);
 	assert_true(ring->spent >= 300);
-	assert_true(ring_metered(ring) <= 150);
+	assert_true(ring_metered() <= 150);
 }
 
 int main(void)

@@ -95,7 +95,6 @@ static void absurd_cells_are_refused(void **state)
 	REFUSED(rest, CELL_WAIT_MAX + 1);
 	REFUSED(waits.stretch, CELL_STRETCH_MAX + 1);
 	REFUSED(provokers, PROVOKERS_ALL + 1);
-	REFUSED(provokers, 1u << PROVOKER_EVICT);
 	REFUSED(loop, CELL_LOOP_MAX + 1);
 	REFUSED(toggles, 0);
 	REFUSED(toggles, CELL_TOGGLES_MAX + 1);

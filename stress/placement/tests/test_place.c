@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "stress/cell/code.h"
-#include "stress/placement/place.h"
+#include "stress/placement/placement.h"
 #include "stress/run/run.h"
 
 #define PAGE   4096u
@@ -37,17 +37,18 @@ static void places_use_the_whole_pool(void **state)
 
 	(void)state;
 	for (uint64_t place = 1; place < PLACES; place++) {
-		unsigned index = place_index(place, 0);
+		struct site_place is = site_place_of(place);
+		unsigned index = is.page[0];
 
 		assert_true(index < PLACE_POOL);
-		assert_true(place_index(place, 1) < PLACE_POOL);
-		assert_int_not_equal(place_index(place, 1), index);
-		assert_int_equal(place_index(place, 0), index);
-		assert_in_range(place_line(place), 1, 63);
+		assert_true(is.page[1] < PLACE_POOL);
+		assert_int_not_equal(is.page[1], index);
+		assert_int_equal(site_place_of(place).page[0], index);
+		assert_in_range(is.line, 1, 63);
 		first |= UINT64_C(1) << index;
-		second |= UINT64_C(1) << place_index(place, 1);
-		line |= UINT64_C(1) << place_line(place);
-		word |= UINT64_C(1) << place_word(place);
+		second |= UINT64_C(1) << is.page[1];
+		line |= UINT64_C(1) << is.line;
+		word |= UINT64_C(1) << is.word;
 	}
 	assert_int_equal(count_set(first), 64);
 	assert_int_equal(count_set(second), 64);
@@ -108,8 +109,8 @@ static void the_site_is_where_its_place_says(void **state)
 		cell.place = i;
 		cell.seed = 1;
 		at = code_place_site(arena, &cell) + cell.split;
-		assert_ptr_equal(at, arena + PAGE + 64 * place_line(i));
-		lines |= UINT64_C(1) << place_line(i);
+		assert_ptr_equal(at, arena + PAGE + 64 * site_place_of(i).line);
+		lines |= UINT64_C(1) << site_place_of(i).line;
 	}
 	assert_int_equal(count_set(old), 8);
 	assert_int_equal(count_set(lines), 63);
@@ -126,7 +127,7 @@ static void pages_end_at_boundaries_of_every_size(void **state)
 	cell_defaults(&cell);
 	cell.crossing = CROSSING_PAGE;
 	for (cell.place = 1; cell.place < PLACES && count_set(seen) < 4; cell.place++) {
-		uint64_t boundary = place_boundary(cell.place), at;
+		uint64_t boundary = site_place_of(cell.place).boundary, at;
 
 		if (seen & boundary)
 			continue;
@@ -136,7 +137,7 @@ static void pages_end_at_boundaries_of_every_size(void **state)
 		seen |= boundary;
 	}
 	assert_true(seen == (4096 | 32768 | 2097152 | 1073741824));
-	assert_int_equal(place_boundary(0), 4096);
+	assert_int_equal(site_place_of(0).boundary, 4096);
 }
 
 static void run(struct cell *cell, struct cell_result *r)

@@ -17,10 +17,10 @@
 
 #include <cmocka.h>
 
-#include "stress/run/isolate.h"
+#include "stress/run/run.h"
 
-#define CPUS_MAX 1024
-#define LASTS	 2500000 /* us */
+#define SEATS_MAX 1024
+#define LASTS	  2500000 /* us */
 
 static struct run_options how;
 
@@ -109,7 +109,7 @@ static void where_all_is_measured_it_looks_rarely(void **state)
 
 	(void)state;
 	while ((pu = hwloc_get_next_obj_by_type(how.topology, HWLOC_OBJ_PU, pu)) &&
-	       seating.executors < CPUS_MAX)
+	       seating.executors < SEATS_MAX)
 		seating.executor[seating.executors++] = pu->os_index;
 	seating.patcher = seating.executor[0];
 	assert_in_range(run(&seating).count, 1, 3);

@@ -18,7 +18,7 @@
 
 #include "patchcore/tests/scale.h"
 #include "patchcore/word/word.h"
-#include "stress/cell/toggle.h"
+#include "stress/cell/code.h"
 #include "stress/run/run.h"
 
 static struct run_options how;

@@ -22,7 +22,7 @@
 
 #include <cmocka.h>
 
-#include "stress/placement/place.h"
+#include "stress/placement/placement.h"
 #include "stress/run/provoker.c"
 #include "stress/tests/provoker_place.h"
 #include "stress/tests/synthetic.h"
@@ -88,19 +88,24 @@ static void the_right_line_is_flushed(void **state)
 	assert_int_equal(flush_without(0, boundary, NULL), 0);
 }
 
+static uint64_t flushes_of(const struct provokers *p)
+{
+	return provokers_done(p, PROVOKER_COLD_BACK) + provokers_done(p, PROVOKER_COLD_FRONT);
+}
+
 static void every_toggle_is_preceded_by_a_flush(void **state)
 {
 	struct provokers *p = start(1u << PROVOKER_COLD_BACK);
 
 	(void)state;
-	assert_int_equal(counts_of(p).flushes, 0);
+	assert_int_equal(flushes_of(p), 0);
 	for (unsigned i = 0; i < 10; i++)
 		provoke_toggle(p);
-	assert_int_equal(counts_of(p).flushes, 10);
+	assert_int_equal(flushes_of(p), 10);
 	provokers_stop(p);
 	p = start(1u << PROVOKER_COLD_BACK | 1u << PROVOKER_COLD_FRONT);
 	provoke_toggle(p);
-	assert_int_equal(counts_of(p).flushes, 2);
+	assert_int_equal(flushes_of(p), 2);
 	provokers_stop(p);
 }
 
@@ -124,9 +129,9 @@ static void shootdown_changes_pages(void **state)
 
 	(void)state;
 	assert_int_equal(threads_now(), threads + 1);
-	while (counts_of(p).shootdowns < 1000 && looks++ < PATIENCE)
+	while (provokers_done(p, PROVOKER_SHOOTDOWN) < 1000 && looks++ < PATIENCE)
 		usleep(1000);
-	assert_true(counts_of(p).shootdowns >= 1000);
+	assert_true(provokers_done(p, PROVOKER_SHOOTDOWN) >= 1000);
 	/* Two changes a time, of which one costs a fault. */
 	assert_true(minor_faults() - before >= 400);
 	provokers_stop(p);
@@ -146,9 +151,9 @@ static void bandwidth_outruns_the_caches(void **state)
 
 	(void)state;
 	/* More than once around, and no smaller a buffer than that: its pages were all new. */
-	while (counts_of(p).streamed < 3 * enough && looks++ < PATIENCE)
+	while (provokers_done(p, PROVOKER_BANDWIDTH) < 3 * enough && looks++ < PATIENCE)
 		usleep(1000);
-	assert_true(counts_of(p).streamed >= 3 * enough);
+	assert_true(provokers_done(p, PROVOKER_BANDWIDTH) >= 3 * enough);
 	provokers_stop(p);
 	/* Huge pages, if the kernel gave any. */
 	assert_true(minor_faults() - before >= (long)(enough >> 21));
@@ -187,7 +192,7 @@ static void threads_keep_off_the_executors(void **state)
 	struct provokers *p = start(1u << PROVOKER_SHOOTDOWN);
 	struct seating seating;
 	struct cell cell;
-	unsigned cpu = counts_of(p).cpu;
+	unsigned cpu = p->cpu;
 
 	(void)state;
 	seat(&cell, &seating, 0);
@@ -248,7 +253,7 @@ static void load_is_a_process_on_the_executors_cpu(void **state)
 	assert_int_equal(first_child(), 0);
 	seat(&cell, &seating, 0);
 	p = start(1u << PROVOKER_LOAD);
-	assert_int_equal(counts_of(p).processes, 1);
+	assert_int_equal(provokers_done(p, PROVOKER_LOAD), 1);
 	pid = first_child();
 	assert_true(pid > 0);
 	while (!is_bound_to(pid, seating.executor[0]) && looks++ < PATIENCE)
@@ -271,7 +276,7 @@ static void one_load_for_each_cpu(void **state)
 	seating.executors = 3;
 	seating.executor[1] = seating.executor[2] = seating.executor[0];
 	assert_int_equal(provokers_start(&p, &cell, how.topology, &seating, site), 0);
-	assert_int_equal(counts_of(p).processes, 1);
+	assert_int_equal(provokers_done(p, PROVOKER_LOAD), 1);
 	provokers_stop(p);
 }
 
@@ -334,7 +339,8 @@ static int sibling_possible(const char *description, unsigned patcher, unsigned 
 	hwloc_topology_t topology = synthetic(description);
 	struct seating seating = { .patcher = patcher, .executors = 1, .executor = { executor } };
 	char reason[160] = "";
-	int ret = provoker_possible(PROVOKER_SIBLING, topology, &seating, reason, sizeof(reason));
+	int ret = provokers_possible(1u << PROVOKER_SIBLING, topology, &seating, reason,
+				     sizeof(reason));
 
 	assert_true((ret < 0) == (reason[0] != '\0'));
 	hwloc_topology_destroy(topology);
@@ -378,14 +384,15 @@ static void sibling_is_kept_busy(void **state)
 
 	(void)state;
 	seat(&cell, &seating, 1u << PROVOKER_SIBLING);
-	if (provokers_possible(&cell, how.topology, &seating, reason, sizeof(reason)) < 0) {
+	if (provokers_possible(cell.provokers, how.topology, &seating, reason, sizeof(reason)) <
+	    0) {
 		print_message("# %s, skipped\n", reason);
 		skip();
 	}
 	p = start(1u << PROVOKER_SIBLING);
-	while (counts_of(p).sibling < 100 && looks++ < PATIENCE)
+	while (provokers_done(p, PROVOKER_SIBLING) < 100 && looks++ < PATIENCE)
 		usleep(1000);
-	assert_true(counts_of(p).sibling >= 100);
+	assert_true(provokers_done(p, PROVOKER_SIBLING) >= 100);
 	provokers_stop(p);
 }
 
@@ -398,18 +405,19 @@ static void wide_work_is_done_by_the_round(void **state)
 
 	(void)state;
 	seat(&cell, &seating, 1u << PROVOKER_WIDE);
-	if (provokers_possible(&cell, how.topology, &seating, reason, sizeof(reason)) < 0) {
+	if (provokers_possible(cell.provokers, how.topology, &seating, reason, sizeof(reason)) <
+	    0) {
 		print_message("# %s, skipped\n", reason);
 		skip();
 	}
 	p = start(1u << PROVOKER_WIDE);
 	for (unsigned i = 0; i < 5; i++)
 		provoke_round(p);
-	assert_int_equal(counts_of(p).wide, 5);
+	assert_int_equal(provokers_done(p, PROVOKER_WIDE), 5);
 	provokers_stop(p);
 	p = start(0);
 	provoke_round(p);
-	assert_int_equal(counts_of(p).wide, 0);
+	assert_int_equal(provokers_done(p, PROVOKER_WIDE), 0);
 	provokers_stop(p);
 }
 

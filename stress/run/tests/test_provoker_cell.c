@@ -10,14 +10,14 @@
 
 #include "patchcore/machine/wait.h"
 #include "patchcore/word/word.h"
-#include "stress/cell/toggle.h"
-#include "stress/run/child.h"
+#include "stress/cell/code.h"
+#include "stress/run/child.c"
 #include "stress/tests/provoker_place.h"
 
 static void every_provoker_lets_its_cell_end(void **state)
 {
 	(void)state;
-	for (int i = 0; i < PROVOKER_EVICT; i++) {
+	for (int i = 0; i < PROVOKER_COUNT; i++) {
 		struct cell_result r;
 		struct seating seating;
 		struct cell cell;
@@ -26,7 +26,8 @@ static void every_provoker_lets_its_cell_end(void **state)
 		seat(&cell, &seating, 1u << i);
 		cell.toggles = 3000;
 		assert_int_equal(cell_run(&cell, &how, &r), 0);
-		if (provokers_possible(&cell, how.topology, &seating, reason, sizeof(reason)) < 0) {
+		if (provokers_possible(cell.provokers, how.topology, &seating, reason,
+				       sizeof(reason)) < 0) {
 			assert_int_equal(r.outcome, OUTCOME_ERROR);
 			assert_int_equal(r.error, -ENOTSUP);
 			continue;
@@ -72,7 +73,7 @@ static void the_patcher_provokes_before_each_toggle(void **state)
 	struct cell_result *r = &shared->result;
 
 	(void)state;
-	assert_in_range(shared->provoked.flushes, r->toggles, r->toggles + r->retries);
+	assert_in_range(shared->provoked[PROVOKER_COLD_FRONT], r->toggles, r->toggles + r->retries);
 	assert_int_equal(shared->stirred, 0);
 }
 
@@ -82,7 +83,7 @@ static void the_patcher_rewrites_the_extra_sites(void **state)
 
 	(void)state;
 	assert_int_equal(shared->stirred, CODE_EXTRA * shared->result.toggles);
-	assert_int_equal(shared->provoked.flushes, 0);
+	assert_int_equal(shared->provoked[PROVOKER_COLD_FRONT], 0);
 }
 
 static void the_executors_provoke_after_each_round(void **state)
@@ -94,10 +95,10 @@ static void the_executors_provoke_after_each_round(void **state)
 
 	(void)state;
 	seat(&cell, &seating, 1u << PROVOKER_WIDE);
-	if (provokers_possible(&cell, how.topology, &seating, reason, sizeof(reason)) < 0)
+	if (provokers_possible(cell.provokers, how.topology, &seating, reason, sizeof(reason)) < 0)
 		skip();
 	shared = run_inside(cell.provokers);
-	assert_int_equal(shared->provoked.wide, shared->result.executions / 1000);
+	assert_int_equal(shared->provoked[PROVOKER_WIDE], shared->result.executions / 1000);
 }
 
 /* What a provoker finds when it is called in a toggle of a site that no executor runs. */

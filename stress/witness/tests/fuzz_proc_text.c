@@ -11,7 +11,7 @@
 
 #include "results/tests/fuzz.h"
 #include "stress/cell/cell.h"
-#include "stress/witness/witness.h"
+#include "stress/witness/witness.c"
 
 static void check_count(uint64_t count)
 {

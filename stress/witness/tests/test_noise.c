@@ -8,7 +8,6 @@
 
 #include <cmocka.h>
 
-#include "stress/witness/noise.h"
 #include "stress/witness/witness.h"
 
 /* A cell of ten seconds on a machine that had nothing else to do. */

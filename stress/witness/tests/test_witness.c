@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "stress/run/run.h"
-#include "stress/witness/witness.h"
+#include "stress/witness/witness.c"
 
 typedef uint64_t (*reader_fn)(FILE *, hwloc_const_bitmap_t);
 
@@ -314,7 +314,7 @@ static void a_witness_is_the_difference_of_two_marks(void **state)
 
 	(void)state;
 	witness_clear(&w);
-	witness_between(&w, &two, &before, &after, 2.5);
+	fill_between(&w, &two, &before, &after, 2.5);
 	assert_int_equal(w.interrupts, 250);
 	assert_int_equal(w.throttles, 2);
 	assert_int_equal(w.smis, 0);
@@ -336,13 +336,13 @@ static void what_was_not_read_twice_is_unknown(void **state)
 	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
 		witness_clear(&w);
-		witness_between(&w, &two, pairs[i][0], pairs[i][1], 1);
+		fill_between(&w, &two, pairs[i][0], pairs[i][1], 1);
 		assert_int_equal(w.interrupts, WITNESS_UNKNOWN);
 		assert_int_equal(w.throttles, WITNESS_UNKNOWN);
 		assert_int_equal(w.smis, WITNESS_UNKNOWN);
 		assert_true(w.steal < 0);
 	}
-	witness_between(&w, &two, &known, &known, 0);
+	fill_between(&w, &two, &known, &known, 0);
 	assert_true(w.steal < 0);
 }
 
@@ -409,9 +409,9 @@ static void *thread_main(void *arg)
 	struct rusage begin;
 
 	touch_and_sleep(); /* before: is not counted */
-	witness_thread_begin(&begin);
+	getrusage(RUSAGE_THREAD, &begin);
 	touch_and_sleep();
-	witness_thread_end(arg, &begin);
+	witness_add_usage(arg, RUSAGE_THREAD, &begin);
 	return NULL;
 }
 
@@ -450,14 +450,14 @@ static void this_machine_is_read(void **state)
 	struct seating seating = { .patcher = first_cpu(), .executors = 0 };
 	struct witness_mark before, after;
 	struct witness w;
-	double load = witness_load();
+	double load = load_now();
 
 	(void)state;
 	witness_clear(&w);
 	witness_mark(&seating, &before);
 	clock_rate();
 	witness_mark(&seating, &after);
-	witness_between(&w, &seating, &before, &after, 1);
+	fill_between(&w, &seating, &before, &after, 1);
 	if (before.interrupts != WITNESS_UNKNOWN)
 		assert_true(after.interrupts >= before.interrupts);
 	if (access("/proc/loadavg", R_OK) == 0)

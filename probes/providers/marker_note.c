@@ -1,10 +1,127 @@
 /* SPDX-License-Identifier: MIT */
-/* Operands in AT&T syntax: parsed when a marker is found, read when its probe function asks. */
+/*
+ * What the notes that list markers say (.note.stapsdt): where they are, and their operands in AT&T
+ * syntax, which are parsed when a marker is found, and read when its probe function asks.
+ */
 #include "probes/providers/marker.h"
 
+#include <ctype.h>
+#include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* --- Notes ------------------------------------------------------------------------------------ */
+
+#define NOTE_TYPE 3
+#define NOTE_NAME "stapsdt"
+
+/* The string at *at, which is moved behind it; NULL: it does not end. */
+static const char *take_string(const uint8_t **at, const uint8_t *end)
+{
+	const char *start = (const char *)*at;
+	const uint8_t *zero = memchr(*at, 0, (size_t)(end - *at));
+
+	if (!zero)
+		return NULL;
+	*at = zero + 1;
+	return start;
+}
+
+static bool parse_note(const uint8_t *at, size_t size, struct note *note)
+{
+	const uint8_t *end = at + size;
+	uint64_t words[3];
+
+	if (size < sizeof(words))
+		return false;
+	memcpy(words, at, sizeof(words));
+	at += sizeof(words);
+	note->address = words[0];
+	note->semaphore = words[2];
+	note->provider = take_string(&at, end);
+	note->name = note->provider ? take_string(&at, end) : NULL;
+	note->operands = note->name ? take_string(&at, end) : NULL;
+	return note->operands != NULL;
+}
+
+static size_t round_to_word(size_t n)
+{
+	return (n + 3) & ~(size_t)3;
+}
+
+static int read_section(const uint8_t *at, size_t size, note_fn *tell, void *data)
+{
+	Elf64_Nhdr head;
+	struct note note;
+	size_t whole;
+	int ret = 0;
+
+	for (; size >= sizeof(head) && !ret; at += whole, size -= whole) {
+		const uint8_t *name = at + sizeof(head);
+		size_t words;
+
+		memcpy(&head, at, sizeof(head));
+		words = sizeof(head) + round_to_word(head.n_namesz);
+		/* The last one need not be filled up to a multiple of four. */
+		if (words + head.n_descsz > size)
+			return 0;
+		if (head.n_type == NOTE_TYPE && head.n_namesz == sizeof(NOTE_NAME) &&
+		    !memcmp(name, NOTE_NAME, sizeof(NOTE_NAME)) &&
+		    parse_note(at + words, head.n_descsz, &note))
+			ret = tell(&note, data);
+		whole = words + round_to_word(head.n_descsz);
+		whole = whole < size ? whole : size;
+	}
+	return ret;
+}
+
+int notes_read(const struct elf *elf, note_fn *tell, void *data)
+{
+	struct elf_section section;
+	int ret = 0;
+
+	for (uint32_t i = 0; !ret && elf_next_section(elf, &i, &section);)
+		if (section.type == SHT_NOTE && section.bytes &&
+		    strcmp(section.name, ".note.stapsdt") == 0)
+			ret = read_section(section.bytes, section.len, tell, data);
+	return ret;
+}
+
+/* Symbols of one table: how many places have the name. */
+static unsigned count_places(const struct elf *elf, const struct elf_section *table,
+			     const char *name, size_t len, uint64_t *address)
+{
+	unsigned found = 0;
+	Elf64_Sym symbol;
+	const char *its;
+
+	for (uint64_t i = 0; elf_read_symbol(elf, table, i, &symbol, &its); i++) {
+		if (symbol.st_shndx == SHN_UNDEF || symbol.st_shndx >= SHN_LORESERVE ||
+		    ELF64_ST_TYPE(symbol.st_info) == STT_TLS || strncmp(its, name, len) ||
+		    its[len] || (found && *address == symbol.st_value))
+			continue;
+		*address = symbol.st_value;
+		found++;
+	}
+	return found;
+}
+
+bool notes_symbol(const struct elf *elf, const char *name, size_t len, uint64_t *address)
+{
+	static const uint32_t tables[] = { SHT_SYMTAB, SHT_DYNSYM };
+	struct elf_section section;
+	unsigned found = 0;
+
+	/* A stripped file has only .dynsym. */
+	for (size_t t = 0; t < 2 && !found && len > 0; t++)
+		for (uint32_t i = 0; elf_next_section(elf, &i, &section);)
+			if (section.type == tables[t])
+				found += count_places(elf, &section, name, len, address);
+	return found == 1;
+}
+
+/* --- Operands --------------------------------------------------------------------------------- */
 
 #define DIGITS "0123456789"
 #define LOWER  "abcdefghijklmnopqrstuvwxyz"
@@ -28,11 +145,6 @@ static bool take_char(struct text *t, char wanted)
 	return is;
 }
 
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
 static bool is_size(uint64_t n)
 {
 	return n == 1 || n == 2 || n == 4 || n == 8;
@@ -43,7 +155,7 @@ static const char *take_number(struct text *t, uint64_t *value)
 	bool is_hex = t->at[0] == '0' && (t->at[1] | 0x20) == 'x';
 	char *end;
 
-	if (is_hex ? !strspn(t->at + 2, DIGITS "abcdefABCDEF") : !is_digit(*t->at))
+	if (is_hex ? !strspn(t->at + 2, DIGITS "abcdefABCDEF") : !isdigit((unsigned char)*t->at))
 		return "a number of it has no digits";
 	errno = 0;
 	*value = strtoull(t->at, &end, is_hex ? 16 : 10);
@@ -80,7 +192,8 @@ static const char *take_sum(struct text *t, int64_t *value)
 			break;
 		if (!*t->at)
 			return "it ends early";
-		why = is_digit(*t->at) ? take_number(t, &term) : take_symbol(t, &term);
+		why = isdigit((unsigned char)*t->at) ? take_number(t, &term)
+						     : take_symbol(t, &term);
 		if (!why)
 			total = minus ? total - term : total + term;
 	}
@@ -206,7 +319,7 @@ static const char *take_size(struct text *t, struct operand *o)
 	uint64_t size;
 
 	o->is_signed = take_char(t, '-');
-	if (!is_digit(*t->at) || take_number(t, &size))
+	if (!isdigit((unsigned char)*t->at) || take_number(t, &size))
 		return "it has no size";
 	if (take_char(t, 'f'))
 		return "it is a floating-point value";
@@ -256,26 +369,22 @@ static uint64_t read_register(const uint64_t regs[16], uint8_t number)
 	return number == OPERAND_NONE ? 0 : regs[number];
 }
 
-static uint64_t read_memory(const struct operand *o, const uint64_t regs[16])
-{
-	uintptr_t at = read_register(regs, o->base) + read_register(regs, o->index) * o->scale +
-		       (uint64_t)o->value;
-	uint64_t value = 0;
-
-	memcpy(&value, (const void *)at, o->size);
-	return value;
-}
-
 bool operand_value(const struct operand *o, const uint64_t regs[16], int64_t *value)
 {
 	unsigned unused = 64 - 8u * o->size;
-	uint64_t raw;
+	uint64_t raw = (uint64_t)o->value;
 
 	if (o->form == OPERAND_REFUSED)
 		return false;
-	raw = o->form == OPERAND_CONSTANT   ? (uint64_t)o->value
-	      : o->form == OPERAND_REGISTER ? read_register(regs, o->base) >> o->shift
-					    : read_memory(o, regs);
+	if (o->form == OPERAND_REGISTER)
+		raw = read_register(regs, o->base) >> o->shift;
+	if (o->form == OPERAND_MEMORY) {
+		uintptr_t at = raw + read_register(regs, o->base) +
+			       read_register(regs, o->index) * o->scale;
+
+		raw = 0;
+		memcpy(&raw, (const void *)at, o->size);
+	}
 	raw <<= unused;
 	*value = o->is_signed ? (int64_t)raw >> unused : (int64_t)(raw >> unused);
 	return true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "calibrate/conf/conf_write.h"
+#include "calibrate/verify/conf_write.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -59,10 +59,9 @@ static int put_conf(FILE *f, const struct estimate *e, const struct provenance *
 {
 	static char list[CPUS_MAX * 3]; /* at most every other one, with four digits and a comma */
 	double confidence = from->confidence > 0 ? from->confidence : CONFIDENCE;
-	int best = estimate_best(e, -1, e->require_p);
 	unsigned levels = 0, longs = 0, number = 0;
 	const struct plan *plan = from->plan;
-	char value[128], command[1024];
+	char value[128];
 	const char *name;
 
 	journal_date(value, sizeof(value));
@@ -114,18 +113,6 @@ static int put_conf(FILE *f, const struct estimate *e, const struct provenance *
 		      f);
 	put_levels(f, e->long_level, LONG_WAITS, true, &number);
 
-	/* What tmax verify runs again: the level that the verdict rests on, everywhere. */
-	for (unsigned i = 0; best >= 0 && i < CLAIMS * plan->seats; i++) {
-		struct cell cell;
-
-		cell_defaults(&cell);
-		cell.placement = plan->seat[i / CLAIMS].placement;
-		cell.executors = plan->seat[i / CLAIMS].executors;
-		cell.crossing = i % CLAIMS == CLAIM_LINE ? CROSSING_LINE : CROSSING_PAGE;
-		cell.waits = e->level[best].rung;
-		cell_command(&cell, command, sizeof(command));
-		fprintf(f, "\n[cell %u]\ncommand = %s\n", i + 1, command);
-	}
 	fputs("\n; Not tested, so nothing is claimed for them.\n[untested]\n", f);
 	for (unsigned i = 0; i < plan->untesteds; i++)
 		fprintf(f, "%s%s = %s\n", plan->untested[i].is_provoker ? "provoker " : "",

@@ -7,8 +7,7 @@
 
 #include <cmocka.h>
 
-#include "stress/oracle/trace_log.h"
-#include "stress/witness/witness.h"
+#include "stress/run/child.c"
 
 static struct trace_log log_;
 static struct code_slots slots;
@@ -25,7 +24,7 @@ static int fresh(void **state)
 }
 
 /* A toggle whose INT3, back and front were visible at these times. */
-static struct word_trace *toggle(uint64_t number, uint64_t int3, uint64_t back, uint64_t front)
+static struct word_trace *note_toggle(uint64_t number, uint64_t int3, uint64_t back, uint64_t front)
 {
 	struct word_trace *trace = trace_begin(&log_, number);
 
@@ -49,7 +48,7 @@ static void a_tear_belongs_to_the_last_closed_toggle(void **state)
 {
 	(void)state;
 	for (uint64_t i = 0; i < 10; i++)
-		toggle(i, 1000 * i + 100, 1000 * i + 400, 1000 * i + 700);
+		note_toggle(i, 1000 * i + 100, 1000 * i + 400, 1000 * i + 700);
 	mark(3500, 1);	/* in toggle 3, between back and front */
 	mark(4050, 3);	/* after it, before INT3 of toggle 4 */
 	mark(99999, 1); /* long after the last */
@@ -75,7 +74,7 @@ static void a_tear_belongs_to_the_last_closed_toggle(void **state)
 
 static void an_event_has_what_the_trace_had(void **state)
 {
-	struct word_trace *trace = toggle(0, 100, 200, 300);
+	struct word_trace *trace = note_toggle(0, 100, 200, 300);
 
 	(void)state;
 	for (unsigned i = 0; i < 3; i++)
@@ -96,7 +95,7 @@ static void an_event_has_what_the_trace_had(void **state)
 static void each_tear_is_told_once(void **state)
 {
 	(void)state;
-	toggle(0, 100, 200, 300);
+	note_toggle(0, 100, 200, 300);
 	look();
 	assert_int_equal(result.events, 0);
 	mark(250, 1);
@@ -126,7 +125,7 @@ static void toggles_torn_by_several_are_told(void **state)
 
 	(void)state;
 	memset(&other, 0, sizeof(other));
-	toggle(3, 100, 200, 300);
+	note_toggle(3, 100, 200, 300);
 	for (unsigned i = 0; i < 3; i++) {
 		mark_toggle(&slots, 3);
 		mark_toggle(&other, 3);
@@ -150,7 +149,7 @@ static void toggles_torn_by_several_are_told(void **state)
 static void only_the_first_are_kept(void **state)
 {
 	(void)state;
-	toggle(0, 100, 200, 300);
+	note_toggle(0, 100, 200, 300);
 	for (uint64_t i = 0; i < TEAR_EVENTS_MAX + 5; i++)
 		mark(200 + i, 1);
 	look();
@@ -162,7 +161,7 @@ static void only_the_first_are_kept(void **state)
 static void lost_marks_are_left_out(void **state)
 {
 	(void)state;
-	toggle(0, 100, 200, 300);
+	note_toggle(0, 100, 200, 300);
 	for (uint64_t i = 0; i < 1000; i++)
 		mark(1000 + i, 1);
 	look();
@@ -174,7 +173,7 @@ static void the_ring_of_toggles_goes_round(void **state)
 {
 	(void)state;
 	for (uint64_t i = 0; i < 3 * TRACE_TOGGLES; i++)
-		toggle(i, 1000 * i + 100, 1000 * i + 400, 1000 * i + 700);
+		note_toggle(i, 1000 * i + 100, 1000 * i + 400, 1000 * i + 700);
 	mark(1000 * (3 * TRACE_TOGGLES - 2) + 500, 1);
 	mark(1000 * (2 * TRACE_TOGGLES) + 500, 1);
 	mark(5, 1);
@@ -187,7 +186,7 @@ static void the_ring_of_toggles_goes_round(void **state)
 /* A toggle that has to be tried again is one toggle, and starts with a clean sheet. */
 static void a_second_try_starts_anew(void **state)
 {
-	struct word_trace *trace = toggle(7, 100, 200, 300);
+	struct word_trace *trace = note_toggle(7, 100, 200, 300);
 
 	(void)state;
 	trace->latency[0] = 99;
@@ -219,7 +218,7 @@ static void latencies_become_quantiles(void **state)
 	trace_latency(&log_, &latency);
 	assert_int_equal(latency.median, 0);
 	for (uint64_t i = 0; i < 1000; i++) {
-		toggle(i, 1, 2, 3)->latency[0] = i < 600 ? 200 : i < 995 ? 1000 : 50000 + i;
+		note_toggle(i, 1, 2, 3)->latency[0] = i < 600 ? 200 : i < 995 ? 1000 : 50000 + i;
 		trace_end(&log_, i, &result.witness);
 	}
 	trace_latency(&log_, &latency);
@@ -228,7 +227,7 @@ static void latencies_become_quantiles(void **state)
 	assert_in_range(latency.p99, 960, 1040);
 	assert_int_equal(latency.max, 50999);
 	for (uint64_t i = 1000; i < 1020; i++) {
-		toggle(i, 1, 2, 3)->latency[0] = 50000;
+		note_toggle(i, 1, 2, 3)->latency[0] = 50000;
 		trace_end(&log_, i, &result.witness);
 	}
 	trace_latency(&log_, &latency);
@@ -241,7 +240,7 @@ static void toggles_without_a_latency_do_not_count(void **state)
 
 	(void)state;
 	for (uint64_t i = 0; i < 10; i++) {
-		toggle(i, 1, 2, 3)->latency[0] = i % 2 ? 500 : 0;
+		note_toggle(i, 1, 2, 3)->latency[0] = i % 2 ? 500 : 0;
 		trace_end(&log_, i, &result.witness);
 	}
 	trace_latency(&log_, &latency);
@@ -251,7 +250,7 @@ static void toggles_without_a_latency_do_not_count(void **state)
 
 static void steps_are_witnessed(void **state)
 {
-	struct word_trace *trace = toggle(0, 1, 2, 3);
+	struct word_trace *trace = note_toggle(0, 1, 2, 3);
 
 	(void)state;
 	trace->step[0] = 50;

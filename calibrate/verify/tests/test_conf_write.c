@@ -4,7 +4,6 @@
 
 #include "calibrate/statistics/bound.h"
 #include "calibrate/tests/conf_place.h"
-#include "calibrate/verify/verify.h"
 
 #define INI_LINE 198 /* inih: a buffer of 200 with newline and NUL */
 
@@ -313,27 +312,6 @@ static void a_prior_says_so(void **state)
 	free(text);
 }
 
-/* As verify does it: the level that the verdict rests on, at every seat. */
-static void the_cells_can_be_run_again(void **state)
-{
-	struct cell cells[16];
-	struct place *p = *state;
-	char why[256];
-	FILE *f;
-
-	assert_int_equal(write_conf(p), 0);
-	f = fopen(p->path, "r");
-	assert_non_null(f);
-	if (verify_conf_cells(f, cells, 16, why, sizeof(why)) != 4)
-		fail_msg("%s", why);
-	fclose(f);
-	for (unsigned i = 0; i < 4; i++) {
-		assert_int_equal(cells[i].waits.first, 1600);
-		assert_int_equal(cells[i].placement, p->plan.seat[i / 2].placement);
-		assert_int_equal(cells[i].crossing, i % 2 ? CROSSING_PAGE : CROSSING_LINE);
-	}
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -347,7 +325,6 @@ int main(void)
 		IN_PLACE(a_journal_name_is_only_a_name),
 		IN_PLACE(people_can_read_it),
 		IN_PLACE(a_prior_says_so),
-		IN_PLACE(the_cells_can_be_run_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "calibrate/conf/summary.h"
+#include "calibrate/verify/conf_write.h"
 #include "results/tests/sample.h"
 
 static struct estimate e;
@@ -253,14 +253,14 @@ static void near_and_far_are_told(void **state)
 	free(text);
 	e.slices_at[DISTANCE_FAR] = 25;
 	e.slices = 100;
-	e.level[2].claim[CLAIM_LINE].at[DISTANCE_FAR][0].count.tears = 77;
-	e.level[2].claim[CLAIM_LINE].at_p[DISTANCE_FAR] = 3e-3;
+	e.level[2].at_p[DISTANCE_NEAR] = 77e-9;
+	e.level[2].at_p[DISTANCE_FAR] = 3e-3;
 	text = printed(summary_print);
 	assert_has_not(text, "far apart");
 	free(text);
 	text = printed(summary_details);
 	assert_has(text, "in 25 % of 100 slices.");
-	assert_has(text, "           77        0.003\n");
+	assert_has(text, "       7.7e-8        0.003\n");
 	free(text);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "calibrate/conf/summary.h"
+#include "calibrate/verify/conf_write.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -163,28 +163,12 @@ static void put_distances(FILE *out, const struct estimate *e)
 	}
 	fprintf(out,
 		"  Bounds if it were always so, all sections of a rung near and far at once:\n"
-		"  %-10s %-4s",
-		"waits", "at");
-	for (int d = 0; d < DISTANCES; d++)
-		fprintf(out, " %*s: toggles %*s %*s", FIELD_WIDTH - 9, d ? "far" : "near",
-			FIELD_WIDTH, "tears", FIELD_WIDTH, "p below");
-	fputc('\n', out);
-	for (unsigned i = 0; i < CLAIMS * e->levels; i++) {
-		const struct level *level = &e->level[i / CLAIMS];
-		const struct claim *claim = &level->claim[i % CLAIMS];
-
-		if (!claim->count.toggles)
-			continue;
-		fprintf(out, "  %-10s %-4s", WAITS(&level->rung), claim_name((int)(i % CLAIMS)));
-		for (int d = 0; d < DISTANCES; d++) {
-			struct count all = { 0 }; /* of all placements */
-
-			for (unsigned k = 0; k < claim->sections; k++)
-				count_add(&all, &claim->at[d][k].count);
-			fprintf(out, " %*s %*s %*s", FIELD_WIDTH, NUMBER(all.toggles), FIELD_WIDTH,
-				NUMBER(all.tears), FIELD_WIDTH, NUMBER(claim->at_p[d]));
-		}
-		fputc('\n', out);
+		"  %-10s",
+		"waits");
+	fields_put_row(out, level_fields, NULL);
+	for (const struct level *level = e->level; level < e->level + e->levels; level++) {
+		fprintf(out, "  %-10s", WAITS(&level->rung));
+		fields_put_row(out, level_fields, level);
 	}
 }
 

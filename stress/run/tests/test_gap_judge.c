@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "base/random.h"
-#include "stress/oracle/gap_judge.h"
+#include "stress/run/gap.h"
 
 #define SIZE  4096
 #define EVERY 1000 /* ticks from one store to the next */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* What came of a calibration, for the library: machine.conf. */
-#ifndef CALIBRATE_CONF_CONF_WRITE_H
-#define CALIBRATE_CONF_CONF_WRITE_H
+/* What came of a calibration, for the library (machine.conf) and for people. */
+#ifndef CALIBRATE_VERIFY_CONF_WRITE_H
+#define CALIBRATE_VERIFY_CONF_WRITE_H
 
 #include <stdio.h>
 
@@ -33,5 +33,18 @@ int conf_check(const char *path, char *why, size_t size);
  * with path as it was.
  */
 int conf_write(const char *path, const struct estimate *estimate, const struct provenance *from);
+
+/* --- For people ------------------------------------------------------------------------------- */
+
+#define SUMMARY_LINES 12 /* at most; the three that name files follow */
+
+/*
+ * summary_print - what was found, in a dozen lines: the machine, the verdict, the ladder, what
+ * the library will do and why, and what to do next.
+ */
+void summary_print(FILE *out, const struct estimate *e, const struct provenance *from);
+
+/* summary_details - every rung and placement, with all numbers. */
+void summary_details(FILE *out, const struct estimate *e, const struct provenance *from);
 
 #endif

@@ -1,5 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-#include "stress/oracle/gap_judge.h"
+/*
+ * What a fetched pair of generations tells: whether its two parts ever stood in memory together,
+ *and if not, how far apart they were read.
+ *
+ * Front and back part of a site carry generation numbers and are stored in turn: front 1, back 1,
+ * front 2, ... An executor that fetches front f and back b read the front before f was replaced and
+ * the back after b was stored. With b > f, that much time lies between the reads at least:
+ *
+ *	before the store of b  -  after the store of f + 1
+ *
+ * and likewise with f > b + 1, the other way round. Both stamps are the patcher's, so no clock is
+ * compared with another: a late stamp makes the result smaller, never larger.
+ *
+ * The clocks of others matter only for telling which f and which b it was, since a part has room
+ * for few bits. A pair that would fit more than one generation within the time in which its
+ * executor fetched is thrown away, and counted.
+ */
+#include "stress/run/gap.h"
 
 #include <string.h>
 
