@@ -22,13 +22,18 @@ struct pc_op {
  * pc_patch_batch - make n changes, with one pair of waits or two membarriers for
  * all straddlers among them together.
  *
- * Each is made or not, its result says so, and none is left half made. They become visible in no
- * particular order. Until the end executors that run into one of the straddlers wait. Two that
- * share a byte are both refused: -EINVAL.
+ * The changes are independent: each is made or not, its result says so, and none is left half made.
+ * They become visible in no particular order, those inside the atomic window before the straddlers.
+ * Until the end executors that run into one of the straddlers wait. The ops are not reordered.
  *
- * Returns 0 if all were made, else the first of the results that is not 0 (by index). -ESHUTDOWN:
- * the results are not filled in. See pc_batch(3). Paper: section 5; Linux text_poke() batches
- * likewise.
+ * results, beside those of pc_patch():
+ *   -EINVAL    shares a byte with another op of the batch; both are refused, as
+ *              nothing says which should win
+ *   -ENOMEM    also of all ops, if there is none for the batch itself
+ *
+ * Returns 0 if all were made, else the first of the results that is not 0 (by index). n 0 is
+ * nothing to do. -EINVAL: ops is NULL. -ESHUTDOWN: the results are not filled in. Thread-safe.
+ * Paper: section 5; Linux text_poke() batches likewise.
  */
 int pc_patch_batch(struct pc_op *ops, size_t n);
 

@@ -4,17 +4,37 @@
  *
  * pc_patch() needs INT3 and two syncs for a call that crosses the atomic window. To turn a call on
  * and off needs neither, wherever it lies: one locked store into one naturally aligned 8-byte word
- * does it (AMD APM vol. 2, 7.6.1). Which one depends on how many of the call's bytes lie before an
- * 8-byte boundary: pc_call(3) has the table. Calls and tail calls may be turned, by displacement
- * (E8, 67 E8, E9) and by slot (FF 15, FF 25).
+ * does it (AMD APM vol. 2, 7.6.1). Which one depends on the split, the number of the call's bytes
+ * before an 8-byte boundary that it crosses, 0 if it crosses none:
  *
- * Another target for a call is one store, too, by DISPLACEMENT and in reach. Else the call is led
- * through a stub "jmp *slot", twice at most: first through one that all calls to that target share,
- * then through one of its own, whose target is data. FRONT and TAIL need a pc_patch() for that.
+ *	form		code		splits	 way		   off
+ *	call		E8 rel32	0, 1	 DISPLACEMENT	   rel32 of a ret
+ *					2, 3, 4	 FRONT		   EB 03, a jump over it
+ *	call, addr32	67 E8 rel32	0, 1, 2	 DISPLACEMENT	   rel32 of a ret
+ *					3, 4, 5	 FRONT		   EB 04
+ *	call *slot	FF 15 rel32	0, 1, 2	 DISPLACEMENT	   rel32 of a slot that
+ *								   holds a ret's address
+ *					3, 4, 5	 FRONT		   EB 04
+ *	tail call	E9 rel32	all	 TAIL		   C3, a ret
+ *	tail *slot	FF 25 rel32	all	 TAIL		   C3
+ *
+ * The split is counted from 8 bytes also where the atomic window in use is larger: every split has
+ * a way by 8 bytes, that costs no more, and a way that never changes stays safe when the window in
+ * use gets smaller.
+ *
+ * Another target for a call that is on or off:
+ *
+ *   - DISPLACEMENT: the same one store. A target further than 2 GiB away, and any target of the
+ *     slot form, goes through a stub "jmp *slot" and its slot, which is data.
+ *   - FRONT and TAIL: the whole instruction is patched as pc_patch() does it, to go through a stub.
+ *
+ * The first such target is that of a stub which all calls to it share. For the next other one (the
+ * original one, too, by FRONT and TAIL) the call gets a stub of its own. Then and ever after the
+ * target is data, and changing it is wait-free.
  *
  * Every function returns 0 or a negative errno, and is thread-safe, but for pc_call_fini() also
- * for the same call. No other code may change the code of a call that is under a pc_call. See
- * pc_call(3). Paper: "Living on the Edge", section 6.
+ * for the same call. No other code may change the code of a call that is under a pc_call.
+ * Paper: "Living on the Edge", section 6.
  */
 #ifndef PATCHCORE_CALL_H
 #define PATCHCORE_CALL_H
@@ -59,24 +79,39 @@ struct pc_call_info {
  * pc_call_init - get a call ready. Once per call, before the other functions.
  * @addr: its first byte, without an ENDBR64 that may precede it
  *
- * Remembers where it goes. Also takes what may stand in place of a call that is off: a NOP of 5 or
- * 6 bytes, EB 03, EB 04, or a call that this library turned off by its displacement; pc_patch()
- * makes of it what the way has for off. A call that is on is only read.
+ * Remembers where it goes. Also takes what may stand in place of a call that is off: a 5-byte NOP
+ * 0F 1F 44 00 00 (or 08, as clang has it), a 6-byte NOP 66 0F 1F 44 00 00, EB 03, EB 04, or a call
+ * that this library turned off by its displacement. Those are patched, as by pc_patch(), into the
+ * off form of the way, and have no target until they are activated with one. Not taken are a C3,
+ * which could be any ret, and five 1-byte NOPs, which a thread may be inside of (APM vol. 2,
+ * 7.6.1). A call that is on is only read, and its pages keep their protection.
  *
  * There is one pc_call at a place: it has it until pc_call_fini(), until pc_forget() of that code,
- * or until this library finds that dlclose() took that code away. The first call in some region
- * maps three pages within 2 GiB of it, for stubs, which stay for good.
+ * or until this library finds that dlclose() took that code away, which it does not if the same
+ * file is at the same place again. Code that is unmapped otherwise still counts as under its
+ * pc_call.
  *
- * -ENOENT: there is no call at addr, nor what may stand for one. -EBUSY: it is under a pc_call, or
- * shares bytes with one that is. -ENOSPC: no room for stubs in reach. Else as pc_patch(); then the
- * pc_call must not be used. Not async-signal-safe.
+ * The first call in some region maps three pages within 2 GiB of it, which hold stubs, serve all
+ * calls in reach and stay for good; more are mapped when all are had. If there is no room, or the
+ * system allows no new code, two bytes of front do where one word holds them.
+ *
+ * -EINVAL: an argument is NULL. -EBUSY: the call is under a pc_call, or shares bytes with one that
+ * is, or just gets ready. -ENOENT: there is no call at addr, nor what may stand for one. -ENOSPC:
+ * none of the above is to be had. -ESHUTDOWN: before pc_init() or after pc_fini(). Else as
+ * pc_patch(). After an error the code is as it was, and the pc_call must not be used. Not
+ * async-signal-safe.
  */
 int pc_call_init(struct pc_call *call, void *addr);
 
 /*
- * pc_call_fini - give the place up. The code stays as it is, on or off, and the same place may be
- * had again. No thread may use the pc_call meanwhile or later. -ENOENT: its code was forgotten, or
- * unloaded. Not async-signal-safe.
+ * pc_call_fini - give the place up.
+ *
+ * The code stays as it is, on or off. No thread may use the pc_call meanwhile or later, but for
+ * another pc_call_init(). Executors are not concerned: what they may still be in stays. The same
+ * place may be had again, and then goes on with its stubs, which pc_forget() gives back.
+ *
+ * -EINVAL: call is NULL, or was given up before. -ENOENT: its code was forgotten, or unloaded.
+ * -ESHUTDOWN. Not async-signal-safe.
  */
 int pc_call_fini(struct pc_call *call);
 
@@ -90,11 +125,12 @@ int pc_call_fini(struct pc_call *call);
  *
  * Executors run the call to the old target, or none if it was off, or to the new one, never
  * anything else. Of activations at the same time, the one that stores its target last gives the
- * target.
+ * target; the call is on if the last to store was one of them, and not a deactivation.
  *
- * -EINVAL: no target is known. -EAGAIN: the first byte is an INT3, or another thread is just
- * leading the call through a stub. -ENOENT: there is something else now, or the code was forgotten.
- * -ENOSPC: no room for a stub in reach. Else as pc_patch().
+ * -EINVAL: no target is known, or pc_call_fini() had the call. -EAGAIN: the first byte is an INT3,
+ * or another thread is just leading the call through a stub. -ENOENT: there is something else now,
+ * or the code was forgotten. -ENOSPC: no room for a stub in reach. -ESHUTDOWN. Else as pc_patch().
+ * After an error the call is as it was.
  */
 int pc_activate_call(struct pc_call *call, void *target);
 
@@ -105,8 +141,9 @@ int pc_activate_call(struct pc_call *call, void *target);
 int pc_deactivate_call(struct pc_call *call);
 
 /*
- * pc_call_get - what the call is and does now. Async-signal-safe. -EAGAIN: the call is just being
- * led through a stub by INT3.
+ * pc_call_get - what the call is and does now. Async-signal-safe, also where it has interrupted an
+ * activation. -EINVAL, -EAGAIN, -ENOENT, -ESHUTDOWN as above: in particular -EAGAIN while the call
+ * is led through a stub by INT3. For execute-only code also -EACCES, -EFAULT, as pc_patch().
  */
 int pc_call_get(const struct pc_call *call, struct pc_call_info *info);
 

@@ -2,19 +2,27 @@
 /*
  * patchcore: change instructions while other threads run them.
  *
- * An executor runs the old instruction or the new one, never a mix: by one locked store where the
- * change lies inside the machine's atomic window, and by INT3, sync, back part, sync, front part
- * where it crosses that (a straddler). patchcore(7) says how, and what callers must see to. Each
- * function's page says when each of its errors comes, and pc_strerror() what it means.
+ * An executor runs the old instruction or the new one, never a mix. How that
+ * is kept depends on where the change lies:
  *
- * Every function returns 0 or a negative errno unless its comment says otherwise; after an error
- * the code is as it was. All are thread-safe. None is async-signal-safe unless it says so. Nothing
- * in the library prints, exits or asserts.
+ *   - inside the machine's atomic window, one locked store is enough
+ *     (AMD APM vol. 2, 7.6.1, for 8 bytes; larger windows only by calibration);
+ *   - across it (a straddler), the word protocol is used: INT3 on the first
+ *     byte, sync, back part, sync, front part ("Living on the Edge", sec. 5).
  *
- * While another thread forks, every function that changes something waits until that is over. If
- * the forking thread sleeps for two seconds, a minute for what is not async-signal-safe, it returns
- * -EAGAIN: the fork may wait for a lock that the caller holds. A thread's first call may also
- * return -ENOMEM.
+ * A sync is either a wait longer than the machine's T_max, which only a
+ * calibration of this very machine can know (machine.conf, written by
+ * "tmax calibrate"), or the kernel's membarrier(SYNC_CORE).
+ *
+ * Every function returns 0 or a negative errno unless its comment says
+ * otherwise. All are thread-safe. None is async-signal-safe unless it says so.
+ * Nothing in the library prints, exits or asserts.
+ *
+ * While another thread forks, every function that changes something waits until the fork
+ * is over. If the forking thread sleeps for two seconds it returns -EAGAIN, and nothing has
+ * changed: the fork may be waiting for a lock that the calling thread holds, as where a
+ * signal handler patches that has interrupted malloc(). What is not async-signal-safe
+ * waits for a minute. A thread's first call may also return -ENOMEM.
  */
 #ifndef PATCHCORE_PATCHCORE_H
 #define PATCHCORE_PATCHCORE_H
@@ -39,9 +47,18 @@ __BEGIN_DECLS
 
 /* How a straddler's three writes are kept apart. */
 enum pc_policy {
-	/* A wait or membarrier, whichever is safe and cheaper; else -ENOTSUP. */
+	/*
+	 * Safe first: wait by the cheapest level of machine.conf, if that is valid here,
+	 * that bounds the tear probability by what the caller accepts (pc_set_accept_p), or
+	 * membarrier where that has cost less of late; else membarrier; else -ENOTSUP.
+	 * Chosen for sites inside one page and for those that cross pages, each by its own bound.
+	 */
 	PC_POLICY_AUTO = 0,
-	/* Wait by any valid machine.conf. The caller owns the risk that it states. */
+	/*
+	 * Wait by machine.conf. Any valid config will do: the cheapest level that keeps what
+	 * the caller accepts, and where none does the level with the lowest bound. A caller
+	 * that asks for this by name owns the risk that the config states.
+	 */
 	PC_POLICY_WAIT = 1,
 	/* membarrier(PRIVATE_EXPEDITED_SYNC_CORE), Linux 4.16 and later. */
 	PC_POLICY_MEMBARRIER = 2,
@@ -67,58 +84,100 @@ struct pc_status {
 	unsigned line_level;	/* the same for sites inside one page */
 	double page_p;		/* bound on tears per toggle of each; 0 unless WAIT */
 	double line_p;
-	int long_run;	     /* the config rests on more than its last run */
-	uint64_t runs;	     /* behind the config; 0 without one */
-	uint64_t measured;   /* the latest of them: seconds since the epoch, 0: unknown */
-	uint64_t later_wait; /* ticks of started changes where in_use is MEMBARRIER; 0: that, too */
-	double later_p;	     /* bound of that wait */
-	uint64_t line_later_wait; /* the same for sites inside one page */
+	int long_run;	   /* the config rests on more than its last run */
+	uint64_t runs;	   /* behind the config; 0 without one */
+	uint64_t measured; /* the latest of them: seconds since the epoch, 0: unknown */
+	/*
+	 * What pc_start_patch() and the like wait across pages where in_use is MEMBARRIER: ticks,
+	 * and the bound on tears per toggle. 0: they use membarrier, too. The same in one page.
+	 */
+	uint64_t later_wait;
+	double later_p;
+	uint64_t line_later_wait;
 	double line_later_p;
 	int fleet; /* the config was counted on other machines of this kind, not here */
 };
 
 /*
- * pc_init - find machine.conf(5), choose the policy, take SIGTRAP.
+ * pc_init - find the machine config, choose the policy, take SIGTRAP.
  *
- * Before it, and after pc_fini(), all functions but these two return -ESHUTDOWN. Idempotent. 0 also
- * where no policy is safe: changes inside the atomic window work on every machine. -EEXIST: another
- * copy of this library in this process has SIGTRAP. What sigaction(2) failed with, -ENOMEM.
+ * Before it, and after pc_fini(), all functions but these two return -ESHUTDOWN. Idempotent. Looks
+ * for machine.conf in $PATCHCORE_MACHINE_CONF, $XDG_CONFIG_HOME/tmax/ (or ~/.config/tmax/),
+ * sysconfdir/tmax/, localstatedir/lib/tmax/; the first that exists decides, also when it is
+ * refused. The environment is ignored in set-user-ID programs.
+ *
+ * Returns 0 also when no policy is safe here: changes inside the atomic window
+ * work on every machine. Else what sigaction(2) failed with, or -ENOMEM: nothing has begun, and it
+ * may be tried again. Or:
+ *   -EEXIST  another copy of this library (one is linked statically, say, and a plugin brings the
+ *            shared one) is in use in this process and has SIGTRAP: nothing is done. Two would
+ *            take each other's changes of pages for the program's
  */
 int pc_init(void);
 
 /*
- * pc_fini - finish what was started, close pages, give SIGTRAP back to what had it before.
+ * pc_fini - give SIGTRAP back the disposition that it had before.
  *
- * No patch may be running, and no thread may be inside a site that was ever patched across the
- * window: an INT3 that it fetched before may still trap. -EBUSY (and nothing done): a patch is in
- * flight, or another handler was installed on top. What pc_text_close() fails with: all else is
- * done.
+ * No patch may be running or be started meanwhile. What was started before is
+ * finished (pc_drain()), and pages that are open or aliased are closed; if one of them cannot get
+ * its protection back, what pc_text_close() says of it is returned, and all else is done. No thread
+ * may be inside a site that was ever patched across the window: an INT3 that it fetched before may
+ * still trap. -EBUSY (and nothing done): a patch is in flight, or another SIGTRAP handler was
+ * installed on top of ours and may chain to it. 0 also before pc_init() and after pc_fini().
  */
 int pc_fini(void);
 
 /*
  * pc_patch - replace len bytes of code at addr while other threads run it.
- * @addr:  first byte to change. When the change crosses the atomic window this must be the start of
- *         an instruction, and the len bytes must be (part of) that one instruction, which must
- *         always be patched whole: INT3 stands on this byte meanwhile. An operand that begins with
- *         CC (INT3: -EAGAIN, -EINVAL) or 90 90 (NOPs: -EILSEQ) is changed from its opcode on.
+ * @addr:  first byte to change. When the change crosses the atomic window this
+ *         must be the start of an instruction, and the len bytes must be (part
+ *         of) that one instruction: INT3 stands on this byte meanwhile. An operand that begins
+ *         with CC (INT3: -EAGAIN, -EINVAL) or 90 90 (NOPs: -EILSEQ) is changed from its opcode on.
  * @bytes: the new code
  * @len:   1 to 8 bytes
  *
- * Layout equivalence is the caller's duty: no thread may be able to stand at an address that is an
- * instruction start in the old code and not in the new (APM vol. 2, 7.6.1).
+ * Layout equivalence is the caller's duty: no thread may be able to stand at an
+ * address that is an instruction start in the old code and not in the new (APM
+ * vol. 2, 7.6.1; a run of 1-byte NOPs turned into one CALL breaks it).
  *
- * On return the new bytes are in memory, and executors that fetched before may run the old
- * instruction for up to T_max. Bytes outside [addr, addr + len) are never changed, and patchers
- * with disjoint bytes never lose each other's update. A page that is not open (mapping.h) is made
- * writable for the change.
+ * An instruction that crosses the window must always be patched whole. Of two
+ * patches of its parts an executor could see the second without the first.
  *
- * Async-signal-safe where the pages are held open or have an alias, and, for a straddler, the site
- * was patched before.
+ * Synchronous: on return the new bytes are in memory. Executors that fetched
+ * before may still run the old instruction for up to T_max.
  *
- * -EAGAIN: another patcher or a debugger has an INT3 there, or a late child of a fork still runs
- * the page. -EINVAL, -EFAULT, -EACCES, -EPERM, -ENOTSUP, -EBUSY, -ENOMEM, -EILSEQ, -ECANCELED: see
- * pc_patch(3). Paper: section 5, figure 4.
+ * Two patchers with disjoint bytes, also in the same 8 bytes, never lose each
+ * other's update. Bytes outside [addr, addr + len) are never changed.
+ *
+ * The page may be read-only: then it is made writable for the change and gets
+ * its protection back. pc_text_open() avoids that cost.
+ *
+ * Async-signal-safe where the pages are held open or have an alias, and, for a
+ * straddler, the site was patched before.
+ *
+ * Returns 0, or with the code unchanged:
+ *   -EAGAIN   another patcher holds the site (its first byte is INT3), or forks; or an
+ *             executor that came to help with the change before is preempted there; or the
+ *             page has an alias, and a child of a fork is starved or stopped and still runs it
+ *   -EINVAL   len is 0 or above 8, bytes is NULL, or the new code starts with
+ *             INT3, which could not be told from a held site
+ *   -EFAULT   addr is not mapped, or in the page of vsyscalls, or behind the end of its file; the
+ *             latter is a SIGBUS where the page is open or may only be run
+ *   -EACCES   the page cannot be made writable
+ *   -EPERM    the page is of a shared mapping: see pc_text_open_shared()
+ *   -ENOTSUP  a straddler, and no policy is safe on this machine: see
+ *             pc_get_status()
+ *   -EBUSY    a straddler, and SIGTRAP no longer comes to this library (who
+ *             has it is looked up at most once in a million ticks)
+ *   -ENOMEM   or else what membarrier(2) fails with, under that policy: -EPERM, where a
+ *             filter of system calls says so
+ *   -EILSEQ   two or more 1-byte NOPs stand at addr, and the new code has no
+ *             instruction start at one of them: see pc_patch_merge()
+ *   -EPERM    the code is this library's own, which runs while an INT3 stands
+ *   -ECANCELED no sync could be had while a signal handler of the calling thread ran the site, so
+ *             the handler took the change back
+ *   -ESHUTDOWN the library is not initialised
+ * Paper: section 5, figure 4.
  */
 int pc_patch(void *addr, const void *bytes, size_t len);
 
@@ -127,8 +186,10 @@ int pc_patch(void *addr, const void *bytes, size_t len);
  * @starts: bit i: an instruction starts at addr + i, in the old code and in the
  *          new; bit 0 is set, none beyond len
  *
- * An executor that has run the first old one may go on with the second new one, as if they had been
- * changed one after the other. Errors as pc_patch(). Paper: section 4, footnote 1.
+ * A straddler gets an INT3 on every start before the boundary. What executors may see is what a
+ * change of one instruction after the other would show: an executor that has run the first old one
+ * may go on with the second new one. Errors as pc_patch(); -EINVAL also for starts, or for an INT3
+ * on one of them. Paper: section 4, footnote 1.
  */
 int pc_patch_starts(void *addr, const void *bytes, size_t len, unsigned starts);
 
@@ -136,7 +197,12 @@ int pc_patch_starts(void *addr, const void *bytes, size_t len, unsigned starts);
 enum {
 	/* As pc_start_patch(): begin the change now, and let it be finished later. */
 	PC_LATER = 1,
-	/* No thread runs these bytes, or will before the caller has told it to: stores only. */
+	/*
+	 * The caller promises that no thread runs these bytes, or will before the caller has
+	 * told it to: code that is being made. Stores only: no INT3, no sync, wherever the bytes
+	 * lie. A thread that ran what stood there before needs what it needs with any JIT: a
+	 * membarrier(2), or a serialising instruction, between the two.
+	 */
 	PC_UNSEEN = 2,
 };
 
@@ -148,39 +214,58 @@ struct pc_how {
 };
 
 /*
- * pc_patch_how - pc_patch() with the caller's own wishes. Errors as pc_patch(), and -ESTALE: other
- * bytes than the expected ones stand there. The comparison and the change are one step for every
- * other patcher of this library, and inside the atomic window for every other store.
+ * pc_patch_how - pc_patch() with the caller's own wishes.
+ *
+ * With expected bytes, the change is made only if these are the ones that it replaces: the
+ * comparison and the change are one step for every other patcher of this library, and inside
+ * the atomic window for every other store. Of a straddler, executors may wait at an INT3 meanwhile.
+ *
+ * Errors as pc_patch() and pc_patch_starts(), or pc_start_patch() with PC_LATER;
+ * -ESTALE: other bytes stand there, and still do. -EINVAL also: how is NULL, or its flags are
+ * unknown or exclude each other.
  */
 int pc_patch_how(void *addr, const void *bytes, size_t len, const struct pc_how *how);
 
 /*
- * pc_set_policy - choose how straddlers are patched from now on, in the whole process. -ENOTSUP: it
- * is not possible on this machine, and the policy stays as it was.
+ * pc_set_policy - choose how straddlers are patched from now on, in the whole process.
+ *
+ * -ENOTSUP: not possible on this machine, the policy stays as it was.
+ * -EINVAL: no such policy. -ENOMEM. -ESHUTDOWN.
  */
 int pc_set_policy(enum pc_policy policy);
 
-/* pc_set_accept_p - the tear probability per toggle that AUTO may accept: above 0, at most 1. */
+/*
+ * pc_set_accept_p - the tear probability per toggle that AUTO may accept.
+ * @p: above 0, at most 1. -EINVAL otherwise. -ENOMEM. -ESHUTDOWN.
+ */
 int pc_set_accept_p(double p);
 
 /*
- * pc_get_status - what is in use and why. upper_p is the worse bound of the two levels in use if
- * WAIT is in use across pages; else that of the surest level, which AUTO would have to accept.
+ * pc_get_status - what is in use and why.
+ *
+ * upper_p is the worse bound of the two levels in use if WAIT is in use across pages; else the
+ * bound of the surest level of the config, which AUTO would have to be let accept.
+ * -EINVAL: status is NULL. -ESHUTDOWN.
  */
 int pc_get_status(struct pc_status *status);
 
 /*
- * pc_forget - the code of [addr, addr + len) is being unmapped: to be called before munmap() or
- * dlclose() of code that was patched. No thread may run it any more.
+ * pc_forget - the code of [addr, addr + len) is being unmapped.
  *
- * What is in flight there is given up, calls are under a pc_call no more, and open pages are let go
- * if all of the page is named. -EBUSY: a patcher is at work there.
+ * For callers that unmap code that was patched: a JIT before munmap(), a program
+ * before dlclose(). What is in flight there is given up, calls are under a pc_call no more, and
+ * code that is mapped there later is not confused with it. Pages that are held open are let go if
+ * all of the page is named, since other code may be on it: name whole pages, huge ones too, when
+ * they are to be unmapped. No thread may run that code any more. -EINVAL: len is 0 or the range
+ * wraps. -EBUSY: a patcher is at work there. -ESHUTDOWN.
  */
 int pc_forget(void *addr, size_t len);
 
 /*
- * pc_strerror - what a return value of this library means, in one line, never NULL.
- * Async-signal-safe, and also before pc_init().
+ * pc_strerror - what an error of this library means, in one line.
+ * @ret: what a function has returned: a negative errno, or 0
+ *
+ * Never NULL. Async-signal-safe, and also before pc_init().
  */
 const char *pc_strerror(int ret);
 

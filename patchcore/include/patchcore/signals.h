@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a program's own signals mean for patching: see pc_signals(3).
+ * signals: what a program's own signals mean for patching.
  *
- * An executor that runs into the INT3 of a straddler gets SIGTRAP. If it has that blocked, the
- * kernel ends the process, and no handler can help. And if another handler has taken SIGTRAP since,
- * the library never hears of it. libpatchcore_guard (linked before libc, or in LD_PRELOAD) keeps a
- * program from both.
+ * An executor that runs into the INT3 of a straddler gets SIGTRAP. If it has
+ * that blocked, the kernel ends the process, and no handler can help. And if
+ * another handler has taken SIGTRAP since, the library never hears of it.
+ *
+ * libpatchcore_guard (linked before libc, or in LD_PRELOAD) keeps a program from both: it wraps the
+ * functions that set handlers and masks, so that SIGTRAP is never blocked and stays with this
+ * library, while the program reads back what it set. See pc_signals(3).
+ *
+ * An INT3 inside a restartable sequence (rseq(2)) with glibc's signature is met like any other: the
+ * thread goes on at the abort handler. While the patcher is at work, an executor that waits makes
+ * no system call and does not read the TSC; it makes some if that takes a million ticks, or if the
+ * change was left to others.
  */
 #ifndef PATCHCORE_SIGNALS_H
 #define PATCHCORE_SIGNALS_H
@@ -42,13 +50,21 @@ struct pc_signals {
  * pc_check_signals - would a thread that meets the INT3 of a straddler survive?
  * @report: filled in, also when -EBUSY is returned
  *
- * Looks at every thread and every handler as they are at that moment; it stops no thread. Only a
- * thread counts that has SIGTRAP blocked for 3 milliseconds: libc does so for a moment. A handler
- * that runs with SIGTRAP blocked matters only if it runs patched code, and is no reason for -EBUSY.
+ * Looks at every thread (SigBlk in /proc/self/task) and every handler as they are at that moment;
+ * it stops no thread. A thread counts that has SIGTRAP blocked for 3 milliseconds: libc blocks all
+ * signals for a moment where threads start and end. Takes some 20 microseconds per thread, and
+ * these 3 milliseconds for each that blocks. Thread-safe, not async-signal-safe. Needs no
+ * pc_init(); before it the owner is simply not this library.
  *
- * 0: straddlers are safe to patch as far as this shows. -EBUSY: they are not, and the report says
- * why. -EMFILE, -ENFILE, -ENOENT, -EACCES, -ENOMEM: /proc/self/task or a file of it cannot be read.
- * Not async-signal-safe. Needs no pc_init().
+ * Returns 0 when straddlers are safe to patch as far as this shows.
+ *   -EBUSY   they are not: SIGTRAP does not come to this library, or a thread
+ *            has it blocked. The report says which.
+ *   -EINVAL  report is NULL
+ *   -EMFILE, -ENFILE, -ENOENT, -EACCES, -ENOMEM  /proc/self/task or a file of it
+ *            cannot be read
+ *
+ * A handler that runs with SIGTRAP blocked (sigfillset() in its sa_mask) is
+ * counted and no reason for -EBUSY: it matters only if it runs patched code.
  */
 int pc_check_signals(struct pc_signals *report);
 
@@ -59,8 +75,12 @@ int pc_check_signals(struct pc_signals *report);
  *
  * SIGTRAP itself stays with the library. What is not an INT3 of its own it hands to this
  * disposition, as the kernel would: SIG_DFL, SIG_IGN, sa_mask, SA_SIGINFO, SA_NODEFER, SA_RESETHAND
- * and SA_RESTART count, SA_ONSTACK does not. pc_fini() gives SIGTRAP back to it. libpatchcore_guard
- * calls this for the program's sigaction(SIGTRAP). Async-signal-safe.
+ * and SA_RESTART count. SA_ONSTACK does not: it is called on the stack that the library's handler
+ * is on, the alternate one if there is one. pc_fini() gives SIGTRAP back to it. libpatchcore_guard
+ * calls this for the program's sigaction(SIGTRAP); without the guard a program may call it itself.
+ *
+ * Thread-safe and async-signal-safe. On failure nothing is changed.
+ *   -ESHUTDOWN  before pc_init(), or after pc_fini()
  */
 int pc_set_chained_trap(const struct sigaction *new_action, struct sigaction *old_action);
 

@@ -1,16 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Static branches and static calls, for C and C++: fi_branch(3).
+ * Static branches and static calls, for C and C++.
  *
- *	if (fi_branch(net, trace))		usually false: a 5-byte NOP, or a jump
+ *	if (fi_branch(net, trace))		usually false
+ *		...
  *	if (fi_branch_true(net, checksum))	usually true
+ *		...
+ *
+ * A branch is a 5-byte NOP on its usual side, and a jump on the other: there is nothing to load and
+ * nothing to compare. Kind and name are words as in C; together they name a switch, "net.trace",
+ * that turns all its sites, in all objects of the process, with as few waits as one.
  *
  *	FI_CALL_DEFINE(hash, hash_generic);	once, in a source file
- *	FI_CALL_DECLARE(hash, hash_generic);	elsewhere; or a type: uint32_t(char *)
- *	h = fi_call(hash, text);		a direct call to a direct jump
- *	fi_call_set(hash, hash_avx2);
+ *	FI_CALL_DECLARE(hash, hash_generic);	elsewhere, in a header say; or a type: uint32_t(char
+ **) h = fi_call(hash, text); fi_call_set(hash, hash_avx2);
  *
- * Sites work without libfastinst as they are compiled; the functions below need it, and fi_init().
+ * A static call is a direct call to a direct jump. No pointer is loaded.
+ *
+ * Sites work without libfastinst as they are compiled: branches take their usual side, calls go to
+ * their first function, by a pointer. The functions below need it, and fi_init().
+ *
  * In C, and in C++ before C++11, clang before 17 refuses two branches in a function that has
  * variables with __attribute__((cleanup)) or destructors.
  */
@@ -74,8 +83,10 @@ extern "C" {
 #endif
 
 /*
- * What a switch is: true while its count is above 0. Usually true ones start with 1. While there is
- * a veto on it, all its sites take their usual side, at any count. The name stays valid.
+ * What a switch is. The name stays valid.
+ *
+ * It is true while its count is above 0. Usually true ones start with 1. While there is a veto on
+ * it, all its sites take their usual side, at any count; counting goes on.
  */
 struct fi_branch_state {
 	const char *name; /* "kind.name" */
@@ -89,11 +100,14 @@ struct fi_branch_state {
 };
 
 /*
- * fi_branch_on, fi_branch_off - count up, or down, all switches that a glob or a "/REGEX/" names,
- * as one set. fi_branch_veto, fi_branch_allow - put a veto on them, or take one away.
+ * fi_branch_on, fi_branch_off - count up, or down, all switches that a glob names (fnmatch(3)), or
+ * an extended regular expression (regex(7)) between two '/', as one set. A count of 0 stays 0.
+ *
+ * fi_branch_veto, fi_branch_allow - put a veto on them, or take one away.
  *
  * Return how many there were. If the code of a site cannot be changed, the first error of
- * pc_patch_batch(), and all are as they were; -EINVAL, -ENOMEM, -ESHUTDOWN.
+ * pc_patch_batch(), and all are as they were; -EINVAL, -ENOMEM, -ESHUTDOWN. While one of these is
+ * under way, threads may see some sites of a set on their new side and some on the old one.
  */
 long fi_branch_on(const char *pattern);
 long fi_branch_off(const char *pattern);
@@ -103,7 +117,12 @@ long fi_branch_allow(const char *pattern);
 /* fi_branches - all switches, filled up to max; how many there are. -EINVAL, -ESHUTDOWN. */
 long fi_branches(struct fi_branch_state *states, size_t max);
 
-/* fi_branch_settings - what is wrong with the variable FASTINST_BRANCHES, or NULL. */
+/*
+ * fi_branch_settings - what is wrong with the environment variable FASTINST_BRANCHES, or NULL.
+ *
+ * "GLOB=on,GLOB=off,GLOB=veto": what switches start with, as they are found. Ignored in
+ * set-user-ID programs.
+ */
 const char *fi_branch_settings(void);
 
 /* --- Calls ------------------------------------------------------------------------------------ */
