@@ -2,19 +2,17 @@
 noinst_LIBRARIES += libbench.a
 libbench_a_SOURCES = \
 	bench/peers/baseline.c \
-	bench/peers/baseline.h \
+	bench/cases/benchmarks.c \
+	bench/cases/benchmarks.h \
 	bench/cases/growth.c \
 	bench/cases/latency.c \
 	bench/cases/pass.c \
-	bench/cases/many.c \
 	bench/cases/probes.c \
 	bench/cases/scaling.c \
 	bench/cases/stall.c \
-	bench/cases/pace.h \
 	bench/cases/throughput.c \
 	bench/cases/toggle.c \
 	bench/record/bench_figure.c \
-	bench/record/bench_figure.h \
 	bench/method/hot.c \
 	bench/method/hot.h \
 	bench/method/loop.c \
@@ -24,13 +22,11 @@ libbench_a_SOURCES = \
 	bench/method/result.c \
 	bench/method/result.h \
 	bench/method/samples.c \
-	bench/method/samples.h \
 	bench/peers/peer.h \
 	bench/peers/peers.c \
 	bench/record/bench_record.c \
 	bench/record/bench_record.h \
 	bench/record/bench_words.c \
-	bench/record/bench_words.h \
 	bench/peers/ways.c \
 	bench/peers/ways.h
 
@@ -41,10 +37,8 @@ libcalibrate_a_SOURCES += \
 	commands/report/report_bench.c
 
 dist_pkgdata_DATA += \
-	bench/record/bench-growth.gp \
-	bench/record/bench-latency.gp \
-	bench/record/bench-rows.gp \
-	bench/record/bench-throughput.gp
+	bench/record/bench-curves.gp \
+	bench/record/bench-rows.gp
 
 # Compiled where and when they are used.
 peersdir = $(pkgdatadir)/peers

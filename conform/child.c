@@ -13,6 +13,7 @@
 #include "base/emit.h"
 
 #define LOOK_EVERY 16u	/* trials between two looks at the clock */
+#define CPUS_MOST  8192 /* that Linux can have */
 #define SPINS	   2000 /* before a thread that waits lets others run: they may share its CPU */
 
 bool child_hit(struct conform_child *c, enum fault fault, int who)
@@ -110,7 +111,7 @@ bool child_goes_on(struct conform_child *c)
 		    atomic_load_explicit(&c->leash->stop, memory_order_relaxed))
 			atomic_store_explicit(&c->over, true, memory_order_relaxed);
 	}
-	return !atomic_load_explicit(&c->over, memory_order_relaxed);
+	return !child_is_over(c);
 }
 
 bool child_await(struct conform_child *c, uint64_t turn)
@@ -118,7 +119,7 @@ bool child_await(struct conform_child *c, uint64_t turn)
 	for (unsigned spins = 0;; spins++) {
 		if (atomic_load_explicit(&c->turn, memory_order_acquire) == turn)
 			return true;
-		if (atomic_load_explicit(&c->over, memory_order_relaxed))
+		if (child_is_over(c))
 			return false;
 		if (spins < SPINS)
 			__builtin_ia32_pause();
@@ -134,16 +135,10 @@ bool child_await(struct conform_child *c, uint64_t turn)
 
 static int pin_to(unsigned cpu)
 {
-	cpu_set_t *set = CPU_ALLOC(cpu + 1);
-	int ret;
+	cpu_set_t set[CPUS_MOST / CPU_SETSIZE] = { 0 };
 
-	if (!set)
-		return -ENOMEM;
-	CPU_ZERO_S(CPU_ALLOC_SIZE(cpu + 1), set);
-	CPU_SET_S(cpu, CPU_ALLOC_SIZE(cpu + 1), set);
-	ret = sched_setaffinity(0, CPU_ALLOC_SIZE(cpu + 1), set) < 0 ? -errno : 0;
-	CPU_FREE(set);
-	return ret;
+	CPU_SET_S(cpu, sizeof(set), set);
+	return sched_setaffinity(0, sizeof(set), set) < 0 ? -errno : 0;
 }
 
 static void *run_executor(void *arg)
@@ -165,7 +160,7 @@ static void *make_traffic(void *arg)
 
 	if (some && others && pin_to(c->cell->load_on) == 0) {
 		memset(some, 1, size);
-		while (!atomic_load_explicit(&c->over, memory_order_relaxed))
+		while (!child_is_over(c))
 			memcpy(others, some, size);
 	}
 	free(some);

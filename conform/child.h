@@ -46,38 +46,50 @@ enum {
 	EXECUTOR
 };
 
-/* child_hit - is this a trial for that fault? who: whose random numbers. */
-bool child_hit(struct conform_child *c, enum fault fault, int who);
-
 /*
+ * child_hit - is this a trial for that fault? who: whose random numbers.
+ *
  * child_write - put code that returns number, with so many additions in it: at most PARTS_MOST. Two
- * threads may do so in turn.
+ * threads may do so in turn. child_keep - what was written last is what a fault runs in place of
+ * what is written next. child_cool - flush the lines of that code from all caches, in every other
+ * 64 trials. child_call - run it, or what a fault puts in its place.
  */
+bool child_hit(struct conform_child *c, enum fault fault, int who);
 void child_write(struct conform_child *c, uint8_t *at, uint32_t number, unsigned parts, int who);
-
-/* child_keep - what was written last is what a fault runs in place of what is written next. */
 void child_keep(struct conform_child *c);
-
-/* child_cool - flush the lines of that code from all caches, in every other 64 trials. */
 void child_cool(const uint8_t *at, size_t bytes, uint64_t trial);
-
-/* child_call - run it, or what a fault puts in its place. */
 uint32_t child_call(struct conform_child *c, uint8_t *at, int who);
 
-/* child_fail - count a failure of a trial that is counted elsewhere. */
+/*
+ * child_judge - count a trial, and a failure if got is not wanted. child_count - so many trials.
+ * child_fail - count a failure of a trial that is counted elsewhere.
+ */
+void child_judge(struct conform_child *c, uint64_t wanted, uint64_t got);
+void child_count(struct conform_child *c, uint64_t trials);
 void child_fail(struct conform_child *c, uint64_t wanted, uint64_t got);
 
-/* child_count - so many trials. */
-void child_count(struct conform_child *c, uint64_t trials);
-
-/* child_judge - count a trial, and a failure if got is not wanted. */
-void child_judge(struct conform_child *c, uint64_t wanted, uint64_t got);
-
-/* child_goes_on - the writer asks each trial. False: it is time to end, or the other thread has. */
+/*
+ * child_goes_on - the writer asks each trial. False: it is time to end, or the other thread has.
+ * child_await - wait until it is that turn. False: it is over.
+ */
 bool child_goes_on(struct conform_child *c);
-
-/* child_await - wait until it is that turn. False: it is over. */
 bool child_await(struct conform_child *c, uint64_t turn);
+
+static inline bool child_is_over(struct conform_child *c)
+{
+	return atomic_load_explicit(&c->over, memory_order_relaxed);
+}
+
+/* The loops of the promises, for the list of them: of handshakes.c, running.c and pages.c. */
+typedef void loop_fn(struct conform_child *c);
+typedef int prepare_fn(struct conform_child *c);
+typedef uint8_t *place_fn(struct conform_child *c, uint64_t trial);
+
+place_fn place_flag, place_moved, place_fresh;
+prepare_fn prepare_word, prepare_int3, prepare_membarrier, prepare_executable;
+loop_fn write_in_turn, execute_in_turn, write_self;
+loop_fn write_word, write_int3, write_membarrier, execute_word, execute_int3, execute_membarrier;
+loop_fn write_reused, execute_reused, write_executable, execute_executable;
 
 /* number_of - that the code of a trial returns. */
 static inline uint32_t number_of(uint64_t trial)

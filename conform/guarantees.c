@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "conform/loops.h"
+#include "conform/child.h"
 
 #define BIT(fault) (1u << (fault))
 
@@ -15,11 +15,11 @@ const struct guarantee guarantees[] = {
 	{ "flag", "code that is written, told of by a flag, and run after CPUID is the new code",
 	  "Intel SDM vol. 3, cross-modifying code; AMD APM vol. 2, 7.6.1", 2,
 	  BIT(FAULT_STALE) | BIT(FAULT_LOST) | BIT(FAULT_UNSYNCED) | BIT(FAULT_UNSERIALIZED), NULL,
-	  write_in_turn, execute_serialized, place_flag },
+	  write_in_turn, execute_in_turn, place_flag },
 	{ "moved", "the same, for functions of any length at any address, over others",
 	  "Intel SDM vol. 3, cross-modifying code; AMD APM vol. 2, 7.6.1", 2,
 	  BIT(FAULT_STALE) | BIT(FAULT_LOST) | BIT(FAULT_UNSYNCED) | BIT(FAULT_UNSERIALIZED), NULL,
-	  write_in_turn, execute_serialized, place_moved },
+	  write_in_turn, execute_in_turn, place_moved },
 	{ "self", "a thread that writes code and jumps to it runs the new code",
 	  "Intel SDM vol. 3, self-modifying code; AMD APM vol. 2, 7.6.1", 1,
 	  BIT(FAULT_STALE) | BIT(FAULT_LOST), NULL, write_self, NULL, NULL },
@@ -35,7 +35,7 @@ const struct guarantee guarantees[] = {
 	  prepare_membarrier, write_membarrier, execute_membarrier, NULL },
 	{ "fresh", "a page that is mapped, written, made executable and run has the new code",
 	  "mprotect(2), mmap(2); a page fault serialises", 2, BIT(FAULT_STALE) | BIT(FAULT_LOST),
-	  NULL, write_in_turn, execute_at_once, place_fresh },
+	  NULL, write_in_turn, execute_in_turn, place_fresh },
 	{ "reused", "the same, where another thread has just unmapped its page and code",
 	  "munmap(2), mmap(2); a page fault serialises", 2, BIT(FAULT_STALE) | BIT(FAULT_LOST),
 	  NULL, write_reused, execute_reused, NULL },

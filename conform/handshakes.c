@@ -5,7 +5,7 @@
  * what the promise asks of it, runs the code once and passes the turn back. So each trial has one
  * right number.
  */
-#include "conform/loops.h"
+#include "conform/child.h"
 
 void write_in_turn(struct conform_child *c)
 {
@@ -27,8 +27,12 @@ void write_in_turn(struct conform_child *c)
 	}
 }
 
-static void execute_in_turn(struct conform_child *c, bool serialize)
+/* Serialised where the promise asks for it, and no fault leaves it out. */
+void execute_in_turn(struct conform_child *c)
 {
+	bool serialize = c->cell->guarantee->faults & (1u << FAULT_UNSERIALIZED) &&
+			 c->cell->fault != FAULT_UNSERIALIZED;
+
 	for (uint64_t trial = 0;; trial++) {
 		uint32_t got = NUMBER_NONE;
 		bool early = trial > 0 && child_hit(c, FAULT_UNSYNCED, EXECUTOR);
@@ -48,16 +52,6 @@ static void execute_in_turn(struct conform_child *c, bool serialize)
 		/* Pairs with the acquire of the writer's child_await(). */
 		atomic_store_explicit(&c->turn, 2 * trial + 2, memory_order_release);
 	}
-}
-
-void execute_serialized(struct conform_child *c)
-{
-	execute_in_turn(c, c->cell->fault != FAULT_UNSERIALIZED);
-}
-
-void execute_at_once(struct conform_child *c)
-{
-	execute_in_turn(c, false);
 }
 
 /* One function, at each place for a while, so that its lines stay in the executor's caches. */

@@ -9,15 +9,11 @@ libconform_a_SOURCES = \
 	conform/guarantee.h \
 	conform/guarantees.c \
 	conform/handshakes.c \
-	conform/loops.h \
 	conform/pages.c \
 	conform/running.c \
-	conform/order.c \
-	conform/order.h \
 	conform/rounds.c \
 	conform/rounds.h \
-	conform/suspects.c \
-	conform/suspects.h
+	conform/suspects.c
 
 if HAVE_CMOCKA
 check_PROGRAMS += conform/tests/test_rounds

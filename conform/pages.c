@@ -9,7 +9,7 @@
 #include <sys/ucontext.h>
 #include <unistd.h>
 
-#include "conform/loops.h"
+#include "conform/child.h"
 
 /* --- Fresh pages ------------------------------------------------------------------------------ */
 
@@ -135,7 +135,7 @@ void write_executable(struct conform_child *c)
 
 void execute_executable(struct conform_child *c)
 {
-	while (!atomic_load_explicit(&c->over, memory_order_relaxed)) {
+	while (!child_is_over(c)) {
 		uint64_t before = atomic_load_explicit(&c->number, memory_order_acquire), after;
 		uint32_t got = child_call(c, c->arena, EXECUTOR);
 

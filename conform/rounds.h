@@ -5,8 +5,74 @@
 #ifndef CONFORM_ROUNDS_H
 #define CONFORM_ROUNDS_H
 
+#include <stddef.h>
+
 #include "conform/guarantee.h"
-#include "conform/suspects.h"
+
+/* --- Which cell comes when -------------------------------------------------------------------- */
+
+/*
+ * In a round every CPU is the writer once and the executor once, of every promise. From round to
+ * round the pairs change, so that a CPU that fails does so with more than one partner, and so does
+ * the load beside them.
+ */
+struct order {
+	unsigned cpus, promises;
+	unsigned first; /* the CPU that every round begins with */
+	bool fixed;	/* two CPUs that keep their roles */
+};
+
+/* By index. */
+struct turn {
+	unsigned writer, executor, promise;
+	bool loaded;
+	unsigned load_on; /* neither of the two, where there is a third CPU */
+};
+
+/* order_round - how many turns a round has. */
+uint64_t order_round(const struct order *o);
+
+struct turn order_turn(const struct order *o, uint64_t n);
+
+/* order_partner - the k-th CPU, from 0, that is neither of these two; cpu itself if none is. */
+unsigned order_partner(const struct order *o, unsigned cpu, unsigned other, unsigned k);
+
+/* --- Which CPU the cells that failed have in common ------------------------------------------- */
+
+#define SUSPECTS_MAX   8
+#define SUSPECT_CHANCE 0.01 /* that some CPU is named that has no part in it */
+
+struct tried_pair {
+	unsigned writer, executor; /* by index */
+	bool failed;
+};
+
+enum role {
+	ROLE_EITHER,
+	ROLE_WRITER,
+	ROLE_EXECUTOR,
+	ROLES
+};
+
+struct suspect {
+	unsigned cpu; /* by index */
+	enum role role;
+	unsigned cells, failed; /* that it had that role in */
+	double chance; /* of so many, or more, if failures fell on cells at random: for all CPUs and
+			  roles together */
+};
+
+/*
+ * suspects_find - the CPUs that stand out, the most striking first. When one is named, its cells
+ * accuse no other. Returns how many; two with the same chance are not told apart, and both named.
+ * If all cells fail, or too few, none stands out. -ENOMEM.
+ */
+int suspects_find(const struct tried_pair *pairs, size_t count, unsigned cpus,
+		  struct suspect suspects[SUSPECTS_MAX]);
+
+const char *role_name(enum role role); /* "as either", ... */
+
+/* --- Rounds ----------------------------------------------------------------------------------- */
 
 #define PROMISES_MAX 16
 #define FAILED_MAX   16 /* cells that are told one by one */

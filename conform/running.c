@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/ucontext.h>
 
-#include "conform/loops.h"
+#include "conform/child.h"
 #include "patchcore/machine/policy.h"
 #include "patchcore/patchcore.h"
 
@@ -55,7 +55,7 @@ void write_word(struct conform_child *c)
 
 void execute_word(struct conform_child *c)
 {
-	while (!atomic_load_explicit(&c->over, memory_order_relaxed)) {
+	while (!child_is_over(c)) {
 		uint32_t got = child_call(c, c->arena, EXECUTOR);
 
 		if ((got >> 16) != (~got & 0xffff))
@@ -106,7 +106,7 @@ void write_int3(struct conform_child *c)
 
 void execute_int3(struct conform_child *c)
 {
-	while (!atomic_load_explicit(&c->over, memory_order_relaxed)) {
+	while (!child_is_over(c)) {
 		uint32_t got = child_call(c, c->arena, EXECUTOR);
 
 		if (got != INT3_NUMBER && got != NUMBER_NONE)
@@ -177,7 +177,7 @@ void write_membarrier(struct conform_child *c)
 
 void execute_membarrier(struct conform_child *c)
 {
-	while (!atomic_load_explicit(&c->over, memory_order_relaxed)) {
+	while (!child_is_over(c)) {
 		uint64_t before = atomic_load_explicit(&c->number, memory_order_acquire), after;
 		uint32_t got = child_call(c, c->arena, EXECUTOR), byte = got & 0xff;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "conform/suspects.h"
+#include "conform/rounds.h"
 
 #include <errno.h>
 #include <gsl/gsl_cdf.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How the cost of an operation grows with what there is of sites, mappings, aliases, threads and
- * the like, and what it keeps: bench_growth().
+ * the like, and what it keeps: bench_growth.
  *
  * A cell is an operation at one size. It runs in a child process of its own: what it leaves behind
  * would be in the next cell's way. The child makes as many of what grows as the size says, or as it
@@ -12,7 +12,6 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <math.h>
-#include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
@@ -28,7 +27,6 @@
 #include "patchcore/async.h"
 #include "patchcore/call.h"
 #include "patchcore/merge.h"
-#include "patchcore/patchcore.h"
 
 #define PAGE	  ((size_t)4096)
 #define PAGES	  ((size_t)1 << 18)
@@ -80,6 +78,14 @@ struct answer {
 	double us[OPS], heap, mappings;
 };
 
+#define OPERATION(name, what)                                                                      \
+	static int name(struct ground *c, unsigned i)                                              \
+	{                                                                                          \
+		(void)c;                                                                           \
+		(void)i;                                                                           \
+		return what;                                                                       \
+	}
+
 /* --- Sites and pages -------------------------------------------------------------------------- */
 
 /* mov eax, imm32 */
@@ -103,111 +109,44 @@ static uint8_t *apart(const struct ground *c)
 	return page_at(c, PAGES - 1) + STRIDE - SPLIT;
 }
 
-static int open_all(struct ground *c, unsigned i)
-{
-	return i ? 0 : pc_text_open(c->code, (c->size + 1) * (size_t)STRIDE);
-}
-
-static int add_site(struct ground *c, unsigned i)
-{
-	int ret = open_all(c, i);
-
-	return ret < 0 ? ret : pc_patch(site_at(c, i), codes[i % 2], LENGTH);
-}
+OPERATION(open_all, i ? 0 : pc_text_open(c->code, (c->size + 1) * (size_t)STRIDE))
+OPERATION(add_site, open_all(c, i) ?: pc_patch(site_at(c, i), codes[i % 2], LENGTH))
 
 /* The kernel merges mappings of one protection. */
-static int add_mapping(struct ground *c, unsigned i)
-{
-	return mprotect(page_at(c, 2 * i), PAGE, PROT_READ) < 0 ? -errno : 0;
-}
-
-static int add_alias(struct ground *c, unsigned i)
-{
-	return pc_text_alias(page_at(c, i), PAGE);
-}
+OPERATION(add_mapping, mprotect(page_at(c, 2 * i), PAGE, PROT_READ) < 0 ? -errno : 0)
+OPERATION(add_alias, pc_text_alias(page_at(c, i), PAGE))
 
 static int add_opened(struct ground *c, unsigned i)
 {
 	uint8_t *at = c->code + i * MIB;
-	int ret = pc_text_open(at, MIB);
 
-	return ret < 0 ? ret : pc_text_close(at, MIB);
+	return pc_text_open(at, MIB) ?: pc_text_close(at, MIB);
 }
 
-static int add_started(struct ground *c, unsigned i)
-{
-	int ret = open_all(c, i);
-
-	return ret < 0 ? ret : pc_start_patch(site_at(c, i), codes[i % 2], LENGTH);
-}
-
-static int do_nothing(struct ground *c, unsigned i)
-{
-	(void)c;
-	(void)i;
-	return 0;
-}
-
-static int change_site(struct ground *c, unsigned i)
-{
-	return pc_patch(site_at(c, 0), codes[i % 2], LENGTH);
-}
+OPERATION(add_started, open_all(c, i) ?: pc_start_patch(site_at(c, i), codes[i % 2], LENGTH))
+OPERATION(do_nothing, 0)
+OPERATION(change_site, pc_patch(site_at(c, 0), codes[i % 2], LENGTH))
 
 /* In one word. */
-static int change_closed(struct ground *c, unsigned i)
-{
-	return pc_patch(apart(c) + SPLIT, codes[i % 2], LENGTH);
-}
+OPERATION(change_closed, pc_patch(apart(c) + SPLIT, codes[i % 2], LENGTH))
 
-static int open_and_close(struct ground *c, unsigned i)
-{
-	int ret = pc_text_open(apart(c), LENGTH);
-
-	(void)i;
-	return ret < 0 ? ret : pc_text_close(apart(c), LENGTH);
-}
-
-static int patch_apart(struct ground *c, unsigned i)
-{
-	return pc_patch(apart(c), codes[i % 2], LENGTH);
-}
-
-static int forget_apart(struct ground *c, unsigned i)
-{
-	(void)i;
-	return pc_forget(apart(c), LENGTH);
-}
-
-static int forget_all(struct ground *c, unsigned i)
-{
-	(void)i;
-	return pc_forget(c->code, (c->size + 1) * (size_t)STRIDE);
-}
+OPERATION(open_and_close, pc_text_open(apart(c), LENGTH) ?: pc_text_close(apart(c), LENGTH))
+OPERATION(patch_apart, pc_patch(apart(c), codes[i % 2], LENGTH))
+OPERATION(forget_apart, pc_forget(apart(c), LENGTH))
+OPERATION(forget_all, pc_forget(c->code, (c->size + 1) * (size_t)STRIDE))
 
 /* As a JIT that maps its code once for all. */
 static int use_new_page(struct ground *c, unsigned i)
 {
 	uint8_t *page = page_at(c, i), *at = page + STRIDE - SPLIT;
-	int ret = pc_text_open(page, PAGE);
 
-	ret = ret < 0 ? ret : pc_patch(at, codes[0], LENGTH);
-	ret = ret < 0 ? ret : pc_text_close(page, PAGE);
-	return ret < 0 ? ret : pc_forget(page, PAGE);
+	return pc_text_open(page, PAGE) ?: pc_patch(at, codes[0], LENGTH)
+	       ?: pc_text_close(page, PAGE) ?: pc_forget(page, PAGE);
 }
 
-static int open_unmapped(struct ground *c, unsigned i)
-{
-	(void)i;
-	/* Where nothing is mapped by the kernel's choice. */
-	return pc_text_open((void *)(1024 * GIB), c->size * GIB) == -EFAULT ? 0 : -EILSEQ;
-}
-
-static int drain_started(struct ground *c, unsigned i)
-{
-	(void)c;
-	(void)i;
-	return pc_drain();
-}
+/* Where nothing is mapped by the kernel's choice. */
+OPERATION(open_unmapped, pc_text_open((void *)(1024 * GIB), GIB * c->size) == -EFAULT ? 0 : -EILSEQ)
+OPERATION(drain_started, pc_drain())
 
 /* --- Calls ------------------------------------------------------------------------------------ */
 
@@ -245,20 +184,8 @@ static int use_one_call(struct ground *c, unsigned i)
 
 /* --- The library, threads and processes ------------------------------------------------------- */
 
-static int start_again(struct ground *c, unsigned i)
-{
-	int ret = pc_fini();
-
-	(void)c;
-	(void)i;
-	return ret < 0 ? ret : pc_init();
-}
-
-static int accept_another(struct ground *c, unsigned i)
-{
-	(void)c;
-	return pc_set_accept_p(1e-12 * (i + 1));
-}
+OPERATION(start_again, pc_fini() ?: pc_init())
+OPERATION(accept_another, pc_set_accept_p(1e-12 * (i + 1)))
 
 /* Beside the patcher, so that a thread that is asked something answers. */
 static void *sleep_beside(void *arg)
@@ -305,17 +232,8 @@ static int use_thread(struct ground *c, unsigned i)
 	return ret ? -ret : -pthread_join(thread, NULL);
 }
 
-static int put_nops(struct ground *c, unsigned i)
-{
-	(void)i;
-	return pc_patch_starts(apart(c), nops, LENGTH, (1u << LENGTH) - 1);
-}
-
-static int merge_nops(struct ground *c, unsigned i)
-{
-	(void)i;
-	return pc_patch_merge(apart(c), nop, LENGTH, PC_CHECK_THREADS);
-}
+OPERATION(put_nops, pc_patch_starts(apart(c), nops, LENGTH, (1u << LENGTH) - 1))
+OPERATION(merge_nops, pc_patch_merge(apart(c), nop, LENGTH, PC_CHECK_THREADS))
 
 static int fork_once(struct ground *c, unsigned i)
 {
@@ -448,22 +366,6 @@ static int make_cell(const struct axis *a, struct ground *c, double limit, struc
 	return ret;
 }
 
-static void be_child(const struct axis *a, struct ground *c, double limit, int to)
-{
-	struct answer answer = { 0 };
-	size_t calls = (c->size + OPS * TIMES) * sizeof(*c->call);
-
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	c->code = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_EXEC,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	c->call = mmap(NULL, calls, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	sem_init(&c->ready, 0, 0);
-	answer.ret = c->code == MAP_FAILED || c->call == MAP_FAILED
-			     ? -ENOMEM
-			     : make_cell(a, c, limit, &answer);
-	_exit(write(to, &answer, sizeof(answer)) != sizeof(answer));
-}
-
 /* --- Cells and axes --------------------------------------------------------------------------- */
 
 struct growth_case {
@@ -474,42 +376,29 @@ struct growth_case {
 	struct answer last;
 };
 
-/* Read what it says, or end it. */
-static int await_child(const struct growth_case *g, pid_t child, int from, struct answer *answer,
-		       char *why)
+static void work_in_child(void *arg, void *to)
 {
-	struct pollfd fd = { .fd = from, .events = POLLIN };
-	int ready = poll(&fd, 1, (int)(g->patience * 1000)), status;
-	bool told = ready > 0 && read(from, answer, sizeof(*answer)) == sizeof(*answer);
+	const struct growth_case *g = arg;
+	struct ground c = { .size = g->size, .run = g->run };
+	size_t calls = (c.size + OPS * TIMES) * sizeof(*c.call);
+	struct answer *answer = to;
 
-	if (!told)
-		kill(child, SIGKILL);
-	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-		continue;
-	if (told)
-		return answer->ret < 0 ? bench_say(why, g->axis->name, answer->ret) : 0;
-	if (ready == 0)
-		snprintf(why, BENCH_WHY, "not done in %.1f s", g->patience);
-	else
-		snprintf(why, BENCH_WHY, "its process died");
-	return ready < 0 ? -EINTR : -ETIMEDOUT;
+	c.code = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_EXEC,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	c.call = mmap(NULL, calls, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	sem_init(&c.ready, 0, 0);
+	*answer = (struct answer){ .ret = -ENOMEM };
+	if (c.code != MAP_FAILED && c.call != MAP_FAILED)
+		answer->ret = make_cell(g->axis, &c, g->limit, answer);
 }
 
 static int block_of_growth(struct bench_case *bench, struct samples *s, char *why)
 {
 	struct growth_case *g = bench->arg;
-	struct ground c = { .size = g->size, .run = g->run };
-	int ends[2], ret;
-	pid_t child;
+	int ret = bench_ask_child(work_in_child, g, &g->last, sizeof(g->last), g->patience, why);
 
-	if (pipe(ends) < 0)
-		return -errno;
-	child = fork();
-	if (child == 0)
-		be_child(g->axis, &c, g->limit, ends[1]);
-	close(ends[1]);
-	ret = child < 0 ? -errno : await_child(g, child, ends[0], &g->last, why);
-	close(ends[0]);
+	if (ret == 0 && g->last.ret < 0)
+		return bench_say(why, g->axis->name, g->last.ret);
 	for (unsigned i = 0; ret == 0 && i < g->last.samples; i++)
 		samples_add(&s[0], g->last.us[i]);
 	return ret;
@@ -574,7 +463,7 @@ static int add_slope(struct bench_result *result, unsigned first)
 	return 0;
 }
 
-int bench_growth(const struct bench_run *run, struct bench_result *result)
+static int measure_growth(const struct bench_run *run, struct bench_result *result)
 {
 	struct growth_case *g = calloc(CELLS, sizeof(*g));
 	struct bench_case *bench = calloc(CELLS, sizeof(*bench));
@@ -607,3 +496,14 @@ int bench_growth(const struct bench_run *run, struct bench_result *result)
 	free(bench);
 	return ret;
 }
+
+const struct benchmark bench_growth = {
+	.name = "growth",
+	.about = "cost against sites, mappings, threads and the like; what is kept",
+	.title = "Cost against what there is",
+	.caption =
+		"Microseconds per operation, by how much there is of what its name has behind the "
+		"colon, both as multiples of the smallest measured. A level line is flat.",
+	.drawing = DRAWN_AS_GROWTH,
+	.run = measure_growth,
+};

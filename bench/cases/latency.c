@@ -10,8 +10,6 @@
  */
 #include <errno.h>
 #include <math.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,12 +17,10 @@
 
 #include "base/emit.h"
 #include "base/random.h"
-#include "bench/method/hot.h"
 #include "bench/method/method.h"
 #include "patchcore/async.h"
 #include "patchcore/call.h"
 #include "patchcore/machine/wait.h"
-#include "patchcore/patchcore.h"
 
 /* --- The program -------------------------------------------------------------------------------
  */
@@ -252,7 +248,6 @@ static const struct kind {
 struct pass_case {
 	struct passes *passes;
 	const struct kind *kind;
-	unsigned executors;
 	unsigned window;
 };
 
@@ -329,23 +324,18 @@ static int begin_pass(struct bench_case *c, char *why)
 	struct passes *l = lc->passes;
 	bool call = lc->kind->change == BY_CALL;
 	struct pc_status status = { 0 };
-	int ret = bench_set_policy(lc->kind->policy, why);
+	int ret;
 
-	if (ret < 0)
-		return ret;
 	pc_get_status(&status);
 	/* Calls are turned on and off by words, see call.h. */
 	lc->window = call ? 8 : status.atomic_window;
 	/* Once: pc_call_init() looks at calls that are on. */
 	for (unsigned long i = 0; i < l->sites->count && call && !l->calls_ready; i++) {
 		ret = pc_call_init(&l->call[i], l->sites->site[i]);
-		if (ret < 0) {
-			pc_set_policy(PC_POLICY_AUTO);
+		if (ret < 0)
 			return bench_say(why, "pc_call_init", ret);
-		}
 	}
 	l->calls_ready |= call;
-	hot_aim(l->hot, &l->work, lc->executors);
 	return 0;
 }
 
@@ -354,13 +344,11 @@ static void end_pass(struct bench_case *c)
 	struct pass_case *lc = c->arg;
 	struct passes *l = lc->passes;
 
-	hot_sleep(l->hot);
 	pc_drain();
 	/* A block that failed left some of it off. */
 	for (unsigned long i = 0; i < l->sites->count; i++)
 		if (!is_on(l, i))
 			pc_patch(l->sites->site[i], l->code[i][ON], SITES_LENGTH);
-	pc_set_policy(PC_POLICY_AUTO);
 }
 
 /* --- Straddlers and others apart ---------------------------------------------------------- */
@@ -404,13 +392,17 @@ static struct bench_case make_case(struct pass_case *lc, struct passes *l, const
 		.block = block_of_passes,
 		.end = end_pass,
 		.arg = lc,
+		.policy = kind->policy,
+		.hot = l->hot,
+		.work = &l->work,
+		.executors = executors,
 		.second_measure = "off",
 		.rounds = LATENCY_ROUNDS,
 		.sum_up = kind == kinds ? NULL : sum_up,
 		.histogram = kind != kinds,
 	};
 
-	*lc = (struct pass_case){ .passes = l, .kind = kind, .executors = executors };
+	*lc = (struct pass_case){ .passes = l, .kind = kind };
 	bench_row_name(&c.row, kind->name, "on", "ticks");
 	if (kind->has_policy)
 		bench_row_param_text(&c.row, "policy", bench_policy_name(kind->policy));
@@ -444,6 +436,8 @@ static int latency_measure(const struct bench_run *run, const struct sites *site
 		sites_code(sites, i, false, l.code[i][OFF]);
 		l.word[i] = __atomic_load_n(word_of(&l, i), __ATOMIC_RELAXED);
 	}
+	if (ret == 0)
+		ret = hot_start(&l.hot, run->topology, &run->seating);
 	for (unsigned executors = 0; executors < 2; executors++) {
 		base[executors] = make_case(&arg[executors][0], &l, &kinds[0], executors);
 		for (size_t k = 1; k < KINDS; k++, count++) {
@@ -451,8 +445,6 @@ static int latency_measure(const struct bench_run *run, const struct sites *site
 			cases[count].base = &base[executors];
 		}
 	}
-	if (ret == 0)
-		ret = hot_start(&l.hot, run->topology, &run->seating);
 	if (ret == 0)
 		ret = bench_measure(run, cases, count, result);
 	if (ret == 0) {
@@ -467,7 +459,7 @@ static int latency_measure(const struct bench_run *run, const struct sites *site
 	return ret;
 }
 
-int bench_latency(const struct bench_run *run, struct bench_result *result)
+static int measure_latency(const struct bench_run *run, struct bench_result *result)
 {
 	struct sites sites;
 	int ret = sites_build(&sites, LATENCY_SITES, run->seed);
@@ -478,3 +470,16 @@ int bench_latency(const struct bench_run *run, struct bench_result *result)
 	sites_free(&sites);
 	return ret;
 }
+
+const struct benchmark bench_latency = {
+	.name = "latency",
+	.about = "its distribution over 20,000 sites",
+	.title = "Many sites (figure 10 of the paper)",
+	.caption =
+		"The paper's figure 10: share of the changes by what each took, eight bins to an "
+		"octave, both scales logarithmic, so that the rare long ones are seen. "
+		"Activation and deactivation apart. The second heap of patch is that of the "
+		"straddlers.",
+	.drawing = DRAWN_AS_HISTOGRAMS,
+	.run = measure_latency,
+};

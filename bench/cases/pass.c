@@ -16,12 +16,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "bench/method/loop.h"
 #include "bench/method/method.h"
-#include "bench/method/samples.h"
 #include "patchcore/call.h"
 #include "patchcore/machine/wait.h"
-#include "patchcore/patchcore.h"
 
 #define PASS_TIMES   10000
 #define PASS_SAMPLES 50 /* in a block */
@@ -181,16 +178,6 @@ static int pass_build(struct pass *pass, const struct pass_spec *spec, char *why
 	return ret;
 }
 
-/* --- One of the two benchmarks -------------------------------------------------------------- */
-
-struct pass_bench {
-	const char *measure;
-	const struct pass_spec *specs; /* to be listed */
-	size_t count;
-	struct pass_spec base; /* but for its split and work: those of the case */
-	bool base_empty;       /* it is the empty loop */
-};
-
 /* A loop, and the empty one that is timed beside it, in the same block. */
 struct timed {
 	struct pass pass;
@@ -199,14 +186,15 @@ struct timed {
 	char why[BENCH_WHY];
 };
 
+#define BASES (SPLITS * BODIES) /* one for each split and body */
+
 /* All that one run of a benchmark needs. */
 struct plan {
-	struct timed timed[PASS_SPECS + 2 * SPLITS * BODIES];
+	const char *measure;
+	struct timed timed[PASS_SPECS + 2 * BASES];
+	struct timed *empty[BASES];
 	size_t loops;
-	struct timed *empty[SPLITS][BODIES];
-	struct bench_case base_case[SPLITS][BODIES];
-	struct bench_case cases[PASS_SPECS];
-	size_t count;
+	struct bench_case base[BASES], cases[PASS_SPECS];
 };
 
 /* --- Blocks ----------------------------------------------------------------------------------- */
@@ -246,76 +234,66 @@ static int timed_block(struct bench_case *c, struct samples *s, char *why)
 static void sum_up_timed(struct bench_case *c, struct bench_row *row)
 {
 	const struct timed *t = c->arg;
-	struct bench_value over =
-		over_pairs(&c->samples[0], t->beside ? &c->samples[1] : &c->base_samples[0]);
 
-	bench_row_extra(row, "over_empty", over.median);
-	bench_row_extra(row, "over_low", over.low);
-	bench_row_extra(row, "over_high", over.high);
+	bench_row_over(row, &c->samples[0], t->beside ? &c->samples[1] : &c->base_samples[0]);
 }
 
-static void name_row(const struct pass_bench *bench, const struct pass_spec *spec,
-		     struct bench_row *row)
+static unsigned base_of(const struct pass_spec *spec)
 {
-	bench_row_name(row, spec->name, bench->measure, "ticks");
-	row->peer = spec->peer;
-	if (spec->split)
-		bench_row_param_text(row, "split", loop_split_name(spec->loop.split));
-	if (spec->target)
-		bench_row_param_text(row, "target", spec->target);
-	bench_row_param_text(row, "body", spec->loop.work ? "work" : "none");
+	return spec->loop.split * BODIES + spec->loop.work;
 }
 
-/* --- The plan --------------------------------------------------------------------------------- */
-
-static struct timed *build_timed(struct plan *p, const struct pass_spec *spec)
+static struct timed *add_timed(struct plan *p, const struct pass_spec *spec, bool has_beside)
 {
 	struct timed *t = &p->timed[p->loops++];
 
 	t->ret = pass_build(&t->pass, spec, t->why);
+	if (has_beside)
+		t->beside = p->empty[base_of(spec)];
 	return t;
 }
 
-static int measure_passes(const struct pass_bench *bench, const struct bench_run *run,
-			  struct bench_result *result)
+static void make_case(struct plan *p, struct bench_case *c, struct timed *t)
+{
+	const struct pass_spec *spec = &t->pass.spec;
+
+	*c = (struct bench_case){ .block = timed_block, .arg = t };
+	bench_row_name(&c->row, spec->name, p->measure, "ticks");
+	c->row.peer = spec->peer;
+	if (spec->split)
+		bench_row_param_text(&c->row, "split", loop_split_name(spec->loop.split));
+	if (spec->target)
+		bench_row_param_text(&c->row, "target", spec->target);
+	bench_row_param_text(&c->row, "body", spec->loop.work ? "work" : "none");
+}
+
+/* Against the base, with the split and the body of each; beside an empty loop, unless base is one.
+ */
+static int measure_passes(const struct bench_run *run, struct bench_result *result,
+			  const char *measure, const struct pass_spec *specs, size_t count,
+			  struct pass_spec base)
 {
 	struct plan *p = calloc(1, sizeof(*p));
-	struct pass_spec spec[PASS_SPECS];
-	size_t specs = list_specs(spec, bench->specs, bench->count);
-	struct bench_case *c;
-	struct timed *t;
+	bool has_beside = base.loop.kind != LOOP_EMPTY;
+	struct pass_spec spec[PASS_SPECS], empty = { .name = "empty" };
 	int ret;
 
 	if (!p)
 		return -ENOMEM;
-	for (unsigned i = 0; i < SPLITS * BODIES; i++) {
-		unsigned split = i / BODIES, work = i % BODIES;
-		struct pass_spec base = bench->base, empty = { .name = "empty" };
-
-		base.loop.split = empty.loop.split = split;
-		base.loop.work = empty.loop.work = work;
-		t = build_timed(p, &base);
-		p->empty[split][work] = build_timed(p, &empty);
-		if (!bench->base_empty)
-			t->beside = p->empty[split][work];
-		c = &p->base_case[split][work];
-		*c = (struct bench_case){ .block = timed_block, .arg = t };
-		name_row(bench, &base, &c->row);
+	p->measure = measure;
+	count = list_specs(spec, specs, count);
+	for (unsigned i = 0; i < BASES; i++) {
+		base.loop.split = empty.loop.split = i / BODIES;
+		base.loop.work = empty.loop.work = i % BODIES;
+		p->empty[i] = add_timed(p, &empty, false);
+		make_case(p, &p->base[i], add_timed(p, &base, has_beside));
 	}
-	for (size_t i = 0; i < specs; i++) {
-		unsigned split = spec[i].loop.split, work = spec[i].loop.work;
-
-		t = build_timed(p, &spec[i]);
-		if (!bench->base_empty)
-			t->beside = p->empty[split][work];
-		c = &p->cases[p->count++];
-		*c = (struct bench_case){ .block = timed_block,
-					  .sum_up = sum_up_timed,
-					  .arg = t,
-					  .base = &p->base_case[split][work] };
-		name_row(bench, &spec[i], &c->row);
+	for (size_t i = 0; i < count; i++) {
+		make_case(p, &p->cases[i], add_timed(p, &spec[i], has_beside));
+		p->cases[i].sum_up = sum_up_timed;
+		p->cases[i].base = &p->base[base_of(&spec[i])];
 	}
-	ret = bench_measure(run, p->cases, p->count, result);
+	ret = bench_measure(run, p->cases, count, result);
 	for (size_t i = 0; i < p->loops; i++)
 		if (p->timed[i].ret == 0)
 			pass_free(&p->timed[i].pass);
@@ -323,27 +301,31 @@ static int measure_passes(const struct pass_bench *bench, const struct bench_run
 	return ret;
 }
 
-int bench_latent(const struct bench_run *run, struct bench_result *result)
+static int measure_latent(const struct bench_run *run, struct bench_result *result)
 {
-	static const struct pass_bench bench = {
-		.measure = "pass",
-		.specs = latent,
-		.count = LENGTH(latent),
-		.base = { .name = "empty", .loop.kind = LOOP_EMPTY },
-		.base_empty = true,
-	};
-
-	return measure_passes(&bench, run, result);
+	return measure_passes(run, result, "pass", latent, LENGTH(latent),
+			      (struct pass_spec){ .name = "empty", .loop.kind = LOOP_EMPTY });
 }
 
-int bench_invoke(const struct bench_run *run, struct bench_result *result)
+static int measure_invoke(const struct bench_run *run, struct bench_result *result)
 {
-	static const struct pass_bench bench = {
-		.measure = "call",
-		.specs = invoke,
-		.count = LENGTH(invoke),
-		.base = { .name = "direct", .loop.kind = LOOP_DIRECT, .peer = true },
-	};
-
-	return measure_passes(&bench, run, result);
+	return measure_passes(
+		run, result, "call", invoke, LENGTH(invoke),
+		(struct pass_spec){ "direct", .loop.kind = LOOP_DIRECT, .peer = true });
 }
+
+const struct benchmark bench_latent = {
+	.name = "latent",
+	.about = "a site that is switched off, in a loop",
+	.title = "A site that is switched off",
+	.caption = "Ticks per pass of a loop.",
+	.run = measure_latent,
+};
+
+const struct benchmark bench_invoke = {
+	.name = "invoke",
+	.about = "the call that a site makes which is switched on",
+	.title = "The call of an active site",
+	.caption = "Ticks per pass of a loop that calls an empty function.",
+	.run = measure_invoke,
+};

@@ -8,19 +8,16 @@
  * function without anything. Peers have an empty function of their own. Switching is of one probe
  * that no thread runs.
  */
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include "bench/method/loop.h"
-#include "bench/method/method.h"
 #include "bench/peers/peer.h"
 #include "patchcore/call.h"
 #include "patchcore/machine/wait.h"
-#include "patchcore/mapping.h"
-#include "probes/include/fastinst.h"
 #include "probes/include/fastinst/branch.h"
 #include "probes/include/fastinst/marker.h"
 
@@ -195,21 +192,17 @@ typedef int turn_fn(bool on);
 static uint32_t probe_id; /* that is switched */
 static struct pc_call switched_call;
 
-static int turn_probe(bool on)
-{
-	return on ? fi_activate(probe_id, NULL) : fi_deactivate(probe_id);
-}
+#define TURN(name, change)                                                                         \
+	static int turn_##name(bool on)                                                            \
+	{                                                                                          \
+		return change;                                                                     \
+	}
 
-static int turn_call(bool on)
-{
-	return on ? pc_activate_call(&switched_call, NULL) : pc_deactivate_call(&switched_call);
-}
-
-static int turn_flag(bool on)
-{
-	flag = on;
-	return 0;
-}
+TURN(probe, on ? fi_activate(probe_id, NULL) : fi_deactivate(probe_id))
+TURN(call, on ? pc_activate_call(&switched_call, NULL) : pc_deactivate_call(&switched_call))
+TURN(flag, (flag = on, 0))
+TURN(pointer, (pointer = on ? add_two : add_one, 0))
+TURN(static, fi_call_set(probes_add, on ? add_two : add_one))
 
 static int turn_branch(bool on)
 {
@@ -244,17 +237,6 @@ static int turn_hand(bool on)
 	return protect_hand(PROT_READ | PROT_EXEC);
 }
 
-static int turn_static(bool on)
-{
-	return fi_call_set(probes_add, on ? add_two : add_one);
-}
-
-static int turn_pointer(bool on)
-{
-	pointer = on ? add_two : add_one;
-	return 0;
-}
-
 /* --- Loops, timed ----------------------------------------------------------------------------- */
 
 enum {
@@ -278,37 +260,32 @@ static struct looped {
 	unsigned flags;
 	uint64_t rounds, sum; /* of the loop, for tests */
 } looped[] = {
+	/* clang-format off */
 	{ "guard", "entry", "off", loop_guard_down, loop_none, GUARD_OFF, .peer = true },
 	{ "guard", "entry", "on", loop_guard_up, loop_none, GUARD, .peer = true },
 	{ "none", "marker", "off", loop_empty, loop_empty, UNMARKED, .peer = true },
-	{ "flag", "branch", "off", loop_flag, loop_empty, FLAG_OFF, .peer = true,
-	  .turn = turn_flag },
+	{ "flag", "branch", "off", loop_flag, loop_empty, FLAG_OFF, .peer = true, .turn = turn_flag },
 	{ "flag", "branch", "on", loop_flag, loop_empty, FLAG_ON, .peer = true, .turn = turn_flag },
 	{ "direct", "call", "on", loop_direct, loop_empty, DIRECT, .peer = true },
-
 	{ "off", "entry", "off", loop_off, loop_none, GUARD_OFF, .probe = "probes_off" },
 	{ "counts", "entry", "on", loop_counts, loop_none, GUARD, .probe = "probes_counts" },
 	{ "keeps", "entry", "on", loop_keeps, loop_none, GUARD, .probe = "probes_keeps",
 	  .function = empty_function, .flags = FI_KEEPS_VECTORS },
-	{ "any", "entry", "on", loop_any, loop_none, GUARD, .probe = "probes_any",
-	  .function = empty_function },
+	{ "any", "entry", "on", loop_any, loop_none, GUARD, .probe = "probes_any", .function = empty_function },
 	{ "vectors", "entry", "on", loop_vectors, loop_none, GUARD, .probe = "probes_vectors",
 	  .function = vector_function },
-	{ "off", "marker", "off", loop_marker_off, loop_empty, UNMARKED,
-	  .probe = "probes.marker_off" },
-	{ "counts", "marker", "on", loop_marker_counts, loop_empty, GUARD,
-	  .probe = "probes.marker_counts" },
-	{ "keeps", "marker", "on", loop_marker_keeps, loop_empty, GUARD,
-	  .probe = "probes.marker_keeps", .function = empty_function, .flags = FI_KEEPS_VECTORS },
+	{ "off", "marker", "off", loop_marker_off, loop_empty, UNMARKED, .probe = "probes.marker_off" },
+	{ "counts", "marker", "on", loop_marker_counts, loop_empty, GUARD, .probe = "probes.marker_counts" },
+	{ "keeps", "marker", "on", loop_marker_keeps, loop_empty, GUARD, .probe = "probes.marker_keeps",
+	  .function = empty_function, .flags = FI_KEEPS_VECTORS },
 	{ "branch", "branch", "off", loop_branch, loop_empty, FLAG_OFF, .turn = turn_branch },
 	{ "branch", "branch", "on", loop_branch, loop_empty, FLAG_ON, .turn = turn_branch },
-	{ "hand", "branch", "off", loop_hand, loop_empty, FLAG_OFF, .peer = true,
-	  .turn = turn_hand },
+	{ "hand", "branch", "off", loop_hand, loop_empty, FLAG_OFF, .peer = true, .turn = turn_hand },
 	{ "hand", "branch", "on", loop_hand, loop_empty, FLAG_ON, .peer = true, .turn = turn_hand },
 	{ "static", "call", "on", loop_static, loop_empty, DIRECT, .turn = turn_static },
-	{ "pointer", "call", "on", loop_pointer, loop_empty, DIRECT, .peer = true,
-	  .turn = turn_pointer },
+	{ "pointer", "call", "on", loop_pointer, loop_empty, DIRECT, .peer = true, .turn = turn_pointer },
 	{ "ifunc", "call", "on", loop_ifunc, loop_empty, DIRECT, .peer = true },
+	/* clang-format on */
 };
 
 static int refuse_probe(char *why, const char *name, int ret)
@@ -377,16 +354,13 @@ static int looped_block(struct bench_case *c, struct samples *s, char *why)
 /* The second samples are of what has nothing in it. */
 static void sum_up(struct bench_case *c, struct bench_row *row)
 {
-	struct bench_value over = over_pairs(&c->samples[0], &c->samples[1]);
-	struct bench_value base = over_pairs(&c->base_samples[0], &c->base_samples[1]);
+	double over = bench_row_over(row, &c->samples[0], &c->samples[1]);
+	double base = over_pairs(&c->base_samples[0], &c->base_samples[1]).median;
 
-	bench_row_extra(row, "over_empty", over.median);
-	bench_row_extra(row, "over_low", over.low);
-	bench_row_extra(row, "over_high", over.high);
-	bench_row_extra(row, "over_base", base.median);
+	bench_row_extra(row, "over_base", base);
 	/* What is off may take nothing, give or take a step of the clock. */
-	if (base.median > 0)
-		bench_row_extra(row, "over_ratio", over.median / base.median);
+	if (base > 0)
+		bench_row_extra(row, "over_ratio", over / base);
 }
 
 /* --- Switches, timed ------------------------------------------------------------------------- */
@@ -410,23 +384,20 @@ static struct switched {
 	const char *probe; /* NULL: it is none */
 	bool peer;
 } switched[] = {
+	/* clang-format off */
 	{ "call", "split", "3|2", "open", turn_call, NULL, .base = CALL },
 	{ "flag", "site", "branch", "data", turn_flag, NULL, .base = FLAG, .peer = true },
 	{ "pointer", "site", "call", "data", turn_pointer, NULL, .base = POINTER, .peer = true },
 	{ "hand", "site", "branch", "protect", turn_hand, NULL, .base = FLAG, .peer = true },
-	{ "hand", "site", "branch", "open", turn_open_hand, CODE(loop_hand), .base = FLAG,
-	  .peer = true },
-	{ "probe", "split", "0", "open", turn_probe, CODE(probes_inside), .base = CALL,
-	  .probe = "probes_inside" },
-	{ "probe", "split", "3|2", "open", turn_probe, CODE(probes_inside), .base = CALL,
-	  .probe = "probes_across" },
-	{ "probe", "split", "0", "protect", turn_probe, NULL, .base = CALL,
-	  .probe = "probes_inside" },
+	{ "hand", "site", "branch", "open", turn_open_hand, CODE(loop_hand), .base = FLAG, .peer = true },
+	{ "probe", "split", "0", "open", turn_probe, CODE(probes_inside), .base = CALL, .probe = "probes_inside" },
+	{ "probe", "split", "3|2", "open", turn_probe, CODE(probes_inside), .base = CALL, .probe = "probes_across" },
+	{ "probe", "split", "0", "protect", turn_probe, NULL, .base = CALL, .probe = "probes_inside" },
 	{ "branch", "site", "branch", "protect", turn_branch, NULL, .base = HAND },
 	{ "branch", "site", "branch", "open", turn_branch, CODE(loop_branch), .base = OPEN_HAND },
 	{ "static", "site", "call", "protect", turn_static, NULL, .base = POINTER },
-	{ "static", "site", "call", "open", turn_static, CODE(&fi_call_probes_add),
-	  .base = POINTER },
+	{ "static", "site", "call", "open", turn_static, CODE(&fi_call_probes_add), .base = POINTER },
+	/* clang-format on */
 };
 
 static int switched_begin(struct bench_case *c, char *why)
@@ -472,27 +443,160 @@ static int switched_block(struct bench_case *c, struct samples *s, char *why)
 
 struct asked {
 	struct peer *peer;
+	int (*ask)(struct peer *peer, unsigned times, bool on, struct samples *s, char *why);
+	unsigned times;
 	bool on; /* of a change: an executor runs it */
 };
 
-static int peer_calls(struct bench_case *c, struct samples *s, char *why)
+static int peer_block(struct bench_case *c, struct samples *s, char *why)
 {
 	const struct asked *a = c->arg;
-	struct peer_cost cost;
-	int ret = peer_cost(a->peer, PEER_CALLS, &cost, why);
 
-	if (ret < 0)
-		return ret;
-	samples_add(&s[0], a->on ? cost.on : cost.off);
-	samples_add(&s[1], cost.empty);
+	return a->ask(a->peer, a->times, a->on, s, why);
+}
+
+/* --- Many at once ----------------------------------------------------------------------------- */
+
+/*
+ * Ids are not used twice, and what was discovered stays so. So the object with many probes is
+ * loaded by a child process.
+ */
+#define PROBES_MANY  20000
+#define PROBES_BATCH 16753 /* the call sites of the paper's sqlite */
+#define BATCHES	     3	   /* in a block */
+#define MANY_ROUNDS  10
+#define MANY_SECONDS 60
+
+#define TEXT_(x) #x
+#define TEXT(x)	 TEXT_(x)
+
+static struct peer many = {
+	"many",
+	"many.S",
+	"gcc",
+	.build = "cc -shared -nostdlib -DMANY=" TEXT(PROBES_MANY) " \"$2\" -o \"$1/many.so\"",
+};
+
+enum many_measure {
+	DISCOVER,
+	ACTIVATE,
+	DEACTIVATE,
+	EXCHANGE, /* what no change of so many sites can do without */
+	MANY_MEASURES
+};
+
+/* What the child tells: ticks of a probe. */
+struct many_answer {
+	int ret;
+	double ticks[MANY_MEASURES][BATCHES];
+};
+
+static uint32_t many_ids[PROBES_MANY];
+static _Atomic(uint64_t) *many_word[PROBES_BATCH];
+
+static int find_words(void)
+{
+	struct fi_probe probe;
+	int ret = fi_find("f*", many_ids, PROBES_MANY) >= PROBES_MANY ? 0 : -ENOENT;
+
+	for (unsigned i = 0; i < PROBES_BATCH && ret == 0; i++) {
+		ret = fi_get(many_ids[i], &probe);
+		if (ret == 0)
+			many_word[i] = (void *)((uintptr_t)probe.address & ~UINT64_C(7));
+	}
+	return ret;
+}
+
+static int exchange_all(void)
+{
+	for (unsigned i = 0; i < PROBES_BATCH; i++)
+		atomic_exchange_explicit(many_word[i],
+					 atomic_load_explicit(many_word[i], memory_order_relaxed),
+					 memory_order_seq_cst);
 	return 0;
 }
 
-static int peer_switches(struct bench_case *c, struct samples *s, char *why)
+static int change_many(enum many_measure measure, double *ticks)
 {
-	const struct asked *a = c->arg;
+	void *first = (void *)(uintptr_t)many_word[0];
+	size_t length = (size_t)((char *)many_word[PROBES_BATCH - 1] - (char *)first) + 8;
+	int ret = measure == EXCHANGE ? pc_text_open(first, length) : 0;
+	uint64_t start = ticks_now();
 
-	return peer_toggle(a->peer, PEER_PAIRS, a->on, s, why);
+	if (ret < 0)
+		return ret;
+	ret = measure == ACTIVATE     ? fi_activate_batch(many_ids, PROBES_BATCH, NULL)
+	      : measure == DEACTIVATE ? fi_deactivate_batch(many_ids, PROBES_BATCH)
+				      : exchange_all();
+	*ticks = (double)(ticks_now() - start) / PROBES_BATCH;
+	return measure == EXCHANGE ? pc_text_close(first, length) : ret;
+}
+
+/* The first batch is a warm-up. */
+static void load_many(void *arg, void *to)
+{
+	const enum many_measure *wanted = arg;
+	unsigned batches = *wanted == DISCOVER ? 0 : BATCHES + 1;
+	struct many_answer *answer = to;
+	char path[PEER_PATH + 16];
+	uint64_t start;
+	int ret = fi_init();
+
+	snprintf(path, sizeof(path), "%s/many.so", many.folder);
+	if (ret == 0 && !dlmopen(LM_ID_BASE, path, RTLD_NOW))
+		ret = -ENOEXEC;
+	start = ticks_now();
+	if (ret == 0)
+		ret = (int)fi_scan();
+	answer->ticks[DISCOVER][0] = (double)(ticks_now() - start) / PROBES_MANY;
+	ret = ret < 0 ? ret : find_words();
+	for (unsigned i = 0; i < batches; i++)
+		for (enum many_measure m = ACTIVATE; m <= EXCHANGE && ret == 0; m++)
+			ret = change_many(m, &answer->ticks[m][i ? i - 1 : 0]);
+	answer->ret = ret;
+}
+
+static int many_block(struct bench_case *c, struct samples *s, char *why)
+{
+	const enum many_measure *wanted = c->arg;
+	struct many_answer answer = { 0 };
+	int ret = peer_opened(&many, why);
+
+	if (ret == 0)
+		ret = bench_ask_child(load_many, c->arg, &answer, sizeof(answer), MANY_SECONDS,
+				      why);
+	if (ret == 0 && answer.ret < 0)
+		ret = bench_say(why, many.name, answer.ret);
+	for (unsigned i = 0; i < (*wanted == DISCOVER ? 1 : BATCHES) && ret == 0; i++) {
+		samples_add(&s[0], answer.ticks[*wanted][i]);
+		if (*wanted == ACTIVATE)
+			samples_add(&s[1], answer.ticks[DEACTIVATE][i]);
+	}
+	return ret;
+}
+
+static int measure_many(const struct bench_run *run, struct bench_result *result)
+{
+	static enum many_measure measures[] = { DISCOVER, ACTIVATE, EXCHANGE };
+	struct bench_case exchange = { .block = many_block, .arg = &measures[2] };
+	struct bench_case cases[] = {
+		{ .block = many_block, .arg = &measures[0], .rounds = MANY_ROUNDS },
+		{ .block = many_block,
+		  .arg = &measures[1],
+		  .base = &exchange,
+		  .second_measure = "deactivate" },
+	};
+	int ret;
+
+	bench_row_name(&exchange.row, "exchange", "activate", "ticks");
+	bench_row_name(&cases[0].row, "init", "discover", "ticks");
+	bench_row_param(&cases[0].row, "sites", PROBES_MANY);
+	bench_row_name(&cases[1].row, "batch", "activate", "ticks");
+	bench_row_param(&cases[1].row, "sites", PROBES_BATCH);
+	peer_open(&many, run);
+	ret = bench_measure(run, cases, LENGTH(cases), result);
+	peer_close(&many);
+	return ret;
 }
 
 /* --- The plan ------------------------------------------------------------------------------- */
@@ -544,14 +648,14 @@ static void plan_peers(struct plan *p)
 			struct bench_case *c = &p->cases[p->count++];
 			bool on = i % 2, switches = i / 2;
 
-			*a = (struct asked){ peer, on };
-			*c = (struct bench_case){ .block = peer_calls, .sum_up = sum_up, .arg = a };
+			*a = (struct asked){ peer, peer_cost, PEER_CALLS, on };
+			*c = (struct bench_case){ .block = peer_block, .sum_up = sum_up, .arg = a };
 			c->base = p->base + (on ? PEERS_BASE : GUARD_OFF);
 			bench_row_name(&c->row, peer->name, on ? "on" : "off", "ticks");
 			c->row.peer = true;
 			if (!switches)
 				continue;
-			c->block = peer_switches;
+			*a = (struct asked){ peer, peer_toggle, PEER_PAIRS, on };
 			c->sum_up = NULL;
 			c->second_measure = "deactivate";
 			bench_row_name(&c->row, peer->name, "activate", "ticks");
@@ -561,7 +665,7 @@ static void plan_peers(struct plan *p)
 		}
 }
 
-int bench_probes(const struct bench_run *run, struct bench_result *result)
+static int measure_probes(const struct bench_run *run, struct bench_result *result)
 {
 	const struct loop_spec spec = { .kind = LOOP_SITE, .split = SPLIT };
 	struct loop loop = { 0 };
@@ -590,5 +694,13 @@ int bench_probes(const struct bench_run *run, struct bench_result *result)
 	end = fi_fini();
 	if (ret == 0)
 		ret = end;
-	return ret < 0 ? ret : probes_many(run, result);
+	return ret < 0 ? ret : measure_many(run, result);
 }
+
+const struct benchmark bench_probes = {
+	.name = "probes",
+	.about = "probes of functions and markers, and switching them",
+	.title = "Probes",
+	.caption = "Ticks per call of a function with a probe, or per change.",
+	.run = measure_probes,
+};

@@ -4,20 +4,19 @@
  * tmax-bench(1) has rows, baselines and extras.
  */
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "bench/method/method.h"
 #include "bench/peers/ways.h"
 
-#define SCALING_SLICE 0.004 /* seconds of one sample of "changes" */
 #define SCALING_MIXES 64
 #define SPLIT	      3 /* of the straddler */
 #define LOOK_EVERY    8 /* changes between two looks at the clock */
 #define SLICES	      2
 #define SITES	      3 /* of each patcher: call, aligned, straddler */
+
+static double slice = 0.004; /* seconds of one sample of "changes" */
 
 /* So many patchers and executors. */
 struct scaling_mix {
@@ -25,16 +24,12 @@ struct scaling_mix {
 	bool one_site; /* for all patchers */
 };
 
-static const struct op {
-	enum way_name way;
-	unsigned site;
-	bool has_policy;
-	enum pc_policy policy;
-} ops[] = {
-	{ .way = WAY_CALL, .site = 0 },
-	{ .way = WAY_ALIGNED, .site = 1 },
-	{ WAY_STRADDLER, 2, true, PC_POLICY_WAIT },
-	{ WAY_STRADDLER, 2, true, PC_POLICY_MEMBARRIER },
+/* Of the first three each patcher has a site; the last shares that of the one before. */
+static const struct site_spec ops[] = {
+	{ WAY_CALL, .target = LOOP_COUNT },
+	{ WAY_ALIGNED, .target = LOOP_COUNT },
+	{ WAY_STRADDLER, SPLIT, SITE_WAIT, .target = LOOP_COUNT },
+	{ WAY_STRADDLER, SPLIT, SITE_MEMBARRIER, .target = LOOP_COUNT },
 };
 #define OPS (sizeof(ops) / sizeof(*ops))
 
@@ -50,7 +45,6 @@ struct patcher {
 struct gang {
 	struct hot *hot, *others; /* executors; patchers, but for the caller, which is the first */
 	unsigned patchers;	  /* at most */
-	double slice;		  /* seconds */
 	_Atomic(bool) go;	  /* patchers may change their sites */
 	struct patcher *patcher;
 };
@@ -58,7 +52,8 @@ struct gang {
 struct mix_case {
 	struct gang *gang;
 	struct scaling_mix mix;
-	const struct op *op;
+	const struct site_spec *op;
+	unsigned site;	  /* of each patcher */
 	bool against_one; /* is the baseline a single patcher? */
 	struct hot_work work, patching;
 	uint64_t changes, refused;
@@ -106,8 +101,7 @@ static const char *scaling_base(struct scaling_mix mix, struct scaling_mix *base
 static void patch_some(const struct mix_case *mc, unsigned member)
 {
 	struct patcher *me = &mc->gang->patcher[member];
-	struct bench_site *site =
-		&mc->gang->patcher[mc->mix.one_site ? 0 : member].site[mc->op->site];
+	struct bench_site *site = &mc->gang->patcher[mc->mix.one_site ? 0 : member].site[mc->site];
 
 	if (me->begin == 0)
 		me->begin = seconds_now();
@@ -138,7 +132,7 @@ static void run_a_site(const struct hot_work *work, unsigned executor, struct ho
 	const struct mix_case *mc = work->arg;
 	unsigned sites = mc->mix.one_site ? 1 : mc->mix.patchers;
 	const struct hot_work loop = {
-		.arg = &mc->gang->patcher[executor % sites].site[mc->op->site].loop,
+		.arg = &mc->gang->patcher[executor % sites].site[mc->site].loop,
 	};
 
 	hot_loop(&loop, executor, counts);
@@ -163,7 +157,7 @@ static int block_of_slices(struct bench_case *c, struct samples *s, char *why)
 		atomic_store_explicit(&gang->go, true, memory_order_release);
 		do
 			patch_some(mc, 0);
-		while (first->ret == 0 && first->seconds < gang->slice);
+		while (first->ret == 0 && first->seconds < slice);
 		atomic_store_explicit(&gang->go, false, memory_order_relaxed);
 		hot_sleep(gang->others);
 		for (struct patcher *p = first; p < first + mc->mix.patchers; p++) {
@@ -181,13 +175,10 @@ static int block_of_slices(struct bench_case *c, struct samples *s, char *why)
 static int begin_mix(struct bench_case *c, char *why)
 {
 	struct mix_case *mc = c->arg;
-	int ret = bench_set_policy(mc->op->policy, why);
 
-	if (ret < 0)
-		return ret;
+	(void)why;
 	for (unsigned i = 0; i < mc->mix.patchers; i++)
 		mc->gang->patcher[i].state = 1;
-	hot_aim(mc->gang->hot, &mc->work, mc->mix.executors);
 	return 0;
 }
 
@@ -196,10 +187,8 @@ static void end_mix(struct bench_case *c)
 {
 	struct mix_case *mc = c->arg;
 
-	hot_sleep(mc->gang->hot);
 	for (unsigned i = 0; i < mc->mix.patchers; i++)
-		bench_site_set(&mc->gang->patcher[i].site[mc->op->site], 0);
-	pc_set_policy(PC_POLICY_AUTO);
+		bench_site_set(&mc->gang->patcher[i].site[mc->site], 0);
 }
 
 static void sum_up(struct bench_case *c, struct bench_row *row)
@@ -217,13 +206,14 @@ static void sum_up(struct bench_case *c, struct bench_row *row)
 
 /* --- Cases ------------------------------------------------------------------------------------ */
 
-static struct bench_case a_case(struct mix_case *mc, struct gang *gang, const struct op *op,
+static struct bench_case a_case(struct mix_case *mc, struct gang *gang, const struct site_spec *op,
 				struct scaling_mix mix)
 {
 	*mc = (struct mix_case){
 		.gang = gang,
 		.mix = mix,
 		.op = op,
+		.site = op - ops < SITES ? (unsigned)(op - ops) : SITES - 1,
 		.work = { run_a_site, mc },
 		.patching = { patch_beside, mc },
 	};
@@ -232,12 +222,16 @@ static struct bench_case a_case(struct mix_case *mc, struct gang *gang, const st
 		.block = block_of_slices,
 		.end = end_mix,
 		.arg = mc,
+		.policy = op->policy,
+		.hot = gang->hot,
+		.work = &mc->work,
+		.executors = mix.executors,
 	};
 }
 
 /* A case, its row, and the baseline if it has one. */
 static void make_case(struct bench_case *c, struct mix_case *mc, struct bench_case *base,
-		      struct mix_case *base_arg, struct gang *gang, const struct op *op,
+		      struct mix_case *base_arg, struct gang *gang, const struct site_spec *op,
 		      struct scaling_mix mix)
 {
 	struct scaling_mix base_mix;
@@ -246,8 +240,7 @@ static void make_case(struct bench_case *c, struct mix_case *mc, struct bench_ca
 	*c = a_case(mc, gang, op, mix);
 	c->sum_up = sum_up;
 	bench_row_name(&c->row, ways[op->way].name, "changes", "changes/s");
-	if (op->has_policy)
-		bench_row_param_text(&c->row, "policy", bench_policy_name(op->policy));
+	bench_site_params(&c->row, op);
 	bench_row_param(&c->row, "patchers", mix.patchers);
 	bench_row_param(&c->row, "executors", mix.executors);
 	if (mix.one_site)
@@ -261,10 +254,10 @@ static void make_case(struct bench_case *c, struct mix_case *mc, struct bench_ca
 }
 
 /* Executors have their seats; patchers but the first get those at the other end. */
-static int scaling_patchers(const struct bench_run *run, double slice, struct bench_result *result)
+static int measure_scaling(const struct bench_run *run, struct bench_result *result)
 {
 	unsigned others = run->seating.executors;
-	struct gang gang = { .patchers = others + 1, .slice = slice };
+	struct gang gang = { .patchers = others + 1 };
 	size_t size = gang.patchers * sizeof(*gang.patcher);
 	struct seating patchers = run->seating;
 	struct scaling_mix mixes[SCALING_MIXES];
@@ -280,14 +273,9 @@ static int scaling_patchers(const struct bench_run *run, double slice, struct be
 		memset(gang.patcher, 0, size);
 	else
 		ret = -ENOMEM;
-	for (unsigned i = 0; i < gang.patchers * SITES && ret == 0; i++) {
-		const struct op *op = &ops[i % SITES];
-		struct site_spec spec = { .way = &ways[op->way],
-					  .target = LOOP_COUNT,
-					  .split = op->has_policy ? SPLIT : 0 };
-
-		ret = bench_site_build(&gang.patcher[i / SITES].site[i % SITES], &spec, why);
-	}
+	for (unsigned i = 0; i < gang.patchers * SITES && ret == 0; i++)
+		ret = bench_site_build(&gang.patcher[i / SITES].site[i % SITES], &ops[i % SITES],
+				       why);
 	for (unsigned i = 0; i < others; i++)
 		patchers.executor[i] = run->seating.executor[others - 1 - i];
 	if (ret == 0)
@@ -309,7 +297,12 @@ static int scaling_patchers(const struct bench_run *run, double slice, struct be
 	return ret;
 }
 
-int bench_scaling(const struct bench_run *run, struct bench_result *result)
-{
-	return scaling_patchers(run, SCALING_SLICE, result);
-}
+const struct benchmark bench_scaling = {
+	.name = "scaling",
+	.about = "more patchers and executors",
+	.title = "Scaling",
+	.caption =
+		"Changes per second of all patchers together, each with a site of its own unless "
+		"it says otherwise.",
+	.run = measure_scaling,
+};

@@ -29,18 +29,13 @@
 #include <errno.h>
 #include <gsl/gsl_sort_ulong.h>
 #include <math.h>
-#include <stdatomic.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/random.h"
-#include "bench/method/hot.h"
-#include "bench/method/method.h"
 #include "bench/peers/ways.h"
 #include "patchcore/async.h"
-#include "patchcore/machine/wait.h"
 #include "patchcore/site/site.h"
 
 #define STALL_WINDOWS 50  /* numbers that can be announced, from 1 on */
@@ -72,37 +67,33 @@ struct stall_record {
 #define STALL_SPECS 14
 
 struct stall_spec {
-	enum way_name way;
-	bool straddles;	       /* a line: 3|2 */
-	bool all;	       /* also with all executors there are */
-	bool protocol;	       /* INT3 and syncs: the policy counts, and is a param */
-	enum pc_policy policy; /* wait or membarrier */
-	unsigned windows;      /* in a block; 0: STALL_WINDOWS */
+	struct site_spec site;
+	bool all;	  /* also with all executors there are */
+	unsigned windows; /* in a block; 0: STALL_WINDOWS */
 };
 
 #define REST   37500 /* ticks from a change to the next, at least */
 #define JITTER 25000 /* ticks, up to */
 #define CASES  32
 
-#define WAIT	   .protocol = true, .policy = PC_POLICY_WAIT
-#define MEMBARRIER .protocol = true, .policy = PC_POLICY_MEMBARRIER
-
+/* clang-format off */
 static const struct stall_spec stall_specs[STALL_SPECS] = {
-	{ WAY_ALIGNED, .all = true },
-	{ .way = WAY_CALL },
-	{ WAY_CALL, true, .all = true },
-	{ WAY_STRADDLER, true, .all = true, WAIT },
-	{ WAY_STRADDLER, true, .all = true, MEMBARRIER },
-	{ WAY_START, true, WAIT },
-	{ WAY_START, true, MEMBARRIER },
-	{ WAY_BATCH, true, WAIT },
-	{ WAY_BATCH, true, MEMBARRIER },
-	{ .way = WAY_FLAG },
-	{ .way = WAY_POINTER },
-	{ WAY_HAND, true, .all = true },
-	{ WAY_STOP, true, .windows = 40 },
-	{ WAY_PTRACE, true, .windows = 20 },
+	{ .site = { WAY_ALIGNED, .has_split = true }, .all = true },
+	{ .site = { WAY_CALL, .has_split = true } },
+	{ .site = { WAY_CALL, 3, .has_split = true }, .all = true },
+	{ .site = { WAY_STRADDLER, 3, .has_split = true, SITE_WAIT }, .all = true },
+	{ .site = { WAY_STRADDLER, 3, .has_split = true, SITE_MEMBARRIER }, .all = true },
+	{ .site = { WAY_START, 3, .has_split = true, SITE_WAIT } },
+	{ .site = { WAY_START, 3, .has_split = true, SITE_MEMBARRIER } },
+	{ .site = { WAY_BATCH, 3, .has_split = true, SITE_WAIT, .batch = STALL_BATCH } },
+	{ .site = { WAY_BATCH, 3, .has_split = true, SITE_MEMBARRIER, .batch = STALL_BATCH } },
+	{ .site = { .way = WAY_FLAG } },
+	{ .site = { .way = WAY_POINTER } },
+	{ .site = { WAY_HAND, 3, .has_split = true }, .all = true },
+	{ .site = { WAY_STOP, 3, .has_split = true }, .windows = 40 },
+	{ .site = { WAY_PTRACE, 3, .has_split = true }, .windows = 20 },
 };
+/* clang-format on */
 
 struct stall_case {
 	struct bench_site site;
@@ -223,7 +214,7 @@ static int run_windows(struct stall_case *c, struct samples *s, bool change)
 		if (change) {
 			ret = c->way->set(&c->site, !c->state);
 			/* Step by step, as a program does that has other work meanwhile. */
-			if (ret == 0 && c->spec->way == WAY_START)
+			if (ret == 0 && c->spec->site.way == WAY_START)
 				while ((ret = pc_finish_patch(c->site.at)) > PC_FINISHED)
 					;
 			c->took[w] = ticks_now() - start;
@@ -253,7 +244,7 @@ static int begin_case(struct bench_case *b, char *why)
 	if (ret < 0)
 		snprintf(why, BENCH_WHY, "%s", c->why);
 	if (ret == 0)
-		ret = bench_site_begin(&c->site, c->spec->policy, why);
+		ret = bench_site_begin(&c->site, why);
 	c->state = 0;
 	return ret;
 }
@@ -298,19 +289,15 @@ static void sum_up(struct bench_case *b, struct bench_row *row)
 static int stall_build(struct bench_site *site, struct spare *spare, const struct stall_spec *spec,
 		       char *why)
 {
-	unsigned split = spec->straddles ? 3 : 0;
-	struct site_spec of = {
-		.way = &ways[spec->way],
-		.split = split,
-		.target = LOOP_COUNT,
-		.spare = spare,
-		.batch = STALL_BATCH,
-	};
-	int ret = bench_site_build(site, &of, why);
+	struct site_spec of = spec->site;
+	int ret;
 
-	if (ret < 0 || spec->way != WAY_BATCH)
+	of.target = LOOP_COUNT;
+	of.spare = spare;
+	ret = bench_site_build(site, &of, why);
+	if (ret < 0 || of.way != WAY_BATCH)
 		return ret;
-	ret = spare_open(spare, STALL_BATCH, split);
+	ret = spare_open(spare, STALL_BATCH, of.split);
 	return ret < 0 ? bench_say(why, "spare sites", ret) : 0;
 }
 
@@ -338,7 +325,7 @@ static int measure_with(const struct bench_run *run, struct stall *stall, unsign
 			continue;
 		stall->count++;
 		c->spec = spec;
-		c->way = &ways[spec->way];
+		c->way = &ways[spec->site.way];
 		c->ret = stall_build(&c->site, &c->spare, spec, c->why);
 		c->stall = stall;
 		c->executors = executors;
@@ -350,17 +337,11 @@ static int measure_with(const struct bench_run *run, struct stall *stall, unsign
 			.end = end_case,
 			.sum_up = sum_up,
 			.arg = c,
+			.policy = spec->site.policy,
 			.base = idle,
 		};
 		bench_row_name(&b->row, c->way->name, "stall", "ticks");
-		b->row.peer = c->way->peer;
-		if (c->way->loop == LOOP_SITE)
-			bench_row_param_text(&b->row, "split",
-					     loop_split_name(spec->straddles ? 3 : 0));
-		if (spec->protocol)
-			bench_row_param_text(&b->row, "policy", bench_policy_name(spec->policy));
-		if (spec->way == WAY_BATCH)
-			bench_row_param(&b->row, "batch", STALL_BATCH);
+		bench_site_params(&b->row, &spec->site);
 		bench_row_param(&b->row, "executors", executors);
 	}
 	ret = bench_measure(run, &stall->cases[first], stall->count - first, result);
@@ -369,7 +350,7 @@ static int measure_with(const struct bench_run *run, struct stall *stall, unsign
 	return ret;
 }
 
-int bench_stall(const struct bench_run *run, struct bench_result *result)
+static int measure_stall(const struct bench_run *run, struct bench_result *result)
 {
 	struct stall *stall = aligned_alloc(128, sizeof(*stall));
 	struct stall_log *log =
@@ -393,3 +374,12 @@ int bench_stall(const struct bench_run *run, struct bench_result *result)
 	free(stall);
 	return ret;
 }
+
+const struct benchmark bench_stall = {
+	.name = "stall",
+	.about = "what an executor loses while its site is changed",
+	.title = "What an executor loses",
+	.caption = "The executor's longest pass per change. The baseline has no change, so that "
+		   "interrupts are in both.",
+	.run = measure_stall,
+};

@@ -18,30 +18,14 @@
 #include <errno.h>
 #include <math.h>
 #include <sched.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <x86intrin.h>
 
-#include "bench/cases/pace.h"
-#include "bench/method/hot.h"
-#include "bench/method/method.h"
-#include "bench/method/result.h"
-#include "bench/method/samples.h"
 #include "bench/peers/ways.h"
 #include "patchcore/machine/identity.h"
 #include "patchcore/machine/wait.h"
-
-/* What is toggled. */
-struct flow_line {
-	enum way_name way;
-	unsigned split;
-	bool on_off; /* else between two targets */
-	enum pc_policy policy;
-};
 
 #define FLOW_LINES 14
 
@@ -62,13 +46,69 @@ struct flow_sum {
 /* Put a site into state 0 or 1. 0 or a negative errno. */
 typedef int flow_set(void *site, unsigned state);
 
+/* --- The schedule ----------------------------------------------------------------------------- */
+
+/*
+ * When a patcher that toggles so often a second shall make its next change.
+ *
+ * The moments are laid down in advance, so a change that comes late does not shift those
+ * behind it: they follow as fast as they can until the schedule is met again. Change k (from
+ * 0) is due k + 1/2 periods after the start. So in a time of an even number of periods either
+ * state has exactly half of it, and as many changes are made as the rate says.
+ */
+struct pace {
+	uint64_t start, end; /* ticks */
+	double period;	     /* ticks; 0: as fast as possible, INFINITY: none is ever due */
+	uint64_t done;
+};
+
+/* pace_from - so often a second (0, INFINITY: see above), by a clock of so many ticks in one. */
+static struct pace pace_from(uint64_t start, double rate, double seconds, double ticks_per_second)
+{
+	return (struct pace){
+		.start = start,
+		.end = start + (uint64_t)(seconds * ticks_per_second),
+		.period = ticks_per_second / rate,
+	};
+}
+
+/* pace_due - when the next change is; at the end, if none is due before. */
+static uint64_t pace_due(const struct pace *pace)
+{
+	double due = ((double)pace->done + 0.5) * pace->period;
+
+	return due < (double)(pace->end - pace->start) ? pace->start + (uint64_t)due : pace->end;
+}
+
+/* pace_passed - is it that late? Also across a wrap. */
+static bool pace_passed(uint64_t moment)
+{
+	return (int64_t)(__rdtsc() - moment) >= 0;
+}
+
+/*
+ * pace_next - spin until the next change is due. True: make it now. False: the end.
+ * No PAUSE, which would coarsen the schedule: see ticks_wait_since().
+ */
+static bool pace_next(struct pace *pace)
+{
+	uint64_t due = pace_due(pace);
+
+	while (!pace_passed(due))
+		;
+	if (pace_passed(pace->end))
+		return false;
+	pace->done++;
+	return true;
+}
+
 /* --- Through the gate ------------------------------------------------------------------------ */
 
 /*
  * Seconds. A multiple of 2 ms: then every rate makes an even number of changes in it, and
  * both states have the same time.
  */
-#define THROUGHPUT_SLICE 0.010
+static double slice = 0.010;
 
 /* As in hot.c: the patcher meets executors at the site, and at the gate twice. */
 #define OWN_LINES __attribute__((aligned(128)))
@@ -139,16 +179,14 @@ static void flow_close(struct flow *flow)
 	free(flow);
 }
 
-/* Uncounted; until hot_sleep(). on_off: state 1 calls nothing, else target 1. */
-static void flow_aim(struct flow *flow, const struct loop *loop, unsigned executors, bool on_off)
+/* While all sleep: what they are to run. on_off: state 1 calls nothing, else target 1. */
+static void flow_point(struct flow *flow, const struct loop *loop, unsigned executors, bool on_off)
 {
 	unsigned most = hot_executors(flow->hot);
 
-	hot_sleep(flow->hot);
 	flow->loop = loop;
 	flow->executors = executors < most ? executors : most;
 	flow->on_off = on_off;
-	hot_aim(flow->hot, &flow->work, flow->executors);
 }
 
 static bool all_have_seen(const struct flow *flow)
@@ -263,32 +301,22 @@ static double flow_balance(double a, double b)
 
 /* --- What the blocks tell ------------------------------------------------------------------- */
 
-enum figure {
-	TOGGLES, /* a second */
-	SLANT,	 /* less to more: it has a median also where a balance is infinite */
-	FIRST,	 /* of a second in either state */
-	SECOND,
-	FIGURES
-};
-
 /* Of the blocks of a case: of all, and samples of all but the warm-up. */
 struct flow_tally {
 	uint64_t toggles, ran[2];
 	bool warm;
-	struct samples of[FIGURES];
+	struct samples toggle_rate; /* changes per second */
+	struct samples slant; /* less to more: it has a median also where a balance is infinite */
 };
 
 static void flow_tally_add(struct flow_tally *tally, const struct flow_sum *sum)
 {
-	const double value[FIGURES] = {
-		[TOGGLES] = (double)sum->toggles / sum->seconds,
-		[SLANT] = 1 / flow_balance((double)sum->ran[0], (double)sum->ran[1]),
-		[FIRST] = sum->per_second[0],
-		[SECOND] = sum->per_second[1],
-	};
+	double balance = flow_balance((double)sum->ran[0], (double)sum->ran[1]);
 
-	for (unsigned i = 0; i < FIGURES && tally->warm; i++)
-		samples_add(&tally->of[i], value[i]);
+	if (tally->warm) {
+		samples_add(&tally->toggle_rate, (double)sum->toggles / sum->seconds);
+		samples_add(&tally->slant, 1 / balance);
+	}
 	tally->warm = true;
 	tally->toggles += sum->toggles;
 	for (unsigned t = 0; t < 2; t++)
@@ -297,15 +325,13 @@ static void flow_tally_add(struct flow_tally *tally, const struct flow_sum *sum)
 
 static void flow_tally_free(struct flow_tally *tally)
 {
-	for (unsigned i = 0; i < FIGURES; i++)
-		samples_free(&tally->of[i]);
+	samples_free(&tally->toggle_rate);
+	samples_free(&tally->slant);
 }
 
 /* NAN: there is none. */
-static double median_of(struct flow_tally *tally, enum figure figure)
+static double median_of(struct samples *s)
 {
-	struct samples *s = &tally->of[figure];
-
 	/* All of it is one block. */
 	s->blocks = 0;
 	samples_end_block(s);
@@ -313,33 +339,19 @@ static double median_of(struct flow_tally *tally, enum figure figure)
 }
 
 /*
- * Adds to the row what tmax-bench(1) tells of it: changes made and balances; and where
- * the two states do not take the same time to execute (@untouched, of the same site, is not NULL),
- * figures in which each execution counts as the time that it takes untouched. Of a site that was
- * not toggled only the first.
+ * Adds changes made and their balance to the row; of a site that was not toggled only the first.
  *
  * What takes a balance away from 1: noise, which can only add to a figure that is never below 1; a
  * patcher that loses its CPU, so that the site keeps one state meanwhile; and as fast as possible,
  * that executors get to run a few times between two changes (docs/lab/cost-misses.md).
  */
-static void flow_tally_extras(struct flow_tally *tally, struct flow_tally *untouched,
-			      struct bench_row *row)
+static void flow_tally_extras(struct flow_tally *tally, struct bench_row *row)
 {
-	double toggles = median_of(tally, TOGGLES), part[2], least = NAN;
+	double toggles = median_of(&tally->toggle_rate);
 
 	bench_row_extra(row, "toggles_per_s", toggles);
-	if (!(toggles > 0))
-		return;
-	for (size_t i = 0; i < tally->of[SLANT].count; i++)
-		least = fmin(least, tally->of[SLANT].value[i]);
-	bench_row_extra(row, "balance", 1 / median_of(tally, SLANT));
-	bench_row_extra(row, "balance_worst", 1 / least);
-	if (!untouched)
-		return;
-	for (unsigned t = 0; t < 2; t++)
-		part[t] = median_of(tally, FIRST + t) / median_of(untouched, FIRST + t);
-	bench_row_extra(row, "balance_time", flow_balance(part[0], part[1]));
-	bench_row_extra(row, "kept", (part[0] + part[1]) / 2);
+	if (toggles > 0)
+		bench_row_extra(row, "balance", 1 / median_of(&tally->slant));
 }
 
 /* --- The benchmark ---------------------------------------------------------------------------- */
@@ -348,39 +360,41 @@ static const double toggle_rates[] = { 0, 1e3, 1e4, 1e5, 1e6, 1e7 };
 #define RATES	(sizeof(toggle_rates) / sizeof(*toggle_rates))
 #define FASTEST 1e7 /* of them: as fast as possible */
 
+#define TWO    .target = LOOP_COUNT, .two_targets = true
+#define ON_OFF .target = LOOP_COUNT
+
 /* The first ones with all numbers of executors, the others with 1 and most. */
-static const struct flow_line flow_lines[FLOW_LINES] = {
-	{ WAY_RETARGET, 0, false, PC_POLICY_AUTO },
-	{ WAY_CALL, 0, true, PC_POLICY_AUTO },
-	{ WAY_RETARGET, 3, false, PC_POLICY_AUTO },
-	{ WAY_CALL, 3, true, PC_POLICY_AUTO },
-	{ WAY_ALIGNED, 0, false, PC_POLICY_AUTO },
-	{ WAY_ALIGNED, 0, true, PC_POLICY_AUTO },
-	{ WAY_STRADDLER, 3, false, PC_POLICY_WAIT },
-	{ WAY_STRADDLER, 3, true, PC_POLICY_WAIT },
-	{ WAY_STRADDLER, 3, false, PC_POLICY_MEMBARRIER },
-	{ WAY_STRADDLER, 3, true, PC_POLICY_MEMBARRIER },
-	{ WAY_STORE, 0, false, PC_POLICY_AUTO },
-	{ WAY_STORE, 0, true, PC_POLICY_AUTO },
-	{ WAY_POINTER, 0, false, PC_POLICY_AUTO },
-	{ WAY_FLAG, 0, true, PC_POLICY_AUTO },
+/* clang-format off */
+static const struct site_spec flow_lines[FLOW_LINES] = {
+	{ WAY_RETARGET, .has_split = true, TWO },
+	{ WAY_CALL, .has_split = true, ON_OFF },
+	{ WAY_RETARGET, 3, .has_split = true, TWO },
+	{ WAY_CALL, 3, .has_split = true, ON_OFF },
+	{ WAY_ALIGNED, .has_split = true, TWO },
+	{ WAY_ALIGNED, .has_split = true, ON_OFF },
+	{ WAY_STRADDLER, 3, .has_split = true, SITE_WAIT, TWO },
+	{ WAY_STRADDLER, 3, .has_split = true, SITE_WAIT, ON_OFF },
+	{ WAY_STRADDLER, 3, .has_split = true, SITE_MEMBARRIER, TWO },
+	{ WAY_STRADDLER, 3, .has_split = true, SITE_MEMBARRIER, ON_OFF },
+	{ WAY_STORE, TWO },
+	{ WAY_STORE, ON_OFF },
+	{ WAY_POINTER, TWO },
+	{ WAY_FLAG, ON_OFF },
 };
+/* clang-format on */
 #define SCALING_LINES 2
 
 /* What a case works on; its baseline has one of its own. */
 struct point {
 	struct throughput *all;
-	const struct flow_line *line;
+	const struct site_spec *line;
 	struct bench_site *site;
 	unsigned executors;
 	double rate; /* 0: untouched */
 	struct flow_tally tally;
-	struct point *base;
 };
 
 struct throughput {
-	const struct bench_run *run;
-	double slice; /* seconds */
 	struct hot *hot;
 	struct flow *flow;
 	struct bench_site *site;  /* by line */
@@ -393,28 +407,22 @@ struct throughput {
 
 static int begin_site(struct bench_case *c, char *why)
 {
-	struct point *point = c->arg;
-	int ret = bench_site_begin(point->site, point->line->policy, why);
+	const struct point *point = c->arg;
 
-	if (ret == 0)
-		flow_aim(point->all->flow, &point->site->loop, point->executors,
-			 point->line->on_off);
-	return ret;
+	flow_point(point->all->flow, &point->site->loop, point->executors,
+		   !point->line->two_targets);
+	return bench_site_begin(point->site, why);
 }
 
 static void end_site(struct bench_case *c)
 {
-	const struct point *point = c->arg;
-
-	hot_sleep(point->all->hot);
-	bench_site_end(point->site);
+	bench_site_end(((const struct point *)c->arg)->site);
 }
 
 static int block_of_site(struct bench_case *c, struct samples *s, char *why)
 {
 	struct point *point = c->arg;
 	struct flow *flow = point->all->flow;
-	double slice = point->all->slice;
 	struct flow_sum sum;
 	/* A warm-up leaves it in either state. */
 	int ret = bench_site_set(point->site, 0);
@@ -426,7 +434,7 @@ static int block_of_site(struct bench_case *c, struct samples *s, char *why)
 		ret = flow_untouched(flow, bench_site_set, point->site, slice, &sum);
 	if (ret < 0)
 		return bench_say(why, "a change failed", ret);
-	ret = flow_check(&sum, point->line->on_off);
+	ret = flow_check(&sum, !point->line->two_targets);
 	if (ret < 0) {
 		snprintf(why, BENCH_WHY, "%llu executions, but %llu and %llu calls",
 			 (unsigned long long)sum.executed, (unsigned long long)sum.calls[0],
@@ -434,7 +442,7 @@ static int block_of_site(struct bench_case *c, struct samples *s, char *why)
 		return ret;
 	}
 	/* Calls per second; between a call and none they are what state 0 does. */
-	samples_add(&s[0], sum.per_second[0] + (point->line->on_off ? 0 : sum.per_second[1]));
+	samples_add(&s[0], sum.per_second[0] + (point->line->two_targets ? sum.per_second[1] : 0));
 	flow_tally_add(&point->tally, &sum);
 	return 0;
 }
@@ -443,7 +451,7 @@ static void sum_up(struct bench_case *c, struct bench_row *row)
 {
 	struct point *point = c->arg;
 
-	flow_tally_extras(&point->tally, point->line->on_off ? &point->base->tally : NULL, row);
+	flow_tally_extras(&point->tally, row);
 	/* It was changed, and no block saw anything but one state: that is no figure. */
 	if (point->tally.toggles > 1 && !(point->tally.ran[0] && point->tally.ran[1]))
 		bench_row_skip(row, "it was toggled, but executors saw only one of its states");
@@ -462,6 +470,10 @@ static struct bench_case *put_case(struct throughput *all, size_t at, const stru
 		.end = end_site,
 		.sum_up = sum_up,
 		.arg = &all->points[at],
+		.policy = point->line->policy,
+		.hot = all->hot,
+		.work = &all->flow->work,
+		.executors = point->executors,
 	};
 	return c;
 }
@@ -470,9 +482,8 @@ static struct bench_case *put_case(struct throughput *all, size_t at, const stru
 static void add_points(struct throughput *all, struct point point)
 {
 	struct bench_case *base = put_case(all, all->room - ++all->bases, &point);
-	const struct flow_line *line = point.line;
+	const struct site_spec *line = point.line;
 
-	point.base = base->arg;
 	bench_row_name(&base->row, "untouched", "calls", "calls/s");
 	for (size_t i = 0; i < RATES; i++) {
 		struct bench_case *c;
@@ -481,12 +492,8 @@ static void add_points(struct throughput *all, struct point point)
 		c = put_case(all, all->count++, &point);
 		c->base = base;
 		bench_row_name(&c->row, ways[line->way].name, "calls", "calls/s");
-		c->row.peer = ways[line->way].peer;
-		if (!c->row.peer)
-			bench_row_param_text(&c->row, "split", loop_split_name(line->split));
-		if (line->policy != PC_POLICY_AUTO)
-			bench_row_param_text(&c->row, "policy", bench_policy_name(line->policy));
-		bench_row_param_text(&c->row, "mode", line->on_off ? "call-nop" : "call-call");
+		bench_site_params(&c->row, line);
+		bench_row_param_text(&c->row, "mode", line->two_targets ? "call-call" : "call-nop");
 		bench_row_param(&c->row, "executors", point.executors);
 		bench_row_param(&c->row, "rate", point.rate);
 	}
@@ -500,10 +507,9 @@ static unsigned next_executors(unsigned executors, unsigned most)
 	return executors && 2 * executors < most ? 2 * executors : executors ? most : 1;
 }
 
-static int throughput_measure(const struct bench_run *run, double slice,
-			      struct bench_result *result)
+static int measure_throughput(const struct bench_run *run, struct bench_result *result)
 {
-	struct throughput all = { .run = run, .slice = slice };
+	struct throughput all = { .count = 0 };
 	unsigned most = run->seating.executors;
 	char why[BENCH_WHY];
 	struct identity id;
@@ -526,13 +532,9 @@ static int throughput_measure(const struct bench_run *run, double slice,
 	if (all.site)
 		memset(all.site, 0, FLOW_LINES * sizeof(*all.site));
 	for (unsigned i = 0; i < FLOW_LINES && ret == 0; i++) {
-		struct site_spec spec = { .way = &ways[flow_lines[i].way],
-					  .split = flow_lines[i].split,
-					  .target = LOOP_COUNT,
-					  .two_targets = !flow_lines[i].on_off };
 		struct point point = { .all = &all, .line = &flow_lines[i], .site = &all.site[i] };
 
-		ret = bench_site_build(&all.site[i], &spec, why);
+		ret = bench_site_build(&all.site[i], &flow_lines[i], why);
 		for (unsigned n = next_executors(0, most); n; n = next_executors(n, most)) {
 			point.executors = n;
 			if (i < SCALING_LINES || n == 1 || n == most)
@@ -553,7 +555,16 @@ static int throughput_measure(const struct bench_run *run, double slice,
 	return ret;
 }
 
-int bench_throughput(const struct bench_run *run, struct bench_result *result)
-{
-	return throughput_measure(run, THROUGHPUT_SLICE, result);
-}
+const struct benchmark bench_throughput = {
+	.name = "throughput",
+	.about = "calls through a site toggled 0 to 10 million times a second",
+	.title = "Calls while toggling (figures 11 to 13)",
+	.caption = "The paper's figures 11 to 13: calls per second as a share of those through the "
+		   "same site untouched, in turn, with 95 % intervals, against the toggles per "
+		   "second that were got; on the far left none. Below, how often the more "
+		   "frequent of both states was executed to the less frequent; 1 is balanced. "
+		   "Dashed: peers. Last, where there are several, all calls per second by number "
+		   "of executors.",
+	.drawing = DRAWN_AS_RATES,
+	.run = measure_throughput,
+};

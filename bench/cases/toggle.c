@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What one change costs its patcher: bench_toggle().
+ * What one change costs its patcher: bench_toggle.
  *
  * The floor is one locked 8-byte exchange on the line that the change is on, with the same
  * executors hot on it: no protocol can be cheaper than the one store that it must make visible.
@@ -21,7 +21,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "bench/method/method.h"
 #include "bench/peers/peer.h"
 #include "bench/peers/ways.h"
 #include "patchcore/machine/wait.h"
@@ -29,18 +28,10 @@
 #define TOGGLE_SPLIT	 3 /* of straddlers, where only one split is measured */
 #define TOGGLE_BATCH_MAX 10000
 
-/* On what, and how. Zero is what most cases have, but for way and executors. */
 struct toggle_spec {
-	const struct way *way;
+	struct site_spec site;
 	unsigned executors;
-	unsigned split;
-	bool has_split;	 /* tell it in the row */
-	bool page;	 /* across a page, else across a line */
-	bool any_risk;	 /* accept what machine.conf bounds, however much it is */
-	bool has_policy; /* set it, and tell it */
-	enum pc_policy policy;
-	enum site_mapping mapping;
-	unsigned batch;	     /* sites; 0: no batch */
+	bool any_risk;	     /* accept what machine.conf bounds, however much it is */
 	enum way_name rival; /* against this instead of the floor; 0: none */
 	struct peer *peer;   /* that is asked; then there is no site but the floor's */
 };
@@ -85,56 +76,51 @@ struct toggle_list {
  * in it.
  */
 struct line {
-	enum way_name way;
 	const char *executors;
 	const char *splits; /* NULL: none, and not told */
-	bool has_policy;
-	enum pc_policy policy;
-	bool page;
-	enum site_mapping mapping;
+	struct site_spec site;
 	enum way_name rival;
 };
 
-#define WAIT	   .has_policy = true, .policy = PC_POLICY_WAIT
-#define MEMBARRIER .has_policy = true, .policy = PC_POLICY_MEMBARRIER
-
+/* clang-format off */
 static const struct line singles[] = {
-	{ .way = WAY_ALIGNED, .executors = "10" },
-	{ WAY_ALIGNED, "1", .mapping = SITE_PROTECT },
-	{ WAY_ALIGNED, "1", .mapping = SITE_ALIAS },
-	{ .way = WAY_CALL, .executors = "10", .splits = "01234" },
-	{ .way = WAY_RETARGET, .executors = "1", .splits = "01234" },
-	{ WAY_STRADDLER, "1", .splits = "1234", WAIT },
-	{ WAY_STRADDLER, "0", .splits = "3", WAIT },
-	{ WAY_STRADDLER, "1", .splits = "3", WAIT, .page = true },
-	{ WAY_STRADDLER, "1", .splits = "3", WAIT, .mapping = SITE_PROTECT },
-	{ WAY_STRADDLER, "1", .splits = "3", WAIT, .mapping = SITE_ALIAS },
-	{ WAY_STRADDLER, "1", .splits = "1234", MEMBARRIER },
-	{ WAY_STRADDLER, "0", .splits = "3", MEMBARRIER },
-	{ WAY_STRADDLER, "1", .splits = "3", MEMBARRIER, .page = true },
-	{ WAY_START, "10", .splits = "3", WAIT },
-	{ WAY_START, "10", .splits = "3", MEMBARRIER },
-	{ WAY_ALIGNED, "10", WAIT, .rival = WAY_PAPER },
-	{ WAY_ALIGNED, "10", MEMBARRIER, .rival = WAY_PAPER },
-	{ WAY_CALL, "10", .splits = "03", WAIT, .rival = WAY_PAPER_CALL },
-	{ WAY_CALL, "10", .splits = "03", MEMBARRIER, .rival = WAY_PAPER_CALL },
-	{ WAY_START, "10", .splits = "3", WAIT, .rival = WAY_PAPER_START },
-	{ WAY_START, "10", .splits = "3", MEMBARRIER, .rival = WAY_PAPER_START },
-	{ .way = WAY_FLAG, .executors = "10" },
-	{ .way = WAY_POINTER, .executors = "10" },
-	{ .way = WAY_HAND, .executors = "10", .splits = "3" },
-	{ .way = WAY_STOP, .executors = "1", .splits = "3" },
-	{ .way = WAY_PTRACE, .executors = "1", .splits = "3" },
+	{ "10", NULL, .site = { .way = WAY_ALIGNED } },
+	{ "1", NULL, .site = { WAY_ALIGNED, .mapping = SITE_PROTECT } },
+	{ "1", NULL, .site = { WAY_ALIGNED, .mapping = SITE_ALIAS } },
+	{ "10", "01234", .site = { .way = WAY_CALL } },
+	{ "1", "01234", .site = { .way = WAY_RETARGET } },
+	{ "1", "1234", .site = { WAY_STRADDLER, SITE_WAIT } },
+	{ "0", "3", .site = { WAY_STRADDLER, SITE_WAIT } },
+	{ "1", "3", .site = { WAY_STRADDLER, SITE_WAIT, .page = true } },
+	{ "1", "3", .site = { WAY_STRADDLER, SITE_WAIT, .mapping = SITE_PROTECT } },
+	{ "1", "3", .site = { WAY_STRADDLER, SITE_WAIT, .mapping = SITE_ALIAS } },
+	{ "1", "1234", .site = { WAY_STRADDLER, SITE_MEMBARRIER } },
+	{ "0", "3", .site = { WAY_STRADDLER, SITE_MEMBARRIER } },
+	{ "1", "3", .site = { WAY_STRADDLER, SITE_MEMBARRIER, .page = true } },
+	{ "10", "3", .site = { WAY_START, SITE_WAIT } },
+	{ "10", "3", .site = { WAY_START, SITE_MEMBARRIER } },
+	{ "10", NULL, .site = { WAY_ALIGNED, SITE_WAIT }, .rival = WAY_PAPER },
+	{ "10", NULL, .site = { WAY_ALIGNED, SITE_MEMBARRIER }, .rival = WAY_PAPER },
+	{ "10", "03", .site = { WAY_CALL, SITE_WAIT }, .rival = WAY_PAPER_CALL },
+	{ "10", "03", .site = { WAY_CALL, SITE_MEMBARRIER }, .rival = WAY_PAPER_CALL },
+	{ "10", "3", .site = { WAY_START, SITE_WAIT }, .rival = WAY_PAPER_START },
+	{ "10", "3", .site = { WAY_START, SITE_MEMBARRIER }, .rival = WAY_PAPER_START },
+	{ "10", NULL, .site = { .way = WAY_FLAG } },
+	{ "10", NULL, .site = { .way = WAY_POINTER } },
+	{ "10", "3", .site = { .way = WAY_HAND } },
+	{ "1", "3", .site = { .way = WAY_STOP } },
+	{ "1", "3", .site = { .way = WAY_PTRACE } },
 };
 
 static const struct line crowds[] = {
-	{ .way = WAY_ALIGNED },
-	{ WAY_CALL, .splits = "03" },
-	{ WAY_STRADDLER, .splits = "3", WAIT },
-	{ WAY_START, .splits = "3", WAIT },
-	{ WAY_STRADDLER, .splits = "3", MEMBARRIER },
-	{ WAY_START, .splits = "3", MEMBARRIER },
+	{ NULL, NULL, .site = { .way = WAY_ALIGNED } },
+	{ NULL, "03", .site = { .way = WAY_CALL } },
+	{ NULL, "3", .site = { WAY_STRADDLER, SITE_WAIT } },
+	{ NULL, "3", .site = { WAY_START, SITE_WAIT } },
+	{ NULL, "3", .site = { WAY_STRADDLER, SITE_MEMBARRIER } },
+	{ NULL, "3", .site = { WAY_START, SITE_MEMBARRIER } },
 };
+/* clang-format on */
 
 #define LENGTH(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -146,20 +132,12 @@ static void add_spec(struct toggle_list *list, const struct toggle_spec *spec)
 
 static void add_line(struct toggle_list *list, const struct line *line, unsigned executors)
 {
-	struct toggle_spec spec = {
-		.way = &ways[line->way],
-		.executors = executors,
-		.has_split = line->splits,
-		.page = line->page,
-		.has_policy = line->has_policy,
-		.policy = line->policy,
-		.mapping = line->mapping,
-		.rival = line->rival,
-	};
+	struct toggle_spec spec = { line->site, executors, .rival = line->rival };
 	const char *split = line->splits ? line->splits : "0";
 
+	spec.site.has_split = line->splits;
 	for (; *split; split++) {
-		spec.split = (unsigned)(*split - '0');
+		spec.site.split = (unsigned)(*split - '0');
 		add_spec(list, &spec);
 	}
 }
@@ -172,7 +150,7 @@ static void toggle_list_singles(struct toggle_list *list)
 			add_line(list, &singles[i], (unsigned)(*n - '0'));
 	for (struct peer *peer = peers; peer->name; peer++)
 		if (peer->site)
-			add_spec(list, &(struct toggle_spec){ .way = &ways[WAY_STORE],
+			add_spec(list, &(struct toggle_spec){ { WAY_STORE, .mapping = SITE_RAW },
 							      .peer = peer,
 							      .executors = peer->hot });
 }
@@ -191,25 +169,51 @@ static void toggle_list_batches(struct toggle_list *list)
 	static const enum pc_policy policies[] = { PC_POLICY_WAIT, PC_POLICY_MEMBARRIER,
 						   PC_POLICY_AUTO };
 	static const unsigned sizes[] = { 1, 10, 100, 1000, 1024, TOGGLE_BATCH_MAX, 1, 1024 };
+	struct toggle_spec spec = {
+		.site = { WAY_BATCH, TOGGLE_SPLIT, .has_split = true, SITE_WAIT },
+		.executors = 1,
+	};
 
 	for (size_t p = 0; p < LENGTH(policies); p++)
-		for (size_t i = 0; i < LENGTH(sizes); i++)
-			if (i < 6 || policies[p] == PC_POLICY_AUTO)
-				add_spec(list, &(struct toggle_spec){ .way = &ways[WAY_BATCH],
-								      .executors = 1,
-								      .has_split = true,
-								      .split = TOGGLE_SPLIT,
-								      .has_policy = true,
-								      .policy = policies[p],
-								      .batch = sizes[i],
-								      .any_risk = i >= 6 });
+		for (size_t i = 0; i < LENGTH(sizes); i++) {
+			spec.site.policy = policies[p];
+			spec.site.batch = sizes[i];
+			spec.any_risk = i >= 6;
+			if (!spec.any_risk || policies[p] == PC_POLICY_AUTO)
+				add_spec(list, &spec);
+		}
 }
 
 /* --- The operation -------------------------------------------------------------------- */
 
+/* Batches under policy auto may be let take the wait, however high its bound. */
+static int accept_risk(struct toggle_case *c, char *why)
+{
+	struct pc_status status;
+	int ret = pc_get_status(&status);
+
+	c->accept_p = status.accept_p;
+	if (ret == 0 && !status.conf_valid) {
+		snprintf(why, BENCH_WHY, "there is no bound to accept: %.120s", status.reason);
+		return -ENOTSUP;
+	}
+	return ret < 0 ? ret : pc_set_accept_p(status.upper_p);
+}
+
+static void end_case(struct bench_case *bench)
+{
+	struct toggle_case *c = bench->arg;
+
+	c->executed += hot_count(c->toggle->hot).executed;
+	bench_site_end(&c->site);
+	if (c->spec.any_risk)
+		pc_set_accept_p(c->accept_p);
+}
+
 static int begin_case(struct bench_case *bench, char *why)
 {
 	struct toggle_case *c = bench->arg;
+	const struct site_spec *site = &c->spec.site;
 	struct pc_status status;
 	int ret = c->ret;
 
@@ -217,51 +221,26 @@ static int begin_case(struct bench_case *bench, char *why)
 		snprintf(why, BENCH_WHY, "%s", c->why);
 		return ret;
 	}
-	/* Batches under policy auto may be let take the wait, however high its bound. */
-	if (c->spec.any_risk) {
-		ret = pc_get_status(&status);
-		c->accept_p = status.accept_p;
-		if (ret == 0 && !status.conf_valid) {
-			snprintf(why, BENCH_WHY, "there is no bound to accept: %.120s",
-				 status.reason);
-			return -ENOTSUP;
-		}
-		if (ret == 0)
-			ret = pc_set_accept_p(status.upper_p);
-	}
-	/* Others do without a policy, but a batch has none other: it is skipped where auto is. */
-	if (ret == 0 && c->spec.has_policy && (ret = pc_set_policy(c->spec.policy)) < 0)
-		bench_policy_refused(c->spec.policy, why);
-	if (ret == 0)
-		ret = bench_site_begin(&c->site, c->spec.policy, why);
-	if (ret < 0) {
-		pc_set_policy(PC_POLICY_AUTO);
-		if (c->spec.any_risk)
-			pc_set_accept_p(c->accept_p);
-		return ret;
-	}
-	c->may_wait = pc_get_status(&status) == 0 && status.in_use == PC_POLICY_WAIT;
-	c->executed -= hot_count(c->toggle->hot).executed;
-	hot_aim(c->toggle->hot, &c->site.work, c->spec.executors);
-	return 0;
-}
-
-static void end_case(struct bench_case *bench)
-{
-	struct toggle_case *c = bench->arg;
-
-	hot_sleep(c->toggle->hot);
-	c->executed += hot_count(c->toggle->hot).executed;
-	bench_site_end(&c->site);
 	if (c->spec.any_risk)
-		pc_set_accept_p(c->accept_p);
+		ret = accept_risk(c, why);
+	c->executed -= hot_count(c->toggle->hot).executed;
+	/* Others do without a policy, but a batch has none other: it is skipped where auto is. */
+	if (ret == 0 && site->has_policy && (ret = pc_set_policy(site->policy)) < 0)
+		bench_policy_refused(site->policy, why);
+	if (ret == 0)
+		ret = bench_site_begin(&c->site, why);
+	if (ret < 0)
+		end_case(bench);
+	c->may_wait = pc_get_status(&status) == 0 && status.in_use == PC_POLICY_WAIT;
+	return ret;
 }
 
 /* Off, and on again: what stands there first stands there last. */
-static int change_often(struct toggle_case *c, struct bench_site *site, struct samples *s,
-			char *why)
+static int block_of_changes(struct bench_case *bench, struct samples *s, char *why)
 {
-	const struct way *way = site->spec.way;
+	struct toggle_case *c = bench->arg;
+	struct bench_site *site = bench->base ? &c->site : &c->twin; /* a rival has no baseline */
+	const struct way *way = &ways[site->spec.way];
 	unsigned mean = c->spec.rival ? RIVAL_MEAN : 1;
 	double sum[2] = { 0, 0 };
 	int ret = 0;
@@ -284,20 +263,13 @@ static int change_often(struct toggle_case *c, struct bench_site *site, struct s
 	return ret < 0 ? bench_say(why, way->name, ret) : 0;
 }
 
-static int block_of_changes(struct bench_case *bench, struct samples *s, char *why)
-{
-	struct toggle_case *c = bench->arg;
-
-	return change_often(c, &c->site, s, why);
-}
-
 static void sum_up(struct bench_case *bench, struct bench_row *row)
 {
 	struct toggle_case *c = bench->arg;
 
 	if (c->spec.executors)
 		bench_row_extra(row, "executed", (double)c->executed);
-	if (c->spec.has_policy && c->spec.policy == PC_POLICY_AUTO)
+	if (c->spec.site.has_policy && c->spec.site.policy == PC_POLICY_AUTO)
 		bench_row_extra(row, "may_wait", c->may_wait);
 }
 
@@ -309,20 +281,6 @@ static int block_of_peer(struct bench_case *bench, struct samples *s, char *why)
 }
 
 /* --- The floor ------------------------------------------------------------------------ */
-
-static int begin_floor(struct bench_case *bench, char *why)
-{
-	struct toggle_case *c = bench->arg;
-
-	(void)why;
-	hot_aim(c->toggle->hot, &c->floor->work, c->spec.executors);
-	return 0;
-}
-
-static void end_floor(struct bench_case *bench)
-{
-	hot_sleep(((struct toggle_case *)bench->arg)->toggle->hot);
-}
 
 /* The value is the one that stands there; a load of it in time would fetch the line untimed. */
 static int block_of_floor(struct bench_case *bench, struct samples *s, char *why)
@@ -337,7 +295,8 @@ static int block_of_floor(struct bench_case *bench, struct samples *s, char *why
 		hot_cool(c->toggle->hot);
 		start = ticks_now();
 		__atomic_exchange_n(word, same, __ATOMIC_SEQ_CST);
-		samples_add(&s[c->spec.way->second ? i % 2 : 0], (double)(ticks_now() - start));
+		samples_add(&s[ways[c->spec.site.way].second ? i % 2 : 0],
+			    (double)(ticks_now() - start));
 	}
 	return 0;
 }
@@ -346,23 +305,12 @@ static int block_of_floor(struct bench_case *bench, struct samples *s, char *why
 
 static int begin_rival(struct bench_case *bench, char *why)
 {
-	struct toggle_case *c = bench->arg;
-	int ret = bench_site_begin(&c->twin, c->spec.policy, why);
-
-	return ret < 0 ? ret : begin_floor(bench, why);
+	return bench_site_begin(&((struct toggle_case *)bench->arg)->twin, why);
 }
 
 static void end_rival(struct bench_case *bench)
 {
-	end_floor(bench);
 	bench_site_end(&((struct toggle_case *)bench->arg)->twin);
-}
-
-static int block_of_rival(struct bench_case *bench, struct samples *s, char *why)
-{
-	struct toggle_case *c = bench->arg;
-
-	return change_often(c, &c->twin, s, why);
 }
 
 /* --- Building ------------------------------------------------------------------------- */
@@ -372,47 +320,55 @@ static void toggle_case_build(struct toggle_case *c, const struct toggle_spec *s
 			      struct toggle *toggle, struct bench_case *bench,
 			      struct bench_case *floor)
 {
-	struct site_spec site = {
-		.way = spec->way,
-		.split = spec->split,
-		.boundary = spec->page ? 4096 : 0,
-		.mapping = spec->peer ? SITE_RAW : spec->mapping,
-		.spare = &toggle->pool,
-		.batch = spec->batch,
-	};
-	const struct way *way = spec->way;
-	struct bench_row *row;
+	struct site_spec site = spec->site;
+	const struct way *way = &ways[site.way];
+	struct bench_row *row = &bench->row;
 
 	memset(c, 0, sizeof(*c));
+	site.spare = &toggle->pool;
 	c->spec = *spec;
 	c->toggle = toggle;
-	c->pairs = spec->batch >= TOGGLE_BATCH_MAX ? 2 : spec->batch >= 1000 ? 5 : spec->way->pairs;
-	c->pairs = spec->peer ? PEER_PAIRS : c->pairs;
+	c->pairs = spec->peer			    ? PEER_PAIRS
+		   : site.batch >= TOGGLE_BATCH_MAX ? 2
+		   : site.batch >= 1000		    ? 5
+						    : way->pairs;
 	c->ret = bench_site_build(&c->site, &site, c->why);
-	if (c->ret == 0 && (spec->rival || spec->mapping != SITE_OPEN)) {
-		site.way = &ways[spec->rival ? spec->rival : WAY_STORE];
+	if (c->ret == 0 && !spec->peer && (spec->rival || site.mapping != SITE_OPEN)) {
+		site.way = spec->rival ? spec->rival : WAY_STORE;
 		site.mapping = SITE_RAW;
 		c->ret = bench_site_build(&c->twin, &site, c->why);
 	}
 	c->floor = c->twin.place ? &c->twin : &c->site;
 	*floor = (struct bench_case){
-		.begin = spec->rival ? begin_rival : begin_floor,
-		.block = spec->rival ? block_of_rival : block_of_floor,
-		.end = spec->rival ? end_rival : end_floor,
+		.begin = spec->rival ? begin_rival : NULL,
+		.block = spec->rival ? block_of_changes : block_of_floor,
+		.end = spec->rival ? end_rival : NULL,
 		.arg = c,
+		.policy = spec->rival ? spec->site.policy : PC_POLICY_AUTO,
+		.hot = toggle->hot,
+		.work = &c->floor->work,
+		.executors = spec->executors,
 	};
-	bench_row_name(&floor->row, spec->rival ? site.way->name : "floor", spec->way->first,
+	bench_row_name(&floor->row, spec->rival ? ways[site.way].name : "floor", way->first,
 		       "ticks");
 	*bench = (struct bench_case){
-		.begin = spec->peer ? NULL : begin_case,
-		.block = spec->peer ? block_of_peer : block_of_changes,
-		.end = spec->peer ? NULL : end_case,
-		.sum_up = spec->peer ? NULL : sum_up,
+		.begin = begin_case,
+		.block = block_of_changes,
+		.end = end_case,
+		.sum_up = sum_up,
 		.arg = c,
+		.policy = spec->site.policy,
+		.hot = toggle->hot,
+		.work = &c->site.work,
+		.executors = spec->executors,
 		.base = floor,
-		.second_measure = spec->way->second,
+		.second_measure = way->second,
 	};
-	row = &bench->row;
+	if (spec->peer)
+		*bench = (struct bench_case){ .block = block_of_peer,
+					      .arg = c,
+					      .base = floor,
+					      .second_measure = way->second };
 	/* What is as in most cases is not told: mapping open, across a line. */
 	bench_row_name(row,
 		       spec->rival  ? "beside paper"
@@ -421,20 +377,9 @@ static void toggle_case_build(struct toggle_case *c, const struct toggle_spec *s
 		       way->first, "ticks");
 	if (spec->rival)
 		bench_row_param_text(row, "of", way->name);
-	row->peer = way->peer;
-	if (spec->batch)
-		bench_row_param(row, "batch", spec->batch);
-	if (spec->has_split)
-		bench_row_param_text(row, "split", loop_split_name(spec->split));
-	if (spec->page)
-		bench_row_param_text(row, "crossing", "page");
-	if (spec->has_policy)
-		bench_row_param_text(row, "policy", bench_policy_name(spec->policy));
+	bench_site_params(row, &c->site.spec);
 	if (spec->any_risk)
 		bench_row_param_text(row, "risk", "any");
-	if (spec->mapping != SITE_OPEN)
-		bench_row_param_text(row, "mapping",
-				     spec->mapping == SITE_PROTECT ? "protect" : "alias");
 	bench_row_param(row, "executors", spec->executors);
 }
 
@@ -492,7 +437,7 @@ static int measure_list(const struct bench_run *run, struct toggle_list *list, u
 	return ret;
 }
 
-int bench_toggle(const struct bench_run *run, struct bench_result *result)
+static int measure_toggle(const struct bench_run *run, struct bench_result *result)
 {
 	struct toggle_list *list = calloc(1, sizeof(*list));
 	struct toggle toggle = { 0 };
@@ -523,3 +468,12 @@ int bench_toggle(const struct bench_run *run, struct bench_result *result)
 	free(list);
 	return ret;
 }
+
+const struct benchmark bench_toggle = {
+	.name = "toggle",
+	.about = "one change, by protocol, split, policy and mapping",
+	.title = "Cost of one change",
+	.caption = "Ticks per change, per site for batches. What is waited for in other threads "
+		   "is not in here.",
+	.run = measure_toggle,
+};

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +18,8 @@
 struct executor {
 	struct hot_counts counts OWN_LINES;
 	_Atomic(const struct hot_work *) work OWN_LINES; /* NULL: sleep */
-	_Atomic(bool) asleep;
+	sem_t wake; /* posted with work to do, or without: then it ends */
+	sem_t slept;
 	struct hot *hot OWN_LINES;
 	pthread_t thread;
 	unsigned number;
@@ -27,10 +29,6 @@ struct executor {
 
 struct hot {
 	hwloc_topology_t topology;
-	pthread_mutex_t lock; /* of the two conditions, and of what they are about */
-	pthread_cond_t aimed;
-	pthread_cond_t slept;
-	bool end;
 	unsigned count;
 	unsigned running; /* executors that were aimed */
 	struct executor executor[];
@@ -53,31 +51,32 @@ void hot_loop(const struct hot_work *work, unsigned executor, struct hot_counts 
 	add_to(&counts->executed, HOT_ROUND);
 }
 
+static void wait_for(sem_t *event)
+{
+	while (sem_wait(event) < 0)
+		continue;
+}
+
+static const struct hot_work *work_of(struct executor *e)
+{
+	return atomic_load_explicit(&e->work, memory_order_acquire);
+}
+
 static void *executor_main(void *arg)
 {
 	struct executor *e = arg;
-	struct hot *hot = e->hot;
+	const struct hot_work *work;
 
-	e->error = pin_this_thread(hot->topology, e->cpu);
-	for (;;) {
-		const struct hot_work *work;
-		bool end;
-
-		pthread_mutex_lock(&hot->lock);
-		atomic_store_explicit(&e->asleep, true, memory_order_relaxed);
-		pthread_cond_broadcast(&hot->slept);
-		while (!(work = atomic_load_explicit(&e->work, memory_order_acquire)) && !hot->end)
-			pthread_cond_wait(&hot->aimed, &hot->lock);
-		end = hot->end;
-		atomic_store_explicit(&e->asleep, false, memory_order_relaxed);
-		pthread_mutex_unlock(&hot->lock);
-		if (end)
-			return NULL;
-		for (; work; work = atomic_load_explicit(&e->work, memory_order_acquire)) {
+	e->error = pin_this_thread(e->hot->topology, e->cpu);
+	sem_post(&e->slept);
+	for (wait_for(&e->wake); (work = work_of(e)); wait_for(&e->wake)) {
+		for (; work; work = work_of(e)) {
 			work->run(work, e->number, &e->counts);
 			add_to(&e->counts.rounds, 1);
 		}
+		sem_post(&e->slept);
 	}
+	return NULL;
 }
 
 static uint64_t rounds_of(const struct executor *e)
@@ -104,26 +103,22 @@ void hot_aim(struct hot *hot, const struct hot_work *work, unsigned executors)
 
 	hot_sleep(hot);
 	hot->running = executors < hot->count ? executors : hot->count;
-	pthread_mutex_lock(&hot->lock);
 	for (unsigned i = 0; i < hot->running; i++) {
 		before[i] = rounds_of(&hot->executor[i]);
 		atomic_store_explicit(&hot->executor[i].work, work, memory_order_release);
 	}
-	pthread_cond_broadcast(&hot->aimed);
-	pthread_mutex_unlock(&hot->lock);
+	for (unsigned i = 0; i < hot->running; i++)
+		sem_post(&hot->executor[i].wake);
 	for (unsigned i = 0; i < hot->running; i++)
 		await_rounds(&hot->executor[i], before[i] + 1);
 }
 
 void hot_sleep(struct hot *hot)
 {
-	for (unsigned i = 0; i < hot->count; i++)
+	for (unsigned i = 0; i < hot->running; i++)
 		atomic_store_explicit(&hot->executor[i].work, NULL, memory_order_release);
-	pthread_mutex_lock(&hot->lock);
-	for (unsigned i = 0; i < hot->count; i++)
-		while (!atomic_load_explicit(&hot->executor[i].asleep, memory_order_relaxed))
-			pthread_cond_wait(&hot->slept, &hot->lock);
-	pthread_mutex_unlock(&hot->lock);
+	for (unsigned i = 0; i < hot->running; i++)
+		wait_for(&hot->executor[i].slept);
 	hot->running = 0;
 }
 
@@ -167,22 +162,22 @@ int hot_start(struct hot **result, hwloc_topology_t topology, const struct seati
 		return -ENOMEM;
 	memset(hot, 0, size);
 	hot->topology = topology;
-	pthread_mutex_init(&hot->lock, NULL);
-	pthread_cond_init(&hot->aimed, NULL);
-	pthread_cond_init(&hot->slept, NULL);
 	for (unsigned i = 0; i < seating->executors && ret == 0; i++) {
 		struct executor *e = &hot->executor[i];
 
 		e->hot = hot;
 		e->number = i;
 		e->cpu = seating->executor[i];
+		sem_init(&e->wake, 0, 0);
+		sem_init(&e->slept, 0, 0);
 		ret = -pthread_create(&e->thread, NULL, executor_main, e);
 		hot->count += ret == 0;
 	}
-	hot_sleep(hot);
 	/* One that runs where it likes would sit on the patcher's CPU as likely as not. */
-	for (unsigned i = 0; i < hot->count && ret == 0; i++)
-		ret = hot->executor[i].error;
+	for (unsigned i = 0; i < hot->count; i++) {
+		wait_for(&hot->executor[i].slept);
+		ret = ret < 0 ? ret : hot->executor[i].error;
+	}
 	if (ret < 0) {
 		hot_stop(hot);
 		return ret;
@@ -196,14 +191,9 @@ void hot_stop(struct hot *hot)
 	if (!hot)
 		return;
 	hot_sleep(hot);
-	pthread_mutex_lock(&hot->lock);
-	hot->end = true;
-	pthread_cond_broadcast(&hot->aimed);
-	pthread_mutex_unlock(&hot->lock);
-	for (unsigned i = 0; i < hot->count; i++)
+	for (unsigned i = 0; i < hot->count; i++) {
+		sem_post(&hot->executor[i].wake);
 		pthread_join(hot->executor[i].thread, NULL);
-	pthread_cond_destroy(&hot->slept);
-	pthread_cond_destroy(&hot->aimed);
-	pthread_mutex_destroy(&hot->lock);
+	}
 	free(hot);
 }

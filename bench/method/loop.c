@@ -2,7 +2,6 @@
 #include "bench/method/loop.h"
 
 #include <errno.h>
-#include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 

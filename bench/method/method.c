@@ -3,25 +3,33 @@
 
 #include <errno.h>
 #include <math.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/random.h"
-#include "bench/method/result.h"
-#include "patchcore/patchcore.h"
-#include "stress/witness/witness.h"
 
 /* One block of a case, or of its baseline. */
 static int one_block(struct bench_case *c, struct samples *to, char *why)
 {
 	struct samples forgotten[2] = { { 0 } };
-	int ret = c->begin ? c->begin(c, why) : 0;
+	int ret = bench_set_policy(c->policy, why);
 
-	if (ret < 0)
+	if (ret == 0 && c->begin)
+		ret = c->begin(c, why);
+	if (ret < 0) {
+		pc_set_policy(PC_POLICY_AUTO);
 		return ret;
+	}
+	if (c->hot)
+		hot_aim(c->hot, c->work, c->executors);
 	if (!c->warm) {
 		ret = c->block(c, forgotten, why);
 		samples_free(&forgotten[0]);
@@ -30,8 +38,11 @@ static int one_block(struct bench_case *c, struct samples *to, char *why)
 	}
 	if (ret == 0)
 		ret = c->block(c, to, why);
+	if (c->hot)
+		hot_sleep(c->hot);
 	if (c->end)
 		c->end(c);
+	pc_set_policy(PC_POLICY_AUTO);
 	samples_end_block(&to[0]);
 	samples_end_block(&to[1]);
 	return ret;
@@ -117,6 +128,7 @@ int bench_measure(const struct bench_run *run, struct bench_case *cases, size_t 
 {
 	size_t *order = calloc(count, sizeof(*order));
 	struct samples distance = { 0 };
+	struct bench_row far = { 0 };
 	struct tsc_offset offset;
 	const struct seating *seating = &run->seating;
 	uint64_t state = run->seed;
@@ -136,29 +148,20 @@ int bench_measure(const struct bench_run *run, struct bench_case *cases, size_t 
 		ret = one_round(run, cases, count, round, order, &state);
 	}
 	for (size_t i = 0; i < count; i++)
-		for (unsigned which = 0; which < 2; which++) {
+		for (unsigned which = 0; which < 2; which++)
 			if (ret == 0 && (!which || cases[i].second_measure))
 				ret = add_row(&cases[i], which, run->seed, result);
-		}
 	for (size_t i = 0; i < count; i++)
 		for (unsigned which = 0; which < 2; which++) {
 			samples_free(&cases[i].samples[which]);
 			samples_free(&cases[i].base_samples[which]);
 		}
 	samples_end_block(&distance);
-	if (distance.count && distance.blocks) {
-		struct bench_value now = { samples_block_median(&distance, 0), INFINITY, 0 };
-		const struct bench_value *v = &result->distance;
-
-		for (size_t i = 0; i < distance.count; i++) {
-			now.low = fmin(now.low, distance.value[i]);
-			now.high = fmax(now.high, distance.value[i]);
-		}
-		/* What earlier ones of this result have seen; NAN of none. */
-		now.low = fmin(now.low, v->low);
-		now.high = fmax(now.high, v->high);
-		result->distance = now;
-	}
+	/* And what earlier ones of this result have seen; NAN of none. */
+	if (distance.count && samples_sum_up(&distance, NULL, run->seed, &far) == 0)
+		result->distance = (struct bench_value){ far.value.median,
+							 fmin(far.least, result->distance.low),
+							 fmax(far.most, result->distance.high) };
 	samples_free(&distance);
 	free(order);
 	return ret;
@@ -209,6 +212,42 @@ void bench_result_end(const struct bench_run *run, struct bench_result *result,
 	witness_after(witness);
 	if (gmtime_r(&now, &utc))
 		strftime(result->date, sizeof(result->date), "%Y-%m-%dT%H:%M:%SZ", &utc);
+}
+
+int bench_ask_child(void (*work)(void *arg, void *answer), void *arg, void *answer, size_t size,
+		    double seconds, char *why)
+{
+	struct pollfd from = { .events = POLLIN };
+	int ends[2], ready;
+	pid_t child;
+	bool told;
+
+	if (pipe(ends) < 0)
+		return bench_say(why, "pipe", -errno);
+	from.fd = ends[0];
+	child = fork();
+	if (child == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		work(arg, answer);
+		_exit(write(ends[1], answer, size) != (ssize_t)size);
+	}
+	close(ends[1]);
+	ready = child < 0 ? -errno : poll(&from, 1, (int)(seconds * 1000));
+	told = ready > 0 && read(ends[0], answer, size) == (ssize_t)size;
+	close(ends[0]);
+	if (child < 0)
+		return bench_say(why, "fork", ready);
+	if (!told)
+		kill(child, SIGKILL);
+	while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+		continue;
+	if (told)
+		return 0;
+	if (ready == 0)
+		snprintf(why, BENCH_WHY, "not done in %.1f s", seconds);
+	else
+		snprintf(why, BENCH_WHY, "its process died");
+	return ready < 0 ? -EINTR : -ETIMEDOUT;
 }
 
 void bench_policy_refused(enum pc_policy policy, char *why)

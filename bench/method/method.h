@@ -9,8 +9,8 @@
 #include <hwloc.h>
 #include <signal.h>
 
+#include "bench/method/hot.h"
 #include "bench/method/result.h"
-#include "bench/method/samples.h"
 #include "patchcore/patchcore.h"
 #include "stress/witness/witness.h"
 
@@ -19,7 +19,7 @@ struct bench_case;
 /*
  * One way to do one thing. All functions run on the patcher's thread, which is pinned.
  *
- *   begin   get ready for blocks: policy, target of the executors. May be NULL.
+ *   begin   get ready for blocks. May be NULL.
  *   block   take some samples, of the case's own choice how many: samples_add(&s[0], ...),
  *           and of the second measure samples_add(&s[1], ...). The first block of a case
  *           is a warm-up, and its samples are forgotten.
@@ -40,6 +40,14 @@ struct bench_case {
 	 */
 	void (*sum_up)(struct bench_case *c, struct bench_row *row);
 	void *arg;
+	/*
+	 * The policy is set before begin, and auto again after end. Unless hot is NULL so many of
+	 * its executors run the work from begin to end.
+	 */
+	enum pc_policy policy;
+	struct hot *hot;
+	const struct hot_work *work;
+	unsigned executors;
 	/*
 	 * Measured in turn with it; NULL: none. It may serve many, and need not be in the array.
 	 * One without a second measure serves both measures.
@@ -98,26 +106,32 @@ int bench_result_begin(const struct bench_run *run, const char *benchmark,
 void bench_result_end(const struct bench_run *run, struct bench_result *result,
 		      struct bench_watch *watch);
 
-/* --- The benchmarks: each adds its rows. 0 or a negative errno ------------------------------ */
+/* --- A benchmark ---------------------------------------------------------------------------- */
 
-int bench_toggle(const struct bench_run *run, struct bench_result *result);
-int bench_latency(const struct bench_run *run, struct bench_result *result);
-int bench_throughput(const struct bench_run *run, struct bench_result *result);
-int bench_scaling(const struct bench_run *run, struct bench_result *result);
-int bench_latent(const struct bench_run *run, struct bench_result *result);
-int bench_stall(const struct bench_run *run, struct bench_result *result);
-int bench_invoke(const struct bench_run *run, struct bench_result *result);
-int bench_probes(const struct bench_run *run, struct bench_result *result);
-int bench_growth(const struct bench_run *run, struct bench_result *result);
+enum bench_drawing {
+	DRAWN_AS_ROWS,	     /* a line per case, a dot per measure */
+	DRAWN_AS_HISTOGRAMS, /* by executors and measure */
+	DRAWN_AS_RATES,	     /* calls and balance against toggles per second */
+	DRAWN_AS_GROWTH,     /* multiples of the smallest */
+};
+
+/* All that is known of a benchmark: what runs it, and how its result is told and drawn. */
+struct benchmark {
+	const char *name;
+	const char *about;   /* in a line of the help */
+	const char *title;   /* of its section in a report */
+	const char *caption; /* how it is drawn, and what it does not show */
+	enum bench_drawing drawing;
+	/* Adds its rows. 0 or a negative errno. */
+	int (*run)(const struct bench_run *run, struct bench_result *result);
+};
 
 /*
- * probes_many - those of bench_probes() that are of many. probes_know - the process that it starts
- * for them, as "tmax bench --many-probes OBJECT"; it returns when its input ends. 0 or a negative
- * errno.
+ * bench_ask_child - let a child process, which is all that it leaves behind, work out an answer of
+ * size bytes. 0, or a negative errno with a line in why: it died, or took longer than that.
  */
-#define PROBES_KNOW "--many-probes"
-int probes_many(const struct bench_run *run, struct bench_result *result);
-int probes_know(const char *object);
+int bench_ask_child(void (*work)(void *arg, void *answer), void *arg, void *answer, size_t size,
+		    double seconds, char *why);
 
 /* --- Policies, with the reason where one is refused; a why has BENCH_WHY bytes --------------- */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "bench/method/samples.h"
+#include "bench/method/result.h"
 
 #include <errno.h>
 #include <gsl/gsl_sort.h>
@@ -180,6 +180,16 @@ struct bench_value over_pairs(const struct samples *s, const struct samples *bas
 
 	estimate(s, base, false, OVER_SEED, &v);
 	return v;
+}
+
+double bench_row_over(struct bench_row *row, const struct samples *s, const struct samples *base)
+{
+	struct bench_value over = over_pairs(s, base);
+
+	bench_row_extra(row, "over_empty", over.median);
+	bench_row_extra(row, "over_low", over.low);
+	bench_row_extra(row, "over_high", over.high);
+	return over.median;
 }
 
 int samples_sum_up(const struct samples *s, const struct samples *base, uint64_t seed,

@@ -5,7 +5,6 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -17,13 +16,9 @@
 #include <unistd.h>
 #include <x86intrin.h>
 
-#include "bench/peers/baseline.h"
 #include "patchcore/pages/text.h"
 #include "patchcore/patchcore.h"
-#include "patchcore/syscall/kernel_signal.h"
-#include "patchcore/syscall/sys.h"
 #include "patchcore/syscall/task.h"
-#include "patchcore/word/word.h"
 
 #define THREADS_MAX 4096u
 #define STOP_MS	    1000 /* how long all threads may take to stop */
@@ -31,7 +26,7 @@
 /* What the patcher is asked; it answers 0 or a negative errno, an int32_t. */
 struct patcher_request {
 	uintptr_t addr;
-	uint64_t len; /* 0: only stop all threads once */
+	uint64_t len;
 	uint8_t bytes[PC_PATCH_MAX];
 };
 
@@ -131,11 +126,11 @@ static bool any_inside(uintptr_t addr, size_t len)
 	return false;
 }
 
-/* --- The patcher: a child made by clone(), which uses neither heap nor locks ---------------- */
+/* --- The patcher, a child ------------------------------------------------------------------- */
 
 /*
- * It is asked over a socket. After each request every thread is detached again, so no tracer has
- * to stay to pass on their signals.
+ * It is asked over a socket, and uses neither heap nor locks. After each request every thread is
+ * detached again, so no tracer has to stay to pass on their signals.
  */
 static pid_t process; /* that is patched */
 
@@ -173,50 +168,28 @@ static bool is_traced_and_stands(struct stopped *thread, bool is_late)
 
 static const struct way_to_stop by_ptrace = { seize_thread, is_traced_and_stands, 200 };
 
-static int write_code(int memory, const struct patcher_request *request)
-{
-	ssize_t len = (ssize_t)request->len, done;
-	off_t at = (off_t)request->addr;
-	uint8_t old[PC_PATCH_MAX];
-
-	if (pread(memory, old, request->len, at) != len)
-		return -EFAULT;
-	if (old[0] == WORD_INT3)
-		return -EAGAIN;
-	done = pwrite(memory, request->bytes, request->len, at);
-	if (done == len)
-		return 0;
-	/* It crosses into a page that cannot be written. */
-	if (done > 0 && pwrite(memory, old, (size_t)done, at) != done)
-		return -EIO;
-	return -EACCES;
-}
-
 /* False: not all threads can be let go by name, so this process has to end. */
 static bool serve_request(int socket, const struct patcher_request *request)
 {
-	int32_t answer = -EPERM;
+	int32_t answer = -EACCES;
 	bool stopped = false;
 	char path[64];
 	int memory;
 
 	snprintf(path, sizeof(path), "/proc/%d/mem", (int)process);
 	memory = open(path, O_RDWR | O_CLOEXEC);
-	if (memory >= 0) {
-		answer = stop_all(process, &by_ptrace);
-		stopped = answer == 0;
-	}
-	if (stopped) {
-		if (request->len)
-			answer = any_inside(request->addr, request->len)
-					 ? -EBUSY
-					 : write_code(memory, request);
-		for (unsigned i = 0; i < count; i++)
-			if (!threads[i].gone)
-				ptrace(PTRACE_DETACH, threads[i].tid, 0, (long)threads[i].signal);
-	}
 	if (memory >= 0)
-		close(memory);
+		answer = stop_all(process, &by_ptrace);
+	stopped = memory >= 0 && answer == 0;
+	if (stopped && any_inside(request->addr, request->len))
+		answer = -EBUSY;
+	else if (stopped && pwrite(memory, request->bytes, request->len, (off_t)request->addr) !=
+				    (ssize_t)request->len)
+		answer = -EFAULT;
+	for (unsigned i = 0; i < count && stopped; i++)
+		if (!threads[i].gone)
+			ptrace(PTRACE_DETACH, threads[i].tid, 0, (long)threads[i].signal);
+	close(memory);
 	send(socket, &answer, sizeof(answer), MSG_NOSIGNAL);
 	return stopped;
 }
@@ -232,71 +205,56 @@ void baseline_ptrace_close(void)
 		return;
 	close(line);
 	kill(patcher, SIGKILL);
-	while (waitpid(patcher, NULL, __WALL) < 0 && errno == EINTR)
+	while (waitpid(patcher, NULL, 0) < 0 && errno == EINTR)
 		;
 	patcher = 0;
 }
 
+/* -ESHUTDOWN: it has ended, as after a thread that could not be stopped. */
 static int ask_patcher(const struct patcher_request *request)
 {
 	int32_t answer = -ESHUTDOWN;
 	ssize_t len;
 
-	if (send(line, request, sizeof(*request), MSG_NOSIGNAL) == (ssize_t)sizeof(*request)) {
-		do
-			len = recv(line, &answer, sizeof(answer), 0);
-		while (len < 0 && errno == EINTR);
-		answer = len == (ssize_t)sizeof(answer) ? answer : -ESHUTDOWN;
-	}
-	/* If some thread could not be stopped, the patcher has ended, which lets go. */
-	if (answer == -ETIMEDOUT || answer == -EPERM || answer == -ENOMEM || answer == -ESHUTDOWN)
-		baseline_ptrace_close();
-	return answer;
+	if (!patcher || send(line, request, sizeof(*request), MSG_NOSIGNAL) < 0)
+		return -ESHUTDOWN;
+	do
+		len = recv(line, &answer, sizeof(answer), 0);
+	while (len < 0 && errno == EINTR);
+	return len == (ssize_t)sizeof(answer) ? answer : -ESHUTDOWN;
 }
 
-/*
- * A child without an exit signal: the program's SIGCHLD handler and its wait()
- * do not notice it. All signals are blocked in it.
- */
 int baseline_ptrace_open(void)
 {
 	static const struct patcher_request try;
 	struct patcher_request request;
-	pid_t pid;
-	sigset_t all, before;
 	int pair[2];
 
-	if (patcher)
-		return -EALREADY;
+	baseline_ptrace_close();
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
 	process = getpid();
-	pid = (pid_t)syscall(SYS_clone, 0, NULL, NULL, NULL, NULL);
-	if (pid == 0) {
+	patcher = fork();
+	if (patcher == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		while (getppid() == process &&
-		       recv(pair[1], &request, sizeof(request), 0) == (ssize_t)sizeof(request) &&
+		close(pair[0]);
+		while (recv(pair[1], &request, sizeof(request), 0) == (ssize_t)sizeof(request) &&
 		       serve_request(pair[1], &request))
 			;
 		/* A thread that is still traced runs on without a tracer. */
 		_exit(0);
 	}
-	if (pid < 0)
-		pid = -errno;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	close(pair[1]);
-	if (pid < 0) {
+	if (patcher < 0) {
+		patcher = 0;
 		close(pair[0]);
-		return pid;
+		return -EAGAIN;
 	}
-	patcher = pid;
 	line = pair[0];
 	/* Yama lets a process be traced by whom it names; elsewhere this fails, and is not needed.
 	 */
-	prctl(PR_SET_PTRACER, (unsigned long)pid, 0, 0, 0);
-	/* A first try tells whether the patcher may trace this process. */
+	prctl(PR_SET_PTRACER, (unsigned long)patcher, 0, 0, 0);
+	/* A first try, of no bytes, tells whether the patcher may trace this process. */
 	return ask_patcher(&try);
 }
 
@@ -304,10 +262,6 @@ int baseline_ptrace_patch(void *addr, const void *bytes, size_t len)
 {
 	struct patcher_request request = { .addr = (uintptr_t)addr, .len = len };
 
-	if (len < 1 || len > PC_PATCH_MAX || !bytes || *(const uint8_t *)bytes == WORD_INT3)
-		return -EINVAL;
-	if (!patcher)
-		return -ESHUTDOWN;
 	memcpy(request.bytes, bytes, len);
 	return ask_patcher(&request);
 }
@@ -350,21 +304,16 @@ static void on_stop(int signal, siginfo_t *info, void *context)
 /* The signal stays taken. */
 static int take_signal(void)
 {
-	const struct kernel_action ours = { .handler = (uintptr_t)on_stop,
-					    .flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART |
-						     KERNEL_RESTORER,
-					    .restorer = (uintptr_t)kernel_sigreturn,
-					    .mask = ~UINT64_C(0) };
-	struct kernel_action now;
+	struct sigaction ours = { .sa_sigaction = on_stop,
+				  .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART };
+	struct sigaction now;
 
-	for (int i = SIGRTMAX - 1; i >= SIGRTMIN; i--) {
-		if (kernel_action(i, NULL, &now) < 0 ||
-		    (now.handler != ours.handler && now.handler != (uintptr_t)SIG_DFL))
-			continue;
-		stop_signal = i;
-		return now.handler == ours.handler ? 0 : (int)kernel_action(i, &ours, NULL);
-	}
-	return -EAGAIN;
+	sigfillset(&ours.sa_mask);
+	for (int i = SIGRTMAX - 1; i >= SIGRTMIN && !stop_signal; i--)
+		if (sigaction(i, NULL, &now) == 0 && now.sa_handler == SIG_DFL &&
+		    sigaction(i, &ours, NULL) == 0)
+			stop_signal = i;
+	return stop_signal ? 0 : -EAGAIN;
 }
 
 static int signal_thread(struct stopped *thread)
@@ -380,14 +329,11 @@ static int signal_thread(struct stopped *thread)
 
 static bool is_signalled_and_stands(struct stopped *thread, bool is_late)
 {
-	struct task_stat stat;
-
 	if (thread->stands)
 		return true;
 	_mm_pause();
-	/* Threads that have ended, or that the kernel has made, never answer. */
-	thread->gone = is_late && (task_has_ended(thread->tid) ||
-				   (task_stat(thread->tid, &stat) == 0 && stat.is_kernels));
+	/* A thread that has ended never answers. */
+	thread->gone = is_late && task_has_ended(thread->tid);
 	return thread->gone;
 }
 
@@ -404,47 +350,27 @@ static void let_go(void)
 		call_futex(&handlers, FUTEX_WAIT_PRIVATE, left);
 }
 
-/* All threads but the caller stand until let_go(), or none does. */
-static int stop_by_signal(void)
-{
-	/* Signals to the ids of another namespace would find no thread, as if all had ended. */
-	int ret = task_ids_are_ours() ? take_signal() : -EACCES;
-
-	if (ret < 0)
-		return ret;
-	gate = 1;
-	ret = stop_all(0, &by_signal);
-	if (ret < 0)
-		let_go();
-	return ret == -EPERM ? -EACCES : ret;
-}
-
 int baseline_stop_patch(void *addr, const void *bytes, size_t len)
 {
 	struct text_span span;
 	sigset_t all, before;
-	int ret;
+	int ret = take_signal();
 
-	if (len < 1 || len > PC_PATCH_MAX || !bytes || *(const uint8_t *)bytes == WORD_INT3)
-		return -EINVAL;
-	ret = text_begin(&span, addr, len);
+	if (ret == 0)
+		ret = text_begin(&span, addr, len);
 	if (ret < 0)
 		return ret;
 	/* A handler of this thread's might need a lock that a stopped thread holds. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	ret = stop_by_signal();
-	if (ret == 0) {
-		if (any_inside((uintptr_t)addr, len))
-			ret = -EBUSY;
-		else if (*span.addr == WORD_INT3)
-			ret = -EAGAIN;
-		/* No other thread runs, so any way to write will do. */
-		for (size_t i = 0; ret == 0 && i < len; i++)
-			*(volatile uint8_t *)text_at(&span, span.addr + i) =
-				((const uint8_t *)bytes)[i];
-		let_go();
-	}
+	gate = 1;
+	ret = stop_all(0, &by_signal);
+	if (ret == 0 && any_inside((uintptr_t)addr, len))
+		ret = -EBUSY;
+	/* No other thread runs, so any way to write will do. */
+	for (size_t i = 0; ret == 0 && i < len; i++)
+		*(volatile uint8_t *)text_at(&span, span.addr + i) = ((const uint8_t *)bytes)[i];
+	let_go();
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	text_end(&span);
 	return ret;

@@ -40,13 +40,6 @@ struct peer {
 	char why[BENCH_WHY];
 };
 
-/* One call in ticks, of a loop that does nothing else. */
-struct peer_cost {
-	double empty; /* of a function without anything */
-	double off;   /* switched off */
-	double on;    /* switched on */
-};
-
 /* peers - all there are, ends with an entry of no name. */
 extern struct peer peers[];
 
@@ -69,10 +62,11 @@ void peers_close(void);
  * asked for is -EPROTO.
  *
  * peer_opened. peer_toggle - so many changes on and off, each timed: s[0] on, s[1] off; hot: while
- * its executor runs. peer_cost.
+ * its executor runs. peer_cost - one call in ticks, of a loop that does nothing else: s[0] switched
+ * on or off, s[1] of a function without anything.
  */
 int peer_opened(const struct peer *peer, char *why);
 int peer_toggle(struct peer *peer, unsigned pairs, bool hot, struct samples *s, char *why);
-int peer_cost(struct peer *peer, unsigned calls, struct peer_cost *cost, char *why);
+int peer_cost(struct peer *peer, unsigned calls, bool on, struct samples *s, char *why);
 
 #endif

@@ -204,7 +204,7 @@ int peer_toggle(struct peer *peer, unsigned pairs, bool hot, struct samples *s, 
 	return ret;
 }
 
-int peer_cost(struct peer *peer, unsigned calls, struct peer_cost *cost, char *why)
+int peer_cost(struct peer *peer, unsigned calls, bool on, struct samples *s, char *why)
 {
 	struct process_reply reply = { 0 };
 	char request[REQUEST];
@@ -212,8 +212,10 @@ int peer_cost(struct peer *peer, unsigned calls, struct peer_cost *cost, char *w
 
 	snprintf(request, sizeof(request), "cost %u", calls);
 	ret = ask_for(peer, request, COST_SECONDS, 3, &reply, why);
-	if (ret == 0)
-		*cost = (struct peer_cost){ reply.value[0], reply.value[1], reply.value[2] };
+	if (ret == 0) {
+		samples_add(&s[0], reply.value[on ? 2 : 1]);
+		samples_add(&s[1], reply.value[0]);
+	}
 	process_reply_free(&reply);
 	return ret;
 }

@@ -13,12 +13,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "bench/method/method.h"
-#include "bench/method/result.h"
-#include "bench/peers/baseline.h"
 #include "patchcore/async.h"
 #include "patchcore/machine/wait.h"
-#include "patchcore/patchcore.h"
 
 #define PAGE 4096u
 #define INT3 0xcc
@@ -283,12 +279,13 @@ const struct way ways[WAYS] = {
 
 /* --- Sites ---------------------------------------------------------------------------------- */
 
+static const char *const mappings[] = { "open", "protect", "alias", "" };
+
 static int map_site(struct bench_site *site, char *why)
 {
 	/* Both pages, where it crosses. */
 	uintptr_t first = (uintptr_t)site->at & ~(uintptr_t)(PAGE - 1);
 	uintptr_t last = ((uintptr_t)site->at + LOOP_SITE_BYTES - 1) & ~(uintptr_t)(PAGE - 1);
-	static const char *const names[] = { "open", "protect", "alias", "" };
 	int ret = 0;
 
 	switch (site->spec.mapping) {
@@ -307,7 +304,7 @@ static int map_site(struct bench_site *site, char *why)
 	default:
 		break;
 	}
-	return ret < 0 ? bench_say(why, names[site->spec.mapping], ret) : 0;
+	return ret < 0 ? bench_say(why, mappings[site->spec.mapping], ret) : 0;
 }
 
 /* A displacement is in the second word where its call has a split. */
@@ -323,9 +320,24 @@ static int build_call(struct bench_site *site)
 	return ret;
 }
 
+void bench_site_params(struct bench_row *row, const struct site_spec *spec)
+{
+	row->peer = ways[spec->way].peer;
+	if (spec->batch)
+		bench_row_param(row, "batch", spec->batch);
+	if (spec->has_split)
+		bench_row_param_text(row, "split", loop_split_name(spec->split));
+	if (spec->page)
+		bench_row_param_text(row, "crossing", "page");
+	if (spec->has_policy)
+		bench_row_param_text(row, "policy", bench_policy_name(spec->policy));
+	if (spec->mapping == SITE_PROTECT || spec->mapping == SITE_ALIAS)
+		bench_row_param_text(row, "mapping", mappings[spec->mapping]);
+}
+
 int bench_site_build(struct bench_site *site, const struct site_spec *spec, char *why)
 {
-	const struct way *way = spec->way;
+	const struct way *way = &ways[spec->way];
 	bool two_targets = spec->two_targets || way->two_targets;
 	struct loop *loop = &site->loop;
 	int ret;
@@ -335,7 +347,7 @@ int bench_site_build(struct bench_site *site, const struct site_spec *spec, char
 	ret = loop_build(loop, &(struct loop_spec){ .kind = way->loop,
 						    .target = spec->target,
 						    .split = spec->split,
-						    .boundary = spec->boundary });
+						    .boundary = spec->page ? PAGE : 0 });
 	if (ret < 0)
 		return bench_say(why, way->name, ret);
 	site->work = (struct hot_work){ .run = hot_loop, .arg = loop };
@@ -354,7 +366,7 @@ int bench_site_build(struct bench_site *site, const struct site_spec *spec, char
 			memcpy(&site->word[state], site->code[state], LOOP_SITE_BYTES);
 	}
 	ret = map_site(site, why);
-	if (ret == 0 && (way == &ways[WAY_CALL] || way == &ways[WAY_RETARGET])) {
+	if (ret == 0 && (spec->way == WAY_CALL || spec->way == WAY_RETARGET)) {
 		ret = build_call(site);
 		if (ret < 0)
 			bench_say(why, way->name, ret);
@@ -374,17 +386,14 @@ int bench_site_set(void *arg, unsigned state)
 {
 	struct bench_site *site = arg;
 
-	return site->spec.way->set(site, state);
+	return ways[site->spec.way].set(site, state);
 }
 
-int bench_site_begin(struct bench_site *site, enum pc_policy policy, char *why)
+int bench_site_begin(struct bench_site *site, char *why)
 {
-	const struct way *way = site->spec.way;
-	int ret = bench_set_policy(policy, why);
+	const struct way *way = &ways[site->spec.way];
+	int ret = way->open ? way->open() : 0;
 
-	if (ret < 0)
-		return ret;
-	ret = way->open ? way->open() : 0;
 	if (ret < 0)
 		return bench_say(why, way->needs ? way->needs : way->name, ret);
 	for (unsigned i = 0; i < 2 && ret == 0; i++) {
@@ -401,9 +410,8 @@ int bench_site_begin(struct bench_site *site, enum pc_policy policy, char *why)
 
 void bench_site_end(struct bench_site *site)
 {
-	pc_set_policy(PC_POLICY_AUTO);
-	if (site->spec.way->close)
-		site->spec.way->close();
+	if (ways[site->spec.way].close)
+		ways[site->spec.way].close();
 }
 
 /* --- Spare sites ---------------------------------------------------------------------------- */

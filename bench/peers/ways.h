@@ -13,9 +13,7 @@
 
 #include <stdint.h>
 
-#include "bench/method/hot.h"
-#include "bench/method/loop.h"
-#include "bench/peers/ways.h"
+#include "bench/method/method.h"
 #include "patchcore/batch.h"
 #include "patchcore/call.h"
 #include "patchcore/patchcore.h"
@@ -67,15 +65,26 @@ enum site_mapping {
 	SITE_RAW, /* not at all: it is not for the library */
 };
 
+/* What a site is, and what its row tells. Zero is what most are. */
 struct site_spec {
-	const struct way *way;
-	unsigned split, boundary; /* see struct loop_spec */
+	enum way_name way;
+	unsigned split; /* see struct loop_spec */
+	bool has_split; /* tell it */
+	bool page;	/* across a page, else across a line */
+	bool has_policy;
+	enum pc_policy policy;
+	enum site_mapping mapping;
+	unsigned batch;	     /* sites; 0: no batch */
+	struct spare *spare; /* of a batch: borrowed, the first is the site's */
 	enum loop_target target;
 	bool two_targets;
-	enum site_mapping mapping;
-	struct spare *spare; /* of a batch: borrowed, the first is the site's */
-	unsigned batch;
 };
+
+#define SITE_WAIT	.has_policy = true, .policy = PC_POLICY_WAIT
+#define SITE_MEMBARRIER .has_policy = true, .policy = PC_POLICY_MEMBARRIER
+
+/* bench_site_params - what the spec has, of a row that has its name. */
+void bench_site_params(struct bench_row *row, const struct site_spec *spec);
 
 /*
  * Executors read the first lines, the patcher the others: one that met an executor anywhere but
@@ -104,12 +113,11 @@ int bench_site_build(struct bench_site *site, const struct site_spec *spec, char
 void bench_site_free(struct bench_site *site);
 
 /*
- * bench_site_begin - before a block, while no executor runs it: choose the policy, open the way,
- * and go through both states, so that both are known to the library, however long that takes. It is
- * in state 0 then. 0, or a negative errno with a line in why. bench_site_end - close the way; auto
- * again.
+ * bench_site_begin - before a block, while no executor runs it: open the way, and go through both
+ * states, so that both are known to the library, however long that takes. It is in state 0 then. 0,
+ * or a negative errno with a line in why. bench_site_end - close the way.
  */
-int bench_site_begin(struct bench_site *site, enum pc_policy policy, char *why);
+int bench_site_begin(struct bench_site *site, char *why);
 void bench_site_end(struct bench_site *site);
 
 /* bench_site_set - way->set() for callers that know no sites. */
@@ -129,5 +137,36 @@ struct spare {
  */
 int spare_open(struct spare *spare, unsigned count, unsigned split);
 void spare_close(struct spare *spare);
+
+/* --- Stopping the world ----------------------------------------------------------------------- */
+
+/*
+ * Other ways to change running code, to measure pc_patch() against.
+ *
+ * BASELINES, NOT FOR PRODUCTION, and not in the installed library. They stop
+ * every other thread of the process for each change. A thread that a signal has
+ * interrupted in the middle of the site, and that is still in the handler, is
+ * not seen by either.
+ *
+ * They need no machine.conf, policy or SIGTRAP, and take any place and length up to
+ * PC_PATCH_MAX, whole instructions or not. On return no thread runs the old code any more. By one
+ * thread at a time; not to be mixed with pc_patch() at one site at one time. 0, or, with the code
+ * as it was, a negative errno: -EBUSY: a thread stands inside the site, behind its start: try
+ * again; -ETIMEDOUT: some thread could not be stopped within a second.
+ */
+
+/* baseline_stop_patch - stop the world by a signal to every thread, write, resume. */
+int baseline_stop_patch(void *addr, const void *bytes, size_t len);
+
+/*
+ * baseline_ptrace_open - start the patcher process, which ends with the calling thread. -EPERM: it
+ * may not trace this one (Yama, seccomp, a container, or a debugger is attached).
+ * baseline_ptrace_patch - let the patcher process stop every thread, the caller's too, and write to
+ * pages of any protection. -ESHUTDOWN: the patcher process is gone, as after -ETIMEDOUT.
+ * baseline_ptrace_close - end it, if it runs.
+ */
+int baseline_ptrace_open(void);
+int baseline_ptrace_patch(void *addr, const void *bytes, size_t len);
+void baseline_ptrace_close(void);
 
 #endif

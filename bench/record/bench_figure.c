@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which figure shows which benchmark, and its files.
+ * The two ways to draw a benchmark: rows as dots, or curves. What a journal brings is in the data
+ * only as numbers and as the plain words of bench_words.c, in quotes. What draws
+ * writes the arguments of the script, behind the data, to args, which are empty, and returns how
+ * many; 0: nothing of it can be drawn.
  */
-#include "bench/record/bench_figure.h"
+#include "bench/record/bench_record.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "bench/record/bench_words.h"
 
 /* Behind the numbers that are in the list, a space apart. */
 static void add_number(char list[BENCH_ARGS_SIZE], double number)
@@ -136,100 +137,56 @@ static unsigned draw_rows(const struct bench_result *result, FILE *out,
 	return s.units.count ? 3 : 0;
 }
 
-/* --- Histograms ----------------------------------------------------------------------------- */
-
-/* Histograms as outlines: a panel per thing done, a column per number of executors. */
-#define PANELS	 16
-#define COLUMNS	 2 /* of executors; more are left to the table */
-#define MEASURES 2
-
-struct panels {
-	struct words titles, measures;
-	double executors[COLUMNS];
-	unsigned columns;
-};
-
-struct place {
-	int panel, column, measure; /* -1: none, and no room for one */
-};
-
-static bool place_of(struct panels *p, const struct bench_row *row, struct place *place)
-{
-	static const char *const not_in_titles[] = { "executors", "sites", NULL };
-	/* Nothing said counts as none. */
-	double executors = finite_or(bench_row_number(row, "executors"), 0);
-	char title[WORDS_ROOM];
-	unsigned column = 0;
-
-	if (!row_measured(row) || !row->bins)
-		return false;
-	while (column < p->columns && p->executors[column] != executors)
-		column++;
-	if (column == p->columns && column < COLUMNS)
-		p->executors[p->columns++] = executors;
-	words_of_row(row, not_in_titles, title, sizeof(title));
-	place->panel = words_slot(&p->titles, PANELS, title);
-	place->column = column < COLUMNS ? (int)column : -1;
-	place->measure = words_slot(&p->measures, MEASURES, row->measure);
-	return place->panel >= 0 && place->column >= 0 && place->measure >= 0;
-}
-
-/* How many PANELS; EXECUTORS of each column; MEASURES in quotes. */
-static unsigned draw_latency(const struct bench_result *result, FILE *out,
-			     char (*args)[BENCH_ARGS_SIZE])
-{
-	struct panels p = { .columns = 0 };
-	struct place at;
-
-	for (unsigned i = 0; i < result->rows; i++)
-		place_of(&p, &result->row[i], &at);
-	fputs("# P panel title\n# V panel column measure ticks share: along the outline\n", out);
-	for (unsigned i = 0; i < p.titles.count; i++)
-		fprintf(out, "P %u \"%s\"\n", i, p.titles.text[i]);
-	for (unsigned i = 0; i < result->rows; i++) {
-		const struct bench_row *row = &result->row[i];
-		double total = 0;
-
-		if (!place_of(&p, row, &at))
-			continue;
-		for (unsigned k = 0; k < row->bins; k++)
-			total += (double)row->bin[k].count;
-		/* One side of a bin after the other, so that a line through them is the outline. */
-		for (unsigned k = 0; k < row->bins && total > 0; k++) {
-			const struct bench_bin *bin = &row->bin[k];
-			double share = (double)bin->count / total;
-
-			/* A logarithmic scale has no 0; the first bin may begin there. */
-			fprintf(out, "V %d %d %d %.9g %.9g\nV %d %d %d %.9g %.9g\n", at.panel,
-				at.column, at.measure, fmax(bin->low, 0.5), share, at.panel,
-				at.column, at.measure, bin->high, share);
-		}
-		fputs("\n", out);
-	}
-	add_number(args[0], p.titles.count);
-	for (unsigned i = 0; i < p.columns; i++)
-		add_number(args[1], p.executors[i]);
-	words_quoted(&p.measures, args[2], BENCH_ARGS_SIZE);
-	return p.titles.count ? 3 : 0;
-}
-
-/* --- Throughput ----------------------------------------------------------------------------- */
-
-/* Throughput against toggles per second: a curve per method, and one per number of executors. */
-#define CURVES	  14
-#define EXECUTORS 12 /* 1, 2, 4 ..., 1024 */
+/* --- Curves --------------------------------------------------------------------------------- */
 
 #define BALANCE_MOST 1e6
 
-static const char *const modes[] = { "call-call", "call-nop", NULL };
-static const char *const not_in_names[] = { "rate", "mode", "executors", NULL };
+/* What is drawn of a row, and where. */
+struct spot {
+	char panel[WORDS_ROOM], curve[WORDS_ROOM];
+	double x;
+	struct bench_value y; /* ends that are not known: there are none */
+};
 
 struct curves {
-	struct words names;
-	bool peer[CURVES];
-	double executors[EXECUTORS]; /* in rising order */
-	unsigned sizes;
+	const struct bench_result *result;
+	struct words panels, names;
+	double least, most; /* executors of rates, and of whom they are drawn by number: */
+	const struct bench_row
+		*shown; /* call toggling, as in the paper's figure 11; else our first */
 };
+
+/* One kind of panels. */
+struct view {
+	const char *x, *y; /* labels */
+	bool log_y;
+	/* The n-th spot of a row, from 0. False: it has no more. */
+	bool (*spot)(const struct curves *c, const struct bench_row *row, unsigned n,
+		     struct spot *spot);
+};
+
+/* Both sides of a bin, one after the other: a line through them is the outline. */
+static bool spot_of_bin(const struct curves *c, const struct bench_row *row, unsigned n,
+			struct spot *spot)
+{
+	static const char *const not_in_titles[] = { "sites", NULL };
+	const struct bench_bin *bin = &row->bin[n / 2];
+	double total = 0;
+
+	(void)c;
+	if (n >= 2 * row->bins)
+		return false;
+	for (unsigned k = 0; k < row->bins; k++)
+		total += (double)row->bin[k].count;
+	words_of_row(row, not_in_titles, spot->panel, WORDS_ROOM);
+	words_plain(row->measure, spot->curve, WORDS_ROOM);
+	/* A logarithmic scale has no 0; the first bin may begin there. */
+	spot->x = n % 2 ? bin->high : fmax(bin->low, 0.5);
+	spot->y = (struct bench_value){ (double)bin->count / fmax(total, 1), NAN, NAN };
+	return true;
+}
+
+static const char *const not_in_names[] = { "rate", "mode", "executors", NULL };
 
 /* Nothing said counts as one. */
 static double executors_of(const struct bench_row *row)
@@ -237,113 +194,55 @@ static double executors_of(const struct bench_row *row)
 	return finite_or(bench_row_number(row, "executors"), 1);
 }
 
-static int mode_of(const struct bench_row *row)
-{
-	return strcmp(bench_row_text(row, "mode"), modes[0]) != 0;
-}
-
-static bool is_drawn(const struct bench_row *row)
+/* At what it got, which may be less than what it was asked for. */
+static bool is_rate(const struct bench_row *row, const char *what, struct spot *spot)
 {
 	const char *mode = bench_row_text(row, "mode");
-
-	return row_measured(row) && mode && word_listed(mode, modes) &&
-	       strcmp(row->measure, "calls") == 0 && isfinite(bench_row_number(row, "rate"));
-}
-
-static int curve_of(struct curves *c, const struct bench_row *row)
-{
-	unsigned before = c->names.count;
-	char name[WORDS_ROOM];
-	int curve;
-
-	words_of_row(row, not_in_names, name, sizeof(name));
-	curve = words_slot(&c->names, CURVES, name);
-	if (c->names.count > before)
-		c->peer[curve] = row->peer;
-	return curve;
-}
-
-/* Where a row is drawn: at what it got, which may be less than what it was asked for. */
-static double rate_of(const struct bench_row *row)
-{
-	double asked = bench_row_number(row, "rate");
 	double got = bench_row_extra_of(row, "toggles_per_s");
 
-	return asked > 0 && got > 0 ? got : asked;
+	spot->x = bench_row_number(row, "rate");
+	if (!mode || strcmp(row->measure, "calls") != 0 || !isfinite(spot->x))
+		return false;
+	if (spot->x > 0 && got > 0)
+		spot->x = got;
+	snprintf(spot->panel, WORDS_ROOM, "%s between %s", what,
+		 strcmp(mode, "call-call") == 0 ? "two calls" : "a call and none");
+	words_of_row(row, not_in_names, spot->curve, WORDS_ROOM);
+	return true;
 }
 
-/* How many CURVES; the EXECUTORS of the last panels, empty without them; whose they are. */
-static unsigned draw_throughput(const struct bench_result *result, FILE *out,
-				char (*args)[BENCH_ARGS_SIZE])
+static bool spot_of_share(const struct curves *c, const struct bench_row *row, unsigned n,
+			  struct spot *spot)
 {
-	const struct bench_row *end = result->row + result->rows;
-	const struct bench_row *shown = NULL; /* of the method that stands for all */
-	char one[WORDS_ROOM], sample[WORDS_ROOM] = "";
-	struct curves c = { .sizes = 0 };
-
-	for (const struct bench_row *row = result->row; row < end; row++) {
-		bool call = strcmp(row->name, "call") == 0;
-		double executors = executors_of(row);
-		unsigned at = 0;
-
-		if (!is_drawn(row))
-			continue;
-		curve_of(&c, row);
-		/* The place of that many executors, or a new one. */
-		while (at < c.sizes && c.executors[at] < executors)
-			at++;
-		if ((at == c.sizes || c.executors[at] != executors) && c.sizes < EXECUTORS) {
-			memmove(&c.executors[at + 1], &c.executors[at],
-				(c.sizes++ - at) * sizeof(c.executors[0]));
-			c.executors[at] = executors;
-		}
-		/* Call toggling, as in the paper's figure 11; else the first of ours. */
-		if (!row->peer && (!shown || (call && strcmp(shown->name, "call") != 0)))
-			shown = row;
-	}
-	fputs("# K curve peer name\n"
-	      "# T curve mode toggles/s share low high balance: mode 0 call-call, 1 call-nop\n"
-	      "# E executors mode toggles/s calls/s low high\n",
-	      out);
-	for (unsigned i = 0; i < c.names.count; i++)
-		fprintf(out, "K %u %d \"%s\"\n", i, c.peer[i], c.names.text[i]);
-	/* Rates of one curve stand in a block, for a line through them. */
-	for (unsigned curve = 0; curve < c.names.count; curve++) {
-		for (const struct bench_row *row = result->row; row < end; row++) {
-			double balance = bench_row_extra_of(row, "balance");
-
-			if (!is_drawn(row) || curve_of(&c, row) != (int)curve ||
-			    executors_of(row) != c.executors[0] || !isfinite(row->ratio.median))
-				continue;
-			/* One state was never executed: as far up as the scale goes. 0 for none. */
-			balance = isinf(balance) ? BALANCE_MOST : finite_or(balance, 0);
-			fprintf(out, "T %u %d %.9g", curve, mode_of(row), rate_of(row));
-			put_value(out, &row->ratio);
-			fprintf(out, " %.9g\n", balance);
-		}
-		fputs("\n", out);
-	}
-	if (shown)
-		words_of_row(shown, not_in_names, sample, sizeof(sample));
-	for (const struct bench_row *row = result->row; row < end && shown && c.sizes > 1; row++) {
-		if (!is_drawn(row) ||
-		    strcmp(words_of_row(row, not_in_names, one, sizeof(one)), sample) != 0)
-			continue;
-		for (unsigned i = 0; i < c.sizes; i++)
-			if (c.executors[i] == executors_of(row)) {
-				fprintf(out, "E %u %d %.9g", i, mode_of(row), rate_of(row));
-				put_value(out, &row->value);
-				fputs("\n", out);
-			}
-	}
-	add_number(args[0], c.names.count);
-	for (unsigned i = 0; i < c.sizes && c.sizes > 1; i++)
-		add_number(args[1], c.executors[i]);
-	snprintf(args[2], BENCH_ARGS_SIZE, "%.100s", sample);
-	return c.names.count ? 3 : 0;
+	spot->y = row->ratio;
+	return !n && is_rate(row, "calls,", spot) && executors_of(row) == c->least;
 }
 
-/* --- Growth --------------------------------------------------------------------------------- */
+/* One state was never executed: as far up as the scale goes. */
+static bool spot_of_balance(const struct curves *c, const struct bench_row *row, unsigned n,
+			    struct spot *spot)
+{
+	double balance = bench_row_extra_of(row, "balance");
+
+	spot->y = (struct bench_value){ isinf(balance) ? BALANCE_MOST : balance, NAN, NAN };
+	return !n && is_rate(row, "balance,", spot) && executors_of(row) == c->least;
+}
+
+static bool spot_of_executors(const struct curves *c, const struct bench_row *row, unsigned n,
+			      struct spot *spot)
+{
+	char shown[WORDS_ROOM];
+	double million = 1e6;
+
+	if (n || c->least == c->most || !c->shown || !is_rate(row, "by executors,", spot) ||
+	    strcmp(words_of_row(c->shown, not_in_names, shown, WORDS_ROOM), spot->curve) != 0)
+		return false;
+	snprintf(spot->curve, WORDS_ROOM, "%.200s, %.0f executor%s", shown, executors_of(row),
+		 S(executors_of(row)));
+	spot->y = (struct bench_value){ row->value.median / million, row->value.low / million,
+					row->value.high / million };
+	return true;
+}
 
 static double size_of(const struct bench_row *row)
 {
@@ -352,96 +251,112 @@ static double size_of(const struct bench_row *row)
 	return isnan(cut) ? row->param[0].number : cut;
 }
 
-/* How many CURVES: of an operation and what there is more of, in rows that follow each other. */
-static unsigned draw_growth(const struct bench_result *result, FILE *out,
+static bool grows(const struct bench_row *row)
+{
+	return row_measured(row) && row->params && row->param[0].number > 0;
+}
+
+/* In multiples of the first of those that follow each other. */
+static bool spot_of_growth(const struct curves *c, const struct bench_row *row, unsigned n,
+			   struct spot *spot)
+{
+	const struct bench_row *first = row;
+	char of[WORDS_ROOM];
+	double small;
+
+	if (n || !grows(row))
+		return false;
+	while (first > c->result->row && grows(first - 1) &&
+	       strcmp(first[-1].name, row->name) == 0 &&
+	       strcmp(first[-1].param[0].key, row->param[0].key) == 0)
+		first--;
+	strcpy(spot->panel, "growth");
+	words_plain(row->name, spot->curve, WORDS_ROOM / 2);
+	strcat(strcat(spot->curve, ": "), words_plain(row->param[0].key, of, WORDS_ROOM / 4));
+	spot->x = size_of(row) / size_of(first);
+	small = first->value.median;
+	spot->y = (struct bench_value){ row->value.median / small, row->value.low / small,
+					row->value.high / small };
+	return true;
+}
+
+static void find_executors(struct curves *c)
+{
+	const struct bench_row *row = c->result->row, *end = row + c->result->rows;
+	struct spot spot;
+
+	c->least = INFINITY;
+	for (; row < end; row++) {
+		if (!row_measured(row) || !is_rate(row, "", &spot))
+			continue;
+		c->least = fmin(c->least, executors_of(row));
+		c->most = fmax(c->most, executors_of(row));
+		if (!row->peer && (!c->shown || (strcmp(row->name, "call") == 0 &&
+						 strcmp(c->shown->name, "call") != 0)))
+			c->shown = row;
+	}
+}
+
+/* Of all rows, in their order; where panel or curve change begins another block. */
+static void put_view(FILE *out, struct curves *c, const struct view *view)
+{
+	int panel, curve, panel_before = -1, curve_before = -1;
+	const struct bench_row *row = c->result->row, *end = row + c->result->rows;
+	struct spot spot;
+
+	for (; row < end; row++)
+		for (unsigned n = 0; row_measured(row) && view->spot(c, row, n, &spot); n++) {
+			unsigned panels = c->panels.count, names = c->names.count;
+
+			if (!isfinite(spot.y.median))
+				continue;
+			panel = words_slot(&c->panels, WORDS_MAX, spot.panel);
+			curve = words_slot(&c->names, WORDS_MAX, spot.curve);
+			if (panel < 0 || curve < 0)
+				continue;
+			if (c->panels.count > panels)
+				fprintf(out, "\nP %d %d \"%s\" \"%s\" \"%s\"", panel, view->log_y,
+					view->x, view->y, spot.panel);
+			if (c->names.count > names)
+				fprintf(out, "\nC %d %d \"%s\"", curve, row->peer, spot.curve);
+			if (panel != panel_before || curve != curve_before)
+				fputs("\n", out);
+			panel_before = panel;
+			curve_before = curve;
+			fprintf(out, "\nV %d %d %.9g", panel, curve, spot.x);
+			put_value(out, &spot.y);
+		}
+}
+
+/* How many PANELS, and CURVES. */
+static unsigned draw_curves(const struct view *view, const struct bench_result *result, FILE *out,
 			    char (*args)[BENCH_ARGS_SIZE])
 {
-	const struct bench_row *end = result->row + result->rows, *first = NULL;
-	char name[WORDS_ROOM], of[WORDS_ROOM];
-	unsigned curves = 0;
+	struct curves c = { .result = result };
 
-	fputs("# K curve name\n# G curve size cost low high: multiples of the first row's\n", out);
-	for (const struct bench_row *row = result->row; row < end; row++) {
-		double small;
-
-		if (!row_measured(row) || !row->params || !(row->param[0].number > 0))
-			continue;
-		if (!first || strcmp(first->name, row->name) != 0 ||
-		    strcmp(first->param[0].key, row->param[0].key) != 0) {
-			first = row;
-			fprintf(out, "\nK %u \"%s: %s\"\n", curves++,
-				words_plain(row->name, name, sizeof(name)),
-				words_plain(row->param[0].key, of, sizeof(of)));
-		}
-		small = first->value.median;
-		fprintf(out, "G %u %.9g", curves - 1, size_of(row) / size_of(first));
-		put_value(out,
-			  &(struct bench_value){ row->value.median / small, row->value.low / small,
-						 row->value.high / small });
-		fputs("\n", out);
-	}
-	add_number(args[0], curves);
-	return curves ? 1 : 0;
+	fputs("# P panel logarithmic x-label y-label title\n# C curve peer name\n"
+	      "# V panel curve x y low high",
+	      out);
+	find_executors(&c);
+	for (; view->spot; view++)
+		put_view(out, &c, view);
+	fputs("\n", out);
+	add_number(args[0], c.panels.count);
+	add_number(args[1], c.names.count);
+	return c.panels.count ? 2 : 0;
 }
 
 /* --- All ------------------------------------------------------------------------------------ */
 
-#define DOTS                                                                                       \
-	"Dots: medians of the blocks, with their 95 % interval by bootstrap as a thick bar; thin " \
-	"line: from the 5th to the 99th percentile of all samples; cross: the longest sample. "    \
-	"Grey: the median of the baseline that was measured in turn."
-
-static const struct kind {
-	const char *benchmark;
-	const char *script;
-	const char *label;
-	const char *caption;
-	/*
-	 * Writes its data, as the script reads them. What a journal brings is in them only as
-	 * numbers and as the plain words of bench/record/bench_words.h, in quotes. Writes the
-	 * arguments of the script, behind the data, to args, which are empty. Returns how many; 0:
-	 * nothing of it can be drawn.
-	 */
-	unsigned (*draw)(const struct bench_result *result, FILE *out,
-			 char (*args)[BENCH_ARGS_SIZE]);
-} kinds[] = {
-	{ "toggle", "bench-rows.gp", "Cost of one change by operation, split, policy and mapping",
-	  "Ticks per change, per site for batches. " DOTS
-	  " What is waited for in other threads is not in here.",
-	  draw_rows },
-	{ "latency", "bench-latency.gp", "Histograms of the cost of one change over many sites",
-	  "The paper's figure 10: share of the changes by what each took, eight bins to an octave, "
-	  "both scales logarithmic, so that the rare long ones are seen. Activation and "
-	  "deactivation apart. The second heap of patch is that of the straddlers.",
-	  draw_latency },
-	{ "throughput", "bench-throughput.gp",
-	  "Calls through a hot site and their balance against toggles per second",
-	  "The paper's figures 11 to 13: calls per second as a share of those through the same "
-	  "site untouched, in turn, with 95 % intervals, against the toggles per second that were "
-	  "got; on the far left none. Below, how often the more frequent of both states was "
-	  "executed to the less frequent; 1 is balanced. Dashed: peers. Last, where there are "
-	  "several, all calls per second by number of executors.",
-	  draw_throughput },
-	{ "scaling", "bench-rows.gp", "Changes per second by patchers and executors",
-	  "Changes per second of all patchers together, each with a site of its own unless it says "
-	  "otherwise. " DOTS,
-	  draw_rows },
-	{ "latent", "bench-rows.gp", "Ticks per pass of a loop with a deactivated site",
-	  "Ticks per pass of a loop. " DOTS, draw_rows },
-	{ "stall", "bench-rows.gp", "Longest pass of an executor while its site is patched",
-	  "The executor's longest pass per change. " DOTS
-	  " The baseline has no change, so that interrupts are in both.",
-	  draw_rows },
-	{ "invoke", "bench-rows.gp", "Ticks per call of an empty function through an active site",
-	  "Ticks per pass of a loop that calls an empty function. " DOTS, draw_rows },
-	{ "probes", "bench-rows.gp", "What a probe costs, off, on and being switched",
-	  "Ticks per call of a function with a probe, or per change. " DOTS, draw_rows },
-	{ "growth", "bench-growth.gp", "Cost of operations against what there is",
-	  "Microseconds per operation, by how much there is of what its name has behind the colon, "
-	  "both "
-	  "as multiples of the smallest measured. A level line is flat; dotted: in proportion.",
-	  draw_growth },
-	{ 0 },
+/* What has no views is drawn as rows. */
+static const struct view views[][4] = {
+	[DRAWN_AS_HISTOGRAMS] = { { "ticks per change", "share of changes", true, spot_of_bin } },
+	[DRAWN_AS_RATES] = { { "toggles per second", "share of untouched", false, spot_of_share },
+			     { "toggles per second", "more : less", true, spot_of_balance },
+			     { "toggles per second", "million calls per second", false,
+			       spot_of_executors } },
+	[DRAWN_AS_GROWTH] = { { "times as much as in the smallest",
+				"cost, multiple of the smallest", true, spot_of_growth } },
 };
 
 static void print_data(FILE *out, const void *data)
@@ -452,30 +367,32 @@ static void print_data(FILE *out, const void *data)
 int bench_figure_draw(const struct bench_result *result, struct bench_figure *figure, char *error,
 		      size_t size)
 {
-	const struct kind *kind = kinds;
+	const struct benchmark *benchmark = benchmark_named(result->benchmark);
 	char *data = NULL;
 	size_t length;
-	unsigned count;
+	unsigned count = 0;
 	FILE *out;
 
 	*figure = (struct bench_figure){ .data = NULL };
-	while (kind->benchmark && strcmp(kind->benchmark, result->benchmark) != 0)
-		kind++;
-	if (!kind->benchmark)
+	if (!benchmark)
 		return picture_fail(-EINVAL, error, size, "no figure for the benchmark %s",
 				    result->benchmark);
 	out = open_memstream(&data, &length);
-	count = out ? kind->draw(result, out, figure->text) : 0;
+	if (out && views[benchmark->drawing][0].spot)
+		count = draw_curves(views[benchmark->drawing], result, out, figure->text);
+	else if (out)
+		count = draw_rows(result, out, figure->text);
 	if (!out || fclose(out)) {
 		free(data);
 		return picture_fail(-ENOMEM, error, size, "out of memory");
 	}
 	for (unsigned i = 0; i < count; i++)
 		figure->args[i] = figure->text[i];
-	figure->picture = (struct picture){ print_data, data, kind->script, figure->args };
+	figure->picture = (struct picture){ print_data, data,
+					    views[benchmark->drawing][0].spot ? "bench-curves.gp"
+									      : "bench-rows.gp",
+					    figure->args };
 	figure->data = data;
-	figure->label = kind->label;
-	figure->caption = kind->caption;
 	return count ? 0
 		     : picture_fail(-ENODATA, error, size,
 				    "nothing was measured that could be drawn");

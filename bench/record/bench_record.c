@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/record/bench_words.h"
 #include "results/journal/fields.h"
 #include "results/journal/journal.h"
 
@@ -67,8 +66,6 @@ static const struct field figures[] = {
 };
 /* clang-format on */
 
-static const char *const benchmarks[] = { "toggle", "latency", "throughput", "scaling", "latent",
-					  "stall",  "invoke",  "probes",     "growth",	NULL };
 static const char *const waits[] = { "none", "config", "assumed", NULL };
 
 /* What is not known is left out. A key that is there already would be lost. */
@@ -190,9 +187,8 @@ static int body_from_json(const json_t *line, struct bench_result *result)
 	const json_t *list = json_object_get(line, "rows");
 	int rc = table_from_json(line, of_result, result);
 
-	if (rc || !word_listed(result->benchmark, benchmarks) ||
-	    !word_listed(result->waits_from, waits) || !(result->seconds >= 0) ||
-	    !json_is_array(list))
+	if (rc || !benchmark_named(result->benchmark) || !word_listed(result->waits_from, waits) ||
+	    !(result->seconds >= 0) || !json_is_array(list))
 		return -EINVAL;
 	for (size_t i = 0; i < json_array_size(list) && !rc; i++) {
 		struct bench_row *row = bench_result_add(result);

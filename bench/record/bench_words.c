@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "bench/record/bench_words.h"
+#include "bench/record/bench_record.h"
 
 #include <ctype.h>
 #include <inttypes.h>
@@ -201,40 +201,27 @@ bool rows_same_case(const struct bench_row *a, const struct bench_row *b)
 	return true;
 }
 
-/* Copies the next of the words in at, cut to size, and returns what is behind it; NULL: none. */
-static const char *next_word(const char *at, char *word, size_t size)
-{
-	int length;
-
-	at += strspn(at, " ");
-	length = (int)strcspn(at, " ");
-	snprintf(word, size, "%.*s", length, at);
-	return length ? at + length : NULL;
-}
-
 static bool is_word_of(const char *text, const char *words)
 {
-	char word[BENCH_KEY + BENCH_TEXT];
+	char word[WORDS_ROOM], all[WORDS_ROOM];
 
-	if (!words)
-		return true;
-	while ((words = next_word(words, word, sizeof(word))))
-		if (strcmp(word, text) == 0)
-			return true;
-	return false;
+	snprintf(word, sizeof(word), " %s ", text);
+	snprintf(all, sizeof(all), " %s ", words ? words : text);
+	return strstr(all, word);
 }
 
 bool bench_is(const struct bench_row *row, const char *name, const char *measure,
 	      const char *params)
 {
-	char param[BENCH_KEY + BENCH_TEXT + 2];
-	double number;
+	char copy[WORDS_ROOM], *rest, *key, *end;
 
 	if (!is_word_of(row->name, name) || !is_word_of(row->measure, measure))
 		return false;
-	while (params && (params = next_word(params, param, sizeof(param)))) {
-		char *key = param, *value = strchr(key, '='), *end;
+	snprintf(copy, sizeof(copy), "%s", params ? params : "");
+	for (key = strtok_r(copy, " ", &rest); key; key = strtok_r(NULL, " ", &rest)) {
+		char *value = strchr(key, '=');
 		const char *text;
+		double number;
 
 		if (!value)
 			return false;

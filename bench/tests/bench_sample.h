@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/method/result.h"
+#include "bench/cases/benchmarks.h"
 
 #define SAMPLE_FLOOR  150.0 /* ticks */
 #define SAMPLE_FIRST  4000
@@ -249,10 +249,8 @@ static inline void sample_flow(struct bench_result *r, const char *name, const c
 		bench_row_param(row, "rate", rates[i]);
 		bench_row_param(row, "executors", executors);
 		bench_row_extra(row, "toggles_per_s", got);
-		if (rates[i] > 0) {
+		if (rates[i] > 0)
 			bench_row_extra(row, "balance", 1.02 + 0.05 * i);
-			bench_row_extra(row, "balance_worst", 1.1 + 0.3 * i);
-		}
 	}
 }
 
@@ -428,14 +426,13 @@ static inline struct bench_result sample_growth(void)
 
 /* --- All ---------------------------------------------------------------------------------- */
 
-#define SAMPLE_BENCHMARKS 9
+#define SAMPLE_BENCHMARKS BENCHMARK_COUNT
+
+#define SAMPLE_ROW(name) sample_##name,
 
 static inline struct bench_result sample_bench(unsigned i)
 {
-	static struct bench_result (*const make[SAMPLE_BENCHMARKS])(void) = {
-		sample_toggle, sample_latency, sample_throughput, sample_scaling, sample_latent,
-		sample_stall,  sample_invoke,  sample_probes,	  sample_growth,
-	};
+	static struct bench_result (*const make[])(void) = { BENCHMARKS(SAMPLE_ROW) };
 
 	assert(i < SAMPLE_BENCHMARKS);
 	return make[i]();

@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "bench/cases/benchmarks.h"
 #include "calibrate/tests/report_sample.h"
 #include "commands/report/report.h"
 
@@ -43,17 +44,18 @@ static inline int new_place(void **state)
 static inline int leave_place(void **state)
 {
 	static const char *const names[] = {
-		"journal",	     "index.html",	  "figure9.dat",
-		"figure9-crash.dat", "rate.dat",	  "gaps.dat",
-		"bench-toggle.dat",  "bench-latency.dat", "bench-throughput.dat",
-		"bench-scaling.dat", "bench-latent.dat",  "bench-stall.dat",
-		"bench-invoke.dat",  "bench-probes.dat",  "bench-growth.dat",
+		"journal",  "index.html", "figure9.dat",   "figure9-crash.dat",
+		"rate.dat", "gaps.dat",	  "witnesses.dat", "events.dat",
 	};
 	struct place *place = *state;
 	char path[64];
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		snprintf(path, sizeof(path), "%s/%s", place->folder, names[i]);
+		unlink(path);
+	}
+	for (unsigned i = 0; benchmarks[i]; i++) {
+		snprintf(path, sizeof(path), "%s/bench-%s.dat", place->folder, benchmarks[i]->name);
 		unlink(path);
 	}
 	journal_free(&place->data);

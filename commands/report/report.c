@@ -7,12 +7,14 @@
 #include "commands/report/report.h"
 
 /* Either writes itself, or is that of one benchmark. */
-static const struct section {
+struct section {
 	const char *id;
 	const char *title;
 	int (*write)(struct page *page);
-	const char *benchmark;
-} sections[] = {
+	const struct benchmark *benchmark;
+};
+
+static const struct section sections[] = {
 	{ "verdict", "Verdict", section_verdict, NULL },
 	{ "rate", "Rate against wait", section_rate, NULL },
 	{ "figure9", "Tears against the wait (figure 9 of the paper)", section_figure9, NULL },
@@ -20,20 +22,13 @@ static const struct section {
 	{ "placements", "Placements", section_placements, NULL },
 	{ "cells", "Cells with tears", section_cells, NULL },
 	{ "patching-costs", "What patching costs", section_costs, NULL },
-	{ "bench-toggle", "Cost of one change", NULL, "toggle" },
-	{ "bench-latency", "Many sites (figure 10 of the paper)", NULL, "latency" },
-	{ "bench-throughput", "Calls while toggling (figures 11 to 13)", NULL, "throughput" },
-	{ "bench-scaling", "Scaling", NULL, "scaling" },
-	{ "bench-latent", "A site that is switched off", NULL, "latent" },
-	{ "bench-stall", "What an executor loses", NULL, "stall" },
-	{ "bench-invoke", "The call of an active site", NULL, "invoke" },
-	{ "bench-probes", "Probes", NULL, "probes" },
-	{ "bench-growth", "Cost against what there is", NULL, "growth" },
+	{ "bench-", NULL, NULL, NULL }, /* all benchmarks */
 	{ "machine", "The machine and its runs", section_machine, NULL },
 	{ "limits", "What this page cannot say", section_limits, NULL },
 };
 
 #define SECTIONS (sizeof(sections) / sizeof(sections[0]))
+#define ID_MAX	 (sizeof("bench-") + BENCH_KEY)
 
 /* Journals of benchmarks alone need no sections that say what is missing of a calibration. */
 static bool is_of_benchmarks(const struct journal_data *data)
@@ -45,21 +40,46 @@ static bool is_of_benchmarks(const struct journal_data *data)
 static bool is_wanted(const struct section *section, const struct journal_data *data)
 {
 	if (section->benchmark)
-		return journal_has_bench(data, section->benchmark);
+		return journal_has_bench(data, section->benchmark->name);
 	if (section->write == section_costs)
 		return journal_has_bench(data, NULL);
 	return section->write == section_machine || !is_of_benchmarks(data);
 }
 
+/* Those that are wanted, up to one without a title. */
+static void list_sections(const struct journal_data *data,
+			  struct section list[SECTIONS + BENCHMARK_COUNT + 1])
+{
+	for (const struct section *s = sections; s < sections + SECTIONS; s++) {
+		if (s->write && is_wanted(s, data))
+			*list++ = *s;
+		for (unsigned i = 0; !s->write && benchmarks[i]; i++) {
+			*list = (struct section){ s->id, benchmarks[i]->title, NULL,
+						  benchmarks[i] };
+			list += is_wanted(list, data);
+		}
+	}
+	list->title = NULL;
+}
+
+static const char *id_of(const struct section *section, char id[ID_MAX])
+{
+	snprintf(id, ID_MAX, "%s%s", section->id,
+		 section->benchmark ? section->benchmark->name : "");
+	return id;
+}
+
 static int write_page(struct page *page)
 {
 	const struct journal_data *data = page->data;
-	size_t benchmarks = 0, n = 0, journals = page->report->count;
+	size_t lines = 0, n = 0, journals = page->report->count;
 	bool alone = is_of_benchmarks(data), first = true;
-	char title[256];
+	struct section list[SECTIONS + BENCHMARK_COUNT + 1];
+	char title[256], id[ID_MAX];
 	FILE *out;
 	int rc;
 
+	list_sections(data, list);
 	snprintf(title, sizeof(title), "%s %s", alone ? "Patching on" : "T_max of",
 		 data->identity.brand);
 	rc = page_begin(page, "index.html", title);
@@ -67,20 +87,17 @@ static int write_page(struct page *page)
 		return rc;
 	out = page->out;
 	while (line_next(data, "bench", &n))
-		benchmarks++;
+		lines++;
 	html_paragraph(
 		out, "%s, from %zu cell%s and %zu benchmark%s of %zu journal%s, by %s.%s",
-		alone	     ? "What it costs to patch code that runs"
-		: benchmarks ? "How long an instruction fetch may lag behind a store to code, and "
-			       "what patching costs"
-			     : "How long an instruction fetch may lag behind a store to code",
-		data->count, S(data->count), benchmarks, S(benchmarks), journals, S(journals),
-		PACKAGE_STRING,
+		alone	? "What it costs to patch code that runs"
+		: lines ? "How long an instruction fetch may lag behind a store to code, and "
+			  "what patching costs"
+			: "How long an instruction fetch may lag behind a store to code",
+		data->count, S(data->count), lines, S(lines), journals, S(journals), PACKAGE_STRING,
 		alone ? " They hold no calibration, so there is no T_max here." : "");
-	for (const struct section *s = sections; s < sections + SECTIONS && !rc; s++) {
-		if (!is_wanted(s, data))
-			continue;
-		fprintf(out, "<section>\n<h2 id=\"%s\">%s</h2>\n", s->id, s->title);
+	for (const struct section *s = list; s->title && !rc; s++) {
+		fprintf(out, "<section>\n<h2 id=\"%s\">%s</h2>\n", id_of(s, id), s->title);
 		rc = s->benchmark ? section_benchmark(page, s->benchmark) : s->write(page);
 		fputs("</section>\n", out);
 		if (!first)
@@ -88,9 +105,8 @@ static int write_page(struct page *page)
 		/* The answer comes first, then what else there is. */
 		first = false;
 		fputs("<nav aria-label=\"Sections\">", out);
-		for (const struct section *k = sections; k < sections + SECTIONS; k++)
-			if (is_wanted(k, data))
-				fprintf(out, "<a href=\"#%s\">%s</a>\n", k->id, k->title);
+		for (const struct section *k = list; k->title; k++)
+			fprintf(out, "<a href=\"#%s\">%s</a>\n", id_of(k, id), k->title);
 		fputs("</nav>\n", out);
 	}
 	return page_end(page, rc);

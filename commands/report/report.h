@@ -6,7 +6,7 @@
 #ifndef COMMANDS_REPORT_REPORT_H
 #define COMMANDS_REPORT_REPORT_H
 
-#include "bench/method/result.h"
+#include "bench/cases/benchmarks.h"
 #include "results/figures/html.h"
 #include "results/figures/report_page.h"
 #include "results/figures/tally.h"
@@ -34,7 +34,7 @@ int section_placements(struct page *page);
 int section_cells(struct page *page);
 int section_limits(struct page *page);
 int section_costs(struct page *page);
-int section_benchmark(struct page *page, const char *benchmark);
+int section_benchmark(struct page *page, const struct benchmark *benchmark);
 
 /* journal_has_bench - is there a line of that benchmark, or of any for NULL? */
 bool journal_has_bench(const struct journal_data *data, const char *benchmark);

@@ -11,10 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/record/bench_figure.h"
 #include "bench/record/bench_record.h"
-#include "bench/record/bench_words.h"
 #include "results/figures/html.h"
+
+#define LABEL_MAX   256
+#define CAPTION_MAX 1024
 
 /* The last result of a benchmark. How many lines have one, or -ENOMEM; the caller frees it. */
 static int read_last(const struct journal_data *data, const char *benchmark,
@@ -119,9 +120,16 @@ static void put_rows(FILE *out, const struct bench_result *result)
 	html_folded_table_end(out);
 }
 
-static int put_benchmark(struct page *page, const struct bench_result *result, unsigned lines)
+static const char about_rows[] =
+	" Dots: medians of the blocks, with their 95 % interval by bootstrap as a thick bar; thin "
+	"line: from the 5th to the 99th percentile of all samples; cross: the longest sample. "
+	"Grey: the median of the baseline that was measured in turn.";
+
+static int put_benchmark(struct page *page, const struct benchmark *benchmark,
+			 const struct bench_result *result, unsigned lines)
 {
-	char name[BENCH_KEY + 8], why[64], *around = words_of_result(result);
+	char name[BENCH_KEY + 8], label[LABEL_MAX], caption[CAPTION_MAX], why[64],
+		*around = words_of_result(result);
 	struct bench_figure of;
 	FILE *out = page->out;
 	int rc;
@@ -137,8 +145,10 @@ static int put_benchmark(struct page *page, const struct bench_result *result, u
 	rc = bench_figure_draw(result, &of, why, sizeof(why));
 	if (!rc) {
 		snprintf(name, sizeof(name), "bench-%s", result->benchmark);
-		rc = page_figure(page,
-				 &(struct page_figure){ name, of.label, of.caption, of.picture });
+		snprintf(label, sizeof(label), "%s: %s", benchmark->title, benchmark->about);
+		snprintf(caption, sizeof(caption), "%s%s", benchmark->caption,
+			 benchmark->drawing == DRAWN_AS_ROWS ? about_rows : "");
+		rc = page_figure(page, &(struct page_figure){ name, label, caption, of.picture });
 	} else if (rc != -ENOMEM) {
 		html_missing(out, "Nothing was measured that could be drawn.");
 		rc = 0;
@@ -149,13 +159,13 @@ static int put_benchmark(struct page *page, const struct bench_result *result, u
 	return rc;
 }
 
-int section_benchmark(struct page *page, const char *benchmark)
+int section_benchmark(struct page *page, const struct benchmark *benchmark)
 {
 	struct bench_result result;
-	int rc = read_last(page->data, benchmark, &result);
+	int rc = read_last(page->data, benchmark->name, &result);
 
 	if (rc > 0)
-		rc = put_benchmark(page, &result, (unsigned)rc);
+		rc = put_benchmark(page, benchmark, &result, (unsigned)rc);
 	else if (rc == 0)
 		html_missing(page->out, "No line of this benchmark could be read.");
 	bench_result_free(&result);

@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/command_line.h"
 #include "base/exit_status.h"
-#include "bench/method/method.h"
+#include "bench/cases/benchmarks.h"
 #include "bench/record/bench_record.h"
 #include "commands/tmax/commands.h"
 #include "patchcore/machine/identity.h"
@@ -28,20 +28,13 @@
 
 /* --- The command line ----------------------------------------------------------------------- */
 
-/* A benchmark by its name. */
-struct bench_entry {
-	const char *name;
-	int (*run)(const struct bench_run *run, struct bench_result *result);
-};
-
-#define BENCH_ENTRIES 9
 #define BENCH_NO_SEED UINT64_MAX
 
 /* What was asked for, and one start of the program. Texts are the command line's. */
 struct bench {
-	struct bench_run run;				/* its seed is BENCH_NO_SEED: to be drawn */
-	const struct bench_entry *entry[BENCH_ENTRIES]; /* in the order asked for */
-	unsigned entries;
+	struct bench_run run; /* its seed is BENCH_NO_SEED: to be drawn */
+	const struct benchmark *benchmark[BENCHMARK_COUNT]; /* in the order asked for */
+	unsigned benchmarks;
 	uint64_t executors; /* 0: all that can be seated */
 	bool have_waits;
 	struct waits waits; /* to be assumed */
@@ -54,14 +47,6 @@ struct bench {
 #define ROUNDS	   20
 #define ROUNDS_MAX 10000
 #define STRETCH	   4
-
-static const struct bench_entry bench_entries[BENCH_ENTRIES] = {
-	{ "toggle", bench_toggle },	    { "latency", bench_latency },
-	{ "throughput", bench_throughput }, { "scaling", bench_scaling },
-	{ "latent", bench_latent },	    { "stall", bench_stall },
-	{ "invoke", bench_invoke },	    { "probes", bench_probes },
-	{ "growth", bench_growth },
-};
 
 /* "FIRST,SECOND" or "FIRST,SECOND,STRETCH" */
 static bool take_waits(const struct option_row *row, const char *text, void *request, char *why)
@@ -102,21 +87,13 @@ static const struct option_row options[] = {
 	{ 0 },
 };
 
+#define WORD(name) #name " "
+static char about[2048];
+
 static const struct command_line line = {
 	.operands = "BENCHMARK...|all",
-	.words = "toggle latency throughput scaling latent stall invoke probes growth all ",
-	.about = "What patching costs here, beside what one would use instead: as medians with\n"
-		 "their intervals, and as ratios to a baseline measured in turn.\n"
-		 "\n"
-		 "  toggle      one change, by protocol, split, policy and mapping\n"
-		 "  latency     its distribution over 20,000 sites\n"
-		 "  throughput  calls through a site toggled 0 to 10 million times a second\n"
-		 "  scaling     more patchers and executors\n"
-		 "  latent      a site that is switched off, in a loop\n"
-		 "  stall       what an executor loses while its site is changed\n"
-		 "  invoke      the call that a site makes which is switched on\n"
-		 "  probes      probes of functions and markers, and switching them\n"
-		 "  growth      cost against sites, mappings, threads and the like; what is kept\n",
+	.words = BENCHMARKS(WORD) "all ",
+	.about = about,
 	.options = { options },
 	.end = "Without --waits policy wait needs a machine.conf of this machine. What cannot be\n"
 	       "measured is skipped with its reason.\n"
@@ -124,32 +101,45 @@ static const struct command_line line = {
 	       "cannot create, 74 cannot write, 130 interrupted.\n",
 };
 
+static void describe_benchmarks(void)
+{
+	size_t length = (size_t)snprintf(
+		about, sizeof(about),
+		"What patching costs here, beside what one would use instead: as medians with\n"
+		"their intervals, and as ratios to a baseline measured in turn.\n\n");
+
+	for (unsigned i = 0; i < BENCHMARK_COUNT && length < sizeof(about); i++)
+		length += (size_t)snprintf(about + length, sizeof(about) - length, "  %-10s  %s\n",
+					   benchmarks[i]->name, benchmarks[i]->about);
+}
+
 static int parse_options(int argc, char **argv, struct bench *b)
 {
-	int status = command_line_parse(&line, argc, argv, b, NULL);
+	int status;
+
+	describe_benchmarks();
+	status = command_line_parse(&line, argc, argv, b, NULL);
 
 	argv += optind;
 	argc -= optind;
 	if (status == EXIT_PASS && !argc)
 		return refuse_usage("say which benchmark, or all");
 	if (status == EXIT_PASS && argc == 1 && strcmp(argv[0], "all") == 0) {
-		for (; b->entries < BENCH_ENTRIES; b->entries++)
-			b->entry[b->entries] = &bench_entries[b->entries];
+		memcpy(b->benchmark, benchmarks, sizeof(b->benchmark));
+		b->benchmarks = BENCHMARK_COUNT;
 		return EXIT_PASS;
 	}
 	for (int i = 0; i < argc && status == EXIT_PASS; i++) {
-		const struct bench_entry *entry = bench_entries, *end = entry + BENCH_ENTRIES;
+		const struct benchmark *benchmark = benchmark_named(argv[i]);
 
-		while (entry < end && strcmp(argv[i], entry->name) != 0)
-			entry++;
 		if (strcmp(argv[i], "all") == 0)
 			return refuse_usage("'all' are all benchmarks: name no other");
-		if (entry == end)
+		if (!benchmark)
 			return refuse_name("benchmark", argv[i], line.words);
-		for (unsigned k = 0; k < b->entries; k++)
-			if (b->entry[k] == entry)
+		for (unsigned k = 0; k < b->benchmarks; k++)
+			if (b->benchmark[k] == benchmark)
 				return refuse_usage("benchmark '%s' is there twice", argv[i]);
-		b->entry[b->entries++] = entry;
+		b->benchmark[b->benchmarks++] = benchmark;
 	}
 	return status;
 }
@@ -204,19 +194,19 @@ static int tell_result(const struct bench *b, const struct bench_result *result)
 	return status;
 }
 
-static int measure_and_tell(struct bench *b, const struct bench_entry *entry)
+static int measure_and_tell(struct bench *b, const struct benchmark *benchmark)
 {
 	struct bench_result result = { 0 };
 	struct bench_watch watch;
-	int ret = bench_result_begin(&b->run, entry->name, &result, &watch), status = EXIT_PASS;
+	int ret = bench_result_begin(&b->run, benchmark->name, &result, &watch), status = EXIT_PASS;
 
 	if (ret == 0) {
 		const char *from = b->have_waits ? "assumed" : "config";
 
 		snprintf(result.waits_from, sizeof(result.waits_from), "%s",
 			 result.waits.first ? from : "none");
-		shown.benchmark = entry->name;
-		ret = entry->run(&b->run, &result);
+		shown.benchmark = benchmark->name;
+		ret = benchmark->run(&b->run, &result);
 		/* So that others can print. */
 		if (shown.open)
 			fputs("\r\033[K", stderr);
@@ -233,7 +223,7 @@ static int measure_and_tell(struct bench *b, const struct bench_entry *entry)
 		return EXIT_INTERRUPTED;
 	/* Counts that do not come out right are no matter of what the machine lacks. */
 	return complain(ret == -EILSEQ || ret == -ENOMEM ? EXIT_INTERNAL : EXIT_MISSING, ret, "%s",
-			entry->name);
+			benchmark->name);
 }
 
 static int measure_all(struct bench *b)
@@ -251,8 +241,8 @@ static int measure_all(struct bench *b)
 		       b->id.kernel);
 	fflush(stdout);
 	/* One that fails does not keep the next from being measured. */
-	for (unsigned i = 0; i < b->entries && !interrupted; i++) {
-		int one = measure_and_tell(b, b->entry[i]);
+	for (unsigned i = 0; i < b->benchmarks && !interrupted; i++) {
+		int one = measure_and_tell(b, b->benchmark[i]);
 
 		status = status == EXIT_PASS ? one : status;
 		if (one == EXIT_CANNOT_WRITE)
@@ -298,9 +288,6 @@ int cmd_bench(int argc, char **argv)
 	};
 	int status;
 
-	/* This program, started again by a benchmark. */
-	if (argc == 3 && strcmp(argv[1], PROBES_KNOW) == 0)
-		return probes_know(argv[2]) == 0 ? EXIT_PASS : EXIT_INTERNAL;
 	status = parse_options(argc, argv, &b);
 	if (status == EXIT_PASS)
 		status = topology_here(&b.run.topology);

@@ -3,15 +3,14 @@
  * The result of a benchmark as a table: a line per row, with its median and interval, p5 to p99,
  * outliers, ratio to the baseline and its interval ("no difference" where bench_row_same()), and
  * last what it is of, which may be long; or why it was skipped. Above it on what, and what else was
- * going on. Numbers and params are told as in figures and reports (bench_words.h).
+ * going on. Numbers and params are told as in figures and reports (bench_words.c).
  */
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/method/result.h"
-#include "bench/record/bench_words.h"
+#include "bench/record/bench_record.h"
 #include "commands/tmax/commands.h"
 
 #define INTERVAL 32

@@ -12,7 +12,6 @@
 #include <cmocka.h>
 
 #include "base/random.h"
-#include "conform/order.h"
 #include "conform/rounds.h"
 
 #define CPUS 200u

@@ -139,26 +139,21 @@ static int fake_set(void *arg, unsigned state)
 	return fake->fail_at && fake->calls == (uint64_t)fake->fail_at ? -EBADF : 0;
 }
 
-static struct bench_site *aimed_at(const struct flow_line *line, unsigned executors)
+static struct bench_site *aimed_at(const struct site_spec *line, unsigned executors)
 {
 	struct bench_site *site = aligned_alloc(128, sizeof(*site));
 	char why[BENCH_WHY] = "";
 
 	assert_non_null(site);
-	assert_int_equal(bench_site_build(site,
-					  &(struct site_spec){ .way = &ways[line->way],
-							       .split = line->split,
-							       .target = LOOP_COUNT,
-							       .two_targets = !line->on_off },
-					  why),
-			 0);
-	if (bench_site_begin(site, line->policy, why) < 0) {
+	assert_int_equal(bench_site_build(site, line, why), 0);
+	if (bench_set_policy(line->policy, why) < 0 || bench_site_begin(site, why) < 0) {
 		print_message("%s: %s\n", ways[line->way].name, why);
 		bench_site_free(site);
 		free(site);
 		return NULL;
 	}
-	flow_aim(flow, &site->loop, executors, line->on_off);
+	flow_point(flow, &site->loop, executors, !line->two_targets);
+	hot_aim(hot, &flow->work, executors);
 	return site;
 }
 
@@ -166,6 +161,7 @@ static void leave(struct bench_site *site)
 {
 	hot_sleep(flow->hot);
 	bench_site_end(site);
+	pc_set_policy(PC_POLICY_AUTO);
 	bench_site_free(site);
 	free(site);
 }
@@ -241,12 +237,12 @@ static uint64_t differs(const struct hot_sum *before, const struct hot_sum *afte
 }
 
 /* What was counted at the gate is what the executors say that they ran, all told. */
-static void check_sum(const struct flow_line *line, const struct flow_sum *sum,
+static void check_sum(const struct site_spec *line, const struct flow_sum *sum,
 		      const struct hot_sum *before)
 {
 	struct hot_sum after = hot_count(hot);
 
-	assert_int_equal(flow_check(sum, line->on_off), 0);
+	assert_int_equal(flow_check(sum, !line->two_targets), 0);
 	assert_int_equal(sum->ran[0] + sum->ran[1], sum->executed);
 	assert_int_equal(sum->executed, after.executed - before->executed);
 	assert_true(sum->executed > 0);
@@ -254,7 +250,7 @@ static void check_sum(const struct flow_line *line, const struct flow_sum *sum,
 		assert_int_equal(sum->calls[t], differs(before, &after, t));
 }
 
-static bool toggle_counted(const struct flow_line *line, unsigned executors, double rate)
+static bool toggle_counted(const struct site_spec *line, unsigned executors, double rate)
 {
 	struct hot_sum before = hot_count(hot);
 	struct bench_site *site;
@@ -395,7 +391,7 @@ static void a_change_that_changes_nothing_is_caught(void **state)
 		flow_tally_add(&t, &sum);
 	}
 	leave(site);
-	flow_tally_extras(&t, NULL, &row);
+	flow_tally_extras(&t, &row);
 	assert_true(isinf(bench_row_extra_of(&row, "balance")));
 	assert_true(t.toggles > 1 && !t.ran[1]);
 	flow_tally_free(&t);

@@ -241,7 +241,7 @@ static void every_row_is_there(void **state)
 
 	(void)state;
 	run.rounds = 1;
-	assert_int_equal(bench_growth(&run, &result), 0);
+	assert_int_equal(bench_growth.run(&run, &result), 0);
 	assert_int_equal(result.rows, CELLS + AXES);
 	for (unsigned i = 0; i < result.rows; i++) {
 		const struct bench_row *row = &result.row[i];
@@ -268,7 +268,7 @@ static void it_can_be_interrupted(void **state)
 
 	(void)state;
 	bench_run_stop = 1;
-	assert_int_equal(bench_growth(&run, &result), -EINTR);
+	assert_int_equal(bench_growth.run(&run, &result), -EINTR);
 	bench_run_stop = 0;
 	assert_int_equal(result.rows, 0);
 	bench_result_free(&result);

@@ -2,7 +2,7 @@
 /*
  * Do the sites call what invoke says, each time, and is every row there?
  */
-#include "bench/method/samples.h"
+#include "bench/method/result.h"
 #include "bench/tests/pass_test.h"
 
 /* -1: another number than the passes; else which target they called. */
@@ -85,7 +85,7 @@ static void every_row_is_there(void **state)
 	struct bench_result result;
 
 	(void)state;
-	assert_int_equal(run_bench(bench_invoke, 1, &result), 0);
+	assert_int_equal(run_bench(bench_invoke.run, 1, &result), 0);
 	assert_int_equal(result.rows, 2 * (3 * LOOP_SITE_BYTES + 5));
 	for (unsigned b = 0; b < 2; b++)
 		for (unsigned n = 0; n < 3; n++)

@@ -76,7 +76,7 @@ static void every_row_is_there(void **state)
 	struct bench_result result;
 
 	(void)state;
-	assert_int_equal(run_bench(bench_latent, 2, &result), 0);
+	assert_int_equal(run_bench(bench_latent.run, 2, &result), 0);
 	assert_int_equal(result.rows, 2 * (2 * LOOP_SITE_BYTES + 5));
 	for (unsigned b = 0; b < 2; b++)
 		for (unsigned n = 0; n < 2; n++)

@@ -131,7 +131,7 @@ static void rows_are_there(void **state)
 
 	(void)state;
 	all_counted();
-	assert_int_equal(bench_probes(&run, &result), 0);
+	assert_int_equal(bench_probes.run(&run, &result), 0);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
 		const struct bench_row *row =
 			bench_run_row(&result, rows[i].label, rows[i].measure);
@@ -158,7 +158,7 @@ static void probes_that_stay_off_are_seen(void **state)
 
 	(void)state;
 	stays_off = true;
-	assert_int_equal(bench_probes(&run, &result), 0);
+	assert_int_equal(bench_probes.run(&run, &result), 0);
 	stays_off = false;
 	bench_result_free(&result);
 	assert_false(all_counted());
@@ -197,7 +197,7 @@ static void a_part_of_nothing_is_no_ratio(void **state)
 	}
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows_are_there),
@@ -206,9 +206,6 @@ int main(int argc, char **argv)
 	};
 	int ret;
 
-	/* The benchmark starts this program for an object with many probes. */
-	if (argc == 4 && strcmp(argv[2], PROBES_KNOW) == 0)
-		return probes_know(argv[3]) < 0;
 	if (bench_run_open(&run) < 0)
 		return 77;
 	run.rounds = 1;

@@ -102,7 +102,8 @@ static int measure_once(void **state)
 {
 	(void)state;
 	run.rounds = 1;
-	return scaling_patchers(&run, SLICE, &patchers);
+	slice = SLICE;
+	return measure_scaling(&run, &patchers);
 }
 
 static int tidy(void **state)
@@ -158,7 +159,9 @@ static void more_cpus_have_more_mixes(void **state)
 	larger.seating.executors = 3;
 	larger.seating.executor[1] = run.seating.patcher;
 	larger.seating.executor[2] = run.seating.executor[0];
-	assert_int_equal(scaling_patchers(&larger, SLICE / 10, &result), 0);
+	slice = SLICE / 10;
+	assert_int_equal(measure_scaling(&larger, &result), 0);
+	slice = SLICE;
 	assert_int_equal(result.rows, 9 * NAMES);
 	for (unsigned i = 0; i < result.rows; i++) {
 		const struct bench_row *row = &result.row[i];
@@ -189,7 +192,7 @@ static void it_can_be_interrupted(void **state)
 
 	(void)state;
 	bench_run_stop = 1;
-	assert_int_equal(scaling_patchers(&run, SLICE, &result), -EINTR);
+	assert_int_equal(measure_scaling(&run, &result), -EINTR);
 	bench_run_stop = 0;
 	bench_result_free(&result);
 }

@@ -302,7 +302,7 @@ static struct bench_site *next_site(size_t *i, struct spare *spare)
 		const struct stall_spec *spec = &stall_specs[*i];
 
 		assert_int_equal(stall_build(site, spare, spec, why), 0);
-		if (bench_site_begin(site, spec->policy, why) == 0)
+		if (bench_site_begin(site, why) == 0)
 			return site;
 		bench_site_free(site);
 		spare_close(spare);
@@ -321,7 +321,7 @@ static void let_go(struct bench_site *site, struct spare *spare)
 
 static int set_settled(struct bench_site *site, unsigned to)
 {
-	const struct way *way = site->spec.way;
+	const struct way *way = &ways[site->spec.way];
 	int ret = way->set(site, to);
 
 	return ret == 0 && way->settle ? way->settle() : ret;
@@ -342,7 +342,7 @@ static void changes_turn_off_and_on(void **state)
 
 	(void)state;
 	for (size_t i = 0; (site = next_site(&i, &spare)); i++, had++) {
-		bool pointer = stall_specs[i].way == WAY_POINTER;
+		bool pointer = stall_specs[i].site.way == WAY_POINTER;
 		uint64_t calls[2];
 
 		for (unsigned turn = 0; turn < 3; turn++) {
@@ -383,7 +383,7 @@ static void a_batch_is_whole(void **state)
 
 	(void)state;
 	for (size_t i = 0; (site = next_site(&i, &spare)); i++) {
-		for (unsigned turn = 0; turn < 3 && stall_specs[i].way == WAY_BATCH; turn++)
+		for (unsigned turn = 0; turn < 3 && stall_specs[i].site.way == WAY_BATCH; turn++)
 			check_batch(site, &spare, !(turn % 2));
 		let_go(site, &spare);
 	}
@@ -396,9 +396,9 @@ static void check_row(const struct bench_row *row, const struct stall_spec *spec
 {
 	unsigned windows = spec->windows ? spec->windows : STALL_WINDOWS;
 
-	assert_string_equal(row->name, ways[spec->way].name);
+	assert_string_equal(row->name, ways[spec->site.way].name);
 	assert_string_equal(row->measure, "stall");
-	assert_int_equal(row->peer, ways[spec->way].peer);
+	assert_int_equal(row->peer, ways[spec->site.way].peer);
 	if (row->samples == 0) {
 		assert_true(strlen(row->why) > 0);
 		return;
@@ -413,7 +413,7 @@ static void check_row(const struct bench_row *row, const struct stall_spec *spec
 	/* These never stop a thread. */
 	if (strcmp(row->name, "aligned") == 0 || strcmp(row->name, "call") == 0)
 		assert_true(bench_row_extra_of(row, "traps") == 0);
-	assert_int_equal(isnan(bench_row_extra_of(row, "traps")), ways[spec->way].peer);
+	assert_int_equal(isnan(bench_row_extra_of(row, "traps")), ways[spec->site.way].peer);
 }
 
 static void every_row_is_there(void **state)
@@ -429,7 +429,7 @@ static void every_row_is_there(void **state)
 	(void)state;
 	if (!seating.executors)
 		skip();
-	assert_int_equal(bench_stall(&run, &result), 0);
+	assert_int_equal(bench_stall.run(&run, &result), 0);
 	for (size_t i = 0; i < STALL_SPECS; i++)
 		check_row(&result.row[row++], &stall_specs[i]);
 	for (size_t i = 0; i < STALL_SPECS && seating.executors > 1; i++)
@@ -506,7 +506,7 @@ static void one_executor_is_alone(void **state)
 	run.seating.executors = CROWD;
 	for (unsigned i = 1; i < CROWD; i++)
 		run.seating.executor[i] = seating.executor[0];
-	assert_int_equal(bench_stall(&run, &result), -EINTR);
+	assert_int_equal(bench_stall.run(&run, &result), -EINTR);
 	assert_int_equal(seen.wrong, 0);
 	assert_int_equal(seen.singles, STALL_SPECS);
 	assert_int_equal(result.rows, STALL_SPECS);

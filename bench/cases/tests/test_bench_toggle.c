@@ -43,7 +43,7 @@ static struct bench_result toggle(unsigned rounds)
 	struct bench_result result = { .distance = { NAN, NAN, NAN } };
 
 	run.rounds = rounds;
-	assert_int_equal(bench_toggle(&run, &result), 0);
+	assert_int_equal(bench_toggle.run(&run, &result), 0);
 	return result;
 }
 
@@ -333,7 +333,7 @@ static void can_be_interrupted(void **state)
 
 	(void)state;
 	stop = 1;
-	assert_int_equal(bench_toggle(&run, &result), -EINTR);
+	assert_int_equal(bench_toggle.run(&run, &result), -EINTR);
 	stop = 0;
 	bench_result_free(&result);
 	assert_int_equal(pc_get_status(&status), 0);

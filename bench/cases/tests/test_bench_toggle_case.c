@@ -62,11 +62,11 @@ static void free_one(struct one *one)
 /* Calls stand as on, or through a stub of their own; all else as the call it was. */
 static void check_code(const struct toggle_case *c)
 {
-	const struct way *way = c->spec.way;
+	enum way_name way = c->spec.site.way;
 	const struct loop *loop = &c->site.loop;
 	struct pc_call_info info;
 
-	if (way == &ways[WAY_CALL] || way == &ways[WAY_RETARGET]) {
+	if (way == WAY_CALL || way == WAY_RETARGET) {
 		assert_int_equal(pc_call_get(&c->site.call, &info), 0);
 		assert_true(info.active);
 		assert_ptr_equal(info.target, loop->target[0]);
@@ -119,10 +119,10 @@ static void what_stood_there_stands_there(void **state)
 /* The floor lies where the call changes: behind the boundary, where that is a displacement. */
 static void the_floor_is_on_the_line_that_changes(void **state)
 {
-	struct toggle_spec spec = { .way = &ways[WAY_CALL], .executors = 1, .has_split = true };
+	struct toggle_spec spec = { .site = { WAY_CALL, .has_split = true }, .executors = 1 };
 
 	(void)state;
-	for (spec.split = 0; spec.split < LOOP_SITE_BYTES; spec.split++) {
+	for (spec.site.split = 0; spec.site.split < LOOP_SITE_BYTES; spec.site.split++) {
 		uint8_t before[8], after[8];
 		struct one one;
 
@@ -151,12 +151,8 @@ static unsigned changed(const struct toggle_case *c, unsigned which)
 static void a_batch_is_all_of_its_sites(void **state)
 {
 	struct toggle_spec spec = {
-		.way = &ways[WAY_BATCH],
-		.split = TOGGLE_SPLIT,
-		.has_policy = true,
-		.policy = PC_POLICY_WAIT,
+		.site = { WAY_BATCH, TOGGLE_SPLIT, SITE_WAIT, .batch = 100 },
 		.executors = 1,
-		.batch = 100,
 	};
 	struct one one;
 	double ticks;
@@ -178,14 +174,14 @@ static void mappings_are_what_they_say(void **state)
 		[SITE_PROTECT] = PC_TEXT_PROTECT,
 		[SITE_ALIAS] = PC_TEXT_ALIAS,
 	};
-	struct toggle_spec spec = { .way = &ways[WAY_ALIGNED], .executors = 1 };
+	struct toggle_spec spec = { .site = { .way = WAY_ALIGNED }, .executors = 1 };
 
 	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
 		enum pc_text_way way;
 		struct one one;
 
-		spec.mapping = (enum site_mapping)i;
+		spec.site.mapping = (enum site_mapping)i;
 		measure_one(&one, &spec);
 		if (one.c->ret == 0) {
 			assert_int_equal(
@@ -204,7 +200,7 @@ static unsigned in_list(const struct toggle_list *list, enum way_name way, unsig
 	unsigned count = 0;
 
 	for (size_t i = 0; i < list->count; i++)
-		count += list->spec[i].way == &ways[way] && list->spec[i].executors == executors;
+		count += list->spec[i].site.way == way && list->spec[i].executors == executors;
 	return count;
 }
 
@@ -239,7 +235,7 @@ static void crowds_are_doubled_up_to_all(void **state)
 /* Needs three CPUs. */
 static void more_executors_run(void **state)
 {
-	struct toggle_spec spec = { .way = &ways[WAY_ALIGNED], .executors = 2 };
+	struct toggle_spec spec = { .site = { .way = WAY_ALIGNED }, .executors = 2 };
 	struct seating one_executor = run.seating;
 	char reason[160];
 	struct one one;

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "bench/method/samples.h"
+#include "bench/method/result.h"
 #include "bench/peers/peer.h"
 
 #define PAIRS 3
@@ -84,15 +84,18 @@ static void check_toggle(struct peer *peer, bool hot)
 
 static void check_cost(struct peer *peer)
 {
-	struct peer_cost cost = { NAN, NAN, NAN };
+	struct samples s[2] = { { 0 } };
 	char why[BENCH_WHY] = "";
 
-	assert_int_equal(peer_cost(peer, CALLS, &cost, why), 0);
-	assert_true(cost.empty > 0 && isfinite(cost.empty));
-	assert_true(cost.off > 0 && isfinite(cost.off));
-	assert_true(cost.on > 0 && isfinite(cost.on));
+	for (unsigned on = 0; on < 2; on++) {
+		assert_int_equal(peer_cost(peer, CALLS, on, s, why), 0);
+		assert_true(s[0].value[on] > 0 && isfinite(s[0].value[on]));
+		assert_true(s[1].value[on] > 0 && isfinite(s[1].value[on]));
+	}
 	/* A traced call does more than one of nothing. */
-	assert_true(cost.on > cost.empty);
+	assert_true(s[0].value[1] > s[1].value[1]);
+	samples_free(&s[0]);
+	samples_free(&s[1]);
 }
 
 static void check_all(struct peer *peer)
@@ -162,7 +165,6 @@ static struct peer fake = { "fake", "xray.c", "none", "true", FAKE, .toggles = t
 
 static void test_answers(void **arg)
 {
-	struct peer_cost cost = { 0 };
 	struct samples s[2] = { { 0 } };
 	char why[BENCH_WHY] = "";
 
@@ -178,16 +180,18 @@ static void test_answers(void **arg)
 	assert_int_equal(peer_toggle(&fake, 2, false, s, why), -EPROTO);
 	assert_string_equal(why, "fake gave 2 numbers, not 4");
 	assert_int_equal(s[0].count, 2);
+	assert_int_equal(peer_cost(&fake, 100, false, s, why), 0);
+	assert_int_equal(peer_cost(&fake, 100, true, s, why), 0);
+	assert_true(s[0].value[2] == 2 && s[0].value[3] == 3);
+	assert_true(s[1].value[2] == 1.5 && s[1].value[3] == 1.5);
+	assert_int_equal(peer_cost(&fake, 200, false, s, why), -EPROTO);
+	assert_int_equal(peer_cost(&fake, 300, false, s, why), -EREMOTEIO);
 	samples_free(&s[0]);
 	samples_free(&s[1]);
-	assert_int_equal(peer_cost(&fake, 100, &cost, why), 0);
-	assert_true(cost.empty == 1.5 && cost.off == 2 && cost.on == 3);
-	assert_int_equal(peer_cost(&fake, 200, &cost, why), -EPROTO);
-	assert_int_equal(peer_cost(&fake, 300, &cost, why), -EREMOTEIO);
 	assert_string_equal(why, "sh: what");
 	close_it(&fake);
 	/* Who asks it after that. */
-	assert_int_equal(peer_cost(&fake, 100, &cost, why), -ENODEV);
+	assert_int_equal(peer_cost(&fake, 100, true, s, why), -ENODEV);
 	assert_string_equal(why, "not open");
 }
 
@@ -225,7 +229,7 @@ static void test_lttng_in_use(void **arg)
 static void check_package(const char *name, const char *package)
 {
 	struct peer *peer = peer_of(name);
-	struct peer_cost cost;
+	struct samples s[2] = { { 0 } };
 	char why[BENCH_WHY] = "";
 
 	assert_true(peer_open(peer, &run) < 0);
@@ -234,7 +238,7 @@ static void check_package(const char *name, const char *package)
 		fail_msg("'%s' does not name %s", peer->why, package);
 	close_it(peer);
 	/* Who asks it all the same is told why. */
-	assert_int_equal(peer_cost(peer, CALLS, &cost, why), -ENODEV);
+	assert_int_equal(peer_cost(peer, CALLS, true, s, why), -ENODEV);
 	assert_string_equal(why, peer->why);
 }
 

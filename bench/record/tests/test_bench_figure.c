@@ -7,8 +7,7 @@
 #include <fcntl.h>
 #include <math.h>
 
-#include "bench/record/bench_figure.h"
-#include "bench/record/bench_words.h"
+#include "bench/record/bench_record.h"
 #include "bench/tests/bench_sample.h"
 #include "results/tests/svg_check.h"
 
@@ -153,9 +152,11 @@ static void outlines_go_round_their_bins(void **state)
 	row->bin[0] = (struct bench_bin){ 0, 1, 3 };
 	row->bin[1] = (struct bench_bin){ 1, 2, 1 };
 	assert_int_equal(write_it(place, &r), 0);
-	expect_in("out.dat", "\nP 0 \"call\"\nV 0 0 0 0.5 0.75\nV 0 0 0 1 0.75\n"
-			     "V 0 0 0 1 0.25\nV 0 0 0 2 0.25\n\n");
-	expect_in("arguments", "\n1\n1\n\"on\"\n");
+	expect_in("out.dat", "\nP 0 1 \"ticks per change\" \"share of changes\" "
+			     "\"call: 1 executor\"\nC 0 0 \"on\"\n\n"
+			     "V 0 0 0.5 0.75 0.75 0.75\nV 0 0 1 0.75 0.75 0.75\n"
+			     "V 0 0 1 0.25 0.25 0.25\nV 0 0 2 0.25 0.25 0.25\n");
+	expect_in("arguments", "\n1\n1\n");
 	bench_result_free(&r);
 }
 
@@ -166,11 +167,13 @@ static void throughput_is_drawn_where_it_got(void **state)
 
 	sample_flow(&r, "straddler", NULL, "wait", 1, 1, 1e5);
 	assert_int_equal(write_it(place, &r), 0);
-	expect_in("out.dat", "\nK 0 0 \"straddler: wait\"\nT 0 1 0 1 0.97 1.03 0\nT 0 1 1000 ");
+	expect_in("out.dat", "\"calls, between a call and none\"\nC 0 0 \"straddler: wait\"\n\n"
+			     "V 0 0 0 1 0.97 1.03\nV 0 0 1000 ");
 	/* A thousandth of what was asked. */
-	expect_in("out.dat", "\nT 0 1 10000 0.769230769 0.746153846 0.792307692 1.27\n\n");
-	assert_false(file_has("out.dat", "\nE "));
-	expect_in("arguments", "\n1\n\nstraddler: wait\n");
+	expect_in("out.dat", "\nV 0 0 10000 0.769230769 0.746153846 0.792307692\n");
+	expect_in("out.dat", "\nV 1 0 10000 1.27 1.27 1.27\n");
+	assert_false(file_has("out.dat", "by executors"));
+	expect_in("arguments", "\n2\n1\n");
 	bench_result_free(&r);
 }
 
@@ -188,12 +191,12 @@ static void executors_have_panels_where_there_are_several(void **state)
 		if (strcmp(row->extra[i].key, "balance") == 0)
 			row->extra[i].number = INFINITY;
 	assert_int_equal(write_it(place, &r), 0);
-	expect_in("arguments", "\n7\n1 2 4\ncall: inside 8 bytes\n");
-	expect_in("out.dat", "\nE 2 1 1000 ");
+	expect_in("arguments", "\n6\n10\n");
+	expect_in("out.dat", "\"call: inside 8 bytes, 4 executors\"\n\nV 4 9 0 2400 2328 2472\n");
 	/* The sixth curve, and the first of a peer. */
-	expect_in("out.dat", "\nK 5 1 \"pointer");
+	expect_in("out.dat", "\nC 5 1 \"pointer");
 	/* One state was never executed. */
-	expect_in("out.dat", " 1000000\n");
+	expect_in("out.dat", " 1000000 1000000 1000000\n");
 	assert_false(file_has("out.dat", "inf"));
 	bench_result_free(&r);
 }
@@ -205,11 +208,12 @@ static void growth_is_drawn_in_multiples(void **state)
 
 	assert_int_equal(write_it(place, &r), 0);
 	/* Up to where it was cut. */
-	expect_in("out.dat", "\nK 0 \"forget: sites\"\nG 0 1 1 0.97 1.03\nG 0 30 18.0588235 ");
-	expect_in("out.dat", "\nG 0 400 588.647059 ");
-	expect_in("out.dat", "\nK 1 \"alias: aliases\"\nG 1 1 1 0.97 1.03\nG 1 30 1 0.97 1.03\n");
+	expect_in("out.dat",
+		  "\nC 0 0 \"forget: sites\"\n\nV 0 0 1 1 0.97 1.03\nV 0 0 30 18.0588235 ");
+	expect_in("out.dat", "\nV 0 0 400 588.647059 ");
+	expect_in("out.dat", "\nC 1 0 \"alias: aliases\"\n\nV 0 1 1 1 0.97 1.03\nV 0 1 30 1 ");
 	assert_false(file_has("out.dat", "slope"));
-	expect_in("arguments", "\n2\n");
+	expect_in("arguments", "\n1\n2\n");
 	bench_result_free(&r);
 }
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "bench/record/bench_words.h"
+#include "bench/record/bench_record.h"
 #include "bench/tests/bench_sample.h"
 
 static void rows_are_found_by_what_they_are(void **state)

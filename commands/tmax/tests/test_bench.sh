@@ -5,7 +5,8 @@
 # shellcheck source=calibrate/tests/common.sh
 . "${srcdir:-.}/calibrate/tests/common.sh"
 
-benchmarks=(toggle latency throughput scaling latent stall invoke probes growth)
+mapfile -t benchmarks < <("$tmax" bench --help | awk '/^  [a-z]/ { print $1 }')
+[ ${#benchmarks[@]} -ge 9 ] || fail "the help lists ${#benchmarks[@]} benchmarks"
 
 if [ "$cpus" = 1 ]; then
 	complains 69 executor "$tmax" bench toggle

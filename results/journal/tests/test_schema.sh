@@ -228,7 +228,7 @@ must_fail waits 's/"crossing":"page"/"crossing":"sea"/'
 must_fail waits 's/"placement":/"extra":1,"placement":/'
 
 must_fail bench 's/"tool":"tmax /"tool":"/'
-must_fail bench 's/"benchmark":"toggle"/"benchmark":"other"/'
+must_fail bench 's/"benchmark":"toggle"/"benchmark":"Other"/'
 must_fail bench 's/"seed":"[0-9]+"/"seed":-1/'
 must_fail bench 's/"rounds":20/"rounds":20.5/'
 must_fail bench 's/"rounds":20,//'
