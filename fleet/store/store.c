@@ -29,10 +29,6 @@ enum statement {
 };
 
 /* Parameters of kinds are in the order of kind_fields. */
-#define KIND_MATCHES                                                                               \
-	"vendor = ?1 AND family = ?2 AND model = ?3 AND stepping = ?4 AND microcode = ?5 AND "     \
-	"hypervisor = ?6 AND sockets = ?7 AND cores = ?8 AND kind.cpus = ?9"
-
 static const char *const texts[STATEMENTS] = {
 	[ADD_KIND] = "INSERT INTO kind (vendor, family, model, stepping, microcode, hypervisor, "
 		     "sockets, cores, cpus, brand) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
@@ -50,8 +46,10 @@ static const char *const texts[STATEMENTS] = {
 		      "ON CONFLICT DO NOTHING RETURNING 1",
 	[ADD_CPUID] = "INSERT INTO cpuid VALUES (?, ?) ON CONFLICT DO NOTHING RETURNING 1",
 	[HAS_COUNTED] =
-		"SELECT 1 FROM run JOIN kind ON kind.id = run.kind WHERE " KIND_MATCHES
-		" AND time BETWEEN ?11 AND ?12 AND source <> 'journal' AND ?13 = "
+		"SELECT 1 FROM run JOIN kind ON kind.id = run.kind WHERE vendor = ?1 AND "
+		"family = ?2 AND model = ?3 AND stepping = ?4 AND microcode = ?5 AND "
+		"hypervisor = ?6 AND sockets = ?7 AND cores = ?8 AND kind.cpus = ?9 AND "
+		"time BETWEEN ?11 AND ?12 AND source <> 'journal' AND ?13 = "
 		"(SELECT sum(toggles) FROM sum WHERE sum.run = run.id AND what = 'wait') LIMIT 1",
 };
 
