@@ -4,15 +4,6 @@
 
 #include <time.h>
 
-/* seconds_now - since some fixed moment, never stepping back. */
-static inline double seconds_now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 /* clock_seconds - the time of a clock. 0: its thread has ended. */
 static inline double clock_seconds(clockid_t clock)
 {
@@ -20,6 +11,12 @@ static inline double clock_seconds(clockid_t clock)
 
 	clock_gettime(clock, &time);
 	return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+/* seconds_now - since some fixed moment, never stepping back. */
+static inline double seconds_now(void)
+{
+	return clock_seconds(CLOCK_MONOTONIC);
 }
 
 #endif

@@ -67,11 +67,6 @@ static int print_completion(const struct program *program)
 	return EXIT_PASS;
 }
 
-static bool is_either(const char *text, const char *one, const char *other)
-{
-	return strcmp(text, one) == 0 || strcmp(text, other) == 0;
-}
-
 /* "help COMMAND" is "COMMAND --help", and so is "help COMMAND ACTION". */
 static int run_line(const struct program *program, int argc, char **argv)
 {
@@ -85,11 +80,11 @@ static int run_line(const struct program *program, int argc, char **argv)
 		print_help(program, stderr);
 		return EXIT_USAGE;
 	}
-	if (is_either(what, "--help", "-h")) {
+	if (strcmp(what, "--help") == 0 || strcmp(what, "-h") == 0) {
 		print_help(program, stdout);
 		return EXIT_PASS;
 	}
-	if (is_either(what, "--version", "-V")) {
+	if (strcmp(what, "--version") == 0 || strcmp(what, "-V") == 0) {
 		puts(program->version);
 		return EXIT_PASS;
 	}

@@ -3,6 +3,7 @@
  * Metrics by the conventions of Prometheus: base units in the names, one HELP and TYPE per name and
  * file, which are the same in every file, and each series marked with its machine.
  */
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
@@ -53,15 +54,13 @@ static void put_label(FILE *out, const char *name, const char *value)
  */
 static void file_of(const struct fleet_host *host, char *name, size_t size)
 {
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				    "0123456789-_";
 	char text[FILE_NAME];
 	size_t length = strlen(host->name);
 	bool same = length > 0 && length < sizeof(text);
 
 	snprintf(text, sizeof(text), "%.*s", (int)sizeof(text) - 1, host->name);
 	for (char *c = text; *c; c++) {
-		if (strchr(plain, *c) || (*c == '.' && c != text))
+		if (isalnum((unsigned char)*c) || strchr("-_", *c) || (*c == '.' && c != text))
 			continue;
 		*c = '_';
 		same = false;

@@ -6,8 +6,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-static int make_ladder(const struct identity *of, const struct fleet_run *runs, size_t count,
-		       struct estimate *e, bool by_machine)
+int ladder_of_kind(const struct identity *of, const struct fleet_run *runs, size_t count,
+		   struct estimate *e, bool by_machine)
 {
 	struct plan plan = *plan_find("default");
 	bool seen[PLACEMENT_COUNT] = { false };
@@ -29,12 +29,6 @@ static int make_ladder(const struct identity *of, const struct fleet_run *runs, 
 		estimate_make(e, hours.sums, hours.count, &plan);
 	hours_free(&hours);
 	return ret;
-}
-
-int ladder_of_kind(const struct identity *of, const struct fleet_run *runs, size_t count,
-		   struct estimate *e)
-{
-	return make_ladder(of, runs, count, e, false);
 }
 
 /* --- For a machine that was never seen -------------------------------------------------------- */
@@ -103,7 +97,7 @@ void ladder_behind(const struct fleet_run *runs, size_t count, const struct esti
 int prior_of_kind(const struct identity *of, const struct fleet_run *runs, size_t count,
 		  struct estimate *e, struct behind *behind)
 {
-	int ret = make_ladder(of, runs, count, e, true);
+	int ret = ladder_of_kind(of, runs, count, e, true);
 
 	if (ret < 0)
 		return ret;
@@ -149,7 +143,8 @@ int each_kind(struct fleet *fleet, int (*tell)(const struct kind_report *report,
 		ret = fleet_runs(fleet, r->kind->id, &runs, &r->count);
 		r->runs = runs;
 		if (ret == 0)
-			ret = ladder_of_kind(&r->kind->identity, runs, r->count, &r->estimate);
+			ret = ladder_of_kind(&r->kind->identity, runs, r->count, &r->estimate,
+					     false);
 		if (ret == 0) {
 			ladder_behind(runs, r->count, &r->estimate, &r->behind);
 			ret = tell(r, arg);

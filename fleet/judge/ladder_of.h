@@ -11,10 +11,10 @@
 /*
  * ladder_of_kind - what the hours of all its machines support together, as calibrate estimates it
  * for one: for the placements that occur, and no wider window than that kind of machine may have.
- * An hour of a machine is a run. 0 or -ENOMEM.
+ * An hour of a machine is a run; by_machine: all that it has counted. 0 or -ENOMEM.
  */
 int ladder_of_kind(const struct identity *of, const struct fleet_run *runs, size_t count,
-		   struct estimate *e);
+		   struct estimate *e, bool by_machine);
 
 /* What stands behind a number: machines that have toggled there, and their runs. */
 struct behind_one {

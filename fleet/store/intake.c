@@ -80,10 +80,8 @@ static int look_for_dump(struct taking *t, const struct identity *id)
 		return set_aside(t, 0, path, "no dump of CPUID that libcpuid can read");
 	text = ret == 0 ? text_file_read(path) : NULL;
 	ret = 0;
-	if (text && strlen(text) < DUMP_MAX) {
+	if (text && strlen(text) < DUMP_MAX)
 		ret = fleet_add_cpuid(t->fleet, name, text);
-		t->intake->dumps += ret > 0;
-	}
 	free(text);
 	return ret < 0 ? ret : 0;
 }

@@ -13,7 +13,6 @@
 struct intake {
 	size_t runs;  /* added */
 	size_t known; /* that were there already */
-	size_t dumps; /* of CPUID, of processors that there was none of */
 	size_t aside; /* lines set aside, those that had been before included */
 };
 

@@ -29,10 +29,6 @@ enum statement {
 };
 
 /* Parameters of kinds are in the order of kind_fields. */
-#define KIND_MATCHES                                                                               \
-	"vendor = ?1 AND family = ?2 AND model = ?3 AND stepping = ?4 AND microcode = ?5 AND "     \
-	"hypervisor = ?6 AND sockets = ?7 AND cores = ?8 AND kind.cpus = ?9"
-
 static const char *const texts[STATEMENTS] = {
 	[ADD_KIND] = "INSERT INTO kind (vendor, family, model, stepping, microcode, hypervisor, "
 		     "sockets, cores, cpus, brand) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
@@ -47,11 +43,13 @@ static const char *const texts[STATEMENTS] = {
 		    "worst_tears, worst_toggles) "
 		    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 	[ADD_ASIDE] = "INSERT INTO aside (print, file, line, reason) VALUES (?, ?, ?, ?) "
-		      "ON CONFLICT DO NOTHING",
+		      "ON CONFLICT DO NOTHING RETURNING 1",
 	[ADD_CPUID] = "INSERT INTO cpuid VALUES (?, ?) ON CONFLICT DO NOTHING RETURNING 1",
 	[HAS_COUNTED] =
-		"SELECT 1 FROM run JOIN kind ON kind.id = run.kind WHERE " KIND_MATCHES
-		" AND time BETWEEN ?11 AND ?12 AND source <> 'journal' AND ?13 = "
+		"SELECT 1 FROM run JOIN kind ON kind.id = run.kind WHERE vendor = ?1 AND "
+		"family = ?2 AND model = ?3 AND stepping = ?4 AND microcode = ?5 AND "
+		"hypervisor = ?6 AND sockets = ?7 AND cores = ?8 AND kind.cpus = ?9 AND "
+		"time BETWEEN ?11 AND ?12 AND source <> 'journal' AND ?13 = "
 		"(SELECT sum(toggles) FROM sum WHERE sum.run = run.id AND what = 'wait') LIMIT 1",
 };
 
@@ -119,11 +117,8 @@ static int errno_of(int code)
 	case SQLITE_NOMEM:
 		return -ENOMEM;
 	case SQLITE_BUSY:
-	case SQLITE_LOCKED:
 		return -EBUSY;
 	case SQLITE_READONLY:
-	case SQLITE_PERM:
-	case SQLITE_AUTH:
 		return -EACCES;
 	case SQLITE_FULL:
 		return -ENOSPC;
@@ -368,12 +363,11 @@ int fleet_add_cpuid(struct fleet *fleet, const char *name, const char *dump)
 int fleet_set_aside(struct fleet *fleet, const char *file, size_t line, const char *text,
 		    const char *reason)
 {
-	int before = sqlite3_total_changes(fleet->db), ret;
 	char print[PRINT];
 
 	snprintf(print, sizeof(print), "%016" PRIx64, mix(MIX_START, text));
-	ret = run_statement(fleet, ADD_ASIDE, NULL, 1, "ttnt", print, file, (uint64_t)line, reason);
-	return ret < 0 ? ret : sqlite3_total_changes(fleet->db) > before;
+	return run_statement(fleet, ADD_ASIDE, NULL, 1, "ttnt", print, file, (uint64_t)line,
+			     reason);
 }
 
 /* --- Reading ---------------------------------------------------------------------------------- */
@@ -410,14 +404,10 @@ struct list {
 	size_t count, size;
 };
 
-/* Doubled whenever it is full: then its count is a power of two. */
 static void *list_more(struct list *list)
 {
-	size_t room = list->count ? 2 * list->count : 1;
-	void *more = list->at;
+	void *more = reallocarray(list->at, list->count + 1, list->size);
 
-	if ((list->count & (list->count - 1)) == 0)
-		more = realloc(list->at, room * list->size);
 	if (!more)
 		return NULL;
 	list->at = more;

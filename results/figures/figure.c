@@ -240,17 +240,15 @@ static int print_titles(struct figure *f, const struct identity *id)
 {
 	bool bare = strcmp(id->hypervisor, "none") == 0;
 	FILE *out = fmemopen(f->titles, sizeof(f->titles), "w");
-	char machine[160];
+	char machine[160], shown[160];
 
 	if (!out)
 		return -ENOMEM;
 	snprintf(machine, sizeof(machine), "%s, microcode %s, %s%s", id->brand, id->microcode,
 		 bare ? "bare metal" : "hypervisor ", bare ? "" : id->hypervisor);
 	/* What a machine calls itself stays on its line, in the figure and in the data. */
-	for (char *c = machine; *c; c++)
-		if ((unsigned char)*c < ' ' || *c == '\x7f')
-			*c = '?';
-	fprintf(out, "%s\n%s toggles in %zu %s, %u", machine, NUMBER(f->toggles), f->cells,
+	text_printable(shown, sizeof(shown), machine);
+	fprintf(out, "%s\n%s toggles in %zu %s, %u", shown, NUMBER(f->toggles), f->cells,
 		f->oracle == ORACLE_CRASH ? "runs" : "cells", f->fewest);
 	if (f->fewest != f->most)
 		fprintf(out, " to %u", f->most);

@@ -33,8 +33,7 @@ int figure9_write(const struct journal_data *data, enum oracle oracle, const cha
 
 /*
  * caption_paper - two lines: what the paper ran, and what the runs of a figure by the crash oracle
- * are. From the records alone. 0, -ENODATA if
- * no record belongs to such a figure, or -ENOMEM; then text is empty.
+ * are. 0, -ENODATA if no record belongs to such a figure, or -ENOMEM; then text is empty.
  */
 #define CAPTION_ROOM 1024
 int caption_paper(const struct journal_data *data, char *text, size_t size);

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * One cell and its outcome as a JSON object, and back.
- *
- * The numbers are described by tables that both directions walk, so that what
- * is written and what is read can never disagree.
- */
+/* One cell and its outcome as a JSON object, and back. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>

@@ -278,7 +278,7 @@ static void a_prior_knows_of_bad_machines(void **state)
 		add(name, 0, false, 1e-3);
 	}
 	runs = runs_of(0, false, &count);
-	assert_int_equal(ladder_of_kind(&id, runs, count, &alone), 0);
+	assert_int_equal(ladder_of_kind(&id, runs, count, &alone, false), 0);
 	assert_int_equal(prior_of_kind(&id, runs, count, &e, &behind), 0);
 	for (unsigned i = 0; i < WORLD_RUNGS; i++) {
 		assert_int_equal(behind.level[i][CLAIM_LINE].machines, size);
@@ -310,10 +310,10 @@ static void a_window_is_no_wider_than_its_kind_has(void **state)
 								    .count.slices = 1,
 								    .count.toggles = 1000000 }),
 				 0);
-	assert_int_equal(ladder_of_kind(&id, &run, 1, &e), 0);
+	assert_int_equal(ladder_of_kind(&id, &run, 1, &e, false), 0);
 	assert_int_equal(e.window.bytes, 64);
 	id.family = 26;
-	assert_int_equal(ladder_of_kind(&id, &run, 1, &e), 0);
+	assert_int_equal(ladder_of_kind(&id, &run, 1, &e, false), 0);
 	assert_int_equal(e.window.bytes, 32);
 	sums_free(&run.sums);
 }
@@ -333,7 +333,7 @@ static void few_machines_exclude_little(void **state)
 		add(name, 0, false, 1);
 	}
 	runs = runs_of(0, false, &count);
-	assert_int_equal(ladder_of_kind(&id, runs, count, &e), 0);
+	assert_int_equal(ladder_of_kind(&id, runs, count, &e, false), 0);
 	assert_int_equal(e.runs, 60);
 	assert_true(e.long_run);
 	assert_true(machines_missed(10) > 0.25);
