@@ -27,7 +27,7 @@ static const struct cell_record *worst_of(const struct journal_data *data)
 	for (size_t i = 0; i < data->count; i++) {
 		const struct cell_record *r = &data->records[i];
 
-		if (r->cell.protocol == PROTOCOL_WAIT && record_tears(r) &&
+		if (r->cell.protocol == PROTOCOL_WAIT && cell_result_tears(&r->result) &&
 		    (!worst || torn_wait(r) > torn_wait(worst)))
 			worst = r;
 	}
@@ -51,20 +51,20 @@ int section_cells(struct page *page)
 		html_paragraph(out,
 			       "The worst cell: %s tear%s in %s toggles, at waits of %s and %s "
 			       "ticks. This runs it again:",
-			       NUMBER(record_tears(worst)), S(record_tears(worst)),
-			       NUMBER(worst->result.toggles), NUMBER(worst->cell.waits.first),
-			       NUMBER(worst->cell.waits.second));
+			       NUMBER(cell_result_tears(&worst->result)),
+			       S(cell_result_tears(&worst->result)), NUMBER(worst->result.toggles),
+			       NUMBER(worst->cell.waits.first), NUMBER(worst->cell.waits.second));
 		cell_command(&worst->cell, command, sizeof(command));
 		html_between(out, "<pre><code>", "</code></pre>\n", "%s", command);
 	}
 	for (size_t k = 0; k < data->count; k++) {
 		const struct cell_record *r = &data->records[k];
 
-		count += !is_broken(r) && record_tears(r);
-		broken += is_broken(r) && record_tears(r);
+		count += !is_broken(r) && cell_result_tears(&r->result);
+		broken += is_broken(r) && cell_result_tears(&r->result);
 		noisy += r->noisy;
 		if (!is_broken(r))
-			sum_add(&tears[r->noisy], record_tears(r));
+			sum_add(&tears[r->noisy], cell_result_tears(&r->result));
 	}
 	html_paragraph(out,
 		       "%zu of %zu cells are marked as noisy. Tears in noisy cells: %s; in "
@@ -80,7 +80,7 @@ int section_cells(struct page *page)
 		const struct cell_record *r = &data->records[k];
 		const uint64_t *kinds = r->result.tears;
 
-		if (is_broken(r) || !record_tears(r))
+		if (is_broken(r) || !cell_result_tears(&r->result))
 			continue;
 		cell_command(&r->cell, command, sizeof(command));
 		html_line(out, NULL, "tnnnnnt", "%s%s\t%s / %s\t%s\t%s\t%s\t%s\t%s", r->stage,

@@ -64,7 +64,7 @@ int section_placements(struct page *page)
 	for (size_t i = 0; i < page->data->count; i++) {
 		const struct cell_record *r = &page->data->records[i];
 		struct tally_row row = { .key = { r->cell.placement, r->cell.executors },
-					 .events = record_tears(r),
+					 .events = cell_result_tears(&r->result),
 					 .trials = r->result.toggles };
 
 		if (r->cell.protocol == PROTOCOL_WAIT && (row.trials || row.events))

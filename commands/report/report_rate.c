@@ -16,13 +16,17 @@ void rate_points(struct tally *points, const struct journal_data *data)
 	for (size_t i = 0; i < data->count; i++) {
 		const struct cell_record *r = &data->records[i];
 		const uint64_t wait[] = { r->cell.waits.first, r->cell.waits.second };
+		bool speaks = r->cell.protocol == PROTOCOL_WAIT && r->cell.oracle == ORACLE_COUNT &&
+			      r->result.toggles > 0;
+		/* A cell that hung or was killed has shown no more than its tears. */
+		bool cut = r->result.outcome == OUTCOME_KILLED || r->result.outcome == OUTCOME_HANG;
 
-		for (unsigned which = 0; which < 2 && is_wait_cell(r); which++) {
+		for (unsigned which = 0; which < 2 && speaks; which++) {
 			struct tally_row p = {
 				.key = { crossing_bytes(r->cell.crossing), r->cell.waits.stretch,
 					 which + 2 * (r->cell.provokers != 0), wait[which] },
 				.events = r->result.tears[which ? TEAR_NEW_FRONT : TEAR_OLD_FRONT],
-				.trials = record_toggles(r),
+				.trials = cut ? 0 : r->result.toggles,
 			};
 
 			sum_add(&p.events, r->result.tears[TEAR_OTHER]);

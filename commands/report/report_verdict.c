@@ -8,6 +8,13 @@
 
 #include "commands/report/report.h"
 
+static double ticks_us(const struct page *page, double ticks)
+{
+	uint64_t khz = page->data->identity.tsc_khz;
+
+	return khz ? ticks * 1000 / (double)khz : NAN;
+}
+
 static char *waits_of_level(const json_t *level, char buf[WAITS_TEXT])
 {
 	return waits_text(&(struct waits){ json_count(json_object_get(level, "first")),

@@ -196,7 +196,7 @@ static void gather_points(struct figure *f, const struct journal_data *data)
 		bool crashed = r->result.outcome == OUTCOME_CRASH;
 		struct tally_row point = {
 			.key = { crossing_bytes(c->crossing), c->split, c->waits.first },
-			.events = counting ? record_tears(r) : crashed,
+			.events = counting ? cell_result_tears(&r->result) : crashed,
 			.trials = counting ? r->result.toggles : 1,
 		};
 

@@ -3,7 +3,6 @@
 #include "results/figures/report_page.h"
 
 #include <errno.h>
-#include <math.h>
 #include <regex.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -106,19 +105,6 @@ int html_svg(FILE *out, const char *path, const char *prefix)
 }
 
 /* --- A page of the report --------------------------------------------------------------------- */
-
-double ticks_us(const struct page *page, double ticks)
-{
-	uint64_t khz = page->data->identity.tsc_khz;
-
-	return khz ? ticks * 1000 / (double)khz : NAN;
-}
-
-bool is_wait_cell(const struct cell_record *record)
-{
-	return record->cell.protocol == PROTOCOL_WAIT && record->cell.oracle == ORACLE_COUNT &&
-	       record->result.toggles > 0;
-}
 
 int page_path(const struct page *page, const char *name, char *path, size_t size)
 {

@@ -55,10 +55,4 @@ int page_end(struct page *page, int rc);
 /* page_path - FOLDER/NAME. 0 or -ENAMETOOLONG. */
 int page_path(const struct page *page, const char *name, char *path, size_t size);
 
-/* ticks_us - microseconds on this machine. */
-double ticks_us(const struct page *page, double ticks);
-
-/* A cell of the library's own protocol with an answer: one that speaks for the waits. */
-bool is_wait_cell(const struct cell_record *record);
-
 #endif

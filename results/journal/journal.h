@@ -38,34 +38,6 @@ struct cell_record {
 	struct cell_result result;
 };
 
-/*
- * record_toggles - those of a record that prove anything. A cell that hung or
- * was killed has shown no more than its tears.
- */
-static inline uint64_t record_toggles(const struct cell_record *r)
-{
-	bool cut = r->result.outcome == OUTCOME_KILLED || r->result.outcome == OUTCOME_HANG;
-
-	return cut ? 0 : r->result.toggles;
-}
-
-/* Sums stay at the top instead of starting over: journals may claim anything. */
-static inline void sum_add(uint64_t *sum, uint64_t value)
-{
-	if (__builtin_add_overflow(*sum, value, sum))
-		*sum = UINT64_MAX;
-}
-
-/* record_tears - a crash under the counting oracle is one that no pad could count. */
-static inline uint64_t record_tears(const struct cell_record *r)
-{
-	uint64_t sum = 0;
-
-	for (int kind = 0; kind < TEAR_KINDS; kind++)
-		sum_add(&sum, r->result.tears[kind]);
-	return sum;
-}
-
 /* Everything worth keeping of a journal. */
 struct journal_data {
 	int have_identity;	  /* a run line was seen */

@@ -260,9 +260,20 @@ static inline const char *tears_word(uint64_t tears)
 	return tears == 1 ? "tear" : "tears";
 }
 
+/* Sums stay at the top instead of starting over: journals may claim anything. */
+static inline void sum_add(uint64_t *sum, uint64_t value)
+{
+	if (__builtin_add_overflow(*sum, value, sum))
+		*sum = UINT64_MAX;
+}
+
 static inline uint64_t cell_result_tears(const struct cell_result *r)
 {
-	return r->tears[TEAR_OLD_FRONT] + r->tears[TEAR_NEW_FRONT] + r->tears[TEAR_OTHER];
+	uint64_t sum = 0;
+
+	for (int kind = 0; kind < TEAR_KINDS; kind++)
+		sum_add(&sum, r->tears[kind]);
+	return sum;
 }
 
 /* --- cell_options.c ------------------------------------------------------------------------- */
