@@ -15,9 +15,9 @@
 
 /* clang-format off */
 static const struct field of_value[] = {
-	TOLD(struct bench_value, "median", median),
-	TOLD(struct bench_value, "low", low),
-	TOLD(struct bench_value, "high", high),
+	PRESENT(struct bench_value, "median", median),
+	PRESENT(struct bench_value, "low", low),
+	PRESENT(struct bench_value, "high", high),
 	END
 };
 
@@ -25,7 +25,7 @@ static const struct field of_result[] = {
 	TEXT(struct bench_result, "benchmark", benchmark, 1),
 	BOUNDED(struct bench_result, "seed", seed, NUMBER_SEED, 0, INT64_MAX),
 	BOUNDED(struct bench_result, "rounds", rounds, NUMBER_UNSIGNED, 0, UINT32_MAX),
-	TOLD(struct bench_result, "seconds", seconds),
+	PRESENT(struct bench_result, "seconds", seconds),
 	COUNT(struct bench_result, "first_wait", waits.first),
 	COUNT(struct bench_result, "second_wait", waits.second),
 	COUNT(struct bench_result, "stretch", waits.stretch),
@@ -50,13 +50,13 @@ static const struct field of_row[] = {
 static const struct field figures[] = {
 	COUNT(struct bench_row, "samples", samples),
 	COUNT(struct bench_row, "pairs", pairs),
-	TOLD(struct bench_row, "least", least),
-	TOLD(struct bench_row, "p5", p5),
-	TOLD(struct bench_row, "p25", p25),
-	TOLD(struct bench_row, "p75", p75),
-	TOLD(struct bench_row, "p95", p95),
-	TOLD(struct bench_row, "p99", p99),
-	TOLD(struct bench_row, "most", most),
+	PRESENT(struct bench_row, "least", least),
+	PRESENT(struct bench_row, "p5", p5),
+	PRESENT(struct bench_row, "p25", p25),
+	PRESENT(struct bench_row, "p75", p75),
+	PRESENT(struct bench_row, "p95", p95),
+	PRESENT(struct bench_row, "p99", p99),
+	PRESENT(struct bench_row, "most", most),
 	COUNT(struct bench_row, "outliers", outliers),
 	TEXT(struct bench_row, "against", against, 0),
 	TABLE(struct bench_row, "value", value, true, of_value),

@@ -17,7 +17,7 @@ const struct field level_fields[] = {
 	FIELD(COUNT, level, rung.first, "first", "first", NULL),
 	FIELD(COUNT, level, rung.second, "second", "second", NULL),
 	FIELD(COUNT, level, rung.stretch, "stretch", "stretch", NULL),
-	FIELD(TOLD, level, ticks, "ticks", "ticks", NULL),
+	FIELD(PRESENT, level, ticks, "ticks", "ticks", NULL),
 	FIELD(REAL, level, upper_p, "upper_p", NULL, NULL),
 	FIELD(REAL, level, at_p[DISTANCE_NEAR], "near_p", NULL, "near: p <"),
 	FIELD(REAL, level, at_p[DISTANCE_FAR], "far_p", NULL, "far: p <"),
@@ -70,7 +70,7 @@ const struct field estimate_fields[] = {
 	FIELD(COUNT, estimate, slices, "slices", NULL, NULL),
 	FIELD(COUNT, estimate, slices_at[DISTANCE_NEAR], "slices_near", NULL, NULL),
 	FIELD(COUNT, estimate, slices_at[DISTANCE_FAR], "slices_far", NULL, NULL),
-	FIELD(TOLD, estimate, membarrier_ticks, "membarrier_ticks", "membarrier_ticks", NULL),
+	FIELD(PRESENT, estimate, membarrier_ticks, "membarrier_ticks", "membarrier_ticks", NULL),
 	FIELD(REAL, estimate, spread[CLAIM_LINE], "spread_line", NULL, NULL),
 	FIELD(REAL, estimate, spread[CLAIM_PAGE], "spread_page", NULL, NULL),
 	FIELD(REAL, estimate, factor[CLAIM_LINE], "factor_line", NULL, NULL),
@@ -96,7 +96,7 @@ void fields_put_conf(FILE *out, const struct field *f, const void *base, const c
 		else if (f->type == NUMBER_FLAG)
 			fprintf(out, "%s\n", *(const bool *)at ? "yes" : "no");
 		else
-			fprintf(out, f->type == NUMBER_TOLD ? "%.0f\n" : "%.17g\n",
+			fprintf(out, f->type == NUMBER_PRESENT ? "%.0f\n" : "%.17g\n",
 				*(const double *)at);
 	}
 }

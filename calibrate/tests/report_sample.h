@@ -285,7 +285,7 @@ static inline int sample_run(struct journal *journal)
 	const struct identity id = sample_machine();
 	json_t *untested = json_pack("[{s:s, s:s}]", "placement", "cross-socket", "reason",
 				     "one package " SAMPLE_MARKUP);
-	int rc = journal_write_run(journal, "default", &id, untested);
+	int rc = journal_write_run(journal, "default", &id, untested, JOURNAL_NO_SEED);
 
 	json_decref(untested);
 	return rc;

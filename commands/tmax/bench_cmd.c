@@ -276,7 +276,7 @@ static int prepare(struct bench *b)
 	ret = journal_open(&b->journal, b->path);
 	if (ret < 0)
 		return complain(EXIT_CANNOT_CREATE, ret, "cannot open journal %s", b->path);
-	ret = journal_write_run(b->journal, "bench", &b->id, NULL);
+	ret = journal_write_run(b->journal, "bench", &b->id, NULL, JOURNAL_NO_SEED);
 	return ret < 0 ? complain(EXIT_CANNOT_WRITE, ret, "cannot write journal %s", b->path)
 		       : EXIT_PASS;
 }

@@ -126,7 +126,7 @@ static int open_journal(struct session *s, const struct request *r, const struct
 							  u->is_provoker ? "provoker" : "placement",
 							  untested_name(u), "reason", u->reason));
 	}
-	ret = journal_write_run_of(s->journal, plan, id, untested, s->seed);
+	ret = journal_write_run(s->journal, plan, id, untested, s->seed);
 	json_decref(untested);
 	return ret == 0 ? EXIT_PASS
 			: complain(EXIT_CANNOT_WRITE, ret, "cannot write journal %s", r->journal);

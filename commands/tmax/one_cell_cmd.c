@@ -86,7 +86,7 @@ static int tell_line(const struct one_cell *c, json_t *line)
 	} else if (c->journal) {
 		ret = identity_read(&id);
 		if (ret == 0)
-			ret = journal_write_run(journal, c->plan, &id, NULL);
+			ret = journal_write_run(journal, c->plan, &id, NULL, JOURNAL_NO_SEED);
 		if (ret == 0)
 			ret = journal_put(journal, json_incref(line));
 		journal_close(journal);

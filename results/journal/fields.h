@@ -21,7 +21,7 @@ enum number {
 	NUMBER_MEASURE, /* a real, or null for a negative one */
 	NUMBER_SEED,	/* uint64_t, as a string: seed_to_json() */
 	NUMBER_NAME,	/* an enum, by its names */
-	NUMBER_TOLD,	/* double, left out where it is NAN; "inf", "-inf" */
+	NUMBER_PRESENT, /* double, left out where it is NAN; "inf", "-inf" */
 	NUMBER_WORDS,	/* char[max]; empty: min is 1: never; 0: then it is left out; -1: as any */
 	NUMBER_FLAG,	/* bool */
 	NUMBER_PROVOKERS, /* their mask, by its names */
@@ -61,7 +61,7 @@ struct field {
 #define REAL(type, name, member) BOUNDED(type, name, member, NUMBER_REAL, 0, 0)
 #define WITNESS(name, member) BOUNDED(struct witness, name, member, NUMBER_WITNESS, 0, INT64_MAX)
 #define MEASURE(name, member) BOUNDED(struct witness, name, member, NUMBER_MEASURE, 0, 0)
-#define TOLD(type, name, member) BOUNDED(type, name, member, NUMBER_TOLD, 0, 0)
+#define PRESENT(type, name, member) BOUNDED(type, name, member, NUMBER_PRESENT, 0, 0)
 #define TEXT(type, name, member, min) \
 	BOUNDED(type, name, member, NUMBER_WORDS, min, sizeof(((type *)0)->member))
 #define END {NULL, 0, NUMBER_END, 0, 0, false, NULL, NULL, NULL, NULL, NULL}
@@ -72,7 +72,7 @@ extern const struct field witness_fields[]; /* of struct witness */
 /* table_to_json - an object; NULL for what no reader would take. */
 json_t *table_to_json(const struct field *fields, const void *base);
 
-/* real_to_json, real_from_json - as NUMBER_TOLD. NULL: NAN, or out of memory. 0 or -EINVAL. */
+/* real_to_json, real_from_json - as NUMBER_PRESENT. NULL: NAN, or out of memory. 0 or -EINVAL. */
 json_t *real_to_json(double x);
 int real_from_json(const json_t *json, double *x);
 

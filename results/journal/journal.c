@@ -162,8 +162,8 @@ int identity_from_json(const json_t *object, struct identity *id)
 	return 0;
 }
 
-int journal_write_run_of(struct journal *journal, const char *plan, const struct identity *id,
-			 json_t *untested, uint64_t seed)
+int journal_write_run(struct journal *journal, const char *plan, const struct identity *id,
+		      json_t *untested, uint64_t seed)
 {
 	json_t *body = json_pack("{s:s, s:s, s:o}", "tool", PACKAGE_STRING, "plan", plan,
 				 "identity", identity_to_json(id));
@@ -175,12 +175,6 @@ int journal_write_run_of(struct journal *journal, const char *plan, const struct
 		rc = journal_write_line(journal, "run", body);
 	json_decref(body);
 	return rc;
-}
-
-int journal_write_run(struct journal *journal, const char *plan, const struct identity *id,
-		      json_t *untested)
-{
-	return journal_write_run_of(journal, plan, id, untested, JOURNAL_NO_SEED);
 }
 
 int journal_write_begin(struct journal *journal, const char *key)

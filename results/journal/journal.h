@@ -62,7 +62,7 @@ struct journal_data {
 int journal_open(struct journal **journal, const char *path);
 
 /*
- * journal_write_run / _run_of / _cell / _line - append one line and flush it to the
+ * journal_write_run / _cell / _line - append one line and flush it to the
  * file system (fdatasync). A full disk gives its errno, and the line that did
  * not fit is taken back; where a file size limit may be set, ignore SIGXFSZ to
  * get -EFBIG. untested (what the plan cannot test, an array, or NULL) and body (an object) are
@@ -71,9 +71,7 @@ int journal_open(struct journal **journal, const char *path);
  * errno.
  */
 int journal_write_run(struct journal *journal, const char *plan, const struct identity *id,
-		      json_t *untested);
-int journal_write_run_of(struct journal *journal, const char *plan, const struct identity *id,
-			 json_t *untested, uint64_t seed);
+		      json_t *untested, uint64_t seed);
 int journal_write_begin(struct journal *journal, const char *key);
 int journal_write_cell(struct journal *journal, const struct cell_record *record);
 int journal_write_line(struct journal *journal, const char *type, json_t *body);

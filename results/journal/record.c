@@ -235,7 +235,7 @@ static json_t *member_to_json(const struct field *f, const char *at)
 		return *(const double *)at < 0 ? json_null() : json_real(*(const double *)at);
 	case NUMBER_REAL:
 		return json_real(*(const double *)at);
-	case NUMBER_TOLD:
+	case NUMBER_PRESENT:
 		return real_to_json(*(const double *)at);
 	case NUMBER_WORDS:
 		return *at || f->min < 0 ? json_string(at) : NULL;
@@ -260,7 +260,7 @@ json_t *table_to_json(const struct field *f, const void *base)
 	for (; f->name; f++) {
 		const char *at = (const char *)base + f->offset;
 
-		if ((f->type == NUMBER_TOLD && isnan(*(const double *)at)) ||
+		if ((f->type == NUMBER_PRESENT && isnan(*(const double *)at)) ||
 		    (f->type == NUMBER_WORDS && !*at && !f->min))
 			continue;
 		value = member_to_json(f, at);
@@ -284,7 +284,7 @@ static int member_from_json(const json_t *value, const struct field *f, char *at
 	case NUMBER_WORDS:
 		return text && (*text || f->min < 0) ? text_take(text, at, (size_t)f->max)
 						     : -EINVAL;
-	case NUMBER_TOLD:
+	case NUMBER_PRESENT:
 		return real_from_json(value, (double *)at);
 	case NUMBER_SEED:
 		return seed_from_json(value, (uint64_t *)at);
@@ -333,9 +333,9 @@ int table_from_json(const json_t *object, const struct field *f, void *base)
 		bool missing = may_miss && !value;
 		char *at = (char *)base + f->offset;
 
-		if (f->type == NUMBER_TOLD && !value)
+		if (f->type == NUMBER_PRESENT && !value)
 			*(double *)at = NAN;
-		if (!value && (f->type == NUMBER_TOLD || (f->type == NUMBER_WORDS && !f->min)))
+		if (!value && (f->type == NUMBER_PRESENT || (f->type == NUMBER_WORDS && !f->min)))
 			continue;
 		/* What a line does not tell is zero, or unknown, as null says it. */
 		if (missing && f->type != NUMBER_WITNESS && f->type != NUMBER_MEASURE)

@@ -67,7 +67,7 @@ static inline void must_write_cell(struct journal *journal, unsigned i)
 
 static inline void must_write_run(struct journal *journal, const struct identity *id)
 {
-	assert_int_equal(journal_write_run(journal, "default", id, NULL), 0);
+	assert_int_equal(journal_write_run(journal, "default", id, NULL, JOURNAL_NO_SEED), 0);
 }
 
 static inline struct journal_data must_read(const char *path)

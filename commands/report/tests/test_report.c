@@ -120,7 +120,7 @@ static int write_another_machine(struct journal *journal)
 	struct identity id = sample_machine();
 
 	id.stepping++;
-	return journal_write_run(journal, "default", &id, NULL);
+	return journal_write_run(journal, "default", &id, NULL, JOURNAL_NO_SEED);
 }
 
 static void different_machines_are_refused(void **state)

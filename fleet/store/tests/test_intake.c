@@ -179,7 +179,7 @@ static void journals_count_once(void **state)
 	};
 	snprintf(path, sizeof(path), "%s/node2.jsonl", folder);
 	assert_int_equal(journal_open(&journal, path), 0);
-	assert_int_equal(journal_write_run(journal, "quick", &id, untested), 0);
+	assert_int_equal(journal_write_run(journal, "quick", &id, untested, JOURNAL_NO_SEED), 0);
 	assert_int_equal(journal_write_cell(journal, &record), 0);
 	assert_int_equal(journal_close(journal), 0);
 	assert_int_equal(sums_add_record(&run.sums, &record), 0);

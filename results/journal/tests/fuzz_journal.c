@@ -135,7 +135,7 @@ static int write_sample(const char *path)
 
 	if (rc)
 		return rc;
-	rc = journal_write_run(journal, "default", &id, gaps);
+	rc = journal_write_run(journal, "default", &id, gaps, JOURNAL_NO_SEED);
 	for (unsigned i = 0; i < RECORDS && !rc; i++) {
 		struct cell_record record = sample_record(i);
 

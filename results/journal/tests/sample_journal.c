@@ -226,7 +226,7 @@ static int write_bench(struct journal *journal)
 static int write_run(struct journal *journal, const struct identity *id)
 {
 	json_t *gaps = sample_gaps();
-	int rc = journal_write_run(journal, "default", id, gaps);
+	int rc = journal_write_run(journal, "default", id, gaps, JOURNAL_NO_SEED);
 
 	json_decref(gaps);
 	return rc;

@@ -27,7 +27,7 @@ static void write_small_journal(const char *path)
 	struct journal *journal = must_open(path);
 	json_t *body = json_pack("{s:i}", "anything", 1), *gaps = sample_gaps();
 
-	assert_int_equal(journal_write_run(journal, "default", &id, gaps), 0);
+	assert_int_equal(journal_write_run(journal, "default", &id, gaps, JOURNAL_NO_SEED), 0);
 	must_write_cell(journal, 0);
 	must_write_cell(journal, 1);
 	assert_int_equal(journal_write_line(journal, "estimate", body), 0);
@@ -170,8 +170,9 @@ static void test_unwritable_lines(void **state)
 	assert_int_equal(journal_write_cell(journal, &record), -EINVAL);
 	assert_int_equal(journal_write_line(journal, "estimate", list), -EINVAL);
 	assert_int_equal(journal_write_line(journal, "estimate", NULL), -EINVAL);
-	assert_int_equal(journal_write_run(journal, NULL, &id, NULL), -EINVAL);
-	assert_int_equal(journal_write_run(journal, "default", &id, object), -EINVAL);
+	assert_int_equal(journal_write_run(journal, NULL, &id, NULL, JOURNAL_NO_SEED), -EINVAL);
+	assert_int_equal(journal_write_run(journal, "default", &id, object, JOURNAL_NO_SEED),
+			 -EINVAL);
 	assert_int_equal(size_of(place), 0);
 	journal_close(journal);
 	json_decref(list);
