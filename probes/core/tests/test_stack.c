@@ -19,6 +19,7 @@
 #include <cmocka.h>
 
 #include "patchcore/tests/child.h"
+#include "probes/core/entry.h"
 #include "probes/include/fastinst.h"
 #include "probes/tests/sample.h"
 
@@ -128,6 +129,30 @@ static void measure_thread(size_t need[2])
 	dprintf(2, "%zu bytes at first, then %zu\n", need[0], need[1]);
 	MUST(need[0] && need[0] <= NEED);
 	MUST(need[1] && need[1] <= NEED);
+}
+
+/* Not one of which a copy is run: it calls another. */
+void note_stack(uint32_t id, void *site, const struct fi_regs *regs, void *data);
+uintptr_t noted_stack;
+asm(".pushsection .text\n"
+    ".globl note_stack\n"
+    "note_stack:\n"
+    "	mov %rsp, noted_stack(%rip)\n"
+    "	jmp getppid@PLT\n"
+    ".popsection\n");
+
+/* As syscall(3) reads what would be its seventh argument. */
+static void an_argument_can_be_read(const void *arg)
+{
+	uint8_t *stack = make_stack(4 * PAGE);
+
+	(void)arg;
+	start_probes();
+	MUST(!fi_activate_how(&probed_id, 1, note_stack, FI_KEEPS_VECTORS));
+	call_on(stack + SMALL, call_probed);
+	MUST(noted_stack - (uintptr_t)block_of_thread->stack < sizeof(block_of_thread->stack));
+	MUST(noted_stack + 16 <=
+	     (uintptr_t)(block_of_thread->stack + sizeof(block_of_thread->stack)));
 }
 
 static void little_is_needed(const void *arg)
@@ -301,6 +326,7 @@ static void a_probe_function_may_fork(const void *arg)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		child_unit_test(an_argument_can_be_read),
 		child_unit_test(little_is_needed),
 		child_unit_test(threads_come_and_go),
 		child_unit_test(handlers_come_in_between),
