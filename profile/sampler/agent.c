@@ -7,7 +7,6 @@
 #include "profile/sampler/epochs.h"
 
 #include <errno.h>
-#include <link.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -209,86 +208,6 @@ int sampler_read(const char *text, const char *functions)
 	return 0;
 }
 
-/* --- Which functions are profiled, as objects come and go ----------------------------------- */
-
-static uint32_t found[FI_PROBES_MAX]; /* probes that a pattern names */
-
-static void take_function(uint32_t id, size_t *taken)
-{
-	struct fi_probe probe;
-
-	if (id < known_probes || function_states[id].watched || fi_get(id, &probe) < 0 ||
-	    probe.kind != FI_ENTRY || price_is_own(probe.address) ||
-	    (asked.visits && pin_object(probe.address) < 0))
-		return;
-	pages_note(probe.object, probe.address);
-	function_states[id].watched = true;
-	reopened[(*taken)++] = id;
-}
-
-static void watch_functions(uint32_t n)
-{
-	char *copy = strdup(asked.functions), *rest = copy, *pattern;
-	size_t taken = 0;
-	long matches, functions;
-
-	while (copy && (pattern = text_word(&rest))) {
-		matches = *pattern ? fi_find_from(pattern, known_probes, found, n) : 0;
-		for (long i = 0; i < matches && i < (long)n; i++)
-			take_function(found[i], &taken);
-	}
-	pages_open();
-	/* Exits are turned on and off with their entries. */
-	functions = asked.no_times ? 0 : exits_find(reopened, taken, known_probes);
-	account.sum.exits += functions > 0 ? (double)functions : 0;
-	windows_activate(reopened, taken);
-	known_probes = n;
-	free(copy);
-}
-
-/* A probe whose object comes again is on if it was, and begins a new epoch. */
-static void follow_object(uint32_t id)
-{
-	struct function_state *function = &function_states[id];
-	struct fi_probe probe;
-
-	if ((!function->watched && !function->gone) || fi_get(id, &probe) < 0)
-		return;
-	function->opened &= !function->gone;
-	function->gone = probe.state == FI_GONE;
-	function->watched = !function->gone;
-}
-
-static void scan_functions(void)
-{
-	uint32_t n;
-
-	fi_scan();
-	n = fi_probes();
-	for (uint32_t id = 0; id < known_probes; id++)
-		follow_object(id);
-	if (n > known_probes)
-		watch_functions(n);
-}
-
-static int count_loads(struct dl_phdr_info *info, size_t size, void *data)
-{
-	(void)size;
-	*(unsigned long long *)data = info->dlpi_adds;
-	return 1;
-}
-
-void functions_scan_if_loaded(void)
-{
-	static unsigned long long before;
-	unsigned long long now = 0;
-
-	dl_iterate_phdr(count_loads, &now);
-	if (now != before)
-		scan_functions();
-	before = now;
-}
-
 /* --- The session ---------------------------------------------------------------------------- */
 
 /* Find probes, open all windows, start the thread. */
@@ -312,7 +231,7 @@ int sampler_start(bool visit)
 	begin_epochs();
 	ret = epochs_start_thread();
 	if (!ret)
-		watch_functions(fi_probes());
+		functions_watch(fi_probes());
 	profiled = ret ? 0 : getpid();
 	account.start = account.spent = pace.spent = cost_of_start() * watch_common.per_second;
 	unlock_profile();
@@ -418,7 +337,7 @@ bool sampler_before_unload(void)
 void sampler_after_unload(void)
 {
 	if (is_profiled())
-		scan_functions();
+		functions_scan();
 	unlock_profile();
 }
 

@@ -105,6 +105,14 @@ void bursts_settle(void)
 	toggles_note(before, fi_deactivate_batch(turned_on, kept) < 0 || exits_turn_back_off() < 0);
 }
 
+void bursts_sleep(double seconds)
+{
+	struct timespec pause = { .tv_sec = (time_t)seconds };
+
+	pause.tv_nsec = (long)((seconds - (double)pause.tv_sec) * 1e9);
+	nanosleep(&pause, NULL);
+}
+
 /* Wait until all threads that run had an event. All others pay for that, so ENOUGH calls end it. */
 static void wait_for_all(void)
 {
@@ -113,7 +121,7 @@ static void wait_for_all(void)
 
 	burst_poll();
 	for (int i = 0; i < PATIENCE && ring_run() - run < ENOUGH; i++) {
-		epochs_sleep(pause);
+		bursts_sleep(pause);
 		if (!burst_poll())
 			return;
 		pause = pause < LONGEST / 2 ? 2 * pause : LONGEST;
@@ -126,7 +134,7 @@ void bursts_sample(void)
 		return;
 	turn_entries_on();
 	burst_start();
-	epochs_sleep(LENGTH);
+	bursts_sleep(LENGTH);
 	burst_end();
 	wait_for_all();
 	burst_close();

@@ -1,38 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* The thread that ends the windows of one epoch and opens those of the next. */
+/* Which functions are profiled, and the thread that ends the windows of one epoch and opens those
+ * of the next. */
 #include "profile/sampler/epochs.h"
 
+#include <link.h>
 #include <math.h>
-#include <time.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "agent/counts/base.h"
 #include "base/random.h"
+#include "base/text.h"
 
 #define OFTEN	    100 /* calls in an epoch, from which a function is frequent */
 #define SLOWED_MOST 0.2 /* share of the program's time */
 
 static double open_cost;	  /* share of the program's time, if all short windows were open */
 static _Atomic uintptr_t session; /* number of the thread of epochs that goes on; the others end */
-
-double toggles_cost(void)
-{
-	return (double)load_relaxed(&watch_common.off_ticks) + account.turning_on;
-}
-
-void toggles_note(double since, bool refused)
-{
-	account.turning_on +=
-		(clock_seconds(CLOCK_THREAD_CPUTIME_ID) - since) * watch_common.per_second;
-	account.sum.refused += refused;
-}
-
-void toggles_on(uint32_t *ids, size_t n)
-{
-	double before = clock_seconds(CLOCK_THREAD_CPUTIME_ID);
-
-	toggles_note(before, fi_activate_how(ids, n, watch_call, FI_KEEPS_VECTORS) < 0);
-	account.sum.toggles += (double)n;
-}
 
 /* Ticks: the thread of epochs, what turned probes off, calls of the probe function. */
 static double cost_of_all(void)
@@ -50,6 +34,88 @@ void cost_settle(void)
 	account.used = clock_seconds(CLOCK_PROCESS_CPUTIME_ID) * watch_common.per_second -
 		       account.used_before;
 }
+
+/* --- Which functions are profiled, as objects come and go ----------------------------------- */
+
+static uint32_t found[FI_PROBES_MAX]; /* probes that a pattern names */
+
+static void take_function(uint32_t id, size_t *taken)
+{
+	struct fi_probe probe;
+
+	if (id < known_probes || function_states[id].watched || fi_get(id, &probe) < 0 ||
+	    probe.kind != FI_ENTRY || price_is_own(probe.address) ||
+	    (asked.visits && pin_object(probe.address) < 0))
+		return;
+	pages_note(probe.object, probe.address);
+	function_states[id].watched = true;
+	reopened[(*taken)++] = id;
+}
+
+void functions_watch(uint32_t n)
+{
+	char *copy = strdup(asked.functions), *rest = copy, *pattern;
+	size_t taken = 0;
+	long matches, functions;
+
+	while (copy && (pattern = text_word(&rest))) {
+		matches = *pattern ? fi_find_from(pattern, known_probes, found, n) : 0;
+		for (long i = 0; i < matches && i < (long)n; i++)
+			take_function(found[i], &taken);
+	}
+	pages_open();
+	/* Exits are turned on and off with their entries. */
+	functions = asked.no_times ? 0 : exits_find(reopened, taken, known_probes);
+	account.sum.exits += functions > 0 ? (double)functions : 0;
+	windows_activate(reopened, taken);
+	known_probes = n;
+	free(copy);
+}
+
+/* A probe whose object comes again is on if it was, and begins a new epoch. */
+static void follow_object(uint32_t id)
+{
+	struct function_state *function = &function_states[id];
+	struct fi_probe probe;
+
+	if ((!function->watched && !function->gone) || fi_get(id, &probe) < 0)
+		return;
+	function->opened &= !function->gone;
+	function->gone = probe.state == FI_GONE;
+	function->watched = !function->gone;
+}
+
+void functions_scan(void)
+{
+	uint32_t n;
+
+	fi_scan();
+	n = fi_probes();
+	for (uint32_t id = 0; id < known_probes; id++)
+		follow_object(id);
+	if (n > known_probes)
+		functions_watch(n);
+}
+
+static int count_loads(struct dl_phdr_info *info, size_t size, void *data)
+{
+	(void)size;
+	*(unsigned long long *)data = info->dlpi_adds;
+	return 1;
+}
+
+static void scan_if_loaded(void)
+{
+	static unsigned long long before;
+	unsigned long long now = 0;
+
+	dl_iterate_phdr(count_loads, &now);
+	if (now != before)
+		functions_scan();
+	before = now;
+}
+
+/* --- The thread ------------------------------------------------------------------------------ */
 
 static bool is_closed(uint32_t id)
 {
@@ -125,21 +191,13 @@ static void run_epoch(void)
 	account.sum.epochs++;
 }
 
-void epochs_sleep(double seconds)
-{
-	struct timespec pause = { .tv_sec = (time_t)seconds };
-
-	pause.tv_nsec = (long)((seconds - (double)pause.tv_sec) * 1e9);
-	nanosleep(&pause, NULL);
-}
-
 static uint64_t tick_epoch(void)
 {
 	double used_before = account.used;
 	double last = account.spent, toggling_before = toggles_cost();
 
 	windows_learn_parallel();
-	functions_scan_if_loaded();
+	scan_if_loaded();
 	run_epoch();
 	cost_settle();
 	return pace_next(&pace, (uint64_t)(account.spent - last),
@@ -158,7 +216,7 @@ static bool sleep_epoch(uint64_t length, uintptr_t number)
 	double left = (double)length / watch_common.per_second;
 
 	for (; is_session(number) && !is_program_over(); left--) {
-		epochs_sleep(fmin(left, 1));
+		bursts_sleep(fmin(left, 1));
 		if (left <= 1)
 			return true;
 	}

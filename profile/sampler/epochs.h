@@ -58,9 +58,6 @@ extern uint32_t known_probes; /* probes with ids below that were looked at */
 extern struct account account;
 extern struct pace pace;
 
-/* functions_scan_if_loaded - follow objects that came. */
-void functions_scan_if_loaded(void);
-
 /* Recursive. Of the thread that changes which probes there are, or are on. */
 extern pthread_mutex_t profile_lock;
 
@@ -90,6 +87,14 @@ void windows_learn_parallel(void);
 /* windows_set_affordable - how many calls more the next epoch of a new profile may count. */
 void windows_set_affordable(void);
 
+/*
+ * toggles_on - turn entries on. toggles_note - note the CPU seconds of this thread since which it
+ * has turned probes on or off, and whether that was refused. toggles_cost - ticks of all of it.
+ */
+void toggles_on(uint32_t *ids, size_t n);
+void toggles_note(double since, bool refused);
+double toggles_cost(void);
+
 /* --- bursts.c: where the program spends its time, by one burst per epoch; with the lock ----- */
 
 /* bursts_sample - take one burst. Probes that were off stay on until bursts_settle(). */
@@ -102,23 +107,22 @@ void bursts_settle(void);
 void bursts_report(FILE *out, double cpu);
 void bursts_forget(void);
 
-/* --- epochs.c: the thread that opens windows, once per epoch -------------------------------- */
+void bursts_sleep(double seconds);
+
+/* --- epochs.c: which functions are profiled, and the thread that opens windows --------------- */
+
+/*
+ * functions_watch - of probes with ids below n, take those that patterns name. functions_scan -
+ * follow objects that came or went.
+ */
+void functions_watch(uint32_t n);
+void functions_scan(void);
 
 /* epochs_start_thread - start the thread of epochs; an earlier one ends. Negative errno. */
 int epochs_start_thread(void);
 
 /* epochs_end_thread - have the thread begin no other epoch. */
 void epochs_end_thread(void);
-
-void epochs_sleep(double seconds);
-
-/*
- * toggles_on - turn entries on. toggles_note - note the CPU seconds of this thread since which it
- * has turned probes on or off, and whether that was refused. toggles_cost - ticks of all of it.
- */
-void toggles_on(uint32_t *ids, size_t n);
-void toggles_note(double since, bool refused);
-double toggles_cost(void);
 
 /* cost_settle - note what was spent and used until now, also behind the last epoch. */
 void cost_settle(void);

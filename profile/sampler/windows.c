@@ -197,6 +197,26 @@ static void set_rest(uint32_t id)
 	rest_epochs[id] = rare ? REST - 1 : 0;
 }
 
+double toggles_cost(void)
+{
+	return (double)load_relaxed(&watch_common.off_ticks) + account.turning_on;
+}
+
+void toggles_note(double since, bool refused)
+{
+	account.turning_on +=
+		(clock_seconds(CLOCK_THREAD_CPUTIME_ID) - since) * watch_common.per_second;
+	account.sum.refused += refused;
+}
+
+void toggles_on(uint32_t *ids, size_t n)
+{
+	double before = clock_seconds(CLOCK_THREAD_CPUTIME_ID);
+
+	toggles_note(before, fi_activate_how(ids, n, watch_call, FI_KEEPS_VECTORS) < 0);
+	account.sum.toggles += (double)n;
+}
+
 /* Exits of these entries, before the entries. */
 static void turn_exits_on(const uint32_t *ids, size_t n)
 {
