@@ -81,7 +81,6 @@ session_sources = \
 	agent/counts/base.h \
 	agent/counts/exec.c \
 	agent/counts/pin.c \
-	profile/sample/pages.c \
 	profile/sample/sample.h \
 	profile/sampler/session.c \
 	profile/sampler/session.h

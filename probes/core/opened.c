@@ -31,11 +31,16 @@ void object_note(struct object *object, const uint8_t *site, size_t len)
 	}
 }
 
+/* Where code may not become writable, what is kept open gets an alias. */
+static bool open_range(void *from, size_t len)
+{
+	return !pc_text_open(from, len) || (keep_writable && !pc_text_alias(from, len));
+}
+
 static void open_segment(struct segment *segment, size_t least)
 {
 	if (segment->sites && (keep_writable || segment->sites >= least))
-		segment->is_open =
-			!pc_text_open((void *)segment->from, segment->to - segment->from);
+		segment->is_open = open_range((void *)segment->from, segment->to - segment->from);
 	are_open |= segment->is_open;
 	segment->sites = 0;
 }
@@ -47,12 +52,12 @@ void object_open(size_t least)
 			open_segment(&object->segment[i], least);
 }
 
-/* All other errors are of closed pages. */
+/* After another error pages may still be open: if not, the next try finds none. */
 static int close_segment(struct segment *segment)
 {
 	int ret = pc_text_close((void *)segment->from, segment->to - segment->from);
 
-	segment->is_open = ret == -EAGAIN || ret == -ETIMEDOUT;
+	segment->is_open = ret < 0 && ret != -ENOENT;
 	are_open |= segment->is_open;
 	return segment->is_open ? ret : 0;
 }

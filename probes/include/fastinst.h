@@ -199,13 +199,14 @@ void fi_set_progress(fi_progress *progress);
 
 /*
  * fi_keep_writable - from the next change of a probe on, leave the code of its object writable,
- * until it is called with false, or fi_fini(). Linux puts no uprobe into writable code. One that it
- * puts on a probe that is on ends the process, as the kernel goes on behind the instruction of the
- * file.
+ * until it is called with false, or fi_fini(); where that is refused, with an alias to write to,
+ * see pc_text_alias(). No further change needs system calls for pages. Linux puts no uprobe into
+ * writable code. One that it puts on a probe that is on ends the process, as the kernel goes on
+ * behind the instruction of the file.
  *
  * Any thread. -ESHUTDOWN before fi_init() and after fi_fini(), -EDEADLK in a callback; with false
- * also -EAGAIN and -ETIMEDOUT: some pages cannot be closed yet, see pc_text_close(); the next
- * change of a probe does so.
+ * also the errors of pc_text_close(): some pages cannot be closed yet; the next change of a probe
+ * does so.
  */
 int fi_keep_writable(bool keep);
 

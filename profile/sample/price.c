@@ -188,8 +188,6 @@ static void measure_prices(void)
 
 void price_measure(void)
 {
-	pages_note("", price_function);
-	pages_open();
 	watch_common.price = GUESS;
 	watch_common.warm = 0;
 	measure_prices();

@@ -360,19 +360,4 @@ void price_measure(void);
 /* price_is_own - whether a site is in the function that prices are measured by. */
 bool price_is_own(const void *site);
 
-/* --- pages.c: pages that are kept writable: no change has a system call --------------------- */
-
-/*
- * pages_note - a site that is to be in open pages, after those of the same object. pages_open -
- * open all that were noted. Where that is refused, each change has its system calls.
- */
-void pages_note(const char *object, const void *site);
-void pages_open(void);
-
-/*
- * pages_close - all. What cannot be closed or protected now stays listed, for the next try: a
- * thread may be about to store there. Negative errno.
- */
-int pages_close(void);
-
 #endif

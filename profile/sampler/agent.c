@@ -118,6 +118,8 @@ static int prepare_profiling(void)
 	if (ret)
 		return ret;
 	prepared = true;
+	/* No change has a system call, also not those that measure. */
+	fi_keep_writable(true);
 	watch_common.per_second = measure_ticks();
 	watch_start();
 	watch_common.callers = options.samples;
@@ -186,7 +188,7 @@ static int end_last_profile(void)
 	int ret;
 
 	turn_all_off();
-	pages_close();
+	fi_keep_writable(false);
 	ret = fi_synchronize();
 	if (ret != -ETIMEDOUT)
 		forget_functions();
@@ -225,6 +227,7 @@ int sampler_start(bool visit)
 		unlock_profile();
 		return ret;
 	}
+	fi_keep_writable(true);
 	asked = options;
 	asked.visits = visit;
 	watch_common.callers = asked.samples;
@@ -248,7 +251,7 @@ int sampler_stop(void)
 	epochs_end_thread();
 	ret = turn_all_off();
 	if (!ret)
-		ret = pages_close();
+		ret = fi_keep_writable(false);
 	unlock_profile();
 	if (!ret)
 		ret = fi_synchronize();
@@ -295,7 +298,7 @@ bool sampler_forked(bool runs, bool visit)
 	profiled = visit ? 0 : getpid();
 	if (visit) {
 		turn_all_off();
-		pages_close();
+		fi_keep_writable(false);
 		return false;
 	}
 	if (lock_profile() || epochs_start_thread())

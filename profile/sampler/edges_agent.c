@@ -115,11 +115,9 @@ static void collect_blocks(void)
 		if (probe.state == FI_REFUSED) {
 			sum.refused++;
 		} else if (!visits || pin_object(probe.address) == 0) {
-			pages_note(probe.object, probe.address);
 			ids[found++] = next_probe;
 		}
 	}
-	pages_open();
 	pthread_mutex_lock(&lock);
 	all_on &= found == n;
 	n = found;
@@ -292,6 +290,9 @@ int sampler_start(bool visit)
 {
 	int ret = edges_start();
 
+	/* No change has a system call. */
+	if (!ret)
+		ret = fi_keep_writable(true);
 	if (ret)
 		return ret;
 	if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0) < 0)
@@ -321,7 +322,7 @@ int sampler_finish(void)
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += PATIENCE;
 	ret = -pthread_clockjoin_np(thread, NULL, CLOCK_MONOTONIC, &until);
-	return ret ? ret : pages_close();
+	return ret ? ret : fi_keep_writable(false);
 }
 
 int sampler_stop(void)

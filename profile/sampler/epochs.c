@@ -47,7 +47,6 @@ static void take_function(uint32_t id, size_t *taken)
 	    probe.kind != FI_ENTRY || price_is_own(probe.address) ||
 	    (asked.visits && pin_object(probe.address) < 0))
 		return;
-	pages_note(probe.object, probe.address);
 	function_states[id].watched = true;
 	reopened[(*taken)++] = id;
 }
@@ -63,7 +62,6 @@ void functions_watch(uint32_t n)
 		for (long i = 0; i < matches && i < (long)n; i++)
 			take_function(found[i], &taken);
 	}
-	pages_open();
 	/* Exits are turned on and off with their entries. */
 	functions = asked.no_times ? 0 : exits_find(reopened, taken, known_probes);
 	account.sum.exits += functions > 0 ? (double)functions : 0;

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # A process is profiled twice. What it calls between the first report and the moment in which nothing is probed
 # any more is in neither profile. Pages that could not be closed are reported, and the next session closes
-# them. The program puts functions of its own into the agent's table of calls, to be asked at these moments.
+# them. The program puts functions of its own into tables of calls, the agent's and libfastinst's, to be asked at these
+# moments.
 # shellcheck source=probes/tests/common.sh
 . "${srcdir:-.}/probes/tests/common.sh"
 
@@ -48,7 +49,7 @@ static FILE *open_report(int fd, const char *mode)
 	return fdopen(fd, mode);
 }
 
-/* The agent's first, as where a membarrier finds no memory: the pages are still open. */
+/* The first, as where a membarrier finds no memory: the pages are still open. */
 static int close_pages(void *addr, size_t len)
 {
 	static int failed;
@@ -67,7 +68,7 @@ static void *dynamic(const struct link_map *map, long tag)
 	return (void *)d->d_un.d_ptr;
 }
 
-static int bind_calls(const struct link_map *map, long table, long size, const char *name, void *to)
+static int bind_table(const struct link_map *map, long table, long size, const char *name, void *to)
 {
 	const ElfW(Rela) *rela = dynamic(map, table);
 	const ElfW(Sym) *symbols = dynamic(map, DT_SYMTAB);
@@ -86,20 +87,21 @@ static int bind_calls(const struct link_map *map, long table, long size, const c
 	return n;
 }
 
+static int bind_calls(const char *library, const char *name, void *to)
+{
+	const struct link_map *map = _r_debug.r_map;
+
+	while (map && !strstr(map->l_name, library))
+		map = map->l_next;
+	return map && bind_table(map, DT_JMPREL, DT_PLTRELSZ, name, to) +
+			      bind_table(map, DT_RELA, DT_RELASZ, name, to);
+}
+
 /* Until it has both. */
 static int bind_agent(void)
 {
-	const struct link_map *map = _r_debug.r_map;
-	int n;
-
-	while (map && !strstr(map->l_name, "libfastinst-profile"))
-		map = map->l_next;
-	if (!map)
-		return 0;
-	n = bind_calls(map, DT_JMPREL, DT_PLTRELSZ, "pc_text_close", close_pages) +
-	    bind_calls(map, DT_RELA, DT_RELASZ, "pc_text_close", close_pages);
-	return n && bind_calls(map, DT_JMPREL, DT_PLTRELSZ, "fdopen", open_report) +
-			    bind_calls(map, DT_RELA, DT_RELASZ, "fdopen", open_report);
+	return bind_calls("libfastinst.so", "pc_text_close", close_pages) &&
+	       bind_calls("libfastinst-profile.so", "fdopen", open_report);
 }
 
 int main(void)
