@@ -79,25 +79,13 @@ FI_FUNCTION void burst_end_event(struct ring *ring, uint64_t now)
 	store_relaxed(&ring->burst.last, after);
 }
 
-/* From @ring on, the next of a thread of the program. NULL after NOTED; @n came before. */
-static struct ring *next_known_ring(struct ring *ring, unsigned *n)
-{
-	for (; ring && *n < NOTED; ring = ring->next)
-		if (ring != ring_here() && load_relaxed(&ring->taken)) {
-			++*n;
-			return ring;
-		}
-	return NULL;
-}
-
 void burst_start(void)
 {
-	unsigned n = 0;
+	unsigned most = NOTED;
 
 	for (struct ring *ring = ring_list(); ring; ring = ring->next)
 		store_relaxed(&ring->burst.start, 0);
-	for (struct ring *ring = ring_list(); (ring = next_known_ring(ring, &n));
-	     ring = ring->next) {
+	for (struct ring *ring = ring_list(); (ring = ring_known(ring, &most)); ring = ring->next) {
 		uint64_t now = __builtin_ia32_rdtsc();
 
 		store_relaxed(&ring->burst.waited, ring_waited(ring, now));
@@ -145,10 +133,9 @@ static uint64_t unseen_ticks(const struct ring *ring)
 bool burst_poll(void)
 {
 	bool waits = false;
-	unsigned n = 0;
+	unsigned most = NOTED;
 
-	for (struct ring *ring = ring_list(); (ring = next_known_ring(ring, &n));
-	     ring = ring->next) {
+	for (struct ring *ring = ring_list(); (ring = ring_known(ring, &most)); ring = ring->next) {
 		uint64_t now = __builtin_ia32_rdtsc(), used = now - ring_waited(ring, now);
 
 		waits |= used - ring->burst.polled > RUNS && !has_seen_end(ring);
@@ -160,9 +147,9 @@ bool burst_poll(void)
 uint64_t burst_unknown_ticks(void)
 {
 	uint64_t sum = 0;
-	unsigned n = 0;
+	unsigned most = NOTED;
 
-	for (struct ring *ring = ring_list(); (ring = next_known_ring(ring, &n)); ring = ring->next)
+	for (struct ring *ring = ring_list(); (ring = ring_known(ring, &most)); ring = ring->next)
 		sum += has_seen_end(ring) ? 0 : unseen_ticks(ring);
 	return sum;
 }

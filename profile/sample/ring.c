@@ -12,7 +12,6 @@
 #include "profile/statistics/estimate.h"
 
 #define LARGEST_FRAME 256 /* words in which a return address is looked for */
-#define REFRESH	      16  /* threads whose clocks are read: each is a system call */
 
 struct watch watches[FI_PROBES_MAX];
 struct watch_common watch_common;
@@ -212,33 +211,23 @@ uint64_t ring_run(void)
 }
 
 /* The clock that pthread_getcpuclockid() names: ~thread << 3, per thread, user and system. */
-static void read_clock(const struct ring *ring, struct timespec *time)
-{
-	uint32_t thread = (uint32_t)load_relaxed(&ring->thread);
-
-	clock_gettime((clockid_t)(~thread << 3 | 6), time);
-}
-
 uint64_t ring_waited(const struct ring *ring, uint64_t now)
 {
+	uint32_t thread = (uint32_t)load_relaxed(&ring->thread);
 	struct timespec time = { 0 };
 
-	read_clock(ring, &time);
+	clock_gettime((clockid_t)(~thread << 3 | 6), &time);
 	return without_cpu(&time, now);
 }
 
-/* The process's clock lags by a tick for other CPUs, or ten windows: reading theirs updates it. */
-void ring_refresh(void)
+struct ring *ring_known(struct ring *ring, unsigned *most)
 {
-	struct timespec time;
-	unsigned n = 0;
-
-	for (struct ring *ring = ring_list(); ring && n < REFRESH; ring = ring->next) {
-		if (ring == own_ring || !load_relaxed(&ring->taken))
-			continue;
-		read_clock(ring, &time);
-		n++;
-	}
+	for (; ring && *most; ring = ring->next)
+		if (ring != own_ring && load_relaxed(&ring->taken)) {
+			--*most;
+			return ring;
+		}
+	return NULL;
 }
 
 struct ring *ring_here(void)

@@ -189,8 +189,8 @@ uint64_t ring_run(void);
 /* ring_waited - ticks that its thread was without a CPU until @now, from some time on. */
 uint64_t ring_waited(const struct ring *ring, uint64_t now);
 
-/* ring_refresh - bring the process's CPU clock up to date. */
-void ring_refresh(void);
+/* ring_known - from @ring on, the next of another thread. NULL after so many. */
+struct ring *ring_known(struct ring *ring, unsigned *most);
 
 /* ring_reset_in_child - free the rings of the parent's threads, and drop all frames. */
 void ring_reset_in_child(void);

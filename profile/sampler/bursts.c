@@ -3,7 +3,7 @@
 #include "profile/sampler/epochs.h"
 
 #include <string.h>
-#include <time.h>
+#include <unistd.h>
 
 #define LENGTH		1500e-6 /* seconds */
 #define SHORTEST	20e-6	/* seconds between looks for threads without an event yet, */
@@ -105,14 +105,6 @@ void bursts_settle(void)
 	toggles_note(before, fi_deactivate_batch(turned_on, kept) < 0 || exits_turn_back_off() < 0);
 }
 
-void bursts_sleep(double seconds)
-{
-	struct timespec pause = { .tv_sec = (time_t)seconds };
-
-	pause.tv_nsec = (long)((seconds - (double)pause.tv_sec) * 1e9);
-	nanosleep(&pause, NULL);
-}
-
 /* Wait until all threads that run had an event. All others pay for that, so ENOUGH calls end it. */
 static void wait_for_all(void)
 {
@@ -121,7 +113,7 @@ static void wait_for_all(void)
 
 	burst_poll();
 	for (int i = 0; i < PATIENCE && ring_run() - run < ENOUGH; i++) {
-		bursts_sleep(pause);
+		usleep((useconds_t)(pause * 1e6));
 		if (!burst_poll())
 			return;
 		pause = pause < LONGEST / 2 ? 2 * pause : LONGEST;
@@ -134,7 +126,7 @@ void bursts_sample(void)
 		return;
 	turn_entries_on();
 	burst_start();
-	bursts_sleep(LENGTH);
+	usleep((useconds_t)(LENGTH * 1e6));
 	burst_end();
 	wait_for_all();
 	burst_close();

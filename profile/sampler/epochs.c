@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/counts/base.h"
 #include "base/random.h"
@@ -214,7 +215,7 @@ static bool sleep_epoch(uint64_t length, uintptr_t number)
 	double left = (double)length / watch_common.per_second;
 
 	for (; is_session(number) && !is_program_over(); left--) {
-		bursts_sleep(fmin(left, 1));
+		usleep((useconds_t)(fmin(left, 1) * 1e6));
 		if (left <= 1)
 			return true;
 	}

@@ -107,8 +107,6 @@ void bursts_settle(void);
 void bursts_report(FILE *out, double cpu);
 void bursts_forget(void);
 
-void bursts_sleep(double seconds);
-
 /* --- epochs.c: which functions are profiled, and the thread that opens windows --------------- */
 
 /*
