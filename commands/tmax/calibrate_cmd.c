@@ -19,7 +19,6 @@
 #include "commands/tmax/calibrate_options.h"
 #include "commands/tmax/commands.h"
 #include "patchcore/machine/policy.h"
-#include "results/figures/figure.h"
 #include "stress/placement/placement.h"
 
 #define LOCKED_BYTE (INT64_MAX - 1) /* of a journal: no line comes as far */
@@ -253,10 +252,8 @@ static int conclude_calibration(struct session *s, const struct request *r,
 
 static int run_session(struct session *s, struct request *r, const struct identity *id)
 {
-	struct journal_data data = { .have_identity = 1, .identity = *id };
 	struct sums sums = { 0 };
 	struct estimate estimate;
-	char why[256] = "";
 	int ret, status = open_journal(s, r, id);
 	bool broke_off;
 
@@ -269,17 +266,8 @@ static int run_session(struct session *s, struct request *r, const struct identi
 	/* -EIO has been told where it came up. What was counted is evidence all the same. */
 	if (broke_off)
 		error(0, -ret, "the calibration broke off");
-	if (!estimate.blind || !broke_off) {
+	if (!estimate.blind || !broke_off)
 		status = conclude_calibration(s, r, id, &sums, &estimate, ret != -EIO);
-		/* A figure is a service: without gnuplot the calibration stands all the same. */
-		data.records = s->done;
-		data.count = s->count;
-		if (r->figure && figure9_write(&data, ORACLE_COUNT, r->figure, why, sizeof(why)))
-			error(0, 0, "no figure: %s", why);
-		else if (r->figure && !r->json)
-			printf("Figure:  %s.svg, %s.png (data: %s.dat)\n", r->figure, r->figure,
-			       r->figure);
-	}
 	if (broke_off)
 		status = EXIT_MISSING;
 	if (ret == -EINTR && status != EXIT_CANNOT_WRITE && !r->json)

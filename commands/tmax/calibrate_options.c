@@ -53,8 +53,6 @@ static const struct option_row options[] = {
 	  OPTION_FLAG(struct request, json) },
 	{ "resume", NULL, "skip what the journal holds of a run that was killed",
 	  OPTION_FLAG(struct request, resume) },
-	{ "figure", "PREFIX", "draw tears against the wait as PREFIX.svg and PREFIX.png",
-	  OPTION_FILE(struct request, figure) },
 	{ "seed", "N", "of the run (drawn anew)",
 	  OPTION_NUMBER(struct request, seed, 0, INT64_MAX) },
 	{ "quiet", NULL, "no progress", OPTION_FLAG(struct request, quiet) },

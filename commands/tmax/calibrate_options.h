@@ -19,7 +19,7 @@ struct request {
 	struct experiment experiment; /* in place of a calibration, or none */
 	const char *plan_name;
 	double budget, require_p; /* 0: as planned */
-	const char *output, *journal, *evidence, *figure;
+	const char *output, *journal, *evidence;
 	char default_output[PATH_MAX], default_journal[PATH_MAX + 8];
 	char default_evidence[PATH_MAX + 16];
 	uint64_t seed;
