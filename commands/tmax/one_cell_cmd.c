@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "commands/tmax/calibrate_options.h"
+#include "commands/tmax/calibrate_cmd.h"
 #include "commands/tmax/commands.h"
 #include "stress/cell/cell.h"
 #include "stress/run/gap.h"

@@ -5,8 +5,8 @@
  *
  * paper.cells and tail.cells are shipped.
  */
-#ifndef CALIBRATE_EXPERIMENT_EXPERIMENT_H
-#define CALIBRATE_EXPERIMENT_EXPERIMENT_H
+#ifndef CALIBRATE_RUN_EXPERIMENT_H
+#define CALIBRATE_RUN_EXPERIMENT_H
 
 #include <hwloc.h>
 #include <stdbool.h>
