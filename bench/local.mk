@@ -90,7 +90,6 @@ bench_alone = \
 	bench/method/tests/test_bench_samples
 bench_reading = \
 	commands/report/tests/test_report_bench \
-	bench/record/tests/test_bench_find \
 	bench/record/tests/test_bench_record
 bench_cases_tests_test_bench_probes_LDFLAGS = \
 	-Wl,--wrap=fi_activate_how,--wrap=fi_branch_on,--wrap=fi_call_retarget

@@ -5,8 +5,7 @@ libcalibrate_a_SOURCES = \
 	calibrate/run/schedule.c \
 	calibrate/run/schedule.h \
 	commands/tmax/calibrate_cmd.c \
-	commands/tmax/calibrate_options.c \
-	commands/tmax/calibrate_options.h \
+	commands/tmax/calibrate_cmd.h \
 	commands/tmax/evidence_cmd.c \
 	commands/tmax/info.c \
 	commands/tmax/one_cell_cmd.c \
@@ -15,8 +14,8 @@ libcalibrate_a_SOURCES = \
 	calibrate/verify/conf_write.c \
 	calibrate/verify/conf_write.h \
 	calibrate/verify/summary.c \
-	calibrate/experiment/experiment.c \
-	calibrate/experiment/experiment.h \
+	calibrate/run/experiment.c \
+	calibrate/run/experiment.h \
 	calibrate/plan/plan.c \
 	calibrate/plan/plan.h \
 	results/figures/html.h \
@@ -34,7 +33,6 @@ libcalibrate_a_SOURCES = \
 	commands/report/report_machine.c \
 	commands/report/report_rate.c \
 	commands/report/report_verdict.c \
-	calibrate/run/progress.c \
 	calibrate/run/session.c \
 	calibrate/run/session.h \
 	calibrate/statistics/bound.c \
@@ -54,17 +52,17 @@ libcalibrate_a_SOURCES = \
 	calibrate/verify/verify_run.c
 
 dist_pkgdata_DATA += \
-	calibrate/experiment/tail.cells \
+	calibrate/run/tail.cells \
 	results/figures/page.css \
 	commands/report/gaps.gp \
 	commands/report/rate.gp
 
-nodist_pkgdata_DATA += calibrate/experiment/paper.cells
-EXTRA_DIST += calibrate/experiment/paper.awk
-CLEANFILES += calibrate/experiment/paper.cells
-calibrate/experiment/paper.cells: calibrate/experiment/paper.awk
+nodist_pkgdata_DATA += calibrate/run/paper.cells
+EXTRA_DIST += calibrate/run/paper.awk
+CLEANFILES += calibrate/run/paper.cells
+calibrate/run/paper.cells: calibrate/run/paper.awk
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && \
-		$(AWK) -f $(srcdir)/calibrate/experiment/paper.awk >$@.new && mv $@.new $@
+		$(AWK) -f $(srcdir)/calibrate/run/paper.awk >$@.new && mv $@.new $@
 
 calibrate_script_tests = \
 	commands/tmax/tests/test_faults.sh \
@@ -73,7 +71,7 @@ calibrate_script_tests = \
 	commands/tmax/tests/test_resume.sh \
 	commands/tmax/tests/test_run.sh \
 	commands/tmax/tests/test_verify.sh \
-	calibrate/experiment/tests/test_shard.sh
+	calibrate/run/tests/test_shard.sh
 calibrate_script_reading = \
 	commands/tmax/tests/test_cli.sh \
 	commands/tmax/tests/test_completion.sh \
@@ -104,12 +102,12 @@ EXTRA_DIST += \
 	calibrate/tests/sums_sample.h \
 	calibrate/tests/verify_sample.h
 
-check_PROGRAMS += calibrate/experiment/tests/fuzz_cells
-tests_compute += calibrate/experiment/tests/fuzz_cells
-CLEANFILES += calibrate/experiment/tests/fuzz_cells.crash
+check_PROGRAMS += calibrate/run/tests/fuzz_cells
+tests_compute += calibrate/run/tests/fuzz_cells
+CLEANFILES += calibrate/run/tests/fuzz_cells.crash
 
-calibrate_experiment_tests_fuzz_cells_CPPFLAGS = $(fuzz_cppflags)
-calibrate_experiment_tests_fuzz_cells_CFLAGS = $(fuzz_cflags)
+calibrate_run_tests_fuzz_cells_CPPFLAGS = $(fuzz_cppflags)
+calibrate_run_tests_fuzz_cells_CFLAGS = $(fuzz_cflags)
 
 # It needs the samples that cmocka's tests have, which assert by it.
 if HAVE_CMOCKA
@@ -126,10 +124,10 @@ calibrate_tests = \
 	calibrate/verify/tests/test_conf_target \
 	calibrate/verify/tests/test_conf_write \
 	calibrate/verify/tests/test_summary \
-	calibrate/experiment/tests/test_cells \
-	calibrate/experiment/tests/test_experiment \
-	calibrate/experiment/tests/test_paper \
-	calibrate/experiment/tests/test_tail \
+	calibrate/run/tests/test_cells \
+	calibrate/run/tests/test_experiment \
+	calibrate/run/tests/test_paper \
+	calibrate/run/tests/test_tail \
 	calibrate/plan/tests/test_ladder \
 	calibrate/plan/tests/test_plan \
 	commands/report/tests/test_report \

@@ -111,24 +111,4 @@ double finite_or(double value, double otherwise);
 double bench_rounded(double value);
 #define FIGURE(value) NUMBER(bench_rounded(value))
 
-/* --- Finding rows by what they are ---------------------------------------------------------- */
-
-/*
- * bench_is - is it a row of that name and measure with those params?
- * @name, @measure: one of the words in it, which are separated by spaces; NULL: any.
- * @params: "key=value" separated by spaces, NULL: any. "?key=value" is met by a row without that
- * key, too: by one that does not say so because nothing else was measured, or because it is what
- * one would expect.
- */
-bool bench_is(const struct bench_row *row, const char *name, const char *measure,
-	      const char *params);
-
-/* bench_next - the next measured one at or behind *i, which is moved behind it. NULL: none. */
-const struct bench_row *bench_next(const struct bench_result *result, const char *name,
-				   const char *measure, const char *params, unsigned *i);
-
-/* bench_of - the last one of the results of that name, NULL: none. */
-const struct bench_result *bench_of(const struct bench_result *results, size_t count,
-				    const char *benchmark);
-
 #endif

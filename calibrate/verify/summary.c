@@ -174,8 +174,6 @@ static void put_distances(FILE *out, const struct estimate *e)
 
 void summary_details(FILE *out, const struct estimate *e, const struct provenance *from)
 {
-	const struct paper_wait *paper = &e->paper;
-
 	fprintf(out, "\nEvery rung (bounds with %.0f %%, all sections of a rung at once):\n",
 		100 * CONFIDENCE);
 	put_sections(out, e->level, e->ladder.count);
@@ -195,18 +193,6 @@ void summary_details(FILE *out, const struct estimate *e, const struct provenanc
 				"no wait had enough of both; so no bound\n",
 				claim_name(claim));
 	put_sections(out, e->long_level, LONG_WAITS);
-	if (paper->known && !paper->found)
-		fprintf(out, "The paper's T_max: none, every constant wait up to %u ticks tore.\n",
-			(unsigned)LADDER_PAPER);
-	else if (paper->known)
-		fprintf(out, "The paper's T_max: %" PRIu64 " ticks without a tear%s.\n",
-			paper->wait,
-			paper->stays ? ", nor at any longer wait"
-				     : ", but longer waits tore again");
-	fprintf(out,
-		"Rates differ between slices by %s times their mean squared across a line, %s "
-		"across a page.\n",
-		NUMBER(e->spread[CLAIM_LINE]), NUMBER(e->spread[CLAIM_PAGE]));
 	for (unsigned i = 0; i < from->plan->untesteds; i++) {
 		const struct untested *u = &from->plan->untested[i];
 

@@ -21,7 +21,6 @@ static const struct section sections[] = {
 	{ "gaps", "Fetch gaps", section_gaps, NULL },
 	{ "placements", "Placements", section_placements, NULL },
 	{ "cells", "Cells with tears", section_cells, NULL },
-	{ "patching-costs", "What patching costs", section_costs, NULL },
 	{ "bench-", NULL, NULL, NULL }, /* all benchmarks */
 	{ "machine", "The machine and its runs", section_machine, NULL },
 	{ "limits", "What this page cannot say", section_limits, NULL },
@@ -41,8 +40,6 @@ static bool is_wanted(const struct section *section, const struct journal_data *
 {
 	if (section->benchmark)
 		return journal_has_bench(data, section->benchmark->name);
-	if (section->write == section_costs)
-		return journal_has_bench(data, NULL);
 	return section->write == section_machine || !is_of_benchmarks(data);
 }
 

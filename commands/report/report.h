@@ -33,8 +33,10 @@ int section_gaps(struct page *page);
 int section_placements(struct page *page);
 int section_cells(struct page *page);
 int section_limits(struct page *page);
-int section_costs(struct page *page);
 int section_benchmark(struct page *page, const struct benchmark *benchmark);
+
+/* put_unread_benchmarks - say how many lines of benchmarks could not be read, if any. */
+void put_unread_benchmarks(struct page *page);
 
 /* journal_has_bench - is there a line of that benchmark, or of any for NULL? */
 bool journal_has_bench(const struct journal_data *data, const char *benchmark);

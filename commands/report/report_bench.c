@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A benchmark on the page: its figure, all its rows, and what else was going on. And what all of
- * them say patching costs: five rows as large numbers.
+ * A benchmark on the page: its figure, all its rows, and what else was going on.
  */
 #include "commands/report/report.h"
 
@@ -172,75 +171,14 @@ int section_benchmark(struct page *page, const struct benchmark *benchmark)
 	return rc;
 }
 
-/* --- What patching costs -------------------------------------------------------------------- */
+/* --- Lines that are none of these ----------------------------------------------------------- */
 
-/* Hot, with one executor, inside an open page. */
-#define USUAL "?mapping=open ?cache=hot ?executors=1 ?crossing=line"
-/* The median, or this extra. */
-static double figure_of(const struct bench_row *row, const char *extra)
+void put_unread_benchmarks(struct page *page)
 {
-	return extra ? bench_row_extra_of(row, extra) : row->value.median;
-}
-
-/* The dearest of such rows, as of several splits: no reader shall find one that cost more. */
-static const struct bench_row *dearest(const struct bench_result *result, const char *name,
-				       const char *measure, const char *params, const char *extra)
-{
-	const struct bench_row *row, *most = NULL;
-	unsigned i = 0;
-
-	while ((row = bench_next(result, name, measure, params, &i)))
-		if (!most || figure_of(row, extra) > figure_of(most, extra))
-			most = row;
-	return most;
-}
-
-static const struct tile {
-	const char *what, *benchmark, *name, *measure, *params;
-	const char *over; /* NULL: the median; else this extra, the cost of the site alone */
-	const char *unit;
-} tiles[] = {
-	{ "A call switched on", "toggle", "call", "on", USUAL " ?body=none", NULL, "a change" },
-	{ "By waits", "toggle", "straddler", "on", "policy=wait " USUAL " ?body=none", NULL,
-	  "a change of any bytes" },
-	{ "By membarrier", "toggle", "straddler", "on", "policy=membarrier " USUAL " ?body=none",
-	  NULL, "a change of any bytes" },
-	{ "An executor loses", "stall", "straddler", "stall", "policy=wait " USUAL " ?body=none",
-	  NULL, "by waits, in its longest pass" },
-	{ "A site that is off", "latent", "call", "pass", USUAL " ?body=none", "over_empty",
-	  "a pass more than without it" },
-};
-
-static int put_tile(const struct page *page, const struct tile *t)
-{
-	struct bench_result result;
-	int rc = read_last(page->data, t->benchmark, &result);
-	const struct bench_row *most =
-		rc > 0 ? dearest(&result, t->name, t->measure, t->params, t->over) : NULL;
-
-	if (!most)
-		html_tile(page->out, t->what, "?", "", "not measured");
-	else if (t->over || !most->against[0] || isnan(most->ratio.median))
-		html_tile(page->out, t->what, FIGURE(figure_of(most, t->over)), most->unit, "%s",
-			  t->unit);
-	else
-		html_tile(page->out, t->what, FIGURE(most->value.median), most->unit, "%s, %s x %s",
-			  t->unit, FIGURE(most->ratio.median), most->against);
-	bench_result_free(&result);
-	return rc < 0 ? rc : 0;
-}
-
-int section_costs(struct page *page)
-{
-	const json_t *line;
 	size_t i = 0, unread = 0;
-	int rc = 0;
+	const json_t *line;
 
-	fputs("<dl class=\"tiles\">\n", page->out);
-	for (const struct tile *t = tiles; t < tiles + sizeof(tiles) / sizeof(tiles[0]) && !rc; t++)
-		rc = put_tile(page, t);
-	fputs("</dl>\n", page->out);
-	while (!rc && (line = line_next(page->data, "bench", &i))) {
+	while ((line = line_next(page->data, "bench", &i))) {
 		struct bench_result result = { 0 };
 
 		unread += bench_from_json(line, &result) < 0;
@@ -250,9 +188,4 @@ int section_costs(struct page *page)
 		html_paragraph(page->out,
 			       "%zu line%s of benchmarks could not be read and %s not in here.",
 			       unread, S(unread), unread == 1 ? "is" : "are");
-	html_paragraph(
-		page->out,
-		"What is missing is not in the page because it was not measured, not because "
-		"it costs nothing. Runs on a virtual machine are true of it on its host.");
-	return rc;
 }

@@ -42,6 +42,7 @@ int section_machine(struct page *page)
 		html_paragraph(out, "%zu line%s could not be read, so not in here%s.",
 			       data->skipped, S(data->skipped),
 			       data->newer ? " (some are of a newer tmax)" : "");
+	put_unread_benchmarks(page);
 	/* A cell that crashes the machine leaves only its "begin" line. */
 	json_object_foreach(data->begun, name, date)
 		html_paragraph(out,

@@ -8,8 +8,7 @@
 #include <string.h>
 
 #include "base/number.h"
-#include "calibrate/statistics/evidence.h"
-#include "commands/tmax/calibrate_options.h"
+#include "commands/tmax/calibrate_cmd.h"
 #include "commands/tmax/commands.h"
 #include "stress/cell/cell.h"
 #include "stress/run/gap.h"
@@ -17,15 +16,11 @@
 #include "stress/witness/witness.h"
 
 #define LARGEST 10 /* gaps printed */
-#define BAR	40 /* characters for the fullest row of the histogram */
-#define PER_ROW 8  /* buckets of half an octave */
-#define ROWS	(GAP_BUCKETS / PER_ROW)
 
 /* What is asked for, of either command. */
 struct one_cell {
 	struct cell cell; /* first, since options of a cell are about it */
 	const char *journal;
-	const char *evidence; /* the store to add to, or NULL */
 	bool json;
 	const char *list; /* a file of cells to run instead, with these: */
 	struct shard shard;
@@ -113,8 +108,6 @@ static int status_of(enum outcome outcome)
 
 static const struct option_row stress_options[] = {
 	{ "journal", "FILE", "append the record to FILE", OPTION_FILE(struct one_cell, journal) },
-	{ "evidence", "FILE", "add what it counted to a store of evidence",
-	  OPTION_FILE(struct one_cell, evidence) },
 	{ "json", NULL, "print the record instead of text", OPTION_FLAG(struct one_cell, json) },
 	{ .help = "Many cells:" },
 	{ "list", "FILE", "run the cells of FILE, with what is given here in place of what it says",
@@ -181,15 +174,8 @@ static int run_stress(const struct one_cell *c, const struct run_options *how, i
 {
 	struct cell_record record = { .stage = "stress", .key = "stress", .cell = c->cell };
 	char reason[NOISE_REASON_MAX];
-	struct identity id;
-	struct cpus cpus;
-	int ret;
+	int ret = cell_run(&c->cell, how, &record.result);
 
-	if (c->evidence && c->cell.stop_tears) {
-		*status = refuse_usage("a cell that ends with a tear is no evidence");
-		return 0;
-	}
-	ret = cell_run(&c->cell, how, &record.result);
 	if (ret < 0)
 		return ret;
 	journal_date(record.date, sizeof(record.date));
@@ -198,15 +184,6 @@ static int run_stress(const struct one_cell *c, const struct run_options *how, i
 	*status = tell_line(c, record_to_json(&record));
 	if (!c->json)
 		print_stress(&record);
-	/* Only when asked: a user who runs a cell again because it tore has chosen what is counted.
-	 */
-	if (*status == EXIT_PASS && c->evidence) {
-		cpus_here(how->topology, &cpus);
-		if (identity_read(&id) < 0)
-			*status = EXIT_MISSING;
-		else if (evidence_add(c->evidence, "stress", &id, &cpus, &record, 1) < 0)
-			*status = EXIT_CANNOT_WRITE;
-	}
 	/* A tear is an answer, however the cell ended. */
 	if (*status == EXIT_PASS)
 		*status = cell_result_tears(&record.result) > 0 ? EXIT_TEARS
@@ -220,8 +197,8 @@ static int run_list(const struct one_cell *c)
 	static struct request r;
 	const struct option_row *seed = option_named(cell_options, "seed");
 
-	if (c->json || c->evidence)
-		return refuse_usage("a list has no --json and no --evidence");
+	if (c->json)
+		return refuse_usage("a list has no --json");
 	r = (struct request){
 		.plan = *plan_find("default"),
 		.experiment = {
@@ -307,25 +284,9 @@ static void print_gaps(const struct cell *cell, const struct gap_result *r)
 	printf("executions  %" PRIu64 "\n", r->executions);
 	for (unsigned k = 0; k < GAP_KINDS; k++) {
 		const struct gap_tally *t = &r->kind[k];
-		uint64_t row[ROWS] = { 0 }, most = 1;
 
 		printf("%-11s %" PRIu64 " gaps (%s)\n", gap_kind_name((enum gap_kind)k), t->count,
 		       k == GAP_OLD_FRONT ? "old front with new back" : "new front with old back");
-		/* Rows of half an octave; those without gaps are left out. */
-		for (unsigned i = 0; i < GAP_BUCKETS; i++) {
-			row[i / PER_ROW] += t->bucket[i];
-			most = row[i / PER_ROW] > most ? row[i / PER_ROW] : most;
-		}
-		for (unsigned i = 0; i < ROWS; i++) {
-			if (!row[i])
-				continue;
-			printf("  %10" PRIu64 " to %10" PRIu64 " %9" PRIu64 " ",
-			       gap_bucket_low(i * PER_ROW), gap_bucket_low((i + 1) * PER_ROW) - 1,
-			       row[i]);
-			for (uint64_t n = (row[i] * BAR + most - 1) / most; n; n--)
-				putchar('#');
-			putchar('\n');
-		}
 		if (t->tails)
 			printf("  largest   ");
 		for (unsigned i = 0; i < t->tails && i < LARGEST; i++)

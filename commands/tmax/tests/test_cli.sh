@@ -245,10 +245,6 @@ complains 69 "executors" "$tmax" stress --placement same-core --executors 1024
 
 # --- evidence ---
 
-complains 64 "is no evidence" "$tmax" stress "${seat[@]}" --stop-tears 1 --evidence "$dir/store"
-expect "0 1" "$tmax" stress "${seat[@]}" --toggles 100 --evidence "$dir/store"
-expect "0 1" "$tmax" stress "${seat[@]}" --toggles 100 --protocol naive --evidence "$dir/store"
-[ "$(grep -c '"source":"stress"' "$dir/store")" = 1 ] || fail "a cell was not added once"
 expect 3 "$tmax" evidence --evidence "$dir/none"
 grep -q '^Nothing is known of these CPUs' "$dir/out" || fail "something is known of nothing"
 grep -qF "$dir/none" "$dir/out" || fail "it does not say where it looked"

@@ -13,8 +13,11 @@
 
 #include "base/command_line.h"
 #include "base/exit_status.h"
-#include "commands/tmax/calibrate_options.h"
+#include "commands/tmax/calibrate_cmd.h"
+#include "commands/tmax/commands.h"
 #include "stress/cell/cell.h"
+
+volatile sig_atomic_t interrupted;
 
 #define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
 

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Experiments: lists of cells that `tmax stress --list` runs one by one into a journal, and what
- * that holds of them. They answer a question instead of finding waits, and never touch
- * machine.conf.
+ * Experiments: lists of cells that `tmax stress --list` runs one by one into a journal. They answer
+ * a question instead of finding waits, and never touch machine.conf.
  *
  * paper.cells and tail.cells are shipped.
  */
-#ifndef CALIBRATE_EXPERIMENT_EXPERIMENT_H
-#define CALIBRATE_EXPERIMENT_EXPERIMENT_H
+#ifndef CALIBRATE_RUN_EXPERIMENT_H
+#define CALIBRATE_RUN_EXPERIMENT_H
 
 #include <hwloc.h>
 #include <stdbool.h>
@@ -15,7 +14,6 @@
 
 #include "base/command_line.h"
 #include "calibrate/run/session.h"
-#include "calibrate/statistics/bound.h"
 #include "stress/cell/cell.h"
 
 #define SHARDS_MAX	1000
@@ -94,8 +92,8 @@ option_take option_shard;
 int experiment_prepare(struct experiment *e, hwloc_topology_t topology);
 
 /*
- * experiment_run - run it in a session whose journal is open; what the whole journal holds of it is
- * told on stdout. Returns an exit status: inconclusive if some cell has no answer.
+ * experiment_run - run it in a session whose journal is open. Returns an exit status: inconclusive
+ * if some cell has no answer.
  */
 int experiment_run(struct experiment *e, struct session *session);
 
@@ -120,16 +118,5 @@ char *experiment_stage(const struct experiment *e, const struct listed *listed,
 
 /* has_answer - the cell ran to its end, or it crashed. As figure 9 counts. */
 bool has_answer(const struct cell_record *record);
-
-/* Cells of one stage, added up. */
-struct stage_sum {
-	size_t cells;
-	uint64_t toggles;
-	uint64_t tears[TEAR_KINDS];
-	uint64_t all;	     /* tears of every kind, and crashes where tears should be counted */
-	double lower, upper; /* of tears per toggle, 95 %, two-sided */
-};
-
-struct stage_sum stage_sum(const char *stage, const struct journal_data *data);
 
 #endif

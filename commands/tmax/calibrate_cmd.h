@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* The command line of tmax calibrate. */
-#ifndef COMMANDS_TMAX_CALIBRATE_OPTIONS_H
-#define COMMANDS_TMAX_CALIBRATE_OPTIONS_H
+/* tmax calibrate, which runs lists of cells for tmax stress, too. */
+#ifndef COMMANDS_TMAX_CALIBRATE_CMD_H
+#define COMMANDS_TMAX_CALIBRATE_CMD_H
 
 #include <limits.h>
 
-#include "calibrate/experiment/experiment.h"
 #include "calibrate/plan/plan.h"
+#include "calibrate/run/experiment.h"
 
 enum {
 	ONLY_WINDOW = 1,
@@ -19,7 +19,7 @@ struct request {
 	struct experiment experiment; /* in place of a calibration, or none */
 	const char *plan_name;
 	double budget, require_p; /* 0: as planned */
-	const char *output, *journal, *evidence, *figure;
+	const char *output, *journal, *evidence;
 	char default_output[PATH_MAX], default_journal[PATH_MAX + 8];
 	char default_evidence[PATH_MAX + 16];
 	uint64_t seed;
@@ -30,7 +30,7 @@ struct request {
 /* request_parse - EXIT_PASS, EXIT_HELPED, or EXIT_USAGE after a complaint. */
 int request_parse(int argc, char **argv, struct request *request);
 
-/* request_run - all of it, by calibrate_cmd.c. An exit status. */
+/* request_run - all of it. An exit status. */
 int request_run(struct request *request);
 
 #endif

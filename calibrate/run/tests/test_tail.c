@@ -181,60 +181,6 @@ static void test_turns_have_seeds_of_their_own(void **state)
 	cells_free(&e.cells);
 }
 
-/* --- Sums --------------------------------------------------------------------------- */
-
-static struct cell_record record(const char *stage, uint64_t toggles, uint64_t distance,
-				 uint64_t latency)
-{
-	struct cell_record r = { 0 };
-
-	strcpy(r.stage, stage);
-	r.result.toggles = toggles;
-	r.result.latency.median = latency;
-	r.result.witness.offset_error = distance;
-	r.result.witness.error_after = WITNESS_UNKNOWN;
-	return r;
-}
-
-static void test_sums(void **state)
-{
-	struct cell_record r[] = {
-		record("tail-line-1000", 1000000, 299, 399),
-		record("tail-line-1000", 2000000, 300, 400),
-		record("tail-line-1000", 4000000, 150, 150),
-		record("tail-line-1000", 8000000, 0, 0),
-		record("tail-line-2000", 16000000, 900, 900),
-		record("tail-more-line-1000", 1, 1, 1),
-		record("campaign", 32000000, 1, 1),
-	};
-	const size_t count = sizeof(r) / sizeof(r[0]);
-	struct journal_data data = { .records = r, .count = count };
-	struct stage_sum sum;
-
-	(void)state;
-	r[0].result.tears[TEAR_OLD_FRONT] = 1;
-	r[1].result.tears[TEAR_NEW_FRONT] = 2;
-	r[2].result.tears[TEAR_OTHER] = 4;
-	/* The crash has its tear already. */
-	r[3].result.outcome = OUTCOME_CRASH;
-	r[3].result.tears[TEAR_OTHER] = 1;
-	r[4].result.tears[TEAR_OLD_FRONT] = 64;
-	sum = stage_sum("tail-line-1000", &data);
-	assert_int_equal(sum.cells, 4);
-	assert_int_equal(sum.toggles, 15000000);
-	assert_int_equal(sum.tears[TEAR_OLD_FRONT], 1);
-	assert_int_equal(sum.tears[TEAR_NEW_FRONT], 2);
-	assert_int_equal(sum.tears[TEAR_OTHER], 5);
-	assert_int_equal(sum.all, 8);
-	/* Poisson, 8 seen: 3.45 to 15.76. */
-	assert_true(sum.lower > 3.4 / 15e6 && sum.lower < 3.5 / 15e6);
-	assert_true(sum.upper > 15.7 / 15e6 && sum.upper < 15.8 / 15e6);
-
-	sum = stage_sum("tail-page-2000", &data);
-	assert_int_equal(sum.cells, 0);
-	assert_true(sum.upper == 1);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -243,7 +189,6 @@ int main(void)
 		cmocka_unit_test(test_stages),
 		cmocka_unit_test(test_arms_take_turns),
 		cmocka_unit_test(test_turns_have_seeds_of_their_own),
-		cmocka_unit_test(test_sums),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -44,7 +44,6 @@ list=$(find "$OLDPWD" "$top" -name paper.cells -print -quit)
 grep -- '^#\|--executors 2 ' "$list" | sed 's/--executors 2/--executors 1/' >paper.cells
 for i in 1 2; do
 	expect 0 "${grid[@]}" --toggles 500 --shard "$i/2" --journal "$i.jsonl"
-	grep -q '^paper  *50 ' "$dir/out" || fail "shard $i has other than 50 cells"
 	grep -q '^Config:  left as it is' "$dir/out" || fail "the config is not told of"
 	[ "$(cells_of "$i.jsonl" | wc -l)" = 50 ] || fail "shard $i has other than 50 cells"
 	[ "$(head -n 1 "$i.jsonl" | member plan /dev/stdin)" = paper ] || fail "the plan's name"
@@ -84,7 +83,6 @@ rc=0
 wait $! || rc=$?
 [ "$rc" = 130 ] || fail "interrupted, it exits with $rc"
 expect 0 "${grid[@]}" --toggles 2000 --resume
-grep -q '^paper  *10[01] ' "$dir/out" || fail "not resumed"
 grep -v '"outcome":"interrupted"' paper.jsonl | cells_of /dev/stdin >after
 [ "$(sort -u after | wc -l)" = 100 ] || fail "cells are missing"
 [ "$(wc -l <after)" = 100 ] || fail "cells were run again"
@@ -96,7 +94,6 @@ expect 0 "$tmax" stress --list tail.cells --seconds 0.03 --quiet
 [ "$(head -n 1 tail.jsonl | member plan /dev/stdin)" = tail ] || fail "the plan's name"
 for arm in line-1000 line-2000 line-4000 stretch-1000 page-2000 inside-2000 cold-back; do
 	grep -q "\"stage\":\"tail-$arm\"" tail.jsonl || fail "no cell of arm $arm"
-	grep -q "^$arm  *[1-9]" "$dir/out" || fail "arm $arm is not in the table"
 done
 grep -q '"type":"gaps"' tail.jsonl || fail "no run of the gap oracle"
 valid tail.jsonl
@@ -118,9 +115,6 @@ done
 [ "$(grep -c '"type":"gaps"' own.jsonl)" = 1 ] || fail "not one run of the gap oracle"
 grep -q '"stage":"own-two".* --seed 77"' own.jsonl || fail "the line's own seed"
 grep -q '"stage":"own-one".* --crossing page .* --seed [0-9]\{9\}' own.jsonl || fail "no seed drawn"
-for row in 'one  *1 ' 'two  *1 ' 'own  *1 '; do
-	grep -q "^$row" "$dir/out" || fail "no row '$row' in the table"
-done
 grep -q '^Journal: own.jsonl' "$dir/out" || fail "the journal is not told of"
 valid own.jsonl
 lines=$(wc -l <own.jsonl)

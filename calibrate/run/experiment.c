@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* Lists of cells: reading them, running them into a journal, and what that tells. */
-#include "calibrate/experiment/experiment.h"
+/* Lists of cells: reading them, and running them into a journal. */
+#include "calibrate/run/experiment.h"
 
 #include <errno.h>
 #include <error.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +11,6 @@
 #include "base/clock.h"
 #include "base/command_line.h"
 #include "base/exit_status.h"
-#include "base/number.h"
 #include "base/random.h"
 #include "base/text_file.h"
 #include "calibrate/statistics/sums.h"
@@ -53,18 +51,6 @@ void experiment_name(struct experiment *e)
 }
 
 /* --- Lists of cells --------------------------------------------------------------------------- */
-
-/* A copy of one. 0 or -ENOMEM. */
-static int cells_add(struct cells *cells, const struct listed *listed)
-{
-	struct listed *more = reallocarray(cells->at, cells->count + 1, sizeof(*more));
-
-	if (!more)
-		return -ENOMEM;
-	cells->at = more;
-	more[cells->count++] = *listed;
-	return 0;
-}
 
 void cells_free(struct cells *cells)
 {
@@ -113,7 +99,7 @@ static int read_cell(const char *text, struct listed *l, char *why)
 int cells_read(FILE *stream, struct cells *cells, char *why)
 {
 	char *line = NULL, reason[OPTION_WHY] = "";
-	struct listed listed;
+	struct listed listed, *more;
 	size_t room = 0;
 	int ret = 0;
 
@@ -127,10 +113,17 @@ int cells_read(FILE *stream, struct cells *cells, char *why)
 			option_refuse(reason, "there are too many cells");
 			ret = -EINVAL;
 		}
-		if (ret == 0)
-			ret = cells_add(cells, &listed);
 		if (ret == -EINVAL)
 			snprintf(why, CELLS_WHY, "line %zu: %s", number, reason);
+		if (ret < 0)
+			break;
+		more = reallocarray(cells->at, cells->count + 1, sizeof(*more));
+		if (!more) {
+			ret = -ENOMEM;
+			break;
+		}
+		cells->at = more;
+		more[cells->count++] = listed;
 	}
 	free(line);
 	return ret == 0 && ferror(stream) ? -EIO : ret;
@@ -311,81 +304,19 @@ static int run_cells(struct experiment *e, struct session *s)
 	return ret < 0 ? ret : unanswered;
 }
 
-/* --- Stage by stage -------------------------------------------------------------------------- */
-
-struct stage_sum stage_sum(const char *stage, const struct journal_data *data)
-{
-	struct stage_sum sum = { 0 };
-
-	for (size_t i = 0; i < data->count; i++) {
-		const struct cell_result *r = &data->records[i].result;
-
-		if (strcmp(data->records[i].stage, stage) != 0)
-			continue;
-		sum.cells++;
-		sum.toggles += r->toggles;
-		for (int kind = 0; kind < TEAR_KINDS; kind++)
-			sum.tears[kind] += r->tears[kind];
-		sum.all += cell_result_tears(r);
-	}
-	sum.lower = bound_lower(sum.all, sum.toggles, bound_confidence_each(CONFIDENCE, 2));
-	sum.upper = bound_upper(sum.all, sum.toggles, bound_confidence_each(CONFIDENCE, 2));
-	return sum;
-}
-
-static void print_stage(const char *name, const char *stage, const struct journal_data *data)
-{
-	struct stage_sum sum = stage_sum(stage, data);
-
-	printf("%-17s %5zu %10s %6" PRIu64 " %6" PRIu64 " %6" PRIu64 "  %s (%s to %s)\n", name,
-	       sum.cells, NUMBER(sum.toggles), sum.tears[TEAR_OLD_FRONT], sum.tears[TEAR_NEW_FRONT],
-	       sum.tears[TEAR_OTHER],
-	       NUMBER(sum.toggles ? (double)sum.all / (double)sum.toggles : 0), NUMBER(sum.lower),
-	       NUMBER(sum.upper));
-}
-
-static void tell_stages(const struct experiment *e, const struct journal_data *data)
-{
-	char stage[sizeof(data->records->stage)];
-	const struct listed *l, *k;
-
-	printf("%-17s %5s %10s %6s %6s %6s  %s\n", "name", "cells", "toggles", "old-f", "new-f",
-	       "other", "tears per toggle (95 %)");
-	for (l = e->cells.at; l < e->cells.at + e->cells.count; l++) {
-		/* The first line of its name that runs in this machine tells of all. */
-		for (k = e->cells.at; k < l; k++)
-			if (!k->left_out && !k->gaps && strcmp(k->name, l->name) == 0)
-				break;
-		if (k == l && !l->left_out && !l->gaps)
-			print_stage(l->name[0] ? l->name : e->name, experiment_stage(e, l, stage),
-				    data);
-	}
-	puts("tmax report makes a page of the journal: rates, fetch gaps, figures");
-}
-
 int experiment_run(struct experiment *e, struct session *s)
 {
-	struct journal_data data = { 0 }, *known = &s->known;
-	size_t i, kept = 0;
-	int ret, read, status = EXIT_PASS;
+	struct journal_data *known = &s->known;
+	size_t kept = 0;
+	int ret;
 
 	/* A session would take a cell that hung for an answer. */
-	for (i = 0; i < known->count; i++)
+	for (size_t i = 0; i < known->count; i++)
 		if (has_answer(&known->records[i]))
 			known->records[kept++] = known->records[i];
 	known->count = kept;
 	ret = run_cells(e, s);
-	/* Also what other runs have put there: a list may take several. */
-	read = journal_read(e->journal, &data);
-	if (read == 0)
-		tell_stages(e, &data);
-	else
-		status = complain(EXIT_MISSING, read, "cannot read journal %s", e->journal);
-	if (data.skipped)
-		error(0, 0, "%s: %zu unreadable line%s skipped", e->journal, data.skipped,
-		      S(data.skipped));
-	journal_free(&data);
-	printf("Journal: %s\n", e->journal);
+	printf("Journal: %s; tmax report makes a page of it\n", e->journal);
 	puts("Config:  left as it is: this was an experiment, not a calibration");
 	if (ret == -EINTR) {
 		puts("Interrupted: the same command with --resume goes on from here");
@@ -393,9 +324,7 @@ int experiment_run(struct experiment *e, struct session *s)
 	}
 	if (ret == -EIO)
 		return EXIT_CANNOT_WRITE;
-	if (ret > 0)
-		return EXIT_INCONCLUSIVE;
 	if (ret < 0)
 		return complain(EXIT_MISSING, ret, "the experiment broke off");
-	return status;
+	return ret > 0 ? EXIT_INCONCLUSIVE : EXIT_PASS;
 }
