@@ -27,23 +27,17 @@ const struct call_shape call_shapes[CALL_FORMS] = {
 	[CALL_TAIL_SLOT] = { 6, 2, { 0xff, 0x25 }, .slot = true, .tail = true, .off = 0xc3 },
 };
 
-/* What a call is known by, and what may stand for one that is off. */
+/* What may stand for a call that is off. */
 static const struct {
 	uint8_t code[CALL_MAX];
 	uint8_t compared; /* bytes of it */
 	uint8_t form;
-	bool off;
-} looks[] = {
-	{ { 0xe8 }, 1, CALL_NEAR, false },
-	{ { 0x67, 0xe8 }, 2, CALL_ADDR32, false },
-	{ { 0xff, 0x15 }, 2, CALL_SLOT, false },
-	{ { 0xe9 }, 1, CALL_TAIL, false },
-	{ { 0xff, 0x25 }, 2, CALL_TAIL_SLOT, false },
-	{ { 0x0f, 0x1f, 0x44, 0x00, 0x00 }, 5, CALL_NEAR, true },
-	{ { 0x0f, 0x1f, 0x44, 0x00, 0x08 }, 5, CALL_NEAR, true },
-	{ { 0xeb, 0x03 }, 2, CALL_NEAR, true },
-	{ { 0x66, 0x0f, 0x1f, 0x44, 0x00, 0x00 }, 6, CALL_ADDR32, true },
-	{ { 0xeb, 0x04 }, 2, CALL_ADDR32, true },
+} offs[] = {
+	{ { 0x0f, 0x1f, 0x44, 0x00, 0x00 }, 5, CALL_NEAR },
+	{ { 0x0f, 0x1f, 0x44, 0x00, 0x08 }, 5, CALL_NEAR },
+	{ { 0xeb, 0x03 }, 2, CALL_NEAR },
+	{ { 0x66, 0x0f, 0x1f, 0x44, 0x00, 0x00 }, 6, CALL_ADDR32 },
+	{ { 0xeb, 0x04 }, 2, CALL_ADDR32 },
 };
 
 size_t call_encode(uint8_t code[CALL_MAX], enum call_form form, int32_t displacement)
@@ -161,11 +155,15 @@ static int look_at_code(struct pc_call *call, uint8_t code[CALL_MAX])
 	if (ret < 0)
 		return ret;
 	call->hidden = (unsigned)ret;
-	for (size_t i = 0; i < sizeof(looks) / sizeof(*looks); i++) {
-		call->form = looks[i].form;
+	for (call->form = 0; call->form < CALL_FORMS; call->form++)
 		if (len >= call_shape(call)->len &&
-		    memcmp(code, looks[i].code, looks[i].compared) == 0)
-			return looks[i].off;
+		    memcmp(code, call_shape(call)->code, call_shape(call)->opcode) == 0)
+			return 0;
+	for (size_t i = 0; i < sizeof(offs) / sizeof(*offs); i++) {
+		call->form = offs[i].form;
+		if (len >= call_shape(call)->len &&
+		    memcmp(code, offs[i].code, offs[i].compared) == 0)
+			return 1;
 	}
 	/* An INT3 where a change is under way, or was left by a thread that is no more. */
 	site = code[0] == WORD_INT3 ? site_find((uintptr_t)call->addr) : NULL;

@@ -6,8 +6,6 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include "patchcore/pages/text.h"
 #include "patchcore/site/lock.h"
@@ -129,8 +127,8 @@ static void pool_put(struct pool *pool, struct stub *stub)
 static int pool_fill(struct pool *pool, unsigned low)
 {
 	uint8_t *code = pool->code;
-	struct rlimit limit;
-	int fd, error = -ENOSPC;
+	struct memory file;
+	int ret = -ENOSPC;
 
 	memset(code, 0xcc, pool->size);
 	memcpy(code, ret_code, sizeof(ret_code));
@@ -149,19 +147,16 @@ static int pool_fill(struct pool *pool, unsigned low)
 		return 0;
 	/*
 	 * Where memory that was writable may not become executable (SELinux, MDWE): the
-	 * page of a file that holds the same bytes may be. Beyond the limit of its size the
-	 * kernel sends a signal instead of returning an error.
+	 * page of a file that holds the same bytes may be.
 	 */
-	if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < pool->size)
+	if (memory_make(&file, pool->size) < 0)
 		return -ENOSPC;
-	fd = memfd_create("patchcore", MFD_CLOEXEC);
-	if (fd < 0)
-		return -ENOSPC;
-	if (write(fd, code, pool->size) == (ssize_t)pool->size &&
-	    mmap(code, pool->size, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, fd, 0) == code)
-		error = 0;
-	close(fd);
-	return error;
+	memcpy(file.at, code, pool->size);
+	if (mmap(code, pool->size, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, file.fd, 0) ==
+	    code)
+		ret = 0;
+	memory_drop(&file);
+	return ret;
 }
 
 /* As large as all of its kind that are in reach together, so that there are few. */

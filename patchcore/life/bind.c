@@ -37,43 +37,22 @@
 
 extern const Elf64_Ehdr __ehdr_start __attribute__((visibility("hidden"))); /* the linker's */
 
-struct imports {
-	const Elf64_Sym *symbols;
-	const char *strings;
-	size_t own_name; /* in strings: of this library */
-	const Elf64_Half *versions;
-	const Elf64_Verneed *needed;
-	struct {
-		const Elf64_Rela *first;
-		size_t size;
-	} relocations[2];
-};
-
-static struct imports read_imports(void)
+/* A number of the dynamic section, 0: it has none of that tag. */
+static uintptr_t find_number(Elf64_Sxword tag)
 {
-	uintptr_t base = (uintptr_t)&__ehdr_start;
-	struct imports imports = { 0 };
+	const Elf64_Dyn *d = _DYNAMIC;
 
-	for (const Elf64_Dyn *d = _DYNAMIC; d->d_tag != DT_NULL; d++) {
-		/* The loader has added the base to some of them. */
-		const void *at = (const void *)(d->d_un.d_ptr + (d->d_un.d_ptr < base ? base : 0));
+	while (d->d_tag != DT_NULL && d->d_tag != tag)
+		d++;
+	return d->d_tag == tag ? d->d_un.d_val : 0;
+}
 
-		if (d->d_tag == DT_SYMTAB)
-			imports.symbols = at;
-		else if (d->d_tag == DT_STRTAB)
-			imports.strings = at;
-		else if (d->d_tag == DT_SONAME)
-			imports.own_name = d->d_un.d_val;
-		else if (d->d_tag == DT_VERSYM)
-			imports.versions = at;
-		else if (d->d_tag == DT_VERNEED)
-			imports.needed = at;
-		else if (d->d_tag == DT_RELA || d->d_tag == DT_JMPREL)
-			imports.relocations[d->d_tag == DT_JMPREL].first = at;
-		else if (d->d_tag == DT_RELASZ || d->d_tag == DT_PLTRELSZ)
-			imports.relocations[d->d_tag == DT_PLTRELSZ].size = d->d_un.d_val;
-	}
-	return imports;
+/* The address of a table, NULL: there is none. The loader has added the base to some of them. */
+static const void *find_table(Elf64_Sxword tag)
+{
+	uintptr_t base = (uintptr_t)&__ehdr_start, at = find_number(tag);
+
+	return (const void *)(at && at < base ? at + base : at);
 }
 
 /* Pages that the loader has closed after it had written the slots. */
@@ -93,9 +72,9 @@ static int protect_slots(int protection)
 }
 
 /* Of a function, by its index in the version table; NULL where it has none. */
-static const char *find_version(const struct imports *imports, unsigned index)
+static const char *find_version(const char *strings, unsigned index)
 {
-	const char *at = (const char *)imports->needed, *one;
+	const char *at = find_table(DT_VERNEED), *one;
 	const Elf64_Verneed *file;
 	const Elf64_Vernaux *version;
 
@@ -105,7 +84,7 @@ static const char *find_version(const struct imports *imports, unsigned index)
 		for (unsigned n = file->vn_cnt; n--; one += version->vna_next) {
 			version = (const void *)one;
 			if ((version->vna_other & 0x7fff) == index)
-				return imports->strings + version->vna_name;
+				return strings + version->vna_name;
 		}
 		at += file->vn_next;
 	} while (file->vn_next);
@@ -125,51 +104,48 @@ static bool stays_bound(const char *name)
 }
 
 /* The one of the libraries that this one needs. NULL: the slot stays as it is. */
-static void *find_function(const struct imports *imports, const Elf64_Rela *slot, void *own)
+static void *find_function(const Elf64_Rela *slot, void *own)
 {
 	size_t index = ELF64_R_SYM(slot->r_info);
-	const Elf64_Sym *symbol = &imports->symbols[index];
+	const Elf64_Sym *symbol = (const Elf64_Sym *)find_table(DT_SYMTAB) + index;
+	const Elf64_Half *versions = find_table(DT_VERSYM);
 	unsigned type = ELF64_R_TYPE(slot->r_info);
-	const char *name = imports->strings + symbol->st_name, *version;
+	const char *strings = find_table(DT_STRTAB), *name = strings + symbol->st_name, *version;
 
 	if ((type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT) ||
 	    symbol->st_shndx != SHN_UNDEF || ELF64_ST_TYPE(symbol->st_info) != STT_FUNC ||
 	    stays_bound(name))
 		return NULL;
-	version = find_version(imports, imports->versions[index] & 0x7fff);
+	version = find_version(strings, versions[index] & 0x7fff);
 	return version ? dlvsym(own, name, version) : NULL;
 }
 
-static void bind_calls(const struct imports *imports, void *own)
+static void bind_calls(const Elf64_Rela *slot, size_t size, void *own)
 {
-	for (int i = 0; i < 2; i++) {
-		const Elf64_Rela *slot = imports->relocations[i].first;
+	for (size_t n = size / sizeof(*slot); n--; slot++) {
+		void *function = find_function(slot, own);
 
-		for (size_t n = imports->relocations[i].size / sizeof(*slot); n--; slot++) {
-			void *function = find_function(imports, slot, own);
-
-			if (function)
-				*(void *volatile *)((uintptr_t)&__ehdr_start + slot->r_offset) =
-					function;
-		}
+		if (function)
+			*(void *volatile *)((uintptr_t)&__ehdr_start + slot->r_offset) = function;
 	}
 }
 
 __attribute__((constructor(101))) static void bind_own_calls(void)
 {
-	struct imports imports = read_imports();
+	const char *strings = find_table(DT_STRTAB);
 	int (*close_library)(void *);
 	void *own;
 
-	if (!imports.needed || !imports.versions)
+	if (!find_table(DT_VERNEED) || !find_table(DT_VERSYM))
 		return;
 	/* Not dlopen() and dlclose(), which the agents of fastinst have as well. */
-	own = dlmopen(LM_ID_BASE, imports.strings + imports.own_name, RTLD_LAZY | RTLD_NOLOAD);
+	own = dlmopen(LM_ID_BASE, strings + find_number(DT_SONAME), RTLD_LAZY | RTLD_NOLOAD);
 	if (!own)
 		return;
 	close_library = (int (*)(void *))dlvsym(own, "dlclose", "GLIBC_2.2.5");
 	if (protect_slots(PROT_READ | PROT_WRITE) == 0) {
-		bind_calls(&imports, own);
+		bind_calls(find_table(DT_RELA), find_number(DT_RELASZ), own);
+		bind_calls(find_table(DT_JMPREL), find_number(DT_PLTRELSZ), own);
 		protect_slots(PROT_READ);
 	}
 	if (close_library)

@@ -42,38 +42,36 @@ static bool give_change_up(struct site *site, const struct range *range)
 	return true;
 }
 
-static bool forget_site(struct site *site, const struct range *range)
+/* -EBUSY: a patcher is at work there. The others are forgotten all the same. */
+static int forget_site(struct entry *entry, void *arg)
 {
-	struct site *lead = site_lead(site);
+	struct site *site = (struct site *)entry, *lead = site_lead(site);
+	struct range *range = arg;
 
 	/* A site that is held for the change of another is free when that change is over. */
 	if ((lead != site && !give_change_up(lead, range)) || !give_change_up(site, range) ||
-	    !own_site(site))
-		return false;
+	    !own_site(site)) {
+		range->ret = -EBUSY;
+		return 0;
+	}
 	site_remove(site);
 	site_disown(site);
-	return true;
-}
-
-/* All of them, also where one is busy. */
-static int forget_entry(struct entry *entry, void *arg)
-{
-	struct range *range = arg;
-
-	if (!forget_site((struct site *)entry, range))
-		range->ret = -EBUSY;
 	return 0;
 }
 
 /*
- * What is in flight there is given up, and nothing is written. -EBUSY: a patcher is at work there;
- * others may be forgotten already.
+ * What is in flight there is given up, and nothing is written. Pages and calls are forgotten where
+ * no patcher is at work, or where the code is gone already.
  */
-static int forget_flights(uintptr_t start, uintptr_t end)
+static int forget_code(uintptr_t start, uintptr_t end, bool is_gone)
 {
 	struct range range = { start, end, 0 };
 
-	sites_each_in(start, end, forget_entry, &range);
+	sites_each_in(start, end, forget_site, &range);
+	if (range.ret == 0 || is_gone) {
+		call_places_forget(start, end);
+		text_forget(start, end);
+	}
 	return range.ret;
 }
 
@@ -90,11 +88,7 @@ int pc_forget(void *addr, size_t len)
 	ret = fork_enter(&self);
 	if (ret < 0)
 		return ret;
-	ret = forget_flights(start, end);
-	if (ret == 0) {
-		call_places_forget(start, end);
-		text_forget(start, end);
-	}
+	ret = forget_code(start, end, false);
 	fork_leave(self);
 	return ret;
 }
@@ -102,11 +96,8 @@ int pc_forget(void *addr, size_t len)
 /* No thread can be at work there: the code is gone, and so is what else is on its pages. */
 static void forget_range(uintptr_t start, uintptr_t end)
 {
-	start &= ~(uintptr_t)(TEXT_PAGE - 1);
-	end = (end + TEXT_PAGE - 1) & ~(uintptr_t)(TEXT_PAGE - 1);
-	forget_flights(start, end);
-	call_places_forget(start, end);
-	text_forget(start, end);
+	forget_code(start & ~(uintptr_t)(TEXT_PAGE - 1),
+		    (end + TEXT_PAGE - 1) & ~(uintptr_t)(TEXT_PAGE - 1), true);
 }
 
 void forget_gone(void)

@@ -2,6 +2,7 @@
 #include "patchcore/machine/cpus.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 
 #include "patchcore/syscall/sys.h"
@@ -70,11 +71,7 @@ size_t cpus_print(const struct cpus *cpus, char *text, size_t size)
 
 unsigned cpus_count(const struct cpus *cpus)
 {
-	unsigned count = 0;
-
-	for (size_t i = 0; i < CPUS_MAX / 64; i++)
-		count += (unsigned)__builtin_popcountll(cpus->word[i]);
-	return count;
+	return (unsigned)CPU_COUNT_S(sizeof(*cpus), (const cpu_set_t *)cpus->word);
 }
 
 bool cpus_beyond(const struct cpus *some, const struct cpus *all, struct cpus *beyond)

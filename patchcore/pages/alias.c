@@ -32,14 +32,6 @@ static int error_of_refusal(int error)
 	return error == EMFILE || error == ENFILE || error == EINVAL ? -error : -EACCES;
 }
 
-/* A file without a name, mapped for writing. */
-struct memory {
-	int fd;	     /* -1: there is none */
-	uint8_t *at; /* NULL: not mapped */
-	size_t len;
-	struct origin origin;
-};
-
 static void close_if_open(int *fd)
 {
 	if (*fd >= 0)
@@ -47,7 +39,7 @@ static void close_if_open(int *fd)
 	*fd = -1;
 }
 
-static void drop_memory(struct memory *memory)
+void memory_drop(struct memory *memory)
 {
 	if (memory->at)
 		munmap(memory->at, memory->len);
@@ -55,8 +47,7 @@ static void drop_memory(struct memory *memory)
 	close_if_open(&memory->fd);
 }
 
-/* All of it is there. 0; or -errno, and there is none. */
-static int make_memory(struct memory *memory, size_t len)
+int memory_make(struct memory *memory, size_t len)
 {
 	void *at = MAP_FAILED;
 	struct rlimit limit;
@@ -80,7 +71,7 @@ static int make_memory(struct memory *memory, size_t len)
 		return 0;
 	}
 	ret = error_of_refusal(errno);
-	drop_memory(memory);
+	memory_drop(memory);
 	return ret;
 }
 
@@ -101,14 +92,14 @@ static void set_shift(struct page *page, ptrdiff_t shift)
 /* New memory with that code in it. */
 static int copy_code(struct memory *copy, uintptr_t from, size_t len)
 {
-	int ret = make_memory(copy, len);
+	int ret = memory_make(copy, len);
 
 	for (size_t done = 0, some; done < len && ret >= 0; done += some) {
 		some = len - done < CHUNK ? len - done : CHUNK;
 		ret = text_read(copy->at + done, (const void *)(from + done), some);
 	}
 	if (ret < 0)
-		drop_memory(copy);
+		memory_drop(copy);
 	return ret;
 }
 
@@ -175,7 +166,7 @@ int alias_make(uintptr_t start, uintptr_t end, const struct mapping *map)
 				   (intptr_t)copy.at - (intptr_t)start);
 	if (ret == 0)
 		copy.at = NULL; /* it stays, as the alias */
-	drop_memory(&copy);
+	memory_drop(&copy);
 	return ret;
 }
 
@@ -198,7 +189,7 @@ int alias_end(uintptr_t start, uintptr_t end)
 
 	if (ret >= 0)
 		ret = put_in_place(&copy, start, first->prot, 0);
-	drop_memory(&copy);
+	memory_drop(&copy);
 	if (ret == 0)
 		munmap(alias, end - start);
 	return ret;
@@ -251,7 +242,7 @@ void text_drop_copy(void)
 	/* First, for a handler that patches here and now. */
 	copied.is_whole = false;
 	atomic_signal_fence(memory_order_seq_cst);
-	drop_memory(&copied.memory);
+	memory_drop(&copied.memory);
 	close_if_open(&copied.ready[0]);
 	close_if_open(&copied.ready[1]);
 }
@@ -287,7 +278,7 @@ void text_before_fork(void)
 		return;
 	copied.number++;
 	copied.used = 0;
-	if (make_memory(&copied.memory, aliased * TEXT_PAGE) < 0 ||
+	if (memory_make(&copied.memory, aliased * TEXT_PAGE) < 0 ||
 	    mappings_each(0, UINTPTR_MAX, MAPPING_SHARED, copy_mapped, NULL) < 0) {
 		text_drop_copy();
 		return;

@@ -143,31 +143,27 @@ static int say_open(uintptr_t start, uintptr_t end, enum pc_text_way *way, char 
 		    size_t size)
 {
 	const struct page *aliased = NULL;
+	bool is_stale = false, is_late;
 
 	for (uintptr_t p = start; p < end; p += TEXT_PAGE) {
-		struct page *page = page_find(p);
-
-		if (!page_may_be_written(page)) {
-			*way = PC_TEXT_ALIAS;
-			snprintf(reason, size,
-				 "the alias is shared with the parent process: no copy was made "
-				 "when it forked");
-			return -EACCES;
-		}
-		if (page_shift(page))
-			aliased = page;
+		is_stale |= text_is_stale(p);
+		if (page_shift(page_find(p)))
+			aliased = page_find(p);
 	}
 	*way = aliased ? PC_TEXT_ALIAS : PC_TEXT_OPEN;
-	if (aliased && text_child_is_late()) {
+	is_late = aliased && text_child_is_late();
+	if (is_stale)
+		snprintf(reason, size,
+			 "the alias is shared with the parent process: no copy was made when it "
+			 "forked");
+	else if (is_late)
 		snprintf(reason, size, "a child of fork() still runs these pages");
-		return -EAGAIN;
-	}
-	if (aliased)
+	else if (aliased)
 		snprintf(reason, size, "written through an alias at %p",
 			 (void *)page_alias(aliased));
 	else
 		snprintf(reason, size, "the pages are kept writable");
-	return 0;
+	return is_stale ? -EACCES : is_late ? -EAGAIN : 0;
 }
 
 /* None is kept open: each change borrows the pages, as is done here. */

@@ -389,14 +389,18 @@ int text_return(uintptr_t start, uintptr_t end, uint64_t loan)
 	return ret;
 }
 
-static int close_entry(struct entry *entry, void *unused)
+/* All users give the page up, or the borrowers alone. */
+static int close_entry(struct entry *entry, void *only_borrowers)
 {
 	struct page *page = (struct page *)entry;
+	unsigned opens = only_borrowers ? load_relaxed(&page->opens) : 0;
 
-	(void)unused;
-	page->owed |= is_known(page);
+	if (only_borrowers && page->users <= opens)
+		return 0;
+	page->owed = !opens && (only_borrowers ? !page_shift(page) : is_known(page));
 	page_lose_users(page);
-	store_relaxed(&page->opens, 0);
+	page->users = opens;
+	store_relaxed(&page->opens, opens);
 	return 0;
 }
 
@@ -413,12 +417,12 @@ static int give_back_owed(struct entry *entry, void *first_failure)
 	return 0;
 }
 
-static int give_back_all(table_fn *take_users)
+static int give_back_all(bool *only_borrowers)
 {
 	int ret = 0;
 
 	lock_take(&text_lock);
-	table_each(&text_pages, take_users, NULL);
+	table_each(&text_pages, close_entry, only_borrowers);
 	table_each(&text_pages, give_back_owed, &ret);
 	lock_drop(&text_lock);
 	return ret;
@@ -426,26 +430,12 @@ static int give_back_all(table_fn *take_users)
 
 int text_give_back(void)
 {
-	return give_back_all(close_entry);
-}
-
-static int take_from_borrowers(struct entry *entry, void *unused)
-{
-	struct page *page = (struct page *)entry;
-	unsigned opens = load_relaxed(&page->opens);
-
-	(void)unused;
-	if (page->users <= opens)
-		return 0;
-	page_lose_users(page);
-	page->users = opens;
-	page->owed = !opens && !page_shift(page);
-	return 0;
+	return give_back_all(NULL);
 }
 
 void text_give_back_borrowed(void)
 {
-	give_back_all(take_from_borrowers);
+	give_back_all(&(bool){ true });
 }
 
 /* --- Closing --------------------------------------------------------------------------------- */

@@ -136,6 +136,21 @@ static inline bool origin_same(struct origin a, struct origin b)
 	return a.device == b.device && a.inode == b.inode && a.offset == b.offset;
 }
 
+/* A file without a name, mapped for writing. */
+struct memory {
+	int fd;	     /* -1: there is none */
+	uint8_t *at; /* NULL: not mapped */
+	size_t len;
+	struct origin origin;
+};
+
+/*
+ * memory_make - all of it is there. 0, or -ENOMEM, -EMFILE, -ENFILE, -EINVAL, -EACCES and there is
+ * none. memory_drop - unmap and close what there is.
+ */
+int memory_make(struct memory *memory, size_t len);
+void memory_drop(struct memory *memory);
+
 /* mapping_page_size - of the mapping at addr. The usual where there is none. */
 size_t mapping_page_size(uintptr_t addr);
 
