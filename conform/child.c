@@ -201,7 +201,7 @@ static int try_it(struct conform_child *c)
 	return 0;
 }
 
-struct shared {
+struct shared_promise {
 	const struct conform_cell *cell; /* as the child has it */
 	struct leash leash;
 	struct conform_result result;
@@ -209,7 +209,7 @@ struct shared {
 
 static void run_inside(void *arg)
 {
-	struct shared *s = arg;
+	struct shared_promise *s = arg;
 	struct conform_child c = {
 		.cell = s->cell,
 		.leash = &s->leash,
@@ -223,7 +223,7 @@ static void run_inside(void *arg)
 int conform_run(const struct conform_cell *cell, const struct run_options *options,
 		struct conform_result *result)
 {
-	struct shared *s =
+	struct shared_promise *s =
 		mmap(NULL, sizeof(*s), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct isolated what = { .inside = run_inside, .arg = s, .parts = 1, .options = options };
 	struct ending ending;

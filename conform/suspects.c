@@ -5,7 +5,7 @@
 #include <gsl/gsl_cdf.h>
 #include <stdlib.h>
 
-struct part {
+struct cell_count {
 	unsigned cells, failed;
 };
 
@@ -16,10 +16,10 @@ static bool has_role(const struct tried_pair *p, unsigned cpu, enum role role)
 }
 
 /* What each CPU had a part in; gone: cells of CPUs that are named already. */
-static struct part count_parts(const struct tried_pair *pairs, const bool *gone, size_t count,
-			       struct part *parts)
+static struct cell_count count_parts(const struct tried_pair *pairs, const bool *gone, size_t count,
+				     struct cell_count *parts)
 {
-	struct part all = { 0 };
+	struct cell_count all = { 0 };
 
 	for (size_t i = 0; i < count; i++) {
 		const struct tried_pair *p = &pairs[i];
@@ -44,7 +44,7 @@ static struct part count_parts(const struct tried_pair *pairs, const bool *gone,
 }
 
 /* Drawing its cells from all: at least so many of the failed ones. */
-static double chance_of(const struct part *part, const struct part *all)
+static double chance_of(const struct cell_count *part, const struct cell_count *all)
 {
 	if (part->failed == 0)
 		return 1;
@@ -57,12 +57,12 @@ int suspects_find(const struct tried_pair *pairs, size_t count, unsigned cpus,
 {
 	const double looks = (double)cpus * ROLES;
 	bool *gone = calloc(count + 1, sizeof(*gone));
-	struct part *parts = NULL;
+	struct cell_count *parts = NULL;
 	int named = 0, before = -1;
 	double least;
 
 	while (gone && named > before && named < SUSPECTS_MAX) {
-		struct part all;
+		struct cell_count all;
 
 		free(parts);
 		parts = calloc((size_t)cpus * ROLES + 1, sizeof(*parts));

@@ -27,7 +27,7 @@
 #include "probes/include/fastinst.h"
 
 static bool started;
-static struct pattern *patterns; /* of FASTINST_ON */
+static struct agent_pattern *patterns; /* of FASTINST_ON */
 static size_t patterns_n;
 static _Atomic uint32_t looked_at; /* probes below that id: FASTINST_ON has turned them on */
 

@@ -29,7 +29,7 @@ long agent_change(const char *pattern, bool on, uint32_t from);
 void agent_scan(void);
 
 /* Which probes a report has; 0: none. */
-enum report {
+enum report_kind {
 	REPORT_RUN = 1, /* probes that were run */
 	REPORT_ON,	/* and probes that are on */
 	REPORT_ALL,	/* and probes that can be turned on */
@@ -41,14 +41,14 @@ enum report {
  * @named: NULL, or which only
  */
 size_t report_fill(uint32_t *next, const struct named *named, char *block, size_t size,
-		   enum report which);
+		   enum report_kind which);
 
 /* report_reset - from now on the probes of a pattern count from 0: how many, or a negative errno.
  */
 long report_reset(const char *pattern);
 
 /* A pattern of FASTINST_ON, and whether it has matched a probe. */
-struct pattern {
+struct agent_pattern {
 	const char *text;
 	bool matched;
 };
@@ -57,7 +57,7 @@ struct pattern {
  * report_begin - this process reports to that folder, of patterns too: lines of the kind "pattern",
  * and the count 0 or 1. NULL: to stderr, of probes only. report_forked - a child does.
  */
-void report_begin(const char *folder, const struct pattern *patterns, size_t n);
+void report_begin(const char *folder, const struct agent_pattern *patterns, size_t n);
 void report_forked(void);
 
 /* report_final - once per process: a file named by its PID, or to stderr. Not in a child of

@@ -44,7 +44,7 @@ struct client {
 	struct own_socket socket;
 	double deadline; /* 0: no client is here */
 	bool answering;
-	enum report report; /* follows the first line of the answer */
+	enum report_kind report; /* follows the first line of the answer */
 	struct named *named;
 	uint32_t next; /* probe whose count follows */
 	size_t used;   /* of the text */

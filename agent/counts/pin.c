@@ -22,7 +22,7 @@ struct pin {
 /* Each is complete before it is listed: a child of any moment has the list. */
 static struct pin *pins;
 
-struct search {
+struct pin_search {
 	uintptr_t address;
 	struct pin pin;
 	char name[PATH_MAX];
@@ -31,7 +31,7 @@ struct search {
 /* Finds the segment that holds the address, and the name of its object. */
 static int match_object(struct dl_phdr_info *info, size_t size, void *data)
 {
-	struct search *search = data;
+	struct pin_search *search = data;
 
 	(void)size;
 	for (int i = 0; i < info->dlpi_phnum; i++) {
@@ -58,7 +58,7 @@ static void close_handle(void *handle)
  * Opens the object by its name, since dlopen() takes no address. An opened object stays loaded: so
  * its address is compared then, as another object may have that name.
  */
-static int hold_object(struct search *search)
+static int hold_object(struct pin_search *search)
 {
 	const struct link_map *opened, *there = NULL;
 	Dl_info info;
@@ -75,7 +75,7 @@ static int hold_object(struct search *search)
 
 int pin_object(const void *address)
 {
-	struct search search = { .address = (uintptr_t)address };
+	struct pin_search search = { .address = (uintptr_t)address };
 	struct pin *pin = pins;
 
 	/* Those of one object come one after the other. */

@@ -23,7 +23,7 @@ static _Atomic pid_t reporter;	   /* the process that has still to report; 0: it
 static pid_t reported_before_exec; /* the process that did so; 0: none */
 static const char *folder;	   /* NULL: to stderr */
 static off_t before;		   /* the length of its file before that report */
-static const struct pattern *patterns;
+static const struct agent_pattern *patterns;
 static size_t patterns_n;
 
 static uint64_t *baseline; /* what report_reset() has taken off */
@@ -101,7 +101,7 @@ static size_t put_line(char *to, size_t size, const uint64_t numbers[2], const c
 }
 
 /* Returns 0 where the report does not have the probe. */
-static size_t put_probe(char *to, size_t size, uint32_t id, enum report which)
+static size_t put_probe(char *to, size_t size, uint32_t id, enum report_kind which)
 {
 	const uint64_t numbers[] = { fi_count(id) - (id < baseline_n ? baseline[id] : 0),
 				     fi_lost(id) };
@@ -137,7 +137,7 @@ long report_reset(const char *pattern)
 }
 
 size_t report_fill(uint32_t *next, const struct named *named, char *block, size_t size,
-		   enum report which)
+		   enum report_kind which)
 {
 	size_t n = named ? named->n : fi_probes(), used = 0;
 
@@ -171,7 +171,7 @@ static bool report_lines(int fd)
 	return whole;
 }
 
-void report_begin(const char *to, const struct pattern *asked, size_t n)
+void report_begin(const char *to, const struct agent_pattern *asked, size_t n)
 {
 	patterns = asked;
 	patterns_n = n;

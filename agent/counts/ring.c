@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-static void copy_out(const struct ring *ring, uint64_t at, void *to, size_t len)
+static void copy_out(const struct event_ring *ring, uint64_t at, void *to, size_t len)
 {
 	size_t start = at % RING_SIZE;
 	size_t first = len < RING_SIZE - start ? len : RING_SIZE - start;
@@ -58,8 +58,8 @@ static int take_strings(struct trace_event *event, const uint8_t *from, size_t l
 	return 1;
 }
 
-int ring_get(struct ring *ring, uint64_t (*how)(unsigned table, uint32_t id, void *arg), void *arg,
-	     struct trace_event *event)
+int ring_get(struct event_ring *ring, uint64_t (*how)(unsigned table, uint32_t id, void *arg),
+	     void *arg, struct trace_event *event)
 {
 	uint64_t at = atomic_load_explicit(&ring->read, memory_order_relaxed);
 	/* Pairs with the release of ring_put(). */

@@ -56,7 +56,7 @@ static inline unsigned ring_strings(uint64_t how)
 	       (how >> RING_HOW_POINTED & ((1u << RING_POINTED) - 1)) << RING_FIRST;
 }
 
-struct ring {
+struct event_ring {
 	_Atomic uint64_t magic; /* written when the ring is ready for its first event */
 	int32_t pid;
 	int32_t tid;
@@ -86,7 +86,7 @@ struct ring_event {
 	  RING_STRINGS * (1 + RING_STRING) + 7) /                                                  \
 	 8 * 8)
 
-static inline void ring_copy_in(struct ring *ring, uint64_t at, const void *from, size_t len)
+static inline void ring_copy_in(struct event_ring *ring, uint64_t at, const void *from, size_t len)
 {
 	size_t start = at % RING_SIZE;
 	size_t first = len < RING_SIZE - start ? len : RING_SIZE - start;
@@ -96,7 +96,7 @@ static inline void ring_copy_in(struct ring *ring, uint64_t at, const void *from
 }
 
 /* ring_put - len: a multiple of 8. Async-signal-safe, but one event at a time. */
-static inline void ring_put(struct ring *ring, const void *event, size_t len)
+static inline void ring_put(struct event_ring *ring, const void *event, size_t len)
 {
 	uint64_t written = atomic_load_explicit(&ring->written, memory_order_relaxed);
 
@@ -128,7 +128,7 @@ struct trace_event {
  * ring_get - the next event: 1, or 0: there is none. @how: RING_HOW_* of an event's table and id.
  * -EBADMSG: the bytes there are no event, and the ring must not be read any more.
  */
-int ring_get(struct ring *ring, uint64_t (*how)(unsigned table, uint32_t id, void *arg), void *arg,
-	     struct trace_event *event);
+int ring_get(struct event_ring *ring, uint64_t (*how)(unsigned table, uint32_t id, void *arg),
+	     void *arg, struct trace_event *event);
 
 #endif

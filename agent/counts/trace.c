@@ -45,7 +45,7 @@ static _Atomic pid_t *ring_process;  /* has the rings; the kernel clears it in c
 static pthread_key_t key;
 
 static __thread struct {
-	struct ring *ring;
+	struct event_ring *ring;
 	const char *folder;
 	pid_t pid;
 } own __attribute__((tls_model("initial-exec")));
@@ -59,14 +59,14 @@ static void leave_ring(void *ring)
 	if (own.ring != ring || own.pid != atomic_load_explicit(ring_process, memory_order_relaxed))
 		return;
 	own.folder = NULL;
-	atomic_store_explicit(&((struct ring *)ring)->ended, 1, memory_order_release);
-	munmap(ring, sizeof(struct ring));
+	atomic_store_explicit(&((struct event_ring *)ring)->ended, 1, memory_order_release);
+	munmap(ring, sizeof(struct event_ring));
 }
 
-static struct ring *make_ring(const char *where, pid_t pid)
+static struct event_ring *make_ring(const char *where, pid_t pid)
 {
 	pid_t tid = (pid_t)syscall(SYS_gettid);
-	struct ring *ring = MAP_FAILED;
+	struct event_ring *ring = MAP_FAILED;
 	struct write_signals signals;
 	char path[PATH_MAX];
 	int fd;
@@ -92,7 +92,7 @@ static struct ring *make_ring(const char *where, pid_t pid)
 }
 
 /* NULL: no ring can be made, which is not tried again in this session. */
-static struct ring *find_ring(void)
+static struct event_ring *find_ring(void)
 {
 	const char *where = atomic_load_explicit(&folder, memory_order_acquire);
 	pid_t pid = atomic_load_explicit(ring_process, memory_order_relaxed);
@@ -172,7 +172,7 @@ static size_t take_memory(uint64_t *to, const struct fi_regs *regs, uintptr_t ho
 }
 
 /* What a probe function gets, and how RING_HOW_* says to read it. */
-struct taken {
+struct probe_values {
 	uint32_t id;
 	const struct fi_regs *regs;
 	const double *vector;
@@ -180,7 +180,7 @@ struct taken {
 };
 
 /* Returns the number of values, as struct ring_event has it. */
-static uint8_t take_values(const struct taken *from, uint64_t *value)
+static uint8_t take_values(const struct probe_values *from, uint64_t *value)
 {
 	const struct fi_regs *regs = from->regs;
 
@@ -205,7 +205,7 @@ static uint8_t take_values(const struct taken *from, uint64_t *value)
 	return (uint8_t)(n | vectors << 4);
 }
 
-static void write_event(struct ring *ring, const struct taken *from)
+static void write_event(struct event_ring *ring, const struct probe_values *from)
 {
 	uint8_t bytes[RING_EVENT_MAX];
 	struct ring_event *event = (struct ring_event *)bytes;
@@ -241,9 +241,9 @@ static void on_event(uint32_t id, void *site, const struct fi_regs *regs, void *
 		     double xmm7)
 {
 	const double vector[] = { xmm0, xmm1, xmm2, xmm3, xmm4, xmm5, xmm6, xmm7 };
-	const struct taken from = { id, regs, vector, (uintptr_t)data };
+	const struct probe_values from = { id, regs, vector, (uintptr_t)data };
 	int saved = errno;
-	struct ring *ring = find_ring();
+	struct event_ring *ring = find_ring();
 
 	(void)site;
 	if (ring && !atomic_load_explicit(&ring->closed, memory_order_relaxed))

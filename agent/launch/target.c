@@ -329,7 +329,7 @@ uint64_t target_cave(const struct target *target, size_t len)
 {
 	uint8_t page[4096];
 
-	for (const struct mapping *mapping = target->mappings;
+	for (const struct target_mapping *mapping = target->mappings;
 	     mapping < target->mappings + target->n; mapping++) {
 		uint64_t from = mapping->end - sizeof(page);
 
@@ -348,7 +348,7 @@ static int read_mapping(char *line, void *arg)
 {
 	struct reading *reading = arg;
 	struct target *target = reading->target;
-	struct mapping mapping = { 0 };
+	struct target_mapping mapping = { 0 };
 	unsigned long inode;
 	uint64_t offset;
 	char flags[5];

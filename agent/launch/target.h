@@ -20,7 +20,7 @@ struct letter_calls {
 };
 
 /* A mapping of memory. */
-struct mapping {
+struct target_mapping {
 	uint64_t start, end;
 	bool executable;
 	bool writable;
@@ -32,7 +32,7 @@ struct mapping {
 
 struct target {
 	pid_t pid;
-	struct mapping *mappings;
+	struct target_mapping *mappings;
 	size_t n;
 	struct letter_calls call;
 	uint64_t restorer[RESTORERS_MAX]; /* where signal handlers return to */

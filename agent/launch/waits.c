@@ -61,7 +61,7 @@ int target_sleeps(const struct target *target, pid_t thread)
 	return fields == 2 && number >= 0 ? kind_of(number, second) : -1;
 }
 
-static const struct mapping *mapping_at(const struct target *target, uint64_t at)
+static const struct target_mapping *mapping_at(const struct target *target, uint64_t at)
 {
 	for (size_t i = 0; i < target->n; i++)
 		if (at >= target->mappings[i].start && at < target->mappings[i].end)
@@ -71,7 +71,7 @@ static const struct mapping *mapping_at(const struct target *target, uint64_t at
 
 static bool has_no_lock(const struct target *target, uint64_t at)
 {
-	const struct mapping *mapping = mapping_at(target, at);
+	const struct target_mapping *mapping = mapping_at(target, at);
 
 	return mapping && mapping->is_lock_free;
 }
@@ -85,7 +85,7 @@ static bool has_no_lock(const struct target *target, uint64_t at)
 #define FRAME_WORDS    (FRAME_SEGMENTS + 1)
 
 /* The stack from there on. */
-struct words {
+struct stack_words {
 	uint64_t *word;
 	size_t n;
 };
@@ -94,7 +94,7 @@ struct words {
  * Whether a signal frame begins there. The restorer's address alone does not tell: it is in the
  * argument of sigaction(2) as well.
  */
-static bool is_frame(const struct target *target, const struct words *stack, size_t i)
+static bool is_frame(const struct target *target, const struct stack_words *stack, size_t i)
 {
 	const uint64_t *word = stack->word + i;
 	bool is_restorer = false;
@@ -107,7 +107,7 @@ static bool is_frame(const struct target *target, const struct words *stack, siz
 
 static bool is_agents(const struct target *target, uint64_t word)
 {
-	const struct mapping *mapping = mapping_at(target, word);
+	const struct target_mapping *mapping = mapping_at(target, word);
 
 	return mapping && mapping->agent;
 }
@@ -121,9 +121,9 @@ static const char agents[] = "it is in the agent's code, or comes back there";
 static const char *look_through(const struct target *target, uint64_t from, bool unloads,
 				unsigned stacks)
 {
-	const struct mapping *mapping = mapping_at(target, from);
+	const struct target_mapping *mapping = mapping_at(target, from);
 	size_t len = mapping && mapping->writable ? mapping->end - from : STACK_MAX + 1;
-	struct words stack = { .n = len / sizeof(*stack.word) };
+	struct stack_words stack = { .n = len / sizeof(*stack.word) };
 	const char *why = NULL;
 
 	if (stacks && len <= STACK_MAX)

@@ -47,7 +47,7 @@
 /* Runs one function. calls[0]: raised by the target. Returns 1 if it was called, else 0. */
 typedef uint64_t sites_fn(uint64_t *calls);
 
-struct sites {
+struct looped_sites {
 	unsigned long count;
 	sites_fn **run; /* by function */
 	uint8_t **site;
@@ -90,7 +90,7 @@ static size_t put_function(struct emit *e, const uint8_t *target, uint64_t *rand
 /* --- All of them -------------------------------------------------------------------------- */
 
 /* Unmapped nothing is noted: the same draws, to see how long it gets. */
-static size_t put_functions(struct sites *sites, uint64_t random)
+static size_t put_functions(struct looped_sites *sites, uint64_t random)
 {
 	struct emit e = { .at = sites->map };
 
@@ -108,7 +108,7 @@ static size_t put_functions(struct sites *sites, uint64_t random)
 	return e.done;
 }
 
-static void sites_free(struct sites *sites)
+static void sites_free(struct looped_sites *sites)
 {
 	if (sites->map) {
 		pc_forget(sites->map, sites->bytes);
@@ -116,21 +116,21 @@ static void sites_free(struct sites *sites)
 	}
 	free(sites->run);
 	free(sites->site);
-	*sites = (struct sites){ 0 };
+	*sites = (struct looped_sites){ 0 };
 }
 
 /*
  * All calls on, and the pages open for patching (pc_init() was called). Same seed, same program.
  * 0 or a negative errno.
  */
-static int sites_build(struct sites *sites, unsigned long count, uint64_t seed)
+static int sites_build(struct looped_sites *sites, unsigned long count, uint64_t seed)
 {
 	void *map = MAP_FAILED;
 	int ret = -ENOMEM;
 
 	if (!count)
 		return -EINVAL;
-	*sites = (struct sites){
+	*sites = (struct looped_sites){
 		.count = count,
 		.run = calloc(count, sizeof(*sites->run)),
 		.site = calloc(count, sizeof(*sites->site)),
@@ -151,7 +151,7 @@ static int sites_build(struct sites *sites, unsigned long count, uint64_t seed)
 
 /* --- Patching and running it ----------------------------------------------- */
 
-static void sites_code(const struct sites *sites, unsigned long i, bool on,
+static void sites_code(const struct looped_sites *sites, unsigned long i, bool on,
 		       uint8_t code[SITES_LENGTH])
 {
 	struct emit e = { .at = code };
@@ -167,7 +167,7 @@ static bool sites_crosses(const uint8_t *site, unsigned boundary)
 	return (uintptr_t)site % boundary + SITES_LENGTH > boundary;
 }
 
-static double sites_straddlers(const struct sites *sites, unsigned boundary)
+static double sites_straddlers(const struct looped_sites *sites, unsigned boundary)
 {
 	unsigned long found = 0;
 
@@ -177,13 +177,13 @@ static double sites_straddlers(const struct sites *sites, unsigned boundary)
 }
 
 /*
- * The work of executors, with the struct sites as arg: all functions in order, again and again.
- * In counts: calls[0] as the target counted, calls[1] as the functions returned. Executors begin
- * apart from each other, and each goes on where its round before ended.
+ * The work of executors, with the struct looped_sites as arg: all functions in order, again and
+ * again. In counts: calls[0] as the target counted, calls[1] as the functions returned. Executors
+ * begin apart from each other, and each goes on where its round before ended.
  */
 static void sites_run(const struct hot_work *work, unsigned executor, struct hot_counts *counts)
 {
-	const struct sites *sites = work->arg;
+	const struct looped_sites *sites = work->arg;
 	uint64_t round = atomic_load_explicit(&counts->rounds, memory_order_relaxed);
 	unsigned long i = (unsigned long)((round + executor * 7) * SITES_ROUND % sites->count);
 	uint64_t called = 0;
@@ -213,7 +213,7 @@ enum {
 
 /* What all cases work on. */
 struct passes {
-	const struct sites *sites;
+	const struct looped_sites *sites;
 	uint8_t (*code)[2][8]; /* by site, ON and OFF */
 	uint64_t *word;	       /* by site: the 8 bytes it begins in, while it is on */
 	struct pc_call *call;
@@ -356,7 +356,7 @@ static void end_pass(struct bench_case *c)
 /* Every block has a sample per site, in their order. */
 static double median_of_kind(const struct pass_case *lc, const struct samples *s, bool crosses)
 {
-	const struct sites *sites = lc->passes->sites;
+	const struct looped_sites *sites = lc->passes->sites;
 	struct samples some = { 0 };
 	double median = NAN;
 
@@ -415,7 +415,7 @@ static struct bench_case make_case(struct pass_case *lc, struct passes *l, const
  * The program is on before and after. -EILSEQ: its calls are not as many as the functions say; an
  * executor ran what the patcher did not write.
  */
-static int latency_measure(const struct bench_run *run, const struct sites *sites,
+static int latency_measure(const struct bench_run *run, const struct looped_sites *sites,
 			   struct bench_result *result)
 {
 	struct passes l = {
@@ -461,7 +461,7 @@ static int latency_measure(const struct bench_run *run, const struct sites *site
 
 static int measure_latency(const struct bench_run *run, struct bench_result *result)
 {
-	struct sites sites;
+	struct looped_sites sites;
 	int ret = sites_build(&sites, LATENCY_SITES, run->seed);
 
 	if (ret < 0)

@@ -179,20 +179,20 @@ static int pass_build(struct pass *pass, const struct pass_spec *spec, char *why
 }
 
 /* A loop, and the empty one that is timed beside it, in the same block. */
-struct timed {
+struct timed_pass {
 	struct pass pass;
-	struct timed *beside; /* NULL: none */
-	int ret;	      /* of its being built */
+	struct timed_pass *beside; /* NULL: none */
+	int ret;		   /* of its being built */
 	char why[BENCH_WHY];
 };
 
 #define BASES (SPLITS * BODIES) /* one for each split and body */
 
 /* All that one run of a benchmark needs. */
-struct plan {
+struct pass_plan {
 	const char *measure;
-	struct timed timed[PASS_SPECS + 2 * BASES];
-	struct timed *empty[BASES];
+	struct timed_pass timed[PASS_SPECS + 2 * BASES];
+	struct timed_pass *empty[BASES];
 	size_t loops;
 	struct bench_case base[BASES], cases[PASS_SPECS];
 };
@@ -203,7 +203,7 @@ struct plan {
  * Once untimed, for the caches and the branch predictors: two loops that took turns would each
  * be timed with what the other has left there.
  */
-static void add_passes(const struct timed *t, struct samples *s)
+static void add_passes(const struct timed_pass *t, struct samples *s)
 {
 	for (unsigned i = 0; i <= PASS_SAMPLES; i++) {
 		uint64_t counts[2] = { 0, 0 }, start = ticks_now();
@@ -216,8 +216,8 @@ static void add_passes(const struct timed *t, struct samples *s)
 
 static int timed_block(struct bench_case *c, struct samples *s, char *why)
 {
-	const struct timed *t = c->arg;
-	const struct timed *broken = t->ret < 0 ? t : t->beside;
+	const struct timed_pass *t = c->arg;
+	const struct timed_pass *broken = t->ret < 0 ? t : t->beside;
 
 	if (broken && broken->ret < 0) {
 		snprintf(why, BENCH_WHY, "%s", broken->why);
@@ -233,7 +233,7 @@ static int timed_block(struct bench_case *c, struct samples *s, char *why)
 
 static void sum_up_timed(struct bench_case *c, struct bench_row *row)
 {
-	const struct timed *t = c->arg;
+	const struct timed_pass *t = c->arg;
 
 	bench_row_over(row, &c->samples[0], t->beside ? &c->samples[1] : &c->base_samples[0]);
 }
@@ -243,9 +243,10 @@ static unsigned base_of(const struct pass_spec *spec)
 	return spec->loop.split * BODIES + spec->loop.work;
 }
 
-static struct timed *add_timed(struct plan *p, const struct pass_spec *spec, bool has_beside)
+static struct timed_pass *add_timed(struct pass_plan *p, const struct pass_spec *spec,
+				    bool has_beside)
 {
-	struct timed *t = &p->timed[p->loops++];
+	struct timed_pass *t = &p->timed[p->loops++];
 
 	t->ret = pass_build(&t->pass, spec, t->why);
 	if (has_beside)
@@ -253,7 +254,7 @@ static struct timed *add_timed(struct plan *p, const struct pass_spec *spec, boo
 	return t;
 }
 
-static void make_case(struct plan *p, struct bench_case *c, struct timed *t)
+static void make_case(struct pass_plan *p, struct bench_case *c, struct timed_pass *t)
 {
 	const struct pass_spec *spec = &t->pass.spec;
 
@@ -273,7 +274,7 @@ static int measure_passes(const struct bench_run *run, struct bench_result *resu
 			  const char *measure, const struct pass_spec *specs, size_t count,
 			  struct pass_spec base)
 {
-	struct plan *p = calloc(1, sizeof(*p));
+	struct pass_plan *p = calloc(1, sizeof(*p));
 	bool has_beside = base.loop.kind != LOOP_EMPTY;
 	struct pass_spec spec[PASS_SPECS], empty = { .name = "empty" };
 	int ret;

@@ -441,7 +441,7 @@ static int switched_block(struct bench_case *c, struct samples *s, char *why)
 
 /* --- Peers ---------------------------------------------------------------------------------- */
 
-struct asked {
+struct asked_peer {
 	struct peer *peer;
 	int (*ask)(struct peer *peer, unsigned times, bool on, struct samples *s, char *why);
 	unsigned times;
@@ -450,7 +450,7 @@ struct asked {
 
 static int peer_block(struct bench_case *c, struct samples *s, char *why)
 {
-	const struct asked *a = c->arg;
+	const struct asked_peer *a = c->arg;
 
 	return a->ask(a->peer, a->times, a->on, s, why);
 }
@@ -601,15 +601,15 @@ static int measure_many(const struct bench_run *run, struct bench_result *result
 
 /* --- The plan ------------------------------------------------------------------------------- */
 
-struct plan {
+struct probes_plan {
 	/* The first of the lists are baselines; they are rows, too, against themselves. */
 	struct bench_case base[LENGTH(looped) + LENGTH(switched)];
 	struct bench_case cases[LENGTH(looped) + LENGTH(switched) + PEER_CASES * PEERS];
-	struct asked asked[PEER_CASES * PEERS];
+	struct asked_peer asked[PEER_CASES * PEERS];
 	size_t count;
 };
 
-static void plan_ours(struct plan *p)
+static void plan_ours(struct probes_plan *p)
 {
 	struct bench_case *c = p->base;
 
@@ -638,24 +638,24 @@ static void plan_ours(struct plan *p)
 	memcpy(p->cases, p->base, sizeof(p->base));
 }
 
-static void plan_peers(struct plan *p)
+static void plan_peers(struct probes_plan *p)
 {
 	struct bench_case *ours = p->base + LENGTH(looped) + PROBE;
-	struct asked *a = p->asked;
+	struct asked_peer *a = p->asked;
 
 	for (struct peer *peer = peers; peer->name; peer++)
 		for (unsigned i = 0; i < (peer->site ? 0 : peer->toggles ? 4 : 2); i++, a++) {
 			struct bench_case *c = &p->cases[p->count++];
 			bool on = i % 2, switches = i / 2;
 
-			*a = (struct asked){ peer, peer_cost, PEER_CALLS, on };
+			*a = (struct asked_peer){ peer, peer_cost, PEER_CALLS, on };
 			*c = (struct bench_case){ .block = peer_block, .sum_up = sum_up, .arg = a };
 			c->base = p->base + (on ? PEERS_BASE : GUARD_OFF);
 			bench_row_name(&c->row, peer->name, on ? "on" : "off", "ticks");
 			c->row.peer = true;
 			if (!switches)
 				continue;
-			*a = (struct asked){ peer, peer_toggle, PEER_PAIRS, on };
+			*a = (struct asked_peer){ peer, peer_toggle, PEER_PAIRS, on };
 			c->sum_up = NULL;
 			c->second_measure = "deactivate";
 			bench_row_name(&c->row, peer->name, "activate", "ticks");
@@ -669,7 +669,7 @@ static int measure_probes(const struct bench_run *run, struct bench_result *resu
 {
 	const struct loop_spec spec = { .kind = LOOP_SITE, .split = SPLIT };
 	struct loop loop = { 0 };
-	struct plan *p = calloc(1, sizeof(*p));
+	struct probes_plan *p = calloc(1, sizeof(*p));
 	int ret = fi_init(), end;
 
 	if (ret < 0 || !p) {

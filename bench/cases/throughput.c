@@ -56,16 +56,17 @@ typedef int flow_set(void *site, unsigned state);
  * 0) is due k + 1/2 periods after the start. So in a time of an even number of periods either
  * state has exactly half of it, and as many changes are made as the rate says.
  */
-struct pace {
+struct bench_pace {
 	uint64_t start, end; /* ticks */
 	double period;	     /* ticks; 0: as fast as possible, INFINITY: none is ever due */
 	uint64_t done;
 };
 
 /* pace_from - so often a second (0, INFINITY: see above), by a clock of so many ticks in one. */
-static struct pace pace_from(uint64_t start, double rate, double seconds, double ticks_per_second)
+static struct bench_pace pace_from(uint64_t start, double rate, double seconds,
+				   double ticks_per_second)
 {
-	return (struct pace){
+	return (struct bench_pace){
 		.start = start,
 		.end = start + (uint64_t)(seconds * ticks_per_second),
 		.period = ticks_per_second / rate,
@@ -73,7 +74,7 @@ static struct pace pace_from(uint64_t start, double rate, double seconds, double
 }
 
 /* pace_due - when the next change is; at the end, if none is due before. */
-static uint64_t pace_due(const struct pace *pace)
+static uint64_t pace_due(const struct bench_pace *pace)
 {
 	double due = ((double)pace->done + 0.5) * pace->period;
 
@@ -90,7 +91,7 @@ static bool pace_passed(uint64_t moment)
  * pace_next - spin until the next change is due. True: make it now. False: the end.
  * No PAUSE, which would coarsen the schedule: see ticks_wait_since().
  */
-static bool pace_next(struct pace *pace)
+static bool pace_next(struct bench_pace *pace)
 {
 	uint64_t due = pace_due(pace);
 
@@ -117,7 +118,7 @@ static double slice = 0.010;
 #define PATIENCE 1000000 /* ticks */
 
 /* Of one executor, written by it alone; the patcher reads it once phase says that it is done. */
-struct slot {
+struct executor_slot {
 	_Atomic(unsigned) phase; /* of the gate, as seen last */
 	uint64_t begin, end;	 /* ticks of its own CPU */
 	uint64_t calls[2];	 /* before, then the difference */
@@ -133,13 +134,13 @@ struct flow {
 	double ticks_per_second;
 	unsigned executors;
 	bool on_off;
-	struct slot slot[];
+	struct executor_slot slot[];
 };
 
 static void run_counted(const struct hot_work *work, unsigned executor, struct hot_counts *counts)
 {
 	struct flow *flow = work->arg;
-	struct slot *slot = &flow->slot[executor];
+	struct executor_slot *slot = &flow->slot[executor];
 	unsigned phase = atomic_load_explicit(&flow->gate, memory_order_acquire);
 	bool open = phase % 2;
 
@@ -159,7 +160,7 @@ static void run_counted(const struct hot_work *work, unsigned executor, struct h
 
 static int flow_open(struct flow **result, struct hot *hot, double ticks_per_second)
 {
-	size_t size = sizeof(struct flow) + hot_executors(hot) * sizeof(struct slot);
+	size_t size = sizeof(struct flow) + hot_executors(hot) * sizeof(struct executor_slot);
 	struct flow *flow = aligned_alloc(128, (size + 127) & ~(size_t)127);
 
 	if (!flow)
@@ -215,7 +216,7 @@ static void await_all(const struct flow *flow)
 static int flow_toggle(struct flow *flow, flow_set *set, void *site, double rate, double seconds,
 		       struct flow_sum *sum)
 {
-	struct pace pace;
+	struct bench_pace pace;
 	uint64_t patience;
 	int ret = 0, late = 0;
 
@@ -239,7 +240,7 @@ static int flow_toggle(struct flow *flow, flow_set *set, void *site, double rate
 			late = set(site, ++pace.done % 2);
 	await_all(flow);
 	for (unsigned i = 0; i < flow->executors; i++) {
-		const struct slot *slot = &flow->slot[i];
+		const struct executor_slot *slot = &flow->slot[i];
 		double ran = (double)(slot->end - slot->begin) / flow->ticks_per_second;
 
 		sum->executed += slot->executed;
@@ -385,7 +386,7 @@ static const struct site_spec flow_lines[FLOW_LINES] = {
 #define SCALING_LINES 2
 
 /* What a case works on; its baseline has one of its own. */
-struct point {
+struct throughput_point {
 	struct throughput *all;
 	const struct site_spec *line;
 	struct bench_site *site;
@@ -399,7 +400,7 @@ struct throughput {
 	struct flow *flow;
 	struct bench_site *site;  /* by line */
 	struct bench_case *cases; /* the first `count` are measured, baselines grow from the end */
-	struct point *points;	  /* one per case */
+	struct throughput_point *points; /* one per case */
 	size_t count, room, bases;
 };
 
@@ -407,7 +408,7 @@ struct throughput {
 
 static int begin_site(struct bench_case *c, char *why)
 {
-	const struct point *point = c->arg;
+	const struct throughput_point *point = c->arg;
 
 	flow_point(point->all->flow, &point->site->loop, point->executors,
 		   !point->line->two_targets);
@@ -416,12 +417,12 @@ static int begin_site(struct bench_case *c, char *why)
 
 static void end_site(struct bench_case *c)
 {
-	bench_site_end(((const struct point *)c->arg)->site);
+	bench_site_end(((const struct throughput_point *)c->arg)->site);
 }
 
 static int block_of_site(struct bench_case *c, struct samples *s, char *why)
 {
-	struct point *point = c->arg;
+	struct throughput_point *point = c->arg;
 	struct flow *flow = point->all->flow;
 	struct flow_sum sum;
 	/* A warm-up leaves it in either state. */
@@ -449,7 +450,7 @@ static int block_of_site(struct bench_case *c, struct samples *s, char *why)
 
 static void sum_up(struct bench_case *c, struct bench_row *row)
 {
-	struct point *point = c->arg;
+	struct throughput_point *point = c->arg;
 
 	flow_tally_extras(&point->tally, row);
 	/* It was changed, and no block saw anything but one state: that is no figure. */
@@ -459,7 +460,8 @@ static void sum_up(struct bench_case *c, struct bench_row *row)
 
 /* --- Cases ------------------------------------------------------------------------------ */
 
-static struct bench_case *put_case(struct throughput *all, size_t at, const struct point *point)
+static struct bench_case *put_case(struct throughput *all, size_t at,
+				   const struct throughput_point *point)
 {
 	struct bench_case *c = &all->cases[at];
 
@@ -479,7 +481,7 @@ static struct bench_case *put_case(struct throughput *all, size_t at, const stru
 }
 
 /* At every rate, and untouched. */
-static void add_points(struct throughput *all, struct point point)
+static void add_points(struct throughput *all, struct throughput_point point)
 {
 	struct bench_case *base = put_case(all, all->room - ++all->bases, &point);
 	const struct site_spec *line = point.line;
@@ -532,7 +534,9 @@ static int measure_throughput(const struct bench_run *run, struct bench_result *
 	if (all.site)
 		memset(all.site, 0, FLOW_LINES * sizeof(*all.site));
 	for (unsigned i = 0; i < FLOW_LINES && ret == 0; i++) {
-		struct point point = { .all = &all, .line = &flow_lines[i], .site = &all.site[i] };
+		struct throughput_point point = { .all = &all,
+						  .line = &flow_lines[i],
+						  .site = &all.site[i] };
 
 		ret = bench_site_build(&all.site[i], &flow_lines[i], why);
 		for (unsigned n = next_executors(0, most); n; n = next_executors(n, most)) {

@@ -15,7 +15,7 @@
  */
 #define OWN_LINES __attribute__((aligned(128)))
 
-struct executor {
+struct hot_executor {
 	struct hot_counts counts OWN_LINES;
 	_Atomic(const struct hot_work *) work OWN_LINES; /* NULL: sleep */
 	sem_t wake; /* posted with work to do, or without: then it ends */
@@ -31,7 +31,7 @@ struct hot {
 	hwloc_topology_t topology;
 	unsigned count;
 	unsigned running; /* executors that were aimed */
-	struct executor executor[];
+	struct hot_executor executor[];
 };
 
 /* Only its owner writes it: no locked addition is needed, which would slow the loop. */
@@ -57,14 +57,14 @@ static void wait_for(sem_t *event)
 		continue;
 }
 
-static const struct hot_work *work_of(struct executor *e)
+static const struct hot_work *work_of(struct hot_executor *e)
 {
 	return atomic_load_explicit(&e->work, memory_order_acquire);
 }
 
 static void *executor_main(void *arg)
 {
-	struct executor *e = arg;
+	struct hot_executor *e = arg;
 	const struct hot_work *work;
 
 	e->error = pin_this_thread(e->hot->topology, e->cpu);
@@ -79,13 +79,13 @@ static void *executor_main(void *arg)
 	return NULL;
 }
 
-static uint64_t rounds_of(const struct executor *e)
+static uint64_t rounds_of(const struct hot_executor *e)
 {
 	return atomic_load_explicit(&e->counts.rounds, memory_order_relaxed);
 }
 
 /* A patcher that waits here leaves the CPU to an executor that shares it. */
-static void await_rounds(const struct executor *e, uint64_t rounds)
+static void await_rounds(const struct hot_executor *e, uint64_t rounds)
 {
 	uint64_t begin = ticks_now();
 
@@ -154,7 +154,7 @@ unsigned hot_executors(const struct hot *hot)
 
 int hot_start(struct hot **result, hwloc_topology_t topology, const struct seating *seating)
 {
-	size_t size = sizeof(struct hot) + seating->executors * sizeof(struct executor);
+	size_t size = sizeof(struct hot) + seating->executors * sizeof(struct hot_executor);
 	struct hot *hot = aligned_alloc(128, (size + 127) & ~(size_t)127);
 	int ret = 0;
 
@@ -163,7 +163,7 @@ int hot_start(struct hot **result, hwloc_topology_t topology, const struct seati
 	memset(hot, 0, size);
 	hot->topology = topology;
 	for (unsigned i = 0; i < seating->executors && ret == 0; i++) {
-		struct executor *e = &hot->executor[i];
+		struct hot_executor *e = &hot->executor[i];
 
 		e->hot = hot;
 		e->number = i;

@@ -33,7 +33,7 @@ struct patcher_request {
 /* --- Stopping all threads ------------------------------------------------------------------- */
 
 /* A thread that was asked to stop. */
-struct stopped {
+struct stopped_thread {
 	pid_t tid;
 	bool gone;     /* it runs no code of the program any more, or never did */
 	unsigned pass; /* the last one that found it */
@@ -42,18 +42,18 @@ struct stopped {
 	atomic_bool stands;
 };
 
-static struct stopped threads[THREADS_MAX];
+static struct stopped_thread threads[THREADS_MAX];
 static _Atomic(unsigned) count;
 
 struct way_to_stop {
 	/* 0, or a negative errno. */
-	int (*ask)(struct stopped *thread);
+	int (*ask)(struct stopped_thread *thread);
 	/* Does it stand, or is it gone? is_late: it has not for a while. */
-	bool (*stands)(struct stopped *thread, bool is_late);
+	bool (*stands)(struct stopped_thread *thread, bool is_late);
 	unsigned spins;
 };
 
-struct pass {
+struct stopping_pass {
 	const struct way_to_stop *way;
 	unsigned number;
 	int error;
@@ -61,7 +61,7 @@ struct pass {
 
 static bool meet_thread(pid_t tid, void *arg)
 {
-	struct pass *pass = arg;
+	struct stopping_pass *pass = arg;
 	unsigned n = count;
 
 	for (unsigned i = 0; i < n; i++) {
@@ -74,13 +74,14 @@ static bool meet_thread(pid_t tid, void *arg)
 		pass->error = -ENOMEM;
 		return false;
 	}
-	threads[n] = (struct stopped){ .tid = tid, .pass = pass->number };
+	threads[n] = (struct stopped_thread){ .tid = tid, .pass = pass->number };
 	count = n + 1;
 	pass->error = pass->way->ask(&threads[n]);
 	return pass->error == 0;
 }
 
-static int await_stop(const struct way_to_stop *way, struct stopped *thread, int64_t deadline)
+static int await_stop(const struct way_to_stop *way, struct stopped_thread *thread,
+		      int64_t deadline)
 {
 	for (unsigned i = 0; !thread->gone && !way->stands(thread, i > way->spins); i++) {
 		if (i <= way->spins)
@@ -99,7 +100,7 @@ static int await_stop(const struct way_to_stop *way, struct stopped *thread, int
 static int stop_all(pid_t process, const struct way_to_stop *way)
 {
 	int64_t deadline = clock_ns() + STOP_MS * CLOCK_MS;
-	struct pass pass = { .way = way };
+	struct stopping_pass pass = { .way = way };
 	unsigned before;
 	bool again;
 
@@ -134,7 +135,7 @@ static bool any_inside(uintptr_t addr, size_t len)
  */
 static pid_t process; /* that is patched */
 
-static int seize_thread(struct stopped *thread)
+static int seize_thread(struct stopped_thread *thread)
 {
 	char state;
 
@@ -147,7 +148,7 @@ static int seize_thread(struct stopped *thread)
 	return thread->gone ? 0 : -EPERM;
 }
 
-static bool is_traced_and_stands(struct stopped *thread, bool is_late)
+static bool is_traced_and_stands(struct stopped_thread *thread, bool is_late)
 {
 	struct user_regs_struct regs;
 	int status = 0;
@@ -316,7 +317,7 @@ static int take_signal(void)
 	return stop_signal ? 0 : -EAGAIN;
 }
 
-static int signal_thread(struct stopped *thread)
+static int signal_thread(struct stopped_thread *thread)
 {
 	long ret = 0;
 
@@ -327,7 +328,7 @@ static int signal_thread(struct stopped *thread)
 	return thread->gone ? 0 : (int)ret;
 }
 
-static bool is_signalled_and_stands(struct stopped *thread, bool is_late)
+static bool is_signalled_and_stands(struct stopped_thread *thread, bool is_late)
 {
 	if (thread->stands)
 		return true;

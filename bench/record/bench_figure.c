@@ -157,7 +157,7 @@ struct curves {
 };
 
 /* One kind of panels. */
-struct view {
+struct figure_view {
 	const char *x, *y; /* labels */
 	bool log_y;
 	/* The n-th spot of a row, from 0. False: it has no more. */
@@ -298,7 +298,7 @@ static void find_executors(struct curves *c)
 }
 
 /* Of all rows, in their order; where panel or curve change begins another block. */
-static void put_view(FILE *out, struct curves *c, const struct view *view)
+static void put_view(FILE *out, struct curves *c, const struct figure_view *view)
 {
 	int panel, curve, panel_before = -1, curve_before = -1;
 	const struct bench_row *row = c->result->row, *end = row + c->result->rows;
@@ -329,8 +329,8 @@ static void put_view(FILE *out, struct curves *c, const struct view *view)
 }
 
 /* How many PANELS, and CURVES. */
-static unsigned draw_curves(const struct view *view, const struct bench_result *result, FILE *out,
-			    char (*args)[BENCH_ARGS_SIZE])
+static unsigned draw_curves(const struct figure_view *view, const struct bench_result *result,
+			    FILE *out, char (*args)[BENCH_ARGS_SIZE])
 {
 	struct curves c = { .result = result };
 
@@ -349,7 +349,7 @@ static unsigned draw_curves(const struct view *view, const struct bench_result *
 /* --- All ------------------------------------------------------------------------------------ */
 
 /* What has no views is drawn as rows. */
-static const struct view views[][4] = {
+static const struct figure_view views[][4] = {
 	[DRAWN_AS_HISTOGRAMS] = { { "ticks per change", "share of changes", true, spot_of_bin } },
 	[DRAWN_AS_RATES] = { { "toggles per second", "share of untouched", false, spot_of_share },
 			     { "toggles per second", "more : less", true, spot_of_balance },

@@ -24,14 +24,14 @@ int trace_command(int argc, char **argv);
 
 /* --- Counts by name, added up over processes, from the lines that agents write ---------------- */
 
-struct count {
+struct function_count {
 	uint64_t count, lost;
 	double rate;			/* per second; negative: not known */
 	char *kind, *function, *object; /* one behind the other */
 };
 
 struct counts {
-	struct count *count;
+	struct function_count *count;
 	size_t n;
 	size_t patterns; /* behind the counts, once joined: patterns of --on; count 0: has not
 			    matched */

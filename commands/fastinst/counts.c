@@ -16,7 +16,7 @@
 int counts_add(struct counts *counts, uint64_t count, uint64_t lost, const char *kind,
 	       const char *function, const char *object)
 {
-	struct count one = {
+	struct function_count one = {
 		.count = count,
 		.lost = lost,
 		.rate = -1,
@@ -46,7 +46,7 @@ int counts_line(char *line, void *to)
 
 static int order_by_place(const void *a, const void *b)
 {
-	const struct count *one = a, *two = b;
+	const struct function_count *one = a, *two = b;
 	int order = strcmp(one->object, two->object);
 
 	if (!order)
@@ -54,14 +54,14 @@ static int order_by_place(const void *a, const void *b)
 	return order ? order : strcmp(one->kind, two->kind);
 }
 
-static bool is_pattern(const struct count *count)
+static bool is_pattern(const struct function_count *count)
 {
 	return !strcmp(count->kind, "pattern");
 }
 
 static int order_by_count(const void *a, const void *b)
 {
-	const struct count *one = a, *two = b;
+	const struct function_count *one = a, *two = b;
 
 	if (is_pattern(one) != is_pattern(two))
 		return is_pattern(one) ? 1 : -1;
@@ -78,7 +78,7 @@ void counts_join(struct counts *counts)
 		return;
 	qsort(counts->count, counts->n, sizeof(*counts->count), order_by_place);
 	for (size_t i = 1; i < counts->n; i++) {
-		struct count *last = &counts->count[kept], *next = &counts->count[i];
+		struct function_count *last = &counts->count[kept], *next = &counts->count[i];
 
 		if (order_by_place(last, next)) {
 			counts->count[++kept] = *next;
@@ -100,7 +100,8 @@ static void sort_places(struct counts *counts)
 		qsort(counts->count, counts->n, sizeof(*counts->count), order_by_place);
 }
 
-static const struct count *find_count(const struct counts *counts, const struct count *like)
+static const struct function_count *find_count(const struct counts *counts,
+					       const struct function_count *like)
 {
 	return counts->n ? bsearch(like, counts->count, counts->n, sizeof(*like), order_by_place)
 			 : NULL;
@@ -112,7 +113,7 @@ static void drop_empty(struct counts *counts)
 	size_t kept = 0;
 
 	for (size_t i = 0; i < counts->n + counts->patterns; i++) {
-		struct count *one = &counts->count[i];
+		struct function_count *one = &counts->count[i];
 
 		if (i < counts->n && (one->count || one->lost))
 			counts->count[kept++] = *one;
@@ -131,8 +132,8 @@ void counts_since(struct counts *counts, struct counts *before, struct counts *n
 	if (named)
 		sort_places(named);
 	for (size_t i = 0; i < counts->n; i++) {
-		struct count *one = &counts->count[i];
-		const struct count *was = find_count(before, one);
+		struct function_count *one = &counts->count[i];
+		const struct function_count *was = find_count(before, one);
 
 		one->count -= was && was->count <= one->count ? was->count : 0;
 		one->lost -= was && was->lost <= one->lost ? was->lost : 0;
@@ -146,8 +147,8 @@ void counts_missing(struct counts *counts, struct counts *seen, bool known_only)
 {
 	sort_places(seen);
 	for (size_t i = 0; i < counts->n; i++) {
-		struct count *one = &counts->count[i];
-		const struct count *events = find_count(seen, one);
+		struct function_count *one = &counts->count[i];
+		const struct function_count *events = find_count(seen, one);
 		bool has_all = events ? events->count >= one->count : known_only;
 
 		one->lost = has_all ? 0 : one->count - (events ? events->count : 0);
@@ -160,8 +161,8 @@ void counts_rates(struct counts *counts, struct counts *before, double seconds)
 {
 	sort_places(before);
 	for (size_t i = 0; i < counts->n; i++) {
-		struct count *one = &counts->count[i];
-		const struct count *was = find_count(before, one);
+		struct function_count *one = &counts->count[i];
+		const struct function_count *was = find_count(before, one);
 		uint64_t from = was && was->count <= one->count ? was->count : 0;
 
 		one->rate = (double)(one->count - from) / seconds;
@@ -173,7 +174,7 @@ json_t *counts_json(const struct counts *counts)
 	json_t *probes = json_array();
 
 	for (size_t i = 0; i < counts->n; i++) {
-		const struct count *one = &counts->count[i];
+		const struct function_count *one = &counts->count[i];
 		char source[SOURCE_ROOM];
 
 		json_array_append_new(probes,
@@ -189,7 +190,7 @@ json_t *counts_json(const struct counts *counts)
 	return probes;
 }
 
-static void print_line(const struct count *one, FILE *out)
+static void print_line(const struct function_count *one, FILE *out)
 {
 	char source[SOURCE_ROOM];
 	int len;

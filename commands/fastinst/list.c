@@ -12,7 +12,7 @@
 #include "probes/entries/survey.h"
 #include "profile/command/command.h"
 
-struct list {
+struct list_request {
 	bool json, summary, entries;
 };
 
@@ -24,7 +24,7 @@ static json_int_t number_in_json(const json_t *object, const char *name)
 }
 
 /* Counts boundaries of 8 bytes, of a line, and of a page, that a site may cross. */
-static void count_site(json_t *sum, const struct site *site)
+static void count_site(json_t *sum, const struct listed_site *site)
 {
 	count_more(sum, "sites", true);
 	count_more(sum, "usable", !site->reason);
@@ -33,7 +33,7 @@ static void count_site(json_t *sum, const struct site *site)
 	count_more(sum, "cross_4096", !site->reason && site->crosses >= 4096);
 }
 
-static json_t *find_kind(json_t *kinds, const struct site *site)
+static json_t *find_kind(json_t *kinds, const struct listed_site *site)
 {
 	json_t *kind;
 	size_t i;
@@ -48,7 +48,7 @@ static json_t *find_kind(json_t *kinds, const struct site *site)
 	return json_array_append_new(kinds, kind) ? NULL : kind;
 }
 
-static json_t *sum_up_kinds(const struct sites *sites, const char *path)
+static json_t *sum_up_kinds(const struct listed_sites *sites, const char *path)
 {
 	json_t *kinds = json_array();
 	json_t *root = json_pack("{s:o, s:i, s:i, s:i, s:i, s:i, s:o}", "object", name_json(path),
@@ -63,7 +63,7 @@ static json_t *sum_up_kinds(const struct sites *sites, const char *path)
 }
 
 /* How many functions are refused for each reason. */
-static json_t *sum_up_functions(const struct sites *sites, const char *path)
+static json_t *sum_up_functions(const struct listed_sites *sites, const char *path)
 {
 	json_t *refused = json_object();
 	json_t *root = json_pack("{s:o, s:I, s:i, s:o}", "object", name_json(path), "functions",
@@ -78,7 +78,7 @@ static json_t *sum_up_functions(const struct sites *sites, const char *path)
 }
 
 /* A function that nothing was compiled into has a reason in any case. */
-static json_t *site_json(const struct site *site, const char *path, bool entries)
+static json_t *site_json(const struct listed_site *site, const char *path, bool entries)
 {
 	const char *reason = !site->reason && entries ? "" : site->reason;
 	json_t *json =
@@ -94,7 +94,7 @@ static json_t *site_json(const struct site *site, const char *path, bool entries
 
 /* --- Text ------------------------------------------------------------------------------------- */
 
-static void print_site(const struct site *site, const char *path)
+static void print_site(const struct listed_site *site, const char *path)
 {
 	char source[SOURCE_ROOM];
 
@@ -158,7 +158,8 @@ static void print_functions(const json_t *root)
 		printf("%8lld  %s\n", json_integer_value(refused), reason);
 }
 
-static void print_sites(const struct list *list, const struct sites *sites, const char *path)
+static void print_sites(const struct list_request *list, const struct listed_sites *sites,
+			const char *path)
 {
 	json_t *root = (list->entries ? sum_up_functions : sum_up_kinds)(sites, path);
 	json_t *all = list->summary ? NULL : json_array();
@@ -180,9 +181,9 @@ static void print_sites(const struct list *list, const struct sites *sites, cons
 	json_decref(root);
 }
 
-static int show_sites(const struct list *list, const char *path)
+static int show_sites(const struct list_request *list, const char *path)
 {
-	struct sites sites;
+	struct listed_sites sites;
 	int ret = file_sites_read(&sites, path, list->entries);
 
 	if (!ret)
@@ -209,9 +210,9 @@ static const struct option_row options[] = {
 	{ "entries", NULL,
 	  "functions that nothing was compiled into: which of them \"fastinst run --entries\" "
 	  "takes, and why not the others",
-	  OPTION_FLAG(struct list, entries) },
-	{ "summary", NULL, "only how many there are", OPTION_FLAG(struct list, summary) },
-	{ "json", NULL, "as JSON, an object per program", OPTION_FLAG(struct list, json) },
+	  OPTION_FLAG(struct list_request, entries) },
+	{ "summary", NULL, "only how many there are", OPTION_FLAG(struct list_request, summary) },
+	{ "json", NULL, "as JSON, an object per program", OPTION_FLAG(struct list_request, json) },
 	{ 0 },
 };
 
@@ -227,7 +228,7 @@ static const struct command_line line = {
 
 int list_command(int argc, char **argv)
 {
-	struct list list = { 0 };
+	struct list_request list = { 0 };
 	int status = command_line_parse(&line, argc, argv, &list, NULL);
 
 	if (status == STATUS_OK && optind == argc)

@@ -5,7 +5,7 @@
 
 #include "commands/fastinst/command.h"
 
-struct run {
+struct run_request {
 	struct asked asked;
 	bool json;
 	struct launch launch;
@@ -25,7 +25,7 @@ void set_environment(const struct asked *asked)
 		setenv("FASTINST_WRITABLE", "1", 1);
 }
 
-static int run_program(struct run *run, char **argv)
+static int run_program(struct run_request *run, char **argv)
 {
 	struct counts counts = { 0 };
 	int status, ret;
@@ -46,10 +46,10 @@ static int run_program(struct run *run, char **argv)
 
 static const struct option_row options[] = {
 	{ "off", NULL, "nothing is on until \"fastinst on\" says so",
-	  OPTION_FLAG(struct run, asked.nothing_on) },
-	{ "json", NULL, "as JSON", OPTION_FLAG(struct run, json) },
+	  OPTION_FLAG(struct run_request, asked.nothing_on) },
+	{ "json", NULL, "as JSON", OPTION_FLAG(struct run_request, json) },
 	{ "no-control", NULL, "no control socket, and no thread for it",
-	  OPTION_FLAG(struct run, asked.no_control) },
+	  OPTION_FLAG(struct run_request, asked.no_control) },
 	{ 0 },
 };
 
@@ -64,7 +64,7 @@ static const struct command_line line = {
 
 int run_command(int argc, char **argv)
 {
-	struct run run = { 0 };
+	struct run_request run = { 0 };
 	int status = command_line_parse(&line, argc, argv, &run, NULL);
 
 	if (status == STATUS_OK && optind == argc)

@@ -35,7 +35,7 @@ static unsigned find_boundary(uint64_t addr, unsigned len)
 }
 
 /* Takes site.name, which was allocated. @at: the first byte that a change replaces */
-static int add_site(struct sites *sites, struct site site, uint64_t at)
+static int add_site(struct listed_sites *sites, struct listed_site site, uint64_t at)
 {
 	int ret = -ENOMEM;
 
@@ -49,22 +49,22 @@ static int add_site(struct sites *sites, struct site site, uint64_t at)
 
 /* --- Probes ----------------------------------------------------------------------------------- */
 
-static int add_probe(struct sites *sites, const struct probe *probe)
+static int add_probe(struct listed_sites *sites, const struct probe *probe)
 {
 	uint64_t addr = (uintptr_t)probe->site - sites->object.base;
 
 	return add_site(sites,
-			(struct site){ .addr = addr,
-				       .len = probe->len,
-				       .kind = kind_name(probe->kind),
-				       .provider = probe->provider->name,
-				       .name = strdup(probe->name ? probe->name : ""),
-				       .args = probe->args,
-				       .reason = probe->reason },
+			(struct listed_site){ .addr = addr,
+					      .len = probe->len,
+					      .kind = kind_name(probe->kind),
+					      .provider = probe->provider->name,
+					      .name = strdup(probe->name ? probe->name : ""),
+					      .args = probe->args,
+					      .reason = probe->reason },
 			addr);
 }
 
-static int find_probes(struct sites *sites)
+static int find_probes(struct listed_sites *sites)
 {
 	struct object *object = &sites->object;
 	struct probe *probe;
@@ -84,29 +84,29 @@ static int find_probes(struct sites *sites)
 
 /* --- Branches and calls by choice: no probes -------------------------------------------------- */
 
-static int add_choice(struct sites *sites, const struct entry *entry, const char *kind,
-		      const char *reason)
+static int add_choice(struct listed_sites *sites, const struct branch_entry *entry,
+		      const char *kind, const char *reason)
 {
 	return add_site(sites,
-			(struct site){ .addr = entry->site,
-				       .len = BRANCH_LEN,
-				       .kind = kind,
-				       .provider = "branch",
-				       .name = strdup(entry->name),
-				       .reason = reason },
+			(struct listed_site){ .addr = entry->site,
+					      .len = BRANCH_LEN,
+					      .kind = kind,
+					      .provider = "branch",
+					      .name = strdup(entry->name),
+					      .reason = reason },
 			entry->site);
 }
 
-static int add_branch(const struct entry *entry, void *data)
+static int add_branch(const struct branch_entry *entry, void *data)
 {
-	struct sites *sites = data;
+	struct listed_sites *sites = data;
 
 	return add_choice(sites, entry, "branch", branch_refusal(&sites->object, entry));
 }
 
-static int add_call(const struct entry *entry, void *data)
+static int add_call(const struct branch_entry *entry, void *data)
 {
-	struct sites *sites = data;
+	struct listed_sites *sites = data;
 	bool covered =
 		object_covers(&sites->object, sites->object.base + entry->site, BRANCH_LEN, PF_X);
 
@@ -165,7 +165,7 @@ static int relocate_copy(const struct elf *elf, const struct object *object)
 
 static int by_addr(const void *a, const void *b)
 {
-	const struct site *one = a, *two = b;
+	const struct listed_site *one = a, *two = b;
 	int order = strcmp(one->provider, two->provider);
 
 	if (order)
@@ -173,7 +173,7 @@ static int by_addr(const void *a, const void *b)
 	return one->addr < two->addr ? -1 : one->addr > two->addr;
 }
 
-int file_sites_find(struct sites *sites)
+int file_sites_find(struct listed_sites *sites)
 {
 	struct object *object = &sites->object;
 	int ret;
@@ -193,12 +193,12 @@ int file_sites_find(struct sites *sites)
 	return ret;
 }
 
-int file_sites_read(struct sites *sites, const char *path, bool entries)
+int file_sites_read(struct listed_sites *sites, const char *path, bool entries)
 {
 	struct survey survey = { 0 };
 	int ret;
 
-	*sites = (struct sites){ 0 };
+	*sites = (struct listed_sites){ 0 };
 	ret = elf_map(&sites->elf, path, ELF_PATCHED);
 	sites->mapped = !ret;
 	if (ret || !entries)
@@ -208,24 +208,24 @@ int file_sites_read(struct sites *sites, const char *path, bool entries)
 		const struct survey_site *one = &survey.site[i];
 
 		ret = add_site(sites,
-			       (struct site){ .addr = one->function,
-					      .len = SURVEY_JUMP,
-					      .kind = "entry",
-					      .provider = "entries",
-					      .name = strdup(one->name),
-					      .reason = one->reason },
+			       (struct listed_site){ .addr = one->function,
+						     .len = SURVEY_JUMP,
+						     .kind = "entry",
+						     .provider = "entries",
+						     .name = strdup(one->name),
+						     .reason = one->reason },
 			       one->site);
 	}
 	survey_free(&survey);
 	return ret;
 }
 
-void file_sites_free(struct sites *sites)
+void file_sites_free(struct listed_sites *sites)
 {
 	for (size_t i = 0; i < sites->n; i++)
 		free(sites->site[i].name);
 	free(sites->site);
 	if (sites->mapped)
 		elf_unmap(&sites->elf);
-	*sites = (struct sites){ 0 };
+	*sites = (struct listed_sites){ 0 };
 }

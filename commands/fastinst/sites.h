@@ -14,7 +14,7 @@
 #include "probes/dwarf/source.h"
 #include "probes/elf/elf.h"
 
-struct site {
+struct listed_site {
 	uint64_t addr;	      /* in the file's own addresses */
 	unsigned len;	      /* bytes that a change replaces */
 	const char *kind;     /* entry, exit, marker, block, branch, call */
@@ -25,8 +25,8 @@ struct site {
 	unsigned crosses;     /* the largest boundary that it crosses: 8 to 4096, or 0 */
 };
 
-struct sites {
-	struct site *site; /* by provider, then by address */
+struct listed_sites {
+	struct listed_site *site; /* by provider, then by address */
 	size_t n;
 	struct elf elf;
 	struct object object; /* the copy, while sites are looked for */
@@ -37,11 +37,11 @@ struct sites {
  * file_sites_read - those that were compiled in; or with @entries the functions that nothing was
  * compiled into. -ENOEXEC: no ELF file for x86-64; as open(2); -ENOMEM. Freed in any case.
  */
-int file_sites_read(struct sites *sites, const char *path, bool entries);
+int file_sites_read(struct listed_sites *sites, const char *path, bool entries);
 
 /* file_sites_find - those that were compiled into sites->elf. */
-int file_sites_find(struct sites *sites);
-void file_sites_free(struct sites *sites);
+int file_sites_find(struct listed_sites *sites);
+void file_sites_free(struct listed_sites *sites);
 
 /* --- source_of.c: debug information of the objects that a command meets, each opened once ----- */
 

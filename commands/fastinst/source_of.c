@@ -11,7 +11,7 @@
 static struct known {
 	struct source *source;
 	bool has_looked; /* for the sites */
-	struct sites sites;
+	struct listed_sites sites;
 	struct known *next;
 	char object[];
 } * known, none;
@@ -77,7 +77,7 @@ void source_json(const char *object, uint64_t addr, json_t *json)
 
 static int order_by_name(const void *a, const void *b)
 {
-	const struct site *one = a, *two = b;
+	const struct listed_site *one = a, *two = b;
 	int order = strcmp(one->name, two->name);
 
 	return order ? order : strcmp(one->kind, two->kind);
@@ -85,9 +85,9 @@ static int order_by_name(const void *a, const void *b)
 
 char *source_named(const char *object, const char *kind, const char *name, char text[SOURCE_ROOM])
 {
-	const struct site key = { .kind = kind, .name = (char *)name }, *found = NULL, *end;
+	const struct listed_site key = { .kind = kind, .name = (char *)name }, *found = NULL, *end;
 	struct known *one = find_known(object);
-	struct sites *sites = &one->sites;
+	struct listed_sites *sites = &one->sites;
 
 	/* There are none without debug information to look lines up in. */
 	if (!one->has_looked && one->source) {

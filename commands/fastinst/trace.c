@@ -58,7 +58,7 @@ static void find_lost_events(struct trace *trace, struct counts *counts)
 static void print_lost_events(const struct counts *counts)
 {
 	for (size_t i = 0; i < counts->n && i < LOST_SHOWN; i++) {
-		const struct count *count = &counts->count[i];
+		const struct function_count *count = &counts->count[i];
 
 		fprintf(stderr, "%s: ", program_invocation_name);
 		text_put(stderr, name_for_people(count->function, true));

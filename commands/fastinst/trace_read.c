@@ -31,7 +31,7 @@
 /* A thread: its ring, and the functions that it is in. */
 struct stream {
 	char name[64];
-	struct ring *ring;
+	struct event_ring *ring;
 	bool damaged, has_next;
 	struct trace_event next;
 	uint64_t lost;
@@ -297,9 +297,9 @@ static void enter_function(struct stream *stream, struct shown *shown)
 
 /* --- Rings ------------------------------------------------------------------------------------ */
 
-static struct ring *map_ring(const char *folder, const char *name)
+static struct event_ring *map_ring(const char *folder, const char *name)
 {
-	struct ring *ring = MAP_FAILED;
+	struct event_ring *ring = MAP_FAILED;
 	struct stat stat;
 	char path[128];
 	int fd;
@@ -371,7 +371,7 @@ static void drop_ended(struct trace *trace)
 
 	while (*place) {
 		struct stream *stream = *place;
-		struct ring *ring = stream->ring;
+		struct event_ring *ring = stream->ring;
 		bool gone = atomic_load_explicit(&ring->ended, memory_order_acquire) ||
 			    (kill(ring->pid, 0) < 0 && errno == ESRCH);
 		bool is_read = stream->damaged ||

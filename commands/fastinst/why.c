@@ -21,7 +21,7 @@
 /* By errors, then by length. */
 static int order_by_distance(const void *a, const void *b)
 {
-	const struct count *one = a, *two = b;
+	const struct function_count *one = a, *two = b;
 
 	if (one->count != two->count)
 		return one->count < two->count ? -1 : 1;
@@ -87,7 +87,7 @@ void complain_unmatched(const char *where, const char *pattern, const struct cou
 /* --- Why there is little ---------------------------------------------------------------------- */
 
 /* The program ran without the agent. */
-static void why_no_process(const char *path, const struct sites *sites, int error)
+static void why_no_process(const char *path, const struct listed_sites *sites, int error)
 {
 	struct elf_section loader;
 
@@ -100,9 +100,9 @@ static void why_no_process(const char *path, const struct sites *sites, int erro
 		       "of its own, or the loader did not take the agent");
 }
 
-static void why_no_count(const char *path, const struct sites *sites, int error)
+static void why_no_count(const char *path, const struct listed_sites *sites, int error)
 {
-	const struct site *site = error ? NULL : sites->site;
+	const struct listed_site *site = error ? NULL : sites->site;
 	size_t refused = 0;
 
 	for (size_t i = 0; i < sites->n; i++)
@@ -132,7 +132,7 @@ static bool has_names(const struct counts *counts)
 	return false;
 }
 
-static const char *find_refusal(const struct sites *sites, const char *pattern)
+static const char *find_refusal(const struct listed_sites *sites, const char *pattern)
 {
 	for (size_t i = 0; i < sites->n; i++)
 		if (sites->site[i].reason && !fnmatch(pattern, sites->site[i].name, 0))
@@ -140,8 +140,8 @@ static const char *find_refusal(const struct sites *sites, const char *pattern)
 	return NULL;
 }
 
-static void why_unmatched(const char *path, const struct sites *sites, const struct counts *counts,
-			  bool with_functions)
+static void why_unmatched(const char *path, const struct listed_sites *sites,
+			  const struct counts *counts, bool with_functions)
 {
 	struct elf_symbols symbols;
 	struct counts names = { 0 };
@@ -170,7 +170,7 @@ static bool why_little(const char *program, const struct counts *counts, const s
 {
 	bool unmatched = false;
 	char path[PATH_MAX];
-	struct sites sites;
+	struct listed_sites sites;
 	int error;
 
 	for (size_t i = counts->n; asked->on && i < counts->n + counts->patterns; i++)

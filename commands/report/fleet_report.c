@@ -197,7 +197,7 @@ static int kind_text(FILE *out, const struct kind_report *r, bool ladder)
 	const struct fleet_kind *k = r->kind;
 	unsigned placements = r->estimate.level[0].claim[CLAIM_LINE].sections;
 	char from[TEXT_SIZE], to[TEXT_SIZE];
-	struct change *changes = NULL;
+	struct fleet_change *changes = NULL;
 	size_t n = 0;
 	int ret, suspects;
 
@@ -211,7 +211,7 @@ static int kind_text(FILE *out, const struct kind_report *r, bool ladder)
 	suspects = put_suspects(out, r);
 	ret = suspects < 0 ? suspects : changes_of_kind(r, &changes, &n);
 	for (size_t i = 0; i < n && ret == 0; i++) {
-		const struct change *c = &changes[i];
+		const struct fleet_change *c = &changes[i];
 		double p = fmin(1, c->moved.p * (double)n);
 
 		fprintf(out,
@@ -274,7 +274,7 @@ static void put_html_row(FILE *out, char *cells)
 
 static int put_kind(const struct kind_report *r, void *arg)
 {
-	struct page *page = arg;
+	struct html_page *page = arg;
 	char *text = NULL;
 	size_t size = 0;
 	FILE *memory = open_memstream(&text, &size);
@@ -322,7 +322,7 @@ static int put_kind(const struct kind_report *r, void *arg)
 int fleet_page(const char *folder, struct fleet *fleet, char *undrawn, size_t size)
 {
 	struct report report = { .folder = folder };
-	struct page page = { .report = &report };
+	struct html_page page = { .report = &report };
 	int ret;
 
 	undrawn[0] = '\0';

@@ -7,14 +7,14 @@
 #include "commands/report/report.h"
 
 /* Either writes itself, or is that of one benchmark. */
-struct section {
+struct report_section {
 	const char *id;
 	const char *title;
-	int (*write)(struct page *page);
+	int (*write)(struct html_page *page);
 	const struct benchmark *benchmark;
 };
 
-static const struct section sections[] = {
+static const struct report_section sections[] = {
 	{ "verdict", "Verdict", section_verdict, NULL },
 	{ "rate", "Rate against wait", section_rate, NULL },
 	{ "figure9", "Tears against the wait (figure 9 of the paper)", section_figure9, NULL },
@@ -36,7 +36,7 @@ static bool is_of_benchmarks(const struct journal_data *data)
 	       !line_last(data, "gaps");
 }
 
-static bool is_wanted(const struct section *section, const struct journal_data *data)
+static bool is_wanted(const struct report_section *section, const struct journal_data *data)
 {
 	if (section->benchmark)
 		return journal_has_bench(data, section->benchmark->name);
@@ -45,33 +45,33 @@ static bool is_wanted(const struct section *section, const struct journal_data *
 
 /* Those that are wanted, up to one without a title. */
 static void list_sections(const struct journal_data *data,
-			  struct section list[SECTIONS + BENCHMARK_COUNT + 1])
+			  struct report_section list[SECTIONS + BENCHMARK_COUNT + 1])
 {
-	for (const struct section *s = sections; s < sections + SECTIONS; s++) {
+	for (const struct report_section *s = sections; s < sections + SECTIONS; s++) {
 		if (s->write && is_wanted(s, data))
 			*list++ = *s;
 		for (unsigned i = 0; !s->write && benchmarks[i]; i++) {
-			*list = (struct section){ s->id, benchmarks[i]->title, NULL,
-						  benchmarks[i] };
+			*list = (struct report_section){ s->id, benchmarks[i]->title, NULL,
+							 benchmarks[i] };
 			list += is_wanted(list, data);
 		}
 	}
 	list->title = NULL;
 }
 
-static const char *id_of(const struct section *section, char id[ID_MAX])
+static const char *id_of(const struct report_section *section, char id[ID_MAX])
 {
 	snprintf(id, ID_MAX, "%s%s", section->id,
 		 section->benchmark ? section->benchmark->name : "");
 	return id;
 }
 
-static int write_page(struct page *page)
+static int write_page(struct html_page *page)
 {
 	const struct journal_data *data = page->data;
 	size_t lines = 0, n = 0, journals = page->report->count;
 	bool alone = is_of_benchmarks(data), first = true;
-	struct section list[SECTIONS + BENCHMARK_COUNT + 1];
+	struct report_section list[SECTIONS + BENCHMARK_COUNT + 1];
 	char title[256], id[ID_MAX];
 	FILE *out;
 	int rc;
@@ -93,7 +93,7 @@ static int write_page(struct page *page)
 			: "How long an instruction fetch may lag behind a store to code",
 		data->count, S(data->count), lines, S(lines), journals, S(journals), PACKAGE_STRING,
 		alone ? " They hold no calibration, so there is no T_max here." : "");
-	for (const struct section *s = list; s->title && !rc; s++) {
+	for (const struct report_section *s = list; s->title && !rc; s++) {
 		fprintf(out, "<section>\n<h2 id=\"%s\">%s</h2>\n", id_of(s, id), s->title);
 		rc = s->benchmark ? section_benchmark(page, s->benchmark) : s->write(page);
 		fputs("</section>\n", out);
@@ -102,7 +102,7 @@ static int write_page(struct page *page)
 		/* The answer comes first, then what else there is. */
 		first = false;
 		fputs("<nav aria-label=\"Sections\">", out);
-		for (const struct section *k = list; k->title; k++)
+		for (const struct report_section *k = list; k->title; k++)
 			fprintf(out, "<a href=\"#%s\">%s</a>\n", id_of(k, id), k->title);
 		fputs("</nav>\n", out);
 	}
@@ -111,7 +111,7 @@ static int write_page(struct page *page)
 
 int report_write(struct report *report, char *error, size_t size)
 {
-	struct page page = { .report = report, .data = report->data };
+	struct html_page page = { .report = report, .data = report->data };
 	const char *folder = report->folder;
 	struct stat st;
 	int rc;

@@ -25,18 +25,18 @@ int report_write(struct report *report, char *error, size_t size);
 /* --- The sections ----------------------------------------------------------------------------- */
 
 /* A section returns 0 or a negative errno; what is missing is no error. */
-int section_verdict(struct page *page);
-int section_machine(struct page *page);
-int section_figure9(struct page *page);
-int section_rate(struct page *page);
-int section_gaps(struct page *page);
-int section_placements(struct page *page);
-int section_cells(struct page *page);
-int section_limits(struct page *page);
-int section_benchmark(struct page *page, const struct benchmark *benchmark);
+int section_verdict(struct html_page *page);
+int section_machine(struct html_page *page);
+int section_figure9(struct html_page *page);
+int section_rate(struct html_page *page);
+int section_gaps(struct html_page *page);
+int section_placements(struct html_page *page);
+int section_cells(struct html_page *page);
+int section_limits(struct html_page *page);
+int section_benchmark(struct html_page *page, const struct benchmark *benchmark);
 
 /* put_unread_benchmarks - say how many lines of benchmarks could not be read, if any. */
-void put_unread_benchmarks(struct page *page);
+void put_unread_benchmarks(struct html_page *page);
 
 /* journal_has_bench - is there a line of that benchmark, or of any for NULL? */
 bool journal_has_bench(const struct journal_data *data, const char *benchmark);

@@ -124,7 +124,7 @@ static const char about_rows[] =
 	"line: from the 5th to the 99th percentile of all samples; cross: the longest sample. "
 	"Grey: the median of the baseline that was measured in turn.";
 
-static int put_benchmark(struct page *page, const struct benchmark *benchmark,
+static int put_benchmark(struct html_page *page, const struct benchmark *benchmark,
 			 const struct bench_result *result, unsigned lines)
 {
 	char name[BENCH_KEY + 8], label[LABEL_MAX], caption[CAPTION_MAX], why[64],
@@ -158,7 +158,7 @@ static int put_benchmark(struct page *page, const struct benchmark *benchmark,
 	return rc;
 }
 
-int section_benchmark(struct page *page, const struct benchmark *benchmark)
+int section_benchmark(struct html_page *page, const struct benchmark *benchmark)
 {
 	struct bench_result result;
 	int rc = read_last(page->data, benchmark->name, &result);
@@ -173,7 +173,7 @@ int section_benchmark(struct page *page, const struct benchmark *benchmark)
 
 /* --- Lines that are none of these ----------------------------------------------------------- */
 
-void put_unread_benchmarks(struct page *page)
+void put_unread_benchmarks(struct html_page *page)
 {
 	size_t i = 0, unread = 0;
 	const json_t *line;

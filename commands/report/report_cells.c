@@ -34,7 +34,7 @@ static const struct cell_record *worst_of(const struct journal_data *data)
 	return worst;
 }
 
-int section_cells(struct page *page)
+int section_cells(struct html_page *page)
 {
 	const struct journal_data *data = page->data;
 	size_t count = 0, broken = 0, noisy = 0;

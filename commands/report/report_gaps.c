@@ -76,7 +76,7 @@ static void print_buckets(FILE *stream, const void *arg)
 	}
 }
 
-int section_gaps(struct page *page)
+int section_gaps(struct html_page *page)
 {
 	char crossings[48];
 	const char *const args[] = { crossings, NULL };

@@ -5,7 +5,7 @@
 
 #include "commands/report/report.h"
 
-int section_machine(struct page *page)
+int section_machine(struct html_page *page)
 {
 	const struct journal_data *data = page->data;
 	size_t i = 0, runs = 0;
@@ -55,7 +55,7 @@ int section_machine(struct page *page)
 /* --- Placements ------------------------------------------------------------------------------- */
 
 /* Which placements were tested with how many executors, and why no run could seat the others. */
-int section_placements(struct page *page)
+int section_placements(struct html_page *page)
 {
 	struct tally sums = { 0 };
 	FILE *out = page->out;
@@ -114,7 +114,7 @@ out:
 
 /* ---------------------------------------------------------------------------------------------- */
 
-int section_limits(struct page *page)
+int section_limits(struct html_page *page)
 {
 	fputs("<ul>\n"
 	      "<li>A bound is not zero. No tear in N toggles leaves room for one in about N/3, at "

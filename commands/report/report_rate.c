@@ -91,7 +91,7 @@ static void print_rates(FILE *stream, const void *arg)
 	print_claims(stream, line_last(d->data, "estimate"));
 }
 
-int section_rate(struct page *page)
+int section_rate(struct html_page *page)
 {
 	struct rate_data d = { .data = page->data };
 	char crossings[96], stretches[96];
@@ -131,7 +131,7 @@ int section_rate(struct page *page)
 
 /* --- Figure 9 -------------------------------------------------------------------- */
 
-int section_figure9(struct page *page)
+int section_figure9(struct html_page *page)
 {
 	static const struct {
 		enum oracle oracle;

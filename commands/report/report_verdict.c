@@ -8,7 +8,7 @@
 
 #include "commands/report/report.h"
 
-static double ticks_us(const struct page *page, double ticks)
+static double ticks_us(const struct html_page *page, double ticks)
 {
 	uint64_t khz = page->data->identity.tsc_khz;
 
@@ -36,7 +36,7 @@ const json_t *level_keeping(const json_t *e, double p)
 	return NULL;
 }
 
-static void put_answer(struct page *page, const json_t *e)
+static void put_answer(struct html_page *page, const json_t *e)
 {
 	const json_t *window = json_object_get(e, "window"), *paper = json_object_get(e, "paper");
 	const json_t *level = level_keeping(e, 1e-3), *next;
@@ -92,7 +92,7 @@ static void put_answer(struct page *page, const json_t *e)
 	fputs("</div>\n", out);
 }
 
-static void put_ladder(FILE *out, const struct page *page, const json_t *e, bool stretched)
+static void put_ladder(FILE *out, const struct html_page *page, const json_t *e, bool stretched)
 {
 	static const char *const crossings[] = { "line", "page" };
 	const json_t *level, *claim[2];
@@ -127,7 +127,7 @@ static void put_ladder(FILE *out, const struct page *page, const json_t *e, bool
 }
 
 /* Of which state of the CPUs the bounds are the mean. */
-static void put_distances(const struct page *page, const json_t *e)
+static void put_distances(const struct html_page *page, const json_t *e)
 {
 	double near = json_real_of(e, "slices_near"), far = json_real_of(e, "slices_far");
 	double unknown = json_real_of(e, "slices") - near - far;
@@ -146,7 +146,7 @@ static void put_distances(const struct page *page, const json_t *e)
 			       far > 0 ? "near each other" : "far apart");
 }
 
-int section_verdict(struct page *page)
+int section_verdict(struct html_page *page)
 {
 	const json_t *e = line_last(page->data, "estimate");
 	const json_t *level;

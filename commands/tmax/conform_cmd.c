@@ -22,7 +22,7 @@
 #define NAMES_MAX   256
 #define COMMAND_MAX 512
 
-struct request {
+struct conform_options {
 	struct conform_request c;
 	const char *only;
 	const char *cpus;
@@ -36,22 +36,23 @@ struct request {
 
 static const struct option_row options[] = {
 	{ "budget", "TIME", "how long, such as 10m (60s)",
-	  OPTION_TIME(struct request, c.budget, 1) },
-	{ "only", "NAMES", "some promises, joined by commas", OPTION_TEXT(struct request, only) },
+	  OPTION_TIME(struct conform_options, c.budget, 1) },
+	{ "only", "NAMES", "some promises, joined by commas",
+	  OPTION_TEXT(struct conform_options, only) },
 	{ "cpus", "PAIR", "writer and executor, as 0,1 (default: every CPU in turn)",
-	  OPTION_TEXT(struct request, cpus) },
+	  OPTION_TEXT(struct conform_options, cpus) },
 	{ "load", "CPU", "memory traffic there, or none (default: on a third, in turn)",
-	  OPTION_TEXT(struct request, load) },
+	  OPTION_TEXT(struct conform_options, load) },
 	{ "seed", "N", "of addresses, lengths and times (drawn anew)",
-	  OPTION_NUMBER(struct request, c.seed, 0, INT64_MAX) },
+	  OPTION_NUMBER(struct conform_options, c.seed, 0, INT64_MAX) },
 	{ "broken", "FAULT", "break it: stale, lost, unsynced, torn, unserialized (none)",
-	  OPTION_CHOICE(struct request, c.fault, fault_parse) },
+	  OPTION_CHOICE(struct conform_options, c.fault, fault_parse) },
 	{ "broken-on", "CPU", "only what that CPU does (default: any)",
-	  OPTION_NUMBER(struct request, c.fault_on, 0, CPUS_MAX - 1) },
+	  OPTION_NUMBER(struct conform_options, c.fault_on, 0, CPUS_MAX - 1) },
 	{ "how-long", NULL, "also tell how long it takes to find rarer defects",
-	  OPTION_FLAG(struct request, how_long) },
+	  OPTION_FLAG(struct conform_options, how_long) },
 	{ "format", "NAME", "text, junit, json or opendcdiag (text)",
-	  OPTION_CHOICE(struct request, format, conform_format_parse) },
+	  OPTION_CHOICE(struct conform_options, format, conform_format_parse) },
 	{ 0 },
 };
 
@@ -69,7 +70,7 @@ static const struct command_line line = {
 
 /* --- What is asked for ------------------------------------------------------------------------ */
 
-static int choose_promises(struct request *r)
+static int choose_promises(struct conform_options *r)
 {
 	struct conform_request *c = &r->c;
 	char names[NAMES_MAX], known[WORD_LIST_ROOM] = "", *rest = names, *name;
@@ -100,7 +101,7 @@ static int choose_promises(struct request *r)
 	return EXIT_PASS;
 }
 
-static int choose_cpus(struct request *r, unsigned **list)
+static int choose_cpus(struct conform_options *r, unsigned **list)
 {
 	struct conform_request *c = &r->c;
 	struct cpus allowed;
@@ -129,7 +130,7 @@ static int choose_cpus(struct request *r, unsigned **list)
 
 int cmd_conform(int argc, char **argv)
 {
-	struct request r = {
+	struct conform_options r = {
 		.c = { .try_one = conform_run,
 		       .stop = &interrupted,
 		       .budget = 60,

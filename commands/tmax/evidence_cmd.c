@@ -14,7 +14,7 @@
 #include "patchcore/machine/machine_conf.h"
 #include "stress/placement/placement.h"
 
-struct request {
+struct evidence_request {
 	const char *store, *from;
 	char default_store[PATH_MAX + 16];
 	bool drop, verbose, json;
@@ -22,14 +22,15 @@ struct request {
 
 static const struct option_row options[] = {
 	{ "evidence", "FILE", "the store (default: beside the config that calibrate writes)",
-	  OPTION_FILE(struct request, store) },
-	{ "verbose", NULL, "every rung and placement, too", OPTION_FLAG(struct request, verbose) },
+	  OPTION_FILE(struct evidence_request, store) },
+	{ "verbose", NULL, "every rung and placement, too",
+	  OPTION_FLAG(struct evidence_request, verbose) },
 	{ "json", NULL, "print one line of JSON instead of text",
-	  OPTION_FLAG(struct request, json) },
+	  OPTION_FLAG(struct evidence_request, json) },
 	{ "drop", NULL, "begin a new epoch: what was counted so far counts no more",
-	  OPTION_FLAG(struct request, drop) },
+	  OPTION_FLAG(struct evidence_request, drop) },
 	{ "import", "FILE", "add the runs of a store's present epoch that are not in this one",
-	  OPTION_FILE(struct request, from) },
+	  OPTION_FILE(struct evidence_request, from) },
 	{ 0 },
 };
 
@@ -80,7 +81,7 @@ static void show_runs(const struct evidence *e, json_t *array)
 	}
 }
 
-static int show_evidence(const struct request *r, const struct evidence *e)
+static int show_evidence(const struct evidence_request *r, const struct evidence *e)
 {
 	struct plan plan = *plan_find("default");
 	struct estimate estimate;
@@ -168,7 +169,7 @@ static int append_all(const char *path, const struct evidence *what, const struc
 
 int cmd_evidence(int argc, char **argv)
 {
-	struct request r = { 0 };
+	struct evidence_request r = { 0 };
 	struct evidence e, other;
 	char conf[PATH_MAX];
 	int ret, status = command_line_parse(&line, argc, argv, &r, NULL);

@@ -31,7 +31,7 @@ enum action {
 
 static const char *const actions[ACTIONS] = { "report", "export", "prior" };
 
-struct request {
+struct fleet_request {
 	const char *page;
 	bool csv;
 	const char *textfile;
@@ -43,15 +43,16 @@ struct request {
 
 static const struct option_row options[] = {
 	{ "page", "FOLDER", "of report: fleet.html with figures there, instead of text",
-	  OPTION_FILE(struct request, page), FOR(REPORT) },
+	  OPTION_FILE(struct fleet_request, page), FOR(REPORT) },
 	{ "csv", NULL, "of export: each level of each kind as comma-separated values",
-	  OPTION_FLAG(struct request, csv), FOR(EXPORT) },
+	  OPTION_FLAG(struct fleet_request, csv), FOR(EXPORT) },
 	{ "textfile", "FOLDER", "of export: metrics of each machine, for node_exporter",
-	  OPTION_FILE(struct request, textfile), FOR(EXPORT) },
+	  OPTION_FILE(struct fleet_request, textfile), FOR(EXPORT) },
 	{ "output", "FILE", "of export: the table; of prior: the config (also -o)",
-	  OPTION_FILE(struct request, output), .letter = 'o', .plans = 1u << EXPORT | 1u << PRIOR },
+	  OPTION_FILE(struct fleet_request, output), .letter = 'o',
+	  .plans = 1u << EXPORT | 1u << PRIOR },
 	{ "require-p", "P", "of prior: tears per toggle that a pass stays below (1e-4)",
-	  OPTION_INTO(option_probability, struct request, require_p), FOR(PRIOR) },
+	  OPTION_INTO(option_probability, struct fleet_request, require_p), FOR(PRIOR) },
 	{ 0 },
 };
 
@@ -73,7 +74,7 @@ static const struct command_line line = {
 
 /* --- Report ----------------------------------------------------------------------------------- */
 
-static int report_fleet(struct fleet *fleet, const struct request *r, const char *path)
+static int report_fleet(struct fleet *fleet, const struct fleet_request *r, const char *path)
 {
 	char undrawn[256] = "";
 	int ret = r->page ? fleet_page(r->page, fleet, undrawn, sizeof(undrawn))
@@ -99,7 +100,7 @@ static int report_fleet(struct fleet *fleet, const struct request *r, const char
 /* --- Export ----------------------------------------------------------------------------------- */
 
 /* A reader of the file sees the old table or the new one. */
-static int write_table(struct fleet *fleet, const struct request *r)
+static int write_table(struct fleet *fleet, const struct fleet_request *r)
 {
 	int (*put)(FILE *, struct fleet *) = r->csv ? export_csv : export_prior;
 	char fresh[PATH_MAX];
@@ -123,7 +124,7 @@ static int write_table(struct fleet *fleet, const struct request *r)
 	return ret;
 }
 
-static int export(struct fleet *fleet, const struct request *r)
+static int export(struct fleet *fleet, const struct fleet_request *r)
 {
 	const char *to = r->textfile ? r->textfile : r->output ? r->output : "standard output";
 	int ret;
@@ -230,7 +231,7 @@ static int prior_apply(const char *table, const char *output, double require_p)
 
 int cmd_fleet(int argc, char **argv)
 {
-	struct request r = { 0 };
+	struct fleet_request r = { 0 };
 	uint64_t given = 0;
 	int status = command_line_parse(&line, argc, argv, &r, &given);
 	unsigned action = 0;

@@ -20,16 +20,16 @@
 #include "results/journal/journal.h"
 #include "stress/placement/placement.h"
 
-struct request {
+struct info_request {
 	bool json;
 	const char *dump; /* of another machine, or NULL */
 };
 
 static const struct option_row options[] = {
 	{ "cpuid", "FILE", "of the machine where this CPUID dump was taken, what it is",
-	  OPTION_FILE(struct request, dump) },
+	  OPTION_FILE(struct info_request, dump) },
 	{ "json", NULL, "print one line of JSON instead of text",
-	  OPTION_FLAG(struct request, json) },
+	  OPTION_FLAG(struct info_request, json) },
 	{ 0 },
 };
 
@@ -42,7 +42,7 @@ static const struct command_line line = {
 };
 
 /* What is told of this machine. */
-struct report {
+struct machine_report {
 	struct identity identity;
 	struct cpu_name cpu; /* all 0 if it is not known */
 	hwloc_topology_t topology;
@@ -67,7 +67,7 @@ static const char *verdict_of(const struct pc_status *s)
 	return s->conf_valid ? "valid" : "refused";
 }
 
-static int gather_report(struct report *r)
+static int gather_report(struct machine_report *r)
 {
 	long commands = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
 	char room[160];
@@ -97,7 +97,7 @@ static int gather_report(struct report *r)
 	return EXIT_PASS;
 }
 
-static void print_machine(const struct report *r)
+static void print_machine(const struct machine_report *r)
 {
 	char text[160];
 	const char *name;
@@ -156,7 +156,7 @@ static void print_status(const struct pc_status *s)
 	printf("  %-16s %s\n", "reason", s->reason);
 }
 
-static json_t *report_json(const struct report *r)
+static json_t *report_json(const struct machine_report *r)
 {
 	const struct pc_status *s = &r->status;
 	char path[sizeof(s->conf_path)], reason[sizeof(s->reason)];
@@ -202,8 +202,8 @@ static int tell_json(const char *type, json_t *body)
 
 int cmd_info(int argc, char **argv)
 {
-	struct request r = { .json = false };
-	struct report report;
+	struct info_request r = { .json = false };
+	struct machine_report report;
 	struct cpu_name cpu;
 	int ret = command_line_parse(&line, argc, argv, &r, NULL);
 

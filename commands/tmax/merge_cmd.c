@@ -14,7 +14,7 @@
 #include "fleet/store/intake.h"
 #include "stress/placement/placement.h"
 
-struct request {
+struct merge_request {
 	const char *database;
 	const char *machine;
 	bool from_list;
@@ -22,11 +22,11 @@ struct request {
 
 static const struct option_row options[] = {
 	{ "output", "DB", "the database (also -o); made if it is missing",
-	  OPTION_FILE(struct request, database), .letter = 'o' },
+	  OPTION_FILE(struct merge_request, database), .letter = 'o' },
 	{ "machine", "NAME", "whose they are (default: by each file's name)",
-	  OPTION_TEXT(struct request, machine) },
+	  OPTION_TEXT(struct merge_request, machine) },
 	{ "files-from", NULL, "read the names of files from standard input, one to a line",
-	  OPTION_FLAG(struct request, from_list) },
+	  OPTION_FLAG(struct merge_request, from_list) },
 	{ 0 },
 };
 
@@ -43,7 +43,7 @@ static const struct command_line line = {
 };
 
 /* A file that cannot be read costs no other. */
-static int take_file(struct fleet *fleet, const struct request *r, const char *path,
+static int take_file(struct fleet *fleet, const struct merge_request *r, const char *path,
 		     struct intake *intake, int *status)
 {
 	struct intake before = *intake;
@@ -64,7 +64,7 @@ static int take_file(struct fleet *fleet, const struct request *r, const char *p
 
 int cmd_merge(int argc, char **argv)
 {
-	struct request r = { 0 };
+	struct merge_request r = { 0 };
 	struct intake intake = { 0 };
 	char path[FILENAME_MAX];
 	struct fleet *fleet;

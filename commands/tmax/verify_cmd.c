@@ -24,7 +24,7 @@
 
 #define CONFORM_SHARE 0.1 /* of the budget */
 
-struct request {
+struct verify_request {
 	double budget;
 	const char *config, *output, *journal;
 	enum verify_format format;
@@ -34,18 +34,19 @@ struct request {
 
 static const struct option_row options[] = {
 	{ "budget", "TIME", "how long to take, at least 2s (30s)",
-	  OPTION_TIME(struct request, budget, BUDGET_MIN) },
+	  OPTION_TIME(struct verify_request, budget, BUDGET_MIN) },
 	{ "config", "FILE", "another config than the one that the library would find",
-	  OPTION_FILE(struct request, config) },
+	  OPTION_FILE(struct verify_request, config) },
 	{ "conform", "TIME", "for what processor and kernel promise, 0: none (a tenth)",
-	  OPTION_LIMIT(struct request, conform) },
+	  OPTION_LIMIT(struct verify_request, conform) },
 	{ "format", "NAME", "text, junit or json (text)",
-	  OPTION_CHOICE(struct request, format, verify_format_parse) },
+	  OPTION_CHOICE(struct verify_request, format, verify_format_parse) },
 	{ "output", "FILE", "write the report there instead of standard output",
-	  OPTION_FILE(struct request, output) },
-	{ "journal", "FILE", "append a line per cell", OPTION_FILE(struct request, journal) },
+	  OPTION_FILE(struct verify_request, output) },
+	{ "journal", "FILE", "append a line per cell",
+	  OPTION_FILE(struct verify_request, journal) },
 	{ "seed", "N", "of the run (drawn, and told in the report)",
-	  OPTION_NUMBER(struct request, seed, 0, INT64_MAX) },
+	  OPTION_NUMBER(struct verify_request, seed, 0, INT64_MAX) },
 	{ 0 },
 };
 
@@ -131,7 +132,7 @@ static void try_promises(struct verify *v, const struct cpus *cpus, double secon
 	free(cpu);
 }
 
-static int run_cells(struct verify *v, const struct request *r, const char *config)
+static int run_cells(struct verify *v, const struct verify_request *r, const char *config)
 {
 	/* The session keeps all in a journal; without a name it is kept nowhere. */
 	const char *journal = r->journal ? r->journal : "/dev/null";
@@ -178,7 +179,7 @@ out:
 
 int cmd_verify(int argc, char **argv)
 {
-	struct request r = {
+	struct verify_request r = {
 		.budget = BUDGET,
 		.format = VERIFY_TEXT,
 		.seed = NO_SEED,

@@ -7,16 +7,16 @@
 #include "fleet/export/export.h"
 #include "fleet/export/prior.h"
 
-struct table {
+struct prior_table {
 	FILE *out;
 	struct prior prior;
-	int (*put)(const struct kind_report *report, const struct table *table);
+	int (*put)(const struct kind_report *report, const struct prior_table *table);
 };
 
 /* What a machine may go by that has counted nothing itself, and how the kind is put by it. */
 static int put_kind(const struct kind_report *r, void *arg)
 {
-	struct table *t = arg;
+	struct prior_table *t = arg;
 	int ret = prior_of_kind(&r->kind->identity, r->runs, r->count, &t->prior.estimate,
 				&t->prior.behind);
 
@@ -26,20 +26,21 @@ static int put_kind(const struct kind_report *r, void *arg)
 }
 
 static int export_kinds(FILE *out, struct fleet *fleet,
-			int (*put)(const struct kind_report *report, const struct table *table))
+			int (*put)(const struct kind_report *report,
+				   const struct prior_table *table))
 {
-	struct table *table = calloc(1, sizeof(*table));
+	struct prior_table *table = calloc(1, sizeof(*table));
 	int ret = table ? 0 : -ENOMEM;
 
 	if (table) {
-		*table = (struct table){ .out = out, .put = put };
+		*table = (struct prior_table){ .out = out, .put = put };
 		ret = each_kind(fleet, put_kind, table);
 	}
 	free(table);
 	return ret == -ENODATA ? 0 : ret;
 }
 
-static int put_json(const struct kind_report *r, const struct table *t)
+static int put_json(const struct kind_report *r, const struct prior_table *t)
 {
 	json_t *body = prior_to_json(&t->prior);
 	int ret = body ? journal_tell(t->out, journal_line("prior", body)) : -EINVAL;
@@ -67,7 +68,7 @@ static void put_text(FILE *out, const char *text)
 	fputs("\",", out);
 }
 
-static int put_rows(const struct kind_report *r, const struct table *t)
+static int put_rows(const struct kind_report *r, const struct prior_table *t)
 {
 	const struct fleet_kind *k = r->kind;
 	const struct identity *id = &k->identity;

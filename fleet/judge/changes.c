@@ -10,20 +10,20 @@
 #include <time.h>
 
 struct changes {
-	struct change *change;
+	struct fleet_change *change;
 	size_t count;
 };
 
 /* Some of the runs of a kind: their sums are the others'. */
-struct part {
+struct run_part {
 	struct fleet_run *run;
 	size_t count;
 };
 
 static int add_change(struct changes *all, const char *what, const char *from, const char *to,
-		      const struct part *before, const struct part *after)
+		      const struct run_part *before, const struct run_part *after)
 {
-	struct change *more, change = { .what = what };
+	struct fleet_change *more, change = { .what = what };
 	int ret = judge_move(before->run, before->count, after->run, after->count, &change.moved);
 
 	if (ret < 0 || change.moved.p >= 1)
@@ -55,10 +55,10 @@ static bool is_before(const struct fleet_kind *kind, const struct fleet_kind *la
 
 /* Runs from middle on against those before; with 0, those under kernel to against from's. */
 static int add_split(struct changes *all, const char *what, const char *from, const char *to,
-		     const struct part *runs, int64_t middle)
+		     const struct run_part *runs, int64_t middle)
 {
 	struct fleet_run *copy = malloc((2 * runs->count + 1) * sizeof(*copy));
-	struct part side[2] = { { copy, 0 }, { copy + runs->count, 0 } };
+	struct run_part side[2] = { { copy, 0 }, { copy + runs->count, 0 } };
 	int ret = copy ? 0 : -ENOMEM;
 
 	for (size_t i = 0; i < runs->count && copy; i++) {
@@ -74,22 +74,22 @@ static int add_split(struct changes *all, const char *what, const char *from, co
 	return ret;
 }
 
-struct epoch {
+struct kernel_epoch {
 	const char *kernel;
 	int64_t from;
 };
 
 static int by_begin(const void *a, const void *b)
 {
-	const struct epoch *x = a, *y = b;
+	const struct kernel_epoch *x = a, *y = b;
 
 	return x->from != y->from ? (x->from > y->from) - (x->from < y->from)
 				  : strcmp(x->kernel, y->kernel);
 }
 
-static int add_kernels(struct changes *all, const struct part *runs)
+static int add_kernels(struct changes *all, const struct run_part *runs)
 {
-	struct epoch *epochs = malloc((runs->count + 1) * sizeof(*epochs));
+	struct kernel_epoch *epochs = malloc((runs->count + 1) * sizeof(*epochs));
 	int ret = epochs ? 0 : -ENOMEM;
 	size_t n = 0;
 
@@ -100,7 +100,7 @@ static int add_kernels(struct changes *all, const struct part *runs)
 		while (k < n && strcmp(epochs[k].kernel, run->kernel) != 0)
 			k++;
 		if (k == n)
-			epochs[n++] = (struct epoch){ run->kernel, run->time };
+			epochs[n++] = (struct kernel_epoch){ run->kernel, run->time };
 		else if (run->time < epochs[k].from)
 			epochs[k].from = run->time;
 	}
@@ -121,7 +121,7 @@ static void print_day(double seconds, char *text, size_t size)
 		snprintf(text, size, "?");
 }
 
-static int add_drift(struct changes *all, const struct part *runs)
+static int add_drift(struct changes *all, const struct run_part *runs)
 {
 	double *times = malloc((runs->count + 1) * sizeof(*times)), middle;
 	char from[16], to[16];
@@ -139,9 +139,9 @@ static int add_drift(struct changes *all, const struct part *runs)
 	return add_split(all, "time", from, to, runs, (int64_t)middle);
 }
 
-int changes_of_kind(const struct kind_report *r, struct change **changes, size_t *count)
+int changes_of_kind(const struct kind_report *r, struct fleet_change **changes, size_t *count)
 {
-	const struct part all = { (struct fleet_run *)(uintptr_t)r->runs, r->count };
+	const struct run_part all = { (struct fleet_run *)(uintptr_t)r->runs, r->count };
 	const struct identity *now = &r->kind->identity;
 	struct changes found = { 0 };
 	int ret = 0;
@@ -149,7 +149,7 @@ int changes_of_kind(const struct kind_report *r, struct change **changes, size_t
 	for (size_t i = 0; i < r->kind_count && ret == 0; i++) {
 		const struct identity *was = &r->kinds[i].identity;
 		bool microcode = strcmp(was->microcode, now->microcode) != 0;
-		struct part others;
+		struct run_part others;
 
 		if (!is_before(&r->kinds[i], r->kind))
 			continue;

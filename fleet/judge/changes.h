@@ -8,7 +8,7 @@
 #include "fleet/judge/judge.h"
 #include "fleet/judge/ladder_of.h"
 
-struct change {
+struct fleet_change {
 	const char *what; /* "microcode", "hypervisor", "kernel", "time" */
 	char from[72], to[72];
 	struct moved moved; /* p is not corrected for how many changes are looked at */
@@ -20,6 +20,6 @@ struct change {
  * of runs against the earlier one. What has too few machines to tell of is left out. The caller
  * frees. 0 or a negative errno.
  */
-int changes_of_kind(const struct kind_report *r, struct change **changes, size_t *count);
+int changes_of_kind(const struct kind_report *r, struct fleet_change **changes, size_t *count);
 
 #endif

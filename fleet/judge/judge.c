@@ -67,7 +67,7 @@ static bool ratio_of(const struct sums *all, const struct sums *own, const struc
 
 /* --- How hours and machines differ ------------------------------------------------------------ */
 
-struct spread {
+struct fleet_spread {
 	double tilt[TILTS],
 		cgf[TILTS]; /* of the residuals of hours: log of the mean of e^(tilt r) */
 	double machines;    /* variance of machines' true means */
@@ -75,14 +75,14 @@ struct spread {
 	size_t residuals;
 };
 
-static int measure_spread(struct spread *s, const struct machine *machines, size_t count,
+static int measure_spread(struct fleet_spread *s, const struct machine *machines, size_t count,
 			  const struct hour *hours, size_t hour_count)
 {
 	double *residual = malloc((hour_count + 1) * sizeof(*residual)), squares = 0;
 	double *mean = malloc((count + 1) * sizeof(*mean)), within, width, noise = 0;
 	size_t means = 0;
 
-	*s = (struct spread){ 0 };
+	*s = (struct fleet_spread){ 0 };
 	if (!residual || !mean) {
 		free(residual);
 		free(mean);
@@ -134,7 +134,7 @@ static int by_chance(const void *a, const void *b)
 	return (x->p > y->p) - (x->p < y->p);
 }
 
-static struct judged judge(const struct machine *m, const struct spread *s)
+static struct judged judge(const struct machine *m, const struct fleet_spread *s)
 {
 	struct judged judged = { .machine = m->first->machine,
 				 .hours = m->hours,
@@ -168,7 +168,7 @@ int judge_machines(const struct fleet_run *runs, size_t count, struct judged **j
 	struct hour *ratios = malloc((count + 1) * sizeof(*ratios));
 	size_t n = 0, with_ratio = 0;
 	struct sums all = { 0 };
-	struct spread spread;
+	struct fleet_spread spread;
 	struct hours hours;
 	int ret = hours_of(&hours, runs, count, false);
 

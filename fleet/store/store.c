@@ -399,12 +399,12 @@ static int read_fields(sqlite3_stmt *row, int at, const struct field *f, void *b
 }
 
 /* An array that grows, of things of one size. */
-struct list {
+struct growing_list {
 	void *at;
 	size_t count, size;
 };
 
-static void *list_more(struct list *list)
+static void *list_more(struct growing_list *list)
 {
 	void *more = reallocarray(list->at, list->count + 1, list->size);
 
@@ -427,7 +427,7 @@ static int take_kind(sqlite3_stmt *row, void *list)
 
 int fleet_kinds(struct fleet *fleet, struct fleet_kind **kinds, size_t *count)
 {
-	struct list list = { .size = sizeof(**kinds) };
+	struct growing_list list = { .size = sizeof(**kinds) };
 	int ret =
 		ask_store(fleet,
 			  "SELECT kind.*, count(DISTINCT machine), count(*), min(time), max(time), "
@@ -450,7 +450,7 @@ static int take_host(sqlite3_stmt *row, void *list)
 /* SQLite takes what stands beside max() from the row that has it. */
 int fleet_hosts(struct fleet *fleet, struct fleet_host **hosts, size_t *count)
 {
-	struct list list = { .size = sizeof(**hosts) };
+	struct growing_list list = { .size = sizeof(**hosts) };
 	int ret = ask_store(
 		fleet,
 		"SELECT machine, name, kind, kernel, tsc_khz, max(time), count(*) FROM run "
@@ -465,7 +465,7 @@ int fleet_hosts(struct fleet *fleet, struct fleet_host **hosts, size_t *count)
 /* A row is a sum of the run before, or begins one. Rows that are not ours are passed over. */
 static int take_sum(sqlite3_stmt *row, void *arg)
 {
-	struct list *list = arg;
+	struct growing_list *list = arg;
 	struct fleet_run fresh = { 0 }, *run = list->at;
 	struct sum sum = { 0 };
 	int at = read_fields(row, 0, run_fields, &fresh);
@@ -487,7 +487,7 @@ static int take_sum(sqlite3_stmt *row, void *arg)
 
 int fleet_runs(struct fleet *fleet, int64_t kind, struct fleet_run **runs, size_t *count)
 {
-	struct list list = { .size = sizeof(**runs) };
+	struct growing_list list = { .size = sizeof(**runs) };
 	int ret = ask_store(
 		fleet,
 		"SELECT run.id, machine, name, kernel, time, epoch, what, crossing, placement, "

@@ -58,7 +58,7 @@ static bool map_at(uint8_t **at, uintptr_t wanted, size_t size)
 	return false;
 }
 
-struct search {
+struct stub_search {
 	uintptr_t start, end; /* what is left to search */
 	size_t size;
 	uint8_t **at;
@@ -70,7 +70,7 @@ struct search {
  */
 static int use_hole(const struct mapping *next, void *arg)
 {
-	struct search *search = arg;
+	struct stub_search *search = arg;
 	uintptr_t start = search->start, on_stack = getauxval(AT_RANDOM);
 	uintptr_t to = next->start < search->end ? next->start : search->end;
 	bool is_stack = next->start <= on_stack && on_stack < next->end;
@@ -84,7 +84,7 @@ static int use_hole(const struct mapping *next, void *arg)
 static int map_in_reach(uint8_t **at, uintptr_t end, size_t size)
 {
 	const uintptr_t page = ~(uintptr_t)(TEXT_PAGE - 1);
-	struct search search = {
+	struct stub_search search = {
 		.start = end > REACH + BOTTOM ? (end - REACH + TEXT_PAGE - 1) & page : BOTTOM,
 		.end = (end < TOP - REACH ? end + REACH : TOP) & page,
 		.size = size,

@@ -8,7 +8,7 @@
 #include "patchcore/site/fork.h"
 #include "patchcore/word/flight.h"
 
-struct range {
+struct forgotten_range {
 	uintptr_t start;
 	uintptr_t end;
 	int ret;
@@ -26,7 +26,7 @@ static bool own_site(struct site *site)
  * Give up the change that is in flight there, if there is one. Its span is ended only on pages that
  * stay: the others are forgotten, see text_forget(). False: a patcher is at it.
  */
-static bool give_change_up(struct site *site, const struct range *range)
+static bool give_change_up(struct site *site, const struct forgotten_range *range)
 {
 	struct text_span span;
 
@@ -46,7 +46,7 @@ static bool give_change_up(struct site *site, const struct range *range)
 static int forget_site(struct entry *entry, void *arg)
 {
 	struct site *site = (struct site *)entry, *lead = site_lead(site);
-	struct range *range = arg;
+	struct forgotten_range *range = arg;
 
 	/* A site that is held for the change of another is free when that change is over. */
 	if ((lead != site && !give_change_up(lead, range)) || !give_change_up(site, range) ||
@@ -65,7 +65,7 @@ static int forget_site(struct entry *entry, void *arg)
  */
 static int forget_code(uintptr_t start, uintptr_t end, bool is_gone)
 {
-	struct range range = { start, end, 0 };
+	struct forgotten_range range = { start, end, 0 };
 
 	sites_each_in(start, end, forget_site, &range);
 	if (range.ret == 0 || is_gone) {

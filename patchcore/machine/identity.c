@@ -16,7 +16,7 @@
 #define UNKNOWN	     "unknown"
 #define CPUINFO_READ 8192
 
-enum kind {
+enum identity_kind {
 	TEXT,
 	COUNT,
 	KHZ,
@@ -29,7 +29,7 @@ enum kind {
 
 static const struct field {
 	const char *name;
-	enum kind kind;
+	enum identity_kind kind;
 	size_t offset, size;
 } fields[] = { IDENTITY_FIELDS(FIELD) };
 

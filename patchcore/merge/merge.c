@@ -137,7 +137,7 @@ NOPATCH void merge_adopt(const struct merge *merge)
 static struct frames frames;
 
 /* What the handlers need too. */
-struct look {
+struct merge_look {
 	const struct frames_places *places;
 	bool move;
 	_Atomic(int) error; /* of a thread that could not be looked at; 0: there was none */
@@ -148,7 +148,7 @@ _Static_assert(sizeof(struct frames_search) <= sizeof(struct others_room), "room
 NOPATCH static void look_inside(ucontext_t *context, struct others_room *room, void *arg)
 {
 	greg_t *gregs = context->uc_mcontext.gregs;
-	struct look *look = arg;
+	struct merge_look *look = arg;
 	struct frames_inside *inside = frames_find(look->places, (uintptr_t)gregs[REG_RIP]);
 	struct frames_stack stack = {
 		.sp = (uintptr_t)gregs[REG_RSP],
@@ -182,7 +182,7 @@ NOPATCH static void look_inside(ucontext_t *context, struct others_room *room, v
 NOPATCH static bool look_asleep(pid_t tid, const struct task_call *call, uint64_t blocked,
 				bool takes, struct others_room *room, void *arg)
 {
-	struct look *look = arg;
+	struct merge_look *look = arg;
 	struct frames_inside *inside = frames_find(look->places, call->pc);
 	struct frames_stack stack = { .sp = call->sp, .looks_end = call->sp + OTHERS_STACK };
 	int found = 0;
@@ -258,7 +258,7 @@ NOPATCH static void expect_looks(struct merge *merge)
 
 NOPATCH static int look_once(struct frames_places *places)
 {
-	struct look look = { .places = places, .move = places->inside[0].merge->move };
+	struct merge_look look = { .places = places, .move = places->inside[0].merge->move };
 	int ret, known, seen;
 
 	do {

@@ -39,7 +39,7 @@
 /* The kernel takes these two out of every mask that it keeps. */
 #define ALL_SIGNALS (~(kernel_bit(SIGKILL) | kernel_bit(SIGSTOP)))
 
-struct slot {
+struct thread_slot {
 	pid_t tid;
 	bool sent;
 	unsigned pass; /* the last one that found the thread there */
@@ -52,8 +52,8 @@ struct slot {
 };
 
 /* Apart, so that slots are quickly gone through. */
-struct chunk {
-	struct slot slots[CHUNK];
+struct thread_chunk {
+	struct thread_slot slots[CHUNK];
 	struct others_room rooms[CHUNK];
 };
 
@@ -75,9 +75,9 @@ static _Atomic(pid_t) holder;
 
 /* What the handler reads; written by the holder while no ticket is out. */
 static struct round *current;
-static struct chunk *chunks[CHUNKS]; /* kept for the next round */
-static _Atomic(unsigned) count;	     /* slots in use; a signal carries only a number below it */
-static unsigned chains[CHAINS];	     /* of the slots in use, by thread id */
+static struct thread_chunk *chunks[CHUNKS]; /* kept for the next round */
+static _Atomic(unsigned) count; /* slots in use; a signal carries only a number below it */
+static unsigned chains[CHAINS]; /* of the slots in use, by thread id */
 
 static _Atomic(int) tickets;
 static _Atomic(int) ticket;	  /* of the round; 0: none, claim nothing */
@@ -222,7 +222,7 @@ NOPATCH static void pass_on(int signal, siginfo_t *info)
 
 /* --- The handler ------------------------------------------------------------------------ */
 
-NOPATCH static struct slot *slot_at(unsigned index)
+NOPATCH static struct thread_slot *slot_at(unsigned index)
 {
 	return &chunks[index / CHUNK]->slots[index % CHUNK];
 }
@@ -231,7 +231,7 @@ NOPATCH static void on_look_signal(int signal, siginfo_t *info, void *context)
 {
 	uint64_t value = (uintptr_t)info->si_value.sival_ptr;
 	unsigned index = (unsigned)value;
-	struct slot *slot;
+	struct thread_slot *slot;
 	int open;
 
 	if (!others_is_ours(info->si_code, value)) {
@@ -318,7 +318,7 @@ NOPATCH static bool is_late(const struct round *round)
  * A thread that has ended is asked, which will show it. One that sleeps in a call that may not be
  * read could be in sigwait(): a signal would be taken from the program's own.
  */
-NOPATCH static int learn_thread(const struct round *round, struct slot *slot)
+NOPATCH static int learn_thread(const struct round *round, struct thread_slot *slot)
 {
 	uint64_t sleeps = slot->signals.sleeps;
 	int ret = task_signals(slot->tid, &slot->signals);
@@ -336,7 +336,8 @@ NOPATCH static int learn_thread(const struct round *round, struct slot *slot)
  * Does it sleep where it need not answer? Each time it goes to sleep is counted. If it sleeps
  * afterwards, and there was no other time since its mask was read, it has slept all the while.
  */
-NOPATCH static bool is_settled(const struct round *round, const struct slot *slot, bool takes)
+NOPATCH static bool is_settled(const struct round *round, const struct thread_slot *slot,
+			       bool takes)
 {
 	const struct task_call *call = &slot->call;
 	uint64_t blocked = call->masks ? ~UINT64_C(0) : slot->signals.blocked | call->waited;
@@ -349,7 +350,7 @@ NOPATCH static bool is_settled(const struct round *round, const struct slot *slo
 	       task_signals(slot->tid, &signals) == 0 && signals.switches == slot->signals.switches;
 }
 
-NOPATCH static void ask_thread(const struct round *round, struct slot *slot, unsigned index)
+NOPATCH static void ask_thread(const struct round *round, struct thread_slot *slot, unsigned index)
 {
 	bool takes = !(slot->signals.blocked & kernel_bit(others_signal)) && !slot->call.waits;
 	bool is_trapped = slot->signals.blocked == round->trapped;
@@ -375,7 +376,7 @@ NOPATCH static void ask_thread(const struct round *round, struct slot *slot, uns
 		atomic_store(&slot->is_open, false);
 }
 
-NOPATCH static struct slot *find_slot(pid_t tid)
+NOPATCH static struct thread_slot *find_slot(pid_t tid)
 {
 	unsigned index = chains[(unsigned)tid % CHAINS];
 
@@ -388,7 +389,7 @@ NOPATCH static struct slot *find_slot(pid_t tid)
 NOPATCH static bool meet(pid_t tid, void *arg)
 {
 	struct round *round = arg;
-	struct slot *slot = find_slot(tid);
+	struct thread_slot *slot = find_slot(tid);
 	struct task_stat stat;
 	long chunk;
 
@@ -406,10 +407,10 @@ NOPATCH static bool meet(pid_t tid, void *arg)
 	    (stat.is_kernels || stat.started > round->began))
 		return true;
 	if (count % CHUNK == 0 && count < CHUNK * CHUNKS && !chunks[count / CHUNK]) {
-		chunk = sys_call(SYS_mmap, NULL, sizeof(struct chunk), PROT_READ | PROT_WRITE,
-				 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		chunk = sys_call(SYS_mmap, NULL, sizeof(struct thread_chunk),
+				 PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		if (chunk > 0 || chunk <= -4096)
-			chunks[count / CHUNK] = (struct chunk *)chunk;
+			chunks[count / CHUNK] = (struct thread_chunk *)chunk;
 	}
 	if (count == CHUNK * CHUNKS || !chunks[count / CHUNK]) {
 		round->error = -ENOMEM;
@@ -432,7 +433,7 @@ NOPATCH static int insist(const struct round *round)
 	int unasked = 0, ret = 0;
 
 	for (unsigned i = 0; i < count && ret == 0; i++) {
-		struct slot *slot = slot_at(i);
+		struct thread_slot *slot = slot_at(i);
 		struct task_stat stat;
 
 		if (!atomic_load(&slot->is_open))
@@ -504,7 +505,7 @@ NOPATCH static int ask_all(struct round *round)
 			return ret;
 		/* The new ones are asked. The signal is chosen once they are known. */
 		for (unsigned i = before; i < count && ret == 0; i++) {
-			const struct slot *slot = slot_at(i);
+			const struct thread_slot *slot = slot_at(i);
 
 			ret = learn_thread(round, slot_at(i));
 			used |= task_uses(slot->signals.blocked, slot->call.waited);

@@ -9,14 +9,14 @@
 
 #include "patchcore/site/lock.h"
 
-struct object {
+struct loaded_object {
 	uintptr_t start;
 	uintptr_t end;
 	uint64_t identity; /* of file name and notes: the build-id is one */
 };
 
 struct view {
-	struct object *list;
+	struct loaded_object *list;
 	size_t count;
 	uint64_t loads, unloads; /* the linker's counts: the same if nothing came or went */
 };
@@ -38,7 +38,7 @@ static uint64_t hash_bytes(uint64_t seed, const void *data, size_t len)
 static int note_object(struct dl_phdr_info *info, size_t size, void *data)
 {
 	struct view *look = data;
-	struct object *object;
+	struct loaded_object *object;
 	uint64_t seed = UINT64_C(0xcbf29ce484222325);
 
 	(void)size;
@@ -51,7 +51,7 @@ static int note_object(struct dl_phdr_info *info, size_t size, void *data)
 		return -ENOMEM;
 	look->list = object;
 	object += look->count++;
-	*object = (struct object){ .start = UINTPTR_MAX };
+	*object = (struct loaded_object){ .start = UINTPTR_MAX };
 	seed = hash_bytes(seed, info->dlpi_name, strlen(info->dlpi_name));
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *part = &info->dlpi_phdr[i];
@@ -88,7 +88,7 @@ void objects_in_child(void)
 		store_relaxed(&lock_may_be_lost, true);
 }
 
-static bool contains(const struct view *look, const struct object *object)
+static bool contains(const struct view *look, const struct loaded_object *object)
 {
 	for (size_t i = 0; i < look->count; i++)
 		if (memcmp(&look->list[i], object, sizeof(*object)) == 0)
@@ -99,7 +99,7 @@ static bool contains(const struct view *look, const struct object *object)
 int objects_each_gone(void (*gone)(uintptr_t start, uintptr_t end))
 {
 	struct view look = { .list = NULL };
-	struct object *unused;
+	struct loaded_object *unused;
 	int ret;
 
 	if (load_relaxed(&lock_may_be_lost))

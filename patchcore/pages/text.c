@@ -90,7 +90,7 @@ static int give_back_pages(uintptr_t start, uintptr_t end)
 	return ret;
 }
 
-struct range {
+struct text_range {
 	uintptr_t start, end;
 };
 
@@ -134,7 +134,7 @@ static int compare_page(struct entry *entry, void *mapping)
 /* Up to the end of that mapping; without one, to the end of the range. */
 static int compare_until(const struct mapping *map, void *range)
 {
-	struct range *rest = range;
+	struct text_range *rest = range;
 	uintptr_t end = map && map->end < rest->end ? map->end : rest->end;
 
 	table_each_in(&text_pages, rest->start, end, compare_page, (void *)(uintptr_t)map);
@@ -158,7 +158,7 @@ static int is_known_entry(struct entry *entry, void *unused)
 /* Asks only where there is something to compare with. */
 void text_compare(uintptr_t start, uintptr_t end)
 {
-	struct range rest = { start, end };
+	struct text_range rest = { start, end };
 
 	widen_to_opened(&rest.start, &rest.end);
 	if (table_each_in(&text_pages, rest.start, rest.end, is_known_entry, NULL) &&
@@ -169,7 +169,7 @@ void text_compare(uintptr_t start, uintptr_t end)
 /* --- Making writable ------------------------------------------------------------------------- */
 
 /* What is to become of some pages. */
-struct wish {
+struct page_wish {
 	unsigned opens; /* 1; 0: only for one patch */
 	bool shared;	/* also if others see what changes there */
 	bool alias;	/* written through an alias */
@@ -196,7 +196,7 @@ static int compare_view(const struct mapping *map, void *arg)
 }
 
 /* Where they run: [start, end), all of one mapping and without an alias. */
-static int make_writable(const struct wish *wish, uintptr_t start, uintptr_t end,
+static int make_writable(const struct page_wish *wish, uintptr_t start, uintptr_t end,
 			 const struct mapping *map)
 {
 	struct mapping part = { start, end, .origin = mapping_origin(map, start) };
@@ -228,7 +228,7 @@ static int make_writable(const struct wish *wish, uintptr_t start, uintptr_t end
 }
 
 /* For pages of one mapping. */
-static int prepare_mapped(const struct wish *wish, uintptr_t start, uintptr_t end,
+static int prepare_mapped(const struct page_wish *wish, uintptr_t start, uintptr_t end,
 			  const struct mapping *map)
 {
 	int ret = 0;
@@ -268,14 +268,14 @@ static int prepare_mapped(const struct wish *wish, uintptr_t start, uintptr_t en
 
 #define LONGEST ((size_t)4 << 30) /* bytes to open at a time: 1,048,576 entries */
 
-struct request {
-	const struct wish *wish; /* NULL: only see whether all of it is mapped */
+struct open_request {
+	const struct page_wish *wish; /* NULL: only see whether all of it is mapped */
 	uintptr_t reached, end;
 };
 
 static int prepare_next(const struct mapping *map, void *arg)
 {
-	struct request *request = arg;
+	struct open_request *request = arg;
 	uintptr_t from = request->reached;
 
 	if (map->start > from)
@@ -285,16 +285,16 @@ static int prepare_next(const struct mapping *map, void *arg)
 }
 
 /* -EFAULT: there is a hole. */
-static int prepare_all(const struct wish *wish, uintptr_t start, uintptr_t end)
+static int prepare_all(const struct page_wish *wish, uintptr_t start, uintptr_t end)
 {
-	struct request request = { wish, start, end };
+	struct open_request request = { wish, start, end };
 	int ret = mappings_each(start, end, MAPPING_ANY, prepare_next, &request);
 
 	return ret == 0 && request.reached < end ? -EFAULT : ret;
 }
 
 /* All of it, or leave it as it is. */
-static int prepare_range(const struct wish *wish, uintptr_t *start, uintptr_t *end)
+static int prepare_range(const struct page_wish *wish, uintptr_t *start, uintptr_t *end)
 {
 	int ret;
 
@@ -313,7 +313,7 @@ static int prepare_range(const struct wish *wish, uintptr_t *start, uintptr_t *e
 	return ret;
 }
 
-static int use_locked(const struct wish *wish, uintptr_t start, uintptr_t end)
+static int use_locked(const struct page_wish *wish, uintptr_t start, uintptr_t end)
 {
 	int ret = prepare_range(wish, &start, &end);
 
@@ -346,7 +346,7 @@ static int use_locked(const struct wish *wish, uintptr_t start, uintptr_t end)
 	return 0;
 }
 
-static int use_pages(const struct wish *wish, uintptr_t start, uintptr_t end)
+static int use_pages(const struct page_wish *wish, uintptr_t start, uintptr_t end)
 {
 	int ret;
 
@@ -362,7 +362,7 @@ static int use_pages(const struct wish *wish, uintptr_t start, uintptr_t end)
 
 int text_borrow(uintptr_t start, uintptr_t end, uint64_t *loan)
 {
-	return use_pages(&(struct wish){ .loan = loan }, start, end);
+	return use_pages(&(struct page_wish){ .loan = loan }, start, end);
 }
 
 /* With text_lock. A protection that could not be given back is tried again later. */
@@ -506,7 +506,7 @@ static bool renew_page(struct entry *entry)
 
 static int forget_gone_page(struct entry *entry, void *arg)
 {
-	const struct range *gone = arg;
+	const struct text_range *gone = arg;
 	uintptr_t to;
 
 	if (is_gone(entry->addr, gone->start, gone->end, &to)) {
@@ -518,7 +518,7 @@ static int forget_gone_page(struct entry *entry, void *arg)
 
 void text_forget(uintptr_t start, uintptr_t end)
 {
-	struct range gone = { start, end };
+	struct text_range gone = { start, end };
 
 	lock_take(&text_lock);
 	table_each_in(&text_pages, start, end, forget_gone_page, &gone);
@@ -536,7 +536,7 @@ int text_enter(const void *addr, size_t len, uintptr_t *start, uintptr_t *end, s
 	return choice_sync() ? fork_enter(self) : -ESHUTDOWN;
 }
 
-static int use_asked(const struct wish *wish, void *addr, size_t len)
+static int use_asked(const struct page_wish *wish, void *addr, size_t len)
 {
 	uintptr_t start, end;
 	struct thread *self;
@@ -551,15 +551,15 @@ static int use_asked(const struct wish *wish, void *addr, size_t len)
 
 int pc_text_open(void *addr, size_t len)
 {
-	return use_asked(&(struct wish){ .opens = 1 }, addr, len);
+	return use_asked(&(struct page_wish){ .opens = 1 }, addr, len);
 }
 
 int pc_text_open_shared(void *addr, size_t len)
 {
-	return use_asked(&(struct wish){ .opens = 1, .shared = true }, addr, len);
+	return use_asked(&(struct page_wish){ .opens = 1, .shared = true }, addr, len);
 }
 
 int pc_text_alias(void *addr, size_t len)
 {
-	return use_asked(&(struct wish){ .opens = 1, .alias = true }, addr, len);
+	return use_asked(&(struct page_wish){ .opens = 1, .alias = true }, addr, len);
 }

@@ -54,7 +54,7 @@ static long find_next(long fd, uintptr_t addr, enum mapping_kind kind, struct ma
 
 #define HUGE_PAGE ((size_t)2 << 20)
 
-struct text {
+struct maps_text {
 	long fd;
 	long left; /* bytes that were read and not used; not positive at the end or on an error */
 	const char *at;
@@ -62,7 +62,7 @@ struct text {
 	char bytes[2048];
 };
 
-static char next_char(struct text *text)
+static char next_char(struct maps_text *text)
 {
 	if (text->left <= 0) {
 		text->at = text->bytes;
@@ -73,7 +73,7 @@ static char next_char(struct text *text)
 }
 
 /* Up to what follows it, which is passed over. */
-static uint64_t next_number(struct text *text, unsigned base)
+static uint64_t next_number(struct maps_text *text, unsigned base)
 {
 	uint64_t number = 0;
 	char c;
@@ -84,7 +84,7 @@ static uint64_t next_number(struct text *text, unsigned base)
 }
 
 /* A line is START-END rwxp OFFSET MAJOR:MINOR INODE, and mostly blanks and a name. */
-static void read_line(struct text *text, struct mapping *map)
+static void read_line(struct maps_text *text, struct mapping *map)
 {
 	char prot[4];
 	unsigned major;
@@ -107,7 +107,7 @@ static void read_line(struct text *text, struct mapping *map)
 }
 
 /* The next one that ends behind addr, as find_next(). */
-static long read_next(struct text *text, uintptr_t addr, struct mapping *map)
+static long read_next(struct maps_text *text, uintptr_t addr, struct mapping *map)
 {
 	do {
 		read_line(text, map);
@@ -121,7 +121,8 @@ static long read_next(struct text *text, uintptr_t addr, struct mapping *map)
 
 int mappings_each(uintptr_t start, uintptr_t end, enum mapping_kind kind, mapping_fn *fn, void *arg)
 {
-	struct text text = { .fd = sys_call(SYS_openat, AT_FDCWD, MAPS, O_RDONLY | O_CLOEXEC) };
+	struct maps_text text = { .fd = sys_call(SYS_openat, AT_FDCWD, MAPS,
+						 O_RDONLY | O_CLOEXEC) };
 	bool as_text = false;
 	struct mapping map;
 	long error = 0;

@@ -134,7 +134,7 @@ int pc_patch_merge(void *addr, const void *bytes, size_t len, enum pc_inside who
 /* --- Many ------------------------------------------------------------------------------------- */
 
 /* What a batch takes of memory: as many of each as it has ops. */
-struct batch {
+struct over_batch {
 	struct merge *merges; /* in the order of the ops */
 	struct frames_inside *inside;
 	struct pc_op **by_addr;
@@ -142,7 +142,7 @@ struct batch {
 };
 
 /* Those that are moved over, or those that are waited for. */
-static void look_for_some(const struct batch *batch, const struct pc_over *ops, bool move)
+static void look_for_some(const struct over_batch *batch, const struct pc_over *ops, bool move)
 {
 	struct frames_places places = { batch->inside, 0 };
 	const struct pc_over *over;
@@ -158,7 +158,7 @@ static void look_for_some(const struct batch *batch, const struct pc_over *ops, 
 		merge_undisturbed(&places);
 }
 
-static void begin_all(struct batch *batch, struct pc_over *ops, enum pc_inside who,
+static void begin_all(struct over_batch *batch, struct pc_over *ops, enum pc_inside who,
 		      const struct sync *sync)
 {
 	struct pc_over *over;
@@ -179,7 +179,7 @@ static void begin_all(struct batch *batch, struct pc_over *ops, enum pc_inside w
 	}
 }
 
-static void make_batch(struct batch *batch, struct pc_over *ops, enum pc_inside who,
+static void make_batch(struct over_batch *batch, struct pc_over *ops, enum pc_inside who,
 		       const struct sync *sync)
 {
 	batch->inside = (struct frames_inside *)(batch->merges + batch->n);
@@ -198,7 +198,7 @@ static void make_batch(struct batch *batch, struct pc_over *ops, enum pc_inside 
 int pc_patch_over_batch(struct pc_over *ops, size_t n, enum pc_inside who)
 {
 	const struct sync *sync = choice_sync();
-	struct batch batch = { .n = n };
+	struct over_batch batch = { .n = n };
 	struct thread *self;
 	int ret;
 

@@ -356,7 +356,7 @@ int trap_remove(void)
 /* --- Does it get through? --------------------------------------------------------------------- */
 
 /* What is asked for every thread. */
-struct look {
+struct signals_look {
 	struct pc_signals *report;
 	int error; /* the first */
 };
@@ -364,7 +364,7 @@ struct look {
 /* False: it could not be told of this one, which ends the list. */
 static bool meet_thread(pid_t tid, void *arg)
 {
-	struct look *look = arg;
+	struct signals_look *look = arg;
 	struct task_signals signals;
 	struct task_stat stat;
 	bool blocking;
@@ -431,7 +431,7 @@ static void advise_signals(struct pc_signals *report)
 int pc_check_signals(struct pc_signals *report)
 {
 	size_t frame = getauxval(AT_MINSIGSTKSZ);
-	struct look look = { .report = report };
+	struct signals_look look = { .report = report };
 	struct kernel_action now;
 	stack_t stack;
 	int ret;

@@ -12,15 +12,15 @@ static struct table sites = TABLE_INIT(struct site, 6, renew_site);
 #define CHUNK  (1u << 15)
 #define CHUNKS (1u << 10)
 
-struct chunk {
+struct site_chunk {
 	_Atomic(uint64_t) marks[CHUNK / 64];
 	struct site *sites[CHUNK];
 };
 
-static struct chunk *_Atomic chunks[CHUNKS]; /* published with release */
-static _Atomic(size_t) numbered;	     /* numbers that sites have, from 0 on; after chunks */
+static struct site_chunk *_Atomic chunks[CHUNKS]; /* published with release */
+static _Atomic(size_t) numbered; /* numbers that sites have, from 0 on; after chunks */
 
-NOPATCH static struct chunk *chunk_of(size_t number)
+NOPATCH static struct site_chunk *chunk_of(size_t number)
 {
 	return load_acquire(&chunks[number / CHUNK]);
 }
@@ -65,7 +65,7 @@ NOPATCH struct site *sites_next_marked(size_t number)
 static bool number_site(struct site *site)
 {
 	size_t number = load_relaxed(&numbered);
-	struct chunk *chunk;
+	struct site_chunk *chunk;
 
 	if (number == (size_t)CHUNK * CHUNKS)
 		return false;

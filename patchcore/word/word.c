@@ -77,7 +77,7 @@ NOPATCH static uint64_t mask_of(size_t len)
 }
 
 /* Whether a store depends on there being an INT3 on its first byte. */
-enum guard {
+enum store_guard {
 	ALWAYS,
 	UNLESS_INT3,
 	ONLY_INT3
@@ -88,7 +88,7 @@ enum guard {
  * first. False: the guard forbade it. *old, unless old is NULL, gets the bytes from before.
  */
 NOPATCH static bool store_bytes(uint8_t *addr, size_t len, uint64_t code, uint64_t mask,
-				enum guard guard, uint64_t *old)
+				enum store_guard guard, uint64_t *old)
 {
 	uint8_t *at = container(addr, len);
 	unsigned shift = 8 * (unsigned)(addr - at);

@@ -51,7 +51,7 @@ static inline int arm_probe(struct probe *probe, uintptr_t function)
 	return ret;
 }
 
-struct wish {
+struct probe_order {
 	const uint32_t *ids;
 	size_t n;
 	bool on;
@@ -61,7 +61,7 @@ struct wish {
 /* Runs of probes that can be changed are toggled together. */
 static int toggle_runs(void *data)
 {
-	const struct wish *wish = data;
+	const struct probe_order *wish = data;
 	const uint32_t *ids = wish->ids;
 	int error = 0, ret;
 
@@ -159,7 +159,7 @@ static uintptr_t find_word(uintptr_t function)
 static int change_probes(const uint32_t *ids, size_t n, bool on, uintptr_t function,
 			 bool keeps_vectors)
 {
-	struct wish wish = { ids, n, on, function };
+	struct probe_order wish = { ids, n, on, function };
 	int ret;
 
 	if (!ids && n)

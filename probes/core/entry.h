@@ -39,14 +39,14 @@
 #define GUARD_PAGE 4096
 
 /* The part of a probe that executors read. */
-struct slot {
+struct probe_slot {
 	_Atomic(uintptr_t) function; /* 0: only count */
 	_Atomic(void *) data;
 	void *site;
 	_Atomic uint64_t lost;
 };
 
-extern struct slot probe_slots[FI_PROBES_MAX] __attribute__((visibility("hidden")));
+extern struct probe_slot probe_slots[FI_PROBES_MAX] __attribute__((visibility("hidden")));
 
 /*
  * A thread's counters, and the stack on which its probe functions run where it is on none of its

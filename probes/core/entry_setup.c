@@ -10,11 +10,11 @@
 
 #include "probes/insn/insn.h"
 
-static_assert(sizeof(struct slot) == 1 << SLOT_SHIFT, "the trampoline shifts the id");
-static_assert(offsetof(struct slot, function) == 0, "the trampoline reads it there");
-static_assert(offsetof(struct slot, data) == SLOT_DATA, "the trampoline reads it there");
-static_assert(offsetof(struct slot, site) == SLOT_SITE, "the trampoline reads it there");
-static_assert(offsetof(struct slot, lost) == SLOT_LOST, "the trampoline counts there");
+static_assert(sizeof(struct probe_slot) == 1 << SLOT_SHIFT, "the trampoline shifts the id");
+static_assert(offsetof(struct probe_slot, function) == 0, "the trampoline reads it there");
+static_assert(offsetof(struct probe_slot, data) == SLOT_DATA, "the trampoline reads it there");
+static_assert(offsetof(struct probe_slot, site) == SLOT_SITE, "the trampoline reads it there");
+static_assert(offsetof(struct probe_slot, lost) == SLOT_LOST, "the trampoline counts there");
 static_assert(offsetof(struct block, inside) == BLOCK_INSIDE, "the trampoline counts there");
 static_assert(offsetof(struct block, counts) == BLOCK_COUNTS, "the trampoline counts there");
 static_assert(EFFECTS_XMM == 8, "the trampoline saves eight");
@@ -29,8 +29,8 @@ static_assert(sizeof(struct fi_regs) == 80, "the trampoline pushes ten registers
 #define STATES_AVX512 0xe0
 #define MOVES_AREA    2176 /* zmm0 to 31, k0 to 7, MXCSR; in whole lines */
 
-struct slot probe_slots[FI_PROBES_MAX];
-struct slot *const entry_slots __attribute__((visibility("hidden"))) = probe_slots;
+struct probe_slot probe_slots[FI_PROBES_MAX];
+struct probe_slot *const entry_slots __attribute__((visibility("hidden"))) = probe_slots;
 
 /* For the assembly. */
 uint32_t entry_states __attribute__((visibility("hidden"))); /* for XSAVE; 0: by FXSAVE */

@@ -38,12 +38,12 @@ enum {
 
 #define HAS(set, reg) ((set) >> (reg)&1)
 
-struct code {
+struct leaf_code {
 	uint8_t bytes[COPY_MAX];
 	size_t len;
 };
 
-static void put_code(struct code *code, const void *bytes, size_t len)
+static void put_code(struct leaf_code *code, const void *bytes, size_t len)
 {
 	memcpy(code->bytes + code->len, bytes, len);
 	code->len += len;
@@ -53,7 +53,7 @@ static void put_code(struct code *code, const void *bytes, size_t len)
 	put_code(code, (const uint8_t[]){ __VA_ARGS__ }, sizeof((const uint8_t[]){ __VA_ARGS__ }))
 
 /* PUSH is 0x50, POP 0x58. */
-static void put_stack(struct code *code, uint8_t opcode, unsigned reg)
+static void put_stack(struct leaf_code *code, uint8_t opcode, unsigned reg)
 {
 	if (reg >= R8)
 		PUT(code, 0x41);
@@ -61,12 +61,12 @@ static void put_stack(struct code *code, uint8_t opcode, unsigned reg)
 }
 
 /* mov disp(%rsp), %reg */
-static void put_load(struct code *code, unsigned reg, uint8_t disp)
+static void put_load(struct leaf_code *code, unsigned reg, uint8_t disp)
 {
 	PUT(code, reg >= R8 ? 0x4c : 0x48, 0x8b, (uint8_t)(0x44 | (reg & 7) << 3), 0x24, disp);
 }
 
-static void put_block(struct code *code)
+static void put_block(struct leaf_code *code)
 {
 	uint32_t offset = (uint32_t)block_offset();
 
@@ -75,7 +75,7 @@ static void put_block(struct code *code)
 }
 
 /* The arguments in rsi and rcx; rcx has been the slot. */
-static void put_slot_arguments(struct code *code, uint16_t reads)
+static void put_slot_arguments(struct leaf_code *code, uint16_t reads)
 {
 	if (HAS(reads, RSI))
 		PUT(code, 0x48, 0x8b, 0x71, SLOT_SITE); /* mov SLOT_SITE(%rcx), %rsi */
@@ -84,7 +84,7 @@ static void put_slot_arguments(struct code *code, uint16_t reads)
 }
 
 /* Distances are taken from where the copy will be. */
-static bool put_body(struct code *code, uintptr_t function, const struct effects *leaf,
+static bool put_body(struct leaf_code *code, uintptr_t function, const struct effects *leaf,
 		     uintptr_t at)
 {
 	uint8_t *body = code->bytes + code->len;
@@ -107,7 +107,7 @@ static bool put_body(struct code *code, uintptr_t function, const struct effects
 static const uint8_t others[SAVED_MAX] = { RSI, RDI, R8, R8 + 1, R8 + 2, R11 };
 
 /* Push all of struct fi_regs that the trampoline has not pushed; set up edi and rdx. */
-static void put_registers(struct code *code)
+static void put_registers(struct leaf_code *code)
 {
 	PUT(code, 0x8b, 0x44, 0x24, 76);       /* mov 76(%rsp), %eax: the flags */
 	PUT(code, 0x8b, 0x7c, 0x24, 72);       /* mov 72(%rsp), %edi: the id */
@@ -118,7 +118,7 @@ static void put_registers(struct code *code)
 }
 
 /* The other way around; of the registers those that were set. */
-static void put_registers_back(struct code *code, uint16_t set)
+static void put_registers_back(struct leaf_code *code, uint16_t set)
 {
 	PUT(code, 0x58); /* pop %rax */
 	for (size_t i = 0; i < SAVED_MAX; i++)
@@ -127,7 +127,7 @@ static void put_registers_back(struct code *code, uint16_t set)
 	PUT(code, 0x48, 0x8d, 0x64, 0x24, 48); /* lea 48(%rsp), %rsp */
 }
 
-static bool put_leaf(struct code *code, uintptr_t function, const struct effects *leaf,
+static bool put_leaf(struct leaf_code *code, uintptr_t function, const struct effects *leaf,
 		     uintptr_t at)
 {
 	bool reads_registers = HAS(leaf->reads, RDX);
@@ -167,7 +167,7 @@ uintptr_t leaf_word(uintptr_t function, const struct effects *leaf)
 {
 	const struct object *object = object_at(function);
 	int64_t offset = (int64_t)block_offset();
-	struct code code = { .len = 0 };
+	struct leaf_code code = { .len = 0 };
 	uintptr_t place, start;
 
 	if (!leaf->moves || !object || offset != (int32_t)offset)

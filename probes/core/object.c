@@ -23,7 +23,7 @@ static bool is_half_loaded;		  /* one was, at that look */
 
 /* --- What is loaded --------------------------------------------------------------------------- */
 
-struct look {
+struct object_look {
 	struct object **next;	 /* the one that the loader should come to */
 	bool takes;		 /* new ones, too */
 	bool unloaded;		 /* an object was, since the last look */
@@ -247,7 +247,7 @@ static struct object *take_object(const struct object *now, const char *name)
  */
 static int look_at_object(struct dl_phdr_info *info, size_t size, void *data)
 {
-	struct look *look = data;
+	struct object_look *look = data;
 	struct object now = { .base = info->dlpi_addr, .stays = !*info->dlpi_name };
 	struct object *known = *look->next;
 
@@ -280,7 +280,7 @@ static int look_at_object(struct dl_phdr_info *info, size_t size, void *data)
 	return 0;
 }
 
-static void look_at_all(const struct dl_phdr_info *counts, struct look *look)
+static void look_at_all(const struct dl_phdr_info *counts, struct object_look *look)
 {
 	look->next = &objects;
 	look->unloaded = counts->dlpi_subs != unloads;
@@ -301,7 +301,7 @@ static void look_at_all(const struct dl_phdr_info *counts, struct look *look)
  */
 static int look_with_lock(struct dl_phdr_info *info, size_t size, void *data)
 {
-	struct look *look = data;
+	struct object_look *look = data;
 
 	(void)size;
 	look_at_all(info, look);
@@ -312,7 +312,7 @@ static int look_with_lock(struct dl_phdr_info *info, size_t size, void *data)
 
 int objects_look(const struct provider *const *all_providers)
 {
-	struct look look = { .takes = true };
+	struct object_look look = { .takes = true };
 
 	providers = all_providers;
 	dl_iterate_phdr(look_with_lock, &look);
@@ -328,7 +328,7 @@ struct object *objects_list(void)
 
 int objects_hold(int (*what)(void *data), void *data)
 {
-	struct look look = { .what = what, .data = data };
+	struct object_look look = { .what = what, .data = data };
 
 	dl_iterate_phdr(look_with_lock, &look);
 	return look.ret;

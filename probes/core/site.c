@@ -200,7 +200,7 @@ void site_merge_early(const struct object *object)
 
 /* --- On and off ------------------------------------------------------------------------------- */
 
-struct batch {
+struct probe_batch {
 	struct pc_op *ops;
 	size_t n;
 	struct pc_over *overs; /* several instructions each; they share a look at all threads */
@@ -211,7 +211,7 @@ struct batch {
 };
 
 /* Whether no other thread can stand between several instructions. */
-static bool check_alone(struct batch *batch)
+static bool check_alone(struct probe_batch *batch)
 {
 	if (!batch->asked)
 		batch->alone = process_is_single();
@@ -267,7 +267,7 @@ static inline int change_alone(struct probe *probe, bool on)
 }
 
 /* Change it by one store, or put it into the batch. */
-static int change_in_batch(struct batch *batch, struct probe *probe)
+static int change_in_batch(struct probe_batch *batch, struct probe *probe)
 {
 	struct pc_op op = { probe->site, batch->on ? probe->on : probe->off, probe->len,
 			    -ECANCELED };
@@ -307,7 +307,7 @@ static void open_pages(const uint32_t *ids, size_t n, bool on)
 }
 
 /* Change the sites where several instructions become one. */
-static void run_overs(struct batch *batch)
+static void run_overs(struct probe_batch *batch)
 {
 	int refusal = batch->n_overs && !check_alone(batch) ? check_traps() : 0;
 
@@ -319,7 +319,7 @@ static void run_overs(struct batch *batch)
 }
 
 /* What a probe has been in the batch for; one that is named twice is there once. */
-static void finish_probe(struct batch *batch, struct probe *probe)
+static void finish_probe(struct probe_batch *batch, struct probe *probe)
 {
 	int ret = probe->result ? *probe->result : 0;
 
@@ -329,7 +329,7 @@ static void finish_probe(struct batch *batch, struct probe *probe)
 	keep_first_error(&batch->first_error, ret);
 }
 
-static int toggle_probes(struct batch *batch, const uint32_t *ids, size_t n)
+static int toggle_probes(struct probe_batch *batch, const uint32_t *ids, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		keep_first_error(&batch->first_error, change_in_batch(batch, probe_get(ids[i])));
@@ -343,7 +343,7 @@ static int toggle_probes(struct batch *batch, const uint32_t *ids, size_t n)
 
 int site_toggle(const uint32_t *ids, size_t n, bool on)
 {
-	struct batch batch = { .on = on };
+	struct probe_batch batch = { .on = on };
 	int ret;
 
 	if (n >= WORTH_OPEN || object_is_kept())

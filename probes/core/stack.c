@@ -23,13 +23,13 @@
 #define MAIN (UINT64_C(64) << 20) /* the kernel keeps more free for the main thread's */
 
 /* Reads /proc/self/maps byte by byte: START-END ... */
-struct reader {
+struct maps_reader {
 	uintptr_t number, start, end;
 	unsigned field;
 };
 
 /* Has a line ended? */
-static bool take_byte(struct reader *reader, char byte)
+static bool take_byte(struct maps_reader *reader, char byte)
 {
 	unsigned digit = byte <= '9' ? (unsigned)(byte - '0') : (unsigned)(byte - 'a' + 10);
 
@@ -46,7 +46,7 @@ static bool take_byte(struct reader *reader, char byte)
 
 /* Lies where the stack will be. */
 struct scratch {
-	struct reader found;
+	struct maps_reader found;
 	struct rlimit limit;
 	char buffer[1024];
 };
@@ -54,10 +54,10 @@ struct scratch {
 static bool find_mapping(struct scratch *scratch, uintptr_t address)
 {
 	long fd = sys_call(SYS_open, "/proc/self/maps", O_RDONLY | O_CLOEXEC), len;
-	struct reader *found = &scratch->found;
+	struct maps_reader *found = &scratch->found;
 	bool is_found = false;
 
-	*found = (struct reader){ 0 };
+	*found = (struct maps_reader){ 0 };
 	while (fd >= 0 && !is_found &&
 	       (len = sys_call(SYS_read, fd, scratch->buffer, sizeof(scratch->buffer))) > 0)
 		for (long i = 0; i < len && !is_found; i++) {
@@ -65,7 +65,7 @@ static bool find_mapping(struct scratch *scratch, uintptr_t address)
 				continue;
 			is_found = address - found->start < found->end - found->start;
 			if (!is_found)
-				*found = (struct reader){ 0 };
+				*found = (struct maps_reader){ 0 };
 		}
 	if (fd >= 0)
 		sys_call(SYS_close, fd);
@@ -110,6 +110,7 @@ uintptr_t stack_choose(struct block *block, uintptr_t at)
 	if (at - block->room < block->room_size || sys_call(SYS_sigaltstack, 0, &alternate) < 0 ||
 	    alternate.ss_flags & SS_ONSTACK)
 		return at & -(uintptr_t)16;
-	/* libc's syscall() reads the argument behind its last one, which may lie beyond the page. */
+	/* libc's syscall() reads the argument behind its last one, which may lie beyond the page.
+	 */
 	return (uintptr_t)block->stack + sizeof(block->stack) - 16;
 }

@@ -13,7 +13,7 @@
 #include <string.h>
 
 /* How many registers are taken, and bytes of the stack. */
-struct taken {
+struct taken_registers {
 	unsigned integers, vectors;
 	Dwarf_Word stack;
 	bool moved; /* one that took these is not there */
@@ -22,10 +22,10 @@ struct taken {
 /* --- Places ----------------------------------------------------------------------------------- */
 
 /* False: there are not enough of them, so it takes none. */
-static bool take_registers(struct whole *whole, struct taken *taken, unsigned integers,
+static bool take_registers(struct whole *whole, struct taken_registers *taken, unsigned integers,
 			   unsigned vectors)
 {
-	struct taken more = *taken;
+	struct taken_registers more = *taken;
 	unsigned reg[2] = { 0 };
 
 	if (whole->memory)
@@ -51,7 +51,7 @@ static bool take_registers(struct whole *whole, struct taken *taken, unsigned in
 }
 
 /* False: where it is depends on the compiler, or on whether it is packed. */
-static bool take_memory(struct whole *whole, struct taken *taken)
+static bool take_memory(struct whole *whole, struct taken_registers *taken)
 {
 	Dwarf_Word at = (taken->stack + whole->align - 1) & ~(whole->align - 1);
 
@@ -82,12 +82,12 @@ static bool take_memory(struct whole *whole, struct taken *taken)
 /* --- Functions -------------------------------------------------------------------------------- */
 
 /* Values of a function before they are kept. */
-struct list {
+struct value_list {
 	struct source_value value[SOURCE_ARGS_MAX];
 	unsigned n;
 };
 
-static bool add_values(struct list *list, const struct whole *whole, const char *name)
+static bool add_values(struct value_list *list, const struct whole *whole, const char *name)
 {
 	if (list->n + whole->n + whole->cut > SOURCE_ARGS_MAX)
 		return false;
@@ -98,7 +98,7 @@ static bool add_values(struct list *list, const struct whole *whole, const char 
 	return true;
 }
 
-static const struct source_value *keep_list(const struct list *list, unsigned *n,
+static const struct source_value *keep_list(const struct value_list *list, unsigned *n,
 					    struct obstack *names)
 {
 	*n = list->n;
@@ -106,12 +106,12 @@ static const struct source_value *keep_list(const struct list *list, unsigned *n
 }
 
 /* Find the result, and whether a pointer to it takes the first register. False: not known. */
-static bool find_result(Dwarf_Die *die, struct source_function *function, struct taken *taken,
-			struct obstack *names)
+static bool find_result(Dwarf_Die *die, struct source_function *function,
+			struct taken_registers *taken, struct obstack *names)
 {
 	struct whole whole = { .names = names };
-	struct taken results = { 0 };
-	struct list list = { .n = 0 };
+	struct taken_registers results = { 0 };
+	struct value_list list = { .n = 0 };
 	bool in_x87;
 	Dwarf_Die type;
 
@@ -134,8 +134,8 @@ static bool find_result(Dwarf_Die *die, struct source_function *function, struct
 	return true;
 }
 
-static bool add_arg(struct list *list, struct callee *callee, Dwarf_Die *die, struct taken *taken,
-		    struct obstack *names)
+static bool add_arg(struct value_list *list, struct callee *callee, Dwarf_Die *die,
+		    struct taken_registers *taken, struct obstack *names)
 {
 	const char *name = dw.dwarf_diename(die);
 	struct whole whole = { .names = names, .moved = taken->moved };
@@ -174,8 +174,8 @@ static bool add_arg(struct list *list, struct callee *callee, Dwarf_Die *die, st
 void abi_function(Dwarf_Die *die, struct callee *callee, struct source_function *function,
 		  struct obstack *names)
 {
-	struct list list = { .n = 0 };
-	struct taken taken = { 0 };
+	struct value_list list = { .n = 0 };
+	struct taken_registers taken = { 0 };
 	Dwarf_Die child;
 
 	function->more = !find_result(die, function, &taken, names);

@@ -18,14 +18,14 @@
 #define NESTED_MAX 32 /* namespaces and classes inside of each other */
 
 /* A stretch of code: of a unit, or of a function in a unit. */
-struct range {
+struct code_range {
 	uint64_t from, to;
 	Dwarf_Off die;
 	size_t unit; /* of those of units: which of source.unit */
 };
 
 struct ranges {
-	struct range *range; /* sorted by from once all are there */
+	struct code_range *range; /* sorted by from once all are there */
 	size_t n;
 };
 
@@ -50,7 +50,7 @@ struct source {
 /* All of a DIE. Code that a linker has dropped is at 0. */
 static void add_ranges(struct ranges *ranges, Dwarf_Die *die, size_t unit)
 {
-	struct range range = { .die = dw.dwarf_dieoffset(die), .unit = unit };
+	struct code_range range = { .die = dw.dwarf_dieoffset(die), .unit = unit };
 	Dwarf_Addr base, from, to;
 	ptrdiff_t at = 0;
 
@@ -62,7 +62,7 @@ static void add_ranges(struct ranges *ranges, Dwarf_Die *die, size_t unit)
 	}
 }
 
-ORDER_BY(by_start, struct range, from)
+ORDER_BY(by_start, struct code_range, from)
 
 static void sort_ranges(struct ranges *ranges)
 {
@@ -70,10 +70,10 @@ static void sort_ranges(struct ranges *ranges)
 		qsort(ranges->range, ranges->n, sizeof(*ranges->range), by_start);
 }
 
-static const struct range *find_range(const struct ranges *ranges, uint64_t addr)
+static const struct code_range *find_range(const struct ranges *ranges, uint64_t addr)
 {
 	size_t behind = SORTED_FROM(ranges->range, ranges->n, from, addr + 1);
-	const struct range *range = behind ? &ranges->range[behind - 1] : NULL;
+	const struct code_range *range = behind ? &ranges->range[behind - 1] : NULL;
 
 	return range && addr < range->to ? range : NULL;
 }
@@ -148,7 +148,7 @@ struct source *source_open(const char *path)
 
 bool source_line(struct source *source, uint64_t addr, const char **file, unsigned *line)
 {
-	const struct range *range = find_range(&source->ranges, addr);
+	const struct code_range *range = find_range(&source->ranges, addr);
 	Dwarf_Line *found;
 	Dwarf_Die unit;
 	int number = 0;
@@ -185,7 +185,7 @@ static void find_functions(struct ranges *functions, Dwarf_Die *parent, unsigned
 static bool find_function(struct source *source, uint64_t addr, Dwarf_Die *function,
 			  uint64_t *begin)
 {
-	const struct range *range = find_range(&source->ranges, addr);
+	const struct code_range *range = find_range(&source->ranges, addr);
 	struct unit *unit;
 	Dwarf_Die die;
 

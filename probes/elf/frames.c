@@ -14,12 +14,12 @@
 #define DISTANCE_8 0x1c
 
 /* Bytes that are read in turn; a read behind the end gives 0 and is remembered. */
-struct reader {
+struct frame_reader {
 	const uint8_t *at, *end;
 	bool failed;
 };
 
-static uint64_t take_bytes(struct reader *reader, size_t len)
+static uint64_t take_bytes(struct frame_reader *reader, size_t len)
 {
 	uint64_t value = 0;
 
@@ -34,7 +34,7 @@ static uint64_t take_bytes(struct reader *reader, size_t len)
 }
 
 /* LEB128 of any sign: the values that matter here are small. */
-static uint64_t take_leb(struct reader *reader)
+static uint64_t take_leb(struct frame_reader *reader)
 {
 	uint64_t value = 0, byte;
 	unsigned shift = 0;
@@ -49,19 +49,19 @@ static uint64_t take_leb(struct reader *reader)
 }
 
 /* The bytes of the next record, behind its length. False: there is none. */
-static bool take_record(struct reader *section, struct reader *record)
+static bool take_record(struct frame_reader *section, struct frame_reader *record)
 {
 	uint64_t len = take_bytes(section, 4);
 
 	if (section->failed || !len || !elf_left(section->at, section->end, len))
 		return false;
-	*record = (struct reader){ .at = section->at, .end = section->at + len };
+	*record = (struct frame_reader){ .at = section->at, .end = section->at + len };
 	section->at += len;
 	return true;
 }
 
 /* How many bytes the addresses of a CIE's FDEs have. 0: they are written in another way. */
-static size_t read_address_size(struct reader record)
+static size_t read_address_size(struct frame_reader record)
 {
 	uint64_t id = take_bytes(&record, 4), version = take_bytes(&record, 1), len;
 	const char *letters = (const char *)record.at, *last;
@@ -90,7 +90,7 @@ static size_t read_address_size(struct reader record)
  * entry. The rest of a function that was put elsewhere (.cold), and entries of the PLT, begin with
  * a frame.
  */
-static bool begins_bare(struct reader record)
+static bool begins_bare(struct frame_reader record)
 {
 	uint64_t skip = take_leb(&record);
 	uint8_t operation;
@@ -103,17 +103,17 @@ static bool begins_bare(struct reader record)
 	return operation == 0 || operation >> 6 == 1 || (operation >= 2 && operation <= 4);
 }
 
-static bool read_frame(const struct elf_section *section, struct reader record,
+static bool read_frame(const struct elf_section *section, struct frame_reader record,
 		       struct elf_symbol *found)
 {
 	const uint8_t *start = section->bytes, *id_at = record.at;
 	uint64_t back = take_bytes(&record, 4), place = section->addr;
-	struct reader before, cie;
+	struct frame_reader before, cie;
 	size_t size;
 
 	if (!back || back > (uint64_t)(id_at - start))
 		return false;
-	before = (struct reader){ .at = id_at - back, .end = start + section->len };
+	before = (struct frame_reader){ .at = id_at - back, .end = start + section->len };
 	size = take_record(&before, &cie) ? read_address_size(cie) : 0;
 	if (!size)
 		return false;
@@ -131,14 +131,14 @@ static bool read_frame(const struct elf_section *section, struct reader record,
 
 int elf_frames(const struct elf *elf, struct elf_symbols *symbols)
 {
-	struct reader all, record;
+	struct frame_reader all, record;
 	struct elf_section section;
 	struct elf_symbol found;
 	int ret = 0;
 
 	if (!elf_find_section(elf, ".eh_frame", &section))
 		return 0;
-	all = (struct reader){ .at = section.bytes, .end = section.bytes + section.len };
+	all = (struct frame_reader){ .at = section.bytes, .end = section.bytes + section.len };
 	while (!ret && take_record(&all, &record))
 		if (read_frame(&section, record, &found))
 			ret = ARRAY_ADD(symbols->symbol, symbols->n, found);

@@ -15,7 +15,7 @@
 #define ENDBR_LEN 4
 #define LINE	  16 /* functions are aligned to that where bytes are left between them */
 
-struct program {
+struct surveyed_program {
 	struct branches code;
 	struct elf_symbols symbols; /* also of functions without names */
 	bool has_branches;	    /* sites that libfastinst changes itself */
@@ -189,7 +189,7 @@ static bool has_label(const struct elf_symbols *symbols, const struct survey_sit
 	return symbol && symbol->addr < site->site + SURVEY_JUMP;
 }
 
-static const char *refusal_of_function(const struct program *program, uint32_t index,
+static const char *refusal_of_function(const struct surveyed_program *program, uint32_t index,
 				       struct survey_site *site)
 {
 	const struct code_function *function = &program->code.function[index];
@@ -210,7 +210,7 @@ static const char *refusal_of_function(const struct program *program, uint32_t i
 	return refusal_of_branches(&program->code, index, site);
 }
 
-static int take_sites(const struct program *program, struct survey *survey)
+static int take_sites(const struct surveyed_program *program, struct survey *survey)
 {
 	const struct branches *code = &program->code;
 
@@ -229,7 +229,7 @@ static int take_sites(const struct program *program, struct survey *survey)
 	return 0;
 }
 
-static void find_kind(struct program *program, const struct elf *elf)
+static void find_kind(struct surveyed_program *program, const struct elf *elf)
 {
 	struct elf_section section;
 
@@ -242,7 +242,7 @@ static void find_kind(struct program *program, const struct elf *elf)
 
 int survey_make(struct survey *survey, const struct elf *elf)
 {
-	struct program program = { 0 };
+	struct surveyed_program program = { 0 };
 	int ret;
 
 	*survey = (struct survey){ 0 };

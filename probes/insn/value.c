@@ -70,7 +70,7 @@ static struct value read_register(const struct state *state, ZydisRegister reg)
 
 static bool is_cell(const struct state *state, const ZydisDecodedOperand *operand)
 {
-	const struct cell *cell = &state->cell;
+	const struct memory_cell *cell = &state->cell;
 	const ZydisDecodedOperandMem *a = &cell->operand, *b = &operand->mem;
 	struct value base = read_register(state, b->base), index = read_register(state, b->index);
 
@@ -90,7 +90,7 @@ static struct value load_value(struct state *state, const ZydisDecodedOperand *o
 static void set_cell(struct state *state, const ZydisDecodedOperand *operand,
 		     const struct value *value)
 {
-	state->cell = (struct cell){
+	state->cell = (struct memory_cell){
 		.known = true,
 		.operand = operand->mem,
 		.base = read_register(state, operand->mem.base),

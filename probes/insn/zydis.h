@@ -64,7 +64,7 @@ struct fact {
 };
 
 /* The memory that was compared or written last. */
-struct cell {
+struct memory_cell {
 	bool known;
 	ZydisDecodedOperandMem operand;
 	struct value base, index;
@@ -78,7 +78,7 @@ struct state {
 	uint8_t facts; /* the next to be forgotten */
 	bool compared; /* flags are of a comparison of this number with max */
 	struct fact comparison;
-	struct cell cell;
+	struct memory_cell cell;
 	uint32_t ids;
 };
 

@@ -45,7 +45,7 @@ struct flag {
 	char name[];
 };
 
-struct site {
+struct branch_site {
 	struct flag *flag;
 	struct object *object;
 	uint8_t *at;
@@ -56,7 +56,7 @@ struct site {
 };
 
 static struct flag *flags;
-static struct site *sites;
+static struct branch_site *sites;
 static size_t sites_n;
 static const char *settings_wrong;
 
@@ -106,11 +106,13 @@ static int read_section(const struct elf_section *section, entry_fn *tell, void 
 		if (head.length <= sizeof(head) || head.length > (size_t)(end - at) ||
 		    head.usual > 1 || !memchr(name, 0, head.length - sizeof(head)))
 			return 0;
-		ret = tell(&(struct entry){ .site = address + 4 + (uint64_t)(int64_t)head.site,
-					    .other = address + 8 + (uint64_t)(int64_t)head.other,
-					    .usual = head.usual,
-					    .name = name },
-			   data);
+		ret = tell(
+			&(struct branch_entry){ .site = address + 4 + (uint64_t)(int64_t)head.site,
+						.other =
+							address + 8 + (uint64_t)(int64_t)head.other,
+						.usual = head.usual,
+						.name = name },
+			data);
 		at += head.length;
 	}
 	return ret;
@@ -129,7 +131,7 @@ int entries_read(const struct elf *elf, const char *name, entry_fn *tell, void *
 
 /* --- The code --------------------------------------------------------------------------------- */
 
-static bool has_to_change(const struct site *site)
+static bool has_to_change(const struct branch_site *site)
 {
 	return !site->reason && !site->object->gone &&
 	       site->jumps != (switch_value(site->flag) != site->usual);
@@ -160,7 +162,7 @@ static int apply_switches(void *unused)
 	(void)unused;
 	if (!ops)
 		return -ENOMEM;
-	for (const struct site *site = sites; site < sites + sites_n; site++)
+	for (const struct branch_site *site = sites; site < sites + sites_n; site++)
 		if (has_to_change(site))
 			ops[n++] = (struct pc_op){ .addr = site->at,
 						   .bytes = site->jumps ? nop : site->jump,
@@ -168,7 +170,7 @@ static int apply_switches(void *unused)
 						   .result = -ECANCELED };
 	ret = n ? patch_sites(ops, n) : 0;
 	n = 0;
-	for (struct site *site = sites; site < sites + sites_n; site++)
+	for (struct branch_site *site = sites; site < sites + sites_n; site++)
 		if (has_to_change(site) && ops[n++].result == 0)
 			site->jumps = !site->jumps;
 	free(ops);
@@ -227,7 +229,7 @@ static bool is_call(const struct static_call *call)
 	       memcmp(call->at, code, sizeof(code)) == 0;
 }
 
-static int add_call(const struct entry *entry, void *data)
+static int add_call(const struct branch_entry *entry, void *data)
 {
 	const struct object *object = data;
 	struct static_call *call = calls, now = {
@@ -288,7 +290,7 @@ static void set_by_environment(struct flag *flag)
 	free(copy);
 }
 
-static struct flag *get_flag(const struct entry *entry)
+static struct flag *get_flag(const struct branch_entry *entry)
 {
 	struct flag *flag = flags;
 
@@ -308,7 +310,7 @@ static struct flag *get_flag(const struct entry *entry)
 	return flag;
 }
 
-const char *branch_refusal(const struct object *object, const struct entry *entry)
+const char *branch_refusal(const struct object *object, const struct branch_entry *entry)
 {
 	uintptr_t at = object->base + entry->site;
 
@@ -320,10 +322,10 @@ const char *branch_refusal(const struct object *object, const struct entry *entr
 	return NULL;
 }
 
-static int add_site(const struct entry *entry, void *data)
+static int add_site(const struct branch_entry *entry, void *data)
 {
 	struct object *object = data;
-	struct site site = {
+	struct branch_site site = {
 		.flag = get_flag(entry),
 		.object = object,
 		.at = (uint8_t *)(object->base + entry->site),
@@ -453,7 +455,7 @@ static void describe_switch(const struct flag *flag, struct fi_branch_state *sta
 					   .usual = flag->usual,
 					   .count = flag->count,
 					   .vetoes = flag->vetoes };
-	for (const struct site *site = sites; site < sites + sites_n; site++) {
+	for (const struct branch_site *site = sites; site < sites + sites_n; site++) {
 		if (site->flag != flag || site->object->gone)
 			continue;
 		state->sites++;
@@ -486,14 +488,14 @@ const char *fi_branch_settings(void)
 }
 
 /* An order to change a call. */
-struct wish {
+struct retarget_order {
 	void *at;
 	void *function;
 };
 
 static int retarget_held(void *data)
 {
-	const struct wish *wish = data;
+	const struct retarget_order *wish = data;
 
 	for (size_t i = 0; i < calls_n; i++)
 		if (calls[i].at == wish->at && !calls[i].object->gone)
@@ -505,7 +507,7 @@ int fi_call_retarget(void *at, void *function)
 {
 	if (!at || !function)
 		return -EINVAL;
-	return objects_lock_hold(retarget_held, &(struct wish){ at, function });
+	return objects_lock_hold(retarget_held, &(struct retarget_order){ at, function });
 }
 
 static int describe_calls(void *data)

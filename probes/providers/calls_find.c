@@ -25,7 +25,7 @@
 #define ENTRY_LEN 16 /* of the PLT */
 
 /* A place that calls lead to. */
-struct slot {
+struct call_slot {
 	uintptr_t at;
 	bool is_code; /* the function itself is there, not its address */
 	const struct called *to;
@@ -48,12 +48,12 @@ static const struct way {
 	{ { 0x67, 0xe8 }, 2, 6, false, false },
 };
 
-struct place {
+struct call_search {
 	const struct calls *calls;
 	const struct elf *elf;
 	const struct object *object;
 	const struct elf_symbols *symbols;
-	struct slot slots[SLOTS_MAX];
+	struct call_slot slots[SLOTS_MAX];
 	size_t slots_n;
 	struct call_sites *sites;
 	bool landing_pads;
@@ -70,7 +70,7 @@ static bool is_defined(const struct elf_symbols *symbols, const char *function)
 }
 
 /* Why calls by the slot are left alone; NULL: they lead to a function that does nothing. */
-static const char *refuse_slot(const struct place *place, const struct slot *slot)
+static const char *refuse_slot(const struct call_search *place, const struct call_slot *slot)
 {
 	const struct object *object = place->object;
 	bool is_own = is_defined(place->symbols, slot->to->function);
@@ -91,11 +91,11 @@ static const char *refuse_slot(const struct place *place, const struct slot *slo
 	return is_own ? CALLS_OWN : NULL;
 }
 
-static void add_slot(struct place *place, const struct called *to, uintptr_t at, bool is_code)
+static void add_slot(struct call_search *place, const struct called *to, uintptr_t at, bool is_code)
 {
 	if (place->slots_n == SLOTS_MAX)
 		return;
-	place->slots[place->slots_n++] = (struct slot){
+	place->slots[place->slots_n++] = (struct call_slot){
 		.at = at,
 		.is_code = is_code,
 		.to = to,
@@ -104,7 +104,7 @@ static void add_slot(struct place *place, const struct called *to, uintptr_t at,
 
 static void take_slot(const char *function, uint64_t slot, void *data)
 {
-	struct place *place = data;
+	struct call_search *place = data;
 	uintptr_t at = place->object->base + slot;
 
 	for (const struct called *to = place->calls->to; to->function; to++)
@@ -113,7 +113,8 @@ static void take_slot(const char *function, uint64_t slot, void *data)
 			add_slot(place, to, at, false);
 }
 
-static const struct slot *find_slot(const struct place *place, uintptr_t at, bool is_code)
+static const struct call_slot *find_slot(const struct call_search *place, uintptr_t at,
+					 bool is_code)
 {
 	for (size_t i = 0; i < place->slots_n; i++)
 		if (place->slots[i].at == at && place->slots[i].is_code == is_code)
@@ -122,7 +123,7 @@ static const struct slot *find_slot(const struct place *place, uintptr_t at, boo
 }
 
 /* An entry of the PLT: ENDBR64 and BND where there are any, then a jump through a slot. */
-static const struct slot *find_plt_slot(const struct place *place, uintptr_t entry)
+static const struct call_slot *find_plt_slot(const struct call_search *place, uintptr_t entry)
 {
 	const uint8_t *code = (const uint8_t *)entry;
 	int32_t rel;
@@ -139,8 +140,8 @@ static const struct slot *find_plt_slot(const struct place *place, uintptr_t ent
 }
 
 /* The form of the call or jump by one of the slots that the bytes would be; NULL: none. */
-static const struct way *find_way(const struct place *place, const uint8_t *code, size_t len,
-				  const struct slot **slot)
+static const struct way *find_way(const struct call_search *place, const uint8_t *code, size_t len,
+				  const struct call_slot **slot)
 {
 	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
 		const struct way *way = &ways[i];
@@ -162,7 +163,7 @@ static const struct way *find_way(const struct place *place, const uint8_t *code
 }
 
 /* The name of the function that the constant is the address of. NULL: of none, or the same. */
-static const char *name_constant(const struct place *place, const struct constant *constant,
+static const char *name_constant(const struct call_search *place, const struct constant *constant,
 				 const struct elf_symbol *same)
 {
 	uint64_t addr = constant->at;
@@ -182,7 +183,7 @@ static const char *name_constant(const struct place *place, const struct constan
 /* --- Indirect jumps in a function with such calls --------------------------------------------- */
 
 /* 1: all targets of the function's indirect jumps are known; 0: they may lead anywhere. */
-static int follow_jumps(const struct place *place, struct function_code *code)
+static int follow_jumps(const struct call_search *place, struct function_code *code)
 {
 	uint32_t index = branches_function(&place->branches, code->addr);
 
@@ -222,7 +223,7 @@ static void open_entries(struct constants *constants, const struct branches *bra
 
 /* --- Sites ------------------------------------------------------------------------------------ */
 
-static void name_site(const struct place *place, const struct constants *constants,
+static void name_site(const struct call_search *place, const struct constants *constants,
 		      struct call_site *site)
 {
 	const char *in = site->function->name;
@@ -239,7 +240,7 @@ static void name_site(const struct place *place, const struct constants *constan
 }
 
 /* Name the calls in one function by their first argument, where that is known. */
-static int name_sites(struct place *place, struct function_code *code, size_t first)
+static int name_sites(struct call_search *place, struct function_code *code, size_t first)
 {
 	struct call_sites *sites = place->sites;
 	struct constants constants;
@@ -266,7 +267,7 @@ static int name_sites(struct place *place, struct function_code *code, size_t fi
 	return found < 0 ? found : ret;
 }
 
-static int add_sites(struct place *place, const struct elf_symbol *function, uint8_t *bytes,
+static int add_sites(struct call_search *place, const struct elf_symbol *function, uint8_t *bytes,
 		     const struct function_code *code, int error)
 {
 	const char *failed = error ? "its function does not come out as instructions" : NULL;
@@ -275,7 +276,7 @@ static int add_sites(struct place *place, const struct elf_symbol *function, uin
 	if (error == -ENOTSUP)
 		failed = "built without Zydis: install libzydis-dev and build it again";
 	for (size_t i = 0; i < function->size && !ret; i++) {
-		const struct slot *slot;
+		const struct call_slot *slot;
 		const struct way *way = find_way(place, bytes + i, function->size - i, &slot);
 
 		if (!way || (!error && function_index(code, function->addr + i) == INSN_NONE))
@@ -294,12 +295,12 @@ static int add_sites(struct place *place, const struct elf_symbol *function, uin
 	return ret;
 }
 
-static int scan_function(struct place *place, const struct elf_symbol *function)
+static int scan_function(struct call_search *place, const struct elf_symbol *function)
 {
 	uint8_t *bytes = (uint8_t *)place->object->base + function->addr;
 	size_t before = place->sites->n, i = 0;
 	struct function_code code;
-	const struct slot *slot;
+	const struct call_slot *slot;
 	int error, ret;
 
 	if (!object_covers(place->object, (uintptr_t)bytes, function->size, PF_X | PF_R))
@@ -317,7 +318,7 @@ static int scan_function(struct place *place, const struct elf_symbol *function)
 	return ret;
 }
 
-static int scan_functions(struct place *place, const struct elf_symbols *symbols)
+static int scan_functions(struct call_search *place, const struct elf_symbols *symbols)
 {
 	uint64_t end = 0;
 	int ret = 0;
@@ -339,7 +340,7 @@ static int scan_functions(struct place *place, const struct elf_symbols *symbols
 int calls_find(const struct calls *calls, const struct object *object, const struct elf *elf,
 	       struct call_sites *sites)
 {
-	struct place place = {
+	struct call_search place = {
 		.calls = calls,
 		.elf = elf,
 		.object = object,
@@ -357,7 +358,8 @@ int calls_find(const struct calls *calls, const struct object *object, const str
 	if (!place.slots_n)
 		return 0;
 	ret = elf_functions(elf, &sites->symbols);
-	for (struct slot *slot = place.slots; slot < place.slots + place.slots_n && !ret; slot++)
+	for (struct call_slot *slot = place.slots; slot < place.slots + place.slots_n && !ret;
+	     slot++)
 		slot->reason = refuse_slot(&place, slot);
 	if (calls->by_argument && !ret) {
 		place.landing_pads = elf_find_section(elf, ".gcc_except_table", &section);

@@ -19,14 +19,14 @@
 
 static const uint8_t off_code[] = { 0x0f, 0x1f, 0x44, 0x00, 0x08 };
 
-struct discovery {
+struct marker_discovery {
 	const struct elf *elf;
 	struct object *object;
 };
 
 static bool find_symbol(const void *data, const char *name, size_t len, uint64_t *address)
 {
-	const struct discovery *d = data;
+	const struct marker_discovery *d = data;
 
 	if (!notes_symbol(d->elf, name, len, address))
 		return false;
@@ -34,7 +34,7 @@ static bool find_symbol(const void *data, const char *name, size_t len, uint64_t
 	return true;
 }
 
-static struct marker *make_marker(const struct discovery *d, const struct note *note)
+static struct marker *make_marker(const struct marker_discovery *d, const struct note *note)
 {
 	const struct operand_symbols symbols = { .find = find_symbol, .object = d };
 	struct operand operands[OPERANDS_MAX];
@@ -73,7 +73,7 @@ static const char *refusal_of_note(const struct object *object, const struct not
 
 static int add_marker(const struct note *note, void *data)
 {
-	const struct discovery *d = data;
+	const struct marker_discovery *d = data;
 	char name[NAME_SIZE];
 	struct probe probe = {
 		.provider = &marker_provider,
@@ -100,7 +100,7 @@ static int add_marker(const struct note *note, void *data)
 
 static int discover_markers(struct object *object, const struct elf *elf)
 {
-	return notes_read(elf, add_marker, &(struct discovery){ elf, object });
+	return notes_read(elf, add_marker, &(struct marker_discovery){ elf, object });
 }
 
 /* --- Its stub -------------------------------------------------------------------------------- */

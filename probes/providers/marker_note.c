@@ -128,7 +128,7 @@ bool notes_symbol(const struct elf *elf, const char *name, size_t len, uint64_t 
 #define SYMBOL DIGITS LOWER "ABCDEFGHIJKLMNOPQRSTUVWXYZ_.$"
 
 /* An operand without blanks, from the character that is next. */
-struct text {
+struct operand_text {
 	const char *at;
 	const struct operand_symbols *symbols;
 	bool has_symbol;
@@ -137,7 +137,7 @@ struct text {
 /* Functions that take a part of it return why the operand is refused, or NULL. */
 static const char unknown_form[] = "its form is unknown";
 
-static bool take_char(struct text *t, char wanted)
+static bool take_char(struct operand_text *t, char wanted)
 {
 	bool is = *t->at == wanted;
 
@@ -150,7 +150,7 @@ static bool is_size(uint64_t n)
 	return n == 1 || n == 2 || n == 4 || n == 8;
 }
 
-static const char *take_number(struct text *t, uint64_t *value)
+static const char *take_number(struct operand_text *t, uint64_t *value)
 {
 	bool is_hex = t->at[0] == '0' && (t->at[1] | 0x20) == 'x';
 	char *end;
@@ -163,7 +163,7 @@ static const char *take_number(struct text *t, uint64_t *value)
 	return errno ? "a number of it is too large" : NULL;
 }
 
-static const char *take_symbol(struct text *t, uint64_t *value)
+static const char *take_symbol(struct operand_text *t, uint64_t *value)
 {
 	const char *name = t->at;
 	size_t len = strspn(name, SYMBOL);
@@ -180,7 +180,7 @@ static const char *take_symbol(struct text *t, uint64_t *value)
 }
 
 /* Numbers and symbols, added up. Addresses wrap, as in the processor. */
-static const char *take_sum(struct text *t, int64_t *value)
+static const char *take_sum(struct operand_text *t, int64_t *value)
 {
 	uint64_t total = 0, term;
 	const char *why = NULL;
@@ -207,7 +207,7 @@ struct reg {
 	uint8_t shift;
 };
 
-static const char *take_register(struct text *t, struct reg *found)
+static const char *take_register(struct operand_text *t, struct reg *found)
 {
 	static const char names[16][5][5] = {
 		{ "rax", "eax", "ax", "al", "ah" }, { "rcx", "ecx", "cx", "cl", "ch" },
@@ -235,7 +235,7 @@ static const char *take_register(struct text *t, struct reg *found)
 }
 
 /* A base or index: whole, or its lower half never (an address of 32 bits). */
-static const char *take_address_register(struct text *t, uint8_t *number, bool *rip)
+static const char *take_address_register(struct operand_text *t, uint8_t *number, bool *rip)
 {
 	struct reg found;
 	const char *why;
@@ -255,7 +255,7 @@ static const char *take_address_register(struct text *t, uint8_t *number, bool *
 }
 
 /* (base), (base, index), (base, index, scale), (, index, scale) */
-static const char *take_parentheses(struct text *t, struct operand *o, bool *rip)
+static const char *take_parentheses(struct operand_text *t, struct operand *o, bool *rip)
 {
 	const char *why = *t->at == '%' ? take_address_register(t, &o->base, rip) : NULL;
 	bool ignored = false;
@@ -277,7 +277,7 @@ static const char *take_parentheses(struct text *t, struct operand *o, bool *rip
 	return take_char(t, ')') ? NULL : unknown_form;
 }
 
-static const char *take_memory(struct text *t, struct operand *o)
+static const char *take_memory(struct operand_text *t, struct operand *o)
 {
 	const char *why = *t->at && *t->at != '(' ? take_sum(t, &o->value) : NULL;
 	bool rip = false;
@@ -291,7 +291,7 @@ static const char *take_memory(struct text *t, struct operand *o)
 	return why;
 }
 
-static const char *take_place(struct text *t, struct operand *o)
+static const char *take_place(struct operand_text *t, struct operand *o)
 {
 	struct reg found;
 	const char *why;
@@ -314,7 +314,7 @@ static const char *take_place(struct text *t, struct operand *o)
 	return found.shift && o->size > 1 ? "it is larger than its register" : NULL;
 }
 
-static const char *take_size(struct text *t, struct operand *o)
+static const char *take_size(struct operand_text *t, struct operand *o)
 {
 	uint64_t size;
 
@@ -329,7 +329,7 @@ static const char *take_size(struct text *t, struct operand *o)
 	return take_char(t, '@') ? NULL : "it has no @ behind its size";
 }
 
-static const char *take_operand(struct text *t, struct operand *o)
+static const char *take_operand(struct operand_text *t, struct operand *o)
 {
 	const char *why = take_size(t, o);
 
@@ -347,7 +347,7 @@ unsigned operands_parse(const char *text, const struct operand_symbols *symbols,
 
 	while (*(text += strspn(text, " ")) && count < OPERANDS_MAX) {
 		struct operand *o = &operands[count++];
-		struct text t = { .at = compact, .symbols = symbols };
+		struct operand_text t = { .at = compact, .symbols = symbols };
 		size_t len = 0;
 
 		for (int depth = 0; *text && (*text != ' ' || depth > 0); text++) {

@@ -34,7 +34,7 @@ static const struct table {
 	{ "__return_loc", FI_EXIT },
 };
 
-struct place {
+struct patchable_search {
 	struct object *object;
 	enum fi_kind kind;
 	uintptr_t moved; /* by which a copy of what is loaded where it was linked lies elsewhere */
@@ -42,7 +42,7 @@ struct place {
 };
 
 /* The function's label, where some of the NOPs stand before it and so in no function. */
-static uintptr_t find_label(const struct place *place, uintptr_t entry)
+static uintptr_t find_label(const struct patchable_search *place, uintptr_t entry)
 {
 	uint64_t in_file = entry - place->object->base;
 	const struct elf_symbol *next = elf_function_from(&place->symbols, in_file);
@@ -53,7 +53,7 @@ static uintptr_t find_label(const struct place *place, uintptr_t entry)
 	return next->addr + place->object->base;
 }
 
-static int add_patchable(const struct place *place, uintptr_t entry)
+static int add_patchable(const struct patchable_search *place, uintptr_t entry)
 {
 	struct probe probe = {
 		.provider = &patchable_provider,
@@ -90,7 +90,7 @@ static int add_patchable(const struct place *place, uintptr_t entry)
 
 static int discover_patchable(struct object *object, const struct elf *elf)
 {
-	struct place place = { .object = object };
+	struct patchable_search place = { .object = object };
 	struct elf_section section;
 	uint64_t entry;
 	int ret = 0;

@@ -93,7 +93,7 @@ static uint64_t find_call(const struct executed *run, size_t block, uint64_t fun
 	return direct ? direct : indirects == 1 ? indirect : 0;
 }
 
-ORDER_BY(by_call, struct target, address)
+ORDER_BY(by_call, struct called_function, address)
 
 /* Edges that lead to a function's first block: mostly calls, unless a loop leads to it. */
 static void add_targets(struct executed *run)
@@ -103,7 +103,7 @@ static void add_targets(struct executed *run)
 		const struct elf_symbol *to = function_of(run, edge->to);
 
 		if (has_block(run, edge->from) && is_entry(run, edge->to))
-			run->target[run->targets++] = (struct target){
+			run->target[run->targets++] = (struct called_function){
 				.address = find_call(run, edge->from, to->addr),
 				.function = to->name,
 				.count = edge->calls,

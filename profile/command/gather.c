@@ -93,7 +93,7 @@ static int add_caller(struct gathered *all, const struct fields *fields)
 			   .calls = fields->number[0],
 			   .timed = fields->number[1],
 			   .seconds = fmax(fields->number[2], 0) };
-	struct evidence *evidence;
+	struct function_evidence *evidence;
 
 	if (callee < 0 || caller < 0)
 		return -ENOMEM;
@@ -258,7 +258,7 @@ static void subtract_interval(struct interval *from, const struct interval *part
  * Start and end of a call are noted apart, and either may be lost. Where no start was noted, ends
  * tell the share.
  */
-static double calls_share(const struct evidence *callee, const struct arc *arc)
+static double calls_share(const struct function_evidence *callee, const struct arc *arc)
 {
 	if (callee->seen > 0)
 		return arc->calls / callee->seen;
@@ -266,7 +266,7 @@ static double calls_share(const struct evidence *callee, const struct arc *arc)
 }
 
 /* The share of the function's time by this caller, as in the calls that were timed. */
-static double time_share(const struct evidence *callee, const struct arc *arc)
+static double time_share(const struct function_evidence *callee, const struct arc *arc)
 {
 	return callee->seconds > 0 ? arc->seconds / callee->seconds : calls_share(callee, arc);
 }
@@ -278,7 +278,7 @@ static void subtract_callees(struct gathered *all)
 
 	for (size_t i = 0; i < all->profile->arcs; i++) {
 		const struct arc *arc = &all->profile->arc[i];
-		const struct evidence *callee = &function[arc->to].evidence;
+		const struct function_evidence *callee = &function[arc->to].evidence;
 		struct interval part = scale_interval(callee->total, time_share(callee, arc));
 
 		subtract_interval(&function[arc->from].times.self, &part);
@@ -331,7 +331,7 @@ static int share_out_calls(struct profile *profile)
 	for (size_t i = 0; i < profile->arcs; i++) {
 		struct arc *arc = &profile->arc[i];
 		const struct function *function = &profile->function[arc->to];
-		const struct evidence *evidence = &function->evidence;
+		const struct function_evidence *evidence = &function->evidence;
 		double share = time_share(evidence, arc);
 
 		arc->calls = calls_share(evidence, arc) * function->calls.value;
@@ -340,7 +340,7 @@ static int share_out_calls(struct profile *profile)
 	}
 	for (size_t f = 0; f < profile->functions && !ret; f++) {
 		const struct function *function = &profile->function[f];
-		const struct evidence *evidence = &function->evidence;
+		const struct function_evidence *evidence = &function->evidence;
 		struct arc all_calls = { .from = NO_CALLER,
 					 .to = f,
 					 .calls = function->calls.value,

@@ -11,7 +11,7 @@
 #include "profile/command/command.h"
 
 /* A function that was run behind a block. Addresses are as the file's symbols have them. */
-struct target {
+struct called_function {
 	uint64_t address; /* of the call that led there; 0: none is known */
 	const char *function;
 	double count;
@@ -25,7 +25,7 @@ struct executed {
 	const struct function *block; /* from the first on */
 	size_t blocks;
 	struct image image;
-	struct target *target;
+	struct called_function *target;
 	size_t targets;
 };
 
@@ -35,7 +35,8 @@ typedef uint64_t line_offset;
 struct sample {
 	line_offset offset;
 	double count;
-	struct target *target; /* functions that calls there led to; addresses are not used */
+	struct called_function
+		*target; /* functions that calls there led to; addresses are not used */
 	size_t targets;
 };
 

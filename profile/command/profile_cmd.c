@@ -16,7 +16,7 @@
 #include "base/text.h"
 #include "probes/entries/survey.h"
 
-struct run {
+struct profile_request {
 	struct asked asked;
 	double epoch, budget; /* epoch, period and phase in ms */
 	unsigned samples;
@@ -43,7 +43,7 @@ static int edges_format_known(const char *name)
 	"table, json, collapsed, speedscope, callgrind, llvm, pprof, html or chrome; of edges "    \
 	"table, json, llvm, gcov, autofdo, chrome or html"
 
-static bool check_formats(const struct run *run)
+static bool check_formats(const struct profile_request *run)
 {
 	int (*is_known)(const char *name) = run->edges ? edges_format_known : calls_format_known;
 	char *copy = strdup(run->formats), *rest = copy, words[WORD_LIST_ROOM];
@@ -67,7 +67,7 @@ static bool check_formats(const struct run *run)
 /* --- A process that runs --------------------------------------------------------------------- */
 
 /* The agent is put into the process, called to start, and some time later to stop. */
-static int call_agent(const struct run *run, const char *text)
+static int call_agent(const struct profile_request *run, const char *text)
 {
 	struct inject inject = {
 		.pid = (pid_t)run->pid,
@@ -85,7 +85,7 @@ static int call_agent(const struct run *run, const char *text)
 }
 
 /* The process writes there, as its own user. */
-static int make_folder(struct run *run)
+static int make_folder(struct profile_request *run)
 {
 	char path[32];
 	struct stat owner;
@@ -101,7 +101,7 @@ static int make_folder(struct run *run)
 }
 
 /* The agent gets as text what a preloaded agent reads from the environment. */
-static int start_profile(const struct run *run, const char *options)
+static int start_profile(const struct profile_request *run, const char *options)
 {
 	const char *wish = getenv("FASTINST_ENTRIES");
 	char text[4096], *functions = text_escaped(run->asked.on ? run->asked.on : "*");
@@ -121,7 +121,7 @@ static int start_profile(const struct run *run, const char *options)
  * Profile a process for so many seconds (0: until it ends, or ^C), and leave it. The reports are in
  * launch.folder then. STATUS_OK, or STATUS_* after a complaint: folder is empty.
  */
-static int attach_profile(struct run *run, const char *options)
+static int attach_profile(struct profile_request *run, const char *options)
 {
 	pid_t pid = (pid_t)run->pid;
 
@@ -158,7 +158,7 @@ static int write_one(const char *path, const char *format, const struct profile 
 	return ret ? ret : closed;
 }
 
-static int write_formats(const struct run *run, const struct profile *profile)
+static int write_formats(const struct profile_request *run, const struct profile *profile)
 {
 	bool several = strchr(run->formats, ',');
 	char *copy = strdup(run->formats), *rest = copy, path[PATH_MAX];
@@ -198,7 +198,7 @@ static void complain_of_nothing(const struct quality *quality)
 		       quality->seconds);
 }
 
-static int show_profile(const struct run *run, const char *program)
+static int show_profile(const struct profile_request *run, const char *program)
 {
 	struct profile profile = { .program = strdup(program), .edges = run->edges };
 	const char *on = run->asked.on;
@@ -231,7 +231,7 @@ static int show_profile(const struct run *run, const char *program)
 	return ret < 0 ? STATUS_FAILED : STATUS_OK;
 }
 
-static int run_program(struct run *run, char **argv)
+static int run_program(struct profile_request *run, char **argv)
 {
 	struct launch *launch = &run->launch;
 	char path[64], program[PATH_MAX], options[128];
@@ -279,8 +279,8 @@ static bool take_real(const struct option_row *row, const char *text, void *requ
 }
 
 #define REAL(member, least, most)                                                                  \
-	OPTION_INTO(take_real, struct run, member), .min = (uint64_t)((least)*1e6 + .5),           \
-						    .max = (uint64_t)((most)*1e6)
+	OPTION_INTO(take_real, struct profile_request, member),                                    \
+		.min = (uint64_t)((least)*1e6 + .5), .max = (uint64_t)((most)*1e6)
 
 static const struct option_row options[] = {
 	{ "overhead", "SHARE", "what the profile may cost, as 2% or 0.02 (1%)",
@@ -288,23 +288,23 @@ static const struct option_row options[] = {
 	{ "epoch", "MS", "the shortest time between two windows of a function (10)",
 	  REAL(epoch, 0.1, 1000) },
 	{ "samples", "N", "calls to count in a window, about (10)",
-	  OPTION_NUMBER(struct run, samples, 2, 10000) },
+	  OPTION_NUMBER(struct profile_request, samples, 2, 10000) },
 	{ "no-times", NULL, "leave exits of functions alone: calls are counted, and not timed",
-	  OPTION_FLAG(struct run, no_times) },
+	  OPTION_FLAG(struct profile_request, no_times) },
 	{ "edges", NULL,
 	  "which basic block is run behind which, in short phases, of a program compiled with "
 	  "-fsanitize-coverage=trace-pc",
-	  OPTION_FLAG(struct run, edges) },
+	  OPTION_FLAG(struct profile_request, edges) },
 	{ "period", "MS", "time between two such phases, half of it more or less (100)",
 	  REAL(period, 1, 100000) },
 	{ "phase", "MS", "length of a phase (2)", REAL(phase, 0.1, 10000) },
 	{ "pid", "PID", "a process that runs already, which runs on as before afterwards",
-	  OPTION_NUMBER(struct run, pid, 1, PID_MOST) },
+	  OPTION_NUMBER(struct profile_request, pid, 1, PID_MOST) },
 	{ "for", "TIME",
 	  "profile it for that time, such as 10s; until it ends or ^C where it is sooner",
-	  OPTION_TIME(struct run, seconds, 0) },
+	  OPTION_TIME(struct profile_request, seconds, 0) },
 	{ "format", "FORMAT", FORMATS "; several, joined by commas, go to FILE.FORMAT (table)",
-	  OPTION_TEXT(struct run, formats) },
+	  OPTION_TEXT(struct profile_request, formats) },
 	{ 0 },
 };
 
@@ -317,7 +317,7 @@ static const struct command_line line = {
 	.end = "The exit status is the program's, or 128 and the signal that ended it.\n",
 };
 
-static int check_request(const struct run *run, bool has_program)
+static int check_request(const struct profile_request *run, bool has_program)
 {
 	if (!check_formats(run))
 		return EXIT_USAGE;
@@ -336,12 +336,12 @@ static int check_request(const struct run *run, bool has_program)
 
 int profile_command(int argc, char **argv)
 {
-	struct run run = { .epoch = 10,
-			   .budget = 0.01,
-			   .samples = 10,
-			   .period = 100,
-			   .phase = 2,
-			   .formats = "table" };
+	struct profile_request run = { .epoch = 10,
+				       .budget = 0.01,
+				       .samples = 10,
+				       .period = 100,
+				       .phase = 2,
+				       .formats = "table" };
 	int status = command_line_parse(&line, argc, argv, &run, NULL);
 
 	if (status == STATUS_OK)

@@ -161,10 +161,11 @@ static struct sample *sample_of(struct lines *lines, struct body *body, line_off
 }
 
 /* A copy of the call may have added the function already. */
-static void add_target(struct lines *lines, struct sample *sample, const struct target *target,
-		       double factor)
+static void add_target(struct lines *lines, struct sample *sample,
+		       const struct called_function *target, double factor)
 {
-	struct target one = { .function = target->function, .count = target->count * factor };
+	struct called_function one = { .function = target->function,
+				       .count = target->count * factor };
 
 	for (size_t i = 0; i < sample->targets; i++) {
 		if (strcmp(sample->target[i].function, one.function) != 0)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct site {
+struct exit_site {
 	struct fi_probe probe;
 	size_t len; /* of the function's name, without .cold */
 };
@@ -17,7 +17,7 @@ static size_t all_n;
 static struct group groups[FI_PROBES_MAX];
 static size_t groups_n;
 
-static void note_site(struct site *site, uint32_t id)
+static void note_site(struct exit_site *site, uint32_t id)
 {
 	const char *part;
 
@@ -26,7 +26,7 @@ static void note_site(struct site *site, uint32_t id)
 	site->len = part ? (size_t)(part - site->probe.function) : strlen(site->probe.function);
 }
 
-static int by_function(const struct site *one, const struct site *two)
+static int by_function(const struct exit_site *one, const struct exit_site *two)
 {
 	int order = strcmp(one->probe.object, two->probe.object);
 
@@ -39,7 +39,7 @@ static int by_function(const struct site *one, const struct site *two)
 
 static int by_address(const void *a, const void *b)
 {
-	const struct site *one = a, *two = b;
+	const struct exit_site *one = a, *two = b;
 	int order = by_function(one, two);
 
 	if (order)
@@ -64,7 +64,7 @@ static void link_exit(struct group *group, uint32_t id, uint32_t entry)
 }
 
 /* The entry of an exit. Of static functions of one name: the last that starts before the exit. */
-static uint32_t entry_of(const struct site *site, size_t n, size_t exit)
+static uint32_t entry_of(const struct exit_site *site, size_t n, size_t exit)
 {
 	uint32_t entry = NO_PROBE;
 
@@ -75,7 +75,7 @@ static uint32_t entry_of(const struct site *site, size_t n, size_t exit)
 }
 
 /* Link the sites of one name, if there are both entries and exits. */
-static void make_group(const struct site *site, size_t n)
+static void make_group(const struct exit_site *site, size_t n)
 {
 	struct group *group = &groups[groups_n];
 	size_t entries = 0;
@@ -102,7 +102,7 @@ long exits_find(const uint32_t *entries, size_t n, uint32_t first)
 {
 	uint32_t end = fi_probes();
 	size_t sites = 0, next;
-	struct site *site = calloc(n + end + 1, sizeof(*site));
+	struct exit_site *site = calloc(n + end + 1, sizeof(*site));
 	size_t before = groups_n;
 
 	if (!site)

@@ -23,7 +23,7 @@
 #define TRIES  64
 #define PAGE   4096
 
-struct slot {
+struct edge_slot {
 	_Atomic uint64_t key; /* from and to, plus 1; 0: the slot is free */
 	_Atomic uint64_t count[2];
 };
@@ -35,7 +35,7 @@ struct weighed {
 };
 
 static struct {
-	_Alignas(PAGE) struct slot slot[SLOTS];
+	_Alignas(PAGE) struct edge_slot slot[SLOTS];
 	struct weighed weighed[SLOTS];
 	_Atomic uint32_t used[SLOTS]; /* indices of slots that are not free, plus 1 */
 	_Atomic bool ran[BLOCKS];
@@ -74,7 +74,7 @@ void edges_phase(uint64_t number)
 	store_release(&current.phase, number);
 }
 
-FI_FUNCTION static bool claim_slot(struct slot *slot, uint64_t key)
+FI_FUNCTION static bool claim_slot(struct edge_slot *slot, uint64_t key)
 {
 	uint64_t there = load_relaxed(&slot->key);
 	uint32_t n;
@@ -91,13 +91,13 @@ FI_FUNCTION static bool claim_slot(struct slot *slot, uint64_t key)
 }
 
 /* Those of the block come first, in an order by the other block: mostly the first will do. */
-FI_FUNCTION static struct slot *find_slot(uint32_t from, uint32_t to)
+FI_FUNCTION static struct edge_slot *find_slot(uint32_t from, uint32_t to)
 {
 	uint64_t key = ((uint64_t)from << 32 | to) + 1;
 	uint64_t hash = key * UINT64_C(0x9e3779b97f4a7c15) >> 32;
 
 	for (unsigned i = 0; i < TRIES; i++) {
-		struct slot *slot =
+		struct edge_slot *slot =
 			&table.slot[i < NEAR ? to * NEAR + (from ^ i) % NEAR : (hash + i) % SLOTS];
 
 		if (claim_slot(slot, key))
@@ -150,7 +150,7 @@ FI_FUNCTION void edges_block(uint32_t id, void *site, const struct fi_regs *regs
 {
 	uint64_t phase = load_acquire(&current.phase);
 	uint32_t from = previous.block;
-	struct slot *slot;
+	struct edge_slot *slot;
 
 	(void)site;
 	(void)regs;

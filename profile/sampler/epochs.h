@@ -26,7 +26,7 @@ struct options {
 
 /* What is known of one function, by the probe of its entry. */
 struct function_state {
-	struct estimate estimate;
+	struct call_estimate estimate;
 	struct duration duration; /* ticks */
 	uint64_t start;		  /* of the epoch, by the program's clock */
 	uint64_t window;

@@ -26,7 +26,7 @@ void duration_add(struct duration *duration, const struct timed *epoch)
 
 void measured_join(struct measured *sum, const struct measured *other)
 {
-	const struct estimate *calls = &other->calls;
+	const struct call_estimate *calls = &other->calls;
 	double largest = fmax(sum->calls.largest, calls->largest),
 	       sudden_rate = sum->calls.sudden_rate;
 

@@ -42,7 +42,7 @@ void spread_add(struct spread *spread, double value, double weight, bool first, 
 	spread->weight = weight;
 }
 
-static void add_gaps(struct estimate *estimate, const struct epoch *epoch)
+static void add_gaps(struct call_estimate *estimate, const struct epoch *epoch)
 {
 	if (!epoch->full || epoch->calls < 2)
 		return;
@@ -66,7 +66,7 @@ static double sudden_rate_of(const struct epoch *epoch)
  * Where the clock stood still, the time after the end is not known: as many calls may be hidden
  * there as were seen.
  */
-static void add_sudden(struct estimate *estimate, const struct epoch *epoch)
+static void add_sudden(struct call_estimate *estimate, const struct epoch *epoch)
 {
 	estimate->calls += (double)epoch->calls;
 	estimate->pending += (double)(epoch->length - epoch->watched);
@@ -76,7 +76,7 @@ static void add_sudden(struct estimate *estimate, const struct epoch *epoch)
 }
 
 /* A wrong price of counting gives a wrong distance between calls without counting. */
-static void add_blur(struct estimate *estimate, const struct epoch *epoch, double unseen)
+static void add_blur(struct call_estimate *estimate, const struct epoch *epoch, double unseen)
 {
 	double apart = (double)epoch->watched / (double)epoch->calls;
 	double off = BLUR * apart * epoch->slowed / (1 - epoch->slowed);
@@ -85,7 +85,7 @@ static void add_blur(struct estimate *estimate, const struct epoch *epoch, doubl
 	estimate->faded += unseen * (1 - apart / (apart + off));
 }
 
-void estimate_add(struct estimate *estimate, const struct epoch *epoch)
+void estimate_add(struct call_estimate *estimate, const struct epoch *epoch)
 {
 	double length = (double)epoch->length, rate, all, unseen, hidden, weight, end = 0;
 
@@ -156,14 +156,14 @@ double spread_factor(const struct spread *spread, double variance)
 }
 
 /* Unless calls come in bursts, the first call comes after the mean time between two calls. */
-static bool in_bursts(const struct estimate *estimate)
+static bool in_bursts(const struct call_estimate *estimate)
 {
 	if (estimate->full < 2 || estimate->full < FULL_MANY * estimate->active)
 		return false;
 	return estimate->first > estimate->between * (1 + 4 * sqrt(1.2 / estimate->full));
 }
 
-static const char *problem_of(const struct estimate *estimate)
+static const char *problem_of(const struct call_estimate *estimate)
 {
 	double unseen = estimate->calls - estimate->counted;
 
@@ -189,7 +189,7 @@ static const char *problem_of(const struct estimate *estimate)
 	return NULL;
 }
 
-struct interval estimate_interval(const struct estimate *estimate)
+struct interval estimate_interval(const struct call_estimate *estimate)
 {
 	struct interval interval = { .value = estimate->calls,
 				     .low = estimate->calls,
@@ -223,7 +223,7 @@ double estimate_slowed(double calls, double price, double spent, double ticks)
 	return ticks > 0 ? fmin(SLOWEST, (calls * price + spent) / ticks) : 0;
 }
 
-uint64_t estimate_window(const struct estimate *estimate, uint64_t length, unsigned samples,
+uint64_t estimate_window(const struct call_estimate *estimate, uint64_t length, unsigned samples,
 			 unsigned few, uint64_t shortest)
 {
 	double window;

@@ -43,7 +43,7 @@ struct spread {
 void spread_add(struct spread *spread, double value, double weight, bool first, double also);
 
 /* The sum over epochs. All zero is empty. */
-struct estimate {
+struct call_estimate {
 	double calls;	      /* estimated */
 	double counted;	      /* of these */
 	struct spread spread; /* of calls, by the rate per tick */
@@ -74,9 +74,9 @@ struct interval {
 };
 
 /* estimate_add - add an epoch. An epoch without length changes nothing. */
-void estimate_add(struct estimate *estimate, const struct epoch *epoch);
+void estimate_add(struct call_estimate *estimate, const struct epoch *epoch);
 
-struct interval estimate_interval(const struct estimate *estimate);
+struct interval estimate_interval(const struct call_estimate *estimate);
 
 /* student_quantile - 97.5 % of Student's law, by degrees of freedom. */
 double student_quantile(double freedom);
@@ -107,7 +107,7 @@ double estimate_slowed(double calls, double price, double spent, double ticks);
  *
  * WINDOW_WHOLE where no more than few calls are expected in all of it.
  */
-uint64_t estimate_window(const struct estimate *estimate, uint64_t length, unsigned samples,
+uint64_t estimate_window(const struct call_estimate *estimate, uint64_t length, unsigned samples,
 			 unsigned few, uint64_t shortest);
 
 /* --- What share of the program's time a function has, by a random sample of that time --------- */
@@ -145,7 +145,7 @@ struct duration {
 
 /* How often a function was called, and for how long. */
 struct measured {
-	struct estimate calls;
+	struct call_estimate calls;
 	struct duration time;
 };
 

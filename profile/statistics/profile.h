@@ -22,7 +22,7 @@ struct times {
 };
 
 /* What processes have reported of a function. */
-struct evidence {
+struct function_evidence {
 	struct measured measured;
 	double seen;		     /* calls whose caller was seen, */
 	double timed, seconds;	     /* and those that were timed, too, and their time */
@@ -35,7 +35,7 @@ struct function {
 	uint64_t address;    /* of a block, in the object's file */
 	struct interval calls;
 	struct times times;
-	struct evidence evidence;
+	struct function_evidence evidence;
 	size_t was; /* its index before profile_sort() */
 };
 

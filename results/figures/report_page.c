@@ -106,14 +106,14 @@ int html_svg(FILE *out, const char *path, const char *prefix)
 
 /* --- A page of the report --------------------------------------------------------------------- */
 
-int page_path(const struct page *page, const char *name, char *path, size_t size)
+int page_path(const struct html_page *page, const char *name, char *path, size_t size)
 {
 	int length = snprintf(path, size, "%s/%s", page->report->folder, name);
 
 	return length >= 0 && (size_t)length < size ? 0 : -ENAMETOOLONG;
 }
 
-int page_begin(struct page *page, const char *name, const char *title)
+int page_begin(struct html_page *page, const char *name, const char *title)
 {
 	char style[PICTURE_PATH], top[TOP] = "", *text;
 	int rc = page_path(page, name, page->path, sizeof(page->path));
@@ -153,7 +153,7 @@ int page_begin(struct page *page, const char *name, const char *title)
 	return 0;
 }
 
-int page_end(struct page *page, int rc)
+int page_end(struct html_page *page, int rc)
 {
 	fputs("</body>\n</html>\n", page->out);
 	if ((ferror(page->out) | fclose(page->out)) && rc >= 0)
@@ -165,7 +165,7 @@ int page_end(struct page *page, int rc)
 	return rc;
 }
 
-int page_picture(struct page *page, const struct page_figure *figure, int rc, const char *why)
+int page_picture(struct html_page *page, const struct page_figure *figure, int rc, const char *why)
 {
 	static const char *const kinds[] = { "svg", "png", "dat" };
 	char file[64], path[PICTURE_PATH], prefix[64];
@@ -196,7 +196,7 @@ int page_picture(struct page *page, const struct page_figure *figure, int rc, co
 	return rc;
 }
 
-int page_figure(struct page *page, const struct page_figure *figure)
+int page_figure(struct html_page *page, const struct page_figure *figure)
 {
 	char prefix[PICTURE_PATH], why[PICTURE_PATH + 64] = "";
 	int rc = page_path(page, figure->name, prefix, sizeof(prefix));

@@ -18,7 +18,7 @@ struct report {
 	char undrawn_why[256]; /* out: and the reason for the last one */
 };
 
-struct page {
+struct html_page {
 	FILE *out; /* to another name until the page is whole */
 	struct report *report;
 	const struct journal_data *data;
@@ -34,13 +34,13 @@ struct page_figure {
 };
 
 /* page_figure - write the data, draw, and put the picture into the page. */
-int page_figure(struct page *page, const struct page_figure *figure);
+int page_figure(struct html_page *page, const struct page_figure *figure);
 
 /*
  * page_picture - put NAME.svg into the page, with its caption and links to PNG and data. @rc: what
  * picture_make() returned; of a figure that was not drawn the reason is there instead.
  */
-int page_picture(struct page *page, const struct page_figure *figure, int rc, const char *why);
+int page_picture(struct html_page *page, const struct page_figure *figure, int rc, const char *why);
 
 /*
  * page_begin - open NAME in the folder of the report, and write all up to its first heading.
@@ -49,10 +49,10 @@ int page_picture(struct page *page, const struct page_figure *figure, int rc, co
  *
  * -EEXIST: a file of that name is there, and no program of this package wrote it.
  */
-int page_begin(struct page *page, const char *name, const char *title);
-int page_end(struct page *page, int rc);
+int page_begin(struct html_page *page, const char *name, const char *title);
+int page_end(struct html_page *page, int rc);
 
 /* page_path - FOLDER/NAME. 0 or -ENAMETOOLONG. */
-int page_path(const struct page *page, const char *name, char *path, size_t size);
+int page_path(const struct html_page *page, const char *name, char *path, size_t size);
 
 #endif

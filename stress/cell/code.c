@@ -300,14 +300,14 @@ static int write_landings(const struct code *code, unsigned site, const struct c
 }
 
 /* A branch out of the loop that only a mix takes, and where it comes back. */
-struct branch {
+struct mix_branch {
 	uint8_t *hole;
 	uint8_t *back;
 };
 
-static struct branch put_branch(struct emit *e, uint8_t condition)
+static struct mix_branch put_branch(struct emit *e, uint8_t condition)
 {
-	struct branch branch;
+	struct mix_branch branch;
 
 	PUT(e, 0x0f, condition);
 	branch.hole = e->at;
@@ -317,7 +317,7 @@ static struct branch put_branch(struct emit *e, uint8_t condition)
 }
 
 /* The branch ends here. */
-static void land_branch(const struct branch *branch, const struct emit *e)
+static void land_branch(const struct mix_branch *branch, const struct emit *e)
 {
 	struct emit hole = { .at = branch->hole };
 
@@ -380,7 +380,7 @@ static void put_additions(struct emit *e, struct code *code, const struct cell *
 static void write_loop(struct code *code, const struct cell *cell, const uint8_t *pads[CELL_INSIDE])
 {
 	struct emit e = { .at = code->site[0].at - 7 };
-	struct branch mix = { 0 }, other = { 0 };
+	struct mix_branch mix = { 0 }, other = { 0 };
 
 	code->loop = (code_loop_fn *)(uintptr_t)e.at;
 	PUT(&e, 0x49, 0x89, 0xf1, 0x49, 0x89, 0xd2, 0xf8);

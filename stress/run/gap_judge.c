@@ -24,7 +24,7 @@
 #define SUBS	 (1u << SUB_BITS)
 
 /* When the executor may have read, in the patcher's TSC. */
-struct window {
+struct read_window {
 	uint64_t from;
 	uint64_t to;
 };
@@ -78,7 +78,7 @@ static bool outlived(const struct gap_history *h, enum gap_part part, uint64_t g
 	return store_of(h, death)->after >= time;
 }
 
-static enum match find_generation(const struct gap_history *h, struct window window,
+static enum match find_generation(const struct gap_history *h, struct read_window window,
 				  enum gap_part part, unsigned bits, uint64_t value,
 				  uint64_t *generation)
 {
@@ -115,7 +115,7 @@ struct gap_verdict gap_judge(const struct gap_history *h, struct gap_layout layo
 {
 	uint64_t unsure = offset->error + GAP_DRIFT, lead = GAP_LEAD + unsure;
 	uint64_t begun = fetch->before - (uint64_t)offset->offset, end, begin;
-	struct window window = {
+	struct read_window window = {
 		.from = begun > lead ? begun - lead : 0,
 		.to = fetch->after - (uint64_t)offset->offset + unsure,
 	};

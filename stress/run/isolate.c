@@ -20,7 +20,7 @@
 #define GRACE_SECONDS 3.0 /* for a child that was asked to stop */
 
 /* What the parent knows of its child. */
-struct watch {
+struct child_watch {
 	const struct isolated *what;
 	pid_t pid;
 	uint64_t seen; /* of the child's life */
@@ -61,7 +61,7 @@ static double seconds_run(pid_t pid)
 }
 
 /* A child that spins takes a CPU. One that takes none may wait for others: it has more time. */
-static bool is_hanging(const struct watch *w, double now)
+static bool is_hanging(const struct child_watch *w, double now)
 {
 	double hang = w->what->options->hang_seconds, idle = now - w->life;
 
@@ -71,7 +71,7 @@ static bool is_hanging(const struct watch *w, double now)
 	       (idle > hang && seconds_run(w->pid) - w->ran > idle / PATIENCE);
 }
 
-static void look_at_child(struct watch *w)
+static void look_at_child(struct child_watch *w)
 {
 	const struct run_options *options = w->what->options;
 	struct leash *leash = w->what->leash;
@@ -103,7 +103,7 @@ static void look_at_child(struct watch *w)
 }
 
 /* Bound elsewhere, or if that cannot be, to look rarely. */
-static void keep_off(struct watch *w)
+static void keep_off(struct child_watch *w)
 {
 	hwloc_topology_t topology = w->what->options->topology;
 	hwloc_bitmap_t cpus = w->what->seating ? seating_cpus(w->what->seating) : NULL;
@@ -119,7 +119,7 @@ static void keep_off(struct watch *w)
 
 int isolate(const struct isolated *what, struct ending *ending)
 {
-	struct watch w = { .what = what, .ended_for = OUTCOME_DONE };
+	struct child_watch w = { .what = what, .ended_for = OUTCOME_DONE };
 	struct pollfd alive = { .events = POLLIN };
 	struct witness_mark before;
 	double begin = seconds_now();

@@ -32,14 +32,14 @@
 /* TSCs further apart, in ticks, were not synchronised, or one was moved. */
 #define OFFSET_ALLOWED 1000
 
-struct words {
+struct noise_text {
 	char *at;
 	size_t size;
 	bool any;
 };
 
 /* Whole parts only; the first one says enough in any case. */
-__attribute__((format(printf, 2, 3))) static void say(struct words *w, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void say(struct noise_text *w, const char *format, ...)
 {
 	size_t length = w->size ? strlen(w->at) : 0;
 	char part[NOISE_REASON_MAX];
@@ -55,7 +55,7 @@ __attribute__((format(printf, 2, 3))) static void say(struct words *w, const cha
 
 bool noise_judge(const struct noise_case *n, char *reason, size_t size)
 {
-	struct words w = { .at = reason, .size = size };
+	struct noise_text w = { .at = reason, .size = size };
 	const struct witness *t = n->witness;
 	hwloc_bitmap_t cpus = seating_cpus(n->seating);
 	unsigned used = cpus ? (unsigned)hwloc_bitmap_weight(cpus) : 1;

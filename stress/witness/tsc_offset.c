@@ -15,7 +15,7 @@
 #define LOOK_EVERY    4096
 
 /* The two words that travel, each on cache lines of its own. */
-struct table {
+struct clock_exchange {
 	_Atomic(uint64_t) asked __attribute__((aligned(128)));	  /* number of the round */
 	_Atomic(uint64_t) answered __attribute__((aligned(128))); /* TSC, 0: not yet */
 	_Atomic(int) quit __attribute__((aligned(128)));
@@ -48,7 +48,7 @@ struct tsc_offset tsc_offset_join(const struct tsc_offset *before, const struct 
 
 static void *answer_main(void *arg)
 {
-	struct table *t = arg;
+	struct clock_exchange *t = arg;
 	uint64_t round = 0, asked;
 
 	t->error = pin_this_thread(t->topology, t->there);
@@ -62,7 +62,7 @@ static void *answer_main(void *arg)
 	return NULL;
 }
 
-static int ask_round(struct table *t, uint64_t round, struct tsc_offset *offset)
+static int ask_round(struct clock_exchange *t, uint64_t round, struct tsc_offset *offset)
 {
 	uint64_t asked, answered;
 	double deadline = 0;
@@ -88,7 +88,7 @@ static int ask_round(struct table *t, uint64_t round, struct tsc_offset *offset)
 int tsc_offset_measure(hwloc_topology_t topology, unsigned here, unsigned there,
 		       struct tsc_offset *offset)
 {
-	struct table t = { .topology = topology, .there = there };
+	struct clock_exchange t = { .topology = topology, .there = there };
 	pthread_t thread;
 	int ret = 0;
 

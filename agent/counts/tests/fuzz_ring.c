@@ -41,9 +41,9 @@ static bool is_sound(const struct trace_event *event)
 }
 
 /* What was in it is gone, and it begins so far before its end. */
-static struct ring *new_ring(uint64_t before)
+static struct event_ring *new_ring(uint64_t before)
 {
-	struct ring *ring = calloc(1, sizeof(*ring));
+	struct event_ring *ring = calloc(1, sizeof(*ring));
 
 	must(ring != NULL);
 	atomic_store(&ring->written, RING_SIZE - before);
@@ -53,7 +53,7 @@ static struct ring *new_ring(uint64_t before)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static struct ring *ring;
+	static struct event_ring *ring;
 	struct trace_event event;
 	size_t events = 0;
 	int ret;
@@ -92,7 +92,7 @@ static const struct sample sample = {
 
 static void must_go_round(void)
 {
-	struct ring *ring = new_ring(100);
+	struct event_ring *ring = new_ring(100);
 	struct trace_event event;
 	uint64_t put = 0, got = 0;
 

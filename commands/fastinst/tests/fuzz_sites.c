@@ -22,10 +22,10 @@ bool __wrap_elf_inside(const struct elf *elf, uint64_t offset, uint64_t len)
 	return believes_all || __real_elf_inside(elf, offset, len);
 }
 
-static void check(const struct sites *sites, const uint8_t *image, size_t size)
+static void check(const struct listed_sites *sites, const uint8_t *image, size_t size)
 {
 	for (size_t i = 0; i < sites->n; i++) {
-		const struct site *site = &sites->site[i];
+		const struct listed_site *site = &sites->site[i];
 		const uint8_t *args = (const uint8_t *)site->args;
 
 		must(site->name && site->len && site->kind && site->provider);
@@ -43,7 +43,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size_t len = (size + page - 1) / page * page + page;
 	uint8_t *map = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	uint8_t *image = map + len - page - size;
-	struct sites sites = { 0 };
+	struct listed_sites sites = { 0 };
 
 	must(map != MAP_FAILED && !mprotect(map + len - page, page, PROT_NONE));
 	if (size)
@@ -198,7 +198,7 @@ static void make_sample(void)
 /* Read as what it is, or the mutants of it are worth nothing. */
 static void sample_must_be_read(void)
 {
-	struct sites sites = { 0 };
+	struct listed_sites sites = { 0 };
 
 	must(elf_open(&sites.elf, &sample, sizeof(sample)) && !file_sites_find(&sites));
 	must(sites.n == 4);

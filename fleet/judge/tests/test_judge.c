@@ -213,7 +213,7 @@ static void fewer_hours_are_no_change(void **state)
 static void bad_kernel_is_found(void **state)
 {
 	static struct kind_report report;
-	struct change *changes;
+	struct fleet_change *changes;
 	struct fleet_kind *kinds;
 	struct fleet_run *runs;
 	size_t count, n, kind_count;

@@ -58,7 +58,7 @@ static int on_note(const struct note *note, void *data)
 	return 0;
 }
 
-static int on_entry(const struct entry *entry, void *data)
+static int on_entry(const struct branch_entry *entry, void *data)
 {
 	must_end(data, entry->name);
 	return 0;
@@ -184,7 +184,7 @@ static int count(const struct note *note, void *data)
 	return 0;
 }
 
-static int count_entry(const struct entry *entry, void *data)
+static int count_entry(const struct branch_entry *entry, void *data)
 {
 	(void)data;
 	told += strcmp(entry->name, "net.trace") == 0;

@@ -45,7 +45,7 @@ struct outcome {
 	double bias;
 };
 
-static void join_calls(struct estimate *sum, const struct estimate *other)
+static void join_calls(struct call_estimate *sum, const struct call_estimate *other)
 {
 	struct measured both = { .calls = *sum }, more = { .calls = *other };
 
@@ -120,7 +120,7 @@ static struct epoch run_epoch(struct program *program, double start, uint64_t le
 
 static struct interval run(struct program *program, enum stop stop, uint64_t *truth)
 {
-	struct estimate estimate = { 0 };
+	struct call_estimate estimate = { 0 };
 	double start = uniform(program) * EPOCH;
 
 	*truth = 0;
@@ -238,7 +238,7 @@ static void test_naive_is_caught(void **state)
  */
 static double of_truth(bool with_spent, uint64_t warm)
 {
-	struct estimate estimate = { 0 };
+	struct call_estimate estimate = { 0 };
 	uint64_t random = 9;
 	double truth = 0;
 
@@ -288,7 +288,7 @@ static void test_price_is_off(void **state)
 				       .used = (uint64_t)length,
 				       .slowed = slowed,
 				       .watched = (uint64_t)(window * (1 - slowed)) };
-		struct estimate estimate = { 0 };
+		struct call_estimate estimate = { 0 };
 		struct interval interval;
 
 		for (int i = 0; i < 20; i++)
@@ -305,7 +305,7 @@ static void test_price_is_off(void **state)
 /* A window costs more than to count what few calls come in all of the epoch. */
 static void test_few_are_all_counted(void **state)
 {
-	struct estimate estimate = { 0 };
+	struct call_estimate estimate = { 0 };
 	struct epoch epoch = { .calls = 150, .watched = 1000, .length = 1000 };
 
 	(void)state;
@@ -320,7 +320,7 @@ static void test_lone_window(void **state)
 {
 	const struct epoch window = { .calls = 100, .watched = 100, .length = 10000 };
 	const struct epoch quiet = { .watched = 100, .length = 10000 };
-	struct estimate one = { 0 }, two = { 0 }, many = { 0 }, none = { 0 };
+	struct call_estimate one = { 0 }, two = { 0 }, many = { 0 }, none = { 0 };
 	struct interval interval;
 
 	(void)state;
@@ -347,7 +347,7 @@ static void test_lone_window(void **state)
 
 static void test_nothing(void **state)
 {
-	struct estimate estimate = { 0 };
+	struct call_estimate estimate = { 0 };
 	struct epoch none = { 0 }, silent = { .length = 10, .watched = 10 };
 	struct interval interval;
 
@@ -363,7 +363,7 @@ static void test_nothing(void **state)
  */
 static void test_sudden_end(void **state)
 {
-	struct estimate estimate = { 0 }, sum = { 0 }, next_only = { 0 }, late = { 0 };
+	struct call_estimate estimate = { 0 }, sum = { 0 }, next_only = { 0 }, late = { 0 };
 	struct epoch burst = {
 		.calls = 50, .watched = 100, .length = 1100, .full = true, .sudden = true
 	};
@@ -381,11 +381,11 @@ static void test_sudden_end(void **state)
 	assert_true(fabs(estimate_interval(&late).value - (50 + 1000)) < 1e-6);
 	/* Nor are calls that came slowly: the last half of them shows. */
 	burst.middle = 75;
-	late = (struct estimate){ 0 };
+	late = (struct call_estimate){ 0 };
 	estimate_add(&late, &burst);
 	assert_true(fabs(estimate_interval(&late).value - (50 + 1000)) < 1e-6);
 	burst.middle = 95;
-	late = (struct estimate){ 0 };
+	late = (struct call_estimate){ 0 };
 	estimate_add(&late, &burst);
 	assert_true(fabs(estimate_interval(&late).value - (50 + 5 * 1000)) < 1e-6);
 	/* It may have gone on some times as fast. */
@@ -409,7 +409,7 @@ static void test_sudden_end_is_not_biased(void **state)
 		struct epoch burst = {
 			.calls = 50, .watched = 100, .length = 1000, .full = true, .sudden = true
 		};
-		struct estimate estimate = { 0 };
+		struct call_estimate estimate = { 0 };
 		struct interval interval;
 		double calls = 50 + 0.49 * (end - 100);
 
@@ -431,7 +431,7 @@ static void test_unseen_end(void **state)
 	struct epoch burst = {
 		.calls = 50, .watched = 100, .length = 1000, .full = true, .sudden = true
 	};
-	struct estimate estimate = { 0 };
+	struct call_estimate estimate = { 0 };
 	struct interval interval;
 
 	(void)state;
@@ -444,7 +444,7 @@ static void test_unseen_end(void **state)
 
 	/* The clock stood still meanwhile: how long the end was is not known at all. */
 	burst.watched = burst.length;
-	estimate = (struct estimate){ 0 };
+	estimate = (struct call_estimate){ 0 };
 	for (int i = 0; i < 3; i++)
 		estimate_add(&estimate, &burst);
 	interval = estimate_interval(&estimate);
@@ -455,7 +455,7 @@ static void test_unseen_end(void **state)
 static void test_join(void **state)
 {
 	struct program program = { .calls = AT_RANDOM, .rate = 0.02, .random = 5 };
-	struct estimate sum = { 0 }, one = { 0 };
+	struct call_estimate sum = { 0 }, one = { 0 };
 	struct epoch epoch = { .calls = 10, .watched = 100, .length = 1000 };
 
 	(void)state;
