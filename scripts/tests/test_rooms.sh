@@ -4,7 +4,8 @@
 # are held against the tree, and where it is built, against the functions that its objects call:
 # one that a room calls and may not include is in a table with a column "called from below". But for
 # those, no files call each other, not even by way of a third. Trees (first folders) form no circle, and
-# a room has two rooms that include it, or 500 lines; else it is a file of another room.
+# a room has two rooms that include it, or 500 lines; else it is a file of another room. The name of a type, and the
+# last part of a room's, means one thing in all trees.
 # Damaged copies show that this can fail.
 # shellcheck disable=SC2016 # the backticks are the table's
 set -euo pipefail
@@ -329,25 +330,43 @@ wrong()
 	failed=1
 }
 
+# twice_named FOLDER... - types that several files define
+twice_named()
+{
+	grep -rhoE '^(struct|enum|union) [a-z_0-9]+ \{' --include='*.[ch]' --exclude-dir={tests,examples} "$@" |
+		sed -E 's/^[a-z]+ ([a-z_0-9]+).*/\1/' | LC_ALL=C sort | uniq -d
+}
+
 rooms "$document" >"$dir/rooms"
 objects >"$dir/objects"
 look "$document" >"$dir/found"
 [ ! -s "$dir/found" ] || wrong "docs/architecture.md and the tree: $(cat "$dir/found")"
 grep -q '^include patchcore/word/.* patchcore/site/' "$dir/tree" || wrong "no include line was seen"
 
+cd "$top"
+trees=(agent base bench calibrate commands conform fleet patchcore probes profile results stress)
+twice=$(twice_named "${trees[@]}")
+[ -z "$twice" ] || wrong "types that are defined twice: $twice"
+twice=$(awk '{ sub(/.*\//, "", $2); if ($2 != "include") print $2 }' "$dir/rooms" | LC_ALL=C sort | uniq -d)
+[ -z "$twice" ] || wrong "several rooms are called $twice"
+
 # Names of functions in it are those of the tree.
 grep -ohE '`[a-z_]+\(\)`' "$document" "$top/CONTRIBUTING.md" | tr -d '`()' | LC_ALL=C sort -u >"$dir/names"
 while read -r name; do
-	grep -rqE --include='*.[ch]' "^([^/ ].*[ *])?$name\\(" "$top"/{agent,base,bench,calibrate,commands,conform,fleet,patchcore,probes,profile,results,stress} ||
+	grep -rqE --include='*.[ch]' "^([^/ ].*[ *])?$name\\(" "${trees[@]}" ||
 		wrong "docs/architecture.md or CONTRIBUTING.md names $name(), which is not in the tree"
 done <"$dir/names"
 
 # A program and a script of one name share a log, and make check runs only one of them.
-twice=$(cd "$top" && find agent base bench calibrate commands conform docs fleet patchcore probes profile results scripts stress -path '*/tests/test_*' \
+twice=$(find "${trees[@]}" docs scripts -path '*/tests/test_*' \
 	-name '*.[cs]*' | sed 's/[.][a-z]*$//' | LC_ALL=C sort | uniq -d)
 [ -z "$twice" ] || wrong "both a program and a script: $twice"
 
 # --- the same eyes on damaged copies ---
+
+mkdir "$dir/attic"
+echo 'struct site {' >"$dir/attic/site.h"
+[ "$(twice_named "${trees[@]}" "$dir/attic")" = site ] || wrong "not seen: a type with two meanings"
 
 # must_see WHAT SED-SCRIPT
 must_see()
