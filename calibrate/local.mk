@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
 noinst_LIBRARIES += libcalibrate.a
 libcalibrate_a_SOURCES = \
-	calibrate/run/climb.c \
-	calibrate/run/schedule.c \
-	calibrate/run/schedule.h \
+	calibrate/session/climb.c \
+	calibrate/session/schedule.c \
+	calibrate/session/schedule.h \
 	commands/tmax/calibrate_cmd.c \
 	commands/tmax/calibrate_cmd.h \
 	commands/tmax/evidence_cmd.c \
@@ -14,8 +14,8 @@ libcalibrate_a_SOURCES = \
 	calibrate/verify/conf_write.c \
 	calibrate/verify/conf_write.h \
 	calibrate/verify/summary.c \
-	calibrate/run/experiment.c \
-	calibrate/run/experiment.h \
+	calibrate/session/experiment.c \
+	calibrate/session/experiment.h \
 	calibrate/plan/plan.c \
 	calibrate/plan/plan.h \
 	results/figures/html.h \
@@ -33,8 +33,8 @@ libcalibrate_a_SOURCES = \
 	commands/report/report_machine.c \
 	commands/report/report_rate.c \
 	commands/report/report_verdict.c \
-	calibrate/run/session.c \
-	calibrate/run/session.h \
+	calibrate/session/session.c \
+	calibrate/session/session.h \
 	calibrate/statistics/bound.c \
 	calibrate/statistics/bound.h \
 	calibrate/statistics/claim.c \
@@ -52,17 +52,17 @@ libcalibrate_a_SOURCES = \
 	calibrate/verify/verify_run.c
 
 dist_pkgdata_DATA += \
-	calibrate/run/tail.cells \
+	calibrate/session/tail.cells \
 	results/figures/page.css \
 	commands/report/gaps.gp \
 	commands/report/rate.gp
 
-nodist_pkgdata_DATA += calibrate/run/paper.cells
-EXTRA_DIST += calibrate/run/paper.awk
-CLEANFILES += calibrate/run/paper.cells
-calibrate/run/paper.cells: calibrate/run/paper.awk
+nodist_pkgdata_DATA += calibrate/session/paper.cells
+EXTRA_DIST += calibrate/session/paper.awk
+CLEANFILES += calibrate/session/paper.cells
+calibrate/session/paper.cells: calibrate/session/paper.awk
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && \
-		$(AWK) -f $(srcdir)/calibrate/run/paper.awk >$@.new && mv $@.new $@
+		$(AWK) -f $(srcdir)/calibrate/session/paper.awk >$@.new && mv $@.new $@
 
 calibrate_script_tests = \
 	commands/tmax/tests/test_faults.sh \
@@ -71,7 +71,7 @@ calibrate_script_tests = \
 	commands/tmax/tests/test_resume.sh \
 	commands/tmax/tests/test_run.sh \
 	commands/tmax/tests/test_verify.sh \
-	calibrate/run/tests/test_shard.sh
+	calibrate/session/tests/test_shard.sh
 calibrate_script_reading = \
 	commands/tmax/tests/test_cli.sh \
 	commands/tmax/tests/test_completion.sh \
@@ -102,12 +102,12 @@ EXTRA_DIST += \
 	calibrate/tests/sums_sample.h \
 	calibrate/tests/verify_sample.h
 
-check_PROGRAMS += calibrate/run/tests/fuzz_cells
-tests_compute += calibrate/run/tests/fuzz_cells
-CLEANFILES += calibrate/run/tests/fuzz_cells.crash
+check_PROGRAMS += calibrate/session/tests/fuzz_cells
+tests_compute += calibrate/session/tests/fuzz_cells
+CLEANFILES += calibrate/session/tests/fuzz_cells.crash
 
-calibrate_run_tests_fuzz_cells_CPPFLAGS = $(fuzz_cppflags)
-calibrate_run_tests_fuzz_cells_CFLAGS = $(fuzz_cflags)
+calibrate_session_tests_fuzz_cells_CPPFLAGS = $(fuzz_cppflags)
+calibrate_session_tests_fuzz_cells_CFLAGS = $(fuzz_cflags)
 
 # It needs the samples that cmocka's tests have, which assert by it.
 if HAVE_CMOCKA
@@ -124,10 +124,10 @@ calibrate_tests = \
 	calibrate/verify/tests/test_conf_target \
 	calibrate/verify/tests/test_conf_write \
 	calibrate/verify/tests/test_summary \
-	calibrate/run/tests/test_cells \
-	calibrate/run/tests/test_experiment \
-	calibrate/run/tests/test_paper \
-	calibrate/run/tests/test_tail \
+	calibrate/session/tests/test_cells \
+	calibrate/session/tests/test_experiment \
+	calibrate/session/tests/test_paper \
+	calibrate/session/tests/test_tail \
 	calibrate/plan/tests/test_ladder \
 	calibrate/plan/tests/test_plan \
 	commands/report/tests/test_report \
@@ -138,11 +138,11 @@ calibrate_tests = \
 	calibrate/statistics/tests/test_long_wait \
 	calibrate/statistics/tests/test_sums
 calibrate_computing = \
-	calibrate/run/tests/test_climb \
-	calibrate/run/tests/test_quick \
-	calibrate/run/tests/test_schedule \
+	calibrate/session/tests/test_climb \
+	calibrate/session/tests/test_quick \
+	calibrate/session/tests/test_schedule \
 	commands/tmax/tests/test_options \
-	calibrate/run/tests/test_session \
+	calibrate/session/tests/test_session \
 	calibrate/statistics/tests/test_coverage \
 	calibrate/verify/tests/test_verify \
 	calibrate/verify/tests/test_verify_print \
@@ -151,9 +151,9 @@ check_PROGRAMS += $(calibrate_tests) $(calibrate_computing)
 tests_read += $(calibrate_tests)
 tests_compute += $(calibrate_computing)
 not_asan += \
-	calibrate/run/tests/test_climb \
-	calibrate/run/tests/test_quick \
-	calibrate/run/tests/test_schedule \
+	calibrate/session/tests/test_climb \
+	calibrate/session/tests/test_quick \
+	calibrate/session/tests/test_schedule \
 	calibrate/statistics/tests/test_coverage
-calibrate_run_tests_test_climb_LDFLAGS = -Wl,--wrap=gap_run
+calibrate_session_tests_test_climb_LDFLAGS = -Wl,--wrap=gap_run
 endif

@@ -2,16 +2,16 @@
 # Profiles from probes. What computes and writes is used by the program; what samples goes into programs.
 noinst_LTLIBRARIES += libfastinst_estimate.la
 libfastinst_estimate_la_SOURCES = \
-	profile/statistics/duration.c \
-	profile/statistics/estimate.c \
-	profile/statistics/estimate.h \
-	profile/statistics/pace.c
+	profile/estimate/duration.c \
+	profile/estimate/estimate.c \
+	profile/estimate/estimate.h \
+	profile/estimate/pace.c
 libfastinst_estimate_la_LIBADD = -lm
 
 noinst_LTLIBRARIES += libfastinst_writers.la
 libfastinst_writers_la_SOURCES = \
-	profile/statistics/profile.c \
-	profile/statistics/profile.h \
+	profile/estimate/profile.c \
+	profile/estimate/profile.h \
 	profile/command/command.h \
 	profile/command/edges.c \
 	profile/command/format.c \
@@ -59,17 +59,17 @@ EXTRA_DIST += \
 
 if HAVE_CMOCKA
 profile_tests = \
-	profile/statistics/tests/test_duration \
-	profile/statistics/tests/test_estimate \
-	profile/statistics/tests/test_pace \
-	profile/statistics/tests/test_share
+	profile/estimate/tests/test_duration \
+	profile/estimate/tests/test_estimate \
+	profile/estimate/tests/test_pace \
+	profile/estimate/tests/test_share
 check_PROGRAMS += $(profile_tests)
 tests_compute += $(profile_tests)
-not_asan += profile/statistics/tests/test_estimate
-profile_statistics_tests_test_duration_LDADD = libfastinst_writers.la $(CMOCKA_LIBS)
-profile_statistics_tests_test_estimate_LDADD = libfastinst_writers.la $(CMOCKA_LIBS)
-profile_statistics_tests_test_pace_LDADD = libfastinst_writers.la $(CMOCKA_LIBS)
-profile_statistics_tests_test_share_LDADD = libfastinst_writers.la $(CMOCKA_LIBS)
+not_asan += profile/estimate/tests/test_estimate
+profile_estimate_tests_test_duration_LDADD = libfastinst_writers.la $(CMOCKA_LIBS)
+profile_estimate_tests_test_estimate_LDADD = libfastinst_writers.la $(CMOCKA_LIBS)
+profile_estimate_tests_test_pace_LDADD = libfastinst_writers.la $(CMOCKA_LIBS)
+profile_estimate_tests_test_share_LDADD = libfastinst_writers.la $(CMOCKA_LIBS)
 endif
 
 # What both agents have in common.

@@ -6,7 +6,7 @@
 #define CALIBRATE_TESTS_EXPERIMENT_PLACE_H
 
 #include "base/exit_status.h"
-#include "calibrate/run/experiment.h"
+#include "calibrate/session/experiment.h"
 
 /* What `tmax stress --list` makes of it: "paper.cells" or "tail.cells". */
 static inline struct experiment list_as_shipped(const char *list, unsigned repetitions)

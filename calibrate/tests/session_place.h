@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 
 #include "base/clock.h"
-#include "calibrate/run/session.h"
+#include "calibrate/session/session.h"
 
 #define SESSION_PATH 64
 

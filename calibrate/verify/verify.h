@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "calibrate/plan/plan.h"
-#include "calibrate/run/session.h"
+#include "calibrate/session/session.h"
 #include "patchcore/machine/machine_conf.h"
 
 #define VERIFY_ALPHA	  0.001 /* chance that a config that holds is called broken */

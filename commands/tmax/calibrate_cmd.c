@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/number.h"
-#include "calibrate/run/session.h"
+#include "calibrate/session/session.h"
 #include "calibrate/statistics/evidence.h"
 #include "calibrate/verify/conf_write.h"
 #include "commands/tmax/calibrate_cmd.h"

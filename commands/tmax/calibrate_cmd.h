@@ -6,7 +6,7 @@
 #include <limits.h>
 
 #include "calibrate/plan/plan.h"
-#include "calibrate/run/experiment.h"
+#include "calibrate/session/experiment.h"
 
 enum {
 	ONLY_WINDOW = 1,

@@ -9,7 +9,7 @@
 #include <jansson.h>
 
 #include "probes/elf/elf.h"
-#include "profile/statistics/profile.h"
+#include "profile/estimate/profile.h"
 
 /* profile_command - "fastinst profile": argv from its own name on. The exit status. */
 int profile_command(int argc, char **argv);

@@ -8,8 +8,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "profile/estimate/estimate.h"
 #include "profile/sample/sample.h"
-#include "profile/statistics/estimate.h"
 
 #define LARGEST_FRAME 256 /* words in which a return address is looked for */
 

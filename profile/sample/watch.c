@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "profile/statistics/estimate.h"
+#include "profile/estimate/estimate.h"
 
 #define DEAREST	      100000 /* ticks to turn a probe off, at most: beyond, it waited for a CPU */
 #define REFRESH	      16     /* threads whose clocks are read: each is a system call */

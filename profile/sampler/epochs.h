@@ -7,9 +7,9 @@
 
 #include "base/clock.h"
 #include "probes/include/fastinst.h"
+#include "profile/estimate/estimate.h"
 #include "profile/sample/sample.h"
 #include "profile/sampler/session.h"
-#include "profile/statistics/estimate.h"
 
 /* --- agent.c: what is known, and its lock --------------------------------------------------- */
 

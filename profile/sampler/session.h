@@ -17,7 +17,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "profile/statistics/estimate.h"
+#include "profile/estimate/estimate.h"
 
 /*
  * What each of the two agents does. Functions that return an int return 0 or a negative errno.

@@ -15,7 +15,7 @@
 
 #include "agent/launch/launch.h"
 #include "profile/command/command.h"
-#include "profile/statistics/estimate.h"
+#include "profile/estimate/estimate.h"
 
 #define OBJECT "/none"
 #define CPU    3.0

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Cells, and runs of the gap oracle, within a budget into a journal. */
-#include "calibrate/run/session.h"
+#include "calibrate/session/session.h"
 
 #include <errno.h>
 #include <error.h>

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "calibrate/run/session.h"
+#include "calibrate/session/session.h"
 #include "calibrate/tests/session_place.h"
 #include "stress/tests/synthetic.h"
 #include "stress/witness/witness.h"

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "calibrate/run/schedule.h"
+#include "calibrate/session/schedule.h"
 #include "calibrate/tests/sums_sample.h"
 
 #define SPREAD 2.0 /* of the rate between slices */

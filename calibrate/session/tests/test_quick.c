@@ -11,7 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "calibrate/run/schedule.h"
+#include "calibrate/session/schedule.h"
 #include "calibrate/statistics/bound.h"
 #include "calibrate/tests/sums_sample.h"
 #include "patchcore/tests/scale.h"

@@ -11,8 +11,8 @@
  * goes to where that state is furthest behind its share of the time. No wait is tried more often
  * near, or far, than the time was so: bounds of the mean of both stay as they are.
  */
-#ifndef CALIBRATE_RUN_SCHEDULE_H
-#define CALIBRATE_RUN_SCHEDULE_H
+#ifndef CALIBRATE_SESSION_SCHEDULE_H
+#define CALIBRATE_SESSION_SCHEDULE_H
 
 #include "calibrate/plan/plan.h"
 #include "calibrate/statistics/estimate.h"

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "calibrate/run/experiment.h"
+#include "calibrate/session/experiment.h"
 #include "stress/run/gap.h"
 
 static int read_text(const char *text, struct cells *cells, char *why)

@@ -2,7 +2,7 @@
 /*
  * Calls of a function, estimated from the epochs of its probe, and their interval: see estimate.h.
  */
-#include "profile/statistics/estimate.h"
+#include "profile/estimate/estimate.h"
 
 #include <math.h>
 #include <stddef.h>

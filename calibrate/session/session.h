@@ -3,8 +3,8 @@
  * A calibration in progress: runs cells, keeps the journal, watches the budget, marks what was
  * disturbed, and shows how far it is.
  */
-#ifndef CALIBRATE_RUN_SESSION_H
-#define CALIBRATE_RUN_SESSION_H
+#ifndef CALIBRATE_SESSION_SESSION_H
+#define CALIBRATE_SESSION_SESSION_H
 
 #include <signal.h>
 #include <stdbool.h>

@@ -12,8 +12,8 @@
  *
  * Pure: no clock, no probe.
  */
-#ifndef PROFILE_STATISTICS_ESTIMATE_H
-#define PROFILE_STATISTICS_ESTIMATE_H
+#ifndef PROFILE_ESTIMATE_ESTIMATE_H
+#define PROFILE_ESTIMATE_ESTIMATE_H
 
 #include <stdbool.h>
 #include <stdint.h>

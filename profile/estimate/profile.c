@@ -2,7 +2,7 @@
 /*
  * A profile in memory.
  */
-#include "profile/statistics/profile.h"
+#include "profile/estimate/profile.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "calibrate/run/experiment.h"
+#include "calibrate/session/experiment.h"
 #include "results/tests/fuzz.h"
 #include "stress/run/gap.h"
 

@@ -9,13 +9,13 @@
  *
  * What comes next is a function of the records, so that a run which was killed can be resumed.
  */
-#include "calibrate/run/session.h"
+#include "calibrate/session/session.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/random.h"
-#include "calibrate/run/schedule.h"
+#include "calibrate/session/schedule.h"
 #include "calibrate/statistics/estimate.h"
 #include "results/journal/journal.h"
 #include "stress/run/gap.h"

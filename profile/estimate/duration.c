@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "profile/statistics/estimate.h"
+#include "profile/estimate/estimate.h"
 
 #include <math.h>
 #include <stddef.h>

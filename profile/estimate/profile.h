@@ -3,8 +3,8 @@
  * A profile of calls or of edges: functions, callers, and what happened when. In a profile of edges
  * the functions are basic blocks.
  */
-#ifndef PROFILE_STATISTICS_PROFILE_H
-#define PROFILE_STATISTICS_PROFILE_H
+#ifndef PROFILE_ESTIMATE_PROFILE_H
+#define PROFILE_ESTIMATE_PROFILE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 
 #include <jansson.h>
 
-#include "profile/statistics/estimate.h"
+#include "profile/estimate/estimate.h"
 
 /* Seconds of a function's calls. Nothing is known where all are 0. */
 struct times {

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/random.h"
-#include "profile/statistics/estimate.h"
+#include "profile/estimate/estimate.h"
 
 #define TRIALS 400u
 #define EPOCHS 150u

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "base/random.h"
-#include "profile/statistics/estimate.h"
+#include "profile/estimate/estimate.h"
 
 #define TRIALS 400u
 #define EPOCHS 100u

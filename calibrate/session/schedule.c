@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "calibrate/run/schedule.h"
+#include "calibrate/session/schedule.h"
 
 #include <errno.h>
 #include <math.h>

@@ -5,15 +5,15 @@
  *
  * paper.cells and tail.cells are shipped.
  */
-#ifndef CALIBRATE_RUN_EXPERIMENT_H
-#define CALIBRATE_RUN_EXPERIMENT_H
+#ifndef CALIBRATE_SESSION_EXPERIMENT_H
+#define CALIBRATE_SESSION_EXPERIMENT_H
 
 #include <hwloc.h>
 #include <stdbool.h>
 #include <stdio.h>
 
 #include "base/command_line.h"
-#include "calibrate/run/session.h"
+#include "calibrate/session/session.h"
 #include "stress/cell/cell.h"
 
 #define SHARDS_MAX	1000

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "profile/statistics/estimate.h"
+#include "profile/estimate/estimate.h"
 
 /* An epoch costs so much at any length. */
 static double run(struct pace *pace, uint64_t cost, uint64_t toggling, unsigned epochs)

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/random.h"
-#include "profile/statistics/estimate.h"
+#include "profile/estimate/estimate.h"
 
 #define TRIALS 2000
 #define TRUTH  0.3

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Lists of cells: reading them, and running them into a journal. */
-#include "calibrate/run/experiment.h"
+#include "calibrate/session/experiment.h"
 
 #include <errno.h>
 #include <error.h>
