@@ -156,4 +156,5 @@ not_asan += \
 	calibrate/session/tests/test_schedule \
 	calibrate/statistics/tests/test_coverage
 calibrate_session_tests_test_climb_LDFLAGS = -Wl,--wrap=gap_run
+calibrate_verify_tests_test_verify_run_LDFLAGS = -Wl,--wrap=session_run,--wrap=session_left
 endif

@@ -33,7 +33,7 @@ static bool alone; /* one CPU: nothing ever runs at the same time */
 /* --- The schedule ------------------------------------------------------------------------ */
 
 /* Changes due before the end, without spending the time. */
-static uint64_t changes_of(struct pace pace)
+static uint64_t changes_of(struct bench_pace pace)
 {
 	while (pace_due(&pace) < pace.end)
 		pace.done++;
@@ -58,7 +58,7 @@ static void the_schedule_makes_the_asked_changes(void **state)
 }
 
 /* Time in state 0, less that in state 1. */
-static int64_t excess(struct pace pace)
+static int64_t excess(struct bench_pace pace)
 {
 	uint64_t last = pace.start;
 	int64_t sum = 0;
@@ -79,7 +79,7 @@ static void the_schedule_gives_both_states_half(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rates) / sizeof(*rates); i++) {
-		struct pace pace = pace_from(77, rates[i], 0.002, HZ);
+		struct bench_pace pace = pace_from(77, rates[i], 0.002, HZ);
 
 		assert_true(llabs(excess(pace)) <= (int64_t)changes_of(pace));
 	}
@@ -87,7 +87,7 @@ static void the_schedule_gives_both_states_half(void **state)
 
 static void the_schedule_does_not_drift(void **state)
 {
-	struct pace pace = pace_from(123, 1e6, 3600, 2599995123);
+	struct bench_pace pace = pace_from(123, 1e6, 3600, 2599995123);
 
 	(void)state;
 	pace.done = 3599 * UINT64_C(1000000);
@@ -99,7 +99,7 @@ static void the_schedule_does_not_drift(void **state)
 static void who_is_late_catches_up(void **state)
 {
 	uint64_t period = 100000000, begin = ticks_now() - 100 * period;
-	struct pace pace = pace_from(begin, 1, 1e6, (double)period);
+	struct bench_pace pace = pace_from(begin, 1, 1e6, (double)period);
 
 	(void)state;
 	/* A hundred are overdue: none of them waits for a moment yet to come. */
@@ -110,7 +110,7 @@ static void who_is_late_catches_up(void **state)
 
 static void an_end_that_has_passed_is_the_end(void **state)
 {
-	struct pace pace = pace_from(ticks_now() - 1000, INFINITY, 1e-9, 100e9);
+	struct bench_pace pace = pace_from(ticks_now() - 1000, INFINITY, 1e-9, 100e9);
 
 	(void)state;
 	assert_false(pace_next(&pace));

@@ -22,7 +22,7 @@
 #define EXECUTORS 2
 
 static struct bench_run run;
-static struct sites sites;
+static struct looped_sites sites;
 static struct bench_result result;
 
 static const char *const ops[OPS] = {
@@ -154,7 +154,7 @@ static void a_miscount_is_an_error(void **state)
 {
 	struct bench_result other = { 0 };
 	struct bench_run once = run;
-	struct sites broken;
+	struct looped_sites broken;
 
 	(void)state;
 	once.rounds = 1;

@@ -23,13 +23,13 @@
 
 static struct bench_run run;
 
-static void build(struct sites *sites, unsigned long count, uint64_t seed)
+static void build(struct looped_sites *sites, unsigned long count, uint64_t seed)
 {
 	assert_int_equal(sites_build(sites, count, seed), 0);
 	assert_int_equal(sites->count, count);
 }
 
-static int put_site(const struct sites *sites, unsigned long i, bool on)
+static int put_site(const struct looped_sites *sites, unsigned long i, bool on)
 {
 	uint8_t code[SITES_LENGTH];
 
@@ -37,7 +37,7 @@ static int put_site(const struct sites *sites, unsigned long i, bool on)
 	return pc_patch(sites->site[i], code, sizeof(code));
 }
 
-static void put_all(const struct sites *sites, bool on)
+static void put_all(const struct looped_sites *sites, bool on)
 {
 	for (unsigned long i = 0; i < sites->count; i++)
 		assert_int_equal(put_site(sites, i, on), 0);
@@ -51,7 +51,7 @@ static void serialise(void)
 
 static void sites_are_calls_inside_aligned_functions(void **state)
 {
-	struct sites sites;
+	struct looped_sites sites;
 
 	(void)state;
 	build(&sites, SOME, 1);
@@ -73,7 +73,7 @@ static void sites_are_calls_inside_aligned_functions(void **state)
 
 static void same_seed_same_program(void **state)
 {
-	struct sites one, same, other;
+	struct looped_sites one, same, other;
 	unsigned long moved = 0;
 
 	(void)state;
@@ -90,7 +90,7 @@ static void same_seed_same_program(void **state)
 }
 
 /* Five standard deviations, of a seed that never changes. */
-static void expect_share(const struct sites *sites, unsigned boundary)
+static void expect_share(const struct looped_sites *sites, unsigned boundary)
 {
 	double p = (SITES_LENGTH - 1) / (double)boundary;
 	double deviation = sqrt(p * (1 - p) / (double)sites->count);
@@ -102,7 +102,7 @@ static void straddlers_are_as_many_as_chance_has_it(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= 3; seed++) {
-		struct sites sites;
+		struct looped_sites sites;
 
 		build(&sites, MANY, seed);
 		expect_share(&sites, 8);
@@ -122,7 +122,7 @@ static void a_site_crosses_where_its_bytes_are_on_both_sides(void **state)
 
 static void each_function_calls_when_on_and_not_when_off(void **state)
 {
-	struct sites sites;
+	struct looped_sites sites;
 	uint64_t calls = 0;
 
 	(void)state;
@@ -145,7 +145,7 @@ static void each_function_calls_when_on_and_not_when_off(void **state)
 
 static void nothing_is_left_of_a_program(void **state)
 {
-	struct sites sites;
+	struct looped_sites sites;
 	uint8_t *map;
 	size_t bytes;
 
@@ -175,7 +175,7 @@ static void begin_turn(struct turn *turn)
 }
 
 /* The executor has run each function more than once since. */
-static void run_through(const struct turn *turn, const struct sites *sites)
+static void run_through(const struct turn *turn, const struct looped_sites *sites)
 {
 	for (unsigned long i = 0; i < 2 * sites->count; i += SITES_ROUND)
 		hot_cool(turn->hot);
@@ -195,7 +195,7 @@ static struct hot_sum end_turn(struct turn *turn)
 	return sum;
 }
 
-static void expect_all_or_none(struct turn *turn, const struct sites *sites, bool on)
+static void expect_all_or_none(struct turn *turn, const struct looped_sites *sites, bool on)
 {
 	struct hot_sum sum;
 
@@ -207,7 +207,7 @@ static void expect_all_or_none(struct turn *turn, const struct sites *sites, boo
 }
 
 /* The executor runs some of it in either state, however busy this machine is. */
-static void toggle_by_patch(const struct turn *turn, const struct sites *sites)
+static void toggle_by_patch(const struct turn *turn, const struct looped_sites *sites)
 {
 	unsigned passes = 1 + (unsigned)(PASSES * test_scale());
 
@@ -227,7 +227,7 @@ static void turn_calls(struct pc_call *call, unsigned long count, bool on)
 	}
 }
 
-static void toggle_calls(const struct turn *turn, const struct sites *sites)
+static void toggle_calls(const struct turn *turn, const struct looped_sites *sites)
 {
 	struct pc_call *call = calloc(sites->count, sizeof(*call));
 	unsigned passes = 1 + (unsigned)(PASSES * test_scale());
@@ -242,9 +242,9 @@ static void toggle_calls(const struct turn *turn, const struct sites *sites)
 	free(call);
 }
 
-static void expect_exact_counts(void (*toggle)(const struct turn *, const struct sites *))
+static void expect_exact_counts(void (*toggle)(const struct turn *, const struct looped_sites *))
 {
-	struct sites sites;
+	struct looped_sites sites;
 	struct turn turn = { .work = { sites_run, &sites } };
 	struct hot_sum sum;
 
@@ -282,7 +282,7 @@ static void counts_are_exact_while_calls_are_turned(void **state)
 static void a_call_that_does_not_count_shows(void **state)
 {
 	struct hot_counts counts = { 0 };
-	struct sites sites;
+	struct looped_sites sites;
 	struct hot_work work = { sites_run, &sites };
 
 	(void)state;

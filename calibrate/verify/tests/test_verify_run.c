@@ -34,13 +34,17 @@ static struct {
 	volatile sig_atomic_t stop;
 } world;
 
-double session_left(const struct session *s)
+double __wrap_session_left(const struct session *s);
+int __wrap_session_run(struct session *s, const char *stage, unsigned round,
+		       const struct cell *cell, const struct cell_record **record);
+
+double __wrap_session_left(const struct session *s)
 {
 	return s->budget - world.spent;
 }
 
-int session_run(struct session *s, const char *stage, unsigned round, const struct cell *cell,
-		const struct cell_record **record)
+int __wrap_session_run(struct session *s, const char *stage, unsigned round,
+		       const struct cell *cell, const struct cell_record **record)
 {
 	struct cell_record *r = &world.kept[s->count];
 
