@@ -287,7 +287,7 @@ pid_t process_pid(const struct process *p)
 	return p->pid;
 }
 
-/* One of 0 to 2 would be in the way of what the child moves there. */
+/* Descriptors 0 to 2 are where the child moves its own. */
 static int above_standard(int fd)
 {
 	int high;

@@ -8,8 +8,8 @@
 #define BIT(fault) (1u << (fault))
 
 /*
- * An executor that is not synchronised may run an old version of what is changed, so that a stale
- * copy is no failure of word and int3; nor is a lost INT3.
+ * An executor that is not synchronised may run an old version of the code. So a stale copy is no
+ * failure of word and int3, and neither is a lost INT3.
  */
 const struct guarantee guarantees[] = {
 	{ "flag", "code that is written, told of by a flag, and run after CPUID is the new code",

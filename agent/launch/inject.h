@@ -10,9 +10,9 @@
  * exceptions, malloc's caches), which a thread made by clone(2) shares with the one that was
  * interrupted, in any state. Why not dlopen() by the interrupted thread itself: it would
  * wait there for locks of the loader, run constructors on a stack of unknown size, and be stopped
- * for all that time. pthread_create() takes the lock of malloc and two of the C library's own, none
- * of which a thread holds that is at a place that target_safe() takes. What others hold they give
- * back, since they run on.
+ * for all that time. pthread_create() takes the lock of malloc and two of the C library's own. A
+ * thread at a place that target_safe() accepts holds none of them, and other threads run on and
+ * give theirs back.
  */
 #ifndef AGENT_LAUNCH_INJECT_H
 #define AGENT_LAUNCH_INJECT_H
@@ -50,8 +50,7 @@ struct inject {
  */
 int inject_library(struct inject *inject);
 
-/* inject_complain - of why, or of what a result below 0 says: "cannot DO process PID". Returns 1.
- */
+/* inject_complain - "cannot DO process PID", with why, or the error of ret. Returns 1. */
 int inject_complain(const struct inject *inject, int ret, const char *what);
 
 #endif

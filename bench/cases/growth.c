@@ -67,7 +67,7 @@ struct axis {
 		ALONE,	/* timed one by one */
 		OFTEN,	/* many to a sample, where one is too short for the clock */
 		ONCE,	/* one, with all that there is: the cost is for each of these */
-		FORKED, /* one by one, in a child of what has grown */
+		FORKED, /* one by one, in a forked child that has the grown state */
 	} kind;
 };
 
@@ -103,7 +103,7 @@ static uint8_t *site_at(const struct ground *c, unsigned i)
 	return c->code + (i + 1) * (size_t)STRIDE - SPLIT;
 }
 
-/* The last page is none of those that grow. */
+/* A site on the last page, which the operations that grow leave alone. */
 static uint8_t *apart(const struct ground *c)
 {
 	return page_at(c, PAGES - 1) + STRIDE - SPLIT;
@@ -341,7 +341,7 @@ static int go_on_in_child(void)
 static int make_cell(const struct axis *a, struct ground *c, double limit, struct answer *answer)
 {
 	double end = seconds_now() + limit, us;
-	bool beside = a->grow && a->kind != ONCE; /* the operations add nothing to what grows */
+	bool beside = a->grow && a->kind != ONCE; /* the timed operations do not grow the state */
 	struct kept before = { 0 }, after;
 	unsigned i = 0, worked;
 	int ret = 0;

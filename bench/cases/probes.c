@@ -351,7 +351,7 @@ static int looped_block(struct bench_case *c, struct samples *s, char *why)
 	return 0;
 }
 
-/* The second samples are of what has nothing in it. */
+/* The second samples time an empty loop. */
 static void sum_up(struct bench_case *c, struct bench_row *row)
 {
 	double over = bench_row_over(row, &c->samples[0], &c->samples[1]);

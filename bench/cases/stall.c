@@ -8,8 +8,8 @@
  * changed: so interrupts, and the reading of the clock, are in both.
  *
  * In two parts, each a bench_measure() of its own: first everything with one executor, while no
- * other exists, for what stops the world or traces stops every thread there is, also those that
- * sleep; then what more executors lose.
+ * other exists, since stop-the-world and ptrace stop every thread there is, also sleeping ones;
+ * then the loss of more executors.
  *
  * It reads the TSC behind every pass, so each pass is timed from the end of the one before, and
  * nothing that holds the executor up is missed. The patcher announces a number before each

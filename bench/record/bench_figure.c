@@ -256,7 +256,7 @@ static bool grows(const struct bench_row *row)
 	return row_measured(row) && row->params && row->param[0].number > 0;
 }
 
-/* In multiples of the first of those that follow each other. */
+/* Rows of one axis follow each other; each is drawn as a multiple of the first. */
 static bool spot_of_growth(const struct curves *c, const struct bench_row *row, unsigned n,
 			   struct spot *spot)
 {

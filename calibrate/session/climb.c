@@ -42,9 +42,9 @@ struct climb {
 	double ladder_used, window_used, gaps_used;
 	unsigned window_turn, gap_turn;
 	unsigned round;
-	unsigned disturbed;		   /* the latest so many slices were */
-	const char *doubt;		   /* of what the oracle sees, by the controls; or NULL */
-	unsigned pair[PLACEMENT_COUNT][2]; /* CPUs of which a placement's distance is */
+	unsigned disturbed; /* the latest so many slices were */
+	const char *doubt;  /* why a control says that the oracle is blind, or NULL */
+	unsigned pair[PLACEMENT_COUNT][2]; /* two CPUs whose distance stands for the placement */
 };
 
 /* --- Cells ------------------------------------------------------------------------------------ */

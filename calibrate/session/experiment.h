@@ -70,8 +70,8 @@ struct experiment {
 	const char *list;	    /* its file; NULL: there is none */
 	char name[EXPERIMENT_NAME]; /* begins the stages in the journal: "paper", "tail" */
 	struct cells cells;
-	struct cell with;     /* what stands for what the lines say, */
-	uint64_t replaced;    /* a bit for each row of cell_options that does */
+	struct cell with;     /* settings that replace those of the lines, */
+	uint64_t replaced;    /* a bit for each row of cell_options that is replaced */
 	uint64_t repetitions; /* of the whole list */
 	uint64_t seed;
 	struct shard shard;

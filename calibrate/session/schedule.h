@@ -32,7 +32,7 @@ struct schedule {
 int schedule_make(struct schedule *s, const struct plan *plan, const struct ladder *ladder,
 		  uint64_t seed);
 
-/* schedule_is_focused - does the next slice go by what is known? */
+/* schedule_is_focused - does the next slice depend on the counts so far? */
 static inline bool schedule_is_focused(const struct schedule *s)
 {
 	return s->turn % 2;

@@ -31,10 +31,10 @@ double bound_mixed(uint64_t tears, uint64_t toggles, double slices, double sprea
 		   double confidence);
 
 /*
- * bound_capped - the same, taking for granted only that no slice tears more often than `cap`. A
- * sum of what lies between 0 and a cap is spread no wider than if each were 0 or the cap
- * (Hoeffding 1963): so many slices of that many, by bound_upper(). Never below that of the
- * toggles. 1 with less than one slice.
+ * bound_capped - the same, assuming only that no slice tears more often than `cap`. A sum of
+ * numbers between 0 and a cap is spread no wider than if each were 0 or the cap (Hoeffding 1963):
+ * so the bound is bound_upper() of that many slices. It is never below the bound of the toggles,
+ * and 1 with less than one slice.
  */
 double bound_capped(uint64_t tears, uint64_t toggles, double slices, double cap, double confidence);
 

@@ -244,7 +244,7 @@ static void judge_distances(struct estimate *e, const struct sums *runs)
 		*p = bound_sections(
 			claim->at[d], claim->sections, spread, e->cap[c],
 			bound_confidence_each(CONFIDENCE, DISTANCES * CLAIMS * claim->sections));
-		/* Where that is not known of sites inside a line, by what all of them say. */
+		/* Sites inside a line that were not counted at this distance: by all distances. */
 		if (c == CLAIM_LINE && claim->inside.toggles &&
 		    !heed_inside(e, runs, level, only_at[d], spread, &inside, p) && !inside.toggles)
 			*p = fmax(*p, claim->upper_p);

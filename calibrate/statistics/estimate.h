@@ -129,8 +129,8 @@ void estimate_so_far(struct estimate *e, const struct sums *runs, size_t count,
 void estimate_blind(struct estimate *e, const char *reason);
 
 /*
- * estimate_bound - of what was counted: by the spread or by the cap, whichever says more; each
- * gets half of the error.
+ * estimate_bound - the bound of a count: by the spread or by the cap, whichever is lower; each gets
+ * half of the error.
  */
 double estimate_bound(const struct count *count, double spread, double cap, double confidence);
 

@@ -149,7 +149,7 @@ enum evidence_line evidence_take_line(const json_t *line, struct evidence_run *r
 	return EVIDENCE_BROKEN;
 }
 
-/* The kernel is part of what the bounds are of, though no config is refused for it. */
+/* Bounds hold for one kernel, too, though no config is refused for another. */
 static bool is_same_machine(const struct identity *a, const struct identity *b)
 {
 	return !identity_differs(a, b) && strcmp(a->kernel, b->kernel) == 0;
@@ -242,8 +242,8 @@ void knowledge_free(struct knowledge *k)
 /* --- Has the machine changed ------------------------------------------------------------------ */
 
 /*
- * The logarithm of a run's tears at waits by those that the rates of all give for what it toggled.
- * False: none of all tore where it looked, and there is nothing to compare.
+ * The logarithm of a run's tears at waits, divided by the number that the rates of all runs predict
+ * for its toggles. False: no run tore where this one looked, and there is nothing to compare.
  */
 static bool find_excess(const struct sums *run, const struct sums *all, size_t count,
 			double *excess)

@@ -21,7 +21,7 @@
 
 const uint64_t long_waits[LONG_WAITS] = { 32000, 100000, 320000, 1000000, 10000000 };
 
-/* Gaps of which those that are seen from there count as long as the wait. */
+/* Add the gaps of a run; gaps of at least seen_from ticks count as tears at the wait. */
 static int add_gap_counts(struct sums *sums, const struct cell *cell,
 			  const struct gap_result *result, uint64_t wait, uint64_t seen_from)
 {

@@ -25,8 +25,8 @@ static void put_text(FILE *f, const char *name, const char *text)
 }
 
 /*
- * Levels of which nothing is known for one kind of site or the other are of no use. Without a
- * factor the gaps behind a long wait say nothing of tears.
+ * A level without a bound for lines or for pages is of no use. Without a factor the gaps behind a
+ * long wait say nothing of tears.
  */
 static bool is_known(const struct level *level, bool is_long)
 {

@@ -47,7 +47,7 @@ struct verify_cell {
 	unsigned failed;  /* runs that hung, were killed or in error */
 	bool apart;	  /* an executor had a CPU that was not the patcher's */
 	uint64_t toggles; /* of all runs */
-	uint64_t quiet;	  /* of those that were not noisy and came to their end */
+	uint64_t quiet;	  /* toggles of the runs that were quiet and complete */
 	uint64_t tears[TEAR_KINDS];
 	double seconds;
 	bool skipped;

@@ -50,8 +50,9 @@ void counts_join(struct counts *counts);
 void counts_print(const struct counts *counts, FILE *out, bool json, size_t most);
 
 /*
- * counts_since - what came since @before, of those that are in @named (NULL: all). All are joined;
- * the others are sorted anew. counts_rates - how fast those grow that grew in so many seconds.
+ * counts_since - subtract the counts @before, and keep the functions that are in @named (NULL:
+ * all). counts is joined; the other two are sorted anew. counts_rates - fill in the rates of counts
+ * that grew in so many seconds.
  */
 void counts_since(struct counts *counts, struct counts *before, struct counts *named);
 void counts_rates(struct counts *counts, struct counts *before, double seconds);

@@ -221,7 +221,7 @@ static int measure_and_tell(struct bench *b, const struct benchmark *benchmark)
 		return status;
 	if (ret == -EINTR || interrupted)
 		return EXIT_INTERRUPTED;
-	/* Counts that do not come out right are no matter of what the machine lacks. */
+	/* Wrong counts are an error of the program, not something that the machine lacks. */
 	return complain(ret == -EILSEQ || ret == -ENOMEM ? EXIT_INTERNAL : EXIT_MISSING, ret, "%s",
 			benchmark->name);
 }

@@ -79,16 +79,33 @@ static int resume_calibration(struct session *s, const struct request *r, const 
 		r->journal, field ? field : "it is mixed, something");
 }
 
-/* The first calibration holds a name, which is the machine's and goes with the process. */
+#define NAMES 8
+
+/*
+ * Each calibration holds one of these names, which are the machine's and go with the process. It
+ * takes its own before it asks for the others: of two that start together one sees the other.
+ */
 static bool is_alone(void)
 {
-	static const struct sockaddr_un name = { AF_UNIX, "\0tmax-calibrate" };
-	static int holder = -1;
+	static struct sockaddr_un name = { AF_UNIX, "\0tmax-calibrate-" };
+	static int mine = -1;
+	bool alone = true;
 
-	if (holder < 0)
-		holder = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	return holder < 0 || bind(holder, (const struct sockaddr *)&name, sizeof(name)) == 0 ||
-	       errno != EADDRINUSE;
+	for (int i = 0; i < NAMES; i++) {
+		int fd = i == mine ? -1 : socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+		if (fd < 0)
+			continue;
+		name.sun_path[sizeof(name.sun_path) - 1] = (char)i;
+		errno = 0;
+		if (bind(fd, (const struct sockaddr *)&name, sizeof(name)) == 0 && mine < 0) {
+			mine = i;
+			continue;
+		}
+		alone &= errno != EADDRINUSE;
+		close(fd);
+	}
+	return alone;
 }
 
 static int open_journal(struct session *s, const struct request *r, const struct identity *id)

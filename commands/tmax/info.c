@@ -142,7 +142,7 @@ static void print_status(const struct pc_status *s)
 	if (s->level || s->line_level)
 		printf("  %-16s %u across pages (below %s), %u across lines (below %s)\n", "level",
 		       s->level, NUMBER(s->page_p), s->line_level, NUMBER(s->line_p));
-	/* How old what is claimed is, and of what time it speaks. */
+	/* How old the claim is, and for which time it speaks. */
 	if (when)
 		strftime(date, sizeof(date), "%Y-%m-%d", gmtime(&when));
 	if (s->runs)

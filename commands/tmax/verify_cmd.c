@@ -168,7 +168,7 @@ static int run_cells(struct verify *v, const struct verify_request *r, const cha
 		v->cut_short = EXIT_INTERRUPTED;
 	v->seconds = seconds_now() - s.begin;
 	verify_judge(v);
-	/* It adds to what is known. That the store cannot be written takes nothing away. */
+	/* The runs are evidence, too. The verdict stands, even if the store cannot be written. */
 	snprintf(store, sizeof(store), "%s.evidence", config);
 	evidence_add(store, "verify", &v->here, &cpus, s.done, s.count);
 out:

@@ -214,9 +214,9 @@ int judge_machines(const struct fleet_run *runs, size_t count, struct judged **j
 /* --- Moves ------------------------------------------------------------------------------------ */
 
 /*
- * The mean ratio of each machine's hours, by the rates of both together: of what others have, too.
- * Not the ratio of their sum: hours are skewed, and a machine with more of them would seem to tear
- * more.
+ * The mean ratio of each machine's hours, by the rates of both together, at waits that others
+ * tried. Not the ratio of their sum: hours are skewed, and a machine with more of them would seem
+ * to tear more.
  */
 static int means_of(const struct fleet_run *runs, size_t count, const struct sums *both,
 		    const struct sums *others, double *mean, size_t *n)

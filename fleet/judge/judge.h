@@ -3,8 +3,8 @@
  * What the runs of many machines say: which tear more than their kind, and what moved a kind.
  *
  * The unit is the hour of a machine: runs in one hour share its storms. Each hour has a ratio, the
- * logarithm of its tears by those that its kind's rates give for what it toggled. Hours of
- * one machine differ by chance and by time; machines differ besides.
+ * logarithm of its tears divided by the number that the rates of its kind predict for its toggles.
+ * Hours of one machine differ by chance and by time; machines differ besides.
  */
 #ifndef FLEET_JUDGE_JUDGE_H
 #define FLEET_JUDGE_JUDGE_H

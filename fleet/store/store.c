@@ -163,7 +163,7 @@ static int take_number(sqlite3_stmt *row, void *number)
 	return 0;
 }
 
-/* Tables of version 0 are none. */
+/* A database of version 0 has no tables yet. */
 static int check_tables(struct fleet *fleet, bool create)
 {
 	uint64_t version = 0;

@@ -16,7 +16,7 @@
 #include "probes/elf/array.h"
 
 #define PATIENCE      10 /* seconds */
-#define WORDS	      64 /* functions of which it is remembered what they clobber */
+#define WORDS	      64 /* functions whose clobbered registers are remembered */
 #define BIT(n)	      (UINT64_C(1) << (n))
 #define KEEPS_VECTORS BIT(SLOT_KEEPS_VECTORS)
 

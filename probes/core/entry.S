@@ -20,7 +20,7 @@
  *     By moves, which take a tenth of the time of XSAVE and XRSTOR, where it is known which halves
  *     are in use: halves that are not are zero, and stay so, or SSE code would be slow afterwards.
  *
- * The library has all of it. Where stubs are there is a copy of what is in a hurry: 1 to 6 for
+ * The library has all steps. Each region of stubs has a copy of the fast path: steps 1 to 6 for
  * functions that keep the vectors, or change some of the lower ones by SSE instructions, which
  * leave the upper parts as they are. These few are saved. Small functions that call nothing are
  * copied, and not called: leaf.c.

@@ -81,7 +81,7 @@ static uint64_t find_area_size(uint32_t states)
 	return (end + 63) & ~UINT64_C(63);
 }
 
-/* Needs XGETBV of what is in use. Halves of AVX-512 without BW are left to XSAVE. */
+/* XGETBV has to tell which vectors are in use. AVX-512 without BW is left to XSAVE. */
 static void start_moves(void)
 {
 	unsigned a, b = 0, c, d;

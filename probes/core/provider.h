@@ -35,7 +35,7 @@ struct object {
 	uintptr_t start;  /* of its loaded segments, first to last byte */
 	uintptr_t end;
 	uint64_t identity; /* of the file's content */
-	uint64_t name;	   /* of what the loader calls it */
+	uint64_t name;	   /* hash of the loader's name for it */
 	bool stays;	   /* the program */
 	bool is_file; /* a copy of a file, which is only looked at; its code may be written to */
 	bool gone;
@@ -250,7 +250,8 @@ void object_note(struct object *object, const uint8_t *site, size_t len);
 void object_open(size_t least);
 int object_close(void);
 
-/* object_is_kept - noted sites open their whole segment, and nothing is closed: fi_keep_writable(). */
+/* object_is_kept - noted sites open their whole segment, and nothing is closed: fi_keep_writable().
+ */
 bool object_is_kept(void);
 
 /*

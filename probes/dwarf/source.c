@@ -21,7 +21,7 @@
 struct code_range {
 	uint64_t from, to;
 	Dwarf_Off die;
-	size_t unit; /* of those of units: which of source.unit */
+	size_t unit; /* index into source.unit, if the range is a unit's */
 };
 
 struct ranges {

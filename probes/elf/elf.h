@@ -95,8 +95,8 @@ bool elf_read_symbol(const struct elf *elf, const struct elf_section *table, uin
 int elf_functions(const struct elf *elf, struct elf_symbols *symbols);
 
 /*
- * elf_frames - add functions without names, from .eh_frame: what begins as a function does, by what
- * is said of its frame. -ENOMEM.
+ * elf_frames - add functions without names, from .eh_frame: a range counts if its frame begins as
+ * that of a function does. -ENOMEM.
  */
 int elf_frames(const struct elf *elf, struct elf_symbols *symbols);
 
@@ -117,7 +117,7 @@ struct elf_values {
 	struct elf_value {
 		uint64_t at;
 		uint64_t value;	  /* in this file */
-		const char *name; /* of what another file has, in the image; else "" */
+		const char *name; /* of a symbol of another file, in the image; else "" */
 	} * value;		  /* free() it, also after an error */
 	size_t n;
 };

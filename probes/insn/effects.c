@@ -11,7 +11,7 @@
 
 #define INSTRUCTION_MAX 15
 #define PAGE		4096u
-#define SITE		5 /* bytes of a call, and of what takes its place */
+#define SITE		5 /* bytes of a call, and of the code in its place */
 #define CALL_OFF	3 /* the short jump over the rest of a call that is off */
 
 /* A walk through a function: it has reached [0, end), and marked the instructions in it. */

@@ -37,7 +37,7 @@ static const struct table {
 struct patchable_search {
 	struct object *object;
 	enum fi_kind kind;
-	uintptr_t moved; /* by which a copy of what is loaded where it was linked lies elsewhere */
+	uintptr_t moved; /* distance of a copy from the address that its file was linked for */
 	struct elf_symbols symbols;
 };
 

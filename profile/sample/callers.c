@@ -15,7 +15,7 @@ FI_FUNCTION static uint32_t fill_slot(uint32_t slot, uint32_t id, uint64_t from)
 {
 	uint32_t there = 0, n = load_relaxed(&used);
 
-	/* A count is filled by one thread: that which has taken its number. */
+	/* A count is filled by one thread, the one that has taken its number. */
 	do
 		if (n == CALLERS)
 			return 0;

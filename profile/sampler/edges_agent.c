@@ -40,10 +40,10 @@ static atomic_bool stopping;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool visits; /* objects with blocks are pinned */
 
-/* Blocks that ever ran come first. Between phases those are off. */
+/* Blocks that ever ran come first. Between phases they are off. */
 static uint32_t ids[FI_PROBES_MAX];
 static size_t n, ran;
-static bool some_on; /* of those that never ran, some are on */
+static bool some_on; /* some of the blocks that never ran are on */
 static bool all_on;
 static uint32_t next_probe; /* the first that was not looked at */
 static unsigned unloads;    /* dlclose() under way: no phase may begin */

@@ -69,7 +69,7 @@ struct ending {
  */
 int isolate(const struct isolated *what, struct ending *ending);
 
-/* isolate_finish - the child's last words: its error and outcome, by what it came to. */
+/* isolate_finish - by the child, at its end: its error and outcome. */
 void isolate_finish(struct leash *leash, int ret, int *error, enum outcome *outcome);
 
 /* --- provoker.c: what is done on purpose to pull the two fetches of a straddler apart ------- */

@@ -15,9 +15,9 @@ static void the_page_says_what_the_journal_holds(void **state)
 		"<dt>T_max(1e-5)</dt><dd><span>3200 x4</span> ticks</dd><dd>2.66 us a change</dd>",
 		"<dt>membarrier</dt><dd><span>10</span> us</dd>",
 		"With 95 % confidence for the time of 3 runs, and no more.",
-		"<tr><td>400 x4</td><td class=\"n\">0.508</td><td class=\"n\">0.0012</td>"
-		"<td class=\"n\">0.01</td><td class=\"n\">4.7e6</td><td class=\"n\">1000</td>"
-		"<td class=\"n\">4.7e6</td><td class=\"n\">8000</td>",
+		("<tr><td>400 x4</td><td class=\"n\">0.508</td><td class=\"n\">0.0012</td>"
+		 "<td class=\"n\">0.01</td><td class=\"n\">4.7e6</td><td class=\"n\">1000</td>"
+		 "<td class=\"n\">4.7e6</td><td class=\"n\">8000</td>"),
 		"<tr><td>2400</td>",
 		"<dt>One store in 16 bytes</dt><dd><span>&lt; 0.003</span> </dd><dd>no tear in "
 		"1000 "
