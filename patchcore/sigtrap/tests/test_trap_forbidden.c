@@ -29,7 +29,7 @@
  * A patcher that loses its CPU in the middle of a change leaves its executors to nap. Some die of
  * that, but not one after the other.
  */
-#define TRIES 100
+#define TRIES 2000
 
 /* Forbids something to the calling thread. */
 typedef void forbid_fn(void);
