@@ -162,17 +162,17 @@ static int apply_switches(void *unused)
 	(void)unused;
 	if (!ops)
 		return -ENOMEM;
-	for (const struct branch_site *site = sites; site < sites + sites_n; site++)
-		if (has_to_change(site))
-			ops[n++] = (struct pc_op){ .addr = site->at,
-						   .bytes = site->jumps ? nop : site->jump,
+	for (size_t i = 0; i < sites_n; i++)
+		if (has_to_change(&sites[i]))
+			ops[n++] = (struct pc_op){ .addr = sites[i].at,
+						   .bytes = sites[i].jumps ? nop : sites[i].jump,
 						   .len = BRANCH_LEN,
 						   .result = -ECANCELED };
 	ret = n ? patch_sites(ops, n) : 0;
 	n = 0;
-	for (struct branch_site *site = sites; site < sites + sites_n; site++)
-		if (has_to_change(site) && ops[n++].result == 0)
-			site->jumps = !site->jumps;
+	for (size_t i = 0; i < sites_n; i++)
+		if (has_to_change(&sites[i]) && ops[n++].result == 0)
+			sites[i].jumps = !sites[i].jumps;
 	free(ops);
 	return ret;
 }
@@ -232,30 +232,31 @@ static bool is_call(const struct static_call *call)
 static int add_call(const struct branch_entry *entry, void *data)
 {
 	const struct object *object = data;
-	struct static_call *call = calls, now = {
+	struct static_call *call, now = {
 		.object = object,
 		.at = (uint8_t *)(object->base + entry->site),
 		.slot = (void **)(object->base + entry->other),
 	};
+	size_t i = 0;
 
 	/* The file is damaged; the call stays as compiled. */
 	if (!is_call(&now))
 		return 0;
 	/* The object may have had it when it was loaded before: names stay valid. */
-	while (call < calls + calls_n &&
-	       (call->object != object || call->at || strcmp(call->name, entry->name) != 0))
-		call++;
-	if (call == calls + calls_n) {
+	while (i < calls_n && (calls[i].object != object || calls[i].at ||
+			       strcmp(calls[i].name, entry->name) != 0))
+		i++;
+	if (i == calls_n) {
 		now.name = strdup(entry->name);
 		if (!now.name || ARRAY_ADD(calls, calls_n, now)) {
 			free((char *)now.name);
 			return -ENOMEM;
 		}
-		call = &calls[calls_n - 1];
 	} else {
-		now.name = call->name;
-		*call = now;
+		now.name = calls[i].name;
+		calls[i] = now;
 	}
+	call = &calls[i];
 	/* If that fails, the slot serves. */
 	point_call(call, *call->slot);
 	return 0;
@@ -455,7 +456,9 @@ static void describe_switch(const struct flag *flag, struct fi_branch_state *sta
 					   .usual = flag->usual,
 					   .count = flag->count,
 					   .vetoes = flag->vetoes };
-	for (const struct branch_site *site = sites; site < sites + sites_n; site++) {
+	for (size_t i = 0; i < sites_n; i++) {
+		const struct branch_site *site = &sites[i];
+
 		if (site->flag != flag || site->object->gone)
 			continue;
 		state->sites++;
