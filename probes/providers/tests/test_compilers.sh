@@ -64,15 +64,15 @@ floating()
 }
 
 # What a day needs; TMAX_STRESS_SCALE=1 and more have all.
-levels="-O0 -O2" standards="c++98 c++20"
+levels=(-O0 -O2) standards=(c++98 c++20)
 if awk -v s="${TMAX_STRESS_SCALE:-1}" 'BEGIN { exit s < 1 }'; then
-	levels="-O0 -O1 -O2 -O3" standards="c++98 c++11 c++17 c++20"
+	levels=(-O0 -O1 -O2 -O3) standards=(c++98 c++11 c++17 c++20)
 fi
 for cc in gcc clang; do
 	command -v $cc >/dev/null || continue
-	for level in $levels; do
-		try c object '' $cc $level
-		floating c $cc $level
+	for level in "${levels[@]}"; do
+		try c object '' $cc "$level"
+		floating c $cc "$level"
 	done
 	floating c $cc -O2 -std=c99 -fno-pie -no-pie
 	try c object -no-pie $cc -O2 -fno-pie
@@ -82,9 +82,9 @@ for cc in gcc clang; do
 done
 for cc in g++ clang++; do
 	command -v $cc >/dev/null || continue
-	for standard in $standards; do
-		try c++ object '' $cc -O2 -std=$standard
-		floating c++ $cc -O2 -std=$standard
+	for standard in "${standards[@]}"; do
+		try c++ object '' $cc -O2 "-std=$standard"
+		floating c++ $cc -O2 "-std=$standard"
 	done
 	floating c++ $cc -O0
 	try c++ object '' $cc -O0
