@@ -36,11 +36,6 @@ void cells_start(void)
 	surveys = share(protocol_count * sizeof(*surveys));
 }
 
-void cells_survey_anew(void)
-{
-	memset(surveys, 0, protocol_count * sizeof(*surveys));
-}
-
 /* NULL: it does not go in steps. */
 static const struct survey *survey_of(const struct protocol *protocol)
 {

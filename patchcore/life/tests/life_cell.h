@@ -58,10 +58,6 @@ struct report {
 
 /* cells_start - once. cell_try - all its visits, or up to the first that fails. */
 void cells_start(void);
-
-/* cells_survey_anew - forget which steps the protocols have: the next try looks for them once more.
- */
-void cells_survey_anew(void);
 enum outcome cell_try(const struct cell *cell, struct report *report);
 
 #endif

@@ -105,13 +105,8 @@ static enum outcome try_often(const struct cell *cell, struct report *report)
 
 	int tries = 0;
 
-	while (tries++ < TRIES && outcome == CELL_WELL) {
-		/* On a busy machine a survey may miss the steps that an executor takes in place of
-		 * the patcher. */
-		if (tries % 10 == 0)
-			cells_survey_anew();
+	while (tries++ < TRIES && outcome == CELL_WELL)
 		outcome = cell_try(cell, report);
-	}
 	print_message("tries: %d\n", tries - 1);
 	return outcome;
 }
