@@ -184,6 +184,7 @@ extern atomic_bool life_patcher_stands; /* at the point, for the main thread */
 /* The place to go back to from a handler, and how to tell visits apart. */
 extern sigjmp_buf life_out;
 extern unsigned life_turn;
+extern unsigned life_patience;	/* factor of all wait_ms */
 extern unsigned life_child_cpu; /* seconds that a child of fork() may compute, 0: any */
 
 /* Each site is old or new, now. */

@@ -135,6 +135,8 @@ void life_await_children(void)
 
 static _Atomic(uint32_t) asked, answered; /* futexes */
 
+unsigned life_patience = 1;
+
 static void nap(_Atomic(uint32_t) *word, uint32_t old, long ns)
 {
 	struct timespec time = { .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
@@ -157,7 +159,7 @@ static void at_point(void)
 		life_patcher_stands = event->wait_ms > 0;
 		set(&asked);
 		if (event->wait_ms && !answered)
-			nap(&answered, 0, event->wait_ms * 1000000L);
+			nap(&answered, 0, event->wait_ms * (life_patience * 1000000L));
 		life_patcher_stands = false;
 	}
 	if (event->to_it)

@@ -105,8 +105,12 @@ static enum outcome try_often(const struct cell *cell, struct report *report)
 
 	int tries = 0;
 
-	while (tries++ < TRIES && outcome == CELL_WELL)
+	/* On a busy machine another thread may get no CPU while the patcher waits for it. */
+	while (tries++ < TRIES && outcome == CELL_WELL) {
+		life_patience = 1 + (unsigned)tries / 10;
 		outcome = cell_try(cell, report);
+	}
+	life_patience = 1;
 	print_message("tries: %d\n", tries - 1);
 	return outcome;
 }
