@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Writing machine code, one instruction behind the other.
- */
+/* Writing machine code, one instruction behind the other. */
 #ifndef BASE_EMIT_H
 #define BASE_EMIT_H
 

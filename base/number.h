@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The one notation of numbers for people: on pages, in figures, in text.
- */
+/* The one notation of numbers for people: on pages, in figures, in text. */
 #ifndef BASE_NUMBER_H
 #define BASE_NUMBER_H
 

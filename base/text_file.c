@@ -99,8 +99,7 @@ char *text_file_read(const char *path)
 	return text;
 }
 
-/* --- Files of the package ----------------------------------------------------------------------
- */
+/* --- Files of the package --------------------------------------------------------------------- */
 
 static int find_data_in(const char *folder, const char *name, char *path, size_t size)
 {

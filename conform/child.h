@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Inside a cell: what its writer and its executor share. Private to conform.
- */
+/* Inside a cell: what its writer and its executor share. Private to conform. */
 #ifndef CONFORM_CHILD_H
 #define CONFORM_CHILD_H
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Promises about pages that come, go and change their rights.
- */
+/* Promises about pages that come, go and change their rights. */
 #include <errno.h>
 #include <signal.h>
 #include <string.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Trying promises on all CPUs for a while, and what came of it.
- */
+/* Trying promises on all CPUs for a while, and what came of it. */
 #ifndef CONFORM_ROUNDS_H
 #define CONFORM_ROUNDS_H
 

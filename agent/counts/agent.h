@@ -43,8 +43,7 @@ enum report_kind {
 size_t report_fill(uint32_t *next, const struct named *named, char *block, size_t size,
 		   enum report_kind which);
 
-/* report_reset - from now on the probes of a pattern count from 0: how many, or a negative errno.
- */
+/* report_reset - the probes of a pattern count from 0 again: how many, or a negative errno. */
 long report_reset(const char *pattern);
 
 /* A pattern of FASTINST_ON, and whether it has matched a probe. */
@@ -79,8 +78,7 @@ void control_stop(void);
 
 /* --- Events: see agent/counts/ring.h --- */
 
-/* trace_start - from now on probes that are turned on are traced, into that folder; NULL: no more.
- */
+/* trace_start - probes that are turned on later are traced, into that folder; NULL: no more. */
 int trace_start(const char *folder);
 
 /* trace_unload - where no thread writes events any more: no thread that ends comes back here. */

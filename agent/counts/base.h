@@ -115,8 +115,7 @@ struct visit {
 /* unblock_traps - lets this thread run patches: where SIGTRAP is blocked, an INT3 ends it. */
 void unblock_traps(void);
 
-/* read_visit - cuts the text, whose lines are escaped (base/text.h). False: it is too long.
- */
+/* read_visit - cuts the text; its lines are escaped (base/text.h). False: it is too long. */
 bool read_visit(struct visit *visit, const char *text);
 
 /*
@@ -134,8 +133,7 @@ bool is_folder_abandoned(const char *folder);
  */
 bool is_program_over(void);
 
-/* --- Objects whose code is probed (pin.c) -------------------------------------------------------
- */
+/* --- Objects whose code is probed (pin.c) ----------------------------------------------------- */
 
 /*
  * The dlclose() that a program calls is not that of an agent which was put into it while it runs,

@@ -13,8 +13,7 @@ static void copy_out(const struct event_ring *ring, uint64_t at, void *to, size_
 	memcpy((char *)to + first, ring->data, len - first);
 }
 
-/* @from: a copy, which the program cannot change. Returns bytes that were read; 0: they are wrong.
- */
+/* @from: a copy, which the program cannot change. Returns bytes read; 0: they are wrong. */
 static size_t take_memory(struct trace_event *event, const uint8_t *from, size_t len)
 {
 	uint64_t words;

@@ -30,8 +30,7 @@
 #define RING_POINTED 8	/* and of the words */
 #define RING_STRINGS (RING_FIRST + RING_POINTED)
 
-/* What is recorded of an event: the word that fi_set_data() gives the probe, with the table inside.
- */
+/* What is recorded of an event: the word that fi_set_data() gives the probe, with a table in it. */
 #define RING_HOW_VALUES	 0xfu /* so many registers for integers, or operands */
 #define RING_HOW_VECTORS 4    /* four bits: so many vector registers, their lower 64 bits */
 #define RING_HOW_STRINGS 8    /* six bits: these of the values are strings */

@@ -406,8 +406,7 @@ static int try_thread(struct inject *inject, struct target *target, pid_t thread
 		return errno == EPERM ? target_denied(target) : 1;
 	began = seconds_now();
 	if (!interrupt_thread(thread)) {
-		/* Only a stopped thread can be detached; the kernel does so when this process ends.
-		 */
+		/* Only a stopped thread can be detached; else the kernel does so at our end. */
 		return say_why(target, -ETIMEDOUT,
 			       "a thread of it does not stop: it is stopped by a signal, ends, or "
 			       "sleeps without end in the kernel, as in vfork()");
@@ -506,8 +505,7 @@ static bool stop_if_safe(const struct target *target, const struct letter *lette
 	return true;
 }
 
-/* 0, or a thread that cannot be stopped. Two lists that are the same: no thread was made meanwhile.
- */
+/* 0, or a thread that cannot be stopped. Two equal lists: no thread was made meanwhile. */
 static pid_t stop_threads(const struct target *target, const struct letter *letter,
 			  struct threads *all)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What /proc says of a process: whether it may be attached to, its memory, objects and functions.
- */
+/* What /proc says of a process: may it be attached to, its memory, objects and functions. */
 #include "agent/launch/target.h"
 
 #include <assert.h>
@@ -295,8 +294,7 @@ static int note_object(struct target *target, struct reading *reading, const cha
 
 	snprintf(reading->path, sizeof(reading->path), "%s", path);
 	reading->is_lock_free = !is_libc(path);
-	/* In Debian the loader of musl is a link to its libc.so. glibc maps no file of that name.
-	 */
+	/* In Debian musl's loader is a link to its libc.so. glibc maps no file of that name. */
 	if (!strncmp(name, "ld-musl", 7) || !strncmp(name, "libc.musl", 9) ||
 	    !strcmp(name, "libc.so"))
 		reading->other = true;

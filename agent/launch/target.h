@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What has to be known of a process before something is put into it, from /proc.
- */
+/* What has to be known of a process before something is put into it, from /proc. */
 #ifndef AGENT_LAUNCH_TARGET_H
 #define AGENT_LAUNCH_TARGET_H
 
@@ -81,8 +79,7 @@ uint64_t target_cave(const struct target *target, size_t len);
  */
 int target_sleeps(const struct target *target, pid_t thread);
 
-/* target_trapped - a thread has met an INT3 that is gone, and the agent's handler has to see to it.
- */
+/* target_trapped - a thread has met an INT3 that is gone; the agent has to deal with it. */
 bool target_trapped(const struct target *target, pid_t thread);
 
 /* target_waits - the interrupted system call is one of those that target_sleeps() ranks. */

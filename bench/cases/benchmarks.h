@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The benchmarks that there are. To add one: a row here, and its file.
- */
+/* The benchmarks that there are. To add one: a row here, and its file. */
 #ifndef BENCH_CASES_BENCHMARKS_H
 #define BENCH_CASES_BENCHMARKS_H
 

@@ -22,8 +22,7 @@
 #include "patchcore/call.h"
 #include "patchcore/machine/wait.h"
 
-/* --- The program -------------------------------------------------------------------------------
- */
+/* --- The program ------------------------------------------------------------------------------ */
 
 /*
  * A made-up program: functions aligned as a compiler has them, each with one call to be patched.
@@ -199,8 +198,7 @@ static void sites_run(const struct hot_work *work, unsigned executor, struct hot
 			      memory_order_relaxed);
 }
 
-/* --- The benchmark -----------------------------------------------------------------------------
- */
+/* --- The benchmark ---------------------------------------------------------------------------- */
 
 #define LATENCY_SITES  20000
 #define LATENCY_DRAIN  256

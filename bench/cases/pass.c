@@ -268,8 +268,7 @@ static void make_case(struct pass_plan *p, struct bench_case *c, struct timed_pa
 	bench_row_param_text(&c->row, "body", spec->loop.work ? "work" : "none");
 }
 
-/* Against the base, with the split and the body of each; beside an empty loop, unless base is one.
- */
+/* Against the base, with each one's split and body; beside an empty loop, unless base is one. */
 static int measure_passes(const struct bench_run *run, struct bench_result *result,
 			  const char *measure, const struct pass_spec *specs, size_t count,
 			  struct pass_spec base)

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Executors: pinned threads that run what they are aimed at, and sleep between.
- */
+/* Executors: pinned threads that run what they are aimed at, and sleep between. */
 #ifndef BENCH_METHOD_HOT_H
 #define BENCH_METHOD_HOT_H
 

@@ -75,8 +75,7 @@ struct bench_result {
 	double seconds;
 	struct seating seating; /* most executors that it used */
 	struct waits waits;	/* in use for policy wait; 0: refused */
-	char waits_from[16]; /* "config"; "assumed": costs only, nothing is known of tears; "none"
-			      */
+	char waits_from[16];	/* "config"; "assumed": nothing is known of tears; "none" */
 	/*
 	 * Half a round trip of a line, ticks: the median of the last bench_measure(), and the
 	 * least and the most seen in a round of any.

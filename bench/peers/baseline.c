@@ -252,8 +252,7 @@ int baseline_ptrace_open(void)
 		return -EAGAIN;
 	}
 	line = pair[0];
-	/* Yama lets a process be traced by whom it names; elsewhere this fails, and is not needed.
-	 */
+	/* Yama lets the named process trace this one; elsewhere this fails, and is not needed. */
 	prctl(PR_SET_PTRACER, (unsigned long)patcher, 0, 0, 0);
 	/* A first try, of no bytes, tells whether the patcher may trace this process. */
 	return ask_patcher(&try);

@@ -86,8 +86,7 @@ static void put_dots(FILE *out, struct sheet *s, const struct bench_row *first, 
 	}
 }
 
-/* A heading, and a line per case; one line where there is one case only. Returns the line behind.
- */
+/* A heading and a line per case; a single case has one line. Returns the line behind. */
 static unsigned put_group(FILE *out, struct sheet *s, const struct bench_row *first, unsigned panel,
 			  unsigned line)
 {
@@ -251,7 +250,7 @@ static double size_of(const struct bench_row *row)
 	return isnan(cut) ? row->param[0].number : cut;
 }
 
-static bool grows(const struct bench_row *row)
+static bool is_point_of_growth(const struct bench_row *row)
 {
 	return row_measured(row) && row->params && row->param[0].number > 0;
 }
@@ -264,9 +263,9 @@ static bool spot_of_growth(const struct curves *c, const struct bench_row *row, 
 	char of[WORDS_ROOM];
 	double small;
 
-	if (n || !grows(row))
+	if (n || !is_point_of_growth(row))
 		return false;
-	while (first > c->result->row && grows(first - 1) &&
+	while (first > c->result->row && is_point_of_growth(first - 1) &&
 	       strcmp(first[-1].name, row->name) == 0 &&
 	       strcmp(first[-1].param[0].key, row->param[0].key) == 0)
 		first--;

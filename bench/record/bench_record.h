@@ -85,8 +85,7 @@ struct words {
 	unsigned count;
 };
 
-/* words_slot - where text is in it; added if fewer than most, at most WORDS_MAX, are. -1: no room.
- */
+/* words_slot - the index of text, which is added if there is room (most, WORDS_MAX); else -1. */
 int words_slot(struct words *words, unsigned most, const char *text);
 
 /* words_quoted - as one text, each plain and in quotes, a space apart; cut to size. */
@@ -94,12 +93,10 @@ void words_quoted(const struct words *words, char *text, size_t size);
 
 /*
  * word_listed - is it in the list, which ends with NULL? The list may be NULL. row_measured - has
- * it figures? same_param - the same key and value. rows_same_case - the same thing with the same
- * params; the measure may be another.
+ * it figures? rows_same_case - the same thing with the same params; the measure may be another.
  */
 bool word_listed(const char *word, const char *const list[]);
 bool row_measured(const struct bench_row *row);
-bool same_param(const struct bench_param *a, const struct bench_param *b);
 bool rows_same_case(const struct bench_row *a, const struct bench_row *b);
 
 /*

@@ -185,7 +185,7 @@ double bench_rounded(double value)
 	return fabs(value) >= 100 ? round(value) : value;
 }
 
-bool same_param(const struct bench_param *a, const struct bench_param *b)
+static bool same_param(const struct bench_param *a, const struct bench_param *b)
 {
 	return strcmp(a->key, b->key) == 0 && strcmp(a->text, b->text) == 0 &&
 	       (a->text[0] || a->number == b->number);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * For tests of benchmarks: a short run, on the CPUs that there are.
- */
+/* For tests of benchmarks: a short run, on the CPUs that there are. */
 #ifndef BENCH_TESTS_BENCH_RUN_H
 #define BENCH_TESTS_BENCH_RUN_H
 

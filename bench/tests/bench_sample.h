@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Results of every benchmark as they might be, made up: no figure in here was measured.
- */
+/* Results of every benchmark as they might be, made up: no figure in here was measured. */
 #ifndef BENCH_TESTS_BENCH_SAMPLE_H
 #define BENCH_TESTS_BENCH_SAMPLE_H
 

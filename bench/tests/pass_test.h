@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What the tests of the benchmarks latent and invoke share.
- */
+/* What the tests of the benchmarks latent and invoke share. */
 #ifndef BENCH_TESTS_PASS_TEST_H
 #define BENCH_TESTS_PASS_TEST_H
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * For tests: how many threads there are. Behind cmocka.h.
- */
+/* For tests: how many threads there are. Behind cmocka.h. */
 #ifndef BENCH_TESTS_THREADS_H
 #define BENCH_TESTS_THREADS_H
 

@@ -195,8 +195,7 @@ int experiment_prepare(struct experiment *e, hwloc_topology_t topology)
 			return refuse_usage("%s", reason);
 		if (!topology || l->placed)
 			continue;
-		/* One CPU each as far as there are any beside the patcher's; else all are shared.
-		 */
+		/* One CPU each if there are enough beside the patcher's; else all are shared. */
 		if (placement_max(topology, PLACEMENT_SPREAD, reason, sizeof(reason)) <
 		    cell->executors)
 			cell->placement = PLACEMENT_OVERSUBSCRIBED;

@@ -145,8 +145,7 @@ static const struct sum *pick_sum(struct schedule *s, const struct estimate *e,
 	return found;
 }
 
-/* What a level lacks to keep target: the time for all sections, and the one that needs most of it.
- */
+/* What a level lacks to keep target: the time for all sections, and the neediest section. */
 static struct goal goal_of_level(const struct estimate *e, unsigned i, double target)
 {
 	const struct level *level = &e->level[i];

@@ -92,8 +92,7 @@ static const struct cell_record *find_known(const struct session *s, const char 
 		if (strcmp(r->key, key) != 0 || r->result.outcome == OUTCOME_INTERRUPTED ||
 		    r->result.outcome == OUTCOME_ERROR)
 			continue;
-		/* A run that was allowed other CPUs has measured another cell under the same key.
-		 */
+		/* A run on other CPUs has measured another cell under the same key. */
 		if (!s->topology ||
 		    (cell_seat(&r->cell, s->topology, &here, reason, sizeof(reason)) == 0 &&
 		     seating_is_same(&here, &r->result.seating)))

@@ -85,8 +85,7 @@ static double search_upper(double k, double n, double confidence)
 	return fmin(p, exact(k, COUNTS_MAX, confidence));
 }
 
-/* What bounds were searched for. After each slice all of them are asked for, and few have changed.
- */
+/* Bounds that were searched before. After each slice all are asked for, and few have changed. */
 struct searched {
 	double tears, toggles, slices, spread, confidence;
 	double p; /* 0: none */

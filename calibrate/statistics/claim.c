@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is claimed, what was counted of it, and how that bounds it: all that an estimate is made of.
- */
+/* Claims, their counts and their bounds: all that an estimate is made of. */
 #include "calibrate/statistics/estimate.h"
 
 #include <math.h>

@@ -196,9 +196,22 @@ static const char *const kinds[SUM_KINDS] = {
 	[SUM_GAP] = "gap",
 };
 
+static const char *name_sum_kind(enum sum_kind kind)
+{
+	return kinds[kind];
+}
+
+static int parse_sum_kind(const char *name)
+{
+	for (int kind = 0; kind < SUM_KINDS; kind++)
+		if (strcmp(kinds[kind], name) == 0)
+			return kind;
+	return -EINVAL;
+}
+
 /* clang-format off */
 const struct field sum_fields[] = {
-	NAME(struct sum, "kind", kind, SUM_KINDS, sum_kind_name, sum_kind_parse),
+	NAME(struct sum, "kind", kind, SUM_KINDS, name_sum_kind, parse_sum_kind),
 	NAME(struct sum, "crossing", crossing, CROSSING_COUNT, crossing_name, crossing_parse),
 	NAME(struct sum, "placement", placement, PLACEMENT_COUNT, placement_name, placement_parse),
 	BOUNDED(struct sum, "executors", executors, NUMBER_UNSIGNED, 0, PLACEMENT_EXECUTORS_MAX),
@@ -222,11 +235,6 @@ const struct field count_fields[] = {
 /* clang-format on */
 
 static const char *const distances[DISTANCES] = { "near", "far" };
-
-const char *sum_kind_name(enum sum_kind kind)
-{
-	return kinds[kind];
-}
 
 /* Near and far are told where there is something to tell: old stores have neither. */
 static json_t *sum_to_json(const struct sum *sum)
@@ -257,14 +265,6 @@ json_t *sums_to_json(const struct sums *sums)
 		}
 	}
 	return array;
-}
-
-int sum_kind_parse(const char *name)
-{
-	for (int kind = 0; kind < SUM_KINDS; kind++)
-		if (strcmp(kinds[kind], name) == 0)
-			return kind;
-	return -EINVAL;
 }
 
 static bool count_from_json(const json_t *object, struct count *c)

@@ -53,10 +53,6 @@ struct sums {
 
 extern const struct field sum_fields[], count_fields[]; /* of struct sum, struct count */
 
-/* sum_kind_name, sum_kind_parse - "wait", "membarrier", "store", "gap"; -EINVAL for others. */
-const char *sum_kind_name(enum sum_kind kind);
-int sum_kind_parse(const char *name);
-
 /* sum_kind_of - of a cell; -1: it proves nothing of the library's (a broken protocol). */
 int sum_kind_of(const struct cell *cell);
 

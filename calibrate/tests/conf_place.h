@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A folder to write machine.conf into, and what to write.
- */
+/* A folder to write machine.conf into, and what to write. */
 #ifndef CALIBRATE_TESTS_CONF_PLACE_H
 #define CALIBRATE_TESTS_CONF_PLACE_H
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The experiments as they are shipped, for tests.
- */
+/* The experiments as they are shipped, for tests. */
 #ifndef CALIBRATE_TESTS_EXPERIMENT_PLACE_H
 #define CALIBRATE_TESTS_EXPERIMENT_PLACE_H
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * For tests of the report: a folder with a journal, and the page of it, without gnuplot.
- */
+/* For tests of the report: a folder with a journal, and the page of it, without gnuplot. */
 #ifndef CALIBRATE_TESTS_REPORT_PLACE_H
 #define CALIBRATE_TESTS_REPORT_PLACE_H
 

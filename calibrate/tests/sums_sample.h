@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Sums that are made up, and a plan for them.
- */
+/* Sums that are made up, and a plan for them. */
 #ifndef CALIBRATE_TESTS_SUMS_SAMPLE_H
 #define CALIBRATE_TESTS_SUMS_SAMPLE_H
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Counts to judge, and records to add up.
- */
+/* Counts to judge, and records to add up. */
 #ifndef CALIBRATE_TESTS_VERIFY_SAMPLE_H
 #define CALIBRATE_TESTS_VERIFY_SAMPLE_H
 

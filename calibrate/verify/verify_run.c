@@ -121,8 +121,7 @@ static void run_part(struct verify *v, struct session *s, enum verify_check chec
 	double slices = ceil(seconds / SLICE / fmax(1, count_due(v, v->cell, check)));
 
 	s->progress.stage = verify_check_name(check);
-	/* Each at least once: on a noisy machine other parts may have taken more than their share.
-	 */
+	/* Each at least once: on a noisy machine other parts may have taken too much. */
 	for (unsigned left = (unsigned)fmax(1, slices); left > 0; left--)
 		for (struct verify_cell *c = v->cell; c < v->cell + v->cells && !v->cut_short; c++)
 			if (is_due(c, check))

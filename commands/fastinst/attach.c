@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * fastinst attach: probes in a process that runs already, whether or not an agent is in it.
- */
+/* fastinst attach: probes in a process that runs already, whether or not an agent is in it. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>

@@ -59,8 +59,7 @@ void put_source(FILE *out, const char *text);
 /* source_json - sets members "file" and "line" of that, where they are known. */
 void source_json(const char *object, uint64_t addr, json_t *json);
 
-/* source_named - source_text() of the probe of that kind and name. NULL if several entries have it.
- */
+/* source_named - source_text() of the probe of that kind and name. NULL: several have that name. */
 char *source_named(const char *object, const char *kind, const char *name, char text[SOURCE_ROOM]);
 
 #endif

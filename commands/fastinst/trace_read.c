@@ -103,8 +103,7 @@ static void set_floats(struct traced *probe, bool is_double)
 	request_values(&probe->how, probe->types.arg, 2);
 }
 
-/* A partial copy of a function, such as main.cold or f.isra.0, has other arguments than declared.
- */
+/* A partial copy of a function (main.cold, f.isra.0) has other arguments than declared. */
 static void look_up_types(struct traced *probe, const char *provider)
 {
 	const struct source_function *types = &probe->types;

@@ -246,8 +246,7 @@ int fleet_text(FILE *out, struct fleet *fleet)
 	return ret;
 }
 
-/* --- FOLDER/fleet.html: of each kind its ladder as a figure, and what the text says -------------
- */
+/* --- FOLDER/fleet.html: of each kind its ladder as a figure, and what the text says ----------- */
 
 /* Rows: crossing, wait, bound, tears per toggle. */
 static void print_rows(FILE *out, const void *arg)

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A benchmark on the page: its figure, all its rows, and what else was going on.
- */
+/* A benchmark on the page: its figure, all its rows, and what else was going on. */
 #include "commands/report/report.h"
 
 #include <errno.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * tmax bench: what patching costs here.
- */
+/* tmax bench: what patching costs here. */
 
 #include <errno.h>
 #include <getopt.h>

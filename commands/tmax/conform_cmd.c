@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * tmax conform: does each CPU of this machine keep what is promised about code that changes?
- */
+/* tmax conform: does each CPU of this machine keep what is promised about code that changes? */
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>

@@ -225,8 +225,7 @@ static void print_json(FILE *f, const struct conform_report *r)
 	json_decref(body);
 }
 
-/* --- In the way of OpenDCDiag's logs (docs/opendcdiag-cpu.schema.yaml of that project) -----------
- */
+/* --- In the way of OpenDCDiag's logs (docs/opendcdiag-cpu.schema.yaml of that project) -------- */
 
 /* Times are in milliseconds there. */
 #define MS 1000.0

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * tmax fleet: what the database says of each kind of machine, to people and to programs.
- */
+/* tmax fleet: what the database says of each kind of machine, to people and to programs. */
 #include <errno.h>
 #include <error.h>
 #include <inttypes.h>
@@ -192,8 +190,7 @@ static int prior_apply(const char *table, const char *output, double require_p)
 	struct cpus cpus;
 	int ret, status;
 
-	/* The config in force may be another file than the one to write, and would be hidden by it.
-	 */
+	/* The config in force may be another file, which the new one would hide. */
 	if (!output && machine_conf_default_path(room, sizeof(room)) < 0)
 		return refuse_usage("no home folder to write to: give --output");
 	status = keep_measured(output ? output : room);

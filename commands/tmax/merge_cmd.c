@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * tmax merge: the evidence of many machines into one database.
- */
+/* tmax merge: the evidence of many machines into one database. */
 #include <errno.h>
 #include <error.h>
 #include <stdio.h>

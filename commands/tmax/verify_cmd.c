@@ -60,8 +60,7 @@ static const struct command_line line = {
 	       "write, 130 interrupted.\n",
 };
 
-/* The config that is to hold. False after refusing it, for the reasons for which the library would.
- */
+/* The config that is to hold. False after refusing it, for the same reasons as the library. */
 static bool load_conf(struct verify *v, const char *named, char *path, size_t size)
 {
 	char why[400] = "";

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What other programs read of a fleet: a table of levels, and metrics of each machine.
- */
+/* What other programs read of a fleet: a table of levels, and metrics of each machine. */
 #ifndef FLEET_EXPORT_EXPORT_H
 #define FLEET_EXPORT_EXPORT_H
 

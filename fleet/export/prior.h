@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What a fleet says of this machine: a line of the table that export_prior() writes.
- */
+/* What a fleet says of this machine: a line of the table that export_prior() writes. */
 #ifndef FLEET_EXPORT_PRIOR_H
 #define FLEET_EXPORT_PRIOR_H
 

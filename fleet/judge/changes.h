@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What moved a kind: another microcode or hypervisor, another kernel, or time alone.
- */
+/* What moved a kind: another microcode or hypervisor, another kernel, or time alone. */
 #ifndef FLEET_JUDGE_CHANGES_H
 #define FLEET_JUDGE_CHANGES_H
 

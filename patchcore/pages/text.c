@@ -351,8 +351,7 @@ static int use_pages(const struct page_wish *wish, uintptr_t start, uintptr_t en
 	int ret;
 
 	text_refused_with = 0;
-	/* Before the pages are used: code that was mapped there since has no change in flight yet.
-	 */
+	/* Before the pages are used: code mapped there since has no change in flight yet. */
 	forget_gone();
 	lock_take(&text_lock);
 	ret = use_locked(wish, start, end);

@@ -176,8 +176,7 @@ int text_read(void *buffer, const void *addr, size_t len)
 
 	if (got == (long)len)
 		return 0;
-	/* Memory that may only be executed is -EFAULT above, as unmapped memory is, but not here.
-	 */
+	/* Execute-only memory is -EFAULT above, as unmapped memory is, but not here. */
 	mem = sys_call(SYS_openat, AT_FDCWD, "/proc/thread-self/mem", O_RDONLY | O_CLOEXEC);
 	if (mem < 0)
 		/* Some of it was there, or it is said that it is not: that much can be told. */

@@ -465,8 +465,7 @@ NOPATCH void thread_guest_leave(uint64_t id)
 	bool is_own = list == &guest->head;
 
 	store_release(&guest->word, 0);
-	/* After the word: if the task is killed before that, the kernel marks the word as its own.
-	 */
+	/* After the word: if the task is killed before, the kernel marks the word as its own. */
 	if (is_own)
 		set_list(NULL);
 	else if (list)

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Waiting until another thread sleeps in a system call. For tests in a child.
- */
+/* Waiting until another thread sleeps in a system call. For tests in a child. */
 #ifndef PATCHCORE_TESTS_ASLEEP_H
 #define PATCHCORE_TESTS_ASLEEP_H
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Pages of code to patch, and functions on them that return a number.
- */
+/* Pages of code to patch, and functions on them that return a number. */
 #ifndef PATCHCORE_TESTS_CODE_H
 #define PATCHCORE_TESTS_CODE_H
 

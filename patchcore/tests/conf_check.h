@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * For tests of machine.conf as a text: what reads as the sample, and what is refused.
- */
+/* For tests of machine.conf as a text: what reads as the sample, and what is refused. */
 #ifndef PATCHCORE_TESTS_CONF_CHECK_H
 #define PATCHCORE_TESTS_CONF_CHECK_H
 

@@ -165,8 +165,7 @@ static struct counts take_counts(void)
 	return counts;
 }
 
-/* --- The code -----------------------------------------------------------------------------------
- */
+/* --- The code --------------------------------------------------------------------------------- */
 
 /* A site in each line, of split 1 to 4 by turns, or 0 to 4 of calls. */
 static uint8_t *place_of_site(unsigned i, unsigned split)
@@ -211,8 +210,7 @@ static bool put_calls(uint8_t *targets[2])
 	return true;
 }
 
-/* --- What it costs -----------------------------------------------------------------------------
- */
+/* --- What it costs ---------------------------------------------------------------------------- */
 
 struct held {
 	long pages; /* resident */
@@ -289,8 +287,7 @@ static bool report_part(const struct part *part, const struct counts *c, uint64_
 	return exact && !torn && !leaks && c->ran[0] && c->ran[1];
 }
 
-/* --- The parts ----------------------------------------------------------------------------------
- */
+/* --- The parts -------------------------------------------------------------------------------- */
 
 static bool complain(const char *what, int ret)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The library as most tests use it, in a child: see child.h.
- */
+/* The library as most tests use it, in a child: see child.h. */
 #ifndef PATCHCORE_TESTS_START_H
 #define PATCHCORE_TESTS_START_H
 

@@ -30,8 +30,7 @@
 #define CALLS_MAX	60 /* of one function in one of ours; none makes as many */
 #define MEMBARRIER_SYNC (1 << 5)
 
-/* --- What fails ---------------------------------------------------------------------------------
- */
+/* --- What fails ------------------------------------------------------------------------------- */
 
 enum fault {
 	FAULT_MMAP,
@@ -142,8 +141,7 @@ void *__wrap_aligned_alloc(size_t align, size_t size)
 	return fails(FAULT_MEMORY) ? NULL : __real_aligned_alloc(align, size);
 }
 
-/* --- The code ------------------------------------------------------------------------------------
- */
+/* --- The code --------------------------------------------------------------------------------- */
 
 static uint8_t *code, *elsewhere;
 static uint8_t *far_away;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What the files of the core share.
- */
+/* What the files of the core share. */
 #ifndef PROBES_CORE_CORE_H
 #define PROBES_CORE_CORE_H
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * New objects: each provider looks at the file of each.
- */
+/* New objects: each provider looks at the file of each. */
 #include "probes/core/core.h"
 
 struct discovery {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The trampoline, and what it reads: a slot per probe, a block of counters per thread.
- */
+/* The trampoline, and what it reads: a slot per probe, a block of counters per thread. */
 #ifndef PROBES_CORE_ENTRY_H
 #define PROBES_CORE_ENTRY_H
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The objects of the process, as they are loaded and unloaded.
- */
+/* The objects of the process, as they are loaded and unloaded. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>

@@ -46,8 +46,7 @@ struct object {
 	struct segment {
 		uintptr_t start, end;
 		uint32_t flags; /* PF_R and so on */
-		/* Its sites that are to be changed, from the first byte to the last: object_note()
-		 */
+		/* Its sites that are to be changed, first to last byte: object_note() */
 		size_t sites;
 		uintptr_t from, to;
 		bool is_open;
@@ -250,8 +249,7 @@ void object_note(struct object *object, const uint8_t *site, size_t len);
 void object_open(size_t least);
 int object_close(void);
 
-/* object_is_kept - noted sites open their whole segment, and nothing is closed: fi_keep_writable().
- */
+/* object_is_kept - noted sites open their whole segment and stay so: fi_keep_writable(). */
 bool object_is_kept(void);
 
 /*

@@ -110,7 +110,6 @@ uintptr_t stack_choose(struct block *block, uintptr_t at)
 	if (at - block->room < block->room_size || sys_call(SYS_sigaltstack, 0, &alternate) < 0 ||
 	    alternate.ss_flags & SS_ONSTACK)
 		return at & -(uintptr_t)16;
-	/* libc's syscall() reads the argument behind its last one, which may lie beyond the page.
-	 */
+	/* libc's syscall() reads the argument behind its last one, maybe beyond the page. */
 	return (uintptr_t)block->stack + sizeof(block->stack) - 16;
 }

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The table of probes, what stands at their sites, what they counted, and who hears of new ones.
- */
+/* The table of probes, what stands at their sites, what they counted, and who hears of new ones. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stddef.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Where the arguments and the result of a function are, by their types and the SysV ABI.
- */
+/* Where the arguments and the result of a function are, by their types and the SysV ABI. */
 #ifndef PROBES_DWARF_ABI_H
 #define PROBES_DWARF_ABI_H
 

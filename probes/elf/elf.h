@@ -46,8 +46,7 @@ struct elf_symbols {
 /* elf_open - false: no ELF file of this machine. */
 bool elf_open(struct elf *elf, const void *image, size_t size);
 
-/* As the file is, or with the breakpoints of uprobes, which the kernel puts into private mappings.
- */
+/* As the file is, or with uprobes' breakpoints, which the kernel puts into private mappings. */
 enum elf_view {
 	ELF_PLAIN,
 	ELF_PATCHED

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * One function's instructions, from its first byte to its last, and its branches.
- */
+/* One function's instructions, from its first byte to its last, and its branches. */
 #include "probes/insn/insn.h"
 
 #include <errno.h>

@@ -10,7 +10,7 @@ static void init_decoder(void)
 	ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
 }
 
-const ZydisDecoder *insn_decoder(void)
+static const ZydisDecoder *insn_decoder(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 

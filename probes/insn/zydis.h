@@ -15,9 +15,6 @@ struct decoded {
 	ZydisDecodedOperand operand[ZYDIS_MAX_OPERAND_COUNT];
 };
 
-/* insn_decoder - of 64-bit code. */
-const ZydisDecoder *insn_decoder(void);
-
 /* insn_decode - with operands; those that the instruction has not are zero. */
 bool insn_decode(struct decoded *decoded, const uint8_t *code, uint64_t len);
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Functions with probes, for tests.
- */
+/* Functions with probes, for tests. */
 #ifndef PROBES_TESTS_SAMPLE_H
 #define PROBES_TESTS_SAMPLE_H
 

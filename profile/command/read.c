@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Counts of blocks become counts of lines, by the line tables and the scopes of DWARF.
- */
+/* Counts of blocks become counts of lines, by the line tables and the scopes of DWARF. */
 #include "profile/command/lines.h"
 
 #include <dwarf.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A line per function: calls, the interval, a bar.
- */
+/* A line per function: calls, the interval, a bar. */
 #include "profile/command/command.h"
 
 #include <stdlib.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A profile in memory.
- */
+/* A profile in memory. */
 #include "profile/estimate/profile.h"
 
 #include <errno.h>

@@ -63,8 +63,7 @@ static void turn_all_off(void)
 	some_on = all_on = false;
 }
 
-/* All blocks are on, or none (negative errno). Where an object has gone, they are collected anew.
- */
+/* All blocks are on, or none (negative errno). When an object has gone, they are collected anew. */
 static int turn_blocks_on(void)
 {
 	int ret = fi_activate_how(ids, all_on ? ran : n, edges_block, FI_KEEPS_VECTORS);

@@ -62,8 +62,7 @@ void report_text(FILE *out, const char *text);
 /* report_numbers - write n doubles, and end the line. */
 void report_numbers(FILE *out, const void *numbers, int n);
 
-/* report_address - write an object and the address in its file. False: no object has that address.
- */
+/* report_address - write an object and an address in its file. False: no object has it. */
 bool report_address(FILE *out, uint64_t address);
 
 #define MOMENTS 1024u

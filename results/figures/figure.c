@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Figure 9: from records to points, and to a picture.
- */
+/* Figure 9: from records to points, and to a picture. */
 #include "results/figures/figure.h"
 
 #include <errno.h>
@@ -54,7 +52,7 @@ static bool has_answer(const struct cell_record *r)
 		(outcome == OUTCOME_INTERRUPTED && r->cell.oracle == ORACLE_COUNT));
 }
 
-bool figure9_takes(const struct cell_record *record, enum oracle oracle)
+static bool figure9_takes(const struct cell_record *record, enum oracle oracle)
 {
 	return fits(&record->cell, oracle) && has_answer(record);
 }

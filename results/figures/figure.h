@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The paper's figure 9 for the machine of a journal, drawn by gnuplot.
- */
+/* The paper's figure 9 for the machine of a journal, drawn by gnuplot. */
 #ifndef RESULTS_FIGURES_FIGURE_H
 #define RESULTS_FIGURES_FIGURE_H
 
@@ -9,9 +7,6 @@
 #include <stddef.h>
 
 #include "results/journal/journal.h"
-
-/* figure9_takes - is the record one that such a figure counts? */
-bool figure9_takes(const struct cell_record *record, enum oracle oracle);
 
 /*
  * figure9_write - tears per million toggles against the wait; by the paper's own oracle, with

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A figure as files: PREFIX.dat, and PREFIX.svg and PREFIX.png drawn from it by gnuplot.
- */
+/* A figure as files: PREFIX.dat, and PREFIX.svg and PREFIX.png drawn from it by gnuplot. */
 #ifndef RESULTS_FIGURES_GNUPLOT_H
 #define RESULTS_FIGURES_GNUPLOT_H
 

@@ -17,8 +17,7 @@ void html_text(FILE *out, const char *text);
 void html_between(FILE *out, const char *before, const char *after, const char *format, ...)
 	__attribute__((format(printf, 4, 5)));
 
-/* The rest of the arguments is a format: html_missing is a paragraph that says what is not there.
- */
+/* The rest of the arguments is a format. html_missing - a paragraph that says what is missing. */
 #define html_format(out, ...)	 html_between(out, "", "", __VA_ARGS__)
 #define html_paragraph(out, ...) html_between(out, "<p>", "</p>\n", __VA_ARGS__)
 #define html_missing(out, ...)	 html_between(out, "<p class=\"missing\">", "</p>\n", __VA_ARGS__)

@@ -62,7 +62,8 @@ const struct tally_row *tally_find(const struct tally *tally, const uint64_t key
 	return has_key(tally, at, key) ? &tally->row[at] : NULL;
 }
 
-bool tally_begins(const struct tally *tally, size_t i, unsigned keys)
+/* Does row i differ from the one before in one of its first so many keys? */
+static bool tally_begins(const struct tally *tally, size_t i, unsigned keys)
 {
 	return i == 0 || memcmp(tally->row[i - 1].key, tally->row[i].key, keys * sizeof(uint64_t));
 }

@@ -31,9 +31,6 @@ void tally_add(struct tally *tally, const struct tally_row *row);
 /* tally_find - the row of that key, NULL: none. */
 const struct tally_row *tally_find(const struct tally *tally, const uint64_t key[TALLY_KEYS]);
 
-/* tally_begins - does row i differ from the one before in one of its first so many keys? */
-bool tally_begins(const struct tally *tally, size_t i, unsigned keys);
-
 /*
  * tally_words - "64 4096": one of the keys, of each group of rows that have the first so many keys
  * in common. Cut to size. Returns text.

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The journal file: appending lines that survive, reading lines that lie.
- */
+/* The journal file: appending lines that survive, reading lines that lie. */
 #ifdef HAVE_CONFIG_H
 #include "config.h"
 #endif

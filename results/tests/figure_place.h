@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * For tests of figure 9: a folder, and the records that are to be drawn.
- */
+/* For tests of figure 9: a folder, and the records that are to be drawn. */
 #ifndef RESULTS_TESTS_FIGURE_PLACE_H
 #define RESULTS_TESTS_FIGURE_PLACE_H
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A machine and cells that look like real ones, for every test of results/.
- */
+/* A machine and cells that look like real ones, for every test of results/. */
 #ifndef RESULTS_TESTS_SAMPLE_H
 #define RESULTS_TESTS_SAMPLE_H
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * For tests of provokers: a site that they are told of, and seats for them and for a cell.
- */
+/* For tests of provokers: a site that they are told of, and seats for them and for a cell. */
 #ifndef STRESS_TESTS_PROVOKER_PLACE_H
 #define STRESS_TESTS_PROVOKER_PLACE_H
 

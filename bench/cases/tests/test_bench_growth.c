@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Does growth tell what grows from what does not, and what is kept; and does it come to its end?
- */
+/* Does growth tell what grows from what does not, and what is kept; and does it come to its end? */
 #include "bench/cases/growth.c"
 #include "bench/tests/bench_run.h"
 

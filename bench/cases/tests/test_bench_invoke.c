@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Do the sites call what invoke says, each time, and is every row there?
- */
+/* Do the sites call what invoke says, each time, and is every row there? */
 #include "bench/method/result.h"
 #include "bench/tests/pass_test.h"
 
@@ -97,8 +95,7 @@ static void every_row_is_there(void **state)
 	bench_result_free(&result);
 }
 
-/* --- The difference ----------------------------------------------------------------------------
- */
+/* --- The difference --------------------------------------------------------------------------- */
 
 static void add_block(struct samples *s, double value)
 {

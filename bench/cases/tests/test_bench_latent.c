@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Are the sites off that latent calls off, and is every row there?
- */
+/* Are the sites off that latent calls off, and is every row there? */
 #include "bench/tests/pass_test.h"
 
 /* What so many passes of it call. */

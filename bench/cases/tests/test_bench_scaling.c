@@ -17,8 +17,7 @@
 static struct bench_run run;
 static struct bench_result patchers;
 
-/* --- Mixes ---------------------------------------------------------------------------------------
- */
+/* --- Mixes ------------------------------------------------------------------------------------ */
 
 static void every_mix_fits_the_cpus_or_says_that_it_does_not(void **state)
 {
@@ -66,8 +65,7 @@ static void each_is_compared_with_one_that_differs_in_one_thing(void **state)
 		    (struct scaling_mix){ 2, 1, false });
 }
 
-/* --- Patchers -----------------------------------------------------------------------------------
- */
+/* --- Patchers --------------------------------------------------------------------------------- */
 
 #define NAMES 4
 

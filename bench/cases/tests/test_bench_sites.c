@@ -23,7 +23,7 @@
 
 static struct bench_run run;
 
-static void build(struct looped_sites *sites, unsigned long count, uint64_t seed)
+static void build_sites(struct looped_sites *sites, unsigned long count, uint64_t seed)
 {
 	assert_int_equal(sites_build(sites, count, seed), 0);
 	assert_int_equal(sites->count, count);
@@ -54,7 +54,7 @@ static void sites_are_calls_inside_aligned_functions(void **state)
 	struct looped_sites sites;
 
 	(void)state;
-	build(&sites, SOME, 1);
+	build_sites(&sites, SOME, 1);
 	for (unsigned long i = 0; i < sites.count; i++) {
 		const uint8_t *start = (const uint8_t *)(uintptr_t)sites.run[i];
 		uint8_t code[SITES_LENGTH];
@@ -77,9 +77,9 @@ static void same_seed_same_program(void **state)
 	unsigned long moved = 0;
 
 	(void)state;
-	build(&one, SOME, 1);
-	build(&same, SOME, 1);
-	build(&other, SOME, 2);
+	build_sites(&one, SOME, 1);
+	build_sites(&same, SOME, 1);
+	build_sites(&other, SOME, 2);
 	assert_memory_equal(one.map, same.map, one.bytes);
 	for (unsigned long i = 0; i < SOME; i++)
 		moved += one.site[i] - one.map != other.site[i] - other.map;
@@ -104,7 +104,7 @@ static void straddlers_are_as_many_as_chance_has_it(void **state)
 	for (uint64_t seed = 1; seed <= 3; seed++) {
 		struct looped_sites sites;
 
-		build(&sites, MANY, seed);
+		build_sites(&sites, MANY, seed);
 		expect_share(&sites, 8);
 		expect_share(&sites, 64);
 		sites_free(&sites);
@@ -126,7 +126,7 @@ static void each_function_calls_when_on_and_not_when_off(void **state)
 	uint64_t calls = 0;
 
 	(void)state;
-	build(&sites, SOME, 3);
+	build_sites(&sites, SOME, 3);
 	for (unsigned long i = 0; i < SOME; i++) {
 		assert_int_equal(sites.run[i](&calls), 1);
 		assert_int_equal(calls, i + 1);
@@ -150,7 +150,7 @@ static void nothing_is_left_of_a_program(void **state)
 	size_t bytes;
 
 	(void)state;
-	build(&sites, SOME, 5);
+	build_sites(&sites, SOME, 5);
 	map = sites.map;
 	bytes = sites.bytes;
 	sites_free(&sites);
@@ -248,7 +248,7 @@ static void expect_exact_counts(void (*toggle)(const struct turn *, const struct
 	struct turn turn = { .work = { sites_run, &sites } };
 	struct hot_sum sum;
 
-	build(&sites, SOME, 6);
+	build_sites(&sites, SOME, 6);
 	assert_int_equal(hot_start(&turn.hot, run.topology, &run.seating), 0);
 	expect_all_or_none(&turn, &sites, true);
 	begin_turn(&turn);
@@ -286,7 +286,7 @@ static void a_call_that_does_not_count_shows(void **state)
 	struct hot_work work = { sites_run, &sites };
 
 	(void)state;
-	build(&sites, SITES_ROUND, 7);
+	build_sites(&sites, SITES_ROUND, 7);
 	sites_run(&work, 0, &counts);
 	assert_int_equal(counts.calls[0], SITES_ROUND);
 	assert_int_equal(counts.calls[1], SITES_ROUND);

@@ -389,8 +389,7 @@ static void a_batch_is_whole(void **state)
 	}
 }
 
-/* --- Rows --------------------------------------------------------------------------------------
- */
+/* --- Rows ------------------------------------------------------------------------------------- */
 
 static void check_row(const struct bench_row *row, const struct stall_spec *spec)
 {
@@ -441,8 +440,7 @@ static void every_row_is_there(void **state)
 	assert_int_equal(status.asked, PC_POLICY_AUTO);
 }
 
-/* --- Which threads are there -------------------------------------------------------------------
- */
+/* --- Which threads are there ------------------------------------------------------------------ */
 
 #define CROWD 3 /* executors; here they share a CPU */
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The cases of bench_toggle() one by one, and which there are.
- */
+/* The cases of bench_toggle() one by one, and which there are. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

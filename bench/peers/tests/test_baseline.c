@@ -120,7 +120,7 @@ static void *storm(void *arg)
 	return arg;
 }
 
-static void toggle(const struct stopper *way, unsigned long times)
+static void toggle_often(const struct stopper *way, unsigned long times)
 {
 	uint8_t code[2][CODE_LEN];
 
@@ -155,7 +155,7 @@ static void counts(const void *arg)
 	MUST(pthread_create(&stormer, NULL, storm, NULL) == 0);
 	for (int i = 0; i <= EXECUTORS; i++)
 		MUST(sem_wait(&ready) == 0);
-	toggle(arg, (unsigned long)(PATCHES * test_scale()));
+	toggle_often(arg, (unsigned long)(PATCHES * test_scale()));
 	stop = true;
 	MUST(pthread_join(stormer, NULL) == 0);
 	for (int i = 0; i < EXECUTORS; i++) {
@@ -295,7 +295,7 @@ BOTH(in_vfork)
 /* --- The patcher process ------------------------------------------------------------------ */
 
 /* Closed, or not opened at all, it changes nothing. */
-static void closed(const void *arg)
+static void closed_process_changes_nothing(const void *arg)
 {
 	uint8_t new[CODE_LEN];
 
@@ -347,7 +347,7 @@ static void signals_arrive(const void *arg)
 	MUST(pthread_create(&executor, NULL, execute, &tally) == 0);
 	MUST(pthread_create(&sender, NULL, send_signals, &executor) == 0);
 	while (!stop)
-		toggle(way, 2);
+		toggle_often(way, 2);
 	MUST(pthread_join(executor, NULL) == 0 && pthread_join(sender, NULL) == 0);
 	MUST(taken == 2000 && tally.old + tally.new == tally.runs);
 }
@@ -366,7 +366,7 @@ int main(void)
 		cmocka_unit_test(test_blocks_signals_stop),
 		cmocka_unit_test(test_in_vfork_stop),
 		cmocka_unit_test(test_in_vfork_ptrace),
-		child_unit_test(closed),
+		child_unit_test(closed_process_changes_nothing),
 		cmocka_unit_test(test_signals_arrive_stop),
 		cmocka_unit_test(test_signals_arrive_ptrace),
 	};

@@ -275,8 +275,7 @@ static void the_papers_code_stands_there(void **state)
 	hand_close();
 }
 
-/* --- SIGTRAP -----------------------------------------------------------------------------------
- */
+/* --- SIGTRAP ---------------------------------------------------------------------------------- */
 
 static volatile sig_atomic_t others;
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The figures of benchmarks: their data, and what gnuplot makes of them.
- */
+/* The figures of benchmarks: their data, and what gnuplot makes of them. */
 #define _GNU_SOURCE /* asprintf() */
 #include <errno.h>
 #include <fcntl.h>

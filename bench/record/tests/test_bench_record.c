@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A "bench" line holds all of a result, reads back as it was, and nothing else reads as one.
- */
+/* A "bench" line holds all of a result, reads back as it was, and nothing else reads as one. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Experiments on a machine made up here in place of stress/run/child.c.
- */
+/* Experiments on a machine made up here in place of stress/run/child.c. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

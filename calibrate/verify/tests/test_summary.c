@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What calibrate prints at its end never takes more lines than one screen has.
- */
+/* What calibrate prints at its end never takes more lines than one screen has. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

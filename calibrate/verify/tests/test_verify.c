@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What verify concludes from counts.
- */
+/* What verify concludes from counts. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

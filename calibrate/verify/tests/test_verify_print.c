@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What verify prints, for each kind of reader: people, JUnit, JSON.
- */
+/* What verify prints, for each kind of reader: people, JUnit, JSON. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What verify runs. The session is made up here in place of session.c, with a clock of its own.
- */
+/* What verify runs. The session is made up here in place of session.c, with a clock of its own. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The report's page, without gnuplot.
- */
+/* The report's page, without gnuplot. */
 #include <errno.h>
 
 #include "calibrate/tests/report_place.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Benchmarks on the page, without gnuplot.
- */
+/* Benchmarks on the page, without gnuplot. */
 #include <math.h>
 
 #include "bench/record/bench_record.h"

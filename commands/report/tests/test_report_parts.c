@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What the report is made of: its HTML, its rates.
- */
+/* What the report is made of: its HTML, its rates. */
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>

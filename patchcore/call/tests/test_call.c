@@ -165,7 +165,7 @@ static void slot_changes(const void *arg)
 }
 
 /* With a page for the span, and its protection given back. */
-static void closed(const void *arg)
+static void turned_on_closed_pages(const void *arg)
 {
 	const struct place *place = arg;
 	struct pc_call call;
@@ -541,7 +541,7 @@ static void left_by_a_fork(const void *arg)
 
 static const struct CMUnitTest tests[] = {
 	AT_ALL_PLACES(toggle),	      AT_ALL_PLACES(retarget),
-	AT_ALL_PLACES(retarget_off),  AT_ALL_PLACES(closed),
+	AT_ALL_PLACES(retarget_off),  AT_ALL_PLACES(turned_on_closed_pages),
 	AT_ALL_PLACES(adopt_ours),    AT_ALL_PLACES(held),
 	AT_ALL_PLACES(held_at_first), AT_ALL_PLACES(replaced),
 	AT_PLACE(slot_changes, 11),   AT_PLACE(slot_changes, 14),

@@ -243,9 +243,7 @@ static bool toggle_here(void)
 	return false;
 }
 
-/*
- * After each instruction in turn. The interrupted change comes last, or it was already made.
- */
+/* After each instruction in turn. The interrupted change comes last, or it was already made. */
 static void must_allow_handler(void (*run)(void), void *to, bool off_before)
 {
 	for (at_step = first_step(), done = true; done; at_step += STRIDE) {

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Stubs: what they do, where they are put, and what happens where there is no
- * room for them.
- */
+/* Stubs: what they do, where they are put, and what happens where there is no room for them. */
 #define _GNU_SOURCE /* memfd_create() */
 #include <errno.h>
 #include <setjmp.h>

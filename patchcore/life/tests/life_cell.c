@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * One cell of the matrix: to which steps, and whether what comes of it is what is expected.
- */
+/* One cell of the matrix: to which steps, and whether what comes of it is what is expected. */
 #define _GNU_SOURCE
 #include "patchcore/life/tests/life_cell.h"
 
@@ -105,8 +103,7 @@ static struct point point_at(const struct survey *survey, const struct event *ev
 	return point;
 }
 
-/* --- What comes of it ----------------------------------------------------------------------------
- */
+/* --- What comes of it ------------------------------------------------------------------------- */
 
 static void describe(struct report *report, const struct visit *visit, int status)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The cells of the matrix: an event in a protocol, and what is to come of it.
- */
+/* The cells of the matrix: an event in a protocol, and what is to come of it. */
 #ifndef PATCHCORE_LIFE_TESTS_LIFE_CELL_H
 #define PATCHCORE_LIFE_TESTS_LIFE_CELL_H
 

@@ -314,8 +314,7 @@ static void be_stopped(void)
 	kill(getpid(), SIGSTOP);
 }
 
-/* --- Threads that come by ------------------------------------------------------------------------
- */
+/* --- Threads that come by --------------------------------------------------------------------- */
 
 /* What the patcher owns stays as it is while the patcher stands. */
 static void run_sites(void)

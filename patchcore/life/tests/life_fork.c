@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What may happen to a process with a change under way: children of every kind.
- */
+/* What may happen to a process with a change under way: children of every kind. */
 #define _GNU_SOURCE /* memfd_create(), clone() */
 #include "patchcore/life/tests/life.h"
 

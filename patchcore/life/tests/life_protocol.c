@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The operations that are taken in steps: one of each protocol, and of each way to write.
- */
+/* The operations that are taken in steps: one of each protocol, and of each way to write. */
 #define _GNU_SOURCE /* memfd_create() */
 #include "patchcore/life/tests/life.h"
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * One visit: an operation, what happens at a step of it, and what must hold then.
- */
+/* One visit: an operation, what happens at a step of it, and what must hold then. */
 #define _GNU_SOURCE
 #include "patchcore/life/tests/life.h"
 

@@ -115,8 +115,7 @@ static void (*const functions[])(void) = {
 	alias_and_close, use_call,	  set_and_ask, begin_and_end,
 };
 
-/* --- One that ends ------------------------------------------------------------------------------
- */
+/* --- One that ends ---------------------------------------------------------------------------- */
 
 static atomic_bool begun;
 static void (*by_handler)(void);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What a machine.conf says: what must be there, and which values are good.
- */
+/* What a machine.conf says: what must be there, and which values are good. */
 #define _GNU_SOURCE /* memfd_create() */
 #include "patchcore/tests/conf_check.h"
 

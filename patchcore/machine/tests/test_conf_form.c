@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * How a machine.conf is written: spellings, long lines, cut ones, and other locales.
- */
+/* How a machine.conf is written: spellings, long lines, cut ones, and other locales. */
 #define _GNU_SOURCE /* memfd_create() */
 #include <locale.h>
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Sets of CPUs as text, and those that the threads of a process may run on.
- */
+/* Sets of CPUs as text, and those that the threads of a process may run on. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Levels of machine.conf: which of them is waited by, and that each site is changed by its own.
- */
+/* Levels of machine.conf: which of them is waited by, and that each site is changed by its own. */
 #define _GNU_SOURCE /* memfd_create() */
 #include <errno.h>
 #include <math.h>

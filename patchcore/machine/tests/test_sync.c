@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Which of two syncs is taken where both would do.
- */
+/* Which of two syncs is taken where both would do. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Which TSC may be waited by: the kernel decides, not CPUID alone.
- */
+/* Which TSC may be waited by: the kernel decides, not CPUID alone. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -82,8 +82,7 @@ static inline bool site_is(const uint8_t *code)
 	return memcmp(site, code, LEN) == 0;
 }
 
-/* --- A thread that comes to it by a system call --------------------------------------------------
- */
+/* --- A thread that comes to it by a system call ----------------------------------------------- */
 
 /* syscall; two additions */
 static const uint8_t over_calls[LEN] = { 0x0f, 0x05, 0x04, 0x10, 0x04 };
@@ -110,8 +109,7 @@ static inline void over_put_kill(uint8_t *at, const uint8_t *to)
 	over_put_call(at, kill, thread, to);
 }
 
-/* --- A thread that stands inside ----------------------------------------------------------------
- */
+/* --- A thread that stands inside -------------------------------------------------------------- */
 
 static atomic_bool stop;
 static sem_t ready;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The frames of signal handlers are found on every kind of stack.
- */
+/* The frames of signal handlers are found on every kind of stack. */
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>

@@ -102,8 +102,7 @@ static void must_leave(pthread_t thread)
 	MUST(over_at(site, mov) == 0 && site_is(mov));
 }
 
-/* --- Handlers that will go back ----------------------------------------------------------------
- */
+/* --- Handlers that will go back --------------------------------------------------------------- */
 
 /*
  * Without SA_SIGINFO the kernel leaves siginfo as it finds it. Here it finds that of an earlier
@@ -278,8 +277,7 @@ static void near_alternate(const void *arg)
 	must_leave(thread);
 }
 
-/* --- The handler of the look itself ------------------------------------------------------------
- */
+/* --- The handler of the look itself ----------------------------------------------------------- */
 
 /* The look's signal finds the thread inside; it is held before the handler has done anything. */
 static void held_in_look(const void *arg)
@@ -359,8 +357,7 @@ static void test_old_frame(void **state)
 	child_must_pass(old_frame, &jumps);
 }
 
-/* --- Beyond the end of a stack -----------------------------------------------------------------
- */
+/* --- Beyond the end of a stack ---------------------------------------------------------------- */
 
 static uint64_t to_block;
 
@@ -456,8 +453,7 @@ static void test_beyond_end(void **state)
 	signal(SIGUSR2, SIG_DFL);
 }
 
-/* --- Threads that sleep ------------------------------------------------------------------------
- */
+/* --- Threads that sleep ----------------------------------------------------------------------- */
 
 /* With just the signals blocked that an executor blocks while it waits at an INT3. */
 static void blocked_like_executor(const void *arg)

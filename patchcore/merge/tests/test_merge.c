@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A run of NOPs becomes one instruction, and no executor ever runs its middle.
- */
+/* A run of NOPs becomes one instruction, and no executor ever runs its middle. */
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Every other thread is asked, in any state, and in bounded time.
- */
+/* Every other thread is asked, in any state, and in bounded time. */
 #include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>

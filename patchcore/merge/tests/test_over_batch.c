@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Several sites of several instructions each share a look, and none fares worse for it.
- */
+/* Several sites of several instructions each share a look, and none fares worse for it. */
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>

@@ -244,8 +244,7 @@ static void test_forked(void **state)
 	child_must_pass(forked, &split);
 }
 
-/* --- Membarrier that fails ----------------------------------------------------------------------
- */
+/* --- Membarrier that fails -------------------------------------------------------------------- */
 
 /* MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, registering is another. */
 static void forbid(void)

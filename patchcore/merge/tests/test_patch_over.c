@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Several instructions are replaced by others, and no executor runs half of each.
- */
+/* Several instructions are replaced by others, and no executor runs half of each. */
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -358,8 +356,7 @@ static void test_starts_kept(void **state)
 	child_must_pass(starts_kept, &behind);
 }
 
-/* --- Several at once ---------------------------------------------------------------------------
- */
+/* --- Several at once -------------------------------------------------------------------------- */
 
 /* Each patcher has a site of its own, and all threads run both. */
 static uint8_t *sites[2];

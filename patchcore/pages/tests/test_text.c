@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Pages are made writable and get their protection back.
- */
+/* Pages are made writable and get their protection back. */
 #define _GNU_SOURCE /* memfd_create() */
 #include <errno.h>
 #include <setjmp.h>

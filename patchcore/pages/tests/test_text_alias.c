@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Code that is written through a second mapping.
- */
+/* Code that is written through a second mapping. */
 #define _GNU_SOURCE /* memfd_create() */
 #include <errno.h>
 #include <pthread.h>

@@ -47,8 +47,7 @@ static void must_be_aliased(int ret)
 		MUST(pc_text_close(library.fn, 1) == -ENOENT);
 }
 
-/* --- A uprobe ------------------------------------------------------------------------------------
- */
+/* --- A uprobe --------------------------------------------------------------------------------- */
 
 static uint64_t kind_of_uprobes(void)
 {
@@ -106,8 +105,7 @@ static void uprobe(const void *arg)
 	unlink(library.path);
 }
 
-/* --- Others --------------------------------------------------------------------------------------
- */
+/* --- Others ----------------------------------------------------------------------------------- */
 
 static void put_byte(uint8_t *at, uint8_t byte)
 {

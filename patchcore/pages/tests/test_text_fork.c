@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Parent and child each have their own code, aliased or not.
- */
+/* Parent and child each have their own code, aliased or not. */
 #define _GNU_SOURCE /* memfd_create() */
 #include <errno.h>
 #include <pthread.h>

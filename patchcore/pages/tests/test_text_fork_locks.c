@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * No lock is left behind in a child.
- */
+/* No lock is left behind in a child. */
 #define _GNU_SOURCE /* memfd_create() */
 #include <errno.h>
 #include <pthread.h>

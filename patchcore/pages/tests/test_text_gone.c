@@ -77,8 +77,7 @@ int __wrap_mappings_each(uintptr_t start, uintptr_t end, enum mapping_kind kind,
 	return ret;
 }
 
-/* --- States: of the page in the middle ---------------------------------------------------------
- */
+/* --- States: of the page in the middle -------------------------------------------------------- */
 
 static struct text_span span;
 
@@ -134,8 +133,7 @@ static const char *const state_names[] = {
 	"never seen", "open", "borrowed", "aliased", "aliased alone", "owed", "owed alias",
 };
 
-/* --- What happens to it -------------------------------------------------------------------------
- */
+/* --- What happens to it ----------------------------------------------------------------------- */
 
 static void put_there(int prot, int flags, int fd)
 {
@@ -220,8 +218,7 @@ static const char *const event_names[] = {
 	"writable memory", "mprotect",	 "writable",   "mremap",      "mremap, other file",
 };
 
-/* --- Operations: each leaves things as they were -----------------------------------------------
- */
+/* --- Operations: each leaves things as they were ---------------------------------------------- */
 
 static void open_it(void)
 {
@@ -303,8 +300,7 @@ static const char *const operation_names[] = {
 	"way",	"end of a loan", "forget", "fini",	"fork only",
 };
 
-/* --- The table -----------------------------------------------------------------------------------
- */
+/* --- The table -------------------------------------------------------------------------------- */
 
 struct seen {
 	int prot;
@@ -424,8 +420,7 @@ static void noticed(const void *arg)
 	MUST(wrong > 100);
 }
 
-/* --- A library -----------------------------------------------------------------------------------
- */
+/* --- A library -------------------------------------------------------------------------------- */
 
 static uint8_t *page_in(const struct text_library *library)
 {
@@ -475,8 +470,7 @@ static void test_unloaded(void **state)
 		child_must_pass(unloaded, &ways[i]);
 }
 
-/* --- The program changes the protection of its own code ----------------------------------------
- */
+/* --- The program changes the protection of its own code --------------------------------------- */
 
 /* What it chose last is what is given back. */
 static void chosen_since(const void *arg)

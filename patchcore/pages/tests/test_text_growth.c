@@ -141,8 +141,7 @@ static void mappings(const void *arg)
 		must_read_little(operations[i]);
 }
 
-/* --- In a child --------------------------------------------------------------------------------
- */
+/* --- In a child ------------------------------------------------------------------------------- */
 
 static void *wait_for_ever(void *unused)
 {
@@ -180,8 +179,7 @@ static void in_child(const void *arg)
 	must_end_well(pid);
 }
 
-/* --- Aliases ------------------------------------------------------------------------------------
- */
+/* --- Aliases ---------------------------------------------------------------------------------- */
 
 static int alias_next(void)
 {
@@ -213,8 +211,7 @@ static void aliases(const void *arg)
 	MUST(finds <= 2 * first);
 }
 
-/* --- Pages that come and go --------------------------------------------------------------------
- */
+/* --- Pages that come and go ------------------------------------------------------------------- */
 
 /* As a JIT makes them: at addresses that are new each time. */
 static void forgotten(const void *arg)
@@ -241,8 +238,7 @@ static void forgotten(const void *arg)
 	}
 }
 
-/* --- Ranges -------------------------------------------------------------------------------------
- */
+/* --- Ranges ----------------------------------------------------------------------------------- */
 
 static void must_refuse_at_once(void *at, size_t len, int error)
 {

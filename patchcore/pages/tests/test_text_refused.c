@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What cannot be written to stays as it was, and it is said why.
- */
+/* What cannot be written to stays as it was, and it is said why. */
 #define _GNU_SOURCE /* memfd_create() */
 #include <errno.h>
 #include <setjmp.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Several threads, one page: none takes it away from another.
- */
+/* Several threads, one page: none takes it away from another. */
 #define _GNU_SOURCE /* memfd_create() */
 #include <errno.h>
 #include <pthread.h>

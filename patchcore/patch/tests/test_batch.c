@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Many changes at once: what becomes of each, and that they share their syncs.
- */
+/* Many changes at once: what becomes of each, and that they share their syncs. */
 #define _GNU_SOURCE /* memfd_create(), sched_setaffinity() */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,8 +34,7 @@ static struct pc_op op_at(uint8_t *addr, size_t len)
 	return (struct pc_op){ .addr = addr, .bytes = new_code, .len = len, .result = 1 };
 }
 
-/* --- Out of memory, when told to ---------------------------------------------------------------
- */
+/* --- Out of memory, when told to -------------------------------------------------------------- */
 
 void *__real_calloc(size_t count, size_t size);
 void *__wrap_calloc(size_t count, size_t size);
@@ -69,8 +66,7 @@ static void no_memory(const void *arg)
 	MUST(pc_patch_batch(ops, 2) == 0 && flight_look(ops[0].addr) == FLIGHT_NEW);
 }
 
-/* --- What becomes of each ------------------------------------------------------------------------
- */
+/* --- What becomes of each --------------------------------------------------------------------- */
 
 static uint8_t expected[CODE_PAGE];
 

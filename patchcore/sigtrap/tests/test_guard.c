@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A program that was linked with libpatchcore_guard, and blocks, takes and awaits SIGTRAP.
- */
+/* A program that was linked with libpatchcore_guard, and blocks, takes and awaits SIGTRAP. */
 #define _GNU_SOURCE /* memfd_create() */
 #include <errno.h>
 #include <poll.h>
@@ -269,8 +267,7 @@ static void test_in_attributes(void **state)
 	must_pass(in_attributes, NULL);
 }
 
-/* --- Waiting for it ----------------------------------------------------------------------------
- */
+/* --- Waiting for it --------------------------------------------------------------------------- */
 
 static void *send_often(void *thread)
 {
@@ -362,8 +359,7 @@ static void test_sent_before_wait(void **state)
 	must_pass(sent_before_wait, NULL);
 }
 
-/* --- Handlers of other signals, that block it while they run -------------------------------------
- */
+/* --- Handlers of other signals, that block it while they run ---------------------------------- */
 
 static void execute_in_handler(int signal)
 {

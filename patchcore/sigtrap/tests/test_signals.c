@@ -242,8 +242,7 @@ static void test_handlers(void **state)
 	must_pass(handlers);
 }
 
-/* --- Stacks, and what cannot be read -----------------------------------------------------------
- */
+/* --- Stacks, and what cannot be read ---------------------------------------------------------- */
 
 static void alternate_stack(const void *arg)
 {
@@ -277,8 +276,7 @@ static void no_proc(const void *arg)
 	MUST(pc_check_signals(&report) == -EACCES);
 }
 
-/* --- The program's own disposition ---------------------------------------------------------------
- */
+/* --- The program's own disposition ------------------------------------------------------------ */
 
 static void set_chained(const void *arg)
 {

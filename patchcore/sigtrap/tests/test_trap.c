@@ -163,9 +163,7 @@ static void own_signals(const void *arg)
 		child_skip("the timer never came at the right time");
 }
 
-/* --- A program that takes SIGTRAP after us
- * --------------------------------------------------------------
- */
+/* --- A program that takes SIGTRAP after us ---------------------------------------------------- */
 
 static int patch_with(const uint8_t *code)
 {
@@ -195,8 +193,7 @@ static void taken_away(const void *arg)
 	MUST(code_run(site) == CODE_OLD);
 }
 
-/* --- An owner of whose end the kernel says nothing ----------------------------------------------
- */
+/* --- An owner of whose end the kernel says nothing -------------------------------------------- */
 
 #define MUTEXES 3000 /* robust; the kernel marks 2,048 of them when the thread ends */
 

@@ -40,8 +40,7 @@ static char selector;	   /* 1: system calls are dispatched */
 static atomic_long called; /* a system call that was dispatched; 0: none */
 static atomic_bool is_torn;
 
-/* --- What may be forbidden ---------------------------------------------------------------------
- */
+/* --- What may be forbidden -------------------------------------------------------------------- */
 
 static void forbid_clock(void)
 {
@@ -116,8 +115,7 @@ static void forbid_by_dispatch(void)
 	selector = 1;
 }
 
-/* --- Executors ---------------------------------------------------------------------------------
- */
+/* --- Executors -------------------------------------------------------------------------------- */
 
 static void *execute_forbidden(void *unused)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Other processes: exec, vfork and posix_spawn while another thread patches.
- */
+/* Other processes: exec, vfork and posix_spawn while another thread patches. */
 #define _GNU_SOURCE /* memfd_create() */
 #include <errno.h>
 #include <poll.h>

@@ -31,8 +31,7 @@ static struct rseq_cs sequence __attribute__((aligned(32)));
 static atomic_ulong aborts, runs;
 static atomic_bool stop;
 
-/* --- A sequence around the straddler -----------------------------------------------------------
- */
+/* --- A sequence around the straddler ---------------------------------------------------------- */
 
 static void put_signature(uint8_t *handler)
 {
@@ -130,8 +129,7 @@ static void toggled_by_wait(const void *arg)
 	toggle();
 }
 
-/* --- Changes without an owner ----------------------------------------------------------
- */
+/* --- Changes without an owner ----------------------------------------------------------------- */
 
 static void in_flight(const void *arg)
 {
@@ -180,8 +178,7 @@ static void left_by_owner(const void *arg)
 	MUST(run_to_end() == CODE_NEW);
 }
 
-/* --- A change that is over when the handler comes to look ----------------------------------------
- */
+/* --- A change that is over when the handler comes to look ------------------------------------- */
 
 static __thread bool is_executor;
 static atomic_bool is_trapped, is_put;
@@ -225,8 +222,7 @@ static void late(const void *arg)
 	MUST(result == CODE_NEW);
 }
 
-/* --- The program's own INT3 ----------------------------------------------------------------------
- */
+/* --- The program's own INT3 ------------------------------------------------------------------- */
 
 static void foreign(const void *arg)
 {
@@ -248,8 +244,7 @@ static void foreign(const void *arg)
 	MUST(run_to_end() == CODE_OLD);
 }
 
-/* --- Where the signature lies --------------------------------------------------------------------
- */
+/* --- Where the signature lies ----------------------------------------------------------------- */
 
 static void at_page_start(const void *arg)
 {

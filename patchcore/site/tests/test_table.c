@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Tables: what is added is found, what is removed is not, and neither keeps memory.
- */
+/* Tables: what is added is found, what is removed is not, and neither keeps memory. */
 #include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,8 +20,7 @@
 #define SHIFT 6
 #define FIRST UINT64_C(0x7f0000001000)
 
-/* --- Against a list ------------------------------------------------------------------------------
- */
+/* --- Against a list --------------------------------------------------------------------------- */
 
 #define ADDRS 4096u
 #define TURNS 200000u
@@ -110,8 +107,7 @@ static void test_remove_all(void **state)
 	}
 }
 
-/* --- Nothing is kept -----------------------------------------------------------------------------
- */
+/* --- Nothing is kept -------------------------------------------------------------------------- */
 
 static void add_and_remove(struct table *table, uintptr_t from, unsigned count)
 {
@@ -135,8 +131,7 @@ static void test_keeps_nothing(void **state)
 	assert_true(mallinfo2().uordblks <= before + 8192);
 }
 
-/* --- A search that is interrupted ----------------------------------------------------------------
- */
+/* --- A search that is interrupted ------------------------------------------------------------- */
 
 #define MATES 30u
 
@@ -207,9 +202,7 @@ static void step_through(const void *unused)
 	MUST(come_at > MATES);
 }
 
-/* --- A walk that is interrupted
- * -------------------------------------------------------------------
- */
+/* --- A walk that is interrupted --------------------------------------------------------------- */
 
 static bool met[MATES];
 

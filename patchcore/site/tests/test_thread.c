@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The id of a thread, and whether the thread still exists.
- */
+/* The id of a thread, and whether the thread still exists. */
 #define _GNU_SOURCE /* clone() */
 #include <pthread.h>
 #include <sched.h>
@@ -199,8 +197,7 @@ static void vforked_in_namespace(const void *arg)
 	MUST(child_run(vforked, arg) == 0);
 }
 
-/* --- More robust mutexes than the kernel walks --------------------------------------------------
- */
+/* --- More robust mutexes than the kernel walks ------------------------------------------------ */
 
 #define MUTEXES 3000 /* the kernel: ROBUST_LIST_LIMIT, 2,048 */
 

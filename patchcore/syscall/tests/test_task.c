@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What /proc says of threads, as recorded and of threads of this process.
- */
+/* What /proc says of threads, as recorded and of threads of this process. */
 #define _GNU_SOURCE /* memfd_create() */
 #include <errno.h>
 #include <grp.h>

@@ -289,8 +289,7 @@ static void compare_held(struct day_worker *w, const struct held *before, const 
 	DAY_MUST(w, after->files == before->files);
 }
 
-/* --- The process whose day it is ----------------------------------------------------------------
- */
+/* --- The process whose day it is -------------------------------------------------------------- */
 
 static void begin_library(void)
 {
@@ -344,8 +343,7 @@ static int live_day(void)
 	return 0;
 }
 
-/* --- The monitor ---------------------------------------------------------------------------------
- */
+/* --- The monitor ------------------------------------------------------------------------------ */
 
 /* All of a file on one line. The kernel's stack needs root. */
 static void tell_file(pid_t pid, int tid, const char *name)
@@ -567,8 +565,7 @@ static void report(double seconds)
 	fflush(stdout);
 }
 
-/* --- Options ------------------------------------------------------------------------------------
- */
+/* --- Options ---------------------------------------------------------------------------------- */
 
 static void list_actions(struct day_action *from)
 {

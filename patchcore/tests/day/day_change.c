@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The ways to change code, each as one action of a worker.
- */
+/* The ways to change code, each as one action of a worker. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

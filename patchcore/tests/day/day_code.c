@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The code of the day, and how an execution is judged.
- */
+/* The code of the day, and how an execution is judged. */
 #define _GNU_SOURCE /* process_vm_readv() */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What programs do besides: children of all kinds, threads, libraries, signals.
- */
+/* What programs do besides: children of all kinds, threads, libraries, signals. */
 #define _GNU_SOURCE /* clone() */
 #include <dlfcn.h>
 #include <errno.h>
@@ -137,8 +135,7 @@ static void act_fork(struct day_worker *w)
 	reap(w, pid, ending == ENDS_BY_KILL);
 }
 
-/* --- Children that share the memory ------------------------------------------------------------
- */
+/* --- Children that share the memory ----------------------------------------------------------- */
 
 /* Not inside a run of NOPs that is merged: such a child is no thread that would be looked at. */
 static void run_in_shared_memory(const struct day_site *site, unsigned times, struct day_seen *seen)
@@ -605,8 +602,7 @@ struct day_action day_life_actions[] = {
 	{ NULL, 0, NULL, false },
 };
 
-/* --- Beginning and end -------------------------------------------------------------------------
- */
+/* --- Beginning and end ------------------------------------------------------------------------ */
 
 /* A library of its own, so that one is closed while another is used. */
 static void copy_library(struct day_worker *w)

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The state of a model (model.h), and one step of it.
- */
+/* The state of a model (model.h), and one step of it. */
 #ifndef PATCHCORE_TESTS_MODEL_MODEL_STATE_H
 #define PATCHCORE_TESTS_MODEL_MODEL_STATE_H
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Two straddlers in one batch. model.h says what is modelled.
- */
+/* Two straddlers in one batch. model.h says what is modelled. */
 #include "patchcore/tests/model/model_protocol.h"
 
 /* Instruction n has front n and back n, at both sites. */

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Turning calls on and off, and giving them other targets. model.h says what is
- * modelled.
- */
+/* Turning calls on and off, and giving them other targets. model.h says what is modelled. */
 #include "patchcore/tests/model/model_protocol.h"
 
 enum {

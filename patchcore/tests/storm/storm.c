@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Patchers, executors, and what is counted.
- */
+/* Patchers, executors, and what is counted. */
 #include "patchcore/tests/storm/storm.h"
 
 #include <math.h>

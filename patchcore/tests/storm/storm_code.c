@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The code that storms patch and run.
- */
+/* The code that storms patch and run. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

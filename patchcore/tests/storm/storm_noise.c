@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What else goes on in a storm.
- */
+/* What else goes on in a storm. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>

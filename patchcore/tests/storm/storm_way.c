@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * All the ways there are to change code.
- */
+/* All the ways there are to change code. */
 #include <errno.h>
 #include <sched.h>
 #include <string.h>

@@ -267,8 +267,7 @@ static void at_once(const void *arg)
 	MUST(pc_drain() == 0 && flight_look(site) == FLIGHT_NEW);
 }
 
-/* --- Executors, pages, the end ------------------------------------------------------------------
- */
+/* --- Executors, pages, the end ---------------------------------------------------------------- */
 
 /* An executor that runs into it makes the steps itself, and waits as long. */
 static void never_finished(const void *arg)
@@ -319,7 +318,7 @@ static void helped_closed(const void *arg)
 }
 
 /* Each page until the last change on it is finished. */
-static void closed(const void *arg)
+static void pages_are_closed_at_the_end(const void *arg)
 {
 	uint8_t *across;
 
@@ -403,12 +402,18 @@ static void test_many(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		child_unit_test(in_order),	 child_unit_test(told),
-		child_unit_test(other_cpu),	 child_unit_test(step_back),
-		child_unit_test(slow_line),	 child_unit_test(by_membarrier),
-		child_unit_test(twice),		 child_unit_test(at_once),
-		child_unit_test(never_finished), child_unit_test(helped_closed),
-		child_unit_test(closed),	 child_unit_test(the_end),
+		child_unit_test(in_order),
+		child_unit_test(told),
+		child_unit_test(other_cpu),
+		child_unit_test(step_back),
+		child_unit_test(slow_line),
+		child_unit_test(by_membarrier),
+		child_unit_test(twice),
+		child_unit_test(at_once),
+		child_unit_test(never_finished),
+		child_unit_test(helped_closed),
+		child_unit_test(pages_are_closed_at_the_end),
+		child_unit_test(the_end),
 		cmocka_unit_test(test_many),
 	};
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Changes in flight, by many threads: starters, finishers, drains, executors.
- */
+/* Changes in flight, by many threads: starters, finishers, drains, executors. */
 #define _GNU_SOURCE /* memfd_create(), sched_setaffinity() */
 #include <pthread.h>
 #include <setjmp.h>
@@ -85,8 +83,7 @@ static void run_all(void *(*fn)(void *), unsigned rounds)
 	pthread_join(executor, NULL);
 }
 
-/* --- Thousands in flight -----------------------------------------------------------------------
- */
+/* --- Thousands in flight ---------------------------------------------------------------------- */
 
 /* All of its own are started before the first is finished, and half are left to others. */
 static void *start_and_finish(void *arg)

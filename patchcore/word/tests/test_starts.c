@@ -229,8 +229,7 @@ static void executed(const void *arg)
 	pthread_join(thread, NULL);
 }
 
-/* --- To which change the starts behind the first belong ----------------------------------------
- */
+/* --- To which change the starts behind the first belong --------------------------------------- */
 
 /* One site has one change, whether it is the first start of that or another. */
 static void shared(const void *arg)
@@ -273,7 +272,7 @@ static void undone(const void *arg)
 }
 
 /* Its page, read-only, is closed while the INT3s of a thread that is gone stand. */
-static void closed(const void *arg)
+static void closed_after_a_thread_is_gone(const void *arg)
 {
 	pthread_t thread;
 
@@ -313,7 +312,7 @@ int main(void)
 		child_unit_test(each_start),  child_unit_test(refused),
 		child_unit_test(enters),      child_unit_test(executed),
 		child_unit_test(left_behind), child_unit_test(shared),
-		child_unit_test(undone),      child_unit_test(closed),
+		child_unit_test(undone),      child_unit_test(closed_after_a_thread_is_gone),
 		child_unit_test(forgotten),
 	};
 

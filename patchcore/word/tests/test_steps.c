@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The protocol for a straddler, instruction by instruction and sync by sync.
- */
+/* The protocol for a straddler, instruction by instruction and sync by sync. */
 #define _GNU_SOURCE /* memfd_create() */
 #include <errno.h>
 #include <setjmp.h>

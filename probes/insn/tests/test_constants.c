@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What a call is given: by all ways to it, or not told.
- */
+/* What a call is given: by all ways to it, or not told. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

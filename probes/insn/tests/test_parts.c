@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What parts lead into the middle of a function, in this program itself; nothing else does.
- */
+/* What parts lead into the middle of a function, in this program itself; nothing else does. */
 #include <fcntl.h>
 #include <link.h>
 #include <setjmp.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Functions that were compiled with -finstrument-functions, and count their calls themselves.
- */
+/* Functions that were compiled with -finstrument-functions, and count their calls themselves. */
 #ifndef PROBES_PROVIDERS_TESTS_HOOKED_H
 #define PROBES_PROVIDERS_TESTS_HOOKED_H
 

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Static branches: sides, sets, counts, vetoes, the environment, and threads that run them.
- */
+/* Static branches: sides, sets, counts, vetoes, the environment, and threads that run them. */
 #include <cpuid.h>
 #include <errno.h>
 #include <pthread.h>

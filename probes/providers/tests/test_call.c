@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Static calls: targets near and far, before fi_init() and after it, and threads that run them.
- */
+/* Static calls: targets near and far, before fi_init() and after it, and threads that run them. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>

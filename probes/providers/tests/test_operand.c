@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Operands as compilers write them, and as damaged or foreign files may.
- */
+/* Operands as compilers write them, and as damaged or foreign files may. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>

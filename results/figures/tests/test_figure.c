@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Figure 9: its data, what gnuplot is told of them, and what happens without it.
- */
+/* Figure 9: its data, what gnuplot is told of them, and what happens without it. */
 #define _GNU_SOURCE /* asprintf() */
 #include <errno.h>
 #include <inttypes.h>

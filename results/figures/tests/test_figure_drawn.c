@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Figure 9 as the real gnuplot draws it. Skipped where there is none.
- */
+/* Figure 9 as the real gnuplot draws it. Skipped where there is none. */
 #define _GNU_SOURCE /* asprintf() */
 #include "results/tests/figure_place.h"
 

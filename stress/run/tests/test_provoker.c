@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Every provoker does what its name says, where it says, and nothing is left of
- * it afterwards.
- */
+/* Every provoker does what its name says, where it says, and nothing is left of it afterwards. */
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Every provoker in a cell: it is asked when it should be, and the cell ends as any other.
- */
+/* Every provoker in a cell: it is asked when it should be, and the cell ends as any other. */
 #include <emmintrin.h>
 #include <errno.h>
 #include <stdlib.h>
