@@ -8,29 +8,42 @@
 
 #include <stdio.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "calibrate/session/session.h"
 
-#define SESSION_PATH 64
+struct session_place { /* all 0 at first */
+	struct session session;
+	volatile sig_atomic_t stop;
+	char path[64];
+	int fd; /* of a file without a name */
+};
 
-/* A file without a name. Returns what closes it, and where it is found. */
-static inline int session_file(char path[SESSION_PATH])
+/* Makes the journal; session_begin() comes next. */
+static inline void session_open(struct session_place *place)
 {
-	int fd = memfd_create("journal", MFD_CLOEXEC);
-
-	snprintf(path, SESSION_PATH, "/proc/self/fd/%d", fd);
-	return fd;
+	place->fd = memfd_create("journal", MFD_CLOEXEC);
+	snprintf(place->path, sizeof(place->path), "/proc/self/fd/%d", place->fd);
 }
 
-/* With more budget than any test can spend. */
-static inline void session_start(struct session *s, const char *path,
-				 const volatile sig_atomic_t *stop)
+/* Another session, which has read the journal, with more budget than any test can spend. */
+static inline void session_begin(struct session_place *place)
 {
-	*s = (struct session){ .stop = stop, .budget = 1e6, .begin = seconds_now() };
+	struct session *s = &place->session;
+
+	session_free(s);
+	*s = (struct session){ .stop = &place->stop, .budget = 1e6, .begin = seconds_now() };
+	place->stop = 0;
 	progress_open(&s->progress, true);
-	assert_int_equal(journal_read(path, &s->known), 0);
-	assert_int_equal(journal_open(&s->journal, path), 0);
+	assert_int_equal(journal_read(place->path, &s->known), 0);
+	assert_int_equal(journal_open(&s->journal, place->path), 0);
+}
+
+static inline void session_close(struct session_place *place)
+{
+	session_free(&place->session);
+	close(place->fd);
 }
 
 #endif

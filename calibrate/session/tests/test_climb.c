@@ -30,6 +30,7 @@
 #define NO_FAILURE SIZE_MAX
 
 struct machine {
+	struct session_place place;
 	double steep;	 /* tears per toggle without a wait */
 	double fade;	 /* ticks by which it becomes e times less */
 	double floor;	 /* and never less than this */
@@ -41,13 +42,9 @@ struct machine {
 	size_t runs;
 	size_t gap_runs;
 	size_t gap_fails_at; /* and this run of the gap oracle fails */
-	volatile sig_atomic_t stop;
-	struct session session;
 	struct plan plan;
 	struct sums sums;
 	struct estimate estimate;
-	char path[SESSION_PATH];
-	int fd;
 };
 
 static struct machine *here; /* for the stand-in of stress/run/child.c */
@@ -103,10 +100,10 @@ int cell_run(const struct cell *cell, const struct run_options *options, struct 
 	/* Far in a quarter of the slices, for no longer than one. */
 	result->witness.offset_error = result->witness.error_after = cell->seed % 4 ? 150 : 400;
 	/* No other time passes, or a busy computer would change how many cells there are. */
-	here->session.budget -= cell->seconds + START_UP;
-	here->session.begin = seconds_now();
+	here->place.session.budget -= cell->seconds + START_UP;
+	here->place.session.begin = seconds_now();
 	if (here->runs == here->stops_at) {
-		here->stop = 1;
+		here->place.stop = 1;
 		result->outcome = OUTCOME_INTERRUPTED;
 	}
 	return here->runs++ == here->fails_at ? -EAGAIN : 0;
@@ -124,8 +121,8 @@ int __wrap_gap_run(const struct cell *cell, const struct run_options *options,
 				       .stores = 1000000 };
 	witness_clear(&result->witness);
 	gap_tally_add(&result->kind[0], 40000, 0);
-	here->session.budget -= cell->seconds + START_UP;
-	here->session.begin = seconds_now();
+	here->place.session.budget -= cell->seconds + START_UP;
+	here->place.session.begin = seconds_now();
 	return here->gap_runs++ == here->gap_fails_at ? -EAGAIN : 0;
 }
 
@@ -142,12 +139,10 @@ static void make_plan(struct plan *plan)
 
 static void start(struct machine *m)
 {
-	session_free(&m->session);
 	sums_free(&m->sums);
-	session_start(&m->session, m->path, &m->stop);
-	m->session.budget = 60;
-	m->session.seed = 1;
-	m->stop = 0;
+	session_begin(&m->place);
+	m->place.session.budget = 60;
+	m->place.session.seed = 1;
 	m->runs = m->gap_runs = 0;
 }
 
@@ -162,8 +157,8 @@ static int new_machine(void **state)
 			       .fails_at = NO_FAILURE,
 			       .gap_fails_at = NO_FAILURE,
 			       .stops_at = NO_FAILURE };
-	m->fd = session_file(m->path);
 	make_plan(&m->plan);
+	session_open(&m->place);
 	start(m);
 	return 0;
 }
@@ -172,17 +167,16 @@ static int end_machine(void **state)
 {
 	struct machine *m = *state;
 
-	session_free(&m->session);
+	session_close(&m->place);
 	sums_free(&m->sums);
-	close(m->fd);
 	free(m);
 	return 0;
 }
 
 static void climb_to(struct machine *m, int ret)
 {
-	m->plan.budget = m->session.budget;
-	assert_int_equal(climb(&m->session, &m->plan, &m->sums, &m->estimate), ret);
+	m->plan.budget = m->place.session.budget;
+	assert_int_equal(climb(&m->place.session, &m->plan, &m->sums, &m->estimate), ret);
 }
 
 static void an_ordinary_machine_passes(void **state)
@@ -245,8 +239,8 @@ static void the_window_has_its_share(void **state)
 	double window = 0, all = 0;
 
 	climb_to(m, 0);
-	for (size_t i = 0; i < m->session.count; i++) {
-		const struct cell_record *r = &m->session.done[i];
+	for (size_t i = 0; i < m->place.session.count; i++) {
+		const struct cell_record *r = &m->place.session.done[i];
 
 		window += strcmp(r->stage, "window") == 0 ? r->result.seconds : 0;
 		all += r->result.seconds;
@@ -260,10 +254,10 @@ static void the_papers_waits_are_left_alone(void **state)
 	unsigned provoked = 0, alone = 0;
 
 	climb_to(m, 0);
-	for (size_t i = 0; i < m->session.count; i++) {
-		const struct cell *cell = &m->session.done[i].cell;
+	for (size_t i = 0; i < m->place.session.count; i++) {
+		const struct cell *cell = &m->place.session.done[i].cell;
 
-		if (strcmp(m->session.done[i].stage, "ladder") != 0)
+		if (strcmp(m->place.session.done[i].stage, "ladder") != 0)
 			continue;
 		if (!cell->waits.stretch)
 			assert_int_equal(cell->provokers, 0);
@@ -282,8 +276,8 @@ static void what_cannot_be_provoked_is_not(void **state)
 
 	m->plan.untested[m->plan.untesteds++] = (struct untested){ true, PROVOKER_SIBLING, "" };
 	climb_to(m, 0);
-	for (size_t i = 0; i < m->session.count; i++)
-		assert_false(m->session.done[i].cell.provokers & 1u << PROVOKER_SIBLING);
+	for (size_t i = 0; i < m->place.session.count; i++)
+		assert_false(m->place.session.done[i].cell.provokers & 1u << PROVOKER_SIBLING);
 }
 
 /* The top rung tears a hundred times as often as a pass may. */
@@ -372,7 +366,7 @@ static void a_run_that_tried_no_wait_is_none(void **state)
 	struct machine *m = *state;
 
 	for (unsigned i = 0; i < 3; i++) {
-		assert_int_equal(ftruncate(m->fd, 0), 0);
+		assert_int_equal(ftruncate(m->place.fd, 0), 0);
 		start(m);
 		m->stops_at = cells[i];
 		climb_to(m, -EINTR);
@@ -404,28 +398,29 @@ static void a_resumed_run_takes_the_same_way(void **state)
 	struct sums sums;
 	size_t count;
 
-	m->session.budget = 40;
+	m->place.session.budget = 40;
 	climb_to(m, 0);
-	whole = m->session.done;
-	count = m->session.count;
+	whole = m->place.session.done;
+	count = m->place.session.count;
 	sums = m->sums;
-	m->session.done = NULL;
-	m->session.count = 0;
+	m->place.session.done = NULL;
+	m->place.session.count = 0;
 	m->sums = (struct sums){ 0 };
 	assert_true(count > 150);
 	for (unsigned i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
-		assert_int_equal(ftruncate(m->fd, end_of_line(m->fd, LINES * kept[i])), 0);
+		assert_int_equal(ftruncate(m->place.fd, end_of_line(m->place.fd, LINES * kept[i])),
+				 0);
 		start(m);
-		m->session.budget = 40 - START_UP * (double)kept[i];
+		m->place.session.budget = 40 - START_UP * (double)kept[i];
 		/* A busy computer may take long over what is known: until the first cell that is
 		 * run. */
-		m->session.begin = seconds_now() + 3600;
+		m->place.session.begin = seconds_now() + 3600;
 		m->plan.budget = 40;
-		assert_int_equal(climb(&m->session, &m->plan, &m->sums, &m->estimate), 0);
-		assert_int_equal(m->session.count, count);
+		assert_int_equal(climb(&m->place.session, &m->plan, &m->sums, &m->estimate), 0);
+		assert_int_equal(m->place.session.count, count);
 		assert_int_equal(m->runs, count - kept[i]);
 		for (size_t k = 0; k < count; k++)
-			assert_string_equal(m->session.done[k].key, whole[k].key);
+			assert_string_equal(m->place.session.done[k].key, whole[k].key);
 		assert_int_equal(m->sums.count, sums.count);
 		for (size_t k = 0; k < sums.count; k++)
 			assert_memory_equal(&m->sums.sum[k].count, &sums.sum[k].count,
@@ -438,7 +433,7 @@ static void a_resumed_run_takes_the_same_way(void **state)
 /* How many lines of that type the journal has, and where the n-th ends. */
 static size_t lines_of(const struct machine *m, const char *type, size_t n, off_t *end)
 {
-	FILE *file = fopen(m->path, "re");
+	FILE *file = fopen(m->place.path, "re");
 	char *line = NULL, start[64];
 	size_t room = 0, count = 0;
 
@@ -465,31 +460,31 @@ static void gaps_of_a_resumed_run_have_their_turn(void **state)
 	struct sums sums;
 	off_t end = 0;
 
-	m->session.budget = 40;
+	m->place.session.budget = 40;
 	m->plan.fetch_gaps = 0.3;
 	climb_to(m, 0);
-	whole = m->session.done;
-	count = m->session.count;
+	whole = m->place.session.done;
+	count = m->place.session.count;
 	gap_runs = m->gap_runs;
 	sums = m->sums;
-	m->session.done = NULL;
-	m->session.count = 0;
+	m->place.session.done = NULL;
+	m->place.session.count = 0;
 	m->sums = (struct sums){ 0 };
 	assert_true(gap_runs > 8);
 	for (unsigned i = 0; i < sizeof(kept) / sizeof(kept[0]); i++) {
 		size_t slices = lines_of(m, "gaps", kept[i], &end);
 
-		assert_int_equal(ftruncate(m->fd, end), 0);
+		assert_int_equal(ftruncate(m->place.fd, end), 0);
 		slices = kept[i] + lines_of(m, "cell", 0, &end);
 		start(m);
-		m->session.budget = 40 - START_UP * (double)slices;
-		m->session.begin = seconds_now() + 3600;
+		m->place.session.budget = 40 - START_UP * (double)slices;
+		m->place.session.begin = seconds_now() + 3600;
 		m->plan.budget = 40;
-		assert_int_equal(climb(&m->session, &m->plan, &m->sums, &m->estimate), 0);
+		assert_int_equal(climb(&m->place.session, &m->plan, &m->sums, &m->estimate), 0);
 		assert_int_equal(m->gap_runs, gap_runs - kept[i]);
-		assert_int_equal(m->session.count, count);
+		assert_int_equal(m->place.session.count, count);
 		for (size_t k = 0; k < count; k++)
-			assert_string_equal(m->session.done[k].key, whole[k].key);
+			assert_string_equal(m->place.session.done[k].key, whole[k].key);
 		assert_int_equal(m->sums.count, sums.count);
 		for (size_t k = 0; k < sums.count; k++)
 			assert_memory_equal(&m->sums.sum[k].count, &sums.sum[k].count,
@@ -501,17 +496,17 @@ static void gaps_of_a_resumed_run_have_their_turn(void **state)
 
 static void keep_whole(struct machine *m, struct cell_record **whole, size_t *count)
 {
-	*whole = m->session.done;
-	*count = m->session.count;
-	m->session.done = NULL;
-	m->session.count = 0;
+	*whole = m->place.session.done;
+	*count = m->place.session.count;
+	m->place.session.done = NULL;
+	m->place.session.count = 0;
 }
 
 static void assert_same_way(const struct machine *m, const struct cell_record *whole, size_t count)
 {
-	assert_int_equal(m->session.count, count);
+	assert_int_equal(m->place.session.count, count);
 	for (size_t k = 0; k < count; k++)
-		assert_string_equal(m->session.done[k].key, whole[k].key);
+		assert_string_equal(m->place.session.done[k].key, whole[k].key);
 }
 
 static uint64_t gap_slices_counted(const struct machine *m)
@@ -532,7 +527,7 @@ static void gaps_of_another_run_have_no_turn(void **state)
 	struct cell_record *whole;
 	size_t count, gap_runs, others;
 
-	m->session.budget = 40;
+	m->place.session.budget = 40;
 	m->plan.fetch_gaps = 0.3;
 	climb_to(m, 0);
 	keep_whole(m, &whole, &count);
@@ -540,17 +535,17 @@ static void gaps_of_another_run_have_no_turn(void **state)
 	assert_true(gap_runs > 8);
 	assert_int_equal(gap_slices_counted(m), gap_runs);
 
-	assert_int_equal(ftruncate(m->fd, 0), 0);
+	assert_int_equal(ftruncate(m->place.fd, 0), 0);
 	start(m);
-	m->session.budget = 20;
-	m->session.seed = 2;
+	m->place.session.budget = 20;
+	m->place.session.seed = 2;
 	m->plan.slice = slice * 1.25;
 	climb_to(m, 0);
 	others = m->gap_runs;
 	assert_true(others >= 3);
 
 	start(m);
-	m->session.budget = 40;
+	m->place.session.budget = 40;
 	m->plan.slice = slice;
 	climb_to(m, 0);
 	assert_same_way(m, whole, count);
@@ -570,7 +565,7 @@ static void gaps_that_failed_have_their_turn(void **state)
 	const json_t *a, *b;
 	size_t i, k;
 
-	m->session.budget = 40;
+	m->place.session.budget = 40;
 	m->plan.fetch_gaps = 0.3;
 	m->gap_fails_at = 2;
 	climb_to(m, 0);
@@ -579,19 +574,19 @@ static void gaps_that_failed_have_their_turn(void **state)
 
 	/* Soon after it: what is known takes time of the clock until a slice is run. */
 	lines_of(m, "gaps", kept, &end);
-	assert_int_equal(ftruncate(m->fd, end), 0);
+	assert_int_equal(ftruncate(m->place.fd, end), 0);
 	slices = kept + lines_of(m, "cell", 0, &end);
 	start(m);
 	m->gap_fails_at = NO_FAILURE;
-	m->session.budget = 40 - START_UP * (double)slices;
-	m->session.begin = seconds_now() + 3600;
+	m->place.session.budget = 40 - START_UP * (double)slices;
+	m->place.session.begin = seconds_now() + 3600;
 	m->plan.budget = 40;
-	assert_int_equal(climb(&m->session, &m->plan, &m->sums, &m->estimate), 0);
+	assert_int_equal(climb(&m->place.session, &m->plan, &m->sums, &m->estimate), 0);
 	assert_same_way(m, whole, count);
 	assert_int_equal(m->gap_runs, gap_runs - kept);
 	assert_int_equal(gap_slices_counted(m), gap_runs);
 
-	assert_int_equal(journal_read(m->path, &data), 0);
+	assert_int_equal(journal_read(m->place.path, &data), 0);
 	json_array_foreach(data.others, i, a)
 	{
 		if (strcmp(json_text_of(a, "type"), "gaps") != 0)
@@ -624,15 +619,15 @@ static void what_was_seen_before_a_stop_stays_counted(void **state)
 	m->fade = 1e9;
 	m->stops_at = 20;
 	climb_to(m, -EINTR);
-	cut = &m->session.done[m->session.count - 1];
+	cut = &m->place.session.done[m->place.session.count - 1];
 	assert_int_equal(cut->result.outcome, OUTCOME_INTERRUPTED);
 	assert_true(cut->result.torn > 0);
 	start(m);
 	m->stops_at = NO_FAILURE;
 	climb_to(m, 0);
-	for (size_t i = 0; i < m->session.count; i++)
-		if (sum_kind_of(&m->session.done[i].cell) >= 0)
-			seen += m->session.done[i].result.torn;
+	for (size_t i = 0; i < m->place.session.count; i++)
+		if (sum_kind_of(&m->place.session.done[i].cell) >= 0)
+			seen += m->place.session.done[i].result.torn;
 	assert_true(seen > 0);
 	assert_int_equal(tears_counted(m), seen);
 }
@@ -652,7 +647,7 @@ static void gaps_of_a_resumed_run_are_counted(void **state)
 
 	assert_int_equal(sums_add(&sums, &sum), 0);
 	body = json_pack("{s:{s:f}, s:o}", "cell", "seconds", 50.0, "sums", sums_to_json(&sums));
-	assert_int_equal(journal_write_line(m->session.journal, "gaps", body), 0);
+	assert_int_equal(journal_write_line(m->place.session.journal, "gaps", body), 0);
 	json_decref(body);
 	sums_free(&sums);
 	start(m);

@@ -20,16 +20,13 @@
 #define RUNS_MAX 1000
 
 struct machine {
+	struct session_place place;
 	struct cell ran[RUNS_MAX];
 	unsigned runs;
 	unsigned cannot; /* provokers that are missing here */
 	unsigned stop_after;
 	uint64_t hangs_at; /* wait */
 	bool noisy;
-	struct session session;
-	volatile sig_atomic_t stop;
-	char path[SESSION_PATH];
-	int fd;
 };
 
 static struct machine *here;
@@ -51,7 +48,7 @@ int cell_run(const struct cell *cell, const struct run_options *options, struct 
 		return 0;
 	}
 	here->ran[here->runs++] = *cell;
-	here->stop = here->stop_after && here->runs >= here->stop_after;
+	here->place.stop = here->stop_after && here->runs >= here->stop_after;
 	if (cell->oracle == ORACLE_CRASH && cell->waits.first == here->hangs_at)
 		result->outcome = OUTCOME_HANG;
 	witness_clear(&result->witness);
@@ -62,16 +59,9 @@ int cell_run(const struct cell *cell, const struct run_options *options, struct 
 
 static void start(struct machine *m)
 {
-	session_start(&m->session, m->path, &m->stop);
-	m->stop = 0;
+	session_begin(&m->place);
 	m->stop_after = 0;
 	m->runs = 0;
-}
-
-static void restart(struct machine *m)
-{
-	session_free(&m->session);
-	start(m);
 }
 
 static int new_machine(void **state)
@@ -79,8 +69,8 @@ static int new_machine(void **state)
 	struct machine *m = calloc(1, sizeof(*m));
 
 	*state = here = m;
-	m->fd = session_file(m->path);
 	m->hangs_at = UINT64_MAX;
+	session_open(&m->place);
 	start(m);
 	return 0;
 }
@@ -89,8 +79,7 @@ static int end_machine(void **state)
 {
 	struct machine *m = *state;
 
-	session_free(&m->session);
-	close(m->fd);
+	session_close(&m->place);
 	free(m);
 	return 0;
 }
@@ -103,7 +92,7 @@ static struct experiment small_grid(struct machine *m)
 	struct experiment e = list_as_shipped("paper.cells", 1);
 	size_t kept = 0;
 
-	e.journal = m->path;
+	e.journal = m->place.path;
 	for (size_t i = 0; i < e.cells.count; i++) {
 		e.cells.at[i].cell.toggles = 1000;
 		if (e.cells.at[i].cell.executors == 2)
@@ -119,13 +108,13 @@ static void test_resumed_grid(void **state)
 	struct experiment e = small_grid(m);
 
 	m->stop_after = 40;
-	assert_int_equal(experiment_run(&e, &m->session), EXIT_INTERRUPTED);
+	assert_int_equal(experiment_run(&e, &m->place.session), EXIT_INTERRUPTED);
 	assert_int_equal(m->runs, 40);
-	restart(m);
-	assert_int_equal(experiment_run(&e, &m->session), EXIT_PASS);
+	start(m);
+	assert_int_equal(experiment_run(&e, &m->place.session), EXIT_PASS);
 	assert_int_equal(m->runs, 60);
-	restart(m);
-	assert_int_equal(experiment_run(&e, &m->session), EXIT_PASS);
+	start(m);
+	assert_int_equal(experiment_run(&e, &m->place.session), EXIT_PASS);
 	assert_int_equal(m->runs, 0);
 	cells_free(&e.cells);
 }
@@ -136,11 +125,11 @@ static void test_hangs_are_no_answer(void **state)
 	struct experiment e = small_grid(m);
 
 	m->hangs_at = 700;
-	assert_int_equal(experiment_run(&e, &m->session), EXIT_INCONCLUSIVE);
+	assert_int_equal(experiment_run(&e, &m->place.session), EXIT_INCONCLUSIVE);
 	assert_int_equal(m->runs, 100);
 	m->hangs_at = UINT64_MAX;
-	restart(m);
-	assert_int_equal(experiment_run(&e, &m->session), EXIT_PASS);
+	start(m);
+	assert_int_equal(experiment_run(&e, &m->place.session), EXIT_PASS);
 	assert_int_equal(m->runs, 4);
 	cells_free(&e.cells);
 }
@@ -152,9 +141,9 @@ static void test_noise_repeats_nothing(void **state)
 	struct experiment e = small_grid(m);
 
 	m->noisy = true;
-	assert_int_equal(experiment_run(&e, &m->session), EXIT_PASS);
+	assert_int_equal(experiment_run(&e, &m->place.session), EXIT_PASS);
 	assert_int_equal(m->runs, 100);
-	assert_true(m->session.done[m->session.count - 1].noisy);
+	assert_true(m->place.session.done[m->place.session.count - 1].noisy);
 	cells_free(&e.cells);
 }
 
@@ -168,7 +157,7 @@ static struct experiment arms(struct machine *m)
 				.repetitions = 1,
 				.shard = { 1, 1 },
 				.seed = 1,
-				.journal = m->path };
+				.journal = m->place.path };
 	char why[CELLS_WHY];
 	FILE *stream = fmemopen((void *)(uintptr_t)arms_text, strlen(arms_text), "r");
 
@@ -187,7 +176,7 @@ static void test_rounds_come_to_their_end(void **state)
 
 	e.repetitions = 25;
 	m->noisy = true;
-	assert_int_equal(experiment_run(&e, &m->session), EXIT_PASS);
+	assert_int_equal(experiment_run(&e, &m->place.session), EXIT_PASS);
 	assert_int_equal(m->runs, 100);
 	for (unsigned i = 0; i < 4; i++)
 		assert_int_equal(m->ran[i].provokers, e.cells.at[i].cell.provokers);
@@ -201,7 +190,7 @@ static void test_missing_provokers_are_left_out(void **state)
 
 	e.repetitions = 50;
 	m->cannot = 1u << PROVOKER_SHOOTDOWN;
-	assert_int_equal(experiment_run(&e, &m->session), EXIT_INCONCLUSIVE);
+	assert_int_equal(experiment_run(&e, &m->place.session), EXIT_INCONCLUSIVE);
 	assert_true(e.cells.at[1].left_out && e.cells.at[2].left_out);
 	assert_false(e.cells.at[0].left_out || e.cells.at[3].left_out);
 	assert_int_equal(m->runs, 100);
@@ -214,13 +203,13 @@ static void test_what_is_left_out_is_missing(void **state)
 	struct machine *m = *state;
 	struct experiment e = arms(m);
 
-	assert_int_equal(experiment_run(&e, &m->session), EXIT_PASS);
+	assert_int_equal(experiment_run(&e, &m->place.session), EXIT_PASS);
 	assert_int_equal(m->runs, 4);
 	cells_free(&e.cells);
 	e = arms(m);
 	e.seed = 2;
 	m->cannot = 1u << PROVOKER_SHOOTDOWN;
-	assert_int_equal(experiment_run(&e, &m->session), EXIT_INCONCLUSIVE);
+	assert_int_equal(experiment_run(&e, &m->place.session), EXIT_INCONCLUSIVE);
 	assert_int_equal(m->runs, 6);
 	cells_free(&e.cells);
 }
@@ -233,7 +222,7 @@ static void test_no_arm_left(void **state)
 	e.cells.at[0] = e.cells.at[1];
 	e.cells.at[3] = e.cells.at[1];
 	m->cannot = 1u << PROVOKER_SHOOTDOWN;
-	assert_int_equal(experiment_run(&e, &m->session), EXIT_MISSING);
+	assert_int_equal(experiment_run(&e, &m->place.session), EXIT_MISSING);
 	assert_int_equal(m->runs, 0);
 	cells_free(&e.cells);
 }
@@ -246,13 +235,13 @@ static void test_resumed_rounds(void **state)
 
 	e.repetitions = 10;
 	m->stop_after = 30;
-	assert_int_equal(experiment_run(&e, &m->session), EXIT_INTERRUPTED);
+	assert_int_equal(experiment_run(&e, &m->place.session), EXIT_INTERRUPTED);
 	last = m->ran[29].seed;
-	restart(m);
+	start(m);
 	m->stop_after = 1;
-	assert_int_equal(experiment_run(&e, &m->session), EXIT_INTERRUPTED);
-	assert_int_equal(m->session.count, 31);
-	assert_int_equal(m->session.done[29].cell.seed, last);
+	assert_int_equal(experiment_run(&e, &m->place.session), EXIT_INTERRUPTED);
+	assert_int_equal(m->place.session.count, 31);
+	assert_int_equal(m->place.session.done[29].cell.seed, last);
 	assert_int_equal(m->runs, 1);
 	cells_free(&e.cells);
 }

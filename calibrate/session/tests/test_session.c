@@ -34,12 +34,9 @@ struct step {
 };
 
 struct machine {
+	struct session_place place;
 	struct step step[RUNS_MAX];
 	unsigned runs;
-	struct session session;
-	volatile sig_atomic_t stop;
-	char path[SESSION_PATH];
-	int fd;
 	struct seating seating; /* of each run */
 };
 
@@ -58,23 +55,16 @@ int cell_run(const struct cell *cell, const struct run_options *options, struct 
 	result->signal = step->outcome == OUTCOME_CRASH ? 11 : 0;
 	witness_clear(&result->witness);
 	result->witness.steal = step->noisy ? 0.071 : 0.001;
-	here->stop |= step->stops;
+	here->place.stop |= step->stops;
 	if (step->spends_all)
-		here->session.budget = 0;
+		here->place.session.budget = 0;
 	return step->error;
 }
 
 static void start(struct machine *m)
 {
-	session_start(&m->session, m->path, &m->stop);
-	m->stop = 0;
+	session_begin(&m->place);
 	m->runs = 0;
-}
-
-static void restart(struct machine *m)
-{
-	session_free(&m->session);
-	start(m);
 }
 
 static int new_machine(void **state)
@@ -82,8 +72,8 @@ static int new_machine(void **state)
 	struct machine *m = calloc(1, sizeof(*m));
 
 	*state = here = m;
-	m->fd = session_file(m->path);
 	m->seating = (struct seating){ .executors = 1, .executor = { 1 } };
+	session_open(&m->place);
 	start(m);
 	return 0;
 }
@@ -92,8 +82,7 @@ static int end_machine(void **state)
 {
 	struct machine *m = *state;
 
-	session_free(&m->session);
-	close(m->fd);
+	session_close(&m->place);
 	free(m);
 	return 0;
 }
@@ -111,7 +100,7 @@ static int run(struct machine *m, uint64_t seed, const struct cell_record **reco
 {
 	struct cell cell = a_cell(seed);
 
-	return session_run(&m->session, "ladder", 0, &cell, record);
+	return session_run(&m->place.session, "ladder", 0, &cell, record);
 }
 
 static const struct cell_record *must_run(struct machine *m, uint64_t seed)
@@ -119,7 +108,7 @@ static const struct cell_record *must_run(struct machine *m, uint64_t seed)
 	const struct cell_record *record = NULL;
 
 	assert_int_equal(run(m, seed, &record), 0);
-	assert_ptr_equal(record, &m->session.done[m->session.count - 1]);
+	assert_ptr_equal(record, &m->place.session.done[m->place.session.count - 1]);
 	return record;
 }
 
@@ -127,7 +116,7 @@ static struct journal_data journalled(const struct machine *m)
 {
 	struct journal_data data = { 0 };
 
-	assert_int_equal(journal_read(m->path, &data), 0);
+	assert_int_equal(journal_read(m->place.path, &data), 0);
 	assert_int_equal(data.skipped, 0);
 	return data;
 }
@@ -138,8 +127,8 @@ static void a_quiet_cell_runs_once(void **state)
 
 	assert_false(must_run(m, 1)->noisy);
 	assert_int_equal(m->runs, 1);
-	assert_int_equal(m->session.tries, 1);
-	assert_string_equal(m->session.noise, "");
+	assert_int_equal(m->place.session.tries, 1);
+	assert_string_equal(m->place.session.noise, "");
 }
 
 /* A plan that chose cells by their noise would choose among their tears. */
@@ -154,9 +143,9 @@ static void a_noisy_cell_runs_once_and_is_marked(void **state)
 	assert_int_equal(record->cell.seed, 1);
 	assert_int_equal(cell_result_tears(&record->result), 2);
 	assert_int_equal(m->runs, 1);
-	assert_int_equal(m->session.tries, 1);
-	assert_int_equal(m->session.count, 1);
-	assert_string_equal(m->session.noise, "steal 7.1 %");
+	assert_int_equal(m->place.session.tries, 1);
+	assert_int_equal(m->place.session.count, 1);
+	assert_string_equal(m->place.session.noise, "steal 7.1 %");
 }
 
 static void every_cell_is_journalled(void **state)
@@ -171,7 +160,7 @@ static void every_cell_is_journalled(void **state)
 	data = journalled(m);
 	assert_int_equal(data.count, 3);
 	for (size_t i = 0; i < 3; i++) {
-		assert_string_equal(data.records[i].key, m->session.done[i].key);
+		assert_string_equal(data.records[i].key, m->place.session.done[i].key);
 		assert_int_equal(data.records[i].noisy, i < 2);
 		assert_int_equal(cell_result_tears(&data.records[i].result), m->step[i].tears);
 	}
@@ -198,7 +187,7 @@ static void a_cell_that_spends_all_counts(void **state)
 	m->step[0] = (struct step){ .noisy = true, .spends_all = true };
 	assert_true(must_run(m, 1)->noisy);
 	assert_int_equal(m->runs, 1);
-	assert_true(session_left(&m->session) < 0);
+	assert_true(session_left(&m->place.session) < 0);
 }
 
 static void what_was_measured_before_a_stop_is_kept(void **state)
@@ -210,9 +199,9 @@ static void what_was_measured_before_a_stop_is_kept(void **state)
 	m->step[0] = (struct step){ .outcome = OUTCOME_INTERRUPTED, .tears = 1, .stops = true };
 	assert_int_equal(run(m, 1, &record), -EINTR);
 	assert_int_equal(m->runs, 1);
-	assert_int_equal(m->session.tries, 1);
-	assert_int_equal(m->session.count, 1);
-	assert_ptr_equal(record, &m->session.done[0]);
+	assert_int_equal(m->place.session.tries, 1);
+	assert_int_equal(m->place.session.count, 1);
+	assert_ptr_equal(record, &m->place.session.done[0]);
 	assert_int_equal(cell_result_tears(&record->result), 1);
 	data = journalled(m);
 	assert_int_equal(data.count, 1);
@@ -220,8 +209,8 @@ static void what_was_measured_before_a_stop_is_kept(void **state)
 	/* No other cell begins. */
 	assert_int_equal(run(m, 2, &record), -EINTR);
 	assert_int_equal(m->runs, 1);
-	assert_int_equal(m->session.tries, 0);
-	assert_int_equal(m->session.count, 1);
+	assert_int_equal(m->place.session.tries, 0);
+	assert_int_equal(m->place.session.count, 1);
 }
 
 static void a_cell_that_cannot_run_is_an_error(void **state)
@@ -233,9 +222,9 @@ static void a_cell_that_cannot_run_is_an_error(void **state)
 	m->step[1] = (struct step){ .error = -EAGAIN };
 	must_run(m, 1);
 	assert_int_equal(run(m, 2, &record), -EAGAIN);
-	assert_int_equal(m->session.tries, 0);
-	assert_int_equal(m->session.count, 1);
-	assert_int_equal(cell_result_tears(&m->session.done[0].result), 1);
+	assert_int_equal(m->place.session.tries, 0);
+	assert_int_equal(m->place.session.count, 1);
+	assert_int_equal(cell_result_tears(&m->place.session.done[0].result), 1);
 }
 
 /* --- resuming --- */
@@ -253,7 +242,7 @@ static void run_story(struct machine *m)
 {
 	for (unsigned i = 0; i < STORY; i++)
 		must_run(m, 10 * i);
-	assert_int_equal(m->session.count, STORY);
+	assert_int_equal(m->place.session.count, STORY);
 }
 
 static off_t end_of_line(const char *text, size_t lines)
@@ -288,27 +277,27 @@ static void a_resumed_run_has_the_same_records(void **state)
 
 	memcpy(m->step, story, sizeof(story));
 	run_story(m);
-	strcpy(noise, m->session.noise);
+	strcpy(noise, m->place.session.noise);
 	whole = journalled(m);
 	text = calloc(1, JOURNAL_LINE_MAX);
-	assert_true(pread(m->fd, text, JOURNAL_LINE_MAX - 1, 0) > 0);
+	assert_true(pread(m->place.fd, text, JOURNAL_LINE_MAX - 1, 0) > 0);
 	for (size_t lines = 0; lines <= 2 * STORY; lines++) {
 		size_t kept = lines / 2;
 
-		assert_int_equal(ftruncate(m->fd, end_of_line(text, lines)), 0);
+		assert_int_equal(ftruncate(m->place.fd, end_of_line(text, lines)), 0);
 		again = journalled(m);
 		assert_int_equal(json_object_size(again.begun), lines % 2);
 		journal_free(&again);
-		restart(m);
+		start(m);
 		memcpy(m->step, story + kept, (STORY - kept) * sizeof(*story));
 		run_story(m);
 		assert_int_equal(m->runs, STORY - kept);
-		assert_string_equal(m->session.noise, noise);
+		assert_string_equal(m->place.session.noise, noise);
 		again = journalled(m);
 		assert_same(&again, &whole);
 		assert_int_equal(json_object_size(again.begun), 0);
 		journal_free(&again);
-		assert_int_equal(pwrite(m->fd, text, strlen(text), 0), strlen(text));
+		assert_int_equal(pwrite(m->place.fd, text, strlen(text), 0), strlen(text));
 	}
 	journal_free(&whole);
 	free(text);
@@ -322,14 +311,14 @@ static void an_interrupted_cell_has_been_seen(void **state)
 
 	m->step[0] = (struct step){ .outcome = OUTCOME_INTERRUPTED, .stops = true, .tears = 5 };
 	assert_int_equal(run(m, 1, &record), -EINTR);
-	restart(m);
+	start(m);
 	m->step[0] = (struct step){ .tears = 2 };
 	assert_int_equal(must_run(m, 1)->result.tears[TEAR_NEW_FRONT], 2);
-	assert_int_equal(m->session.count, 2);
-	assert_int_equal(m->session.done[0].result.outcome, OUTCOME_INTERRUPTED);
-	assert_int_equal(m->session.done[0].result.tears[TEAR_NEW_FRONT], 5);
+	assert_int_equal(m->place.session.count, 2);
+	assert_int_equal(m->place.session.done[0].result.outcome, OUTCOME_INTERRUPTED);
+	assert_int_equal(m->place.session.done[0].result.tears[TEAR_NEW_FRONT], 5);
 	assert_int_equal(must_run(m, 2)->result.tears[TEAR_NEW_FRONT], 0);
-	assert_int_equal(m->session.count, 3);
+	assert_int_equal(m->place.session.count, 3);
 }
 
 static void an_interrupted_cell_is_run_again(void **state)
@@ -339,11 +328,11 @@ static void an_interrupted_cell_is_run_again(void **state)
 
 	m->step[0] = (struct step){ .outcome = OUTCOME_INTERRUPTED, .stops = true };
 	assert_int_equal(run(m, 1, &record), -EINTR);
-	restart(m);
+	start(m);
 	memset(m->step, 0, sizeof(m->step));
 	must_run(m, 1);
 	assert_int_equal(m->runs, 1);
-	assert_int_equal(m->session.count, 1);
+	assert_int_equal(m->place.session.count, 1);
 }
 
 static void the_journal_knows_what_was_noisy(void **state)
@@ -354,13 +343,13 @@ static void the_journal_knows_what_was_noisy(void **state)
 	must_run(m, 1);
 	m->step[1].noisy = true;
 	must_run(m, 2);
-	restart(m);
-	known = m->session.known.records;
+	start(m);
+	known = m->place.session.known.records;
 	/* As if judged by other rules, in both directions. */
 	known[0].noisy = true;
 	known[1].noisy = false;
 	assert_true(must_run(m, 1)->noisy);
-	assert_string_equal(m->session.noise, "as the journal has it");
+	assert_string_equal(m->place.session.noise, "as the journal has it");
 	assert_false(must_run(m, 2)->noisy);
 	assert_int_equal(m->runs, 0);
 }
@@ -371,11 +360,11 @@ static void known_cells_need_no_time(void **state)
 	struct machine *m = *state;
 
 	must_run(m, 1);
-	restart(m);
-	m->session.budget = 0;
+	start(m);
+	m->place.session.budget = 0;
 	must_run(m, 1);
 	assert_int_equal(m->runs, 0);
-	assert_int_equal(m->session.tries, 1);
+	assert_int_equal(m->place.session.tries, 1);
 }
 
 static void resumed_cells_are_paid_for(void **state)
@@ -384,11 +373,11 @@ static void resumed_cells_are_paid_for(void **state)
 
 	must_run(m, 1);
 	must_run(m, 2);
-	assert_true(m->session.used == 0);
-	restart(m);
+	assert_true(m->place.session.used == 0);
+	start(m);
 	must_run(m, 1);
 	must_run(m, 2);
-	assert_true(m->session.used == 2);
+	assert_true(m->place.session.used == 2);
 }
 
 /* --- keys --- */
@@ -406,10 +395,12 @@ static void cells_that_differ_have_keys_that_differ(void **state)
 	cells[3].loop = 4;
 	cells[4].split = 4;
 	for (unsigned i = 0; i < 5; i++)
-		assert_int_equal(session_run(&m->session, "ladder", 0, &cells[i], &record), 0);
+		assert_int_equal(session_run(&m->place.session, "ladder", 0, &cells[i], &record),
+				 0);
 	for (unsigned i = 0; i < 5; i++)
 		for (unsigned j = 0; j < i; j++)
-			assert_string_not_equal(m->session.done[i].key, m->session.done[j].key);
+			assert_string_not_equal(m->place.session.done[i].key,
+						m->place.session.done[j].key);
 }
 
 static hwloc_topology_t made_up_cpus(unsigned first)
@@ -428,7 +419,7 @@ static void seat_cells(struct machine *m, hwloc_topology_t t)
 	struct cell cell = a_cell(1);
 	char reason[160];
 
-	m->session.topology = t;
+	m->place.session.topology = t;
 	assert_int_equal(placement_seat(t, cell.placement, cell.executors, &m->seating, reason,
 					sizeof(reason)),
 			 0);
@@ -443,20 +434,20 @@ static void other_cpus_are_another_cell(void **state)
 	seat_cells(m, cpus);
 	must_run(m, 1);
 	assert_int_equal(m->runs, 1);
-	restart(m);
+	start(m);
 	seat_cells(m, cpus);
 	must_run(m, 1);
 	assert_int_equal(m->runs, 0);
-	restart(m);
+	start(m);
 	seat_cells(m, others);
 	must_run(m, 1);
 	assert_int_equal(m->runs, 1);
 	/* Now the journal has both. */
-	restart(m);
+	start(m);
 	seat_cells(m, others);
 	must_run(m, 1);
 	assert_int_equal(m->runs, 0);
-	m->session.topology = NULL;
+	m->place.session.topology = NULL;
 	hwloc_topology_destroy(cpus);
 	hwloc_topology_destroy(others);
 }
