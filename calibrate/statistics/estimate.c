@@ -327,6 +327,10 @@ static void decide_verdict(struct estimate *e)
 void estimate_blind(struct estimate *e, const char *reason)
 {
 	e->blind = true;
+	/* Nothing was seen to be whole. */
+	e->window.bytes = 8;
+	e->window.toggles = 0;
+	e->window.upper_p = 1;
 	if (e->window.word_tore)
 		return;
 	e->verdict = VERDICT_INCONCLUSIVE;

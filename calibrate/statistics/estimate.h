@@ -125,7 +125,10 @@ void estimate_make(struct estimate *e, const struct sums *runs, size_t count,
 void estimate_so_far(struct estimate *e, const struct sums *runs, size_t count,
 		     const struct plan *plan);
 
-/* estimate_blind - inconclusive, for that reason. A tear inside one word stays a failure. */
+/*
+ * estimate_blind - inconclusive, for that reason, and without a window. A tear inside one word
+ * stays a failure.
+ */
 void estimate_blind(struct estimate *e, const char *reason);
 
 /*

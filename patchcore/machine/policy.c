@@ -90,8 +90,12 @@ void facts_learn(struct facts *facts)
 		if (ret == 0 && identity_read(&here) < 0) {
 			problem = "this machine cannot be identified";
 		} else if (ret == 0) {
-			/* The atomic window depends neither on the clock nor on waits. */
-			facts->have_window = !identity_differs(&conf->identity, &here) &&
+			/*
+			 * The atomic window depends neither on the clock nor on waits, but on an
+			 * oracle that sees tears.
+			 */
+			facts->have_window = conf->usable &&
+					     !identity_differs(&conf->identity, &here) &&
 					     !scope_problem(conf, why, sizeof(why));
 			if (facts->conf.window > identity_widest(&here))
 				facts->conf.window = identity_widest(&here);

@@ -10,8 +10,8 @@
 
 /* What is known about the machine, after start-up never changed. */
 struct facts {
-	bool have_window; /* a valid config of this machine and these CPUs: its window counts */
-	bool have_conf;	  /* and it was found to be usable, so its levels count too */
+	bool have_window; /* a usable config of this machine and these CPUs: its window counts */
+	bool have_conf;	  /* and the clock can be trusted, so its levels count too */
 	bool membarrier;  /* SYNC_CORE registered */
 	bool trap;	  /* SIGTRAP is ours, and INT3 raises it */
 	struct machine_conf conf;

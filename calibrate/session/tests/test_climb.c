@@ -324,6 +324,7 @@ static void who_sees_nothing_says_nothing(void **state)
 	m->sees = false;
 	climb_to(m, 0);
 	assert_true(m->estimate.blind);
+	assert_int_equal(m->estimate.window.bytes, 8);
 	assert_int_equal(m->estimate.verdict, VERDICT_INCONCLUSIVE);
 	assert_non_null(strstr(m->estimate.reason, "did not see"));
 }
@@ -336,6 +337,7 @@ static void one_cpu_sees_nothing(void **state)
 	m->plan.seat[m->plan.seats++] = (struct seat){ PLACEMENT_OVERSUBSCRIBED, 1 };
 	climb_to(m, 0);
 	assert_true(m->estimate.blind);
+	assert_int_equal(m->estimate.window.bytes, 8);
 	assert_non_null(strstr(m->estimate.reason, "only one CPU"));
 }
 

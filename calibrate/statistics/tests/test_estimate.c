@@ -177,6 +177,27 @@ static void a_word_that_tears_fails_whatever_else(void **state)
 	sums_free(&sums);
 }
 
+/* It did not see the broken protocols tear: that no store tore says nothing. */
+static void a_blind_run_has_no_window(void **state)
+{
+	static const enum crossing inside[] = { CROSSING_8, CROSSING_16, CROSSING_32 };
+	struct plan plan = sample_plan(1);
+	struct sums sums = { 0 };
+	struct estimate e;
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++)
+		sample_add(&sums, SUM_STORE, (struct waits){ 0 }, inside[i], &plan.seat[0],
+			   sample_count(4, 1000000, 0));
+	e = estimate_of(&sums, &plan);
+	assert_int_equal(e.window.bytes, 64);
+	estimate_blind(&e, "no oracle looked");
+	assert_int_equal(e.window.bytes, 8);
+	assert_int_equal(e.window.toggles, 0);
+	assert_true(e.window.upper_p == 1);
+	sums_free(&sums);
+}
+
 static void the_window_ends_where_a_store_tore(void **state)
 {
 	static const enum crossing inside[] = { CROSSING_8, CROSSING_16, CROSSING_32 };
@@ -340,6 +361,7 @@ int main(void)
 		cmocka_unit_test(a_storm_at_a_longer_wait_bounds_shorter_ones),
 		cmocka_unit_test(too_many_tears_at_the_top_fail),
 		cmocka_unit_test(a_word_that_tears_fails_whatever_else),
+		cmocka_unit_test(a_blind_run_has_no_window),
 		cmocka_unit_test(the_window_ends_where_a_store_tore),
 		cmocka_unit_test(a_line_bound_heeds_sites_inside_a_line),
 		cmocka_unit_test(the_papers_wait_is_the_lowest_without_a_tear),
