@@ -131,19 +131,22 @@ static double bound_sections(struct section *s, unsigned count, double spread, d
 	return worst;
 }
 
-/* The largest window such that no store tore across any boundary inside it. */
+/*
+ * The largest window such that no store tore across any boundary inside it. The worst of several
+ * bounds is below the worst of several rates only if its own bound is: so each has the whole error.
+ */
 static void judge_window(struct estimate *e, const struct sums *runs, unsigned widest)
 {
 	static const enum crossing inside[] = { CROSSING_8, CROSSING_16, CROSSING_32 };
 	struct window *w = &e->window;
 	struct count word = count_of_kind(e, runs, SUM_STORE, CROSSING_NONE);
-	double confidence = bound_confidence_each(CONFIDENCE, 3);
 	bool known = !word.tears;
 
 	*w = (struct window){ .bytes = 8, .word_tore = word.tears > 0, .upper_p = 1 };
 	for (unsigned i = 0; i < 3; i++) {
 		struct count c = count_of_kind(e, runs, SUM_STORE, inside[i]);
-		double p = bound_upper(c.tears, c.toggles, confidence);
+		double p = bound_mixed(c.tears, c.toggles, count_units(&c), WINDOW_SPREAD,
+				       CONFIDENCE);
 
 		if (!w->torn && (c.tears || (widest && 8u << i >= widest))) {
 			w->torn = 8u << i;
@@ -155,6 +158,7 @@ static void judge_window(struct estimate *e, const struct sums *runs, unsigned w
 			continue;
 		w->bytes *= 2;
 		w->toggles = i == 0 || c.toggles < w->toggles ? c.toggles : w->toggles;
+		w->runs = i == 0 || c.slices < w->runs ? c.slices : w->runs;
 		w->upper_p = i == 0 || p > w->upper_p ? p : w->upper_p;
 	}
 }
@@ -329,7 +333,7 @@ void estimate_blind(struct estimate *e, const char *reason)
 	e->blind = true;
 	/* Nothing was seen to be whole. */
 	e->window.bytes = 8;
-	e->window.toggles = 0;
+	e->window.toggles = e->window.runs = 0;
 	e->window.upper_p = 1;
 	if (e->window.word_tore)
 		return;

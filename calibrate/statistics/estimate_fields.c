@@ -46,6 +46,7 @@ const struct field section_fields[] = {
 const struct field window_fields[] = {
 	FIELD(UNSIGNED, window, bytes, "bytes", "bytes", NULL),
 	FIELD(COUNT, window, toggles, "toggles", "toggles", NULL),
+	FIELD(COUNT, window, runs, "runs", "runs", NULL),
 	FIELD(REAL, window, upper_p, "upper_p", "upper_p", NULL),
 	FIELD(FLAG, window, word_tore, "word_tore", NULL, NULL),
 	FIELD(UNSIGNED, window, torn, "torn", NULL, NULL),

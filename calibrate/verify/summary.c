@@ -99,7 +99,10 @@ void summary_print(FILE *out, const struct estimate *e, const struct provenance 
 				? "does so"
 				: "does so below 1e-9, or if told to accept it");
 	if (!e->window.word_tore && e->window.upper_p > WORTH_TELLING)
-		fprintf(out, "Sites inside a window: too few stores were seen to tell a bound.\n");
+		fprintf(out,
+			"Sites inside %u bytes: one store, 0 tears in %s; a bound takes more runs "
+			"than %s.\n",
+			e->window.bytes, NUMBER(e->window.toggles), NUMBER(e->window.runs));
 	else if (!e->window.word_tore)
 		fprintf(out,
 			"Sites inside %u bytes: one store, 0 tears in %s, so below %s; auto does "

@@ -67,10 +67,11 @@ static void put_answer(struct html_page *page, const json_t *e)
 	if (json_is_true(json_object_get(window, "word_tore"))) {
 		html_tile(out, "A single store", "tears", "", "nothing can be relied on here");
 	} else if (window) {
-		char bound[NUMBER_TEXT + 8];
+		char bound[NUMBER_TEXT + 8] = "no bound";
 
 		snprintf(label, sizeof(label), "One store in %s bytes", NUMBER_OF(window, "bytes"));
-		snprintf(bound, sizeof(bound), "< %s", NUMBER_OF(window, "upper_p"));
+		if (json_real_of(window, "upper_p") < 1)
+			snprintf(bound, sizeof(bound), "< %s", NUMBER_OF(window, "upper_p"));
 		html_tile(out, label, bound, "", "no tear in %s stores",
 			  NUMBER_OF(window, "toggles"));
 	}

@@ -293,6 +293,130 @@ static void many_runs_speak_for_the_long_run(void **state)
 	}
 }
 
+/* --- Single stores inside a line -------------------------------------------------------------- */
+
+/*
+ * Stores across 32 bytes, and those that tore, of each run on AMD family 26 in
+ * results/runs/amd-26-2-1-kvm-*.
+ */
+static const struct {
+	double tears, stores;
+} runs_26[] = {
+	{ 35, 12832113 },   { 1531, 201283287 }, { 2984, 213370641 }, { 5, 11981563 },
+	{ 12, 12321958 },   { 0, 10681640 },	 { 0, 10615124 },     { 748, 11102091 },
+	{ 47, 12306180 },   { 6, 12016230 },	 { 19, 13901546 },    { 16, 13016157 },
+	{ 523, 12687033 },  { 7, 10313714 },	 { 46, 12172470 },    { 10, 12526233 },
+	{ 5483, 13708749 }, { 6, 13108227 },	 { 182, 12444354 },   { 9, 12856495 },
+	{ 7, 11500242 },    { 0, 10692323 },	 { 41, 13317178 },
+};
+
+#define RUNS_26	   (sizeof(runs_26) / sizeof(runs_26[0]))
+#define RUN_STORES 1e7 /* of a quick run */
+
+static double rate_26(size_t i)
+{
+	return runs_26[i].tears / runs_26[i].stores;
+}
+
+static double mean_26(void)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < RUNS_26; i++)
+		sum += rate_26(i);
+	return sum / RUNS_26;
+}
+
+/* That so many runs like those see no tear, where the mean of their rates is another one. */
+static double chance_of_none(unsigned runs, double mean)
+{
+	double one = 0;
+
+	for (size_t i = 0; i < RUNS_26; i++)
+		one += exp(-rate_26(i) * mean / mean_26() * RUN_STORES);
+	return pow(one / RUNS_26, runs);
+}
+
+/* Of numbers of runs: how many have a bound that runs like those break too often? */
+static unsigned count_broken(double spread)
+{
+	unsigned broken = 0;
+
+	for (unsigned runs = 1; runs <= 200; runs++) {
+		double p = bound_mixed(0, (uint64_t)(runs * RUN_STORES), runs, spread, 0.95);
+
+		broken += p < 1 && chance_of_none(runs, p) > 0.05;
+	}
+	return broken;
+}
+
+static void a_window_holds_between_runs(void **state)
+{
+	(void)state;
+	assert_int_equal(count_broken(WINDOW_SPREAD), 0);
+	/* Stores as units, or half of that spread, promise too much. */
+	assert_int_equal(count_broken(0), 200);
+	assert_true(count_broken(WINDOW_SPREAD / 2) > 20);
+	for (unsigned runs = 1; runs <= 30; runs += runs == 1 ? 2 : 9)
+		print_message(
+			"# %u runs of 1e7 stores without a tear: below %.2g; stores as "
+			"units: below %.2g, where none torn has a chance of %.2g\n",
+			runs,
+			bound_mixed(0, (uint64_t)(runs * RUN_STORES), runs, WINDOW_SPREAD, 0.95),
+			bound_upper(0, (uint64_t)(runs * RUN_STORES), 0.95),
+			chance_of_none(runs, bound_upper(0, (uint64_t)(runs * RUN_STORES), 0.95)));
+}
+
+static struct sums draw_run_26(double times)
+{
+	static const enum crossing inside[] = { CROSSING_8, CROSSING_16, CROSSING_32 };
+	double rate = times * rate_26(gsl_rng_uniform_int(rng, RUNS_26));
+	struct sums sums = { 0 };
+
+	for (int i = 0; i < 3; i++) {
+		struct sum sum = { .kind = SUM_STORE, .crossing = inside[i], .executors = 1 };
+
+		sum.count.slices = 1;
+		sum.count.toggles = (uint64_t)RUN_STORES;
+		sum.count.squares = RUN_STORES * RUN_STORES;
+		sum.count.tears = i == 2 ? gsl_ran_poisson(rng, rate * RUN_STORES) : 0;
+		assert_int_equal(sums_add(&sums, &sum), 0);
+	}
+	return sums;
+}
+
+/* The same of the estimate itself, which sees tears in some runs, and then says 32 bytes. */
+static void an_estimate_claims_no_window_too_small(void **state)
+{
+	static const unsigned counts[] = { 1, 3, 10, 30 };
+	const unsigned tried = scaled(100);
+	unsigned as_stores = 0;
+
+	(void)state;
+	for (double mean = 1e-9; mean < 1e-4; mean *= 10) {
+		for (size_t k = 0; k < 4; k++) {
+			unsigned broken = 0;
+
+			for (unsigned i = 0; i < tried; i++) {
+				struct sums runs[30];
+				struct estimate e;
+
+				for (unsigned run = 0; run < counts[k]; run++)
+					runs[run] = draw_run_26(mean / mean_26());
+				estimate_make(&e, runs, counts[k], plan_find("quick"));
+				broken += e.window.bytes == 64 && e.window.upper_p < mean;
+				as_stores += e.window.bytes == 64 &&
+					     bound_upper(0, e.window.toggles, 0.95) < mean;
+				for (unsigned run = 0; run < counts[k]; run++)
+					sums_free(&runs[run]);
+			}
+			assert_at_most(broken, tried, 0.05);
+		}
+	}
+	/* As it was with stores as units. */
+	assert_true(as_stores > tried);
+}
+
 static int begin(void **state)
 {
 	(void)state;
@@ -316,6 +440,8 @@ int main(void)
 		cmocka_unit_test(a_run_speaks_for_its_time),
 		cmocka_unit_test(without_the_spread_it_does_not),
 		cmocka_unit_test(many_runs_speak_for_the_long_run),
+		cmocka_unit_test(a_window_holds_between_runs),
+		cmocka_unit_test(an_estimate_claims_no_window_too_small),
 	};
 
 	return cmocka_run_group_tests(tests, begin, end);
