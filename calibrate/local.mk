@@ -130,6 +130,7 @@ calibrate_tests = \
 	calibrate/session/tests/test_tail \
 	calibrate/plan/tests/test_ladder \
 	calibrate/plan/tests/test_plan \
+	commands/report/tests/test_levels \
 	commands/report/tests/test_report \
 	commands/report/tests/test_report_parts \
 	calibrate/statistics/tests/test_bound \

@@ -6,6 +6,7 @@
 
 #include "base/number.h"
 #include "calibrate/statistics/bound.h"
+#include "patchcore/machine/machine_conf.h"
 
 static const unsigned only_at[DISTANCES] = { ONLY_NEAR, ONLY_FAR };
 
@@ -277,15 +278,30 @@ static void find_paper_wait(struct estimate *e)
 	paper->stays &= paper->found;
 }
 
+bool level_is_known(const struct level *level)
+{
+	return level->claim[CLAIM_LINE].count.toggles && level->claim[CLAIM_PAGE].count.toggles;
+}
+
+/* As machine.conf has them: what is not known is not there, and costs are whole ticks. */
 int estimate_best(const struct estimate *e, int claim, double p)
 {
-	for (unsigned i = 0; i < e->levels; i++) {
-		const struct level *level = &e->level[i];
+	static const enum machine_conf_sites sites[CLAIMS] = { SITES_LINE, SITES_PAGE };
+	struct machine_conf_level levels[RUNGS_MAX];
+	const struct machine_conf_level *best;
 
-		if ((claim < 0 ? level->upper_p : level->claim[claim].upper_p) <= p)
-			return (int)i;
+	for (unsigned i = 0; i < e->levels; i++) {
+		const struct claim *claims = e->level[i].claim;
+		bool is_known = level_is_known(&e->level[i]);
+
+		levels[i] = (struct machine_conf_level){
+			.ticks = (uint64_t)rint(e->level[i].ticks),
+			.line.upper_p = is_known ? claims[CLAIM_LINE].upper_p : INFINITY,
+			.page.upper_p = is_known ? claims[CLAIM_PAGE].upper_p : INFINITY,
+		};
 	}
-	return -1;
+	best = machine_conf_cheapest(levels, e->levels, claim < 0 ? SITES_ALL : sites[claim], p);
+	return best ? (int)(best - levels) : -1;
 }
 
 static void decide_verdict(struct estimate *e)

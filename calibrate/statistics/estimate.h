@@ -186,7 +186,13 @@ void long_estimate(struct estimate *e, const struct sums *runs, const struct pla
 
 /* --- What it says ----------------------------------------------------------------------------- */
 
-/* estimate_best - the index of the cheapest level that keeps p, for one claim or (-1) both. -1. */
+/* level_is_known - is it counted for lines and for pages? Others are not in machine.conf. */
+bool level_is_known(const struct level *level);
+
+/*
+ * estimate_best - the index of the level by which the library changes sites of a claim for that p,
+ * or -1: see machine_conf_cheapest(). claim -1: the cheapest that keeps it for both.
+ */
 int estimate_best(const struct estimate *e, int claim, double p);
 
 /* The crossing of each claim. claim_of - the claim of a crossing, -1: nothing is claimed for it. */

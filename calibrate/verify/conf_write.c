@@ -30,8 +30,7 @@ static void put_text(FILE *f, const char *name, const char *text)
  */
 static bool is_known(const struct level *level, bool is_long)
 {
-	return level->claim[CLAIM_LINE].count.toggles && level->claim[CLAIM_PAGE].count.toggles &&
-	       (!is_long || level->upper_p < 1);
+	return level_is_known(level) && (!is_long || level->upper_p < 1);
 }
 
 static void put_levels(FILE *f, const struct level *level, unsigned count, bool is_long,

@@ -94,12 +94,12 @@ struct verify {
 /* verify_level - the level of the config that is tried: its surest. verify_p - what that bounds. */
 static inline const struct machine_conf_level *verify_level(const struct verify *v)
 {
-	return machine_conf_surest(&v->conf);
+	return machine_conf_surest(&v->conf, SITES_ALL);
 }
 
 static inline double verify_p(const struct verify *v)
 {
-	return machine_conf_p(verify_level(v));
+	return machine_conf_p(verify_level(v), SITES_ALL);
 }
 
 /*

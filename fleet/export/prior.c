@@ -81,8 +81,8 @@ json_t *prior_to_json(const struct prior *p)
 	for (unsigned i = 0; i < e->levels; i++) {
 		json_t *level = table_to_json(rung_fields, &e->level[i]);
 
-		/* Of use are those that say something of lines and pages. */
-		if (e->level[i].upper_p < 1)
+		/* Those that machine.conf has. */
+		if (level_is_known(&e->level[i]))
 			json_array_append(levels, level);
 		for (int c = 0; c < CLAIMS; c++)
 			add_behind(level, claim_name(c), &p->behind.level[i][c]);

@@ -3,28 +3,39 @@
 #include "fleet/judge/ladder_of.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
+
+/* The placements that occur, in plan_seat()'s order: what a change costs is timed at the first. */
+static void seat_what_occurs(struct plan *plan, const struct fleet_run *runs, size_t count)
+{
+	unsigned fewest[PLACEMENT_COUNT];
+
+	memset(fewest, 0xff, sizeof(fewest));
+	for (size_t i = 0; i < count; i++)
+		for (size_t k = 0; k < runs[i].sums.count; k++) {
+			const struct sum *s = &runs[i].sums.sum[k];
+
+			if (s->kind == SUM_WAIT && s->executors < fewest[s->placement])
+				fewest[s->placement] = s->executors;
+		}
+	plan->seats = 0;
+	for (enum placement p = 0; p < PLACEMENT_COUNT; p++)
+		if (fewest[p] < UINT_MAX)
+			plan->seat[plan->seats++] = (struct seat){ p, fewest[p] };
+}
 
 int ladder_of_kind(const struct identity *of, const struct fleet_run *runs, size_t count,
 		   struct estimate *e, bool by_machine)
 {
 	struct plan plan = *plan_find("default");
-	bool seen[PLACEMENT_COUNT] = { false };
 	struct hours hours;
 	int ret = hours_of(&hours, runs, count, by_machine);
 
-	plan.seats = 0;
 	plan.widest = identity_widest(of);
-	for (size_t i = 0; i < count; i++)
-		for (size_t k = 0; k < runs[i].sums.count; k++) {
-			const struct sum *s = &runs[i].sums.sum[k];
-
-			if (s->kind != SUM_WAIT || seen[s->placement])
-				continue;
-			seen[s->placement] = true;
-			plan.seat[plan.seats++] = (struct seat){ s->placement, s->executors };
-		}
+	seat_what_occurs(&plan, runs, count);
 	if (ret == 0)
 		estimate_make(e, hours.sums, hours.count, &plan);
 	hours_free(&hours);

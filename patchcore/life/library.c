@@ -163,7 +163,7 @@ int pc_get_status(struct pc_status *status)
 	if (facts.have_conf && page->policy == PC_POLICY_WAIT)
 		upper_p = line_p > page_p ? line_p : page_p;
 	else if (facts.have_conf)
-		upper_p = machine_conf_p(machine_conf_surest(&facts.conf));
+		upper_p = machine_conf_p(machine_conf_surest(&facts.conf, SITES_ALL), SITES_ALL);
 	*status = (struct pc_status){
 		.asked = asked,
 		.in_use = page->policy,

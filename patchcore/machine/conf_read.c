@@ -345,12 +345,38 @@ int machine_conf_read(struct machine_conf *conf, const char *path, char *why, si
 	return (int)got;
 }
 
-const struct machine_conf_level *machine_conf_surest(const struct machine_conf *conf)
+/* --- Levels ---------------------------------------------------------------------------------- */
+
+double machine_conf_p(const struct machine_conf_level *level, enum machine_conf_sites sites)
+{
+	double line = level->line.upper_p, page = level->page.upper_p;
+
+	if (sites == SITES_ALL)
+		return line > page ? line : page;
+	return sites == SITES_PAGE ? page : line;
+}
+
+const struct machine_conf_level *machine_conf_cheapest(const struct machine_conf_level *level,
+						       unsigned count,
+						       enum machine_conf_sites sites,
+						       double accept_p)
+{
+	const struct machine_conf_level *best = NULL;
+
+	for (const struct machine_conf_level *end = level + count; level < end; level++)
+		if (machine_conf_p(level, sites) <= accept_p &&
+		    (!best || (level->ticks && level->ticks < best->ticks)))
+			best = level;
+	return best;
+}
+
+const struct machine_conf_level *machine_conf_surest(const struct machine_conf *conf,
+						     enum machine_conf_sites sites)
 {
 	const struct machine_conf_level *surest = conf->level;
 
 	for (unsigned i = 1; i < conf->levels; i++)
-		if (machine_conf_p(&conf->level[i]) < machine_conf_p(surest))
+		if (machine_conf_p(&conf->level[i], sites) < machine_conf_p(surest, sites))
 			surest = &conf->level[i];
 	return surest;
 }

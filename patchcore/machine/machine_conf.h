@@ -63,18 +63,32 @@ static inline unsigned machine_conf_all_levels(const struct machine_conf *conf)
 	return conf->levels + conf->long_levels;
 }
 
-/* machine_conf_p - the worse bound of a level. */
-static inline double machine_conf_p(const struct machine_conf_level *level)
-{
-	return level->line.upper_p > level->page.upper_p ? level->line.upper_p
-							 : level->page.upper_p;
-}
+/* The sites that a bound is asked for. */
+enum machine_conf_sites {
+	SITES_LINE, /* inside one page */
+	SITES_PAGE, /* across a page */
+	SITES_ALL   /* both: the worse bound */
+};
+
+double machine_conf_p(const struct machine_conf_level *level, enum machine_conf_sites sites);
 
 /*
- * machine_conf_surest - the level with the lowest worse bound, the first of equals. A level of
- * zeros where there is none.
+ * machine_conf_cheapest - the level by which such sites are changed: the cheapest of these whose
+ * bound is at most accept_p, or NULL. They stand in order of rising waits; of two the later one is
+ * cheaper where both costs were measured to be so. All that prints, writes, verifies or uses a
+ * level chooses it here.
  */
-const struct machine_conf_level *machine_conf_surest(const struct machine_conf *conf);
+const struct machine_conf_level *machine_conf_cheapest(const struct machine_conf_level *level,
+						       unsigned count,
+						       enum machine_conf_sites sites,
+						       double accept_p);
+
+/*
+ * machine_conf_surest - the level with the lowest bound for such sites, the first of equals. A
+ * level of zeros where there is none.
+ */
+const struct machine_conf_level *machine_conf_surest(const struct machine_conf *conf,
+						     enum machine_conf_sites sites);
 
 /*
  * machine_conf_find - the path of the config in force: the first that exists in the order of

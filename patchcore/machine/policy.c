@@ -131,57 +131,43 @@ void facts_learn(struct facts *facts)
 
 /* --- Choosing --------------------------------------------------------------------------------- */
 
-static double bound_of(const struct machine_conf_level *level, bool page)
+/* The number of a level, from 1; 0: of none. */
+static unsigned number_of(const struct facts *facts, const struct machine_conf_level *level)
 {
-	return page ? level->page.upper_p : level->line.upper_p;
+	return level ? (unsigned)(level - facts->conf.level) + 1 : 0;
 }
 
-/*
- * The cheapest of some levels whose bound is accepted: its number from 1, or 0. They stand in order
- * of rising cost; a measured cost is known better.
- */
-static unsigned accepted_level(const struct facts *facts, unsigned from, unsigned count, bool page,
-			       double accept_p)
+/* Of sites of one kind: the level to wait by, from 1, or 0. */
+static unsigned choose_level(const struct facts *facts, enum pc_policy asked,
+			     enum machine_conf_sites sites, double accept_p)
 {
-	const struct machine_conf_level *level = facts->conf.level, *best = NULL;
+	const struct machine_conf *conf = &facts->conf;
+	const struct machine_conf_level *level;
 
-	for (unsigned i = from; facts->have_conf && i < from + count; i++)
-		if (bound_of(&level[i], page) <= accept_p &&
-		    (!best || (level[i].ticks && level[i].ticks < best->ticks)))
-			best = &level[i];
-	return best ? (unsigned)(best - level) + 1 : 0;
-}
-
-/* The level with the lowest bound, the first of equals: from 1, or 0. */
-static unsigned surest_level(const struct facts *facts, bool page)
-{
-	const struct machine_conf_level *level = facts->conf.level;
-	unsigned best = 0;
-
-	for (unsigned i = 0; facts->have_conf && i < facts->conf.levels; i++)
-		if (!best || bound_of(&level[i], page) < bound_of(&level[best - 1], page))
-			best = i + 1;
-	return best;
+	if (!facts->have_conf || !conf->levels || asked == PC_POLICY_MEMBARRIER)
+		return 0;
+	level = machine_conf_cheapest(conf->level, conf->levels, sites, accept_p);
+	/* By name, the caller owns the risk of the surest level there is. */
+	if (asked == PC_POLICY_WAIT && !level)
+		level = machine_conf_surest(conf, sites);
+	return number_of(facts, level);
 }
 
 /* Of straddlers of one kind: the sync, and those that it points to. */
-static void choose_sync(const struct facts *facts, enum pc_policy asked, bool page, double accept_p,
-			struct sync *sync, struct sync *other, struct sync *later)
+static void choose_sync(const struct facts *facts, enum pc_policy asked,
+			enum machine_conf_sites sites, double accept_p, struct sync *sync,
+			struct sync *other, struct sync *later)
 {
 	const struct machine_conf *conf = &facts->conf;
 	bool window = asked == PC_POLICY_WAIT && facts->have_conf;
-	unsigned level = 0;
+	unsigned level;
 
 	window |= facts->have_window && conf->window_p <= accept_p;
 	sync->policy = PC_POLICY_AUTO;
 	sync->window = window ? conf->window : WINDOW_DEFAULT;
 	if (!facts->trap)
 		return;
-	if (asked != PC_POLICY_MEMBARRIER)
-		level = accepted_level(facts, 0, conf->levels, page, accept_p);
-	/* By name, the caller owns the risk of the surest level there is. */
-	if (asked == PC_POLICY_WAIT && !level)
-		level = surest_level(facts, page);
+	level = choose_level(facts, asked, sites, accept_p);
 	if (level) {
 		sync->policy = PC_POLICY_WAIT;
 		sync->level = level;
@@ -200,7 +186,9 @@ static void choose_sync(const struct facts *facts, enum pc_policy asked, bool pa
 		return;
 	}
 	/* A started change waits, if need be for long, rather than interrupt every executor. */
-	level = accepted_level(facts, conf->levels, conf->long_levels, page, accept_p);
+	if (facts->have_conf)
+		level = number_of(facts, machine_conf_cheapest(conf->level + conf->levels,
+							       conf->long_levels, sites, accept_p));
 	if (level) {
 		*later = (struct sync){ .policy = PC_POLICY_WAIT,
 					.level = level,
@@ -243,8 +231,8 @@ static void explain_policy(const struct facts *facts, enum pc_policy asked, doub
 				 level[page->line->level - 1].line.upper_p);
 		snprintf(reason, size,
 			 "auto: %s bounds tears only by %.2g per toggle, above %.2g%s%s%s", conf,
-			 level[surest_level(facts, true) - 1].page.upper_p, accept_p, comma,
-			 instead, lines);
+			 machine_conf_surest(&facts->conf, SITES_PAGE)->page.upper_p, accept_p,
+			 comma, instead, lines);
 	}
 }
 
@@ -254,9 +242,9 @@ void policy_choose(const struct facts *facts, enum pc_policy asked, double accep
 		   struct syncs *syncs, char *reason, size_t size)
 {
 	*syncs = (struct syncs){ 0 };
-	choose_sync(facts, asked, true, accept_p, &syncs->page, &syncs->page_other,
+	choose_sync(facts, asked, SITES_PAGE, accept_p, &syncs->page, &syncs->page_other,
 		    &syncs->page_later);
-	choose_sync(facts, asked, false, accept_p, &syncs->line, &syncs->line_other,
+	choose_sync(facts, asked, SITES_LINE, accept_p, &syncs->line, &syncs->line_other,
 		    &syncs->line_later);
 	if (syncs->line.policy != syncs->page.policy || syncs->line.level != syncs->page.level ||
 	    syncs->line_later.level != syncs->page_later.level)
@@ -266,7 +254,9 @@ void policy_choose(const struct facts *facts, enum pc_policy asked, double accep
 
 double policy_bound(const struct facts *facts, const struct sync *sync, bool page)
 {
-	return sync->level ? bound_of(&facts->conf.level[sync->level - 1], page) : 0;
+	return sync->level ? machine_conf_p(&facts->conf.level[sync->level - 1],
+					    page ? SITES_PAGE : SITES_LINE)
+			   : 0;
 }
 
 /* --- Choices ---------------------------------------------------------------------------------- */

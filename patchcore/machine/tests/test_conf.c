@@ -412,7 +412,7 @@ static void test_level_count(void **state)
 	conf_set(&lines, "wait", "usable", "no");
 	assert_int_equal(parse_lines(&lines, &conf), 0);
 	assert_int_equal(conf.levels, 0);
-	assert_true(machine_conf_p(machine_conf_surest(&conf)) == 0);
+	assert_true(machine_conf_p(machine_conf_surest(&conf, SITES_ALL), SITES_ALL) == 0);
 }
 
 /* They stand behind the others, and are none that a patcher waits by. */
@@ -428,7 +428,7 @@ static void test_long_levels(void **state)
 	assert_int_equal(conf.levels, 1);
 	assert_int_equal(conf.long_levels, 1);
 	assert_int_equal(conf.level[1].waits.first, 900);
-	assert_ptr_equal(machine_conf_surest(&conf), &conf.level[0]);
+	assert_ptr_equal(machine_conf_surest(&conf, SITES_ALL), &conf.level[0]);
 	conf_set(&lines, "level 2", "page_p", "1e-30");
 	expect_lines_refused(&lines, "[level 2] page_p is lower than");
 	conf_set(&lines, "wait", "long_levels", "2");
@@ -483,7 +483,7 @@ static void test_many_levels(void **state)
 	lines = conf_lines(&many);
 	assert_int_equal(parse_lines(&lines, &conf), 0);
 	assert_true(conf_same(&conf, &many));
-	assert_ptr_equal(machine_conf_surest(&conf), &conf.level[20]);
+	assert_ptr_equal(machine_conf_surest(&conf, SITES_ALL), &conf.level[20]);
 	conf_set(&lines, "level 32", "page_p", "1e-300");
 	expect_lines_refused(&lines, "[level 32] page_p is lower than");
 }
