@@ -143,7 +143,12 @@ static void judge_window(struct estimate *e, const struct sums *runs, unsigned w
 	struct count word = count_of_kind(e, runs, SUM_STORE, CROSSING_NONE);
 	bool known = !word.tears;
 
-	*w = (struct window){ .bytes = 8, .word_tore = word.tears > 0, .upper_p = 1 };
+	*w = (struct window){
+		.bytes = 8,
+		.word_tore = word.tears > 0,
+		.upper_p = 1,
+		.ticks = cost_of(&word),
+	};
 	for (unsigned i = 0; i < 3; i++) {
 		struct count c = count_of_kind(e, runs, SUM_STORE, inside[i]);
 		double p = bound_mixed(c.tears, c.toggles, count_units(&c), WINDOW_SPREAD,
@@ -161,6 +166,7 @@ static void judge_window(struct estimate *e, const struct sums *runs, unsigned w
 		w->toggles = i == 0 || c.toggles < w->toggles ? c.toggles : w->toggles;
 		w->runs = i == 0 || c.slices < w->runs ? c.slices : w->runs;
 		w->upper_p = i == 0 || p > w->upper_p ? p : w->upper_p;
+		w->ticks = cost_of(&c);
 	}
 }
 
@@ -304,43 +310,40 @@ int estimate_best(const struct estimate *e, int claim, double p)
 	return best ? (int)(best - levels) : -1;
 }
 
-static void decide_verdict(struct estimate *e)
+void estimate_decide(struct estimate *e, double require_p)
 {
-	int best = estimate_best(e, -1, e->require_p);
+	int best = estimate_best(e, -1, require_p);
 	const struct level *top = e->levels ? &e->level[e->levels - 1] : NULL;
 	double least = 1;
 	bool tears = false;
 
+	e->require_p = require_p;
 	for (unsigned i = 0; i < e->levels; i++)
 		least = fmin(least, e->level[i].upper_p);
 	/* More tears at the longest waits than chance explains. */
 	for (int c = 0; c < CLAIMS && top; c++)
-		tears |= tears_more_often(&top->claim[c].count, e->require_p) ||
-			 tears_more_often(&top->claim[c].inside, e->require_p);
+		tears |= tears_more_often(&top->claim[c].count, require_p) ||
+			 tears_more_often(&top->claim[c].inside, require_p);
 	if (e->window.word_tore) {
 		e->verdict = VERDICT_FAIL;
 		snprintf(e->reason, sizeof(e->reason),
 			 "a store inside one aligned 8-byte word tore");
 	} else if (best >= 0) {
 		e->verdict = VERDICT_PASS;
-		snprintf(e->reason, sizeof(e->reason), "waits of %s keep tears below %s per toggle",
-			 WAITS(&e->level[best].rung), NUMBER(e->level[best].upper_p));
+		snprintf(e->reason, sizeof(e->reason),
+			 "a wait keeps tears below %s per change, where %s is required",
+			 NUMBER(e->level[best].upper_p), NUMBER(require_p));
 	} else if (tears) {
 		e->verdict = VERDICT_FAIL;
 		snprintf(e->reason, sizeof(e->reason),
-			 "waits of %s tear more often than %s per toggle", WAITS(&top->rung),
-			 NUMBER(e->require_p));
-	} else if (least >= 1) {
-		e->verdict = VERDICT_INCONCLUSIVE;
-		snprintf(e->reason, sizeof(e->reason),
-			 "too little was measured: no wait has a bound for lines and pages yet, "
-			 "%s is required",
-			 NUMBER(e->require_p));
+			 "even the longest waits tear more often than %s per change",
+			 NUMBER(require_p));
 	} else {
 		e->verdict = VERDICT_INCONCLUSIVE;
 		snprintf(e->reason, sizeof(e->reason),
-			 "too little was measured: the best bound is %s per toggle, %s is required",
-			 NUMBER(least), NUMBER(e->require_p));
+			 "too little was measured: the best bound per change is %s, where %s is "
+			 "required",
+			 least < 1 ? NUMBER(least) : "unknown", NUMBER(require_p));
 	}
 }
 
@@ -400,7 +403,7 @@ void estimate_make(struct estimate *e, const struct sums *runs, size_t count,
 	judge_distances(e, runs);
 	long_estimate(e, runs, plan);
 	find_paper_wait(e);
-	decide_verdict(e);
+	estimate_decide(e, plan->require_p);
 }
 
 const char *verdict_name(enum verdict verdict)

@@ -88,6 +88,7 @@ struct window {
 	uint64_t toggles; /* without a tear */
 	uint64_t runs;	  /* that made them: the run is the unit of the bound */
 	double upper_p;
+	double ticks;  /* that a store takes; 0: unknown */
 	unsigned torn; /* bytes across which stores tore, or do on machines of this kind; or 0 */
 	enum crossing across; /* of torn: sites there are changed by the waits for lines */
 	struct count stored;  /* stores across it */
@@ -132,6 +133,9 @@ void estimate_make(struct estimate *e, const struct sums *runs, size_t count,
  */
 void estimate_so_far(struct estimate *e, const struct sums *runs, size_t count,
 		     const struct plan *plan);
+
+/* estimate_decide - the verdict and its reason: does some level keep that probability? */
+void estimate_decide(struct estimate *e, double require_p);
 
 /*
  * estimate_blind - inconclusive, for that reason, and without a window. A tear inside one word

@@ -18,6 +18,7 @@ struct provenance {
 	int64_t measured;	 /* when the latest run ended, seconds since 1970 */
 	const char *prior; /* file name of a fleet's table that it is from; NULL: measured here */
 	double confidence; /* of its bounds; 0: CONFIDENCE */
+	size_t cells, noisy; /* of this run, and those of them that other work disturbed */
 };
 
 /*
@@ -36,11 +37,11 @@ int conf_write(const char *path, const struct estimate *estimate, const struct p
 
 /* --- For people ------------------------------------------------------------------------------- */
 
-#define SUMMARY_LINES 12 /* at most; the three that name files follow */
+#define SUMMARY_LINES 11 /* at most; those that name files follow */
 
 /*
- * summary_print - what was found, in a dozen lines: the machine, the verdict, the ladder, what
- * the library will do and why, and what to do next.
+ * summary_print - what was found: the machine, the verdict, what a change costs before and after,
+ * how sure that is, and what to do next.
  */
 void summary_print(FILE *out, const struct estimate *e, const struct provenance *from);
 

@@ -1,4 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * What a calibration says to a person. The summary answers in this order: is this machine fine,
+ * what does a change cost before and after, how sure is that, and what to do next. Its times are
+ * microseconds; the details have ticks, as files do.
+ */
 #include "calibrate/verify/conf_write.h"
 
 #include <inttypes.h>
@@ -8,7 +13,6 @@
 #include "calibrate/statistics/bound.h"
 #include "results/figures/markup.h"
 
-#define DECADES_MAX   4	  /* rows of the ladder */
 #define WORTH_TELLING 0.1 /* a bound above it says nothing */
 
 static double microseconds(double ticks, const struct identity *id)
@@ -16,115 +20,179 @@ static double microseconds(double ticks, const struct identity *id)
 	return id->tsc_khz ? ticks * 1000.0 / (double)id->tsc_khz : 0;
 }
 
+/* A bound as pc_set_accept_p() is given it: rounded up to one digit. */
+static double round_up(double p)
+{
+	double unit = pow(10, floor(log10(p)));
+
+	return fmin(ceil(p / unit - 1e-9) * unit, 1);
+}
+
+/* --- What a change costs ---------------------------------------------------------------------- */
+
+/* ticks: 0 where they are not known. */
+static void put_cost(FILE *out, double ticks, const struct identity *id)
+{
+	double us = microseconds(ticks, id);
+
+	if (us > 0)
+		fprintf(out, " %6.*f us", us < 10 ? 2 : 1, us);
+	else
+		fprintf(out, " %9s", "?");
+}
+
+static void put_site(FILE *out, const char *where, double before, double now,
+		     const struct identity *id)
+{
+	fprintf(out, "  %-19s", where);
+	put_cost(out, before, id);
+	put_cost(out, now, id);
+	fputs("  ", out);
+}
+
+/* What the same change costs a program that accepts more, and what that means. */
+static void put_offer(FILE *out, double ticks, double p, const struct identity *id)
+{
+	p = round_up(p);
+	put_cost(out, ticks, id);
+	fprintf(out, " with P = %s: at most 1 in %s tears, %s an hour", NUMBER(p),
+		NUMBER(floor(1 / p + 1e-9)), NUMBER(3600 * p));
+}
+
+/* Sites that take three stores: they are kept apart by waits, or by membarrier. */
+static void put_straddler(FILE *out, const struct estimate *e, int claim, const struct identity *id)
+{
+	const char *where = claim == CLAIM_LINE ? "across a line" : "across a page";
+	int used = estimate_best(e, claim, PC_ACCEPT_P_DEFAULT);
+	int good = estimate_best(e, claim, e->require_p);
+	double barrier = e->membarrier_ticks, least = 1;
+	bool passed = e->verdict == VERDICT_PASS;
+
+	for (unsigned i = 0; i < e->levels; i++)
+		least = fmin(least, e->level[i].claim[claim].upper_p);
+	if (passed && used >= 0 && e->level[used].ticks < barrier) {
+		put_site(out, where, barrier, e->level[used].ticks, id);
+	} else {
+		put_site(out, where, barrier, barrier, id);
+		if (passed && good >= 0 && e->level[good].ticks < barrier)
+			put_offer(out, e->level[good].ticks, e->level[good].claim[claim].upper_p,
+				  id);
+		else if (passed && good >= 0)
+			fputs(" no wait that is good enough is shorter", out);
+		else if (e->verdict == VERDICT_FAIL)
+			fputs(" no wait is good enough", out);
+		else if (least <= WORTH_TELLING)
+			fprintf(out, " not known yet: so far, at most 1 in %s tears",
+				NUMBER(floor(1 / least)));
+		else
+			fputs(" not known yet", out);
+	}
+	fputc('\n', out);
+}
+
+static void put_window(FILE *out, const struct estimate *e, const struct identity *id)
+{
+	const struct window *w = &e->window;
+	bool is_used = w->bytes == 8 || w->upper_p <= PC_ACCEPT_P_DEFAULT;
+	double barrier = e->membarrier_ticks, ticks = w->ticks;
+	char where[24];
+
+	if (w->word_tore)
+		return;
+	snprintf(where, sizeof(where), "inside %u bytes", w->bytes);
+	/* A store that took longer than a membarrier was timed while its CPU was taken away. */
+	if (barrier > 0 && ticks >= barrier)
+		ticks = 0;
+	put_site(out, where, w->bytes == 8 ? ticks : barrier, is_used ? ticks : barrier, id);
+	if (is_used)
+		fputs(" one store", out);
+	else if (w->upper_p <= WORTH_TELLING)
+		put_offer(out, ticks, w->upper_p, id);
+	else
+		fprintf(out,
+			" not known yet: of %s single stores none tore; it takes more runs than %s",
+			NUMBER(w->toggles), NUMBER(w->runs));
+	fputc('\n', out);
+	if (w->torn)
+		fprintf(out,
+			"  across %u bytes       as across a line: single stores tear %s (%s of %s "
+			"did)\n",
+			w->torn, w->stored.tears ? "here" : "on such processors",
+			NUMBER(w->stored.tears), NUMBER(w->stored.toggles));
+}
+
+/* --- How sure --------------------------------------------------------------------------------- */
+
+/* A run that saw only one of two states says so. */
+static void put_certainty(FILE *out, const struct estimate *e, const struct provenance *from)
+{
+	unsigned left = from->plan->unseateds;
+
+	if (e->long_run)
+		fprintf(out, "Sure:    %.0f %% for the long run, from %u runs.", 100 * CONFIDENCE,
+			e->runs);
+	else
+		fprintf(out,
+			"Sure:    %.0f %% for the time that was measured, no more: the long run "
+			"takes %d runs, all add up.%s",
+			100 * CONFIDENCE, LONG_RUN,
+			e->slices && e->slices_at[DISTANCE_NEAR] == e->slices
+				? " Its CPUs were never far apart."
+				: "");
+	if (left)
+		fprintf(out, " %u placement%s not covered (--verbose).", left,
+			left == 1 ? " is" : "s are");
+	fputc('\n', out);
+	if (from->cells)
+		fprintf(out,
+			"Noise:   other work disturbed %zu of %zu measurements; they count all "
+			"the same.%s\n",
+			from->noisy, from->cells,
+			2 * from->noisy > from->cells ? " A quiet machine would tell more." : "");
+}
+
+static void put_next(FILE *out, const struct estimate *e, const struct identity *id)
+{
+	int good = estimate_best(e, -1, e->require_p);
+
+	fputs("Next:    ", out);
+	if (e->window.word_tore)
+		fputs("do not change running code on this machine, and tell its vendor.\n", out);
+	else if (e->verdict == VERDICT_FAIL)
+		fputs("nothing: the library uses membarrier, and no wait can replace it.\n", out);
+	else if (e->verdict == VERDICT_INCONCLUSIVE || good < 0)
+		fputs("run it again, longer or on a quiet machine: all runs add up. Until then the "
+		      "library uses membarrier.\n",
+		      out);
+	else
+		fprintf(out,
+			"where a tear can be borne, call pc_set_accept_p(P). Each of the two waits "
+			"is then %s.\n",
+			WAITS_WORDS(&e->level[good].rung, id->tsc_khz));
+}
+
 void summary_print(FILE *out, const struct estimate *e, const struct provenance *from)
 {
 	const struct identity *id = from->identity;
-	const struct level *longest = &e->long_level[0], *level;
-	double barrier = microseconds(e->membarrier_ticks, id), bound = 1;
-	int best, least, first;
 
 	fprintf(out, "Machine: %s, microcode %s, hypervisor %s, %u CPU%s\n", id->brand,
 		id->microcode, id->hypervisor, id->cpus, S(id->cpus));
 	fputs("Verdict: ", out);
 	put_verdict(out, verdict_name(e->verdict), (int)e->verdict);
 	fprintf(out, ": %s\n", e->reason);
-
-	/* The ladder, a row for each decade. */
-	for (unsigned i = 0; i < e->levels; i++)
-		for (int c = 0; c < CLAIMS; c++)
-			bound = fmin(bound, e->level[i].claim[c].upper_p);
-	least = (int)ceil(log10(bound) - 1e-9);
-	if (least > -1)
-		fprintf(out, "No wait keeps tears below 0.1 per toggle, as far as was seen.\n");
-	else
-		fprintf(out, "Tears of a toggle  at sites across a line    across a page"
-			     "   (two waits, and what a change costs)\n");
-	first = least > -3 ? least : -3;
-	if (first - least >= DECADES_MAX)
-		first = least + DECADES_MAX - 1;
-	for (int decade = first; least <= -1 && decade >= least; decade--) {
-		fprintf(out, "  below 1e%d      ", decade);
-		for (int claim = 0; claim < CLAIMS; claim++) {
-			best = estimate_best(e, claim, pow(10, decade));
-			if (best < 0)
-				fprintf(out, "  %-24s", "not shown");
-			else
-				fprintf(out, "  %-10s (%7.2f us) ", WAITS(&e->level[best].rung),
-					microseconds(e->level[best].ticks, id));
-		}
-		fputc('\n', out);
-	}
-	/* A run that saw only one of two states says so. */
-	if (e->long_run)
-		fprintf(out, "How sure: %.0f %% for the long run, from %u runs.\n",
-			100 * CONFIDENCE, e->runs);
-	else
-		fprintf(out,
-			"How sure: %.0f %% for the time that was measured, no more: the long run "
-			"takes %d runs.%s\n",
-			100 * CONFIDENCE, LONG_RUN,
-			e->slices && e->slices_at[DISTANCE_NEAR] == e->slices
-				? " Its CPUs were never far apart."
-				: "");
-
-	/* What the library will do. */
-	best = estimate_best(e, -1, PC_ACCEPT_P_DEFAULT);
-	level = best < 0 ? NULL : &e->level[best];
-	if (level && level->ticks < e->membarrier_ticks) {
-		fprintf(out, "Policy auto waits %s: it keeps the default, %s.\n",
-			WAITS(&level->rung), NUMBER(PC_ACCEPT_P_DEFAULT));
-	} else if ((best = estimate_best(e, -1, e->require_p)) < 0 || e->verdict != VERDICT_PASS) {
-		fprintf(out,
-			"Policy auto uses membarrier (%.1f us a change): no wait is good enough.\n",
-			barrier);
-	} else {
-		level = &e->level[best];
-		fprintf(out,
-			"Policy auto uses membarrier (%.1f us a change); after pc_set_accept_p(%s) "
-			"it waits %s (%.2f us).\n",
-			barrier, NUMBER(pow(10, ceil(log10(level->upper_p) - 1e-9))),
-			WAITS(&level->rung), microseconds(level->ticks, id));
-	}
-	/* The shortest of the long waits with the best bound. */
-	for (unsigned i = 1; i < LONG_WAITS; i++)
-		if (e->long_level[i].upper_p < longest->upper_p)
-			longest = &e->long_level[i];
-	if (longest->upper_p <= WORTH_TELLING)
-		fprintf(out,
-			"Started changes: two waits of %" PRIu64
-			" (%.0f us, no executor interrupted) keep them below %s; auto %s.\n",
-			longest->rung.first, microseconds(longest->ticks, id),
-			NUMBER(longest->upper_p),
-			longest->upper_p <= PC_ACCEPT_P_DEFAULT
-				? "does so"
-				: "does so below 1e-9, or if told to accept it");
-	if (!e->window.word_tore && e->window.upper_p > WORTH_TELLING)
-		fprintf(out,
-			"Sites inside %u bytes: one store, 0 tears in %s; a bound takes more runs "
-			"than %s.\n",
-			e->window.bytes, NUMBER(e->window.toggles), NUMBER(e->window.runs));
-	else if (!e->window.word_tore)
-		fprintf(out,
-			"Sites inside %u bytes: one store, 0 tears in %s, so below %s; auto does "
-			"so %s.\n",
-			e->window.bytes, NUMBER(e->window.toggles), NUMBER(e->window.upper_p),
-			e->window.bytes == 8 || e->window.upper_p <= PC_ACCEPT_P_DEFAULT
-				? "already"
-				: "below 1e-9, or if told to accept it");
-	if (e->window.torn)
-		fprintf(out,
-			"Across %u bytes inside a line %s (%s of %s did): such sites wait as "
-			"across a line (of %s changes so %s tore).\n",
-			e->window.torn,
-			e->window.stored.tears ? "stores tear here"
-					       : "stores tear on such processors",
-			NUMBER(e->window.stored.tears), NUMBER(e->window.stored.toggles),
-			NUMBER(e->window.waited.toggles), NUMBER(e->window.waited.tears));
-	fprintf(out,
-		"Next:    run it again, all runs add up (tmax evidence). %u placement%s not "
-		"covered: see --verbose.\n",
-		from->plan->unseateds, from->plan->unseateds == 1 ? " is" : "s are");
+	fputs("Tears:   a thread that runs an instruction while it is changed may run half of the "
+	      "old and half of the new one.\n",
+	      out);
+	fprintf(out, "A change of code        before       now    if its program calls "
+		     "pc_set_accept_p(P), and makes one a second\n");
+	put_window(out, e, id);
+	for (int claim = 0; claim < CLAIMS; claim++)
+		put_straddler(out, e, claim, id);
+	put_certainty(out, e, from);
+	put_next(out, e, id);
 }
+
+/* --- The details ------------------------------------------------------------------------------ */
 
 static void put_sections(FILE *out, const struct level *level, unsigned count)
 {
@@ -175,6 +243,20 @@ static void put_distances(FILE *out, const struct estimate *e)
 	}
 }
 
+/* The shortest of the long waits with the best bound. */
+static void put_started(FILE *out, const struct estimate *e, const struct identity *id)
+{
+	const struct level *best = e->long_level;
+
+	for (const struct level *level = best; level < e->long_level + LONG_WAITS; level++)
+		best = level->upper_p < best->upper_p ? level : best;
+	if (best->upper_p > WORTH_TELLING)
+		return;
+	fputs("  changes that are started, and finished later:", out);
+	put_offer(out, best->ticks, best->upper_p, id);
+	fputs(", no executor interrupted\n", out);
+}
+
 void summary_details(FILE *out, const struct estimate *e, const struct provenance *from)
 {
 	fprintf(out, "\nEvery rung (bounds with %.0f %%, all sections of a rung at once):\n",
@@ -196,6 +278,12 @@ void summary_details(FILE *out, const struct estimate *e, const struct provenanc
 				"no wait had enough of both; so no bound\n",
 				claim_name(claim));
 	put_sections(out, e->long_level, LONG_WAITS);
+	put_started(out, e, from->identity);
+	if (e->paper.known && e->paper.found)
+		fprintf(out,
+			"The paper's T_max: of its constant waits %" PRIu64
+			" ticks is the lowest without a tear%s.\n",
+			e->paper.wait, e->paper.stays ? "" : ", but longer ones tore");
 	for (unsigned i = 0; i < from->plan->untesteds; i++) {
 		const struct untested *u = &from->plan->untested[i];
 

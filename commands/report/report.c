@@ -88,9 +88,10 @@ static int write_page(struct html_page *page)
 	html_paragraph(
 		out, "%s, from %zu cell%s and %zu benchmark%s of %zu journal%s, by %s.%s",
 		alone	? "What it costs to patch code that runs"
-		: lines ? "How long an instruction fetch may lag behind a store to code, and "
-			  "what patching costs"
-			: "How long an instruction fetch may lag behind a store to code",
+		: lines ? "T_max, the longest time by which an instruction fetch may lag behind a "
+			  "store, and what patching costs"
+			: "T_max, the longest time by which an instruction fetch may lag behind a "
+			  "store",
 		data->count, S(data->count), lines, S(lines), journals, S(journals), PACKAGE_STRING,
 		alone ? " They hold no calibration, so there is no T_max here." : "");
 	for (const struct report_section *s = list; s->title && !rc; s++) {

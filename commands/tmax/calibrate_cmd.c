@@ -238,8 +238,12 @@ static int conclude_calibration(struct session *s, const struct request *r,
 		.plan = &r->plan,
 		.journal = basename(r->journal),
 		.evidence = basename(r->evidence),
+		.cells = s->count,
 	};
 	int status, ret = 0;
+
+	for (size_t i = 0; i < s->count; i++)
+		from.noisy += s->done[i].noisy;
 
 	cpus_here(s->topology, &cpus);
 	if (!one->blind) {
@@ -386,8 +390,9 @@ static const struct option_row options[] = {
 };
 
 static const struct command_line command = {
-	.about = "Find out how often executors tear on this machine after how long a wait, add it\n"
-		 "to the store of evidence, and write what all of it says to machine.conf.\n",
+	.about = "Measure T_max of this machine, the longest time by which an instruction fetch\n"
+		 "may lag behind a store: how often executors tear after how long a wait. Add\n"
+		 "that to the store of evidence, and write what all of it says to machine.conf.\n",
 	.options = { options },
 	.end = "Exit status: 0 pass, 1 no wait is good enough, 2 inconclusive, 64 usage,\n"
 	       "69 something is missing, 73 cannot create, 74 cannot write, 130 interrupted.\n",

@@ -213,7 +213,7 @@ static int prior_apply(const char *table, const char *output, double require_p)
 	plan_seat(&plan, topology);
 	cpus_here(topology, &cpus);
 	hwloc_topology_destroy(topology);
-	prior_decide(&prior, require_p > 0 ? require_p : plan.require_p);
+	estimate_decide(&prior.estimate, require_p > 0 ? require_p : plan.require_p);
 	/* Of a placement that the fleet never tried nothing is known. */
 	for (unsigned i = 0; i < plan.seats; i++)
 		if (!prior.placed[plan.seat[i].placement])

@@ -28,6 +28,15 @@ for path in "$top"/README.md "$top"/CONTRIBUTING.md "$top"/SECURITY.md "$top"/do
 	done < <(grep -oE '\]\([^)#:]+' "$path" | cut -c3-)
 done
 
+# T_max means one thing.
+for path in README.md docs/methods.md docs/man/tmax.1 docs/man/tmax.7 docs/man/patchcore.7 \
+	commands/tmax/calibrate_cmd.c commands/report/report.c; do
+	[ -f "$top/$path" ] || continue # a folder of the pages alone
+	sed 's/\\n//g' "$top/$path" | tr -d '[:space:]"*' |
+		grep -q longesttimebywhichaninstructionfetchmaylagbehindastore ||
+		wrong "$path: T_max is defined otherwise"
+done
+
 # A newcomer finds every page, and a tarball has it.
 for path in "$top"/docs/*.md; do
 	page=${path##*/}

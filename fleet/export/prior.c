@@ -215,24 +215,3 @@ int prior_read(const char *path, const struct identity *here, struct prior *prio
 	fclose(file);
 	return ret > 0 ? 0 : ret;
 }
-
-void prior_decide(struct prior *prior, double require_p)
-{
-	struct estimate *e = &prior->estimate;
-	double least = 1;
-	int best;
-
-	e->require_p = require_p;
-	best = estimate_best(e, -1, require_p);
-	for (unsigned i = 0; i < e->levels; i++)
-		least = fmin(least, e->level[i].upper_p);
-	e->verdict = best >= 0 ? VERDICT_PASS : VERDICT_INCONCLUSIVE;
-	if (best >= 0)
-		snprintf(e->reason, sizeof(e->reason),
-			 "by a fleet: waits of %s keep tears below %s per toggle",
-			 WAITS(&e->level[best].rung), NUMBER(e->level[best].upper_p));
-	else
-		snprintf(e->reason, sizeof(e->reason),
-			 "by a fleet: the best bound is %s per toggle, %s is required",
-			 NUMBER(least), NUMBER(require_p));
-}

@@ -24,7 +24,4 @@ json_t *prior_to_json(const struct prior *prior);
 int prior_read(const char *path, const struct identity *here, struct prior *prior, char *why,
 	       size_t size);
 
-/* prior_decide - the verdict and its reason: does some level keep that probability? */
-void prior_decide(struct prior *prior, double require_p);
-
 #endif

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "results/figures/markup.h"
 
+#include <inttypes.h>
+#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/exit_status.h"
+#include "base/number.h"
 #include "results/figures/html.h"
 #include "results/journal/journal.h"
 
@@ -20,6 +23,21 @@ void put_verdict(FILE *out, const char *name, int status)
 		fprintf(out, "\033[1;%dm%s\033[0m", colour, name);
 	else
 		fputs(name, out);
+}
+
+char *waits_words(const struct waits *waits, uint64_t tsc_khz, char buf[WAITS_WORDS_TEXT])
+{
+	uint64_t longer = waits->first > waits->second ? waits->first : waits->second;
+	char least[32] = "", stretch[64] = "";
+
+	if (longer || !waits->stretch)
+		snprintf(least, sizeof(least), "%s us",
+			 NUMBER(tsc_khz ? 1000.0 * (double)longer / (double)tsc_khz : NAN));
+	if (waits->stretch)
+		snprintf(stretch, sizeof(stretch), "%s%" PRIu64 " times the store's own latency",
+			 longer ? ", or " : "", waits->stretch);
+	snprintf(buf, WAITS_WORDS_TEXT, "%s%s", least, stretch);
+	return buf;
 }
 
 /* As text of HTML, in ASCII; or with what XML would take for its own named. */

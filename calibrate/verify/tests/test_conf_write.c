@@ -278,7 +278,7 @@ static void people_can_read_it(void **state)
 		"[tmax]\nschema = 4\ntool = " PACKAGE_STRING "\ndate = 2",
 		"\nplan = quick\nsource = calibration\njournal = journal.jsonl\nevidence = "
 		"machine.conf.evidence\n"
-		"verdict = pass\nreason = waits of 1600 x4 keep tears below ",
+		"verdict = pass\nreason = a wait keeps tears below ",
 		"\n[scope]\ncpus = 0-1\nevidence = this-run\nruns = 1\nmeasured = 1795335991\n",
 		"\n[window]\nbytes = 64\ntoggles = 4000000\n",
 		"\n[wait]\nusable = yes\nconfidence = 0.95\nlevels = 2\nlong_levels = 0\nrequire_p "

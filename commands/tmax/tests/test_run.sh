@@ -32,7 +32,7 @@ grep -qx "  vendor  *$(conf_says vendor "$conf" identity)" "$dir/out" || fail "a
 [ "$(conf_says runs "$conf" scope)" = 1 ] || fail "one run is not one run"
 [ "$(conf_says evidence "$conf" scope)" = this-run ] || fail "one run speaks for more than itself"
 [ "$(wc -l <"$dir/summary")" -le 15 ] || fail "the summary is longer than 15 lines"
-for words in 'Machine: ' 'How sure: ' 'Policy auto ' "Config:  $conf" "Journal: $dir/journal" \
+for words in 'Machine: ' 'Sure: ' 'A change of code ' 'Noise: ' 'Next: ' "Config:  $conf" "Journal: $dir/journal" \
 	"evidence: $conf.evidence"; do
 	grep -qF "$words" "$dir/summary" || fail "summary without $words"
 done
@@ -59,11 +59,11 @@ read -ra again < <(grep '"type":"cell"' "$dir/journal" | tail -n 1 | member comm
 expect "0 1" "$tmax" "${again[@]:1}" --toggles 64 --json
 valid "$dir/out"
 
-# The store tells the same as the run that wrote it.
+# The store tells the same as the run that wrote it, whose noise is its own.
 expect 0 "$tmax" evidence --evidence "$conf.evidence"
 grep -q '^Evidence: .*: 1 run in 1 hour and 1 boot, the latest .*; epoch 1$' "$dir/out" ||
 	fail "the store does not tell of one run"
-grep -vE '^(Config|Journal): ' "$dir/summary" | diff - <(sed 1d "$dir/out") ||
+grep -vE '^(Noise|Config|Journal): ' "$dir/summary" | diff - <(sed 1d "$dir/out") ||
 	fail "evidence tells < otherwise than the calibration"
 [ "$(wc -l <"$dir/out")" -le 15 ] || fail "what evidence tells is longer than 15 lines"
 expect 0 "$tmax" evidence --evidence "$conf.evidence" --verbose
