@@ -124,10 +124,11 @@ struct goal {
 	double time;
 	unsigned level;
 	int claim;
-	enum placement placement; /* whose evidence is furthest behind */
+	enum placement placement; /* whose evidence is furthest behind, */
+	bool most;		  /* and if that is of the largest number of executors */
 };
 
-/* A bound does not tell numbers of executors apart: one of them is drawn. */
+/* A bound tells only the largest number of executors apart: else one of them is drawn. */
 static const struct sum *pick_sum(struct schedule *s, const struct estimate *e,
 				  const struct goal *goal)
 {
@@ -139,7 +140,9 @@ static const struct sum *pick_sum(struct schedule *s, const struct estimate *e,
 		const struct sum *kind = &s->kind[i];
 
 		if (claim_of(kind->crossing) == goal->claim && kind->placement == goal->placement &&
-		    waits_same(&kind->rung, rung) && random_next(&s->random) % ++like == 0)
+		    waits_same(&kind->rung, rung) &&
+		    (!goal->most || kind->executors == e->most[goal->placement]) &&
+		    random_next(&s->random) % ++like == 0)
 			found = kind;
 	}
 	return found;
@@ -149,28 +152,34 @@ static const struct sum *pick_sum(struct schedule *s, const struct estimate *e,
 static struct goal goal_of_level(const struct estimate *e, unsigned i, double target)
 {
 	const struct level *level = &e->level[i];
-	double most = 0, each = level->ticks > 0 ? level->ticks : UNSEEN;
+	double most = 0, lacks = 0, each = level->ticks > 0 ? level->ticks : UNSEEN;
 	struct goal goal = { .level = i };
 
 	for (int c = 0; c < CLAIMS; c++) {
 		const struct claim *claim = &level->claim[c];
 		double confidence = bound_confidence_each(CONFIDENCE, CLAIMS * claim->sections);
 
-		for (unsigned k = 0; k < claim->sections; k++) {
-			const struct section *at = &claim->section[k];
+		for (unsigned k = 0; k < CLAIM_PARTS * claim->sections; k++) {
+			enum part part = claim_parts[k % CLAIM_PARTS];
+			const struct section *at = &claim_part(claim, part)[k / CLAIM_PARTS];
 			double toggles = 4 / target;
 
+			if (k % CLAIM_PARTS == 0)
+				lacks = 0;
 			if (at->upper_p <= target)
 				continue;
 			if (at->count.toggles)
 				toggles = (times_needed(e, c, at, confidence, target) - 1) *
 					  (double)at->count.toggles;
-			goal.time += toggles * each;
+			/* What one part lacks comes to the others, too. */
+			goal.time += fmax(0, toggles - lacks) * each;
+			lacks = fmax(lacks, toggles);
 			if (toggles <= most)
 				continue;
 			most = toggles;
 			goal.claim = c;
 			goal.placement = at->placement;
+			goal.most = part == PART_MOST;
 		}
 	}
 	return goal;
@@ -212,9 +221,9 @@ static double share_of_time(const struct estimate *e, enum placement placement, 
 		for (unsigned k = 0; k < claim->sections; k++) {
 			if (claim->section[k].placement != placement)
 				continue;
-			there += (double)claim->at[now][k].count.slices;
+			there += (double)claim->part[now][k].count.slices;
 			for (int d = 0; d < DISTANCES; d++)
-				all += (double)claim->at[d][k].count.slices;
+				all += (double)claim->part[d][k].count.slices;
 		}
 	}
 	return all > 0 ? there / all : 0;
@@ -233,8 +242,8 @@ const struct sum *schedule_rare(struct schedule *s, const struct estimate *e)
 			const struct claim *claim = &e->level[i / CLAIMS].claim[i % CLAIMS];
 
 			for (unsigned k = 0; k < claim->sections; k++) {
-				double near = (double)claim->at[DISTANCE_NEAR][k].count.slices;
-				double far = (double)claim->at[DISTANCE_FAR][k].count.slices;
+				double near = (double)claim->part[PART_NEAR][k].count.slices;
+				double far = (double)claim->part[PART_FAR][k].count.slices;
 				double lacks =
 					share * (near + far) - (now == DISTANCE_NEAR ? near : far);
 

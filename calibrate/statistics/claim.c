@@ -37,7 +37,8 @@ struct count estimate_count(const struct estimate *e, const struct sums *runs,
 					rung->first <= like->rung.first &&
 					rung->second <= like->rung.second;
 
-			if (s->kind == like->kind && s->crossing == like->crossing &&
+			if (sum_is_like(s, like) && (!(any & ONLY_ALONE) || s->kind == SUM_ALONE) &&
+			    (!(any & ONLY_MOST) || s->executors == e->most[s->placement]) &&
 			    (any & RUNGS_BELOW ? is_below
 					       : any & ANY_RUNG || waits_same(rung, &like->rung)) &&
 			    (any & ANY_PLACEMENT || s->placement == like->placement) &&

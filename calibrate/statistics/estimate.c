@@ -8,7 +8,8 @@
 #include "calibrate/statistics/bound.h"
 #include "patchcore/machine/machine_conf.h"
 
-static const unsigned only_at[DISTANCES] = { ONLY_NEAR, ONLY_FAR };
+static const unsigned only_part[PARTS] = { ONLY_NEAR, ONLY_FAR, ONLY_ALONE, ONLY_MOST };
+const enum part claim_parts[CLAIM_PARTS] = { PARTS, PART_ALONE, PART_MOST };
 
 /* All counts of one kind, also where they differ in all else. */
 static struct count count_of_kind(const struct estimate *e, const struct sums *runs,
@@ -29,15 +30,15 @@ static double cost_of(const struct count *count)
 /*
  * The rate differs between slices, by place and by time. How much is estimated from the rungs
  * that tear, which share site and time with the others: it is the excess of the tears' variance
- * over that of chance. at: of slices at that distance; DISTANCES: of all.
+ * over that of chance. part: of these slices; PARTS: of all.
  */
-static double spread_of(const struct estimate *e, int claim, enum distance at)
+static double spread_of(const struct estimate *e, int claim, enum part part)
 {
 	double excess = 0, expected = 0;
 
 	for (unsigned i = 0; i < e->levels; i++) {
 		const struct claim *of = &e->level[i].claim[claim];
-		const struct section *s = at < DISTANCES ? of->at[at] : of->section;
+		const struct section *s = claim_part(of, part);
 
 		for (unsigned k = 0; k < of->sections; k++) {
 			const struct count *c = &s[k].count;
@@ -53,12 +54,12 @@ static double spread_of(const struct estimate *e, int claim, enum distance at)
 }
 
 static struct section make_section(const struct estimate *e, const struct sums *runs,
-				   const struct sum *like, unsigned only)
+				   const struct sum *like, unsigned which)
 {
 	struct section section = {
 		.placement = like->placement,
-		.count = estimate_count(e, runs, like, ANY_EXECUTORS | only),
-		.below = estimate_count(e, runs, like, ANY_EXECUTORS | RUNGS_BELOW | only),
+		.count = estimate_count(e, runs, like, ANY_EXECUTORS | which),
+		.below = estimate_count(e, runs, like, ANY_EXECUTORS | RUNGS_BELOW | which),
 	};
 
 	section.dispersion = count_dispersion(&section.count);
@@ -94,8 +95,9 @@ static void make_sections(struct estimate *e, const struct sums *runs, const str
 			continue;
 		listed[like.placement] = true;
 		*s = make_section(e, runs, &like, 0);
-		for (int d = 0; d < DISTANCES; d++)
-			claim->at[d][claim->sections] = make_section(e, runs, &like, only_at[d]);
+		for (int part = 0; part < PARTS; part++)
+			claim->part[part][claim->sections] =
+				make_section(e, runs, &like, only_part[part]);
 		claim->sections++;
 		count_add(&claim->count, &s->count);
 		if (s->count.worst_toggles)
@@ -113,8 +115,8 @@ static void note_longer(struct estimate *e, int claim, unsigned from, unsigned t
 
 		for (unsigned k = 0; longer && k < of->sections; k++) {
 			of->section[k].longer_p = least_p(&longer->section[k]);
-			for (int d = 0; d < DISTANCES; d++)
-				of->at[d][k].longer_p = least_p(&longer->at[d][k]);
+			for (int part = 0; part < PARTS; part++)
+				of->part[part][k].longer_p = least_p(&longer->part[part][k]);
 		}
 	}
 }
@@ -151,8 +153,8 @@ static void judge_window(struct estimate *e, const struct sums *runs, unsigned w
 	};
 	for (unsigned i = 0; i < 3; i++) {
 		struct count c = count_of_kind(e, runs, SUM_STORE, inside[i]);
-		double p = bound_mixed(c.tears, c.toggles, count_units(&c), WINDOW_SPREAD,
-				       CONFIDENCE);
+		double p =
+			bound_mixed(c.tears, c.toggles, count_units(&c), WINDOW_SPREAD, CONFIDENCE);
 
 		if (!w->torn && (c.tears || (widest && 8u << i >= widest))) {
 			w->torn = 8u << i;
@@ -196,6 +198,32 @@ static bool heed_inside(const struct estimate *e, const struct sums *runs,
 	return true;
 }
 
+/*
+ * All slices, those left alone and those of most executors are bounded each by itself: the worst
+ * of them bounds the claim. The largest of some bounds that hold each bounds the worst of the
+ * rates, so these do not share the error.
+ */
+static void bound_claim(const struct estimate *e, struct claim *claim, int which)
+{
+	double each = bound_confidence_each(CONFIDENCE, CLAIMS * claim->sections);
+
+	for (unsigned i = 0; i < CLAIM_PARTS; i++) {
+		struct section *s = (struct section *)claim_part(claim, claim_parts[i]);
+		double p;
+
+		/* Stores of before do not say what was provoked. */
+		if (claim_parts[i] == PART_ALONE && !e->tells_alone)
+			continue;
+		p = bound_sections(s, claim->sections, e->spread[which], e->cap[which], each);
+		if (i > 0 && p <= claim->upper_p)
+			continue;
+		claim->upper_p = p;
+		claim->rests = (struct count){ 0 };
+		for (unsigned k = 0; k < claim->sections; k++)
+			count_add(&claim->rests, s[k].lent ? &s[k].below : &s[k].count);
+	}
+}
+
 static void make_levels(struct estimate *e, const struct sums *runs, const struct plan *plan)
 {
 	struct count inside;
@@ -216,7 +244,7 @@ static void make_levels(struct estimate *e, const struct sums *runs, const struc
 	for (int c = 0; c < CLAIMS; c++) {
 		note_longer(e, c, 0, e->levels);
 		note_longer(e, c, e->levels, e->ladder.count);
-		e->spread[c] = spread_of(e, c, DISTANCES);
+		e->spread[c] = spread_of(e, c, PARTS);
 		/* Twice the highest rate: no slice to come is taken to have more. */
 		e->cap[c] = fmin(1, 2 * e->cap[c]);
 	}
@@ -225,12 +253,7 @@ static void make_levels(struct estimate *e, const struct sums *runs, const struc
 		unsigned c = i % CLAIMS;
 		struct claim *claim = &level->claim[c];
 
-		claim->upper_p =
-			bound_sections(claim->section, claim->sections, e->spread[c], e->cap[c],
-				       bound_confidence_each(CONFIDENCE, CLAIMS * claim->sections));
-		for (const struct section *s = claim->section; s < claim->section + claim->sections;
-		     s++)
-			count_add(&claim->rests, s->lent ? &s->below : &s->count);
+		bound_claim(e, claim, (int)c);
 		if (c == CLAIM_LINE && e->window.torn) {
 			if (heed_inside(e, runs, level, 0, e->spread[c], &inside, &claim->upper_p))
 				claim->rests = claim->inside = inside;
@@ -250,14 +273,15 @@ static void judge_distances(struct estimate *e, const struct sums *runs)
 		unsigned d = i % DISTANCES, c = i / DISTANCES % CLAIMS;
 		struct level *level = &e->level[i / DISTANCES / CLAIMS];
 		struct claim *claim = &level->claim[c];
-		double spread = spread_of(e, (int)c, (enum distance)d), *p = &claim->at_p[d];
+		double spread = spread_of(e, (int)c, (enum part)d), *p = &claim->at_p[d];
 
 		*p = bound_sections(
-			claim->at[d], claim->sections, spread, e->cap[c],
+			claim->part[d], claim->sections, spread, e->cap[c],
 			bound_confidence_each(CONFIDENCE, DISTANCES * CLAIMS * claim->sections));
 		/* Sites inside a line that were not counted at this distance: by all distances. */
 		if (c == CLAIM_LINE && claim->inside.toggles &&
-		    !heed_inside(e, runs, level, only_at[d], spread, &inside, p) && !inside.toggles)
+		    !heed_inside(e, runs, level, only_part[d], spread, &inside, p) &&
+		    !inside.toggles)
 			*p = fmax(*p, claim->upper_p);
 		level->at_p[d] = fmax(level->at_p[d], *p);
 	}
@@ -364,24 +388,33 @@ void estimate_so_far(struct estimate *e, const struct sums *runs, size_t count,
 		     const struct plan *plan)
 {
 	struct count barrier = { 0 };
+	unsigned alone_runs = 0;
 
 	*e = (struct estimate){ .require_p = plan->require_p, .runs = (unsigned)count };
 	/* Runs of the window or of gaps alone do not tell how waits differ between runs. */
 	for (size_t i = 0; i < count; i++) {
-		bool has_waits = false;
+		bool has_waits = false, has_alone = false;
 
 		for (size_t k = 0; k < runs[i].count; k++) {
 			const struct sum *s = &runs[i].sum[k];
 
-			if (s->kind != SUM_WAIT)
+			if (!sum_is_wait(s))
 				continue;
 			has_waits |= s->count.toggles > 0;
+			has_alone |= s->kind == SUM_ALONE && s->count.toggles > 0;
 			e->slices += s->count.slices;
 			for (int d = 0; d < DISTANCES; d++)
 				e->slices_at[d] += s->at[d].slices;
 		}
 		e->wait_runs += has_waits;
+		alone_runs += has_alone;
 	}
+	e->tells_alone = alone_runs > 0;
+	if (e->tells_alone)
+		e->wait_runs = alone_runs;
+	for (unsigned i = 0; i < plan->seats; i++)
+		if (plan->seat[i].executors > e->most[plan->seat[i].placement])
+			e->most[plan->seat[i].placement] = plan->seat[i].executors;
 	e->long_run = e->wait_runs >= LONG_RUN;
 	for (int c = 0; c < CLAIMS; c++) {
 		struct count one = count_of_kind(e, runs, SUM_MEMBARRIER, claimed[c]);

@@ -40,6 +40,19 @@ enum {
 
 #define LONG_WAITS 5
 
+/*
+ * Slices that are looked at apart. Whether CPUs were near or far is not known of all: each bound is
+ * another claim. Without a provoker, and by the largest number of executors, tears may be more
+ * frequent than in the mean of all: a claim is that of the worst of these.
+ */
+enum part {
+	PART_NEAR,
+	PART_FAR,
+	PART_ALONE,
+	PART_MOST,
+	PARTS
+};
+
 /* One rung, one crossing, one placement. */
 struct section {
 	enum placement placement;
@@ -56,13 +69,21 @@ struct claim {
 	struct count count;  /* over all placements */
 	struct count rests;  /* what upper_p rests on; none of a wait judged by gaps */
 	struct count inside; /* of sites inside a line, if they have raised upper_p */
-	double upper_p;	     /* the worst placement's */
+	double upper_p;	     /* the worst placement's and part's */
 	struct section section[PLACEMENT_COUNT];
 	unsigned sections;
-	/* The same of slices that were near, and far; of others it is not known. */
-	struct section at[DISTANCES][PLACEMENT_COUNT];
-	double at_p[DISTANCES]; /* the worst placement's */
+	struct section part[PARTS][PLACEMENT_COUNT]; /* the same of some of the slices */
+	double at_p[DISTANCES];			     /* near, and far: the worst placement's */
 };
+
+/* claim_part - its sections; PARTS: of all slices. claim_parts - those that bound a claim. */
+#define CLAIM_PARTS 3
+extern const enum part claim_parts[CLAIM_PARTS];
+
+static inline const struct section *claim_part(const struct claim *claim, enum part part)
+{
+	return part < PARTS ? claim->part[part] : claim->section;
+}
 
 struct level {
 	struct waits rung;
@@ -113,8 +134,10 @@ struct estimate {
 	double membarrier_ticks;	     /* that a change by membarrier takes; 0: unknown */
 	struct paper_wait paper;
 	struct window window;
+	unsigned most[PLACEMENT_COUNT]; /* executors that the plan has there at most */
+	bool tells_alone;		/* some slices are known to have been left alone */
 	unsigned runs;
-	unsigned wait_runs; /* of them, with toggles by waits */
+	unsigned wait_runs; /* of them, with toggles by waits; left alone, if any tells so */
 	bool long_run;	    /* the bounds take the run as the unit */
 	bool blind;	    /* estimate_blind(): what was counted is no evidence */
 };
@@ -169,6 +192,8 @@ enum {
 	RUNGS_BELOW = 8, /* that stretch alike and wait no longer */
 	ONLY_NEAR = 16,	 /* of the slices, */
 	ONLY_FAR = 32,
+	ONLY_ALONE = 64,
+	ONLY_MOST = 128,
 };
 struct count estimate_count(const struct estimate *e, const struct sums *runs,
 			    const struct sum *like, unsigned any);

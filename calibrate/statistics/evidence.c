@@ -255,7 +255,7 @@ static bool find_excess(const struct sums *run, const struct sums *all, size_t c
 		const struct sum *s = &run->sum[i];
 		double all_tears = 0, all_toggles = 0;
 
-		if (s->kind != SUM_WAIT || !s->count.toggles)
+		if (!sum_is_wait(s) || !s->count.toggles)
 			continue;
 		for (size_t k = 0; k < count; k++) {
 			const struct sum *like = sums_find(&all[k], s);

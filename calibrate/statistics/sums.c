@@ -9,14 +9,17 @@
 #include "stress/witness/witness.h"
 
 #define REAL_MAX 1e40 /* more is no measurement */
+#define HOT_REST 2000 /* ticks between toggles: with more, tears get rare */
 
 int sum_kind_of(const struct cell *cell)
 {
-	if (cell->oracle != ORACLE_COUNT)
+	if (cell->oracle != ORACLE_COUNT || provokers_have(cell->provokers, PROVOKER_COLD))
 		return -1;
 	switch (cell->protocol) {
 	case PROTOCOL_WAIT:
-		return SUM_WAIT;
+		if (cell->rest > HOT_REST)
+			return -1;
+		return cell->provokers ? SUM_WAIT : SUM_ALONE;
 	case PROTOCOL_MEMBARRIER:
 		return SUM_MEMBARRIER;
 	case PROTOCOL_ATOMIC:
@@ -163,7 +166,7 @@ int sums_add_record(struct sums *sums, const struct cell_record *record)
 					   : count_of_record(record),
 		};
 
-		if (kind == SUM_WAIT)
+		if (sum_is_wait(&sum))
 			sum.rung = cell->waits;
 		if (distance < DISTANCES)
 			sum.at[distance] = sum.count;
@@ -190,10 +193,8 @@ void sums_free(struct sums *sums)
 /* --- JSON ------------------------------------------------------------------------------------- */
 
 static const char *const kinds[SUM_KINDS] = {
-	[SUM_WAIT] = "wait",
-	[SUM_MEMBARRIER] = "membarrier",
-	[SUM_STORE] = "store",
-	[SUM_GAP] = "gap",
+	[SUM_WAIT] = "wait", [SUM_MEMBARRIER] = "membarrier", [SUM_STORE] = "store",
+	[SUM_GAP] = "gap",   [SUM_ALONE] = "alone",
 };
 
 static const char *name_sum_kind(enum sum_kind kind)

@@ -33,12 +33,13 @@ enum sum_kind {
 	SUM_MEMBARRIER, /* by membarrier */
 	SUM_STORE,	/* one store, inside a line: the atomic window */
 	SUM_GAP,	/* stores, and gaps between fetches as long as the rung: long_wait.c */
+	SUM_ALONE,	/* as SUM_WAIT, where nothing provoked; old stores have it there */
 	SUM_KINDS
 };
 
 struct sum {
 	enum sum_kind kind;
-	struct waits rung; /* of a wait or of gaps, else all 0 */
+	struct waits rung; /* of waits or of gaps, else all 0 */
 	enum crossing crossing;
 	enum placement placement;
 	unsigned executors;
@@ -53,8 +54,24 @@ struct sums {
 
 extern const struct field sum_fields[], count_fields[]; /* of struct sum, struct count */
 
-/* sum_kind_of - of a cell; -1: it proves nothing of the library's (a broken protocol). */
+/*
+ * sum_kind_of - of a cell; -1: it proves nothing of the library's (a broken protocol), or something
+ * kept its tears rare: a provoker that makes lines cold, or a longer rest than that of a hot site.
+ */
 int sum_kind_of(const struct cell *cell);
+
+/* sum_is_wait - has it counted changes by waits? */
+static inline bool sum_is_wait(const struct sum *sum)
+{
+	return sum->kind == SUM_WAIT || sum->kind == SUM_ALONE;
+}
+
+/* sum_is_like - are both of one kind and crossing, provoked or not? */
+static inline bool sum_is_like(const struct sum *sum, const struct sum *like)
+{
+	return sum->crossing == like->crossing &&
+	       (sum->kind == like->kind || (sum_is_wait(sum) && sum_is_wait(like)));
+}
 
 /* count_add - add to what was counted. */
 void count_add(struct count *to, const struct count *what);

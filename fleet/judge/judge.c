@@ -33,7 +33,7 @@ struct machine {
 
 static bool is_wait(const struct sum *s)
 {
-	return s->kind == SUM_WAIT && s->count.toggles;
+	return sum_is_wait(s) && s->count.toggles;
 }
 
 /*

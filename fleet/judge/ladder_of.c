@@ -3,28 +3,25 @@
 #include "fleet/judge/ladder_of.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* The placements that occur, in plan_seat()'s order: what a change costs is timed at the first. */
 static void seat_what_occurs(struct plan *plan, const struct fleet_run *runs, size_t count)
 {
-	unsigned fewest[PLACEMENT_COUNT];
+	unsigned most[PLACEMENT_COUNT] = { 0 };
 
-	memset(fewest, 0xff, sizeof(fewest));
 	for (size_t i = 0; i < count; i++)
 		for (size_t k = 0; k < runs[i].sums.count; k++) {
 			const struct sum *s = &runs[i].sums.sum[k];
 
-			if (s->kind == SUM_WAIT && s->executors < fewest[s->placement])
-				fewest[s->placement] = s->executors;
+			if (sum_is_wait(s) && s->executors > most[s->placement])
+				most[s->placement] = s->executors;
 		}
 	plan->seats = 0;
 	for (enum placement p = 0; p < PLACEMENT_COUNT; p++)
-		if (fewest[p] < UINT_MAX)
-			plan->seat[plan->seats++] = (struct seat){ p, fewest[p] };
+		if (most[p])
+			plan->seat[plan->seats++] = (struct seat){ p, most[p] };
 }
 
 int ladder_of_kind(const struct identity *of, const struct fleet_run *runs, size_t count,
@@ -49,8 +46,8 @@ static bool has_toggled(const struct fleet_run *run, const struct sum *like)
 	for (size_t k = 0; k < run->sums.count; k++) {
 		const struct sum *s = &run->sums.sum[k];
 
-		if (s->kind == like->kind && s->crossing == like->crossing && s->count.toggles &&
-		    (s->kind != SUM_WAIT ||
+		if (sum_is_like(s, like) && s->count.toggles &&
+		    (!sum_is_wait(s) ||
 		     (s->placement == like->placement && waits_same(&s->rung, &like->rung))))
 			return true;
 	}

@@ -50,7 +50,7 @@ static const char *const texts[STATEMENTS] = {
 		"family = ?2 AND model = ?3 AND stepping = ?4 AND microcode = ?5 AND "
 		"hypervisor = ?6 AND sockets = ?7 AND cores = ?8 AND kind.cpus = ?9 AND "
 		"time BETWEEN ?11 AND ?12 AND source <> 'journal' AND ?13 = "
-		"(SELECT sum(toggles) FROM sum WHERE sum.run = run.id AND what = 'wait') LIMIT 1",
+		"(SELECT sum(toggles) FROM sum WHERE sum.run = run.id AND what IN ('wait', 'alone')) LIMIT 1",
 };
 
 /* clang-format off */
@@ -347,7 +347,7 @@ int fleet_has_counted(struct fleet *fleet, const struct evidence_run *run, int64
 	uint64_t toggles = 0;
 
 	for (size_t i = 0; i < run->sums.count; i++)
-		if (run->sums.sum[i].kind == SUM_WAIT)
+		if (sum_is_wait(&run->sums.sum[i]))
 			toggles += run->sums.sum[i].count.toggles;
 	return run_statement(
 		fleet, HAS_COUNTED, NULL,

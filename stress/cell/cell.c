@@ -86,10 +86,10 @@ const char *provoker_name(enum provoker p)
 	return provokers[p].name;
 }
 
-bool provokers_have(unsigned set, enum provoker_trait trait)
+bool provokers_have(unsigned set, unsigned traits)
 {
 	for (unsigned i = 0; i < PROVOKER_COUNT; i++)
-		if (set & 1u << i && provokers[i].traits & trait)
+		if (set & 1u << i && provokers[i].traits & traits)
 			return true;
 	return false;
 }

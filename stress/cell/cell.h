@@ -53,8 +53,8 @@ static inline bool protocol_is_broken(enum protocol protocol)
 
 /* What pulls the two fetches apart on purpose; stress/run/provoker.c does it. A set has bits. */
 #define PROVOKERS(ROW)                                                                             \
-	ROW(COLD_BACK, "cold-back", 0)                                                             \
-	ROW(COLD_FRONT, "cold-front", 0)                                                           \
+	ROW(COLD_BACK, "cold-back", PROVOKER_COLD)                                                 \
+	ROW(COLD_FRONT, "cold-front", PROVOKER_COLD)                                               \
 	ROW(SHOOTDOWN, "shootdown", PROVOKER_SHARES)                                               \
 	ROW(BANDWIDTH, "bandwidth", PROVOKER_SHARES)                                               \
 	ROW(LOAD, "load", PROVOKER_SHARES)                                                         \
@@ -75,6 +75,7 @@ enum provoker_trait {
 	PROVOKER_SHARES = 1, /* its threads may have to share the cell's CPUs */
 	PROVOKER_CLOCKS = 2, /* it changes the clock rate of the CPUs */
 	PROVOKER_SITED = 4,  /* it takes more than the one site of a gap run */
+	PROVOKER_COLD = 8,   /* it makes tears rarer: executors wait for the line, too */
 };
 
 #define PROVOKERS_ALL ((1u << PROVOKER_COUNT) - 1)
@@ -231,7 +232,7 @@ int outcome_parse(const char *name);
 const char *tear_kind_name(enum tear_kind k); /* "old-front", "new-front", "other" */
 int tear_kind_parse(const char *name);
 const char *provoker_name(enum provoker p);
-bool provokers_have(unsigned provokers, enum provoker_trait trait); /* any of them */
+bool provokers_have(unsigned provokers, unsigned traits); /* any of them */
 
 /* provokers_name - "none", or names joined by "+", into buf. provokers_parse - or -EINVAL. */
 char *provokers_name(unsigned provokers, char *buf);

@@ -248,7 +248,7 @@ static void the_window_has_its_share(void **state)
 	assert_true(fabs(window / all - m->plan.window) < 0.02);
 }
 
-static void the_papers_waits_are_left_alone(void **state)
+static void most_slices_are_left_alone(void **state)
 {
 	struct machine *m = *state;
 	unsigned provoked = 0, alone = 0;
@@ -257,6 +257,7 @@ static void the_papers_waits_are_left_alone(void **state)
 	for (size_t i = 0; i < m->place.session.count; i++) {
 		const struct cell *cell = &m->place.session.done[i].cell;
 
+		assert_false(provokers_have(cell->provokers, PROVOKER_COLD));
 		if (strcmp(m->place.session.done[i].stage, "ladder") != 0)
 			continue;
 		if (!cell->waits.stretch)
@@ -266,8 +267,8 @@ static void the_papers_waits_are_left_alone(void **state)
 		else
 			alone++;
 	}
-	/* Two in three. */
-	assert_true(provoked > 1.5 * alone && provoked < 3 * alone);
+	/* Two in three, and those that drew a provoker that does not count. */
+	assert_true(alone > 1.5 * provoked && alone < 6 * provoked);
 }
 
 static void what_cannot_be_provoked_is_not(void **state)
@@ -667,7 +668,7 @@ int main(void)
 		TEST(no_bound_is_below_the_truth),
 		TEST(every_rung_has_slices_everywhere),
 		TEST(the_window_has_its_share),
-		TEST(the_papers_waits_are_left_alone),
+		TEST(most_slices_are_left_alone),
 		TEST(what_cannot_be_provoked_is_not),
 		TEST(a_machine_that_tears_at_any_wait_fails),
 		TEST(a_store_that_tears_fails),

@@ -211,8 +211,8 @@ static double worst_lack(const struct estimate *e)
 		const struct claim *claim = &e->level[i / CLAIMS].claim[i % CLAIMS];
 
 		for (unsigned k = 0; k < claim->sections; k++) {
-			double far = (double)claim->at[DISTANCE_FAR][k].count.slices;
-			double near = (double)claim->at[DISTANCE_NEAR][k].count.slices;
+			double far = (double)claim->part[PART_FAR][k].count.slices;
+			double near = (double)claim->part[PART_NEAR][k].count.slices;
 
 			lack = fmax(lack, share * (near + far) - far);
 		}

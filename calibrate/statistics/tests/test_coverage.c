@@ -293,6 +293,73 @@ static void many_runs_speak_for_the_long_run(void **state)
 	}
 }
 
+/* --- The worst part of the slices ------------------------------------------------------------- */
+
+/* Slices of a rung: one, or as many executors as there is room for, left alone or provoked. */
+static const struct {
+	enum sum_kind kind;
+	unsigned executors, slices;
+	double times; /* as often as the first */
+} parts[] = {
+	{ SUM_ALONE, 1, 40, 1 },
+	{ SUM_WAIT, 1, 20, 0.4 },
+	{ SUM_ALONE, 15, 8, 6 },
+	{ SUM_WAIT, 15, 4, 6 },
+};
+
+#define PART_RATE 2e-5
+
+/*
+ * A user's program has no provoker, and may have as many threads as the machine has CPUs. The
+ * bound of all slices together does not hold for it; that of the claim does.
+ */
+static void a_claim_is_that_of_the_worst_part(void **state)
+{
+	const unsigned runs = scaled(300);
+	struct plan plan = *plan_find("quick");
+	unsigned held = 0, pooled = 0;
+
+	(void)state;
+	plan.seats = 2;
+	plan.seat[0] = (struct seat){ PLACEMENT_SPREAD, 1 };
+	plan.seat[1] = (struct seat){ PLACEMENT_SPREAD, 15 };
+	for (unsigned i = 0; i < runs; i++) {
+		static struct estimate e;
+		struct sums sums = { 0 };
+		const struct claim *claim = &e.level[0].claim[CLAIM_LINE];
+
+		for (size_t k = 0; k < sizeof(parts) / sizeof(parts[0]); k++)
+			for (unsigned slice = 0; slice < parts[k].slices; slice++) {
+				double mean = PART_RATE * parts[k].times * SLICE_TOGGLES;
+				uint64_t tears = gsl_ran_poisson(rng, mean);
+				struct sum sum = { .kind = parts[k].kind,
+						   .rung.stretch = LADDER_STRETCH,
+						   .crossing = CROSSING_LINE,
+						   .placement = PLACEMENT_SPREAD,
+						   .executors = parts[k].executors,
+						   .count = { .slices = 1,
+							      .toggles = (uint64_t)SLICE_TOGGLES,
+							      .tears = tears } };
+
+				sum.count.unevenness = (double)(tears * tears) / SLICE_TOGGLES;
+				sum.count.squares = SLICE_TOGGLES * SLICE_TOGGLES;
+				sum.count.worst_tears = tears;
+				sum.count.worst_toggles = sum.count.toggles;
+				assert_int_equal(sums_add(&sums, &sum), 0);
+			}
+		estimate_so_far(&e, &sums, 1, &plan);
+		held += claim->upper_p >= 6 * PART_RATE;
+		pooled += claim->section[0].upper_p >= 6 * PART_RATE;
+		/* What machine.conf says the bound rests on is that part. */
+		assert_int_equal(claim->rests.slices, 12);
+		sums_free(&sums);
+	}
+	print_message("# worst part: %.1f %% held, %.1f %% of all slices' bounds\n",
+		      100.0 * held / runs, 100.0 * pooled / runs);
+	assert_share(held, runs, 0.95);
+	assert_at_most(pooled, runs, 0.5);
+}
+
 /* --- Single stores inside a line -------------------------------------------------------------- */
 
 /*
@@ -440,6 +507,7 @@ int main(void)
 		cmocka_unit_test(a_run_speaks_for_its_time),
 		cmocka_unit_test(without_the_spread_it_does_not),
 		cmocka_unit_test(many_runs_speak_for_the_long_run),
+		cmocka_unit_test(a_claim_is_that_of_the_worst_part),
 		cmocka_unit_test(a_window_holds_between_runs),
 		cmocka_unit_test(an_estimate_claims_no_window_too_small),
 	};

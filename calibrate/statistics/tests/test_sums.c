@@ -72,6 +72,31 @@ static void broken_protocols_prove_nothing(void **state)
 	assert_int_equal(sums.count, 0);
 }
 
+/* Flushed lines and long rests make tears rare: a bound from them would be too low. */
+static void what_makes_tears_rare_proves_nothing(void **state)
+{
+	struct cell_record r = slice(1000, 400, 2);
+	struct sums sums = { 0 };
+
+	(void)state;
+	for (unsigned p = PROVOKER_COLD_BACK; p <= PROVOKER_COLD_FRONT; p++) {
+		r.cell.provokers = 1u << p | 1u << PROVOKER_BANDWIDTH;
+		assert_int_equal(sums_add_record(&sums, &r), 0);
+	}
+	r.cell.provokers = 0;
+	r.cell.rest = 2001;
+	assert_int_equal(sums_add_record(&sums, &r), 0);
+	assert_int_equal(sums.count, 0);
+	r.cell.rest = 2000;
+	assert_int_equal(sums_add_record(&sums, &r), 0);
+	r.cell.provokers = 1u << PROVOKER_BANDWIDTH;
+	assert_int_equal(sums_add_record(&sums, &r), 0);
+	assert_int_equal(sums.count, 2);
+	assert_int_equal(sums.sum[0].kind, SUM_ALONE);
+	assert_int_equal(sums.sum[1].kind, SUM_WAIT);
+	sums_free(&sums);
+}
+
 /* Three sites of a line: each toggle counts at each of them, a tear only at its own. */
 static void sites_inside_count_for_their_crossings(void **state)
 {
@@ -272,6 +297,7 @@ int main(void)
 		cmocka_unit_test(tears_without_a_number_of_toggles_count_all),
 		cmocka_unit_test(what_was_cut_has_tears_alone),
 		cmocka_unit_test(broken_protocols_prove_nothing),
+		cmocka_unit_test(what_makes_tears_rare_proves_nothing),
 		cmocka_unit_test(sites_inside_count_for_their_crossings),
 		cmocka_unit_test(kinds_are_kept_apart),
 		cmocka_unit_test(the_worst_slice_is_remembered),
