@@ -193,6 +193,26 @@ double bound_mixed(uint64_t tears, uint64_t toggles, double slices, double sprea
 	return fmax(plain, fmin(1, found->p / (double)toggles));
 }
 
+#define RATE_MIN 1e-18
+
+/* A gamma mixture of Poisson variables with these means is 0 with the product of such powers. */
+double bound_unseen(const uint64_t *toggles, size_t count, double spread, double confidence)
+{
+	double low = log(RATE_MIN), high = 0;
+
+	for (unsigned i = 0; i < HALVINGS; i++) {
+		double middle = (low + high) / 2, logarithm = 0;
+
+		for (size_t k = 0; k < count; k++)
+			logarithm -= log1p(spread * exp(middle) * (double)toggles[k]) / spread;
+		if (logarithm <= log1p(-confidence))
+			high = middle;
+		else
+			low = middle;
+	}
+	return exp(high);
+}
+
 double bound_capped(uint64_t tears, uint64_t toggles, double slices, double cap, double confidence)
 {
 	double plain = bound_upper(tears, toggles, confidence), full;

@@ -2,6 +2,7 @@
 #ifndef CALIBRATE_STATISTICS_BOUND_H
 #define CALIBRATE_STATISTICS_BOUND_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #define CONFIDENCE 0.95
@@ -29,6 +30,12 @@ double bound_lower(uint64_t tears, uint64_t toggles, double confidence);
  */
 double bound_mixed(uint64_t tears, uint64_t toggles, double slices, double spread,
 		   double confidence);
+
+/*
+ * bound_unseen - the same where no slice, or run, saw a tear, each with its own number of toggles:
+ * so that one more never raises it, however long.
+ */
+double bound_unseen(const uint64_t *toggles, size_t count, double spread, double confidence);
 
 /*
  * bound_capped - the same, assuming only that no slice tears more often than `cap`. A sum of

@@ -47,7 +47,7 @@ struct count estimate_count(const struct estimate *e, const struct sums *runs,
 						: any & ONLY_FAR ? &s->at[DISTANCE_FAR]
 								 : &s->count);
 		}
-		if (like->kind == SUM_STORE || (e->long_run && !(any & ANY_RUNG)))
+		if (e->long_run && !(any & ANY_RUNG))
 			one = count_as_unit(one);
 		count_add(&all, &one);
 	}

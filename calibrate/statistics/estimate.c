@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/number.h"
 #include "calibrate/statistics/bound.h"
@@ -135,6 +136,32 @@ static double bound_sections(struct section *s, unsigned count, double spread, d
 }
 
 /*
+ * Stores across one boundary in all runs, and the runs that saw any. Returns a bound on their rate
+ * where none tore.
+ */
+static double bound_stores(const struct estimate *e, const struct sums *runs,
+			   enum crossing crossing, struct count *all, uint64_t *seen)
+{
+	uint64_t *stores = calloc(e->runs + 1, sizeof(*stores));
+	double p = 1;
+
+	*all = (struct count){ 0 };
+	*seen = 0;
+	for (unsigned i = 0; i < e->runs; i++) {
+		struct estimate one = { .runs = 1 };
+		struct count c = count_of_kind(&one, &runs[i], SUM_STORE, crossing);
+
+		count_add(all, &c);
+		if (stores && c.toggles)
+			stores[(*seen)++] = c.toggles;
+	}
+	if (stores)
+		p = bound_unseen(stores, *seen, WINDOW_SPREAD, CONFIDENCE);
+	free(stores);
+	return p;
+}
+
+/*
  * The largest window such that no store tore across any boundary inside it. The worst of several
  * bounds is below the worst of several rates only if its own bound is: so each has the whole error.
  */
@@ -152,9 +179,9 @@ static void judge_window(struct estimate *e, const struct sums *runs, unsigned w
 		.ticks = cost_of(&word),
 	};
 	for (unsigned i = 0; i < 3; i++) {
-		struct count c = count_of_kind(e, runs, SUM_STORE, inside[i]);
-		double p =
-			bound_mixed(c.tears, c.toggles, count_units(&c), WINDOW_SPREAD, CONFIDENCE);
+		struct count c;
+		uint64_t seen;
+		double p = bound_stores(e, runs, inside[i], &c, &seen);
 
 		if (!w->torn && (c.tears || (widest && 8u << i >= widest))) {
 			w->torn = 8u << i;
@@ -166,7 +193,7 @@ static void judge_window(struct estimate *e, const struct sums *runs, unsigned w
 			continue;
 		w->bytes *= 2;
 		w->toggles = i == 0 || c.toggles < w->toggles ? c.toggles : w->toggles;
-		w->runs = i == 0 || c.slices < w->runs ? c.slices : w->runs;
+		w->runs = i == 0 || seen < w->runs ? seen : w->runs;
 		w->upper_p = i == 0 || p > w->upper_p ? p : w->upper_p;
 		w->ticks = cost_of(&c);
 	}

@@ -182,8 +182,8 @@ double estimate_bound(const struct count *count, double spread, double cap, doub
 double estimate_section(struct section *section, double spread, double cap, double confidence);
 
 /*
- * estimate_count - what the runs have counted of sums like that, but for what may be any. A run is
- * a unit of single stores; of one rung, and of it and all below, where the estimate has it so.
+ * estimate_count - what the runs have counted of sums like that, but for what may be any. Of one
+ * rung, and of it and all below, a run is a unit where the estimate has it so.
  */
 enum {
 	ANY_RUNG = 1,

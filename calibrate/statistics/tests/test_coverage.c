@@ -419,7 +419,18 @@ static unsigned count_broken(double spread)
 
 static void a_window_holds_between_runs(void **state)
 {
+	static const uint64_t alike[] = { 10000000, 10000000, 10000000, 10000000, 10000000 };
+	uint64_t other[] = { 10000000, 10000000, 10000000, 10000000, 500000000 };
+	double five = bound_unseen(alike, 5, WINDOW_SPREAD, 0.95);
+
 	(void)state;
+	assert_true(fabs(five / bound_mixed(0, 50000000, 5, WINDOW_SPREAD, 0.95) - 1) < 1e-6);
+	/* A longer run is worth more, but not ten runs. */
+	assert_true(bound_unseen(other, 5, WINDOW_SPREAD, 0.95) < five);
+	assert_true(bound_unseen(other, 5, WINDOW_SPREAD, 0.95) >
+		    bound_mixed(0, 150000000, 15, WINDOW_SPREAD, 0.95));
+	assert_true(bound_unseen(alike, 1, WINDOW_SPREAD, 0.95) == 1);
+	assert_true(bound_unseen(NULL, 0, WINDOW_SPREAD, 0.95) == 1);
 	assert_int_equal(count_broken(WINDOW_SPREAD), 0);
 	/* Stores as units, or half of that spread, promise too much. */
 	assert_int_equal(count_broken(0), 200);
