@@ -26,10 +26,11 @@ patchcoreinclude_HEADERS = \
 	patchcore/include/patchcore/patchcore.h \
 	patchcore/include/patchcore/signals.h
 pkgconfig_DATA = patchcore/patchcore.pc
+dist_pkgdata_DATA += results/kinds.tsv
 cmakedir = $(libdir)/cmake/patchcore
 dist_cmake_DATA = patchcore/bindings/patchcoreConfig.cmake
 nodist_cmake_DATA = patchcore/bindings/patchcoreConfigVersion.cmake
-EXTRA_DIST += meson.build patchcore/patchcore.abi patchcore/patchcore.map
+EXTRA_DIST += meson.build results/kinds.py patchcore/patchcore.abi patchcore/patchcore.map
 
 include patchcore/syscall/local.mk
 include patchcore/machine/local.mk

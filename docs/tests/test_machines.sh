@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# results/machines.md is what scripts/machines makes of results/runs/, and would not be of other runs.
+# results/machines.md is what scripts/machines makes of results/runs/, and results/kinds.tsv what results/kinds.py makes
+# of the evidence there; neither would be of other runs.
 set -euo pipefail
 export LC_ALL=C
 
@@ -66,3 +67,33 @@ rc=0
 mkdir "$dir/none"
 python3 "$top/scripts/machines" "$dir/none" >"$dir/page" || rc=$?
 [ "$rc" = 69 ] || fail "exit status $rc without a run"
+
+# --- kinds of processors ---
+
+kinds()
+{
+	python3 "$top/results/kinds.py" "$1" >"$dir/kinds"
+	diff "$top/results/kinds.tsv" "$dir/kinds"
+}
+kinds "$top/results/runs" || fail "results/kinds.tsv is not up to date: make machines"
+rm -rf "$runs"
+mkdir "$runs"
+for store in "$top"/results/runs/*/*.evidence{,.xz}; do
+	run=${store%/*}
+	mkdir -p "$runs/${run##*/}" "$runs/copy-of-${run##*/}"
+	cp "$store" "$runs/${run##*/}"
+	cp "$store" "$runs/copy-of-${run##*/}"
+done
+chmod -R u+w "$runs"
+kinds "$runs" || fail "evidence that is there twice counts twice"
+sed -i '$d' "$runs"/*amd-25-17-1-kvm-window/machine.conf.evidence
+! kinds "$runs" >/dev/null || fail "fewer runs give the same kinds"
+# One store that tore, of 500 million, makes the window smaller.
+sed 's/"time": *[0-9]*/"time": 1/; s/"checksum": *"[^"]*"/"checksum": "x"/
+	s/\("crossing":"16"[^}]*"tears":\)0/\11/' "$top/results/runs/amd-25-17-1-kvm-window/machine.conf.evidence" \
+	>>"$runs/amd-25-17-1-kvm-window/machine.conf.evidence"
+! kinds "$runs" >/dev/null || fail "a store that tore gives the same kinds"
+awk '$2 == 25 { exit $4 != 16 || $11 == 0 }' "$dir/kinds" || fail "a tear across 16 bytes: $(grep "	25	" "$dir/kinds")"
+rc=0
+python3 "$top/results/kinds.py" "$dir/none" >"$dir/page" || rc=$?
+[ "$rc" = 69 ] || fail "exit status $rc without evidence"

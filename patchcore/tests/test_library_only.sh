@@ -58,6 +58,7 @@ cd "$dir/build"
 	printf './%s\n' include/patchcore/*.h
 	cd examples
 	find . -type f ! -name local.mk | sed 's,^\.,./share/doc/tmax/examples,'
+	echo ./share/tmax/kinds.tsv
 	printf './lib/cmake/patchcore/patchcoreConfig%s.cmake\n' '' Version
 } | grep -v '/check\.[ch]$' | LC_ALL=C sort >"$dir/expected"
 diff "$dir/is" "$dir/expected" || fail "installed (<) is not what the library has (>)"
