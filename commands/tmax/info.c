@@ -150,9 +150,11 @@ static void print_status(const struct pc_status *s)
 		       "source", s->fleet ? "a fleet: other machines of this kind" : "calibration",
 		       "evidence", s->runs, S(s->runs), date,
 		       s->long_run ? "the long run" : "that time only");
-	printf("  %-16s %u bytes\n", "window", s->atomic_window);
+	printf("  %-16s %u bytes%s%s\n", "window", s->atomic_window,
+	       s->window_p > 0 ? ", below " : "", s->window_p > 0 ? NUMBER(s->window_p) : "");
 	printf("  %-16s %s per toggle\n", "upper_p", NUMBER(s->upper_p));
 	printf("  %-16s %s per toggle\n", "accept_p", NUMBER(s->accept_p));
+	printf("  %-16s %s per store\n", "accept_window_p", NUMBER(s->accept_window_p));
 	printf("  %-16s %s\n", "reason", s->reason);
 }
 
@@ -175,7 +177,8 @@ static json_t *report_json(const struct machine_report *r)
 	text_printable(reason, sizeof(reason), s->reason);
 	return json_pack(
 		"{s:o, s:s?, s:{s:b, s:I, s:s?}, s:s, s:{s:b}, s:b, s:o, s:{s:s?, s:s, s:s, s:s?, "
-		"s:I, s:I, s:I, s:i, s:f, s:f, s:s, s:i, s:i, s:f, s:f, s:b, s:I, s:I, s:b}}",
+		"s:I, s:I, s:I, s:i, s:f, s:f, s:s, s:i, s:i, s:f, s:f, s:b, s:I, s:I, s:b, s:f, "
+		"s:f}}",
 		"identity", identity_to_json(&r->identity), "codename",
 		r->cpu.codename[0] ? r->cpu.codename : NULL, "tsc", "invariant",
 		r->identity.tsc_invariant, "khz", (json_int_t)r->identity.tsc_khz, "problem",
@@ -189,7 +192,7 @@ static json_t *report_json(const struct machine_report *r)
 		"accept_p", s->accept_p, "reason", reason, "level", (int)s->level, "line_level",
 		(int)s->line_level, "page_p", s->page_p, "line_p", s->line_p, "long_run",
 		s->long_run, "runs", (json_int_t)s->runs, "measured", (json_int_t)s->measured,
-		"fleet", s->fleet);
+		"fleet", s->fleet, "accept_window_p", s->accept_window_p, "window_p", s->window_p);
 }
 
 static int tell_json(const char *type, json_t *body)

@@ -21,6 +21,7 @@ static struct lock setup_lock; /* protects all below */
 static struct facts facts;
 static enum pc_policy asked = PC_POLICY_AUTO;
 static double accept_p = PC_ACCEPT_P_DEFAULT;
+static double accept_window_p = PC_ACCEPT_WINDOW_P_DEFAULT;
 static char reason[sizeof(((struct pc_status *)0)->reason)];
 
 /* The process's own, from now on. */
@@ -90,6 +91,7 @@ int pc_init(void)
 	/* Without SIGTRAP nothing has begun. */
 	if (!choice_current && (ret = trap_install()) == 0) {
 		facts_learn(&facts);
+		facts_accept_window(&facts, accept_window_p);
 		facts.trap = probe_int3(facts.trap_reason, sizeof(facts.trap_reason)) == 0;
 		ret = choose_policy(asked, accept_p, false);
 	}
@@ -143,6 +145,23 @@ int pc_set_accept_p(double p)
 	return p > 0 && p <= 1 ? choose_again(NULL, &p) : -EINVAL;
 }
 
+int pc_set_accept_window_p(double p)
+{
+	struct thread *self;
+	int ret = p > 0 && p <= 1 ? setup_enter(&self, true) : -EINVAL;
+
+	if (ret < 0)
+		return ret;
+	facts_accept_window(&facts, p);
+	ret = choose_policy(asked, accept_p, false);
+	if (ret == 0)
+		accept_window_p = p;
+	else
+		facts_accept_window(&facts, accept_window_p);
+	setup_leave(self);
+	return ret;
+}
+
 int pc_get_status(struct pc_status *status)
 {
 	const struct syncs *syncs;
@@ -189,6 +208,8 @@ int pc_get_status(struct pc_status *status)
 		.line_later_wait = syncs->line_later.waits.first,
 		.line_later_p = policy_bound(&facts, &syncs->line_later, false),
 		.fleet = facts.have_conf && facts.conf.fleet,
+		.accept_window_p = accept_window_p,
+		.window_p = page->window > 8 ? facts.window_p : 0,
 	};
 	snprintf(status->conf_path, sizeof(status->conf_path), "%s", facts.conf_path);
 	snprintf(status->reason, sizeof(status->reason), "%s", reason);

@@ -8,6 +8,8 @@ libpatchcore_internal_la_SOURCES += \
 	patchcore/machine/cpus.h \
 	patchcore/machine/identity.c \
 	patchcore/machine/identity.h \
+	patchcore/machine/kinds.c \
+	patchcore/machine/kinds.h \
 	patchcore/machine/machine_conf.h \
 	patchcore/machine/policy.c \
 	patchcore/machine/policy.h \

@@ -53,6 +53,7 @@ struct machine_conf {
 	struct machine_conf_level level[MACHINE_CONF_LEVELS]; /* in order of rising cost */
 	unsigned window;				      /* [window] bytes: 8, 16, 32 or 64 */
 	uint64_t window_toggles;			      /* stores without a tear behind it */
+	uint64_t window_runs;	  /* that made them; those of one hour are one; 0: unknown */
 	double window_p;	  /* upper bound on tears per store inside it beyond 8 bytes */
 	double window_confidence; /* of that bound */
 };
@@ -113,6 +114,12 @@ int machine_conf_default_path(char *path, size_t size);
  * could have written it; else what open(2) failed with.
  */
 int conf_open(const char *path, char *why, size_t size);
+
+/*
+ * conf_load - all of such a file, with a NUL behind it; the caller frees *text, always. 0, or with
+ * one line in why: -ENOMEM, -EFBIG, what conf_open() and read(2) fail with.
+ */
+int conf_load(const char *path, char **text, size_t *size, char *why, size_t why_size);
 
 /*
  * machine_conf_read - read the file at that path, which conf_open() opens.

@@ -69,6 +69,41 @@ void policy_assume_waits(uint64_t first, uint64_t second, uint64_t stretch)
 	};
 }
 
+/* A run that met no tear does not widen the window beyond what machines of its kind keep. */
+static void limit_window(struct facts *facts, const struct identity *here)
+{
+	unsigned widest = identity_widest(here);
+
+	if (facts->conf.window > WINDOW_DEFAULT && kind_read(&facts->kind, kinds_path, here) == 0 &&
+	    kind_widest(&facts->kind) < widest)
+		widest = kind_widest(&facts->kind);
+	if (facts->conf.window > widest)
+		facts->conf.window = widest;
+}
+
+void facts_accept_window(struct facts *facts, double accept_window_p)
+{
+	const struct machine_conf *conf = &facts->conf;
+	const struct kind *kind = &facts->kind;
+	double own = conf->window_runs >= WINDOW_RUNS ? conf->window_p : 1, others = 1;
+
+	if (kind->runs >= WINDOW_RUNS && kind->hours >= WINDOW_HOURS)
+		others = 1 / (double)kind->one_in;
+	facts->window = WINDOW_DEFAULT;
+	facts->window_p = 0;
+	if (!facts->have_window)
+		return;
+	if (own <= accept_window_p) {
+		facts->window = conf->window;
+		facts->window_p = own;
+	} else if (others <= accept_window_p) {
+		facts->window = conf->window < kind->window ? conf->window : (unsigned)kind->window;
+		facts->window_p = others;
+	}
+	if (facts->window == WINDOW_DEFAULT)
+		facts->window_p = 0;
+}
+
 void facts_learn(struct facts *facts)
 {
 	const struct machine_conf *conf = &facts->conf;
@@ -94,11 +129,10 @@ void facts_learn(struct facts *facts)
 			 * The atomic window depends neither on the clock nor on waits, but on an
 			 * oracle that sees tears.
 			 */
-			facts->have_window = conf->usable &&
+			facts->have_window = conf->usable && !conf->fleet &&
 					     !identity_differs(&conf->identity, &here) &&
 					     !scope_problem(conf, why, sizeof(why));
-			if (facts->conf.window > identity_widest(&here))
-				facts->conf.window = identity_widest(&here);
+			limit_window(facts, &here);
 			problem = conf_problem(conf, &here, why, sizeof(why));
 		}
 		facts->have_conf = !problem;
@@ -115,6 +149,7 @@ void facts_learn(struct facts *facts)
 		ticks = conf->membarrier_ticks;
 	for (unsigned i = 0; i < SYNC_LEVELS; i++)
 		sync_expect(i + 1, facts->have_conf ? conf->level[i].ticks : 0);
+	facts->window = WINDOW_DEFAULT;
 	facts->membarrier = membarrier_register() == 0;
 	if (!facts->membarrier)
 		return;
@@ -159,12 +194,10 @@ static void choose_sync(const struct facts *facts, enum pc_policy asked,
 			struct sync *other, struct sync *later)
 {
 	const struct machine_conf *conf = &facts->conf;
-	bool window = asked == PC_POLICY_WAIT && facts->have_conf;
 	unsigned level;
 
-	window |= facts->have_window && conf->window_p <= accept_p;
 	sync->policy = PC_POLICY_AUTO;
-	sync->window = window ? conf->window : WINDOW_DEFAULT;
+	sync->window = asked == PC_POLICY_WAIT && facts->have_conf ? conf->window : facts->window;
 	if (!facts->trap)
 		return;
 	level = choose_level(facts, asked, sites, accept_p);

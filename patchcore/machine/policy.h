@@ -3,18 +3,22 @@
 #ifndef PATCHCORE_MACHINE_POLICY_H
 #define PATCHCORE_MACHINE_POLICY_H
 
+#include "patchcore/machine/kinds.h"
 #include "patchcore/machine/machine_conf.h"
 #include "patchcore/machine/sync.h"
 #include "patchcore/patchcore.h"
 #include "patchcore/syscall/sys.h"
 
-/* What is known about the machine, after start-up never changed. */
+/* What is known about the machine, after start-up never changed but by facts_accept_window(). */
 struct facts {
 	bool have_window; /* a usable config of this machine and these CPUs: its window counts */
 	bool have_conf;	  /* and the clock can be trusted, so its levels count too */
 	bool membarrier;  /* SYNC_CORE registered */
 	bool trap;	  /* SIGTRAP is ours, and INT3 raises it */
 	struct machine_conf conf;
+	struct kind kind; /* what other machines say of the window; all 0: none, or not asked */
+	unsigned window;  /* in use but for policy wait: see facts_accept_window() */
+	double window_p;  /* the bound that it rests on; 0: 8 bytes need none */
 	char conf_path[256];
 	char conf_reason[200]; /* why there is no config to wait by */
 	char trap_reason[200]; /* why there is no trap to use */
@@ -63,8 +67,17 @@ const char *conf_problem(const struct machine_conf *conf, const struct identity 
  */
 void policy_assume_waits(uint64_t first, uint64_t second, uint64_t stretch);
 
-/* facts_learn - find and check the config, register membarrier. */
+/* facts_learn - find and check the config, register membarrier. The window is 8 bytes. */
 void facts_learn(struct facts *facts);
+
+/*
+ * facts_accept_window - the widest window for a caller who accepts so many tears per store: what
+ * the machine's own run saw whole, if the bound of many runs is accepted, of this machine or of its
+ * kind. A caller who accepts 1 takes what that run saw.
+ */
+#define WINDOW_RUNS  30
+#define WINDOW_HOURS 10
+void facts_accept_window(struct facts *facts, double accept_window_p);
 
 /*
  * policy_choose - the syncs to use for what the caller asked. The policy of one is AUTO when none

@@ -173,6 +173,8 @@ static inline struct conf_lines conf_lines(const struct machine_conf *conf)
 	conf_add_levels(&lines, conf);
 	conf_add_number(&lines, "window", "bytes", conf->window);
 	conf_add_number(&lines, "window", "toggles", conf->window_toggles);
+	if (conf->window_runs)
+		conf_add_number(&lines, "window", "runs", conf->window_runs);
 	conf_add_double(&lines, "window", "upper_p", conf->window_p);
 	conf_add_double(&lines, "window", "confidence", conf->window_confidence);
 	return lines;
@@ -266,7 +268,8 @@ static inline bool conf_same(const struct machine_conf *a, const struct machine_
 	       a->usable == b->usable && a->confidence == b->confidence &&
 	       a->membarrier_ticks == b->membarrier_ticks && conf_same_levels(a, b) &&
 	       a->window == b->window && a->window_toggles == b->window_toggles &&
-	       a->window_p == b->window_p && a->window_confidence == b->window_confidence;
+	       a->window_runs == b->window_runs && a->window_p == b->window_p &&
+	       a->window_confidence == b->window_confidence;
 }
 
 /*

@@ -220,6 +220,7 @@ static void window_of_the_library(const void *window)
 
 	conf.window = *(const unsigned *)window;
 	conf.window_p = 1e-10;
+	conf.window_runs = 30;
 	conf_use(&conf);
 	if (!conf.identity.tsc_invariant)
 		child_skip("this machine has no invariant TSC");

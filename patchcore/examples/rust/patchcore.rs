@@ -39,6 +39,8 @@ pub struct pc_status {
     pub line_later_wait: u64,
     pub line_later_p: c_double,
     pub fleet: c_int,
+    pub accept_window_p: c_double,
+    pub window_p: c_double,
 }
 
 #[link(name = "patchcore")]
@@ -48,5 +50,6 @@ extern "C" {
     pub fn pc_patch(addr: *mut c_void, bytes: *const c_void, len: usize) -> c_int;
     pub fn pc_set_policy(policy: c_uint) -> c_int;
     pub fn pc_set_accept_p(p: c_double) -> c_int;
+    pub fn pc_set_accept_window_p(p: c_double) -> c_int;
     pub fn pc_get_status(status: *mut pc_status) -> c_int;
 }

@@ -45,6 +45,13 @@ __BEGIN_DECLS
 /* The tear probability per toggle that PC_POLICY_AUTO accepts by default. */
 #define PC_ACCEPT_P_DEFAULT 1e-9
 
+/*
+ * The probability that one store inside a cache line tears, beyond 8 aligned bytes, which is
+ * accepted by default: see pc_set_accept_window_p(). Thirty quick calibrations without a tear
+ * bound it by 2.5e-8.
+ */
+#define PC_ACCEPT_WINDOW_P_DEFAULT 1e-7
+
 /* How a straddler's three writes are kept apart. */
 enum pc_policy {
 	/*
@@ -96,6 +103,8 @@ struct pc_status {
 	uint64_t line_later_wait;
 	double line_later_p;
 	int fleet; /* the config was counted on other machines of this kind, not here */
+	double accept_window_p; /* bound that a window wider than 8 bytes has to keep */
+	double window_p;	/* that it keeps: by many runs of this machine or of its kind */
 };
 
 /*
@@ -239,6 +248,20 @@ int pc_set_policy(enum pc_policy policy);
  * @p: above 0, at most 1. -EINVAL otherwise. -ENOMEM. -ESHUTDOWN.
  */
 int pc_set_accept_p(double p);
+
+/*
+ * pc_set_accept_window_p - the probability that one store to an instruction inside a cache line
+ * tears which is accepted: how wide the atomic window is.
+ * @p: above 0, at most 1. -EINVAL otherwise. -ENOMEM. -ESHUTDOWN.
+ *
+ * The window is wider than 8 bytes where the calibration of this machine saw no store tear inside
+ * it, and a bound is at most p: of 30 runs of this machine, each in another hour, or of 30 runs in
+ * 10 different hours of machines of its kind (vendor, family, model), by kinds.tsv, which comes
+ * with the library. Both take the run as the unit. With fewer runs there is no bound but 1, and a
+ * caller that accepts 1 takes what this machine's calibration saw. Policy WAIT, asked for by name,
+ * takes that too.
+ */
+int pc_set_accept_window_p(double p);
 
 /*
  * pc_get_status - what is in use and why.

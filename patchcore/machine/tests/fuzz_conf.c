@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "patchcore/machine/kinds.h"
 #include "patchcore/machine/machine_conf.h"
 #include "patchcore/tests/conf_sample.h"
 #include "results/tests/fuzz.h"
@@ -150,6 +151,32 @@ static void check_why(const char *why, size_t size, int ret)
 	must((ret == 0) == (why[0] == '\0'));
 }
 
+/* The same text as a table of kinds: no window across which stores tore, no bound out of nothing.
+ */
+static void check_kinds(const char *text)
+{
+	static const struct identity id = { .vendor = "AuthenticAMD", .family = 26, .model = 2 };
+	char *copy = strdup(text);
+	struct kind kind;
+	int ret;
+
+	must(copy != NULL);
+	ret = kind_parse(&kind, copy, &id);
+	must(ret == 0 || ret == -ENOENT);
+	if (ret == 0) {
+		must(kind.family == id.family && kind.model == id.model);
+		must(kind.window == 8 || kind.window == 16 || kind.window == 32 ||
+		     kind.window == 64);
+		for (unsigned i = 0; i < KIND_BOUNDARIES; i++)
+			must(kind.window <= 8u << i || !kind.torn[i]);
+		check_bound((double)kind.stores, 0, 0.95, 1 / (double)kind.one_in);
+		must(kind.runs >= kind.hours && kind.runs <= kind.stores);
+	} else {
+		must(kind.window == 0 && kind.runs == 0);
+	}
+	free(copy);
+}
+
 static void check_text(const char *text, size_t size)
 {
 	struct machine_conf conf;
@@ -260,6 +287,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(text, data, size);
 	text[size] = '\0';
 	check_text(text, size);
+	check_kinds(text);
 	free(text);
 	return 0;
 }
@@ -291,6 +319,9 @@ static const char *const tokens[] = {
 	"page_p = 0.5\n",
 	"usable = no\n",
 	"nan",
+	"\t",
+	"AuthenticAMD\t26\t2\t",
+	"99999999999999999999",
 	"yes",
 	"e-9",
 	"                                                                                    ",
@@ -346,11 +377,15 @@ int main(int argc, char **argv)
 	static const uint8_t unknown[] = { VALUES, 1, 0, 0,  0, 1, 0, 1, 1, 1, 1, 0, 0,
 					   14,	   5, 0, 14, 2, 2, 1, 2, 0, 5, 6, 2 };
 	static char texts[VARIANTS][CONF_TEXT];
-	struct fuzz_input inputs[VARIANTS + 2] = {
+	static const char kinds[] =
+		"AuthenticAMD\t26\t2\t32\t684604203\t37942239\t23\t2\t1\t0\t0\t11717\n"
+		"AuthenticAMD\t26\t2\t64\t68\t3\t2\t2\t1\t0\t0\t0\n";
+	struct fuzz_input inputs[VARIANTS + 3] = {
 		[VARIANTS] = { values, sizeof(values) },
 		[VARIANTS + 1] = { unknown, sizeof(unknown) },
+		[VARIANTS + 2] = { (const uint8_t *)kinds, sizeof(kinds) - 1 },
 	};
-	struct fuzz_corpus corpus = { .inputs = inputs, .count = VARIANTS + 2, .tokens = tokens };
+	struct fuzz_corpus corpus = { .inputs = inputs, .count = VARIANTS + 3, .tokens = tokens };
 
 	for (unsigned i = 0; i < VARIANTS; i++) {
 		struct machine_conf conf;

@@ -437,6 +437,22 @@ static void test_long_levels(void **state)
 	expect_lines_refused(&lines, "[wait] has more than 32 levels in all");
 }
 
+/* Without it the window rests on no run. */
+static void test_window_runs(void **state)
+{
+	struct conf_lines lines = sample_lines;
+	struct machine_conf conf;
+
+	(void)state;
+	assert_int_equal(parse_lines(&lines, &conf), 0);
+	assert_int_equal(conf.window_runs, 0);
+	conf_add(&lines, "window", "runs", "31");
+	assert_int_equal(parse_lines(&lines, &conf), 0);
+	assert_int_equal(conf.window_runs, 31);
+	conf_set(&lines, "window", "runs", "-1");
+	expect_lines_refused(&lines, "[window] runs has no valid value");
+}
+
 /* A file that does not say is of a calibration. */
 static void test_source(void **state)
 {
@@ -681,18 +697,18 @@ static void test_results(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_good),	     cmocka_unit_test(test_missing),
-		cmocka_unit_test(test_twice),	     cmocka_unit_test(test_sections_matter),
-		cmocka_unit_test(test_junk_numbers), cmocka_unit_test(test_junk_probabilities),
-		cmocka_unit_test(test_out_of_range), cmocka_unit_test(test_hostile_identity),
-		cmocka_unit_test(test_limits),	     cmocka_unit_test(test_toggles_behind),
-		cmocka_unit_test(test_verdict),	     cmocka_unit_test(test_no_wait),
-		cmocka_unit_test(test_order),	     cmocka_unit_test(test_level_count),
-		cmocka_unit_test(test_source),	     cmocka_unit_test(test_long_levels),
-		cmocka_unit_test(test_level_names),  cmocka_unit_test(test_many_levels),
-		cmocka_unit_test(test_bounds),	     cmocka_unit_test(test_window_bounds),
-		cmocka_unit_test(test_hostile),	     cmocka_unit_test(test_cpus),
-		cmocka_unit_test(test_results),
+		cmocka_unit_test(test_good),	      cmocka_unit_test(test_missing),
+		cmocka_unit_test(test_twice),	      cmocka_unit_test(test_sections_matter),
+		cmocka_unit_test(test_junk_numbers),  cmocka_unit_test(test_junk_probabilities),
+		cmocka_unit_test(test_out_of_range),  cmocka_unit_test(test_hostile_identity),
+		cmocka_unit_test(test_limits),	      cmocka_unit_test(test_toggles_behind),
+		cmocka_unit_test(test_verdict),	      cmocka_unit_test(test_no_wait),
+		cmocka_unit_test(test_order),	      cmocka_unit_test(test_level_count),
+		cmocka_unit_test(test_window_runs),   cmocka_unit_test(test_source),
+		cmocka_unit_test(test_long_levels),   cmocka_unit_test(test_level_names),
+		cmocka_unit_test(test_many_levels),   cmocka_unit_test(test_bounds),
+		cmocka_unit_test(test_window_bounds), cmocka_unit_test(test_hostile),
+		cmocka_unit_test(test_cpus),	      cmocka_unit_test(test_results),
 	};
 
 	return cmocka_run_group_tests(tests, make_sample, NULL);

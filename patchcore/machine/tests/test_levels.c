@@ -62,6 +62,7 @@ static struct facts made_up(bool membarrier)
 		.have_conf = true,
 		.membarrier = membarrier,
 		.trap = true,
+		.window = 8,
 		.conf = { .levels = LENGTH(ladder), .window = 8, .window_p = 1 },
 		.conf_reason = "no config here",
 	};
@@ -572,17 +573,19 @@ static void window_of_a_good_run(const void *arg)
 	(void)arg;
 	conf.window = 32;
 	conf.window_p = 1e-11;
+	conf.window_runs = 30;
 	conf_use(&conf);
 	MUST(pc_init() == 0 && status_now().atomic_window == 32);
-	MUST(pc_set_accept_p(1e-12) == 0 && status_now().atomic_window == 8);
-	MUST(pc_set_accept_p(PC_ACCEPT_P_DEFAULT) == 0 && pc_fini() == 0);
+	MUST(pc_set_accept_window_p(1e-12) == 0 && status_now().atomic_window == 8);
+	MUST(pc_set_accept_window_p(PC_ACCEPT_WINDOW_P_DEFAULT) == 0 && pc_fini() == 0);
 	conf.usable = false;
 	for (size_t i = 0; i < LENGTH(verdicts); i++) {
 		conf.verdict = verdicts[i];
 		conf_use(&conf);
 		MUST(pc_init() == 0);
 		MUST(!status_now().conf_valid && status_now().atomic_window == 8);
-		MUST(pc_set_accept_p(1) == 0 && status_now().atomic_window == 8);
+		MUST(pc_set_accept_p(1) == 0 && pc_set_accept_window_p(1) == 0);
+		MUST(status_now().atomic_window == 8);
 		MUST(pc_set_policy(PC_POLICY_WAIT) == -ENOTSUP);
 		MUST(pc_set_accept_p(PC_ACCEPT_P_DEFAULT) == 0 && pc_fini() == 0);
 	}

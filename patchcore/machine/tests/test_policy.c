@@ -106,30 +106,70 @@ static unsigned window_of(const struct facts *facts, enum pc_policy asked)
 	return syncs.page.window;
 }
 
-/* More than the documented 8 bytes only where a bound of its own is accepted. */
+static unsigned window_at(struct facts *facts, double accept_window_p)
+{
+	facts_accept_window(facts, accept_window_p);
+	assert_int_equal(window_of(facts, PC_POLICY_MEMBARRIER), window_of(facts, PC_POLICY_AUTO));
+	assert_true((facts->window_p > 0) == (facts->window > 8));
+	assert_true(facts->window_p <= accept_window_p);
+	return window_of(facts, PC_POLICY_AUTO);
+}
+
+/* More than the documented 8 bytes only by 30 runs of this machine, or for who takes what one saw.
+ */
 static void test_window(void **state)
 {
 	struct facts facts = made_up(true, true, true);
 
 	(void)state;
-	assert_int_equal(window_of(&facts, PC_POLICY_AUTO), 8);
-	assert_int_equal(window_of(&facts, PC_POLICY_MEMBARRIER), 8);
+	facts.conf.window_runs = 30;
+	facts.conf.window_p = 1.001e-7;
+	assert_int_equal(window_at(&facts, 1e-7), 8);
 	assert_int_equal(window_of(&facts, PC_POLICY_WAIT), 32);
-	facts.conf.window_p = ACCEPTED;
-	assert_int_equal(window_of(&facts, PC_POLICY_AUTO), 32);
-	assert_int_equal(window_of(&facts, PC_POLICY_MEMBARRIER), 32);
-	/* It needs no wait that is good for anything, but it needs evidence of its own. */
+	assert_int_equal(window_at(&facts, 1.001e-7), 32);
+	facts.conf.window_runs = 29;
+	assert_int_equal(window_at(&facts, 0.999), 8);
+	assert_int_equal(window_at(&facts, 1), 32);
+	facts.conf.window_runs = 30;
+	/* It needs no clock, but a run of this machine that saw tears where they had to be. */
 	facts.have_conf = false;
-	assert_int_equal(window_of(&facts, PC_POLICY_AUTO), 32);
-	assert_int_equal(window_of(&facts, PC_POLICY_MEMBARRIER), 32);
-	facts.conf.window_p = ACCEPTED * 1.001;
-	assert_int_equal(window_of(&facts, PC_POLICY_AUTO), 8);
-	assert_int_equal(window_of(&facts, PC_POLICY_WAIT), 8);
-	facts.conf.window_p = ACCEPTED;
+	assert_int_equal(window_at(&facts, 1e-6), 32);
 	facts.have_window = false;
-	assert_int_equal(window_of(&facts, PC_POLICY_AUTO), 8);
-	assert_int_equal(window_of(&facts, PC_POLICY_MEMBARRIER), 8);
+	assert_int_equal(window_at(&facts, 1), 8);
 	assert_int_equal(window_of(&facts, PC_POLICY_WAIT), 8);
+}
+
+/* Or by 30 runs in ten hours of its kind, and no further than those saw. */
+static void test_window_of_kind(void **state)
+{
+	static const struct {
+		unsigned own, kind, runs, hours;
+		uint64_t one_in;
+		unsigned window;
+	} rows[] = {
+		{ 64, 64, 30, 10, 20000000, 64 }, { 64, 32, 30, 10, 20000000, 32 },
+		{ 16, 64, 30, 10, 20000000, 16 }, { 8, 64, 30, 10, 20000000, 8 },
+		{ 64, 64, 29, 10, 20000000, 8 },  { 64, 64, 30, 9, 20000000, 8 },
+		{ 64, 64, 30, 10, 9000000, 8 },	  { 64, 0, 0, 0, 0, 8 },
+		{ 64, 8, 30, 10, 20000000, 8 },	  { 64, 64, 1000, 2, 2000000000, 8 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < LENGTH(rows); i++) {
+		struct facts facts = made_up(true, true, true);
+
+		facts.conf.window = rows[i].own;
+		facts.conf.window_p = 1e-12;
+		facts.conf.window_runs = 1;
+		facts.kind = (struct kind){ .window = rows[i].kind,
+					    .runs = rows[i].runs,
+					    .hours = rows[i].hours,
+					    .one_in = rows[i].one_in };
+		assert_int_equal(window_at(&facts, PC_ACCEPT_WINDOW_P_DEFAULT), rows[i].window);
+		/* Other machines say nothing where this one was not calibrated. */
+		facts.have_window = false;
+		assert_int_equal(window_at(&facts, PC_ACCEPT_WINDOW_P_DEFAULT), 8);
+	}
 }
 
 static void expect_reason(const struct facts *facts, enum pc_policy asked, const char *about)
@@ -177,6 +217,7 @@ int __wrap_identity_read(struct identity *id)
 	if (here == FAMILY_26) {
 		snprintf(id->vendor, sizeof(id->vendor), "AuthenticAMD");
 		id->family = 26;
+		id->model = 2;
 	}
 	return here == UNREADABLE ? -ENODATA : ret;
 }
@@ -336,7 +377,40 @@ static void other_cpus(const void *arg)
 	must_refuse(&conf, "not calibrated on CPU");
 }
 
-/* A run that met no tear does not widen the window beyond what machines of its kind keep. */
+static struct pc_status status_now(void)
+{
+	struct pc_status status;
+
+	MUST(pc_init() == 0 && pc_get_status(&status) == 0);
+	MUST(status.reason[0] && !strchr(status.reason, '\n'));
+	return status;
+}
+
+#define KINDS "# one line of each kind\nvendor\tfamily\tmodel\twindow\tstores\n"
+
+/* The table that the library reads, as far as it goes. A file that lasts as long as the process. */
+static void use_kinds(const char *lines)
+{
+	char text[1024];
+	int n = snprintf(text, sizeof(text), "%s%s", KINDS, lines);
+	static char path[64];
+
+	snprintf(path, sizeof(path), "%s", conf_file(text, (size_t)n));
+	kinds_path = path;
+}
+
+static unsigned window_by(const struct machine_conf *conf, const char *kinds)
+{
+	use_kinds(kinds);
+	conf_use(conf);
+	MUST(pc_fini() == 0);
+	return status_now().atomic_window;
+}
+
+/*
+ * A run that met no tear does not widen the window beyond what machines of its kind keep: AMD of
+ * family 26 gets 32 bytes by its kind, never 64.
+ */
 static void widest_window(const void *arg)
 {
 	struct machine_conf conf;
@@ -351,6 +425,39 @@ static void widest_window(const void *arg)
 	facts_learn(&facts);
 	MUST(facts.have_conf && facts.have_window);
 	MUST(facts.conf.window == 32);
+
+	conf.window_runs = 1;
+	MUST(window_by(&conf, "") == 8);
+	MUST(window_by(&conf,
+		       "AuthenticAMD\t26\t2\t32\t680000000\t37000000\t30\t10\t1\t0\t0\t9\n") == 32);
+	MUST(status_now().window_p == 1 / 37e6 && pc_set_accept_window_p(1e-8) == 0);
+	MUST(status_now().atomic_window == 8 && status_now().window_p == 0);
+	MUST(pc_set_accept_window_p(1) == 0 && status_now().atomic_window == 32);
+	MUST(pc_set_accept_window_p(0) == -EINVAL && pc_set_accept_window_p(1.1) == -EINVAL);
+	MUST(pc_set_accept_window_p(PC_ACCEPT_WINDOW_P_DEFAULT) == 0);
+	MUST(window_by(&conf,
+		       "AuthenticAMD\t26\t2\t32\t680000000\t37000000\t30\t9\t1\t0\t0\t9\n") == 8);
+	MUST(window_by(&conf,
+		       "AuthenticAMD\t26\t3\t32\t680000000\t37000000\t30\t10\t1\t0\t0\t9\n") == 8);
+	MUST(window_by(&conf,
+		       "AuthenticAMD\t25\t2\t32\t680000000\t37000000\t30\t10\t1\t0\t0\t9\n") == 8);
+	/* A window wider than where stores tore, and a bound lower than its stores: no line at all.
+	 */
+	MUST(window_by(&conf,
+		       "AuthenticAMD\t26\t2\t64\t680000000\t37000000\t30\t10\t1\t0\t0\t9\n") == 8);
+	MUST(window_by(&conf,
+		       "AuthenticAMD\t26\t2\t32\t68000000\t37000000\t30\t10\t1\t0\t0\t9\n") == 8);
+	/* Where others tore, no run of this machine helps. */
+	conf.window_runs = 30;
+	MUST(window_by(&conf, "") == 32);
+	MUST(window_by(&conf,
+		       "AuthenticAMD\t26\t2\t16\t680000000\t37000000\t30\t10\t1\t0\t1\t9\n") == 16);
+	/* Nor does its kind, where this machine's own run was blind, or was a fleet's. */
+	conf.window_runs = 1;
+	conf.usable = false;
+	conf.verdict = MACHINE_CONF_INCONCLUSIVE;
+	MUST(window_by(&conf,
+		       "AuthenticAMD\t26\t2\t32\t680000000\t37000000\t30\t10\t1\t0\t0\t9\n") == 8);
 }
 
 /* The config that made policy auto wait for no time at all, in the place where it is found. */
@@ -394,15 +501,6 @@ static void hostile_conf(const void *arg)
 
 /* --- Through the public functions ---------------------------------------------------- */
 
-static struct pc_status status_now(void)
-{
-	struct pc_status status;
-
-	MUST(pc_init() == 0 && pc_get_status(&status) == 0);
-	MUST(status.reason[0] && !strchr(status.reason, '\n'));
-	return status;
-}
-
 static void must_use(enum pc_policy asked, enum pc_policy in_use)
 {
 	struct pc_status status = status_now();
@@ -429,7 +527,8 @@ static void use_conf(double upper_p, unsigned window)
 
 	conf.level[0].line.upper_p = conf.level[0].page.upper_p = upper_p;
 	conf.window = window;
-	conf.window_p = 1e-7;
+	conf.window_p = 1e-6;
+	conf.window_runs = 30;
 	conf_use(&conf);
 }
 
@@ -443,6 +542,7 @@ static void good_conf(const void *arg)
 	status = status_now();
 	MUST(status.conf_valid == 1 && status.upper_p == 1e-12);
 	MUST(status.accept_p == PC_ACCEPT_P_DEFAULT && status.atomic_window == 8);
+	MUST(status.accept_window_p == PC_ACCEPT_WINDOW_P_DEFAULT && status.window_p == 0);
 	MUST(strcmp(status.conf_path, getenv("PATCHCORE_MACHINE_CONF")) == 0);
 	MUST(pc_set_policy(PC_POLICY_WAIT) == 0);
 	must_use(PC_POLICY_WAIT, WAIT);
@@ -465,6 +565,7 @@ static void weak_conf(const void *arg)
 	MUST(status_now().conf_valid == 1 && status_now().upper_p == 1e-6);
 	MUST(pc_set_accept_p(1e-7) == 0);
 	must_use(PC_POLICY_AUTO, fallback);
+	MUST(status_now().atomic_window == 8 && pc_set_accept_window_p(1e-6) == 0);
 	MUST(status_now().atomic_window == 16);
 	MUST(pc_set_accept_p(1e-6) == 0);
 	must_use(PC_POLICY_AUTO, WAIT);
@@ -667,14 +768,23 @@ static void assumed_waits(const void *unused)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_choose),	   cmocka_unit_test(test_window),
-		cmocka_unit_test(test_reasons),	   child_unit_test(other_machines),
-		child_unit_test(bad_calibrations), child_unit_test(good_conf),
-		child_unit_test(weak_conf),	   child_unit_test(foreign_conf),
-		child_unit_test(nothing_is_safe),  child_unit_test(accept_p),
-		child_unit_test(cycles),	   child_unit_test(conf_is_read_again),
-		child_unit_test(busy_fini),	   child_unit_test(assumed_waits),
-		child_unit_test(other_cpus),	   child_unit_test(hostile_conf),
+		cmocka_unit_test(test_choose),
+		cmocka_unit_test(test_window),
+		cmocka_unit_test(test_window_of_kind),
+		cmocka_unit_test(test_reasons),
+		child_unit_test(other_machines),
+		child_unit_test(bad_calibrations),
+		child_unit_test(good_conf),
+		child_unit_test(weak_conf),
+		child_unit_test(foreign_conf),
+		child_unit_test(nothing_is_safe),
+		child_unit_test(accept_p),
+		child_unit_test(cycles),
+		child_unit_test(conf_is_read_again),
+		child_unit_test(busy_fini),
+		child_unit_test(assumed_waits),
+		child_unit_test(other_cpus),
+		child_unit_test(hostile_conf),
 		child_unit_test(widest_window),
 	};
 
