@@ -4,12 +4,16 @@
 #include <errno.h>
 #include <error.h>
 #include <gsl/gsl_cdf.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "base/text_file.h"
 #include "patchcore/machine/identity.h"
 
 #define EVIDENCE_SCHEMA 1
@@ -17,22 +21,19 @@
 #define ALMOST_NONE	0.5  /* added to tears, so that none has a logarithm */
 
 /*
- * FNV-1a, as text: detects damage, not forgery. What the journal adds to each line is not under the
- * seal, and neither is the seal.
+ * Of a line, as text: detects damage, not forgery. What the journal adds to each line is not under
+ * the seal, and neither is the seal.
  */
-static char *seal_of(const json_t *line, char text[EVIDENCE_SEAL])
+static char *seal_of(const json_t *line, char text[EVIDENCE_PRINT])
 {
 	static const char *const unsealed[] = { "checksum", "type", "schema", "tool", "date" };
 	json_t *body = json_copy((json_t *)(uintptr_t)line);
-	uint64_t hash = UINT64_C(0xcbf29ce484222325);
 	char *dump;
 
 	for (size_t i = 0; body && i < sizeof(unsealed) / sizeof(unsealed[0]); i++)
 		json_object_del(body, unsealed[i]);
 	dump = json_dumps(body, JSON_COMPACT | JSON_SORT_KEYS | JSON_REAL_PRECISION(17));
-	for (const char *c = dump; c && *c; c++)
-		hash = (hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
-	snprintf(text, EVIDENCE_SEAL, "%016llx", (unsigned long long)hash);
+	snprintf(text, EVIDENCE_PRINT, "%016" PRIx64, hash_text(HASH_START, dump ? dump : ""));
 	free(dump);
 	json_decref(body);
 	return text;
@@ -40,21 +41,54 @@ static char *seal_of(const json_t *line, char text[EVIDENCE_SEAL])
 
 static bool is_sealed(const json_t *line)
 {
-	char text[EVIDENCE_SEAL];
+	char text[EVIDENCE_PRINT];
 
 	return strcmp(json_text_of(line, "checksum"), seal_of(line, text)) == 0;
 }
 
+void evidence_print(const struct evidence_run *run, char print[EVIDENCE_PRINT])
+{
+	char cpus[CPUS_TEXT], text[64];
+	uint64_t hash;
+
+	strcpy(print, run->start);
+	if (print[0])
+		return;
+	cpus_print(&run->cpus, cpus, sizeof(cpus));
+	snprintf(text, sizeof(text), " %" PRId64 " ", run->up < 0 ? run->time : run->up);
+	hash = hash_text(hash_text(hash_text(HASH_START, run->boot), text), cpus);
+	snprintf(print, EVIDENCE_PRINT, "%016" PRIx64, hash ^ sums_print(&run->sums));
+}
+
 /* --- Writing ---------------------------------------------------------------------------------- */
+
+int evidence_check(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (st.st_uid != 0 && st.st_uid != geteuid())
+		error(0, 0, "%s belongs to user %u, who may claim anything: chown it", path,
+		      st.st_uid);
+	else if (st.st_mode & (S_IWGRP | S_IWOTH))
+		error(0, 0, "%s can be written to by others (mode %04o): chmod go-w it", path,
+		      (unsigned)(st.st_mode & 07777));
+	else
+		return 0;
+	return -EPERM;
+}
 
 /* The body is freed. */
 static int append_line(const char *path, const char *type, json_t *body)
 {
 	struct journal *journal;
-	char seal[EVIDENCE_SEAL];
-	int ret = -ENOMEM;
+	char seal[EVIDENCE_PRINT];
+	int ret = evidence_check(path);
 
-	if (body && json_object_set_new(body, "checksum", json_string(seal_of(body, seal))) == 0)
+	if (!body || json_object_set_new(body, "checksum", json_string(seal_of(body, seal))))
+		ret = -ENOMEM;
+	if (ret == 0)
 		ret = journal_open(&journal, path);
 	if (ret == 0) {
 		ret = journal_write_line(journal, type, body);
@@ -70,9 +104,10 @@ int evidence_append(const char *path, const struct evidence_run *run)
 
 	cpus_print(&run->cpus, cpus, sizeof(cpus));
 	return append_line(path, "evidence",
-			   json_pack("{s:i, s:s, s:I, s:s, s:s, s:o, s:o}", "evidence",
+			   json_pack("{s:i, s:s, s:I, s:I, s:s, s:s, s:s, s:o, s:o}", "evidence",
 				     EVIDENCE_SCHEMA, "cpus", cpus, "time", (json_int_t)run->time,
-				     "boot", run->boot, "source", run->source, "identity",
+				     "up", (json_int_t)run->up, "boot", run->boot, "start",
+				     run->start, "source", run->source, "identity",
 				     identity_to_json(&run->identity), "sums",
 				     sums_to_json(&run->sums)));
 }
@@ -83,17 +118,35 @@ int evidence_begin_epoch(const char *path, const char *reason)
 			   json_pack("{s:i, s:s}", "evidence", EVIDENCE_SCHEMA, "reason", reason));
 }
 
-void evidence_stamp(struct evidence_run *run, const char *source, const struct identity *id,
-		    const struct cpus *cpus)
+/* By what a reader of the journal finds there, too. */
+void evidence_start(char start[EVIDENCE_PRINT], const struct cell_record *first)
 {
+	const struct cell_result *r = &first->result;
+	char text[128];
+
+	snprintf(text, sizeof(text), " %s %" PRIu64 " %" PRIu64 " %" PRIu64, first->date,
+		 r->toggles, r->exposed, r->ticks);
+	snprintf(start, EVIDENCE_PRINT, "%016" PRIx64,
+		 hash_text(hash_text(HASH_START, first->key), text));
+}
+
+void evidence_stamp(struct evidence_run *run, const char *source, const struct identity *id,
+		    const struct cpus *cpus, const struct cell_record *first)
+{
+	struct timespec now = { .tv_sec = -1 };
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
 	journal_date(run->date, sizeof(run->date));
 	run->time = time(NULL);
+	run->up = now.tv_sec;
 	if (!identity_line(&identity_here, "/proc/sys/kernel/random/boot_id", run->boot,
 			   sizeof(run->boot)))
 		run->boot[0] = '\0';
 	snprintf(run->source, sizeof(run->source), "%s", source);
 	run->identity = *id;
 	run->cpus = *cpus;
+	if (first)
+		evidence_start(run->start, first);
 }
 
 int evidence_add(const char *path, const char *source, const struct identity *id,
@@ -104,7 +157,7 @@ int evidence_add(const char *path, const char *source, const struct identity *id
 
 	for (size_t i = 0; i < count && ret == 0; i++)
 		ret = sums_add_record(&run.sums, &records[i]);
-	evidence_stamp(&run, source, id, cpus);
+	evidence_stamp(&run, source, id, cpus, records);
 	if (ret == 0 && run.sums.count)
 		ret = evidence_append(path, &run);
 	if (ret < 0)
@@ -115,38 +168,68 @@ int evidence_add(const char *path, const char *source, const struct identity *id
 
 /* --- Reading ---------------------------------------------------------------------------------- */
 
-enum evidence_line evidence_take_line(const json_t *line, struct evidence_run *run)
+/* Texts are printed: what a terminal takes for a command is none. */
+static bool take_run(const json_t *line, struct evidence_run *run)
 {
-	const char *type = json_string_value(json_object_get(line, "type"));
-	const char *cpus, *date, *boot, *source;
-	json_int_t time, schema;
+	const char *cpus, *date, *boot, *source, *start = "";
+	json_int_t time, schema, up = -1;
 	json_t *identity, *sums;
 
-	if (!type)
-		return EVIDENCE_BROKEN;
-	if (strcmp(type, "epoch") == 0)
-		return is_sealed(line) ? EVIDENCE_EPOCH : EVIDENCE_BROKEN;
-	if (strcmp(type, "evidence") != 0)
-		return EVIDENCE_OTHER;
 	*run = (struct evidence_run){ 0 };
-	/* Texts are printed: what a terminal takes for a command is none. */
 	if (is_sealed(line) &&
-	    json_unpack((json_t *)(uintptr_t)line, "{s:I, s:s, s:I, s:s, s:s, s:s, s:o, s:o}",
-			"evidence", &schema, "cpus", &cpus, "time", &time, "date", &date, "boot",
-			&boot, "source", &source, "identity", &identity, "sums", &sums) == 0 &&
-	    schema == EVIDENCE_SCHEMA && time >= 0 &&
+	    json_unpack((json_t *)(uintptr_t)line,
+			"{s:I, s:s, s:I, s?:I, s:s, s:s, s?:s, s:s, s:o, s:o}", "evidence", &schema,
+			"cpus", &cpus, "time", &time, "up", &up, "date", &date, "boot", &boot,
+			"start", &start, "source", &source, "identity", &identity, "sums",
+			&sums) == 0 &&
+	    schema == EVIDENCE_SCHEMA && time >= 0 && up >= -1 &&
 	    cpus_parse(&run->cpus, cpus, strlen(cpus)) == 0 &&
 	    text_take(date, run->date, sizeof(run->date)) == 0 &&
 	    text_take(boot, run->boot, sizeof(run->boot)) == 0 &&
+	    text_take(start, run->start, sizeof(run->start)) == 0 &&
 	    text_take(source, run->source, sizeof(run->source)) == 0 &&
 	    identity_from_json(identity, &run->identity) == 0 &&
 	    sums_from_json(sums, &run->sums) == 0) {
 		run->time = time;
-		seal_of(line, run->seal);
-		return EVIDENCE_RUN;
+		run->up = up;
+		evidence_print(run, run->print);
+		return true;
 	}
 	sums_free(&run->sums);
-	return EVIDENCE_BROKEN;
+	return false;
+}
+
+/* A line that is cut or damaged. Two lines may have become one. */
+static bool may_be_epoch(const char *text, size_t length)
+{
+	static const char run[] = "{\"type\":\"evidence\"", epoch[] = "\"type\":\"epoch\"";
+
+	return !text || length < strlen(run) || memcmp(text, run, strlen(run)) != 0 ||
+	       memmem(text, length, epoch, strlen(epoch));
+}
+
+enum evidence_line evidence_take_line(const char *text, size_t length, struct evidence_run *run,
+				      json_t **other)
+{
+	json_t *line = text ? json_loadb(text, length, JSON_REJECT_DUPLICATES, NULL) : NULL;
+	json_int_t schema = json_integer_value(json_object_get(line, "schema"));
+	const char *type = json_text_of(line, "type");
+	enum evidence_line kind = may_be_epoch(text, length) ? EVIDENCE_LOST : EVIDENCE_BROKEN;
+
+	*other = NULL;
+	if (schema == JOURNAL_SCHEMA && strcmp(type, "epoch") == 0 && is_sealed(line))
+		kind = EVIDENCE_EPOCH;
+	else if (schema == JOURNAL_SCHEMA && strcmp(type, "evidence") == 0 && take_run(line, run))
+		kind = EVIDENCE_RUN;
+	/* With a checksum it is one of ours, whose type is damaged. */
+	else if (strcmp(type, "?") != 0 && strcmp(type, "epoch") != 0 &&
+		 strcmp(type, "evidence") != 0 && !json_object_get(line, "checksum"))
+		kind = EVIDENCE_OTHER;
+	if (kind == EVIDENCE_OTHER)
+		*other = line;
+	else
+		json_decref(line);
+	return kind;
 }
 
 /* Bounds hold for one kernel, too, though no config is refused for another. */
@@ -155,44 +238,81 @@ static bool is_same_machine(const struct identity *a, const struct identity *b)
 	return !identity_differs(a, b) && strcmp(a->kernel, b->kernel) == 0;
 }
 
+struct store_reading {
+	struct evidence *evidence;
+	json_t *known; /* prints of its runs */
+	bool begins;   /* an epoch did, and had no run yet */
+};
+
+static int add_run(struct store_reading *r, const struct evidence_run *run)
+{
+	struct evidence *e = r->evidence;
+	struct evidence_run *more;
+
+	if (json_object_set_new(r->known, run->print, json_true()) < 0)
+		return -ENOMEM;
+	more = reallocarray(e->run, e->count + 1, sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	e->run = more;
+	if (e->count == 0 || r->begins ||
+	    !is_same_machine(&more[e->count - 1].identity, &run->identity))
+		e->epoch++;
+	r->begins = false;
+	more[e->count] = *run;
+	more[e->count++].epoch = e->epoch;
+	return 0;
+}
+
+static int take_line(void *arg, size_t number, const char *text, size_t length)
+{
+	struct store_reading *r = arg;
+	struct evidence_run run;
+	json_t *other;
+	int ret = 0;
+
+	(void)number;
+	if (text && !length)
+		return 0;
+	switch (evidence_take_line(text, length, &run, &other)) {
+	case EVIDENCE_RUN:
+		if (json_object_get(r->known, run.print))
+			ret = -EEXIST;
+		else
+			ret = add_run(r, &run);
+		if (ret < 0)
+			sums_free(&run.sums);
+		return ret == -EEXIST ? 0 : ret;
+	case EVIDENCE_LOST:
+		r->evidence->broken++;
+		r->begins = true;
+		return 0;
+	case EVIDENCE_EPOCH:
+		r->begins = true;
+		return 0;
+	case EVIDENCE_OTHER:
+	case EVIDENCE_BROKEN:
+		break;
+	}
+	r->evidence->broken++;
+	json_decref(other);
+	return 0;
+}
+
 int evidence_read(const char *path, struct evidence *e)
 {
-	struct journal_data data = { 0 };
-	int ret = journal_read(path, &data);
-	bool begins = false;
-	json_t *line;
-	size_t i;
+	struct store_reading r = { .evidence = e, .known = json_object() };
+	FILE *stream = text_file_open(path);
+	int ret = !r.known ? -ENOMEM : !stream ? -errno : 0;
 
-	*e = (struct evidence){ .broken = data.skipped };
-	json_array_foreach(data.others, i, line)
-	{
-		struct evidence_run run, *more;
-		enum evidence_line kind;
-
-		if (ret < 0)
-			break;
-		kind = evidence_take_line(line, &run);
-		begins |= kind == EVIDENCE_EPOCH;
-		e->broken += kind != EVIDENCE_EPOCH && kind != EVIDENCE_RUN;
-		if (kind != EVIDENCE_RUN)
-			continue;
-		more = realloc(e->run, (e->count + 1) * sizeof(*more));
-		if (!more) {
-			sums_free(&run.sums);
-			ret = -ENOMEM;
-			break;
-		}
-		e->run = more;
-		if (e->count == 0 || begins ||
-		    !is_same_machine(&more[e->count - 1].identity, &run.identity))
-			e->epoch++;
-		run.epoch = e->epoch;
-		more[e->count++] = run;
-		begins = false;
-	}
+	*e = (struct evidence){ 0 };
+	if (ret == 0)
+		ret = journal_each_line(stream, take_line, &r);
+	if (stream)
+		fclose(stream);
 	/* What comes next is a new one, although no run has begun it. */
-	e->epoch += begins && e->count;
-	journal_free(&data);
+	e->epoch += r.begins && e->count;
+	json_decref(r.known);
 	if (ret < 0)
 		evidence_free(e);
 	return ret == -ENOENT ? 0 : ret;
@@ -206,26 +326,39 @@ void evidence_free(struct evidence *e)
 	*e = (struct evidence){ 0 };
 }
 
+static int64_t hour_of(const struct evidence *e, const struct evidence_run *run)
+{
+	for (const struct evidence_run *first = e->run; first < run && run->boot[0]; first++)
+		if (first->up >= 0 && run->up >= 0 && strcmp(first->boot, run->boot) == 0)
+			return (first->time - first->up + run->up) / HOUR;
+	return run->time / HOUR;
+}
+
 int knowledge_of(struct knowledge *k, const struct evidence *e, const struct identity *here,
 		 const struct cpus *cpus)
 {
-	int ret = 0;
+	int64_t *hours = calloc(e->count + 1, sizeof(*hours));
+	int ret = hours ? 0 : -ENOMEM;
 
 	*k = (struct knowledge){ .runs = calloc(e->count + 1, sizeof(*k->runs)) };
 	if (!k->runs)
-		return -ENOMEM;
+		ret = -ENOMEM;
 	for (size_t i = 0; i < e->count && ret == 0; i++) {
 		const struct evidence_run *run = &e->run[i];
+		size_t at = 0;
 
 		if (run->epoch != e->epoch || !is_same_machine(&run->identity, here) ||
 		    memcmp(&run->cpus, cpus, sizeof(*cpus)) != 0)
 			continue;
-		if (!k->latest || k->latest->time / HOUR != run->time / HOUR)
-			k->count++;
-		ret = sums_add_all(&k->runs[k->count - 1], &run->sums);
+		hours[k->count] = hour_of(e, run);
+		while (hours[at] != hours[k->count])
+			at++;
+		k->count += at == k->count;
+		ret = sums_add_all(&k->runs[at], &run->sums);
 		k->all++;
 		k->latest = run;
 	}
+	free(hours);
 	if (ret < 0)
 		knowledge_free(k);
 	return ret;

@@ -165,13 +165,18 @@ record()
 }
 
 # replay JOURNAL [SECONDS] - a copy of it, in which the last wait took as long. What resumes that
-# measures for as much of its budget as is left: by default, for none.
+# measures for as much of its budget as is left: by default, for none. Its first cell has another date each
+# time, so that each is a run of its own.
+replays=0
 replay()
 {
-	local last
+	local first last
 
+	replays=$((replays + 1))
+	first=$(sed -n '/"type":"cell"/{=;q}' "$dir/recorded")
 	last=$(grep -n '"type":"cell".*"stage":"ladder"' "$dir/recorded" | tail -n 1 | cut -d: -f1)
-	sed -E "${last:?}s/(\"result\":[{][^{]*\"seconds\":)[0-9.e-]+/\\1${2:-600}/" "$dir/recorded" >"$1"
+	sed -E "${first:?}s/(\"date\":\"....-..-..T..:).../\\1$(printf %02d "$replays"):/
+		${last:?}s/(\"result\":[{][^{]*\"seconds\":)[0-9.e-]+/\\1${2:-600}/" "$dir/recorded" >"$1"
 }
 
 # children PID - that live: a zombie has ended

@@ -31,10 +31,10 @@ static int resume_calibration(struct session *s, const struct request *r, const 
 {
 	struct journal_data *known = &s->known;
 	int ret = journal_read(r->journal, known);
-	const char *field, *until = "";
+	const char *field;
 	const json_t *line;
-	size_t i, kept = 0;
 	uint64_t seed;
+	size_t i = 0;
 
 	if (ret == -ENOENT)
 		return EXIT_PASS;
@@ -44,32 +44,23 @@ static int resume_calibration(struct session *s, const struct request *r, const 
 		error(0, 0, "%s: %zu unreadable line%s skipped, the first is line %zu", r->journal,
 		      known->skipped, S(known->skipped), known->first_bad);
 	field = known->have_identity ? identity_differs(&known->identity, id) : NULL;
-	/*
-	 * What it says of this run. The seed: the same draws again, unless other ones are asked
-	 * for. And cells and gaps before its last estimate have been added to the store when that
-	 * was made: to count them again would be to invent evidence. A date is the second when a
-	 * line was written, so a cell of the same second as the estimate is measured again, which
-	 * does no harm.
-	 */
-	json_array_foreach(known->others, i, line)
-	{
-		const char *type = json_text_of(line, "type"), *date = json_text_of(line, "date");
-
-		if (strcmp(type, "estimate") == 0 && strcmp(date, until) > 0 && *date != '?')
-			until = date;
-		if (!r->experiment.list && !r->have_seed && strcmp(type, "run") == 0 &&
-		    seed_from_json(json_object_get(line, "seed"), &seed) == 0)
+	/* The same draws again, unless other ones are asked for. */
+	while (!r->experiment.list && !r->have_seed && (line = line_next(known, "run", &i)))
+		if (seed_from_json(json_object_get(line, "seed"), &seed) == 0)
 			s->seed = seed;
-	}
-	for (i = 0; i < known->count; i++)
-		if (r->experiment.list || strcmp(known->records[i].date, until) > 0)
-			known->records[kept++] = known->records[i];
-	known->count = kept;
-	for (i = json_array_size(known->others); i-- > 0 && !r->experiment.list;) {
-		line = json_array_get(known->others, i);
-		if (strcmp(json_text_of(line, "type"), "gaps") == 0 &&
-		    strcmp(json_text_of(line, "date"), until) <= 0)
-			json_array_remove(known->others, i);
+	/*
+	 * Cells and gaps before its last estimate are in the store: to count them again would be to
+	 * invent evidence. What was before is told by the place in the file: a clock may be set.
+	 */
+	if (!r->experiment.list) {
+		known->count -= known->concluded;
+		if (known->count)
+			memmove(known->records, known->records + known->concluded,
+				known->count * sizeof(*known->records));
+		for (i = known->concluded_others; i-- > 0;)
+			if (strcmp(json_text_of(json_array_get(known->others, i), "type"),
+				   "gaps") == 0)
+				json_array_remove(known->others, i);
 	}
 	if (!field && !known->mixed)
 		return EXIT_PASS;
@@ -156,8 +147,8 @@ static int open_journal(struct session *s, const struct request *r, const struct
  * Adds the run, and estimates from all that is known of this machine, this run included. A run
  * unlike all before it says that the machine is another one: a new epoch begins.
  */
-static int add_evidence(const struct request *r, struct provenance *from, const struct sums *sums,
-			struct estimate *all)
+static int add_evidence(const struct session *s, const struct request *r, struct provenance *from,
+			const struct sums *sums, struct estimate *all)
 {
 	struct evidence_run run = { .sums = *sums };
 	struct evidence evidence;
@@ -168,7 +159,7 @@ static int add_evidence(const struct request *r, struct provenance *from, const 
 
 	if (ret < 0)
 		return ret;
-	evidence_stamp(&run, r->plan.name, from->identity, from->cpus);
+	evidence_stamp(&run, r->plan.name, from->identity, from->cpus, s->done);
 	ret = knowledge_of(&known, &evidence, &run.identity, &run.cpus);
 	if (ret == 0)
 		chance = evidence_strangeness(known.runs, known.count, &run.sums);
@@ -247,7 +238,7 @@ static int conclude_calibration(struct session *s, const struct request *r,
 
 	cpus_here(s->topology, &cpus);
 	if (!one->blind) {
-		ret = add_evidence(r, &from, sums, &all);
+		ret = add_evidence(s, r, &from, sums, &all);
 		if (ret < 0) {
 			tell_estimate(s, r, one, &from, false);
 			return complain(EXIT_CANNOT_WRITE, ret,
@@ -451,5 +442,7 @@ int cmd_calibrate(int argc, char **argv)
 		return complain(EXIT_CANNOT_CREATE, ret, "cannot write %s", r.output);
 	if (why[0])
 		error(0, 0, "the library will refuse %s: %s", r.output, why);
+	if (!r.experiment.list && evidence_check(r.evidence) < 0)
+		return EXIT_CANNOT_WRITE;
 	return request_run(&r);
 }

@@ -2,6 +2,7 @@
 /* tmax evidence: what all runs together have counted on this machine. */
 #include <errno.h>
 #include <error.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -142,6 +143,15 @@ static int show_evidence(const struct evidence_request *r, const struct evidence
 	return status;
 }
 
+/* One import at a time, so that none adds what another one does. Goes with the process. */
+static int lock_store(const char *path)
+{
+	struct flock lock = { .l_type = F_WRLCK, .l_start = INT64_MAX - 1, .l_len = 1 };
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+
+	return fd < 0 || (fcntl(fd, F_OFD_SETLKW, &lock) < 0 && errno != EINVAL) ? -errno : 0;
+}
+
 /* Of what the runs that `has` does not have, to the store there: their number, or -errno. */
 static int append_all(const char *path, const struct evidence *what, const struct evidence *has)
 {
@@ -153,7 +163,7 @@ static int append_all(const char *path, const struct evidence *what, const struc
 		bool known = false;
 
 		for (size_t k = 0; k < has->count && !known; k++)
-			known = strcmp(has->run[k].seal, run->seal) == 0;
+			known = strcmp(has->run[k].print, run->print) == 0;
 		/* What is of before here cannot be put before what is there. */
 		if (known || (has->count && run->epoch != what->epoch))
 			continue;
@@ -184,7 +194,11 @@ int cmd_evidence(int argc, char **argv)
 		snprintf(r.default_store, sizeof(r.default_store), "%s.evidence", conf);
 		r.store = r.default_store;
 	}
-	ret = evidence_read(r.store, &e);
+	ret = evidence_check(r.store);
+	if (ret == 0 && r.from)
+		ret = lock_store(r.store);
+	if (ret == 0)
+		ret = evidence_read(r.store, &e);
 	if (ret < 0)
 		return complain(EXIT_MISSING, ret, "cannot read %s", r.store);
 	if (e.broken)

@@ -36,8 +36,8 @@ static const struct command_line line = {
 		"they have grown. HOST.evidence and HOST/machine.conf.evidence are machine HOST.\n",
 	.options = { options },
 	.end = "Lines that are no evidence are set aside in the database and told.\n"
-	       "Exit status: 0, 64 usage, 69 a file cannot be read, or the database is none of\n"
-	       "ours, 74 it cannot be written.\n",
+	       "Exit status: 0, 64 usage, 69 a file cannot be read or is no evidence, or the\n"
+	       "database is none of ours, 74 it cannot be written.\n",
 };
 
 /* A file that cannot be read costs no other. */
@@ -49,8 +49,12 @@ static int take_file(struct fleet *fleet, const struct merge_request *r, const c
 	char shown[FILENAME_MAX]; /* other machines may have chosen the name */
 
 	text_printable(shown, sizeof(shown), path);
-	if (ret == -ENOENT || ret == -EACCES || ret == -EISDIR || ret == -EIO) {
-		error(0, -ret, "cannot read %s", shown);
+	if (ret == -ENOENT || ret == -EACCES || ret == -EISDIR || ret == -EIO || ret == -ENOMSG) {
+		if (ret == -ENOMSG)
+			error(0, 0, "%s is no evidence: no line is of a store or of a journal",
+			      shown);
+		else
+			error(0, -ret, "cannot read %s", shown);
 		*status = EXIT_MISSING;
 		return 0;
 	}

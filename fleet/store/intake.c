@@ -23,10 +23,12 @@ struct taking {
 	struct intake *intake;
 	const char *path;
 	char machine[FLEET_NAME];
-	unsigned epoch;		     /* that the lines so far have begun */
+	bool is_ours; /* some line was */
+	int64_t *run; /* of the evidence since the last epoch began */
+	size_t runs;
 	bool has_run;		     /* a journal's run line was seen: its cells follow */
+	uint64_t seed;		     /* of that line */
 	struct evidence_run journal; /* what they add up to */
-	int64_t begin;		     /* when it began */
 	char processor[64];	     /* whose dump was looked for last */
 };
 
@@ -88,15 +90,33 @@ static int look_for_dump(struct taking *t, const struct identity *id)
 
 /* --- Runs ------------------------------------------------------------------------------------- */
 
-static int add_run(struct taking *t, struct evidence_run *run)
+static int add_run(struct taking *t, const struct evidence_run *run, int64_t *id)
 {
-	int ret;
+	int ret = fleet_add_run(t->fleet, t->machine, run, id);
 
-	run->epoch = t->epoch;
-	ret = fleet_add_run(t->fleet, t->machine, run);
+	t->is_ours = true;
 	t->intake->runs += ret > 0;
 	t->intake->known += ret == 0;
 	return ret < 0 ? ret : look_for_dump(t, &run->identity);
+}
+
+static int add_evidence(struct taking *t, const struct evidence_run *run)
+{
+	int64_t *more = reallocarray(t->run, t->runs + 1, sizeof(*more));
+
+	if (!more)
+		return -ENOMEM;
+	t->run = more;
+	return add_run(t, run, &more[t->runs++]);
+}
+
+static int begin_epoch(struct taking *t)
+{
+	int ret = 0;
+
+	for (; t->runs && ret == 0; t->runs--)
+		ret = fleet_drop_run(t->fleet, t->run[t->runs - 1]);
+	return ret;
 }
 
 /* --- Journals --------------------------------------------------------------------------------- */
@@ -109,106 +129,131 @@ static int64_t time_of(const json_t *line)
 	return date && strptime(date, "%Y-%m-%dT%H:%M:%SZ", &tm) ? timegm(&tm) : 0;
 }
 
-/* What the cells since the last run line add up to, unless the store of evidence has that run. */
+/* What the cells of a run add up to. */
 static int end_journal_run(struct taking *t)
 {
 	struct evidence_run *run = &t->journal;
+	int64_t id;
 	int ret = 0;
 
-	if (t->has_run && run->sums.count) {
-		ret = fleet_has_counted(t->fleet, run, t->begin, run->time + 60);
-		if (ret == 0)
-			ret = add_run(t, run);
-		else
-			t->intake->known += ret > 0;
-	}
+	if (t->has_run && run->sums.count)
+		ret = add_run(t, run, &id);
 	sums_free(&run->sums);
 	t->has_run = false;
-	return ret < 0 ? ret : 0;
+	return ret;
+}
+
+/* A start of the program that resumes one which was killed has its seed, and is the same run. */
+static int begin_journal_run(struct taking *t, const json_t *line)
+{
+	struct evidence_run run = { .source = "journal", .time = time_of(line), .up = -1 };
+	uint64_t seed = JOURNAL_NO_SEED;
+	bool is_known = identity_from_json(json_object_get(line, "identity"), &run.identity) == 0;
+	bool has_seed = seed_from_json(json_object_get(line, "seed"), &seed) == 0;
+	int ret;
+
+	if (t->has_run && is_known && has_seed && seed == t->seed &&
+	    !identity_differs(&run.identity, &t->journal.identity))
+		return 0;
+	ret = end_journal_run(t);
+	t->journal = run;
+	t->has_run = is_known;
+	t->seed = seed;
+	t->is_ours |= is_known;
+	return ret;
+}
+
+static int add_cell(struct taking *t, const json_t *line)
+{
+	struct evidence_run *run = &t->journal;
+	struct cell_record record;
+
+	if (!t->has_run || record_from_json(line, &record) < 0)
+		return -EINVAL;
+	if (!run->start[0])
+		evidence_start(run->start, &record);
+	if (time_of(line) > run->time)
+		run->time = time_of(line);
+	return sums_add_record(&run->sums, &record);
 }
 
 /* --- Lines ------------------------------------------------------------------------------------ */
 
-static int take_json(struct taking *t, size_t number, const char *text, const json_t *line)
+static int take_journal_line(struct taking *t, size_t number, const char *text, const json_t *line)
 {
-	const char *type = json_string_value(json_object_get(line, "type"));
-	struct evidence_run run, *journal = &t->journal;
-	struct cell_record record;
-	int ret;
+	const char *type = json_text_of(line, "type");
+	int ret = 0;
 
-	switch (evidence_take_line(line, &run)) {
-	case EVIDENCE_RUN:
-		ret = add_run(t, &run);
-		sums_free(&run.sums);
-		return ret;
-	case EVIDENCE_EPOCH:
-		t->epoch++;
+	if (strcmp(type, "run") == 0)
+		ret = begin_journal_run(t, line);
+	else if (strcmp(type, "estimate") == 0)
+		ret = end_journal_run(t);
+	else if (strcmp(type, "cell") == 0)
+		ret = add_cell(t, line);
+	return ret == -EINVAL ? set_aside(t, number, text, "a cell that cannot be read") : ret;
+}
+
+static int take_line(void *arg, size_t number, const char *text, size_t length)
+{
+	const char *why = text ? "its checksum or a field is wrong" : "too long a line";
+	struct taking *t = arg;
+	struct evidence_run run;
+	json_t *other;
+	int ret = 0;
+
+	if (text && !length)
 		return 0;
+	switch (evidence_take_line(text, length, &run, &other)) {
+	case EVIDENCE_RUN:
+		ret = add_evidence(t, &run);
+		sums_free(&run.sums);
+		break;
+	case EVIDENCE_EPOCH:
+		ret = begin_epoch(t);
+		t->is_ours = true;
+		break;
+	case EVIDENCE_LOST:
+		ret = begin_epoch(t);
+		if (ret == 0)
+			ret = set_aside(t, number, text ? text : t->path, why);
+		break;
 	case EVIDENCE_BROKEN:
-		return set_aside(t, number, text,
-				 type ? "its checksum or a field is wrong" : "no type");
+		t->is_ours = true;
+		ret = set_aside(t, number, text, why);
+		break;
 	case EVIDENCE_OTHER:
+		ret = take_journal_line(t, number, text, other);
+		json_decref(other);
 		break;
 	}
-	if (strcmp(type, "run") == 0) {
-		ret = end_journal_run(t);
-		if (ret < 0)
-			return ret;
-		*journal = (struct evidence_run){ .source = "journal" };
-		t->begin = journal->time = time_of(line);
-		t->has_run = identity_from_json(json_object_get(line, "identity"),
-						&journal->identity) == 0;
-		return 0;
-	}
-	if (strcmp(type, "cell") != 0)
-		return 0;
-	ret = -EINVAL;
-	if (t->has_run && record_from_json(line, &record) == 0) {
-		if (time_of(line) > journal->time)
-			journal->time = time_of(line);
-		ret = sums_add_record(&journal->sums, &record);
-	}
-	return ret == -EINVAL ? set_aside(t, number, text, "a cell that cannot be read") : ret;
+	return ret;
 }
 
 int fleet_take_file(struct fleet *fleet, const char *path, const char *machine,
 		    struct intake *intake)
 {
 	struct taking t = { .fleet = fleet, .intake = intake, .path = path };
-	char *text = malloc(JOURNAL_LINE_MAX);
+	const struct intake before = *intake;
 	FILE *file = text_file_open(path);
-	int ret = file ? text ? 0 : -ENOMEM : -errno;
-	size_t number = 0;
+	int ret = file ? fleet_begin_file(fleet) : -errno;
 
 	if (machine)
 		snprintf(t.machine, sizeof(t.machine), "%s", machine);
 	else
 		fleet_machine_of(path, t.machine, sizeof(t.machine));
-	while (ret == 0 && fgets(text, JOURNAL_LINE_MAX, file)) {
-		size_t length = strlen(text);
-
-		number++;
-		if (length == JOURNAL_LINE_MAX - 1 && text[length - 1] != '\n') {
-			for (int c = 0; c != '\n' && c != EOF;)
-				c = getc(file);
-			ret = set_aside(&t, number, text, "too long a line");
-		} else if (length > 1) {
-			json_t *line = json_loadb(text, length, 0, NULL);
-
-			if (json_is_object(line))
-				ret = take_json(&t, number, text, line);
-			else
-				ret = set_aside(&t, number, text, "no JSON object");
-			json_decref(line);
-		}
-	}
-	if (ret == 0 && ferror(file))
-		ret = -EIO;
+	if (ret == 0)
+		ret = journal_each_line(file, take_line, &t);
 	if (ret == 0)
 		ret = end_journal_run(&t);
+	if (ret == 0)
+		ret = fleet_end_file(fleet, t.is_ours);
+	if (ret == 0 && !t.is_ours) {
+		*intake = before;
+		ret = -ENOMSG;
+	}
 	sums_free(&t.journal.sums);
+	free(t.run);
 	if (file)
 		fclose(file);
-	free(text);
 	return ret;
 }

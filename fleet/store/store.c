@@ -13,8 +13,7 @@
 
 #include "base/text_file.h"
 
-#define FLEET_VERSION 2 /* of the tables */
-#define PRINT	      17
+#define FLEET_VERSION 3	   /* of the tables */
 #define HOUR	      3600 /* seconds */
 
 enum statement {
@@ -24,9 +23,16 @@ enum statement {
 	ADD_SUM,
 	ADD_ASIDE,
 	ADD_CPUID,
-	HAS_COUNTED,
+	FIND_RUN,
+	FIND_BOOT,
+	DROP_RUN,
+	FORGET_RUN,
 	STATEMENTS
 };
+
+#define FIND_IN                                                                                    \
+	"SELECT run.id, name, time, up, source = 'journal' FROM run JOIN machine ON "              \
+	"machine.id = run.machine"
 
 /* Parameters of kinds are in the order of kind_fields. */
 static const char *const texts[STATEMENTS] = {
@@ -35,9 +41,8 @@ static const char *const texts[STATEMENTS] = {
 		     "ON CONFLICT DO UPDATE SET brand = brand RETURNING id",
 	[ADD_MACHINE] = "INSERT INTO machine (name) VALUES (?) "
 			"ON CONFLICT DO UPDATE SET name = name RETURNING id",
-	[ADD_RUN] = "INSERT INTO run (print, machine, kind, time, boot, kernel, source, cpus, "
-		    "epoch, tsc_khz) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
-		    "ON CONFLICT DO NOTHING RETURNING id",
+	[ADD_RUN] = "INSERT INTO run (print, machine, kind, time, up, boot, kernel, source, "
+		    "cpus, tsc_khz) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
 	[ADD_SUM] = "INSERT OR IGNORE INTO sum (run, what, crossing, placement, executors, first, "
 		    "second, stretch, slices, toggles, tears, unevenness, squares, ticks, "
 		    "worst_tears, worst_toggles) "
@@ -45,12 +50,10 @@ static const char *const texts[STATEMENTS] = {
 	[ADD_ASIDE] = "INSERT INTO aside (print, file, line, reason) VALUES (?, ?, ?, ?) "
 		      "ON CONFLICT DO NOTHING RETURNING 1",
 	[ADD_CPUID] = "INSERT INTO cpuid VALUES (?, ?) ON CONFLICT DO NOTHING RETURNING 1",
-	[HAS_COUNTED] =
-		"SELECT 1 FROM run JOIN kind ON kind.id = run.kind WHERE vendor = ?1 AND "
-		"family = ?2 AND model = ?3 AND stepping = ?4 AND microcode = ?5 AND "
-		"hypervisor = ?6 AND sockets = ?7 AND cores = ?8 AND kind.cpus = ?9 AND "
-		"time BETWEEN ?11 AND ?12 AND source <> 'journal' AND ?13 = "
-		"(SELECT sum(toggles) FROM sum WHERE sum.run = run.id AND what IN ('wait', 'alone')) LIMIT 1",
+	[FIND_RUN] = FIND_IN " WHERE print = ?",
+	[FIND_BOOT] = FIND_IN " WHERE boot = ? AND boot <> '' ORDER BY up < 0, run.id LIMIT 1",
+	[DROP_RUN] = "UPDATE run SET dropped = 1 WHERE id = ?",
+	[FORGET_RUN] = "DELETE FROM run WHERE id = ?",
 };
 
 /* clang-format off */
@@ -95,7 +98,6 @@ static const struct field run_fields[] = {
 	TEXT(struct fleet_run, "name", name, -1),
 	TEXT(struct fleet_run, "kernel", kernel, -1),
 	SIGNED(struct fleet_run, "time", time),
-	BOUNDED(struct fleet_run, "epoch", epoch, NUMBER_UNSIGNED, 0, UINT32_MAX),
 	END
 };
 /* clang-format on */
@@ -222,35 +224,6 @@ int fleet_close(struct fleet *fleet, bool keep)
 
 /* --- Adding ----------------------------------------------------------------------------------- */
 
-static uint64_t mix(uint64_t hash, const char *text)
-{
-	for (; *text; text++)
-		hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
-	return hash * UINT64_C(0x100000001b3);
-}
-
-#define MIX_START UINT64_C(0xcbf29ce484222325)
-
-/* Of what tells runs apart. Two of one machine may end in the same second. */
-static void print_run(const char *machine, const struct evidence_run *run, char *print)
-{
-	uint64_t hash = mix(mix(mix(MIX_START, machine), run->boot), run->source), counts = 0;
-	char number[160];
-
-	snprintf(number, sizeof(number), "%" PRId64, run->time);
-	hash = mix(hash, number);
-	for (size_t i = 0; i < run->sums.count; i++) {
-		const struct sum *s = &run->sums.sum[i];
-
-		snprintf(number, sizeof(number),
-			 "%d %" PRIu64 " %" PRIu64 " %" PRIu64 " %d %d %u %" PRIu64 " %" PRIu64,
-			 s->kind, s->rung.first, s->rung.second, s->rung.stretch, s->crossing,
-			 s->placement, s->executors, s->count.toggles, s->count.tears);
-		counts += mix(MIX_START, number); /* in any order */
-	}
-	snprintf(print, PRINT, "%016" PRIx64, hash ^ counts);
-}
-
 static void bind_text(sqlite3_stmt *statement, int at, const char *text)
 {
 	sqlite3_bind_text(statement, at, text, -1, SQLITE_TRANSIENT);
@@ -311,29 +284,87 @@ static int run_statement(struct fleet *fleet, enum statement which, int64_t *id,
 	return step_once(statement, id);
 }
 
-int fleet_add_run(struct fleet *fleet, const char *name, const struct evidence_run *run)
+/* A run that is known by its print or its boot. */
+struct found {
+	int64_t id, time, up;
+	bool is_journal;
+	char machine[FLEET_NAME];
+};
+
+/* 1, 0: none, or a negative errno. */
+static int find_run(struct fleet *fleet, enum statement which, const char *by, struct found *found)
+{
+	sqlite3_stmt *statement = fleet->statement[which];
+	int code;
+
+	bind_text(statement, 1, by);
+	code = sqlite3_step(statement);
+	if (code == SQLITE_ROW) {
+		found->id = sqlite3_column_int64(statement, 0);
+		snprintf(found->machine, sizeof(found->machine), "%s",
+			 (const char *)sqlite3_column_text(statement, 1));
+		found->time = sqlite3_column_int64(statement, 2);
+		found->up = sqlite3_column_int64(statement, 3);
+		found->is_journal = sqlite3_column_int(statement, 4);
+	}
+	sqlite3_reset(statement);
+	return code == SQLITE_ROW ? 1 : errno_of(code);
+}
+
+/*
+ * The same run: 1. 0: it is not known, or no more: a journal gives way to one that has grown, and
+ * to its evidence.
+ */
+static int find_same(struct fleet *fleet, const struct evidence_run *run, const char *print,
+		     struct found *found)
+{
+	bool is_journal = strcmp(run->source, "journal") == 0;
+	int ret = find_run(fleet, FIND_RUN, print, found);
+
+	if (ret > 0 && found->is_journal && !(is_journal && run->time <= found->time))
+		ret = run_statement(fleet, FORGET_RUN, NULL, 1, "i", found->id);
+	return ret;
+}
+
+int fleet_add_run(struct fleet *fleet, char name[FLEET_NAME], const struct evidence_run *run,
+		  int64_t *id)
 {
 	sqlite3_stmt *add_kind = fleet->statement[ADD_KIND], *add_sum = fleet->statement[ADD_SUM];
-	char print[PRINT], cpus[CPUS_TEXT];
-	int64_t machine = 0, kind = 0, id;
-	int ret = run_statement(fleet, ADD_MACHINE, &machine, 1, "t", name);
+	char print[EVIDENCE_PRINT], cpus[CPUS_TEXT];
+	int64_t machine = 0, kind = 0, time = run->time;
+	struct found found;
+	int ret;
 
+	evidence_print(run, print);
+	ret = find_same(fleet, run, print, &found);
+	if (ret > 0) {
+		snprintf(name, FLEET_NAME, "%s", found.machine);
+		*id = found.id;
+		return 0;
+	}
+	if (ret == 0)
+		ret = find_run(fleet, FIND_BOOT, run->boot, &found);
+	/* A boot is one machine's, and has one clock, though the time may be set. */
+	if (ret > 0) {
+		snprintf(name, FLEET_NAME, "%s", found.machine);
+		if (run->up >= 0 && found.up >= 0)
+			time = found.time - found.up + run->up;
+	}
+	if (ret >= 0)
+		ret = run_statement(fleet, ADD_MACHINE, &machine, 1, "t", name);
 	bind_fields(add_kind, 1, kind_fields, &run->identity);
 	if (ret >= 0)
 		ret = step_once(add_kind, &kind);
 	if (ret < 0)
 		return ret;
-	print_run(name, run, print);
 	cpus_print(&run->cpus, cpus, sizeof(cpus));
-	ret = run_statement(fleet, ADD_RUN, &id, 1, "tiiittttin", print, machine, kind, run->time,
-			    run->boot, run->identity.kernel, run->source, cpus, (int64_t)run->epoch,
+	ret = run_statement(fleet, ADD_RUN, id, 1, "tiiiittttn", print, machine, kind, time,
+			    run->up, run->boot, run->identity.kernel, run->source, cpus,
 			    run->identity.tsc_khz);
-	if (ret <= 0)
-		return ret;
 	for (size_t i = 0; i < run->sums.count && ret >= 0; i++) {
 		const struct sum *s = &run->sums.sum[i];
 
-		bind_number(add_sum, 1, (uint64_t)id);
+		bind_number(add_sum, 1, (uint64_t)*id);
 		bind_fields(add_sum, bind_fields(add_sum, 2, sum_fields, s), count_fields,
 			    &s->count);
 		ret = step_once(add_sum, NULL);
@@ -341,18 +372,19 @@ int fleet_add_run(struct fleet *fleet, const char *name, const struct evidence_r
 	return ret < 0 ? ret : 1;
 }
 
-int fleet_has_counted(struct fleet *fleet, const struct evidence_run *run, int64_t begin,
-		      int64_t end)
+int fleet_drop_run(struct fleet *fleet, int64_t id)
 {
-	uint64_t toggles = 0;
+	return run_statement(fleet, DROP_RUN, NULL, 1, "i", id);
+}
 
-	for (size_t i = 0; i < run->sums.count; i++)
-		if (sum_is_wait(&run->sums.sum[i]))
-			toggles += run->sums.sum[i].count.toggles;
-	return run_statement(
-		fleet, HAS_COUNTED, NULL,
-		bind_fields(fleet->statement[HAS_COUNTED], 1, kind_fields, &run->identity), "iin",
-		begin, end, toggles);
+int fleet_begin_file(struct fleet *fleet)
+{
+	return run_text(fleet, "SAVEPOINT file");
+}
+
+int fleet_end_file(struct fleet *fleet, bool keep)
+{
+	return run_text(fleet, keep ? "RELEASE file" : "ROLLBACK TO file; RELEASE file");
 }
 
 int fleet_add_cpuid(struct fleet *fleet, const char *name, const char *dump)
@@ -363,9 +395,9 @@ int fleet_add_cpuid(struct fleet *fleet, const char *name, const char *dump)
 int fleet_set_aside(struct fleet *fleet, const char *file, size_t line, const char *text,
 		    const char *reason)
 {
-	char print[PRINT];
+	char print[EVIDENCE_PRINT];
 
-	snprintf(print, sizeof(print), "%016" PRIx64, mix(MIX_START, text));
+	snprintf(print, sizeof(print), "%016" PRIx64, hash_text(HASH_START, text));
 	return run_statement(fleet, ADD_ASIDE, NULL, 1, "ttnt", print, file, (uint64_t)line,
 			     reason);
 }
@@ -432,7 +464,7 @@ int fleet_kinds(struct fleet *fleet, struct fleet_kind **kinds, size_t *count)
 		ask_store(fleet,
 			  "SELECT kind.*, count(DISTINCT machine), count(*), min(time), max(time), "
 			  "min(nullif(tsc_khz, 0)), max(tsc_khz) FROM kind JOIN run ON run.kind = "
-			  "kind.id GROUP BY kind.id ORDER BY 12 DESC, 1",
+			  "kind.id WHERE NOT dropped GROUP BY kind.id ORDER BY 12 DESC, 1",
 			  0, take_kind, &list);
 
 	*kinds = list.at;
@@ -490,11 +522,11 @@ int fleet_runs(struct fleet *fleet, int64_t kind, struct fleet_run **runs, size_
 	struct growing_list list = { .size = sizeof(**runs) };
 	int ret = ask_store(
 		fleet,
-		"SELECT run.id, machine, name, kernel, time, epoch, what, crossing, placement, "
+		"SELECT run.id, machine, name, kernel, time, what, crossing, placement, "
 		"executors, first, second, stretch, slices, toggles, tears, unevenness, squares, "
 		"ticks, worst_tears, worst_toggles FROM run "
 		"JOIN machine ON machine.id = run.machine JOIN sum ON sum.run = run.id "
-		"WHERE kind = ?1 ORDER BY machine, time, run.id",
+		"WHERE kind = ?1 AND NOT dropped ORDER BY machine, time, run.id",
 		kind, take_sum, &list);
 
 	*runs = list.at;

@@ -3,7 +3,8 @@
  * The evidence of many machines in one SQLite database: results/schema/fleet.sql.
  *
  * Machines are judged by kind: vendor, family, model, stepping, microcode, hypervisor and topology.
- * A run is known by a print of its contents, so that a file may be merged as often as one likes.
+ * A run is known by its print, so that a file may be merged as often as one likes, under any name,
+ * and a journal before or behind the evidence of its run.
  */
 #ifndef FLEET_STORE_STORE_H
 #define FLEET_STORE_STORE_H
@@ -28,15 +29,22 @@ int fleet_open(struct fleet **fleet, const char *path, bool create);
 /* fleet_close - keep: write what was added, else forget it. 0 or a negative errno. */
 int fleet_close(struct fleet *fleet, bool keep);
 
-/* fleet_add_run - 1: added; 0: it was there; or a negative errno. */
-int fleet_add_run(struct fleet *fleet, const char *machine, const struct evidence_run *run);
+/*
+ * fleet_add_run - 1: added; 0: it was there; or a negative errno. machine: gets the name under
+ * which the run or its boot is known: a machine has one. id: of the run.
+ */
+int fleet_add_run(struct fleet *fleet, char machine[FLEET_NAME], const struct evidence_run *run,
+		  int64_t *id);
+
+/* fleet_drop_run - it counts no more. 0 or a negative errno. */
+int fleet_drop_run(struct fleet *fleet, int64_t id);
 
 /*
- * fleet_has_counted - is there a run of the same kind that ended in that time and has counted the
- * same? The evidence of a calibration and its journal are one run. 1, 0 or a negative errno.
+ * fleet_begin_file - before what a file holds is added. fleet_end_file - behind it; unless it is
+ * kept it is as if it had not been added. 0 or a negative errno.
  */
-int fleet_has_counted(struct fleet *fleet, const struct evidence_run *run, int64_t begin,
-		      int64_t end);
+int fleet_begin_file(struct fleet *fleet);
+int fleet_end_file(struct fleet *fleet, bool keep);
 
 /* fleet_set_aside - a line that is no evidence. 1: added; 0: it was there; or a negative errno. */
 int fleet_set_aside(struct fleet *fleet, const char *file, size_t line, const char *text,
@@ -73,14 +81,13 @@ struct fleet_run {
 	char name[FLEET_NAME];
 	char kernel[72];
 	int64_t time;
-	unsigned epoch;
 	struct sums sums;
 };
 
 /* fleet_kinds - all, those of most machines first. The caller frees. */
 int fleet_kinds(struct fleet *fleet, struct fleet_kind **kinds, size_t *count);
 
-/* fleet_runs - the runs of a kind. 0 or a negative errno. */
+/* fleet_runs - the runs of a kind that count. 0 or a negative errno. */
 int fleet_runs(struct fleet *fleet, int64_t kind, struct fleet_run **runs, size_t *count);
 void fleet_runs_free(struct fleet_run *runs, size_t count);
 

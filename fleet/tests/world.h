@@ -69,7 +69,8 @@ static inline struct evidence_run world_hour(struct world *w, unsigned kind, boo
 	if (gsl_rng_uniform(w->rng) < w->storms)
 		rate *= 10;
 	strcpy(run.source, "default");
-	snprintf(run.boot, sizeof(run.boot), "%08lx", gsl_rng_get(w->rng));
+	snprintf(run.boot, sizeof(run.boot), "%08lx-%08lx", gsl_rng_get(w->rng),
+		 gsl_rng_get(w->rng));
 	strcpy(run.date, "2026-01-01T00:00:00Z");
 	run.cpus.word[0] = 3;
 	for (unsigned k = 0; k < 2 * WORLD_RUNGS * (w->here ? PLACEMENT_COUNT : 1); k++) {
@@ -106,12 +107,15 @@ static inline struct evidence_run world_hour(struct world *w, unsigned kind, boo
 static inline int world_machine(struct world *w, struct fleet *fleet, const char *name,
 				unsigned kind, bool bad, double times)
 {
+	char machine[FLEET_NAME];
 	int ret = 0;
 
+	snprintf(machine, sizeof(machine), "%s", name);
 	for (unsigned day = 0; day < w->hours && ret >= 0; day++) {
 		struct evidence_run run = world_hour(w, kind, bad, times, day);
+		int64_t id;
 
-		ret = fleet_add_run(fleet, name, &run);
+		ret = fleet_add_run(fleet, machine, &run, &id);
 		sums_free(&run.sums);
 	}
 	return ret < 0 ? ret : 0;

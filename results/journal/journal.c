@@ -94,7 +94,8 @@ int journal_open(struct journal **journal, const char *path)
 	 */
 	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode))
 		how = O_WRONLY;
-	j->fd = open(path, how | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+	/* A store of evidence that others may write to is refused. */
+	j->fd = open(path, how | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
 	rc = j->fd < 0 ? -errno : append_text(j->fd, "", 0);
 	if (rc)
 		journal_close(j);
@@ -274,35 +275,41 @@ static int take_json(struct journal_data *data, json_t *json)
 	} else if (!known) {
 		return -EINVAL;
 	}
+	if (strcmp(type, "estimate") == 0) {
+		data->concluded = data->count;
+		data->concluded_others = json_array_size(data->others);
+	}
 	/* They are kept as they are, for readers that know their type. */
 	if (!data->others)
 		data->others = json_array();
 	return json_array_append(data->others, json) ? -ENOMEM : 0;
 }
 
-static int take_line(struct journal_data *data, const char *text, size_t length)
+static int take_line(void *arg, size_t number, const char *text, size_t length)
 {
+	struct journal_data *data = arg;
 	json_error_t error = { 0 }; /* jansson leaves the code as it was */
-	json_t *json = json_loadb(text, length, JSON_REJECT_DUPLICATES, &error);
-	enum json_error_code code;
-	int rc;
+	json_t *json = text ? json_loadb(text, length, JSON_REJECT_DUPLICATES, &error) : NULL;
+	enum json_error_code code = json_error_code(&error);
+	int rc = -EINVAL;
 
-	if (json) {
+	if (json)
 		rc = take_json(data, json);
-		json_decref(json);
-		return rc;
-	}
 	/* jansson gives a reason for every bad text, but seldom for a failed malloc(). */
-	code = json_error_code(&error);
-	return code == json_error_out_of_memory || code == json_error_unknown ? -ENOMEM : -EINVAL;
+	else if (text && (code == json_error_out_of_memory || code == json_error_unknown))
+		rc = -ENOMEM;
+	json_decref(json);
+	if (rc && !data->skipped++)
+		data->first_bad = number;
+	return rc == -ENOMEM ? rc : 0;
 }
 
-int journal_read_stream(FILE *stream, struct journal_data *data)
+int journal_each_line(FILE *stream, journal_take_fn *take, void *arg)
 {
 	char *text = malloc(JOURNAL_LINE_MAX);
 	int rc = text ? 0 : -ENOMEM, c = 0;
 
-	for (size_t number = 1; rc != -ENOMEM && c != EOF; number++) {
+	for (size_t number = 1; rc >= 0 && c != EOF; number++) {
 		size_t length = 0;
 
 		/* Of a line that is too long only its length is read. */
@@ -313,13 +320,20 @@ int journal_read_stream(FILE *stream, struct journal_data *data)
 		}
 		if (c == EOF && !length)
 			break;
-		rc = length < JOURNAL_LINE_MAX ? take_line(data, text, length) : -EINVAL;
-		if (rc && !data->skipped++)
-			data->first_bad = number;
+		if (length < JOURNAL_LINE_MAX)
+			text[length] = '\0';
+		rc = take(arg, number, length < JOURNAL_LINE_MAX ? text : NULL, length);
 	}
-	if (rc != -ENOMEM)
+	if (rc >= 0)
 		rc = !ferror(stream) ? 0 : errno ? -errno : -EIO;
 	free(text);
+	return rc;
+}
+
+int journal_read_stream(FILE *stream, struct journal_data *data)
+{
+	int rc = journal_each_line(stream, take_line, data);
+
 	if (rc)
 		journal_free(data);
 	return rc;

@@ -50,6 +50,8 @@ struct journal_data {
 	size_t first_bad; /* line number of the first of them, from 1; 0 if none */
 	size_t newer;	  /* of the skipped, lines in a newer schema than ours */
 	int mixed;	  /* run lines of different machines: identity_differs() */
+	size_t concluded; /* of the records, as many stand before the last estimate; */
+	size_t concluded_others; /* and of the others */
 };
 
 /*
@@ -103,6 +105,14 @@ void journal_date(char *buf, size_t size);
 int journal_read(const char *path, struct journal_data *data);
 int journal_read_stream(FILE *stream, struct journal_data *data);
 void journal_free(struct journal_data *data);
+
+/*
+ * journal_each_line - call take for each line of a stream, with a NUL in place of its end, numbered
+ * from 1. text NULL: the line is too long. Ends where take returns below 0, with that; else 0 or a
+ * negative errno.
+ */
+typedef int journal_take_fn(void *arg, size_t number, const char *text, size_t length);
+int journal_each_line(FILE *stream, journal_take_fn *take, void *arg);
 
 /*
  * seed_to_json, seed_from_json - 64 bits that readers which have doubles for numbers would round

@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- The evidence of many machines, as "tmax merge" writes it: version 2 (PRAGMA user_version).
+-- The evidence of many machines, as "tmax merge" writes it: version 3 (PRAGMA user_version).
 -- Times are seconds since 1970; ticks are of the TSC.
 
 -- What is judged together: a microarchitecture, its microcode, what it runs under, its shape.
@@ -21,18 +21,20 @@ CREATE TABLE machine (
 -- One calibration, verification or stress run.
 CREATE TABLE run (
   id INTEGER PRIMARY KEY,
-  print TEXT NOT NULL UNIQUE, -- of its contents: the same run comes in once
+  print TEXT NOT NULL UNIQUE, -- of its first cell, or of its contents: the same run, or its journal, comes in once
   machine INTEGER NOT NULL REFERENCES machine,
   kind INTEGER NOT NULL REFERENCES kind,
   time INTEGER NOT NULL,      -- when it ended
+  up INTEGER NOT NULL,        -- seconds since its boot; -1: unknown
   boot TEXT NOT NULL,
   kernel TEXT NOT NULL,
   source TEXT NOT NULL,       -- "quick", "default", "verify", ..., "journal"
   cpus TEXT NOT NULL,         -- that it was allowed to use
-  epoch INTEGER NOT NULL,     -- new ones that its store had begun before, by the user or by its counts
+  dropped INTEGER NOT NULL DEFAULT 0, -- 1: its store began an epoch behind it, by the user or by its counts
   tsc_khz INTEGER NOT NULL DEFAULT 0 -- ticks of a millisecond; 0: unknown
 ) STRICT;
 CREATE INDEX run_of_kind ON run (kind, machine, time);
+CREATE INDEX run_of_boot ON run (boot);
 
 -- What a run has counted for one rung, crossing and placement.
 CREATE TABLE sum (

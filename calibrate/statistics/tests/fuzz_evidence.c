@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "calibrate/statistics/evidence.h"
@@ -147,7 +148,7 @@ static void write_sample(const char *path)
 	for (unsigned i = 0; i < RUNS; i++) {
 		struct evidence_run run = { 0 };
 
-		evidence_stamp(&run, "quick", &id, &(struct cpus){ { 3 } });
+		evidence_stamp(&run, "quick", &id, &(struct cpus){ { 3 } }, NULL);
 		run.time += 3600 * (int64_t)i;
 		fill(&run.sums, i);
 		must(evidence_append(path, &run) == 0);
@@ -176,6 +177,7 @@ int main(int argc, char **argv)
 	ssize_t size;
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	must(fchmod(fd, 0600) == 0);
 	write_sample(path);
 	check_sample(path);
 	size = pread(fd, sample, sizeof(sample), 0);

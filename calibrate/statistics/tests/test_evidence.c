@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,10 +38,12 @@ static struct evidence_run new_run(uint64_t tears)
 	struct plan plan = sample_plan(1);
 	struct evidence_run run = { 0 };
 	struct identity id = sample_identity();
+	static unsigned count;
 
-	evidence_stamp(&run, "quick", &id, &two_cpus);
+	evidence_stamp(&run, "quick", &id, &two_cpus, NULL);
 	/* Of an hour each. */
-	run.time = 3600 * ++hours;
+	run.time = run.up = 3600 * ++hours;
+	snprintf(run.start, sizeof(run.start), "%08x%08x", (unsigned)getpid(), ++count);
 	sample_rung(&run.sums, &plan, (struct waits){ 100, 100, 4 }, sample_count(5, 10000, tears));
 	return run;
 }
@@ -133,6 +136,130 @@ static void runs_of_an_hour_are_one(void **state)
 	assert_int_equal(known.runs[1].sum[0].count.tears, 10);
 	knowledge_free(&known);
 	evidence_free(&e);
+}
+
+static void write_text(const char *text, size_t size, const char *how)
+{
+	FILE *f = fopen(path, how);
+
+	assert_int_equal(fwrite(text, 1, size, f), size);
+	fclose(f);
+}
+
+/* A store behind itself, as cat, a clone or six imports at once leave it. */
+static void a_line_counts_once(void **state)
+{
+	struct identity id = sample_identity();
+	struct knowledge known;
+	struct evidence e;
+	char *text;
+
+	(void)state;
+	add(1);
+	add(2);
+	text = read_text();
+	for (unsigned i = 0; i < 6; i++)
+		write_text(text, strlen(text), "a");
+	/* A line of a journal's date is not sealed. */
+	*strchr(strstr(text, "\"date\":\"20") + 8, '2') = '1';
+	write_text(text, strlen(text), "a");
+	e = read_store();
+	assert_int_equal(e.count, 2);
+	assert_int_equal(e.broken, 0);
+	known = known_of(&e, &id);
+	assert_int_equal(known.all, 2);
+	assert_int_equal(known.runs[0].sum[0].count.tears, 5);
+	knowledge_free(&known);
+	evidence_free(&e);
+	free(text);
+}
+
+/* Copies of a journal that are resumed have their first cell in common, and more than that. */
+static void copies_of_a_run_that_are_resumed_are_one(void **state)
+{
+	struct cell_record first = { .key = "controls", .date = "2026-01-01T00:00:00Z" };
+	struct evidence e;
+
+	(void)state;
+	for (uint64_t i = 0; i < 3; i++) {
+		struct evidence_run run = new_run(1 + i);
+
+		first.result.ticks = 1000 + i / 2;
+		evidence_start(run.start, &first);
+		assert_int_equal(evidence_append(path, &run), 0);
+		sums_free(&run.sums);
+	}
+	e = read_store();
+	assert_int_equal(e.count, 2);
+	assert_int_equal(e.run[0].sums.sum[0].count.tears, 5);
+	assert_int_equal(e.run[1].sums.sum[0].count.tears, 15);
+	evidence_free(&e);
+}
+
+static size_t count_hours(const struct identity *id)
+{
+	struct evidence e = read_store();
+	struct knowledge known = known_of(&e, id);
+	size_t count = known.count;
+
+	assert_int_equal(known.all, e.count);
+	knowledge_free(&known);
+	evidence_free(&e);
+	return count;
+}
+
+/* Lines of two stores, one behind the other. */
+static void hours_are_a_set(void **state)
+{
+	static const int64_t of[] = { 10, 11, 10, 12, 11, 10 };
+	struct identity id = sample_identity();
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
+		hours = of[i];
+		add(i);
+	}
+	assert_int_equal(count_hours(&id), 3);
+}
+
+/* Ten runs of ten minutes, while the time is set by hours back and forth. */
+static void a_clock_that_is_set_makes_no_hours(void **state)
+{
+	struct identity id = sample_identity();
+
+	(void)state;
+	for (unsigned i = 0; i < 10; i++) {
+		struct evidence_run run = new_run(i);
+
+		run.up = 3600 + 60 * i;
+		run.time = 3600 * (i % 2 ? 1000 - i : 1000 + i) + run.up;
+		assert_int_equal(evidence_append(path, &run), 0);
+		sums_free(&run.sums);
+	}
+	assert_int_equal(count_hours(&id), 1);
+}
+
+/* Who can write to it can claim anything. */
+static void a_store_of_others_is_refused(void **state)
+{
+	struct evidence_run run = new_run(1);
+
+	(void)state;
+	assert_int_equal(chmod(path, 0600), 0);
+	assert_int_equal(evidence_append(path, &run), 0);
+	for (mode_t mode = 020; mode; mode = mode == 020 ? 002 : 0) {
+		assert_int_equal(chmod(path, 0644 | mode), 0);
+		assert_int_equal(evidence_check(path), -EPERM);
+		assert_int_equal(evidence_append(path, &run), -EPERM);
+		assert_int_equal(evidence_begin_epoch(path, "x"), -EPERM);
+	}
+	/* One that is made is none of these, also where the user lets others do more. */
+	assert_int_equal(unlink(path), 0);
+	umask(0);
+	assert_int_equal(evidence_append(path, &run), 0);
+	umask(022);
+	assert_int_equal(evidence_check(path), 0);
+	sums_free(&run.sums);
 }
 
 /* What two CPUs do says nothing of two others. */
@@ -286,6 +413,7 @@ static void a_machine_that_changed_begins_an_epoch(void **state)
 	assert_int_equal(count_known(&id), 0);
 	assert_int_equal(count_known(&run.identity), 1);
 	strcpy(run.identity.kernel, "another");
+	strcpy(run.start, "another");
 	assert_int_equal(evidence_append(path, &run), 0);
 	e = read_store();
 	assert_int_equal(e.run[2].epoch, 3);
@@ -304,6 +432,40 @@ static void an_epoch_may_be_begun(void **state)
 	assert_int_equal(count_known(&id), 0);
 	add(2);
 	assert_int_equal(count_known(&id), 1);
+}
+
+/* Each byte of its line in turn, and the ends of lines around it: what was before does not count.
+ */
+static void a_damaged_epoch_line_begins_one(void **state)
+{
+	struct identity id = sample_identity();
+	size_t from, to;
+	char *text;
+
+	(void)state;
+	add(1);
+	text = read_text();
+	from = strlen(text);
+	free(text);
+	assert_int_equal(evidence_begin_epoch(path, "because"), 0);
+	text = read_text();
+	to = strlen(text);
+	for (size_t at = from - 1; at < to; at++) {
+		char was = text[at];
+
+		text[at] = was == 'x' ? 'y' : 'x';
+		write_text(text, to, "w");
+		if (count_known(&id))
+			fail_msg("counts again, damaged at %zu: %.20s", at - from, text + at);
+		text[at] = was;
+	}
+	for (size_t cut = from + 1; cut < to; cut++) {
+		write_text(text, cut, "w");
+		assert_int_equal(count_known(&id), 0);
+	}
+	write_text(text, from, "w");
+	assert_int_equal(count_known(&id), 1);
+	free(text);
 }
 
 /* Ordinary runs, which differ; then one a hundred times as bad, or as good. */
@@ -343,6 +505,11 @@ int main(void)
 		IN_STORE(no_store_is_an_empty_one),
 		IN_STORE(runs_add_up),
 		IN_STORE(runs_of_an_hour_are_one),
+		IN_STORE(a_line_counts_once),
+		IN_STORE(copies_of_a_run_that_are_resumed_are_one),
+		IN_STORE(hours_are_a_set),
+		IN_STORE(a_clock_that_is_set_makes_no_hours),
+		IN_STORE(a_store_of_others_is_refused),
 		IN_STORE(other_cpus_are_not_known),
 		IN_STORE(a_damaged_line_is_passed_over),
 		IN_STORE(a_cut_line_costs_itself_alone),
@@ -350,6 +517,7 @@ int main(void)
 		IN_STORE(runs_at_once_leave_all_their_lines),
 		IN_STORE(a_machine_that_changed_begins_an_epoch),
 		IN_STORE(an_epoch_may_be_begun),
+		IN_STORE(a_damaged_epoch_line_begins_one),
 		IN_STORE(a_strange_run_is_noticed),
 	};
 

@@ -38,6 +38,18 @@ expect 0 "$tmax" fleet export "$db"
 valid "$dir/out"
 [ "$(wc -l <"$dir/out")" = 2 ] || fail "not a line per kind"
 
+# What is none, beside what is.
+echo "Dear machine," >"$dir/letter"
+: >"$dir/empty"
+for file in "$dir/letter" "$dir/empty"; do
+	complains 69 "is no evidence" "$tmax" merge -o "$db" "$file" "$runs"/intel-6-167-1-kvm-ladder/machine.conf.evidence
+	grep -q '^0 runs added .*, 1 known before, 0 lines set aside$' "$dir/out" || fail "it cost another file"
+done
+# The same store under two names.
+expect 0 "$tmax" merge -o "$db" --machine another "$runs"/amd-25-17-1-kvm-ladder/machine.conf.evidence
+expect 0 "$tmax" fleet report "$db"
+[ "$(grep -c ' 1 machine, 1 run, ' "$dir/out")" = 2 ] || fail "two names are two machines"
+
 # --- simulated: five of them marginal ---
 
 "$sim" "$dir/sim" "${SIMULATED:-120}"
@@ -57,9 +69,11 @@ cmp -s "$dir/before" "$dir/after" || fail "a second merge changes the database"
 # --- hostile names and texts ---
 
 names=('a"b' "x'); DROP TABLE run; --" '<script>alert(1)</script>' $'two\nlines' '../../up' $'\xff' 'ü' '.hidden')
+"$sim" "$dir/odd" "${#names[@]}" 1 here
+stores=("$dir"/odd/*.evidence)
 for name in "${names[@]}"; do
-	expect 0 "$tmax" merge -o "$dir/odd.db" --machine "$name" \
-		"$runs"/amd-25-17-1-kvm-ladder/machine.conf.evidence
+	expect 0 "$tmax" merge -o "$dir/odd.db" --machine "$name" "${stores[0]}"
+	stores=("${stores[@]:1}")
 	grep -q '^1 run added' "$dir/out" || fail "$name is no machine of its own"
 done
 expect 0 "$tmax" fleet report "$dir/odd.db"

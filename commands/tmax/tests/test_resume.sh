@@ -63,6 +63,16 @@ valid <(sed "${cut}d" "$journal")
 # One run's evidence, of all its cells.
 [ "$(runs "$store")" = 1 ] || fail "a resumed run is not one run"
 adds_up "$killed" "$store" "$journal"
+# For a fleet journal and evidence are one run, whichever comes first.
+for order in "$store $journal" "$journal $store" "$journal $journal"; do
+	read -ra files <<<"$order"
+	rm -f "$dir/fleet.db"
+	for file in "${files[@]}"; do
+		expect 0 "$tmax" merge -o "$dir/fleet.db" --machine one "$file"
+	done
+	expect 0 "$tmax" fleet report "$dir/fleet.db"
+	grep -q '^  1 machine, 1 run, ' "$dir/out" || fail "a run is not one run: $order"
+done
 
 count_slices()
 {
@@ -80,7 +90,9 @@ ends_behind()
 	[ "$rc" = 130 ] || [ "$rc" = 1 ] || fail "exit status $rc when interrupted"
 }
 
-# What has been added is not added again: the cells are run anew.
+# What has been added is not added again: the cells are run anew. What was added is told by the place in
+# the file: the clock was set back before that line was written.
+sed -i '/"type":"estimate"/s/"date":"[^"]*"/"date":"2001-01-01T00:00:00Z"/' "$journal"
 slices=$(count_slices)
 "${long[@]}" --resume >"$dir/out" 2>"$dir/err" &
 ends_behind "$!" $((slices + 2))
@@ -213,6 +225,28 @@ cp "$store" "$dir/epochs"
 expect 0 "$tmax" evidence --evidence "$dir/elsewhere" --import "$dir/epochs"
 expect 0 "$tmax" evidence --evidence "$dir/elsewhere"
 grep -q '^Evidence: .*: 1 run .*; epoch 2$' "$dir/out" || fail "an import mixes epochs"
+# Six imports at once are one.
+for i in 1 2 3 4 5 6; do
+	"$tmax" evidence --evidence "$dir/six" --import "$dir/epochs" >"$dir/six.$i" 2>&1 &
+	started+=("$!")
+done
+wait "${started[@]: -6}"
+[ "$(cat "$dir"/six.? | grep -c '^0 runs added')" = 5 ] || fail "not one of six imports adds: $(cat "$dir"/six.?)"
+[ "$(runs "$dir/six")" = 5 ] || fail "six imports at once leave $(runs "$dir/six") lines of 5"
+expect 0 "$tmax" evidence --evidence "$dir/six"
+grep -q '^Evidence: .*: 1 run .*; epoch 2$' "$dir/out" || fail "imports at once mix epochs"
+# Copies of a journal that are resumed are one run.
+replay "$dir/copied"
+cp "$dir/copied" "$dir/again"
+for file in "$dir/copied" "$dir/again"; do
+	expect "0 1 2" "${long[@]}" --journal "$file" --resume --evidence "$dir/one"
+done
+expect 0 "$tmax" evidence --evidence "$dir/one"
+grep -q '^Evidence: .*: 1 run ' "$dir/out" || fail "a copied journal is a second run"
+# A store that others may write to is refused before anything is measured.
+chmod 666 "$dir/one"
+complains 74 "can be written to by others" "${long[@]}" --evidence "$dir/one"
+expect 69 "$tmax" evidence --evidence "$dir/one"
 # What another machine has counted is kept, and says nothing of this one.
 sed 's/"microcode":"[^"]*"/"microcode":"0xbadbad"/' "$dir/exported" >"$dir/foreign"
 expect 3 "$tmax" evidence --evidence "$dir/foreign"

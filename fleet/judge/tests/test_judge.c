@@ -223,11 +223,12 @@ static void bad_kernel_is_found(void **state)
 		for (unsigned day = 0; day < 6; day++) {
 			struct evidence_run run =
 				world_hour(&world, 0, false, day < 3 ? 1 : WORLD_BAD, day);
-			char name[32];
+			char name[FLEET_NAME];
+			int64_t id;
 
 			snprintf(name, sizeof(name), "node%u", i);
 			strcpy(run.identity.kernel, day < 3 ? "6.1" : "6.2");
-			assert_int_equal(fleet_add_run(fleet, name, &run), 1);
+			assert_int_equal(fleet_add_run(fleet, name, &run, &id), 1);
 			sums_free(&run.sums);
 		}
 	}

@@ -140,7 +140,7 @@ static void bad_lines_cost_no_others(void **state)
 	in = fopen(file, "r");
 	assert_non_null(fgets(line, sizeof(line), in));
 	fclose(in);
-	append_text("no JSON\n[1, 2]\n{\"type\": 7}\n{}\n\n");
+	append_text("\n");
 	tears = strstr(line, "\"tears\":");
 	assert_non_null(tears);
 	tears[8] = tears[8] == '9' ? '8' : '9';
@@ -153,12 +153,85 @@ static void bad_lines_cost_no_others(void **state)
 		struct intake intake = merge(file, NULL);
 
 		assert_int_equal(intake.runs, i ? 0 : 2);
-		assert_int_equal(intake.aside, 6);
+		assert_int_equal(intake.aside, 2);
 	}
 	assert_int_equal(known().runs, 2);
+	/* What they said may have been that an epoch begins. */
+	append_text("no JSON\n[1, 2]\n{\"type\": 7}\n{}\n\n");
+	append_hour(3);
+	assert_int_equal(merge(file, NULL).aside, 6);
+	assert_int_equal(known().runs, 1);
 }
 
-/* The journal of a run whose evidence is there is the same run; of another it is a run more. */
+/* One machine is called by two names: its runs and its boots come in once. */
+static void a_machine_has_one_name(void **state)
+{
+	struct evidence_run run = world_hour(&world, 0, false, 1, 5);
+	char path[96];
+
+	(void)state;
+	append_hour(1);
+	snprintf(path, sizeof(path), "%s/also.evidence", folder);
+	assert_int_equal(merge(file, NULL).runs, 1);
+	assert_int_equal(link(file, path), 0);
+	assert_int_equal(merge(path, NULL).known, 1);
+	append_hour(2);
+	assert_int_equal(merge(path, NULL).runs, 1);
+	assert_int_equal(known().runs, 2);
+	assert_int_equal(known().machines, 1);
+	/* Two stores of one boot, as a user's and root's. */
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(unlink(file), 0);
+		run.up++;
+		assert_int_equal(evidence_append(file, &run), 0);
+		assert_int_equal(merge(file, i ? "root" : "user").runs, 1);
+	}
+	assert_int_equal(known().runs, 4);
+	assert_int_equal(known().machines, 2);
+	sums_free(&run.sums);
+}
+
+/* Also where another file has them, older or newer than that. */
+static void dropped_runs_do_not_vote(void **state)
+{
+	char path[96], command[256];
+
+	(void)state;
+	append_hour(1);
+	append_hour(2);
+	snprintf(path, sizeof(path), "%s/node1.old", folder);
+	snprintf(command, sizeof(command), "cp %s %s", file, path);
+	assert_int_equal(system(command), 0);
+	merge(path, NULL);
+	assert_int_equal(known().runs, 2);
+	assert_int_equal(evidence_begin_epoch(file, "dropped by the user"), 0);
+	append_hour(3);
+	for (unsigned i = 0; i < 2; i++) {
+		merge(i ? path : file, NULL);
+		assert_int_equal(known().runs, 1);
+	}
+}
+
+static void what_is_no_evidence_is_an_error(void **state)
+{
+	struct intake intake = { 0 };
+	struct fleet *fleet;
+
+	(void)state;
+	append_text("a letter\n{\"type\": \"song\"}\n");
+	assert_int_equal(fleet_open(&fleet, database, true), 0);
+	assert_int_equal(fleet_take_file(fleet, file, NULL, &intake), -ENOMSG);
+	assert_int_equal(intake.aside, 0);
+	append_hour(1);
+	assert_int_equal(fleet_take_file(fleet, file, NULL, &intake), 0);
+	assert_int_equal(intake.runs, 1);
+	assert_int_equal(fleet_close(fleet, true), 0);
+}
+
+/*
+ * The journal of a run whose evidence is there is the same run, whichever comes first, whole or not
+ * yet, from one start of the program or from two; of another it is a run more.
+ */
 static void journals_count_once(void **state)
 {
 	char path[96];
@@ -166,7 +239,7 @@ static void journals_count_once(void **state)
 	struct cell_record record = { .stage = "ladder", .key = "1" };
 	struct journal *journal;
 	struct evidence_run run = { .identity = id, .source = "quick", .boot = "1" };
-	json_t *untested = json_array();
+	json_t *untested = json_array(), *estimate = json_object();
 
 	(void)state;
 	record.cell.crossing = CROSSING_LINE;
@@ -179,21 +252,36 @@ static void journals_count_once(void **state)
 	};
 	snprintf(path, sizeof(path), "%s/node2.jsonl", folder);
 	assert_int_equal(journal_open(&journal, path), 0);
-	assert_int_equal(journal_write_run(journal, "quick", &id, untested, JOURNAL_NO_SEED), 0);
-	assert_int_equal(journal_write_cell(journal, &record), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		record.result.ticks += 7;
+		snprintf(record.date, sizeof(record.date), "2030-01-01T00:00:0%uZ", i);
+		assert_int_equal(journal_write_run(journal, "quick", &id, untested, 5), 0);
+		assert_int_equal(journal_write_cell(journal, &record), 0);
+		assert_int_equal(sums_add_record(&run.sums, &record), 0);
+		if (i == 0)
+			evidence_start(run.start, &record);
+		assert_int_equal(merge(path, NULL).runs, 1);
+		assert_int_equal(known().runs, 1);
+	}
+	assert_int_equal(journal_write_line(journal, "estimate", estimate), 0);
 	assert_int_equal(journal_close(journal), 0);
-	assert_int_equal(sums_add_record(&run.sums, &record), 0);
 	run.time = time(NULL);
 	run.cpus.word[0] = 3;
 	strcpy(run.date, "2026-01-01T00:00:00Z");
 	assert_int_equal(evidence_append(file, &run), 0);
-	assert_int_equal(merge(file, NULL).runs, 1);
-	assert_int_equal(merge(path, NULL).known, 1);
-	assert_int_equal(known().runs, 1);
+	for (unsigned i = 0; i < 3; i++) {
+		merge(i == 1 ? file : path, NULL);
+		assert_int_equal(known().runs, 1);
+		assert_int_equal(merge(file, NULL).runs, i == 0);
+		assert_int_equal(known().runs, 1);
+		if (i == 0)
+			assert_int_equal(unlink(database), 0);
+	}
 	assert_int_equal(unlink(database), 0);
 	assert_int_equal(merge(path, NULL).runs, 1);
 	sums_free(&run.sums);
 	json_decref(untested);
+	json_decref(estimate);
 }
 
 static void names_are_no_commands(void **state)
@@ -266,6 +354,9 @@ int main(void)
 		WITH_FOLDER(second_merge_changes_nothing),
 		WITH_FOLDER(all_that_was_counted_comes_back),
 		WITH_FOLDER(bad_lines_cost_no_others),
+		WITH_FOLDER(a_machine_has_one_name),
+		WITH_FOLDER(dropped_runs_do_not_vote),
+		WITH_FOLDER(what_is_no_evidence_is_an_error),
 		WITH_FOLDER(journals_count_once),
 		WITH_FOLDER(names_are_no_commands),
 		cmocka_unit_test(machine_of_a_file),

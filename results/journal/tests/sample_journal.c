@@ -141,7 +141,7 @@ static int write_evidence(const char *path, const struct identity *id, const str
 	struct evidence_run run = { .sums = *sums };
 	int rc;
 
-	evidence_stamp(&run, "default", id, &(struct cpus){ { 3 } });
+	evidence_stamp(&run, "default", id, &(struct cpus){ { 3 } }, NULL);
 	rc = evidence_append(path, &run);
 	return rc ? rc : evidence_begin_epoch(path, "dropped by the user");
 }
