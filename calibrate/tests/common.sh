@@ -273,7 +273,7 @@ stored = collections.defaultdict(lambda: [0, 0, 0])
 placed = collections.defaultdict(lambda: [0, 0, 0])
 for run in lines(store, "evidence"):
     for s in run["sums"]:
-        if s["kind"] == "wait":
+        if s["kind"] in ("wait", "alone"):
             add(stored, s["crossing"], s["first"], s["second"], s["stretch"], s["toggles"],
                 s["tears"], s["slices"])
             add(placed, (s["crossing"], s["placement"]), s["first"], s["second"], s["stretch"],
@@ -308,6 +308,9 @@ seen = collections.defaultdict(lambda: [0, 0, 0])
 for path in journals:
     for record in lines(path, "cell"):
         cell, result = record["cell"], record["result"]
+        # What makes tears rare is no evidence.
+        if "cold-" in cell["provokers"] or cell["rest"] > 2000:
+            continue
         if cell["protocol"] == "wait" and cell["oracle"] == "count":
             assert result["outcome"] in ("done", "interrupted"), result["outcome"]
             toggles, tears = result["exposed"] or 0, sum(result["tears"].values())
