@@ -131,7 +131,7 @@ struct event {
 	bool forbids;	       /* what it forbids stays forbidden */
 	bool starves;	       /* the address sanitizer, too */
 	const char *outcome;   /* for the table; NULL: the operation completes */
-	int wait_ms;	       /* how long the patcher waits for the main thread; 0: not at all */
+	int wait_ms; /* that the patcher leaves to the main thread, see await_answer(); 0: none */
 };
 
 extern const struct event other_events[], fork_events[];
@@ -184,7 +184,6 @@ extern atomic_bool life_patcher_stands; /* at the point, for the main thread */
 /* The place to go back to from a handler, and how to tell visits apart. */
 extern sigjmp_buf life_out;
 extern unsigned life_turn;
-extern unsigned life_patience;	/* factor of all wait_ms */
 extern unsigned life_child_cpu; /* seconds that a child of fork() may compute, 0: any */
 
 /* Each site is old or new, now. */

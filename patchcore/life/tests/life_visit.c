@@ -11,10 +11,12 @@
 
 #include "patchcore/async.h"
 #include "patchcore/patchcore.h"
+#include "patchcore/syscall/task.h"
 #include "patchcore/tests/code.h"
 
 #define LIMIT_MS (CHILD_ASAN ? 60000 : 20000) /* of a visit, on a machine that starves it */
 #define POLL_NS	 200000			      /* between two looks at whether the patcher is done */
+#define LOOK_NS	 500000			      /* between two looks at what the main thread had */
 
 struct seen *seen;
 bool life_in_child, life_raw_child;
@@ -133,8 +135,6 @@ void life_await_children(void)
 
 static _Atomic(uint32_t) asked, answered; /* futexes */
 
-unsigned life_patience = 1;
-
 static void nap(_Atomic(uint32_t) *word, uint32_t old, long ns)
 {
 	struct timespec time = { .tv_sec = ns / 1000000000, .tv_nsec = ns % 1000000000 };
@@ -148,6 +148,31 @@ static void set(_Atomic(uint32_t) *word)
 	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
+static clockid_t main_clock; /* the CPU time of the main thread */
+
+static int64_t main_cpu_ns(void)
+{
+	struct timespec time;
+
+	MUST(clock_gettime(main_clock, &time) == 0);
+	return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
+}
+
+/*
+ * Until the main thread is done, or has had so much time: to run or asleep. It may be waiting for
+ * this thread. Time in which it lacks a CPU does not count, however busy the machine is.
+ */
+static void await_answer(int64_t most_ns)
+{
+	int64_t cpu = main_cpu_ns(), asleep = 0;
+
+	while (!answered && asleep + main_cpu_ns() - cpu < most_ns) {
+		nap(&answered, 0, LOOK_NS);
+		if (task_state(getpid()) != 'R')
+			asleep += LOOK_NS;
+	}
+}
+
 static void at_point(void)
 {
 	const struct event *event = visit_now->event;
@@ -156,8 +181,8 @@ static void at_point(void)
 	if (event->beside) {
 		life_patcher_stands = event->wait_ms > 0;
 		set(&asked);
-		if (event->wait_ms && !answered)
-			nap(&answered, 0, event->wait_ms * (life_patience * 1000000L));
+		if (event->wait_ms)
+			await_answer(event->wait_ms * INT64_C(1000000));
 		life_patcher_stands = false;
 	}
 	if (event->to_it)
@@ -234,6 +259,7 @@ static void pay(const struct visit *visit)
 	visit_now->protocol->prepare();
 	if (event->prepare)
 		event->prepare();
+	MUST(pthread_getcpuclockid(pthread_self(), &main_clock) == 0);
 	MUST(pthread_create(&life_patcher, NULL, operate, NULL) == 0);
 	serve();
 	if (event->after)

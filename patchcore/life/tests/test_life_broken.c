@@ -50,9 +50,13 @@ void __wrap_thread_adopt(void);
 void __real_text_before_fork(void);
 void __wrap_text_before_fork(void);
 
+/*
+ * A thread that registers asks for a free slot. Some linkers hand us that call as well (lld does,
+ * bfd does not), and a slot taken from a living thread is another fault.
+ */
 bool __wrap_thread_is_gone(uint64_t id)
 {
-	if (broken == ALL_ARE_GONE)
+	if (broken == ALL_ARE_GONE && thread_here)
 		return true;
 	return broken != NONE_IS_GONE && __real_thread_is_gone(id);
 }
@@ -105,12 +109,8 @@ static enum outcome try_often(const struct cell *cell, struct report *report)
 
 	int tries = 0;
 
-	/* On a busy machine another thread may get no CPU while the patcher waits for it. */
-	while (tries++ < TRIES && outcome == CELL_WELL) {
-		life_patience = 1 + (unsigned)tries / 10;
+	while (tries++ < TRIES && outcome == CELL_WELL)
 		outcome = cell_try(cell, report);
-	}
-	life_patience = 1;
 	print_message("tries: %d\n", tries - 1);
 	return outcome;
 }
