@@ -19,6 +19,7 @@
 #define EVIDENCE_SCHEMA 1
 #define HOUR		3600 /* seconds */
 #define ALMOST_NONE	0.5  /* added to tears, so that none has a logarithm */
+#define AGREED		1e-6 /* of logarithms: what rounding leaves between equal ones */
 
 /*
  * Of a line, as text: detects damage, not forgery. What the journal adds to each line is not under
@@ -375,8 +376,9 @@ void knowledge_free(struct knowledge *k)
 /* --- Has the machine changed ------------------------------------------------------------------ */
 
 /*
- * The logarithm of a run's tears at waits, divided by the number that the rates of all runs predict
- * for its toggles. False: no run tore where this one looked, and there is nothing to compare.
+ * The logarithm of a run's tears at waits, divided by the number that the rates of the other runs
+ * predict for its toggles. False: none of all tore where this one looked, and there is nothing to
+ * compare. A run that were in its own reference would seem less strange than it is.
  */
 static bool find_excess(const struct sums *run, const struct sums *all, size_t count,
 			double *excess)
@@ -386,32 +388,34 @@ static bool find_excess(const struct sums *run, const struct sums *all, size_t c
 
 	for (size_t i = 0; i < run->count; i++) {
 		const struct sum *s = &run->sum[i];
-		double all_tears = 0, all_toggles = 0;
+		double others_tears = 0, others_toggles = 0, any = 0;
 
 		if (!sum_is_wait(s) || !s->count.toggles)
 			continue;
 		for (size_t k = 0; k < count; k++) {
 			const struct sum *like = sums_find(&all[k], s);
 
-			all_tears += like ? (double)like->count.tears : 0;
-			all_toggles += like ? (double)like->count.toggles : 0;
+			any += like ? (double)like->count.tears : 0;
+			if (!like || &all[k] == run)
+				continue;
+			others_tears += (double)like->count.tears;
+			others_toggles += (double)like->count.toggles;
 		}
-		if (!(all_tears > 0) || !(all_toggles > 0))
+		if (!(any > 0) || !(others_toggles > 0))
 			continue;
 		some = true;
 		tears += (double)s->count.tears;
-		expected += all_tears / all_toggles * (double)s->count.toggles;
+		expected += others_tears / others_toggles * (double)s->count.toggles;
 	}
 	*excess = log(tears / expected);
 	return some;
 }
 
-double evidence_strangeness(const struct sums *before, size_t count, const struct sums *run)
+/* The chance of so strange a run, negative if it tore less than those before it; 1: unknown. */
+static double find_chance(const struct sums *before, size_t count, const struct sums *run)
 {
 	double sum = 0, squares = 0, ratio, mean, deviation, n = 0;
 
-	if (count < EVIDENCE_KNOWN)
-		return 1;
 	for (size_t i = 0; i < count; i++) {
 		if (!find_excess(&before[i], before, count, &ratio))
 			continue;
@@ -424,7 +428,18 @@ double evidence_strangeness(const struct sums *before, size_t count, const struc
 	mean = sum / n;
 	deviation = sqrt(fmax(0, (squares - n * mean * mean) / (n - 1)) * (1 + 1 / n));
 	/* Runs that agree to the last tear are made up, and say nothing of others. */
-	if (!(deviation > 0))
+	if (!(deviation > AGREED))
 		return 1;
-	return 2 * gsl_cdf_tdist_Q(fabs(ratio - mean) / deviation, n - 1);
+	return copysign(2 * gsl_cdf_tdist_Q(fabs(ratio - mean) / deviation, n - 1), ratio - mean);
+}
+
+double evidence_strangeness(const struct sums *before, size_t count, const struct sums *run)
+{
+	double last, now;
+
+	if (count <= EVIDENCE_KNOWN)
+		return 1;
+	last = find_chance(before, count - 1, &before[count - 1]);
+	now = find_chance(before, count - 1, run);
+	return last * now > 0 ? fmax(fabs(last), fabs(now)) : 1;
 }

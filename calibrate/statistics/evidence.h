@@ -12,9 +12,9 @@
  *
  * Evidence of a machine that has changed is no evidence of what it is now. So runs belong to
  * epochs: a new one begins where the identity differs from the run before (CPU, microcode,
- * hypervisor, topology, kernel), and where a line "epoch" says so. That line is written when a
- * run's counts differ from those before it by more than chance does once in a thousand times, or
- * when the user drops an epoch.
+ * hypervisor, topology, kernel), and where a line "epoch" says so. That line is written when the
+ * counts of two runs in a row, of different hours, differ from those before them by more than
+ * chance does once in a thousand times, or when the user drops an epoch.
  */
 #ifndef CALIBRATE_STATISTICS_EVIDENCE_H
 #define CALIBRATE_STATISTICS_EVIDENCE_H
@@ -24,7 +24,7 @@
 #include "patchcore/machine/cpus.h"
 
 #define CPUS_TEXT	 (CPUS_MAX * 3) /* at most every other one, with four digits and a comma */
-#define EVIDENCE_CHANGED 1e-3 /* chance of a run so different on a machine that is the same */
+#define EVIDENCE_CHANGED 1e-3 /* chance of runs so different on a machine that is the same */
 #define EVIDENCE_PRINT	 17   /* bytes of a checksum as text */
 #define EVIDENCE_KNOWN	 5    /* with fewer runs it is unknown how much they differ */
 
@@ -123,10 +123,11 @@ int knowledge_of(struct knowledge *knowledge, const struct evidence *evidence,
 void knowledge_free(struct knowledge *knowledge);
 
 /*
- * evidence_strangeness - the chance that a run differs so much from those before it, both
- * ways, on a machine that has not changed. By the logarithms of each run's tears against
- * those that the rates of all would give, and their spread between runs (Student's t). 1 if
- * there are too few runs to tell.
+ * evidence_strangeness - the chance that a run and the last one before it both differ so much from
+ * all before them, to the same side, on a machine that has not changed. One alone may be a storm of
+ * which the others met none. By the logarithms of each run's tears against those that the rates of
+ * the others would give, and their spread between runs (Student's t). 1 if there are too few runs
+ * to tell.
  */
 double evidence_strangeness(const struct sums *before, size_t count, const struct sums *run);
 

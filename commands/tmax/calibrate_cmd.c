@@ -144,8 +144,8 @@ static int open_journal(struct session *s, const struct request *r, const struct
 }
 
 /*
- * Adds the run, and estimates from all that is known of this machine, this run included. A run
- * unlike all before it says that the machine is another one: a new epoch begins.
+ * Adds the run, and estimates from all that is known of this machine, this run included. Two runs
+ * unlike all before them say that the machine is another one: a new epoch begins.
  */
 static int add_evidence(const struct session *s, const struct request *r, struct provenance *from,
 			const struct sums *sums, struct estimate *all)
@@ -161,7 +161,8 @@ static int add_evidence(const struct session *s, const struct request *r, struct
 		return ret;
 	evidence_stamp(&run, r->plan.name, from->identity, from->cpus, s->done);
 	ret = knowledge_of(&known, &evidence, &run.identity, &run.cpus);
-	if (ret == 0)
+	/* Two runs of one hour share its storm. */
+	if (ret == 0 && known.latest && known.latest->time / 3600 != run.time / 3600)
 		chance = evidence_strangeness(known.runs, known.count, &run.sums);
 	knowledge_free(&known);
 	evidence_free(&evidence);

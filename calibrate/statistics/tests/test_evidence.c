@@ -2,6 +2,9 @@
 /* The store of evidence, as runs, crashes and users leave it. */
 #include <errno.h>
 #include <fcntl.h>
+#include <gsl/gsl_cdf.h>
+#include <gsl/gsl_randist.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -468,34 +471,99 @@ static void a_damaged_epoch_line_begins_one(void **state)
 	free(text);
 }
 
-/* Ordinary runs, which differ; then one a hundred times as bad, or as good. */
-static void a_strange_run_is_noticed(void **state)
+/* Ordinary runs, which differ; then two a hundred times as bad, or as good. */
+static void strange_runs_are_noticed(void **state)
 {
-	static const uint64_t usual[] = { 20, 35, 11, 27, 18, 40, 22, 30 };
+	static const uint64_t usual[] = { 20, 35, 11, 27, 18, 40, 22, 30, 0 };
 	struct plan plan = sample_plan(1);
-	struct sums runs[8] = { 0 };
-	struct sums run = { 0 };
+	struct sums runs[9] = { 0 };
+	struct sums run = { 0 }, *last = &runs[8];
 
 	(void)state;
 	for (unsigned i = 0; i < 8; i++)
 		sample_rung(&runs[i], &plan, (struct waits){ 100, 100, 4 },
 			    sample_count(5, 100000, usual[i]));
-	sample_rung(&run, &plan, (struct waits){ 100, 100, 4 }, sample_count(5, 100000, 33));
-	assert_true(evidence_strangeness(runs, 8, &run) > 0.1);
-	assert_true(evidence_strangeness(runs, EVIDENCE_KNOWN - 1, &run) == 1);
-	sums_free(&run);
-	sample_rung(&run, &plan, (struct waits){ 100, 100, 4 }, sample_count(5, 100000, 2500));
-	assert_true(evidence_strangeness(runs, 8, &run) < EVIDENCE_CHANGED);
-	sums_free(&run);
-	sample_rung(&run, &plan, (struct waits){ 100, 100, 4 }, sample_count(5, 100000, 0));
-	assert_true(evidence_strangeness(runs, 8, &run) < EVIDENCE_CHANGED);
-	sums_free(&run);
+	for (unsigned i = 0; i < 9; i++) {
+		static const uint64_t both[9][2] = { { 33, 33 },     { 2500, 33 }, { 33, 2500 },
+						     { 2500, 0 },    { 0, 2500 },  { 33, 0 },
+						     { 2500, 2500 }, { 0, 0 },	   { 2500, 900 } };
+
+		sample_rung(last, &plan, (struct waits){ 100, 100, 4 },
+			    sample_count(5, 100000, both[i][0]));
+		sample_rung(&run, &plan, (struct waits){ 100, 100, 4 },
+			    sample_count(5, 100000, both[i][1]));
+		assert_int_equal(evidence_strangeness(runs, 9, &run) < EVIDENCE_CHANGED, i > 5);
+		assert_true(evidence_strangeness(runs, EVIDENCE_KNOWN, &run) == 1);
+		sums_free(&run);
+		sums_free(last);
+	}
 	/* What has nothing in common says nothing. */
+	sample_rung(last, &plan, (struct waits){ 100, 100, 4 }, sample_count(5, 100000, 2500));
 	sample_rung(&run, &plan, (struct waits){ 200, 200, 4 }, sample_count(5, 100000, 2500));
-	assert_true(evidence_strangeness(runs, 8, &run) == 1);
+	assert_true(evidence_strangeness(runs, 9, &run) == 1);
 	sums_free(&run);
-	for (unsigned i = 0; i < 8; i++)
+	for (unsigned i = 0; i < 9; i++)
 		sums_free(&runs[i]);
+}
+
+/* --- How often a machine that has not changed is said to have ----------------------------------
+ */
+
+#define TRIALS	20000
+#define RUNS	13 /* before the one that is looked at */
+#define TEARS	30 /* of a run in ordinary times */
+#define CHANGED 30 /* times as many */
+
+static gsl_rng *rng;
+
+/* Of the logarithm of a run's rate the deviation; so often it is in a storm; so many times the
+ * rate. */
+struct weather {
+	double deviation, storms, times;
+};
+
+static void draw_run(struct sums *run, const struct weather *w, double times)
+{
+	double storm = gsl_rng_uniform(rng) < w->storms ? w->times : 1;
+
+	run->sum->count.toggles = 1000000;
+	run->sum->count.tears = gsl_ran_poisson(
+		rng, TEARS * times * storm * exp(gsl_ran_gaussian(rng, w->deviation)));
+}
+
+static void a_storm_is_no_change(void **state)
+{
+	static const struct weather weathers[] = {
+		{ 0.5, 0, 1 }, { 1, 0, 1 }, { 0.8, 0.15, 10 }, { 0.5, 0.03, 30 }
+	};
+	struct sum sum[RUNS + 1] = { 0 };
+	struct sums runs[RUNS + 1], *run = &runs[RUNS];
+
+	(void)state;
+	rng = gsl_rng_alloc(gsl_rng_taus2);
+	for (unsigned i = 0; i <= RUNS; i++)
+		runs[i] = (struct sums){ &sum[i], 1 };
+	for (size_t w = 0; w < sizeof(weathers) / sizeof(weathers[0]); w++) {
+		unsigned alarms = 0, found = 0;
+
+		for (unsigned t = 0; t < TRIALS; t++) {
+			for (unsigned i = 0; i <= RUNS; i++)
+				draw_run(&runs[i], &weathers[w], 1);
+			alarms += evidence_strangeness(runs, RUNS, run) < EVIDENCE_CHANGED;
+			draw_run(&runs[RUNS - 1], &weathers[w], CHANGED);
+			draw_run(run, &weathers[w], CHANGED);
+			found += evidence_strangeness(runs, RUNS, run) < EVIDENCE_CHANGED;
+		}
+		print_message("# weather %zu: %.2g %% are alarms; %d times as many tears are found "
+			      "in %.0f %%\n",
+			      w, 100.0 * alarms / TRIALS, CHANGED, 100.0 * found / TRIALS);
+		/* As many and more are chance in one of a million tests at the rate that is stated.
+		 */
+		assert_true(alarms == 0 ||
+			    gsl_cdf_binomial_Q(alarms - 1, EVIDENCE_CHANGED, TRIALS) > 1e-6);
+		assert_true(found > (w == 0 ? 0.6 : 0) * TRIALS);
+	}
+	gsl_rng_free(rng);
 }
 
 int main(void)
@@ -518,7 +586,8 @@ int main(void)
 		IN_STORE(a_machine_that_changed_begins_an_epoch),
 		IN_STORE(an_epoch_may_be_begun),
 		IN_STORE(a_damaged_epoch_line_begins_one),
-		IN_STORE(a_strange_run_is_noticed),
+		cmocka_unit_test(strange_runs_are_noticed),
+		cmocka_unit_test(a_storm_is_no_change),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
