@@ -2,7 +2,6 @@
 #include "conform/child.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 #define LOOK_EVERY 16u	/* trials between two looks at the clock */
 #define CPUS_MOST  8192 /* that Linux can have */
 #define SPINS	   2000 /* before a thread that waits lets others run: they may share its CPU */
+#define LATE	   5.0	/* seconds beyond its time, for an executor that has not run yet */
 
 bool child_hit(struct conform_child *c, enum fault fault, int who)
 {
@@ -69,12 +69,29 @@ void child_cool(const uint8_t *at, size_t bytes, uint64_t trial)
 
 uint32_t child_call(struct conform_child *c, uint8_t *at, int who)
 {
-	uint32_t (*code)(void);
+	_Atomic(uint64_t) *calls = &c->called[who].calls;
+	uint32_t (*code)(void), got;
 
 	if (child_hit(c, FAULT_STALE, who))
 		at = c->stale;
 	memcpy(&code, &at, sizeof(code));
-	return code();
+	got = code();
+	atomic_store_explicit(calls, atomic_load_explicit(calls, memory_order_relaxed) + 1,
+			      memory_order_relaxed);
+	return got;
+}
+
+static uint64_t count_calls(struct conform_child *c, int who)
+{
+	return atomic_load_explicit(&c->called[who].calls, memory_order_relaxed);
+}
+
+void child_note_error(struct conform_child *c, int error)
+{
+	int none = 0;
+
+	if (error < 0)
+		atomic_compare_exchange_strong(&c->error, &none, error);
 }
 
 void child_count(struct conform_child *c, uint64_t trials)
@@ -104,10 +121,13 @@ void child_judge(struct conform_child *c, uint64_t wanted, uint64_t got)
 bool child_goes_on(struct conform_child *c)
 {
 	uint64_t trials = c->result->trials;
+	bool alone = c->cell->guarantee->threads == 1;
 
 	if (trials % LOOK_EVERY == 0) {
+		double late = seconds_now() - c->deadline;
+
 		atomic_store_explicit(&c->leash->life, trials, memory_order_relaxed);
-		if (seconds_now() >= c->deadline ||
+		if ((late >= 0 && (alone || count_calls(c, EXECUTOR))) || late >= LATE ||
 		    atomic_load_explicit(&c->leash->stop, memory_order_relaxed))
 			atomic_store_explicit(&c->over, true, memory_order_relaxed);
 	}
@@ -126,29 +146,44 @@ bool child_await(struct conform_child *c, uint64_t turn)
 		else
 			sched_yield();
 		/* A partner that is gone leaves the writer to look at the clock. */
-		if (spins % (1u << 20) == (1u << 20) - 1 && seconds_now() >= c->deadline + 1)
+		if (spins % (1u << 20) == (1u << 20) - 1 && seconds_now() >= c->deadline + LATE)
 			return false;
 	}
 }
 
 /* --- The child -------------------------------------------------------------------------------- */
 
-static int pin_to(unsigned cpu)
+static void pin_to(struct conform_child *c, unsigned cpu)
 {
 	cpu_set_t set[CPUS_MOST / CPU_SETSIZE] = { 0 };
 
 	CPU_SET_S(cpu, sizeof(set), set);
-	return sched_setaffinity(0, sizeof(set), set) < 0 ? -errno : 0;
+	if (sched_setaffinity(0, sizeof(set), set) < 0)
+		child_note_error(c, CONFORM_UNSEATED);
+}
+
+/* All begin when each thread stands on its CPU. False: one does not. */
+static bool await_others(struct conform_child *c)
+{
+	pthread_barrier_wait(&c->ready);
+	return atomic_load(&c->error) == 0;
+}
+
+/* The kernel moves the threads of a CPU that goes offline. */
+static void check_seat(struct conform_child *c, unsigned cpu)
+{
+	if (sched_getcpu() != (int)cpu)
+		child_note_error(c, CONFORM_UNSEATED);
 }
 
 static void *run_executor(void *arg)
 {
 	struct conform_child *c = arg;
 
-	if (pin_to(c->cell->executor) == 0)
+	pin_to(c, c->cell->executor);
+	if (await_others(c))
 		c->cell->guarantee->execute(c);
-	/* The writer does not wait for an executor that could not be put where it belongs. */
-	atomic_store_explicit(&c->over, true, memory_order_relaxed);
+	check_seat(c, c->cell->executor);
 	return NULL;
 }
 
@@ -158,7 +193,9 @@ static void *make_traffic(void *arg)
 	size_t size = 8u << 20;
 	uint8_t *some = malloc(size), *others = malloc(size);
 
-	if (some && others && pin_to(c->cell->load_on) == 0) {
+	pin_to(c, c->cell->load_on);
+	child_note_error(c, some && others ? 0 : -ENOMEM);
+	if (await_others(c)) {
 		memset(some, 1, size);
 		while (!child_is_over(c))
 			memcpy(others, some, size);
@@ -171,8 +208,9 @@ static void *make_traffic(void *arg)
 static int try_it(struct conform_child *c)
 {
 	const struct guarantee *g = c->cell->guarantee;
+	bool apart = g->threads > 1, loaded = c->cell->loaded;
+	uint64_t calls, *trials = &c->result->trials;
 	pthread_t thread, traffic;
-	bool loaded;
 	int ret;
 
 	c->arena = mmap(NULL, ARENA + 2 * PAGE, PROT_READ | PROT_WRITE | PROT_EXEC,
@@ -182,23 +220,34 @@ static int try_it(struct conform_child *c)
 	c->stale = c->arena + ARENA + PAGE;
 	memcpy(c->last, (const uint8_t[]){ 0xb8, 0xf0, 0xff, 0xff, 0x7f, 0xc3 }, 6);
 	memcpy(c->stale, c->last, CODE_MOST);
-	c->begin = seconds_now();
-	ret = pin_to(c->cell->writer);
-	if (ret == 0 && g->prepare)
-		ret = g->prepare(c);
-	if (ret == 0 && g->threads > 1)
+	pin_to(c, c->cell->writer);
+	ret = g->prepare ? g->prepare(c) : 0;
+	if (ret == 0)
+		ret = -pthread_barrier_init(&c->ready, NULL, 1u + apart + loaded);
+	/* One that was started waits for the others; the end of the child ends it. */
+	if (ret == 0 && apart)
 		ret = -pthread_create(&thread, NULL, run_executor, c);
+	if (ret == 0 && loaded)
+		ret = -pthread_create(&traffic, NULL, make_traffic, c);
 	if (ret < 0)
 		return ret;
-	c->deadline = seconds_now() + c->cell->seconds;
-	loaded = c->cell->loaded && pthread_create(&traffic, NULL, make_traffic, c) == 0;
-	g->write(c);
+	if (await_others(c)) {
+		c->begin = seconds_now();
+		c->deadline = c->begin + c->cell->seconds;
+		g->write(c);
+	}
 	atomic_store_explicit(&c->over, true, memory_order_relaxed);
+	check_seat(c, c->cell->writer);
 	if (loaded)
 		pthread_join(traffic, NULL);
-	if (g->threads > 1)
+	if (apart)
 		pthread_join(thread, NULL);
-	return 0;
+	calls = count_calls(c, WRITER) + count_calls(c, EXECUTOR);
+	if (apart && !count_calls(c, EXECUTOR) && !atomic_load(&c->leash->stop))
+		child_note_error(c, CONFORM_IDLE);
+	/* A trial of code that nobody ran is none. */
+	*trials = *trials < calls ? *trials : calls;
+	return atomic_load(&c->error);
 }
 
 struct shared_promise {

@@ -3,6 +3,7 @@
 #ifndef CONFORM_CHILD_H
 #define CONFORM_CHILD_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,6 +28,8 @@ struct conform_child {
 	uint8_t *stale;		       /* an older copy, by another name: at first OLD_NUMBER's */
 	uint8_t last[CODE_MOST];       /* what a thread that takes turns wrote last */
 	double begin, deadline;
+	pthread_barrier_t ready; /* all threads, each on its CPU */
+	_Atomic(int) error;	 /* the first negative errno of a thread */
 	_Atomic(bool) over;
 	_Atomic(uint64_t) turn;	   /* odd: the executor's */
 	_Atomic(uint64_t) number;  /* that code has which may run now */
@@ -35,6 +38,9 @@ struct conform_child {
 	_Atomic(uint64_t) got;	   /* what the executor's call returned */
 	uint64_t random[2];	   /* the writer's, the executor's */
 	unsigned chances[2];	   /* for a fault, so far */
+	struct call_count {
+		_Atomic(uint64_t) calls;
+	} __attribute__((aligned(2 * LINE))) called[2]; /* by the writer, by the executor */
 };
 
 #define OLD_NUMBER 0x7ffffff0u
@@ -66,8 +72,12 @@ void child_judge(struct conform_child *c, uint64_t wanted, uint64_t got);
 void child_count(struct conform_child *c, uint64_t trials);
 void child_fail(struct conform_child *c, uint64_t wanted, uint64_t got);
 
+/* child_note_error - why the cell is no test, unless error is 0 or another thread was first. */
+void child_note_error(struct conform_child *c, int error);
+
 /*
  * child_goes_on - the writer asks each trial. False: it is time to end, or the other thread has.
+ * It is not time before the executor has run once, or for seconds has not.
  * child_await - wait until it is that turn. False: it is over.
  */
 bool child_goes_on(struct conform_child *c);

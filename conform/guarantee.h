@@ -9,6 +9,7 @@
 #ifndef CONFORM_GUARANTEE_H
 #define CONFORM_GUARANTEE_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -38,7 +39,12 @@ struct guarantee {
 	void (*execute)(struct conform_child *c);
 	/* Of write_in_turn(): code of that trial, and where it is. NULL: the kernel has no page. */
 	uint8_t *(*place)(struct conform_child *c, uint64_t trial);
+	bool by_interrupt; /* it holds where the flush of TLBs interrupts the executor */
 };
+
+/* Errors of a cell that was no test: a thread was not on its CPU; the executor never ran. */
+#define CONFORM_UNSEATED (-ENODEV)
+#define CONFORM_IDLE	 (-ECHILD)
 
 struct conform_cell {
 	const struct guarantee *guarantee;
@@ -55,7 +61,7 @@ struct conform_cell {
 struct conform_result {
 	enum outcome outcome; /* a crash is a failure: code ran that was never written */
 	int signal;
-	int error; /* negative errno: it could not be tried */
+	int error; /* negative errno: it could not be tried, or CONFORM_UNSEATED, CONFORM_IDLE */
 	uint64_t trials;
 	uint64_t failures;
 	uint64_t wanted, got; /* by the first failure */
@@ -82,6 +88,9 @@ int conform_run(const struct conform_cell *cell, const struct run_options *optio
  * if there were too few.
  */
 double conform_sure(uint64_t trials);
+
+/* has_broadcast_flush - may this kernel flush TLBs by INVLPGB, which interrupts no executor? */
+bool has_broadcast_flush(void);
 
 /* conform_seconds - until a failure of that rate, per trial, shows with 99 %. */
 double conform_seconds(double rate, double trials_per_second);

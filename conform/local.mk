@@ -16,6 +16,7 @@ libconform_a_SOURCES = \
 	conform/suspects.c
 
 if HAVE_CMOCKA
-check_PROGRAMS += conform/tests/test_rounds
+check_PROGRAMS += conform/tests/test_child conform/tests/test_rounds
 tests_compute += conform/tests/test_rounds
+tests_race += conform/tests/test_child
 endif

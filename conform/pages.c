@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Promises about pages that come, go and change their rights. */
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -143,5 +144,8 @@ void execute_executable(struct conform_child *c)
 		if (got != number_of(before) && got != number_of(after))
 			child_fail(c, number_of(after), got);
 		atomic_store_explicit(&c->turn, after, memory_order_release);
+		/* The writer, which waits for this, may need the CPU. */
+		if (c->cell->writer == c->cell->executor)
+			sched_yield();
 	}
 }

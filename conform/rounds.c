@@ -115,6 +115,9 @@ static int run_turn(struct running *run, const struct turn *turn, bool *failed)
 	ret = r->try_one(&cell, &options, &result);
 	if (ret < 0)
 		result = (struct conform_result){ .error = ret, .outcome = OUTCOME_ERROR };
+	/* Trials of a cell that was no test show nothing, unless one failed. */
+	if (result.error && !result.failures)
+		result.trials = 0;
 	run->used += result.seconds;
 	t->cells++;
 	if (result.failures && !t->failures)
@@ -123,17 +126,15 @@ static int run_turn(struct running *run, const struct turn *turn, bool *failed)
 	t->failures += result.failures;
 	t->seconds += result.seconds;
 	t->hung += result.outcome == OUTCOME_HANG;
-	if (!result.trials) {
-		t->untried++;
-		t->error = result.error;
-	}
+	t->untried += !result.trials;
+	t->error = result.error ? result.error : t->error;
 	*failed = result.failures > 0;
 	if (*failed) {
 		t->failed++;
 		if (c->faileds < FAILED_MAX)
 			c->failed[c->faileds++] = (struct failed){ cell, result };
 	}
-	if (!result.trials)
+	if (!result.trials || (*failed && t->excused))
 		return 0;
 	if (c->pairs == c->room) {
 		size_t room = 2 * c->room + 64;
@@ -175,6 +176,20 @@ static int run_again(struct running *run, const struct turn *turn)
 	return ret;
 }
 
+int conform_request_all(struct conform_request *r, const struct cpus *cpus)
+{
+	r->cpu = calloc(cpus_count(cpus) + 1, sizeof(*r->cpu));
+	if (!r->cpu)
+		return -ENOMEM;
+	r->cpus = r->promises = 0;
+	for (unsigned i = 0; i < CPUS_MAX; i++)
+		if (cpus->word[i / 64] >> (i % 64) & 1)
+			r->cpu[r->cpus++] = i;
+	for (const struct guarantee *g = guarantees; g->name; g++)
+		r->promise[r->promises++] = g;
+	return 0;
+}
+
 int conformance_try(struct conformance *c, const struct conform_request *r)
 {
 	struct running run = {
@@ -189,7 +204,10 @@ int conformance_try(struct conformance *c, const struct conform_request *r)
 
 	*c = (struct conformance){ .count = r->promises };
 	for (unsigned i = 0; i < r->promises; i++)
-		c->tried[i].guarantee = r->promise[i];
+		c->tried[i] = (struct tried){
+			.guarantee = r->promise[i],
+			.excused = r->broadcast && r->promise[i]->by_interrupt && !r->fault,
+		};
 	/* Two rounds: one without load, and one with it. */
 	round = order_round(&run.order);
 	run.slice = r->budget / (2.0 * (double)round);
@@ -227,10 +245,12 @@ enum conformance_status conformance_status(const struct conformance *c)
 	enum conformance_status status = CONFORMS;
 
 	for (unsigned i = 0; i < c->count; i++) {
-		if (c->tried[i].failures)
+		enum promise_status promise = tried_status(&c->tried[i]);
+
+		if (promise == PROMISE_BROKEN)
 			return CONFORM_BROKEN;
-		if (!c->tried[i].trials)
-			status = CONFORM_UNTRIED;
+		if (promise != PROMISE_HOLDS)
+			status = CONFORM_INCONCLUSIVE;
 	}
 	return status;
 }
@@ -242,9 +262,33 @@ const char *conformance_verdict(const struct conformance *c)
 	return words[conformance_status(c)];
 }
 
-const char *tried_status(const struct tried *t)
+enum promise_status tried_status(const struct tried *t)
 {
-	return t->failures ? "BROKEN" : t->trials ? "holds" : "not tried";
+	if (t->failures)
+		return t->excused ? PROMISE_UNCLEAR : PROMISE_BROKEN;
+	if (t->error == CONFORM_UNSEATED || t->error == CONFORM_IDLE)
+		return PROMISE_ERROR;
+	if (!t->trials)
+		return PROMISE_UNTRIED;
+	return conform_sure(t->trials) > RATE_TO_SHOW ? PROMISE_TOO_LITTLE : PROMISE_HOLDS;
+}
+
+const char *promise_status_name(enum promise_status status)
+{
+	static const char *const names[] = {
+		[PROMISE_HOLDS] = "holds",     [PROMISE_BROKEN] = "BROKEN",
+		[PROMISE_UNCLEAR] = "unclear", [PROMISE_TOO_LITTLE] = "too little",
+		[PROMISE_ERROR] = "error",     [PROMISE_UNTRIED] = "not tried",
+	};
+
+	return names[status];
+}
+
+static const char *error_text(int error)
+{
+	return error == CONFORM_UNSEATED ? "a thread was not on its CPU"
+	       : error == CONFORM_IDLE	 ? "the executor never ran"
+					 : strerror(-error);
 }
 
 void tried_reason(const struct tried *t, char *text, size_t size)
@@ -254,24 +298,37 @@ void tried_reason(const struct tried *t, char *text, size_t size)
 
 	if (t->hung && t->trials)
 		snprintf(hung, sizeof(hung), "; %u of them hung", t->hung);
-	if (t->failures)
-		snprintf(text, size, "%" PRIu64 " failure%s in %s trials, in %u of %u cells%s",
-			 t->failures, S(t->failures), NUMBER(t->trials), t->failed, t->cells, hung);
-	else if (t->trials)
+	switch (tried_status(t)) {
+	case PROMISE_BROKEN:
+	case PROMISE_UNCLEAR:
+		snprintf(text, size, "%" PRIu64 " failure%s in %s trials, in %u of %u cells%s%s",
+			 t->failures, S(t->failures), NUMBER(t->trials), t->failed, t->cells, hung,
+			 t->excused ? "; no defect is shown: this kernel may flush TLBs by "
+				      "broadcast (INVLPGB), without an interrupt"
+				    : "");
+		break;
+	case PROMISE_HOLDS:
+	case PROMISE_TOO_LITTLE:
 		snprintf(text, size,
 			 "%s trials in %u cell%s%s; 1 failure in %s would have shown with 99 %%",
 			 NUMBER(t->trials), tried, S(tried), hung,
 			 NUMBER(floor(1 / conform_sure(t->trials))));
-	else
+		break;
+	case PROMISE_ERROR:
+		snprintf(text, size, "%s; %u of %u cells were tried", error_text(t->error), tried,
+			 t->cells);
+		break;
+	case PROMISE_UNTRIED:
 		snprintf(text, size, "%s",
-			 t->error  ? strerror(-t->error)
+			 t->error  ? error_text(t->error)
 			 : t->hung ? "it hung"
 				   : "its turn did not come");
+	}
 }
 
 void conform_command(const struct conform_cell *cell, char *text, size_t size)
 {
-	char fault[64] = "", load[24] = "none", on[24] = "";
+	char fault[64] = "", load[24] = "none", on[24] = "", executor[24] = "";
 
 	if (cell->fault_on_one)
 		snprintf(on, sizeof(on), " --broken-on %u", cell->fault_on);
@@ -279,6 +336,8 @@ void conform_command(const struct conform_cell *cell, char *text, size_t size)
 		snprintf(fault, sizeof(fault), " --broken %s%s", fault_name(cell->fault), on);
 	if (cell->loaded)
 		snprintf(load, sizeof(load), "%u", cell->load_on);
-	snprintf(text, size, "tmax conform --only %s --cpus %u,%u --load %s --seed %" PRIu64 "%s",
-		 cell->guarantee->name, cell->writer, cell->executor, load, cell->seed, fault);
+	if (cell->executor != cell->writer)
+		snprintf(executor, sizeof(executor), ",%u", cell->executor);
+	snprintf(text, size, "tmax conform --only %s --cpus %u%s --load %s --seed %" PRIu64 "%s",
+		 cell->guarantee->name, cell->writer, executor, load, cell->seed, fault);
 }

@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "conform/guarantee.h"
+#include "patchcore/machine/cpus.h"
 
 /* --- Which cell comes when -------------------------------------------------------------------- */
 
@@ -81,7 +82,7 @@ const char *role_name(enum role role); /* "as either", ... */
 struct conform_request {
 	const struct guarantee *promise[PROMISES_MAX];
 	unsigned promises;
-	const unsigned *cpu;
+	unsigned *cpu;
 	unsigned cpus;
 	bool fixed;    /* of two CPUs the first is always the writer; the first cell has the seed */
 	double budget; /* seconds */
@@ -91,6 +92,7 @@ struct conform_request {
 	enum fault fault;
 	bool fault_on_one;
 	unsigned fault_on;
+	bool broadcast; /* has_broadcast_flush() */
 	/* conform_run(), or a test's. */
 	int (*try_one)(const struct conform_cell *cell, const struct run_options *options,
 		       struct conform_result *result);
@@ -102,6 +104,7 @@ struct tried {
 	uint64_t trials, failures;
 	unsigned cells, failed, untried, hung; /* cells */
 	int error;			       /* why one could not be tried; 0: it hung */
+	bool excused; /* no interrupt is promised here: a failure shows no defect */
 	double seconds;
 	double until; /* of trying it, seconds, to its first failure */
 };
@@ -124,20 +127,37 @@ struct conformance {
 	double seconds;
 };
 
+/* conform_request_all - ask for all promises on all these CPUs. 0 or -ENOMEM; free request->cpu. */
+int conform_request_all(struct conform_request *request, const struct cpus *cpus);
+
 /* conformance_try - 0 or -ENOMEM. The caller frees, always. */
 int conformance_try(struct conformance *c, const struct conform_request *request);
 void conformance_free(struct conformance *c);
 
-/* conformance_status - EXIT_PASS, EXIT_TEARS, or EXIT_INCONCLUSIVE: one could not be tried. */
+/* conformance_status - EXIT_PASS, EXIT_TEARS, or EXIT_INCONCLUSIVE: not all hold, none is broken.
+ */
 enum conformance_status {
 	CONFORMS,
 	CONFORM_BROKEN,
-	CONFORM_UNTRIED,
+	CONFORM_INCONCLUSIVE,
 };
 enum conformance_status conformance_status(const struct conformance *c);
 
 const char *conformance_verdict(const struct conformance *c); /* "conforms", ... */
-const char *tried_status(const struct tried *t);	      /* "holds", "BROKEN", "not tried" */
+
+/* A promise holds only if failures of this rate, per trial, would have shown with 99 %. */
+#define RATE_TO_SHOW 0.01
+
+enum promise_status {
+	PROMISE_HOLDS,
+	PROMISE_BROKEN,
+	PROMISE_UNCLEAR,    /* failures, where nothing promises an interrupt */
+	PROMISE_TOO_LITTLE, /* trials */
+	PROMISE_ERROR,	    /* of the test: see CONFORM_UNSEATED and CONFORM_IDLE */
+	PROMISE_UNTRIED,
+};
+enum promise_status tried_status(const struct tried *t);
+const char *promise_status_name(enum promise_status status); /* "holds", "BROKEN", ... */
 
 /* tried_reason - in a line. conform_command - that runs a cell again. Into size bytes. */
 void tried_reason(const struct tried *t, char *text, size_t size);

@@ -37,7 +37,7 @@ static const struct option_row options[] = {
 	  OPTION_TIME(struct conform_options, c.budget, 1) },
 	{ "only", "NAMES", "some promises, joined by commas",
 	  OPTION_TEXT(struct conform_options, only) },
-	{ "cpus", "PAIR", "writer and executor, as 0,1 (default: every CPU in turn)",
+	{ "cpus", "PAIR", "writer and executor, as 0,1, or one CPU (default: all in turn)",
 	  OPTION_TEXT(struct conform_options, cpus) },
 	{ "load", "CPU", "memory traffic there, or none (default: on a third, in turn)",
 	  OPTION_TEXT(struct conform_options, load) },
@@ -62,7 +62,7 @@ static const struct command_line line = {
 	.options = { options },
 	.end = "The promises: flag, moved, self, word, int3, membarrier, fresh, reused,\n"
 	       "executable; see tmax-conform(1).\n"
-	       "Exit status: 0 all hold, 1 one is broken, 2 one could not be tried, 64 usage,\n"
+	       "Exit status: 0 all hold, 1 one is broken, 2 none is, but not all hold, 64 usage,\n"
 	       "69 the machine cannot be read, 130 interrupted.\n",
 };
 
@@ -74,16 +74,20 @@ static int choose_promises(struct conform_options *r)
 	char names[NAMES_MAX], known[WORD_LIST_ROOM] = "", *rest = names, *name;
 	unsigned count = 0;
 
-	for (const struct guarantee *g = guarantees; g->name; g++) {
-		add_word(known, g->name);
-		if (!r->only)
-			c->promise[c->promises++] = g;
-	}
+	for (unsigned i = 0; i < c->promises; i++)
+		add_word(known, c->promise[i]->name);
 	snprintf(names, sizeof(names), "%s", r->only ? r->only : "");
+	if (r->only)
+		c->promises = 0;
 	while (r->only && (name = strsep(&rest, ",")) && c->promises < PROMISES_MAX) {
-		c->promise[c->promises] = guarantee_named(name);
-		if (!c->promise[c->promises++])
+		const struct guarantee *g = guarantee_named(name);
+
+		if (!g)
 			return refuse_name("promise", name, known);
+		for (unsigned i = 0; i < c->promises; i++)
+			if (c->promise[i] == g)
+				return refuse_usage("--only: '%s' is there twice", name);
+		c->promise[c->promises++] = g;
 	}
 	/* What would not be noticed is no fault of the promise. */
 	for (unsigned i = 0; i < c->promises; i++) {
@@ -99,31 +103,54 @@ static int choose_promises(struct conform_options *r)
 	return EXIT_PASS;
 }
 
-static int choose_cpus(struct conform_options *r, unsigned **list)
+/* Of the first cpus that are asked for. */
+static bool has_cpu(const struct conform_request *c, unsigned cpus, uint64_t number)
+{
+	for (unsigned i = 0; i < cpus; i++)
+		if (c->cpu[i] == number)
+			return true;
+	return false;
+}
+
+static int choose_cpu(const struct conform_request *c, unsigned cpus, const char *option,
+		      const char *text, unsigned *cpu)
+{
+	uint64_t number;
+
+	if (!number_in(text, 0, CPUS_MAX - 1, &number))
+		return refuse_usage("--%s: the number of a CPU, not '%s'", option, text);
+	if (!has_cpu(c, cpus, number))
+		return refuse_usage("--%s: there is no CPU %s for this process", option, text);
+	*cpu = (unsigned)number;
+	return EXIT_PASS;
+}
+
+/* Of all that this process may use, which are asked for: one for the load, and one or two. */
+static int choose_cpus(struct conform_options *r)
 {
 	struct conform_request *c = &r->c;
-	struct cpus allowed;
-	unsigned *cpu;
-	char end;
+	unsigned all = c->cpus, pair[2] = { 0 }, load = 0;
+	char names[NAMES_MAX], *rest = names, *name;
+	int status = EXIT_PASS;
 
-	if (cpus_allowed(&allowed) < 0)
-		return EXIT_MISSING;
-	*list = cpu = calloc(cpus_count(&allowed) + 2, sizeof(*cpu));
-	if (!cpu)
-		return EXIT_INTERNAL;
-	c->cpu = cpu;
-	if (r->cpus) {
-		if (sscanf(r->cpus, "%u,%u%c", &cpu[0], &cpu[1], &end) != 2 || cpu[0] >= CPUS_MAX ||
-		    cpu[1] >= CPUS_MAX)
-			return refuse_usage("--cpus: two numbers, such as 0,1, not '%s'", r->cpus);
-		c->cpus = 2;
-		c->fixed = true;
-		return EXIT_PASS;
+	c->load = r->load ? LOAD_NONE : LOAD_IN_TURN;
+	if (r->load && strcmp(r->load, "none") != 0) {
+		status = choose_cpu(c, all, "load", r->load, &load);
+		c->load = (int)load;
 	}
-	for (unsigned i = 0; i < CPUS_MAX; i++)
-		if (allowed.word[i / 64] >> (i % 64) & 1)
-			cpu[c->cpus++] = i;
-	return EXIT_PASS;
+	if (!r->cpus || status != EXIT_PASS)
+		return status;
+	snprintf(names, sizeof(names), "%s", r->cpus);
+	for (c->cpus = 0; status == EXIT_PASS && (name = strsep(&rest, ",")); c->cpus++) {
+		if (c->cpus == 2)
+			return refuse_usage("--cpus: two at most, such as 0,1, not '%s'", r->cpus);
+		status = choose_cpu(c, all, "cpus", name, &pair[c->cpus]);
+	}
+	if (status == EXIT_PASS && c->cpus == 2 && pair[0] == pair[1])
+		return refuse_usage("--cpus: CPU %u is there twice", pair[0]);
+	memcpy(c->cpu, pair, c->cpus * sizeof(pair[0]));
+	c->fixed = true;
+	return status;
 }
 
 int cmd_conform(int argc, char **argv)
@@ -133,7 +160,8 @@ int cmd_conform(int argc, char **argv)
 		       .stop = &interrupted,
 		       .budget = 60,
 		       .seed = NO_SEED,
-		       .fault_on = EVERYWHERE },
+		       .fault_on = EVERYWHERE,
+		       .broadcast = has_broadcast_flush() },
 	};
 	struct conform_request *c = &r.c;
 	struct conformance tried = { 0 };
@@ -145,8 +173,7 @@ int cmd_conform(int argc, char **argv)
 		.identity = &identity,
 		.command = command,
 	};
-	unsigned *cpu = NULL;
-	uint64_t load = 0;
+	struct cpus allowed;
 	size_t done = 0;
 	int status;
 
@@ -167,15 +194,15 @@ int cmd_conform(int argc, char **argv)
 			c->seed = (uint64_t)(seconds_now() * 1e9);
 		c->seed >>= 1;
 	}
+	if (cpus_allowed(&allowed) < 0)
+		return EXIT_MISSING;
+	if (conform_request_all(c, &allowed) < 0)
+		return EXIT_INTERNAL;
 	status = choose_promises(&r);
 	if (status == EXIT_PASS)
-		status = choose_cpus(&r, &cpu);
-	c->load = r.load ? LOAD_NONE : LOAD_IN_TURN;
-	if (status == EXIT_PASS && r.load && strcmp(r.load, "none") != 0) {
-		if (!number_in(r.load, 0, CPUS_MAX - 1, &load))
-			status = refuse_usage("--load: a CPU or none, not '%s'", r.load);
-		c->load = (int)load;
-	}
+		status = choose_cpus(&r);
+	if (status == EXIT_PASS && c->fault_on_one && !has_cpu(c, c->cpus, c->fault_on))
+		status = refuse_usage("--broken-on: CPU %u is not tried", c->fault_on);
 	if (status == EXIT_PASS)
 		status = machine_here(&identity);
 	journal_date(report.begun, sizeof(report.begun));
@@ -190,6 +217,6 @@ int cmd_conform(int argc, char **argv)
 			status = EXIT_INTERRUPTED;
 	}
 	conformance_free(&tried);
-	free(cpu);
+	free(c->cpu);
 	return status;
 }

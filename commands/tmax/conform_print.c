@@ -111,9 +111,10 @@ static void print_text(FILE *f, const struct conform_report *r)
 		const struct tried *t = &c->tried[i];
 
 		tried_reason(t, text, sizeof(text));
-		fprintf(f, "%-9s  %-10s  %s\n", tried_status(t), t->guarantee->name, text);
+		fprintf(f, "%-10s  %-10s  %s\n", promise_status_name(tried_status(t)),
+			t->guarantee->name, text);
 		if (t->failures)
-			fprintf(f, "%23s%s (%s)\n", "", t->guarantee->promise,
+			fprintf(f, "%24s%s (%s)\n", "", t->guarantee->promise,
 				t->guarantee->source);
 	}
 	for (unsigned i = 0; i < c->faileds; i++) {
@@ -143,6 +144,11 @@ static void print_text(FILE *f, const struct conform_report *r)
 
 static void print_junit(FILE *f, const struct conform_report *r)
 {
+	static const char *const junit_statuses[] = {
+		[PROMISE_HOLDS] = NULL,	       [PROMISE_BROKEN] = "failure",
+		[PROMISE_UNCLEAR] = "skipped", [PROMISE_TOO_LITTLE] = "skipped",
+		[PROMISE_ERROR] = "error",     [PROMISE_UNTRIED] = "skipped",
+	};
 	const struct conformance *c = r->tried;
 	json_t *cases = json_array();
 	json_t *properties =
@@ -170,10 +176,7 @@ static void print_junit(FILE *f, const struct conform_report *r)
 		}
 		fclose(memory);
 		junit_case(cases, "tmax.conform", t->guarantee->name, t->seconds,
-			   t->failures ? "failure"
-			   : t->trials ? NULL
-				       : "skipped",
-			   reason, output);
+			   junit_statuses[tried_status(t)], reason, output);
 		free(output);
 	}
 	junit_document(f, "tmax conform", r->begun, c->seconds, properties, cases);
@@ -192,11 +195,12 @@ static void print_json(FILE *f, const struct conform_report *r)
 			promises,
 			json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:i, s:i, s:i, s:f, s:f, s:o}",
 				  "name", t->guarantee->name, "promise", t->guarantee->promise,
-				  "source", t->guarantee->source, "status", tried_status(t),
-				  "trials", (json_int_t)t->trials, "failures",
-				  (json_int_t)t->failures, "cells", (int)t->cells, "failed_cells",
-				  (int)t->failed, "hung_cells", (int)t->hung, "rate_shown",
-				  conform_sure(t->trials), "seconds", t->seconds, "until_failure",
+				  "source", t->guarantee->source, "status",
+				  promise_status_name(tried_status(t)), "trials",
+				  (json_int_t)t->trials, "failures", (json_int_t)t->failures,
+				  "cells", (int)t->cells, "failed_cells", (int)t->failed,
+				  "hung_cells", (int)t->hung, "rate_shown", conform_sure(t->trials),
+				  "seconds", t->seconds, "until_failure",
 				  t->failures ? json_real(t->until) : json_null()));
 	for (const struct failed *l = c->failed; l < c->failed + c->faileds; l++) {
 		put_command(r, l, text, sizeof(text));
@@ -266,7 +270,10 @@ static json_t *mask_of_failed(const struct conform_report *r)
 
 static json_t *test_to_json(const struct conform_report *r, const struct tried *t, const char *now)
 {
-	const char *result = t->failures ? "fail" : t->trials ? "pass" : "skip";
+	enum promise_status status = tried_status(t);
+	const char *result = status == PROMISE_BROKEN  ? "fail"
+			     : status == PROMISE_HOLDS ? "pass"
+						       : "skip";
 	json_t *threads = json_array(), *test;
 	char seed[40], reason[256], text[256], command[256];
 	unsigned n = 0;
@@ -279,7 +286,7 @@ static json_t *test_to_json(const struct conform_report *r, const struct tried *
 			 "time-at-end", time_to_json(r->tried->seconds, now), "test-runtime",
 			 MS * t->seconds);
 	tried_reason(t, reason, sizeof(reason));
-	if (!t->trials) {
+	if (strcmp(result, "skip") == 0) {
 		json_object_set_new(test, "skip-category", json_string("RuntimeSkip"));
 		json_object_set_new(test, "skip-reason", json_string(reason));
 	}
@@ -300,7 +307,7 @@ static json_t *test_to_json(const struct conform_report *r, const struct tried *
 				  (json_int_t)f->result.trials, "messages", "level", "error",
 				  "text", text, "level", "info", "text", command));
 	}
-	if (t->failures)
+	if (status == PROMISE_BROKEN)
 		json_object_set_new(test, "fail",
 				    json_pack("{s:o, s:f, s:s, s:f}", "cpu-mask", mask_of_failed(r),
 					      "time-to-fail", MS * t->until, "seed", seed,

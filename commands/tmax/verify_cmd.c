@@ -94,29 +94,24 @@ static void try_promises(struct verify *v, const struct cpus *cpus, double secon
 		.strict = true,
 		.seed = v->seed,
 		.load = LOAD_IN_TURN,
+		.broadcast = has_broadcast_flush(),
 		.try_one = conform_run,
 		.stop = &interrupted,
 	};
-	unsigned *cpu = calloc(cpus_count(cpus) + 1, sizeof(*cpu));
+	static const enum verify_status statuses[] = {
+		[PROMISE_HOLDS] = STATUS_HELD,	    [PROMISE_BROKEN] = STATUS_BROKEN,
+		[PROMISE_UNCLEAR] = STATUS_UNCLEAR, [PROMISE_TOO_LITTLE] = STATUS_UNCLEAR,
+		[PROMISE_ERROR] = STATUS_UNCLEAR,   [PROMISE_UNTRIED] = STATUS_SKIPPED,
+	};
 	struct conformance tried = { 0 };
 
-	if (!cpu)
-		return;
-	for (unsigned i = 0; i < CPUS_MAX; i++)
-		if (cpus->word[i / 64] >> (i % 64) & 1)
-			cpu[r.cpus++] = i;
-	r.cpu = cpu;
-	for (const struct guarantee *g = guarantees; g->name; g++)
-		r.promise[r.promises++] = g;
-	if (conformance_try(&tried, &r) == 0)
+	if (conform_request_all(&r, cpus) == 0 && conformance_try(&tried, &r) == 0)
 		for (const struct tried *t = tried.tried; t < tried.tried + tried.count; t++) {
 			struct verify_promise *p = &v->promise[v->promises++];
 
 			*p = (struct verify_promise){
 				.name = t->guarantee->name,
-				.status = t->failures ? STATUS_BROKEN
-					  : t->trials ? STATUS_HELD
-						      : STATUS_SKIPPED,
+				.status = statuses[tried_status(t)],
 				.trials = t->trials,
 				.failures = t->failures,
 				.seconds = t->seconds,
@@ -128,7 +123,7 @@ static void try_promises(struct verify *v, const struct cpus *cpus, double secon
 							sizeof(p->command));
 		}
 	conformance_free(&tried);
-	free(cpu);
+	free(r.cpu);
 }
 
 static int run_cells(struct verify *v, const struct verify_request *r, const char *config)

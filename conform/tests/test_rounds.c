@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -91,10 +92,13 @@ static void test_fixed_roles(void **state)
 /* --- A machine with known truth --------------------------------------------------------------- */
 
 static struct {
-	int bad;	/* its CPU, or -1 */
-	enum role role; /* in which it fails */
-	double cells;	/* share of its cells that do */
-	double all;	/* of all cells: a defect of no core */
+	int bad;	 /* its CPU, or -1 */
+	enum role role;	 /* in which it fails */
+	double cells;	 /* share of its cells that do */
+	double all;	 /* of all cells: a defect of no core */
+	const char *of;	 /* the one promise that fails; NULL: all */
+	uint64_t trials; /* of a cell; 0: 1000 */
+	int error;	 /* of cells that the bad CPU has a part in, instead of failures */
 	uint64_t random;
 	unsigned writes[CPUS], executes[CPUS];
 } truth;
@@ -112,34 +116,41 @@ static int try_model(const struct conform_cell *cell, const struct run_options *
 		(truth.role != ROLE_EXECUTOR && writes) || (truth.role != ROLE_WRITER && executes);
 
 	(void)options;
-	*result = (struct conform_result){ .trials = 1000, .seconds = cell->seconds };
+	*result = (struct conform_result){ .trials = truth.trials ? truth.trials : 1000,
+					   .seconds = cell->seconds };
 	truth.writes[cell->writer]++;
 	truth.executes[cell->executor]++;
+	if (part && truth.error) {
+		result->error = truth.error;
+		return 0;
+	}
+	if (truth.of && strcmp(truth.of, cell->guarantee->name) != 0)
+		return 0;
 	if (with_chance(truth.all) || (part && with_chance(truth.cells)))
 		result->failures = 1;
 	return 0;
 }
 
-static void run_model(struct conformance *c, double budget, bool strict)
+static void run_request(struct conformance *c, struct conform_request r)
 {
-	static unsigned cpu[CPUS];
-	struct conform_request r = {
-		.cpu = cpu,
-		.cpus = CPUS,
-		.budget = budget,
-		.strict = strict,
-		.seed = 7,
-		.load = LOAD_IN_TURN,
-		.try_one = try_model,
-	};
+	struct cpus all = { 0 };
 
 	for (unsigned i = 0; i < CPUS; i++) {
-		cpu[i] = i;
+		all.word[i / 64] |= UINT64_C(1) << (i % 64);
 		truth.writes[i] = truth.executes[i] = 0;
 	}
-	for (const struct guarantee *g = guarantees; g->name; g++)
-		r.promise[r.promises++] = g;
+	r.seed = 7;
+	r.load = LOAD_IN_TURN;
+	r.try_one = try_model;
+	assert_int_equal(conform_request_all(&r, &all), 0);
+	assert_int_equal(r.cpus, CPUS);
 	assert_int_equal(conformance_try(c, &r), 0);
+	free(r.cpu);
+}
+
+static void run_model(struct conformance *c, double budget, bool strict)
+{
+	run_request(c, (struct conform_request){ .budget = budget, .strict = strict });
 }
 
 static void test_one_bad_cpu_of_200_is_named(void **state)
@@ -240,6 +251,107 @@ static void test_a_share_keeps_its_budget(void **state)
 	conformance_free(&c);
 }
 
+/* --- What is no proof ------------------------------------------------------------------------- */
+
+static void test_a_cell_that_was_no_test_is_an_error(void **state)
+{
+	static const int errors[] = { CONFORM_UNSEATED, CONFORM_IDLE };
+
+	(void)state;
+	truth.bad = 9;
+	truth.role = ROLE_EXECUTOR;
+	truth.all = 0;
+	for (unsigned i = 0; i < 2; i++) {
+		struct conformance c;
+
+		truth.error = errors[i];
+		run_model(&c, 60, false);
+		assert_int_equal(conformance_status(&c), CONFORM_INCONCLUSIVE);
+		for (unsigned k = 0; k < c.count; k++) {
+			bool alone = c.tried[k].guarantee->threads == 1;
+			char text[256];
+
+			assert_int_equal(tried_status(&c.tried[k]), PROMISE_ERROR);
+			tried_reason(&c.tried[k], text, sizeof(text));
+			assert_non_null(strstr(text, i ? "never ran" : "not on its CPU"));
+			/* The other cells have trials. */
+			assert_in_range(c.tried[k].untried, 1, c.tried[k].cells / (alone ? 2 : 4));
+		}
+		assert_int_equal(c.suspects, 0);
+		conformance_free(&c);
+	}
+	truth.error = 0;
+}
+
+static void test_few_trials_are_too_little(void **state)
+{
+	struct tried t = { .guarantee = guarantees, .cells = 1, .trials = 460 };
+	struct conformance c;
+
+	(void)state;
+	assert_int_equal(tried_status(&t), PROMISE_TOO_LITTLE);
+	assert_true(pow(1 - RATE_TO_SHOW, 461) < 0.01);
+	t.trials++;
+	assert_int_equal(tried_status(&t), PROMISE_HOLDS);
+	t.failures = 1;
+	assert_int_equal(tried_status(&t), PROMISE_BROKEN);
+	truth.bad = -1;
+	truth.all = 0;
+	truth.trials = 1;
+	run_model(&c, 60, false);
+	assert_int_equal(conformance_status(&c), CONFORM_INCONCLUSIVE);
+	assert_int_equal(tried_status(&c.tried[0]), PROMISE_TOO_LITTLE);
+	conformance_free(&c);
+	truth.trials = 0;
+}
+
+/* fresh and executable rest on an interrupt that a broadcast flush does without. */
+static void test_a_broadcast_flush_accuses_nobody(void **state)
+{
+	static const struct {
+		const char *of;
+		enum fault fault;
+		bool broadcast;
+		enum conformance_status status;
+	} runs[] = {
+		{ "fresh", FAULT_NONE, true, CONFORM_INCONCLUSIVE },
+		{ "executable", FAULT_NONE, true, CONFORM_INCONCLUSIVE },
+		{ "fresh", FAULT_NONE, false, CONFORM_BROKEN },
+		{ "executable", FAULT_STALE, true, CONFORM_BROKEN },
+		{ "reused", FAULT_NONE, true, CONFORM_BROKEN },
+	};
+
+	(void)state;
+	truth.bad = 9;
+	truth.role = ROLE_EXECUTOR;
+	truth.cells = 1;
+	for (unsigned i = 0; i < sizeof(runs) / sizeof(runs[0]); i++) {
+		struct conformance c;
+
+		truth.of = runs[i].of;
+		run_request(&c, (struct conform_request){ .budget = 120,
+							  .fault = runs[i].fault,
+							  .broadcast = runs[i].broadcast });
+		assert_int_equal(conformance_status(&c), runs[i].status);
+		assert_int_equal(c.suspects, runs[i].status == CONFORM_BROKEN);
+		conformance_free(&c);
+	}
+	truth.of = NULL;
+}
+
+static void test_a_cell_on_one_cpu_can_be_run_again(void **state)
+{
+	struct conform_cell cell = { .guarantee = guarantees, .writer = 3, .executor = 3 };
+	char text[256];
+
+	(void)state;
+	conform_command(&cell, text, sizeof(text));
+	assert_non_null(strstr(text, " --cpus 3 "));
+	cell.executor = 4;
+	conform_command(&cell, text, sizeof(text));
+	assert_non_null(strstr(text, " --cpus 3,4 "));
+}
+
 /* --- How long --------------------------------------------------------------------------------- */
 
 static void test_how_long(void **state)
@@ -262,6 +374,10 @@ int main(void)
 		cmocka_unit_test(test_no_cpu_is_named_without_cause),
 		cmocka_unit_test(test_counting_alone_accuses_partners),
 		cmocka_unit_test(test_a_share_keeps_its_budget),
+		cmocka_unit_test(test_a_cell_that_was_no_test_is_an_error),
+		cmocka_unit_test(test_few_trials_are_too_little),
+		cmocka_unit_test(test_a_broadcast_flush_accuses_nobody),
+		cmocka_unit_test(test_a_cell_on_one_cpu_can_be_run_again),
 		cmocka_unit_test(test_how_long),
 	};
 

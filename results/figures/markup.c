@@ -120,20 +120,21 @@ static void put_case(FILE *f, const json_t *c)
 void junit_document(FILE *f, const char *suite, const char *date, double seconds,
 		    json_t *properties, json_t *cases)
 {
-	unsigned failures = 0, skipped = 0;
+	unsigned failures = 0, errors = 0, skipped = 0;
 	const json_t *c;
 	size_t i;
 
 	json_array_foreach(cases, i, c)
 	{
 		failures += strcmp(json_text_of(c, "status"), "failure") == 0;
+		errors += strcmp(json_text_of(c, "status"), "error") == 0;
 		skipped += strcmp(json_text_of(c, "status"), "skipped") == 0;
 	}
 	fprintf(f,
 		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite "
-		"name=\"%s\" tests=\"%zu\" failures=\"%u\" errors=\"0\" skipped=\"%u\" "
+		"name=\"%s\" tests=\"%zu\" failures=\"%u\" errors=\"%u\" skipped=\"%u\" "
 		"time=\"%.3f\" timestamp=\"%s\">\n    <properties>\n",
-		suite, json_array_size(cases), failures, skipped, seconds, date);
+		suite, json_array_size(cases), failures, errors, skipped, seconds, date);
 	put_properties(f, "", properties);
 	fputs("    </properties>\n", f);
 	json_array_foreach(cases, i, c) put_case(f, c);

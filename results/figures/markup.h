@@ -24,8 +24,8 @@ char *waits_words(const struct waits *waits, uint64_t tsc_khz, char buf[WAITS_WO
 	waits_words((waits), (tsc_khz), (char[WAITS_WORDS_TEXT]){ 0 })
 
 /*
- * junit_case - add a test to an array of them: its status is "failure", "skipped" or NULL for one
- * that passed, with the message; output: what it ran, or said.
+ * junit_case - add a test to an array of them: its status is "failure", "error" of the test itself,
+ * "skipped", or NULL for one that passed, with the message; output: what it ran, or said.
  *
  * junit_document - all of them as JUnit's XML. properties: an object; of an object in it each
  * member is a property, with both names. Both are freed.

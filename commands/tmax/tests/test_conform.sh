@@ -61,9 +61,16 @@ if [ "${#allowed[@]}" -gt 1 ]; then
 fi
 complains 64 "does not apply" "$tmax" conform --only self --broken torn
 complains 64 "no promise 'hope'" "$tmax" conform --only flag,hope
-complains 64 "two numbers" "$tmax" conform --cpus 0
-complains 64 "a CPU or none" "$tmax" conform --load some
+complains 64 "'flag' is there twice" "$tmax" conform --only flag,self,flag
+complains 64 "the number of a CPU" "$tmax" conform --cpus "${allowed[0]},"
+complains 64 "two at most" "$tmax" conform --cpus "${allowed[0]},${allowed[0]},${allowed[0]}"
+complains 64 "is there twice" "$tmax" conform --cpus "${allowed[0]},${allowed[0]}"
+complains 64 "the number of a CPU" "$tmax" conform --load some
 complains 64 "of which fault" "$tmax" conform --broken-on 0
+# No CPU that is not there: no machine has that many.
+complains 64 "--cpus: there is no CPU 8191" "$tmax" conform --cpus "${allowed[0]},8191"
+complains 64 "--load: there is no CPU 8191" "$tmax" conform --load 8191
+complains 64 "CPU 8191 is not tried" "$tmax" conform --broken stale --broken-on 8191
 
 # --- interrupted ---
 
