@@ -29,9 +29,10 @@ static inline int bench_run_seat(hwloc_topology_t topology, struct seating *seat
 {
 	char why[256];
 
-	if (placement_seat(topology, PLACEMENT_SPREAD, 1, seating, why, sizeof(why)) == 0)
+	if (placement_seat(topology, PLACEMENT_SPREAD, 1, 0, seating, why, sizeof(why)) == 0)
 		return 0;
-	if (placement_seat(topology, PLACEMENT_OVERSUBSCRIBED, 1, seating, why, sizeof(why)) == 0)
+	if (placement_seat(topology, PLACEMENT_OVERSUBSCRIBED, 1, 0, seating, why, sizeof(why)) ==
+	    0)
 		return 1;
 	fprintf(stderr, "%s\n", why);
 	return -ENOTSUP;

@@ -84,13 +84,13 @@ static const struct seat *find_same(const struct plan *plan, hwloc_topology_t to
 	struct seating wanted, other;
 	char reason[160];
 
-	if (placement_seat(topology, p, executors, &wanted, reason, sizeof(reason)) < 0)
+	if (placement_seat(topology, p, executors, 0, &wanted, reason, sizeof(reason)) < 0)
 		return NULL;
 	for (unsigned i = 0; i < plan->seats; i++) {
 		const struct seat *seat = &plan->seat[i];
 
 		if (seat->executors == executors &&
-		    placement_seat(topology, seat->placement, executors, &other, reason,
+		    placement_seat(topology, seat->placement, executors, 0, &other, reason,
 				   sizeof(reason)) == 0 &&
 		    seating_is_same(&wanted, &other))
 			return seat;
@@ -127,7 +127,7 @@ void plan_seat(struct plan *plan, hwloc_topology_t topology)
 		}
 	}
 	if (plan->seats == 0 ||
-	    placement_seat(topology, plan->seat[0].placement, plan->seat[0].executors, &seating,
+	    placement_seat(topology, plan->seat[0].placement, plan->seat[0].executors, 0, &seating,
 			   reason, sizeof(reason)) < 0)
 		return;
 	for (int p = 0; p < PROVOKER_COUNT; p++)

@@ -45,6 +45,8 @@ struct climb {
 	unsigned disturbed; /* the latest so many slices were */
 	const char *doubt;  /* why a control says that the oracle is blind, or NULL */
 	unsigned pair[PLACEMENT_COUNT][2]; /* two CPUs whose distance stands for the placement */
+	uint64_t
+		turn[PLACEMENT_COUNT]; /* its next slice's, of the CPUs that can be the patcher's */
 };
 
 /* --- Cells ------------------------------------------------------------------------------------ */
@@ -84,13 +86,18 @@ static void draw_shape(struct cell *cell)
 	cell->pair = random_next(&random) % 4 ? PAIR_CALL_CALL : PAIR_WORD;
 }
 
-/* One of the run's places, so that each comes again; every other time with the seats swapped. */
-static void draw_place(const struct climb *c, struct cell *cell)
+/*
+ * One of the run's places, so that each comes again; with another CPU for the patcher each time,
+ * every other time with the seats swapped.
+ */
+static void draw_place(struct climb *c, struct cell *cell)
 {
 	uint64_t random = cell->seed ^ UINT64_C(0x5851f42d4c957f2d);
 	uint64_t place = c->session->seed * PLACES + random_next(&random) % PLACES;
 
-	cell->place = 1 + (random_next(&place) & INT32_MAX);
+	uint64_t turn = (c->session->seed + c->turn[cell->placement]++) & INT32_MAX;
+
+	cell->place = 1 + (random_next(&place) & INT32_MAX) + (turn << PLACE_TURN_SHIFT);
 	cell->swap = random_next(&random) % 2;
 }
 

@@ -199,7 +199,7 @@ int experiment_prepare(struct experiment *e, hwloc_topology_t topology)
 		if (placement_max(topology, PLACEMENT_SPREAD, reason, sizeof(reason)) <
 		    cell->executors)
 			cell->placement = PLACEMENT_OVERSUBSCRIBED;
-		if (placement_seat(topology, cell->placement, cell->executors, &seating, reason,
+		if (placement_seat(topology, cell->placement, cell->executors, 0, &seating, reason,
 				   sizeof(reason)) < 0)
 			return complain(EXIT_MISSING, 0, "%s", reason);
 	}

@@ -76,6 +76,8 @@ static void run_cell(struct verify *v, struct session *s, struct verify_cell *c,
 
 	cell.seconds = fmax(seconds * CELL_SHARE, CELL_MIN);
 	cell.seed = random_at(v->seed, turn) & INT64_MAX;
+	/* Each time another CPU is the patcher's. */
+	cell.place = ((v->seed + c->runs) & INT32_MAX) << PLACE_TURN_SHIFT;
 	ret = session_run(s, "verify", turn, &cell, &last);
 	for (size_t i = before; i < s->count; i++)
 		verify_add(c, &s->done[i]);

@@ -258,7 +258,7 @@ static int prepare(struct bench *b)
 
 	if (most)
 		ret = placement_seat(b->run.topology, PLACEMENT_SPREAD,
-				     b->executors ? (unsigned)b->executors : most, &b->run.seating,
+				     b->executors ? (unsigned)b->executors : most, 0, &b->run.seating,
 				     why, sizeof(why));
 	if (ret < 0)
 		return complain(EXIT_MISSING, 0, "cannot seat %s: %s",

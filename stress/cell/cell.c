@@ -259,7 +259,9 @@ int cell_command(const struct cell *c, char *buf, size_t size)
 int cell_seat(const struct cell *cell, hwloc_topology_t topology, struct seating *seating,
 	      char *reason, size_t size)
 {
-	int ret = placement_seat(topology, cell->placement, cell->executors, seating, reason, size);
+	int ret =
+		placement_seat(topology, cell->placement, cell->executors,
+			       (uint32_t)(cell->place >> PLACE_TURN_SHIFT), seating, reason, size);
 	unsigned patcher = seating->patcher;
 
 	if (ret < 0)

@@ -97,7 +97,7 @@ struct cell {
 	unsigned split; /* bytes of the instruction before the boundary, 1 to 4 */
 	unsigned executors;
 	bool swap;	/* the patcher sits where the first executor would, and it there */
-	uint64_t place; /* picks the site's pages and line (place.h); 0: as it comes */
+	uint64_t place; /* picks where site and patcher are: see struct site_place */
 	struct waits waits;
 	uint64_t rest; /* mean ticks between toggles, drawn from half to one and a half of it */
 	unsigned provokers;  /* set of 1u << enum provoker */

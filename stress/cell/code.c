@@ -47,13 +47,19 @@ static int map_at(uint64_t addr, size_t len)
 	return 0;
 }
 
+static bool has_site_place(const struct cell *cell)
+{
+	return (uint32_t)cell->place != 0;
+}
+
 uint8_t *code_place_site(uint8_t *arena, const struct cell *cell)
 {
 	uint8_t *second = arena + PAGE;
 	unsigned bytes = crossing_bytes(cell->crossing);
 	struct site_place place = site_place_of(cell->place);
-	unsigned choice = cell->place ? place.word : (unsigned)(cell->seed % 8);
-	uint8_t *line = second + LINE * (cell->place ? place.line : 8);
+	bool placed = has_site_place(cell);
+	unsigned choice = placed ? place.word : (unsigned)(cell->seed % 8);
+	uint8_t *line = second + LINE * (placed ? place.line : 8);
 
 	switch (cell->crossing) {
 	case CROSSING_NONE:
@@ -61,7 +67,7 @@ uint8_t *code_place_site(uint8_t *arena, const struct cell *cell)
 	case CROSSING_PAGE:
 		return second - cell->split;
 	case CROSSING_LINE:
-		return line + (cell->place ? 0 : LINE * choice) - cell->split;
+		return line + (placed ? 0 : LINE * choice) - cell->split;
 	case CROSSING_INSIDE:
 		return line + bytes - cell->split;
 	default:
@@ -442,7 +448,7 @@ int code_build(struct code *code, const struct cell *cell)
 	if (error < 0)
 		return error;
 	/* Under the site: the second page, and where it ends in it also the first. */
-	if (cell->place)
+	if (has_site_place(cell))
 		error = place_pages(two ? arena : arena + PAGE, two ? 2 : 1, cell->place);
 	/* Or a fork of a provoker's would leave the patcher with copies, elsewhere. */
 	if (error == 0 && madvise(arena, PAGES * PAGE, MADV_DONTFORK) < 0)

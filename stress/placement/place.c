@@ -16,8 +16,9 @@
 #define FRAME	((UINT64_C(1) << 55) - 1)
 #define CODE	(PROT_READ | PROT_WRITE | PROT_EXEC)
 
-struct site_place site_place_of(uint64_t place)
+struct site_place site_place_of(uint64_t all)
 {
+	uint32_t place = (uint32_t)all;
 	static const uint64_t boundaries[] = { PAGE, 32768, 2097152, 1073741824 };
 	unsigned first = (unsigned)(random_at(place, 0) % PLACE_POOL);
 	unsigned beyond = 1 + (unsigned)(random_at(place, 1) % (PLACE_POOL - 1));

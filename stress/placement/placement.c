@@ -150,26 +150,38 @@ static void find_candidates(hwloc_topology_t topology, hwloc_bitmap_t set, enum 
 	}
 }
 
-/* The lowest patcher with n candidates, or with the most; they are left in set. How many. */
+/*
+ * The patcher of that turn among the CPUs with n candidates, which are left in set. Returns how
+ * many they are; without such a CPU, the most that any has.
+ */
 static unsigned find_patcher(hwloc_topology_t topology, hwloc_bitmap_t set, enum placement p,
-			     unsigned n, unsigned *patcher)
+			     unsigned n, uint32_t turn, unsigned *patcher)
 {
 	hwloc_const_cpuset_t cpus = hwloc_topology_get_topology_cpuset(topology);
-	unsigned most = 0;
+	unsigned most = 0, able = 0, cpu;
 
-	for (int cpu = hwloc_bitmap_first(cpus); cpu >= 0; cpu = hwloc_bitmap_next(cpus, cpu)) {
+	hwloc_bitmap_foreach_begin(cpu, cpus)
+	{
 		unsigned found;
 
-		find_candidates(topology, set, p, (unsigned)cpu);
+		find_candidates(topology, set, p, cpu);
 		found = (unsigned)hwloc_bitmap_weight(set);
-		if (found <= most)
-			continue;
-		most = found;
-		*patcher = (unsigned)cpu;
-		if (most >= n)
-			return most;
+		most = found > most ? found : most;
+		able += found >= n;
 	}
-	return most;
+	hwloc_bitmap_foreach_end();
+	if (!able)
+		return most;
+	turn %= able;
+	hwloc_bitmap_foreach_begin(cpu, cpus)
+	{
+		find_candidates(topology, set, p, cpu);
+		*patcher = cpu;
+		if ((unsigned)hwloc_bitmap_weight(set) >= n && turn-- == 0)
+			break;
+	}
+	hwloc_bitmap_foreach_end();
+	return (unsigned)hwloc_bitmap_weight(set);
 }
 
 unsigned placement_max(hwloc_topology_t topology, enum placement p, char *reason, size_t size)
@@ -185,7 +197,7 @@ unsigned placement_max(hwloc_topology_t topology, enum placement p, char *reason
 	else if (!set)
 		snprintf(reason, size, "out of memory");
 	else if (p != PLACEMENT_OVERSUBSCRIBED)
-		most = find_patcher(topology, set, p, PLACEMENT_EXECUTORS_MAX, &patcher);
+		most = find_patcher(topology, set, p, PLACEMENT_EXECUTORS_MAX, 0, &patcher);
 	else if (hwloc_bitmap_weight(cpus) <= PLACEMENT_EXECUTORS_MAX)
 		most = PLACEMENT_EXECUTORS_MAX;
 	if (most == 0 && !reason[0])
@@ -194,11 +206,11 @@ unsigned placement_max(hwloc_topology_t topology, enum placement p, char *reason
 	return most < PLACEMENT_EXECUTORS_MAX ? most : PLACEMENT_EXECUTORS_MAX;
 }
 
-int placement_seat(hwloc_topology_t topology, enum placement p, unsigned n, struct seating *seating,
-		   char *reason, size_t size)
+int placement_seat(hwloc_topology_t topology, enum placement p, unsigned n, uint32_t turn,
+		   struct seating *seating, char *reason, size_t size)
 {
 	hwloc_const_cpuset_t cpus = hwloc_topology_get_topology_cpuset(topology);
-	int cpu = hwloc_bitmap_first(cpus);
+	int cpu = -1;
 	unsigned most, seen = 0, taken = 0;
 	hwloc_obj_t pu = NULL;
 	hwloc_bitmap_t set;
@@ -222,12 +234,14 @@ int placement_seat(hwloc_topology_t topology, enum placement p, unsigned n, stru
 				 S(most));
 			return -ENOENT;
 		}
-		seating->patcher = (unsigned)cpu;
-		for (unsigned i = 0; i < n; i++) {
+		for (unsigned i = 0; i <= n + turn % most; i++) {
 			cpu = hwloc_bitmap_next(cpus, cpu);
 			if (cpu < 0)
 				cpu = hwloc_bitmap_first(cpus);
-			seating->executor[i] = (unsigned)cpu;
+			if (i > turn % most)
+				seating->executor[i - turn % most - 1] = (unsigned)cpu;
+			else
+				seating->patcher = (unsigned)cpu;
 		}
 		return 0;
 	}
@@ -236,7 +250,7 @@ int placement_seat(hwloc_topology_t topology, enum placement p, unsigned n, stru
 		snprintf(reason, size, "out of memory");
 		return -ENOMEM;
 	}
-	most = find_patcher(topology, set, p, n, &seating->patcher);
+	most = find_patcher(topology, set, p, n, turn, &seating->patcher);
 	/*
 	 * Evenly apart in hwloc's order: they share a core only if there are more of them than
 	 * cores.

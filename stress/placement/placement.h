@@ -51,12 +51,12 @@ int topology_open(hwloc_topology_t *topology, int *foreign);
 unsigned placement_max(hwloc_topology_t topology, enum placement p, char *reason, size_t size);
 
 /*
- * placement_seat - choose CPUs for n executors, always the same; the lowest CPU that allows it is
- * the patcher's alone, but for oversubscribed, where threads are dealt round robin, the patcher
- * first. -ENOENT with a reason if n have no seats.
+ * placement_seat - choose CPUs for n executors, always the same in the same turn. Of the CPUs that
+ * allow it each is the patcher's alone in its turn, the lowest in turn 0. If oversubscribed,
+ * threads are dealt round robin, the patcher first. -ENOENT with a reason if n have no seats.
  */
-int placement_seat(hwloc_topology_t topology, enum placement p, unsigned n, struct seating *seating,
-		   char *reason, size_t size);
+int placement_seat(hwloc_topology_t topology, enum placement p, unsigned n, uint32_t turn,
+		   struct seating *seating, char *reason, size_t size);
 
 /* placement_sibling - a CPU of the first executor's core that is in no seat. -ENOENT: there is
  * none. */
@@ -93,7 +93,12 @@ void text_printable(char *to, size_t size, const char *text);
  */
 #define PLACE_POOL 64 /* pages */
 
-/* What a place chooses. */
+/*
+ * What a place chooses: by its lower half where the site lies, 0 leaves that to the cell; by its
+ * upper half the turn in which placement_seat() chooses the patcher's CPU.
+ */
+#define PLACE_TURN_SHIFT 32
+
 struct site_place {
 	unsigned page[2];  /* of the pool: the first, and the second that a site may need */
 	unsigned line;	   /* of its page that the site's boundary begins, from 1 to 63 */

@@ -29,9 +29,9 @@ static inline void seat(struct cell *cell, struct seating *seating, unsigned pro
 	cell_defaults(cell);
 	cell->placement = alone ? PLACEMENT_OVERSUBSCRIBED : PLACEMENT_SPREAD;
 	cell->provokers = provokers;
-	assert_int_equal(
-		placement_seat(how.topology, cell->placement, 1, seating, reason, sizeof(reason)),
-		0);
+	assert_int_equal(placement_seat(how.topology, cell->placement, 1, 0, seating, reason,
+					sizeof(reason)),
+			 0);
 }
 
 static inline struct provokers *start(unsigned provokers)

@@ -528,7 +528,7 @@ static int set_up(void **state)
 	if (most > 3)
 		most = 3;
 	if (most > 0 &&
-	    placement_seat(topology, PLACEMENT_SPREAD, most, &seating, why, sizeof(why)) < 0)
+	    placement_seat(topology, PLACEMENT_SPREAD, most, 0, &seating, why, sizeof(why)) < 0)
 		return -1;
 	seen.before = threads();
 	record.log = aligned_alloc(128, 2 * sizeof(*record.log));

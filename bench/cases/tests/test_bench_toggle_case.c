@@ -239,7 +239,7 @@ static void more_executors_run(void **state)
 	struct one one;
 
 	(void)state;
-	if (placement_seat(run.topology, PLACEMENT_SPREAD, 2, &run.seating, reason,
+	if (placement_seat(run.topology, PLACEMENT_SPREAD, 2, 0, &run.seating, reason,
 			   sizeof(reason)) == 0) {
 		measure_one(&one, &spec);
 		assert_true(bench_row_extra_of(&one.result.row[0], "executed") > 0);

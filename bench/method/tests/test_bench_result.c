@@ -181,7 +181,7 @@ static int set_up(void **state)
 	run.seating.patcher =
 		(unsigned)hwloc_bitmap_first(hwloc_topology_get_topology_cpuset(topology));
 	if (seats)
-		return placement_seat(topology, PLACEMENT_SPREAD, 1, &run.seating, why,
+		return placement_seat(topology, PLACEMENT_SPREAD, 1, 0, &run.seating, why,
 				      sizeof(why));
 	return 0;
 }

@@ -360,7 +360,7 @@ int main(void)
 	}
 	hand_close();
 	alone = placement_max(topology, PLACEMENT_SPREAD, reason, sizeof(reason)) == 0;
-	if (placement_seat(topology, alone ? PLACEMENT_OVERSUBSCRIBED : PLACEMENT_SPREAD, 1,
+	if (placement_seat(topology, alone ? PLACEMENT_OVERSUBSCRIBED : PLACEMENT_SPREAD, 1, 0,
 			   &seating, reason, sizeof(reason)) < 0 ||
 	    pin_this_thread(topology, seating.patcher) < 0 ||
 	    hot_start(&hot, topology, &seating) < 0)

@@ -305,9 +305,9 @@ static int seat(void **arg)
 		return -1;
 	most = placement_max(run.topology, PLACEMENT_SPREAD, reason, sizeof(reason));
 	if (most == 0)
-		return placement_seat(run.topology, PLACEMENT_OVERSUBSCRIBED, 1, &run.seating,
+		return placement_seat(run.topology, PLACEMENT_OVERSUBSCRIBED, 1, 0, &run.seating,
 				      reason, sizeof(reason));
-	return placement_seat(run.topology, PLACEMENT_SPREAD, most, &run.seating, reason,
+	return placement_seat(run.topology, PLACEMENT_SPREAD, most, 0, &run.seating, reason,
 			      sizeof(reason));
 }
 

@@ -179,7 +179,7 @@ static void every_seat_can_be_taken(void **state)
 		assert_true(plan.seats > 0);
 		for (unsigned i = 0; i < plan.seats; i++)
 			assert_int_equal(placement_seat(t, plan.seat[i].placement,
-							plan.seat[i].executors, &seating, reason,
+							plan.seat[i].executors, 0, &seating, reason,
 							sizeof(reason)),
 					 0);
 		hwloc_topology_destroy(t);

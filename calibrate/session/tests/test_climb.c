@@ -21,6 +21,7 @@
 
 #include "calibrate/session/session.h"
 #include "calibrate/tests/session_place.h"
+#include "stress/tests/synthetic.h"
 #include "stress/witness/witness.h"
 
 #define START_UP   0.02	 /* seconds that a cell takes beside its own */
@@ -177,6 +178,37 @@ static void climb_to(struct machine *m, int ret)
 {
 	m->plan.budget = m->place.session.budget;
 	assert_int_equal(climb(&m->place.session, &m->plan, &m->sums, &m->estimate), ret);
+}
+
+/* Of these slices, on that machine. */
+static void assert_each_cpu_patches(const struct session *s, enum placement p, hwloc_topology_t t)
+{
+	hwloc_bitmap_t patchers = hwloc_bitmap_alloc();
+	struct seating seating;
+	char reason[160];
+
+	for (size_t i = 0; i < s->count; i++) {
+		const struct cell_record *r = &s->done[i];
+
+		if (r->cell.placement != p || strcmp(r->stage, "ladder") != 0)
+			continue;
+		assert_int_equal(cell_seat(&r->cell, t, &seating, reason, sizeof(reason)), 0);
+		hwloc_bitmap_set(patchers, r->cell.swap ? seating.executor[0] : seating.patcher);
+	}
+	assert_true(hwloc_bitmap_isequal(patchers, hwloc_topology_get_topology_cpuset(t)));
+	hwloc_bitmap_free(patchers);
+}
+
+static void each_cpu_patches_in_its_turn(void **state)
+{
+	hwloc_topology_t four = synthetic("pack:1 l3:1 l2:4 core:1 pu:1"), two = synthetic("pu:2");
+	struct machine *m = *state;
+
+	climb_to(m, 0);
+	assert_each_cpu_patches(&m->place.session, PLACEMENT_SAME_L3, four);
+	assert_each_cpu_patches(&m->place.session, PLACEMENT_OVERSUBSCRIBED, two);
+	hwloc_topology_destroy(four);
+	hwloc_topology_destroy(two);
 }
 
 static void an_ordinary_machine_passes(void **state)
@@ -664,6 +696,7 @@ static void gaps_of_a_resumed_run_are_counted(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(each_cpu_patches_in_its_turn),
 		TEST(an_ordinary_machine_passes),
 		TEST(no_bound_is_below_the_truth),
 		TEST(every_rung_has_slices_everywhere),

@@ -420,7 +420,7 @@ static void seat_cells(struct machine *m, hwloc_topology_t t)
 	char reason[160];
 
 	m->place.session.topology = t;
-	assert_int_equal(placement_seat(t, cell.placement, cell.executors, &m->seating, reason,
+	assert_int_equal(placement_seat(t, cell.placement, cell.executors, 0, &m->seating, reason,
 					sizeof(reason)),
 			 0);
 }

@@ -110,6 +110,30 @@ static void assert_lowest_patcher(hwloc_topology_t t, const struct seating *s)
 	hwloc_bitmap_foreach_end();
 }
 
+/* In as many turns as there are CPUs, each that has so many executors is the patcher's. */
+static void check_turns(hwloc_topology_t t, enum placement p, unsigned n)
+{
+	hwloc_const_cpuset_t cpus = hwloc_topology_get_topology_cpuset(t);
+	hwloc_bitmap_t patchers = hwloc_bitmap_alloc();
+	struct seating s;
+	char reason[REASON];
+	unsigned cpu;
+
+	for (int turn = 0; turn < hwloc_bitmap_weight(cpus); turn++) {
+		assert_int_equal(placement_seat(t, p, n, (unsigned)turn, &s, reason, REASON), 0);
+		if (p < PLACEMENT_OVERSUBSCRIBED)
+			assert_seated(t, &s, p, n);
+		hwloc_bitmap_set(patchers, s.patcher);
+	}
+	hwloc_bitmap_foreach_begin(cpu, cpus)
+	{
+		assert_int_equal(hwloc_bitmap_isset(patchers, cpu),
+				 p == PLACEMENT_OVERSUBSCRIBED || count_related(t, p, cpu) >= n);
+	}
+	hwloc_bitmap_foreach_end();
+	hwloc_bitmap_free(patchers);
+}
+
 static void check_placement(hwloc_topology_t t, enum placement p, unsigned expected)
 {
 	const unsigned numbers[] = { 1, (expected + 1) / 2, expected };
@@ -118,14 +142,17 @@ static void check_placement(hwloc_topology_t t, enum placement p, unsigned expec
 
 	assert_int_equal(most(t, p), expected);
 	for (size_t i = 0; expected && i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-		assert_int_equal(placement_seat(t, p, numbers[i], &s, reason, sizeof(reason)), 0);
+		assert_int_equal(placement_seat(t, p, numbers[i], 0, &s, reason, sizeof(reason)),
+				 0);
 		assert_seated(t, &s, p, numbers[i]);
 		assert_lowest_patcher(t, &s);
-		assert_int_equal(placement_seat(t, p, numbers[i], &again, reason, sizeof(reason)),
-				 0);
+		assert_int_equal(
+			placement_seat(t, p, numbers[i], 0, &again, reason, sizeof(reason)), 0);
 		assert_memory_equal(&s, &again, sizeof(s));
+		check_turns(t, p, numbers[i]);
 	}
-	assert_int_equal(placement_seat(t, p, expected + 1, &s, reason, sizeof(reason)), -ENOENT);
+	assert_int_equal(placement_seat(t, p, expected + 1, 0, &s, reason, sizeof(reason)),
+			 -ENOENT);
 	assert_true(reason[0] != '\0');
 }
 
@@ -191,12 +218,12 @@ static void the_lowest_patcher_that_allows_it(void **state)
 
 	(void)state;
 	restrict_to(t, "1-5,8");
-	assert_int_equal(placement_seat(t, PLACEMENT_CROSS_SOCKET, 1, &s, reason, REASON), 0);
+	assert_int_equal(placement_seat(t, PLACEMENT_CROSS_SOCKET, 1, 0, &s, reason, REASON), 0);
 	assert_int_equal(s.patcher, 1);
 	assert_int_equal(s.executor[0], 8);
-	assert_int_equal(placement_seat(t, PLACEMENT_CROSS_SOCKET, 5, &s, reason, REASON), 0);
+	assert_int_equal(placement_seat(t, PLACEMENT_CROSS_SOCKET, 5, 0, &s, reason, REASON), 0);
 	assert_int_equal(s.patcher, 8);
-	assert_int_equal(placement_seat(t, PLACEMENT_SAME_CORE, 1, &s, reason, REASON), 0);
+	assert_int_equal(placement_seat(t, PLACEMENT_SAME_CORE, 1, 0, &s, reason, REASON), 0);
 	assert_int_equal(s.patcher, 2);
 	hwloc_topology_destroy(t);
 }
@@ -214,7 +241,7 @@ static void executors_share_cores_last(void **state)
 	for (size_t i = 0; i < 2; i++) {
 		hwloc_topology_t t = synthetic(numberings[i]);
 
-		assert_int_equal(placement_seat(t, PLACEMENT_SAME_L3, 3, &s, reason, REASON), 0);
+		assert_int_equal(placement_seat(t, PLACEMENT_SAME_L3, 3, 0, &s, reason, REASON), 0);
 		for (unsigned e = 0; e < 3; e++)
 			assert_int_equal(relation(t, s.executor[e], s.executor[(e + 1) % 3]),
 					 PLACEMENT_SAME_L3);
@@ -229,7 +256,7 @@ static void a_few_spread_executors_reach_both_sockets(void **state)
 	struct seating s;
 
 	(void)state;
-	assert_int_equal(placement_seat(t, PLACEMENT_SPREAD, 2, &s, reason, REASON), 0);
+	assert_int_equal(placement_seat(t, PLACEMENT_SPREAD, 2, 0, &s, reason, REASON), 0);
 	assert_int_equal(relation(t, s.executor[0], s.executor[1]), PLACEMENT_CROSS_SOCKET);
 	hwloc_topology_destroy(t);
 }
@@ -244,14 +271,18 @@ static void oversubscribed_deals_round_robin(void **state)
 	(void)state;
 	restrict_to(t, "3,9,12");
 	assert_int_equal(most(t, PLACEMENT_OVERSUBSCRIBED), PLACEMENT_EXECUTORS_MAX);
-	assert_int_equal(placement_seat(t, PLACEMENT_OVERSUBSCRIBED, 7, &s, reason, REASON), 0);
+	assert_int_equal(placement_seat(t, PLACEMENT_OVERSUBSCRIBED, 7, 0, &s, reason, REASON), 0);
 	assert_int_equal(s.placement, PLACEMENT_OVERSUBSCRIBED);
 	assert_int_equal(s.patcher, 3);
 	assert_int_equal(s.executors, 7);
 	assert_memory_equal(s.executor, cpus, sizeof(cpus));
+	check_turns(t, PLACEMENT_OVERSUBSCRIBED, 7);
+	assert_int_equal(placement_seat(t, PLACEMENT_OVERSUBSCRIBED, 7, 4, &s, reason, REASON), 0);
+	assert_int_equal(s.patcher, 9);
+	assert_memory_equal(s.executor, cpus + 1, 6 * sizeof(cpus[0]));
 
-	assert_int_equal(placement_seat(t, PLACEMENT_OVERSUBSCRIBED, 3, &s, reason, REASON), 0);
-	assert_int_equal(placement_seat(t, PLACEMENT_OVERSUBSCRIBED, 2, &s, reason, REASON),
+	assert_int_equal(placement_seat(t, PLACEMENT_OVERSUBSCRIBED, 3, 0, &s, reason, REASON), 0);
+	assert_int_equal(placement_seat(t, PLACEMENT_OVERSUBSCRIBED, 2, 0, &s, reason, REASON),
 			 -ENOENT);
 	assert_true(reason[0] != '\0');
 	hwloc_topology_destroy(t);
@@ -266,7 +297,7 @@ static void one_cpu_can_only_be_oversubscribed(void **state)
 	(void)state;
 	for (int p = 0; p < PLACEMENT_OVERSUBSCRIBED; p++)
 		assert_int_equal(most(t, (enum placement)p), 0);
-	assert_int_equal(placement_seat(t, PLACEMENT_OVERSUBSCRIBED, 2, &s, reason, REASON), 0);
+	assert_int_equal(placement_seat(t, PLACEMENT_OVERSUBSCRIBED, 2, 0, &s, reason, REASON), 0);
 	assert_int_equal(s.patcher, 0);
 	assert_int_equal(s.executor[0], 0);
 	assert_int_equal(s.executor[1], 0);
@@ -281,11 +312,11 @@ static void a_huge_machine_is_clamped(void **state)
 
 	(void)state;
 	assert_int_equal(most(t, PLACEMENT_SPREAD), PLACEMENT_EXECUTORS_MAX);
-	assert_int_equal(placement_seat(t, PLACEMENT_SPREAD, 1024, &s, reason, REASON), 0);
+	assert_int_equal(placement_seat(t, PLACEMENT_SPREAD, 1024, 0, &s, reason, REASON), 0);
 	assert_seated(t, &s, PLACEMENT_SPREAD, 1024);
-	assert_int_equal(placement_seat(t, PLACEMENT_SPREAD, 1025, &s, reason, REASON), -ENOENT);
+	assert_int_equal(placement_seat(t, PLACEMENT_SPREAD, 1025, 0, &s, reason, REASON), -ENOENT);
 	assert_int_equal(most(t, PLACEMENT_OVERSUBSCRIBED), 0);
-	assert_int_equal(placement_seat(t, PLACEMENT_OVERSUBSCRIBED, 1024, &s, reason, REASON),
+	assert_int_equal(placement_seat(t, PLACEMENT_OVERSUBSCRIBED, 1024, 0, &s, reason, REASON),
 			 -ENOENT);
 	hwloc_topology_destroy(t);
 }
@@ -306,12 +337,12 @@ static void assert_kinds(hwloc_topology_t t, enum placement p, const char *from,
 	struct seating s;
 
 	assert_int_equal(most(t, p), n);
-	assert_int_equal(placement_seat(t, p, n, &s, reason, sizeof(reason)), 0);
+	assert_int_equal(placement_seat(t, p, n, 0, &s, reason, sizeof(reason)), 0);
 	assert_seated(t, &s, p, n);
 	assert_int_equal(s.patcher, hwloc_bitmap_first(patchers));
 	for (unsigned i = 0; i < n; i++)
 		assert_true(hwloc_bitmap_isset(executors, s.executor[i]));
-	assert_int_equal(placement_seat(t, p, n + 1, &s, reason, sizeof(reason)), -ENOENT);
+	assert_int_equal(placement_seat(t, p, n + 1, 0, &s, reason, sizeof(reason)), -ENOENT);
 	hwloc_bitmap_free(patchers);
 	hwloc_bitmap_free(executors);
 }
@@ -348,7 +379,7 @@ static void unranked_kinds_are_a_gap(void **state)
 	add_kind(t, "2-3", -1);
 	assert_int_equal(hwloc_cpukinds_get_nr(t, 0), 2);
 	assert_int_equal(most(t, PLACEMENT_KIND_UP), 0);
-	assert_int_equal(placement_seat(t, PLACEMENT_KIND_DOWN, 1, &s, reason, REASON), -ENOENT);
+	assert_int_equal(placement_seat(t, PLACEMENT_KIND_DOWN, 1, 0, &s, reason, REASON), -ENOENT);
 	assert_true(reason[0] != '\0');
 	hwloc_topology_destroy(t);
 }
@@ -362,9 +393,10 @@ static void nonsense_is_refused(void **state)
 	(void)state;
 	assert_int_equal(placement_max(t, PLACEMENT_COUNT, reason, REASON), 0);
 	assert_true(reason[0] != '\0');
-	assert_int_equal(placement_seat(t, PLACEMENT_COUNT, 1, &s, reason, REASON), -EINVAL);
-	assert_int_equal(placement_seat(t, (enum placement) - 1, 1, &s, reason, REASON), -EINVAL);
-	assert_int_equal(placement_seat(t, PLACEMENT_SPREAD, 0, &s, reason, REASON), -EINVAL);
+	assert_int_equal(placement_seat(t, PLACEMENT_COUNT, 1, 0, &s, reason, REASON), -EINVAL);
+	assert_int_equal(placement_seat(t, (enum placement) - 1, 1, 0, &s, reason, REASON),
+			 -EINVAL);
+	assert_int_equal(placement_seat(t, PLACEMENT_SPREAD, 0, 0, &s, reason, REASON), -EINVAL);
 	assert_true(reason[0] != '\0');
 	hwloc_topology_destroy(t);
 }
