@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # What both programs stand on.
 libstress_a_SOURCES += \
+	base/array.h \
 	base/clock.h \
 	base/command_line.c \
 	base/command_line.h \

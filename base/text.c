@@ -157,6 +157,17 @@ char *text_word(char **rest)
 	return word;
 }
 
+void text_printable(char *to, size_t size, const char *text)
+{
+	size_t n;
+
+	for (snprintf(to, size, "%s", text); *to; to += n ? n : 1) {
+		n = *to == '\\' ? 1 : plain_length(to);
+		if (!n)
+			*to = '?';
+	}
+}
+
 char *text_utf8(const char *name)
 {
 	static const char other[] = "\xef\xbf\xbd";

@@ -41,6 +41,9 @@ void text_put_plain(FILE *out, const char *name, const char *bad);
  * backslash stays, as globs and regular expressions have it. */
 char *text_word(char **rest);
 
+/* text_printable - copy what fits; '?' in place of control characters and what is no UTF-8. */
+void text_printable(char *to, size_t size, const char *text);
+
 /* text_utf8 - a new string, with U+FFFD in place of each byte that is no UTF-8. NULL: no memory. */
 char *text_utf8(const char *name);
 

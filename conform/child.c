@@ -245,7 +245,7 @@ static int try_it(struct conform_child *c)
 	calls = count_calls(c, WRITER) + count_calls(c, EXECUTOR);
 	if (apart && !count_calls(c, EXECUTOR) && !atomic_load(&c->leash->stop))
 		child_note_error(c, CONFORM_IDLE);
-	/* A trial of code that nobody ran is none. */
+	/* A trial counts only if a thread ran its code. */
 	*trials = *trials < calls ? *trials : calls;
 	return atomic_load(&c->error);
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/number.h"
 #include "base/random.h"
@@ -136,18 +137,9 @@ static int run_turn(struct running *run, const struct turn *turn, bool *failed)
 	}
 	if (!result.trials || (*failed && t->excused))
 		return 0;
-	if (c->pairs == c->room) {
-		size_t room = 2 * c->room + 64;
-		struct tried_pair *pair = realloc(c->pair, room * sizeof(*pair));
-
-		if (!pair)
-			return -ENOMEM;
-		c->pair = pair;
-		c->room = room;
-	}
-	c->pair[c->pairs++] =
-		(struct tried_pair){ turn->writer, alone ? turn->writer : turn->executor, *failed };
-	return 0;
+	return ARRAY_ADD(c->pair, c->pairs,
+			 (struct tried_pair){ turn->writer, alone ? turn->writer : turn->executor,
+					      *failed });
 }
 
 /* Which of the two was it? Either with others. */

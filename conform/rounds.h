@@ -120,7 +120,7 @@ struct conformance {
 	struct failed failed[FAILED_MAX];
 	unsigned faileds;
 	struct tried_pair *pair; /* one for each cell */
-	size_t pairs, room;
+	size_t pairs;
 	unsigned reached; /* CPUs that were the writer of every promise and its executor */
 	struct suspect suspect[SUSPECTS_MAX];
 	int suspects;

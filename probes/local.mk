@@ -30,7 +30,6 @@ libfastinst_bare_la_CFLAGS = $(AM_CFLAGS) -mgeneral-regs-only -fno-sanitize=all
 
 noinst_LTLIBRARIES += libfastinst_elf.la
 libfastinst_elf_la_SOURCES = \
-	probes/elf/array.h \
 	probes/elf/elf.c \
 	probes/elf/elf.h \
 	probes/elf/frames.c \

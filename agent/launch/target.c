@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "probes/elf/array.h"
+#include "base/array.h"
 #include "probes/elf/elf.h"
 #include "probes/elf/preload.h"
 

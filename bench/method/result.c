@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "bench/method/result.h"
+#include "base/array.h"
 
 #include <assert.h>
 #include <math.h>
@@ -10,14 +11,9 @@
 
 struct bench_row *bench_result_add(struct bench_result *result)
 {
-	struct bench_row *row = reallocarray(result->row, result->rows + 1, sizeof(*row));
-
-	if (!row)
+	if (ARRAY_ADD(result->row, result->rows, (struct bench_row){ 0 }) < 0)
 		return NULL;
-	result->row = row;
-	row += result->rows++;
-	memset(row, 0, sizeof(*row));
-	return row;
+	return &result->row[result->rows - 1];
 }
 
 void bench_result_free(struct bench_result *result)

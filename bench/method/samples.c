@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/random.h"
 
 #define BINS_PER_OCTAVE 8
@@ -15,36 +16,17 @@
 #define BOOTSTRAP_LEAST 8
 #define OVER_SEED	1 /* of the bootstrap; any will do */
 
-/* Doubled whenever it is full: then its count is a power of two. False: out of memory. */
-static bool grow_samples(void *array, size_t count, size_t size)
-{
-	void **p = array;
-	void *grown = *p;
-
-	if ((count & (count - 1)) == 0)
-		grown = reallocarray(*p, count ? 2 * count : 1, size);
-	if (grown)
-		*p = grown;
-	return grown;
-}
-
 void samples_add(struct samples *s, double value)
 {
 	if (!isfinite(value))
 		s->odd = true;
-	if (isnan(value))
-		return;
-	if (grow_samples(&s->value, s->count, sizeof(*s->value)))
-		s->value[s->count++] = value;
-	else
+	if (!isnan(value) && ARRAY_ADD(s->value, s->count, value) < 0)
 		s->lost = true;
 }
 
 void samples_end_block(struct samples *s)
 {
-	if (grow_samples(&s->end, s->blocks, sizeof(*s->end)))
-		s->end[s->blocks++] = s->count;
-	else
+	if (ARRAY_ADD(s->end, s->blocks, s->count) < 0)
 		s->lost = true;
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/command_line.h"
 #include "base/exit_status.h"
@@ -99,7 +100,7 @@ static int read_cell(const char *text, struct listed *l, char *why)
 int cells_read(FILE *stream, struct cells *cells, char *why)
 {
 	char *line = NULL, reason[OPTION_WHY] = "";
-	struct listed listed, *more;
+	struct listed listed;
 	size_t room = 0;
 	int ret = 0;
 
@@ -115,15 +116,8 @@ int cells_read(FILE *stream, struct cells *cells, char *why)
 		}
 		if (ret == -EINVAL)
 			snprintf(why, CELLS_WHY, "line %zu: %s", number, reason);
-		if (ret < 0)
-			break;
-		more = reallocarray(cells->at, cells->count + 1, sizeof(*more));
-		if (!more) {
-			ret = -ENOMEM;
-			break;
-		}
-		cells->at = more;
-		more[cells->count++] = listed;
+		if (ret == 0)
+			ret = ARRAY_ADD(cells->at, cells->count, listed);
 	}
 	free(line);
 	return ret == 0 && ferror(stream) ? -EIO : ret;

@@ -12,6 +12,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/number.h"
 
@@ -101,16 +102,6 @@ static const struct cell_record *find_known(const struct session *s, const char 
 	return NULL;
 }
 
-static struct cell_record *add_record(struct session *s)
-{
-	struct cell_record *more = reallocarray(s->done, s->count + 1, sizeof(*more));
-
-	if (!more)
-		return NULL;
-	s->done = more;
-	return &s->done[s->count++];
-}
-
 int session_written(struct session *s, int ret)
 {
 	if (ret == 0)
@@ -171,15 +162,12 @@ int session_run(struct session *s, const char *stage, unsigned round, const stru
 		if (known->result.outcome != OUTCOME_INTERRUPTED ||
 		    strcmp(known->key, wanted.key) != 0 || cell_result_tears(&known->result) == 0)
 			continue;
-		r = add_record(s);
-		if (!r)
+		if (ARRAY_ADD(s->done, s->count, *known) < 0)
 			return -ENOMEM;
-		*r = *known;
 	}
-	r = add_record(s);
-	if (!r)
+	if (ARRAY_ADD(s->done, s->count, wanted) < 0)
 		return -ENOMEM;
-	*r = wanted;
+	r = &s->done[s->count - 1];
 	known = find_known(s, wanted.key);
 	if (known) {
 		*r = *known;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "calibrate/statistics/sums.h"
+#include "base/array.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -132,13 +133,9 @@ int sums_add(struct sums *sums, const struct sum *what)
 	struct sum *sum = sums_find(sums, what);
 
 	if (!sum) {
-		struct sum *more = reallocarray(sums->sum, sums->count + 1, sizeof(*more));
-
-		if (!more)
+		if (ARRAY_ADD(sums->sum, sums->count, *what) < 0)
 			return -ENOMEM;
-		sums->sum = more;
-		sum = &more[sums->count++];
-		*sum = *what;
+		sum = &sums->sum[sums->count - 1];
 		sum->count = (struct count){ 0 };
 		memset(sum->at, 0, sizeof(sum->at));
 	}

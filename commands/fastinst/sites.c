@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 
 #include "agent/counts/base.h"
-#include "probes/elf/array.h"
+#include "base/array.h"
 #include "probes/entries/survey.h"
 #include "probes/providers/branch.h"
 

@@ -21,7 +21,7 @@
 #include "agent/counts/control.h"
 #include "base/text.h"
 #include "commands/fastinst/sites.h"
-#include "probes/elf/array.h"
+#include "base/array.h"
 
 #define DEPTH_MAX 4096
 #define PATIENCE  5	/* seconds */

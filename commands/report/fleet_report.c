@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/number.h"
+#include "base/text.h"
 #include "fleet/judge/changes.h"
 #include "fleet/judge/ladder_of.h"
 #include "results/figures/gnuplot.h"

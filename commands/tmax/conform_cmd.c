@@ -11,6 +11,7 @@
 #include "base/command_line.h"
 #include "base/exit_status.h"
 #include "base/spelling.h"
+#include "base/text.h"
 #include "commands/tmax/commands.h"
 #include "commands/tmax/conform_print.h"
 #include "conform/rounds.h"

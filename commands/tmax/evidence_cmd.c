@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/number.h"
+#include "base/text.h"
 #include "calibrate/statistics/evidence.h"
 #include "calibrate/verify/conf_write.h"
 #include "commands/tmax/commands.h"

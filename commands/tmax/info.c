@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/number.h"
+#include "base/text.h"
 #include "commands/tmax/commands.h"
 #include "patchcore/machine/policy.h"
 #include "results/journal/journal.h"

@@ -8,6 +8,7 @@
 #include "base/command_line.h"
 #include "base/exit_status.h"
 #include "base/number.h"
+#include "base/text.h"
 #include "commands/tmax/commands.h"
 #include "fleet/store/intake.h"
 #include "stress/placement/placement.h"

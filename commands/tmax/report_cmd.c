@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/number.h"
+#include "base/text.h"
 #include "commands/report/report.h"
 #include "commands/tmax/commands.h"
 

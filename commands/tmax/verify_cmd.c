@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "calibrate/statistics/evidence.h"
 #include "calibrate/verify/verify.h"
 #include "commands/tmax/commands.h"

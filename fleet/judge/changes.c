@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Runs of a kind before and after another microcode, hypervisor, kernel or day, compared. */
 #include "fleet/judge/changes.h"
+#include "base/array.h"
 
 #include <errno.h>
 #include <gsl/gsl_sort.h>
@@ -23,19 +24,14 @@ struct run_part {
 static int add_change(struct changes *all, const char *what, const char *from, const char *to,
 		      const struct run_part *before, const struct run_part *after)
 {
-	struct fleet_change *more, change = { .what = what };
+	struct fleet_change change = { .what = what };
 	int ret = judge_move(before->run, before->count, after->run, after->count, &change.moved);
 
 	if (ret < 0 || change.moved.p >= 1)
 		return ret;
-	more = realloc(all->change, (all->count + 1) * sizeof(*more));
-	if (!more)
-		return -ENOMEM;
 	snprintf(change.from, sizeof(change.from), "%s", from);
 	snprintf(change.to, sizeof(change.to), "%s", to);
-	all->change = more;
-	all->change[all->count++] = change;
-	return 0;
+	return ARRAY_ADD(all->change, all->count, change);
 }
 
 /* The same hardware with another microcode or under another hypervisor, not both, and earlier. */

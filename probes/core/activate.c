@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "probes/core/core.h"
 #include "probes/core/entry.h"
-#include "probes/elf/array.h"
+#include "base/array.h"
 
 #define PATIENCE      10 /* seconds */
 #define WORDS	      64 /* functions whose clobbered registers are remembered */

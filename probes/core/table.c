@@ -8,7 +8,7 @@
 
 #include "probes/core/core.h"
 #include "probes/core/entry.h"
-#include "probes/elf/array.h"
+#include "base/array.h"
 
 #define NOP  0x90
 #define INT3 0xcc

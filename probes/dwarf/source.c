@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "probes/dwarf/abi.h"
-#include "probes/elf/array.h"
+#include "base/array.h"
 #include "probes/elf/elf.h"
 
 #define obstack_chunk_alloc malloc

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "probes/elf/array.h"
+#include "base/array.h"
 
 static void read_header(const struct elf *elf, uint32_t index, Elf64_Shdr *header)
 {

@@ -6,7 +6,7 @@
  */
 #include <string.h>
 
-#include "probes/elf/array.h"
+#include "base/array.h"
 #include "probes/elf/elf.h"
 
 /* DW_EH_PE_pcrel, and DW_EH_PE_sdata4, or sdata8 of the large code model */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "probes/elf/array.h"
+#include "base/array.h"
 #include "probes/elf/elf.h"
 
 /* All relocations of a file, one after the other; all zeros but the file at the beginning. */

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "probes/elf/array.h"
+#include "base/array.h"
 
 /* --- Code and functions ----------------------------------------------------------------------- */
 

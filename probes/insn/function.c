@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "probes/elf/array.h"
+#include "base/array.h"
 
 uint32_t function_index(const struct function_code *code, uint64_t at)
 {

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "probes/elf/array.h"
+#include "base/array.h"
 #include "probes/insn/zydis.h"
 
 #define INSTRUCTIONS_MAX (1u << 18)

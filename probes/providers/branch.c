@@ -27,7 +27,7 @@
 #include <patchcore/batch.h>
 #include <patchcore/patchcore.h>
 
-#include "probes/elf/array.h"
+#include "base/array.h"
 #include "probes/include/fastinst/branch.h"
 
 #define TRIES	  1000 /* of a site that another thread is changing */

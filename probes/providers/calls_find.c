@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "probes/elf/array.h"
+#include "base/array.h"
 #include "probes/insn/insn.h"
 #include "probes/providers/calls.h"
 

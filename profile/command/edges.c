@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/command_line.h"
-#include "probes/elf/array.h"
+#include "base/array.h"
 #include "probes/insn/insn.h"
 #include "profile/command/lines.h"
 

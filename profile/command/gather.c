@@ -12,7 +12,7 @@
 
 #include "agent/launch/launch.h"
 #include "base/text.h"
-#include "probes/elf/array.h"
+#include "base/array.h"
 
 #define TEXTS 4 /* of a line, at most */
 

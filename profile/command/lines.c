@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "probes/elf/array.h"
+#include "base/array.h"
 
 /* --- LLVM ------------------------------------------------------------------------------------- */
 

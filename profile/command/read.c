@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "probes/elf/array.h"
+#include "base/array.h"
 
 #define DEEPEST	      64     /* levels of functions inlined in each other */
 #define DISCRIMINATOR 0x2136 /* DW_AT_GNU_discriminator, of a call */

@@ -8,7 +8,7 @@
 
 #include "base/demangle.h"
 #include "base/text.h"
-#include "probes/elf/array.h"
+#include "base/array.h"
 
 static uint64_t round_count(double calls)
 {

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "probes/elf/array.h"
+#include "base/array.h"
 
 /* The index by key of an element, which becomes n for a new key. */
 static long find_key(json_t **index, const char *key, size_t n)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/number.h"
+#include "base/text.h"
 #include "results/figures/gnuplot.h"
 #include "results/figures/tally.h"
 

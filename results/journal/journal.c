@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/text_file.h"
 
 #define IDENTITY_TEXT_MAX 256
@@ -230,6 +231,7 @@ static int take_json(struct journal_data *data, json_t *json)
 	static const char *const others[] = { "estimate", "gaps", "tail", "bench", "epoch" };
 	json_int_t schema = json_integer_value(json_object_get(json, "schema"));
 	const char *type = json_text_of(json, "type");
+	struct cell_record record;
 	bool known = false;
 	struct identity id;
 
@@ -238,19 +240,10 @@ static int take_json(struct journal_data *data, json_t *json)
 	if (schema != JOURNAL_SCHEMA)
 		return -EINVAL;
 	if (strcmp(type, "cell") == 0) {
-		/* Full exactly when the count is a power of two. */
-		if ((data->count & (data->count - 1)) == 0) {
-			size_t room = data->count ? data->count * 2 : 1;
-			void *grown = reallocarray(data->records, room, sizeof(*data->records));
-
-			if (!grown)
-				return -ENOMEM;
-			data->records = grown;
-		}
-		if (record_from_json(json, &data->records[data->count]))
+		if (record_from_json(json, &record))
 			return -EINVAL;
-		json_object_del(data->begun, data->records[data->count++].key);
-		return 0;
+		json_object_del(data->begun, record.key);
+		return ARRAY_ADD(data->records, data->count, record);
 	}
 	if (strcmp(type, "begin") == 0) {
 		const char *key = json_string_value(json_object_get(json, "key"));

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "stress/placement/placement.h"
 
 /* Leaf 1, EAX: model and family have four bits each, and extended parts above. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -349,26 +348,4 @@ void cpus_here(hwloc_topology_t topology, struct cpus *cpus)
 	if (hwloc_bitmap_list_asprintf(&list, set) > 0)
 		cpus_parse(cpus, list, strlen(list));
 	free(list);
-}
-
-void text_printable(char *to, size_t size, const char *text)
-{
-	json_t *valid = json_string(text); /* NULL if it is no UTF-8 */
-
-	snprintf(to, size, "%s", text);
-	/* Cut in the middle of a character is no UTF-8 either. */
-	if (valid && strlen(text) >= size) {
-		json_decref(valid);
-		valid = json_string(to);
-	}
-	for (char *p = to; *p; p++) {
-		/* U+0080 to U+009F: some terminals obey these, too. */
-		bool c1 = valid && *p == '\xc2' && (unsigned char)p[1] < 0xa0;
-
-		if ((unsigned char)*p < ' ' || *p == 0x7f || (!valid && (*p & 0x80)))
-			*p = '?';
-		if (c1)
-			p[0] = p[1] = '?';
-	}
-	json_decref(valid);
 }

@@ -82,9 +82,6 @@ int machine_here(struct identity *id);
 /* cpus_here - the CPUs of that topology. */
 void cpus_here(hwloc_topology_t topology, struct cpus *cpus);
 
-/* text_printable - copy a text; what is no UTF-8, and control characters, become '?'. */
-void text_printable(char *to, size_t size, const char *text);
-
 /* --- place.c: where in physical memory a site lies ------------------------------------------ */
 
 /*

@@ -12,6 +12,7 @@
 #include <jansson.h>
 
 #include "base/exit_status.h"
+#include "base/text.h"
 #include "calibrate/tests/verify_sample.h"
 #include "calibrate/verify/verify.h"
 #include "stress/placement/placement.h"

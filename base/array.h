@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Arrays that grow, and sorted ones. */
-#ifndef PROBES_ELF_ARRAY_H
-#define PROBES_ELF_ARRAY_H
+#ifndef BASE_ARRAY_H
+#define BASE_ARRAY_H
 
 #include <errno.h>
 #include <stddef.h>
