@@ -48,9 +48,9 @@
 #include <unistd.h>
 
 #include "agent/counts/base.h"
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/command_line.h"
-#include "base/array.h"
 
 #define PATIENCE_STOP	 2.0 /* seconds: until a thread has stopped */
 #define PATIENCE_MOMENT	 5.0

@@ -17,8 +17,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/text.h"
 #include "base/array.h"
+#include "base/text.h"
 #include "probes/elf/elf.h"
 #include "probes/elf/preload.h"
 

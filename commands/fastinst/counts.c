@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/demangle.h"
 #include "base/text.h"
 #include "commands/fastinst/sites.h"
-#include "base/array.h"
 #include "profile/command/command.h"
 
 int counts_add(struct counts *counts, uint64_t count, uint64_t lost, const char *kind,

@@ -19,9 +19,9 @@
 
 #include "agent/counts/base.h"
 #include "agent/counts/control.h"
+#include "base/array.h"
 #include "base/text.h"
 #include "commands/fastinst/sites.h"
-#include "base/array.h"
 
 #define DEPTH_MAX 4096
 #define PATIENCE  5	/* seconds */

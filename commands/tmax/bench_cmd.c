@@ -258,8 +258,8 @@ static int prepare(struct bench *b)
 
 	if (most)
 		ret = placement_seat(b->run.topology, PLACEMENT_SPREAD,
-				     b->executors ? (unsigned)b->executors : most, 0, &b->run.seating,
-				     why, sizeof(why));
+				     b->executors ? (unsigned)b->executors : most, 0,
+				     &b->run.seating, why, sizeof(why));
 	if (ret < 0)
 		return complain(EXIT_MISSING, 0, "cannot seat %s: %s",
 				most ? "so many executors" : "a patcher and an executor",

@@ -10,10 +10,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "probes/core/core.h"
 #include "probes/core/entry.h"
-#include "base/array.h"
 
 #define PATIENCE      10 /* seconds */
 #define WORDS	      64 /* functions whose clobbered registers are remembered */

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "probes/core/core.h"
 #include "probes/core/entry.h"
-#include "base/array.h"
 
 #define NOP  0x90
 #define INT3 0xcc

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "probes/dwarf/abi.h"
 #include "base/array.h"
+#include "probes/dwarf/abi.h"
 #include "probes/elf/elf.h"
 
 #define obstack_chunk_alloc malloc

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/command_line.h"
 #include "base/array.h"
+#include "base/command_line.h"
 #include "probes/insn/insn.h"
 #include "profile/command/lines.h"
 

@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "agent/launch/launch.h"
-#include "base/text.h"
 #include "base/array.h"
+#include "base/text.h"
 
 #define TEXTS 4 /* of a line, at most */
 

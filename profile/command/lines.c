@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/text.h"
 #include "base/array.h"
+#include "base/text.h"
 
 /* --- LLVM ------------------------------------------------------------------------------------- */
 

@@ -6,9 +6,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/demangle.h"
 #include "base/text.h"
-#include "base/array.h"
 
 static uint64_t round_count(double calls)
 {

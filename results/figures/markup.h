@@ -20,8 +20,7 @@ void put_verdict(FILE *out, const char *name, int status);
 /* waits_words, WAITS_WORDS - for people: "0.31 us, or 4 times the store's own latency". */
 #define WAITS_WORDS_TEXT 96
 char *waits_words(const struct waits *waits, uint64_t tsc_khz, char buf[WAITS_WORDS_TEXT]);
-#define WAITS_WORDS(waits, tsc_khz) \
-	waits_words((waits), (tsc_khz), (char[WAITS_WORDS_TEXT]){ 0 })
+#define WAITS_WORDS(waits, tsc_khz) waits_words((waits), (tsc_khz), (char[WAITS_WORDS_TEXT]){ 0 })
 
 /*
  * junit_case - add a test to an array of them: its status is "failure", "error" of the test itself,

@@ -332,9 +332,9 @@ static void an_offset_is_confirmed(void **state)
 	(void)state;
 	if (alone)
 		skip();
-	assert_int_equal(
-		placement_seat(how.topology, PLACEMENT_SPREAD, 1, 0, &seating, reason, sizeof(reason)),
-		0);
+	assert_int_equal(placement_seat(how.topology, PLACEMENT_SPREAD, 1, 0, &seating, reason,
+					sizeof(reason)),
+			 0);
 	assert_int_equal(pin_this_thread(how.topology, seating.patcher), 0);
 	assert_int_equal(tsc_offset_measure(how.topology, seating.patcher, seating.patcher, &here),
 			 0);
