@@ -94,7 +94,6 @@ static void draw_place(struct climb *c, struct cell *cell)
 {
 	uint64_t random = cell->seed ^ UINT64_C(0x5851f42d4c957f2d);
 	uint64_t place = c->session->seed * PLACES + random_next(&random) % PLACES;
-
 	uint64_t turn = (c->session->seed + c->turn[cell->placement]++) & INT32_MAX;
 
 	cell->place = 1 + (random_next(&place) & INT32_MAX) + (turn << PLACE_TURN_SHIFT);
