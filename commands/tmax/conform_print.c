@@ -87,9 +87,7 @@ static void put_suspects(FILE *f, const struct conform_report *r)
 	for (int i = 0; i < c->suspects; i++) {
 		const struct suspect *s = &c->suspect[i];
 
-		fprintf(f,
-			"Suspect: CPU %u%s%s: %u of its %u cells failed; by luck some CPU is so "
-			"with a chance of %s\n",
+		fprintf(f, "Suspect: CPU %u%s%s: %u of its %u cells failed; p = %s over all CPUs\n",
 			r->asked->cpu[s->cpu], s->role == ROLE_EITHER ? "" : " as the ",
 			s->role == ROLE_EITHER ? "" : role_name(s->role), s->failed, s->cells,
 			NUMBER(s->chance));
