@@ -29,6 +29,7 @@ dist_lab_DATA = \
 	docs/lab/alternatives.md \
 	docs/lab/attach.md \
 	docs/lab/bounds.md \
+	docs/lab/epochs.md \
 	docs/lab/calibrations.md \
 	docs/lab/change-costs.md \
 	docs/lab/cold-lines.md \

@@ -62,7 +62,6 @@ struct plan {
 	double fetch_gaps; /* for the gap oracle */
 	bool only;	   /* all of the time for one of these two, none for the ladder */
 	double slice;	   /* seconds */
-	bool idle;	   /* end as soon as other programs want the machine */
 	double require_p;  /* tears per toggle that a pass stays below */
 	unsigned widest;   /* window on machines of this kind, identity_widest(); 0: not known */
 

@@ -23,7 +23,6 @@
 
 #define CELL_MIN   0.05 /* seconds; shorter cells are mostly set-up */
 #define BARRIERS   2	/* slices by membarrier for each crossing */
-#define DISTURBED  8	/* as many slices in a row end a run that is for idle machines */
 #define PLACES	   24	/* that a run comes back to: more tell less of each */
 #define PROVOKE_IN 3	/* one slice in so many is provoked */
 
@@ -42,7 +41,6 @@ struct climb {
 	double ladder_used, window_used, gaps_used;
 	unsigned window_turn, gap_turn;
 	unsigned round;
-	unsigned disturbed; /* the latest so many slices were */
 	const char *doubt;  /* why a control says that the oracle is blind, or NULL */
 	unsigned pair[PLACEMENT_COUNT][2]; /* two CPUs whose distance stands for the placement */
 	uint64_t
@@ -142,7 +140,6 @@ static int run_cell(struct climb *c, const char *stage, const struct cell *cell,
 		unsigned a = seating->patcher, b = seating->executor[0];
 		unsigned pair[2] = { a < b ? a : b, a < b ? b : a };
 
-		c->disturbed = record->noisy ? c->disturbed + 1 : 0;
 		/* Placements that seat the same two CPUs, either way round, find them equally far
 		 * apart. */
 		memcpy(c->pair[record->cell.placement], pair, sizeof(pair));
@@ -298,8 +295,6 @@ static int run_gaps(struct climb *c)
 	c->gaps_used += cell.seconds;
 	c->session->progress.stage = "gaps";
 	ret = session_gaps(c->session, &cell, c->sums);
-	if (c->session->tries)
-		c->disturbed = c->session->is_noisy ? c->disturbed + 1 : 0;
 	if (*c->session->stop && ret != -EIO)
 		return -EINTR;
 	return ret == -EIO || ret == -ENOMEM ? ret : 0;
@@ -319,9 +314,6 @@ static int climb_ladder(struct climb *c, struct estimate *e)
 	estimate_so_far(e, c->sums, 1, c->plan);
 	ret = schedule_make(&c->schedule, c->plan, &e->ladder, c->session->seed);
 	while (ret == 0 && session_left(c->session) > 0) {
-		/* Other programs want the machine. */
-		if (c->plan->idle && c->disturbed >= DISTURBED)
-			break;
 		if (is_behind(c, c->plan->window, c->window_used)) {
 			ret = run_window(c);
 		} else if (is_behind(c, c->plan->fetch_gaps, c->gaps_used)) {

@@ -243,7 +243,7 @@ int session_gaps(struct session *s, const struct cell *cell, struct sums *sums)
 {
 	struct run_options how = { .topology = s->topology, .stop = s->stop };
 	static struct gap_result result; /* large */
-	char command[512], reason[NOISE_REASON_MAX];
+	char command[512];
 	int ret;
 
 	gap_command(cell, command, sizeof(command));
@@ -260,7 +260,6 @@ int session_gaps(struct session *s, const struct cell *cell, struct sums *sums)
 	if (ret < 0)
 		return ret;
 	s->tries = result.outcome == OUTCOME_DONE;
-	s->is_noisy = s->tries && noise_of_cell(cell, &result, reason, sizeof(reason));
 	ret = write_gaps(s, cell, &result, sums);
 	if (ret < 0)
 		return ret;

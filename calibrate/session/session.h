@@ -52,7 +52,6 @@ struct session {
 	struct progress progress;
 	char noise[NOISE_REASON_MAX]; /* what the last disturbed cell was disturbed by */
 	unsigned tries; /* records that the last session_run() added, all of one cell */
-	bool is_noisy;	/* the last session_gaps() was, if it has tried */
 };
 
 /* session_left - seconds of budget left; below 0 when overdrawn. */
@@ -80,7 +79,7 @@ int session_written(struct session *s, int ret);
  * session_gaps - run the gap oracle, or take its line from the journal that is resumed: as a cell
  * by its key, it is known by its command, which has its seed. What it has counted is added to the
  * sums, and is in its line; NULL: it is no evidence. 1: there is an answer; 0: there is none; or as
- * session_run(). s->tries and s->is_noisy: of what was measured.
+ * session_run(). s->tries: was it measured?
  *
  * session_known_gaps - only take one, of that command or (NULL) of any. 1, 0, or -ENOMEM.
  */

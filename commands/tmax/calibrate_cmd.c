@@ -367,8 +367,6 @@ static const struct option_row options[] = {
 	  OPTION_FILE(struct request, journal) },
 	{ "evidence", "FILE", "the store (default: the config's name + .evidence)",
 	  OPTION_FILE(struct request, evidence) },
-	{ "idle", NULL, "end early when other programs want the machine",
-	  OPTION_FLAG(struct request, idle) },
 	{ "verbose", NULL, "tell every rung and placement, too",
 	  OPTION_FLAG(struct request, verbose) },
 	{ "json", NULL, "print the estimate as one line of JSON instead of text",
@@ -407,7 +405,6 @@ int request_parse(int argc, char **argv, struct request *r)
 									    : (uint32_t)time(NULL);
 	if (r->budget > 0)
 		r->plan.budget = r->budget;
-	r->plan.idle = r->idle;
 	r->plan.only = r->only;
 	if (r->plan.only) {
 		r->plan.window = r->only == ONLY_WINDOW;

@@ -23,7 +23,7 @@ struct request {
 	char default_output[PATH_MAX], default_journal[PATH_MAX + 8];
 	char default_evidence[PATH_MAX + 16];
 	uint64_t seed;
-	bool have_seed, resume, quiet, verbose, json, idle;
+	bool have_seed, resume, quiet, verbose, json;
 	unsigned only; /* 0: all */
 };
 
