@@ -28,6 +28,7 @@ dist_man_MANS = \
 	docs/man/pc_patch_starts.3 \
 	docs/man/pc_set_accept_p.3 \
 	docs/man/pc_set_accept_window_p.3 \
+	docs/man/pc_set_accept_rate.3 \
 	docs/man/pc_set_chained_trap.3 \
 	docs/man/pc_set_policy.3 \
 	docs/man/pc_signals.3 \

@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -19,24 +20,38 @@
 
 static struct lock setup_lock; /* protects all below */
 static struct facts facts;
-static enum pc_policy asked = PC_POLICY_AUTO;
-static double accept_p = PC_ACCEPT_P_DEFAULT;
-static double accept_window_p = PC_ACCEPT_WINDOW_P_DEFAULT;
+static struct {
+	enum pc_policy policy;
+	double p, window_p, rate;
+} asked = { PC_POLICY_AUTO, PC_ACCEPT_P_DEFAULT, PC_ACCEPT_WINDOW_P_DEFAULT, INFINITY };
 static char reason[sizeof(((struct pc_status *)0)->reason)];
 
-/* The process's own, from now on. */
-static int choose_policy(enum pc_policy policy, double p, bool is_to_be_possible)
-{
-	char why[sizeof(reason)];
-	const struct syncs *syncs = choice_get(&facts, policy, p, why, sizeof(why));
+#define HOUR_MS	     3600000.0
+#define BUCKET_SHARE 0.1 /* of an hour's tears may come at once */
 
+static void facts_heed_wishes(void)
+{
+	facts_accept_window(&facts, asked.window_p);
+	facts.limited = asked.rate < INFINITY;
+}
+
+/* The process's own, from now on. */
+static int choose_policy(bool is_to_be_possible)
+{
+	double hour = HOUR_MS * (double)facts.conf.identity.tsc_khz; /* ticks */
+	const struct syncs *syncs;
+	char why[sizeof(reason)];
+
+	facts_heed_wishes();
+	syncs = choice_get(&facts, asked.policy, asked.p, why, sizeof(why));
 	if (!syncs)
 		return -ENOMEM;
 	if (is_to_be_possible && syncs->page.policy == PC_POLICY_AUTO &&
 	    syncs->line.policy == PC_POLICY_AUTO)
 		return -ENOTSUP;
-	asked = policy;
-	accept_p = p;
+	/* Before any change by the new choice. */
+	sync_limit_tears(facts.limited ? (hour + 1) / asked.rate : 0,
+			 (uint64_t)(BUCKET_SHARE * hour));
 	strcpy(reason, why);
 	choice_current = syncs;
 	return 0;
@@ -91,9 +106,8 @@ int pc_init(void)
 	/* Without SIGTRAP nothing has begun. */
 	if (!choice_current && (ret = trap_install()) == 0) {
 		facts_learn(&facts);
-		facts_accept_window(&facts, accept_window_p);
 		facts.trap = probe_int3(facts.trap_reason, sizeof(facts.trap_reason)) == 0;
-		ret = choose_policy(asked, accept_p, false);
+		ret = choose_policy(false);
 	}
 	setup_leave(self);
 	return ret;
@@ -122,44 +136,47 @@ int pc_fini(void)
 
 /* --- Choices ---------------------------------------------------------------------------------- */
 
-/* NULL: as it is. */
-static int choose_again(const enum pc_policy *policy, const double *p)
+/* policy NULL: as it is, and the other wish becomes that value. */
+static int choose_again(const enum pc_policy *policy, double *wish, double value)
 {
 	struct thread *self;
 	int ret = setup_enter(&self, true);
+	typeof(asked) before;
 
 	if (ret < 0)
 		return ret;
-	ret = choose_policy(policy ? *policy : asked, p ? *p : accept_p, policy);
+	before = asked;
+	if (policy)
+		asked.policy = *policy;
+	else
+		*wish = value;
+	ret = choose_policy(policy);
+	if (ret < 0) {
+		asked = before;
+		facts_heed_wishes();
+	}
 	setup_leave(self);
 	return ret;
 }
 
 int pc_set_policy(enum pc_policy policy)
 {
-	return (unsigned)policy <= PC_POLICY_MEMBARRIER ? choose_again(&policy, NULL) : -EINVAL;
+	return (unsigned)policy <= PC_POLICY_MEMBARRIER ? choose_again(&policy, NULL, 0) : -EINVAL;
 }
 
 int pc_set_accept_p(double p)
 {
-	return p > 0 && p <= 1 ? choose_again(NULL, &p) : -EINVAL;
+	return p > 0 && p <= 1 ? choose_again(NULL, &asked.p, p) : -EINVAL;
 }
 
 int pc_set_accept_window_p(double p)
 {
-	struct thread *self;
-	int ret = p > 0 && p <= 1 ? setup_enter(&self, true) : -EINVAL;
+	return p > 0 && p <= 1 ? choose_again(NULL, &asked.window_p, p) : -EINVAL;
+}
 
-	if (ret < 0)
-		return ret;
-	facts_accept_window(&facts, p);
-	ret = choose_policy(asked, accept_p, false);
-	if (ret == 0)
-		accept_window_p = p;
-	else
-		facts_accept_window(&facts, accept_window_p);
-	setup_leave(self);
-	return ret;
+int pc_set_accept_rate(double tears)
+{
+	return tears > 0 ? choose_again(NULL, &asked.rate, tears) : -EINVAL;
 }
 
 int pc_get_status(struct pc_status *status)
@@ -176,15 +193,15 @@ int pc_get_status(struct pc_status *status)
 	syncs = choice_current;
 	page = &syncs->page;
 	counts = sites_count();
-	line_p = policy_bound(&facts, &syncs->line, false);
-	page_p = policy_bound(&facts, page, true);
+	line_p = syncs->line.upper_p;
+	page_p = page->upper_p;
 	/* The worse bound of what is waited by; else the lowest that the config has. */
 	if (facts.have_conf && page->policy == PC_POLICY_WAIT)
 		upper_p = line_p > page_p ? line_p : page_p;
 	else if (facts.have_conf)
 		upper_p = machine_conf_p(machine_conf_surest(&facts.conf, SITES_ALL), SITES_ALL);
 	*status = (struct pc_status){
-		.asked = asked,
+		.asked = asked.policy,
 		.in_use = page->policy,
 		.first_wait = page->waits.first,
 		.second_wait = page->waits.second,
@@ -192,7 +209,7 @@ int pc_get_status(struct pc_status *status)
 		.atomic_window = page->window,
 		.conf_valid = facts.have_conf,
 		.upper_p = upper_p,
-		.accept_p = accept_p,
+		.accept_p = asked.p,
 		.traps = counts.traps,
 		.changes = counts.changes,
 		.undone = flight_undone(),
@@ -204,12 +221,13 @@ int pc_get_status(struct pc_status *status)
 		.runs = facts.have_conf ? facts.conf.runs : 0,
 		.measured = facts.have_conf ? facts.conf.measured : 0,
 		.later_wait = syncs->page_later.waits.first,
-		.later_p = policy_bound(&facts, &syncs->page_later, true),
+		.later_p = syncs->page_later.upper_p,
 		.line_later_wait = syncs->line_later.waits.first,
-		.line_later_p = policy_bound(&facts, &syncs->line_later, false),
+		.line_later_p = syncs->line_later.upper_p,
 		.fleet = facts.have_conf && facts.conf.fleet,
-		.accept_window_p = accept_window_p,
+		.accept_window_p = asked.window_p,
 		.window_p = page->window > 8 ? facts.window_p : 0,
+		.accept_rate = asked.rate,
 	};
 	snprintf(status->conf_path, sizeof(status->conf_path), "%s", facts.conf_path);
 	snprintf(status->reason, sizeof(status->reason), "%s", reason);

@@ -179,7 +179,8 @@ static unsigned choose_level(const struct facts *facts, enum pc_policy asked,
 	const struct machine_conf *conf = &facts->conf;
 	const struct machine_conf_level *level;
 
-	if (!facts->have_conf || !conf->levels || asked == PC_POLICY_MEMBARRIER)
+	if (!facts->have_conf || !conf->levels || asked == PC_POLICY_MEMBARRIER ||
+	    (asked == PC_POLICY_AUTO && facts->limited && !facts->membarrier))
 		return 0;
 	level = machine_conf_cheapest(conf->level, conf->levels, sites, accept_p);
 	/* By name, the caller owns the risk of the surest level there is. */
@@ -205,6 +206,7 @@ static void choose_sync(const struct facts *facts, enum pc_policy asked,
 		sync->policy = PC_POLICY_WAIT;
 		sync->level = level;
 		sync->waits = conf->level[level - 1].waits;
+		sync->upper_p = machine_conf_p(&conf->level[level - 1], sites);
 	} else if (asked != PC_POLICY_WAIT && facts->membarrier) {
 		sync->policy = PC_POLICY_MEMBARRIER;
 	}
@@ -215,7 +217,7 @@ static void choose_sync(const struct facts *facts, enum pc_policy asked,
 		*other = (struct sync){ .policy = PC_POLICY_MEMBARRIER,
 					.window = sync->window,
 					.other = sync };
-		sync->other = other;
+		sync->other = sync->instead = other;
 		return;
 	}
 	/* A started change waits, if need be for long, rather than interrupt every executor. */
@@ -226,7 +228,9 @@ static void choose_sync(const struct facts *facts, enum pc_policy asked,
 		*later = (struct sync){ .policy = PC_POLICY_WAIT,
 					.level = level,
 					.waits = conf->level[level - 1].waits,
-					.window = sync->window };
+					.window = sync->window,
+					.upper_p = machine_conf_p(&conf->level[level - 1], sites),
+					.instead = sync };
 		sync->later = later;
 	}
 }
@@ -285,13 +289,6 @@ void policy_choose(const struct facts *facts, enum pc_policy asked, double accep
 	explain_policy(facts, asked, accept_p, syncs, reason, size);
 }
 
-double policy_bound(const struct facts *facts, const struct sync *sync, bool page)
-{
-	return sync->level ? machine_conf_p(&facts->conf.level[sync->level - 1],
-					    page ? SITES_PAGE : SITES_LINE)
-			   : 0;
-}
-
 /* --- Choices ---------------------------------------------------------------------------------- */
 
 /* Kept for ever, as changes in flight point to their syncs; so none is there twice. */
@@ -310,7 +307,7 @@ static bool syncs_same(const struct syncs *a, const struct syncs *b)
 	_Static_assert(sizeof(*a) == 6 * sizeof(*one), "syncs and nothing else");
 	for (int i = 0; i < 6; i++)
 		if (one[i].policy != other[i].policy || one[i].level != other[i].level ||
-		    one[i].window != other[i].window ||
+		    one[i].window != other[i].window || one[i].upper_p != other[i].upper_p ||
 		    memcmp(&one[i].waits, &other[i].waits, sizeof(one[i].waits)) != 0)
 			return false;
 	return true;

@@ -9,12 +9,16 @@
 #include "patchcore/patchcore.h"
 #include "patchcore/syscall/sys.h"
 
-/* What is known about the machine, after start-up never changed but by facts_accept_window(). */
+/*
+ * What is known about the machine, after start-up never changed but by facts_accept_window(), and
+ * for `limited`.
+ */
 struct facts {
 	bool have_window; /* a usable config of this machine and these CPUs: its window counts */
 	bool have_conf;	  /* and the clock can be trusted, so its levels count too */
 	bool membarrier;  /* SYNC_CORE registered */
 	bool trap;	  /* SIGTRAP is ours, and INT3 raises it */
+	bool limited;	  /* by pc_set_accept_rate(): AUTO waits only where it could do without */
 	struct machine_conf conf;
 	struct kind kind; /* what other machines say of the window; all 0: none, or not asked */
 	unsigned window;  /* in use but for policy wait: see facts_accept_window() */
@@ -85,9 +89,6 @@ void facts_accept_window(struct facts *facts, double accept_window_p);
  */
 void policy_choose(const struct facts *facts, enum pc_policy asked, double accept_p,
 		   struct syncs *syncs, char *reason, size_t size);
-
-/* policy_bound - on tears per toggle, of a sync of policy_choose(); 0 unless it waits. */
-double policy_bound(const struct facts *facts, const struct sync *sync, bool page);
 
 /* --- Choices ---------------------------------------------------------------------------------- */
 

@@ -73,6 +73,42 @@ static uint64_t cost_of(const struct sync *sync)
 	return cost > least ? cost : least;
 }
 
+/* --- The rate of tears ------------------------------------------------------------------------ */
+
+/*
+ * A bucket of tears, in ticks of the TSC: when it will be full again tells how much is missing. A
+ * TSC that stepped back (a guest that was moved) makes it look emptier, until that time comes.
+ */
+static _Atomic(double) tear_ticks;
+static _Atomic(uint64_t) bucket_ticks, full_at;
+
+void sync_limit_tears(double ticks, uint64_t most)
+{
+	store_relaxed(&bucket_ticks, most);
+	store_relaxed(&tear_ticks, ticks);
+}
+
+const struct sync *sync_within_rate(const struct sync *sync)
+{
+	double price = sync->upper_p * load_relaxed(&tear_ticks);
+	uint64_t most = load_relaxed(&bucket_ticks), full = load_relaxed(&full_at), now, next;
+
+	if (!sync->instead || !(price > 0))
+		return sync;
+	if (price >= (double)most)
+		return sync->instead;
+	do {
+		now = ticks_now();
+		next = (full > now ? full : now) + (uint64_t)price + 1;
+		if (next - now > most)
+			return sync->instead;
+	} while (!atomic_compare_exchange_weak_explicit(&full_at, &full, next, memory_order_relaxed,
+							memory_order_relaxed));
+	return sync;
+}
+
+/* --- The cheaper of two ----------------------------------------------------------------------- */
+
 const struct sync *sync_pick(const struct sync *sync)
 {
 	const struct sync *one = sync, *other = sync->other;

@@ -3,6 +3,8 @@
 #ifndef PATCHCORE_MACHINE_SYNC_H
 #define PATCHCORE_MACHINE_SYNC_H
 
+#include <stdbool.h>
+
 #include "patchcore/patchcore.h"
 
 #define SYNC_LEVELS 32 /* of waits, whose costs are told apart */
@@ -21,11 +23,24 @@ struct sync {
 	const struct sync *line;  /* for sites inside one page, or NULL: this one; word_sync() */
 	const struct sync *later; /* a wait for changes that are started, or NULL: this one */
 	const struct sync *other; /* may be used in place of this where it is cheaper, or NULL */
+	/* Of waits that count against pc_set_accept_rate(): membarrier, for when it is used up. */
+	const struct sync *instead;
+	double upper_p;		  /* bound on its tears per change; 0 unless it waits */
 	struct word_trace *trace; /* filled in with how each straddler went; NULL in production */
 };
 
 /* sync_pick - this one or the other, whichever has cost less of late. */
 const struct sync *sync_pick(const struct sync *sync);
+
+/*
+ * sync_limit_tears - from now on the waits with an `instead` count their bound against a rate: one
+ * tear in so many ticks, 0: any. What is not used is kept, up to what comes in `most` ticks.
+ *
+ * sync_within_rate - this one, which is counted, or the one instead, if it would be too much.
+ * Lock-free and async-signal-safe.
+ */
+void sync_limit_tears(double ticks, uint64_t most);
+const struct sync *sync_within_rate(const struct sync *sync);
 
 /*
  * sync_cost - what a pair of such syncs has cost of late, ticks; 0 if it was never used.

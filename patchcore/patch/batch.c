@@ -61,9 +61,10 @@ static int begin_op(struct batch *batch, struct pc_op *op)
 	picked = &batch->picked[sync == batch->sync];
 	if (!*picked)
 		*picked = sync_pick(sync);
-	ret = word_hold(&word, &change, *picked);
+	sync = sync_within_rate(*picked);
+	ret = word_hold(&word, &change, sync);
 	if (ret == -EAGAIN && change_try_again(&change))
-		ret = word_hold(&word, &change, *picked);
+		ret = word_hold(&word, &change, sync);
 	if (ret < 0) {
 		text_end(&change.span);
 		return ret;

@@ -134,8 +134,7 @@ int pc_patch_how(void *addr, const void *bytes, size_t len, const struct pc_how 
 		return change_make(&change, sync);
 	sync = word_sync(sync, addr, len);
 	/* No patcher stands waiting, and a membarrier interrupts every executor. */
-	if (sync->later)
-		sync = sync->later;
+	sync = sync_within_rate(sync->later ? sync->later : sync);
 	ret = flight_start(&change, sync);
 	if (ret == -EAGAIN && change_try_again(&change))
 		ret = flight_start(&change, sync);

@@ -561,7 +561,7 @@ int word_patch(const struct change *change, const struct sync *sync)
 	sync = word_sync(sync, change->span.addr, change->span.len);
 	if (sync->policy == PC_POLICY_AUTO)
 		return -ENOTSUP;
-	sync = sync_pick(sync);
+	sync = sync_within_rate(sync_pick(sync));
 	ret = word_begin(&word, change, sync);
 	if (ret < 0)
 		return ret;

@@ -41,6 +41,7 @@ pub struct pc_status {
     pub fleet: c_int,
     pub accept_window_p: c_double,
     pub window_p: c_double,
+    pub accept_rate: c_double,
 }
 
 #[link(name = "patchcore")]
@@ -51,5 +52,6 @@ extern "C" {
     pub fn pc_set_policy(policy: c_uint) -> c_int;
     pub fn pc_set_accept_p(p: c_double) -> c_int;
     pub fn pc_set_accept_window_p(p: c_double) -> c_int;
+    pub fn pc_set_accept_rate(tears: c_double) -> c_int;
     pub fn pc_get_status(status: *mut pc_status) -> c_int;
 }

@@ -105,6 +105,7 @@ struct pc_status {
 	int fleet; /* the config was counted on other machines of this kind, not here */
 	double accept_window_p; /* bound that a window wider than 8 bytes has to keep */
 	double window_p;	/* that it keeps: by many runs of this machine or of its kind */
+	double accept_rate;	/* tears an hour, by their bounds; INFINITY: any */
 };
 
 /*
@@ -262,6 +263,24 @@ int pc_set_accept_p(double p);
  * takes that too.
  */
 int pc_set_accept_window_p(double p);
+
+/*
+ * pc_set_accept_rate - how many tears an hour AUTO may risk, in this process.
+ * @tears: above 0; INFINITY, as at first: any. -EINVAL otherwise. -ENOMEM. -ESHUTDOWN.
+ *
+ * Each change by a wait counts its bound (line_p, page_p, later_p); where those of an hour would be
+ * more than that, changes take membarrier. A tenth of an hour's tears may come at once, after a
+ * time without changes, so an hour has 1.1 times as many at most. It limits what pc_set_accept_p()
+ * allows, and allows nothing itself: both are set. Single stores do not count: for these there is
+ * pc_set_accept_window_p(). Without membarrier, no straddler waits. Of WAIT by name nothing is
+ * counted. No lock is taken for it.
+ *
+ * It is a price, not safety. With a wait of 2 us for a membarrier of 35, a bound of 1e-9 is a tear
+ * for 9 hours of CPU that were saved, one of 1e-4 is three for each second saved. Waiting is for
+ * programs that must not interrupt their executors, or for whom a tear is a bad sample. Where a
+ * tear is a crash: membarrier, or calls that are turned on and off.
+ */
+int pc_set_accept_rate(double tears);
 
 /*
  * pc_get_status - what is in use and why.

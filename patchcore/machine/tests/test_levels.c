@@ -202,12 +202,12 @@ static void test_bounds(void **state)
 
 	(void)state;
 	policy_choose(&facts, AUTO, 1e-6, &syncs, reason, sizeof(reason));
-	assert_true(policy_bound(&facts, &syncs.page, true) == 1e-6);
-	assert_true(policy_bound(&facts, &syncs.line, false) == 1e-7);
+	assert_true(syncs.page.upper_p == 1e-6);
+	assert_true(syncs.line.upper_p == 1e-7);
 	assert_non_null(strstr(reason, "1e-06"));
 	policy_choose(&facts, AUTO, 1e-9, &syncs, reason, sizeof(reason));
-	assert_true(policy_bound(&facts, &syncs.page, true) == 0);
-	assert_true(policy_bound(&facts, &syncs.line, false) == 1e-9);
+	assert_true(syncs.page.upper_p == 0);
+	assert_true(syncs.line.upper_p == 1e-9);
 	assert_non_null(strstr(reason, "bounds tears only by 1e-08 per toggle, above 1e-09"));
 	assert_non_null(strstr(reason, "so membarrier; inside a page by 1e-09"));
 }
@@ -281,8 +281,9 @@ static void test_long(void **state)
 	expect_sync(&syncs.page, 0, true);
 	expect_sync(syncs.page.later, 3, true);
 	assert_ptr_equal(syncs.page.later, &syncs.page_later);
+	assert_ptr_equal(syncs.page.later->instead, &syncs.page);
 	assert_ptr_equal(sync_pick(&syncs.page), &syncs.page);
-	assert_true(policy_bound(&facts, syncs.page.later, true) == 1e-8);
+	assert_true(syncs.page.later->upper_p == 1e-8);
 	/* Inside a page a level will do that a patcher may wait by. */
 	expect_sync(&syncs.line, 2, true);
 	assert_null(syncs.line.later);
@@ -524,6 +525,75 @@ static void pages_by_membarrier(const void *arg)
 	MUST(code_run(page_site) == CODE_OLD && code_run(line_site) == CODE_NEW);
 }
 
+/* --- At most so many tears an hour ---------------------------------------------------- */
+
+#define CHANGES 30 /* of each kind */
+#define ROOM	5  /* for so many the bucket has tears; one more comes in 72 seconds */
+
+static unsigned waits_of_changes(void)
+{
+	const uint8_t *const code[] = { new_code, old_code };
+	unsigned waits = 0;
+
+	for (unsigned i = 0; i < 3 * CHANGES; i++) {
+		const uint8_t *bytes = code[i % 2];
+		struct pc_op op = { .addr = line_site, .bytes = bytes, .len = CODE_LEN };
+
+		/* Else a membarrier, which is cheap where one thread runs, would be preferred. */
+		for (int k = 0; k < 20; k++)
+			sync_note_cost(&(struct sync){ .policy = MB }, 1u << 30);
+		if (i % 3 == 0)
+			MUST(pc_patch(line_site, bytes, CODE_LEN) == 0);
+		else if (i % 3 == 1)
+			MUST(pc_patch_batch(&op, 1) == 0);
+		else
+			MUST(pc_start_patch(line_site, bytes, CODE_LEN) == 0 && pc_drain() == 0);
+		MUST(code_run(line_site) == (i % 2 ? CODE_OLD : CODE_NEW));
+		waits += sync_at(line_site)->policy == WAIT;
+	}
+	return waits;
+}
+
+static void a_rate(const void *arg)
+{
+	static const double bad[] = { 0, -1, NAN, -INFINITY };
+
+	(void)arg;
+	if (membarrier_register() < 0)
+		child_skip("no membarrier");
+	MUST(pc_set_accept_rate(1) == -ESHUTDOWN);
+	start(PAGE_P);
+	MUST(pc_set_policy(PC_POLICY_AUTO) == 0 && pc_set_accept_p(MIDDLE_P) == 0);
+	MUST(status_now().line_level == 1 && status_now().accept_rate == INFINITY);
+	MUST(waits_of_changes() == 3 * CHANGES);
+	for (size_t i = 0; i < LENGTH(bad); i++)
+		MUST(pc_set_accept_rate(bad[i]) == -EINVAL);
+	MUST(pc_set_accept_rate(10.5 * ROOM * LINE_P) == 0);
+	MUST(status_now().accept_rate == 10.5 * ROOM * LINE_P && status_now().line_level == 1);
+	MUST(waits_of_changes() <= ROOM + 1);
+	/* Less than one change: none waits. */
+	MUST(pc_set_accept_rate(5 * LINE_P) == 0 && waits_of_changes() == 0);
+	/* By name the caller owns the risk. */
+	MUST(pc_set_policy(PC_POLICY_WAIT) == 0 && waits_of_changes() == 3 * CHANGES);
+	MUST(pc_set_policy(PC_POLICY_AUTO) == 0 && pc_set_accept_rate(INFINITY) == 0);
+	MUST(waits_of_changes() == 3 * CHANGES);
+}
+
+/* What could not be replaced is not waited for, and what is not counted is as rare as by default.
+ */
+static void a_rate_that_cannot_be_kept(const void *arg)
+{
+	(void)arg;
+	child_filter(SYS_membarrier, 0, 0, SECCOMP_RET_ERRNO | ENOSYS);
+	start(PAGE_P);
+	MUST(pc_set_policy(PC_POLICY_AUTO) == 0 && pc_set_accept_p(PAGE_P) == 0);
+	MUST(status_now().in_use == WAIT && pc_set_accept_rate(1e9) == 0);
+	MUST(status_now().in_use == NONE);
+	MUST(pc_patch(line_site, new_code, CODE_LEN) == -ENOTSUP);
+	MUST(pc_set_policy(PC_POLICY_AUTO) == -ENOTSUP && status_now().accept_rate == 1e9);
+	MUST(pc_set_accept_rate(INFINITY) == 0 && status_now().in_use == WAIT);
+}
+
 /* --- What is told --------------------------------------------------------------------- */
 
 static void told(const void *arg)
@@ -618,6 +688,8 @@ int main(void)
 		child_unit_test(batched),
 		child_unit_test(lines_only),
 		child_unit_test(pages_by_membarrier),
+		child_unit_test(a_rate),
+		child_unit_test(a_rate_that_cannot_be_kept),
 		child_unit_test(told),
 		child_unit_test(window_of_a_good_run),
 	};

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Which of two syncs is taken where both would do. */
+/* Which of two syncs is taken where both would do, and where the rate of tears allows one. */
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <x86intrin.h>
 
 #include <cmocka.h>
 
@@ -78,12 +80,112 @@ static void tried_again(const void *arg)
 	MUST(rounds > 1000);
 }
 
+/* --- The rate of tears -------------------------------------------------------------- */
+
+#define TRIES 2000
+#define PRICE 1e12 /* ticks; no test takes as long */
+#define ROOM  100  /* changes for which the bucket has tears */
+
+static const struct sync counted = { .policy = PC_POLICY_WAIT,
+				     .upper_p = 1e-3,
+				     .instead = &membarrier };
+
+/* A variant that is broken: it takes no notice of the bucket. */
+static const struct sync *always(const struct sync *sync)
+{
+	return sync;
+}
+
+static unsigned waits_of(const struct sync *(*choose)(const struct sync *sync))
+{
+	unsigned waits = 0;
+
+	for (int i = 0; i < TRIES; i++)
+		waits += choose(&counted)->policy == PC_POLICY_WAIT;
+	return waits;
+}
+
+/* Did so many waits stay within the rate? One is lost to rounding. */
+static bool is_within(unsigned waits)
+{
+	return waits <= ROOM;
+}
+
+static void within_a_rate(const void *arg)
+{
+	struct sync by_name = counted, rare = counted;
+	unsigned waits;
+
+	(void)arg;
+	by_name.instead = NULL;
+	rare.upper_p = 1;
+	MUST(waits_of(sync_within_rate) == TRIES);
+	sync_limit_tears(PRICE / counted.upper_p, (uint64_t)(ROOM * PRICE));
+	/* What costs more than the bucket holds is never made, and takes nothing from it. */
+	MUST(sync_within_rate(&rare) == &membarrier);
+	waits = waits_of(sync_within_rate);
+	MUST(is_within(waits) && waits >= ROOM - 1);
+	MUST(!is_within(waits_of(always)));
+	MUST(waits_of(sync_within_rate) == 0);
+	MUST(sync_within_rate(&by_name) == &by_name &&
+	     sync_within_rate(&membarrier) == &membarrier);
+	sync_limit_tears(0, 0);
+	MUST(waits_of(sync_within_rate) == TRIES);
+}
+
+/* The bucket refills, up to what it holds. */
+static void refilled(const void *arg)
+{
+	const uint64_t most = 100000, step = 40000; /* ticks */
+	uint64_t begin, end;
+	unsigned waits = 0;
+
+	(void)arg;
+	sync_limit_tears((double)step / counted.upper_p, most);
+	begin = __rdtsc();
+	do {
+		waits += sync_within_rate(&counted) == &counted;
+		end = __rdtsc();
+	} while (waits < 10);
+	MUST((waits - 1) * step <= most + (end - begin));
+	/* After a long rest no more than that at once. */
+	while (__rdtsc() - end < 100 * step)
+		;
+	begin = __rdtsc();
+	for (waits = 0; sync_within_rate(&counted) == &counted; waits++)
+		;
+	MUST(waits * step <= most + (__rdtsc() - begin));
+}
+
+static _Atomic(unsigned) waits_of_all;
+
+static void *take_some(void *arg)
+{
+	(void)arg;
+	waits_of_all += waits_of(sync_within_rate);
+	return NULL;
+}
+
+/* Threads that take at once take no more together. */
+static void shared(const void *arg)
+{
+	pthread_t thread[4];
+
+	(void)arg;
+	sync_limit_tears(PRICE / counted.upper_p, (uint64_t)(ROOM * PRICE));
+	for (int i = 0; i < 4; i++)
+		MUST(pthread_create(&thread[i], NULL, take_some, NULL) == 0);
+	for (int i = 0; i < 4; i++)
+		MUST(pthread_join(thread[i], NULL) == 0);
+	MUST(is_within(waits_of_all) && waits_of_all >= ROOM - 1);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		child_unit_test(noted),
-		child_unit_test(picked),
-		child_unit_test(tried_again),
+		child_unit_test(noted),	      child_unit_test(picked),
+		child_unit_test(tried_again), child_unit_test(within_a_rate),
+		child_unit_test(refilled),    child_unit_test(shared),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
