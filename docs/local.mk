@@ -39,6 +39,7 @@ dist_lab_DATA = \
 	docs/lab/edges-price.md \
 	docs/lab/edges.md \
 	docs/lab/entries.md \
+	docs/lab/epochs.md \
 	docs/lab/exact-counts.md \
 	docs/lab/executors.md \
 	docs/lab/fleet-scale.md \
