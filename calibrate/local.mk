@@ -100,7 +100,8 @@ EXTRA_DIST += \
 	calibrate/tests/report_sample.h \
 	calibrate/tests/session_place.h \
 	calibrate/tests/sums_sample.h \
-	calibrate/tests/verify_sample.h
+	calibrate/tests/verify_sample.h \
+	calibrate/tests/weather_sample.h
 
 check_PROGRAMS += calibrate/session/tests/fuzz_cells
 tests_compute += calibrate/session/tests/fuzz_cells
@@ -145,6 +146,7 @@ calibrate_computing = \
 	commands/tmax/tests/test_options \
 	calibrate/session/tests/test_session \
 	calibrate/statistics/tests/test_coverage \
+	calibrate/verify/tests/test_power \
 	calibrate/verify/tests/test_verify \
 	calibrate/verify/tests/test_verify_print \
 	calibrate/verify/tests/test_verify_run

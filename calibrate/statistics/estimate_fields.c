@@ -72,8 +72,8 @@ const struct field estimate_fields[] = {
 	FIELD(COUNT, estimate, slices_at[DISTANCE_NEAR], "slices_near", NULL, NULL),
 	FIELD(COUNT, estimate, slices_at[DISTANCE_FAR], "slices_far", NULL, NULL),
 	FIELD(PRESENT, estimate, membarrier_ticks, "membarrier_ticks", "membarrier_ticks", NULL),
-	FIELD(REAL, estimate, spread[CLAIM_LINE], "spread_line", NULL, NULL),
-	FIELD(REAL, estimate, spread[CLAIM_PAGE], "spread_page", NULL, NULL),
+	FIELD(REAL, estimate, spread[CLAIM_LINE], "spread_line", "spread_line", NULL),
+	FIELD(REAL, estimate, spread[CLAIM_PAGE], "spread_page", "spread_page", NULL),
 	FIELD(REAL, estimate, factor[CLAIM_LINE], "factor_line", NULL, NULL),
 	FIELD(REAL, estimate, factor[CLAIM_PAGE], "factor_page", NULL, NULL),
 	END

@@ -5,22 +5,29 @@
 
 #include <string.h>
 
+#include "calibrate/tests/sums_sample.h"
 #include "calibrate/verify/verify.h"
 
 #define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
 #define P	  1e-6
-#define ENOUGH	  UINT64_C(300000) /* toggles without a tear that exclude 1e-5 */
+#define ENOUGH	  UINT64_C(370000) /* toggles without a tear that exclude 1e-5 with BOTH */
+#define BOTH	  0.975		   /* lines and pages at once with 95 % */
 
 static struct verify v;
+
+static inline void set_count(struct verify_cell *c, uint64_t toggles, uint64_t tears)
+{
+	c->count = sample_count(1, toggles, tears);
+	c->tears[TEAR_OLD_FRONT] = tears;
+}
 
 static inline struct verify_cell *put(enum verify_check check, uint64_t toggles, uint64_t tears)
 {
 	struct verify_cell *c = &v.cell[v.cells++];
 
-	*c = (struct verify_cell){
-		.check = check, .runs = 1, .toggles = toggles, .quiet = toggles
-	};
-	c->tears[TEAR_OLD_FRONT] = tears;
+	*c = (struct verify_cell){ .check = check, .runs = 1 };
+	set_count(c, toggles, tears);
+	c->quiet = c->count;
 	c->apart = true;
 	cell_defaults(&c->cell);
 	return c;
@@ -43,7 +50,12 @@ static inline void begin(void)
 
 static inline struct cell_record record_of(uint64_t toggles, uint64_t tears, enum outcome outcome)
 {
-	struct cell_record r = { .result = { .toggles = toggles, .outcome = outcome } };
+	struct cell_record r = {
+		.result = { .toggles = toggles,
+			    .exposed = toggles,
+			    .torn = tears,
+			    .outcome = outcome },
+	};
 
 	r.result.tears[TEAR_NEW_FRONT] = tears;
 	r.result.seating.executors = 1;

@@ -3,14 +3,15 @@
  * The rules:
  *
  *   broken        a store inside the window tore; or more tears than the config's
- *                 p allows, in one cell or over all: their binomial probability is
- *                 below VERIFY_ALPHA over the number of looks (Bonferroni); or a
+ *                 p allows even in a storm, in one cell or over all: their probability
+ *                 is below VERIFY_ALPHA over the number of looks (Bonferroni); or a
  *                 promise of the processor was broken
  *   inconclusive  anything that keeps us from knowing; or a rate of VERIFY_TIMES p
  *                 is not excluded by what was seen
  *   holds         else
  *
- * Toggles under noise do not count; tears under noise do.
+ * Counted are exposed toggles, as p is per exposed toggle. Those under noise do not count towards
+ * "holds"; tears under noise do. The level is the one in use, lines and pages by their own.
  */
 #include "calibrate/verify/verify.h"
 
@@ -42,25 +43,60 @@ double verify_chance(uint64_t tears, uint64_t toggles, double p)
 	return gsl_cdf_ugaussian_P(3 * sqrt(k) * (cbrt(expected / k) - 1 + 1 / (9 * k)));
 }
 
-uint64_t verify_missing(uint64_t tears, uint64_t toggles, double p)
+double verify_in_storm(double p, double spread)
+{
+	return fmin(1, p * (1 + fmax(spread, VERIFY_SPREAD)));
+}
+
+uint64_t verify_missing(const struct count *seen, double spread, double p, double confidence)
 {
 	const double limit = VERIFY_TIMES * p;
-	uint64_t low = toggles, high = TOGGLES_HUGE;
+	uint64_t low = seen->toggles, high = TOGGLES_HUGE;
+	/* Toggles to come are as many to a slice as those that were. */
+	double each = low ? count_units(seen) / (double)low : 1;
 
 	if (limit >= 1)
-		return toggles ? 0 : 1;
-	if (bound_upper(tears, toggles, VERIFY_CONFIDENCE) <= limit)
+		return low ? 0 : 1;
+	if (bound_mixed(seen->tears, low, each * (double)low, spread, confidence) <= limit)
 		return 0;
 	while (high - low > 1) {
 		uint64_t middle = low + (high - low) / 2;
 
-		if (bound_upper(tears, middle, VERIFY_CONFIDENCE) <= limit)
+		if (bound_mixed(seen->tears, middle, each * (double)middle, spread, confidence) <=
+		    limit)
 			high = middle;
 		else
 			low = middle;
 	}
-	return high - toggles;
+	return high - seen->toggles;
 }
+
+/* --- The levels ------------------------------------------------------------------------------- */
+
+static enum machine_conf_sites sites_of(int claim)
+{
+	return claim == CLAIM_PAGE ? SITES_PAGE : SITES_LINE;
+}
+
+const struct machine_conf_level *verify_level(const struct verify *v, int claim)
+{
+	const struct machine_conf_level *level =
+		machine_conf_cheapest(v->conf.level, v->conf.levels, sites_of(claim), v->accept_p);
+
+	return level ? level : machine_conf_surest(&v->conf, sites_of(claim));
+}
+
+double verify_p(const struct verify *v, int claim)
+{
+	return machine_conf_p(verify_level(v, claim), sites_of(claim));
+}
+
+double verify_spread(const struct verify *v, int claim)
+{
+	return claim == CLAIM_PAGE ? v->conf.spread_page : v->conf.spread_line;
+}
+
+/* --- The cells -------------------------------------------------------------------------------- */
 
 uint64_t verify_tears(const struct verify_cell *cell)
 {
@@ -70,7 +106,11 @@ uint64_t verify_tears(const struct verify_cell *cell)
 void verify_add(struct verify_cell *cell, const struct cell_record *record)
 {
 	const struct cell_result *r = &record->result;
+	struct count seen = count_of_record(record), all = seen;
 
+	/* Tears where it is unknown which toggles were exposed: all may have been. */
+	if (all.tears && !all.toggles)
+		all.toggles = r->toggles;
 	if (verify_tears(cell) == 0)
 		cell->cell = record->cell;
 	for (unsigned i = 0; i < TEAR_KINDS; i++)
@@ -79,7 +119,7 @@ void verify_add(struct verify_cell *cell, const struct cell_record *record)
 		cell->apart |= r->seating.executor[i] != r->seating.patcher;
 	cell->runs++;
 	cell->noisy += record->noisy;
-	cell->toggles += r->toggles;
+	count_add(&cell->count, &all);
 	cell->seconds += r->seconds;
 	if (r->outcome != OUTCOME_DONE && r->outcome != OUTCOME_CRASH &&
 	    r->outcome != OUTCOME_INTERRUPTED) {
@@ -87,15 +127,18 @@ void verify_add(struct verify_cell *cell, const struct cell_record *record)
 		snprintf(cell->reason, sizeof(cell->reason), "a run of it ended as '%s'",
 			 outcome_name(r->outcome));
 	} else if (!record->noisy) {
-		cell->quiet += r->toggles;
+		count_add(&cell->quiet, &seen);
 	}
 }
 
-static void judge_cell(struct verify_cell *c, double p, double alpha)
+/* storm: its rate of tears in a storm. */
+static void judge_cell(struct verify_cell *c, double storm, double alpha)
 {
 	const char *reason = NULL;
 
-	c->chance = c->check == CHECK_WAIT ? verify_chance(verify_tears(c), c->toggles, p) : 1;
+	c->chance = 1;
+	if (c->check == CHECK_WAIT)
+		c->chance = verify_chance(c->count.tears, c->count.toggles, storm);
 	if (c->skipped) {
 		c->status = STATUS_SKIPPED;
 		return;
@@ -106,11 +149,11 @@ static void judge_cell(struct verify_cell *c, double p, double alpha)
 	}
 	if (c->failed)
 		reason = c->reason;
-	else if (c->toggles == 0)
+	else if (c->count.toggles == 0)
 		reason = "nothing ran";
 	else if (c->check == CHECK_CONTROL && !verify_tears(c))
 		reason = "did not tear, and must";
-	else if (c->check == CHECK_WAIT && c->quiet == 0)
+	else if (c->check == CHECK_WAIT && c->quiet.toggles == 0)
 		reason = "too noisy in all of its runs";
 	if (reason && !c->reason[0])
 		snprintf(c->reason, sizeof(c->reason), "%s", reason);
@@ -169,32 +212,74 @@ static bool find_unclear(struct verify *v)
 	return false;
 }
 
+bool verify_has_seen(const struct verify *v)
+{
+	bool has_seen = v->cells > 0;
+
+	for (const struct verify_cell *c = v->cell; c < v->cell + v->cells; c++)
+		has_seen &= c->check != CHECK_CONTROL || verify_tears(c);
+	return has_seen;
+}
+
+/* Over all cells: what was counted, and what the quiet ones of each claim say. */
+static bool count_all(struct verify *v, double *expected)
+{
+	const double each = bound_confidence_each(VERIFY_CONFIDENCE, CLAIMS);
+	struct count quiet[CLAIMS] = { 0 };
+	bool apart = false, tried[CLAIMS] = { false };
+
+	*expected = 0;
+	v->toggles = v->quiet = v->tears = v->missing = 0;
+	v->upper_p = 0;
+	for (const struct verify_cell *c = v->cell; c < v->cell + v->cells; c++) {
+		int claim = claim_of(c->cell.crossing);
+
+		if (c->check != CHECK_WAIT)
+			continue;
+		*expected += (double)c->count.toggles *
+			     verify_in_storm(verify_p(v, claim), verify_spread(v, claim));
+		v->toggles += c->count.toggles;
+		v->tears += c->count.tears;
+		v->quiet += c->quiet.toggles;
+		count_add(&quiet[claim], &c->quiet);
+		tried[claim] = true;
+		apart |= c->apart;
+	}
+	for (int c = 0; c < CLAIMS; c++) {
+		double spread = verify_spread(v, c);
+
+		if (!tried[c])
+			continue;
+		v->missing += verify_missing(&quiet[c], spread, verify_p(v, c), each);
+		v->upper_p = fmax(v->upper_p, bound_mixed(quiet[c].tears, quiet[c].toggles,
+							  count_units(&quiet[c]), spread, each));
+	}
+	return apart;
+}
+
 void verify_judge(struct verify *v)
 {
 	const struct verify_promise *broken = v->promise, *end = broken + v->promises;
 	const struct verify_cell *skipped;
 	unsigned looks = 1; /* over all */
-	bool apart = false;
-	double alpha;
+	double alpha, expected;
+	bool apart = count_all(v, &expected);
+	char p[80];
 
 	for (unsigned i = 0; i < v->cells; i++)
-		looks += v->cell[i].check == CHECK_WAIT && v->cell[i].toggles > 0;
+		looks += v->cell[i].check == CHECK_WAIT && v->cell[i].count.toggles > 0;
 	alpha = VERIFY_ALPHA / looks;
-	v->toggles = v->quiet = v->tears = 0;
-	for (unsigned i = 0; i < v->cells; i++) {
-		struct verify_cell *c = &v->cell[i];
+	for (struct verify_cell *c = v->cell; c < v->cell + v->cells; c++) {
+		int claim = c->check == CHECK_WAIT ? claim_of(c->cell.crossing) : CLAIM_LINE;
 
-		judge_cell(c, verify_p(v), alpha);
-		if (c->check != CHECK_WAIT)
-			continue;
-		v->toggles += c->toggles;
-		v->quiet += c->quiet;
-		v->tears += verify_tears(c);
-		apart |= c->apart;
+		judge_cell(c, verify_in_storm(verify_p(v, claim), verify_spread(v, claim)), alpha);
 	}
-	v->chance = verify_chance(v->tears, v->toggles, verify_p(v));
-	v->upper_p = bound_upper(v->tears, v->quiet, VERIFY_CONFIDENCE);
-	v->missing = verify_missing(v->tears, v->quiet, verify_p(v));
+	v->chance =
+		verify_chance(v->tears, v->toggles, v->toggles ? expected / (double)v->toggles : 0);
+	snprintf(p, sizeof(p), "%s", NUMBER(verify_p(v, CLAIM_LINE)));
+	if (verify_p(v, CLAIM_LINE) != verify_p(v, CLAIM_PAGE))
+		snprintf(p, sizeof(p), "%s across a line, %s across a page",
+			 NUMBER(verify_p(v, CLAIM_LINE)), NUMBER(verify_p(v, CLAIM_PAGE)));
 	skipped = first_of(v, CHECK_WAIT, STATUS_SKIPPED);
 	while (broken < end && broken->status != STATUS_BROKEN)
 		broken++;
@@ -205,8 +290,8 @@ void verify_judge(struct verify *v)
 				v->conf.window);
 	} else if (v->chance < alpha || first_of(v, CHECK_WAIT, STATUS_BROKEN)) {
 		verify_conclude(v, VERIFY_BROKEN,
-				"%" PRIu64 " %s in %s toggles: more than p = %s allows", v->tears,
-				tears_word(v->tears), NUMBER(v->toggles), NUMBER(verify_p(v)));
+				"%" PRIu64 " %s in %s exposed toggles: more than p = %s allows",
+				v->tears, tears_word(v->tears), NUMBER(v->toggles), p);
 	} else if (broken < end) {
 		verify_conclude(v, VERIFY_BROKEN, "the machine breaks the promise '%s': %s",
 				broken->name, broken->reason);
@@ -227,14 +312,15 @@ void verify_judge(struct verify *v)
 	} else if (v->missing > 0) {
 		verify_conclude(v, VERIFY_INCONCLUSIVE,
 				"%" PRIu64
-				" %s in %s toggles: a rate of %s times p is not excluded, "
+				" %s in %s exposed toggles: a rate of %s times p is not excluded, "
 				"%s more are needed",
 				v->tears, tears_word(v->tears), NUMBER(v->quiet),
 				NUMBER(VERIFY_TIMES), NUMBER(v->missing));
 	} else {
-		verify_conclude(v, VERIFY_HOLDS, "%" PRIu64 " %s in %s toggles: within p = %s%s",
-				v->tears, tears_word(v->tears), NUMBER(v->toggles),
-				NUMBER(verify_p(v)), skipped ? "; some cells were skipped" : "");
+		verify_conclude(v, VERIFY_HOLDS,
+				"%" PRIu64 " %s in %s exposed toggles: within p = %s%s", v->tears,
+				tears_word(v->tears), NUMBER(v->toggles), p,
+				skipped ? "; some cells were skipped" : "");
 	}
 }
 

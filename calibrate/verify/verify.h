@@ -15,6 +15,7 @@
 #define VERIFY_ALPHA	  0.001 /* chance that a config that holds is called broken */
 #define VERIFY_TIMES	  10.0	/* a rate so many times the config's p must be excluded */
 #define VERIFY_CONFIDENCE 0.95	/* with this */
+#define VERIFY_SPREAD	  9.0 /* of storms that take a tenth of the time: none is taken for less */
 #define VERIFY_CELLS_MAX  (2 * PLAN_SEATS_MAX + 2 + 4 * 4)
 #define VERIFY_PROMISES	  16
 
@@ -44,16 +45,15 @@ struct verify_cell {
 	enum verify_check check;
 	struct cell cell; /* the first run that tore, else the last one */
 	unsigned runs, noisy;
-	unsigned failed;  /* runs that hung, were killed or in error */
-	bool apart;	  /* an executor had a CPU that was not the patcher's */
-	uint64_t toggles; /* of all runs */
-	uint64_t quiet;	  /* toggles of the runs that were quiet and complete */
+	unsigned failed;    /* runs that hung, were killed or in error */
+	bool apart;	    /* an executor had a CPU that was not the patcher's */
+	struct count count; /* exposed toggles and their tears, of all runs */
+	struct count quiet; /* of the runs that were quiet and complete */
 	uint64_t tears[TEAR_KINDS];
 	double seconds;
 	bool skipped;
 	char reason[200]; /* why it was skipped, or gave no answer */
-	double chance; /* from verify_judge(): of so many tears or more, were the rate the config's
-			  p */
+	double chance;	  /* from verify_judge(): of so many tears or more in a storm */
 	enum verify_status status;
 };
 
@@ -72,6 +72,7 @@ struct verify {
 	bool have_conf, have_here; /* these were read: */
 	struct machine_conf conf;
 	struct identity here;
+	double accept_p; /* by it the library would choose the levels that are tried */
 	uint64_t seed;
 	double budget, seconds; /* seconds: taken */
 	char date[32];		/* UTC, when it ended */
@@ -82,7 +83,7 @@ struct verify {
 	unsigned promises;
 
 	/* From verify_judge(), or verify_conclude(). */
-	uint64_t toggles, quiet, tears; /* at the config's waits */
+	uint64_t toggles, quiet, tears; /* exposed toggles at the config's waits */
 	double chance;			/* of so many tears or more over all of them */
 	double upper_p;			/* what the quiet toggles alone say */
 	uint64_t missing;
@@ -91,16 +92,14 @@ struct verify {
 	char reason[400];
 };
 
-/* verify_level - the level of the config that is tried: its surest. verify_p - what that bounds. */
-static inline const struct machine_conf_level *verify_level(const struct verify *v)
-{
-	return machine_conf_surest(&v->conf, SITES_ALL);
-}
-
-static inline double verify_p(const struct verify *v)
-{
-	return machine_conf_p(verify_level(v), SITES_ALL);
-}
+/*
+ * verify_level - the level that is tried at sites of a claim: that by which policy wait changes
+ * them for the accepted probability. verify_p - its bound for them. verify_spread - how much the
+ * rate differed between slices when that was measured.
+ */
+const struct machine_conf_level *verify_level(const struct verify *v, int claim);
+double verify_p(const struct verify *v, int claim);
+double verify_spread(const struct verify *v, int claim);
 
 /*
  * verify_chance - probability of tears or more in toggles, each at p: binomial, and
@@ -109,14 +108,25 @@ static inline double verify_p(const struct verify *v)
 double verify_chance(uint64_t tears, uint64_t toggles, double p);
 
 /*
- * verify_missing - how many more toggles without a tear it takes until a rate of
- * VERIFY_TIMES p is excluded with VERIFY_CONFIDENCE. 0: it is already.
+ * verify_in_storm - the rate of a storm where p is the mean. If a share of the time is storms, and
+ * all tears are in them, the spread is (1 - share) / share, and a storm has 1 / share times the
+ * mean. A run may be shorter than one storm, so no more tears than in a storm break nothing. A
+ * calibration that saw few tears knows little of the spread: VERIFY_SPREAD at least.
  */
-uint64_t verify_missing(uint64_t tears, uint64_t toggles, double p);
+double verify_in_storm(double p, double spread);
+
+/*
+ * verify_missing - how many more toggles without a tear it takes until a rate of VERIFY_TIMES p is
+ * excluded with that confidence. 0: it is already.
+ */
+uint64_t verify_missing(const struct count *seen, double spread, double p, double confidence);
 
 /* verify_add - one more run of a cell. */
 void verify_add(struct verify_cell *cell, const struct cell_record *record);
 uint64_t verify_tears(const struct verify_cell *cell);
+
+/* verify_has_seen - did every control tear? If not, the other counts are no evidence. */
+bool verify_has_seen(const struct verify *v);
 
 /* verify_judge - from what was counted to cell statuses, verdict and reason. */
 void verify_judge(struct verify *v);

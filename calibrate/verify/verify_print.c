@@ -39,10 +39,13 @@ static void print_text(FILE *f, const struct verify *v)
 	fprintf(f, "Config:   %s\n", v->config[0] ? v->config : "none found");
 	if (v->have_conf && v->cells)
 		fprintf(f,
-			"Waits:    %s ticks; p = %s at %s %% confidence; window %u bytes\n"
-			"Seed:     %" PRIu64 "\n",
-			WAITS(&verify_level(v)->waits), NUMBER(verify_p(v)),
-			NUMBER(100 * v->conf.confidence), v->conf.window, v->seed);
+			"Waits:    %s ticks across a line, p = %s; %s across a page, p = %s; at %s "
+			"%% confidence\n"
+			"Accepted: %s per toggle; window %u bytes\nSeed:     %" PRIu64 "\n",
+			WAITS(&verify_level(v, CLAIM_LINE)->waits), NUMBER(verify_p(v, CLAIM_LINE)),
+			WAITS(&verify_level(v, CLAIM_PAGE)->waits), NUMBER(verify_p(v, CLAIM_PAGE)),
+			NUMBER(100 * v->conf.confidence), NUMBER(v->accept_p), v->conf.window,
+			v->seed);
 	for (const struct verify_cell *c = v->cell; c < v->cell + v->cells; c++) {
 		uint64_t tears = verify_tears(c);
 		char text[COMMAND_MAX];
@@ -52,8 +55,8 @@ static void print_text(FILE *f, const struct verify *v)
 			fprintf(f, "%s\n", c->reason);
 			continue;
 		}
-		fprintf(f, "%" PRIu64 " %s in %s toggles", tears, tears_word(tears),
-			NUMBER(c->toggles));
+		fprintf(f, "%" PRIu64 " %s in %s exposed toggles", tears, tears_word(tears),
+			NUMBER(c->count.toggles));
 		if (c->check == CHECK_CONTROL && tears)
 			fputs(", as it must", f);
 		if (c->noisy)
@@ -78,11 +81,21 @@ static void print_text(FILE *f, const struct verify *v)
 			NUMBER(v->upper_p), NUMBER(100 * VERIFY_CONFIDENCE));
 }
 
+static json_t *level_json(const struct verify *v, int claim)
+{
+	const struct machine_conf_level *level = verify_level(v, claim);
+	const struct machine_conf_bound *bound = claim == CLAIM_PAGE ? &level->page : &level->line;
+
+	return json_pack("{s:I, s:I, s:I, s:f, s:f, s:I}", "first_wait", INT(level->waits.first),
+			 "second_wait", INT(level->waits.second), "stretch",
+			 INT(level->waits.stretch), "p", bound->upper_p, "spread",
+			 verify_spread(v, claim), "toggles", INT(bound->toggles & INT64_MAX));
+}
+
 static json_t *report_json(const struct verify *v)
 {
 	json_t *cells = json_array(), *promises = json_array(), *promise = json_null();
 	json_t *one;
-	const struct machine_conf_level *level = verify_level(v);
 	char name[256], command[COMMAND_MAX];
 
 	for (const struct verify_cell *c = v->cell; c < v->cell + v->cells; c++) {
@@ -91,12 +104,13 @@ static json_t *report_json(const struct verify *v)
 				"s:I, s:I, s:f, s:f}",
 				"check", verify_check_name(c->check), "name", name_of(c, name),
 				"command", command, "status", verify_status_name(c->status),
-				"reason", c->reason, "toggles", INT(c->toggles), "quiet_toggles",
-				INT(c->quiet), "tears", INT(verify_tears(c)), "kinds",
-				"old_front_new_back", INT(c->tears[TEAR_OLD_FRONT]),
-				"new_front_old_back", INT(c->tears[TEAR_NEW_FRONT]), "other",
-				INT(c->tears[TEAR_OTHER]), "runs", INT(c->runs), "noisy",
-				INT(c->noisy), "chance", c->chance, "seconds", c->seconds);
+				"reason", c->reason, "toggles", INT(c->count.toggles),
+				"quiet_toggles", INT(c->quiet.toggles), "tears",
+				INT(verify_tears(c)), "kinds", "old_front_new_back",
+				INT(c->tears[TEAR_OLD_FRONT]), "new_front_old_back",
+				INT(c->tears[TEAR_NEW_FRONT]), "other", INT(c->tears[TEAR_OTHER]),
+				"runs", INT(c->runs), "noisy", INT(c->noisy), "chance", c->chance,
+				"seconds", c->seconds);
 		json_array_append_new(cells, one);
 	}
 	for (const struct verify_promise *p = v->promise; p < v->promise + v->promises; p++) {
@@ -107,12 +121,10 @@ static json_t *report_json(const struct verify *v)
 		json_array_append_new(promises, one);
 	}
 	if (v->have_conf)
-		promise = json_pack("{s:I, s:I, s:I, s:f, s:f, s:I, s:i}", "first_wait",
-				    INT(level->waits.first), "second_wait",
-				    INT(level->waits.second), "stretch", INT(level->waits.stretch),
-				    "p", verify_p(v), "confidence", v->conf.confidence, "toggles",
-				    INT(level->page.toggles & INT64_MAX), "window",
-				    (int)v->conf.window);
+		promise =
+			json_pack("{s:f, s:o, s:o, s:f, s:i}", "accept_p", v->accept_p, "line",
+				  level_json(v, CLAIM_LINE), "page", level_json(v, CLAIM_PAGE),
+				  "confidence", v->conf.confidence, "window", (int)v->conf.window);
 	return json_pack("{s:s, s:o, s:o, s:o, s:f, s:f, s:o, s:o, s:I, s:I, s:I, s:f, "
 			 "s:f, s:I, s:s, s:i, s:s}",
 			 "config", v->config, "identity",
@@ -159,8 +171,8 @@ static void print_junit(FILE *f, const struct verify *v)
 	for (const struct verify_cell *c = v->cell; c < v->cell + v->cells; c++) {
 		cell_command(&c->cell, command, sizeof(command));
 		snprintf(class, sizeof(class), "tmax.verify.%s", verify_check_name(c->check));
-		snprintf(message, sizeof(message), "%" PRIu64 " %s in %" PRIu64 " toggles",
-			 verify_tears(c), tears_word(verify_tears(c)), c->toggles);
+		snprintf(message, sizeof(message), "%" PRIu64 " %s in %" PRIu64 " exposed toggles",
+			 verify_tears(c), tears_word(verify_tears(c)), c->count.toggles);
 		junit_case(cases, class, name_of(c, name), c->seconds, junit_status(c->status),
 			   c->status == STATUS_BROKEN ? message : c->reason, command);
 	}

@@ -14,7 +14,7 @@
 #define WINDOW_SHARE  0.10
 #define CELL_SHARE    0.9  /* of a cell's time; the rest starts the child */
 #define CELL_MIN      0.05 /* seconds; shorter cells are mostly set-up */
-#define SLICE	      5.0  /* seconds of a cell at a time: so that all meet the same conditions */
+#define SLICE	      0.25 /* seconds of a cell at a time, as of a calibration */
 
 /* At the closest that this machine has to two threads that never share a CPU. */
 static struct cell *add_cell(struct verify *v, enum verify_check check, hwloc_topology_t topology)
@@ -62,7 +62,7 @@ void verify_plan(struct verify *v, hwloc_topology_t topology)
 		cell->placement = plan.seat[i / CLAIMS].placement;
 		cell->executors = plan.seat[i / CLAIMS].executors;
 		cell->crossing = claimed[i % CLAIMS];
-		cell->waits = verify_level(v)->waits;
+		cell->waits = verify_level(v, (int)(i % CLAIMS))->waits;
 	}
 }
 
@@ -95,7 +95,7 @@ static void run_cell(struct verify *v, struct session *s, struct verify_cell *c,
 	if (c->failed || c->skipped)
 		return;
 	c->reason[0] = '\0';
-	if (c->noisy && c->quiet == 0)
+	if (c->noisy && c->quiet.toggles == 0)
 		snprintf(c->reason, sizeof(c->reason), "too noisy: %s", s->noise);
 }
 

@@ -28,6 +28,7 @@
 struct verify_request {
 	double budget;
 	const char *config, *output, *journal;
+	double accept_p; /* 0: what the calibration was to keep */
 	enum verify_format format;
 	uint64_t seed;
 	double conform; /* seconds; below 0: a share of the budget */
@@ -38,6 +39,8 @@ static const struct option_row options[] = {
 	  OPTION_TIME(struct verify_request, budget, BUDGET_MIN) },
 	{ "config", "FILE", "another config than the one that the library would find",
 	  OPTION_FILE(struct verify_request, config) },
+	{ "accept-p", "P", "try the waits that the library uses for it (the config's require_p)",
+	  OPTION_INTO(option_probability, struct verify_request, accept_p) },
 	{ "conform", "TIME", "for what processor and kernel promise, 0: none (a tenth)",
 	  OPTION_LIMIT(struct verify_request, conform) },
 	{ "format", "NAME", "text, junit or json (text)",
@@ -154,6 +157,9 @@ static int run_cells(struct verify *v, const struct verify_request *r, const cha
 	if (status != EXIT_PASS)
 		goto out;
 	progress_open(&s.progress, !isatty(STDERR_FILENO));
+	v->accept_p = r->accept_p > 0	      ? r->accept_p
+		      : v->conf.require_p > 0 ? v->conf.require_p
+					      : REQUIRE_P;
 	verify_plan(v, s.topology);
 	verify_run(v, &s, conform);
 	cpus_here(s.topology, &cpus);
@@ -163,9 +169,13 @@ static int run_cells(struct verify *v, const struct verify_request *r, const cha
 		v->cut_short = EXIT_INTERRUPTED;
 	v->seconds = seconds_now() - s.begin;
 	verify_judge(v);
-	/* The runs are evidence, too. The verdict stands, even if the store cannot be written. */
+	/*
+	 * The runs are evidence, too, unless the oracle saw nothing. The verdict stands, even if
+	 * the store cannot be written.
+	 */
 	snprintf(store, sizeof(store), "%s.evidence", config);
-	evidence_add(store, "verify", &v->here, &cpus, s.done, s.count);
+	if (verify_has_seen(v))
+		evidence_add(store, "verify", &v->here, &cpus, s.done, s.count);
 out:
 	session_free(&s);
 	hwloc_topology_destroy(s.topology);

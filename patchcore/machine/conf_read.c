@@ -20,6 +20,7 @@ enum form {
 	POWER,	/* such a number, a power of two */
 	WORD,	/* one of some, numbered from min on */
 	BOUND,	/* a probability above 0 */
+	SPREAD, /* a variance */
 	SURE,	/* of a bound: less than 0.9 is refused, and calibrate writes 0.95 */
 	CPUS,	/* a list, of any length: inih would cut it */
 	PRINTED /* as identity_field() prints it */
@@ -60,6 +61,9 @@ static const struct key keys[] = {
 	{ "wait", "confidence", false, SURE, CONF(confidence), 0, 0, NULL },
 	{ "wait", "levels", false, NUMBER, CONF(levels), 0, MACHINE_CONF_LEVELS, NULL },
 	{ "wait", "long_levels", true, NUMBER, CONF(long_levels), 0, MACHINE_CONF_LEVELS, NULL },
+	{ "wait", "require_p", true, BOUND, CONF(require_p), 0, 0, NULL },
+	{ "wait", "spread_line", true, SPREAD, CONF(spread_line), 0, 0, NULL },
+	{ "wait", "spread_page", true, SPREAD, CONF(spread_page), 0, 0, NULL },
 	{ "wait", "membarrier_ticks", false, NUMBER, CONF(membarrier_ticks), 0, MACHINE_CONF_COST, NULL },
 	{ "window", "bytes", false, POWER, CONF(window), 8, 64, NULL },
 	{ "window", "toggles", false, NUMBER, CONF(window_toggles), 0, UINT64_MAX, NULL },
@@ -137,6 +141,8 @@ static bool read_value(const struct key *key, const char *text, const char *line
 		return read_cpus(line, member);
 	case BOUND:
 		return read_double(text, p) && *p > 0 && *p <= 1;
+	case SPREAD:
+		return read_double(text, p) && *p >= 0 && *p <= MACHINE_CONF_WAIT;
 	case SURE:
 		return read_double(text, p) && *p >= 0.9 && *p < 1;
 	case PRINTED:
@@ -300,7 +306,8 @@ int machine_conf_parse(struct machine_conf *conf, const char *text, size_t size,
 	struct parser p = { .conf = conf, .why = why, .why_size = why_size, .rest = text };
 	int ret;
 
-	*conf = (struct machine_conf){ 0 };
+	*conf = (struct machine_conf){ .spread_line = MACHINE_CONF_SPREAD,
+				       .spread_page = MACHINE_CONF_SPREAD };
 	why[0] = '\0';
 	if (strlen(text) != size)
 		return conf_complain(&p, "it holds a NUL byte");

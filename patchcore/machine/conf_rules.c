@@ -28,7 +28,8 @@ static bool supports(const struct machine_conf_bound *bound, double confidence)
 
 static const char *find_conf_flaw(unsigned rule, const struct machine_conf *c)
 {
-	const struct machine_conf_bound window = { c->window_toggles, 0, c->window_p };
+	const struct machine_conf_bound window = { .toggles = c->window_toggles,
+						   .upper_p = c->window_p };
 
 	if (rule == 0 && c->usable && c->verdict != MACHINE_CONF_PASS)
 		return "[wait] is usable, but the verdict is not pass";

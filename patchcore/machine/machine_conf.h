@@ -14,6 +14,7 @@
 #define MACHINE_CONF_WAIT    UINT64_C(1000000000) /* ticks; longer waits are refused */
 #define MACHINE_CONF_COST    (UINT64_C(1) << 40)  /* ticks; higher costs are refused */
 #define MACHINE_CONF_TIME    (UINT64_C(1) << 40)  /* seconds; later times are refused */
+#define MACHINE_CONF_SPREAD  1.0		  /* of a config that does not tell */
 
 enum machine_conf_verdict {
 	MACHINE_CONF_PASS,
@@ -41,12 +42,15 @@ struct machine_conf {
 	enum machine_conf_verdict verdict;
 	bool fleet; /* [tmax] source: counted on other machines of the kind */
 	struct identity identity;
-	struct cpus cpus;	   /* [scope] cpus: those that were calibrated */
-	bool long_run;		   /* [scope] evidence: of more than this one run */
-	uint64_t runs;		   /* behind it, at least 1 */
-	uint64_t measured;	   /* the latest of them: seconds since the epoch, 0: unknown */
-	bool usable;		   /* [wait] usable: there is a level that may be waited by */
-	double confidence;	   /* of the bounds of all levels, 0.9 to below 1 */
+	struct cpus cpus;   /* [scope] cpus: those that were calibrated */
+	bool long_run;	    /* [scope] evidence: of more than this one run */
+	uint64_t runs;	    /* behind it, at least 1 */
+	uint64_t measured;  /* the latest of them: seconds since the epoch, 0: unknown */
+	bool usable;	    /* [wait] usable: there is a level that may be waited by */
+	double confidence;  /* of the bounds of all levels, 0.9 to below 1 */
+	double require_p;   /* tears per toggle that a pass stays below, 0: not told */
+	double spread_line; /* variance of the rate between slices, in squares of it */
+	double spread_page;
 	uint64_t membarrier_ticks; /* that one change costs by membarrier, 0: not measured */
 	unsigned levels;
 	unsigned long_levels; /* behind those: for changes that no patcher stands waiting for */

@@ -38,7 +38,7 @@ static void judge_all_kinds(void)
 	text_printable(v.config, sizeof(v.config), "/a<b>&\"c' # d\n\xff");
 	v.seed = 99;
 	put(CHECK_WAIT, 1000000, 50);
-	put(CHECK_WAIT, 1000, 0)->quiet = 0;
+	put(CHECK_WAIT, 1000, 0)->quiet.toggles = 0;
 	put(CHECK_WAIT, 0, 0)->skipped = true;
 	strcpy(v.cell[5].reason, "no <socket> & \"such\"");
 	verify_judge(&v);

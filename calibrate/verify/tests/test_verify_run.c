@@ -16,7 +16,7 @@
 
 /* --- what is run --- */
 
-#define RUNS_MAX 400
+#define RUNS_MAX 1000
 #define RATE	 300000.0 /* toggles per second */
 
 static struct {
@@ -63,7 +63,7 @@ int __wrap_session_run(struct session *s, const char *stage, unsigned round,
 		strcpy(s->noise, "steal 9 %");
 	}
 	if (cell->protocol == PROTOCOL_WAIT)
-		r->result.tears[TEAR_OLD_FRONT] = world.tears;
+		r->result.tears[TEAR_OLD_FRONT] = r->result.torn = world.tears;
 	else if (cell->protocol != PROTOCOL_ATOMIC)
 		r->result.tears[TEAR_OLD_FRONT] = !world.blind;
 	world.spent += cell->seconds / 0.95;

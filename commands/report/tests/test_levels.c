@@ -172,14 +172,18 @@ static void plan_of(const struct evidence_run *latest, const struct knowledge *k
 	plan->seats = 0;
 	plan->widest = identity_widest(&latest->identity);
 	for (enum placement p = 0; p < PLACEMENT_COUNT; p++) {
-		bool occurs = false;
+		unsigned most = 0;
 
 		for (size_t i = 0; i < known->count; i++)
-			for (size_t k = 0; k < known->runs[i].count; k++)
-				occurs |= known->runs[i].sum[k].kind == SUM_WAIT &&
-					  known->runs[i].sum[k].placement == p;
-		if (occurs)
-			plan->seat[plan->seats++] = (struct seat){ p, 1 };
+			for (size_t k = 0; k < known->runs[i].count; k++) {
+				const struct sum *sum = &known->runs[i].sum[k];
+
+				if (sum_is_wait(sum) && sum->placement == p &&
+				    sum->executors > most)
+					most = sum->executors;
+			}
+		if (most)
+			plan->seat[plan->seats++] = (struct seat){ p, most };
 	}
 }
 

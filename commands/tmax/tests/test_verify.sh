@@ -107,12 +107,24 @@ has()
 }
 has "$dir/first" "\"exit\":$rc"
 has "$dir/first" '"seed":"77"'
-has "$dir/first" '"p":0.01'
+has "$dir/first" '"accept_p":0.0001,"line":{"first_wait":3000,"second_wait":2000,"stretch":0,"p":0.01,"spread":1.0'
 has "$dir/first" "--placement ${seat[1]} --crossing page"
 has "$dir/first" "--first-wait 3000 --second-wait 2000"
 if [ "$(grep -oE '"check":"control"[^}]*"status":"held"' "$dir/first" | wc -l)" != 2 ] &&
 	[ "$rc" = 0 ]; then
 	fail "it holds, but the oracle saw nothing"
+fi
+
+# What an oracle that saw nothing has counted is no evidence.
+seen=$(grep -oE '"check":"control"[^}]*"status":"held"' "$dir/first" | wc -l)
+lines=$(grep -c '"type":"evidence"' "$dir/kept.conf.evidence" || true)
+[ "$lines" = $((seen == 2)) ] || fail "$seen controls tore, and the store has $lines lines"
+# With one CPU threads take turns, so the controls seldom tear.
+taskset -c "$(sed -n 's/^Cpus_allowed_list:[[:space:]]*\([0-9]*\).*/\1/p' /proc/self/status)" \
+	"$tmax" verify --config "$dir/kept.conf" --budget 2s --conform 0 --format json >"$dir/out" || true
+if ! grep -qE '"check":"control"[^}]*"status":"held"' "$dir/out"; then
+	[ "$(grep -c '"type":"evidence"' "$dir/kept.conf.evidence" || true)" = "$lines" ] ||
+		fail "a blind oracle has added to the evidence"
 fi
 
 # Every run of a cell is in the journal, those that were noisy included.
