@@ -16,7 +16,7 @@
 #define SPINS	   2000 /* before a thread that waits lets others run: they may share its CPU */
 #define LATE	   5.0	/* seconds beyond its time, for an executor that has not run yet */
 
-bool child_hit(struct conform_child *c, enum fault fault, int who)
+bool child_draw_fault(struct conform_child *c, enum fault fault, int who)
 {
 	const struct conform_cell *cell = c->cell;
 
@@ -48,17 +48,17 @@ void child_write(struct conform_child *c, uint8_t *at, uint32_t number, unsigned
 	}
 	PUT(&e, 0xc3);
 	memcpy(c->last, code, e.done);
-	if (!child_hit(c, FAULT_LOST, who))
+	if (!child_draw_fault(c, FAULT_LOST, who))
 		memcpy(at, code, e.done);
 }
 
-void child_keep(struct conform_child *c)
+void child_keep_copy(struct conform_child *c)
 {
 	if (c->cell->fault == FAULT_STALE)
 		memcpy(c->stale, c->last, CODE_MOST);
 }
 
-void child_cool(const uint8_t *at, size_t bytes, uint64_t trial)
+void child_flush_code(const uint8_t *at, size_t bytes, uint64_t trial)
 {
 	if (!(trial & 64))
 		return;
@@ -72,7 +72,7 @@ uint32_t child_call(struct conform_child *c, uint8_t *at, int who)
 	_Atomic(uint64_t) *calls = &c->called[who].calls;
 	uint32_t (*code)(void), got;
 
-	if (child_hit(c, FAULT_STALE, who))
+	if (child_draw_fault(c, FAULT_STALE, who))
 		at = c->stale;
 	memcpy(&code, &at, sizeof(code));
 	got = code();

@@ -51,17 +51,17 @@ enum {
 };
 
 /*
- * child_hit - is this a trial for that fault? who: whose random numbers.
+ * child_draw_fault - is this a trial for that fault? who: whose random numbers.
  *
  * child_write - put code that returns number, with so many additions in it: at most PARTS_MOST. Two
- * threads may do so in turn. child_keep - what was written last is what a fault runs in place of
- * what is written next. child_cool - flush the lines of that code from all caches, in every other
- * 64 trials. child_call - run it, or what a fault puts in its place.
+ * threads may do so in turn. child_keep_copy - what was written last is what a fault runs in place
+ * of what is written next. child_flush_code - flush the lines of that code from all caches, in
+ * every other 64 trials. child_call - run it, or what a fault puts in its place.
  */
-bool child_hit(struct conform_child *c, enum fault fault, int who);
+bool child_draw_fault(struct conform_child *c, enum fault fault, int who);
 void child_write(struct conform_child *c, uint8_t *at, uint32_t number, unsigned parts, int who);
-void child_keep(struct conform_child *c);
-void child_cool(const uint8_t *at, size_t bytes, uint64_t trial);
+void child_keep_copy(struct conform_child *c);
+void child_flush_code(const uint8_t *at, size_t bytes, uint64_t trial);
 uint32_t child_call(struct conform_child *c, uint8_t *at, int who);
 
 /*

@@ -84,15 +84,15 @@ int conform_run(const struct conform_cell *cell, const struct run_options *optio
 		struct conform_result *result);
 
 /*
- * conform_sure - the rate of failures, per trial, that so many trials would have shown with 99 %; 1
- * if there were too few.
+ * rate_excluded - the rate of failures, per trial, that so many trials would have shown with 99 %;
+ * 1 if there were too few.
  */
-double conform_sure(uint64_t trials);
+double rate_excluded(uint64_t trials);
 
 /* has_broadcast_flush - may this kernel flush TLBs by INVLPGB, which interrupts no executor? */
 bool has_broadcast_flush(void);
 
-/* conform_seconds - until a failure of that rate, per trial, shows with 99 %. */
-double conform_seconds(double rate, double trials_per_second);
+/* seconds_to_exclude - until a failure of that rate, per trial, shows with 99 %. */
+double seconds_to_exclude(double rate, double trials_per_second);
 
 #endif

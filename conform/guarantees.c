@@ -86,14 +86,14 @@ bool has_broadcast_flush(void)
 	       (major == 6 && minor >= 15);
 }
 
-double conform_sure(uint64_t trials)
+double rate_excluded(uint64_t trials)
 {
 	double missed = log(100);
 
 	return (double)trials > missed ? missed / (double)trials : 1;
 }
 
-double conform_seconds(double rate, double trials_per_second)
+double seconds_to_exclude(double rate, double trials_per_second)
 {
 	return log(100) / -log1p(-rate) / trials_per_second;
 }

@@ -12,12 +12,12 @@ void write_in_turn(struct conform_child *c)
 	for (uint64_t trial = 0; child_goes_on(c); trial++) {
 		uint8_t *at;
 
-		child_keep(c);
+		child_keep_copy(c);
 		at = c->cell->guarantee->place(c, trial);
 		if (!at)
 			return;
 		atomic_store_explicit(&c->at, at, memory_order_relaxed);
-		child_cool(at, CODE_MOST, trial);
+		child_flush_code(at, CODE_MOST, trial);
 		/* Pairs with the acquire of the executor's child_await(). */
 		atomic_store_explicit(&c->turn, 2 * trial + 1, memory_order_release);
 		if (!child_await(c, 2 * trial + 2))
@@ -35,7 +35,7 @@ void execute_in_turn(struct conform_child *c)
 
 	for (uint64_t trial = 0;; trial++) {
 		uint32_t got = NUMBER_NONE;
-		bool early = trial > 0 && child_hit(c, FAULT_UNSYNCED, EXECUTOR);
+		bool early = trial > 0 && child_draw_fault(c, FAULT_UNSYNCED, EXECUTOR);
 
 		/* What was there before, since the writer may not be through. */
 		if (early)
@@ -79,9 +79,9 @@ void write_self(struct conform_child *c)
 	for (uint64_t trial = 0; child_goes_on(c); trial++) {
 		uint8_t *at;
 
-		child_keep(c);
+		child_keep_copy(c);
 		at = place_flag(c, trial);
-		child_cool(at, CODE_MOST, trial);
+		child_flush_code(at, CODE_MOST, trial);
 		child_judge(c, number_of(trial), child_call(c, at, WRITER));
 	}
 }

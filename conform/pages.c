@@ -19,7 +19,7 @@ static uint8_t *fresh_page(struct conform_child *c, uint8_t *at, uint64_t trial,
 		 0) == MAP_FAILED)
 		return NULL;
 	/* A store that is lost leaves what the page before had, as a page that is not new would. */
-	if (child_hit(c, FAULT_LOST, who))
+	if (child_draw_fault(c, FAULT_LOST, who))
 		memcpy(at, (const uint8_t[]){ 0xb8, 0xf0, 0xff, 0xff, 0x7f, 0xc3 }, 6);
 	else
 		child_write(c, at, number_of(trial), (unsigned)trial % PARTS_MOST, who);
@@ -45,7 +45,7 @@ static bool use_page(struct conform_child *c, uint64_t trial, int who, uint32_t 
 {
 	uint8_t *at;
 
-	child_keep(c);
+	child_keep_copy(c);
 	at = fresh_page(c, address_of(c, trial), trial, who);
 	if (!at)
 		return false;
@@ -125,7 +125,7 @@ void write_executable(struct conform_child *c)
 		/* Pairs with the acquire in execute_executable(). */
 		atomic_store_explicit(&c->number, trial, memory_order_release);
 		child_write(c, c->arena, number_of(trial), 0, WRITER);
-		child_cool(c->arena, 6, trial);
+		child_flush_code(c->arena, 6, trial);
 		if (mprotect(c->arena, PAGE, PROT_READ | PROT_EXEC) < 0 || !child_await(c, trial))
 			return;
 		child_count(c, trial);

@@ -262,7 +262,7 @@ enum promise_status tried_status(const struct tried *t)
 		return PROMISE_ERROR;
 	if (!t->trials)
 		return PROMISE_UNTRIED;
-	return conform_sure(t->trials) > RATE_TO_SHOW ? PROMISE_TOO_LITTLE : PROMISE_HOLDS;
+	return rate_excluded(t->trials) > RATE_TO_SHOW ? PROMISE_TOO_LITTLE : PROMISE_HOLDS;
 }
 
 const char *promise_status_name(enum promise_status status)
@@ -304,7 +304,7 @@ void tried_reason(const struct tried *t, char *text, size_t size)
 		snprintf(text, size,
 			 "%s trials in %u cell%s%s; 1 failure in %s would have shown with 99 %%",
 			 NUMBER(t->trials), tried, S(tried), hung,
-			 NUMBER(floor(1 / conform_sure(t->trials))));
+			 NUMBER(floor(1 / rate_excluded(t->trials))));
 		break;
 	case PROMISE_ERROR:
 		snprintf(text, size, "%s; %u of %u cells were tried", error_text(t->error), tried,

@@ -39,14 +39,14 @@ void write_word(struct conform_child *c)
 	for (uint64_t trial = 0; child_goes_on(c); trial++) {
 		uint64_t next = word_with(random_next(&c->random[WRITER]));
 		uint64_t half = (*word & ~HALF_OF_WORD) | (next & HALF_OF_WORD);
-		bool torn = child_hit(c, FAULT_TORN, WRITER);
+		bool torn = child_draw_fault(c, FAULT_TORN, WRITER);
 
-		child_cool(c->arena, sizeof(*word), trial);
+		child_flush_code(c->arena, sizeof(*word), trial);
 		if (torn) {
 			__atomic_store_n(word, half, __ATOMIC_SEQ_CST);
 			pause_for(200);
 		}
-		__atomic_store_n(word, child_hit(c, FAULT_LOST, WRITER) ? half : next,
+		__atomic_store_n(word, child_draw_fault(c, FAULT_LOST, WRITER) ? half : next,
 				 __ATOMIC_SEQ_CST);
 		pause_for((unsigned)(trial % 16));
 		child_count(c, trial + 1);
@@ -92,9 +92,9 @@ int prepare_int3(struct conform_child *c)
 void write_int3(struct conform_child *c)
 {
 	for (uint64_t trial = 0; child_goes_on(c); trial++) {
-		bool torn = child_hit(c, FAULT_TORN, WRITER);
+		bool torn = child_draw_fault(c, FAULT_TORN, WRITER);
 
-		child_cool(c->arena, 6, trial);
+		child_flush_code(c->arena, 6, trial);
 		/* Half a change would be the first byte of another instruction: mov ecx, imm32. */
 		__atomic_store_n(c->arena, torn ? 0xb9 : 0xcc, __ATOMIC_SEQ_CST);
 		pause_for(torn ? 200 : (unsigned)(random_next(&c->random[WRITER]) % 64));
@@ -154,10 +154,10 @@ void write_membarrier(struct conform_child *c)
 		uint8_t code[5];
 
 		numbered_code(code, version);
-		child_cool(c->arena, sizeof(code), version);
+		child_flush_code(c->arena, sizeof(code), version);
 		/* Pairs with the acquire in execute_membarrier(), as the next does. */
 		atomic_store_explicit(&c->started, version, memory_order_seq_cst);
-		if (child_hit(c, FAULT_TORN, WRITER)) {
+		if (child_draw_fault(c, FAULT_TORN, WRITER)) {
 			memcpy(c->arena + 3, code + 3, 2);
 			pause_for(200);
 			memcpy(c->arena, code, 3);
@@ -165,7 +165,7 @@ void write_membarrier(struct conform_child *c)
 			return;
 		}
 		/* The store to the part behind the boundary was lost. */
-		if (child_hit(c, FAULT_LOST, WRITER)) {
+		if (child_draw_fault(c, FAULT_LOST, WRITER)) {
 			numbered_code(code, version - 1);
 			memcpy(c->arena + 3, code + 3, 2);
 			pause_for(200);

@@ -78,7 +78,7 @@ void agent_scan(void)
 	errno = saved;
 }
 
-/* Once a second, of what is read before the program itself starts. */
+/* Once a second while objects are read, before the program itself starts. */
 static void say_progress(unsigned done, unsigned of)
 {
 	static double last;

@@ -53,7 +53,7 @@ void block_write_signals(struct write_signals *signals)
 	errno = saved;
 }
 
-/* What waited before is the program's. */
+/* Signals that were pending before the write are the program's. The others go. */
 void restore_write_signals(const struct write_signals *signals)
 {
 	static const struct timespec now = { 0 };
@@ -124,7 +124,7 @@ const char *copy_folder(const char *path)
 	return path && strlen(path) < sizeof(copy) ? strcpy(copy, path) : NULL;
 }
 
-/* Where the first mark cannot be written, the file that is empty tells of it. */
+/* If the first line cannot be written, an empty file says that a report is missing. */
 bool open_report(struct report_file *file, const char *folder)
 {
 	char path[PATH_MAX];

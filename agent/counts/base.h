@@ -71,7 +71,7 @@ const char *copy_folder(const char *path);
 bool open_report(struct report_file *file, const char *folder);
 void close_report(struct report_file *file, bool whole);
 
-/* remove_report - the last report of this process; its file was so long before. */
+/* remove_report - cut its file down to the size that it had before this process's last report. */
 void remove_report(const char *folder, off_t size);
 
 /* write_report - all of it, by a function that writes to a stream. */

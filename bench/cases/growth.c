@@ -104,7 +104,7 @@ static uint8_t *site_at(const struct ground *c, unsigned i)
 }
 
 /* A site on the last page, which the operations that grow leave alone. */
-static uint8_t *apart(const struct ground *c)
+static uint8_t *lone_site(const struct ground *c)
 {
 	return page_at(c, PAGES - 1) + STRIDE - SPLIT;
 }
@@ -128,11 +128,11 @@ OPERATION(do_nothing, 0)
 OPERATION(change_site, pc_patch(site_at(c, 0), codes[i % 2], LENGTH))
 
 /* In one word. */
-OPERATION(change_closed, pc_patch(apart(c) + SPLIT, codes[i % 2], LENGTH))
+OPERATION(change_closed, pc_patch(lone_site(c) + SPLIT, codes[i % 2], LENGTH))
 
-OPERATION(open_and_close, pc_text_open(apart(c), LENGTH) ?: pc_text_close(apart(c), LENGTH))
-OPERATION(patch_apart, pc_patch(apart(c), codes[i % 2], LENGTH))
-OPERATION(forget_apart, pc_forget(apart(c), LENGTH))
+OPERATION(open_and_close, pc_text_open(lone_site(c), LENGTH) ?: pc_text_close(lone_site(c), LENGTH))
+OPERATION(patch_apart, pc_patch(lone_site(c), codes[i % 2], LENGTH))
+OPERATION(forget_apart, pc_forget(lone_site(c), LENGTH))
 OPERATION(forget_all, pc_forget(c->code, (c->size + 1) * (size_t)STRIDE))
 
 /* As a JIT that maps its code once for all. */
@@ -170,7 +170,7 @@ static int add_call(struct ground *c, unsigned i)
 	int ret = i ? 0 : put_calls(c);
 
 	ret = ret < 0 ? ret : pc_call_init(&c->call[i], site_at(c, i));
-	return ret < 0 ? ret : pc_activate_call(&c->call[i], apart(c));
+	return ret < 0 ? ret : pc_activate_call(&c->call[i], lone_site(c));
 }
 
 static int use_one_call(struct ground *c, unsigned i)
@@ -178,7 +178,8 @@ static int use_one_call(struct ground *c, unsigned i)
 	int ret = i ? 0 : put_calls(c);
 
 	ret = ret < 0 ? ret : pc_call_init(c->call, site_at(c, 0));
-	ret = ret < 0 ? ret : pc_activate_call(c->call, i % 2 ? apart(c) : apart(c) + STRIDE);
+	ret = ret < 0 ? ret
+		      : pc_activate_call(c->call, i % 2 ? lone_site(c) : lone_site(c) + STRIDE);
 	return ret < 0 ? ret : pc_forget(site_at(c, 0), LENGTH);
 }
 
@@ -194,7 +195,7 @@ static void *sleep_beside(void *arg)
 
 	if (c->run->seating.executors)
 		pin_this_thread(c->run->topology, c->run->seating.executor[0]);
-	pc_patch(apart(c), codes[0], LENGTH);
+	pc_patch(lone_site(c), codes[0], LENGTH);
 	sem_post(&c->ready);
 	for (;;)
 		pause();
@@ -219,7 +220,7 @@ static int add_thread(struct ground *c, unsigned i)
 
 static void *patch_and_end(void *arg)
 {
-	pc_patch(apart(arg), codes[0], LENGTH);
+	pc_patch(lone_site(arg), codes[0], LENGTH);
 	return NULL;
 }
 
@@ -232,8 +233,8 @@ static int use_thread(struct ground *c, unsigned i)
 	return ret ? -ret : -pthread_join(thread, NULL);
 }
 
-OPERATION(put_nops, pc_patch_starts(apart(c), nops, LENGTH, (1u << LENGTH) - 1))
-OPERATION(merge_nops, pc_patch_merge(apart(c), nop, LENGTH, PC_CHECK_THREADS))
+OPERATION(put_nops, pc_patch_starts(lone_site(c), nops, LENGTH, (1u << LENGTH) - 1))
+OPERATION(merge_nops, pc_patch_merge(lone_site(c), nop, LENGTH, PC_CHECK_THREADS))
 
 static int fork_once(struct ground *c, unsigned i)
 {

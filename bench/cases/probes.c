@@ -87,7 +87,7 @@ __attribute__((used, no_sanitize_address,
 
 void by_ifunc(uint64_t *sum) __attribute__((ifunc("chosen")));
 
-/* As dynamic_flag has it: TEST %eax with a number, or a JMP by it, which one byte makes of it. */
+/* As dynamic_flag does it: the first byte makes a JMP rel32 of TEST $imm32, %eax, and back. */
 #define TEST 0xa9
 #define JMP  0xe9
 static inline __attribute__((always_inline)) bool by_hand(void)

@@ -24,7 +24,7 @@ struct scaling_mix {
 	bool one_site; /* for all patchers */
 };
 
-/* Of the first three each patcher has a site; the last shares that of the one before. */
+/* A patcher has a site for each of the first three; the last uses the site of the third. */
 static const struct site_spec ops[] = {
 	{ WAY_CALL, .target = LOOP_COUNT },
 	{ WAY_ALIGNED, .target = LOOP_COUNT },

@@ -285,7 +285,7 @@ static void sum_up(struct bench_case *b, struct bench_row *row)
 		bench_row_extra(row, "traps", (double)c->traps / (double)c->changes);
 }
 
-/* The spare sites come last, and so lie lower: a batch goes by addresses, and to ours last. */
+/* Spare sites are mapped last, below ours: so a batch, in order of address, ends with ours. */
 static int stall_build(struct bench_site *site, struct spare *spare, const struct stall_spec *spec,
 		       char *why)
 {

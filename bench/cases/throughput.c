@@ -37,8 +37,8 @@ struct flow_sum {
 	uint64_t calls[2]; /* by target */
 	uint64_t ran[2];   /* by state: calls of either target, or calls and executions of none */
 	/*
-	 * ran, by the executors' own time. Of a site that is toggled that is shared by both
-	 * states; untouched, each state had half of it, see flow_untouched().
+	 * ran, by the executors' own time. If the site is toggled both states share that time;
+	 * untouched, each state has half of it: see flow_untouched().
 	 */
 	double per_second[2];
 };

@@ -224,7 +224,7 @@ static int begin_case(struct bench_case *bench, char *why)
 	if (c->spec.any_risk)
 		ret = accept_risk(c, why);
 	c->executed -= hot_count(c->toggle->hot).executed;
-	/* Others do without a policy, but a batch has none other: it is skipped where auto is. */
+	/* A case whose policy is refused is skipped; batches have policy auto. */
 	if (ret == 0 && site->has_policy && (ret = pc_set_policy(site->policy)) < 0)
 		bench_policy_refused(site->policy, why);
 	if (ret == 0)
@@ -369,7 +369,7 @@ static void toggle_case_build(struct toggle_case *c, const struct toggle_spec *s
 					      .arg = c,
 					      .base = floor,
 					      .second_measure = way->second };
-	/* What is as in most cases is not told: mapping open, across a line. */
+	/* A row has no params for what most cases share: an open mapping, a line crossed. */
 	bench_row_name(row,
 		       spec->rival  ? "beside paper"
 		       : spec->peer ? spec->peer->name

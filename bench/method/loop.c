@@ -85,8 +85,8 @@ static void emit_loop(struct loop *loop, const struct loop_spec *spec)
 		break;
 	}
 	/*
-	 * Twenty-four things that do not wait for each other, of the kinds that a machine has most
-	 * places for: what else runs beside them takes time of its own.
+	 * Twenty-four independent instructions, of the kinds that a core has most units for: what
+	 * else is in the loop takes time of its own.
 	 */
 	for (unsigned i = 0; i < 4 && spec->work; i++) {
 		PUT(&e, 0x48, 0x8d, 0x47, 0x08); /* lea rax, [rdi + 8] */

@@ -48,7 +48,7 @@ static int one_block(struct bench_case *c, struct samples *to, char *why)
 	return ret;
 }
 
-static bool stopped(const struct bench_run *run)
+static bool is_stopped(const struct bench_run *run)
 {
 	return run->stop && *run->stop;
 }
@@ -76,14 +76,14 @@ static int one_round(const struct bench_run *run, struct bench_case *cases, size
 		if (c->skipped || (c->rounds && round >= c->rounds))
 			continue;
 		for (unsigned k = 0; k < 4 && ret == 0; k++) {
-			if (stopped(run))
+			if (is_stopped(run))
 				return -EINTR;
 			if (!is_base[k])
 				ret = one_block(c, c->samples, why);
 			else if (c->base)
 				ret = one_block(c->base, c->base_samples, why);
 		}
-		if (ret == -EINTR || stopped(run))
+		if (ret == -EINTR || is_stopped(run))
 			return -EINTR;
 		c->skipped = ret < 0;
 		if (ret < 0)
@@ -157,7 +157,7 @@ int bench_measure(const struct bench_run *run, struct bench_case *cases, size_t 
 			samples_free(&cases[i].base_samples[which]);
 		}
 	samples_end_block(&distance);
-	/* And what earlier ones of this result have seen; NAN of none. */
+	/* The least and the most also of earlier calls for this result, NAN if there are none. */
 	if (distance.count && samples_sum_up(&distance, NULL, run->seed, &far) == 0)
 		result->distance = (struct bench_value){ far.value.median,
 							 fmin(far.least, result->distance.low),

@@ -52,7 +52,7 @@ static double sample_quantile(const double *values, size_t count, double q)
 {
 	size_t low = (size_t)(q * (double)(count - 1)), high = low + 1 < count ? low + 1 : low;
 
-	/* Between two that are equal it may come out a rounding beside them. */
+	/* Interpolation between two equal values may miss them by a rounding error. */
 	return fmin(fmax(gsl_stats_quantile_from_sorted_data(values, 1, count, q), values[low]),
 		    values[high]);
 }

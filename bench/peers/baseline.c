@@ -277,7 +277,7 @@ static void call_futex(_Atomic(uint32_t) *word, int operation, uint32_t value)
 	sys_call(SYS_futex, word, operation, value, NULL, NULL, 0);
 }
 
-/* A signal that arrives late, or is not ours, finds the gate open or is as good as ours. */
+/* A late signal finds the gate open; at a shut gate another program's does as well as ours. */
 static void on_stop(int signal, siginfo_t *info, void *context)
 {
 	pid_t tid = (pid_t)sys_call(SYS_gettid);

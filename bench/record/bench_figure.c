@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The two ways to draw a benchmark: rows as dots, or curves. What a journal brings is in the data
- * only as numbers and as the plain words of bench_words.c, in quotes. What draws
- * writes the arguments of the script, behind the data, to args, which are empty, and returns how
- * many; 0: nothing of it can be drawn.
+ * A benchmark is drawn as dots, a row each, or as curves. Of a journal the data have numbers alone,
+ * and the plain words of bench_words.c in quotes. A function that draws writes the data, then the
+ * script's arguments to args, and returns how many there are; 0: it has nothing to draw.
  */
 #include "bench/record/bench_record.h"
 
@@ -187,13 +186,13 @@ static bool spot_of_bin(const struct curves *c, const struct bench_row *row, uns
 
 static const char *const not_in_names[] = { "rate", "mode", "executors", NULL };
 
-/* Nothing said counts as one. */
+/* A row without executors is drawn at 1. */
 static double executors_of(const struct bench_row *row)
 {
 	return finite_or(bench_row_number(row, "executors"), 1);
 }
 
-/* At what it got, which may be less than what it was asked for. */
+/* Drawn at the rate that was reached, which may be less than the one asked for. */
 static bool is_rate(const struct bench_row *row, const char *what, struct spot *spot)
 {
 	const char *mode = bench_row_text(row, "mode");

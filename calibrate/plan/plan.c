@@ -68,7 +68,7 @@ static void add_untested(struct plan *plan, bool is_provoker, int which, const c
 
 	*u = (struct untested){ .is_provoker = is_provoker, .which = which };
 	snprintf(u->reason, sizeof(u->reason), "%s", reason);
-	plan->unseateds += !is_provoker;
+	plan->untested_placements += !is_provoker;
 }
 
 static void add_seat(struct plan *plan, enum placement p, unsigned executors)

@@ -70,7 +70,7 @@ struct plan {
 	unsigned seats;
 	struct untested untested[PLACEMENT_COUNT + PROVOKER_COUNT];
 	unsigned untesteds;
-	unsigned unseateds; /* of them: the placements, first in order */
+	unsigned untested_placements; /* of them: the placements, first in order */
 };
 
 /* plan_find - "quick", "default" or "thorough"; NULL if there is no such plan. */

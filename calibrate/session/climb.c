@@ -110,7 +110,7 @@ static void draw_provoker(const struct climb *c, struct cell *cell, bool is_gap)
 	if (random_next(&random) % PROVOKE_IN ||
 	    provokers_have(1u << p, is_gap ? PROVOKER_COLD | PROVOKER_SITED : PROVOKER_COLD))
 		return;
-	for (unsigned i = c->plan->unseateds; i < c->plan->untesteds; i++)
+	for (unsigned i = c->plan->untested_placements; i < c->plan->untesteds; i++)
 		if (c->plan->untested[i].which == (int)p)
 			return;
 	cell->provokers = 1u << p;

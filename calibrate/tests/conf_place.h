@@ -70,7 +70,7 @@ static inline int new_place(void **state)
 	snprintf(p->path, sizeof(p->path), "%s/machine.conf", p->folder);
 	p->identity = sample_identity();
 	fill_estimate(&p->estimate, &p->plan);
-	p->plan.unseateds++;
+	p->plan.untested_placements++;
 	p->plan.untested[p->plan.untesteds++] =
 		(struct untested){ false, PLACEMENT_CROSS_SOCKET, "one package only" };
 	p->cpus.word[0] = 3;

@@ -126,7 +126,7 @@ static void put_window(FILE *out, const struct estimate *e, const struct identit
 /* A run that saw only one of two states says so. */
 static void put_certainty(FILE *out, const struct estimate *e, const struct provenance *from)
 {
-	unsigned left = from->plan->unseateds;
+	unsigned left = from->plan->untested_placements;
 
 	if (e->long_run)
 		fprintf(out, "Sure:    %.0f %% for the long run, from %u runs.", 100 * CONFIDENCE,

@@ -94,7 +94,7 @@ static bool number_of(const char *text, long double *number)
 	return end != text && !*end;
 }
 
-static bool compares(const struct trace_condition *when, const char *text)
+static bool compare_values(const struct trace_condition *when, const char *text)
 {
 	long double a, b;
 	int order;
@@ -123,7 +123,7 @@ static bool value_meets(const struct trace_condition *when, const struct shown *
 		value_put(out, shown->event, value);
 		fclose(out);
 		word = copy_word(text, size);
-		is = word && strcmp(word, "?") != 0 && compares(when, word);
+		is = word && strcmp(word, "?") != 0 && compare_values(when, word);
 	}
 	free(word);
 	free(text);

@@ -71,7 +71,8 @@ static void put_how_long(FILE *f, const struct conform_report *r)
 			continue;
 		fprintf(f, "  %-10s  %9s", t->guarantee->name, NUMBER(speed));
 		for (unsigned i = 0; i < sizeof(rates) / sizeof(rates[0]); i++)
-			fprintf(f, "  %9s", duration_text(conform_seconds(rates[i], speed), text));
+			fprintf(f, "  %9s",
+				duration_text(seconds_to_exclude(rates[i], speed), text));
 		fputc('\n', f);
 	}
 	fprintf(f,
@@ -197,8 +198,8 @@ static void print_json(FILE *f, const struct conform_report *r)
 				  promise_status_name(tried_status(t)), "trials",
 				  (json_int_t)t->trials, "failures", (json_int_t)t->failures,
 				  "cells", (int)t->cells, "failed_cells", (int)t->failed,
-				  "hung_cells", (int)t->hung, "rate_shown", conform_sure(t->trials),
-				  "seconds", t->seconds, "until_failure",
+				  "hung_cells", (int)t->hung, "rate_shown",
+				  rate_excluded(t->trials), "seconds", t->seconds, "until_failure",
 				  t->failures ? json_real(t->until) : json_null()));
 	for (const struct failed *l = c->failed; l < c->failed + c->faileds; l++) {
 		put_command(r, l, text, sizeof(text));

@@ -153,7 +153,7 @@ static int lock_store(const char *path)
 	return fd < 0 || (fcntl(fd, F_OFD_SETLKW, &lock) < 0 && errno != EINVAL) ? -errno : 0;
 }
 
-/* Of what the runs that `has` does not have, to the store there: their number, or -errno. */
+/* Append to a store the runs of `what` that `has` lacks. Returns how many, or -errno. */
 static int append_all(const char *path, const struct evidence *what, const struct evidence *has)
 {
 	unsigned epoch = 0;
@@ -165,7 +165,7 @@ static int append_all(const char *path, const struct evidence *what, const struc
 
 		for (size_t k = 0; k < has->count && !known; k++)
 			known = strcmp(has->run[k].print, run->print) == 0;
-		/* What is of before here cannot be put before what is there. */
+		/* Runs of an earlier epoch would stand behind those of a later one. */
 		if (known || (has->count && run->epoch != what->epoch))
 			continue;
 		if (epoch && run->epoch != epoch)

@@ -358,10 +358,10 @@ static void test_how_long(void **state)
 {
 	(void)state;
 	/* 99 %: (1 - rate) ^ trials is 1 %. */
-	assert_true(fabs(pow(1 - 1e-3, conform_seconds(1e-3, 1)) - 0.01) < 1e-9);
-	assert_true(fabs(conform_seconds(1e-6, 1e6) - 4.60517) < 1e-3);
-	assert_true(fabs(conform_sure(460517) - 1e-5) < 1e-9);
-	assert_true(conform_sure(0) == 1);
+	assert_true(fabs(pow(1 - 1e-3, seconds_to_exclude(1e-3, 1)) - 0.01) < 1e-9);
+	assert_true(fabs(seconds_to_exclude(1e-6, 1e6) - 4.60517) < 1e-3);
+	assert_true(fabs(rate_excluded(460517) - 1e-5) < 1e-9);
+	assert_true(rate_excluded(0) == 1);
 }
 
 int main(void)

@@ -109,7 +109,7 @@ static bool is_kind_of(const json_t *kind, const struct identity *here)
 	return same;
 }
 
-/* What its machines do not exclude is a part of a bound. */
+/* No bound is below machines_missed(). */
 static bool has_bound(const json_t *object, double upper_p)
 {
 	struct behind_one behind = { 0 };

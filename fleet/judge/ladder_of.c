@@ -54,7 +54,7 @@ static bool has_toggled(const struct fleet_run *run, const struct sum *like)
 	return false;
 }
 
-/* If fewer have done like that than is known so far. */
+/* Count the machines that have toggled there, and keep the smaller number. */
 static void take_fewer(struct behind_one *fewest, const struct fleet_run *runs, size_t count,
 		       const struct sum *like)
 {

@@ -31,9 +31,9 @@ void ladder_behind(const struct fleet_run *runs, size_t count, const struct esti
 /*
  * prior_of_kind - what may be said of a machine of the kind that has counted nothing itself.
  *
- * It is drawn as the others were: a machine is a run, so that what bounds the mean speaks for it
- * too. And a share of all machines that these exclude no more may be worse than all of them, at
- * worst tear always: machines_missed() is added to each bound. 0 or -ENOMEM.
+ * It is drawn like the others, so a bound with the machine as the unit holds for it, too. But a
+ * share of all machines may be worse than all of these, and tear at every toggle: so
+ * machines_missed() is added to each bound. 0 or -ENOMEM.
  */
 int prior_of_kind(const struct identity *of, const struct fleet_run *runs, size_t count,
 		  struct estimate *e, struct behind *behind);
@@ -57,8 +57,8 @@ int each_kind(struct fleet *fleet, int (*tell)(const struct kind_report *report,
 	      void *arg);
 
 /*
- * machines_missed - so many machines of a thousand may be worse than all that were seen, with
- * 95 %: as many clean machines exclude no more.
+ * machines_missed - the largest share of all machines that may be worse than so many that were
+ * seen, with 95 %.
  */
 double machines_missed(uint64_t machines);
 

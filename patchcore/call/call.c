@@ -129,7 +129,7 @@ static int load_call(const struct pc_call *call, int32_t *displacement)
 	return ret;
 }
 
-/* Also by a thread that has ended, or was left behind by fork(), before it could say so. */
+/* As the code shows it: a thread that moved the call may have ended before it noted that. */
 static enum call_stage call_stage(const struct pc_call *call)
 {
 	enum call_stage stage = known_stage(call);
@@ -201,13 +201,13 @@ static int move_to_stub(struct pc_call *call, enum call_stage stage, void *targe
 					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return -EAGAIN;
 	if (call_stage(call) == stage) {
-		/* Before the next one, if a thread that has ended could not say so. */
+		/* A thread that has ended may not have noted it. */
 		__atomic_store_n(&call->moved, stage, __ATOMIC_RELEASE);
 		ret = call_stub_get(call, target, stage == CALL_ORIGINAL, &stub);
 	}
 	if (ret == 0 && stub == call_own(call)) {
 		aim_stub(stub, target);
-		/* It will not be led through that one: see look_at_call(). */
+		/* The call never leads through the shared stub again: see look_at_call(). */
 		if (stage == CALL_ORIGINAL)
 			__atomic_store_n(&call->shared, NULL, __ATOMIC_RELEASE);
 	}
@@ -337,7 +337,7 @@ NOPATCH_INLINE bool is_open(const struct pc_call *call, struct thread *self)
 	return page_is_open(page) && !page_shift(page) && addr % TEXT_PAGE <= TEXT_PAGE - CALL_MAX;
 }
 
-NOPATCH_INLINE int turn(struct pc_call *call, bool on, void *target)
+NOPATCH_INLINE int turn_call(struct pc_call *call, bool on, void *target)
 {
 	/* Written where it runs: what comes before the store is inline, and has nothing to ask. */
 	static const struct text_span plain;
@@ -373,7 +373,7 @@ int pc_activate_call(struct pc_call *call, void *target)
 
 	if (!call || !call->addr || (!target && !call_original(call)))
 		return -EINVAL;
-	ret = turn(call, true, target);
+	ret = turn_call(call, true, target);
 	if (ret == 0 && target && !call_original(call))
 		note_original(call, target);
 	return ret;
@@ -381,7 +381,7 @@ int pc_activate_call(struct pc_call *call, void *target)
 
 int pc_deactivate_call(struct pc_call *call)
 {
-	return call && call->addr ? turn(call, false, NULL) : -EINVAL;
+	return call && call->addr ? turn_call(call, false, NULL) : -EINVAL;
 }
 
 /* --- A look at it ------------------------------------------------------------ */

@@ -81,7 +81,7 @@ static int call_reaches(struct entry *entry, void *addr)
 }
 
 /* Has another call some of its bytes? This one is under no pc_call yet. */
-static bool overlaps(uintptr_t addr, unsigned len)
+static bool has_overlap(uintptr_t addr, unsigned len)
 {
 	return table_each_in(&places, addr - CALL_MAX + 1, addr + len, call_reaches, &addr);
 }
@@ -221,7 +221,7 @@ static int init_at(struct pc_call *call, struct call_place *place)
 	if (is_off < 0)
 		return is_off;
 	place->len = call_shape(call)->len;
-	if (overlaps(place->entry.addr, place->len))
+	if (has_overlap(place->entry.addr, place->len))
 		return -EBUSY;
 	if (call_shape(call)->tail)
 		call->way = PC_CALL_TAIL;
@@ -261,7 +261,7 @@ static int init_at(struct pc_call *call, struct call_place *place)
 	return 0;
 }
 
-static int enter(struct thread **self)
+static int enter_library(struct thread **self)
 {
 	int ret = choice_sync() ? fork_enter(self) : -ESHUTDOWN;
 
@@ -281,7 +281,7 @@ int pc_call_init(struct pc_call *call, void *addr)
 		return -EINVAL;
 	if (own_overlaps(addr, CALL_MAX))
 		return -EPERM;
-	ret = enter(&self);
+	ret = enter_library(&self);
 	if (ret < 0)
 		return ret;
 	lock_take(&lock);
@@ -308,7 +308,7 @@ int pc_call_fini(struct pc_call *call)
 
 	if (!call || !call->addr)
 		return -EINVAL;
-	ret = enter(&self);
+	ret = enter_library(&self);
 	if (ret < 0)
 		return ret;
 	place = place_of(call);

@@ -62,8 +62,8 @@ int decode_layout(struct layout *layout, const uint8_t *code, size_t size, size_
 		}
 		ret = decode_one(code + at, size - at, &insn);
 		/*
-		 * What stands behind a jump is taken for code as long as it comes out even where
-		 * the jump leads; else it is what another change left there.
+		 * Bytes behind a jump are code if instructions fill them up to the jump's target;
+		 * else another change left them there.
 		 */
 		if (dead && target < 64 && (ret < 0 || at + insn.length > target)) {
 			*layout = to_jump;

@@ -133,7 +133,8 @@ int fork_enter_slowly(struct thread *self, int64_t ns)
 		if (fork_is_mine(self) || thread_is_nested(self) || thread_is_gone(gate))
 			return 0;
 		thread_leave(self);
-		/* Once it is time, as long as the forking thread sleeps. */
+		/* The limit runs from the fork's preparation on, while the forking thread sleeps.
+		 */
 		now = clock_ns();
 		if (!deadline || !load_relaxed(&prepared))
 			deadline = now + ns;

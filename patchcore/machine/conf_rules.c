@@ -12,7 +12,7 @@
  * it is not below that either, nor below the rate that was seen; the exact bound is higher
  * still, but these two need no special functions. Nothing toggled: nothing known.
  */
-static bool supports(const struct machine_conf_bound *bound, double confidence)
+static bool is_supported(const struct machine_conf_bound *bound, double confidence)
 {
 	double toggles = (double)bound->toggles, tears = (double)bound->tears;
 
@@ -35,7 +35,7 @@ static const char *find_conf_flaw(unsigned rule, const struct machine_conf *c)
 		return "[wait] is usable, but the verdict is not pass";
 	if (rule == 1 && c->usable && !c->levels)
 		return "[wait] is usable, but there is no level";
-	if (rule == 2 && !supports(&window, c->window_confidence))
+	if (rule == 2 && !is_supported(&window, c->window_confidence))
 		return "[window] upper_p is lower than its toggles and confidence allow";
 	if (rule == 3 && c->identity.cpus && cpus_count(&c->cpus) > c->identity.cpus)
 		return "[scope] cpus names more CPUs than [identity] has";
@@ -53,9 +53,9 @@ static const char *find_level_flaw(unsigned rule, const struct machine_conf *c,
 	/* A stretched wait of 0 lasts as long as the stores call for. */
 	if (rule == 5 && c->usable && !waits->stretch && (!waits->first || !waits->second))
 		return "may be waited by, but does not wait";
-	if (rule == 6 && !supports(&level->line, c->confidence))
+	if (rule == 6 && !is_supported(&level->line, c->confidence))
 		return "line_p" LOWER;
-	if (rule == 7 && !supports(&level->page, c->confidence))
+	if (rule == 7 && !is_supported(&level->page, c->confidence))
 		return "page_p" LOWER;
 	/* Bounds may rise and fall as they were seen to; what a level costs may not. */
 	for (; before < level; before++)

@@ -216,7 +216,7 @@ NOPATCH static void keep_pending(struct frames_places *places)
 	places->n = kept;
 }
 
-NOPATCH static int begin(struct merge *merge)
+NOPATCH static int hold_and_check(struct merge *merge)
 {
 	int ret = merge_hold(merge);
 
@@ -239,7 +239,7 @@ NOPATCH static void hold_all(struct frames_places *places)
 
 	for (size_t i = 0; i < places->n; i++) {
 		merge = places->inside[i].merge;
-		merge->result = begin(merge);
+		merge->result = hold_and_check(merge);
 		places->inside[i].start = (uintptr_t)merge->span.addr;
 		places->inside[i].end = (uintptr_t)merge->span.addr + merge->span.len;
 		places->inside[i].doors = merge->old_starts & merge->new_starts;
@@ -361,7 +361,7 @@ NOPATCH static int wait_until_empty(struct frames_places *places)
  * at the INT3 of the other: neither leaves. So the wait for several is short. Merges that are left
  * then are taken back, and their caller tries them alone.
  */
-NOPATCH static void protocol(struct frames_places *places)
+NOPATCH static void run_protocol(struct frames_places *places)
 {
 	struct merge *merge;
 	int ret = 0;
@@ -404,6 +404,6 @@ NOPATCH_ENTRY void merge_undisturbed(struct frames_places *places)
 	uint64_t before = kernel_mask(SIG_SETMASK, ~UINT64_C(0));
 
 	others_keep_off(before);
-	protocol(places);
+	run_protocol(places);
 	kernel_mask(SIG_SETMASK, before);
 }

@@ -127,7 +127,7 @@ NOPATCH static uintptr_t handler_of(int signal)
 	return kernel_action(signal, NULL, &now) == 0 ? now.handler : (uintptr_t)SIG_ERR;
 }
 
-NOPATCH static bool stands(int signal)
+NOPATCH static bool is_our_handler(int signal)
 {
 	return signal && handler_of(signal) == (uintptr_t)on_look_signal;
 }
@@ -184,14 +184,14 @@ NOPATCH void others_keep_off(uint64_t blocked)
 /* The one of the last round if that will still do. */
 NOPATCH static int choose_from(uint64_t used, uint64_t pending)
 {
-	if (stands(others_signal) && !(used & kernel_bit(others_signal)))
+	if (is_our_handler(others_signal) && !(used & kernel_bit(others_signal)))
 		return 0;
 	for (int i = SIGNAL_MAX; i >= SIGNAL_MIN; i--) {
 		if (used & kernel_bit(i))
 			continue;
 		/* What is pending is the library's own where its handler stands, else another's. */
-		if (stands(i) || (!(pending & kernel_bit(i)) &&
-				  handler_of(i) == (uintptr_t)SIG_DFL && take_signal(i))) {
+		if (is_our_handler(i) || (!(pending & kernel_bit(i)) &&
+					  handler_of(i) == (uintptr_t)SIG_DFL && take_signal(i))) {
 			others_signal = i;
 			return 0;
 		}
@@ -213,7 +213,7 @@ NOPATCH static void pass_on(int signal, siginfo_t *info)
 	while (atomic_load(&settling) == signal && clock_ns() < deadline)
 		clock_sleep(CLOCK_MS / 20);
 	is_kept = atomic_load(&taken) & kernel_bit(signal);
-	if (stands(signal))
+	if (is_our_handler(signal))
 		kernel_action(signal, &dfl, NULL);
 	else if (is_kept)
 		return;
@@ -386,7 +386,7 @@ NOPATCH static struct thread_slot *find_slot(pid_t tid)
 }
 
 /* A thread that /proc lists. */
-NOPATCH static bool meet(pid_t tid, void *arg)
+NOPATCH static bool note_thread(pid_t tid, void *arg)
 {
 	struct round *round = arg;
 	struct thread_slot *slot = find_slot(tid);
@@ -404,7 +404,7 @@ NOPATCH static bool meet(pid_t tid, void *arg)
 	 * of the kernel's never answer.
 	 */
 	if (round->pass > 1 && task_stat(tid, &stat) == 0 &&
-	    (stat.is_kernels || stat.started > round->began))
+	    (stat.is_kernel_thread || stat.started > round->began))
 		return true;
 	if (count % CHUNK == 0 && count < CHUNK * CHUNKS && !chunks[count / CHUNK]) {
 		chunk = sys_call(SYS_mmap, NULL, sizeof(struct thread_chunk),
@@ -428,7 +428,7 @@ NOPATCH static bool meet(pid_t tid, void *arg)
 }
 
 /* Some have not been asked, or have not answered for a while. How many have not been asked. */
-NOPATCH static int insist(const struct round *round)
+NOPATCH static int ask_again(const struct round *round)
 {
 	int unasked = 0, ret = 0;
 
@@ -439,7 +439,7 @@ NOPATCH static int insist(const struct round *round)
 		if (!atomic_load(&slot->is_open))
 			continue;
 		/* These never answer. */
-		if ((task_stat(slot->tid, &stat) == 0 && stat.is_kernels) ||
+		if ((task_stat(slot->tid, &stat) == 0 && stat.is_kernel_thread) ||
 		    task_has_ended(slot->tid)) {
 			atomic_store(&slot->is_open, false);
 			continue;
@@ -478,7 +478,7 @@ NOPATCH static int await_answers(const struct round *round)
 			futex_wait(&answers, seen, ret ? CLOCK_MS / 20 : CLOCK_MS);
 		/* A millisecond without an answer. */
 		if (ret || atomic_load(&answers) == seen)
-			ret = insist(round);
+			ret = ask_again(round);
 	}
 	return ret < 0 ? ret : 0;
 }
@@ -500,7 +500,7 @@ NOPATCH static int ask_all(struct round *round)
 		bool first = ++round->pass == 1;
 
 		before = count;
-		ret = task_list(0, meet, round) < 0 ? -EACCES : round->error;
+		ret = task_list(0, note_thread, round) < 0 ? -EACCES : round->error;
 		if (ret < 0)
 			return ret;
 		/* The new ones are asked. The signal is chosen once they are known. */
@@ -536,7 +536,7 @@ NOPATCH static int ask_all(struct round *round)
 /* --- The round -------------------------------------------------------------------------- */
 
 /* Others wait with their signals open, so that they can be interrupted meanwhile. */
-NOPATCH static void hold(void)
+NOPATCH static void take_round(void)
 {
 	pid_t self = (pid_t)sys_call(SYS_getpid), seen = 0;
 
@@ -591,7 +591,7 @@ NOPATCH int others_look(others_fn *fn, others_asleep_fn *asleep, void *arg)
 	struct kernel_action trap;
 	int ret;
 
-	hold();
+	take_round();
 	current = &round;
 	count = 0;
 	for (unsigned i = 0; i < CHAINS; i++)
@@ -627,14 +627,14 @@ NOPATCH void others_give_back(void)
 {
 	uint64_t pending = 0;
 
-	hold();
+	take_round();
 	if (task_list(0, note_pending, &pending) < 0)
 		pending = ~UINT64_C(0);
 	for (int i = SIGNAL_MIN; i <= SIGNAL_MAX; i++) {
 		struct kernel_action dfl = { .handler = (uintptr_t)SIG_DFL }, before;
 
 		/* Only where ours is still the handler. */
-		if (!(atomic_load(&taken) & ~pending & kernel_bit(i)) || !stands(i) ||
+		if (!(atomic_load(&taken) & ~pending & kernel_bit(i)) || !is_our_handler(i) ||
 		    kernel_action(i, &dfl, &before) < 0)
 			continue;
 		if (before.handler != (uintptr_t)on_look_signal)

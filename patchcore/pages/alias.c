@@ -379,7 +379,7 @@ NOPATCH static bool map_copy_at(uintptr_t at, size_t len, int prot, size_t from)
 	       (long)at;
 }
 
-/* A run with its first page: what the parent could not write to, it could not copy either. */
+/* At the first page of a run, all of it. What the parent could not write to has no copy. */
 NOPATCH static int adopt_run(struct entry *entry, void *unused)
 {
 	struct page *first = (struct page *)entry, *page = first;

@@ -124,7 +124,7 @@ void text_end(struct text_span *span)
 /* --- In words --------------------------------------------------------------------------------- */
 
 /* What of this process could have forbidden it; the kernel does not say which. */
-static const char *suspect(void)
+static const char *guess_refuser(void)
 {
 	char enforcing[4];
 	int filter;
@@ -190,7 +190,7 @@ static int say_protect(uintptr_t start, uintptr_t end, char *reason, size_t size
 	}
 	if (ret == -EACCES && text_refused_with)
 		snprintf(reason, size, "mprotect was denied with %s: %s", name ? name : "?",
-			 suspect());
+			 guess_refuser());
 	else
 		snprintf(reason, size, "%s", what);
 	return ret;

@@ -298,7 +298,7 @@ static int prepare_range(const struct page_wish *wish, uintptr_t *start, uintptr
 {
 	int ret;
 
-	/* What was opened along with it counts only if it lies there still. */
+	/* Other parts of an opened huge page count only if they are still the same memory. */
 	text_compare(*start, *end);
 	widen_to_opened(start, end);
 	ret = prepare_all(NULL, *start, *end);
@@ -307,7 +307,7 @@ static int prepare_range(const struct page_wish *wish, uintptr_t *start, uintptr
 	if (*end - *start > LONGEST)
 		return -ENOMEM;
 	ret = prepare_all(wish, *start, *end);
-	/* Of what lies behind, only an old protection is known; to set it again does no harm. */
+	/* Pages behind the one that failed have their old protection: it may be set again. */
 	if (ret < 0)
 		give_back_pages(*start, *end);
 	return ret;
@@ -403,7 +403,7 @@ static int close_entry(struct entry *entry, void *only_borrowers)
 	return 0;
 }
 
-/* Of a huge page with the first of its parts. */
+/* The first owed part of a huge page gives all of it back. */
 static int give_back_owed(struct entry *entry, void *first_failure)
 {
 	const struct page *page = (struct page *)entry;

@@ -179,7 +179,7 @@ int text_read(void *buffer, const void *addr, size_t len)
 	/* Execute-only memory is -EFAULT above, as unmapped memory is, but not here. */
 	mem = sys_call(SYS_openat, AT_FDCWD, "/proc/thread-self/mem", O_RDONLY | O_CLOEXEC);
 	if (mem < 0)
-		/* Some of it was there, or it is said that it is not: that much can be told. */
+		/* A partial read, or -EFAULT: some of it is not mapped. */
 		return got > 0 || got == -EFAULT ? -EFAULT : -EACCES;
 	forced = sys_call(SYS_pread64, mem, buffer, len, addr);
 	sys_call(SYS_close, mem);

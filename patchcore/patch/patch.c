@@ -217,7 +217,7 @@ int pc_drain(void)
 
 	if (ret < 0)
 		return ret;
-	/* What is kept to look after a child goes when the child is ready. */
+	/* This closes the pipes of children that have become ready. */
 	text_child_is_late();
 	ret = flight_drain();
 	now = flight_undone();

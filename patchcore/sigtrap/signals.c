@@ -381,7 +381,7 @@ static bool meet_thread(pid_t tid, void *arg)
 	if (ret == 0)
 		ret = task_stat(tid, &stat);
 	/* Does it run code of the program, or will it again? */
-	if (ret == 0 && stat.has_memory && !stat.is_kernels) {
+	if (ret == 0 && stat.has_memory && !stat.is_kernel_thread) {
 		look->report->threads++;
 		if (blocking && look->report->threads_blocking++ == 0)
 			look->report->first_thread = tid;

@@ -370,7 +370,7 @@ NOPATCH static void begin_list(struct robust_list_head *list)
 }
 
 /* By step 4 below, or not. The task may be killed after any instruction. */
-NOPATCH static bool claim(struct guest *guest, uint32_t epoch, uint32_t mine)
+NOPATCH static bool claim_guest(struct guest *guest, uint32_t epoch, uint32_t mine)
 {
 	/* Acquire, before the word: pairs with step 5. */
 	uint64_t last = load_acquire(&guest->id);
@@ -425,7 +425,7 @@ NOPATCH uint64_t thread_guest(void)
 		if (list)
 			list->list_op_pending = &guests[i].entry;
 		atomic_signal_fence(memory_order_seq_cst);
-		if (claim(&guests[i], epoch, tid))
+		if (claim_guest(&guests[i], epoch, tid))
 			break;
 	}
 	if (i == GUESTS) {

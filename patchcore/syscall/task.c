@@ -277,8 +277,8 @@ NOPATCH static int task_stat_parse(const char *text, unsigned release, struct ta
 	if (!size)
 		return -ESRCH;
 	flags = proc_number(proc_field(name_end, 7), 10);
-	stat->is_kernels = (release >= IO_WORKER_RELEASE && (flags & IO_WORKER)) ||
-			   (release >= USER_WORKER_RELEASE && (flags & USER_WORKER));
+	stat->is_kernel_thread = (release >= IO_WORKER_RELEASE && (flags & IO_WORKER)) ||
+				 (release >= USER_WORKER_RELEASE && (flags & USER_WORKER));
 	stat->started = proc_number(proc_field(name_end, 20), 10);
 	stat->has_memory = proc_number(size, 10) != 0;
 	return 0;
@@ -335,7 +335,7 @@ NOPATCH static bool meet_wanted(pid_t id, void *arg)
 
 	if (fd < 0)
 		return true;
-	/* The last is the one that it has in its own namespace. */
+	/* The last number is the task's id in its own namespace. */
 	if ((pid_t)last_number(fd, "\nNSpid:", text, sizeof(text), &ids) == wanted->tid)
 		wanted->state = state_of(id);
 	sys_call(SYS_close, fd);
@@ -439,7 +439,7 @@ NOPATCH int task_call(pid_t tid, struct task_call *call)
 }
 
 /* A set of more than half of them was made by leaving some out: none in it is meant. */
-NOPATCH static uint64_t particular(uint64_t set)
+NOPATCH static uint64_t pick_meant_signals(uint64_t set)
 {
 	unsigned count = 0;
 
@@ -451,5 +451,5 @@ NOPATCH static uint64_t particular(uint64_t set)
 
 NOPATCH uint64_t task_uses(uint64_t blocked, uint64_t waited)
 {
-	return particular(blocked) | particular(waited);
+	return pick_meant_signals(blocked) | pick_meant_signals(waited);
 }

@@ -45,7 +45,7 @@ struct task_stat {
 	 * The kernel has made it, for io_uring or vhost: it is listed as a thread of the
 	 * process, runs no code of the program and takes no signals.
 	 */
-	bool is_kernels;
+	bool is_kernel_thread;
 	bool has_memory;  /* else it is ending and runs no code any more */
 	uint64_t started; /* see task_clock() */
 };

@@ -351,7 +351,7 @@ NOPATCH static bool needs_rescue(const struct site *lead, uint64_t *owner)
  * The owner may have gone after any instruction. Each state tells which stores it may have made;
  * those are made again, and the rest is a change in flight like any other.
  */
-NOPATCH static bool rescue(struct site *lead, bool was_left)
+NOPATCH static bool rescue_change(struct site *lead, bool was_left)
 {
 	/* With a change that was never begun, the turn may still be odd. */
 	if (site_state(lead) == WORD_IDLE) {
@@ -387,7 +387,7 @@ bool flight_rescue(struct site *site)
 		return false;
 	if (!site_replace_owner(lead, owner, thread_id()))
 		return false;
-	if (rescue(lead, owner))
+	if (rescue_change(lead, owner))
 		leave_site(lead);
 	return true;
 }
@@ -404,7 +404,7 @@ NOPATCH bool flight_rescue_as_guest(struct site *site)
 	if (!guest)
 		return false;
 	done = site_replace_owner(lead, owner, guest);
-	if (done && rescue(lead, owner))
+	if (done && rescue_change(lead, owner))
 		leave_in_handler(lead);
 	thread_guest_leave(guest);
 	return done;

@@ -196,7 +196,7 @@ int word_hold(struct word **held, const struct change *change, const struct sync
 	return 0;
 }
 
-/* What was asked for when it was held is asked for again: that may be gone. */
+/* The harness may have pushed out the line that word_hold() asked for: time counts from now. */
 void word_prepared(struct word *word)
 {
 	const struct word_trace *trace = word->sync->trace;
@@ -514,8 +514,8 @@ NOPATCH int word_finish(struct word *word)
 }
 
 /*
- * At the front of a span, or of NULL at bytes without an alias, that are no 1-byte NOP; where old
- * bytes are expected only if they are there, else -ESTALE.
+ * One store at @at. @span: NULL if that is where the code runs; then a 1-byte NOP is refused.
+ * @expected: NULL, or the old bytes, without which nothing is stored (-ESTALE).
  */
 NOPATCH_INLINE int put_inside(const struct text_span *span, uint8_t *at, const uint8_t *bytes,
 			      const uint8_t *expected, size_t len)

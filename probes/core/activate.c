@@ -119,8 +119,8 @@ static bool are_of_program(const uint32_t *ids, size_t n)
 }
 
 /*
- * The word of a slot: the function, and what the trampoline need not save for it; or a copy of it,
- * which stays for good. It is the same as before while the function's bytes are.
+ * The value of slot.function: the function with flags for the vectors that it keeps, or a copy of
+ * it, which is never freed. It is remembered as long as the function has the same bytes.
  */
 static uintptr_t find_word(uintptr_t function)
 {

@@ -266,11 +266,11 @@ static void add_array(struct whole *whole, const char *path, Dwarf_Die *type, un
 	one = libdw_type(type, &element) ? libdw_size(&element) : 0;
 	whole->unknown |= libdw_is_odd(type);
 	if (libdw_has(type, DW_AT_GNU_vector)) {
-		/* Compilers do not agree on where one of one is. */
+		/* Compilers disagree on vectors of one element, and of other sizes. */
 		whole->unknown |= (size != 8 && size != 16) || size == one;
 		return add_value(whole, path, SOURCE_OTHER, VECTOR, offset, size == 8 ? 64 : 128);
 	}
-	/* Compilers do not agree on where a small struct is that has one without an end. */
+	/* Compilers disagree on small structs with a flexible array member. */
 	whole->unknown |= (!one || size < one) && whole->size <= 16;
 	if (!one || size < one)
 		return add_piece(whole, path, SOURCE_OTHER, offset, 0);
@@ -439,7 +439,7 @@ void whole_of(struct whole *whole, const char *name, Dwarf_Die *die, Dwarf_Die *
 	whole->declared_align = libdw_number(type, DW_AT_alignment);
 	add_type(whole, name, type, 0, 0);
 	whole->is_wide = is_scalar(type) && whole->eight[1];
-	/* Compilers do not agree on values of nothing but empty classes. */
+	/* Compilers disagree on structs that have empty members alone. */
 	whole->unknown |= whole->memory && !whole->x87 && !whole->eight[0] && !whole->eight[1];
 	whole->unknown |= whole->is_struct && !whole->memory && has_hole(whole);
 }

@@ -19,15 +19,15 @@
 struct called {
 	const char *function;
 	enum fi_kind kind; /* of the probes there */
-	uintptr_t extra;   /* what they have as that */
-	const void *own;   /* the one of this library; NULL: calls by the PLT only */
-	const void *bound; /* the one that the loader takes for this library */
+	uintptr_t extra;   /* of these probes */
+	const void *own;   /* this library's; NULL: only calls through the PLT are sites */
+	const void *bound; /* to which the loader binds calls of this library */
 };
 
 struct calls {
 	const struct provider *provider;
 	struct called to[CALLS_MAX];
-	bool do_nothing;  /* the bound functions, which are not this library's */
+	bool do_nothing;  /* the bound functions do nothing, though they are libc's */
 	bool by_argument; /* probes are named after the function whose address is the first
 			   * argument, if it is known; else FUNCTION+OFFSET */
 };
@@ -39,7 +39,7 @@ struct call_site {
 	const struct called *to;
 	const struct elf_symbol *function; /* that it lies in */
 	const char *name;		   /* of it, or of the first argument; in the image */
-	bool own;			   /* name is that function's, as far as is known */
+	bool own;			   /* it is named after that function, not an inlined one */
 	const char *reason;		   /* why it is refused, or NULL */
 };
 

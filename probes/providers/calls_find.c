@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which bytes of an object are such calls: the compiler lists them nowhere. A site is a call or a
- * jump that
+ * Finds the calls of an object that calls.h describes, which the compiler lists nowhere. A site is
+ * a call or a jump that
  *
  *  1. leads to the function that is looked for: an E8 or E9 to it, or to a jump through a slot
  *     where the loader puts its address, which is an entry of the PLT; or, with -fno-plt, an FF 15
@@ -9,8 +9,8 @@
  *  2. is an instruction: the function that it lies in, from its symbol to its end, comes out as
  *     instructions, of which one starts there. The same bytes inside of another are no site.
  *
- * Where the function that is called is told by its first argument which function it is called for,
- * that may be one that was inlined into the one that the call lies in.
+ * Hooks get the address of a function as their first argument. That may be a function that was
+ * inlined into the one around the call.
  */
 #include <elf.h>
 #include <errno.h>
@@ -44,7 +44,7 @@ static const struct way {
 	{ { 0xe9 }, 1, 5, true, false },
 	{ { 0xff, 0x15 }, 2, 6, false, true },
 	{ { 0xff, 0x25 }, 2, 6, true, true },
-	/* The linker makes these of them if the function is in the same object. */
+	/* The linker makes this of FF 15 if the function is in the same object. */
 	{ { 0x67, 0xe8 }, 2, 6, false, false },
 };
 
@@ -69,7 +69,7 @@ static bool is_defined(const struct elf_symbols *symbols, const char *function)
 	return false;
 }
 
-/* Why calls by the slot are left alone; NULL: they lead to a function that does nothing. */
+/* Why calls through a slot are no sites. NULL: their function does nothing. */
 static const char *refuse_slot(const struct call_search *place, const struct call_slot *slot)
 {
 	const struct object *object = place->object;
@@ -83,7 +83,7 @@ static const char *refuse_slot(const struct call_search *place, const struct cal
 		asm("" : "+r"(bound));
 		is_own = bound != slot->to->own;
 	} else if (!object->is_file) {
-		/* The slot has the function, or before the first call an address in the PLT. */
+		/* The slot holds the function's address, before the first call one in the PLT. */
 		memcpy(&put, (const void *)slot->at, sizeof(put));
 		is_own |= !place->calls->do_nothing ||
 			  (put != (uintptr_t)bound && (put < object->start || put >= object->end));
@@ -235,7 +235,7 @@ static void name_site(const struct call_search *place, const struct constants *c
 	if (!name)
 		return;
 	site->name = name;
-	/* Else it is in another function, not in a part or copy of that: f.cold, f.isra.0. */
+	/* f.cold and f.isra.0 are a part and a copy of f; any other function has f inlined. */
 	site->own = !strncmp(in, name, len) && (!in[len] || in[len] == '.');
 }
 

@@ -234,7 +234,7 @@ static const char *take_register(struct operand_text *t, struct reg *found)
 						     : "its register is none of the sixteen";
 }
 
-/* A base or index: whole, or its lower half never (an address of 32 bits). */
+/* A base or index of 64 bits, or RIP. Addresses of 32 bits are refused. */
 static const char *take_address_register(struct operand_text *t, uint8_t *number, bool *rip)
 {
 	struct reg found;

@@ -61,8 +61,8 @@ uint64_t watch_clock(void)
 	unsigned most = REFRESH;
 	double own, all;
 
-	/* The process's clock lags by a tick for other CPUs, or ten windows: reading theirs updates
-	 * it. */
+	/* The process's clock lacks up to a scheduler's tick, ten windows, of each thread that
+	 * runs: reading the thread's clock adds it. */
 	for (struct ring *ring = ring_list(); (ring = ring_known(ring, &most)); ring = ring->next)
 		ring_waited(ring, 0);
 	own = clock_seconds(watch_common.own);

@@ -105,7 +105,7 @@ void bursts_settle(void)
 	toggles_note(before, fi_deactivate_batch(turned_on, kept) < 0 || exits_turn_back_off() < 0);
 }
 
-/* Wait until all threads that run had an event. All others pay for that, so ENOUGH calls end it. */
+/* Until each running thread had an event. All threads pay for it: ENOUGH calls end the wait. */
 static void wait_for_all(void)
 {
 	uint64_t run = ring_run();

@@ -84,7 +84,7 @@ FI_FUNCTION static bool claim_slot(struct edge_slot *slot, uint64_t key)
 	if (!atomic_compare_exchange_strong_explicit(&slot->key, &there, key, memory_order_relaxed,
 						     memory_order_relaxed))
 		return there == key;
-	/* Once per slot, so there is room. */
+	/* Each slot is added once, so the list has room. */
 	n = add_relaxed(&used_n, 1);
 	store_release(&table.used[n], (uint32_t)(slot - table.slot) + 1);
 	return true;

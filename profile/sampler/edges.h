@@ -36,7 +36,7 @@ fi_function edges_block;
 /* edges_next - the next edge, in the order they were found. *next begins as 0. 0: no more. */
 int edges_next(uint32_t *next, struct edge *edge);
 
-/* edges_has_run - ever, while it was on? Its first run outside of a phase is a wake. */
+/* edges_has_run - has that block run, ever? Its first run outside of a phase is a wake. */
 bool edges_has_run(uint32_t id);
 
 /* edges_sums - how many blocks ran outside of a phase, and how many edges found no room. */

@@ -180,7 +180,7 @@ static void run_epoch(void)
 	calls = look_at_all();
 	bursts_settle();
 	account.last = __builtin_ia32_rdtsc();
-	/* The cost falls where the price of calls has fallen. */
+	/* cost_of_all() falls when a lower price of calls is measured. */
 	moments_add(&account.moments,
 		    &(struct phase){ .start = (double)(start - account.began),
 				     .length = (double)(account.last - start),

@@ -127,7 +127,8 @@ void windows_read(uint32_t id, uint64_t state, uint64_t now)
 	if ((state & WATCH_BITS) == WATCH_FULL && calls >= load_relaxed(&watch->limit))
 		read_full_window(watch, function, epoch);
 	else if ((state & WATCH_BITS) != WATCH_OPEN && function->window == WINDOW_WHOLE)
-		/* It was filled while the epoch before was read: nothing was watched since. */
+		/* It was turned off while its last epoch was read, and has watched nothing since.
+		 */
 		epoch->watched = 0;
 	else if (epoch->watched > function->window)
 		epoch->watched = function->window;

@@ -30,7 +30,7 @@ struct figure {
 	char caption[CAPTION_ROOM]; /* empty where the figure needs none */
 };
 
-static bool fits(const struct cell *c, enum oracle oracle)
+static bool belongs_to_figure(const struct cell *c, enum oracle oracle)
 {
 	/* The caption of the crash figure tells what differs from the paper; the other has none. */
 	if (oracle == ORACLE_COUNT && (c->provokers || c->loop))
@@ -55,7 +55,7 @@ static bool has_answer(const struct cell_record *r)
 
 static bool figure9_takes(const struct cell_record *record, enum oracle oracle)
 {
-	return fits(&record->cell, oracle) && has_answer(record);
+	return belongs_to_figure(&record->cell, oracle) && has_answer(record);
 }
 
 /* What the caption of the crash oracle's figure says of its runs, in this order. */
@@ -187,7 +187,7 @@ static void gather_points(struct figure *f, const struct journal_data *data)
 	bool counting = f->oracle == ORACLE_COUNT;
 
 	for (size_t i = 0; i < data->count; i++)
-		f->still |= fits(&data->records[i].cell, f->oracle) &&
+		f->still |= belongs_to_figure(&data->records[i].cell, f->oracle) &&
 			    !data->records[i].cell.waits.stretch;
 	for (size_t i = 0; i < data->count; i++) {
 		const struct cell_record *r = &data->records[i];
@@ -199,7 +199,7 @@ static void gather_points(struct figure *f, const struct journal_data *data)
 			.trials = counting ? r->result.toggles : 1,
 		};
 
-		if (!fits(c, f->oracle) || (counting && f->still && c->waits.stretch))
+		if (!belongs_to_figure(c, f->oracle) || (counting && f->still && c->waits.stretch))
 			continue;
 		if (!has_answer(r)) {
 			f->left_out++;

@@ -512,10 +512,10 @@ uint64_t code_exposed(const struct code *code, const struct code_slots *slots, u
 	uint64_t standing = toggles % code->codes, seen = slots->seen;
 
 	/*
-	 * What stands in the end no toggle has replaced. Of NOP pairs: a call that follows no call
-	 * has ended a time of NOPs and begun one of calls, but there are no NOPs before the first;
-	 * if calls stand in the end, the last such time no toggle has ended. Of the others the
-	 * first run of the first code counts as a change, too.
+	 * No toggle has replaced the code that stands at the end. NOP pairs: a call that follows
+	 * no call ends a run of NOPs and begins a run of calls, but the first has no NOPs before
+	 * it, and the last run of calls has no end if calls stand. Other pairs: the first run of
+	 * the first code was counted as a change, too.
 	 */
 	if (code->codes == 2 && seen)
 		seen = 2 * seen - (toggles % 2 ? 1 : 2);

@@ -66,7 +66,8 @@ void gap_history_restart(struct gap_history *h, uint64_t now)
 }
 
 /* May generation g of a part still have been there at that time? */
-static bool outlived(const struct gap_history *h, enum gap_part part, uint64_t g, uint64_t time)
+static bool may_have_stood(const struct gap_history *h, enum gap_part part, uint64_t g,
+			   uint64_t time)
 {
 	uint64_t death = 2 * (g + 1) + part;
 
@@ -100,11 +101,11 @@ static enum match find_generation(const struct gap_history *h, struct read_windo
 	if (((g - value) & (count - 1)) > g)
 		return MATCH_NONE;
 	g -= (g - value) & (count - 1);
-	if (!outlived(h, part, g, window.from))
+	if (!may_have_stood(h, part, g, window.from))
 		return MATCH_NONE;
 	if (2 * g + part < h->first)
 		return MATCH_SEVERAL;
-	if (g >= count && outlived(h, part, g - count, window.from))
+	if (g >= count && may_have_stood(h, part, g - count, window.from))
 		return MATCH_SEVERAL;
 	*generation = g;
 	return MATCH_ONE;

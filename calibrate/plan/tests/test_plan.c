@@ -41,7 +41,7 @@ static void plans_can_be_carried_out(void **state)
 		assert_true(p->budget / p->slice > 4 * RUNGS_MAX);
 		assert_true(p->require_p > 0 && p->require_p < 1);
 		assert_int_equal(p->seats, 0);
-		assert_int_equal(p->unseateds, 0);
+		assert_int_equal(p->untested_placements, 0);
 	}
 }
 
@@ -135,7 +135,7 @@ static const struct untested *find_unseated(const struct plan *plan, enum placem
 {
 	const struct untested *found = NULL;
 
-	for (unsigned i = 0; i < plan->unseateds; i++) {
+	for (unsigned i = 0; i < plan->untested_placements; i++) {
 		if (plan->untested[i].which != (int)p)
 			continue;
 		assert_null(found);
@@ -211,7 +211,7 @@ static void there_is_room_for_the_largest_machine(void **state)
 	plan_seat(&plan, t);
 	assert_true(plan.seats < PLAN_SEATS_MAX);
 	assert_int_equal(plan.seat[plan.seats - 1].placement, PLACEMENT_OVERSUBSCRIBED);
-	assert_int_equal(plan.unseateds, 2);
+	assert_int_equal(plan.untested_placements, 2);
 	assert_non_null(find_unseated(&plan, PLACEMENT_KIND_UP));
 	assert_non_null(find_unseated(&plan, PLACEMENT_KIND_DOWN));
 	hwloc_topology_destroy(t);
@@ -231,7 +231,7 @@ static void a_cpuset_is_all_there_is(void **state)
 	assert_int_equal(plan.seat[0].placement, PLACEMENT_OVERSUBSCRIBED);
 	assert_int_equal(plan.seat[0].executors, 1);
 	assert_int_equal(plan.seat[1].executors, 2);
-	assert_int_equal(plan.unseateds, PLACEMENT_COUNT - 1);
+	assert_int_equal(plan.untested_placements, PLACEMENT_COUNT - 1);
 	hwloc_bitmap_free(set);
 	hwloc_topology_destroy(t);
 }

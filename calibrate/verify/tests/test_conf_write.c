@@ -220,7 +220,7 @@ static void the_longest_texts_fit(void **state)
 	fill_text(p->estimate.reason, sizeof(p->estimate.reason));
 	fill_text(journal, sizeof(journal));
 	p->from.journal = journal;
-	p->plan.unseateds = p->plan.untesteds = PLACEMENT_COUNT;
+	p->plan.untested_placements = p->plan.untesteds = PLACEMENT_COUNT;
 	for (unsigned i = 0; i < PLACEMENT_COUNT; i++) {
 		p->plan.untested[i].which = (int)i;
 		fill_text(p->plan.untested[i].reason, sizeof(p->plan.untested[i].reason));

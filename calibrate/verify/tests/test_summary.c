@@ -49,7 +49,7 @@ static void make(double membarrier_ticks)
 		}
 	}
 	plan = *plan_find("default");
-	plan.unseateds++;
+	plan.untested_placements++;
 	plan.untested[plan.untesteds++] =
 		(struct untested){ false, PLACEMENT_SAME_CORE, "one thread for each core" };
 	identity = sample_identity();

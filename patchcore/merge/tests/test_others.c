@@ -496,9 +496,9 @@ static void found_at_once(const void *arg)
 	(void)arg;
 	count = 0;
 	for (pid_t tid = 1000; tid < 1000 + 4000; tid++)
-		MUST(meet(tid, &round) && find_slot(tid)->tid == tid);
+		MUST(note_thread(tid, &round) && find_slot(tid)->tid == tid);
 	for (pid_t tid = 1000; tid < 1000 + 4000; tid++)
-		MUST(meet(tid, &round));
+		MUST(note_thread(tid, &round));
 	MUST(count == 4000 && !find_slot(999) && !find_slot(5000));
 	for (unsigned i = 0; i < CHAINS; i++) {
 		unsigned length = 0;

@@ -75,15 +75,15 @@ static void test_recorded(void **state)
 
 	(void)state;
 	assert_int_equal(task_stat_parse(worker, 6018, &stat), 0);
-	assert_true(stat.is_kernels && stat.has_memory);
+	assert_true(stat.is_kernel_thread && stat.has_memory);
 	assert_int_equal(stat.started, 372945);
 	assert_int_equal(task_stat_parse(worker, 5012, &stat), 0);
-	assert_true(stat.is_kernels);
+	assert_true(stat.is_kernel_thread);
 	assert_int_equal(task_stat_parse(maker, 6018, &stat), 0);
-	assert_true(!stat.is_kernels && stat.has_memory);
+	assert_true(!stat.is_kernel_thread && stat.has_memory);
 	assert_int_equal(stat.started, 372945);
 	assert_int_equal(task_stat_parse(ended, 6018, &stat), 0);
-	assert_true(!stat.is_kernels && !stat.has_memory);
+	assert_true(!stat.is_kernel_thread && !stat.has_memory);
 	assert_int_equal(task_stat_parse("1 (a) S 1 2", 6018, &stat), -ESRCH);
 	assert_int_equal(task_stat_parse("", 6018, &stat), -ESRCH);
 	assert_int_equal(task_stat_parse("1 (a", 6018, &stat), -ESRCH);
@@ -96,15 +96,15 @@ static void test_old_kernels(void **state)
 
 	(void)state;
 	assert_int_equal(task_stat_parse(worker, 5010, &stat), 0);
-	assert_false(stat.is_kernels);
+	assert_false(stat.is_kernel_thread);
 	assert_int_equal(task_stat_parse("1 (a) S 1 2 3 4 5 16384 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5",
 					 6003, &stat),
 			 0);
-	assert_false(stat.is_kernels);
+	assert_false(stat.is_kernel_thread);
 	assert_int_equal(task_stat_parse("1 (a) S 1 2 3 4 5 16384 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5",
 					 6004, &stat),
 			 0);
-	assert_true(stat.is_kernels);
+	assert_true(stat.is_kernel_thread);
 }
 
 /* --- Signals ------------------------------------------------------------------------------- */
