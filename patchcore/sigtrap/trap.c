@@ -26,10 +26,17 @@
 #define SPINS 25000u
 
 /*
- * After so many looks it offers its help: a patcher at work is done by then, and should not have
- * to fetch the line with its own state back from those that wait.
+ * After so many looks it helps with a change that no thread is at. A patcher at work should not have
+ * to fetch the line with its own state back from those that wait; but if this thread is it, nobody
+ * else goes on.
  */
 #define WATCH 100u
+
+NOPATCH static bool may_help(struct site *site)
+{
+	return load_relaxed(&site_lead(site)->needs_help) ||
+	       (thread_here && load_relaxed(&thread_here->inside));
+}
 
 NOPATCH static bool is_int3(uintptr_t addr)
 {
@@ -50,7 +57,7 @@ NOPATCH static bool settle_trap(struct site *site)
 	uint64_t turn = site_turn(site), owner;
 
 	for (unsigned spins = 1; turn % 2; spins++) {
-		if (spins % WATCH == 0 && flight_help(site))
+		if (spins % WATCH == 0 && (spins == SPINS || may_help(site)) && flight_help(site))
 			return true;
 		if (spins == SPINS) {
 			flight_finish_own();

@@ -152,6 +152,8 @@ struct site {
 	 * the time" from "free, held, free" (see settle_trap() in trap.c).
 	 */
 	_Atomic(uint64_t) turn __attribute__((aligned(SITE_LINE)));
+	/* Relaxed, a hint: the change is in flight, and no thread is at it. */
+	_Atomic(bool) needs_help;
 	/* Relaxed, a statistic. Here, where a patcher asks for the line for writing anyway. */
 	_Atomic(uint64_t) traps;
 };
@@ -250,6 +252,16 @@ NOPATCH_INLINE bool site_move(struct site *site, enum word_state from, enum word
 }
 
 /*
+ * site_ask_help - shall executors that wait at the INT3 go on with the change? Of a patcher at work
+ * they watch the turn alone. Stored only if it differs: they read this line.
+ */
+NOPATCH_INLINE void site_ask_help(struct site *site, bool needs_help)
+{
+	if (load_relaxed(&site->needs_help) != needs_help)
+		store_relaxed(&site->needs_help, needs_help);
+}
+
+/*
  * site_try_hold - own the site that was found for that address, for a change of which nothing is
  * done yet. False: another thread is at it, or has a change in flight there, or forgets that code.
  *
@@ -271,6 +283,7 @@ NOPATCH_INLINE bool site_try_hold(struct site *site, uintptr_t addr, uint64_t id
 	if (load_relaxed(&site->undone))
 		store_relaxed(&site->undone, false);
 	store_relaxed(&site->turn, site->turns + 1);
+	site_ask_help(site, false);
 	return true;
 }
 

@@ -42,10 +42,12 @@ void flight_end(struct site *site)
 /* Let others own a site, which is in flight or has no change; one whose change is over is ended. */
 static void leave_site(struct site *site)
 {
-	if (is_over(site))
+	if (is_over(site)) {
 		flight_end(site);
-	else
-		site_disown(site);
+		return;
+	}
+	site_ask_help(site, true);
+	site_disown(site);
 }
 
 /* To give pages back takes a lock: that is left to a drain, and so is the site. */
@@ -195,8 +197,10 @@ static bool take_site(struct site *site)
 		nap();
 	}
 	/* A child leaves the changes of its parent alone. */
-	if (site_state(site) != WORD_IDLE && text_span_is_ours(&site->word.span))
+	if (site_state(site) != WORD_IDLE && text_span_is_ours(&site->word.span)) {
+		site_ask_help(site, false);
 		return true;
+	}
 	site_disown(site);
 	return false;
 }
