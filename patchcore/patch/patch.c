@@ -110,6 +110,13 @@ int change_make(struct change *change, const struct sync *sync)
 	return ret;
 }
 
+/* No patcher stands waiting, and a membarrier interrupts every executor. */
+static const struct sync *later_sync(const struct sync *sync, const void *addr, size_t len)
+{
+	sync = word_sync(sync, addr, len);
+	return sync_within_rate(sync->later ? sync->later : sync);
+}
+
 int pc_patch_how(void *addr, const void *bytes, size_t len, const struct pc_how *how)
 {
 	const struct sync *sync = choice_sync();
@@ -132,9 +139,7 @@ int pc_patch_how(void *addr, const void *bytes, size_t len, const struct pc_how 
 	if (!(how->flags & PC_LATER) || !word_straddles(addr, len, sync->window) ||
 	    fork_is_mine(thread_here))
 		return change_make(&change, sync);
-	sync = word_sync(sync, addr, len);
-	/* No patcher stands waiting, and a membarrier interrupts every executor. */
-	sync = sync_within_rate(sync->later ? sync->later : sync);
+	sync = later_sync(sync, addr, len);
 	ret = flight_start(&change, sync);
 	if (ret == -EAGAIN && change_try_again(&change))
 		ret = flight_start(&change, sync);
@@ -153,10 +158,15 @@ int pc_patch_starts(void *addr, const void *bytes, size_t len, unsigned starts)
 		      : -EINVAL;
 }
 
+/* Is it written where it runs? */
+static bool is_plainly_open(const struct page *page)
+{
+	return page_is_open(page) && !page_shift(page);
+}
+
 /* As a rule one instruction inside a word of an open page without an alias; else all is checked. */
 int pc_patch(void *addr, const void *bytes, size_t len)
 {
-	const struct page *page;
 	struct thread *self;
 	bool done;
 	int ret;
@@ -167,8 +177,8 @@ int pc_patch(void *addr, const void *bytes, size_t len)
 		ret = fork_enter_in_handler(&self);
 		if (ret < 0)
 			return ret;
-		page = page_find_again(self, (uintptr_t)addr);
-		done = page_is_open(page) && !page_shift(page) && word_put(addr, bytes, len);
+		done = is_plainly_open(page_find_again(self, (uintptr_t)addr)) &&
+		       word_put(addr, bytes, len);
 		fork_leave(self);
 		if (done)
 			return 0;
@@ -176,8 +186,32 @@ int pc_patch(void *addr, const void *bytes, size_t len)
 	return pc_patch_starts(addr, bytes, len, 1);
 }
 
+/* The same way as the change before at this place, of one instruction inside an open page. */
+static bool start_again(void *addr, const void *bytes, size_t len)
+{
+	const struct sync *sync = choice_sync();
+	struct thread *self;
+	struct site *site;
+	bool done;
+
+	if (len - 1 >= PC_PATCH_MAX || !bytes || *(const uint8_t *)bytes == WORD_INT3 ||
+	    own_overlaps(addr, len) || !sync || !word_straddles(addr, len, sync->window) ||
+	    word_straddles(addr, len, TEXT_PAGE))
+		return false;
+	sync = later_sync(sync, addr, len);
+	site = word_expect(addr, sync);
+	if (!site || !trap_was_ours_lately() || fork_enter_in_handler(&self) < 0)
+		return false;
+	done = is_plainly_open(page_find_again(self, (uintptr_t)addr)) && !fork_is_mine(self) &&
+	       flight_start_again(site, addr, bytes, len, sync);
+	fork_leave(self);
+	return done;
+}
+
 int pc_start_patch(void *addr, const void *bytes, size_t len)
 {
+	if (start_again(addr, bytes, len))
+		return 0;
 	return pc_patch_how(addr, bytes, len, &(struct pc_how){ .flags = PC_LATER });
 }
 

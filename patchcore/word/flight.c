@@ -132,6 +132,14 @@ enum word_state flight_step(struct site *site)
 	return state;
 }
 
+static void leave_in_flight(struct word *word)
+{
+	word_note_since(word, WORD_PART_INT3, word->asked);
+	/* Unless a signal handler of this thread has met the INT3 and made the change. */
+	site_move(word->site, WORD_HELD, WORD_FIRST_WAIT);
+	leave_site(word->site);
+}
+
 /*
  * The word protocol, of which each further step is made by the thread that comes to own the site
  * when it is due: the table in site.h says which. The site is marked before the INT3 stands, so a
@@ -141,16 +149,20 @@ int flight_start(const struct change *change, const struct sync *sync)
 {
 	struct word *word;
 	int ret = word_begin(&word, change, sync);
-	struct site *site;
 
-	if (ret < 0)
-		return ret;
-	site = word->site;
-	word_note_since(word, WORD_PART_INT3, word->asked);
-	/* Unless a signal handler of this thread has met the INT3 and made the change. */
-	site_move(site, WORD_HELD, WORD_FIRST_WAIT);
-	leave_site(site);
-	return 0;
+	if (ret == 0)
+		leave_in_flight(word);
+	return ret;
+}
+
+bool flight_start_again(struct site *site, void *addr, const void *bytes, size_t len,
+			const struct sync *sync)
+{
+	struct word *word = word_hold_again(site, addr, bytes, len, sync);
+
+	if (word)
+		leave_in_flight(word);
+	return word;
 }
 
 /* --- Many at once ------------------------------------------------------------------------ */

@@ -28,6 +28,10 @@ NOPATCH_INLINE bool flight_is_on(const struct site *site)
  */
 int flight_start(const struct change *change, const struct sync *sync);
 
+/* flight_start_again - the same where word_hold_again() does. False: nothing is done. */
+bool flight_start_again(struct site *site, void *addr, const void *bytes, size_t len,
+			const struct sync *sync);
+
 /*
  * flight_step - take the next step at a site if it is due. Returns how far it
  * is now; WORD_IDLE: there is no change in flight (any more). Not a negative

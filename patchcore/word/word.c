@@ -137,13 +137,46 @@ struct site *word_expect(uint8_t *addr, const struct sync *sync)
 	return site;
 }
 
+/* The bytes of the front of a straddler. */
+static size_t front_of(const uint8_t *addr, const struct sync *sync)
+{
+	return sync->window - ((uintptr_t)addr & (sync->window - 1));
+}
+
+/* What is new with each change; from here on it is held. -EILSEQ, and it is held all the same. */
+static int fill_word(struct word *word, const uint8_t *bytes, unsigned starts, bool merges)
+{
+	size_t front = word->front, len = word->span.len;
+	uint8_t old[PC_PATCH_MAX + 8];
+	uint64_t part;
+
+	word->new_front = number_of(bytes, front);
+	word->new_back = number_of(bytes + front, len - front);
+	word->latency = 0;
+	word->since.cpu = NO_CPU;
+	word->seen = 0;
+	word->failures = 0;
+	word->also_count = 0;
+	WORD_KEEP(word, holder, load_relaxed(&word->site->owner));
+	store_relaxed(&word->site->by_barrier, word->sync->policy == PC_POLICY_MEMBARRIER);
+	site_set_state(word->site, WORD_HELD);
+	/*
+	 * The old code is read only now that the line is on its way for writing: to fetch it for
+	 * reading first would cost the patcher as much again.
+	 */
+	part = number_of(word->front_at, front);
+	memcpy(old, &part, sizeof(part));
+	part = number_of(word->back_at, len - front);
+	memcpy(old + front, &part, sizeof(part));
+	return !merges && merge_loses_starts(old, bytes, len, starts) ? -EILSEQ : 0;
+}
+
 int word_hold(struct word **held, const struct change *change, const struct sync *sync)
 {
-	uint8_t *addr = change->span.addr, old[PC_PATCH_MAX + 8];
-	size_t len = change->span.len,
-	       front = sync->window - ((uintptr_t)addr & (sync->window - 1));
+	uint8_t *addr = change->span.addr;
+	size_t front = front_of(addr, sync);
 	struct site *site = site_get((uintptr_t)addr);
-	uint64_t id = thread_id(), int3_mask = 0, part;
+	uint64_t id = thread_id(), int3_mask = 0;
 	struct word *word;
 	struct moment asked;
 	int ret;
@@ -157,14 +190,7 @@ int word_hold(struct word **held, const struct change *change, const struct sync
 	word = &site->word;
 	for (unsigned left = change->starts & ((1u << front) - 1); left; left &= left - 1)
 		int3_mask |= UINT64_C(0xff) << 8 * __builtin_ctz(left);
-	word->new_front = number_of(change->bytes, front);
-	word->new_back = number_of(change->bytes + front, len - front);
 	word->asked = asked;
-	word->latency = 0;
-	word->since.cpu = NO_CPU;
-	word->seen = 0;
-	word->failures = 0;
-	word->also_count = 0;
 	WORD_KEEP(word, site, site);
 	if (memcmp(&word->span, &change->span, sizeof(word->span)) != 0)
 		word->span = change->span;
@@ -173,20 +199,8 @@ int word_hold(struct word **held, const struct change *change, const struct sync
 	WORD_KEEP(word, front, front);
 	WORD_KEEP(word, int3_mask, int3_mask);
 	WORD_KEEP(word, sync, sync);
-	WORD_KEEP(word, holder, id);
-	store_relaxed(&site->by_barrier, sync->policy == PC_POLICY_MEMBARRIER);
-	site_set_state(site, WORD_HELD);
-	/*
-	 * The old code is read only now that the line is on its way for writing: to fetch it for
-	 * reading first would cost the patcher as much again.
-	 */
-	part = number_of(word->front_at, front);
-	memcpy(old, &part, sizeof(part));
-	part = number_of(word->back_at, len - front);
-	memcpy(old + front, &part, sizeof(part));
-	if (!change->merges && merge_loses_starts(old, change->bytes, len, change->starts))
-		ret = -EILSEQ;
-	else
+	ret = fill_word(word, change->bytes, change->starts, change->merges);
+	if (ret == 0)
 		ret = hold_also(word, change->starts);
 	if (ret < 0) {
 		word_release(word);
@@ -194,6 +208,27 @@ int word_hold(struct word **held, const struct change *change, const struct sync
 	}
 	*held = word;
 	return 0;
+}
+
+struct word *word_hold_again(struct site *site, uint8_t *addr, const uint8_t *bytes, size_t len,
+			     const struct sync *sync)
+{
+	struct moment asked = word_is_timed(sync) ? moment_now() : (struct moment){ .cpu = 0 };
+	struct word *word = &site->word;
+
+	line_for_writing(addr);
+	if (!site_try_hold(site, (uintptr_t)addr, thread_id()))
+		return NULL;
+	if (word->site == site && word->span.addr == addr && word->span.len == len &&
+	    !(word->span.shift[0] | word->span.shift[1]) && !word->span.loan &&
+	    word->sync == sync && word->front == front_of(addr, sync) && word->int3_mask == 0xff &&
+	    !sync->trace) {
+		word->asked = asked;
+		if (fill_word(word, bytes, 1, false) == 0 && word_put_int3(word) == 0)
+			return word;
+	}
+	site_release(site);
+	return NULL;
 }
 
 /* The harness may have pushed out the line that word_hold() asked for: time counts from now. */

@@ -84,6 +84,14 @@ static inline struct change change_in_place(uint8_t *addr, const uint8_t *bytes,
  */
 int word_hold(struct word **word, const struct change *change, const struct sync *sync);
 
+/*
+ * word_hold_again - hold it, and put the INT3, if the change differs from the last one there in
+ * nothing but its bytes. One instruction, in open code without an alias. NULL: nothing is done, and
+ * word_begin() may do it or say why not.
+ */
+struct word *word_hold_again(struct site *site, uint8_t *addr, const uint8_t *bytes, size_t len,
+			     const struct sync *sync);
+
 /* word_prepared - between holding it and the first store: let the trace's harness act. */
 void word_prepared(struct word *word);
 
