@@ -332,9 +332,8 @@ __attribute__((noinline)) static int turn_anywhere(struct pc_call *call, bool on
 NOPATCH_INLINE bool is_open(const struct pc_call *call, struct thread *self)
 {
 	uintptr_t addr = (uintptr_t)call->addr;
-	const struct page *page = page_find_again(self, addr);
 
-	return page_is_open(page) && !page_shift(page) && addr % TEXT_PAGE <= TEXT_PAGE - CALL_MAX;
+	return addr % TEXT_PAGE <= TEXT_PAGE - CALL_MAX && page_find_plain(self, addr);
 }
 
 NOPATCH_INLINE int turn_call(struct pc_call *call, bool on, void *target)

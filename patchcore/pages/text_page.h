@@ -65,18 +65,22 @@ NOPATCH_INLINE bool page_is_open(const struct page *page)
 }
 
 /*
- * page_find_again - page_find() for a thread that mostly meets the page that it met last. Memory of
- * pages is never freed, but may become another page's: whether the page is open is for the caller
- * to ask, after its address was compared here.
+ * page_find_plain - the page of addr if it is open and written where it runs, else NULL; for a
+ * thread that is inside, and mostly meets the page that it met last. Memory of pages is never
+ * freed, but may become another page's, once all threads have left that had found it open. So its
+ * address is compared last.
  */
-NOPATCH_INLINE const struct page *page_find_again(struct thread *self, uintptr_t addr)
+NOPATCH_INLINE const struct page *page_find_plain(struct thread *self, uintptr_t addr)
 {
 	struct page *page = self->recent;
 
 	if (!page_is_open(page) ||
-	    __atomic_load_n(&page->entry.addr, __ATOMIC_RELAXED) != page_of(addr))
+	    __atomic_load_n(&page->entry.addr, __ATOMIC_RELAXED) != page_of(addr)) {
 		self->recent = page = page_find(addr);
-	return page;
+		if (!page_is_open(page))
+			return NULL;
+	}
+	return page_shift(page) ? NULL : page;
 }
 
 /* By this process? Not where its alias is the memory of the process that it was forked from. */

@@ -158,12 +158,6 @@ int pc_patch_starts(void *addr, const void *bytes, size_t len, unsigned starts)
 		      : -EINVAL;
 }
 
-/* Is it written where it runs? */
-static bool is_plainly_open(const struct page *page)
-{
-	return page_is_open(page) && !page_shift(page);
-}
-
 /* As a rule one instruction inside a word of an open page without an alias; else all is checked. */
 int pc_patch(void *addr, const void *bytes, size_t len)
 {
@@ -177,8 +171,7 @@ int pc_patch(void *addr, const void *bytes, size_t len)
 		ret = fork_enter_in_handler(&self);
 		if (ret < 0)
 			return ret;
-		done = is_plainly_open(page_find_again(self, (uintptr_t)addr)) &&
-		       word_put(addr, bytes, len);
+		done = page_find_plain(self, (uintptr_t)addr) && word_put(addr, bytes, len);
 		fork_leave(self);
 		if (done)
 			return 0;
@@ -202,7 +195,7 @@ static bool start_again(void *addr, const void *bytes, size_t len)
 	site = word_expect(addr, sync);
 	if (!site || !trap_was_ours_lately() || fork_enter_in_handler(&self) < 0)
 		return false;
-	done = is_plainly_open(page_find_again(self, (uintptr_t)addr)) && !fork_is_mine(self) &&
+	done = page_find_plain(self, (uintptr_t)addr) && !fork_is_mine(self) &&
 	       flight_start_again(site, addr, bytes, len, sync);
 	fork_leave(self);
 	return done;

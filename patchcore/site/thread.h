@@ -43,7 +43,7 @@ struct thread {
 	unsigned locks; /* that the thread holds; also seen in a handler of a raised signal */
 	unsigned holds; /* of signals_hold() that are not over; before the first of them: */
 	uint64_t mask;
-	void *recent; /* the page that it has met last, see page_find_again() */
+	void *recent; /* the page that it has met last, see page_find_plain() */
 	int cancel;
 	pthread_mutex_t life;
 } __attribute__((aligned(128)));
