@@ -267,6 +267,58 @@ static void at_once(const void *arg)
 	MUST(pc_drain() == 0 && flight_look(site) == FLIGHT_NEW);
 }
 
+static void start_and_drain(const uint8_t *code, enum flight_bytes then)
+{
+	MUST(pc_start_patch(site, code, CODE_LEN) == 0);
+	MUST(load_relaxed(&site_find((uintptr_t)site)->needs_help));
+	must_refuse(site);
+	MUST(pc_drain() == 0 && flight_look(site) == then);
+}
+
+/* A start like the one before takes a short way: what is not like it is seen all the same. */
+static void started_again(const void *arg)
+{
+	const uint8_t int3_code[CODE_LEN] = { CODE_INT3, 1, 2, 3, 4 };
+	const struct site *known;
+
+	(void)arg;
+	flights_use_membarrier();
+	map(RX);
+	MUST(pc_text_open(pages, CODE_PAGE) == 0);
+	start_and_drain(new_code, FLIGHT_NEW);
+	start_and_drain(old_code, FLIGHT_OLD);
+	known = site_find((uintptr_t)site);
+	/* What is refused leaves all as it was. */
+	MUST(pc_start_patch(site, int3_code, CODE_LEN) == -EINVAL);
+	site[0] = CODE_INT3;
+	MUST(pc_start_patch(site, new_code, CODE_LEN) == -EAGAIN && site[0] == CODE_INT3);
+	site[0] = site[1] = 0x90;
+	MUST(pc_start_patch(site, new_code, CODE_LEN) == -EILSEQ && site[0] == 0x90);
+	MUST(!load_relaxed(&known->owner) && load_relaxed(&known->turn) % 2 == 0);
+	flight_put(site, CODE_OLD);
+	/* Fewer bytes, closed pages, an alias. */
+	MUST(pc_start_patch(site, new_code, CODE_LEN - 2) == 0 && pc_drain() == 0);
+	MUST(memcmp(site, new_code, CODE_LEN - 2) == 0);
+	MUST(memcmp(site + CODE_LEN - 2, old_code + CODE_LEN - 2, 2) == 0);
+	start_and_drain(new_code, FLIGHT_NEW);
+	MUST(pc_text_close(pages, CODE_PAGE) == 0);
+	MUST(pc_start_patch(site, old_code, CODE_LEN) == 0 && code_prot(site) == RWX);
+	MUST(pc_drain() == 0 && flight_look(site) == FLIGHT_OLD && code_prot(site) == RX);
+	MUST(pc_text_alias(pages, CODE_PAGE) == 0);
+	start_and_drain(new_code, FLIGHT_NEW);
+	start_and_drain(old_code, FLIGHT_OLD);
+	MUST(code_prot(site) == RX && pc_text_close(pages, CODE_PAGE) == 0);
+	MUST(pc_text_open(pages, CODE_PAGE) == 0);
+	start_and_drain(new_code, FLIGHT_NEW);
+	/* As two instructions: the INT3 of the second is one more. */
+	MUST(pc_patch_how(site, old_code, CODE_LEN,
+			  &(struct pc_how){ .flags = PC_LATER, .starts = 3 }) == 0);
+	MUST(site[0] == CODE_INT3 && site[1] == CODE_INT3 && pc_drain() == 0);
+	start_and_drain(new_code, FLIGHT_NEW);
+	start_and_drain(old_code, FLIGHT_OLD);
+	MUST(pc_fini() == 0);
+}
+
 /* --- Executors, pages, the end ---------------------------------------------------------------- */
 
 /* An executor that runs into it makes the steps itself, and waits as long. */
@@ -402,19 +454,13 @@ static void test_many(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		child_unit_test(in_order),
-		child_unit_test(told),
-		child_unit_test(other_cpu),
-		child_unit_test(step_back),
-		child_unit_test(slow_line),
-		child_unit_test(by_membarrier),
-		child_unit_test(twice),
-		child_unit_test(at_once),
-		child_unit_test(never_finished),
-		child_unit_test(helped_closed),
-		child_unit_test(pages_are_closed_at_the_end),
-		child_unit_test(the_end),
-		cmocka_unit_test(test_many),
+		child_unit_test(in_order),	child_unit_test(told),
+		child_unit_test(other_cpu),	child_unit_test(step_back),
+		child_unit_test(slow_line),	child_unit_test(by_membarrier),
+		child_unit_test(twice),		child_unit_test(at_once),
+		child_unit_test(started_again), child_unit_test(never_finished),
+		child_unit_test(helped_closed), child_unit_test(pages_are_closed_at_the_end),
+		child_unit_test(the_end),	cmocka_unit_test(test_many),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
