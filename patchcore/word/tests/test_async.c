@@ -269,7 +269,10 @@ static void at_once(const void *arg)
 
 static void start_and_drain(const uint8_t *code, enum flight_bytes then)
 {
+	uint8_t second = site[1];
+
 	MUST(pc_start_patch(site, code, CODE_LEN) == 0);
+	MUST(site[0] == CODE_INT3 && site[1] == second);
 	MUST(load_relaxed(&site_find((uintptr_t)site)->needs_help));
 	must_refuse(site);
 	MUST(pc_drain() == 0 && flight_look(site) == then);
