@@ -26,9 +26,9 @@
 #define SPINS 25000u
 
 /*
- * After so many looks it helps with a change that no thread is at. A patcher at work should not have
- * to fetch the line with its own state back from those that wait; but if this thread is it, nobody
- * else goes on.
+ * After so many looks it helps with a change that no thread is at. A patcher at work should not
+ * have to fetch the line with its own state back from executors that wait. But where this thread is
+ * the patcher, no other one goes on.
  */
 #define WATCH 100u
 
