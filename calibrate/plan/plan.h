@@ -63,7 +63,7 @@ struct plan {
 	bool only;	   /* all of the time for one of these two, none for the ladder */
 	double slice;	   /* seconds */
 	double require_p;  /* tears per toggle that a pass stays below */
-	unsigned widest;   /* window on machines of this kind, identity_widest(); 0: not known */
+	unsigned widest;   /* window on machines of this kind, struct kind; 0: not known */
 
 	/* From the topology. */
 	struct seat seat[PLAN_SEATS_MAX];

@@ -19,6 +19,7 @@
 #include "calibrate/verify/conf_write.h"
 #include "commands/tmax/calibrate_cmd.h"
 #include "commands/tmax/commands.h"
+#include "patchcore/machine/kinds.h"
 #include "patchcore/machine/machine_conf.h"
 #include "patchcore/machine/policy.h"
 #include "stress/placement/placement.h"
@@ -321,7 +322,7 @@ int request_run(struct request *r)
 	if (status != EXIT_PASS)
 		return status;
 	plan_seat(&r->plan, s.topology);
-	r->plan.widest = identity_widest(&id);
+	r->plan.widest = kind_read(&id).widest;
 	progress_open(&s.progress, r->quiet);
 	if (r->experiment.list)
 		status = experiment_prepare(&r->experiment, s.topology);

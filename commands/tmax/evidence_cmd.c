@@ -13,6 +13,7 @@
 #include "calibrate/statistics/evidence.h"
 #include "calibrate/verify/conf_write.h"
 #include "commands/tmax/commands.h"
+#include "patchcore/machine/kinds.h"
 #include "patchcore/machine/machine_conf.h"
 #include "stress/placement/placement.h"
 
@@ -100,7 +101,7 @@ static int show_evidence(const struct evidence_request *r, const struct evidence
 	if (status != EXIT_PASS)
 		return status;
 	plan_seat(&plan, topology);
-	plan.widest = identity_widest(&id);
+	plan.widest = kind_read(&id).widest;
 	cpus_here(topology, &cpus);
 	hwloc_topology_destroy(topology);
 	ret = knowledge_of(&known, e, &id, &cpus);

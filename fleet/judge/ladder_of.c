@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The ladder of a kind, and that for a machine that was never seen. */
 #include "fleet/judge/ladder_of.h"
+#include "patchcore/machine/kinds.h"
 
 #include <errno.h>
 #include <math.h>
@@ -31,7 +32,7 @@ int ladder_of_kind(const struct identity *of, const struct fleet_run *runs, size
 	struct hours hours;
 	int ret = hours_of(&hours, runs, count, by_machine);
 
-	plan.widest = identity_widest(of);
+	plan.widest = kind_read(of).widest;
 	seat_what_occurs(&plan, runs, count);
 	if (ret == 0)
 		estimate_make(e, hours.sums, hours.count, &plan);

@@ -322,43 +322,35 @@ int machine_conf_parse(struct machine_conf *conf, const char *text, size_t size,
 	return check_complete(&p);
 }
 
-int conf_load(const char *path, char **text, size_t *size, char *why, size_t why_size)
+int machine_conf_read(struct machine_conf *conf, const char *path, char *why, size_t why_size)
 {
 	const size_t room = MACHINE_CONF_BYTES + 1;
+	char *text = malloc(room);
+	size_t used = 0;
 	ssize_t got;
 	int fd;
 
-	*size = 0;
-	*text = malloc(room);
 	snprintf(why, why_size, "out of memory");
-	fd = *text ? conf_open(path, why, why_size) : -ENOMEM;
-	if (fd < 0)
+	fd = text ? conf_open(path, why, why_size) : -ENOMEM;
+	if (fd < 0) {
+		free(text);
 		return fd;
-	while ((got = read(fd, *text + *size, room - *size)) > 0)
-		*size += (size_t)got;
+	}
+	while ((got = read(fd, text + used, room - used)) > 0)
+		used += (size_t)got;
 	got = got < 0 ? -errno : 0;
 	close(fd);
 	if (got < 0) {
 		snprintf(why, why_size, "it cannot be read: %s", strerror((int)-got));
-	} else if (*size == room) {
+	} else if (used == room) {
 		snprintf(why, why_size, "it is larger than %d bytes", MACHINE_CONF_BYTES);
 		got = -EFBIG;
 	} else {
-		(*text)[*size] = '\0';
+		text[used] = '\0';
+		got = machine_conf_parse(conf, text, used, why, why_size);
 	}
-	return (int)got;
-}
-
-int machine_conf_read(struct machine_conf *conf, const char *path, char *why, size_t why_size)
-{
-	char *text;
-	size_t size;
-	int ret = conf_load(path, &text, &size, why, why_size);
-
-	if (ret == 0)
-		ret = machine_conf_parse(conf, text, size, why, why_size);
 	free(text);
-	return ret;
+	return (int)got;
 }
 
 /* --- Levels ---------------------------------------------------------------------------------- */

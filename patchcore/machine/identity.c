@@ -307,11 +307,6 @@ const char *identity_differs(const struct identity *a, const struct identity *b)
 	return NULL;
 }
 
-unsigned identity_widest(const struct identity *id)
-{
-	return strcmp(id->vendor, "AuthenticAMD") == 0 && id->family >= 26 ? 32 : 64;
-}
-
 bool identity_field(const struct identity *id, unsigned i, const char **name, char *value,
 		    size_t size)
 {

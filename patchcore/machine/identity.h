@@ -76,13 +76,6 @@ int identity_read_from(struct identity *id, const struct identity_source *src);
 const char *identity_differs(const struct identity *a, const struct identity *b);
 
 /*
- * identity_widest - 8, 16, 32 or 64: on no machine of this kind may one store be taken to change
- * more aligned bytes at once, not even after a calibration without a tear. 32 for AMD from family
- * 26 on: stores across 32 bytes were seen to tear there in 17 of 20 runs of a minute.
- */
-unsigned identity_widest(const struct identity *id);
-
-/*
  * identity_field - print field number i as text, for config, journal and info.
  * @name: set to its name. Returns false behind the last field.
  */

@@ -8,33 +8,26 @@
 
 #include "patchcore/machine/identity.h"
 
-#define KIND_BOUNDARIES 3 /* of 8, 16 and 32 bytes */
-
 struct kind {
-	uint64_t family, model;
-	uint64_t window;   /* bytes: the widest of 8, 16, 32 and 64 inside which no store tore */
+	unsigned family, model;
+	unsigned window;   /* bytes: the widest of 8, 16, 32 and 64 inside which no store tore */
 	uint64_t stores;   /* across the boundary inside it that has fewest */
 	uint64_t one_in;   /* of so many stores there at most one tears */
-	uint64_t runs;	   /* that made them, */
-	uint64_t hours;	   /* in so many different hours, */
-	uint64_t machines; /* on so many machines */
-	uint64_t torn[KIND_BOUNDARIES]; /* stores across each boundary that tore */
+	unsigned runs;	   /* that made them, */
+	unsigned hours;	   /* in so many different hours, */
+	unsigned machines; /* on so many machines */
+	uint64_t torn[3];  /* stores across 8, 16 and 32 bytes that tore */
+	unsigned widest;   /* bytes: on no such machine may one store be taken to change more */
 };
 
-/* The table that is installed. */
+/* The table that is installed: tests have others. */
 extern const char *kinds_path __attribute__((visibility("hidden")));
 
-/*
- * kind_read - the line of a machine's kind in the table at that path, which conf_open() opens.
- * kind_parse - the same of text of that size, behind which a NUL stands.
- *
- * 0; -ENOENT: none is of this kind, or it contradicts itself; -EFBIG; or what conf_open() and
- * read(2) fail with. *kind is all 0 then.
+/* kind_read - of a machine. But for widest all is 0 where the table has no sound line of its kind.
  */
-int kind_read(struct kind *kind, const char *path, const struct identity *id);
-int kind_parse(struct kind *kind, char *text, const struct identity *id);
+struct kind kind_read(const struct identity *id);
 
-/* kind_widest - bytes: on no machine of this kind may one store be taken to change more. */
-unsigned kind_widest(const struct kind *kind);
+/* kind_take - a line, if it is a sound one of the machine's kind; else all is 0. */
+bool kind_take(struct kind *kind, const char *line, const struct identity *id);
 
 #endif

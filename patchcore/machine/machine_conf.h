@@ -120,12 +120,6 @@ int machine_conf_default_path(char *path, size_t size);
 int conf_open(const char *path, char *why, size_t size);
 
 /*
- * conf_load - all of such a file, with a NUL behind it; the caller frees *text, always. 0, or with
- * one line in why: -ENOMEM, -EFBIG, what conf_open() and read(2) fail with.
- */
-int conf_load(const char *path, char **text, size_t *size, char *why, size_t why_size);
-
-/*
  * machine_conf_read - read the file at that path, which conf_open() opens.
  * machine_conf_parse - the same of text of that size, behind which a NUL stands.
  *

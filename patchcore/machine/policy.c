@@ -69,39 +69,24 @@ void policy_assume_waits(uint64_t first, uint64_t second, uint64_t stretch)
 	};
 }
 
-/* A run that met no tear does not widen the window beyond what machines of its kind keep. */
-static void limit_window(struct facts *facts, const struct identity *here)
+unsigned window_accepted(const struct machine_conf *conf, const struct kind *kind, double accept_p,
+			 double *p)
 {
-	unsigned widest = identity_widest(here);
-
-	if (facts->conf.window > WINDOW_DEFAULT && kind_read(&facts->kind, kinds_path, here) == 0 &&
-	    kind_widest(&facts->kind) < widest)
-		widest = kind_widest(&facts->kind);
-	if (facts->conf.window > widest)
-		facts->conf.window = widest;
+	*p = conf->window_runs >= WINDOW_RUNS ? conf->window_p : 1;
+	if (*p <= accept_p)
+		return conf->window;
+	*p = 1 / (double)kind->one_in;
+	if (kind->runs >= WINDOW_RUNS && kind->hours >= WINDOW_HOURS && *p <= accept_p)
+		return conf->window < kind->window ? conf->window : kind->window;
+	return WINDOW_DEFAULT;
 }
 
-void facts_accept_window(struct facts *facts, double accept_window_p)
+void facts_accept_window(struct facts *facts, double accept_p)
 {
-	const struct machine_conf *conf = &facts->conf;
-	const struct kind *kind = &facts->kind;
-	double own = conf->window_runs >= WINDOW_RUNS ? conf->window_p : 1, others = 1;
-
-	if (kind->runs >= WINDOW_RUNS && kind->hours >= WINDOW_HOURS)
-		others = 1 / (double)kind->one_in;
 	facts->window = WINDOW_DEFAULT;
-	facts->window_p = 0;
-	if (!facts->have_window)
-		return;
-	if (own <= accept_window_p) {
-		facts->window = conf->window;
-		facts->window_p = own;
-	} else if (others <= accept_window_p) {
-		facts->window = conf->window < kind->window ? conf->window : (unsigned)kind->window;
-		facts->window_p = others;
-	}
-	if (facts->window == WINDOW_DEFAULT)
-		facts->window_p = 0;
+	if (facts->have_window)
+		facts->window =
+			window_accepted(&facts->conf, &facts->kind, accept_p, &facts->window_p);
 }
 
 void facts_learn(struct facts *facts)
@@ -132,7 +117,9 @@ void facts_learn(struct facts *facts)
 			facts->have_window = conf->usable && !conf->fleet &&
 					     !identity_differs(&conf->identity, &here) &&
 					     !scope_problem(conf, why, sizeof(why));
-			limit_window(facts, &here);
+			facts->kind = kind_read(&here);
+			if (conf->window > facts->kind.widest)
+				facts->conf.window = facts->kind.widest;
 			problem = conf_problem(conf, &here, why, sizeof(why));
 		}
 		facts->have_conf = !problem;
@@ -149,7 +136,6 @@ void facts_learn(struct facts *facts)
 		ticks = conf->membarrier_ticks;
 	for (unsigned i = 0; i < SYNC_LEVELS; i++)
 		sync_expect(i + 1, facts->have_conf ? conf->level[i].ticks : 0);
-	facts->window = WINDOW_DEFAULT;
 	facts->membarrier = membarrier_register() == 0;
 	if (!facts->membarrier)
 		return;

@@ -20,9 +20,9 @@ struct facts {
 	bool trap;	  /* SIGTRAP is ours, and INT3 raises it */
 	bool limited;	  /* by pc_set_accept_rate(): AUTO waits only where it could do without */
 	struct machine_conf conf;
-	struct kind kind; /* what other machines say of the window; all 0: none, or not asked */
+	struct kind kind; /* what other machines say of the window */
 	unsigned window;  /* in use but for policy wait: see facts_accept_window() */
-	double window_p;  /* the bound that it rests on; 0: 8 bytes need none */
+	double window_p;  /* the bound of more than 8 bytes */
 	char conf_path[256];
 	char conf_reason[200]; /* why there is no config to wait by */
 	char trap_reason[200]; /* why there is no trap to use */
@@ -71,17 +71,21 @@ const char *conf_problem(const struct machine_conf *conf, const struct identity 
  */
 void policy_assume_waits(uint64_t first, uint64_t second, uint64_t stretch);
 
-/* facts_learn - find and check the config, register membarrier. The window is 8 bytes. */
+/* facts_learn - find and check the config, register membarrier. */
 void facts_learn(struct facts *facts);
 
 /*
- * facts_accept_window - the widest window for a caller who accepts so many tears per store: what
- * the machine's own run saw whole, if the bound of many runs is accepted, of this machine or of its
- * kind. A caller who accepts 1 takes what that run saw.
+ * window_accepted - the widest window for a caller who accepts so many tears per store: what the
+ * machine's own run saw whole, if many runs bound it so, of this machine or of its kind. Who
+ * accepts 1 takes what that run saw. *p: the bound, of more than 8 bytes.
  */
 #define WINDOW_RUNS  30
 #define WINDOW_HOURS 10
-void facts_accept_window(struct facts *facts, double accept_window_p);
+unsigned window_accepted(const struct machine_conf *conf, const struct kind *kind, double accept_p,
+			 double *p);
+
+/* facts_accept_window - the same of a machine that was calibrated, for policy_choose(). */
+void facts_accept_window(struct facts *facts, double accept_p);
 
 /*
  * policy_choose - the syncs to use for what the caller asked. The policy of one is AUTO when none

@@ -13,6 +13,7 @@
 #include "calibrate/tests/conf_place.h"
 #include "commands/report/report.h"
 #include "fleet/store/intake.h"
+#include "patchcore/machine/kinds.h"
 #include "patchcore/machine/policy.h"
 
 #define DECADES 7 /* of 1e-3, 1e-4, ... */
@@ -170,7 +171,7 @@ static void plan_of(const struct evidence_run *latest, const struct knowledge *k
 {
 	*plan = *plan_find("default");
 	plan->seats = 0;
-	plan->widest = identity_widest(&latest->identity);
+	plan->widest = kind_read(&latest->identity).widest;
 	for (enum placement p = 0; p < PLACEMENT_COUNT; p++) {
 		unsigned most = 0;
 

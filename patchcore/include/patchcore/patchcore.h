@@ -45,11 +45,7 @@ __BEGIN_DECLS
 /* The tear probability per toggle that PC_POLICY_AUTO accepts by default. */
 #define PC_ACCEPT_P_DEFAULT 1e-9
 
-/*
- * The probability that one store inside a cache line tears, beyond 8 aligned bytes, which is
- * accepted by default: see pc_set_accept_window_p(). Thirty quick calibrations without a tear
- * bound it by 2.5e-8.
- */
+/* The same per store inside a cache line, of a window wider than 8 bytes. */
 #define PC_ACCEPT_WINDOW_P_DEFAULT 1e-7
 
 /* How a straddler's three writes are kept apart. */
@@ -251,16 +247,13 @@ int pc_set_policy(enum pc_policy policy);
 int pc_set_accept_p(double p);
 
 /*
- * pc_set_accept_window_p - the probability that one store to an instruction inside a cache line
- * tears which is accepted: how wide the atomic window is.
+ * pc_set_accept_window_p - the tear probability per store inside the atomic window.
  * @p: above 0, at most 1. -EINVAL otherwise. -ENOMEM. -ESHUTDOWN.
  *
  * The window is wider than 8 bytes where the calibration of this machine saw no store tear inside
  * it, and a bound is at most p: of 30 runs of this machine, each in another hour, or of 30 runs in
- * 10 different hours of machines of its kind (vendor, family, model), by kinds.tsv, which comes
- * with the library. Both take the run as the unit. With fewer runs there is no bound but 1, and a
- * caller that accepts 1 takes what this machine's calibration saw. Policy WAIT, asked for by name,
- * takes that too.
+ * 10 different hours of its kind (vendor, family, model), by the installed kinds.tsv. With fewer
+ * runs the bound is 1: a caller that accepts 1, or WAIT, takes what the calibration saw.
  */
 int pc_set_accept_window_p(double p);
 

@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "patchcore/machine/kinds.h"
 #include "patchcore/tests/recorded.h"
 
 static int try_read(struct machine *m, struct identity *id)
@@ -89,9 +90,9 @@ static void kinds_that_tear_across_32_bytes_are_known(void **state)
 
 	(void)state;
 	assert_signature(&newer, 26, 2, 1);
-	assert_int_equal(identity_widest(&newer), 32);
-	assert_int_equal(identity_widest(&older), 64);
-	assert_int_equal(identity_widest(&intel), 64);
+	assert_int_equal(kind_read(&newer).widest, 32);
+	assert_int_equal(kind_read(&older).widest, 64);
+	assert_int_equal(kind_read(&intel).widest, 64);
 }
 
 static void few_leaves_are_read(void **state)
