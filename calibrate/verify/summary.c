@@ -11,6 +11,7 @@
 
 #include "base/number.h"
 #include "calibrate/statistics/bound.h"
+#include "patchcore/machine/policy.h"
 #include "results/figures/markup.h"
 
 #define WORTH_TELLING 0.1 /* a bound above it says nothing */
@@ -93,25 +94,32 @@ static void put_straddler(FILE *out, const struct estimate *e, int claim, const 
 static void put_window(FILE *out, const struct estimate *e, const struct identity *id)
 {
 	const struct window *w = &e->window;
-	bool is_used = w->bytes == 8 || w->upper_p <= PC_ACCEPT_P_DEFAULT;
-	double barrier = e->membarrier_ticks, ticks = w->ticks;
+	const struct machine_conf conf = { .window = w->bytes,
+					   .window_runs = w->runs,
+					   .window_p = w->upper_p };
+	double barrier = e->membarrier_ticks, ticks = w->ticks, p;
+	struct kind kind = kind_read(id);
+	unsigned bytes = window_accepted(&conf, &kind, PC_ACCEPT_WINDOW_P_DEFAULT, &p);
+	bool is_used = w->bytes == 8 || (bytes > 8 && e->verdict == VERDICT_PASS);
 	char where[24];
 
 	if (w->word_tore)
 		return;
-	snprintf(where, sizeof(where), "inside %u bytes", w->bytes);
+	snprintf(where, sizeof(where), "inside %u bytes", is_used ? bytes : w->bytes);
 	/* A store that took longer than a membarrier was timed while its CPU was taken away. */
 	if (barrier > 0 && ticks >= barrier)
 		ticks = 0;
 	put_site(out, where, w->bytes == 8 ? ticks : barrier, is_used ? ticks : barrier, id);
 	if (is_used)
 		fputs(" one store", out);
-	else if (w->upper_p <= WORTH_TELLING)
-		put_offer(out, ticks, w->upper_p, id);
+	else if (w->runs >= WINDOW_RUNS)
+		fprintf(out, " one store after pc_set_accept_window_p(%s)",
+			NUMBER(round_up(w->upper_p)));
 	else
 		fprintf(out,
-			" not known yet: of %s single stores none tore; it takes more runs than %s",
-			NUMBER(w->toggles), NUMBER(w->runs));
+			" one store after %d clean runs here (now %s) or in %d hours of its kind "
+			"(now %u in %u)",
+			WINDOW_RUNS, NUMBER(w->runs), WINDOW_HOURS, kind.runs, kind.hours);
 	fputc('\n', out);
 	if (w->torn)
 		fprintf(out,
