@@ -34,6 +34,7 @@ EXTRA_DIST += \
 	results/journal/tests/test_reader.sh \
 	results/journal/tests/test_schema.sh \
 	results/tests/journal_place.h \
+	results/tests/junit.xsd \
 	results/tests/sample.h \
 	results/tests/svg_check.h \
 	results/tests/validate.py

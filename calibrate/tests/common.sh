@@ -202,6 +202,25 @@ can_wait()
 		END { exit bad }'
 }
 
+# valid_junit FILE - by the schema that its readers have, and with the counts that it states
+valid_junit()
+{
+	if command -v xmllint >/dev/null; then
+		xmllint --noout --schema "${srcdir:-.}/results/tests/junit.xsd" "$1" 2>"$dir/xml" || fail "$1: $(head -n 2 "$dir/xml")"
+	fi
+	command -v python3 >/dev/null || return 0
+	python3 - "$1" <<'READER' || fail "$1 has not the counts that it states"
+import sys
+import xml.etree.ElementTree as tree
+
+suite = tree.parse(sys.argv[1]).getroot().find("testsuite")
+cases = suite.findall("testcase")
+assert len(cases) == int(suite.get("tests"))
+for kind, count in ("failure", "failures"), ("skipped", "skipped"):
+    assert sum(case.find(kind) is not None for case in cases) == int(suite.get(count)), kind
+READER
+}
+
 # conf_of_here - a machine.conf of this machine that the library takes
 conf_of_here()
 {

@@ -40,12 +40,17 @@ static inline void promise(double p)
 }
 
 /* Controls that tear and a window that does not, as it should be. */
-static inline void begin(void)
+static inline void begin_cells(void)
 {
-	promise(P);
 	put(CHECK_CONTROL, 100, 20);
 	put(CHECK_CONTROL, 100, 1);
 	put(CHECK_WINDOW, 1000, 0);
+}
+
+static inline void begin(void)
+{
+	promise(P);
+	begin_cells();
 }
 
 static inline struct cell_record record_of(uint64_t toggles, uint64_t tears, enum outcome outcome)

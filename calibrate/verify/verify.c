@@ -212,6 +212,97 @@ static bool find_unclear(struct verify *v)
 	return false;
 }
 
+/* --- Since another config --------------------------------------------------------------------- */
+
+/* What is compared with a bound, and which bound that is. */
+struct look {
+	struct waits waits;
+	int claim;
+	uint64_t tears, toggles;
+	double p, chance;
+};
+
+/*
+ * The least bound that may be asked of these waits. What the config has counted of a wait may be of
+ * shorter ones, too: pooled, the worst of their bounds. 1: the older config has no such wait.
+ */
+static double bound_before(const struct machine_conf *before, const struct waits *waits, int claim,
+			   bool pooled)
+{
+	double worst = 0;
+
+	for (unsigned i = 0; i < before->levels; i++) {
+		const struct machine_conf_level *level = &before->level[i];
+		bool is_same = waits_same(&level->waits, waits);
+
+		if (is_same || (pooled && level->waits.stretch == waits->stretch))
+			worst = fmax(worst, machine_conf_p(level, sites_of(claim)));
+		if (is_same)
+			return worst;
+	}
+	return 1;
+}
+
+static void take_look(const struct machine_conf *before, struct look *worst, struct look look,
+		      bool pooled, unsigned *looks)
+{
+	double spread = look.claim == CLAIM_PAGE ? before->spread_page : before->spread_line;
+
+	look.p = bound_before(before, &look.waits, look.claim, pooled);
+	if (look.p >= 1 || !look.toggles)
+		return;
+	++*looks;
+	look.chance = verify_chance(look.tears, look.toggles, verify_in_storm(look.p, spread));
+	if (*looks == 1 || look.chance < worst->chance)
+		*worst = look;
+}
+
+void verify_since(struct verify *v, const struct machine_conf *before)
+{
+	struct verify_promise *p = &v->promise[v->promises++];
+	struct look worst = { 0 };
+	unsigned looks = 0;
+
+	for (const struct verify_cell *c = v->cell; c < v->cell + v->cells; c++)
+		if (c->check == CHECK_WAIT)
+			take_look(before, &worst,
+				  (struct look){ .waits = c->cell.waits,
+						 .claim = claim_of(c->cell.crossing),
+						 .tears = c->count.tears,
+						 .toggles = c->count.toggles },
+				  false, &looks);
+	for (unsigned i = 0; i < CLAIMS * v->conf.levels; i++) {
+		const struct machine_conf_level *level = &v->conf.level[i / CLAIMS];
+		int claim = (int)(i % CLAIMS);
+		const struct machine_conf_bound *bound =
+			claim == CLAIM_PAGE ? &level->page : &level->line;
+
+		take_look(before, &worst,
+			  (struct look){ .waits = level->waits,
+					 .claim = claim,
+					 .tears = bound->tears,
+					 .toggles = bound->toggles },
+			  true, &looks);
+	}
+	*p = (struct verify_promise){
+		.name = "ladder",
+		.trials = looks,
+		.failures = looks && worst.chance < VERIFY_ALPHA / looks,
+		.status = STATUS_SKIPPED,
+	};
+	if (looks)
+		p->status = p->failures ? STATUS_BROKEN : STATUS_HELD;
+	snprintf(p->reason, sizeof(p->reason),
+		 looks ? "%s: %" PRIu64
+			 " %s in %s exposed toggles at waits of %s across a %s, where "
+			 "the older config bounds %s; by luck with %s, all %u looked at"
+		       : "the older config has none of these waits",
+		 p->failures ? "it has risen" : "no wait has risen; the worst", worst.tears,
+		 tears_word(worst.tears), NUMBER(worst.toggles), WAITS(&worst.waits),
+		 claim_name(worst.claim), NUMBER(worst.p), NUMBER(fmin(1, worst.chance * looks)),
+		 looks);
+}
+
 bool verify_has_seen(const struct verify *v)
 {
 	bool has_seen = v->cells > 0;

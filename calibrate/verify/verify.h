@@ -125,6 +125,12 @@ uint64_t verify_missing(const struct count *seen, double spread, double p, doubl
 void verify_add(struct verify_cell *cell, const struct cell_record *record);
 uint64_t verify_tears(const struct verify_cell *cell);
 
+/*
+ * verify_since - one more promise: no wait tears more often than an older config bounds it. Looked
+ * at are what the config in force has counted of each wait that both have, and the cells.
+ */
+void verify_since(struct verify *v, const struct machine_conf *before);
+
 /* verify_has_seen - did every control tear? If not, the other counts are no evidence. */
 bool verify_has_seen(const struct verify *v);
 

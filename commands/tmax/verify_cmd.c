@@ -23,11 +23,12 @@
 #define BUDGET_MIN 2 /* seconds; less cannot pass through all cells */
 #define NO_SEED	   UINT64_MAX
 
-#define CONFORM_SHARE 0.1 /* of the budget */
+#define CONFORM_SHARE 0.1  /* of the budget */
+#define SAME_CLOCK    0.01 /* TSCs of one machine differ between boots */
 
 struct verify_request {
 	double budget;
-	const char *config, *output, *journal;
+	const char *config, *baseline, *output, *journal;
 	double accept_p; /* 0: what the calibration was to keep */
 	enum verify_format format;
 	uint64_t seed;
@@ -41,6 +42,8 @@ static const struct option_row options[] = {
 	  OPTION_FILE(struct verify_request, config) },
 	{ "accept-p", "P", "try the waits that the library uses for it (the config's require_p)",
 	  OPTION_INTO(option_probability, struct verify_request, accept_p) },
+	{ "baseline", "FILE", "an older config: has its ladder risen since?",
+	  OPTION_FILE(struct verify_request, baseline) },
 	{ "conform", "TIME", "for what processor and kernel promise, 0: none (a tenth)",
 	  OPTION_LIMIT(struct verify_request, conform) },
 	{ "format", "NAME", "text, junit or json (text)",
@@ -90,6 +93,24 @@ static bool load_conf(struct verify *v, const char *named, char *path, size_t si
 	return true;
 }
 
+/* The older one. Its waits are ticks of the same clock, on the same kind of processor. */
+static bool load_baseline(struct verify *v, const char *path, struct machine_conf *before)
+{
+	const struct identity *one = &before->identity, *here = &v->here;
+	char why[400] = "", name[sizeof(v->config)];
+
+	text_printable(name, sizeof(name), path);
+	if (machine_conf_read(before, path, why, sizeof(why)) < 0)
+		return verify_conclude(v, VERIFY_NO_CONF, "baseline %s: %s", name, why);
+	if (strcmp(one->vendor, here->vendor) == 0 && one->family == here->family &&
+	    one->model == here->model &&
+	    fabs((double)one->tsc_khz / (double)here->tsc_khz - 1) < SAME_CLOCK)
+		return true;
+	return verify_conclude(
+		v, VERIFY_NO_CONF,
+		"baseline %s: it is of another processor, or its TSC had another rate", name);
+}
+
 /* A share of them, from a CPU that is drawn: other runs begin with others. */
 static void try_promises(struct verify *v, const struct cpus *cpus, double seconds)
 {
@@ -130,7 +151,8 @@ static void try_promises(struct verify *v, const struct cpus *cpus, double secon
 	free(r.cpu);
 }
 
-static int run_cells(struct verify *v, const struct verify_request *r, const char *config)
+static int run_cells(struct verify *v, const struct verify_request *r, const char *config,
+		     const struct machine_conf *before)
 {
 	/* The session keeps all in a journal; without a name it is kept nowhere. */
 	const char *journal = r->journal ? r->journal : "/dev/null";
@@ -168,6 +190,8 @@ static int run_cells(struct verify *v, const struct verify_request *r, const cha
 	if (interrupted)
 		v->cut_short = EXIT_INTERRUPTED;
 	v->seconds = seconds_now() - s.begin;
+	if (r->baseline)
+		verify_since(v, before);
 	verify_judge(v);
 	/*
 	 * The runs are evidence, too, unless the oracle saw nothing. The verdict stands, even if
@@ -194,6 +218,7 @@ int cmd_verify(int argc, char **argv)
 	char path[PATH_MAX];
 	FILE *report = stdout;
 	static struct verify room, *v = &room;
+	static struct machine_conf before;
 	bool failed;
 
 	if (status == EXIT_PASS && fmax(r.conform, 0) > r.budget)
@@ -212,8 +237,9 @@ int cmd_verify(int argc, char **argv)
 	    getrandom(&v->seed, sizeof(v->seed), 0) != sizeof(v->seed))
 		status = complain(EXIT_MISSING, 0, "cannot draw a seed: give --seed");
 	v->seed &= INT64_MAX;
-	if (status == EXIT_PASS && load_conf(v, r.config, path, sizeof(path)))
-		status = run_cells(v, &r, path);
+	if (status == EXIT_PASS && load_conf(v, r.config, path, sizeof(path)) &&
+	    (!r.baseline || load_baseline(v, r.baseline, &before)))
+		status = run_cells(v, &r, path, &before);
 	if (status == EXIT_PASS) {
 		journal_date(v->date, sizeof(v->date));
 		verify_print(report, v, r.format);

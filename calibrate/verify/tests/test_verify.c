@@ -217,6 +217,52 @@ static void test_seen(void **state)
 	assert_false(verify_has_seen(&v));
 }
 
+/* Against an older config: what the cells count, and what the one in force has counted. */
+static void expect_ladder(const struct machine_conf *before, enum verify_status status,
+			  const char *words)
+{
+	v.promises = 0;
+	verify_since(&v, before);
+	if (v.promise[0].status != status || !strstr(v.promise[0].reason, words))
+		print_message("%s\n", v.promise[0].reason);
+	assert_int_equal(v.promise[0].status, status);
+	assert_non_null(strstr(v.promise[0].reason, words));
+	verify_judge(&v);
+	assert_int_equal(v.verdict == VERIFY_BROKEN, status == STATUS_BROKEN);
+}
+
+static void test_since(void **state)
+{
+	struct machine_conf before = { .levels = 2 };
+
+	(void)state;
+	promise(1e-3);
+	begin_cells();
+	v.conf.levels = 2;
+	v.conf.level[0].waits = before.level[0].waits = (struct waits){ 100, 100, 4 };
+	v.conf.level[1].waits = before.level[1].waits = (struct waits){ 800, 800, 4 };
+	v.conf.level[1].line.upper_p = v.conf.level[1].page.upper_p = 1e-3;
+	before.level[0].line.upper_p = before.level[0].page.upper_p = 1e-5;
+	before.level[1].line.upper_p = before.level[1].page.upper_p = 1e-6;
+	put(CHECK_WAIT, 1000000, 9)->cell.waits = before.level[1].waits;
+	expect_ladder(&before, STATUS_HELD, "no wait has risen");
+	/* Ten times the older bound and more, though the config in force allows it. */
+	set_count(&v.cell[3], 1000000, 60);
+	expect_ladder(&before, STATUS_BROKEN, "60 tears in 1e6 exposed toggles at waits of 800 x4");
+	v.cell[3].cell.waits.first = 700;
+	expect_ladder(&before, STATUS_SKIPPED, "has none of these waits");
+	/* What the config has counted of 800 may be of 100, too: it is held against the bound of
+	 * both. */
+	v.conf.level[1].page.toggles = 1000000;
+	v.conf.level[1].page.tears = 60;
+	expect_ladder(&before, STATUS_HELD, "60 tears");
+	v.conf.level[1].page.tears = 300;
+	expect_ladder(&before, STATUS_BROKEN, "across a page, where the older config bounds 1e-5");
+	v.conf.level[1].page.tears = 0;
+	before.levels = 0;
+	expect_ladder(&before, STATUS_SKIPPED, "has none of these waits");
+}
+
 /* No cell alone has too many. */
 static void test_broken_together(void **state)
 {
@@ -407,6 +453,7 @@ int main(void)
 		cmocka_unit_test(test_storm),
 		cmocka_unit_test(test_levels_in_use),
 		cmocka_unit_test(test_seen),
+		cmocka_unit_test(test_since),
 		cmocka_unit_test(test_holds),
 		cmocka_unit_test(test_allowed_tears),
 		cmocka_unit_test(test_broken_boundary),

@@ -106,13 +106,13 @@ breaks 1 '"verdict":"broken"' json
 valid "$dir/out"
 [ "$(member verdict)" = broken ] || fail "JSON without a verdict"
 breaks 2 '<failure' junit
+valid_junit "$dir/out"
 if command -v python3 >/dev/null; then
 	python3 - "$dir/out" <<'PYTHON' || fail "JUnit"
 import sys, xml.etree.ElementTree as tree
 suite = tree.parse(sys.argv[1]).getroot().find("testsuite")
-assert suite.get("tests") == "2" and suite.get("failures") == "2"
 cases = suite.findall("testcase")
-assert len(cases) == 2 and all(case.find("failure") is not None for case in cases)
+assert len(cases) == 2 and suite.get("failures") == "2"
 assert all("tmax conform --only" in case.find("system-out").text for case in cases)
 PYTHON
 fi
