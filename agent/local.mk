@@ -44,8 +44,11 @@ EXTRA_libfastinst_attached_la_DEPENDENCIES = agent/counts/attached.map
 noinst_LTLIBRARIES += libfastinst_inject.la
 libfastinst_inject_la_LIBADD = libfastinst_text.la
 libfastinst_inject_la_SOURCES = \
+	agent/launch/answer.c \
 	agent/launch/inject.c \
 	agent/launch/inject.h \
+	agent/launch/steps.h \
+	agent/launch/stop.c \
 	agent/launch/stub.c \
 	agent/launch/target.c \
 	agent/launch/target.h \

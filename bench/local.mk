@@ -8,6 +8,7 @@ libbench_a_SOURCES = \
 	bench/cases/latency.c \
 	bench/cases/pass.c \
 	bench/cases/probes.c \
+	bench/cases/probes_many.c \
 	bench/cases/scaling.c \
 	bench/cases/stall.c \
 	bench/cases/throughput.c \

@@ -32,47 +32,30 @@
  */
 #include "agent/launch/inject.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "agent/counts/base.h"
-#include "base/array.h"
+#include "agent/launch/steps.h"
 #include "base/clock.h"
 #include "base/command_line.h"
 
-#define PATIENCE_STOP	 2.0 /* seconds: until a thread has stopped */
-#define PATIENCE_MOMENT	 5.0
-#define PATIENCE_CALL	 10.0 /* it may have to wait for a CPU, and for threads that hold locks */
-#define PATIENCE_LIBRARY 10.0
-#define PATIENCE_INSIDE	 3.0
-#define VECTORS_MAX	 16384
-#define PAGE		 4096
-#define STACK		 (64u << 10)
-#define LENGTH		 (2 * PAGE + VECTORS_MAX + STACK) /* code, letter, vectors, stack */
-#define TRAP_STOP	 (PTRACE_EVENT_STOP << 8 | SIGTRAP)
-#define CALL_STOP	 (SIGTRAP | 0x80)
-#define RESTART		 219	   /* restart_syscall(2) */
-#define GIVE_UP		 200000000 /* ns: until a thread goes on without the tracer */
-
-/* Values of rax by which the kernel says how it means to restart a system call. */
-enum restart {
-	RESTART_SYS = 512,
-	RESTART_NOINTR = 513,
-	RESTART_NOHAND = 514,
-	RESTART_BLOCK = 516,
-};
+#define PATIENCE_MOMENT 5.0  /* seconds */
+#define PATIENCE_CALL	10.0 /* it may have to wait for a CPU, and for threads that hold locks */
+#define VECTORS_MAX	16384
+#define PAGE		4096
+#define STACK		(64u << 10)
+#define LENGTH		(2 * PAGE + VECTORS_MAX + STACK) /* code, letter, vectors, stack */
+#define CALL_STOP	(SIGTRAP | 0x80)
+#define GIVE_UP		200000000 /* ns: until a thread goes on without the tracer */
 
 /* A stopped thread, and its state before. */
 struct stopped {
@@ -83,51 +66,6 @@ struct stopped {
 	uint64_t cave;
 	bool changed; /* it does not have its registers */
 };
-
-static void pause_us(long us)
-{
-	const struct timespec pause = { .tv_nsec = us * 1000 };
-
-	nanosleep(&pause, NULL);
-}
-
-/* --- Stops ------------------------------------------------------------------------------------ */
-
-/* The stop as waitpid() tells it, or -1: the thread did not stop in time, or has ended. */
-static int wait_stop(pid_t thread, double patience)
-{
-	const struct timespec slice = { .tv_nsec = 5000000 };
-	double until = seconds_now() + patience;
-	sigset_t child;
-	int status;
-	pid_t got;
-
-	sigemptyset(&child);
-	sigaddset(&child, SIGCHLD);
-	/* SIGCHLD is blocked, and stays pending until it is taken here. */
-	while (!(got = waitpid(thread, &status, __WALL | WNOHANG)) && seconds_now() < until)
-		sigtimedwait(&child, NULL, &slice);
-	return got == thread && WIFSTOPPED(status) ? status >> 8 : -1;
-}
-
-/* Signals that stop the thread first are delivered to it. */
-static bool interrupt_thread(pid_t thread)
-{
-	double until = seconds_now() + PATIENCE_STOP;
-	int stop;
-
-	if (ptrace(PTRACE_INTERRUPT, thread, 0, 0) < 0)
-		return false;
-	while ((stop = wait_stop(thread, PATIENCE_STOP)) >= 0 && seconds_now() < until) {
-		if (stop == TRAP_STOP)
-			return true;
-		if (stop >> 8 == PTRACE_EVENT_STOP)
-			return false; /* all of the process was stopped by a signal */
-		if (ptrace(PTRACE_CONT, thread, 0, stop & 0xff) < 0)
-			return false;
-	}
-	return false;
-}
 
 /* Resumes a stop that was not asked for; 0, or an error after a signal of a fault. */
 static int resume_stop(struct stopped *at, int how, int stop)
@@ -145,39 +83,6 @@ static int run_to_system_call(struct stopped *at)
 	while (!ret && (stop = wait_stop(at->thread, PATIENCE_CALL)) != CALL_STOP)
 		ret = stop < 0 ? -EIO : resume_stop(at, PTRACE_SYSCALL, stop);
 	return ret;
-}
-
-/* --- Restart of system calls ------------------------------------------------------------------ */
-
-/* Has the kernel start the system call again, unless a signal handler runs. */
-static void resume_call(struct user_regs_struct *regs)
-{
-	if ((long)regs->orig_rax >= 0 && target_waits(regs) && (long)regs->rax == -EINTR)
-		regs->rax = (uint64_t)-RESTART_NOHAND;
-}
-
-/* Does to the registers what the kernel does where no signal came. */
-static void restart_call(struct user_regs_struct *regs)
-{
-	long meant = (long)regs->orig_rax < 0 ? 0 : -(long)regs->rax;
-
-	if (meant != RESTART_SYS && meant != RESTART_NOINTR && meant != RESTART_NOHAND &&
-	    meant != RESTART_BLOCK)
-		return;
-	regs->rax = meant == RESTART_BLOCK ? RESTART : regs->orig_rax;
-	regs->rip -= 2;
-}
-
-/* Lets a thread go from where it was stopped. */
-static void release_thread(pid_t thread)
-{
-	struct user_regs_struct regs;
-
-	if (!ptrace(PTRACE_GETREGS, thread, 0, &regs)) {
-		resume_call(&regs);
-		ptrace(PTRACE_SETREGS, thread, 0, &regs);
-	}
-	ptrace(PTRACE_DETACH, thread, 0, 0);
 }
 
 /* --- Calls in the thread ---------------------------------------------------------------------- */
@@ -349,31 +254,6 @@ static int call_library(struct stopped *at, struct letter *letter)
 
 /* --- Which thread, and when ------------------------------------------------------------------- */
 
-struct threads {
-	pid_t *id;
-	size_t n;
-};
-
-/* An empty list: the process has ended, or there is no memory. */
-static struct threads list_threads(const struct target *target)
-{
-	struct threads all = { 0 };
-	struct dirent *entry;
-	char path[64];
-	DIR *dir;
-
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)target->pid);
-	dir = opendir(path);
-	while (dir && (entry = readdir(dir)))
-		if (*entry->d_name != '.' && ARRAY_ADD(all.id, all.n, (pid_t)atoi(entry->d_name))) {
-			all.n = 0;
-			break;
-		}
-	if (dir)
-		closedir(dir);
-	return all;
-}
-
 /* A thread with the best rank of target_sleeps(); 0: there is none. */
 static pid_t choose_thread(const struct target *target)
 {
@@ -444,165 +324,7 @@ static int find_moment(struct inject *inject, struct target *target, struct lett
 	return ret > 0 ? -EAGAIN : ret;
 }
 
-/* --- The answer ------------------------------------------------------------------------------- */
-
-static int wait_answer(struct inject *inject, const struct target *target, struct letter *letter)
-{
-	double until = seconds_now() + PATIENCE_LIBRARY;
-
-	do {
-		pause_us(100);
-		if (!target_read(target, letter->start + PAGE, letter, sizeof(*letter)))
-			return say_why(target, -ESRCH, "it ended before the library was loaded");
-	} while (!letter->done && seconds_now() < until);
-	if (!letter->done)
-		return say_why(target, -ETIMEDOUT,
-			       "the library has not answered within ten seconds, and still may");
-	inject->result = letter->result;
-	return 0;
-}
-
-/* The thread waits for @read, which is written last. */
-static void write_letter(const struct target *target, struct letter *letter, int32_t read)
-{
-	uint64_t at = letter->start + PAGE;
-
-	letter->done = letter->read = 0;
-	target_write(target, at, letter, sizeof(*letter));
-	target_write(target, at + offsetof(struct letter, read), &read, sizeof(read));
-}
-
-/* --- Unloading -------------------------------------------------------------------------------- */
-
-/*
- * All threads but the library's own are stopped while it is unloaded. Each stops where it holds no
- * lock of the C library, and outside of fork(), whose second half would be missing.
- */
-static void release_threads(struct threads *all)
-{
-	for (size_t i = 0; i < all->n; i++)
-		release_thread(all->id[i]);
-	free(all->id);
-	*all = (struct threads){ 0 };
-}
-
-/* False: the thread is at no safe place, or returns to the agent's code. */
-static bool stop_if_safe(const struct target *target, const struct letter *letter,
-			 struct threads *all, pid_t thread)
-{
-	struct user_regs_struct regs;
-
-	if (ptrace(PTRACE_SEIZE, thread, 0, 0) < 0)
-		return errno == ESRCH;
-	if (ARRAY_ADD(all->id, all->n, thread))
-		return false; /* it is let go when this process ends */
-	if (!interrupt_thread(thread) || ptrace(PTRACE_GETREGS, thread, 0, &regs) < 0)
-		return false;
-	if (regs.rip - letter->start >= LENGTH)
-		return !target_trapped(target, thread) && !target_safe(target, &regs, true);
-	ptrace(PTRACE_DETACH, thread, 0, 0);
-	all->n--;
-	return true;
-}
-
-/* 0, or a thread that cannot be stopped. Two equal lists: no thread was made meanwhile. */
-static pid_t stop_threads(const struct target *target, const struct letter *letter,
-			  struct threads *all)
-{
-	pid_t failed = 0;
-	size_t before;
-
-	do {
-		struct threads now = list_threads(target);
-
-		before = all->n;
-		failed = now.n ? 0 : target->pid;
-		for (size_t i = 0; i < now.n && !failed; i++) {
-			size_t k = 0;
-
-			while (k < all->n && all->id[k] != now.id[i])
-				k++;
-			if (k == all->n && !stop_if_safe(target, letter, all, now.id[i]))
-				failed = now.id[i];
-		}
-		free(now.id);
-	} while (!failed && all->n != before);
-	if (failed)
-		release_threads(all);
-	return failed;
-}
-
-/* Stubs that the agent has made, as it told: their size, and where they are. */
-static void mark_stubs(struct target *target, char *text)
-{
-	uint64_t size = strtoull(text, &text, 16), start;
-
-	while ((start = strtoull(text, &text, 16)))
-		for (size_t i = 0; i < target->n; i++)
-			target->mappings[i].agent |= target->mappings[i].start < start + size &&
-						     target->mappings[i].end > start;
-}
-
-/* The new thread unmaps its memory after it has closed the library. */
-static void wait_for_unmapping(const struct target *target, const struct letter *letter)
-{
-	double until = seconds_now() + PATIENCE_LIBRARY;
-	int32_t any;
-
-	while (target_read(target, letter->start, &any, sizeof(any)) && seconds_now() < until)
-		pause_us(100);
-}
-
-static int unload_library(struct inject *inject, struct target *target, struct letter *letter)
-{
-	double until = seconds_now() + PATIENCE_INSIDE;
-	struct threads all = { 0 };
-	int ret;
-
-	letter->text[sizeof(letter->text) - 1] = '\0';
-	mark_stubs(target, letter->text);
-	while ((inject->inside = stop_threads(target, letter, &all)) && seconds_now() < until)
-		pause_us(2000);
-	if (inject->inside) {
-		write_letter(target, letter, LETTER_END);
-		return say_why(target, -EBUSY,
-			       "thread %d is in it, or where it must not be stopped meanwhile",
-			       (int)inject->inside);
-	}
-	strcpy(letter->text, inject->unload);
-	write_letter(target, letter, LETTER_AGAIN);
-	ret = wait_answer(inject, target, letter);
-	if (!ret && inject->result > 0) {
-		letter->closes += inject->result;
-		inject->result = 0;
-	}
-	write_letter(target, letter, LETTER_END);
-	wait_for_unmapping(target, letter);
-	release_threads(&all);
-	return ret;
-}
-
-static int read_answer(struct inject *inject, struct target *target, struct letter *letter)
-{
-	int ret = wait_answer(inject, target, letter);
-
-	if (ret)
-		return ret;
-	if (letter->error) {
-		char said[256] = "";
-		size_t left = PAGE - letter->error % PAGE;
-
-		target_read(target, letter->error, said, left < 255 ? left : 255);
-		ret = say_why(target, -ENOEXEC, "its loader says: %s", said);
-	}
-	letter->closes = inject->unload != NULL;
-	if (inject->unload && !ret && !inject->result)
-		return unload_library(inject, target, letter);
-	write_letter(target, letter, LETTER_END);
-	if (inject->unload)
-		wait_for_unmapping(target, letter);
-	return ret;
-}
+/* --- All of it -------------------------------------------------------------------------------- */
 
 static int trace_target(struct inject *inject)
 {

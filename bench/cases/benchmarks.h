@@ -24,4 +24,7 @@ extern const struct benchmark *const benchmarks[];
 /* benchmark_named - NULL: there is none. */
 const struct benchmark *benchmark_named(const char *name);
 
+/* measure_many_probes - of bench_probes: rows of many probes at once, in probes_many.c. */
+int measure_many_probes(const struct bench_run *run, struct bench_result *result);
+
 #endif
