@@ -221,7 +221,7 @@ struct passes {
 };
 
 /* One way to change all sites. The first is the baseline of the others. */
-static const struct kind {
+static const struct latency_way {
 	const char *name;
 	enum {
 		BY_FLOOR,
@@ -245,7 +245,7 @@ static const struct kind {
 
 struct pass_case {
 	struct passes *passes;
-	const struct kind *kind;
+	const struct latency_way *kind;
 	unsigned window;
 };
 
@@ -382,8 +382,8 @@ static void sum_up(struct bench_case *c, struct bench_row *row)
 
 /* --- All cases ---------------------------------------------------------------------------- */
 
-static struct bench_case make_case(struct pass_case *lc, struct passes *l, const struct kind *kind,
-				   unsigned executors)
+static struct bench_case make_case(struct pass_case *lc, struct passes *l,
+				   const struct latency_way *kind, unsigned executors)
 {
 	struct bench_case c = {
 		.begin = begin_pass,
