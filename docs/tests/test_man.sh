@@ -249,6 +249,7 @@ library_keys() # of sections without a number, and of a level
 		"$top/patchcore/machine/conf_read.c" | sed -nE '
 		s/^\t\{ "([a-z]+)", "([a-z_]+)", true.*/[\1] \2/p
 		s/^\t\{ "([a-z]+)", "([a-z_]+)".*/[\1] \2 required/p
+		s/^\t\{ NULL, "([a-z_]+)", true.*/[rested] \1/p
 		s/^\t\{ NULL, "([a-z_]+)".*/[level] \1 required/p'
 }
 library_keys | awk '{ print $2 }' >>"$dir/is"

@@ -10,7 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define LEVEL_PREFIX "level "
+#define LEVEL_PREFIX  "level "
+#define RESTED_PREFIX "rested " /* a library that knows of no rest passes these over */
 
 /* --- The keys -------------------------------------------------------------------------------- */
 
@@ -64,6 +65,7 @@ static const struct key keys[] = {
 	{ "wait", "require_p", true, BOUND, CONF(require_p), 0, 0, NULL },
 	{ "wait", "spread_line", true, SPREAD, CONF(spread_line), 0, 0, NULL },
 	{ "wait", "spread_page", true, SPREAD, CONF(spread_page), 0, 0, NULL },
+	{ "wait", "rested_levels", true, NUMBER, CONF(rested), 0, MACHINE_CONF_LEVELS, NULL },
 	{ "wait", "membarrier_ticks", false, NUMBER, CONF(membarrier_ticks), 0, MACHINE_CONF_COST, NULL },
 	{ "window", "bytes", false, POWER, CONF(window), 8, 64, NULL },
 	{ "window", "toggles", false, NUMBER, CONF(window_toggles), 0, UINT64_MAX, NULL },
@@ -74,6 +76,7 @@ static const struct key keys[] = {
 	{ NULL, "first", false, NUMBER, LEVEL(waits.first), 0, MACHINE_CONF_WAIT, NULL },
 	{ NULL, "second", false, NUMBER, LEVEL(waits.second), 0, MACHINE_CONF_WAIT, NULL },
 	{ NULL, "stretch", false, NUMBER, LEVEL(waits.stretch), 0, MACHINE_CONF_STRETCH, NULL },
+	{ NULL, "rest", true, NUMBER, LEVEL(rest), 1, MACHINE_CONF_WAIT, NULL },
 	{ NULL, "ticks", false, NUMBER, LEVEL(ticks), 0, MACHINE_CONF_COST, NULL },
 	{ NULL, "line_toggles", false, NUMBER, LEVEL(line.toggles), 0, UINT64_MAX, NULL },
 	{ NULL, "line_tears", false, NUMBER, LEVEL(line.tears), 0, UINT64_MAX, NULL },
@@ -219,6 +222,7 @@ static int take_key(struct parser *p, const char *value)
 /* inih wants 1 for "go on" and 0 for an error. It goes on after one: the first is told. */
 static int on_line(void *arg, const char *section, const char *name, const char *value)
 {
+	static const char *const prefixes[] = { LEVEL_PREFIX, RESTED_PREFIX };
 	struct parser *p = arg;
 	uint64_t n;
 
@@ -229,15 +233,20 @@ static int on_line(void *arg, const char *section, const char *name, const char 
 	p->section = section;
 	p->name = name;
 	p->level = 0;
-	if (strncmp(section, LEVEL_PREFIX, strlen(LEVEL_PREFIX)) == 0) {
-		section += strlen(LEVEL_PREFIX);
+	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
+		size_t length = strlen(prefixes[i]);
+
+		if (strncmp(section, prefixes[i], length) != 0)
+			continue;
+		section += length;
 		/* The number has one spelling, so that no level stands twice unnoticed. */
 		if (section[0] == '0' || !read_number(section, 1, MACHINE_CONF_LEVELS, &n)) {
-			conf_complain(p, "a section [" LEVEL_PREFIX "...] is none of 1 to %d",
+			conf_complain(p, "a section [%s...] is none of 1 to %d", prefixes[i],
 				      MACHINE_CONF_LEVELS);
 			return 0;
 		}
 		p->level = (unsigned)n;
+		break;
 	}
 	return take_key(p, value) == 0;
 }

@@ -23,7 +23,7 @@ static bool is_supported(const struct machine_conf_bound *bound, double confiden
 }
 
 #define LEVEL_RULES 4 /* number of the first rule that holds for each level */
-#define RULES	    9
+#define RULES	    10
 #define LOWER	    " is lower than its toggles, tears and confidence allow"
 
 static const char *find_conf_flaw(unsigned rule, const struct machine_conf *c)
@@ -45,7 +45,7 @@ static const char *find_conf_flaw(unsigned rule, const struct machine_conf *c)
 static const char *find_level_flaw(unsigned rule, const struct machine_conf *c,
 				   const struct machine_conf_level *level)
 {
-	const struct machine_conf_level *before = rule == 8 ? c->level : level;
+	const struct machine_conf_level *before = rule == 9 ? c->level : level;
 	const struct waits *waits = &level->waits;
 
 	if (rule == 4 && c->usable && !level->line.toggles && !level->page.toggles)
@@ -57,9 +57,11 @@ static const char *find_level_flaw(unsigned rule, const struct machine_conf *c,
 		return "line_p" LOWER;
 	if (rule == 7 && !is_supported(&level->page, c->confidence))
 		return "page_p" LOWER;
+	if (rule == 8 && (level >= c->level + c->levels + c->long_levels) != (level->rest > 0))
+		return "has a rest where it is no rested level, or is one without a rest";
 	/* Bounds may rise and fall as they were seen to; what a level costs may not. */
 	for (; before < level; before++)
-		if (before->waits.stretch == waits->stretch &&
+		if (before->waits.stretch == waits->stretch && before->rest == level->rest &&
 		    (before->waits.first > waits->first || before->waits.second > waits->second))
 			return "waits for less than one before it, at the same stretch";
 	return NULL;

@@ -13,6 +13,8 @@ libpatchcore_internal_la_SOURCES += \
 	patchcore/machine/machine_conf.h \
 	patchcore/machine/policy.c \
 	patchcore/machine/policy.h \
+	patchcore/machine/rest.c \
+	patchcore/machine/rest.h \
 	patchcore/machine/sync.c \
 	patchcore/machine/sync.h \
 	patchcore/machine/tsc.c \

@@ -32,6 +32,7 @@ struct machine_conf_bound {
 /* One way to wait. */
 struct machine_conf_level {
 	struct waits waits;
+	uint64_t rest;			/* that the lines must have had, ticks; 0: none */
 	uint64_t ticks;			/* that one change of a straddler costs, 0: not measured */
 	struct machine_conf_bound line; /* of sites inside one page */
 	struct machine_conf_bound page; /* of sites that cross a page */
@@ -54,6 +55,7 @@ struct machine_conf {
 	uint64_t membarrier_ticks; /* that one change costs by membarrier, 0: not measured */
 	unsigned levels;
 	unsigned long_levels; /* behind those: for changes that no patcher stands waiting for */
+	unsigned rested;      /* behind those: levels for lines that have rested */
 	struct machine_conf_level level[MACHINE_CONF_LEVELS]; /* in order of rising cost */
 	unsigned window;				      /* [window] bytes: 8, 16, 32 or 64 */
 	uint64_t window_toggles;			      /* stores without a tear behind it */
@@ -62,10 +64,10 @@ struct machine_conf {
 	double window_confidence; /* of that bound */
 };
 
-/* machine_conf_all_levels - the long ones too. */
+/* machine_conf_all_levels - the long and the rested ones too. */
 static inline unsigned machine_conf_all_levels(const struct machine_conf *conf)
 {
-	return conf->levels + conf->long_levels;
+	return conf->levels + conf->long_levels + conf->rested;
 }
 
 /* The sites that a bound is asked for. */

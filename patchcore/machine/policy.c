@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "patchcore/machine/rest.h"
 #include "patchcore/machine/wait.h"
 
 #define WINDOW_DEFAULT 8u /* AMD APM vol. 2, 7.6.1 */
@@ -169,6 +170,10 @@ static unsigned choose_level(const struct facts *facts, enum pc_policy asked,
 	    (asked == PC_POLICY_AUTO && facts->limited && !facts->membarrier))
 		return 0;
 	level = machine_conf_cheapest(conf->level, conf->levels, sites, accept_p);
+	/* A site at rest tears less: where it has not rested, a patch makes up for that. */
+	if (asked == PC_POLICY_AUTO && !level)
+		level = machine_conf_cheapest(conf->level + conf->levels + conf->long_levels,
+					      conf->rested, sites, accept_p);
 	/* By name, the caller owns the risk of the surest level there is. */
 	if (asked == PC_POLICY_WAIT && !level)
 		level = machine_conf_surest(conf, sites);
@@ -193,6 +198,7 @@ static void choose_sync(const struct facts *facts, enum pc_policy asked,
 		sync->level = level;
 		sync->waits = conf->level[level - 1].waits;
 		sync->upper_p = machine_conf_p(&conf->level[level - 1], sites);
+		sync->rest = conf->level[level - 1].rest;
 	} else if (asked != PC_POLICY_WAIT && facts->membarrier) {
 		sync->policy = PC_POLICY_MEMBARRIER;
 	}
@@ -244,8 +250,9 @@ static void explain_policy(const struct facts *facts, enum pc_policy asked, doub
 	if (why)
 		snprintf(reason, size, "%s", why);
 	else if (page->policy == PC_POLICY_WAIT)
-		snprintf(reason, size, "auto: %s bounds tears by %.2g per toggle", conf,
-			 level[page->level - 1].page.upper_p);
+		snprintf(reason, size, "auto: %s bounds tears by %.2g per toggle%s", conf,
+			 level[page->level - 1].page.upper_p,
+			 page->rest ? " of a site at rest" : "");
 	else if (!facts->have_conf)
 		snprintf(reason, size, "auto: %s%s%s", facts->conf_reason, comma, instead);
 	else {
@@ -307,6 +314,8 @@ const struct syncs *choice_get(const struct facts *facts, enum pc_policy policy,
 	if (!made)
 		return NULL;
 	policy_choose(facts, policy, accept_p, &made->syncs, reason, size);
+	if (made->syncs.page.rest || made->syncs.line.rest)
+		rest_begin();
 	while (choice && !syncs_same(&choice->syncs, &made->syncs))
 		choice = choice->next;
 	if (choice) {

@@ -18,8 +18,9 @@ struct waits {
 struct sync {
 	enum pc_policy policy; /* WAIT or MEMBARRIER; AUTO: there is none */
 	struct waits waits;
-	unsigned level;		  /* of machine.conf, from 1 to SYNC_LEVELS; 0: of none */
-	unsigned window;	  /* bytes that one store changes at once: 8, 16, 32 or 64 */
+	uint64_t rest;	 /* ticks that the lines were left alone before; 0: they need not be */
+	unsigned level;	 /* of machine.conf, from 1 to SYNC_LEVELS; 0: of none */
+	unsigned window; /* bytes that one store changes at once: 8, 16, 32 or 64 */
 	const struct sync *line;  /* for sites inside one page, or NULL: this one; word_sync() */
 	const struct sync *later; /* a wait for changes that are started, or NULL: this one */
 	const struct sync *other; /* may be used in place of this where it is cheaper, or NULL */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "patchcore/machine/rest.h"
 #include "patchcore/machine/sync.h"
 #include "patchcore/merge/merge_check.h"
 #include "patchcore/merge/others.h"
@@ -103,6 +104,7 @@ NOPATCH static void put_bytes(const struct merge *merge, bool doors, const uint8
 			__atomic_exchange_n(text_at(&merge->span, merge->span.addr + i),
 					    (uint8_t)(bytes ? bytes[i] : WORD_INT3),
 					    __ATOMIC_SEQ_CST);
+	rest_note(merge->span.addr, merge->span.len);
 }
 
 NOPATCH void merge_put_int3(const struct merge *merge)

@@ -90,10 +90,12 @@ static int begin_op(struct batch *batch, struct pc_op *op)
  */
 NOPATCH static void make_straddlers(struct batch *batch)
 {
-	struct moment now = moment_now();
+	struct moment now;
 	size_t standing = 0;
 	int ret = 0;
 
+	word_await_rest(batch->sites, batch->n);
+	now = moment_now();
 	for (size_t i = 0; i < batch->n; i++) {
 		struct site *site = batch->sites[i];
 		struct pc_op *op = batch->ops[i];

@@ -138,8 +138,11 @@ static inline void conf_add_levels(struct conf_lines *lines, const struct machin
 	for (unsigned i = 0; i < machine_conf_all_levels(conf); i++) {
 		const struct machine_conf_level *level = &conf->level[i];
 
-		snprintf(section, sizeof(section), "level %u", i + 1);
+		snprintf(section, sizeof(section), "%s %u", level->rest ? "rested" : "level",
+			 i + 1);
 		conf_add_waits(lines, section, level);
+		if (level->rest)
+			conf_add_number(lines, section, "rest", level->rest);
 		conf_add_number(lines, section, "ticks", level->ticks);
 		conf_add_bound(lines, section, "line_", &level->line);
 		conf_add_bound(lines, section, "page_", &level->page);
@@ -169,6 +172,8 @@ static inline struct conf_lines conf_lines(const struct machine_conf *conf)
 	conf_add_number(&lines, "wait", "levels", conf->levels);
 	if (conf->long_levels)
 		conf_add_number(&lines, "wait", "long_levels", conf->long_levels);
+	if (conf->rested)
+		conf_add_number(&lines, "wait", "rested_levels", conf->rested);
 	conf_add_number(&lines, "wait", "membarrier_ticks", conf->membarrier_ticks);
 	conf_add_levels(&lines, conf);
 	conf_add_number(&lines, "window", "bytes", conf->window);
@@ -246,15 +251,16 @@ static inline bool conf_same_bound(const struct machine_conf_bound *a,
 
 static inline bool conf_same_levels(const struct machine_conf *a, const struct machine_conf *b)
 {
-	bool same = a->levels == b->levels && a->long_levels == b->long_levels;
+	bool same = a->levels == b->levels && a->long_levels == b->long_levels &&
+		    a->rested == b->rested;
 
 	for (unsigned i = 0; same && i < machine_conf_all_levels(a); i++) {
 		const struct machine_conf_level *left = &a->level[i], *right = &b->level[i];
 
 		same = left->waits.first == right->waits.first &&
 		       left->waits.second == right->waits.second &&
-		       left->waits.stretch == right->waits.stretch && left->ticks == right->ticks &&
-		       conf_same_bound(&left->line, &right->line) &&
+		       left->waits.stretch == right->waits.stretch && left->rest == right->rest &&
+		       left->ticks == right->ticks && conf_same_bound(&left->line, &right->line) &&
 		       conf_same_bound(&left->page, &right->page);
 	}
 	return same;

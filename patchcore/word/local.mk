@@ -14,6 +14,7 @@ patchcore_word_tests = \
 	patchcore/word/tests/test_async_threads \
 	patchcore/word/tests/test_not_owned \
 	patchcore/word/tests/test_rescue \
+	patchcore/word/tests/test_rest \
 	patchcore/word/tests/test_starts
 patchcore_word_computing = patchcore/word/tests/test_steps
 check_PROGRAMS += $(patchcore_word_tests) $(patchcore_word_computing)

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "patchcore/machine/rest.h"
 #include "patchcore/merge/merge_check.h"
 #include "patchcore/pages/text.h"
 #include "patchcore/syscall/sys.h"
@@ -222,7 +223,7 @@ struct word *word_hold_again(struct site *site, uint8_t *addr, const uint8_t *by
 	if (word->site == site && word->span.addr == addr && word->span.len == len &&
 	    !(word->span.shift[0] | word->span.shift[1]) && !word->span.loan &&
 	    word->sync == sync && word->front == front_of(addr, sync) && word->int3_mask == 0xff &&
-	    !sync->trace) {
+	    !sync->trace && !sync->rest) {
 		word->asked = asked;
 		if (fill_word(word, bytes, 1, false) == 0 && word_put_int3(word) == 0)
 			return word;
@@ -242,6 +243,63 @@ void word_prepared(struct word *word)
 	word->asked = moment_now();
 }
 
+/* --- Rest ------------------------------------------------------------------------------------- */
+
+#define RESTS_MAX 2 /* waits: the second only if another patcher has changed a line meanwhile */
+
+NOPATCH static uint64_t missing_rest(struct site *const *sites, size_t n, uint64_t stamp, bool take)
+{
+	uint64_t most = 0, missing;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct word *word = &sites[i]->word;
+
+		missing = rest_missing(word->span.addr, word->span.len, word->sync->rest, stamp,
+				       take);
+		if (missing > most)
+			most = missing;
+	}
+	return most;
+}
+
+/* Of a sync at rest the other one is a membarrier, if there is one. */
+NOPATCH static void use_other(struct word *word)
+{
+	if (!word->sync->rest || !word->sync->other)
+		return;
+	word->sync = word->sync->other;
+	store_relaxed(&word->site->by_barrier, true);
+}
+
+NOPATCH void word_await_rest(struct site *const *sites, size_t n)
+{
+	const struct sync *sync = NULL;
+	uint64_t stamp, missing;
+
+	for (size_t i = 0; i < n; i++)
+		if (sites[i]->word.sync->rest)
+			sync = sites[i]->word.sync;
+	if (!sync)
+		return;
+	for (unsigned waits = 0;; waits++) {
+		stamp = rest_stamp();
+		missing = missing_rest(sites, n, stamp, false);
+		if (!missing)
+			missing = missing_rest(sites, n, stamp, true);
+		if (!missing || waits == RESTS_MAX ||
+		    (sync->other && sync_cost(sync->other) < missing + sync_cost(sync)))
+			break;
+		ticks_wait(missing);
+	}
+	for (size_t i = 0; i < n; i++) {
+		if (missing)
+			use_other(&sites[i]->word);
+		/* The lines may be gone again; the wait was none of the store's latency. */
+		line_for_writing(sites[i]->word.front_at);
+		sites[i]->word.asked = moment_now();
+	}
+}
+
 int word_begin(struct word **held, const struct change *change, const struct sync *sync)
 {
 	const uint8_t *expected = change->expected;
@@ -251,6 +309,7 @@ int word_begin(struct word **held, const struct change *change, const struct syn
 
 	if (ret < 0)
 		return ret;
+	word_await_rest(&word->site, 1);
 	word_prepared(word);
 	ret = word_put_int3(word);
 	back = word->span.len - word->front;
@@ -308,6 +367,7 @@ NOPATCH void word_settle(struct word *word)
 	else if (site_state(word->site) == WORD_UNDONE)
 		store_bytes(word->front_at, word->front, word->old_front, word->int3_mask,
 			    ONLY_INT3, NULL);
+	rest_note(word->span.addr, word->span.len);
 }
 
 NOPATCH bool word_undo(struct word *word)
@@ -571,6 +631,7 @@ NOPATCH_INLINE int put_inside(const struct text_span *span, uint8_t *at, const u
 		if (span && !text_follow(span))
 			return -EACCES;
 	} while (!compare_exchange(word, &seen, (seen & ~mask) | new));
+	rest_note(span ? span->addr : at, len);
 	return 0;
 }
 

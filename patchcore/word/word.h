@@ -86,11 +86,19 @@ int word_hold(struct word **word, const struct change *change, const struct sync
 
 /*
  * word_hold_again - hold it, and put the INT3, if the change differs from the last one there in
- * nothing but its bytes. One instruction, in open code without an alias. NULL: nothing is done, and
- * word_begin() may do it or say why not.
+ * nothing but its bytes. One instruction, in open code without an alias, not at rest. NULL: nothing
+ * is done, and word_begin() may do it or say why not.
  */
 struct word *word_hold_again(struct site *site, uint8_t *addr, const uint8_t *bytes, size_t len,
 			     const struct sync *sync);
+
+/*
+ * word_await_rest - between holding sites of one choice and the first store: until the lines of
+ * those under a level that was measured at rest have rested. That is at most the rest once, and
+ * twice if another patcher changes one of the lines meanwhile; or they take the sync beside the
+ * level (sync->other: a membarrier), where that costs less.
+ */
+void word_await_rest(struct site *const *sites, size_t n);
 
 /* word_prepared - between holding it and the first store: let the trace's harness act. */
 void word_prepared(struct word *word);

@@ -152,6 +152,12 @@ int pc_fini(void);
  * Synchronous: on return the new bytes are in memory. Executors that fetched
  * before may still run the old instruction for up to T_max.
  *
+ * Where the policy waits by a level that was measured at sites at rest, and this library has just
+ * changed one of the site's lines, the rest that is missing is waited first (before an INT3 stands):
+ * at most the level's `rest`, some 8 microseconds, and twice that if another patcher changes
+ * the line meanwhile; or membarrier is used, if it costs less. pc_patch_batch() waits so once for
+ * all, pc_start_patch() before it returns. Code that the program itself wrote is not known.
+ *
  * Two patchers with disjoint bytes, also in the same 8 bytes, never lose each
  * other's update. Bytes outside [addr, addr + len) are never changed.
  *

@@ -99,7 +99,7 @@ static void check_order(const struct machine_conf *conf)
 			const struct machine_conf_level *one = &conf->level[k],
 							*two = &conf->level[i];
 
-			must(one->waits.stretch != two->waits.stretch ||
+			must(one->waits.stretch != two->waits.stretch || one->rest != two->rest ||
 			     (one->waits.first <= two->waits.first &&
 			      one->waits.second <= two->waits.second));
 		}
@@ -110,6 +110,7 @@ static void check_agreement(const struct machine_conf *conf)
 	for (unsigned i = 0; i < machine_conf_all_levels(conf); i++) {
 		check_level_bound(conf->confidence, &conf->level[i].line);
 		check_level_bound(conf->confidence, &conf->level[i].page);
+		must((conf->level[i].rest > 0) == (i >= conf->levels + conf->long_levels));
 	}
 	check_order(conf);
 	if (conf->window_confidence > 0)
@@ -308,6 +309,8 @@ static const char *const tokens[] = {
 	"[level 3]\n",
 	"levels = 3\n",
 	"long_levels = 1\n",
+	"rested_levels = 1\n",
+	"rest = 1\n",
 	"page_p = 0.5\n",
 	"usable = no\n",
 	"nan",

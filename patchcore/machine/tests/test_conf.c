@@ -453,6 +453,35 @@ static void test_window_runs(void **state)
 	expect_lines_refused(&lines, "[window] runs has no valid value");
 }
 
+/* Behind all others, in sections of another name: a library that knows no rest skips them. */
+static void test_rested_levels(void **state)
+{
+	struct machine_conf conf = sample, back;
+	struct conf_lines lines;
+
+	(void)state;
+	conf.rested = 1;
+	conf.levels--;
+	conf.level[conf.levels].rest = 20000;
+	lines = conf_lines(&conf);
+	assert_int_equal(parse_lines(&lines, &back), 0);
+	assert_true(conf_same(&back, &conf));
+	conf_set(&lines, "rested 2", "page_p", "1e-30");
+	expect_lines_refused(&lines, "[level 2] page_p is lower than");
+	conf_set(&lines, "rested 2", "page_p", "1");
+	conf_add_number(&lines, "level 1", "rest", 20000);
+	expect_lines_refused(&lines, "[level 1] has a rest where it is no rested level");
+	lines = conf_lines(&conf);
+	conf_set(&lines, "wait", "rested_levels", "2");
+	expect_lines_refused(&lines, "[level 3] first is missing");
+	conf_set(&lines, "wait", "rested_levels", "0");
+	expect_lines_refused(&lines, "[level 2] is beyond [wait] levels");
+	/* A rest that is not there. */
+	conf.level[conf.levels].rest = 0;
+	lines = conf_lines(&conf);
+	expect_lines_refused(&lines, "[level 2] has a rest where it is no rested level");
+}
+
 /* A file that does not say is of a calibration. */
 static void test_source(void **state)
 {
@@ -706,9 +735,10 @@ int main(void)
 		cmocka_unit_test(test_order),	      cmocka_unit_test(test_level_count),
 		cmocka_unit_test(test_window_runs),   cmocka_unit_test(test_source),
 		cmocka_unit_test(test_long_levels),   cmocka_unit_test(test_level_names),
-		cmocka_unit_test(test_many_levels),   cmocka_unit_test(test_bounds),
-		cmocka_unit_test(test_window_bounds), cmocka_unit_test(test_hostile),
-		cmocka_unit_test(test_cpus),	      cmocka_unit_test(test_results),
+		cmocka_unit_test(test_rested_levels), cmocka_unit_test(test_many_levels),
+		cmocka_unit_test(test_bounds),	      cmocka_unit_test(test_window_bounds),
+		cmocka_unit_test(test_hostile),	      cmocka_unit_test(test_cpus),
+		cmocka_unit_test(test_results),
 	};
 
 	return cmocka_run_group_tests(tests, make_sample, NULL);

@@ -15,6 +15,7 @@
 #include "patchcore/async.h"
 #include "patchcore/batch.h"
 #include "patchcore/machine/policy.h"
+#include "patchcore/machine/rest.h"
 #include "patchcore/merge.h"
 #include "patchcore/patchcore.h"
 #include "patchcore/site/site.h"
@@ -296,6 +297,37 @@ static void test_long(void **state)
 	policy_choose(&facts, WAIT, 1e-9, &syncs, reason, sizeof(reason));
 	expect_sync(&syncs.page, 2, false);
 	assert_null(syncs.page.later);
+}
+
+/* A level for lines that have rested is taken where no other is accepted, and never by name. */
+static void test_rested(void **state)
+{
+	struct facts facts = made_up(true);
+	struct syncs syncs;
+	char reason[256];
+
+	(void)state;
+	facts.conf.levels = 2;
+	facts.conf.rested = 2;
+	facts.conf.level[2].rest = facts.conf.level[3].rest = 20000;
+	policy_choose(&facts, AUTO, 1e-8, &syncs, reason, sizeof(reason));
+	expect_sync(&syncs.page, 3, true);
+	assert_int_equal(syncs.page.rest, 20000);
+	expect_other(&syncs.page, &syncs.page_other, true);
+	assert_int_equal(syncs.page_other.rest, 0);
+	assert_non_null(strstr(reason, "of a site at rest"));
+	/* Inside a page level 2 keeps it. */
+	expect_sync(&syncs.line, 2, true);
+	assert_int_equal(syncs.line.rest, 0);
+	policy_choose(&facts, WAIT, 1e-8, &syncs, reason, sizeof(reason));
+	expect_sync(&syncs.page, 2, false);
+	assert_int_equal(syncs.page.rest, 0);
+	/* Changes are noted as soon as a choice needs it, and not before. */
+	assert_true(rest_begun == 0);
+	assert_non_null(choice_get(&facts, WAIT, 1e-8, reason, sizeof(reason)));
+	assert_true(rest_begun == 0);
+	assert_non_null(choice_get(&facts, AUTO, 1e-8, reason, sizeof(reason)));
+	assert_true(rest_begun != 0);
 }
 
 /* --- Each site by its own ------------------------------------------------------------- */
@@ -681,6 +713,7 @@ int main(void)
 		cmocka_unit_test(test_bounds),
 		child_unit_test(costs),
 		cmocka_unit_test(test_long),
+		cmocka_unit_test(test_rested),
 		child_unit_test(one_by_one),
 		child_unit_test(merged),
 		child_unit_test(later),
