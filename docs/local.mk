@@ -28,8 +28,8 @@ dist_lab_DATA = \
 	docs/lab/README.md \
 	docs/lab/alternatives.md \
 	docs/lab/attach.md \
+	docs/lab/bad-hours.md \
 	docs/lab/bounds.md \
-	docs/lab/epochs.md \
 	docs/lab/calibrations.md \
 	docs/lab/change-costs.md \
 	docs/lab/cold-lines.md \
@@ -41,6 +41,7 @@ dist_lab_DATA = \
 	docs/lab/entries.md \
 	docs/lab/epochs.md \
 	docs/lab/exact-counts.md \
+	docs/lab/epochs.md \
 	docs/lab/executors.md \
 	docs/lab/fleet-scale.md \
 	docs/lab/gap-lengths.md \

@@ -174,12 +174,19 @@ static int put_suspects(FILE *out, const struct kind_report *r)
 
 		if (p >= SUSPECT)
 			break;
-		fprintf(out,
-			"  WORSE THAN ITS KIND: %s tears %s times as often (%" PRIu64
-			" tear%s in %s toggles, %u hour%s): by luck with %s, all %zu looked "
-			"at\n",
-			plain_text(m->name, name), NUMBER(m->times), m->tears, S(m->tears),
-			NUMBER(m->toggles), m->hours, S(m->hours), NUMBER(p), n);
+		fprintf(out, "  WORSE THAN ITS KIND: %s ", plain_text(m->name, name));
+		if (m->by_hours)
+			fprintf(out,
+				"has bad hours (%u of %u among the worst twentieth of all, %s "
+				"times as many tears as usual in the worst)",
+				m->bad_hours, m->hours, NUMBER(m->worst));
+		else
+			fprintf(out,
+				"tears %s times as often (%" PRIu64
+				" tear%s in %s toggles, %u hour%s)",
+				NUMBER(m->times), m->tears, S(m->tears), NUMBER(m->toggles),
+				m->hours, S(m->hours));
+		fprintf(out, ": by luck with %s, all %zu looked at\n", NUMBER(p), n);
 		found++;
 	}
 	if (ret == 0 && !found && n && machines[0].p >= 1)

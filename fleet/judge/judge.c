@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <gsl/gsl_cdf.h>
+#include <gsl/gsl_randist.h>
 #include <gsl/gsl_sort.h>
 #include <gsl/gsl_statistics_double.h>
 #include <math.h>
@@ -15,11 +16,14 @@
 #define TILT_LEAST  1e-3
 #define TILT_MOST   100.0
 #define IQR_OF_ONE  1.349 /* between the quartiles of a normal distribution */
+#define TAIL	    0.05  /* of the hours of a kind: those that tore most */
+#define TAIL_LEAST  10	  /* hours of other machines; with fewer the tail is unknown */
 
 /* An hour of a machine. */
 struct hour {
 	size_t machine; /* index */
 	double ratio;
+	double above; /* what is usual for its machine */
 };
 
 struct machine {
@@ -27,6 +31,9 @@ struct machine {
 	struct sums sums; /* of all its hours */
 	unsigned hours;	  /* that have a ratio */
 	double mean;	  /* of their ratios */
+	unsigned bad;	  /* of its hours, that are in the tail of all */
+	double excess;	  /* of these, over where the tail begins, together */
+	double worst;	  /* the highest that an hour is above */
 };
 
 /* --- Ratios ----------------------------------------------------------------------------------- */
@@ -70,16 +77,52 @@ static bool ratio_of(const struct sums *all, const struct sums *own, const struc
 struct fleet_spread {
 	double tilt[TILTS],
 		cgf[TILTS]; /* of the residuals of hours: log of the mean of e^(tilt r) */
+	double within;	    /* variance of a machine's hours */
 	double machines;    /* variance of machines' true means */
 	double middle;	    /* median of their means */
 	size_t residuals;
+	size_t hours;
+	double bad, excess; /* of all machines */
 };
 
-static int measure_spread(struct fleet_spread *s, const struct machine *machines, size_t count,
-			  const struct hour *hours, size_t hour_count)
+/*
+ * The hours that tore most, each above what its machine's usually do: as far from the middle as
+ * machines differ.
+ */
+static void measure_tail(struct fleet_spread *s, struct machine *machines, struct hour *hours,
+			 size_t count, double *sorted)
+{
+	double from;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct machine *m = &machines[hours[i].machine];
+		double own =
+			s->machines > 0 ? s->machines / (s->machines + s->within / m->hours) : 0;
+
+		hours[i].above = hours[i].ratio - s->middle - own * (m->mean - s->middle);
+		sorted[i] = hours[i].above;
+	}
+	gsl_sort(sorted, 1, count);
+	from = gsl_stats_quantile_from_sorted_data(sorted, 1, count, 1 - TAIL);
+	s->hours = count;
+	for (size_t i = 0; i < count; i++) {
+		struct machine *m = &machines[hours[i].machine];
+
+		if (hours[i].above <= from)
+			continue;
+		s->bad++;
+		m->bad++;
+		s->excess += hours[i].above - from;
+		m->excess += hours[i].above - from;
+		m->worst = fmax(m->worst, hours[i].above);
+	}
+}
+
+static int measure_spread(struct fleet_spread *s, struct machine *machines, size_t count,
+			  struct hour *hours, size_t hour_count)
 {
 	double *residual = malloc((hour_count + 1) * sizeof(*residual)), squares = 0;
-	double *mean = malloc((count + 1) * sizeof(*mean)), within, width, noise = 0;
+	double *mean = malloc((count + 1) * sizeof(*mean)), width, noise = 0;
 	size_t means = 0;
 
 	*s = (struct fleet_spread){ 0 };
@@ -106,11 +149,11 @@ static int measure_spread(struct fleet_spread *s, const struct machine *machines
 			sum += exp(s->tilt[t] * residual[i]);
 		s->cgf[t] = log(sum / (double)s->residuals);
 	}
-	within = s->residuals ? squares / (double)s->residuals : 0;
+	s->within = s->residuals ? squares / (double)s->residuals : 0;
 	for (size_t i = 0; i < count; i++)
 		if (machines[i].hours) {
 			mean[means++] = machines[i].mean;
-			noise += within / machines[i].hours;
+			noise += s->within / machines[i].hours;
 		}
 	gsl_sort(mean, 1, means);
 	if (means) {
@@ -119,6 +162,7 @@ static int measure_spread(struct fleet_spread *s, const struct machine *machines
 			 gsl_stats_quantile_from_sorted_data(mean, 1, means, 0.25)) /
 			IQR_OF_ONE;
 		s->machines = fmax(0, width * width - noise / (double)means);
+		measure_tail(s, machines, hours, hour_count, residual);
 	}
 	free(residual);
 	free(mean);
@@ -134,12 +178,33 @@ static int by_chance(const void *a, const void *b)
 	return (x->p > y->p) - (x->p < y->p);
 }
 
+/*
+ * The chance of so many hours in the tail that reach so far together: as many as come by chance,
+ * each as far as the other machines' reach, which is taken to fall off exponentially. A sum of j
+ * exponential numbers by that of j and k others has a beta distribution.
+ */
+static double chance_of_hours(const struct machine *m, const struct fleet_spread *s)
+{
+	double others = s->bad - m->bad, share = (others + 1) / ((double)s->hours - m->hours + 1);
+	double p = 0;
+
+	if (!m->bad || others < TAIL_LEAST)
+		return 1;
+	for (unsigned j = 1; j <= m->hours; j++)
+		p += gsl_ran_binomial_pdf(j, share, m->hours) *
+		     gsl_cdf_beta_Q(m->excess / s->excess, j, others);
+	return p;
+}
+
 static struct judged judge(const struct machine *m, const struct fleet_spread *s)
 {
 	struct judged judged = { .machine = m->first->machine,
 				 .hours = m->hours,
+				 .bad_hours = m->bad,
+				 .worst = exp(m->worst),
 				 .times = exp(m->mean - s->middle) };
 	double n = m->hours, excess = m->mean - s->middle, best = 0;
+	double by_hours = chance_of_hours(m, s);
 
 	memcpy(judged.name, m->first->name, sizeof(judged.name));
 	/*
@@ -152,7 +217,9 @@ static struct judged judge(const struct machine *m, const struct fleet_spread *s
 			best = fmax(best,
 				    n * (s->tilt[t] * excess - s->cgf[t]) -
 					    s->tilt[t] * s->tilt[t] * n * n * s->machines / 2);
-	judged.p = exp(-best);
+	/* Two looks at each machine. */
+	judged.by_hours = by_hours < exp(-best);
+	judged.p = fmin(1, 2 * fmin(by_hours, exp(-best)));
 	for (size_t i = 0; i < m->sums.count; i++)
 		if (is_wait(&m->sums.sum[i])) {
 			judged.toggles += m->sums.sum[i].count.toggles;

@@ -4,7 +4,8 @@
  *
  * The unit is the hour of a machine: runs in one hour share its storms. Each hour has a ratio, the
  * logarithm of its tears divided by the number that the rates of its kind predict for its toggles.
- * Hours of one machine differ by chance and by time; machines differ besides.
+ * Hours of one machine differ by chance and by time; machines differ besides. A mean of logarithms
+ * hides a few hours that are very bad, so the hours that tore most are looked at, too.
  */
 #ifndef FLEET_JUDGE_JUDGE_H
 #define FLEET_JUDGE_JUDGE_H
@@ -19,8 +20,11 @@ struct judged {
 	unsigned hours;
 	uint64_t toggles; /* by waits */
 	uint64_t tears;
-	double times; /* as many tears as its kind, by the mean of its hours' logarithms */
-	double p;     /* the chance of that or more on a machine like the others; 1: unknown */
+	double times;  /* as many tears as its kind, by the mean of its hours' logarithms */
+	double p;      /* the chance of that or more on a machine like the others; 1: unknown */
+	bool by_hours; /* not the mean is so strange, but single hours are */
+	unsigned bad_hours; /* among the twentieth of all hours that tore most */
+	double worst;	    /* times as many tears as usual in the worst of them */
 };
 
 /*

@@ -181,6 +181,83 @@ static void luck_is_no_ground(void **state)
 	assert_true(by_even > FLEETS / 2);
 }
 
+/* --- Bad hours of a machine that is sound in the others ----------------------------------------
+ */
+
+/* Machine 0 tears so many times as often in each twelfth hour. The caller frees all. */
+static struct fleet_run *draw_fleet(unsigned machines, double times)
+{
+	struct fleet_run *runs = calloc((size_t)machines * world.hours, sizeof(*runs)), *run = runs;
+
+	for (unsigned i = 0; i < machines; i++) {
+		double level = exp(gsl_ran_gaussian(world.rng, 0.2));
+
+		for (unsigned day = 0; day < world.hours; day++, run++) {
+			bool bad = i == 0 && day % 12 == 5;
+			struct evidence_run hour =
+				world_hour(&world, 0, false, level * (bad ? times : 1), day);
+
+			*run = (struct fleet_run){ .machine = i, .time = hour.time };
+			run->sums = hour.sums;
+		}
+	}
+	return runs;
+}
+
+/* In how many of so many fleets machine 0 is named; others: gets how many have another one named.
+ */
+static unsigned find_bad_hours(unsigned fleets, double times, unsigned *others)
+{
+	unsigned found = 0;
+
+	*others = 0;
+	for (unsigned f = 0; f < fleets; f++) {
+		struct fleet_run *runs = draw_fleet(SMALL, times);
+		struct judged *machines;
+		bool other = false;
+		size_t n;
+
+		assert_int_equal(judge_machines(runs, SMALL * world.hours, &machines, &n), 0);
+		for (size_t i = 0; i < n && machines[i].p * (double)n < SUSPECT; i++) {
+			found += machines[i].machine == 0;
+			other |= machines[i].machine != 0;
+		}
+		*others += other;
+		free(machines);
+		fleet_runs_free(runs, SMALL * world.hours);
+	}
+	return found;
+}
+
+static void bad_hours_are_found(void **state)
+{
+	static const struct {
+		unsigned hours;
+		double storms, times;
+		unsigned least;
+	} cases[] = { { 12, 0, 1000, 30 },   { 60, 0, 30, 36 }, { 60, 0, 100, 58 },
+		      { 60, 0.15, 300, 50 }, { 12, 0, 1, 0 },	{ 12, 0.15, 1, 0 },
+		      { 60, 0, 1, 0 },	     { 60, 0.15, 1, 0 } };
+	const struct world before = world;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		unsigned found, others;
+
+		world.hours = cases[i].hours;
+		world.storms = cases[i].storms;
+		found = find_bad_hours(60, cases[i].times, &others);
+		print_message("# %u hours, storms %g, one in 12 tears %g times as often: found in "
+			      "%u of 60 fleets, others named in %u\n",
+			      cases[i].hours, cases[i].storms, cases[i].times, found, others);
+		assert_true(found >= cases[i].least);
+		assert_true(others <= 1);
+		assert_true(cases[i].times > 1 || !found);
+	}
+	world.unevenness = before.unevenness;
+	world.storms = before.storms;
+}
+
 /*
  * The same machines with six hours each, then with one: the rate is the same. Hours are skewed, so
  * the logarithm of six together lies above that of one: a judge of machines' sums would see a
@@ -348,6 +425,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(truth_is_found, open_fleet, close_fleet),
 		cmocka_unit_test_setup_teardown(bad_microcode_is_found, open_fleet, close_fleet),
 		cmocka_unit_test_setup_teardown(luck_is_no_ground, open_fleet, close_fleet),
+		cmocka_unit_test_setup_teardown(bad_hours_are_found, open_fleet, close_fleet),
 		cmocka_unit_test_setup_teardown(fewer_hours_are_no_change, open_fleet, close_fleet),
 		cmocka_unit_test_setup_teardown(bad_kernel_is_found, open_fleet, close_fleet),
 		cmocka_unit_test_setup_teardown(a_prior_knows_of_bad_machines, open_fleet,
