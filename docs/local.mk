@@ -46,6 +46,7 @@ dist_lab_DATA = \
 	docs/lab/fleet-scale.md \
 	docs/lab/gap-lengths.md \
 	docs/lab/growth.md \
+	docs/lab/line-stores.md \
 	docs/lab/long-waits.md \
 	docs/lab/marked-programs.md \
 	docs/lab/marker-costs.md \
@@ -67,6 +68,7 @@ dist_lab_DATA = \
 	docs/lab/site-boundaries.md \
 	docs/lab/tail-causes.md \
 	docs/lab/tail.md \
+	docs/lab/verify-power.md \
 	docs/lab/waits.md
 machinesdir = $(usersdir)/results
 dist_machines_DATA = results/README.md results/machines.md
