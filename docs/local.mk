@@ -62,6 +62,7 @@ dist_lab_DATA = \
 	docs/lab/programs.md \
 	docs/lab/promises.md \
 	docs/lab/quick-runs.md \
+	docs/lab/verify-power.md \
 	docs/lab/real-programs.md \
 	docs/lab/real-toggling.md \
 	docs/lab/rebuild.md \

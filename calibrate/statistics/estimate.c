@@ -357,15 +357,26 @@ int estimate_best(const struct estimate *e, int claim, double p)
 			.page.upper_p = is_known ? claims[CLAIM_PAGE].upper_p : INFINITY,
 		};
 	}
-	best = machine_conf_cheapest(levels, e->levels, claim < 0 ? SITES_ALL : sites[claim], p);
+	best = machine_conf_cheapest(levels, e->levels, sites[claim], p);
 	return best ? (int)(best - levels) : -1;
+}
+
+double estimate_kept(const struct estimate *e, double p)
+{
+	double worst = 0;
+
+	for (int c = 0; c < CLAIMS; c++) {
+		int best = estimate_best(e, c, p);
+
+		worst = fmax(worst, best < 0 ? INFINITY : e->level[best].claim[c].upper_p);
+	}
+	return worst;
 }
 
 void estimate_decide(struct estimate *e, double require_p)
 {
-	int best = estimate_best(e, -1, require_p);
+	double kept = estimate_kept(e, require_p), least = 1;
 	const struct level *top = e->levels ? &e->level[e->levels - 1] : NULL;
-	double least = 1;
 	bool tears = false;
 
 	e->require_p = require_p;
@@ -379,11 +390,11 @@ void estimate_decide(struct estimate *e, double require_p)
 		e->verdict = VERDICT_FAIL;
 		snprintf(e->reason, sizeof(e->reason),
 			 "a store inside one aligned 8-byte word tore");
-	} else if (best >= 0) {
+	} else if (kept <= require_p) {
 		e->verdict = VERDICT_PASS;
 		snprintf(e->reason, sizeof(e->reason),
 			 "a wait keeps tears below %s per change, where %s is required",
-			 NUMBER(e->level[best].upper_p), NUMBER(require_p));
+			 NUMBER(kept), NUMBER(require_p));
 	} else if (tears) {
 		e->verdict = VERDICT_FAIL;
 		snprintf(e->reason, sizeof(e->reason),

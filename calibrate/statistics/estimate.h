@@ -23,7 +23,7 @@
 
 /* Numbered as the exit statuses of tmax-calibrate(1). */
 enum verdict {
-	VERDICT_PASS,	      /* some rung keeps the probability that is required */
+	VERDICT_PASS,	      /* the levels in use for lines and pages keep what is required */
 	VERDICT_FAIL,	      /* not even the top rung does, or a store inside a word tore */
 	VERDICT_INCONCLUSIVE, /* blind: nothing can be said */
 };
@@ -220,9 +220,11 @@ bool level_is_known(const struct level *level);
 
 /*
  * estimate_best - the index of the level by which the library changes sites of a claim for that p,
- * or -1: see machine_conf_cheapest(). claim -1: the cheapest that keeps it for both.
+ * or -1: see machine_conf_cheapest().
+ * estimate_kept - the worse bound of those of both claims; above p: one has no level.
  */
 int estimate_best(const struct estimate *e, int claim, double p);
+double estimate_kept(const struct estimate *e, double p);
 
 /* The crossing of each claim. claim_of - the claim of a crossing, -1: nothing is claimed for it. */
 extern const enum crossing claimed[CLAIMS];

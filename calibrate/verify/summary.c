@@ -161,22 +161,25 @@ static void put_certainty(FILE *out, const struct estimate *e, const struct prov
 
 static void put_next(FILE *out, const struct estimate *e, const struct identity *id)
 {
-	int good = estimate_best(e, -1, e->require_p);
+	int line = estimate_best(e, CLAIM_LINE, e->require_p);
+	int page = estimate_best(e, CLAIM_PAGE, e->require_p);
 
 	fputs("Next:    ", out);
 	if (e->window.word_tore)
 		fputs("do not change running code on this machine, and tell its vendor.\n", out);
 	else if (e->verdict == VERDICT_FAIL)
 		fputs("nothing: the library uses membarrier, and no wait can replace it.\n", out);
-	else if (e->verdict == VERDICT_INCONCLUSIVE || good < 0)
+	else if (e->verdict == VERDICT_INCONCLUSIVE || line < 0 || page < 0)
 		fputs("run it again, longer or on a quiet machine: all runs add up. Until then the "
 		      "library uses membarrier.\n",
 		      out);
 	else
 		fprintf(out,
 			"where a tear can be borne, call pc_set_accept_p(P). Each of the two waits "
-			"is then %s.\n",
-			WAITS_WORDS(&e->level[good].rung, id->tsc_khz));
+			"is then %s%s%s.\n",
+			WAITS_WORDS(&e->level[line].rung, id->tsc_khz),
+			line == page ? "" : "; across a page ",
+			line == page ? "" : WAITS_WORDS(&e->level[page].rung, id->tsc_khz));
 }
 
 void summary_print(FILE *out, const struct estimate *e, const struct provenance *from)

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/number.h"
 #include "calibrate/statistics/evidence.h"
 #include "calibrate/tests/conf_place.h"
 #include "commands/report/report.h"
@@ -188,16 +189,22 @@ static void plan_of(const struct evidence_run *latest, const struct knowledge *k
 	}
 }
 
-/* What the summary says that a change costs stands in it for the level that the library takes. */
+/* The summary says what a change costs by the levels that the library takes, and their bound. */
 static void expect_costs(const char *run, const struct machine_conf *conf, const char *summary,
 			 const struct identity *id)
 {
+	char bound[64];
+	double worst = 0;
+
 	for (int claim = 0; claim < CLAIMS && conf->usable; claim++) {
 		const struct machine_conf_level *level = level_in_use(conf, claim, REQUIRE_P);
 		char two[32], one[32];
 		double us;
 
-		if (!level || level->ticks >= conf->membarrier_ticks)
+		assert_non_null(level);
+		worst = fmax(worst,
+			     claim == CLAIM_PAGE ? level->page.upper_p : level->line.upper_p);
+		if (level->ticks >= conf->membarrier_ticks)
 			continue;
 		us = (double)level->ticks * 1000 / (double)id->tsc_khz;
 		snprintf(two, sizeof(two), "%.2f us", us);
@@ -207,6 +214,9 @@ static void expect_costs(const char *run, const struct machine_conf *conf, const
 				 "say:\n%s",
 				 run, claim_name(claim), two, summary);
 	}
+	snprintf(bound, sizeof(bound), "keeps tears below %s ", NUMBER(worst));
+	if (conf->usable && !strstr(summary, bound))
+		fail_msg("%s: the summary has no '%s'", run, bound);
 }
 
 static void compare_evidence(struct place *p, const char *run, const char *store)
