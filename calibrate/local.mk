@@ -55,7 +55,7 @@ dist_pkgdata_DATA += \
 	calibrate/session/tail.cells \
 	results/figures/page.css \
 	commands/report/gaps.gp \
-	commands/report/rate.gp
+	commands/report/ladder.gp
 
 nodist_pkgdata_DATA += calibrate/session/paper.cells
 EXTRA_DIST += calibrate/session/paper.awk

@@ -22,7 +22,6 @@ libfleet_a_SOURCES = \
 
 dist_pkgdata_DATA += \
 	fleet/export/tmax-fleet.rules.yml \
-	commands/report/fleet.gp \
 	results/schema/fleet.sql
 
 check_PROGRAMS += fleet/tests/simulate

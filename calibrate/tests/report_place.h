@@ -42,8 +42,8 @@ static inline int new_place(void **state)
 static inline int leave_place(void **state)
 {
 	static const char *const names[] = {
-		"journal",  "index.html", "figure9.dat",   "figure9-crash.dat",
-		"rate.dat", "gaps.dat",	  "witnesses.dat", "events.dat",
+		"journal",    "index.html", "figure9.dat",   "figure9-crash.dat",
+		"ladder.dat", "gaps.dat",   "witnesses.dat", "events.dat",
 	};
 	struct place *place = *state;
 	char path[64];

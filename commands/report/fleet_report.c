@@ -256,21 +256,48 @@ int fleet_text(FILE *out, struct fleet *fleet)
 
 /* --- FOLDER/fleet.html: of each kind its ladder as a figure, and what the text says ----------- */
 
-/* Rows: crossing, wait, bound, tears per toggle. */
 static void print_rows(FILE *out, const void *arg)
 {
 	const struct kind_report *r = arg;
+	double khz = (double)r->kind->khz[0], us = khz > 0 ? 1000 / khz : 1;
 
 	for (int c = 0; c < CLAIMS; c++)
 		for (unsigned i = 0; i < r->estimate.levels; i++) {
 			const struct level *level = &r->estimate.level[i];
 			const struct claim *claim = &level->claim[c];
 
-			if (claim->count.toggles)
-				fprintf(out, "%s %" PRIu64 " %.9g %.9g\n", claim_name(c),
-					level->rung.first, claim->upper_p,
-					(double)claim->count.tears / (double)claim->count.toggles);
+			print_rung(out,
+				   &(struct rung_row){ c, false, us * (double)level->rung.first,
+						       claim->upper_p, claim->count.toggles,
+						       claim->count.tears, us * level->ticks });
 		}
+}
+
+struct fleet_page {
+	struct html_page page;
+	FILE *rows[2]; /* of the machines that are worse than their kind; of all others */
+	size_t machines;
+};
+
+static int list_machines(struct fleet_page *f, const struct kind_report *r)
+{
+	char name[TEXT_SIZE], brand[TEXT_SIZE];
+	struct judged *machines;
+	size_t n;
+	int ret = judge_machines(r->runs, r->count, &machines, &n);
+
+	for (size_t i = 0; i < n && ret == 0; i++) {
+		const struct judged *m = &machines[i];
+		double p = fmin(1, m->p * (double)n);
+
+		html_line(f->rows[p >= SUSPECT], p < SUSPECT ? "bad" : NULL, "tnnnnnt",
+			  "%s\t%s\t%s\t%u\t%s\t%" PRIu64 "\t%s", plain_text(m->name, name),
+			  m->hours ? NUMBER(m->times) : "", NUMBER(p), m->hours, NUMBER(m->toggles),
+			  m->tears, plain_text(r->kind->identity.brand, brand));
+	}
+	f->machines += n;
+	free(machines);
+	return ret;
 }
 
 static void put_html_row(FILE *out, char *cells)
@@ -281,18 +308,18 @@ static void put_html_row(FILE *out, char *cells)
 
 static int put_kind(const struct kind_report *r, void *arg)
 {
-	struct html_page *page = arg;
+	struct fleet_page *f = arg;
+	struct html_page *page = &f->page;
 	char *text = NULL;
 	size_t size = 0;
 	FILE *memory = open_memstream(&text, &size);
-	static const char *const none[] = { NULL };
+	const char *const args[] = { r->kind->khz[0] ? "us" : "ticks", "", NULL };
 	char name[32];
 	const struct page_figure figure = {
 		.name = name,
-		.picture = { print_rows, r, "fleet.gp", none },
-		.label = "Bounds on tears per toggle against the wait.",
-		.caption = "Bounds of 95 % on tears per toggle against the wait, and what was "
-			   "counted, over all machines of the kind. Lower is better.",
+		.picture = { print_rows, r, "ladder.gp", args },
+		.label = "Tears per change against the wait.",
+		.caption = ladder_caption,
 	};
 	int ret = memory ? kind_text(memory, r, false) : -ENOMEM, rc = 0;
 	bool drawn = false;
@@ -323,29 +350,73 @@ static int put_kind(const struct kind_report *r, void *arg)
 		fputs("</section>\n", page->out);
 	}
 	free(text);
+	if (rc >= 0)
+		rc = list_machines(f, r);
 	return rc < 0 ? rc : ret;
+}
+
+static void put_machines(FILE *out, const char *rows)
+{
+	html_table(out, NULL,
+		   "machine\t#times its kind\t#by luck with\t#hours\t#changes\t#tore\tkind");
+	fputs(rows, out);
+	html_table_end(out);
+}
+
+/* Is the fleet well, and which machines are not? */
+static void put_box(FILE *out, const struct fleet_page *f, int suspects, char *rows[2])
+{
+	fprintf(out, "<div class=\"verdict %s\">", suspects ? "fail" : "pass");
+	html_between(
+		out, "<p><strong>", "</strong></p>\n",
+		"%d of %zu machine%s tear%s more often than %s kind by more than luck explains.",
+		suspects, f->machines, S(f->machines), suspects == 1 ? "s" : "",
+		suspects == 1 ? "its" : "their");
+	fputs("</div>\n", out);
+	if (suspects)
+		put_machines(out, rows[0]);
+	fprintf(out, "<details%s><summary>%s machines</summary>\n", suspects ? "" : " open=\"open\"",
+		suspects ? "The other" : "All");
+	put_machines(out, rows[1]);
+	html_fold_end(out);
 }
 
 int fleet_page(const char *folder, struct fleet *fleet, char *undrawn, size_t size)
 {
 	struct report report = { .folder = folder };
-	struct html_page page = { .report = &report };
+	struct fleet_page f = { .page.report = &report };
+	char *text[3] = { NULL }; /* both lists, and the sections */
+	FILE *out, **const memory[] = { &f.rows[0], &f.rows[1], &f.page.out };
+	size_t length;
 	int ret;
 
 	undrawn[0] = '\0';
 	if (mkdir(folder, 0777) < 0 && errno != EEXIST)
 		return -errno;
-	ret = page_begin(&page, "fleet.html", "T_max of a fleet");
+	ret = page_begin(&f.page, "fleet.html", "T_max of a fleet");
 	if (ret < 0)
 		return ret;
-	html_paragraph(page.out,
-		       "What the evidence of many machines says of each kind of them, by %s.",
+	out = f.page.out;
+	html_paragraph(out, "What the evidence of many machines says of each kind of them, by %s.",
 		       PACKAGE_STRING);
-	ret = each_kind(fleet, put_kind, &page);
-	if (ret == -ENODATA) {
-		html_missing(page.out, "No run is known.");
+	for (int i = 0; i < 3; i++)
+		if (!(*memory[i] = open_memstream(&text[i], &length)))
+			ret = -ENOMEM;
+	if (ret == 0)
+		ret = each_kind(fleet, put_kind, &f);
+	for (int i = 0; i < 3; i++)
+		if (*memory[i] && fclose(*memory[i]))
+			ret = -ENOMEM;
+	f.page.out = out;
+	if (ret >= 0) {
+		put_box(out, &f, ret, text);
+		fputs(text[2], out);
+	} else if (ret == -ENODATA) {
+		html_missing(out, "No run is known.");
 		ret = 0;
 	}
+	for (int i = 0; i < 3; i++)
+		free(text[i]);
 	snprintf(undrawn, size, "%s", report.undrawn_why);
-	return page_end(&page, ret);
+	return page_end(&f.page, ret);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The frame of the report, and the order of its sections. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -15,9 +16,8 @@ struct report_section {
 };
 
 static const struct report_section sections[] = {
-	{ "verdict", "Verdict", section_verdict, NULL },
-	{ "rate", "Rate against wait", section_rate, NULL },
-	{ "figure9", "Tears against the wait (figure 9 of the paper)", section_figure9, NULL },
+	{ "verdict", "Tears against the wait", section_verdict, NULL },
+	{ "figure9", "Figure 9 of the paper", section_figure9, NULL },
 	{ "gaps", "Fetch gaps", section_gaps, NULL },
 	{ "placements", "Placements", section_placements, NULL },
 	{ "cells", "Cells with tears", section_cells, NULL },
@@ -66,12 +66,30 @@ static const char *id_of(const struct report_section *section, char id[ID_MAX])
 	return id;
 }
 
+/* In memory: what has nothing to tell does not appear. *text is the caller's. 0, 1 or -errno. */
+static int write_section(struct html_page *page, const struct report_section *s, char **text)
+{
+	FILE *out = page->out;
+	size_t size;
+	int rc = -ENOMEM;
+
+	page->out = open_memstream(text, &size);
+	if (page->out) {
+		rc = s->benchmark ? section_benchmark(page, s->benchmark) : s->write(page);
+		if (fclose(page->out) && rc >= 0)
+			rc = -ENOMEM;
+	}
+	page->out = out;
+	return rc;
+}
+
 static int write_page(struct html_page *page)
 {
 	const struct journal_data *data = page->data;
 	size_t lines = 0, n = 0, journals = page->report->count;
-	bool alone = is_of_benchmarks(data), first = true;
-	struct report_section list[SECTIONS + BENCHMARK_COUNT + 1];
+	bool alone = is_of_benchmarks(data);
+	struct report_section list[SECTIONS + BENCHMARK_COUNT + 1], *s, *end = list;
+	char *texts[SECTIONS + BENCHMARK_COUNT] = { NULL };
 	char title[256], id[ID_MAX];
 	FILE *out;
 	int rc;
@@ -93,21 +111,34 @@ static int write_page(struct html_page *page)
 			: "T_max, the longest time by which an instruction fetch may lag behind a "
 			  "store",
 		data->count, S(data->count), lines, S(lines), journals, S(journals), PACKAGE_STRING,
-		alone ? " They hold no calibration, so there is no T_max here." : "");
-	for (const struct report_section *s = list; s->title && !rc; s++) {
-		fprintf(out, "<section>\n<h2 id=\"%s\">%s</h2>\n", id_of(s, id), s->title);
-		rc = s->benchmark ? section_benchmark(page, s->benchmark) : s->write(page);
-		fputs("</section>\n", out);
-		if (!first)
+		alone ? " They hold no calibration, so there is no T_max here."
+		: line_last(data, "estimate")
+			? ""
+			: " No calibration of it has ended, so there is no verdict.");
+	for (s = list; s->title && rc >= 0; s++) {
+		char *text = NULL;
+
+		rc = write_section(page, s, &text);
+		if (rc) {
+			free(text);
+			continue;
+		}
+		*end = *s;
+		texts[end++ - list] = text;
+	}
+	for (s = list; s < end; s++) {
+		fprintf(out, "<section>\n<h2 id=\"%s\">%s</h2>\n%s</section>\n", id_of(s, id),
+			s->title, texts[s - list]);
+		free(texts[s - list]);
+		if (s != list)
 			continue;
 		/* The answer comes first, then what else there is. */
-		first = false;
 		fputs("<nav aria-label=\"Sections\">", out);
-		for (const struct report_section *k = list; k->title; k++)
+		for (const struct report_section *k = list; k < end; k++)
 			fprintf(out, "<a href=\"#%s\">%s</a>\n", id_of(k, id), k->title);
 		fputs("</nav>\n", out);
 	}
-	return page_end(page, rc);
+	return page_end(page, rc < 0 ? rc : 0);
 }
 
 int report_write(struct report *report, char *error, size_t size)

@@ -7,6 +7,7 @@
 #define COMMANDS_REPORT_REPORT_H
 
 #include "bench/cases/benchmarks.h"
+#include "calibrate/statistics/estimate.h"
 #include "results/figures/html.h"
 #include "results/figures/report_page.h"
 #include "results/figures/tally.h"
@@ -24,11 +25,11 @@ int report_write(struct report *report, char *error, size_t size);
 
 /* --- The sections ----------------------------------------------------------------------------- */
 
-/* A section returns 0 or a negative errno; what is missing is no error. */
+/* A section returns 0, 1: there is nothing for it, so that it does not appear, or a negative errno.
+ */
 int section_verdict(struct html_page *page);
 int section_machine(struct html_page *page);
 int section_figure9(struct html_page *page);
-int section_rate(struct html_page *page);
 int section_gaps(struct html_page *page);
 int section_placements(struct html_page *page);
 int section_cells(struct html_page *page);
@@ -59,24 +60,31 @@ static inline uint64_t json_count(const json_t *value)
 	return number > 0 && number < 1e18 ? (uint64_t)number : 0;
 }
 
-/* level_keeping - the cheapest level of an estimate that keeps p; NULL: none. */
-const json_t *level_keeping(const json_t *estimate, double p);
+/* ticks_us - ticks as microseconds; NAN where the rate of the TSC is not known. */
+double ticks_us(const struct html_page *page, double ticks);
 
 /*
- * rate_points - tears against the wait that they speak against, of the cells of the wait protocol
- * and the counting oracle. A tear that could not be told apart is in both curves of its cell. The
- * tears of a cell that hung or was killed count, its toggles do not.
+ * rate_points - tears against the first wait, of the cells of the wait protocol and the counting
+ * oracle across a line or a page: keys claim, whether the wait is constant, and wait. The tears of
+ * a cell that hung or was killed count, its toggles do not.
  */
-enum {
-	RATE_CROSSING, /* in bytes */
-	RATE_STRETCH,
-	RATE_CURVE, /* 0: old front against the first wait, 1: old back against the second; provoked
-		       2 and 3 */
-	RATE_WAIT,
-	RATE_CURVES = 4
+void rate_points(struct tally *points, const struct journal_data *data);
+
+/* A row of the data of ladder.gp; times in one unit, bound 1: none, cost 0: unknown. */
+struct rung_row {
+	int claim;
+	bool is_constant;
+	double wait, bound;
+	uint64_t changes, tears;
+	double cost;
 };
 
-void rate_points(struct tally *points, const struct journal_data *data);
+/* print_rung - unless nothing was counted there. */
+void print_rung(FILE *out, const struct rung_row *row);
+extern const char ladder_caption[];
+
+/* put_ladder_figure - as a section. */
+int put_ladder_figure(struct html_page *page);
 
 /* --- Kinds of machines ------------------------------------------------------------------------ */
 

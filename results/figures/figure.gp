@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 #
-# What all figures have in common: one column of panels, as wide as a small screen, so that they
-# can be read there. A script sets FORMAT (svg or png), OUTPUT and height, in pixels, and loads this.
+# What all figures have in common. A script sets FORMAT (svg or png), OUTPUT and height, in pixels, and
+# loads this. One column of panels is as wide as a small screen, so that it can be read there; a script
+# that sets wide itself has panels side by side.
 
-wide = 440.0
+if (!exists("wide")) { wide = 440.0 }
 if (FORMAT eq "svg") {
 	set terminal svg size wide,height font "sans,12" background "white"
 } else {

@@ -73,13 +73,17 @@ void html_row(FILE *out, const char *class)
 		class ? "\"" : "");
 }
 
-/* gnuplot titles each curve with its own source, which browsers would show. */
+/*
+ * gnuplot titles each curve with its own source, which browsers would show, and has a script for
+ * the text of a point, which becomes its title instead.
+ */
 int html_svg(FILE *out, const char *path, const char *prefix)
 {
-	static const char titles_and_names[] = "<title>[^<]*</title>|"
-					       "([[:space:]]id=[\"']|[ :]href=[\"']#|url\\(#)";
+	static const char parts[] = " onmousemove=\"gnuplot_svg.showHypertext\\(evt,'([^']*)'\\)\""
+				    " onmouseout=\"[^\"]*\"><title> </title>|<title>[^<]*</title>|"
+				    "([[:space:]]id=[\"']|[ :]href=[\"']#|url\\(#)";
 	char *text = text_file_read(path), *at, *end = NULL;
-	regmatch_t match[2];
+	regmatch_t match[3];
 	regex_t regex;
 	int rc;
 
@@ -88,14 +92,19 @@ int html_svg(FILE *out, const char *path, const char *prefix)
 	at = strstr(text, "<svg");
 	for (char *next = at; next && (next = strstr(next, "</svg>"));)
 		end = next += strlen("</svg>");
-	rc = !end ? -EINVAL : regcomp(&regex, titles_and_names, REG_EXTENDED) ? -ENOMEM : 0;
+	rc = !end ? -EINVAL : regcomp(&regex, parts, REG_EXTENDED) ? -ENOMEM : 0;
 	if (!rc) {
 		*end = '\0';
-		for (; regexec(&regex, at, 2, match, 0) == 0; at += match[0].rm_eo) {
-			bool title = match[1].rm_so < 0;
+		for (; regexec(&regex, at, 3, match, 0) == 0; at += match[0].rm_eo) {
+			bool name = match[2].rm_so >= 0;
 
-			fwrite(at, 1, (size_t)(title ? match[0].rm_so : match[0].rm_eo), out);
-			html_text(out, title ? "" : prefix);
+			fwrite(at, 1, (size_t)(name ? match[0].rm_eo : match[0].rm_so), out);
+			if (name)
+				html_text(out, prefix);
+			if (match[1].rm_so >= 0)
+				fprintf(out, "><title>%.*s</title>",
+					(int)(match[1].rm_eo - match[1].rm_so),
+					at + match[1].rm_so);
 		}
 		fputs(at, out);
 		regfree(&regex);

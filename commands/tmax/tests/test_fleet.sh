@@ -79,6 +79,11 @@ done
 expect 0 "$tmax" fleet report "$dir/odd.db"
 grep -q "^  ${#names[@]} machines, ${#names[@]} runs" "$dir/out" || fail "machines are lost"
 expect 0 "$tmax" fleet report --page "$dir/page" "$dir/odd.db"
+grep -q '<div class="verdict pass">' "$dir/page/fleet.html" || fail "no box of a fleet that is well"
+expect 1 "$tmax" fleet report --page "$dir/bad" "$dir/sim.db"
+grep -q '<div class="verdict fail">' "$dir/bad/fleet.html" || fail "no box of a fleet that is not"
+[ "$(grep -o '<tr class="bad"><td>[a-z]*' "$dir/bad/fleet.html" | sort | uniq -c | tr -s ' ')" = ' 5 <tr class="bad"><td>marginal' ] ||
+	fail "machines that are worse are not listed"
 expect 0 "$tmax" fleet report --page "$dir/page" "$dir/odd.db"
 mkdir "$dir/mine"
 echo "<p>mine</p>" >"$dir/mine/fleet.html"
@@ -91,7 +96,7 @@ if command -v python3 >/dev/null; then
 fi
 if command -v gnuplot >/dev/null; then
 	grep -q '<figure>' "$dir/page/fleet.html" || fail "no figure on the page"
-	grep -qE 'aria-label="Bounds on tears per toggle' "$dir/page/fleet.html" ||
+	grep -qE 'aria-label="Tears per change' "$dir/page/fleet.html" ||
 		fail "no text for readers that do not see the figure"
 fi
 expect 0 "$tmax" fleet export --textfile "$dir/prom" "$dir/odd.db"
