@@ -6,6 +6,8 @@
 #ifndef COMMANDS_REPORT_REPORT_H
 #define COMMANDS_REPORT_REPORT_H
 
+#include <math.h>
+
 #include "bench/cases/benchmarks.h"
 #include "calibrate/statistics/estimate.h"
 #include "results/figures/html.h"
@@ -61,7 +63,12 @@ static inline uint64_t json_count(const json_t *value)
 }
 
 /* ticks_us - ticks as microseconds; NAN where the rate of the TSC is not known. */
-double ticks_us(const struct html_page *page, double ticks);
+static inline double ticks_us(const struct html_page *page, double ticks)
+{
+	uint64_t khz = page->data->identity.tsc_khz;
+
+	return khz ? ticks * 1000 / (double)khz : NAN;
+}
 
 /*
  * rate_points - tears against the first wait, of the cells of the wait protocol and the counting

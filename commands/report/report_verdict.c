@@ -3,18 +3,10 @@
  * The verdict and the ladder, as the last estimate of the journals has them, and the counts behind
  * them.
  */
-#include <math.h>
 #include <string.h>
 
 #include "calibrate/statistics/bound.h"
 #include "commands/report/report.h"
-
-double ticks_us(const struct html_page *page, double ticks)
-{
-	uint64_t khz = page->data->identity.tsc_khz;
-
-	return khz ? ticks * 1000 / (double)khz : NAN;
-}
 
 /* The answer in a sentence, and how sure it is. */
 static void put_answer(FILE *out, const json_t *e)
