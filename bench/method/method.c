@@ -199,8 +199,6 @@ void bench_result_end(const struct bench_run *run, struct bench_result *result,
 		      struct bench_watch *watch)
 {
 	struct witness *witness = &result->witness;
-	time_t now = time(NULL);
-	struct tm utc;
 
 	/*
 	 * Of the whole process: an executor that was pushed off its CPU spoils as much as a
@@ -210,8 +208,7 @@ void bench_result_end(const struct bench_run *run, struct bench_result *result,
 	result->seconds = seconds_now() - watch->seconds;
 	witness_end(witness, &run->seating, &watch->mark, result->seconds);
 	witness_after(witness);
-	if (gmtime_r(&now, &utc))
-		strftime(result->date, sizeof(result->date), "%Y-%m-%dT%H:%M:%SZ", &utc);
+	date_text(time(NULL), false, result->date);
 }
 
 int bench_ask_child(void (*work)(void *arg, void *answer), void *arg, void *answer, size_t size,

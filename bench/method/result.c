@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "bench/method/result.h"
-#include "base/array.h"
 
 #include <assert.h>
 #include <math.h>
@@ -8,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/array.h"
 
 struct bench_row *bench_result_add(struct bench_result *result)
 {

@@ -126,7 +126,7 @@ static int measure_cell(struct session *s, struct cell_record *record)
 		ret = cell_run(&record->cell, &how, &record->result);
 	if (ret < 0)
 		return ret;
-	journal_date(record->date, sizeof(record->date));
+	date_text(time(NULL), false, record->date);
 	record->noisy = record->result.outcome == OUTCOME_DONE &&
 			noise_of_cell(&record->cell, &record->result, reason, sizeof(reason));
 	ret = session_written(s, journal_write_cell(s->journal, record));

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/text_file.h"
 #include "patchcore/machine/identity.h"
 
@@ -137,7 +138,7 @@ void evidence_stamp(struct evidence_run *run, const char *source, const struct i
 	struct timespec now = { .tv_sec = -1 };
 
 	clock_gettime(CLOCK_BOOTTIME, &now);
-	journal_date(run->date, sizeof(run->date));
+	date_text(time(NULL), false, run->date);
 	run->time = time(NULL);
 	run->up = now.tv_sec;
 	if (!identity_line(&identity_here, "/proc/sys/kernel/random/boot_id", run->boot,

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "calibrate/statistics/sums.h"
-#include "base/array.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -9,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "stress/witness/witness.h"
 
 #define REAL_MAX 1e40 /* more is no measurement */

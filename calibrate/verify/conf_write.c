@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "calibrate/statistics/bound.h"
 #include "patchcore/machine/machine_conf.h"
 
@@ -63,7 +64,7 @@ static int put_conf(FILE *f, const struct estimate *e, const struct provenance *
 	char value[128];
 	const char *name;
 
-	journal_date(value, sizeof(value));
+	date_text(time(NULL), false, value);
 	fprintf(f,
 		"; How long an instruction fetch may lag behind a store to code, on %s.\n"
 		"; Waits are TSC ticks, probabilities are per toggle. See machine.conf(5).\n\n"

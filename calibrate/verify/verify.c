@@ -295,7 +295,7 @@ void verify_since(struct verify *v, const struct machine_conf *before)
 	snprintf(p->reason, sizeof(p->reason),
 		 looks ? "%s: %" PRIu64
 			 " %s in %s exposed toggles at waits of %s across a %s, where "
-			 "the older config bounds %s; by luck with %s, all %u looked at"
+			 "the older config bounds %s; p = %s over all %u looks"
 		       : "the older config has none of these waits",
 		 p->failures ? "it has risen" : "no wait has risen; the worst", worst.tears,
 		 tears_word(worst.tears), NUMBER(worst.toggles), WAITS(&worst.waits),

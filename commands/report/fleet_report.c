@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "fleet/judge/changes.h"
@@ -20,16 +21,6 @@
 
 #define LOWEST	  9 /* of 1e-3, 1e-4, ..., the last that is told */
 #define TEXT_SIZE 300
-
-static const char *day_of(int64_t seconds, char *text)
-{
-	time_t time = (time_t)seconds;
-	struct tm tm;
-
-	if (!gmtime_r(&time, &tm) || !strftime(text, TEXT_SIZE, "%Y-%m-%d", &tm))
-		snprintf(text, TEXT_SIZE, "?");
-	return text;
-}
 
 /* What a line of a file says may be anything. */
 static const char *plain_text(const char *text, char *room)
@@ -186,7 +177,7 @@ static int put_suspects(FILE *out, const struct kind_report *r)
 				" tear%s in %s toggles, %u hour%s)",
 				NUMBER(m->times), m->tears, S(m->tears), NUMBER(m->toggles),
 				m->hours, S(m->hours));
-		fprintf(out, ": by luck with %s, all %zu looked at\n", NUMBER(p), n);
+		fprintf(out, "; p = %s over all %zu machines\n", NUMBER(p), n);
 		found++;
 	}
 	if (ret == 0 && !found && n && machines[0].p >= 1)
@@ -211,8 +202,8 @@ static int kind_text(FILE *out, const struct kind_report *r, bool ladder)
 
 	kind_title(out, k);
 	fprintf(out, "\n  %" PRIu64 " machine%s, %" PRIu64 " run%s, %s to %s; %u placement%s\n",
-		k->machines, S(k->machines), k->runs, S(k->runs), day_of(k->from, from),
-		day_of(k->to, to), placements, S(placements));
+		k->machines, S(k->machines), k->runs, S(k->runs), date_text(k->from, true, from),
+		date_text(k->to, true, to), placements, S(placements));
 	if (ladder)
 		put_ladder(out, r);
 	put_confidence(out, r);
@@ -223,13 +214,12 @@ static int kind_text(FILE *out, const struct kind_report *r, bool ladder)
 		double p = fmin(1, c->moved.p * (double)n);
 
 		fprintf(out,
-			"  %s%s, %s to %s: %s times as many tears (%u machines, then %u; by luck "
-			"with %s",
+			"  %s%s, %s to %s: %s times as many tears (%u machines, then %u; p = %s",
 			p < SUSPECT ? "MOVED BY " : "not moved by ", c->what,
 			plain_text(c->from, from), plain_text(c->to, to), NUMBER(c->moved.times),
 			c->moved.machines[0], c->moved.machines[1], NUMBER(p));
 		if (n > 1)
-			fprintf(out, ", all %zu looked at", n);
+			fprintf(out, " over all %zu changes", n);
 		fputs(")\n", out);
 	}
 	free(changes);

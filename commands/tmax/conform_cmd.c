@@ -206,7 +206,7 @@ int cmd_conform(int argc, char **argv)
 		status = refuse_usage("--broken-on: CPU %u is not tried", c->fault_on);
 	if (status == EXIT_PASS)
 		status = machine_here(&identity);
-	journal_date(report.begun, sizeof(report.begun));
+	date_text(time(NULL), false, report.begun);
 	if (status == EXIT_PASS && conformance_try(&tried, c) < 0)
 		status = EXIT_INTERNAL;
 	if (status == EXIT_PASS) {

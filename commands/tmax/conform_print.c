@@ -9,6 +9,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/number.h"
 #include "results/figures/markup.h"
 #include "results/journal/journal.h"
@@ -326,7 +327,7 @@ static void print_yaml(FILE *f, const struct conform_report *r)
 
 	uname(&un);
 	snprintf(os, sizeof(os), "%s %s", un.sysname, un.release);
-	journal_date(now, sizeof(now));
+	date_text(time(NULL), false, now);
 	for (unsigned i = 0; i < r->asked->cpus; i++)
 		json_array_append_new(cpus, cpu_to_json(r, r->asked->cpu[i]));
 	for (unsigned i = 0; i < c->count; i++)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/number.h"
 #include "commands/tmax/calibrate_cmd.h"
 #include "commands/tmax/commands.h"
@@ -178,7 +179,7 @@ static int run_stress(const struct one_cell *c, const struct run_options *how, i
 
 	if (ret < 0)
 		return ret;
-	journal_date(record.date, sizeof(record.date));
+	date_text(time(NULL), false, record.date);
 	record.noisy = record.result.outcome == OUTCOME_DONE &&
 		       noise_of_cell(&record.cell, &record.result, reason, sizeof(reason));
 	*status = tell_line(c, record_to_json(&record));

@@ -241,7 +241,7 @@ int cmd_verify(int argc, char **argv)
 	    (!r.baseline || load_baseline(v, r.baseline, &before)))
 		status = run_cells(v, &r, path, &before);
 	if (status == EXIT_PASS) {
-		journal_date(v->date, sizeof(v->date));
+		date_text(time(NULL), false, v->date);
 		verify_print(report, v, r.format);
 		if (v->verdict == VERIFY_NO_CONF)
 			error(0, 0, "%s", v->reason);

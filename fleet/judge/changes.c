@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Runs of a kind before and after another microcode, hypervisor, kernel or day, compared. */
 #include "fleet/judge/changes.h"
-#include "base/array.h"
 
 #include <errno.h>
 #include <gsl/gsl_sort.h>
@@ -9,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#include "base/array.h"
+#include "base/clock.h"
 
 struct changes {
 	struct fleet_change *change;
@@ -108,19 +110,10 @@ static int add_kernels(struct changes *all, const struct run_part *runs)
 	return ret;
 }
 
-static void print_day(double seconds, char *text, size_t size)
-{
-	time_t time = (time_t)seconds;
-	struct tm tm;
-
-	if (!gmtime_r(&time, &tm) || !strftime(text, size, "%Y-%m-%d", &tm))
-		snprintf(text, size, "?");
-}
-
 static int add_drift(struct changes *all, const struct run_part *runs)
 {
 	double *times = malloc((runs->count + 1) * sizeof(*times)), middle;
-	char from[16], to[16];
+	char from[DATE_ROOM], to[DATE_ROOM];
 
 	if (!times)
 		return -ENOMEM;
@@ -129,8 +122,8 @@ static int add_drift(struct changes *all, const struct run_part *runs)
 		times[i] = (double)runs->run[i].time;
 	gsl_sort(times, 1, runs->count);
 	middle = times[runs->count / 2];
-	print_day(times[0], from, sizeof(from));
-	print_day(middle, to, sizeof(to));
+	date_text((time_t)times[0], true, from);
+	date_text((time_t)middle, true, to);
 	free(times);
 	return add_split(all, "time", from, to, runs, (int64_t)middle);
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/demangle.h"
 #include "base/text.h"
 #include "profile/command/command.h"
@@ -42,13 +43,11 @@ int print_json_line(FILE *out, json_t *object)
 
 int print_json(FILE *out, const char *type, json_t *body)
 {
-	char date[32];
-	time_t now = time(NULL);
+	char date[DATE_ROOM];
 	json_t *object;
 
-	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
 	object = json_pack("{s:s, s:i, s:s, s:s}", "type", type, "schema", JSON_SCHEMA, "tool",
-			   PACKAGE_STRING, "date", date);
+			   PACKAGE_STRING, "date", date_text(time(NULL), false, date));
 	/* A body that is missing is no object: without it nothing is told. */
 	if (object && json_object_update_missing(object, body) < 0) {
 		json_decref(object);

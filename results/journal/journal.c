@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "base/text_file.h"
 
 #define IDENTITY_TEXT_MAX 256
@@ -25,15 +26,6 @@
 struct journal {
 	int fd;
 };
-
-void journal_date(char *buf, size_t size)
-{
-	time_t now = time(NULL);
-	struct tm utc;
-
-	if (!gmtime_r(&now, &utc) || !strftime(buf, size, "%Y-%m-%dT%H:%M:%SZ", &utc))
-		buf[0] = '\0';
-}
 
 static int write_all(int fd, const char *text, size_t length)
 {
@@ -196,7 +188,7 @@ json_t *journal_line(const char *type, json_t *body)
 	char date[32];
 	json_t *line;
 
-	journal_date(date, sizeof(date));
+	date_text(time(NULL), false, date);
 	line = json_pack("{s:s, s:i, s:s}", "type", type, "schema", JOURNAL_SCHEMA, "date", date);
 	/* What there is already, type and schema, wins: the body cannot pass for another. */
 	if (!json_object_update_missing(line, body))

@@ -93,9 +93,6 @@ int journal_tell(FILE *to, json_t *line);
 
 int journal_close(struct journal *journal);
 
-/* journal_date - now, as cell_record.date wants it: "2026-01-31T23:59:59Z". */
-void journal_date(char *buf, size_t size);
-
 /*
  * journal_read - read a whole journal, skipping what is broken, and add it to data
  * (zeroed before the first): so the journals of shards merge.

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "results/tests/journal_place.h"
 
 static void test_garbage_is_skipped(void **state)
@@ -267,17 +268,17 @@ static void test_identity_must_be_whole(void **state)
 
 static void test_date(void **state)
 {
-	char date[32], tiny[4] = "abc";
+	char date[DATE_ROOM];
 	int year, month, day, hour, minute, second, end = 0;
 
 	(void)state;
-	journal_date(date, sizeof(date));
+	date_text(time(NULL), false, date);
 	sscanf(date, "%4d-%2d-%2dT%2d:%2d:%2dZ%n", &year, &month, &day, &hour, &minute, &second,
 	       &end);
 	assert_int_equal(end, 20);
 	assert_int_equal(date[end], '\0');
-	journal_date(tiny, sizeof(tiny));
-	assert_string_equal(tiny, "");
+	assert_string_equal(date_text(0, true, date), "1970-01-01");
+	assert_string_equal(date_text(INT64_MAX, true, date), "?");
 }
 
 int main(void)
