@@ -77,7 +77,7 @@ static void add_seat(struct plan *plan, enum placement p, unsigned executors)
 		plan->seat[plan->seats++] = (struct seat){ p, executors };
 }
 
-/* On small machines spread is one of the others under a new name. */
+/* On a small machine spread has the same CPUs as another placement. */
 static const struct seat *find_same(const struct plan *plan, hwloc_topology_t topology,
 				    enum placement p, unsigned executors)
 {

@@ -41,7 +41,7 @@ struct climb {
 	double ladder_used, window_used, gaps_used;
 	unsigned window_turn, gap_turn;
 	unsigned round;
-	const char *doubt;  /* why a control says that the oracle is blind, or NULL */
+	const char *doubt; /* why a control says that the oracle is blind, or NULL */
 	unsigned pair[PLACEMENT_COUNT][2]; /* two CPUs whose distance stands for the placement */
 	uint64_t
 		turn[PLACEMENT_COUNT]; /* its next slice's, of the CPUs that can be the patcher's */
@@ -326,15 +326,15 @@ static int climb_ladder(struct climb *c, struct estimate *e)
 		}
 	}
 	schedule_free(&c->schedule);
-	/* What has no turn in this run, since it is shorter or has other draws, is evidence all the
-	 * same. */
+	/* Known runs that had no turn are evidence, too: this run may be shorter, or draw others.
+	 */
 	while (ret != -ENOMEM && (taken = session_known_gaps(c->session, NULL, c->sums)))
 		if (taken < 0)
 			ret = taken;
 	return ret;
 }
 
-/* Why what was counted is no evidence, or NULL. */
+/* Why the counts of this run are no evidence, or NULL. */
 static const char *doubt_of(const struct climb *c)
 {
 	bool apart = false, counted = c->plan->only;

@@ -82,7 +82,7 @@ static int read_cell(const char *text, struct listed *l, char *why)
 		gap_defaults(cell);
 	else
 		cell_defaults(cell);
-	/* What no line can say, to see whether it says anything. */
+	/* Values that no line can give: they are replaced where the line gives one. */
 	cell->seed = UINT64_MAX;
 	cell->placement = PLACEMENT_COUNT;
 	ret = cell_read(text, l->gaps ? "gaps" : "stress", cell, why);
@@ -223,7 +223,7 @@ unsigned experiment_cell(const struct experiment *e, size_t i, struct cell *cell
 	uint64_t seed = random_at(e->seed, 0);
 
 	*cell = l->cell;
-	/* What differs in one bit comes out differing in half. */
+	/* Parts that differ in one bit give seeds that differ in half of theirs. */
 	for (size_t k = 0; k < sizeof(parts) / sizeof(parts[0]); k++)
 		seed = random_at(seed ^ parts[k], 0);
 	cell->seed = (l->seeded ? cell->seed + run : seed) & INT64_MAX;

@@ -8,10 +8,9 @@
 #include "base/random.h"
 #include "calibrate/statistics/bound.h"
 
-#define ENOUGH 1e-9 /* a bound that needs no further decade */
-/* Slices of a state that is rare: a rung that lacks less does so by chance. */
-#define LACK_MIN 2.0
-#define UNSEEN	 3e5 /* ticks that a toggle is taken to need where none was measured: many */
+#define ENOUGH	 1e-9 /* a bound that needs no further decade */
+#define LACK_MIN 2.0  /* slices at the rarer distance; a rung that lacks fewer does so by chance */
+#define UNSEEN	 3e5  /* ticks that a toggle is taken to need where none was measured: many */
 
 static void shuffle_schedule(struct schedule *s)
 {

@@ -67,7 +67,7 @@ static struct section make_section(const struct estimate *e, const struct sums *
 	return section;
 }
 
-/* What is known of the longest waits is known of all. */
+/* The rate at a wait is at least the one counted there, and at any longer wait. */
 static double least_p(const struct section *section)
 {
 	const struct count *c = &section->count;
@@ -460,7 +460,7 @@ void estimate_so_far(struct estimate *e, const struct sums *runs, size_t count,
 		count_add(&barrier, &one);
 	}
 	e->membarrier_ticks = cost_of(&barrier);
-	/* All rungs that any run may have tried; those that none has are told as unknown. */
+	/* All rungs that any run may have tried; rungs that no run has tried are unknown. */
 	ladder_make(&e->ladder, (uint64_t)e->membarrier_ticks);
 	e->levels = e->ladder.stretched;
 	judge_window(e, runs, plan->widest);

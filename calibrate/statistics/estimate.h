@@ -58,7 +58,7 @@ struct section {
 	enum placement placement;
 	struct count count;
 	struct count below; /* with those of all shorter waits, too */
-	double longer_p;    /* so often at least some longer wait tore; 0: none did */
+	double longer_p;    /* lower bound of the rate at some longer wait; 0: none tore */
 	double upper_p;	    /* 1: nothing is known */
 	bool lent;	    /* upper_p rests on below, not on count */
 	double dispersion;  /* of count */
@@ -182,8 +182,8 @@ double estimate_bound(const struct count *count, double spread, double cap, doub
 double estimate_section(struct section *section, double spread, double cap, double confidence);
 
 /*
- * estimate_count - what the runs have counted of sums like that, but for what may be any. Of one
- * rung, and of it and all below, a run is a unit where the estimate has it so.
+ * estimate_count - add up the sums of all runs that are like this one, but for the parts that may
+ * be any. Counts of one rung, and of a rung and all below it, have the run as unit in the long run.
  */
 enum {
 	ANY_RUNG = 1,

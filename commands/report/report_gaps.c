@@ -6,7 +6,7 @@
 
 #include "commands/report/report.h"
 
-/* Gaps in stores, by these. */
+/* Keys by which gaps, and stores, are added up. */
 enum {
 	GAP_CROSSING, /* in bytes */
 	GAP_CURVE,    /* 0: old front, 1: new front; provoked 2 and 3 */

@@ -214,7 +214,7 @@ static int prior_apply(const char *table, const char *output, double require_p)
 	cpus_here(topology, &cpus);
 	hwloc_topology_destroy(topology);
 	estimate_decide(&prior.estimate, require_p > 0 ? require_p : plan.require_p);
-	/* Of a placement that the fleet never tried nothing is known. */
+	/* The fleet says nothing of a placement that it never tried. */
 	for (unsigned i = 0; i < plan.seats; i++)
 		if (!prior.placed[plan.seat[i].placement])
 			return complain(

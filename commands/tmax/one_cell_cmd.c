@@ -96,7 +96,7 @@ static int tell_line(const struct one_cell *c, json_t *line)
 	return status;
 }
 
-/* Of an outcome in which nothing was found. */
+/* The exit status of a cell without tears. */
 static int status_of(enum outcome outcome)
 {
 	return outcome == OUTCOME_DONE		? EXIT_PASS

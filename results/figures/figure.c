@@ -216,7 +216,7 @@ static void gather_points(struct figure *f, const struct journal_data *data)
 	}
 }
 
-/* The paper's figure has all splits in one. Of one split that would be the same again. */
+/* The paper's figure adds up all splits: another curve, unless there is one split only. */
 static void add_all_splits(struct figure *f)
 {
 	struct tally each = f->points;

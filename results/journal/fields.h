@@ -39,7 +39,7 @@ struct field {
 	const char *(*name_of)(unsigned value); /* of those below max */
 	int (*parse)(const char *name);
 	const struct field *table;
-	/* How others call it who tell the same, NULL: they do not. */
+	/* Its name in other outputs; NULL: they do not have it. */
 	const char *conf;  /* key in machine.conf */
 	const char *title; /* of its column, in a table for people */
 };

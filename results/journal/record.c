@@ -328,7 +328,7 @@ int table_from_json(const json_t *object, const struct field *f, void *base)
 {
 	for (; f->name; f++) {
 		const json_t *value = json_object_get(object, f->name);
-		/* Of a table that is missing each member tells what that means. */
+		/* A table may be missing: then each of its members says what that means. */
 		bool may_miss = f->optional && f->type != NUMBER_TABLE;
 		bool missing = may_miss && !value;
 		char *at = (char *)base + f->offset;
@@ -337,7 +337,7 @@ int table_from_json(const json_t *object, const struct field *f, void *base)
 			*(double *)at = NAN;
 		if (!value && (f->type == NUMBER_PRESENT || (f->type == NUMBER_WORDS && !f->min)))
 			continue;
-		/* What a line does not tell is zero, or unknown, as null says it. */
+		/* A member that a line lacks is zero, or unknown as if it were null. */
 		if (missing && f->type != NUMBER_WITNESS && f->type != NUMBER_MEASURE)
 			continue;
 		if (member_from_json(missing ? json_null() : value, f, at))

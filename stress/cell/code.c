@@ -542,7 +542,7 @@ bool code_mark(const struct code_slots *slots, uint64_t number, struct code_mark
 		return false;
 	mark->tsc = __atomic_load_n(&at->tsc, __ATOMIC_RELAXED);
 	mark->where = __atomic_load_n(&at->where, __ATOMIC_RELAXED);
-	/* The one that is being made may stand on it already. */
+	/* The executor may have written the next mark over it meanwhile. */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	return __atomic_load_n(&slots->marks, __ATOMIC_RELAXED) - number < CODE_MARKS;
 }

@@ -6,7 +6,7 @@
 #include "patchcore/machine/wait.h"
 #include "stress/cell/code.h"
 
-/* So that a tear of a broken protocol can be told with when it was. */
+/* A tear of a broken protocol is recorded with its time, too. */
 static void note_visible(const struct sync *sync, unsigned store)
 {
 	if (sync->trace)

@@ -73,7 +73,7 @@ static bool may_have_stood(const struct gap_history *h, enum gap_part part, uint
 
 	if (death >= h->next)
 		return true;
-	/* All that is forgotten was over before what is known began. */
+	/* Forgotten stores were visible before the first one that is known. */
 	if (death < h->first)
 		return store_of(h, h->first)->before >= time;
 	return store_of(h, death)->after >= time;
@@ -93,7 +93,7 @@ static enum match find_generation(const struct gap_history *h, struct read_windo
 
 		*(store_of(h, middle)->before <= window.to ? &newest : &beyond) = middle;
 	}
-	/* Where first is 0, it and the next are of the same time: this cannot be below it. */
+	/* Stores 0 and 1 have the same time, so newest is at least 1 and does not wrap. */
 	if (newest % 2 != part)
 		newest--;
 	g = newest / 2;

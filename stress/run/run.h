@@ -46,7 +46,7 @@ struct isolated {
 	void (*inside)(void *arg); /* in the child, which ends when it returns */
 	void *arg;
 	struct leash *leash;
-	unsigned parts;			   /* what a toggle adds to the life of it */
+	unsigned parts;			   /* steps of leash->life in a toggle */
 	const struct run_options *options; /* but for the topology, which is the child's affair */
 	const struct seating *seating;	   /* CPUs that are measured, or NULL */
 	struct witness *witness;	   /* gets what went on beside it; NULL: nothing does */
