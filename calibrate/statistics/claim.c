@@ -54,14 +54,36 @@ struct count estimate_count(const struct estimate *e, const struct sums *runs,
 	return all;
 }
 
+/* For the long run: bad times may be up to twice as bad as the worst run, and rarer than runs are.
+ */
+static double bound_runs(const struct count *count, double spread, double confidence)
+{
+	double slices = count_units(count);
+	double p = bound_mixed(count->tears, count->toggles, slices, spread, confidence);
+
+	if (!count->worst_tears)
+		return p;
+	return fmax(p, bound_capped(count->tears, count->toggles, slices,
+				    fmin(1, 2 * (double)count->worst_tears /
+						    (double)count->worst_toggles),
+				    confidence));
+}
+
 double estimate_bound(const struct count *count, double spread, double cap, double confidence)
 {
 	double each = bound_confidence_each(confidence, 2), slices = count_units(count);
 
+	if (count->are_runs)
+		return bound_runs(count, spread, confidence);
 	if (!(cap > 0))
 		return bound_mixed(count->tears, count->toggles, slices, spread, confidence);
 	return fmin(bound_mixed(count->tears, count->toggles, slices, spread, each),
 		    bound_capped(count->tears, count->toggles, slices, cap, each));
+}
+
+double estimate_missed(const struct estimate *e)
+{
+	return bound_upper(0, e->wait_runs, CONFIDENCE);
 }
 
 /* By itself or by all below; section->lent tells which. */

@@ -50,6 +50,7 @@ void count_add(struct count *to, const struct count *what)
 	to->unevenness += what->unevenness;
 	to->squares += what->squares;
 	to->ticks += what->ticks;
+	to->are_runs |= what->are_runs;
 }
 
 /* Pearson's chi-square of the slices against one rate for all, by its degrees of freedom. */
@@ -77,6 +78,9 @@ struct count count_as_unit(struct count count)
 	count.slices = count.slices > 0;
 	count.unevenness = count.toggles ? tears * tears / toggles : 0;
 	count.squares = toggles * toggles;
+	count.worst_tears = count.tears;
+	count.worst_toggles = count.toggles;
+	count.are_runs = true;
 	return count;
 }
 

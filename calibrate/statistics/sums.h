@@ -9,6 +9,7 @@
 #ifndef CALIBRATE_STATISTICS_SUMS_H
 #define CALIBRATE_STATISTICS_SUMS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <jansson.h>
@@ -26,6 +27,7 @@ struct count {
 	double ticks;	      /* that all toggles took together, without the rests between them */
 	uint64_t worst_tears; /* of the slice with the highest rate, */
 	uint64_t worst_toggles;
+	bool are_runs; /* count_as_unit(): each slice is all of a run */
 };
 
 enum sum_kind {

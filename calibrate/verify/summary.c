@@ -137,8 +137,11 @@ static void put_certainty(FILE *out, const struct estimate *e, const struct prov
 	unsigned left = from->plan->untested_placements;
 
 	if (e->long_run)
-		fprintf(out, "Sure:    %.0f %% for the long run, from %u runs.", 100 * CONFIDENCE,
-			e->runs);
+		fprintf(out,
+			"Sure:    %.0f %% for the long run, from %u runs.\n"
+			"Missed:  bad times that are rarer than %.2g %% of all; no number here "
+			"knows of them.",
+			100 * CONFIDENCE, e->runs, 100 * estimate_missed(e));
 	else
 		fprintf(out,
 			"Sure:    %.0f %% for the time that was measured, no more: the long run "

@@ -103,9 +103,14 @@ static void put_confidence(FILE *out, const struct kind_report *r)
 
 	if (estimate_best(e, CLAIM_LINE, 1e-3) < 0 && estimate_best(e, CLAIM_PAGE, 1e-3) < 0)
 		fputs("  No wait keeps tears below 1e-3, as far as was counted.\n", out);
-	fprintf(out,
-		"  95 %% %s. Of machines never seen, up to %s %% may be worse than all these.\n",
-		e->long_run ? "for the long run" : "for the time of these runs, no more",
+	if (e->long_run)
+		fprintf(out,
+			"  95 %% for the long run, but for bad times rarer than %s %% of all "
+			"hours.",
+			NUMBER(100 * estimate_missed(e)));
+	else
+		fputs("  95 % for the time of these runs, no more.", out);
+	fprintf(out, " Of machines never seen, up to %s %% may be worse than all these.\n",
 		NUMBER(100 * machines_missed(r->kind->machines)));
 }
 

@@ -255,18 +255,6 @@ static void without_the_spread_it_does_not(void **state)
 	assert_at_most(held, runs, 0.9);
 }
 
-static struct count as_one_slice(struct count c)
-{
-	double n = (double)c.toggles, t = (double)c.tears;
-
-	c.slices = 1;
-	c.unevenness = n > 0 ? t * t / n : 0;
-	c.squares = n * n;
-	c.worst_tears = c.tears;
-	c.worst_toggles = c.toggles;
-	return c;
-}
-
 /* Thirty runs, at thirty times, speak for the long run. */
 static void many_runs_speak_for_the_long_run(void **state)
 {
@@ -281,7 +269,7 @@ static void many_runs_speak_for_the_long_run(void **state)
 
 			for (unsigned run = 0; run < LONG_RUN; run++) {
 				double truth;
-				struct count c = as_one_slice(run_under(&weathers[w], 55, &truth));
+				struct count c = count_as_unit(run_under(&weathers[w], 55, &truth));
 
 				count_add(&all, &c);
 			}
@@ -291,6 +279,58 @@ static void many_runs_speak_for_the_long_run(void **state)
 			      weathers[w].storm, LONG_RUN, 100.0 * held / stores);
 		assert_share(held, stores, 0.88);
 	}
+}
+
+/*
+ * A share of the runs is bad as a whole, so many times as often. For those shares that as many runs
+ * do not miss, the bound holds; the lower of both bounds, as for slices, does so in fewer. A share
+ * that is missed is bounded by nothing: that is told apart.
+ */
+static void rare_bad_runs_are_bounded_if_they_are_met(void **state)
+{
+	static const struct {
+		double share, times, least, lower_most;
+	} cases[] = { { 0, 10, 0.95, 1 },      { 0.01, 10, 0.95, 1 },  { 0.03, 10, 0.95, 0.9 },
+		      { 0.01, 30, 0.95, 0.7 }, { 0.03, 30, 0.7, 0.7 }, { 0.1, 30, 0.92, 1 },
+		      { 0.3, 30, 0.95, 1 },    { 0.1, 300, 0.92, 1 },  { 0.03, 300, 0, 0.7 } };
+	const struct weather steady = { 1, 1e9, 1, 1, 1 };
+	const unsigned stores = scaled(400);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		double truth = CALM_RATE * (1 + cases[i].share * (cases[i].times - 1));
+		unsigned held = 0, lower = 0;
+
+		for (unsigned store = 0; store < stores; store++) {
+			struct count all = { 0 };
+			double mean;
+
+			for (unsigned run = 0; run < LONG_RUN; run++) {
+				bool bad = gsl_rng_uniform(rng) < cases[i].share;
+				struct weather w = steady;
+				struct count c;
+
+				w.far_times = 1;
+				w.times = bad ? cases[i].times : 1;
+				w.storm = bad ? 1e9 : 1;
+				w.calm = bad ? 1 : 1e9;
+				c = count_as_unit(run_under(&w, 55, &mean));
+				count_add(&all, &c);
+			}
+			held += bound_of(&all) >= truth;
+			all.are_runs = false;
+			lower += bound_of(&all) >= truth;
+		}
+		print_message("# %g %% of 30 runs tear %g times as often: holds in %.1f %%, the "
+			      "lower bound in %.1f %%\n",
+			      100 * cases[i].share, cases[i].times, 100.0 * held / stores,
+			      100.0 * lower / stores);
+		assert_share(held, stores, cases[i].least);
+		assert_at_most(lower, stores, cases[i].lower_most);
+	}
+	/* 30 runs miss less than a tenth of all times, with 95 %. */
+	assert_true(fabs(estimate_missed(&(struct estimate){ .wait_runs = LONG_RUN }) -
+			 (1 - pow(0.05, 1.0 / LONG_RUN))) < 1e-9);
 }
 
 /* --- The worst part of the slices ------------------------------------------------------------- */
@@ -518,6 +558,7 @@ int main(void)
 		cmocka_unit_test(a_run_speaks_for_its_time),
 		cmocka_unit_test(without_the_spread_it_does_not),
 		cmocka_unit_test(many_runs_speak_for_the_long_run),
+		cmocka_unit_test(rare_bad_runs_are_bounded_if_they_are_met),
 		cmocka_unit_test(a_claim_is_that_of_the_worst_part),
 		cmocka_unit_test(a_window_holds_between_runs),
 		cmocka_unit_test(an_estimate_claims_no_window_too_small),
