@@ -318,7 +318,7 @@ const struct benchmark bench_latent = {
 	.name = "latent",
 	.about = "a site that is switched off, in a loop",
 	.title = "A site that is switched off",
-	.caption = "Ticks per pass of a loop.",
+	.caption = "Time of a pass of a loop.",
 	.run = measure_latent,
 };
 
@@ -326,6 +326,6 @@ const struct benchmark bench_invoke = {
 	.name = "invoke",
 	.about = "the call that a site makes which is switched on",
 	.title = "The call of an active site",
-	.caption = "Ticks per pass of a loop that calls an empty function.",
+	.caption = "Time of a pass of a loop that calls an empty function.",
 	.run = measure_invoke,
 };

@@ -553,6 +553,6 @@ const struct benchmark bench_probes = {
 	.name = "probes",
 	.about = "probes of functions and markers, and switching them",
 	.title = "Probes",
-	.caption = "Ticks per call of a function with a probe, or per change.",
+	.caption = "Time of a call of a function with a probe, or of a change.",
 	.run = measure_probes,
 };

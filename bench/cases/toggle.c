@@ -473,7 +473,7 @@ const struct benchmark bench_toggle = {
 	.name = "toggle",
 	.about = "one change, by protocol, split, policy and mapping",
 	.title = "Cost of one change",
-	.caption = "Ticks per change, per site for batches. What is waited for in other threads "
+	.caption = "Time of a change, per site for batches. What is waited for in other threads "
 		   "is not in here.",
 	.run = measure_toggle,
 };

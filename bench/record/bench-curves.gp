@@ -12,8 +12,10 @@
 
 FORMAT = ARG1; OUTPUT = ARG2; DATA = ARG3
 panels = int(ARG4); curves = int(ARG5)
-high = panels == 1 ? 380.0 : 215.0; top = 12.0 + 18 * curves
-height = top + panels * high
+columns = panels == 1 ? 1 : 2
+wide = columns * 440.0
+high = panels == 1 ? 380.0 : 215.0; top = 12.0 + 18 * ceil(curves / (1.0 * columns))
+height = top + ceil(panels / (1.0 * columns)) * high
 load ARG0[1 : strlen(ARG0) - strlen("bench-curves.gp")] . "figure.gp"
 
 # Names are data: nothing of them is ever more than text.
@@ -51,8 +53,11 @@ if (O_sum > 0) {
 
 is(row, p, k) = row eq "V" && $2 == p - 1 && $3 == k - 1
 do for [p = 1 : panels] {
-	set tmargin at screen from(top + (p - 1) * high + 24)
-	set bmargin at screen from(top + p * high - 52)
+	row = (p - 1) / columns; column = (p - 1) % columns
+	set lmargin at screen (440.0 * column + 80) / wide
+	set rmargin at screen (440.0 * column + 422) / wide
+	set tmargin at screen from(top + row * high + 24)
+	set bmargin at screen from(top + (row + 1) * high - 52)
 	set title word(TITLES, p) noenhanced offset 0,-0.7
 	set xlabel word(XS, p) noenhanced offset 0,0.4
 	set ylabel word(YS, p) noenhanced
@@ -88,9 +93,10 @@ do for [p = 1 : panels] {
 unset title; unset xlabel; unset ylabel; unset tics; unset grid; unset border; unset logscale
 set xrange [0 : 1]; set yrange [0 : 1]
 set lmargin at screen 0.02
+set rmargin at screen 0.98
 set tmargin at screen 1 - 4.0 / height
 set bmargin at screen from(top - 4)
-set key left center Left reverse vertical maxcols 1 samplen 2 noenhanced
+set key left center Left reverse vertical maxcols columns samplen 2 noenhanced
 plot for [k = 1 : curves] NaN with linespoints linewidth 1.6 dashtype dash(k) \
 	pointtype point(k) pointsize 0.7 linecolor rgb colour(k) \
 	title (is_peer(k) ? word(NAMES, k) . " (peer)" : word(NAMES, k))

@@ -13,29 +13,29 @@
 FORMAT = ARG1; OUTPUT = ARG2; DATA = ARG3; LINES = ARG4; UNITS = ARG5; MEASURES = ARG6
 panels = words(LINES)
 measures = words(MEASURES)
-pitch = 36.0; above = 14.0; below = 48.0
+wide = 880.0; pitch = 22.0; above = 40.0; below = 48.0
 stats DATA using (strcol(1) eq "D" && $5 == 1 ? 1 : 0) name "E" nooutput
 any_peer = E_max > 0
-key_rows = ceil((measures + 4 + any_peer) / 2.0)
+key_rows = ceil((measures + 4 + any_peer) / 4.0)
 top = 14.0 + 18 * key_rows
 lines_of(p) = int(word(LINES, p)) + 0.0
 height = top
 do for [p = 1 : panels] { height = height + above + pitch * lines_of(p) + below }
 load ARG0[1 : strlen(ARG0) - strlen("bench-rows.gp")] . "figure.gp"
 
-# Below its label, and those of one case closer together.
-y(line) = floor(line + 0.5) + 0.18 + 0.6 * (line - floor(line + 0.5))
+# Those of one case are closer together.
+y(line) = floor(line + 0.5) + 0.9 * (line - floor(line + 0.5))
 is(row, p) = row eq "D" && $2 == p - 1
 # A baseline of 0 is none.
 lower(a, b) = a < b ? a : b
 least_of(low, p5, base) = base > 0 ? lower(base, lower(low, p5)) : lower(low, p5)
 array POINT[4] = [7, 6, 8, 4]
 
-set lmargin at screen 14.0 / wide
+set lmargin at screen 0.4
 set rmargin at screen 1 - 14.0 / wide
 unset ytics
 unset grid
-set border 1 linecolor "#404040"
+set border 5 linecolor "#404040"
 set bars 0
 edge = height - top
 do for [p = 1 : panels] {
@@ -55,22 +55,28 @@ do for [p = 1 : panels] {
 	if (logarithmic) {
 		set logscale x
 		set xrange [least / 1.5 : B_max * 1.5]
-		eval tics_of("x", B_max / least < 300 ? "1 2 5" : "1")
+		set logscale x2
+		set x2range [least / 1.5 : B_max * 1.5]
+		do for [axis in "x x2"] { eval tics_of(axis, B_max / least < 300 ? "1 2 5" : "1") }
 		set mxtics 10
 	} else {
 		unset logscale x
 		set xrange [0 : B_max > 0 ? B_max * 1.05 : 1]
 		set xtics out nomirror autofreq
+		unset logscale x2
+		set x2range [0 : B_max > 0 ? B_max * 1.05 : 1]
+		set x2tics out nomirror autofreq
 	}
+	# A long panel has its scale at both ends.
 	set format x "%g"
+	set format x2 "%g"
 	set grid xtics linecolor "#dddddd" linewidth 1
 	set xlabel word(UNITS, p) noenhanced offset 0,0.3
 	left = logarithmic ? least / 1.5 : 0
-	# A label stands above its dots, so that there is room for both on a small screen.
 	plot for [h = 0 : 1] DATA using (strcol(1) eq "L" && $2 == p - 1 && $4 == h ? left : NaN): \
-			($3 - (h ? 0 : 0.32)):5 with labels left offset 0.2,0 noenhanced \
+			3:5 with labels right offset -1,0 noenhanced \
 			font (h ? normal : small) textcolor rgb (h ? 0x000000 : 0x404040), \
-		DATA using (is(strcol(1), p) && $12 > 0 ? $12 : NaN):(y($3) - 0.18):(0):(0.36) \
+		DATA using (is(strcol(1), p) && $12 > 0 ? $12 : NaN):(y($3) - 0.3):(0):(0.6) \
 			with vectors nohead linewidth 2 linecolor rgb 0x909090, \
 		for [c = 0 : 1] DATA using (is(strcol(1), p) && $5 == c ? $9 : NaN): \
 			(y($3)):($10 - $9):(0) \
@@ -88,13 +94,17 @@ do for [p = 1 : panels] {
 			(is(strcol(1), p) && $5 == c && $4 == k - 1 ? $6 : NaN): \
 			(y($3)) \
 			with points pointtype POINT[k] pointsize 0.75 linewidth 1.4 \
-			linecolor rgb COLOUR[c + 1]
+			linecolor rgb COLOUR[c + 1], \
+		DATA using (is(strcol(1), p) ? $6 : NaN):(y($3)): \
+			(sprintf("%s: %g, 95 %% from %g to %g; 5th to 99th percentile %g to %g; longest %g %s", \
+			word(MEASURES, int($4) + 1), $6, $7, $8, $9, $10, $11, word(UNITS, p))) \
+			with labels hypertext point pointtype 7 pointsize 0.9 linecolor rgb "#ff000000"
 }
 set lmargin at screen 0.02
 set tmargin at screen 1 - 4.0 / height
 set bmargin at screen 1 - (top - 6.0) / height
 set key left center Left reverse vertical maxrows key_rows samplen 1.5 width -3 noenhanced
-unset xlabel; unset tics; unset grid; unset border; unset logscale
+unset xlabel; unset x2tics; unset tics; unset grid; unset border; unset logscale
 set xrange [0 : 1]; set yrange [0 : 1]
 plot for [k = 1 : measures] NaN with points pointtype POINT[k] pointsize 0.9 linewidth 1.4 \
 		linecolor rgb 0x404040 title word(MEASURES, k) . ": median", \

@@ -370,8 +370,8 @@ static void put_box(FILE *out, const struct fleet_page *f, int suspects, char *r
 	fputs("</div>\n", out);
 	if (suspects)
 		put_machines(out, rows[0]);
-	fprintf(out, "<details%s><summary>%s machines</summary>\n", suspects ? "" : " open=\"open\"",
-		suspects ? "The other" : "All");
+	fprintf(out, "<details%s><summary>%s machines</summary>\n",
+		suspects ? "" : " open=\"open\"", suspects ? "The other" : "All");
 	put_machines(out, rows[1]);
 	html_fold_end(out);
 }

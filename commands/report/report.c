@@ -118,6 +118,7 @@ static int write_page(struct html_page *page)
 	for (s = list; s->title && rc >= 0; s++) {
 		char *text = NULL;
 
+		page->folds = s->benchmark && end != list;
 		rc = write_section(page, s, &text);
 		if (rc) {
 			free(text);

@@ -117,6 +117,34 @@ static void put_rows(FILE *out, const struct bench_result *result)
 	html_folded_table_end(out);
 }
 
+static void scale_value(struct bench_value *v, double by)
+{
+	*v = (struct bench_value){ v->median * by, v->low * by, v->high * by };
+}
+
+/* Ticks are of no use to a reader who does not know the rate of this TSC. */
+static void rows_in_us(struct bench_result *result, uint64_t khz)
+{
+	double us = khz ? 1000 / (double)khz : 1;
+
+	for (struct bench_row *row = result->row; khz && row < result->row + result->rows; row++) {
+		double *const quantiles[] = { &row->least, &row->p5,  &row->p25, &row->p75,
+					      &row->p95,   &row->p99, &row->most };
+
+		if (strcmp(row->unit, "ticks") != 0)
+			continue;
+		strcpy(row->unit, "us");
+		scale_value(&row->value, us);
+		scale_value(&row->base, us);
+		for (size_t i = 0; i < sizeof(quantiles) / sizeof(quantiles[0]); i++)
+			*quantiles[i] *= us;
+		for (unsigned i = 0; i < row->bins; i++) {
+			row->bin[i].low *= us;
+			row->bin[i].high *= us;
+		}
+	}
+}
+
 static const char about_rows[] =
 	" Dots: medians of the blocks, with their 95 % interval by bootstrap as a thick bar; thin "
 	"line: from the 5th to the 99th percentile of all samples; cross: the longest sample. "
@@ -133,12 +161,6 @@ static int put_benchmark(struct html_page *page, const struct benchmark *benchma
 
 	if (!around)
 		return -ENOMEM;
-	for (char *rest, *line = strtok_r(around, "\n", &rest); line;
-	     line = strtok_r(NULL, "\n", &rest))
-		html_paragraph(out, "%s", line);
-	free(around);
-	if (lines > 1)
-		html_paragraph(out, "This is the last of %u results of this benchmark.", lines);
 	rc = bench_figure_draw(result, &of, why, sizeof(why));
 	if (!rc) {
 		snprintf(name, sizeof(name), "bench-%s", result->benchmark);
@@ -151,6 +173,14 @@ static int put_benchmark(struct html_page *page, const struct benchmark *benchma
 		rc = 0;
 	}
 	free(of.data);
+	html_fold(out, "How it was measured");
+	for (char *rest, *line = strtok_r(around, "\n", &rest); line;
+	     line = strtok_r(NULL, "\n", &rest))
+		html_paragraph(out, "%s", line);
+	free(around);
+	if (lines > 1)
+		html_paragraph(out, "This is the last of %u results of this benchmark.", lines);
+	html_fold_end(out);
 	if (!rc)
 		put_rows(out, result);
 	return rc;
@@ -162,9 +192,11 @@ int section_benchmark(struct html_page *page, const struct benchmark *benchmark)
 	int rc = read_last(page->data, benchmark->name, &result);
 
 	if (rc > 0)
+		rows_in_us(&result, page->data->identity.tsc_khz);
+	if (rc > 0)
 		rc = put_benchmark(page, benchmark, &result, (unsigned)rc);
 	else if (rc == 0)
-		html_missing(page->out, "No line of this benchmark could be read.");
+		rc = 1;
 	bench_result_free(&result);
 	return rc;
 }

@@ -194,6 +194,8 @@ int page_picture(struct html_page *page, const struct page_figure *figure, int r
 		rc = page_path(page, file, path, sizeof(path));
 	if (rc)
 		return rc;
+	if (page->folds)
+		html_fold(out, "Figure: %s", figure->label);
 	html_between(out, "<figure><div role=\"img\" aria-label=\"", "\">", "%s", figure->label);
 	rc = html_svg(out, path, prefix);
 	fputs("</div>\n<figcaption>", out);
@@ -202,6 +204,8 @@ int page_picture(struct html_page *page, const struct page_figure *figure, int r
 		fprintf(out, "%s<a href=\"%s.%s\">%s.%s</a>", i ? ", " : " Files: ", figure->name,
 			kinds[i], figure->name, kinds[i]);
 	fputs(".</figcaption></figure>\n", out);
+	if (page->folds)
+		html_fold_end(out);
 	return rc;
 }
 

@@ -6,6 +6,8 @@
 #ifndef RESULTS_FIGURES_REPORT_PAGE_H
 #define RESULTS_FIGURES_REPORT_PAGE_H
 
+#include <stdbool.h>
+
 #include "results/figures/gnuplot.h"
 #include "results/journal/journal.h"
 
@@ -23,6 +25,7 @@ struct html_page {
 	struct report *report;
 	const struct journal_data *data;
 	char path[PICTURE_PATH], fresh[PICTURE_PATH]; /* its file, and that until it is whole */
+	bool folds; /* figures are folded, so that a long page can be looked over */
 };
 
 /* A figure of the page: NAME.dat, NAME.svg and NAME.png in the folder. */
