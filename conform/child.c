@@ -12,7 +12,6 @@
 #include "base/emit.h"
 
 #define LOOK_EVERY 16u	/* trials between two looks at the clock */
-#define CPUS_MOST  8192 /* that Linux can have */
 #define SPINS	   2000 /* before a thread that waits lets others run: they may share its CPU */
 #define LATE	   5.0	/* seconds beyond its time, for an executor that has not run yet */
 
@@ -155,7 +154,7 @@ bool child_await(struct conform_child *c, uint64_t turn)
 
 static void pin_to(struct conform_child *c, unsigned cpu)
 {
-	cpu_set_t set[CPUS_MOST / CPU_SETSIZE] = { 0 };
+	cpu_set_t set[CPUS_MAX / CPU_SETSIZE] = { 0 };
 
 	CPU_SET_S(cpu, sizeof(set), set);
 	if (sched_setaffinity(0, sizeof(set), set) < 0)

@@ -258,7 +258,7 @@ enum promise_status tried_status(const struct tried *t)
 {
 	if (t->failures)
 		return t->excused ? PROMISE_UNCLEAR : PROMISE_BROKEN;
-	if (t->error == CONFORM_UNSEATED || t->error == CONFORM_IDLE)
+	if (t->error == CONFORM_UNSEATED || t->error == CONFORM_IDLE || t->hung)
 		return PROMISE_ERROR;
 	if (!t->trials)
 		return PROMISE_UNTRIED;
@@ -276,46 +276,35 @@ const char *promise_status_name(enum promise_status status)
 	return names[status];
 }
 
-static const char *error_text(int error)
+static const char *error_text(const struct tried *t)
 {
-	return error == CONFORM_UNSEATED ? "a thread was not on its CPU"
-	       : error == CONFORM_IDLE	 ? "the executor never ran"
-					 : strerror(-error);
+	return t->error == CONFORM_UNSEATED ? "a thread was not on its CPU"
+	       : t->error == CONFORM_IDLE   ? "the executor never ran"
+	       : t->error		    ? strerror(-t->error)
+	       : t->hung		    ? "a cell hung"
+					    : "its turn did not come";
 }
 
 void tried_reason(const struct tried *t, char *text, size_t size)
 {
 	unsigned tried = t->cells - t->untried;
-	char hung[48] = "";
 
-	if (t->hung && t->trials)
-		snprintf(hung, sizeof(hung), "; %u of them hung", t->hung);
-	switch (tried_status(t)) {
-	case PROMISE_BROKEN:
-	case PROMISE_UNCLEAR:
-		snprintf(text, size, "%" PRIu64 " failure%s in %s trials, in %u of %u cells%s%s",
-			 t->failures, S(t->failures), NUMBER(t->trials), t->failed, t->cells, hung,
+	if (t->failures)
+		snprintf(text, size, "%" PRIu64 " failure%s in %s trials, in %u of %u cells%s",
+			 t->failures, S(t->failures), NUMBER(t->trials), t->failed, t->cells,
 			 t->excused ? "; no defect is shown: this kernel may flush TLBs by "
 				      "broadcast (INVLPGB), without an interrupt"
 				    : "");
-		break;
-	case PROMISE_HOLDS:
-	case PROMISE_TOO_LITTLE:
-		snprintf(text, size,
-			 "%s trials in %u cell%s%s; 1 failure in %s would have shown with 99 %%",
-			 NUMBER(t->trials), tried, S(tried), hung,
-			 NUMBER(floor(1 / rate_excluded(t->trials))));
-		break;
-	case PROMISE_ERROR:
-		snprintf(text, size, "%s; %u of %u cells were tried", error_text(t->error), tried,
+	else if (tried_status(t) == PROMISE_ERROR)
+		snprintf(text, size, "%s; %u of %u cells were tried", error_text(t), tried,
 			 t->cells);
-		break;
-	case PROMISE_UNTRIED:
-		snprintf(text, size, "%s",
-			 t->error  ? error_text(t->error)
-			 : t->hung ? "it hung"
-				   : "its turn did not come");
-	}
+	else if (t->trials)
+		snprintf(text, size,
+			 "%s trials in %u cell%s; 1 failure in %s would have shown with 99 %%",
+			 NUMBER(t->trials), tried, S(tried),
+			 NUMBER(floor(1 / rate_excluded(t->trials))));
+	else
+		snprintf(text, size, "%s", error_text(t));
 }
 
 void conform_command(const struct conform_cell *cell, char *text, size_t size)

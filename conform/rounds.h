@@ -103,7 +103,7 @@ struct tried {
 	const struct guarantee *guarantee;
 	uint64_t trials, failures;
 	unsigned cells, failed, untried, hung; /* cells */
-	int error;			       /* why one could not be tried; 0: it hung */
+	int error;			       /* why one could not be tried, or 0 */
 	bool excused; /* no interrupt is promised here: a failure shows no defect */
 	double seconds;
 	double until; /* of trying it, seconds, to its first failure */
@@ -153,7 +153,7 @@ enum promise_status {
 	PROMISE_BROKEN,
 	PROMISE_UNCLEAR,    /* failures, where nothing promises an interrupt */
 	PROMISE_TOO_LITTLE, /* trials */
-	PROMISE_ERROR,	    /* of the test: see CONFORM_UNSEATED and CONFORM_IDLE */
+	PROMISE_ERROR,	    /* of the test: CONFORM_UNSEATED, CONFORM_IDLE, or a cell hung */
 	PROMISE_UNTRIED,
 };
 enum promise_status tried_status(const struct tried *t);

@@ -293,6 +293,8 @@ static void test_few_trials_are_too_little(void **state)
 	assert_true(pow(1 - RATE_TO_SHOW, 461) < 0.01);
 	t.trials++;
 	assert_int_equal(tried_status(&t), PROMISE_HOLDS);
+	t.hung = 1;
+	assert_int_equal(tried_status(&t), PROMISE_ERROR);
 	t.failures = 1;
 	assert_int_equal(tried_status(&t), PROMISE_BROKEN);
 	truth.bad = -1;
