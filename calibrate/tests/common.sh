@@ -216,7 +216,7 @@ import xml.etree.ElementTree as tree
 suite = tree.parse(sys.argv[1]).getroot().find("testsuite")
 cases = suite.findall("testcase")
 assert len(cases) == int(suite.get("tests"))
-for kind, count in ("failure", "failures"), ("skipped", "skipped"):
+for kind, count in ("failure", "failures"), ("error", "errors"), ("skipped", "skipped"):
     assert sum(case.find(kind) is not None for case in cases) == int(suite.get(count)), kind
 READER
 }

@@ -16,8 +16,8 @@ struct provenance {
 	const char *journal;	 /* file name, without its folder */
 	const char *evidence;	 /* likewise, of the store */
 	int64_t measured;	 /* when the latest run ended, seconds since 1970 */
-	const char *prior; /* file name of a fleet's table that it is from; NULL: measured here */
-	double confidence; /* of its bounds; 0: CONFIDENCE */
+	const char *prior;   /* file name of a fleet's table that it is from; NULL: measured here */
+	double confidence;   /* of its bounds; 0: CONFIDENCE */
 	size_t cells, noisy; /* of this run, and those of them that other work disturbed */
 };
 

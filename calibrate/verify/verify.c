@@ -15,7 +15,6 @@
  */
 #include "calibrate/verify/verify.h"
 
-#include <gsl/gsl_cdf.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -24,28 +23,16 @@
 #include "base/number.h"
 #include "calibrate/statistics/bound.h"
 
-#define COUNTS_MAX   UINT64_C(100000) /* that GSL's distributions take without giving up */
 #define TOGGLES_HUGE (UINT64_C(1) << 62)
-
-double verify_chance(uint64_t tears, uint64_t toggles, double p)
-{
-	const double k = (double)tears, expected = (double)toggles * p;
-
-	if (tears == 0)
-		return 1;
-	if (expected <= 0)
-		return 0;
-	if (toggles <= COUNTS_MAX)
-		return gsl_cdf_binomial_Q((unsigned)tears - 1, p, (unsigned)toggles);
-	/* Poisson's limit: P(gamma of shape k <= expected); of many, Wilson and Hilferty 1931. */
-	if (tears < COUNTS_MAX)
-		return gsl_cdf_gamma_P(expected, k, 1);
-	return gsl_cdf_ugaussian_P(3 * sqrt(k) * (cbrt(expected / k) - 1 + 1 / (9 * k)));
-}
 
 double verify_in_storm(double p, double spread)
 {
 	return fmin(1, p * (1 + fmax(spread, VERIFY_SPREAD)));
+}
+
+bool verify_exceeds(uint64_t tears, uint64_t toggles, double rate, double alpha)
+{
+	return bound_lower(tears, toggles, 1 - alpha) > rate;
 }
 
 uint64_t verify_missing(const struct count *seen, double spread, double p, double confidence)
@@ -136,15 +123,15 @@ static void judge_cell(struct verify_cell *c, double storm, double alpha)
 {
 	const char *reason = NULL;
 
-	c->chance = 1;
-	if (c->check == CHECK_WAIT)
-		c->chance = verify_chance(c->count.tears, c->count.toggles, storm);
 	if (c->skipped) {
 		c->status = STATUS_SKIPPED;
 		return;
 	}
-	if (c->chance < alpha || (c->check == CHECK_WINDOW && verify_tears(c))) {
+	if (c->check == CHECK_WAIT ? verify_exceeds(c->count.tears, c->count.toggles, storm, alpha)
+				   : c->check == CHECK_WINDOW && verify_tears(c)) {
 		c->status = STATUS_BROKEN;
+		snprintf(c->reason, sizeof(c->reason), "%" PRIu64 " %s in %s exposed toggles",
+			 verify_tears(c), tears_word(verify_tears(c)), NUMBER(c->count.toggles));
 		return;
 	}
 	if (c->failed)
@@ -214,93 +201,78 @@ static bool find_unclear(struct verify *v)
 
 /* --- Since another config --------------------------------------------------------------------- */
 
-/* What is compared with a bound, and which bound that is. */
+/* What was counted of some waits. */
 struct look {
 	struct waits waits;
 	int claim;
 	uint64_t tears, toggles;
-	double p, chance;
+	bool pooled; /* with shorter waits, perhaps */
 };
 
-/*
- * The least bound that may be asked of these waits. What the config has counted of a wait may be of
- * shorter ones, too: pooled, the worst of their bounds. 1: the older config has no such wait.
- */
-static double bound_before(const struct machine_conf *before, const struct waits *waits, int claim,
-			   bool pooled)
+/* What an older config bounds them by, the worst of shorter waits if pooled; 1: it has none. */
+static double bound_before(const struct machine_conf *before, const struct look *look)
 {
 	double worst = 0;
 
 	for (unsigned i = 0; i < before->levels; i++) {
 		const struct machine_conf_level *level = &before->level[i];
-		bool is_same = waits_same(&level->waits, waits);
+		bool is_same = waits_same(&level->waits, &look->waits);
 
-		if (is_same || (pooled && level->waits.stretch == waits->stretch))
-			worst = fmax(worst, machine_conf_p(level, sites_of(claim)));
+		if (is_same || (look->pooled && level->waits.stretch == look->waits.stretch))
+			worst = fmax(worst, machine_conf_p(level, sites_of(look->claim)));
 		if (is_same)
 			return worst;
 	}
 	return 1;
 }
 
-static void take_look(const struct machine_conf *before, struct look *worst, struct look look,
-		      bool pooled, unsigned *looks)
+/* The reason is of the look with the most tears against its bound. */
+static void take_look(struct verify_promise *p, const struct machine_conf *before, struct look look,
+		      double alpha, double *worst)
 {
 	double spread = look.claim == CLAIM_PAGE ? before->spread_page : before->spread_line;
+	double bound = bound_before(before, &look);
+	double times =
+		bound_lower(look.tears, look.toggles, 1 - alpha) / verify_in_storm(bound, spread);
 
-	look.p = bound_before(before, &look.waits, look.claim, pooled);
-	if (look.p >= 1 || !look.toggles)
+	if (bound >= 1 || !look.toggles)
 		return;
-	++*looks;
-	look.chance = verify_chance(look.tears, look.toggles, verify_in_storm(look.p, spread));
-	if (*looks == 1 || look.chance < worst->chance)
-		*worst = look;
+	p->failures += times > 1;
+	if (p->trials++ && times <= *worst)
+		return;
+	*worst = times;
+	snprintf(p->reason, sizeof(p->reason),
+		 "%" PRIu64 " %s in %s exposed toggles at waits of %s across a %s, where the older "
+		 "config bounds %s",
+		 look.tears, tears_word(look.tears), NUMBER(look.toggles), WAITS(&look.waits),
+		 claim_name(look.claim), NUMBER(bound));
 }
 
 void verify_since(struct verify *v, const struct machine_conf *before)
 {
 	struct verify_promise *p = &v->promise[v->promises++];
-	struct look worst = { 0 };
-	unsigned looks = 0;
+	double alpha = VERIFY_ALPHA / (v->cells + CLAIMS * v->conf.levels), worst = 0;
 
+	*p = (struct verify_promise){ .name = "ladder",
+				      .reason = "the older config has none of these waits" };
 	for (const struct verify_cell *c = v->cell; c < v->cell + v->cells; c++)
 		if (c->check == CHECK_WAIT)
-			take_look(before, &worst,
-				  (struct look){ .waits = c->cell.waits,
-						 .claim = claim_of(c->cell.crossing),
-						 .tears = c->count.tears,
-						 .toggles = c->count.toggles },
-				  false, &looks);
-	for (unsigned i = 0; i < CLAIMS * v->conf.levels; i++) {
-		const struct machine_conf_level *level = &v->conf.level[i / CLAIMS];
-		int claim = (int)(i % CLAIMS);
-		const struct machine_conf_bound *bound =
-			claim == CLAIM_PAGE ? &level->page : &level->line;
-
-		take_look(before, &worst,
-			  (struct look){ .waits = level->waits,
-					 .claim = claim,
-					 .tears = bound->tears,
-					 .toggles = bound->toggles },
-			  true, &looks);
+			take_look(p, before,
+				  (struct look){ c->cell.waits, claim_of(c->cell.crossing),
+						 c->count.tears, c->count.toggles, false },
+				  alpha, &worst);
+	for (const struct machine_conf_level *level = v->conf.level, *end = level + v->conf.levels;
+	     level < end; level++) {
+		take_look(p, before,
+			  (struct look){ level->waits, CLAIM_LINE, level->line.tears,
+					 level->line.toggles, true },
+			  alpha, &worst);
+		take_look(p, before,
+			  (struct look){ level->waits, CLAIM_PAGE, level->page.tears,
+					 level->page.toggles, true },
+			  alpha, &worst);
 	}
-	*p = (struct verify_promise){
-		.name = "ladder",
-		.trials = looks,
-		.failures = looks && worst.chance < VERIFY_ALPHA / looks,
-		.status = STATUS_SKIPPED,
-	};
-	if (looks)
-		p->status = p->failures ? STATUS_BROKEN : STATUS_HELD;
-	snprintf(p->reason, sizeof(p->reason),
-		 looks ? "%s: %" PRIu64
-			 " %s in %s exposed toggles at waits of %s across a %s, where "
-			 "the older config bounds %s; p = %s over all %u looks"
-		       : "the older config has none of these waits",
-		 p->failures ? "it has risen" : "no wait has risen; the worst", worst.tears,
-		 tears_word(worst.tears), NUMBER(worst.toggles), WAITS(&worst.waits),
-		 claim_name(worst.claim), NUMBER(worst.p), NUMBER(fmin(1, worst.chance * looks)),
-		 looks);
+	p->status = p->failures ? STATUS_BROKEN : p->trials ? STATUS_HELD : STATUS_SKIPPED;
 }
 
 bool verify_has_seen(const struct verify *v)
@@ -365,8 +337,6 @@ void verify_judge(struct verify *v)
 
 		judge_cell(c, verify_in_storm(verify_p(v, claim), verify_spread(v, claim)), alpha);
 	}
-	v->chance =
-		verify_chance(v->tears, v->toggles, v->toggles ? expected / (double)v->toggles : 0);
 	snprintf(p, sizeof(p), "%s", NUMBER(verify_p(v, CLAIM_LINE)));
 	if (verify_p(v, CLAIM_LINE) != verify_p(v, CLAIM_PAGE))
 		snprintf(p, sizeof(p), "%s across a line, %s across a page",
@@ -379,7 +349,8 @@ void verify_judge(struct verify *v)
 	if (first_of(v, CHECK_WINDOW, STATUS_BROKEN)) {
 		verify_conclude(v, VERIFY_BROKEN, "a store inside the window of %u bytes tore",
 				v->conf.window);
-	} else if (v->chance < alpha || first_of(v, CHECK_WAIT, STATUS_BROKEN)) {
+	} else if (verify_exceeds(v->tears, v->toggles, expected / (double)v->toggles, alpha) ||
+		   first_of(v, CHECK_WAIT, STATUS_BROKEN)) {
 		verify_conclude(v, VERIFY_BROKEN,
 				"%" PRIu64 " %s in %s exposed toggles: more than p = %s allows",
 				v->tears, tears_word(v->tears), NUMBER(v->toggles), p);

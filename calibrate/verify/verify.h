@@ -53,7 +53,6 @@ struct verify_cell {
 	double seconds;
 	bool skipped;
 	char reason[200]; /* why it was skipped, or gave no answer */
-	double chance;	  /* from verify_judge(): of so many tears or more in a storm */
 	enum verify_status status;
 };
 
@@ -84,7 +83,6 @@ struct verify {
 
 	/* From verify_judge(), or verify_conclude(). */
 	uint64_t toggles, quiet, tears; /* exposed toggles at the config's waits */
-	double chance;			/* of so many tears or more over all of them */
 	double upper_p;			/* what the quiet toggles alone say */
 	uint64_t missing;
 	enum verify_verdict verdict;
@@ -101,11 +99,8 @@ const struct machine_conf_level *verify_level(const struct verify *v, int claim)
 double verify_p(const struct verify *v, int claim);
 double verify_spread(const struct verify *v, int claim);
 
-/*
- * verify_chance - probability of tears or more in toggles, each at p: binomial, and
- * beyond 100000 toggles its Poisson limit, which is larger where it is small.
- */
-double verify_chance(uint64_t tears, uint64_t toggles, double p);
+/* verify_exceeds - do so many tears contradict a rate, with an error of alpha? */
+bool verify_exceeds(uint64_t tears, uint64_t toggles, double rate, double alpha);
 
 /*
  * verify_in_storm - the rate of a storm where p is the mean. If a share of the time is storms, and

@@ -100,17 +100,16 @@ static json_t *report_json(const struct verify *v)
 
 	for (const struct verify_cell *c = v->cell; c < v->cell + v->cells; c++) {
 		cell_command(&c->cell, command, sizeof(command));
-		one = json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:{s:I, s:I, s:I}, "
-				"s:I, s:I, s:f, s:f}",
-				"check", verify_check_name(c->check), "name", name_of(c, name),
-				"command", command, "status", verify_status_name(c->status),
-				"reason", c->reason, "toggles", INT(c->count.toggles),
-				"quiet_toggles", INT(c->quiet.toggles), "tears",
-				INT(verify_tears(c)), "kinds", "old_front_new_back",
-				INT(c->tears[TEAR_OLD_FRONT]), "new_front_old_back",
-				INT(c->tears[TEAR_NEW_FRONT]), "other", INT(c->tears[TEAR_OTHER]),
-				"runs", INT(c->runs), "noisy", INT(c->noisy), "chance", c->chance,
-				"seconds", c->seconds);
+		one = json_pack(
+			"{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:{s:I, s:I, s:I}, "
+			"s:I, s:I, s:f}",
+			"check", verify_check_name(c->check), "name", name_of(c, name), "command",
+			command, "status", verify_status_name(c->status), "reason", c->reason,
+			"toggles", INT(c->count.toggles), "quiet_toggles", INT(c->quiet.toggles),
+			"tears", INT(verify_tears(c)), "kinds", "old_front_new_back",
+			INT(c->tears[TEAR_OLD_FRONT]), "new_front_old_back",
+			INT(c->tears[TEAR_NEW_FRONT]), "other", INT(c->tears[TEAR_OTHER]), "runs",
+			INT(c->runs), "noisy", INT(c->noisy), "seconds", c->seconds);
 		json_array_append_new(cells, one);
 	}
 	for (const struct verify_promise *p = v->promise; p < v->promise + v->promises; p++) {
@@ -126,15 +125,14 @@ static json_t *report_json(const struct verify *v)
 				  level_json(v, CLAIM_LINE), "page", level_json(v, CLAIM_PAGE),
 				  "confidence", v->conf.confidence, "window", (int)v->conf.window);
 	return json_pack("{s:s, s:o, s:o, s:o, s:f, s:f, s:o, s:o, s:I, s:I, s:I, s:f, "
-			 "s:f, s:I, s:s, s:i, s:s}",
+			 "s:I, s:s, s:i, s:s}",
 			 "config", v->config, "identity",
 			 v->have_here ? identity_to_json(&v->here) : json_null(), "promise",
 			 promise, "seed", seed_to_json(v->seed), "budget", v->budget, "seconds",
 			 v->seconds, "cells", cells, "promises", promises, "toggles",
 			 INT(v->toggles), "quiet_toggles", INT(v->quiet), "tears", INT(v->tears),
-			 "chance", v->chance, "upper_p", v->upper_p, "missing", INT(v->missing),
-			 "verdict", verify_verdict_name(v->verdict), "exit", v->status, "reason",
-			 v->reason);
+			 "upper_p", v->upper_p, "missing", INT(v->missing), "verdict",
+			 verify_verdict_name(v->verdict), "exit", v->status, "reason", v->reason);
 }
 
 static void print_json(FILE *f, const struct verify *v)
@@ -148,17 +146,35 @@ static void print_json(FILE *f, const struct verify *v)
 
 /* --- JUnit ------------------------------------------------------------------------------------ */
 
-static const char *junit_status(enum verify_status status)
+/* Cells or promises of the report. */
+static void put_cases(json_t *cases, const json_t *list)
 {
-	return status == STATUS_HELD ? NULL : status == STATUS_BROKEN ? "failure" : "skipped";
+	char class[64], name[512];
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach((json_t *)(uintptr_t)list, i, one)
+	{
+		const char *check = json_string_value(json_object_get(one, "check")),
+			   *status = json_text_of(one, "status");
+		const char *reason = json_text_of(one, "reason");
+		const char *command = json_text_of(one, "command");
+
+		snprintf(class, sizeof(class), "tmax.verify.%s", check ? check : "promise");
+		snprintf(name, sizeof(name), "%s%s", check ? "" : "promise ",
+			 json_text_of(one, "name"));
+		junit_case(cases, class, name, json_number_value(json_object_get(one, "seconds")),
+			   strcmp(status, "held") == 0	   ? NULL
+			   : strcmp(status, "broken") == 0 ? "failure"
+							   : "skipped",
+			   reason, *command ? command : reason);
+	}
 }
 
 static void print_junit(FILE *f, const struct verify *v)
 {
 	json_t *report = report_json(v), *cases = json_array();
 	json_t *properties = json_pack("{s:s, s:s}", "tool", PACKAGE_STRING, "config", v->config);
-	bool has_conf = v->verdict != VERIFY_NO_CONF;
-	char name[256], class[64], message[256], command[COMMAND_MAX];
 
 	if (v->have_here)
 		json_object_set_new(properties, "machine", identity_to_json(&v->here));
@@ -166,21 +182,10 @@ static void print_junit(FILE *f, const struct verify *v)
 	for (const char *const *of = (const char *const[]){ "seed", "verdict", "exit", NULL }; *of;
 	     of++)
 		json_object_set(properties, *of, json_object_get(report, *of));
-	junit_case(cases, "tmax.verify", "config", 0, has_conf ? NULL : "failure", v->reason,
-		   v->config);
-	for (const struct verify_cell *c = v->cell; c < v->cell + v->cells; c++) {
-		cell_command(&c->cell, command, sizeof(command));
-		snprintf(class, sizeof(class), "tmax.verify.%s", verify_check_name(c->check));
-		snprintf(message, sizeof(message), "%" PRIu64 " %s in %" PRIu64 " exposed toggles",
-			 verify_tears(c), tears_word(verify_tears(c)), c->count.toggles);
-		junit_case(cases, class, name_of(c, name), c->seconds, junit_status(c->status),
-			   c->status == STATUS_BROKEN ? message : c->reason, command);
-	}
-	for (const struct verify_promise *p = v->promise; p < v->promise + v->promises; p++) {
-		snprintf(name, sizeof(name), "promise %s", p->name);
-		junit_case(cases, "tmax.verify.promise", name, p->seconds, junit_status(p->status),
-			   p->reason, p->command[0] ? p->command : p->reason);
-	}
+	junit_case(cases, "tmax.verify", "config", 0,
+		   v->verdict == VERIFY_NO_CONF ? "failure" : NULL, v->reason, v->config);
+	put_cases(cases, json_object_get(report, "cells"));
+	put_cases(cases, json_object_get(report, "promises"));
 	junit_case(cases, "tmax.verify", "verdict", 0,
 		   v->verdict == VERIFY_HOLDS	       ? NULL
 		   : v->verdict == VERIFY_INCONCLUSIVE ? "skipped"

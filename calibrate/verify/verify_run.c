@@ -11,6 +11,7 @@
 #include "stress/run/run.h"
 
 #define CONTROL_SHARE 0.05 /* of the budget */
+#define CONTROL_MIN   1.0  /* seconds for both: the first tear ends each, but that may take */
 #define WINDOW_SHARE  0.10
 #define CELL_SHARE    0.9  /* of a cell's time; the rest starts the child */
 #define CELL_MIN      0.05 /* seconds; shorter cells are mostly set-up */
@@ -101,7 +102,8 @@ static void run_cell(struct verify *v, struct session *s, struct verify_cell *c,
 
 static bool is_due(const struct verify_cell *c, enum verify_check check)
 {
-	return c->check == check && !c->skipped && !c->failed;
+	return c->check == check && !c->skipped && !c->failed &&
+	       !(check == CHECK_CONTROL && verify_tears(c));
 }
 
 /* Cells of a part that can be run, from the given one on. */
@@ -137,7 +139,7 @@ void verify_run(struct verify *v, struct session *session, double reserve)
 {
 	unsigned turn = 0;
 
-	run_part(v, session, CHECK_CONTROL, v->budget * CONTROL_SHARE, &turn);
+	run_part(v, session, CHECK_CONTROL, fmax(v->budget * CONTROL_SHARE, CONTROL_MIN), &turn);
 	run_part(v, session, CHECK_WINDOW, v->budget * WINDOW_SHARE, &turn);
 	/* The waits get the time that the other parts did not need. */
 	run_part(v, session, CHECK_WAIT, session_left(session) - reserve, &turn);

@@ -232,7 +232,7 @@ static void run_failing(int error)
 	reset();
 	world.fails_at = 2 + 4 + 1; /* the first at the waits */
 	world.fails_with = error;
-	run_for(4, 8);
+	run_for(8, 8);
 }
 
 static void test_run_failures(void **state)
