@@ -2,6 +2,7 @@
 noinst_LIBRARIES += libcalibrate.a
 libcalibrate_a_SOURCES = \
 	calibrate/session/climb.c \
+	calibrate/session/pairs.c \
 	calibrate/session/schedule.c \
 	calibrate/session/schedule.h \
 	commands/tmax/calibrate_cmd.c \

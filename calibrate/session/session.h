@@ -99,4 +99,17 @@ void session_free(struct session *s);
 int climb(struct session *session, const struct plan *plan, struct sums *sums,
 	  struct estimate *estimate);
 
+/*
+ * climb_pairs - the same for a plan of stores inside a line alone, on so many CPUs or more: all at
+ * once, two by two, by climb(). A pair whose oracle is blind counts nothing.
+ *
+ * pair_of_round - which two of so many CPUs, numbered from 0, are the i-th pair of a round. False:
+ * one of an odd number is left over. Each meets each other once in as many rounds as it has
+ * partners.
+ */
+#define PAIRS_FROM 4
+int climb_pairs(struct session *session, const struct plan *plan, struct sums *sums,
+		struct estimate *estimate);
+bool pair_of_round(unsigned cpus, unsigned round, unsigned i, unsigned pair[2]);
+
 #endif

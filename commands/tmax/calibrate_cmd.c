@@ -272,14 +272,15 @@ static int run_session(struct session *s, struct request *r, const struct identi
 {
 	struct sums sums = { 0 };
 	struct estimate estimate;
+	int cpus = hwloc_get_nbobjs_by_type(s->topology, HWLOC_OBJ_PU);
+	bool broke_off, in_pairs = r->only == ONLY_WINDOW && cpus >= PAIRS_FROM;
 	int ret, status = open_journal(s, r, id);
-	bool broke_off;
 
 	if (status != EXIT_PASS)
 		return status;
 	if (r->experiment.list)
 		return experiment_run(&r->experiment, s);
-	ret = climb(s, &r->plan, &sums, &estimate);
+	ret = (in_pairs ? climb_pairs : climb)(s, &r->plan, &sums, &estimate);
 	broke_off = ret < 0 && ret != -EINTR && ret != -EIO;
 	/* -EIO has been told where it came up. What was counted is evidence all the same. */
 	if (broke_off)
