@@ -29,7 +29,7 @@ static uint64_t patch(uint8_t *site, const struct sync *sync, bool again, uint64
 {
 	struct word_trace trace = { 0 };
 	struct sync traced = *sync;
-	uint8_t code[CODE_LEN];
+	uint8_t code[CODE_LEN] = { 0 };
 	struct change change = change_in_place(site, code, sizeof(code));
 
 	code_load(code, again ? CODE_NEW : CODE_OLD);
