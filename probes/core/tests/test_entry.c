@@ -319,5 +319,8 @@ int main(void)
 		cmocka_unit_test(test_broken),
 	};
 
+	/* Each child of fork() begins with what was found here. */
+	if (fi_init() < 0)
+		return 1;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
