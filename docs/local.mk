@@ -41,7 +41,6 @@ dist_lab_DATA = \
 	docs/lab/entries.md \
 	docs/lab/epochs.md \
 	docs/lab/exact-counts.md \
-	docs/lab/epochs.md \
 	docs/lab/executors.md \
 	docs/lab/fleet-scale.md \
 	docs/lab/gap-lengths.md \
@@ -62,7 +61,6 @@ dist_lab_DATA = \
 	docs/lab/programs.md \
 	docs/lab/promises.md \
 	docs/lab/quick-runs.md \
-	docs/lab/verify-power.md \
 	docs/lab/real-programs.md \
 	docs/lab/real-toggling.md \
 	docs/lab/rebuild.md \

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # Pages are short: what a user reads has 20,000 words together, 2,500 a page, 90 a paragraph, and tells no history; a page of the
-# laboratory has 1,200, and a question, a method and an answer. Words are those of wc.
+# laboratory has 1,200, a question, a method and an answer, and is installed once. Words are those of wc.
 set -euo pipefail
 export LC_ALL=C
 
@@ -24,7 +24,7 @@ paragraphs()
 # faults FOLDER - what is too long, or missing, line by line
 faults()
 {
-	local page words sum=0
+	local page words listed sum=0
 
 	for page in "$1"/README.md "$1"/docs/*.md; do
 		words=$(wc -w <"$page") sum=$((sum + words))
@@ -36,6 +36,8 @@ faults()
 	for page in "$1"/docs/lab/*.md; do
 		words=$(wc -w <"$page")
 		[ "$words" -le 1200 ] || echo "$page has $words words, more than 1200"
+		listed=$(grep -cwF "docs/lab/${page##*/}" "$1/docs/local.mk" || true)
+		[ "$listed" = 1 ] || echo "$page is listed $listed times in docs/local.mk"
 		[ "${page##*/}" = README.md ] && continue
 		grep -qE '\b20[0-9]{2}\b' "$page" || echo "$page has no date"
 		for part in Question Method Answer; do
@@ -52,7 +54,7 @@ sees()
 	rm -rf "$dir/copy"
 	mkdir -p "$dir/copy/docs/lab"
 	cp "$top/README.md" "$dir/copy"
-	cp "$top"/docs/*.md "$dir/copy/docs"
+	cp "$top"/docs/*.md "$top/docs/local.mk" "$dir/copy/docs"
 	cp "$top"/docs/lab/*.md "$dir/copy/docs/lab"
 	chmod -R u+w "$dir/copy"
 	printf '\n%s\n' "$3" >>"$dir/copy/$2"
@@ -75,6 +77,8 @@ sees 'have .* words, more than 20000' docs/start.md "$(words 20000)"
 sees 'tail.md has .* more than 1200' docs/lab/tail.md "$(words 1200)"
 sees 'short.md has no date' docs/lab/short.md '**Question.** Why?'
 sees 'short.md has no Answer' docs/lab/short.md '**Question.** Why?'
+sees 'tail.md is listed 2 times' docs/local.mk 'docs/lab/tail.md'
+sees 'short.md is listed 0 times' docs/lab/short.md '**Question.** Why?'
 sees 'since then' docs/start.md 'It is so since then.'
 
 faults "$top" >"$dir/faults"
