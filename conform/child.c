@@ -85,7 +85,8 @@ static uint64_t count_calls(struct conform_child *c, int who)
 	return atomic_load_explicit(&c->called[who].calls, memory_order_relaxed);
 }
 
-void child_note_error(struct conform_child *c, int error)
+/* The first error of a thread counts. */
+static void note_error(struct conform_child *c, int error)
 {
 	int none = 0;
 
@@ -158,7 +159,7 @@ static void pin_to(struct conform_child *c, unsigned cpu)
 
 	CPU_SET_S(cpu, sizeof(set), set);
 	if (sched_setaffinity(0, sizeof(set), set) < 0)
-		child_note_error(c, CONFORM_UNSEATED);
+		note_error(c, CONFORM_UNSEATED);
 }
 
 /* All begin when each thread stands on its CPU. False: one does not. */
@@ -172,7 +173,7 @@ static bool await_others(struct conform_child *c)
 static void check_seat(struct conform_child *c, unsigned cpu)
 {
 	if (sched_getcpu() != (int)cpu)
-		child_note_error(c, CONFORM_UNSEATED);
+		note_error(c, CONFORM_UNSEATED);
 }
 
 static void *run_executor(void *arg)
@@ -193,7 +194,7 @@ static void *make_traffic(void *arg)
 	uint8_t *some = malloc(size), *others = malloc(size);
 
 	pin_to(c, c->cell->load_on);
-	child_note_error(c, some && others ? 0 : -ENOMEM);
+	note_error(c, some && others ? 0 : -ENOMEM);
 	if (await_others(c)) {
 		memset(some, 1, size);
 		while (!child_is_over(c))
@@ -243,7 +244,7 @@ static int try_it(struct conform_child *c)
 		pthread_join(thread, NULL);
 	calls = count_calls(c, WRITER) + count_calls(c, EXECUTOR);
 	if (apart && !count_calls(c, EXECUTOR) && !atomic_load(&c->leash->stop))
-		child_note_error(c, CONFORM_IDLE);
+		note_error(c, CONFORM_IDLE);
 	/* A trial counts only if a thread ran its code. */
 	*trials = *trials < calls ? *trials : calls;
 	return atomic_load(&c->error);

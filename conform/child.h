@@ -51,12 +51,12 @@ enum {
 };
 
 /*
- * child_draw_fault - is this a trial for that fault? who: whose random numbers.
+ * child_draw_fault - is that fault made in this trial? @who: whose random numbers decide.
  *
- * child_write - put code that returns number, with so many additions in it: at most PARTS_MOST. Two
- * threads may do so in turn. child_keep_copy - what was written last is what a fault runs in place
- * of what is written next. child_flush_code - flush the lines of that code from all caches, in
- * every other 64 trials. child_call - run it, or what a fault puts in its place.
+ * child_write - write code that returns number after so many additions, PARTS_MOST at most. Both
+ * threads may write, in turn. child_keep_copy - keep the code that was written last: FAULT_STALE
+ * runs it in place of the next. child_flush_code - flush its lines from all caches, in every other
+ * 64 trials. child_call - run the code, or what a fault puts in its place.
  */
 bool child_draw_fault(struct conform_child *c, enum fault fault, int who);
 void child_write(struct conform_child *c, uint8_t *at, uint32_t number, unsigned parts, int who);
@@ -65,20 +65,17 @@ void child_flush_code(const uint8_t *at, size_t bytes, uint64_t trial);
 uint32_t child_call(struct conform_child *c, uint8_t *at, int who);
 
 /*
- * child_judge - count a trial, and a failure if got is not wanted. child_count - so many trials.
- * child_fail - count a failure of a trial that is counted elsewhere.
+ * child_judge - count a trial, and a failure if the code returned another number than is wanted.
+ * child_count - set the number of trials. child_fail - count a failure in a trial that is counted
+ * elsewhere.
  */
 void child_judge(struct conform_child *c, uint64_t wanted, uint64_t got);
 void child_count(struct conform_child *c, uint64_t trials);
 void child_fail(struct conform_child *c, uint64_t wanted, uint64_t got);
 
-/* child_note_error - why the cell is no test, unless error is 0 or another thread was first. */
-void child_note_error(struct conform_child *c, int error);
-
 /*
- * child_goes_on - the writer asks each trial. False: it is time to end, or the other thread has.
- * It is not time before the executor has run once, or for seconds has not.
- * child_await - wait until it is that turn. False: it is over.
+ * child_goes_on - the writer asks before each trial. False: the cell ends; it waits some seconds
+ * for an executor that has not run yet. child_await - wait for that turn. False: the cell is over.
  */
 bool child_goes_on(struct conform_child *c);
 bool child_await(struct conform_child *c, uint64_t turn);
@@ -88,7 +85,7 @@ static inline bool child_is_over(struct conform_child *c)
 	return atomic_load_explicit(&c->over, memory_order_relaxed);
 }
 
-/* The loops of the promises, for the list of them: of handshakes.c, running.c and pages.c. */
+/* What guarantees[] calls, in handshakes.c, running.c and pages.c. */
 typedef void loop_fn(struct conform_child *c);
 typedef int prepare_fn(struct conform_child *c);
 typedef uint8_t *place_fn(struct conform_child *c, uint64_t trial);
@@ -99,7 +96,7 @@ loop_fn write_in_turn, execute_in_turn, write_self;
 loop_fn write_word, write_int3, write_membarrier, execute_word, execute_int3, execute_membarrier;
 loop_fn write_reused, execute_reused, write_executable, execute_executable;
 
-/* number_of - that the code of a trial returns. */
+/* number_of - the number that the code of a trial returns. */
 static inline uint32_t number_of(uint64_t trial)
 {
 	return (uint32_t)(trial % (OLD_NUMBER - 1)) + 1;

@@ -36,12 +36,12 @@ static unsigned step_of(unsigned distances)
 	}
 }
 
-uint64_t order_round(const struct order *o)
+uint64_t count_turns(const struct order *o)
 {
 	return (uint64_t)o->promises * (o->fixed ? 1 : o->cpus);
 }
 
-unsigned order_partner(const struct order *o, unsigned cpu, unsigned other, unsigned k)
+unsigned find_partner(const struct order *o, unsigned cpu, unsigned other, unsigned k)
 {
 	unsigned left = o->cpus;
 
@@ -53,10 +53,10 @@ unsigned order_partner(const struct order *o, unsigned cpu, unsigned other, unsi
 	return cpu;
 }
 
-struct turn order_turn(const struct order *o, uint64_t n)
+struct turn find_turn(const struct order *o, uint64_t n)
 {
 	unsigned distances = o->cpus > 1 ? o->cpus - 1 : 1;
-	uint64_t round = n / order_round(o), rest = n % order_round(o);
+	uint64_t round = n / count_turns(o), rest = n % count_turns(o);
 	struct turn t = { .promise = (unsigned)(rest % o->promises) };
 	unsigned distance = 1 + (unsigned)(round % distances * step_of(distances) % distances);
 
@@ -64,7 +64,7 @@ struct turn order_turn(const struct order *o, uint64_t n)
 	t.loaded = (round + (distances % 2 ? 0 : round / distances)) % 2;
 	t.writer = o->fixed ? 0 : (unsigned)((o->first + rest / o->promises) % o->cpus);
 	t.executor = o->cpus > 1 ? (t.writer + (o->fixed ? 1 : distance)) % o->cpus : t.writer;
-	t.load_on = order_partner(o, t.executor, t.writer, 0);
+	t.load_on = find_partner(o, t.executor, t.writer, 0);
 	return t;
 }
 
@@ -158,10 +158,10 @@ static int run_again(struct running *run, const struct turn *turn)
 			break;
 		if (k % 2)
 			other.writer =
-				order_partner(&run->order, turn->executor, turn->writer, k / 2);
+				find_partner(&run->order, turn->executor, turn->writer, k / 2);
 		else
 			other.executor =
-				order_partner(&run->order, turn->writer, turn->executor, k / 2);
+				find_partner(&run->order, turn->writer, turn->executor, k / 2);
 		run->again++;
 		ret = run_turn(run, &other, &failed);
 	}
@@ -201,11 +201,11 @@ int conformance_try(struct conformance *c, const struct conform_request *r)
 			.excused = r->broadcast && r->promise[i]->by_interrupt && !r->fault,
 		};
 	/* Two rounds: one without load, and one with it. */
-	round = order_round(&run.order);
+	round = count_turns(&run.order);
 	run.slice = r->budget / (2.0 * (double)round);
 	run.slice = fmin(fmax(run.slice, SLICE_LEAST), SLICE_MOST);
 	for (uint64_t n = 0; ret == 0 && !is_stopped(&run); n++) {
-		struct turn turn = order_turn(&run.order, n);
+		struct turn turn = find_turn(&run.order, n);
 		bool first = n < round, failed;
 
 		if (seconds_spent(&run) + run.slice > r->budget &&

@@ -18,7 +18,7 @@
 struct order {
 	unsigned cpus, promises;
 	unsigned first; /* the CPU that every round begins with */
-	bool fixed;	/* two CPUs that keep their roles */
+	bool fixed;	/* two CPUs that keep their roles, or one */
 };
 
 /* By index. */
@@ -28,18 +28,18 @@ struct turn {
 	unsigned load_on; /* neither of the two, where there is a third CPU */
 };
 
-/* order_round - how many turns a round has. */
-uint64_t order_round(const struct order *o);
+/* count_turns - of a round. find_turn - the n-th of all rounds. */
+uint64_t count_turns(const struct order *o);
+struct turn find_turn(const struct order *o, uint64_t n);
 
-struct turn order_turn(const struct order *o, uint64_t n);
-
-/* order_partner - the k-th CPU, from 0, that is neither of these two; cpu itself if none is. */
-unsigned order_partner(const struct order *o, unsigned cpu, unsigned other, unsigned k);
+/* find_partner - the k-th CPU, from 0, that is neither of these two; cpu itself if there is none.
+ */
+unsigned find_partner(const struct order *o, unsigned cpu, unsigned other, unsigned k);
 
 /* --- Which CPU the cells that failed have in common ------------------------------------------- */
 
 #define SUSPECTS_MAX   8
-#define SUSPECT_CHANCE 0.01 /* that some CPU is named that has no part in it */
+#define SUSPECT_CHANCE 0.01 /* that a CPU is named which has no part in the failures */
 
 struct tried_pair {
 	unsigned writer, executor; /* by index */
@@ -56,7 +56,7 @@ enum role {
 struct suspect {
 	unsigned cpu; /* by index */
 	enum role role;
-	unsigned cells, failed; /* that it had that role in */
+	unsigned cells, failed; /* in which it had that role */
 	double chance; /* of so many, or more, if failures fell on cells at random: for all CPUs and
 			  roles together */
 };
@@ -74,7 +74,7 @@ const char *role_name(enum role role); /* "as either", ... */
 /* --- Rounds ----------------------------------------------------------------------------------- */
 
 #define PROMISES_MAX 16
-#define FAILED_MAX   16 /* cells that are told one by one */
+#define FAILED_MAX   16 /* cells that reports list */
 #define LOAD_NONE    (-1)
 #define LOAD_IN_TURN (-2)
 #define AGAIN_MOST   24 /* cells with other partners, after failures */

@@ -25,9 +25,9 @@ static void check_round(unsigned cpus, unsigned promises, unsigned first, uint64
 	unsigned *writes = calloc((size_t)cpus * promises, sizeof(*writes)),
 		 *executes = calloc((size_t)cpus * promises, sizeof(*executes));
 
-	assert_int_equal(order_round(&o), (uint64_t)cpus * promises);
-	for (uint64_t n = 0; n < order_round(&o); n++) {
-		struct turn t = order_turn(&o, round * order_round(&o) + n);
+	assert_int_equal(count_turns(&o), (uint64_t)cpus * promises);
+	for (uint64_t n = 0; n < count_turns(&o); n++) {
+		struct turn t = find_turn(&o, round * count_turns(&o) + n);
 
 		assert_true(t.writer < cpus && t.executor < cpus && t.promise < promises);
 		assert_true(cpus == 1 || t.writer != t.executor);
@@ -61,8 +61,8 @@ static void test_all_pairs_in_the_end(void **state)
 		const struct order o = { .cpus = cpus, .promises = 1 };
 		unsigned *seen = calloc((size_t)cpus * cpus * 2, sizeof(*seen));
 
-		for (uint64_t n = 0; n < 2 * (cpus - 1) * order_round(&o); n++) {
-			struct turn t = order_turn(&o, n);
+		for (uint64_t n = 0; n < 2 * (cpus - 1) * count_turns(&o); n++) {
+			struct turn t = find_turn(&o, n);
 
 			seen[(t.writer * cpus + t.executor) * 2 + t.loaded]++;
 		}
@@ -78,9 +78,9 @@ static void test_fixed_roles(void **state)
 	const struct order o = { .cpus = 2, .promises = 3, .fixed = true };
 
 	(void)state;
-	assert_int_equal(order_round(&o), 3);
+	assert_int_equal(count_turns(&o), 3);
 	for (uint64_t n = 0; n < 20; n++) {
-		struct turn t = order_turn(&o, n);
+		struct turn t = find_turn(&o, n);
 
 		assert_int_equal(t.writer, 0);
 		assert_int_equal(t.executor, 1);
