@@ -17,6 +17,14 @@ static void add_rung(struct ladder *ladder, uint64_t wait, uint64_t stretch)
 		ladder->rung[ladder->count++] = (struct waits){ wait, wait, stretch };
 }
 
+/* None, 100, and so many times as long each. */
+static void add_stretched(struct ladder *ladder, uint64_t top, unsigned times)
+{
+	add_rung(ladder, 0, LADDER_STRETCH);
+	for (uint64_t wait = LOWEST; wait <= top; wait *= times)
+		add_rung(ladder, wait, LADDER_STRETCH);
+}
+
 void ladder_make(struct ladder *ladder, uint64_t ticks)
 {
 	uint64_t top = ticks ? ticks / 2 : LADDER_TOP;
@@ -26,12 +34,14 @@ void ladder_make(struct ladder *ladder, uint64_t ticks)
 		top = SURELY;
 	if (top > LADDER_TOP)
 		top = LADDER_TOP;
-	add_rung(ladder, 0, LADDER_STRETCH);
-	for (uint64_t wait = LOWEST; wait <= top; wait *= 2)
-		add_rung(ladder, wait, LADDER_STRETCH);
+	add_stretched(ladder, top, 2);
 	ladder->stretched = ladder->count;
 	for (uint64_t wait = 0; wait <= LADDER_PAPER; wait += LADDER_STEP)
 		add_rung(ladder, wait, 0);
+	ladder->rested = ladder->count;
+	add_stretched(ladder, SURELY, 4);
+	ladder->rested = ladder->count - ladder->rested;
+	ladder->count -= ladder->rested;
 }
 
 #define PLAN(...)                                                                                  \

@@ -27,7 +27,8 @@
 struct ladder {
 	struct waits rung[RUNGS_MAX];
 	unsigned count;	    /* of all */
-	unsigned stretched; /* of them, first in order, rising; the paper's come behind */
+	unsigned stretched; /* of them, first in order, rising; the paper's come behind, */
+	unsigned rested;    /* and behind all: those for sites at rest */
 };
 
 /*
@@ -35,7 +36,8 @@ struct ladder {
  *
  * Stretched rungs are 0, 100, 200, 400, ... ticks for each wait, as long as both together
  * are below `ticks` (what a change by membarrier costs; 0: unknown, up to LADDER_TOP), but at
- * least up to 3200. Behind them the paper's, 0 to 2400.
+ * least up to 3200. Behind them the paper's, 0 to 2400, and 0, 100, 400 and 1600 once more, for sites
+ * at rest: these tear so little that fewer rungs, with more toggles each, say more.
  */
 void ladder_make(struct ladder *ladder, uint64_t ticks);
 

@@ -251,7 +251,7 @@ static int run_window(struct climb *c)
  * Where one store inside a line is known to tear, sites there are changed as those across a line:
  * one slice in so many is of them.
  */
-#define INSIDE_IN 8
+#define INSIDE_IN 4
 
 static int run_slice(struct climb *c, const struct estimate *e)
 {
@@ -262,6 +262,8 @@ static int run_slice(struct climb *c, const struct estimate *e)
 	make_cell(c, &cell, &seat, c->plan->slice);
 	cell.crossing = kind->crossing;
 	cell.waits = kind->rung;
+	if (sum_is_rested(kind))
+		cell.rest = CELL_RESTED;
 	if (kind->crossing == CROSSING_LINE && kind->rung.stretch && e->window.torn &&
 	    c->round % INSIDE_IN == 0)
 		cell.crossing = e->window.across;

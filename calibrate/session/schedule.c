@@ -32,7 +32,8 @@ static void shuffle_schedule(struct schedule *s)
 int schedule_make(struct schedule *s, const struct plan *plan, const struct ladder *ladder,
 		  uint64_t seed)
 {
-	size_t room = (size_t)ladder->count * CLAIMS * (plan->seats + 1);
+	unsigned rungs = ladder->count + ladder->rested;
+	size_t room = (size_t)rungs * CLAIMS * (plan->seats + 1);
 
 	*s = (struct schedule){ .random = seed };
 	s->kind = calloc(room, sizeof(*s->kind));
@@ -43,8 +44,8 @@ int schedule_make(struct schedule *s, const struct plan *plan, const struct ladd
 	}
 	for (int p = 0; p < PLACEMENT_COUNT; p++)
 		s->now[p] = DISTANCES;
-	for (unsigned i = 0; i < ladder->count && plan->seats; i++) {
-		bool is_paper = i >= ladder->stretched;
+	for (unsigned i = 0; i < rungs && plan->seats; i++) {
+		bool is_paper = i >= ladder->stretched && i < ladder->count;
 		unsigned seats = is_paper ? 1 : plan->seats;
 		uint64_t wait = ladder->rung[i].first;
 
@@ -55,7 +56,7 @@ int schedule_make(struct schedule *s, const struct plan *plan, const struct ladd
 			    wait != 1600)
 				continue;
 			s->kind[s->kinds++] = (struct sum){
-				.kind = SUM_WAIT,
+				.kind = i < ladder->count ? SUM_WAIT : SUM_RESTED,
 				.rung = ladder->rung[i],
 				.crossing = k < seats ? CROSSING_LINE : CROSSING_PAGE,
 				.placement = seat->placement,
@@ -140,6 +141,7 @@ static const struct sum *pick_sum(struct schedule *s, const struct estimate *e,
 
 		if (claim_of(kind->crossing) == goal->claim && kind->placement == goal->placement &&
 		    waits_same(&kind->rung, rung) &&
+		    sum_is_rested(kind) == (goal->level >= e->ladder.count) &&
 		    (!goal->most || kind->executors == e->most[goal->placement]) &&
 		    random_next(&s->random) % ++like == 0)
 			found = kind;
@@ -184,12 +186,13 @@ static struct goal goal_of_level(const struct estimate *e, unsigned i, double ta
 	return goal;
 }
 
-const struct sum *schedule_focus(struct schedule *s, const struct estimate *e)
+/* Of these levels, which stand in order of rising costs: where a decade is nearest. */
+static struct goal nearest_goal(const struct estimate *e, unsigned from, unsigned count)
 {
 	struct goal best = { .time = INFINITY };
 	double kept = 1;
 
-	for (unsigned i = 0; i < e->levels; i++) {
+	for (unsigned i = from; i < from + count; i++) {
 		struct goal goal;
 		double target;
 
@@ -204,7 +207,19 @@ const struct sum *schedule_focus(struct schedule *s, const struct estimate *e)
 		if (goal.time > 0 && goal.time < best.time)
 			best = goal;
 	}
-	return isfinite(best.time) ? pick_sum(s, e, &best) : NULL;
+	return best;
+}
+
+/* Each third time sites at rest; or hot ones, or those, where nothing is left to do at the others. */
+const struct sum *schedule_focus(struct schedule *s, const struct estimate *e)
+{
+	struct goal hot = nearest_goal(e, 0, e->levels);
+	struct goal rested = nearest_goal(e, e->ladder.count, e->ladder.rested);
+	const struct goal *goal = s->turn / 2 % 3 == 2 ? &rested : &hot;
+
+	if (!isfinite(goal->time))
+		goal = goal == &hot ? &rested : &hot;
+	return isfinite(goal->time) ? pick_sum(s, e, goal) : NULL;
 }
 
 /* --- What is rare ----------------------------------------------------------------------------- */

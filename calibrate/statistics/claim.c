@@ -37,7 +37,7 @@ struct count estimate_count(const struct estimate *e, const struct sums *runs,
 					rung->first <= like->rung.first &&
 					rung->second <= like->rung.second;
 
-			if (sum_is_like(s, like) && (!(any & ONLY_ALONE) || s->kind == SUM_ALONE) &&
+			if (sum_is_like(s, like) && (!(any & ONLY_ALONE) || sum_is_alone(s)) &&
 			    (!(any & ONLY_MOST) || s->executors == e->most[s->placement]) &&
 			    (any & RUNGS_BELOW ? is_below
 					       : any & ANY_RUNG || waits_same(rung, &like->rung)) &&

@@ -75,6 +75,11 @@ static double least_p(const struct section *section)
 	return fmax(section->longer_p, bound_lower(c->tears, c->toggles, CONFIDENCE));
 }
 
+static enum sum_kind kind_of_level(const struct estimate *e, const struct level *level)
+{
+	return level < e->level + e->ladder.count ? SUM_WAIT : SUM_RESTED;
+}
+
 /*
  * A section for each placement of the plan, with what was counted there. The cap rises to the
  * highest rate of all slices.
@@ -86,7 +91,7 @@ static void make_sections(struct estimate *e, const struct sums *runs, const str
 	struct claim *claim = &level->claim[which];
 
 	for (unsigned k = 0; k < plan->seats; k++) {
-		const struct sum like = { .kind = SUM_WAIT,
+		const struct sum like = { .kind = kind_of_level(e, level),
 					  .rung = level->rung,
 					  .crossing = claimed[which],
 					  .placement = plan->seat[k].placement };
@@ -214,7 +219,7 @@ static bool heed_inside(const struct estimate *e, const struct sums *runs,
 			const struct level *level, unsigned only, double spread,
 			struct count *count, double *p)
 {
-	const struct sum like = { .kind = SUM_WAIT,
+	const struct sum like = { .kind = kind_of_level(e, level),
 				  .rung = level->rung,
 				  .crossing = e->window.across };
 
@@ -253,9 +258,10 @@ static void bound_claim(const struct estimate *e, struct claim *claim, int which
 
 static void make_levels(struct estimate *e, const struct sums *runs, const struct plan *plan)
 {
+	unsigned all = e->ladder.count + e->ladder.rested;
 	struct count inside;
 
-	for (unsigned i = 0; i < e->ladder.count; i++) {
+	for (unsigned i = 0; i < all; i++) {
 		struct level *level = &e->level[i];
 		struct count first = { 0 };
 
@@ -271,11 +277,12 @@ static void make_levels(struct estimate *e, const struct sums *runs, const struc
 	for (int c = 0; c < CLAIMS; c++) {
 		note_longer(e, c, 0, e->levels);
 		note_longer(e, c, e->levels, e->ladder.count);
+		note_longer(e, c, e->ladder.count, all);
 		e->spread[c] = spread_of(e, c, PARTS);
 		/* Twice the highest rate: no slice to come is taken to have more. */
 		e->cap[c] = fmin(1, 2 * e->cap[c]);
 	}
-	for (unsigned i = 0; i < CLAIMS * e->ladder.count; i++) {
+	for (unsigned i = 0; i < CLAIMS * all; i++) {
 		struct level *level = &e->level[i / CLAIMS];
 		unsigned c = i % CLAIMS;
 		struct claim *claim = &level->claim[c];
@@ -294,9 +301,10 @@ static void make_levels(struct estimate *e, const struct sums *runs, const struc
 /* All sections of a level hold at once near and far, too, which is another claim. */
 static void judge_distances(struct estimate *e, const struct sums *runs)
 {
+	unsigned all = e->ladder.count + e->ladder.rested;
 	struct count inside;
 
-	for (unsigned i = 0; i < DISTANCES * CLAIMS * e->ladder.count; i++) {
+	for (unsigned i = 0; i < DISTANCES * CLAIMS * all; i++) {
 		unsigned d = i % DISTANCES, c = i / DISTANCES % CLAIMS;
 		struct level *level = &e->level[i / DISTANCES / CLAIMS];
 		struct claim *claim = &level->claim[c];
@@ -439,7 +447,7 @@ void estimate_so_far(struct estimate *e, const struct sums *runs, size_t count,
 			if (!sum_is_wait(s))
 				continue;
 			has_waits |= s->count.toggles > 0;
-			has_alone |= s->kind == SUM_ALONE && s->count.toggles > 0;
+			has_alone |= sum_is_alone(s) && s->count.toggles > 0;
 			e->slices += s->count.slices;
 			for (int d = 0; d < DISTANCES; d++)
 				e->slices_at[d] += s->at[d].slices;

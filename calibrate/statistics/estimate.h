@@ -122,7 +122,7 @@ struct estimate {
 	char reason[160];
 	double require_p;
 	struct ladder ladder;
-	struct level level[RUNGS_MAX]; /* one for each rung of the ladder */
+	struct level level[RUNGS_MAX]; /* one for each rung of the ladder, those at rest too */
 	unsigned levels;	       /* the stretched ones */
 	double spread[CLAIMS];	       /* variance of the rate between slices, in squares of it */
 	double cap[CLAIMS];	       /* rate that no slice is taken to exceed, 0: none tore */

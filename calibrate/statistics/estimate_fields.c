@@ -170,6 +170,8 @@ json_t *estimate_to_json(const struct estimate *e)
 			    fields_json(json_object(), window_fields, &e->window));
 	json_object_set_new(object, "paper", fields_json(json_object(), paper_fields, &e->paper));
 	json_object_set_new(object, "levels", levels_json(e->level, e->ladder.count));
+	json_object_set_new(object, "rested_levels",
+			    levels_json(e->level + e->ladder.count, e->ladder.rested));
 	json_object_set_new(object, "long_levels", levels_json(e->long_level, LONG_WAITS));
 	return object;
 }

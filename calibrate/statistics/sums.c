@@ -12,7 +12,6 @@
 #include "stress/witness/witness.h"
 
 #define REAL_MAX 1e40 /* more is no measurement */
-#define HOT_REST 2000 /* ticks between toggles: with more, tears get rare */
 
 int sum_kind_of(const struct cell *cell)
 {
@@ -20,7 +19,9 @@ int sum_kind_of(const struct cell *cell)
 		return -1;
 	switch (cell->protocol) {
 	case PROTOCOL_WAIT:
-		if (cell->rest > HOT_REST)
+		if (cell->rest == CELL_RESTED)
+			return cell->provokers ? SUM_RESTED : SUM_RESTED_ALONE;
+		if (cell->rest > CELL_HOT)
 			return -1;
 		return cell->provokers ? SUM_WAIT : SUM_ALONE;
 	case PROTOCOL_MEMBARRIER:
@@ -218,8 +219,13 @@ void sums_free(struct sums *sums)
 /* --- JSON ------------------------------------------------------------------------------------- */
 
 static const char *const kinds[SUM_KINDS] = {
-	[SUM_WAIT] = "wait", [SUM_MEMBARRIER] = "membarrier", [SUM_STORE] = "store",
-	[SUM_GAP] = "gap",   [SUM_ALONE] = "alone",
+	[SUM_WAIT] = "wait",
+	[SUM_MEMBARRIER] = "membarrier",
+	[SUM_STORE] = "store",
+	[SUM_GAP] = "gap",
+	[SUM_ALONE] = "alone",
+	[SUM_RESTED] = "rested",
+	[SUM_RESTED_ALONE] = "rested-alone",
 };
 
 static const char *name_sum_kind(enum sum_kind kind)

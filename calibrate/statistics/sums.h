@@ -36,6 +36,8 @@ enum sum_kind {
 	SUM_STORE,	/* one store, inside a line: the atomic window */
 	SUM_GAP,	/* stores, and gaps between fetches as long as the rung: long_wait.c */
 	SUM_ALONE,	/* as SUM_WAIT, where nothing provoked; old stores have it there */
+	SUM_RESTED,	/* the same two of sites at rest: CELL_RESTED */
+	SUM_RESTED_ALONE,
 	SUM_KINDS
 };
 
@@ -58,21 +60,34 @@ extern const struct field sum_fields[], count_fields[]; /* of struct sum, struct
 
 /*
  * sum_kind_of - of a cell; -1: it proves nothing of the library's (a broken protocol), or something
- * kept its tears rare: a provoker that makes lines cold, or a longer rest than that of a hot site.
+ * kept its tears rare: a provoker that makes lines cold, or a rest that is neither of a hot site
+ * nor of one at rest.
  */
 int sum_kind_of(const struct cell *cell);
 
 /* sum_is_wait - has it counted changes by waits? */
 static inline bool sum_is_wait(const struct sum *sum)
 {
-	return sum->kind == SUM_WAIT || sum->kind == SUM_ALONE;
+	return sum->kind == SUM_WAIT || sum->kind >= SUM_ALONE;
+}
+
+/* sum_is_rested, sum_is_alone - of waits: of a site at rest? Without a provoker? */
+static inline bool sum_is_rested(const struct sum *sum)
+{
+	return sum->kind >= SUM_RESTED;
+}
+
+static inline bool sum_is_alone(const struct sum *sum)
+{
+	return sum->kind == SUM_ALONE || sum->kind == SUM_RESTED_ALONE;
 }
 
 /* sum_is_like - are both of one kind and crossing, provoked or not? */
 static inline bool sum_is_like(const struct sum *sum, const struct sum *like)
 {
 	return sum->crossing == like->crossing &&
-	       (sum->kind == like->kind || (sum_is_wait(sum) && sum_is_wait(like)));
+	       (sum->kind == like->kind || (sum_is_wait(sum) && sum_is_wait(like) &&
+					    sum_is_rested(sum) == sum_is_rested(like)));
 }
 
 /* count_add - add to what was counted. */

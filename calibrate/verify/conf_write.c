@@ -27,20 +27,22 @@ static void put_text(FILE *f, const char *name, const char *text)
 
 /*
  * A level without a bound for lines or for pages is of no use. Without a factor the gaps behind a
- * long wait say nothing of tears.
+ * long wait say nothing of tears, and at rest a bound of 1 is of no use, either.
  */
-static bool is_known(const struct level *level, bool is_long)
+static bool is_known(const struct level *level, bool is_extra)
 {
-	return level_is_known(level) && (!is_long || level->upper_p < 1);
+	return level_is_known(level) && (!is_extra || level->upper_p < 1);
 }
 
-static void put_levels(FILE *f, const struct level *level, unsigned count, bool is_long,
-		       unsigned *number)
+static void put_levels(FILE *f, const struct level *level, unsigned count, bool is_extra,
+		       uint64_t rest, unsigned *number)
 {
 	for (unsigned i = 0; i < count; i++) {
-		if (!is_known(&level[i], is_long))
+		if (!is_known(&level[i], is_extra))
 			continue;
-		fprintf(f, "\n[level %u]\n", ++*number);
+		fprintf(f, "\n[%s %u]\n", rest ? "rested" : "level", ++*number);
+		if (rest)
+			fprintf(f, "rest = %" PRIu64 "\n", rest);
 		fields_put_conf(f, level_fields, &level[i], "");
 		/* With the counts that each bound rests on: the library does not take a bound that
 		 * these do not allow. */
@@ -59,7 +61,10 @@ static int put_conf(FILE *f, const struct estimate *e, const struct provenance *
 {
 	static char list[CPUS_MAX * 3]; /* at most every other one, with four digits and a comma */
 	double confidence = from->confidence > 0 ? from->confidence : CONFIDENCE;
-	unsigned levels = 0, longs = 0, number = 0;
+	const struct level *rested = e->level + e->ladder.count;
+	/* What other machines may do at rest is not known. */
+	unsigned rests = from->prior ? 0 : e->ladder.rested;
+	unsigned levels = 0, longs = 0, known_rested = 0, number = 0;
 	const struct plan *plan = from->plan;
 	char value[128];
 	const char *name;
@@ -98,20 +103,27 @@ static int put_conf(FILE *f, const struct estimate *e, const struct provenance *
 		levels += is_known(&e->level[i], false);
 	for (unsigned i = 0; i < LONG_WAITS; i++)
 		longs += is_known(&e->long_level[i], true);
+	for (unsigned i = 0; i < rests; i++)
+		known_rested += is_known(&rested[i], true);
 	fprintf(f,
 		"confidence = %g\n"
 		"\n; What the library waits by: the cheapest level that its caller accepts.\n"
-		"[wait]\nusable = %s\nconfidence = %g\nlevels = %u\nlong_levels = %u\n",
-		confidence, e->verdict == VERDICT_PASS ? "yes" : "no", confidence, levels, longs);
+		"[wait]\nusable = %s\nconfidence = %g\nlevels = %u\nlong_levels = %u\n"
+		"rested_levels = %u\n",
+		confidence, e->verdict == VERDICT_PASS ? "yes" : "no", confidence, levels, longs,
+		known_rested);
 	fields_put_conf(f, estimate_fields, e, "");
 	if (e->paper.known && e->paper.found)
 		fields_put_conf(f, paper_fields, &e->paper, "");
-	put_levels(f, e->level, e->levels, false, &number);
+	put_levels(f, e->level, e->levels, false, 0, &number);
 	if (longs)
 		fputs("\n; For changes that are started and finished later. Counted are stores, "
 		      "and\n; gaps between two fetches of one instruction that are as long.\n",
 		      f);
-	put_levels(f, e->long_level, LONG_WAITS, true, &number);
+	put_levels(f, e->long_level, LONG_WAITS, true, 0, &number);
+	if (known_rested)
+		fputs("\n; For sites whose lines have not changed for so many ticks.\n", f);
+	put_levels(f, rested, rests, true, CELL_RESTED, &number);
 
 	fputs("\n; Not tested, so nothing is claimed for them.\n[untested]\n", f);
 	for (unsigned i = 0; i < plan->untesteds; i++)

@@ -39,7 +39,7 @@ CREATE INDEX run_of_boot ON run (boot);
 -- What a run has counted for one rung, crossing and placement.
 CREATE TABLE sum (
   run INTEGER NOT NULL REFERENCES run ON DELETE CASCADE,
-  what TEXT NOT NULL,         -- "wait", "alone", "membarrier", "store", "gap"
+  what TEXT NOT NULL,         -- "wait", "alone", "rested", "rested-alone", "membarrier", "store", "gap"
   first INTEGER NOT NULL, second INTEGER NOT NULL, stretch INTEGER NOT NULL,
   crossing TEXT NOT NULL, placement TEXT NOT NULL, executors INTEGER NOT NULL,
   slices INTEGER NOT NULL, toggles INTEGER NOT NULL, tears INTEGER NOT NULL,

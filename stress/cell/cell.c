@@ -145,7 +145,7 @@ void cell_defaults(struct cell *cell)
 		.split = 3,
 		.executors = 1,
 		.waits = { 3000, 3000, 0 },
-		.rest = 2000,
+		.rest = CELL_HOT,
 		.toggles = 1000000,
 		.seed = 1,
 	};

@@ -13,6 +13,14 @@
 #define CELL_TOGGLES_MAX UINT64_C(1000000000000)
 #define CELL_STRETCH_MAX 64
 
+/*
+ * Ticks between toggles, in the mean: a hot site's, where most tears are seen in a second, and the
+ * rest of a site that rests. Of the latter nearly every toggle is exposed, so that a second has
+ * as many that are.
+ */
+#define CELL_HOT    UINT64_C(2000)
+#define CELL_RESTED UINT64_C(20000)
+
 /* Boundary that the instruction straddles. */
 enum crossing {
 	CROSSING_NONE,	 /* inside one 8-byte word */

@@ -55,6 +55,9 @@ static double rate_at(const struct machine *m, uint64_t wait)
 	return m->steep * exp(-(double)wait / m->fade) + m->floor;
 }
 
+/* A site at rest tears less by this factor. */
+#define AT_REST 40
+
 static double rate_of(const struct cell *cell)
 {
 	switch (cell->protocol) {
@@ -68,7 +71,7 @@ static double rate_of(const struct cell *cell)
 	case PROTOCOL_WAIT:
 		if (cell->crossing == CROSSING_32)
 			return here->half_tears ? 1e-2 : 0;
-		return rate_at(here, cell->waits.first);
+		return rate_at(here, cell->waits.first) / (cell->rest == CELL_RESTED ? AT_REST : 1);
 	default:
 		return 0;
 	}
@@ -247,6 +250,15 @@ static void no_bound_is_below_the_truth(void **state)
 		if (level->ticks > 0)
 			assert_true(fabs(level->ticks - STORES - 2 * (double)level->rung.first) <
 				    1);
+	}
+	assert_true(m->estimate.ladder.rested > 0);
+	for (unsigned i = 0; i < m->estimate.ladder.rested; i++) {
+		const struct level *level = &m->estimate.level[m->estimate.ladder.count + i];
+
+		assert_true(level->claim[CLAIM_LINE].count.toggles > 0);
+		assert_true(level->claim[CLAIM_PAGE].count.toggles > 0);
+		assert_true(level->upper_p >= rate_at(m, level->rung.first) / AT_REST);
+		assert_true(fabs(level->ticks - STORES - 2 * (double)level->rung.first) < 1);
 	}
 }
 

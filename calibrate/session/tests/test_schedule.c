@@ -167,7 +167,7 @@ static void nothing_is_left_to_focus_on(void **state)
 
 	(void)state;
 	start(&s, 1, 1);
-	for (unsigned i = 0; i < s.e.levels; i++)
+	for (unsigned i = 0; i < s.e.ladder.count + s.e.ladder.rested; i++)
 		s.e.level[i].upper_p = 1e-12;
 	assert_null(schedule_focus(&s.schedule, &s.e));
 	assert_non_null(schedule_next(&s.schedule, &s.e));
@@ -268,7 +268,7 @@ static void only_what_is_rare_is_sought(void **state)
 	(void)state;
 	start(&s, 1, 1);
 	assert_null(schedule_rare(&s.schedule, &s.e));
-	run_apart(&s, 200, true);
+	run_apart(&s, 600, false);
 	schedule_saw(&s.schedule, PLACEMENT_SAME_L3, DISTANCE_NEAR);
 	assert_null(schedule_rare(&s.schedule, &s.e));
 	schedule_saw(&s.schedule, PLACEMENT_SAME_L3, DISTANCE_FAR);

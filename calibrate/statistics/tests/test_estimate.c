@@ -95,6 +95,39 @@ static void lines_and_pages_are_judged_apart(void **state)
 	sums_free(&sums);
 }
 
+/* What hot sites tear says nothing of sites at rest, and what these do not, nothing of hot ones. */
+static void sites_at_rest_are_another_claim(void **state)
+{
+	struct plan plan = sample_plan(1);
+	struct sums sums = { 0 };
+	const struct level *rested;
+	struct estimate e, alone;
+
+	(void)state;
+	sample_rung(&sums, &plan, low, sample_count(20, 100000, 50));
+	alone = estimate_of(&sums, &plan);
+	for (int c = 0; c < CLAIMS; c++)
+		sample_add(&sums, SUM_RESTED, low, claimed[c], &plan.seat[0],
+			   sample_count(40, 100000, 0));
+	e = estimate_of(&sums, &plan);
+	assert_true(level_at(&e, low)->upper_p == level_at(&alone, low)->upper_p);
+	assert_int_equal(level_at(&e, low)->claim[CLAIM_LINE].count.toggles, 2000000);
+	rested = &e.level[e.ladder.count + 1];
+	assert_true(waits_same(&rested->rung, &low));
+	assert_int_equal(rested->claim[CLAIM_LINE].count.toggles, 4000000);
+	assert_true(rested->upper_p < level_at(&e, low)->upper_p / 10);
+	assert_true(alone.level[alone.ladder.count + 1].upper_p == 1);
+	/* Nor are they what a pass needs: a program may change one site all the time. */
+	sums_free(&sums);
+	sample_rung(&sums, &plan, low, sample_count(20, 100000, 90));
+	for (int c = 0; c < CLAIMS; c++)
+		sample_add(&sums, SUM_RESTED, low, claimed[c], &plan.seat[0],
+			   sample_count(40, 100000, 0));
+	e = estimate_of(&sums, &plan);
+	assert_true(e.verdict != VERDICT_PASS);
+	sums_free(&sums);
+}
+
 /* The same tears, in every slice or in one of them. */
 static void bursts_widen_a_bound(void **state)
 {
@@ -362,6 +395,7 @@ int main(void)
 		cmocka_unit_test(the_cheapest_that_keeps_it_passes),
 		cmocka_unit_test(every_placement_must_be_known),
 		cmocka_unit_test(lines_and_pages_are_judged_apart),
+		cmocka_unit_test(sites_at_rest_are_another_claim),
 		cmocka_unit_test(bursts_widen_a_bound),
 		cmocka_unit_test(a_storm_at_a_longer_wait_bounds_shorter_ones),
 		cmocka_unit_test(too_many_tears_at_the_top_fail),

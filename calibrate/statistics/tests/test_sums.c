@@ -94,6 +94,18 @@ static void what_makes_tears_rare_proves_nothing(void **state)
 	assert_int_equal(sums.count, 2);
 	assert_int_equal(sums.sum[0].kind, SUM_ALONE);
 	assert_int_equal(sums.sum[1].kind, SUM_WAIT);
+	/* Sites at rest are another claim, and nothing between both is one. */
+	r.cell.rest = CELL_RESTED;
+	assert_int_equal(sums_add_record(&sums, &r), 0);
+	r.cell.provokers = 0;
+	assert_int_equal(sums_add_record(&sums, &r), 0);
+	r.cell.rest = CELL_RESTED - 1;
+	assert_int_equal(sums_add_record(&sums, &r), 0);
+	r.cell.rest = CELL_RESTED + 1;
+	assert_int_equal(sums_add_record(&sums, &r), 0);
+	assert_int_equal(sums.count, 4);
+	assert_int_equal(sums.sum[2].kind, SUM_RESTED);
+	assert_int_equal(sums.sum[3].kind, SUM_RESTED_ALONE);
 	sums_free(&sums);
 }
 

@@ -281,8 +281,8 @@ static void people_can_read_it(void **state)
 		"verdict = pass\nreason = a wait keeps tears below ",
 		"\n[scope]\ncpus = 0-1\nevidence = this-run\nruns = 1\nmeasured = 1795335991\n",
 		"\n[window]\nbytes = 64\ntoggles = 4000000\n",
-		"\n[wait]\nusable = yes\nconfidence = 0.95\nlevels = 2\nlong_levels = 0\nrequire_p "
-		"= 0.0001\n"
+		"\n[wait]\nusable = yes\nconfidence = 0.95\nlevels = 2\nlong_levels = 0\n"
+		"rested_levels = 0\nrequire_p = 0.0001\n"
 		"membarrier_ticks = 73000\n",
 		("\n[level 1]\nfirst = 100\nsecond = 100\nstretch = 4\nticks = 5000\n"
 		 "line_toggles = 4000000\nline_tears = 2000\nline_p = "),
@@ -291,6 +291,33 @@ static void people_can_read_it(void **state)
 	};
 
 	assert_all_said(*state, words, sizeof(words) / sizeof(words[0]));
+}
+
+/* Behind all others; what a machine of the fleet does at rest says nothing of this one. */
+static void levels_at_rest_are_written(void **state)
+{
+	struct place *p = *state;
+	struct estimate *e = &p->estimate;
+	struct level *rested = &e->level[e->ladder.count + 1];
+	struct machine_conf conf;
+	unsigned last;
+
+	for (int c = 0; c < CLAIMS; c++) {
+		rested->claim[c].count = sample_count(40, 100000, 0);
+		rested->claim[c].upper_p = 1e-5;
+	}
+	rested->upper_p = 1e-5;
+	assert_int_equal(write_conf(p), 0);
+	conf = must_read(p);
+	assert_int_equal(conf.rested, 1);
+	last = machine_conf_all_levels(&conf) - 1;
+	assert_int_equal(conf.level[last].rest, CELL_RESTED);
+	assert_int_equal(conf.level[last].waits.first, 100);
+	assert_int_equal(conf.level[last].page.toggles, 4000000);
+	assert_true(conf.level[last].page.upper_p == 1e-5);
+	p->from.prior = "fleet.prior";
+	assert_int_equal(write_conf(p), 0);
+	assert_int_equal(must_read(p).rested, 0);
 }
 
 static void a_prior_says_so(void **state)
@@ -324,6 +351,7 @@ int main(void)
 		IN_PLACE(the_longest_texts_fit),
 		IN_PLACE(a_journal_name_is_only_a_name),
 		IN_PLACE(people_can_read_it),
+		IN_PLACE(levels_at_rest_are_written),
 		IN_PLACE(a_prior_says_so),
 	};
 
