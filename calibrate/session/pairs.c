@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,7 +17,7 @@
 
 struct pair_process {
 	pid_t process;
-	int report; /* a file without a name */
+	FILE *report; /* a file without a name */
 };
 
 bool pair_of_round(unsigned cpus, unsigned round, unsigned i, unsigned pair[2])
@@ -32,10 +31,9 @@ bool pair_of_round(unsigned cpus, unsigned round, unsigned i, unsigned pair[2])
 }
 
 /* In the process of the pair, where all of the session is its own. */
-static void run_pair(struct session *s, const struct plan *all, const unsigned cpu[2], int report)
+static void run_pair(struct session *s, const struct plan *all, const unsigned cpu[2], FILE *report)
 {
 	hwloc_bitmap_t set = hwloc_bitmap_alloc();
-	FILE *file = fdopen(report, "w");
 	struct sums sums = { 0 };
 	struct plan plan = *all;
 	struct estimate e;
@@ -44,7 +42,7 @@ static void run_pair(struct session *s, const struct plan *all, const unsigned c
 
 	hwloc_bitmap_set(set, cpu[0]);
 	hwloc_bitmap_set(set, cpu[1]);
-	if (!file || hwloc_topology_restrict(s->topology, set, 0) < 0)
+	if (hwloc_topology_restrict(s->topology, set, 0) < 0)
 		_exit(EXIT_FAILURE);
 	plan.seats = plan.untesteds = 0;
 	plan_seat(&plan, s->topology);
@@ -53,8 +51,8 @@ static void run_pair(struct session *s, const struct plan *all, const unsigned c
 	ret = climb(s, &plan, &sums, &e);
 	line = json_pack("{s:i, s:b, s:o}", "ret", ret, "blind", e.blind, "sums",
 			 sums_to_json(&sums));
-	json_dumpf(line, file, 0);
-	fclose(file);
+	json_dumpf(line, report, 0);
+	fclose(report);
 	_exit(EXIT_SUCCESS);
 }
 
@@ -62,16 +60,15 @@ static void run_pair(struct session *s, const struct plan *all, const unsigned c
 static int take_report(const struct session *s, struct pair_process *pair, struct sums *sums,
 		       bool *proven)
 {
-	FILE *file = fdopen(pair->report, "r");
 	json_t *line;
-	int ret = -EIO;
+	int ret = -ECHILD;
 
 	while (waitpid(pair->process, NULL, 0) < 0 && errno == EINTR)
 		if (*s->stop)
 			kill(pair->process, SIGTERM);
-	rewind(file);
-	line = json_loadf(file, 0, NULL);
-	fclose(file);
+	rewind(pair->report);
+	line = json_loadf(pair->report, 0, NULL);
+	fclose(pair->report);
 	if (line)
 		ret = (int)json_integer_value(json_object_get(line, "ret"));
 	if (json_is_false(json_object_get(line, "blind"))) {
@@ -97,8 +94,8 @@ static int run_round(struct session *s, const struct plan *plan, const unsigned 
 			continue;
 		two[0] = cpu[two[0]];
 		two[1] = cpu[two[1]];
-		pair->report = memfd_create("pair", MFD_CLOEXEC);
-		pair->process = pair->report < 0 ? -1 : fork();
+		pair->report = tmpfile();
+		pair->process = pair->report ? fork() : -1;
 		if (pair->process == 0) {
 			s->seed = random_at(s->seed, (uint64_t)round << 32 | i) & INT64_MAX;
 			s->budget = seconds;
@@ -128,8 +125,7 @@ int climb_pairs(struct session *s, const struct plan *plan, struct sums *sums, s
 	bool proven = false;
 	int ret = cpu ? 0 : -ENOMEM;
 
-	if (rounds > cpus)
-		rounds = cpus;
+	rounds = rounds < 1 ? 1 : rounds > cpus ? cpus : rounds;
 	for (unsigned i = 0; i < cpus && cpu; i++)
 		cpu[i] = hwloc_get_obj_by_type(s->topology, HWLOC_OBJ_PU, i)->os_index;
 	/* Where there are fewer rounds than partners, each run begins with others. */

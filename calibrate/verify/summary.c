@@ -94,18 +94,20 @@ static void put_straddler(FILE *out, const struct estimate *e, int claim, const 
 static void put_window(FILE *out, const struct estimate *e, const struct identity *id)
 {
 	const struct window *w = &e->window;
-	const struct machine_conf conf = { .window = w->bytes,
-					   .window_runs = w->runs,
-					   .window_p = w->upper_p };
-	double barrier = e->membarrier_ticks, ticks = w->ticks, p;
-	struct kind kind = kind_read(id);
-	unsigned bytes = window_accepted(&conf, &kind, PC_ACCEPT_WINDOW_P_DEFAULT, &p);
-	bool is_used = w->bytes == 8 || (bytes > 8 && e->verdict == VERDICT_PASS);
+	struct facts facts = {
+		.have_window = e->verdict == VERDICT_PASS,
+		.conf = { .window = w->bytes, .window_runs = w->runs, .window_p = w->upper_p },
+		.kind = kind_read(id),
+	};
+	double barrier = e->membarrier_ticks, ticks = w->ticks;
+	bool is_used;
 	char where[24];
 
 	if (w->word_tore)
 		return;
-	snprintf(where, sizeof(where), "inside %u bytes", is_used ? bytes : w->bytes);
+	facts_accept_window(&facts, PC_ACCEPT_WINDOW_P_DEFAULT);
+	is_used = w->bytes == 8 || facts.window > 8;
+	snprintf(where, sizeof(where), "inside %u bytes", is_used ? facts.window : w->bytes);
 	/* A store that took longer than a membarrier was timed while its CPU was taken away. */
 	if (barrier > 0 && ticks >= barrier)
 		ticks = 0;
@@ -119,7 +121,8 @@ static void put_window(FILE *out, const struct estimate *e, const struct identit
 		fprintf(out,
 			" one store after %d clean runs here (now %s) or in %d hours of its kind "
 			"(now %u in %u)",
-			WINDOW_RUNS, NUMBER(w->runs), WINDOW_HOURS, kind.runs, kind.hours);
+			WINDOW_RUNS, NUMBER(w->runs), WINDOW_HOURS, facts.kind.runs,
+			facts.kind.hours);
 	fputc('\n', out);
 	if (w->torn)
 		fprintf(out,

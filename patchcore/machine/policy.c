@@ -70,24 +70,22 @@ void policy_assume_waits(uint64_t first, uint64_t second, uint64_t stretch)
 	};
 }
 
-unsigned window_accepted(const struct machine_conf *conf, const struct kind *kind, double accept_p,
-			 double *p)
-{
-	*p = conf->window_runs >= WINDOW_RUNS ? conf->window_p : 1;
-	if (*p <= accept_p)
-		return conf->window;
-	*p = 1 / (double)kind->one_in;
-	if (kind->runs >= WINDOW_RUNS && kind->hours >= WINDOW_HOURS && *p <= accept_p)
-		return conf->window < kind->window ? conf->window : kind->window;
-	return WINDOW_DEFAULT;
-}
-
 void facts_accept_window(struct facts *facts, double accept_p)
 {
+	const struct machine_conf *conf = &facts->conf;
+	const struct kind *kind = &facts->kind;
+	double own = conf->window_runs >= WINDOW_RUNS ? conf->window_p : 1;
+	bool have_kind = kind->runs >= WINDOW_RUNS && kind->hours >= WINDOW_HOURS;
+	double others = have_kind ? 1 / (double)kind->one_in : 1;
+
 	facts->window = WINDOW_DEFAULT;
-	if (facts->have_window)
-		facts->window =
-			window_accepted(&facts->conf, &facts->kind, accept_p, &facts->window_p);
+	if (!facts->have_window)
+		return;
+	facts->window_p = own <= accept_p ? own : others;
+	if (own <= accept_p)
+		facts->window = conf->window;
+	else if (others <= accept_p)
+		facts->window = conf->window < kind->window ? conf->window : kind->window;
 }
 
 void facts_learn(struct facts *facts)

@@ -75,16 +75,12 @@ void policy_assume_waits(uint64_t first, uint64_t second, uint64_t stretch);
 void facts_learn(struct facts *facts);
 
 /*
- * window_accepted - the widest window for a caller who accepts so many tears per store: what the
- * machine's own run saw whole, if many runs bound it so, of this machine or of its kind. Who
- * accepts 1 takes what that run saw. *p: the bound, of more than 8 bytes.
+ * facts_accept_window - for policy_choose(), the widest window for a caller who accepts so many
+ * tears per store: what the machine's own run saw whole, if many runs bound it so, of this machine
+ * or of its kind. Who accepts 1 takes what that run saw.
  */
 #define WINDOW_RUNS  30
 #define WINDOW_HOURS 10
-unsigned window_accepted(const struct machine_conf *conf, const struct kind *kind, double accept_p,
-			 double *p);
-
-/* facts_accept_window - the same of a machine that was calibrated, for policy_choose(). */
 void facts_accept_window(struct facts *facts, double accept_p);
 
 /*
