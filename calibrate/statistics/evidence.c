@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "base/text_file.h"
 #include "patchcore/machine/identity.h"
@@ -21,6 +22,13 @@
 #define HOUR		3600 /* seconds */
 #define ALMOST_NONE	0.5  /* added to tears, so that none has a logarithm */
 #define AGREED		1e-6 /* of logarithms: what rounding leaves between equal ones */
+
+uint64_t hash_text(uint64_t hash, const char *text)
+{
+	for (; *text; text++)
+		hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+	return hash;
+}
 
 /*
  * Of a line, as text: detects damage, not forgery. What the journal adds to each line is not under
@@ -46,20 +54,6 @@ static bool is_sealed(const json_t *line)
 	char text[EVIDENCE_PRINT];
 
 	return strcmp(json_text_of(line, "checksum"), seal_of(line, text)) == 0;
-}
-
-void evidence_print(const struct evidence_run *run, char print[EVIDENCE_PRINT])
-{
-	char cpus[CPUS_TEXT], text[64];
-	uint64_t hash;
-
-	strcpy(print, run->start);
-	if (print[0])
-		return;
-	cpus_print(&run->cpus, cpus, sizeof(cpus));
-	snprintf(text, sizeof(text), " %" PRId64 " ", run->up < 0 ? run->time : run->up);
-	hash = hash_text(hash_text(hash_text(HASH_START, run->boot), text), cpus);
-	snprintf(print, EVIDENCE_PRINT, "%016" PRIx64, hash ^ sums_print(&run->sums));
 }
 
 /* --- Writing ---------------------------------------------------------------------------------- */
@@ -105,13 +99,13 @@ int evidence_append(const char *path, const struct evidence_run *run)
 	char cpus[CPUS_TEXT];
 
 	cpus_print(&run->cpus, cpus, sizeof(cpus));
-	return append_line(path, "evidence",
-			   json_pack("{s:i, s:s, s:I, s:I, s:s, s:s, s:s, s:o, s:o}", "evidence",
-				     EVIDENCE_SCHEMA, "cpus", cpus, "time", (json_int_t)run->time,
-				     "up", (json_int_t)run->up, "boot", run->boot, "start",
-				     run->start, "source", run->source, "identity",
-				     identity_to_json(&run->identity), "sums",
-				     sums_to_json(&run->sums)));
+	return append_line(
+		path, "evidence",
+		json_pack("{s:i, s:s, s:I, s:o*, s:s, s:s*, s:s, s:o, s:o}", "evidence",
+			  EVIDENCE_SCHEMA, "cpus", cpus, "time", (json_int_t)run->time, "up",
+			  run->up < 0 ? NULL : json_integer(run->up), "boot", run->boot, "start",
+			  run->start[0] ? run->start : NULL, "source", run->source, "identity",
+			  identity_to_json(&run->identity), "sums", sums_to_json(&run->sums)));
 }
 
 int evidence_begin_epoch(const char *path, const char *reason)
@@ -175,6 +169,7 @@ static bool take_run(const json_t *line, struct evidence_run *run)
 {
 	const char *cpus, *date, *boot, *source, *start = "";
 	json_int_t time, schema, up = -1;
+	char seal[EVIDENCE_PRINT];
 	json_t *identity, *sums;
 
 	*run = (struct evidence_run){ 0 };
@@ -194,7 +189,7 @@ static bool take_run(const json_t *line, struct evidence_run *run)
 	    sums_from_json(sums, &run->sums) == 0) {
 		run->time = time;
 		run->up = up;
-		evidence_print(run, run->print);
+		strcpy(run->print, run->start[0] ? run->start : seal_of(line, seal));
 		return true;
 	}
 	sums_free(&run->sums);
@@ -246,59 +241,43 @@ struct store_reading {
 	bool begins;   /* an epoch did, and had no run yet */
 };
 
-static int add_run(struct store_reading *r, const struct evidence_run *run)
+static int add_run(struct store_reading *r, struct evidence_run *run)
 {
 	struct evidence *e = r->evidence;
-	struct evidence_run *more;
 
+	if (e->count == 0 || r->begins ||
+	    !is_same_machine(&e->run[e->count - 1].identity, &run->identity))
+		e->epoch++;
+	run->epoch = e->epoch;
+	r->begins = false;
 	if (json_object_set_new(r->known, run->print, json_true()) < 0)
 		return -ENOMEM;
-	more = reallocarray(e->run, e->count + 1, sizeof(*more));
-	if (!more)
-		return -ENOMEM;
-	e->run = more;
-	if (e->count == 0 || r->begins ||
-	    !is_same_machine(&more[e->count - 1].identity, &run->identity))
-		e->epoch++;
-	r->begins = false;
-	more[e->count] = *run;
-	more[e->count++].epoch = e->epoch;
-	return 0;
+	return ARRAY_ADD(e->run, e->count, *run);
 }
 
 static int take_line(void *arg, size_t number, const char *text, size_t length)
 {
 	struct store_reading *r = arg;
 	struct evidence_run run;
+	enum evidence_line kind;
 	json_t *other;
 	int ret = 0;
 
 	(void)number;
 	if (text && !length)
 		return 0;
-	switch (evidence_take_line(text, length, &run, &other)) {
-	case EVIDENCE_RUN:
-		if (json_object_get(r->known, run.print))
-			ret = -EEXIST;
-		else
-			ret = add_run(r, &run);
-		if (ret < 0)
-			sums_free(&run.sums);
-		return ret == -EEXIST ? 0 : ret;
-	case EVIDENCE_LOST:
-		r->evidence->broken++;
-		r->begins = true;
-		return 0;
-	case EVIDENCE_EPOCH:
-		r->begins = true;
-		return 0;
-	case EVIDENCE_OTHER:
-	case EVIDENCE_BROKEN:
-		break;
+	kind = evidence_take_line(text, length, &run, &other);
+	if (kind == EVIDENCE_RUN && !json_object_get(r->known, run.print)) {
+		ret = add_run(r, &run);
+		if (ret == 0)
+			return 0;
 	}
-	r->evidence->broken++;
+	if (kind == EVIDENCE_RUN)
+		sums_free(&run.sums);
+	r->begins |= kind == EVIDENCE_EPOCH || kind == EVIDENCE_LOST;
+	r->evidence->broken += kind != EVIDENCE_EPOCH && kind != EVIDENCE_RUN;
 	json_decref(other);
-	return 0;
+	return ret;
 }
 
 int evidence_read(const char *path, struct evidence *e)

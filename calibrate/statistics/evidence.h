@@ -7,8 +7,8 @@
  * over and counted, and the others stand. If it may have begun an epoch, it begins one.
  *
  * A run is known by the first cell that it counted, which it shares with every other run that
- * resumes a copy of its journal; older ones by boot, time, CPUs and counts. Its line may come any
- * number of times, and the first of them counts.
+ * resumes a copy of its journal; older ones by their checksum. Its line may come any number of
+ * times, and the first of them counts.
  *
  * Evidence of a machine that has changed is no evidence of what it is now. So runs belong to
  * epochs: a new one begins where the identity differs from the run before (CPU, microcode,
@@ -87,8 +87,9 @@ int evidence_append(const char *path, const struct evidence_run *run);
 /* evidence_begin_epoch - what comes from now on is another machine's. 0 or a negative errno. */
 int evidence_begin_epoch(const char *path, const char *reason);
 
-/* evidence_print - what a run is known by. */
-void evidence_print(const struct evidence_run *run, char print[EVIDENCE_PRINT]);
+/* hash_text - FNV-1a; begins with HASH_START. */
+#define HASH_START UINT64_C(0xcbf29ce484222325)
+uint64_t hash_text(uint64_t hash, const char *text);
 
 /* evidence_start - what a run is known by whose first cell it is. */
 void evidence_start(char start[EVIDENCE_PRINT], const struct cell_record *first);

@@ -2,9 +2,7 @@
 #include "calibrate/statistics/sums.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -186,28 +184,6 @@ int sums_add_all(struct sums *sums, const struct sums *others)
 	for (size_t i = 0; i < others->count && ret == 0; i++)
 		ret = sums_add(sums, &others->sum[i]);
 	return ret;
-}
-
-uint64_t hash_text(uint64_t hash, const char *text)
-{
-	for (; *text; text++)
-		hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
-	return hash;
-}
-
-uint64_t sums_print(const struct sums *sums)
-{
-	uint64_t print = 0;
-	char number[160];
-
-	for (const struct sum *s = sums->sum; s < sums->sum + sums->count; s++) {
-		snprintf(number, sizeof(number),
-			 "%d %" PRIu64 " %" PRIu64 " %" PRIu64 " %d %d %u %" PRIu64 " %" PRIu64,
-			 s->kind, s->rung.first, s->rung.second, s->rung.stretch, s->crossing,
-			 s->placement, s->executors, s->count.toggles, s->count.tears);
-		print += hash_text(HASH_START, number);
-	}
-	return print;
 }
 
 void sums_free(struct sums *sums)

@@ -119,13 +119,6 @@ struct sum *sums_find(const struct sums *sums, const struct sum *like);
 json_t *sums_to_json(const struct sums *sums);
 int sums_from_json(const json_t *array, struct sums *sums);
 
-/* hash_text - FNV-1a; begins with HASH_START. */
-#define HASH_START UINT64_C(0xcbf29ce484222325)
-uint64_t hash_text(uint64_t hash, const char *text);
-
-/* sums_print - of what was counted, in any order. */
-uint64_t sums_print(const struct sums *sums);
-
 void sums_free(struct sums *sums);
 
 #endif

@@ -47,17 +47,15 @@ static const struct command_line line = {
 
 static unsigned count_boots(const struct evidence *e)
 {
-	unsigned boots = 0;
+	json_t *boots = json_object();
+	size_t count;
 
-	for (size_t i = 0; i < e->count; i++) {
-		bool seen = e->run[i].epoch != e->epoch;
-
-		for (size_t k = 0; k < i && !seen; k++)
-			seen = e->run[k].epoch == e->epoch &&
-			       strcmp(e->run[k].boot, e->run[i].boot) == 0;
-		boots += !seen;
-	}
-	return boots;
+	for (const struct evidence_run *run = e->run; run < e->run + e->count; run++)
+		if (run->epoch == e->epoch)
+			json_object_set_new(boots, run->boot, json_true());
+	count = json_object_size(boots);
+	json_decref(boots);
+	return (unsigned)count;
 }
 
 /* A row of text, or a member of the JSON array. */

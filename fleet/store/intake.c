@@ -11,6 +11,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/array.h"
 #include "base/text_file.h"
 #include "results/journal/journal.h"
 #include "stress/placement/placement.h"
@@ -102,12 +103,10 @@ static int add_run(struct taking *t, const struct evidence_run *run, int64_t *id
 
 static int add_evidence(struct taking *t, const struct evidence_run *run)
 {
-	int64_t *more = reallocarray(t->run, t->runs + 1, sizeof(*more));
+	int64_t id;
+	int ret = add_run(t, run, &id);
 
-	if (!more)
-		return -ENOMEM;
-	t->run = more;
-	return add_run(t, run, &more[t->runs++]);
+	return ret < 0 ? ret : ARRAY_ADD(t->run, t->runs, id);
 }
 
 static int begin_epoch(struct taking *t)
@@ -170,8 +169,8 @@ static int add_cell(struct taking *t, const json_t *line)
 
 	if (!t->has_run || record_from_json(line, &record) < 0)
 		return -EINVAL;
-	if (!run->start[0])
-		evidence_start(run->start, &record);
+	if (!run->print[0])
+		evidence_start(run->print, &record);
 	if (time_of(line) > run->time)
 		run->time = time_of(line);
 	return sums_add_record(&run->sums, &record);

@@ -26,12 +26,12 @@ enum statement {
 	FIND_RUN,
 	FIND_BOOT,
 	DROP_RUN,
-	FORGET_RUN,
+	FORGET_JOURNAL,
 	STATEMENTS
 };
 
 #define FIND_IN                                                                                    \
-	"SELECT run.id, name, time, up, source = 'journal' FROM run JOIN machine ON "              \
+	"SELECT run.id, name, time, up FROM run JOIN machine ON "                                  \
 	"machine.id = run.machine"
 
 /* Parameters of kinds are in the order of kind_fields. */
@@ -53,7 +53,9 @@ static const char *const texts[STATEMENTS] = {
 	[FIND_RUN] = FIND_IN " WHERE print = ?",
 	[FIND_BOOT] = FIND_IN " WHERE boot = ? AND boot <> '' ORDER BY up < 0, run.id LIMIT 1",
 	[DROP_RUN] = "UPDATE run SET dropped = 1 WHERE id = ?",
-	[FORGET_RUN] = "DELETE FROM run WHERE id = ?",
+	/* It gives way to one that has grown, and to its evidence. */
+	[FORGET_JOURNAL] = "DELETE FROM run WHERE print = ?1 AND source = 'journal' AND "
+			   "(?2 <> 'journal' OR time < ?3)",
 };
 
 /* clang-format off */
@@ -287,7 +289,6 @@ static int run_statement(struct fleet *fleet, enum statement which, int64_t *id,
 /* A run that is known by its print or its boot. */
 struct found {
 	int64_t id, time, up;
-	bool is_journal;
 	char machine[FLEET_NAME];
 };
 
@@ -305,38 +306,24 @@ static int find_run(struct fleet *fleet, enum statement which, const char *by, s
 			 (const char *)sqlite3_column_text(statement, 1));
 		found->time = sqlite3_column_int64(statement, 2);
 		found->up = sqlite3_column_int64(statement, 3);
-		found->is_journal = sqlite3_column_int(statement, 4);
 	}
 	sqlite3_reset(statement);
 	return code == SQLITE_ROW ? 1 : errno_of(code);
-}
-
-/*
- * The same run: 1. 0: it is not known, or no more: a journal gives way to one that has grown, and
- * to its evidence.
- */
-static int find_same(struct fleet *fleet, const struct evidence_run *run, const char *print,
-		     struct found *found)
-{
-	bool is_journal = strcmp(run->source, "journal") == 0;
-	int ret = find_run(fleet, FIND_RUN, print, found);
-
-	if (ret > 0 && found->is_journal && !(is_journal && run->time <= found->time))
-		ret = run_statement(fleet, FORGET_RUN, NULL, 1, "i", found->id);
-	return ret;
 }
 
 int fleet_add_run(struct fleet *fleet, char name[FLEET_NAME], const struct evidence_run *run,
 		  int64_t *id)
 {
 	sqlite3_stmt *add_kind = fleet->statement[ADD_KIND], *add_sum = fleet->statement[ADD_SUM];
-	char print[EVIDENCE_PRINT], cpus[CPUS_TEXT];
+	char cpus[CPUS_TEXT];
 	int64_t machine = 0, kind = 0, time = run->time;
 	struct found found;
 	int ret;
 
-	evidence_print(run, print);
-	ret = find_same(fleet, run, print, &found);
+	ret = run_statement(fleet, FORGET_JOURNAL, NULL, 1, "tti", run->print, run->source,
+			    run->time);
+	if (ret == 0)
+		ret = find_run(fleet, FIND_RUN, run->print, &found);
 	if (ret > 0) {
 		snprintf(name, FLEET_NAME, "%s", found.machine);
 		*id = found.id;
@@ -358,7 +345,7 @@ int fleet_add_run(struct fleet *fleet, char name[FLEET_NAME], const struct evide
 	if (ret < 0)
 		return ret;
 	cpus_print(&run->cpus, cpus, sizeof(cpus));
-	ret = run_statement(fleet, ADD_RUN, id, 1, "tiiiittttn", print, machine, kind, time,
+	ret = run_statement(fleet, ADD_RUN, id, 1, "tiiiittttn", run->print, machine, kind, time,
 			    run->up, run->boot, run->identity.kernel, run->source, cpus,
 			    run->identity.tsc_khz);
 	for (size_t i = 0; i < run->sums.count && ret >= 0; i++) {

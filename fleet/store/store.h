@@ -3,8 +3,8 @@
  * The evidence of many machines in one SQLite database: results/schema/fleet.sql.
  *
  * Machines are judged by kind: vendor, family, model, stepping, microcode, hypervisor and topology.
- * A run is known by its print, so that a file may be merged as often as one likes, under any name,
- * and a journal before or behind the evidence of its run.
+ * A run is known by its print (calibrate/statistics/evidence.h), so that a file may be merged as
+ * often as one likes, under any name, and a journal before or behind the evidence of its run.
  */
 #ifndef FLEET_STORE_STORE_H
 #define FLEET_STORE_STORE_H

@@ -71,6 +71,8 @@ static inline struct evidence_run world_hour(struct world *w, unsigned kind, boo
 	strcpy(run.source, "default");
 	snprintf(run.boot, sizeof(run.boot), "%08lx-%08lx", gsl_rng_get(w->rng),
 		 gsl_rng_get(w->rng));
+	snprintf(run.print, sizeof(run.print), "%.8s%.8s", run.boot, run.boot + 9);
+	strcpy(run.start, run.print);
 	strcpy(run.date, "2026-01-01T00:00:00Z");
 	run.cpus.word[0] = 3;
 	for (unsigned k = 0; k < 2 * WORLD_RUNGS * (w->here ? PLACEMENT_COUNT : 1); k++) {

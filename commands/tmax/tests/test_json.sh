@@ -33,8 +33,8 @@ enveloped verify
 conf_of_here >"$dir/machine.conf"
 expect "0 1 2 3" "$tmax" verify --config "$dir/machine.conf" --budget 2s --format json
 enveloped verify
-# Where the library takes the config, the run is evidence.
-if [ "$(member exit)" != 3 ]; then
+# Where the library takes the config, and the oracle is not blind for want of time, the run is evidence.
+if [[ "$(member exit)" = [01] ]]; then
 	expect 0 "$tmax" evidence --evidence "$dir/machine.conf.evidence" --json
 	enveloped store
 	[ "$(member known_runs)" = 1 ] || fail "the store has not one run"

@@ -182,7 +182,7 @@ static void a_machine_has_one_name(void **state)
 	/* Two stores of one boot, as a user's and root's. */
 	for (unsigned i = 0; i < 2; i++) {
 		assert_int_equal(unlink(file), 0);
-		run.up++;
+		run.start[0] = (char)('a' + i);
 		assert_int_equal(evidence_append(file, &run), 0);
 		assert_int_equal(merge(file, i ? "root" : "user").runs, 1);
 	}
