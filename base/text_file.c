@@ -81,6 +81,17 @@ FILE *text_file_open(const char *path)
 	return file && is_packed ? unpack(file) : file;
 }
 
+int text_file_end(FILE *out, const char *fresh, const char *path, int ret)
+{
+	if ((ferror(out) | fclose(out)) && ret >= 0)
+		ret = -EIO;
+	if (ret >= 0 && rename(fresh, path) < 0)
+		ret = -errno;
+	if (ret < 0)
+		unlink(fresh);
+	return ret;
+}
+
 char *text_file_read(const char *path)
 {
 	FILE *file = fopen(path, "re");

@@ -15,6 +15,12 @@ FILE *text_file_open(const char *path);
 char *text_file_read(const char *path);
 
 /*
+ * text_file_end - end the writing of a file and rename it to path, so that a reader sees the old
+ * one or the new one; after an error (ret below 0) it is removed. ret, or a negative errno.
+ */
+int text_file_end(FILE *out, const char *fresh, const char *path, int ret);
+
+/*
  * data_file - the path of a data file, such as a script of gnuplot or a schema: in $TMAX_DATADIR if
  * that is set; else in the folder data/ beside the program, which a build tree has; else where the
  * package is installed.

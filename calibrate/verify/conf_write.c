@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/text_file.h"
 #include "calibrate/statistics/bound.h"
 #include "patchcore/machine/machine_conf.h"
 
@@ -192,20 +193,14 @@ int conf_check(const char *path, char *why, size_t size)
 int conf_write(const char *path, const struct estimate *e, const struct provenance *from)
 {
 	char temporary[PATH_MAX];
-	int ret = -ENOMEM, fd = open_temporary(path, temporary, sizeof(temporary));
+	int fd = open_temporary(path, temporary, sizeof(temporary));
 	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
 
 	if (fd < 0)
 		return fd;
-	if (!f)
-		close(fd);
-	else
-		ret = put_conf(f, e, from);
-	if (f && fclose(f) != 0 && ret == 0)
-		ret = -errno;
-	if (ret == 0 && rename(temporary, path) < 0)
-		ret = -errno;
-	if (ret < 0)
-		unlink(temporary);
-	return ret;
+	if (f)
+		return text_file_end(f, temporary, path, put_conf(f, e, from));
+	close(fd);
+	unlink(temporary);
+	return -ENOMEM;
 }

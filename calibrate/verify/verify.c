@@ -30,7 +30,8 @@ double verify_in_storm(double p, double spread)
 	return fmin(1, p * (1 + fmax(spread, VERIFY_SPREAD)));
 }
 
-bool verify_exceeds(uint64_t tears, uint64_t toggles, double rate, double alpha)
+/* Do so many tears contradict a rate, with an error of alpha? */
+static bool is_exceeded(uint64_t tears, uint64_t toggles, double rate, double alpha)
 {
 	return bound_lower(tears, toggles, 1 - alpha) > rate;
 }
@@ -127,7 +128,7 @@ static void judge_cell(struct verify_cell *c, double storm, double alpha)
 		c->status = STATUS_SKIPPED;
 		return;
 	}
-	if (c->check == CHECK_WAIT ? verify_exceeds(c->count.tears, c->count.toggles, storm, alpha)
+	if (c->check == CHECK_WAIT ? is_exceeded(c->count.tears, c->count.toggles, storm, alpha)
 				   : c->check == CHECK_WINDOW && verify_tears(c)) {
 		c->status = STATUS_BROKEN;
 		snprintf(c->reason, sizeof(c->reason), "%" PRIu64 " %s in %s exposed toggles",
@@ -349,7 +350,7 @@ void verify_judge(struct verify *v)
 	if (first_of(v, CHECK_WINDOW, STATUS_BROKEN)) {
 		verify_conclude(v, VERIFY_BROKEN, "a store inside the window of %u bytes tore",
 				v->conf.window);
-	} else if (verify_exceeds(v->tears, v->toggles, expected / (double)v->toggles, alpha) ||
+	} else if (is_exceeded(v->tears, v->toggles, expected / (double)v->toggles, alpha) ||
 		   first_of(v, CHECK_WAIT, STATUS_BROKEN)) {
 		verify_conclude(v, VERIFY_BROKEN,
 				"%" PRIu64 " %s in %s exposed toggles: more than p = %s allows",

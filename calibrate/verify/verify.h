@@ -99,9 +99,6 @@ const struct machine_conf_level *verify_level(const struct verify *v, int claim)
 double verify_p(const struct verify *v, int claim);
 double verify_spread(const struct verify *v, int claim);
 
-/* verify_exceeds - do so many tears contradict a rate, with an error of alpha? */
-bool verify_exceeds(uint64_t tears, uint64_t toggles, double rate, double alpha);
-
 /*
  * verify_in_storm - the rate of a storm where p is the mean. If a share of the time is storms, and
  * all tears are in them, the spread is (1 - share) / share, and a storm has 1 / share times the

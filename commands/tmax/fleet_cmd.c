@@ -12,6 +12,7 @@
 #include "base/command_line.h"
 #include "base/exit_status.h"
 #include "base/number.h"
+#include "base/text_file.h"
 #include "calibrate/verify/conf_write.h"
 #include "commands/report/report.h"
 #include "commands/tmax/commands.h"
@@ -103,7 +104,6 @@ static int write_table(struct fleet *fleet, const struct fleet_request *r)
 	int (*put)(FILE *, struct fleet *) = r->csv ? export_csv : export_prior;
 	char fresh[PATH_MAX];
 	FILE *out;
-	int ret;
 
 	if (!r->output)
 		return put(stdout, fleet);
@@ -112,14 +112,7 @@ static int write_table(struct fleet *fleet, const struct fleet_request *r)
 	out = fopen(fresh, "we");
 	if (!out)
 		return -errno;
-	ret = put(out, fleet);
-	if ((ferror(out) | fclose(out)) && ret == 0)
-		ret = -EIO;
-	if (ret == 0 && rename(fresh, r->output) < 0)
-		ret = -errno;
-	if (ret < 0)
-		unlink(fresh);
-	return ret;
+	return text_file_end(out, fresh, r->output, put(out, fleet));
 }
 
 static int export(struct fleet *fleet, const struct fleet_request *r)

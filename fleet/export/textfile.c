@@ -13,8 +13,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
+#include "base/text_file.h"
 #include "fleet/export/export.h"
 #include "fleet/judge/judge.h"
 #include "fleet/judge/ladder_of.h"
@@ -107,7 +107,6 @@ static int write_file(const struct collection *all, const struct fleet_host *hos
 	double p = fmin(1, judged->p * (double)looked_at);
 	bool some = false;
 	FILE *out;
-	int ret = 0;
 
 	file_of(host, name, sizeof(name));
 	if (snprintf(path, sizeof(path), "%s/%s", all->folder, name) >= (int)sizeof(path))
@@ -160,13 +159,7 @@ static int write_file(const struct collection *all, const struct fleet_host *hos
 	}
 	put_metric(out, host, "tmax_export_completion_timestamp_seconds",
 		   "When this file was completed.", (double)all->now);
-	if (ferror(out) | fclose(out))
-		ret = -EIO;
-	if (ret == 0 && rename(fresh, path) < 0)
-		ret = -errno;
-	if (ret < 0)
-		unlink(fresh);
-	return ret;
+	return text_file_end(out, fresh, path, 0);
 }
 
 static int by_machine(const void *a, const void *b)

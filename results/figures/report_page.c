@@ -7,7 +7,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/text_file.h"
 #include "results/figures/html.h"
@@ -165,13 +164,7 @@ int page_begin(struct html_page *page, const char *name, const char *title)
 int page_end(struct html_page *page, int rc)
 {
 	fputs("</body>\n</html>\n", page->out);
-	if ((ferror(page->out) | fclose(page->out)) && rc >= 0)
-		rc = -EIO;
-	if (rc >= 0 && rename(page->fresh, page->path))
-		rc = -errno;
-	if (rc < 0)
-		unlink(page->fresh);
-	return rc;
+	return text_file_end(page->out, page->fresh, page->path, rc);
 }
 
 int page_picture(struct html_page *page, const struct page_figure *figure, int rc, const char *why)
