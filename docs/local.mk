@@ -64,6 +64,7 @@ dist_lab_DATA = \
 	docs/lab/real-programs.md \
 	docs/lab/real-toggling.md \
 	docs/lab/rebuild.md \
+	docs/lab/rest.md \
 	docs/lab/site-boundaries.md \
 	docs/lab/tail-causes.md \
 	docs/lab/tail.md \

@@ -279,6 +279,8 @@ void summary_details(FILE *out, const struct estimate *e, const struct provenanc
 	fprintf(out, "\nEvery rung (bounds with %.0f %%, all sections of a rung at once):\n",
 		100 * CONFIDENCE);
 	put_sections(out, e->level, e->ladder.count);
+	fprintf(out, "Sites that rest %s ticks between two changes:\n", NUMBER(CELL_RESTED));
+	put_sections(out, e->level + e->ladder.count, e->ladder.rested);
 	put_distances(out, e);
 	fprintf(out, "Long waits, by gaps of fetches; stores and gaps are told as toggles and "
 		     "tears:\n");

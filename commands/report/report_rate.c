@@ -11,6 +11,7 @@
 
 #define EITHER (1 - (1 - CONFIDENCE) / 2) /* confidence of either end of a bar */
 
+/* Of hot sites: those at rest have another rate. */
 void rate_points(struct tally *points, const struct journal_data *data)
 {
 	for (size_t i = 0; i < data->count; i++) {
@@ -25,7 +26,8 @@ void rate_points(struct tally *points, const struct journal_data *data)
 		};
 
 		if (r->cell.protocol == PROTOCOL_WAIT && r->cell.oracle == ORACLE_COUNT &&
-		    claim_of(r->cell.crossing) >= 0 && r->result.toggles > 0)
+		    claim_of(r->cell.crossing) >= 0 && r->result.toggles > 0 &&
+		    r->cell.rest != CELL_RESTED)
 			tally_add(points, &p);
 	}
 }

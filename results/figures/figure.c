@@ -33,7 +33,7 @@ struct figure {
 static bool belongs_to_figure(const struct cell *c, enum oracle oracle)
 {
 	/* The caption of the crash figure tells what differs from the paper; the other has none. */
-	if (oracle == ORACLE_COUNT && (c->provokers || c->loop))
+	if (oracle == ORACLE_COUNT && (c->provokers || c->loop || c->rest == CELL_RESTED))
 		return false;
 	return c->oracle == oracle && c->protocol == PROTOCOL_WAIT &&
 	       c->waits.first == c->waits.second &&
