@@ -411,8 +411,9 @@ void estimate_decide(struct estimate *e, double require_p)
 	} else {
 		e->verdict = VERDICT_INCONCLUSIVE;
 		snprintf(e->reason, sizeof(e->reason),
-			 "too little was measured: the best bound per change is %s, where %s is "
-			 "required",
+			 "too little was measured: of one wait, for lines and pages, the best "
+			 "bound per "
+			 "change is %s, where %s is required",
 			 least < 1 ? NUMBER(least) : "unknown", NUMBER(require_p));
 	}
 }

@@ -258,7 +258,7 @@ static inline int sample_estimate(struct journal *journal)
 	strcpy(e.reason, "too little was measured " SAMPLE_MARKUP);
 	ladder_make(&e.ladder, 6400);
 	e.levels = e.ladder.stretched;
-	for (unsigned i = 0; i < e.ladder.count; i++) {
+	for (unsigned i = 0; i < e.ladder.count + e.ladder.rested; i++) {
 		struct level *level = &e.level[i];
 		double p = i < e.levels ? pow(10, -(double)i) : 1e-2;
 

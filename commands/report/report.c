@@ -29,32 +29,21 @@ static const struct report_section sections[] = {
 #define SECTIONS (sizeof(sections) / sizeof(sections[0]))
 #define ID_MAX	 (sizeof("bench-") + BENCH_KEY)
 
-/* Journals of benchmarks alone need no sections that say what is missing of a calibration. */
 static bool is_of_benchmarks(const struct journal_data *data)
 {
-	return !data->count && journal_has_bench(data, NULL) && !line_last(data, "estimate") &&
+	return !data->count && line_last(data, "bench") && !line_last(data, "estimate") &&
 	       !line_last(data, "gaps");
 }
 
-static bool is_wanted(const struct report_section *section, const struct journal_data *data)
-{
-	if (section->benchmark)
-		return journal_has_bench(data, section->benchmark->name);
-	return section->write == section_machine || !is_of_benchmarks(data);
-}
-
-/* Those that are wanted, up to one without a title. */
-static void list_sections(const struct journal_data *data,
-			  struct report_section list[SECTIONS + BENCHMARK_COUNT + 1])
+/* With one for each benchmark, up to one without a title. */
+static void list_sections(struct report_section list[SECTIONS + BENCHMARK_COUNT + 1])
 {
 	for (const struct report_section *s = sections; s < sections + SECTIONS; s++) {
-		if (s->write && is_wanted(s, data))
+		if (s->write)
 			*list++ = *s;
-		for (unsigned i = 0; !s->write && benchmarks[i]; i++) {
-			*list = (struct report_section){ s->id, benchmarks[i]->title, NULL,
-							 benchmarks[i] };
-			list += is_wanted(list, data);
-		}
+		for (unsigned i = 0; !s->write && benchmarks[i]; i++)
+			*list++ = (struct report_section){ s->id, benchmarks[i]->title, NULL,
+							   benchmarks[i] };
 	}
 	list->title = NULL;
 }
@@ -94,7 +83,7 @@ static int write_page(struct html_page *page)
 	FILE *out;
 	int rc;
 
-	list_sections(data, list);
+	list_sections(list);
 	snprintf(title, sizeof(title), "%s %s", alone ? "Patching on" : "T_max of",
 		 data->identity.brand);
 	rc = page_begin(page, "index.html", title);

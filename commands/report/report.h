@@ -41,9 +41,6 @@ int section_benchmark(struct html_page *page, const struct benchmark *benchmark)
 /* put_unread_benchmarks - say how many lines of benchmarks could not be read, if any. */
 void put_unread_benchmarks(struct html_page *page);
 
-/* journal_has_bench - is there a line of that benchmark, or of any for NULL? */
-bool journal_has_bench(const struct journal_data *data, const char *benchmark);
-
 /* bench_interval - "442 [430, 451]", or the median alone if there is no interval; "" for none. */
 #define INTERVAL_TEXT 96
 char *bench_interval(char *buf, struct bench_value v);

@@ -41,17 +41,6 @@ static int read_last(const struct journal_data *data, const char *benchmark,
 	return lines;
 }
 
-bool journal_has_bench(const struct journal_data *data, const char *benchmark)
-{
-	const json_t *line;
-	size_t i = 0;
-
-	while ((line = line_next(data, "bench", &i)))
-		if (!benchmark || strcmp(json_text_of(line, "benchmark"), benchmark) == 0)
-			return true;
-	return false;
-}
-
 /* --- A benchmark ---------------------------------------------------------------------------- */
 
 char *bench_interval(char *buf, struct bench_value v)

@@ -111,6 +111,10 @@ out:
 
 int section_limits(struct html_page *page)
 {
+	const struct journal_data *data = page->data;
+
+	if (!data->count && !line_last(data, "estimate") && !line_last(data, "gaps"))
+		return 1;
 	fputs("<ul>\n"
 	      "<li>A bound is not zero. No tear in N toggles leaves room for one in about N/3, at "
 	      "95 % confidence.</li>\n"

@@ -27,15 +27,6 @@ void html_between(FILE *out, const char *before, const char *after, const char *
 #define html_fold_end(out)  fputs("</details>\n", out)
 
 /*
- * html_tile - one of the large numbers of a page, in an element <dl class="tiles">: what it is, the
- * number, its unit, and a few words below.
- */
-#define html_tile(out, label, number, unit, ...)                                                   \
-	(html_tile_begin(out, label, number, unit),                                                \
-	 html_between(out, "<dd>", "</dd></div>\n", __VA_ARGS__))
-void html_tile_begin(FILE *out, const char *label, const char *number, const char *unit);
-
-/*
  * html_table - a table in a box that scrolls by itself, with its heading row, below a caption
  * (NULL: none). Tabs stand between headings; one that starts with '#' is of a column of numbers.
  * Only cells of class "w" break into lines.
@@ -43,7 +34,6 @@ void html_tile_begin(FILE *out, const char *label, const char *number, const cha
 void html_table(FILE *out, const char *caption, const char *headings);
 void html_row(FILE *out, const char *class); /* NULL: of no class; ends the row before */
 #define html_cell(out, ...)	   html_between(out, "<td>", "</td>", __VA_ARGS__)
-#define html_number(out, ...)	   html_between(out, "<td class=\"n\">", "</td>", __VA_ARGS__)
 #define html_code(out, ...)	   html_between(out, "<td><code>", "</code></td>", __VA_ARGS__)
 #define html_table_end(out)	   fputs("</tr>\n</table></div>\n", out)
 #define html_folded_table_end(out) fputs("</tr>\n</table></div>\n</details>\n", out)

@@ -44,13 +44,6 @@ void html_cells(FILE *out, const char *kinds, const char *format, ...)
 	}
 }
 
-void html_tile_begin(FILE *out, const char *label, const char *number, const char *unit)
-{
-	html_between(out, "<div><dt>", "</dt>", "%s", label);
-	html_between(out, "<dd><span>", "</span>", "%s", number);
-	html_between(out, " ", "</dd>", "%s", unit);
-}
-
 void html_table(FILE *out, const char *caption, const char *headings)
 {
 	/* The caption stands outside the box, or it would scroll out of sight. */

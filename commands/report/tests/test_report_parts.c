@@ -42,7 +42,7 @@ static void escapes_what_a_format_brings(void **state)
 
 	(void)state;
 	html_cell(out, "%s", "<td>");
-	html_number(out, "%s", "&");
+	html_cells(out, "n", "%s", "&");
 	html_paragraph(out, "%d %s", 7, "'");
 	fclose(out);
 	assert_string_equal(written,
@@ -65,18 +65,14 @@ static void cells_of_a_row_are_escaped(void **state)
 	assert_string_equal(written, "<td>&lt;</td><td>&gt;</td>");
 }
 
-static void tiles_and_folds_are_escaped(void **state)
+static void folds_are_escaped(void **state)
 {
 	FILE *out = write_to();
 
 	(void)state;
-	html_tile(out, "<a>", "<b>", "<c>", "%s", "<d>");
 	html_fold(out, "%s", "<e>");
 	fclose(out);
-	assert_string_equal(
-		written,
-		"<div><dt>&lt;a&gt;</dt><dd><span>&lt;b&gt;</span> &lt;c&gt;</dd><dd>&lt;d&gt;"
-		"</dd></div>\n<details><summary>&lt;e&gt;</summary>\n");
+	assert_string_equal(written, "<details><summary>&lt;e&gt;</summary>\n");
 }
 
 static void cuts_long_texts(void **state)
@@ -248,7 +244,7 @@ int main(void)
 		cmocka_unit_test(escapes_all_markup),
 		cmocka_unit_test(escapes_what_a_format_brings),
 		cmocka_unit_test(cells_of_a_row_are_escaped),
-		cmocka_unit_test(tiles_and_folds_are_escaped),
+		cmocka_unit_test(folds_are_escaped),
 		cmocka_unit_test(cuts_long_texts),
 		cmocka_unit_test(numbers_are_for_people),
 		cmocka_unit_test(only_the_root_element_is_inlined),
