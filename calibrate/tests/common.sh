@@ -249,7 +249,8 @@ agrees()
 {
 	local verdict usable
 
-	grep '"type":"estimate"' "$2" | tail -n 1 >"$dir/estimate"
+	# Of the window the same names stand in an object of its own.
+	grep '"type":"estimate"' "$2" | tail -n 1 | sed 's/,"window":{[^}]*}//' >"$dir/estimate"
 	[ -s "$dir/estimate" ] || fail "no estimate in $2"
 	verdict=$(conf_says verdict "$1" tmax)
 	usable=$(conf_says usable "$1" wait)
