@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 
 #define SLICE_MS   100 /* how soon a wish to stop is seen */
@@ -202,17 +203,9 @@ static int read_numbers(const char *line, struct process_reply *reply)
 		if (!whole || whole > DIGITS || part > DIGITS || (dot && !part) ||
 		    reply->count == PROCESS_NUMBERS)
 			return -EPROTO;
-		if (reply->count == reply->room) {
-			size_t room = reply->room ? 2 * reply->room : 64;
-			double *more = reallocarray(reply->value, room, sizeof(*more));
-
-			if (!more)
-				return -ENOMEM;
-			reply->value = more;
-			reply->room = room;
-		}
 		/* Nothing here sets a locale, in which the dot might be another sign. */
-		reply->value[reply->count++] = strtod(line, NULL);
+		if (ARRAY_ADD(reply->value, reply->count, strtod(line, NULL)) < 0)
+			return -ENOMEM;
 		line += whole + dot + part;
 		if (!*line)
 			return 0;

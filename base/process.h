@@ -26,7 +26,7 @@ struct process;
 
 struct process_reply {
 	double *value; /* owned */
-	size_t count, room;
+	size_t count;
 };
 
 /*

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
+
 #define ALMOST_NONE 0.5 /* added to tears, so that none has a logarithm */
 #define TILTS	    200 /* of the residuals, that are tried for the tightest bound */
 #define TILT_LEAST  1e-3
@@ -171,12 +173,7 @@ static int measure_spread(struct fleet_spread *s, struct machine *machines, size
 
 /* --- Judging ---------------------------------------------------------------------------------- */
 
-static int by_chance(const void *a, const void *b)
-{
-	const struct judged *x = a, *y = b;
-
-	return (x->p > y->p) - (x->p < y->p);
-}
+ORDER_BY(by_chance, struct judged, p)
 
 /*
  * The chance of so many hours in the tail that reach so far together: as many as come by chance,
