@@ -436,6 +436,37 @@ static void later(const void *arg)
 	MUST(code_run(line_site) == CODE_OLD && code_run(page_site) == CODE_OLD);
 }
 
+/*
+ * Where only a level at rest is accepted, each change waits until the lines have rested: a
+ * patch, one that is started, and a batch. A membarrier costs too much here to be taken instead.
+ */
+static void at_rest(const void *arg)
+{
+	struct machine_conf conf = two_levels(SAFE_P);
+	struct pc_op op;
+	uint64_t begin;
+
+	(void)arg;
+	conf.levels = conf.rested = 1;
+	conf.level[1].waits = conf.level[0].waits;
+	conf.level[1].rest = LONG;
+	conf.membarrier_ticks = UINT64_C(1) << 39;
+	use_levels(&conf);
+	put_code();
+	op = (struct pc_op){ .addr = page_site, .bytes = old_code, .len = CODE_LEN };
+	MUST(pc_set_policy(PC_POLICY_AUTO) == 0 && pc_set_accept_p(SAFE_P) == 0);
+	MUST(status_now().in_use == WAIT && status_now().level == 2);
+	begin = __rdtsc();
+	MUST(pc_patch(page_site, new_code, CODE_LEN) == 0);
+	MUST(pc_patch(page_site, old_code, CODE_LEN) == 0);
+	MUST(code_run(page_site) == CODE_OLD && sync_at(page_site)->level == 2);
+	MUST(pc_start_patch(page_site, new_code, CODE_LEN) == 0);
+	MUST(pc_drain() == 0);
+	MUST(pc_patch_batch(&op, 1) == 0);
+	MUST(code_run(page_site) == CODE_OLD && sync_at(page_site)->level == 2);
+	MUST(__rdtsc() - begin >= 3 * LONG);
+}
+
 /* A patcher uses membarrier; what it starts waits, and leaves executors alone. */
 static void long_later(const void *arg)
 {
@@ -718,6 +749,7 @@ int main(void)
 		child_unit_test(merged),
 		child_unit_test(later),
 		child_unit_test(long_later),
+		child_unit_test(at_rest),
 		child_unit_test(batched),
 		child_unit_test(lines_only),
 		child_unit_test(pages_by_membarrier),
