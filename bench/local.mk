@@ -9,7 +9,6 @@ libbench_a_SOURCES = \
 	bench/cases/pass.c \
 	bench/cases/probes.c \
 	bench/cases/probes_many.c \
-	bench/cases/scaling.c \
 	bench/cases/stall.c \
 	bench/cases/throughput.c \
 	bench/cases/toggle.c \
@@ -46,10 +45,7 @@ peersdir = $(pkgdatadir)/peers
 dist_peers_DATA = \
 	bench/peers/CallSites.java \
 	bench/peers/lines.h \
-	bench/peers/lttng.c \
-	bench/peers/lttng_called.h \
 	bench/peers/many.S \
-	bench/peers/uftrace.c \
 	bench/peers/uprobe.c \
 	bench/peers/xray.c
 
@@ -74,7 +70,6 @@ bench_tests = \
 	bench/cases/tests/test_bench_latency \
 	bench/cases/tests/test_bench_latent \
 	bench/cases/tests/test_bench_probes \
-	bench/cases/tests/test_bench_scaling \
 	bench/cases/tests/test_bench_sites \
 	bench/cases/tests/test_bench_stall \
 	bench/cases/tests/test_bench_throughput \

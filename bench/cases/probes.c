@@ -25,8 +25,8 @@
 #define PROBES_PAIRS   100
 #define PEER_CALLS     10000
 #define PEER_PAIRS     3
-#define PEERS	       4
-#define PEER_CASES     4 /* of each, at most: off, on, switched without and with an executor */
+#define PEERS	       2
+#define PEER_CASES     4 /* of each: off, on, switched without and with an executor */
 #define SPLIT	       3 /* of the call that switching is compared with */
 #define LENGTH(a)      (sizeof(a) / sizeof(*(a)))
 
@@ -499,7 +499,7 @@ static void plan_peers(struct probes_plan *p)
 	struct asked_peer *a = p->asked;
 
 	for (struct peer *peer = peers; peer->name; peer++)
-		for (unsigned i = 0; i < (peer->site ? 0 : peer->toggles ? 4 : 2); i++, a++) {
+		for (unsigned i = 0; i < (peer->site ? 0 : PEER_CASES); i++, a++) {
 			struct bench_case *c = &p->cases[p->count++];
 			bool on = i % 2, switches = i / 2;
 

@@ -32,21 +32,17 @@
 #ifdef __clang__
 #define LINES_PLAIN __attribute__((xray_never_instrument, unused)) static
 #else
-#define LINES_PLAIN __attribute__((patchable_function_entry(0), unused)) static
+#define LINES_PLAIN __attribute__((unused)) static
 #endif
 
 /* --- What a program has --------------------------------------------------------------------- */
 
 /*
- * traced - the function that can be switched. LINES_OFF - called where it is to be off, if that is
- * another. plain - one without anything. get_ready - NULL, or why not. turn_traced - switch it;
- * exits with a reason if that fails.
+ * traced - the function that can be switched. plain - one without anything. get_ready - NULL, or
+ * why not. turn_traced - switch it; exits with a reason if that fails.
  */
 void traced(void);
 void plain(void);
-#ifndef LINES_OFF
-#define LINES_OFF traced
-#endif
 static const char *get_ready(void);
 static void turn_traced(bool on);
 
@@ -129,15 +125,9 @@ LINES_PLAIN void stop(void)
 
 /* --- Answers -------------------------------------------------------------------------------- */
 
-/*
- * Thousandths by hand: what is printed must not depend on what a tracer does to the registers
- * of a function that takes doubles.
- */
 LINES_PLAIN void put_number(uint64_t ticks, uint64_t per, const char *end)
 {
-	uint64_t whole = ticks / per, part = ticks % per * 1000 / per;
-
-	printf("%llu.%03u%s", (unsigned long long)whole, (unsigned)part, end);
+	printf("%.3f%s", (double)ticks / (double)per, end);
 }
 
 LINES_PLAIN void toggle(unsigned long pairs, bool hot)
@@ -173,7 +163,7 @@ LINES_PLAIN void cost(uint64_t calls)
 {
 	calls += !calls;
 	TIME(plain, " ");
-	TIME(LINES_OFF, " ");
+	TIME(traced, " ");
 	turn_traced(true);
 	TIME(traced, "\n");
 	turn_traced(false);

@@ -29,7 +29,6 @@ struct peer {
 	 * executor. No start: peer_open() builds it, and that is all.
 	 */
 	const char *build, *start;
-	bool toggles;		/* else it cannot be switched while it runs */
 	bool site, hot;		/* a call site, and the HOT that it answers */
 	double unit;		/* ticks; peer_open() compares the clocks while it starts */
 	char folder[PEER_PATH]; /* empty: none */

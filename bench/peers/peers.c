@@ -36,28 +36,13 @@ _Static_assert(BENCH_WHY >= PROCESS_WHY, "no room for the reasons of a process")
 #define PROGRAM " \"$1/program\" \"$3\" \"$4\""
 
 struct peer peers[] = {
-	{ "xray", "xray.c", "clang, libclang-rt-dev", CLANG, "exec" PROGRAM, .toggles = true },
-	{ "uprobe", "uprobe.c", "gcc", GCC, "exec" PROGRAM, .toggles = true },
-	/* No library calls, no events of the kernel: only the function. */
-	{ "uftrace", "uftrace.c", "gcc, uftrace", GCC,
-	  .start = "exec uftrace record --no-libcall --no-event -P '^traced$' -d "
-		   "\"$1/data\"" PROGRAM },
+	{ "xray", "xray.c", "clang, libclang-rt-dev", CLANG, .start = "exec" PROGRAM },
+	{ "uprobe", "uprobe.c", "gcc", GCC, .start = "exec" PROGRAM },
 	/* In two processes, see CallSites.java. */
 	{ "jvm-volatile", "CallSites.java", "openjdk-17-jdk-headless", JAVAC, JAVA " 1",
 	  .site = true, .hot = true },
 	{ "jvm-volatile", "CallSites.java", "openjdk-17-jdk-headless", JAVAC, JAVA " 0",
 	  .site = true },
-	/*
-	 * Its home is the folder, but root's is not: there another daemon would be asked, a user's.
-	 * Ours ends with the program, on any CPU.
-	 */
-	{ "lttng", "lttng.c", "gcc, liblttng-ust-dev, lttng-tools",
-	  GCC " -I\"${2%/*}\" -llttng-ust -ldl && lttng --version >/dev/null",
-	  .start = "export LTTNG_HOME=\"$1\"; "
-		   "lttng --no-sessiond list >/dev/null 2>&1 && "
-		   "{ echo 'another session daemon of LTTng runs' >&2; exit 1; }; "
-		   "setpriv --pdeathsig KILL lttng-sessiond --no-kernel --quiet >/dev/null & "
-		   "exec" PROGRAM },
 	{ 0 },
 };
 

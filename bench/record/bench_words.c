@@ -36,9 +36,8 @@ bool word_listed(const char *word, const char *const list[])
 char *words_of_params(const struct bench_row *row, const char *const without[], char *buf,
 		      size_t size)
 {
-	/* Values that speak for themselves, and what is there or not and no number of anything. */
+	/* Values that speak for themselves. */
 	static const char *const bare[] = { "policy", "mapping", "cache", "mode", "verdict", NULL };
-	static const char *const flags[] = { "oversubscribed", "one-site", NULL };
 	char raw[WORDS_ROOM] = "", one[BENCH_KEY + BENCH_TEXT + 16];
 	size_t length = 0;
 
@@ -61,8 +60,6 @@ char *words_of_params(const struct bench_row *row, const char *const without[], 
 			snprintf(one, sizeof(one), "batch of %.10g", number);
 		else if (strcmp(key, "rate") == 0)
 			snprintf(one, sizeof(one), "%.10g toggles/s", number);
-		else if (word_listed(key, flags))
-			snprintf(one, sizeof(one), "%s", number == 0 ? "" : key);
 		else if (number == 0)
 			snprintf(one, sizeof(one), "no %.*s", stem, key);
 		else

@@ -273,32 +273,6 @@ static inline struct bench_result sample_throughput(void)
 
 /* --- The others ----------------------------------------------------------------------- */
 
-static inline void sample_patchers(struct bench_result *r, const char *name, const char *policy,
-				   double rate)
-{
-	for (unsigned patchers = 1; patchers <= 4; patchers++)
-		for (unsigned executors = 0; executors <= 2; executors++) {
-			struct bench_row *row =
-				sample_row(r, name, "changes", "changes/s",
-					   rate * sqrt(patchers) / (1 + 0.3 * executors));
-
-			if (policy)
-				bench_row_param_text(row, "policy", policy);
-			bench_row_param(row, "patchers", patchers);
-			bench_row_param(row, "executors", executors);
-		}
-}
-
-static inline struct bench_result sample_scaling(void)
-{
-	struct bench_result r = sample_result("scaling");
-
-	sample_patchers(&r, "aligned", NULL, 6e6);
-	sample_patchers(&r, "call", NULL, 5e6);
-	sample_patchers(&r, "straddler", "wait", 2e5);
-	return r;
-}
-
 static inline struct bench_result sample_latent(void)
 {
 	static const double over[] = { 0.3, 3.6, 1.2, 1.1, 0.9 };

@@ -143,8 +143,6 @@ static void rows_are_there(void **state)
 	}
 	/* Peers that were not asked for say so. */
 	assert_string_equal(bench_run_row(&result, "xray", "on")->why, "not asked for");
-	assert_string_equal(bench_run_row(&result, "uftrace", "off")->why, "not asked for");
-	assert_string_equal(bench_run_row(&result, "lttng", "on")->why, "not asked for");
 	assert_string_equal(bench_run_row(&result, "uprobe executors=1", "activate")->why,
 			    "not asked for");
 	bench_result_free(&result);

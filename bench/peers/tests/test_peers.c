@@ -102,7 +102,7 @@ static void check_all(struct peer *peer)
 {
 	if (!is_open(peer))
 		skip();
-	for (unsigned hot = 0; hot < 2 && peer->toggles; hot++)
+	for (unsigned hot = 0; hot < 2; hot++)
 		check_toggle(peer, hot);
 	check_cost(peer);
 	close_it(peer);
@@ -118,13 +118,6 @@ static void test_uprobe(void **arg)
 {
 	(void)arg;
 	check_all(peer_of("uprobe"));
-}
-
-static void test_uftrace(void **arg)
-{
-	(void)arg;
-	assert_false(peer_of("uftrace")->toggles);
-	check_all(peer_of("uftrace"));
 }
 
 /* Each is asked what it is warm for. */
@@ -143,13 +136,6 @@ static void test_jvm(void **arg)
 	}
 }
 
-static void test_lttng(void **arg)
-{
-	(void)arg;
-	assert_false(peer_of("lttng")->toggles);
-	check_all(peer_of("lttng"));
-}
-
 /* --- What a program answers ----------------------------------------------------------------- */
 
 /* Only what it is asked by the letter. */
@@ -161,7 +147,7 @@ static void test_lttng(void **arg)
 	"'cost 200') printf '1 2 3 4\\n.\\n';; "                                                   \
 	"*) echo error what;; esac; done"
 
-static struct peer fake = { "fake", "xray.c", "none", "true", FAKE, .toggles = true };
+static struct peer fake = { "fake", "xray.c", "none", "true", .start = FAKE };
 
 static void test_answers(void **arg)
 {
@@ -195,35 +181,6 @@ static void test_answers(void **arg)
 	assert_string_equal(why, "not open");
 }
 
-/* A user's own daemon, which answers: nothing is started, created or switched in it. */
-static void test_lttng_in_use(void **arg)
-{
-	struct peer lttng = *peer_of("lttng");
-	char bin[] = "/tmp/tmax-lttng-XXXXXX", command[512], *path = strdup(getenv("PATH"));
-
-	(void)arg;
-	if (!getenv("TMAX_DATADIR"))
-		skip();
-	assert_non_null(mkdtemp(bin));
-	snprintf(command, sizeof(command),
-		 "cd %s && printf '#!/bin/sh\\n' | tee lttng setpriv >/dev/null && "
-		 "echo ': >%s/started' >>setpriv && chmod +x lttng setpriv",
-		 bin, bin);
-	assert_int_equal(system(command), 0);
-	snprintf(command, sizeof(command), "%s:%s", bin, path);
-	setenv("PATH", command, 1);
-	lttng.build =
-		"printf '#!/bin/sh\\necho .; cat\\n' >\"$1/program\"; chmod +x \"$1/program\"";
-	assert_true(peer_open(&lttng, &run) < 0);
-	assert_non_null(strstr(lttng.why, "another session daemon of LTTng runs"));
-	close_it(&lttng);
-	setenv("PATH", path, 1);
-	free(path);
-	snprintf(command, sizeof(command), "test ! -e %s/started; s=$?; rm -r %s; exit $s", bin,
-		 bin);
-	assert_int_equal(system(command), 0);
-}
-
 /* --- What is missing ------------------------------------------------------------------------ */
 
 static void check_package(const char *name, const char *package)
@@ -253,9 +210,7 @@ static void test_not_installed(void **arg)
 	setenv("PATH", "/nonexistent", 1);
 	check_package("xray", "(Debian: clang");
 	check_package("uprobe", "(Debian: gcc");
-	check_package("uftrace", "(Debian: gcc, uftrace)");
 	check_package("jvm-volatile", "(Debian: openjdk");
-	check_package("lttng", "liblttng-ust-dev, lttng-tools)");
 	setenv("PATH", path, 1);
 	free(path);
 }
@@ -321,11 +276,10 @@ static int unseat(void **arg)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_not_wanted),   cmocka_unit_test(test_not_installed),
-		cmocka_unit_test(test_no_source),    cmocka_unit_test(test_answers),
-		cmocka_unit_test(test_xray),	     cmocka_unit_test(test_uprobe),
-		cmocka_unit_test(test_uftrace),	     cmocka_unit_test(test_lttng),
-		cmocka_unit_test(test_lttng_in_use), cmocka_unit_test(test_jvm),
+		cmocka_unit_test(test_not_wanted), cmocka_unit_test(test_not_installed),
+		cmocka_unit_test(test_no_source),  cmocka_unit_test(test_answers),
+		cmocka_unit_test(test_xray),	   cmocka_unit_test(test_uprobe),
+		cmocka_unit_test(test_jvm),
 	};
 
 	return cmocka_run_group_tests(tests, seat, unseat);

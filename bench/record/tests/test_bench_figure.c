@@ -281,7 +281,6 @@ static void all_benchmarks_are_drawn(void **state)
 		"split 3|2, wait, 1 executor",
 		"patch: membarrier, 1 executor",
 		"flag (peer)",
-		"no executor",
 		"split 1|4",
 		"stop-the-world",
 		"baseline, in turn",
@@ -333,10 +332,12 @@ static void flat_figures_are_drawn(void **state)
 	use_gnuplot();
 	for (unsigned n = 0; n < SAMPLE_BENCHMARKS; n++) {
 		struct bench_result r = sample_bench(n);
+		/* There are no multiples of 0. */
+		bool zero = n % 2 && benchmarks[n]->drawing != DRAWN_AS_GROWTH;
 
 		for (unsigned i = 0; i < r.rows; i++)
 			if (row_measured(&r.row[i]))
-				make_even(&r.row[i], n % 2 ? 0 : 1e9);
+				make_even(&r.row[i], zero ? 0 : 1e9);
 		expect_drawn(place, &r);
 		bench_result_free(&r);
 	}

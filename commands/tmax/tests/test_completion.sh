@@ -63,7 +63,7 @@ offers "text" tmax verify --format t
 offers "line page 8 16 32 none" tmax gaps --crossing ''
 offers "no-int3" tmax stress --protocol no
 offers "oversubscribed" tmax stress --placement ov
-offers "scaling stall" tmax bench s
+offers "stall" tmax bench s
 offers "all" tmax bench a
 offers "calibrate conform" tmax help c
 offers "" tmax calibrate --budget ''
