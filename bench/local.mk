@@ -5,7 +5,6 @@ libbench_a_SOURCES = \
 	bench/cases/benchmarks.c \
 	bench/cases/benchmarks.h \
 	bench/cases/growth.c \
-	bench/cases/latency.c \
 	bench/cases/pass.c \
 	bench/cases/probes.c \
 	bench/cases/probes_many.c \
@@ -67,10 +66,8 @@ bench_tests = \
 	bench/cases/tests/test_bench_flow \
 	bench/cases/tests/test_bench_growth \
 	bench/cases/tests/test_bench_invoke \
-	bench/cases/tests/test_bench_latency \
 	bench/cases/tests/test_bench_latent \
 	bench/cases/tests/test_bench_probes \
-	bench/cases/tests/test_bench_sites \
 	bench/cases/tests/test_bench_stall \
 	bench/cases/tests/test_bench_throughput \
 	bench/cases/tests/test_bench_toggle \

@@ -7,8 +7,7 @@
 
 /* In the order in which they are run, listed and reported. */
 #define BENCHMARKS(row)                                                                            \
-	row(toggle) row(latency) row(throughput) row(latent) row(stall) row(invoke) row(probes)    \
-		row(growth)
+	row(toggle) row(throughput) row(latent) row(stall) row(invoke) row(probes) row(growth)
 
 #define BENCHMARK_DECLARE(name) extern const struct benchmark bench_##name;
 BENCHMARKS(BENCHMARK_DECLARE)

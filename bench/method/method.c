@@ -112,8 +112,6 @@ static int add_row(struct bench_case *c, unsigned which, uint64_t seed, struct b
 		base = &c->base_samples[c->base_samples[which].count ? which : 0];
 	}
 	ret = samples_sum_up(&c->samples[which], base, seed, row);
-	if (ret == 0 && c->histogram)
-		ret = samples_histogram(&c->samples[which], row);
 	if (ret == -EDOM)
 		bench_row_skip(row, "a sample was not a finite number");
 	else if (ret == 0 && row->samples == 0)

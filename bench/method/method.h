@@ -53,7 +53,6 @@ struct bench_case {
 	 * One without a second measure serves both measures.
 	 */
 	struct bench_case *base;
-	bool histogram;	 /* wanted */
 	unsigned rounds; /* at most so many; 0: no limit of its own */
 	/*
 	 * The row to be: name, measure, unit, peer, params. Blocks may bring samples of a
@@ -109,10 +108,9 @@ void bench_result_end(const struct bench_run *run, struct bench_result *result,
 /* --- A benchmark ---------------------------------------------------------------------------- */
 
 enum bench_drawing {
-	DRAWN_AS_ROWS,	     /* a line per case, a dot per measure */
-	DRAWN_AS_HISTOGRAMS, /* by executors and measure */
-	DRAWN_AS_RATES,	     /* calls and balance against toggles per second */
-	DRAWN_AS_GROWTH,     /* multiples of the smallest */
+	DRAWN_AS_ROWS,	 /* a line per case, a dot per measure */
+	DRAWN_AS_RATES,	 /* calls and balance against toggles per second */
+	DRAWN_AS_GROWTH, /* multiples of the smallest */
 };
 
 /* All that is known of a benchmark: what runs it, and how its result is told and drawn. */

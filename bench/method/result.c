@@ -19,8 +19,6 @@ struct bench_row *bench_result_add(struct bench_result *result)
 
 void bench_result_free(struct bench_result *result)
 {
-	for (unsigned i = 0; i < result->rows; i++)
-		free(result->row[i].bin);
 	free(result->row);
 	*result = (struct bench_result){ 0 };
 }
@@ -71,9 +69,6 @@ void bench_row_skip(struct bench_row *row, const char *format, ...)
 	row->value = row->base = row->ratio = none;
 	row->least = row->p5 = row->p25 = row->p75 = row->p95 = row->p99 = row->most = NAN;
 	row->samples = row->pairs = row->outliers = 0;
-	free(row->bin);
-	row->bin = NULL;
-	row->bins = 0;
 	va_start(ap, format);
 	vsnprintf(row->why, sizeof(row->why), format, ap);
 	va_end(ap);

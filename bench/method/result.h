@@ -12,12 +12,11 @@
 
 #include "stress/cell/cell.h"
 
-#define BENCH_PARAMS   8 /* per row */
-#define BENCH_EXTRAS   6
-#define BENCH_KEY      24
-#define BENCH_TEXT     64
-#define BENCH_WHY      160
-#define BENCH_HIST_MAX 320
+#define BENCH_PARAMS 8 /* per row */
+#define BENCH_EXTRAS 6
+#define BENCH_KEY    24
+#define BENCH_TEXT   64
+#define BENCH_WHY    160
 
 /* A median and the interval that holds it with 95 % confidence, by bootstrap; NAN: none. */
 struct bench_value {
@@ -34,12 +33,6 @@ struct bench_param {
 	char key[BENCH_KEY];
 	char text[BENCH_TEXT]; /* empty: it is a number */
 	double number;
-};
-
-/* How many samples fell in [low, high). */
-struct bench_bin {
-	double low, high;
-	uint64_t count;
 };
 
 struct bench_row {
@@ -62,8 +55,6 @@ struct bench_row {
 
 	struct bench_param extra[BENCH_EXTRAS]; /* numbers only */
 	unsigned extras;
-	struct bench_bin *bin; /* owned; NULL: no histogram */
-	unsigned bins;
 	char why[BENCH_WHY]; /* printable ASCII */
 };
 
@@ -89,7 +80,7 @@ struct bench_result {
 /* bench_result_add - one more row, zeroed. NULL: out of memory. Valid until the next. */
 struct bench_row *bench_result_add(struct bench_result *result);
 
-/* bench_result_free - rows and histograms; then it is empty. */
+/* bench_result_free - its rows; then it is empty. */
 void bench_result_free(struct bench_result *result);
 
 /*
@@ -158,12 +149,5 @@ struct bench_value over_pairs(const struct samples *s, const struct samples *bas
 
 /* bench_row_over - that, as extras of the row. Returns the median. */
 double bench_row_over(struct bench_row *row, const struct samples *s, const struct samples *base);
-
-/*
- * samples_histogram - bins on a logarithmic scale, eight to an octave, from the least to
- * the most sample; all that is below 1 in one bin, and all beyond the last one in that.
- * 0 or -ENOMEM.
- */
-int samples_histogram(const struct samples *s, struct bench_row *row);
 
 #endif

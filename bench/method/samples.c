@@ -11,7 +11,6 @@
 #include "base/array.h"
 #include "base/random.h"
 
-#define BINS_PER_OCTAVE 8
 #define BOOTSTRAP_DRAWS 2000
 #define BOOTSTRAP_LEAST 8
 #define OVER_SEED	1 /* of the bootstrap; any will do */
@@ -208,42 +207,5 @@ int samples_sum_up(const struct samples *s, const struct samples *base, uint64_t
 	for (size_t i = s->count; i > 0 && all[i - 1] > fence; i--)
 		row->outliers++;
 	free(all);
-	return 0;
-}
-
-int samples_histogram(const struct samples *s, struct bench_row *row)
-{
-	double least = INFINITY, most = -INFINITY, low[BENCH_HIST_MAX + 1];
-	unsigned first = BENCH_HIST_MAX, last = 0;
-	uint64_t count[BENCH_HIST_MAX] = { 0 };
-
-	free(row->bin);
-	row->bin = NULL;
-	row->bins = 0;
-	if (!s->count)
-		return 0;
-	for (unsigned i = 0; i <= BENCH_HIST_MAX; i++)
-		low[i] = i ? exp2((double)(i - 1) / BINS_PER_OCTAVE) : 0;
-	for (size_t i = 0; i < s->count; i++) {
-		double value = s->value[i];
-		unsigned bin = 0;
-
-		while (bin < BENCH_HIST_MAX - 1 && value >= low[bin + 1])
-			bin++;
-		count[bin]++;
-		first = bin < first ? bin : first;
-		last = bin > last ? bin : last;
-		least = fmin(least, value);
-		most = fmax(most, value);
-	}
-	row->bin = calloc(last - first + 1, sizeof(*row->bin));
-	if (!row->bin)
-		return -ENOMEM;
-	for (unsigned i = first; i <= last; i++)
-		row->bin[row->bins++] = (struct bench_bin){ low[i], low[i + 1], count[i] };
-	/* The outermost bins hold all that is beyond the scale. */
-	row->bin[0].low = fmin(least, row->bin[0].low);
-	if (most >= row->bin[row->bins - 1].high)
-		row->bin[row->bins - 1].high = nextafter(most, INFINITY);
 	return 0;
 }

@@ -163,27 +163,6 @@ struct figure_view {
 		     struct spot *spot);
 };
 
-/* Both sides of a bin, one after the other: a line through them is the outline. */
-static bool spot_of_bin(const struct curves *c, const struct bench_row *row, unsigned n,
-			struct spot *spot)
-{
-	static const char *const not_in_titles[] = { "sites", NULL };
-	const struct bench_bin *bin = &row->bin[n / 2];
-	double total = 0;
-
-	(void)c;
-	if (n >= 2 * row->bins)
-		return false;
-	for (unsigned k = 0; k < row->bins; k++)
-		total += (double)row->bin[k].count;
-	words_of_row(row, not_in_titles, spot->panel, WORDS_ROOM);
-	words_plain(row->measure, spot->curve, WORDS_ROOM);
-	/* A logarithmic scale has no 0; the first bin may begin there. */
-	spot->x = n % 2 ? bin->high : bin->low > 0 ? bin->low : bin->high / 2;
-	spot->y = (struct bench_value){ (double)bin->count / fmax(total, 1), NAN, NAN };
-	return true;
-}
-
 static const char *const not_in_names[] = { "rate", "mode", "executors", NULL };
 
 /* A row without executors is drawn at 1. */
@@ -313,9 +292,8 @@ static void put_view(FILE *out, struct curves *c, const struct figure_view *view
 			if (panel < 0 || curve < 0)
 				continue;
 			if (c->panels.count > panels)
-				fprintf(out, "\nP %d %d \"%s%s%s\" \"%s\" \"%s\"", panel,
-					view->log_y, row->bins ? row->unit : "",
-					row->bins ? " " : "", view->x, view->y, spot.panel);
+				fprintf(out, "\nP %d %d \"%s\" \"%s\" \"%s\"", panel, view->log_y,
+					view->x, view->y, spot.panel);
 			if (c->names.count > names)
 				fprintf(out, "\nC %d %d \"%s\"", curve, row->peer, spot.curve);
 			if (panel != panel_before || curve != curve_before)
@@ -349,7 +327,6 @@ static unsigned draw_curves(const struct figure_view *view, const struct bench_r
 
 /* What has no views is drawn as rows. */
 static const struct figure_view views[][4] = {
-	[DRAWN_AS_HISTOGRAMS] = { { "per change", "share of changes", true, spot_of_bin } },
 	[DRAWN_AS_RATES] = { { "toggles per second", "share of untouched", false, spot_of_share },
 			     { "toggles per second", "more : less", true, spot_of_balance },
 			     { "toggles per second", "million calls per second", false,

@@ -91,7 +91,6 @@ static int put_params(json_t *object, const char *name, const struct bench_param
 static int put_row(json_t *object, const struct bench_row *row)
 {
 	int rc = json_object_update_new(object, table_to_json(of_row, row));
-	json_t *histogram;
 
 	rc |= put_params(object, "params", row->param, row->params);
 	if (!row->samples)
@@ -99,17 +98,7 @@ static int put_row(json_t *object, const struct bench_row *row)
 				    object, "skipped",
 				    json_string(row->why[0] ? row->why : "no reason was given"));
 	rc |= json_object_update_new(object, table_to_json(figures, row));
-	rc |= put_params(object, "extras", row->extra, row->extras);
-	if (rc || !row->bins)
-		return rc;
-	histogram = json_array();
-	rc = json_object_set_new(object, "histogram", histogram);
-	for (unsigned i = 0; i < row->bins && !rc; i++)
-		rc = json_array_append_new(histogram,
-					   json_pack("[o, o, I]", real_to_json(row->bin[i].low),
-						     real_to_json(row->bin[i].high),
-						     (json_int_t)row->bin[i].count));
-	return rc;
+	return rc | put_params(object, "extras", row->extra, row->extras);
 }
 
 static int copy_text(const char *text, char *to, size_t size)
@@ -145,8 +134,6 @@ static int get_params(const json_t *object, const char *name, struct bench_param
 static int row_from_json(const json_t *object, struct bench_row *row)
 {
 	const json_t *skipped = json_object_get(object, "skipped");
-	const json_t *list = json_object_get(object, "histogram"), *json;
-	size_t count = json_array_size(list), i;
 
 	if (table_from_json(object, of_row, row) ||
 	    get_params(object, "params", row->param, &row->params, BENCH_PARAMS, true))
@@ -158,26 +145,6 @@ static int row_from_json(const json_t *object, struct bench_row *row)
 	if (table_from_json(object, figures, row) || !row->samples ||
 	    get_params(object, "extras", row->extra, &row->extras, BENCH_EXTRAS, false))
 		return -EINVAL;
-	if (!list)
-		return 0;
-	if (!json_is_array(list) || !count || count > BENCH_HIST_MAX)
-		return -EINVAL;
-	row->bin = calloc(count, sizeof(*row->bin));
-	if (!row->bin)
-		return -ENOMEM;
-	row->bins = (unsigned)count;
-	json_array_foreach(list, i, json)
-	{
-		const json_t *samples = json_array_get(json, 2);
-		struct bench_bin *bin = &row->bin[i];
-
-		bin->count = (uint64_t)json_integer_value(samples);
-		if (json_array_size(json) != 3 ||
-		    real_from_json(json_array_get(json, 0), &bin->low) ||
-		    real_from_json(json_array_get(json, 1), &bin->high) ||
-		    !(bin->low < bin->high) || !json_is_integer(samples) || bin->count > INT64_MAX)
-			return -EINVAL;
-	}
 	return 0;
 }
 

@@ -176,54 +176,6 @@ static inline struct bench_result sample_toggle(void)
 	return r;
 }
 
-/* --- latency ------------------------------------------------------------------------- */
-
-/* Two heaps of samples, the second with a tenth of them. */
-static inline void sample_bins(struct bench_row *row, double near, double far)
-{
-	row->bin = calloc(BENCH_HIST_MAX, sizeof(*row->bin));
-	assert(row->bin);
-	for (double low = 64; low < 1.5e6; low *= exp2(0.125)) {
-		double first = log2(low / near), second = log2(low / far);
-		double count = 9000 * exp(-first * first * 8) + 1000 * exp(-second * second * 8);
-
-		if (row->bins || count >= 1)
-			row->bin[row->bins++] =
-				(struct bench_bin){ low, low * exp2(0.125), (uint64_t)count };
-	}
-}
-
-static inline void sample_passes(struct bench_result *r, const char *name, const char *policy,
-				 double near, double far)
-{
-	static const char *const measures[] = { "on", "off" };
-
-	for (unsigned i = 0; i < 4; i++) {
-		struct bench_row *row = sample_row(r, name, measures[i % 2], "ticks", near);
-
-		sample_against(row, "floor", SAMPLE_FLOOR);
-		if (policy)
-			bench_row_param_text(row, "policy", policy);
-		bench_row_param(row, "executors", i / 2);
-		bench_row_param(row, "sites", 20000);
-		bench_row_extra(row, "straddlers", 0.103);
-		bench_row_extra(row, "p50_straddlers", far);
-		bench_row_extra(row, "p50_others", near);
-		sample_bins(row, near * (1 + 0.2 * (i % 2)), far);
-	}
-}
-
-static inline struct bench_result sample_latency(void)
-{
-	struct bench_result r = sample_result("latency");
-
-	sample_passes(&r, "patch", "wait", 400, 7000);
-	sample_passes(&r, "patch", "membarrier", 400, 110000);
-	sample_passes(&r, "start", "wait", 420, 600);
-	sample_passes(&r, "call", NULL, 380, 390);
-	return r;
-}
-
 /* --- throughput ---------------------------------------------------------------------- */
 
 static inline void sample_flow(struct bench_result *r, const char *name, const char *split,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A result of a benchmark that has one of everything: rows with and without baseline and
- * histogram, one that was skipped, params of both kinds, and numbers that JSON does not have.
+ * A result of a benchmark that has one of everything: rows with and without baseline,
+ * one that was skipped, params of both kinds, and numbers that JSON does not have.
  */
 #ifndef BENCH_TESTS_SAMPLE_BENCH_H
 #define BENCH_TESTS_SAMPLE_BENCH_H
@@ -42,11 +42,6 @@ static inline void sample_bench_full_row(struct bench_row *row)
 	row->value.low = 416.5;
 	bench_row_extra(row, "balance", INFINITY);
 	bench_row_extra(row, "over_empty", -0.25);
-	row->bins = 3;
-	row->bin = calloc(row->bins, sizeof(*row->bin));
-	row->bin[0] = (struct bench_bin){ 0, 1, 2 };
-	row->bin[1] = (struct bench_bin){ 362.03867196751236, 394.80, 1998 };
-	row->bin[2] = (struct bench_bin){ 1e6, INFINITY, 2000 };
 }
 
 static inline void sample_bench_bare_row(struct bench_row *row)

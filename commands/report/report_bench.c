@@ -127,10 +127,6 @@ static void rows_in_us(struct bench_result *result, uint64_t khz)
 		scale_value(&row->base, us);
 		for (size_t i = 0; i < sizeof(quantiles) / sizeof(quantiles[0]); i++)
 			*quantiles[i] *= us;
-		for (unsigned i = 0; i < row->bins; i++) {
-			row->bin[i].low *= us;
-			row->bin[i].high *= us;
-		}
 	}
 }
 

@@ -303,7 +303,6 @@ static void a_second_measure_has_a_row_of_its_own(void **state)
 		make_case(&c, &a, &base);
 		bench_row_name(&c.row, "A", "on", "ticks");
 		c.second_measure = "off";
-		c.histogram = true;
 		assert_int_equal(measure_cases(&c, 1, &result), 0);
 		assert_int_equal(result.rows, 2);
 		assert_string_equal(result.row[0].measure, "on");
@@ -314,8 +313,6 @@ static void a_second_measure_has_a_row_of_its_own(void **state)
 		/* A baseline with one measure serves both. */
 		assert_float_equal(result.row[1].ratio.median, both ? 3 : 1.5, 0);
 		assert_int_equal(result.row[1].pairs, 2);
-		assert_int_equal(result.row[1].bins, 1);
-		assert_int_equal(result.row[1].bin[0].count, 4);
 		bench_result_free(&result);
 	}
 }
@@ -371,7 +368,6 @@ static void assert_skipped(const struct bench_row *row, const char *why)
 	assert_true(isnan(row->value.median));
 	assert_true(isnan(row->ratio.low));
 	assert_true(isnan(row->most));
-	assert_null(row->bin);
 }
 
 static void who_fails_is_skipped_with_a_reason(void **state)
@@ -456,7 +452,6 @@ static void what_is_no_number_is_skipped(void **state)
 	assert_skipped(&row, "a sample was not a finite number");
 	run.rounds = 0;
 	make_case(&c, &none, NULL);
-	c.histogram = true;
 	assert_int_equal(measure_cases(&c, 1, &result), 0);
 	assert_skipped(&result.row[0], "nothing was measured");
 	bench_result_free(&result);

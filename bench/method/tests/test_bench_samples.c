@@ -391,8 +391,6 @@ static void without_samples_there_are_no_figures(void **state)
 	assert_none(&row.value);
 	assert_none(&row.ratio);
 	assert_true(isnan(row.most));
-	assert_int_equal(samples_histogram(&s, &row), 0);
-	assert_null(row.bin);
 	samples_free(&s);
 }
 
@@ -453,101 +451,6 @@ static void outliers_are_kept(void **state)
 	samples_free(&s);
 }
 
-static void assert_bins_hold(const struct samples *s, const struct bench_row *row)
-{
-	uint64_t sum = 0;
-
-	assert_true(row->bins > 0 && row->bins <= BENCH_HIST_MAX);
-	for (unsigned b = 0; b < row->bins; b++) {
-		const struct bench_bin *bin = &row->bin[b];
-		uint64_t count = 0;
-
-		assert_true(bin->low < bin->high);
-		if (b > 0)
-			assert_true(bin->low == row->bin[b - 1].high);
-		for (size_t i = 0; i < s->count; i++)
-			count += s->value[i] >= bin->low && s->value[i] < bin->high;
-		assert_int_equal(count, bin->count);
-		sum += count;
-	}
-	assert_int_equal(sum, s->count);
-	assert_true(row->bin[0].count > 0);
-	assert_true(row->bin[row->bins - 1].count > 0);
-}
-
-static void histogram_of(struct samples *s)
-{
-	struct bench_row row = { 0 };
-
-	samples_end_block(s);
-	assert_int_equal(samples_histogram(s, &row), 0);
-	assert_bins_hold(s, &row);
-	/* Again: nothing is added to what was. */
-	assert_int_equal(samples_histogram(s, &row), 0);
-	assert_bins_hold(s, &row);
-	free(row.bin);
-	samples_free(s);
-}
-
-static void every_sample_is_in_its_bin(void **state)
-{
-	struct samples s = { 0 };
-	uint64_t seed = 3;
-
-	(void)state;
-	for (int i = 0; i < 2000; i++)
-		samples_add(&s, exp(3 * normal(&seed)));
-	histogram_of(&s);
-	samples_add(&s, 12345);
-	histogram_of(&s);
-}
-
-static void bounds_belong_to_the_bin_above(void **state)
-{
-	struct samples s = { 0 };
-
-	(void)state;
-	for (int i = 0; i < 400; i++) {
-		double bound = exp2(i / 8.0);
-
-		samples_add(&s, bound);
-		samples_add(&s, nextafter(bound, 0));
-		samples_add(&s, nextafter(bound, INFINITY));
-	}
-	histogram_of(&s);
-}
-
-static void nothing_is_beyond_the_scale(void **state)
-{
-	const double values[] = { -1e9, -1, 0, 1e-300, 1, 1e12, 1e13, 1e300 };
-	struct samples s = { 0 };
-
-	(void)state;
-	for (int i = 0; i < 8; i++)
-		samples_add(&s, values[i]);
-	histogram_of(&s);
-	samples_add(&s, -3);
-	histogram_of(&s);
-	samples_add(&s, 1e300);
-	histogram_of(&s);
-}
-
-/* So that two modes a tenth apart are two. */
-static void bins_are_an_eighth_of_an_octave(void **state)
-{
-	struct bench_row row = { 0 };
-	struct samples s = { 0 };
-
-	(void)state;
-	add_block(&s, 300);
-	add_block(&s, 700);
-	assert_int_equal(samples_histogram(&s, &row), 0);
-	for (unsigned b = 0; b < row.bins; b++)
-		assert_float_equal(row.bin[b].high / row.bin[b].low, exp2(0.125), 1e-9);
-	free(row.bin);
-	samples_free(&s);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -567,10 +470,6 @@ int main(void)
 		cmocka_unit_test(without_samples_there_are_no_figures),
 		cmocka_unit_test(no_number_is_no_sample),
 		cmocka_unit_test(outliers_are_kept),
-		cmocka_unit_test(every_sample_is_in_its_bin),
-		cmocka_unit_test(bounds_belong_to_the_bin_above),
-		cmocka_unit_test(nothing_is_beyond_the_scale),
-		cmocka_unit_test(bins_are_an_eighth_of_an_octave),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

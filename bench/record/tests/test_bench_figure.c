@@ -137,27 +137,6 @@ static void what_is_not_known_has_a_stand_in(void **state)
 	bench_result_free(&r);
 }
 
-static void outlines_go_round_their_bins(void **state)
-{
-	struct place *place = *state;
-	struct bench_result r = sample_result("latency");
-	struct bench_row *row = sample_row(&r, "call", "on", "ticks", 100);
-
-	bench_row_param(row, "executors", 1);
-	bench_row_param(row, "sites", 20000);
-	row->bins = 2;
-	row->bin = calloc(2, sizeof(*row->bin));
-	row->bin[0] = (struct bench_bin){ 0, 1, 3 };
-	row->bin[1] = (struct bench_bin){ 1, 2, 1 };
-	assert_int_equal(write_it(place, &r), 0);
-	expect_in("out.dat", "\nP 0 1 \"ticks per change\" \"share of changes\" "
-			     "\"call: 1 executor\"\nC 0 0 \"on\"\n\n"
-			     "V 0 0 0.5 0.75 0.75 0.75\nV 0 0 1 0.75 0.75 0.75\n"
-			     "V 0 0 1 0.25 0.25 0.25\nV 0 0 2 0.25 0.25 0.25\n");
-	expect_in("arguments", "\n1\n1\n");
-	bench_result_free(&r);
-}
-
 static void throughput_is_drawn_where_it_got(void **state)
 {
 	struct place *place = *state;
@@ -278,14 +257,8 @@ static void expect_drawn(struct place *place, const struct bench_result *r)
 static void all_benchmarks_are_drawn(void **state)
 {
 	static const char *const words[SAMPLE_BENCHMARKS] = {
-		"split 3|2, wait, 1 executor",
-		"patch: membarrier, 1 executor",
-		"flag (peer)",
-		"split 1|4",
-		"stop-the-world",
-		"baseline, in turn",
-		"site entry",
-		"alias: aliases",
+		"split 3|2, wait, 1 executor", "flag (peer)", "split 1|4",	"stop-the-world",
+		"baseline, in turn",	       "site entry",  "alias: aliases",
 	};
 	struct place *place = *state;
 
@@ -394,7 +367,6 @@ int main(void)
 		cmocka_unit_test(long_params_are_cut),
 		IN_PLACE(rows_of_a_case_share_a_line),
 		IN_PLACE(what_is_not_known_has_a_stand_in),
-		IN_PLACE(outlines_go_round_their_bins),
 		IN_PLACE(throughput_is_drawn_where_it_got),
 		IN_PLACE(executors_have_panels_where_there_are_several),
 		IN_PLACE(growth_is_drawn_in_multiples),

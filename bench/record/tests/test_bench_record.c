@@ -93,12 +93,6 @@ static void same_lists(const struct bench_row *a, const struct bench_row *b)
 		assert_string_equal(a->extra[i].key, b->extra[i].key);
 		same_real(a->extra[i].number, b->extra[i].number);
 	}
-	assert_int_equal(a->bins, b->bins);
-	for (unsigned i = 0; i < a->bins; i++) {
-		same_real(a->bin[i].low, b->bin[i].low);
-		same_real(a->bin[i].high, b->bin[i].high);
-		assert_true(a->bin[i].count == b->bin[i].count);
-	}
 }
 
 static void same_row(const struct bench_row *a, const struct bench_row *b)
@@ -184,7 +178,7 @@ static void no_rows_is_a_result(void **state)
 	same_result(&result, &back);
 }
 
-/* Long lists of executors and of bins still fit in a line. */
+/* A long list of executors still fits in a line. */
 static void the_largest_comes_back(void **state)
 {
 	struct bench_row *row = &result.row[1];
@@ -194,10 +188,6 @@ static void the_largest_comes_back(void **state)
 	result.seating.executors = PLACEMENT_EXECUTORS_MAX;
 	for (unsigned i = 0; i < PLACEMENT_EXECUTORS_MAX; i++)
 		result.seating.executor[i] = i + 1;
-	row->bins = BENCH_HIST_MAX;
-	row->bin = calloc(BENCH_HIST_MAX, sizeof(*row->bin));
-	for (unsigned i = 0; i < BENCH_HIST_MAX; i++)
-		row->bin[i] = (struct bench_bin){ exp2(i / 8.0), exp2((i + 1) / 8.0), i };
 	while (row->params < BENCH_PARAMS) {
 		char key[BENCH_KEY];
 
@@ -301,10 +291,6 @@ static void what_could_not_be_read_is_not_written(void **state)
 	result.seed = UINT64_MAX;
 	not_written();
 	result.seconds = NAN;
-	not_written();
-	result.row[0].bin[1].high = result.row[0].bin[1].low;
-	not_written();
-	result.row[0].bin[1].count = UINT64_MAX;
 	not_written();
 	result.seating.executors = PLACEMENT_EXECUTORS_MAX + 1;
 	not_written();
@@ -456,15 +442,6 @@ static void changed_rows_are_refused(void **state)
 		{ "extras", NULL },
 		{ "extras", "{\"balance\":\"nan\"}" },
 		{ "extras", "{\"a\":1,\"b\":1,\"c\":1,\"d\":1,\"e\":1,\"f\":1,\"g\":1}" },
-		{ "histogram", "{}" },
-		{ "histogram", "[]" },
-		{ "histogram", "[[1,2]]" },
-		{ "histogram", "[[1,2,3,4]]" },
-		{ "histogram", "[[2,1,3]]" },
-		{ "histogram", "[[1,1,3]]" },
-		{ "histogram", "[[1,2,-3]]" },
-		{ "histogram", "[[1,2,3.5]]" },
-		{ "histogram", "[[1,2,3],[]]" },
 		{ "skipped", "1" },
 		{ "skipped", "\"\"" },
 		{ NULL, NULL },
@@ -483,17 +460,6 @@ static void changed_skipped_rows_are_refused(void **state)
 
 	(void)state;
 	refuse_changes(changes, at_skipped);
-}
-
-static void too_many_bins_are_refused(void **state)
-{
-	json_t *line = line_of(&result), *bins = json_array();
-
-	(void)state;
-	for (int i = 0; i <= BENCH_HIST_MAX; i++)
-		json_array_append_new(bins, json_pack("[i, i, i]", i, i + 1, 1));
-	json_object_set_new(at_row(line), "histogram", bins);
-	refuse(line);
 }
 
 /* --- Mutations ------------------------------------------------------------------------------ */
@@ -572,7 +538,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(changed_lines_are_refused, start, stop),
 		cmocka_unit_test_setup_teardown(changed_rows_are_refused, start, stop),
 		cmocka_unit_test_setup_teardown(changed_skipped_rows_are_refused, start, stop),
-		cmocka_unit_test_setup_teardown(too_many_bins_are_refused, start, stop),
 		cmocka_unit_test_setup_teardown(mutants_do_no_harm, start, stop),
 	};
 

@@ -86,7 +86,7 @@ done
 complains 64 benchmark "$tmax" bench
 complains 64 "benchmark 'toggle' is there twice" "$tmax" bench toggle latent toggle
 complains 64 "'all' are all benchmarks" "$tmax" bench toggle all
-complains 64 "no benchmark ''; there are toggle, latency, " "$tmax" bench ''
+complains 64 "no benchmark ''; there are toggle, throughput, " "$tmax" bench ''
 complains 64 journal "$tmax" bench toggle --journal ''
 
 # --- names that are nearly right, and lists of those that are ---

@@ -205,8 +205,8 @@ static int write_one_bench(struct journal *journal, const struct bench_result *r
 /* Full, and with as little as there can be. */
 static int write_bench(struct journal *journal)
 {
-	static const char *const names[] = { "toggle", "latency", "throughput", "latent",
-					     "stall",  "invoke",  "probes" };
+	static const char *const names[] = { "toggle", "throughput", "latent",
+					     "stall",  "invoke",     "probes" };
 	struct bench_result full = sample_bench();
 	int rc = 0;
 
