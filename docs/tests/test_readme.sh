@@ -37,6 +37,13 @@ for path in README.md docs/methods.md docs/man/tmax.1 docs/man/tmax.7 docs/man/p
 		wrong "$path: T_max is defined otherwise"
 done
 
+# What it shows of a calibration has the words that are printed.
+printed=$(tr -d '\n\t' <"$top/calibrate/verify/summary.c" 2>/dev/null | sed 's/" *"//g')
+while [ -n "$printed" ] && read -r line; do
+	[[ $printed == *"$line"* ]] || wrong "README.md: calibrate does not print '$line'"
+done < <(sed -nE 's/^    ((A change of|Tears:) .*)/\1/p; s/^    (Sure:) .*/\1/p; s/^    (Next:) .*/\1/p' "$top/README.md")
+[ -z "$printed" ] || grep -q '^    A change of code' "$top/README.md" || wrong "README.md shows no calibration"
+
 # A newcomer finds every page, and a tarball has it.
 for path in "$top"/docs/*.md; do
 	page=${path##*/}
