@@ -225,6 +225,11 @@ double bound_capped(uint64_t tears, uint64_t toggles, double slices, double cap,
 		    fmax(plain, cap * bound_upper((uint64_t)full, (uint64_t)slices, confidence)));
 }
 
+double bound_missed(uint64_t seen)
+{
+	return bound_upper(0, seen, CONFIDENCE);
+}
+
 double bound_confidence_each(double confidence, unsigned cells)
 {
 	return cells > 1 ? 1 - (1 - confidence) / cells : confidence;

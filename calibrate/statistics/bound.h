@@ -46,6 +46,12 @@ double bound_unseen(const uint64_t *toggles, size_t count, double spread, double
 double bound_capped(uint64_t tears, uint64_t toggles, double slices, double cap, double confidence);
 
 /*
+ * bound_missed - as large a share of all machines, or of all times, may be worse than so many that
+ * were seen, with 95 %: they exclude no more.
+ */
+double bound_missed(uint64_t seen);
+
+/*
  * bound_confidence_each - confidence for each of so many statements, so that all
  * of them hold at once with the confidence given.
  *

@@ -81,11 +81,6 @@ double estimate_bound(const struct count *count, double spread, double cap, doub
 		    bound_capped(count->tears, count->toggles, slices, cap, each));
 }
 
-double estimate_missed(const struct estimate *e)
-{
-	return bound_upper(0, e->wait_runs, CONFIDENCE);
-}
-
 /* By itself or by all below; section->lent tells which. */
 static double bound_either(struct section *section, double spread, double cap, double confidence)
 {

@@ -170,10 +170,7 @@ void estimate_blind(struct estimate *e, const char *reason);
  * estimate_bound - the bound of a count: by the spread or by the cap, whichever is lower; each gets
  * half of the error. Where slices are whole runs the higher one counts, and the cap is twice the
  * worst run's rate: neither knows of bad times that none of the runs met.
- *
- * estimate_missed - as large a share of all times the runs may have missed altogether, with 95 %.
  */
-double estimate_missed(const struct estimate *e);
 double estimate_bound(const struct count *count, double spread, double cap, double confidence);
 
 /*

@@ -144,7 +144,7 @@ static void put_certainty(FILE *out, const struct estimate *e, const struct prov
 			"Sure:    %.0f %% for the long run, from %u runs.\n"
 			"Missed:  bad times that are rarer than %.2g %% of all; no number here "
 			"knows of them.",
-			100 * CONFIDENCE, e->runs, 100 * estimate_missed(e));
+			100 * CONFIDENCE, e->runs, 100 * bound_missed(e->wait_runs));
 	else
 		fprintf(out,
 			"Sure:    %.0f %% for the time that was measured, no more: the long run "

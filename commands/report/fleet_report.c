@@ -107,11 +107,11 @@ static void put_confidence(FILE *out, const struct kind_report *r)
 		fprintf(out,
 			"  95 %% for the long run, but for bad times rarer than %s %% of all "
 			"hours.",
-			NUMBER(100 * estimate_missed(e)));
+			NUMBER(100 * bound_missed(e->wait_runs)));
 	else
 		fputs("  95 % for the time of these runs, no more.", out);
 	fprintf(out, " Of machines never seen, up to %s %% may be worse than all these.\n",
-		NUMBER(100 * machines_missed(r->kind->machines)));
+		NUMBER(100 * bound_missed(r->kind->machines)));
 }
 
 /* --- What was never tested -------------------------------------------------------------------- */

@@ -51,12 +51,12 @@ static int take_file(struct fleet *fleet, const struct merge_request *r, const c
 
 	text_printable(shown, sizeof(shown), path);
 	if (ret == -ENOENT || ret == -EACCES || ret == -EISDIR || ret == -EIO || ret == -ENOMSG) {
-		if (ret == -ENOMSG)
-			error(0, 0, "%s is no evidence: no line is of a store or of a journal",
-			      shown);
-		else
-			error(0, -ret, "cannot read %s", shown);
-		*status = EXIT_MISSING;
+		*status = ret == -ENOMSG
+				  ? complain(EXIT_MISSING, 0,
+					     "%s is no evidence: no line is of a store or of a "
+					     "journal",
+					     shown)
+				  : complain(EXIT_MISSING, ret, "cannot read %s", shown);
 		return 0;
 	}
 	if (intake->aside > before.aside)

@@ -109,13 +109,13 @@ static bool is_kind_of(const json_t *kind, const struct identity *here)
 	return same;
 }
 
-/* No bound is below machines_missed(). */
+/* No bound is below bound_missed(). */
 static bool has_bound(const json_t *object, double upper_p)
 {
 	struct behind_one behind = { 0 };
 
 	return table_from_json(object, behind_fields, &behind) == 0 && upper_p > 0 &&
-	       upper_p <= 1 && upper_p >= machines_missed(behind.machines) * (1 - ROUNDING);
+	       upper_p <= 1 && upper_p >= bound_missed(behind.machines) * (1 - ROUNDING);
 }
 
 static bool take_level(const json_t *object, struct level *level)

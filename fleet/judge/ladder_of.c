@@ -116,19 +116,14 @@ int prior_of_kind(const struct identity *of, const struct fleet_run *runs, size_
 
 		level->upper_p = 0;
 		for (int c = 0; c < CLAIMS; c++) {
-			double missed = machines_missed(behind->level[i][c].machines);
+			double missed = bound_missed(behind->level[i][c].machines);
 
 			level->claim[c].upper_p = fmin(1, level->claim[c].upper_p + missed);
 			level->upper_p = fmax(level->upper_p, level->claim[c].upper_p);
 		}
 	}
-	e->window.upper_p = fmin(1, e->window.upper_p + machines_missed(behind->window.machines));
+	e->window.upper_p = fmin(1, e->window.upper_p + bound_missed(behind->window.machines));
 	return 0;
-}
-
-double machines_missed(uint64_t machines)
-{
-	return bound_upper(0, machines, CONFIDENCE);
 }
 
 int each_kind(struct fleet *fleet, int (*tell)(const struct kind_report *report, void *arg),

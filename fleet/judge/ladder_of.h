@@ -33,7 +33,7 @@ void ladder_behind(const struct fleet_run *runs, size_t count, const struct esti
  *
  * It is drawn like the others, so a bound with the machine as the unit holds for it, too. But a
  * share of all machines may be worse than all of these, and tear at every toggle: so
- * machines_missed() is added to each bound. 0 or -ENOMEM.
+ * bound_missed() is added to each bound. 0 or -ENOMEM.
  */
 int prior_of_kind(const struct identity *of, const struct fleet_run *runs, size_t count,
 		  struct estimate *e, struct behind *behind);
@@ -55,11 +55,5 @@ struct kind_report {
  */
 int each_kind(struct fleet *fleet, int (*tell)(const struct kind_report *report, void *arg),
 	      void *arg);
-
-/*
- * machines_missed - the largest share of all machines that may be worse than so many that were
- * seen, with 95 %.
- */
-double machines_missed(uint64_t machines);
 
 #endif

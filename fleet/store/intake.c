@@ -234,7 +234,7 @@ int fleet_take_file(struct fleet *fleet, const char *path, const char *machine,
 	struct taking t = { .fleet = fleet, .intake = intake, .path = path };
 	const struct intake before = *intake;
 	FILE *file = text_file_open(path);
-	int ret = file ? fleet_begin_file(fleet) : -errno;
+	int ret = file ? fleet_begin_file(fleet) : -errno, ended = 0;
 
 	if (machine)
 		snprintf(t.machine, sizeof(t.machine), "%s", machine);
@@ -244,12 +244,15 @@ int fleet_take_file(struct fleet *fleet, const char *path, const char *machine,
 		ret = journal_each_line(file, take_line, &t);
 	if (ret == 0)
 		ret = end_journal_run(&t);
-	if (ret == 0)
-		ret = fleet_end_file(fleet, t.is_ours);
-	if (ret == 0 && !t.is_ours) {
-		*intake = before;
+	if (ret == 0 && !t.is_ours)
 		ret = -ENOMSG;
-	}
+	/* Where a file is cut an epoch may have begun. */
+	if (file)
+		ended = fleet_end_file(fleet, ret == 0);
+	if (ret < 0)
+		*intake = before;
+	else
+		ret = ended;
 	sums_free(&t.journal.sums);
 	free(t.run);
 	if (file)

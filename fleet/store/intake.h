@@ -21,7 +21,7 @@ struct intake {
  * NULL: as the file's name says (HOST.evidence), or its folder's (HOST/machine.conf.evidence).
  * Dumps of CPUID that lie beside it (FILE.VENDOR-FAMILY-MODEL-STEPPING.cpuid) come along. Runs
  * that the file has before an epoch begins are dropped. 0; -ENOMSG: no line is evidence or of a
- * journal, and nothing is added; or another negative errno.
+ * journal; or another negative errno: then nothing of the file is added.
  */
 int fleet_take_file(struct fleet *fleet, const char *path, const char *machine,
 		    struct intake *intake);

@@ -329,8 +329,7 @@ static void rare_bad_runs_are_bounded_if_they_are_met(void **state)
 		assert_at_most(lower, stores, cases[i].lower_most);
 	}
 	/* 30 runs miss less than a tenth of all times, with 95 %. */
-	assert_true(fabs(estimate_missed(&(struct estimate){ .wait_runs = LONG_RUN }) -
-			 (1 - pow(0.05, 1.0 / LONG_RUN))) < 1e-9);
+	assert_true(fabs(bound_missed(LONG_RUN) - (1 - pow(0.05, 1.0 / LONG_RUN))) < 1e-9);
 }
 
 /* --- The worst part of the slices ------------------------------------------------------------- */

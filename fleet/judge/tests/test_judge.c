@@ -414,8 +414,8 @@ static void few_machines_exclude_little(void **state)
 	assert_int_equal(ladder_of_kind(&id, runs, count, &e, false), 0);
 	assert_int_equal(e.runs, 60);
 	assert_true(e.long_run);
-	assert_true(machines_missed(10) > 0.25);
-	assert_true(machines_missed(3000) < 1.01e-3);
+	assert_true(bound_missed(10) > 0.25);
+	assert_true(bound_missed(3000) < 1.01e-3);
 	fleet_runs_free(runs, count);
 }
 

@@ -212,6 +212,30 @@ static void dropped_runs_do_not_vote(void **state)
 	}
 }
 
+/* The epoch that drops its runs may stand where it was cut. */
+static void of_a_cut_file_nothing_counts(void **state)
+{
+	struct intake intake = { 0 };
+	struct fleet *fleet;
+	char command[256];
+
+	(void)state;
+	for (unsigned day = 0; day < 3; day++)
+		append_hour(day);
+	snprintf(command, sizeof(command), "xz %s && truncate -s -40 %s.xz", file, file);
+	if (system(command) != 0)
+		skip(); /* no xz */
+	strcat(file, ".xz");
+	assert_int_equal(fleet_open(&fleet, database, true), 0);
+	assert_int_equal(fleet_take_file(fleet, file, NULL, &intake), -EIO);
+	assert_int_equal(intake.runs, 0);
+	assert_int_equal(fleet_close(fleet, true), 0);
+	file[strlen(file) - 3] = '\0';
+	append_hour(3);
+	assert_int_equal(merge(file, NULL).runs, 1);
+	assert_int_equal(known().runs, 1);
+}
+
 static void what_is_no_evidence_is_an_error(void **state)
 {
 	struct intake intake = { 0 };
@@ -356,6 +380,7 @@ int main(void)
 		WITH_FOLDER(bad_lines_cost_no_others),
 		WITH_FOLDER(a_machine_has_one_name),
 		WITH_FOLDER(dropped_runs_do_not_vote),
+		WITH_FOLDER(of_a_cut_file_nothing_counts),
 		WITH_FOLDER(what_is_no_evidence_is_an_error),
 		WITH_FOLDER(journals_count_once),
 		WITH_FOLDER(names_are_no_commands),
