@@ -34,6 +34,10 @@ int main(int argc, char **argv)
 {
 	int left = argc > 1 ? atoi(argv[1]) * 20 : 0, sum = call_all();
 
+	if (left) {
+		puts("ready");
+		fflush(stdout);
+	}
 	for (; left > 0; left--) {
 		usleep(50000);
 		sum += call_all();

@@ -119,8 +119,9 @@ none 'this is no regular expression' run --on '/(/' -- "$prog"
 timeout 60 "$fastinst" run --on plain --output "$dir/counts" -- sh -c "true; '$prog'; true" >/dev/null 2>"$dir/log" ||
 	wrong "a pattern of a child's: $? $(cat "$dir/log")"
 
-"$prog" 600 >/dev/null &
+"$prog" 600 >"$dir/says" &
 pid=$!
+until grep -q ready "$dir/says"; do sleep 0.01; done # before, it may have no libc yet
 if ! timeout 60 "$fastinst" attach "$pid" 2>"$dir/log"; then
 	kill "$pid"
 	grep -q ptrace "$dir/log" || wrong "attach: $(cat "$dir/log")"
