@@ -345,6 +345,8 @@ static int set_and_ask(void)
 	if (ret == 0)
 		ret = pc_set_accept_p(1e-6);
 	if (ret == 0)
+		ret = pc_set_accept_window_p(1e-6);
+	if (ret == 0)
 		ret = pc_get_status(&status);
 	if (ret == 0)
 		ret = pc_text_way(life.pages, life.len, &way, reason, sizeof(reason));
@@ -491,7 +493,8 @@ const struct protocol protocols[] = {
 	  .ready = true,
 	  .single = true },
 	{ .name = "settings",
-	  .what = "`pc_set_policy`, `pc_set_accept_p`, `pc_get_status`, `pc_text_way`, "
+	  .what = "`pc_set_policy`, `pc_set_accept_p`, `pc_set_accept_window_p`, `pc_get_status`, "
+		  "`pc_text_way`, "
 		  "`pc_check_signals`, then `pc_patch`",
 	  .prepare = prepare_one,
 	  .operate = set_and_ask,
