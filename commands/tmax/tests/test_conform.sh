@@ -11,7 +11,7 @@ ends()
 	local want=$1
 
 	shift
-	for budget in 2s 8s 32s; do
+	for budget in 2s 8s 32s 128s; do
 		expect "$want 2" "$@" --budget $budget
 		[ "$rc" = 2 ] || return 0
 	done
