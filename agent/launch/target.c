@@ -390,8 +390,9 @@ static int read_maps(struct target *target)
 		return say_why(target, -ENOTSUP, "its C library is musl; the agent is for glibc");
 	if (!target->call.create)
 		return say_why(target, -ENOTSUP,
-			       "it has no libc.so.6: it is linked statically, and cannot load the "
-			       "agent; link it with -lfastinst");
+			       "it has no libc.so.6: if it has only begun, try again; else "
+			       "it is linked statically, and cannot load the agent; link it "
+			       "with -lfastinst");
 	return 0;
 }
 
