@@ -129,18 +129,27 @@ static int load_call(const struct pc_call *call, int32_t *displacement)
 	return ret;
 }
 
-/* As the code shows it: a thread that moved the call may have ended before it noted that. */
-static enum call_stage call_stage(const struct pc_call *call)
+/* Where a stub is known, its code tells. */
+__attribute__((noinline)) static enum call_stage read_stage(const struct pc_call *call,
+							    enum call_stage known)
 {
-	enum call_stage stage = known_stage(call);
-	const struct stub *own = call_own(call), *stub;
+	const struct stub *stub;
 	int32_t displacement;
 
-	if (stage == CALL_OWN || !(own || (stage == CALL_ORIGINAL && call_shared(call))) ||
-	    load_call(call, &displacement) < 0)
-		return stage;
+	if (load_call(call, &displacement) < 0)
+		return known;
 	stub = call_stub_at(call, displacement);
-	return !stub ? stage : stub == own ? CALL_OWN : CALL_SHARED;
+	return !stub ? known : stub == call_own(call) ? CALL_OWN : CALL_SHARED;
+}
+
+/* As the code shows it: a thread that moved the call may have ended before it noted that. */
+NOPATCH_INLINE enum call_stage call_stage(const struct pc_call *call)
+{
+	enum call_stage known = known_stage(call);
+
+	if (known == CALL_OWN || !(call_own(call) || (known == CALL_ORIGINAL && call_shared(call))))
+		return known;
+	return read_stage(call, known);
 }
 
 /* By way of FRONT or TAIL. */
