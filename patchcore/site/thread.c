@@ -344,7 +344,8 @@ bool thread_await_all(void)
 			/* At the end only as long as one inside runs, in a fork too. */
 			if (now > start + STARVED_NS ||
 			    (now > deadline && !any_inside(load_acquire(&used), true))) {
-				all = false;
+				/* It may have left since, and sleep outside. */
+				all &= has_left(record, first);
 				break;
 			}
 			if (now > deadline)
