@@ -139,7 +139,8 @@ int fork_enter_slowly(struct thread *self, int64_t ns)
 		if (!deadline || !load_relaxed(&prepared))
 			deadline = now + ns;
 		if (now > deadline) {
-			if (!thread_runs(gate))
+			/* It may have opened the gate since, and sleep outside. */
+			if (!thread_runs(gate) && load_acquire(&fork_gate) == gate)
 				return -EAGAIN;
 			deadline = now + GATE_LOOK_NS;
 		}
