@@ -11,7 +11,7 @@
 #include "patchcore/tests/scale.h"
 
 /* Of the worst placement: does what is told of a rung and a kind of site hold for the time? */
-static bool holds(const struct simulation *s, unsigned level, int claim)
+static bool claim_holds(const struct simulation *s, unsigned level, int claim)
 {
 	return s->e.level[level].claim[claim].upper_p >=
 	       rate_of(s->weather, &s->e.level[level].rung, claim) * s->storms / SLICES;
@@ -72,7 +72,8 @@ static void a_quick_run_keeps_what_is_required(void **state)
 			for (unsigned i = 0; i < s.e.levels; i++) {
 				best = fmin(best, s.e.level[i].upper_p);
 				rungs++;
-				held += holds(&s, i, CLAIM_LINE) && holds(&s, i, CLAIM_PAGE);
+				held += claim_holds(&s, i, CLAIM_LINE) &&
+					claim_holds(&s, i, CLAIM_PAGE);
 				for (int d = 0; d < DISTANCES; d++) {
 					held_at[d] += holds_at(&s, i, (enum distance)d);
 					best_at[d] = fmin(best_at[d], s.e.level[i].at_p[d]);
@@ -82,8 +83,9 @@ static void a_quick_run_keeps_what_is_required(void **state)
 			line = estimate_best(&s.e, CLAIM_LINE, REQUIRE_P);
 			page = estimate_best(&s.e, CLAIM_PAGE, REQUIRE_P);
 			kept += line >= 0 && page >= 0;
-			chosen += line >= 0 && page >= 0 && holds(&s, (unsigned)line, CLAIM_LINE) &&
-				  holds(&s, (unsigned)page, CLAIM_PAGE);
+			chosen += line >= 0 && page >= 0 &&
+				  claim_holds(&s, (unsigned)line, CLAIM_LINE) &&
+				  claim_holds(&s, (unsigned)page, CLAIM_PAGE);
 			log_best += log10(best);
 			for (int d = 0; d < DISTANCES; d++)
 				log_at[d] += log10(best_at[d]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What verify concludes from counts. */
+/* The verdict of verify, and its power, from counts that are made up. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -166,7 +166,8 @@ static struct journal_data of(struct cell_record *records, size_t count)
 	return (struct journal_data){ .records = records, .count = count };
 }
 
-static const struct tally_row *find(const struct tally *points, bool constant, uint64_t wait)
+static const struct tally_row *find_tally_row(const struct tally *points, bool constant,
+					      uint64_t wait)
 {
 	const uint64_t key[TALLY_KEYS] = { CLAIM_LINE, constant, wait };
 	const struct tally_row *row = tally_find(points, key);
@@ -190,9 +191,9 @@ static void all_tears_of_a_wait_add_up(void **state)
 	r[2].cell.waits.stretch = 4;
 	rate_points(&points, &data);
 	assert_int_equal(points.count, 2);
-	assert_int_equal(find(&points, true, 3000)->events, 15);
-	assert_int_equal(find(&points, true, 3000)->trials, 2000000);
-	assert_int_equal(find(&points, false, 3000)->events, 7);
+	assert_int_equal(find_tally_row(&points, true, 3000)->events, 15);
+	assert_int_equal(find_tally_row(&points, true, 3000)->trials, 2000000);
+	assert_int_equal(find_tally_row(&points, false, 3000)->events, 7);
 	tally_free(&points);
 }
 
@@ -220,8 +221,8 @@ static void a_hung_cell_keeps_its_tears_only(void **state)
 	r[1].result.outcome = OUTCOME_HANG;
 	r[1].result.tears[TEAR_OLD_FRONT] = 4;
 	rate_points(&points, &data);
-	assert_int_equal(find(&points, true, 3000)->events, 4);
-	assert_int_equal(find(&points, true, 3000)->trials, 1000000);
+	assert_int_equal(find_tally_row(&points, true, 3000)->events, 4);
+	assert_int_equal(find_tally_row(&points, true, 3000)->trials, 1000000);
 	tally_free(&points);
 }
 
@@ -234,7 +235,7 @@ static void sums_do_not_wrap(void **state)
 	(void)state;
 	r[0].result.tears[TEAR_OLD_FRONT] = r[1].result.tears[TEAR_OLD_FRONT] = UINT64_MAX - 1;
 	rate_points(&points, &data);
-	assert_true(find(&points, true, 3000)->events == UINT64_MAX);
+	assert_true(find_tally_row(&points, true, 3000)->events == UINT64_MAX);
 	tally_free(&points);
 }
 

@@ -91,7 +91,7 @@ static const struct sync counted = { .policy = PC_POLICY_WAIT,
 				     .instead = &membarrier };
 
 /* A variant that is broken: it takes no notice of the bucket. */
-static const struct sync *always(const struct sync *sync)
+static const struct sync *take_unlimited(const struct sync *sync)
 {
 	return sync;
 }
@@ -125,7 +125,7 @@ static void within_a_rate(const void *arg)
 	MUST(sync_within_rate(&rare) == &membarrier);
 	waits = waits_of(sync_within_rate);
 	MUST(is_within(waits) && waits >= ROOM - 1);
-	MUST(!is_within(waits_of(always)));
+	MUST(!is_within(waits_of(take_unlimited)));
 	MUST(waits_of(sync_within_rate) == 0);
 	MUST(sync_within_rate(&by_name) == &by_name &&
 	     sync_within_rate(&membarrier) == &membarrier);
@@ -134,7 +134,7 @@ static void within_a_rate(const void *arg)
 }
 
 /* The bucket refills, up to what it holds. */
-static void refilled(const void *arg)
+static void bucket_fills_again(const void *arg)
 {
 	const uint64_t most = 100000, step = 40000; /* ticks */
 	uint64_t begin, end;
@@ -167,7 +167,7 @@ static void *take_some(void *arg)
 }
 
 /* Threads that take at once take no more together. */
-static void shared(const void *arg)
+static void threads_share_a_bucket(const void *arg)
 {
 	pthread_t thread[4];
 
@@ -183,9 +183,12 @@ static void shared(const void *arg)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		child_unit_test(noted),	      child_unit_test(picked),
-		child_unit_test(tried_again), child_unit_test(within_a_rate),
-		child_unit_test(refilled),    child_unit_test(shared),
+		child_unit_test(noted),
+		child_unit_test(picked),
+		child_unit_test(tried_again),
+		child_unit_test(within_a_rate),
+		child_unit_test(bucket_fills_again),
+		child_unit_test(threads_share_a_bucket),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
