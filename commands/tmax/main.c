@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include "base/program.h"
+#include "base/text_file.h"
 #include "commands/tmax/commands.h"
+#include "patchcore/machine/kinds.h"
 
 volatile sig_atomic_t interrupted;
 
@@ -66,6 +68,7 @@ static const struct program program = {
 
 int main(int argc, char **argv)
 {
+	static char kinds[4096];
 	int fd;
 
 	/*
@@ -77,5 +80,8 @@ int main(int argc, char **argv)
 	while (fd >= 0 && fd <= STDERR_FILENO);
 	if (fd >= 0)
 		close(fd);
+	/* The library looks where the package is installed; a build tree has its own. */
+	if (data_file("kinds.tsv", kinds, sizeof(kinds)) == 0)
+		kinds_path = kinds;
 	return program_main(&program, argc, argv);
 }
