@@ -267,8 +267,7 @@ static const struct sync *sync_at(const uint8_t *site)
 	return site_find((uintptr_t)site)->word.sync;
 }
 
-/* What is started waits for long where every other patch uses membarrier, and the caller accepts
- * it. */
+/* A started change waits for long where every other patch uses membarrier. */
 static void test_long(void **state)
 {
 	struct facts facts = made_up(true);

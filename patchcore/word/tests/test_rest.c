@@ -178,8 +178,7 @@ static void only_what_is_missing_is_waited(const void *arg)
 	     REST - 1);
 }
 
-/* With a membarrier beside the level that costs so much, a site that has not rested is changed by:
- */
+/* Which sync changes a site that has not rested, where a membarrier costs so much? */
 static void expect_picked(uint64_t cost, bool membarrier)
 {
 	struct sync level = rested, other = { .policy = PC_POLICY_MEMBARRIER, .window = 8 };
