@@ -17,7 +17,9 @@ libstress_a_SOURCES += \
 	base/spelling.c \
 	base/spelling.h \
 	base/text_file.c \
-	base/text_file.h
+	base/text_file.h \
+	base/words.c \
+	base/words.h
 
 noinst_LTLIBRARIES += libfastinst_text.la
 libfastinst_text_la_SOURCES = \

@@ -46,6 +46,7 @@ stress_waiting = \
 	base/tests/test_process \
 	base/tests/test_spelling \
 	base/tests/test_text_file \
+	base/tests/test_words \
 	stress/run/tests/test_isolate
 stress_alone = \
 	stress/run/tests/test_provoker \
