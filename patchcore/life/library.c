@@ -228,6 +228,8 @@ int pc_get_status(struct pc_status *status)
 		.accept_window_p = asked.window_p,
 		.window_p = page->window > 8 ? facts.window_p : 0,
 		.accept_rate = asked.rate,
+		.rest = page->rest,
+		.line_rest = syncs->line.rest,
 	};
 	snprintf(status->conf_path, sizeof(status->conf_path), "%s", facts.conf_path);
 	snprintf(status->reason, sizeof(status->reason), "%s", reason);

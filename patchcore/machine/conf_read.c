@@ -387,6 +387,18 @@ const struct machine_conf_level *machine_conf_cheapest(const struct machine_conf
 	return best;
 }
 
+const struct machine_conf_level *machine_conf_accepted(const struct machine_conf *conf,
+						       enum machine_conf_sites sites,
+						       double accept_p)
+{
+	const struct machine_conf_level *level =
+		machine_conf_cheapest(conf->level, conf->levels, sites, accept_p);
+
+	return level ? level
+		     : machine_conf_cheapest(conf->level + conf->levels + conf->long_levels,
+					     conf->rested, sites, accept_p);
+}
+
 const struct machine_conf_level *machine_conf_surest(const struct machine_conf *conf,
 						     enum machine_conf_sites sites)
 {

@@ -91,6 +91,14 @@ const struct machine_conf_level *machine_conf_cheapest(const struct machine_conf
 						       double accept_p);
 
 /*
+ * machine_conf_accepted - the level by which policy auto changes such sites, or NULL. A site at
+ * rest tears less: where no other level is accepted, one for lines that have rested may be.
+ */
+const struct machine_conf_level *machine_conf_accepted(const struct machine_conf *conf,
+						       enum machine_conf_sites sites,
+						       double accept_p);
+
+/*
  * machine_conf_surest - the level with the lowest bound for such sites, the first of equals. A
  * level of zeros where there is none.
  */

@@ -167,11 +167,10 @@ static unsigned choose_level(const struct facts *facts, enum pc_policy asked,
 	if (!facts->have_conf || !conf->levels || asked == PC_POLICY_MEMBARRIER ||
 	    (asked == PC_POLICY_AUTO && facts->limited && !facts->membarrier))
 		return 0;
-	level = machine_conf_cheapest(conf->level, conf->levels, sites, accept_p);
-	/* A site at rest tears less: where it has not rested, a patch makes up for that. */
-	if (asked == PC_POLICY_AUTO && !level)
-		level = machine_conf_cheapest(conf->level + conf->levels + conf->long_levels,
-					      conf->rested, sites, accept_p);
+	/* Where a site has not rested, a patch makes up for that. */
+	level = asked == PC_POLICY_AUTO
+			? machine_conf_accepted(conf, sites, accept_p)
+			: machine_conf_cheapest(conf->level, conf->levels, sites, accept_p);
 	/* By name, the caller owns the risk of the surest level there is. */
 	if (asked == PC_POLICY_WAIT && !level)
 		level = machine_conf_surest(conf, sites);

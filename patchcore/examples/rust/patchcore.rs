@@ -42,6 +42,8 @@ pub struct pc_status {
     pub accept_window_p: c_double,
     pub window_p: c_double,
     pub accept_rate: c_double,
+    pub rest: u64,
+    pub line_rest: u64,
 }
 
 #[link(name = "patchcore")]

@@ -102,6 +102,8 @@ struct pc_status {
 	double accept_window_p; /* bound that a window wider than 8 bytes has to keep */
 	double window_p;	/* that it keeps: by many runs of this machine or of its kind */
 	double accept_rate;	/* tears an hour, by their bounds; INFINITY: any */
+	uint64_t rest;		/* ticks that level wants a site unchanged before; 0: none */
+	uint64_t line_rest;	/* the same of line_level */
 };
 
 /*

@@ -455,6 +455,7 @@ static void at_rest(const void *arg)
 	op = (struct pc_op){ .addr = page_site, .bytes = old_code, .len = CODE_LEN };
 	MUST(pc_set_policy(PC_POLICY_AUTO) == 0 && pc_set_accept_p(SAFE_P) == 0);
 	MUST(status_now().in_use == WAIT && status_now().level == 2);
+	MUST(status_now().rest == LONG && status_now().line_rest == 0);
 	begin = __rdtsc();
 	MUST(pc_patch(page_site, new_code, CODE_LEN) == 0);
 	MUST(pc_patch(page_site, old_code, CODE_LEN) == 0);
