@@ -35,3 +35,12 @@ char *number_text(char buf[NUMBER_TEXT], double value)
 	snprintf(end, (size_t)(buf + NUMBER_TEXT - end), "e%d", exponent);
 	return buf;
 }
+
+char *ticks_text(char buf[TICKS_TEXT], double ticks, uint64_t tsc_khz)
+{
+	if (tsc_khz)
+		snprintf(buf, TICKS_TEXT, "%s us", NUMBER(1000 * ticks / (double)tsc_khz));
+	else
+		snprintf(buf, TICKS_TEXT, "%s ticks", NUMBER(ticks));
+	return buf;
+}

@@ -349,24 +349,40 @@ bool level_is_known(const struct level *level)
 }
 
 /* As machine.conf has them: what is not known is not there, and costs are whole ticks. */
-int estimate_best(const struct estimate *e, int claim, double p)
+/* With so many of the levels at rest. */
+static int choose_level(const struct estimate *e, int claim, double p, unsigned rested)
 {
 	static const enum machine_conf_sites sites[CLAIMS] = { SITES_LINE, SITES_PAGE };
-	struct machine_conf_level levels[RUNGS_MAX];
-	const struct machine_conf_level *best;
+	struct machine_conf conf = { .levels = e->levels, .rested = rested };
+	/* Behind the others stand the constant waits, which no config has. */
+	unsigned apart = e->ladder.count - e->levels, best;
+	const struct machine_conf_level *chosen;
 
-	for (unsigned i = 0; i < e->levels; i++) {
-		const struct claim *claims = e->level[i].claim;
-		bool is_known = level_is_known(&e->level[i]);
+	for (unsigned i = 0; i < e->levels + rested; i++) {
+		const struct level *level = &e->level[i < e->levels ? i : i + apart];
+		bool is_known = level_is_known(level) && (i < e->levels || level->upper_p < 1);
 
-		levels[i] = (struct machine_conf_level){
-			.ticks = (uint64_t)rint(e->level[i].ticks),
-			.line.upper_p = is_known ? claims[CLAIM_LINE].upper_p : INFINITY,
-			.page.upper_p = is_known ? claims[CLAIM_PAGE].upper_p : INFINITY,
+		conf.level[i] = (struct machine_conf_level){
+			.ticks = (uint64_t)rint(level->ticks),
+			.line.upper_p = is_known ? level->claim[CLAIM_LINE].upper_p : INFINITY,
+			.page.upper_p = is_known ? level->claim[CLAIM_PAGE].upper_p : INFINITY,
 		};
 	}
-	best = machine_conf_cheapest(levels, e->levels, sites[claim], p);
-	return best ? (int)(best - levels) : -1;
+	chosen = machine_conf_accepted(&conf, sites[claim], p);
+	if (!chosen)
+		return -1;
+	best = (unsigned)(chosen - conf.level);
+	return (int)(best < e->levels ? best : best + apart);
+}
+
+int estimate_best(const struct estimate *e, int claim, double p)
+{
+	return choose_level(e, claim, p, 0);
+}
+
+int estimate_accepted(const struct estimate *e, int claim, double p)
+{
+	return choose_level(e, claim, p, e->ladder.rested);
 }
 
 double estimate_kept(const struct estimate *e, double p)

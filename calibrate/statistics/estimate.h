@@ -221,10 +221,12 @@ bool level_is_known(const struct level *level);
 
 /*
  * estimate_best - the index of the level by which the library changes sites of a claim for that p,
- * or -1: see machine_conf_cheapest().
+ * or -1: see machine_conf_cheapest(). estimate_accepted - the same with levels at rest, which it
+ * takes where none of the others will do: machine_conf_accepted().
  * estimate_kept - the worse bound of those of both claims; above p: one has no level.
  */
 int estimate_best(const struct estimate *e, int claim, double p);
+int estimate_accepted(const struct estimate *e, int claim, double p);
 double estimate_kept(const struct estimate *e, double p);
 
 /* The crossing of each claim. claim_of - the claim of a crossing, -1: nothing is claimed for it. */

@@ -37,7 +37,7 @@ int conf_write(const char *path, const struct estimate *estimate, const struct p
 
 /* --- For people ------------------------------------------------------------------------------- */
 
-#define SUMMARY_LINES 11 /* at most; those that name files follow */
+#define SUMMARY_LINES 12 /* at most; those that name files follow */
 
 /*
  * summary_print - what was found: the machine, the verdict, what a change costs before and after,

@@ -16,11 +16,6 @@
 
 #define WORTH_TELLING 0.1 /* a bound above it says nothing */
 
-static double microseconds(double ticks, const struct identity *id)
-{
-	return id->tsc_khz ? ticks * 1000.0 / (double)id->tsc_khz : 0;
-}
-
 /* A bound as pc_set_accept_p() is given it: rounded up to one digit. */
 static double round_up(double p)
 {
@@ -29,35 +24,63 @@ static double round_up(double p)
 	return fmin(ceil(p / unit - 1e-9) * unit, 1);
 }
 
+/* "11000" of a bound of 8.9e-5: one change in so many, rounded down to two digits. */
+static double one_in(double p)
+{
+	double unit = pow(10, floor(log10(1 / p)) - 1);
+
+	return floor(1 / p / unit + 1e-9) * unit;
+}
+
 /* --- What a change costs ---------------------------------------------------------------------- */
 
-/* ticks: 0 where they are not known. */
-static void put_cost(FILE *out, double ticks, const struct identity *id)
+/* Ticks as microseconds; 0: they are not known. */
+static void put_cost(FILE *out, int width, double ticks, const struct identity *id)
 {
-	double us = microseconds(ticks, id);
+	double us = id->tsc_khz ? ticks * 1000.0 / (double)id->tsc_khz : 0;
 
 	if (us > 0)
-		fprintf(out, " %6.*f us", us < 10 ? 2 : 1, us);
+		fprintf(out, "%*.*f us", width - 3, us < 10 ? 2 : 1, us);
 	else
-		fprintf(out, " %9s", "?");
+		fprintf(out, "%*s", width, "?");
 }
 
 static void put_site(FILE *out, const char *where, double before, double now,
 		     const struct identity *id)
 {
-	fprintf(out, "  %-19s", where);
-	put_cost(out, before, id);
-	put_cost(out, now, id);
-	fputs("  ", out);
+	fprintf(out, "  %-18s", where);
+	put_cost(out, 10, before, id);
+	put_cost(out, 10, now, id);
+	fputs("   ", out);
 }
 
-/* What the same change costs a program that accepts more, and what that means. */
-static void put_offer(FILE *out, double ticks, double p, const struct identity *id)
+/* What the same change costs by a level, and what that means. */
+static void put_level(FILE *out, const struct level *level, int claim, const struct identity *id)
 {
-	p = round_up(p);
-	put_cost(out, ticks, id);
-	fprintf(out, " with P = %s: at most 1 in %s tears, %s an hour", NUMBER(p),
-		NUMBER(floor(1 / p + 1e-9)), NUMBER(3600 * p));
+	put_cost(out, 0, level->ticks, id);
+	fprintf(out, ", fewer than 1 in %s tears; two waits of %s",
+		NUMBER(one_in(level->claim[claim].upper_p)),
+		WAITS_WORDS(&level->rung, id->tsc_khz));
+}
+
+/* A lower bound than any other level's, of sites at rest: the library waits what is missing. */
+static void put_rested(FILE *out, const struct estimate *e, int claim, const struct identity *id)
+{
+	const struct level *rested = e->level + e->ladder.count;
+	double p = 1;
+	int best;
+
+	for (unsigned i = 0; i < e->ladder.rested; i++)
+		if (level_is_known(&rested[i]))
+			p = fmin(p, rested[i].claim[claim].upper_p);
+	p = p < 1 ? round_up(p) : 1;
+	best = estimate_accepted(e, claim, p);
+	if (best < 0 || best == estimate_best(e, claim, p) || p >= e->require_p)
+		return;
+	fprintf(out, "    rested %s, pc_set_accept_p(%s): ", TICKS(CELL_RESTED, id->tsc_khz),
+		NUMBER(p));
+	put_level(out, &e->level[best], claim, id);
+	fputc('\n', out);
 }
 
 /* Sites that take three stores: they are kept apart by waits, or by membarrier. */
@@ -66,29 +89,28 @@ static void put_straddler(FILE *out, const struct estimate *e, int claim, const 
 	const char *where = claim == CLAIM_LINE ? "across a line" : "across a page";
 	int used = estimate_best(e, claim, PC_ACCEPT_P_DEFAULT);
 	int good = estimate_best(e, claim, e->require_p);
-	double barrier = e->membarrier_ticks, least = 1;
+	double barrier = e->membarrier_ticks > 0 ? e->membarrier_ticks : INFINITY, least = 1;
 	bool passed = e->verdict == VERDICT_PASS;
+	bool waits = passed && used >= 0 && e->level[used].ticks < barrier;
 
 	for (unsigned i = 0; i < e->levels; i++)
 		least = fmin(least, e->level[i].claim[claim].upper_p);
-	if (passed && used >= 0 && e->level[used].ticks < barrier) {
-		put_site(out, where, barrier, e->level[used].ticks, id);
-	} else {
-		put_site(out, where, barrier, barrier, id);
-		if (passed && good >= 0 && e->level[good].ticks < barrier)
-			put_offer(out, e->level[good].ticks, e->level[good].claim[claim].upper_p,
-				  id);
-		else if (passed && good >= 0)
-			fputs(" no wait that is good enough is shorter", out);
-		else if (e->verdict == VERDICT_FAIL)
-			fputs(" no wait is good enough", out);
-		else if (least <= WORTH_TELLING)
-			fprintf(out, " not known yet: so far, at most 1 in %s tears",
-				NUMBER(floor(1 / least)));
-		else
-			fputs(" not known yet", out);
-	}
+	put_site(out, where, e->membarrier_ticks,
+		 waits ? e->level[used].ticks : e->membarrier_ticks, id);
+	if (passed && good >= 0 && e->level[good].ticks < barrier)
+		put_level(out, &e->level[good], claim, id);
+	else if (passed && good >= 0)
+		fputs("the same: no wait that is good enough is shorter", out);
+	else if (e->verdict == VERDICT_FAIL)
+		fputs("the same: no wait is good enough", out);
+	else if (least <= WORTH_TELLING)
+		fprintf(out, "not known yet: so far, fewer than 1 in %s tears",
+			NUMBER(one_in(least)));
+	else
+		fputs("not known yet", out);
 	fputc('\n', out);
+	if (passed)
+		put_rested(out, e, claim, id);
 }
 
 static void put_window(FILE *out, const struct estimate *e, const struct identity *id)
@@ -113,20 +135,17 @@ static void put_window(FILE *out, const struct estimate *e, const struct identit
 		ticks = 0;
 	put_site(out, where, w->bytes == 8 ? ticks : barrier, is_used ? ticks : barrier, id);
 	if (is_used)
-		fputs(" one store", out);
+		fputs("the same: one store", out);
 	else if (w->runs >= WINDOW_RUNS)
-		fprintf(out, " one store after pc_set_accept_window_p(%s)",
+		fprintf(out, "one store after pc_set_accept_window_p(%s)",
 			NUMBER(round_up(w->upper_p)));
 	else
-		fprintf(out,
-			" one store after %d clean runs here (now %s) or in %d hours of its kind "
-			"(now %u in %u)",
-			WINDOW_RUNS, NUMBER(w->runs), WINDOW_HOURS, facts.kind.runs,
-			facts.kind.hours);
+		fprintf(out, "one store, maybe, after runs like this one in %s more hours",
+			NUMBER(WINDOW_RUNS - w->runs));
 	fputc('\n', out);
 	if (w->torn)
 		fprintf(out,
-			"  across %u bytes       as across a line: single stores tear %s (%s of %s "
+			"  across %u bytes    as across a line: single stores tear %s (%s of %s "
 			"did)\n",
 			w->torn, w->stored.tears ? "here" : "on such processors",
 			NUMBER(w->stored.tears), NUMBER(w->stored.toggles));
@@ -147,9 +166,9 @@ static void put_certainty(FILE *out, const struct estimate *e, const struct prov
 			100 * CONFIDENCE, e->runs, 100 * bound_missed(e->wait_runs));
 	else
 		fprintf(out,
-			"Sure:    %.0f %% for the time that was measured, no more: the long run "
-			"takes %d runs, all add up.%s",
-			100 * CONFIDENCE, LONG_RUN,
+			"Sure:    %.0f %%, for the time that was measured only: the long run "
+			"takes runs in %d hours (so far %u).%s",
+			100 * CONFIDENCE, LONG_RUN, e->runs,
 			e->slices && e->slices_at[DISTANCE_NEAR] == e->slices
 				? " Its CPUs were never far apart."
 				: "");
@@ -165,27 +184,24 @@ static void put_certainty(FILE *out, const struct estimate *e, const struct prov
 			2 * from->noisy > from->cells ? " A quiet machine would tell more." : "");
 }
 
-static void put_next(FILE *out, const struct estimate *e, const struct identity *id)
+static void put_next(FILE *out, const struct estimate *e)
 {
-	int line = estimate_best(e, CLAIM_LINE, e->require_p);
-	int page = estimate_best(e, CLAIM_PAGE, e->require_p);
+	double kept = estimate_kept(e, e->require_p);
 
 	fputs("Next:    ", out);
 	if (e->window.word_tore)
 		fputs("do not change running code on this machine, and tell its vendor.\n", out);
 	else if (e->verdict == VERDICT_FAIL)
 		fputs("nothing: the library uses membarrier, and no wait can replace it.\n", out);
-	else if (e->verdict == VERDICT_INCONCLUSIVE || line < 0 || page < 0)
+	else if (e->verdict == VERDICT_INCONCLUSIVE || kept > e->require_p)
 		fputs("run it again, longer or on a quiet machine: all runs add up. Until then the "
 		      "library uses membarrier.\n",
 		      out);
 	else
 		fprintf(out,
-			"where a tear can be borne, call pc_set_accept_p(P). Each of the two waits "
-			"is then %s%s%s.\n",
-			WAITS_WORDS(&e->level[line].rung, id->tsc_khz),
-			line == page ? "" : "; across a page ",
-			line == page ? "" : WAITS_WORDS(&e->level[page].rung, id->tsc_khz));
+			"if a program can bear tears, let it call pc_set_accept_p(%s): fewer than "
+			"%.2g an hour at one change a second. Else nothing.\n",
+			NUMBER(e->require_p), 3600 * kept);
 }
 
 void summary_print(FILE *out, const struct estimate *e, const struct provenance *from)
@@ -197,16 +213,16 @@ void summary_print(FILE *out, const struct estimate *e, const struct provenance 
 	fputs("Verdict: ", out);
 	put_verdict(out, verdict_name(e->verdict), (int)e->verdict);
 	fprintf(out, ": %s\n", e->reason);
-	fputs("Tears:   a thread that runs an instruction while it is changed may run half of the "
-	      "old and half of the new one.\n",
+	fputs("Tears:   if a change tears, a thread runs half of the old and half of the new "
+	      "instruction, and may crash.\n",
 	      out);
-	fprintf(out, "A change of code        before       now    if its program calls "
-		     "pc_set_accept_p(P), and makes one a second\n");
+	fprintf(out, "A change of code        before       now   after pc_set_accept_p(%s)\n",
+		NUMBER(e->require_p));
 	put_window(out, e, id);
 	for (int claim = 0; claim < CLAIMS; claim++)
 		put_straddler(out, e, claim, id);
 	put_certainty(out, e, from);
-	put_next(out, e, id);
+	put_next(out, e);
 }
 
 /* --- The details ------------------------------------------------------------------------------ */
@@ -269,13 +285,16 @@ static void put_started(FILE *out, const struct estimate *e, const struct identi
 		best = level->upper_p < best->upper_p ? level : best;
 	if (best->upper_p > WORTH_TELLING)
 		return;
-	fputs("  changes that are started, and finished later:", out);
-	put_offer(out, best->ticks, best->upper_p, id);
-	fputs(", no executor interrupted\n", out);
+	fputs("  changes that are started, and finished later, take ", out);
+	put_cost(out, 0, best->ticks, id);
+	fprintf(out, " with pc_set_accept_p(%s), no executor interrupted\n",
+		NUMBER(round_up(best->upper_p)));
 }
 
 void summary_details(FILE *out, const struct estimate *e, const struct provenance *from)
 {
+	const struct kind kind = kind_read(from->identity);
+
 	fprintf(out, "\nEvery rung (bounds with %.0f %%, all sections of a rung at once):\n",
 		100 * CONFIDENCE);
 	put_sections(out, e->level, e->ladder.count);
@@ -298,6 +317,11 @@ void summary_details(FILE *out, const struct estimate *e, const struct provenanc
 				claim_name(claim));
 	put_sections(out, e->long_level, LONG_WAITS);
 	put_started(out, e, from->identity);
+	fprintf(out,
+		"Stores inside a line: %s runs in different hours here, and %u runs in %u hours on "
+		"machines of this kind; the\nlibrary asks for %d, or for %d in %d hours.\n",
+		NUMBER(e->window.runs), kind.runs, kind.hours, WINDOW_RUNS, WINDOW_RUNS,
+		WINDOW_HOURS);
 	if (e->paper.known && e->paper.found)
 		fprintf(out,
 			"The paper's T_max: of its constant waits %" PRIu64

@@ -22,6 +22,7 @@
 #include "base/exit_status.h"
 #include "base/number.h"
 #include "calibrate/statistics/bound.h"
+#include "results/figures/markup.h"
 
 #define TOGGLES_HUGE (UINT64_C(1) << 62)
 
@@ -69,7 +70,7 @@ static enum machine_conf_sites sites_of(int claim)
 const struct machine_conf_level *verify_level(const struct verify *v, int claim)
 {
 	const struct machine_conf_level *level =
-		machine_conf_cheapest(v->conf.level, v->conf.levels, sites_of(claim), v->accept_p);
+		machine_conf_accepted(&v->conf, sites_of(claim), v->accept_p);
 
 	return level ? level : machine_conf_surest(&v->conf, sites_of(claim));
 }
@@ -205,6 +206,7 @@ static bool find_unclear(struct verify *v)
 /* What was counted of some waits. */
 struct look {
 	struct waits waits;
+	uint64_t rest;
 	int claim;
 	uint64_t tears, toggles;
 	bool pooled; /* with shorter waits, perhaps */
@@ -215,10 +217,12 @@ static double bound_before(const struct machine_conf *before, const struct look 
 {
 	double worst = 0;
 
-	for (unsigned i = 0; i < before->levels; i++) {
+	for (unsigned i = 0; i < machine_conf_all_levels(before); i++) {
 		const struct machine_conf_level *level = &before->level[i];
 		bool is_same = waits_same(&level->waits, &look->waits);
 
+		if (level->rest != look->rest)
+			continue;
 		if (is_same || (look->pooled && level->waits.stretch == look->waits.stretch))
 			worst = fmax(worst, machine_conf_p(level, sites_of(look->claim)));
 		if (is_same)
@@ -245,8 +249,9 @@ static void take_look(struct verify_promise *p, const struct machine_conf *befor
 	snprintf(p->reason, sizeof(p->reason),
 		 "%" PRIu64 " %s in %s exposed toggles at waits of %s across a %s, where the older "
 		 "config bounds %s",
-		 look.tears, tears_word(look.tears), NUMBER(look.toggles), WAITS(&look.waits),
-		 claim_name(look.claim), NUMBER(bound));
+		 look.tears, tears_word(look.tears), NUMBER(look.toggles),
+		 WAITS_WORDS(&look.waits, before->identity.tsc_khz), claim_name(look.claim),
+		 NUMBER(bound));
 }
 
 void verify_since(struct verify *v, const struct machine_conf *before)
@@ -259,17 +264,19 @@ void verify_since(struct verify *v, const struct machine_conf *before)
 	for (const struct verify_cell *c = v->cell; c < v->cell + v->cells; c++)
 		if (c->check == CHECK_WAIT)
 			take_look(p, before,
-				  (struct look){ c->cell.waits, claim_of(c->cell.crossing),
-						 c->count.tears, c->count.toggles, false },
+				  (struct look){ c->cell.waits,
+						 c->cell.rest > CELL_HOT ? c->cell.rest : 0,
+						 claim_of(c->cell.crossing), c->count.tears,
+						 c->count.toggles, false },
 				  alpha, &worst);
 	for (const struct machine_conf_level *level = v->conf.level, *end = level + v->conf.levels;
 	     level < end; level++) {
 		take_look(p, before,
-			  (struct look){ level->waits, CLAIM_LINE, level->line.tears,
+			  (struct look){ level->waits, 0, CLAIM_LINE, level->line.tears,
 					 level->line.toggles, true },
 			  alpha, &worst);
 		take_look(p, before,
-			  (struct look){ level->waits, CLAIM_PAGE, level->page.tears,
+			  (struct look){ level->waits, 0, CLAIM_PAGE, level->page.tears,
 					 level->page.toggles, true },
 			  alpha, &worst);
 	}

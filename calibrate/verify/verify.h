@@ -91,7 +91,7 @@ struct verify {
 };
 
 /*
- * verify_level - the level that is tried at sites of a claim: that by which policy wait changes
+ * verify_level - the level that is tried at sites of a claim: that by which the library changes
  * them for the accepted probability. verify_p - its bound for them. verify_spread - how much the
  * rate differed between slices when that was measured.
  */

@@ -34,18 +34,32 @@ static const char *name_of(const struct verify_cell *c, char name[256])
 	return name;
 }
 
+/* How the library changes sites, for what it is to accept. */
+static void put_levels(FILE *f, const struct verify *v)
+{
+	uint64_t khz = v->conf.identity.tsc_khz;
+
+	for (int claim = 0; claim < CLAIMS; claim++) {
+		const struct machine_conf_level *level = verify_level(v, claim);
+
+		fprintf(f, "%-9s across a %s two waits of %s: below %s",
+			claim ? "" : "Waits:", claim_name(claim), WAITS_WORDS(&level->waits, khz),
+			NUMBER(verify_p(v, claim)));
+		if (level->rest)
+			fprintf(f, ", if unchanged for %s before", TICKS(level->rest, khz));
+		fputs(verify_p(v, claim) > v->accept_p ? "; more than is accepted\n" : "\n", f);
+	}
+	fprintf(f,
+		"Accepted: %s tears per change; a window of %u bytes; %s %% confidence\n"
+		"Seed:     %" PRIu64 "\n",
+		NUMBER(v->accept_p), v->conf.window, NUMBER(100 * v->conf.confidence), v->seed);
+}
+
 static void print_text(FILE *f, const struct verify *v)
 {
 	fprintf(f, "Config:   %s\n", v->config[0] ? v->config : "none found");
 	if (v->have_conf && v->cells)
-		fprintf(f,
-			"Waits:    %s ticks across a line, p = %s; %s across a page, p = %s; at %s "
-			"%% confidence\n"
-			"Accepted: %s per toggle; window %u bytes\nSeed:     %" PRIu64 "\n",
-			WAITS(&verify_level(v, CLAIM_LINE)->waits), NUMBER(verify_p(v, CLAIM_LINE)),
-			WAITS(&verify_level(v, CLAIM_PAGE)->waits), NUMBER(verify_p(v, CLAIM_PAGE)),
-			NUMBER(100 * v->conf.confidence), NUMBER(v->accept_p), v->conf.window,
-			v->seed);
+		put_levels(f, v);
 	for (const struct verify_cell *c = v->cell; c < v->cell + v->cells; c++) {
 		uint64_t tears = verify_tears(c);
 		char text[COMMAND_MAX];
@@ -55,10 +69,11 @@ static void print_text(FILE *f, const struct verify *v)
 			fprintf(f, "%s\n", c->reason);
 			continue;
 		}
-		fprintf(f, "%" PRIu64 " %s in %s exposed toggles", tears, tears_word(tears),
-			NUMBER(c->count.toggles));
 		if (c->check == CHECK_CONTROL && tears)
-			fputs(", as it must", f);
+			fputs("tore, as it must", f);
+		else
+			fprintf(f, "%" PRIu64 " %s in %s exposed toggles", tears, tears_word(tears),
+				NUMBER(c->count.toggles));
 		if (c->noisy)
 			fprintf(f, ", %u of %u runs noisy", c->noisy, c->runs);
 		fprintf(f, "%s%s\n", c->status == STATUS_UNCLEAR ? ": " : "",
@@ -86,10 +101,11 @@ static json_t *level_json(const struct verify *v, int claim)
 	const struct machine_conf_level *level = verify_level(v, claim);
 	const struct machine_conf_bound *bound = claim == CLAIM_PAGE ? &level->page : &level->line;
 
-	return json_pack("{s:I, s:I, s:I, s:f, s:f, s:I}", "first_wait", INT(level->waits.first),
-			 "second_wait", INT(level->waits.second), "stretch",
-			 INT(level->waits.stretch), "p", bound->upper_p, "spread",
-			 verify_spread(v, claim), "toggles", INT(bound->toggles & INT64_MAX));
+	return json_pack("{s:I, s:I, s:I, s:f, s:f, s:I, s:I}", "first_wait",
+			 INT(level->waits.first), "second_wait", INT(level->waits.second),
+			 "stretch", INT(level->waits.stretch), "p", bound->upper_p, "spread",
+			 verify_spread(v, claim), "toggles", INT(bound->toggles & INT64_MAX),
+			 "rest", INT(level->rest));
 }
 
 static json_t *report_json(const struct verify *v)

@@ -37,6 +37,7 @@ void verify_plan(struct verify *v, hwloc_topology_t topology)
 {
 	/* Both leave a mix standing in memory for a whole wait. */
 	static const enum protocol broken[] = { PROTOCOL_NO_INT3, PROTOCOL_FRONT_FIRST };
+	const struct machine_conf_level *level;
 	struct plan plan = { 0 };
 	struct cell *cell;
 
@@ -63,7 +64,9 @@ void verify_plan(struct verify *v, hwloc_topology_t topology)
 		cell->placement = plan.seat[i / CLAIMS].placement;
 		cell->executors = plan.seat[i / CLAIMS].executors;
 		cell->crossing = claimed[i % CLAIMS];
-		cell->waits = verify_level(v, (int)(i % CLAIMS))->waits;
+		level = verify_level(v, (int)(i % CLAIMS));
+		cell->waits = level->waits;
+		cell->rest = level->rest ? level->rest : cell->rest;
 	}
 }
 

@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "commands/tmax/commands.h"
 #include "patchcore/machine/policy.h"
+#include "results/figures/markup.h"
 #include "results/journal/journal.h"
 #include "stress/placement/placement.h"
 
@@ -127,6 +128,27 @@ static void print_machine(const struct machine_report *r)
 	}
 }
 
+/* How the library changes sites there, by which level of the config. */
+static void print_level(const struct pc_status *s, const char *where, unsigned level, double p)
+{
+	static struct machine_conf conf;
+	const struct machine_conf_level *used = &conf.level[level ? level - 1 : 0];
+	uint64_t khz;
+	char why[160];
+
+	printf("  %-16s ", where);
+	if (!level || machine_conf_read(&conf, s->conf_path, why, sizeof(why)) < 0) {
+		puts(s->in_use == PC_POLICY_AUTO ? "no change is safe" : "membarrier");
+		return;
+	}
+	khz = conf.identity.tsc_khz;
+	printf("two waits of %s, by level %u; tears below %s per change",
+	       WAITS_WORDS(&used->waits, khz), level, NUMBER(p));
+	if (used->rest)
+		printf(", if unchanged for %s before", TICKS(used->rest, khz));
+	putchar('\n');
+}
+
 static void print_status(const struct pc_status *s)
 {
 	time_t when = (time_t)s->measured;
@@ -138,11 +160,8 @@ static void print_status(const struct pc_status *s)
 	printf("  %-16s %s (asked: %s)\n", "policy",
 	       s->in_use == PC_POLICY_AUTO ? "none is safe" : policy_name(s->in_use),
 	       policy_name(s->asked));
-	printf("  %-16s %" PRIu64 " ticks\n", "first_wait", s->first_wait);
-	printf("  %-16s %" PRIu64 " ticks\n", "second_wait", s->second_wait);
-	if (s->level || s->line_level)
-		printf("  %-16s %u across pages (below %s), %u across lines (below %s)\n", "level",
-		       s->level, NUMBER(s->page_p), s->line_level, NUMBER(s->line_p));
+	print_level(s, "across_lines", s->line_level, s->line_p);
+	print_level(s, "across_pages", s->level, s->page_p);
 	/* How old the claim is, and for which time it speaks. */
 	if (when)
 		strftime(date, sizeof(date), "%Y-%m-%d", gmtime(&when));
@@ -153,9 +172,9 @@ static void print_status(const struct pc_status *s)
 		       s->long_run ? "the long run" : "that time only");
 	printf("  %-16s %u bytes%s%s\n", "window", s->atomic_window,
 	       s->window_p > 0 ? ", below " : "", s->window_p > 0 ? NUMBER(s->window_p) : "");
-	printf("  %-16s %s per toggle\n", "upper_p", NUMBER(s->upper_p));
-	printf("  %-16s %s per toggle\n", "accept_p", NUMBER(s->accept_p));
-	printf("  %-16s %s per store\n", "accept_window_p", NUMBER(s->accept_window_p));
+	printf("  %-16s %s tears per change\n", "upper_p", NUMBER(s->upper_p));
+	printf("  %-16s %s tears per change\n", "accept_p", NUMBER(s->accept_p));
+	printf("  %-16s %s tears per store\n", "accept_window_p", NUMBER(s->accept_window_p));
 	printf("  %-16s %s\n", "reason", s->reason);
 }
 
@@ -179,7 +198,7 @@ static json_t *report_json(const struct machine_report *r)
 	return json_pack(
 		"{s:o, s:s?, s:{s:b, s:I, s:s?}, s:s, s:{s:b}, s:b, s:o, s:{s:s?, s:s, s:s, s:s?, "
 		"s:I, s:I, s:I, s:i, s:f, s:f, s:s, s:i, s:i, s:f, s:f, s:b, s:I, s:I, s:b, s:f, "
-		"s:f}}",
+		"s:f, s:I, s:I}}",
 		"identity", identity_to_json(&r->identity), "codename",
 		r->cpu.codename[0] ? r->cpu.codename : NULL, "tsc", "invariant",
 		r->identity.tsc_invariant, "khz", (json_int_t)r->identity.tsc_khz, "problem",
@@ -193,7 +212,8 @@ static json_t *report_json(const struct machine_report *r)
 		"accept_p", s->accept_p, "reason", reason, "level", (int)s->level, "line_level",
 		(int)s->line_level, "page_p", s->page_p, "line_p", s->line_p, "long_run",
 		s->long_run, "runs", (json_int_t)s->runs, "measured", (json_int_t)s->measured,
-		"fleet", s->fleet, "accept_window_p", s->accept_window_p, "window_p", s->window_p);
+		"fleet", s->fleet, "accept_window_p", s->accept_window_p, "window_p", s->window_p,
+		"rest", (json_int_t)s->rest, "line_rest", (json_int_t)s->line_rest);
 }
 
 static int tell_json(const char *type, json_t *body)

@@ -41,7 +41,7 @@ done
 printed=$(tr -d '\n\t' <"$top/calibrate/verify/summary.c" 2>/dev/null | sed 's/" *"//g')
 while [ -n "$printed" ] && read -r line; do
 	[[ $printed == *"$line"* ]] || wrong "README.md: calibrate does not print '$line'"
-done < <(sed -nE 's/^    ((A change of|Tears:) .*)/\1/p; s/^    (Sure:) .*/\1/p; s/^    (Next:) .*/\1/p' "$top/README.md")
+done < <(sed -nE 's/^    (Tears: .*)/\1/p; s/^    (A change of code [^(]*\().*/\1/p; s/^    (Sure:) .*/\1/p; s/^    Next: +([^(]*\().*/\1/p' "$top/README.md")
 [ -z "$printed" ] || grep -q '^    A change of code' "$top/README.md" || wrong "README.md shows no calibration"
 
 # A newcomer finds every page, and a tarball has it.

@@ -28,11 +28,10 @@ void put_verdict(FILE *out, const char *name, int status)
 char *waits_words(const struct waits *waits, uint64_t tsc_khz, char buf[WAITS_WORDS_TEXT])
 {
 	uint64_t longer = waits->first > waits->second ? waits->first : waits->second;
-	char least[32] = "", stretch[64] = "";
+	char least[TICKS_TEXT] = "", stretch[64] = "";
 
 	if (longer || !waits->stretch)
-		snprintf(least, sizeof(least), "%s us",
-			 NUMBER(tsc_khz ? 1000.0 * (double)longer / (double)tsc_khz : NAN));
+		ticks_text(least, (double)longer, tsc_khz);
 	if (waits->stretch)
 		snprintf(stretch, sizeof(stretch), "%s%" PRIu64 " times the store's own latency",
 			 longer ? ", or " : "", waits->stretch);

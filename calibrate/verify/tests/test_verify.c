@@ -160,6 +160,14 @@ static void test_levels_in_use(void **state)
 	/* What no level keeps is tried by the surest, as policy wait does. */
 	v.accept_p = 1e-9;
 	assert_int_equal(verify_level(&v, CLAIM_LINE)->waits.first, 800);
+	/* But a level at rest that keeps it is what policy auto takes. */
+	v.conf.rested = 1;
+	v.conf.level[3] = (struct machine_conf_level){
+		.waits = { 0, 0, 4 }, .rest = 20000, .line.upper_p = 1e-9, .page.upper_p = 1e-8
+	};
+	assert_int_equal(verify_level(&v, CLAIM_LINE)->rest, 20000);
+	assert_int_equal(verify_level(&v, CLAIM_PAGE)->waits.first, 800);
+	v.conf.rested = 0;
 	/* A page that tears is held against its own bound, which is the lower one. */
 	put(CHECK_WAIT, 1000000, 100)->cell.crossing = CROSSING_LINE;
 	v.accept_p = 1e-4;
@@ -211,7 +219,16 @@ static void test_since(void **state)
 	expect_ladder(&before, STATUS_HELD, "9 tears in 1e6");
 	/* Ten times the older bound and more, though the config in force allows it. */
 	set_count(&v.cell[3], 1000000, 60);
-	expect_ladder(&before, STATUS_BROKEN, "60 tears in 1e6 exposed toggles at waits of 800 x4");
+	expect_ladder(&before, STATUS_BROKEN,
+		      "60 tears in 1e6 exposed toggles at waits of 800 ticks, or 4 times");
+	/* It says nothing of sites at rest, unless it has such a level. */
+	v.cell[3].cell.rest = 20000;
+	expect_ladder(&before, STATUS_SKIPPED, "has none of these waits");
+	before.rested = 1;
+	before.level[2] = before.level[1];
+	before.level[2].rest = 20000;
+	expect_ladder(&before, STATUS_BROKEN, "60 tears in 1e6 exposed toggles");
+	v.cell[3].cell.rest = 0;
 	v.cell[3].cell.waits.first = 700;
 	expect_ladder(&before, STATUS_SKIPPED, "has none of these waits");
 	/* What the config has counted of 800 may be of 100, too: it is held against the bound of
