@@ -14,10 +14,10 @@
 #include "probes/include/fastinst/args.h"
 
 #define NAME_SIZE  256
-#define NOP	   0x90
 #define BREAKPOINT 0xcc
-
-static const uint8_t off_code[] = { 0x0f, 0x1f, 0x44, 0x00, 0x08 };
+#define INSN_MAX   15
+#define JUMP	   5  /* bytes of it */
+#define LOOK	   96 /* bytes behind a note's address; padding has 63 at most */
 
 struct marker_discovery {
 	const struct elf *elf;
@@ -34,7 +34,8 @@ static bool find_symbol(const void *data, const char *name, size_t len, uint64_t
 	return true;
 }
 
-static struct marker *make_marker(const struct marker_discovery *d, const struct note *note)
+static struct marker *make_marker(const struct marker_discovery *d, const struct note *note,
+				  const uint8_t *back)
 {
 	const struct operand_symbols symbols = { .find = find_symbol, .object = d };
 	struct operand operands[OPERANDS_MAX];
@@ -44,57 +45,154 @@ static struct marker *make_marker(const struct marker_discovery *d, const struct
 	if (!marker)
 		return NULL;
 	marker->count = count;
+	marker->back = back;
 	memcpy(marker->operands, operands, count * sizeof(*operands));
 	if (note->semaphore)
 		marker->semaphore = (uint16_t *)(d->object->base + note->semaphore);
 	return marker;
 }
 
-/* Why the site cannot be used, or NULL. The memory is looked at only where it is code. */
-static const char *refusal_of_note(const struct object *object, const struct note *note)
-{
-	uintptr_t at = object->base + note->address;
-	const uint8_t *site = (const uint8_t *)at;
+/* --- Its site --------------------------------------------------------------------------------- */
 
-	if (!object_covers(object, at, 1, PF_X | PF_R))
+/* Bytes of a ModRM byte, and what it says that follows. */
+static size_t operand_length(const uint8_t *code, size_t left)
+{
+	static const uint8_t displacement[] = { 0, 1, 4, 0 };
+	unsigned mod = left ? code[0] >> 6 : 0, rm = left ? code[0] & 7 : 0;
+	bool has_sib = mod < 3 && rm == 4;
+	/* Without a base register there are four bytes. */
+	bool no_base = mod == 0 && (has_sib ? left > 1 && (code[1] & 7) == 5 : rm == 5);
+
+	return 1 + has_sib + (no_base ? 4 : displacement[mod]);
+}
+
+size_t nop_length(const uint8_t *code, size_t left)
+{
+	static const uint8_t prefixes[] = { 0x66, 0x2e, 0x36, 0x3e, 0x26, 0x64, 0x65 };
+	size_t len = 0;
+
+	while (len < left && memchr(prefixes, code[len], sizeof(prefixes)))
+		len++;
+	if (len < left && code[len] == 0x90)
+		return ++len > INSN_MAX ? 0 : len;
+	if (len < left && (code[len] & 0xf0) == 0x40)
+		len++;
+	/* 0F 1F /0 */
+	if (left < len + 3 || code[len] != 0x0f || code[len + 1] != 0x1f || code[len + 2] & 0x38)
+		return 0;
+	len += 2 + operand_length(code + len + 2, left - len - 2);
+	return len > left || len > INSN_MAX ? 0 : len;
+}
+
+/*
+ * Assemblers pad by the same NOPs, up to an aligned address: behind a marker of one byte the head
+ * of a loop may come, and jumps from elsewhere lead to its padding. No padding up to 8 bytes has a
+ * NOP of 8.
+ */
+static bool may_be_padding(const uint8_t *code, size_t left, uint64_t address)
+{
+	size_t len = nop_length(code, left), alignment = len < 8 ? 8 : 16;
+
+	for (; len; len = nop_length(code, left)) {
+		address += len;
+		if (address % alignment == 0)
+			return true;
+		code += len;
+		left -= len;
+	}
+	return false;
+}
+
+/*
+ * The NOP that becomes a jump. What a tracer changes is the first instruction, which may be that
+ * NOP, or one of one byte before it.
+ *
+ *	90 0F1F440008			fastinst, which no assembler pads by
+ *	90 662E0F1F840000000000		libbpf's usdt.h since July 2026
+ *	90 0F1F440000			the same before
+ *	0F1F440000			a USDT_NOP of the program's own
+ */
+struct marker_site {
+	size_t skip; /* bytes before it */
+	size_t len;
+};
+
+static const char *find_site(const uint8_t *code, size_t left, uint64_t address,
+			     struct marker_site *site)
+{
+	static const uint8_t own[] = { 0x0f, 0x1f, 0x44, 0x00, 0x08 };
+	size_t len = nop_length(code, left);
+
+	if (*code == BREAKPOINT)
+		return PROBE_BREAKPOINT;
+	if (!len)
+		return "no NOP stands where its note points";
+	site->skip = len == 1;
+	site->len = site->skip ? nop_length(code + 1, left - 1) : len;
+	if (site->len < JUMP)
+		return "one 1-byte NOP has no room for a jump: compile with fastinst's sys/sdt.h";
+	if (site->skip && (site->len != sizeof(own) || memcmp(code + 1, own, sizeof(own))) &&
+	    may_be_padding(code + 1, left - 1, address + 1))
+		return "the NOP behind its 1-byte NOP may be padding, which other code jumps to";
+	return NULL;
+}
+
+/*
+ * Why the site cannot be used, or NULL. The file says what the compiler left there, and memory,
+ * which is looked at only where it is code, whether that still stands: a uprobe is a breakpoint, or
+ * a CALL that the kernel has put there since.
+ */
+static const char *refusal_of_note(const struct marker_discovery *d, const struct note *note,
+				   struct marker_site *site)
+{
+	const struct object *object = d->object;
+	uintptr_t at = object->base + note->address;
+	const uint8_t *code = NULL, *memory = (const uint8_t *)at;
+	size_t left = LOOK;
+	const char *why;
+
+	for (; left && !code; left -= !code)
+		if (object_covers(object, at, left, PF_X | PF_R))
+			code = elf_constant(d->elf, note->address, left);
+	if (!code)
 		return "its note points outside the code, as of a function that the linker dropped";
 	if (note->semaphore &&
 	    !object_covers(object, object->base + note->semaphore, 2, PF_W | PF_R))
 		return "its semaphore is no data of the program";
-	if (*site == BREAKPOINT)
-		return PROBE_BREAKPOINT;
-	if (*site != NOP)
-		return "no NOP stands where its note points";
-	if (!object_covers(object, at, 1 + sizeof(off_code), PF_X | PF_R) ||
-	    memcmp(site + 1, off_code, sizeof(off_code)) != 0)
-		return "one 1-byte NOP has no room for a jump: compile with fastinst's sys/sdt.h";
-	return NULL;
+	why = find_site(code, left, note->address, site);
+	if (why || !memcmp(memory, code, site->skip + site->len))
+		return why;
+	return memory[0] == BREAKPOINT || memory[site->skip] == BREAKPOINT
+		       ? PROBE_BREAKPOINT
+		       : "a uprobe, or another program, has changed its NOP";
 }
 
 static int add_marker(const struct note *note, void *data)
 {
 	const struct marker_discovery *d = data;
 	char name[NAME_SIZE];
+	struct marker_site site = { 0 };
 	struct probe probe = {
 		.provider = &marker_provider,
 		.object = d->object,
 		.kind = FI_MARKER,
-		.site = (uint8_t *)(d->object->base + note->address + 1),
-		.len = sizeof(off_code),
+		.len = JUMP,
 		.args = note->operands,
-		.reason = refusal_of_note(d->object, note),
+		.reason = refusal_of_note(d, note, &site),
 	};
 
+	probe.site = (uint8_t *)(d->object->base + note->address + site.skip);
 	snprintf(name, sizeof(name), "%s.%s", note->provider, note->name);
 	probe.name = strdup(name);
 	if (!d->object->is_file)
-		probe.extra = make_marker(d, note);
+		probe.extra = make_marker(d, note, probe.site + site.len);
 	if (!probe.name || (!probe.extra && !d->object->is_file)) {
 		free((char *)probe.name);
 		free(probe.extra);
 		return -ENOMEM;
 	}
-	memcpy(probe.off, off_code, sizeof(off_code));
+	if (!probe.reason)
+		memcpy(probe.off, probe.site, JUMP);
 	return probe_add(&probe, NULL);
 }
 
@@ -175,7 +273,8 @@ int stub_make(uint8_t stub[STUB_BYTES], const uint8_t *at, uint32_t id, const ui
 static int arm_marker(struct probe *probe)
 {
 	uint8_t code[STUB_BYTES], *stub = near_stub(probe, STUB_BYTES);
-	int ret = stub ? stub_make(code, stub, probe->id, probe->site + probe->len) : -ENOSPC;
+	const struct marker *marker = probe->extra;
+	int ret = stub ? stub_make(code, stub, probe->id, marker->back) : -ENOSPC;
 
 	return ret ? ret : site_arm(probe, 0xe9, code, sizeof(code));
 }

@@ -54,6 +54,7 @@ bool operand_value(const struct operand *operand, const uint64_t regs[16], int64
 /* probe->extra. Never freed: a thread may still be at the site of an object that is unloaded. */
 struct marker {
 	uint16_t *semaphore; /* NULL: none */
+	const uint8_t *back; /* behind its NOP */
 	unsigned count;
 	struct operand operands[];
 };
@@ -75,12 +76,18 @@ int stub_make(uint8_t stub[STUB_BYTES], const uint8_t *at, uint32_t id, const ui
 
 /* Addresses are those of the file. The strings are in the image, and end there. */
 struct note {
-	uint64_t address;   /* of the 90 */
+	uint64_t address;   /* of the first NOP */
 	uint64_t semaphore; /* 0: none */
 	const char *provider;
 	const char *name;
 	const char *operands;
 };
+
+/*
+ * nop_length - of the NOP that the code begins with, with all its prefixes, as processors of all
+ * vendors decode it: 90, or 0F 1F /0. 0: there is none, or not all of it.
+ */
+size_t nop_length(const uint8_t *code, size_t left);
 
 /* Called for each note; what is not 0 ends the reading and is returned. */
 typedef int note_fn(const struct note *note, void *data);

@@ -9,6 +9,11 @@
 
 #include <fastinst/marker.h>
 
+#ifdef MARKER_CODE /* of another header */
+#undef FI_MARKER_CODE
+#define FI_MARKER_CODE MARKER_CODE
+#endif
+
 #define KEPT 14 /* words; the red zone has 16 */
 
 #define LEAF(n)                                                                                    \

@@ -4,7 +4,9 @@
  * cannot be used.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -15,6 +17,8 @@
 #include <cmocka.h>
 
 #include "probes/include/fastinst/args.h"
+#include "probes/insn/insn.h"
+#include "probes/providers/marker.h"
 
 #define _SDT_HAS_SEMAPHORES
 extern unsigned short unit_watched_semaphore;
@@ -68,6 +72,96 @@ __attribute__((noinline)) static void foreign(void)
 {
 	__asm__ volatile("990:\tnop\n" FI_NOTE("0", "unit", "foreign", "") "\tmov %%eax, %%eax" ::
 				 : "eax");
+}
+
+/*
+ * Markers of other headers, in functions that keep sixteen words in the red zone: the name, where
+ * in a line the marker begins, its code, and a word of the reason if it is refused.
+ */
+#define NOP5  "0x0f, 0x1f, 0x44, 0x00, 0x00"
+#define NOP8  "0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00"
+#define NOP10 "0x66, 0x2e, " NOP8
+#define FORMS(row)                                                                                 \
+	row(nop5, 3, NOP5, NULL) row(nop_nop5, 0, "0x90, " NOP5, NULL) row(                        \
+		nop_nop10, 0, "0x90, " NOP10,                                                      \
+		NULL) row(nop10, 9, NOP10,                                                         \
+			  NULL) row(line_54, 54, "0x90, " NOP10,                                   \
+				    NULL) row(line_55, 55, "0x90, " NOP10,                         \
+					      NULL) row(line_56, 56, "0x90, " NOP10,               \
+							NULL) row(line_57, 57, "0x90, " NOP10,     \
+								  NULL) row(line_58, 58,           \
+									    "0x90, " NOP10, NULL)  \
+		row(line_59, 59, "0x90, " NOP10, NULL) row(line_60, 60, "0x90, " NOP10, NULL) row( \
+			line_61, 61, "0x90, " NOP10,                                               \
+			NULL) row(line_62, 62, "0x90, " NOP10,                                     \
+				  NULL) row(cs_nop5, 0, "0x90, 0x2e, " NOP5,                       \
+					    NULL) row(data16_nop5, 0, "0x90, 0x66, " NOP5, NULL)   \
+			row(ds_nop4, 0, "0x90, 0x3e, 0x0f, 0x1f, 0x40, 0x00", NULL) row(           \
+				fs_gs_nop5, 1, "0x90, 0x64, 0x65, " NOP5,                          \
+				NULL) row(rex_nop5, 0, "0x90, 0x48, " NOP5,                        \
+					  NULL) row(data16_nop1, 0,                                \
+						    "0x90, 0x66, 0x66, 0x66, 0x66, 0x90", NULL)    \
+				row(nop7, 1, "0x90, 0x0f, 0x1f, 0x80, 0x00, 0x00, 0x00, 0x00",     \
+				    NULL) row(rip_nop7, 1,                                         \
+					      "0x90, 0x0f, 0x1f, 0x05, 0x00, 0x00, 0x00, 0x00",    \
+					      NULL) row(no_base_nop8, 1,                           \
+							"0x90, 0x0f, 0x1f, 0x04, 0x25, 0x00, "     \
+							"0x00, 0x00, 0x00",                        \
+							NULL) row(nop9, 0, "0x90, 0x66, " NOP8,    \
+								  NULL)                            \
+					row(nop15, 3,                                              \
+					    "0x90, 0x66, 0x66, 0x66, 0x66, 0x66, " NOP10,          \
+					    NULL) row(nop3, 0, "0x90, 0x0f, 0x1f, 0x00",           \
+						      "1-byte NOP") row(nop2, 0, "0x66, 0x90",     \
+									"1-byte NOP")              \
+						row(pause, 0, "0xf3, 0x90, 0x90, 0x90", "no NOP")  \
+							row(exchange, 0, "0x45, 0x90, 0x45, 0x90", \
+							    "no NOP") row(padding8, 2,             \
+									  "0x90, " NOP5,           \
+									  "padding")               \
+								row(padding16, 5, "0x90, " NOP10,  \
+								    "padding") row(padding_two, 0, \
+										   "0x90, " NOP5   \
+										   ", 0x66, 0x90", \
+										   "padding")
+
+#define EACH_WORD(insn)                                                                            \
+	".irp at,8,16,24,32,40,48,56,64,72,80,88,96,104,112,120,128\n" insn ".endr\n"
+/* clang-format off */
+#define FORM_CODE(name, offset, code, why)                                                         \
+	__asm__(".pushsection .text\n"                                                             \
+		".type form_" #name ", @function\n"                                                \
+		"form_" #name ":\n"                                                                \
+		"	endbr64\n"                                                                \
+		"	mov %rdi, %rax\n"                                                         \
+		EACH_WORD("	add $1, %rax\n	mov %rax, -\\at(%rsp)\n")                            \
+		"	xor %eax, %eax\n"                                                         \
+		"	jmp 990f\n"                                                               \
+		"	.p2align 6\n"                                                             \
+		"	.skip " #offset "\n"                                                      \
+		"990:	.byte " code "\n"                                                         \
+		FI_NOTE("0", "form", #name, "8@%rdi 8@-128(%rsp)")                                 \
+		EACH_WORD("	add -\\at(%rsp), %rax\n")                                            \
+		"	ret\n"                                                                    \
+		".size form_" #name ", . - form_" #name "\n"                                       \
+		".popsection\n");                                                                  \
+	long form_##name(long);
+/* clang-format on */
+FORMS(FORM_CODE)
+
+static const struct form {
+	const char *name;
+	long (*run)(long);
+	const char *why;
+} forms[] = {
+#define FORM_ROW(name, offset, code, why) { "form." #name, form_##name, why },
+	FORMS(FORM_ROW)
+};
+#define FORMS_N (sizeof(forms) / sizeof(*forms))
+
+static long sum_of_red_zone(long n)
+{
+	return 16 * n + 136;
 }
 
 static struct fi_probe found(const char *name)
@@ -235,12 +329,122 @@ static void refused(void **state)
 	assert_int_equal(fi_find("unit.foreign", &id, 1), 0);
 }
 
+/* --- Markers of other headers ----------------------------------------------------------------- */
+
+static void trample(uint32_t id, void *site, const struct fi_regs *regs, void *data)
+{
+	volatile char stack[1024];
+
+	for (size_t i = 0; i < sizeof(stack); i++)
+		stack[i] = (char)0xa5;
+	look(id, site, regs, data);
+}
+
+static void every_form(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < FORMS_N; i++) {
+		struct fi_probe probe = found(forms[i].name);
+
+		assert_int_equal(forms[i].run(7), sum_of_red_zone(7));
+		if (probe.state != (forms[i].why ? FI_REFUSED : FI_OFF))
+			fail_msg("%s: state %d, %s", forms[i].name, probe.state, probe.reason);
+		if (forms[i].why) {
+			assert_non_null(strstr(probe.reason, forms[i].why));
+			continue;
+		}
+		assert_int_equal(fi_activate(probe.id, trample), 0);
+		assert_int_equal(*(uint8_t *)probe.address, 0xe9);
+		for (long n = 0; n < 100; n++) {
+			assert_int_equal(forms[i].run(n), sum_of_red_zone(n));
+			assert_int_equal(args[0], n);
+			assert_int_equal(args[1], n + 16);
+		}
+		assert_int_equal(fi_count(probe.id), 100);
+		assert_int_equal(fi_deactivate(probe.id), 0);
+		assert_int_equal(forms[i].run(7), sum_of_red_zone(7));
+		assert_int_equal(fi_count(probe.id), 100);
+	}
+}
+
+static atomic_bool done;
+
+static void *run_forms(void *wrong)
+{
+	for (long n = 0; !done; n++)
+		for (size_t i = 0; i < FORMS_N; i++)
+			*(long *)wrong += forms[i].run(n) != sum_of_red_zone(n);
+	return NULL;
+}
+
+static void forms_while_they_run(void **state)
+{
+	uint32_t ids[FORMS_N];
+	long n = fi_find("form.*", ids, FORMS_N), wrong = 0;
+	pthread_t runner;
+
+	(void)state;
+	assert_in_range(n, 20, FORMS_N);
+	assert_int_equal(pthread_create(&runner, NULL, run_forms, &wrong), 0);
+	for (int i = 0; i < 100; i++) {
+		assert_int_equal(fi_activate_batch(ids, (size_t)n, trample), 0);
+		assert_int_equal(fi_deactivate_batch(ids, (size_t)n), 0);
+	}
+	done = true;
+	pthread_join(runner, NULL);
+	assert_int_equal(wrong, 0);
+}
+
+/* By a decoder: what is said to be a NOP is one of that length. */
+static void lengths_of_nops(void **state)
+{
+	static const uint8_t usual[] = { 0x66, 0x2e, 0x3e, 0x64, 0x48, 0x41, 0x0f, 0x1f,
+					 0x44, 0x84, 0x00, 0x90, 0x05, 0x04, 0x25, 0x80 };
+	uint64_t random = 1, nops = 0;
+	uint8_t code[20];
+	struct insn insn;
+
+	(void)state;
+	if (insn_support() < 0)
+		skip();
+	for (int i = 0; i < 3000000; i++) {
+		size_t len, at = 0;
+
+		for (size_t b = 0; b < sizeof(code); b++) {
+			random = random * 6364136223846793005u + 1442695040888963407u;
+			code[b] = random >> 62 ? usual[random >> 58 & 15] : (uint8_t)(random >> 50);
+		}
+		/* Most that begin so are some. */
+		if (i % 2) {
+			at = random >> 61;
+			memset(code, 0x66, at);
+			memcpy(code + at, "\x0f\x1f", 2);
+		}
+		len = nop_length(code, sizeof(code));
+		if (!len)
+			continue;
+		nops++;
+		assert_true(insn_read(&insn, code, sizeof(code), 0));
+		assert_true(insn.is_nop);
+		assert_int_equal(insn.len, len);
+		assert_int_equal(nop_length(code, len), len);
+		assert_int_equal(nop_length(code, len - 1), 0);
+	}
+	assert_true(nops > 100000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(told),		  cmocka_unit_test(arguments),
-		cmocka_unit_test(every_register), cmocka_unit_test(many_sites),
-		cmocka_unit_test(semaphores),	  cmocka_unit_test(refused),
+		cmocka_unit_test(told),
+		cmocka_unit_test(arguments),
+		cmocka_unit_test(every_register),
+		cmocka_unit_test(many_sites),
+		cmocka_unit_test(semaphores),
+		cmocka_unit_test(refused),
+		cmocka_unit_test(every_form),
+		cmocka_unit_test(forms_while_they_run),
+		cmocka_unit_test(lengths_of_nops),
 	};
 
 	return cmocka_run_group_tests(tests, start, NULL);
