@@ -7,6 +7,7 @@ libstress_a_SOURCES += \
 	base/command_line.h \
 	base/emit.h \
 	base/exit_status.h \
+	base/names.h \
 	base/number.c \
 	base/number.h \
 	base/process.c \

@@ -94,14 +94,14 @@ static int split_line(struct word_line *w, char *line)
 		if (!*at || *at == '#')
 			return 0;
 		w->word[w->count] = at;
-		if (w->count == WORDS_MAX) /* this one is shown, and is beyond the last */
+		if (w->count == WORDS_IN_LINE) /* this one is shown, and is beyond the last */
 			break;
 		at += strcspn(at, BLANKS);
 		if (*at)
 			*at++ = '\0';
 	}
 	snprintf(w->why, WORDS_WHY, "%.80s:%u:%u: expected at most %d words", w->file, w->line,
-		 w->column[WORDS_MAX], WORDS_MAX);
+		 w->column[WORDS_IN_LINE], WORDS_IN_LINE);
 	return -EINVAL;
 }
 

@@ -9,18 +9,18 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define WORDS_MAX 64  /* of a line */
-#define WORDS_WHY 320 /* bytes of a reason */
+#define WORDS_IN_LINE 64  /* of a line */
+#define WORDS_WHY     320 /* bytes of a reason */
 
 /* A line. Beyond its last word stands "", at the column where the line ends. */
 struct word_line {
 	const char *file; /* as errors call it */
 	unsigned line;	  /* from 1 */
 	unsigned count;	  /* 0: the end of the file */
-	const char *word[WORDS_MAX + 1];
-	unsigned column[WORDS_MAX + 1]; /* bytes, from 1 */
-	const char *text;		/* the line as it stands in the file */
-	char *why;			/* WORDS_WHY bytes, written by a refusal */
+	const char *word[WORDS_IN_LINE + 1];
+	unsigned column[WORDS_IN_LINE + 1]; /* bytes, from 1 */
+	const char *text;		    /* the line as it stands in the file */
+	char *why;			    /* WORDS_WHY bytes, written by a refusal */
 };
 
 /* Takes a line. 0: go on. */

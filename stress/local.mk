@@ -9,6 +9,9 @@ libstress_a_SOURCES = \
 	stress/placement/place.c \
 	stress/placement/placement.c \
 	stress/placement/placement.h \
+	stress/protocol/library.c \
+	stress/protocol/protocol.h \
+	stress/protocol/read.c \
 	stress/run/gap_judge.c \
 	stress/run/provoker.c \
 	stress/run/child.c \
@@ -20,6 +23,13 @@ libstress_a_SOURCES = \
 	stress/witness/tsc_offset.c \
 	stress/witness/witness.c \
 	stress/witness/witness.h
+
+protocolsdir = $(pkgdatadir)/protocols
+dist_protocols_DATA = \
+	stress/protocols/front-first.protocol \
+	stress/protocols/naive.protocol \
+	stress/protocols/no-int3.protocol \
+	stress/protocols/text-poke.protocol
 
 check_PROGRAMS += stress/witness/tests/fuzz_proc_text
 tests_compute += stress/witness/tests/fuzz_proc_text
@@ -37,6 +47,7 @@ if HAVE_CMOCKA
 stress_tests = \
 	stress/cell/tests/test_cell \
 	stress/cell/tests/test_code \
+	stress/protocol/tests/test_read \
 	stress/run/tests/test_gap_judge \
 	stress/run/tests/test_trace_log \
 	stress/placement/tests/test_place \

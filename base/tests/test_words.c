@@ -105,12 +105,12 @@ static void errors_name_line_and_column(void **state)
 
 static void lines_that_are_no_text_are_refused(void **state)
 {
-	char many[3 * WORDS_MAX + 3] = "", out[2048] = "";
+	char many[3 * WORDS_IN_LINE + 3] = "", out[2048] = "";
 
 	(void)state;
 	assert_int_equal(read_text("ab\0c\n", 5, print_words, out), -EINVAL);
 	assert_string_equal(why, FILE_NAME ":1:3: expected text, found a NUL byte");
-	for (unsigned i = 0; i < WORDS_MAX; i++)
+	for (unsigned i = 0; i < WORDS_IN_LINE; i++)
 		strcat(many, "ab ");
 	assert_int_equal(read_text(many, strlen(many), print_words, out), 0);
 	strcat(many, "c");

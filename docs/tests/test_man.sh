@@ -145,7 +145,7 @@ same "environment"
 
 # The names of placements, crossings, pairs, protocols, oracles, outcomes, tears and provokers.
 grep -ohE '\[(PLACEMENT|CROSSING|PAIR|PROTOCOL|ORACLE|OUTCOME|TEAR)_[A-Z0-9_]+\] = "[a-z0-9-]+"' \
-	"$top/stress/cell/cell.c" "$top/stress/placement/placement.c" | cut -d'"' -f2 >"$dir/names"
+	"$top/stress/cell/cell.c" "$top/stress/protocol/read.c" "$top/stress/placement/placement.c" | cut -d'"' -f2 >"$dir/names"
 grep -oE '\<ROW\([A-Z_]+, "[a-z-]+"' "$top/stress/cell/cell.h" | cut -d'"' -f2 >>"$dir/names"
 [ "$(wc -l <"$dir/names")" -ge 30 ] || wrong "names: too few found"
 page tmax-stress.1 >"$dir/page"

@@ -8,19 +8,7 @@
 #include <string.h>
 
 #include "base/command_line.h"
-
-static const char *const crossing_names[CROSSING_COUNT] = {
-	[CROSSING_NONE] = "none", [CROSSING_8] = "8",		[CROSSING_16] = "16",
-	[CROSSING_32] = "32",	  [CROSSING_INSIDE] = "inside", [CROSSING_LINE] = "line",
-	[CROSSING_PAGE] = "page",
-};
-
-static const char *const pair_names[PAIR_COUNT] = {
-	[PAIR_CALL_NOP] = "call-nop",
-	[PAIR_CALL_CALL] = "call-call",
-	[PAIR_JMP_NOP] = "jmp-nop",
-	[PAIR_WORD] = "word",
-};
+#include "base/names.h"
 
 static const char *const protocol_names[PROTOCOL_COUNT] = {
 	[PROTOCOL_WAIT] = "wait",	[PROTOCOL_MEMBARRIER] = "membarrier",
@@ -55,27 +43,6 @@ static const struct {
 	unsigned traits;
 } provokers[PROVOKER_COUNT] = { PROVOKERS(PROVOKER_ROW) };
 
-static int index_of(const char *const *names, int count, const char *name)
-{
-	for (int i = 0; i < count; i++)
-		if (strcmp(names[i], name) == 0)
-			return i;
-	return -EINVAL;
-}
-
-/* The two functions of each table: WHAT_name() and WHAT_parse(). */
-#define NAMES(what, type, count)                                                                   \
-	const char *what##_name(enum type value)                                                   \
-	{                                                                                          \
-		return what##_names[value];                                                        \
-	}                                                                                          \
-	int what##_parse(const char *name)                                                         \
-	{                                                                                          \
-		return index_of(what##_names, count, name);                                        \
-	}
-
-NAMES(crossing, crossing, CROSSING_COUNT)
-NAMES(pair, code_pair, PAIR_COUNT)
 NAMES(protocol, protocol, PROTOCOL_COUNT)
 NAMES(oracle, oracle, ORACLE_KINDS)
 NAMES(outcome, outcome, OUTCOME_COUNT)
@@ -127,13 +94,6 @@ int provokers_parse(const char *names)
 	}
 }
 
-unsigned crossing_bytes(enum crossing c)
-{
-	static const unsigned bytes[CROSSING_COUNT] = { 0, 8, 16, 32, 8, 64, 4096 };
-
-	return bytes[c];
-}
-
 void cell_defaults(struct cell *cell)
 {
 	*cell = (struct cell){
@@ -168,6 +128,7 @@ int cell_check(const struct cell *cell, char *reason, size_t size)
 		  "a wait must be at most 1000000000 ticks" },
 		{ cell->waits.stretch > CELL_STRETCH_MAX,
 		  "the stretch must be 0 to 64 times the latency" },
+		{ cell->pair == PAIR_OWN, "pair own is for protocols with code of their own" },
 		{ cell->provokers & ~PROVOKERS_ALL, "no such provoker" },
 		{ cell->loop > CELL_LOOP_MAX, "the loop takes 0 to 4096 filler instructions" },
 		{ cell->toggles < 1 || cell->toggles > CELL_TOGGLES_MAX,

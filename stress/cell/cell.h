@@ -8,6 +8,7 @@
 #include "base/command_line.h"
 #include "patchcore/machine/sync.h"
 #include "stress/placement/placement.h"
+#include "stress/protocol/protocol.h"
 
 #define CELL_WAIT_MAX	 UINT64_C(1000000000) /* ticks */
 #define CELL_TOGGLES_MAX UINT64_C(1000000000000)
@@ -20,27 +21,6 @@
  */
 #define CELL_HOT    UINT64_C(2000)
 #define CELL_RESTED UINT64_C(20000)
-
-/* Boundary that the instruction straddles. */
-enum crossing {
-	CROSSING_NONE,	 /* inside one 8-byte word */
-	CROSSING_8,	 /* 8-byte word boundary that is no multiple of 16 */
-	CROSSING_16,	 /* multiple of 16, not of 32 */
-	CROSSING_32,	 /* multiple of 32, not of 64 */
-	CROSSING_INSIDE, /* three sites in one line, one across each of the three above */
-	CROSSING_LINE,	 /* multiple of 64, not of 4096 */
-	CROSSING_PAGE,	 /* multiple of 4096 */
-	CROSSING_COUNT
-};
-
-/* What the site toggles between. Every byte of old and new differs. */
-enum code_pair {
-	PAIR_CALL_NOP,
-	PAIR_CALL_CALL, /* three targets in rotation: every mix tells its kind */
-	PAIR_JMP_NOP,
-	PAIR_WORD, /* mov eax, imm32 with a generation in every byte */
-	PAIR_COUNT
-};
 
 enum protocol {
 	PROTOCOL_WAIT,	     /* the library's word protocol with the cell's two waits */
@@ -227,13 +207,9 @@ void cell_defaults(struct cell *cell);
 int cell_check(const struct cell *cell, char *reason, size_t size);
 
 /* The names of each choice as the command line and the journal spell them. */
-const char *crossing_name(enum crossing c);
-const char *pair_name(enum code_pair p);
 const char *protocol_name(enum protocol p);
 const char *oracle_name(enum oracle o);
 const char *outcome_name(enum outcome o);
-int crossing_parse(const char *name);
-int pair_parse(const char *name);
 int protocol_parse(const char *name);
 int oracle_parse(const char *name);
 int outcome_parse(const char *name);
@@ -245,9 +221,6 @@ bool provokers_have(unsigned provokers, unsigned traits); /* any of them */
 /* provokers_name - "none", or names joined by "+", into buf. provokers_parse - or -EINVAL. */
 char *provokers_name(unsigned provokers, char *buf);
 int provokers_parse(const char *names);
-
-/* crossing_bytes - 0, 8, 16, 32, 64, 4096. */
-unsigned crossing_bytes(enum crossing c);
 
 /* cell_command - "tmax stress ..." that runs this cell again. Length as snprintf. */
 int cell_command(const struct cell *cell, char *buf, size_t size);
