@@ -8,6 +8,7 @@ libcalibrate_a_SOURCES = \
 	commands/tmax/calibrate_cmd.c \
 	commands/tmax/calibrate_cmd.h \
 	commands/tmax/evidence_cmd.c \
+	commands/tmax/export_cmd.c \
 	commands/tmax/info.c \
 	commands/tmax/one_cell_cmd.c \
 	commands/tmax/report_cmd.c \
@@ -76,6 +77,7 @@ calibrate_script_tests = \
 calibrate_script_reading = \
 	commands/tmax/tests/test_cli.sh \
 	commands/tmax/tests/test_completion.sh \
+	commands/tmax/tests/test_export.sh \
 	commands/tmax/tests/test_json.sh \
 	commands/tmax/tests/test_report.sh
 calibrate_script_alone = commands/tmax/tests/test_gaps.sh

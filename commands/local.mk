@@ -19,6 +19,9 @@ completion/tmax completion/_tmax completion/fastinst completion/_fastinst: comma
 		$(AWK) -v file=$(@F) -f $(srcdir)/commands/tmax/completion.awk $@.new >$@.script && \
 		rm $@.new && mv $@.script $@
 
+# Programs that read what tmax exports.
+dist_examples_DATA += commands/examples/staleness.c commands/examples/staleness.rs
+
 bin_PROGRAMS += fastinst
 fastinst_SOURCES = \
 	commands/fastinst/attach.c \

@@ -24,6 +24,8 @@ static const struct program_command commands[] = {
 	  "evidence --verbose" },
 	{ "report", cmd_report, "journals as a page with their figures",
 	  "report --output page machine.conf.jsonl" },
+	{ "export", cmd_export, "this machine's wait, as other patching programs read it",
+	  "export --for env --accept 1e-4" },
 	{ NULL, NULL, "Many machines", NULL },
 	{ "merge", cmd_merge, "evidence of many machines into one database",
 	  "merge --output fleet.db node*.evidence" },

@@ -102,6 +102,7 @@ dist_man_MANS += \
 	docs/man/tmax-calibrate.1 \
 	docs/man/tmax-conform.1 \
 	docs/man/tmax-evidence.1 \
+	docs/man/tmax-export.1 \
 	docs/man/tmax-fleet.1 \
 	docs/man/tmax-gaps.1 \
 	docs/man/tmax-info.1 \

@@ -15,6 +15,22 @@ struct waits {
 	uint64_t stretch; /* each is at least so many times the latency of the stores; 0: no */
 };
 
+/* Longer latencies are those of a patcher that lost its CPU: they say nothing of the line. */
+#define SYNC_LATENCY_MAX UINT64_C(100000) /* ticks */
+
+/*
+ * waits_longest - no wait by these is longer: for a patcher that does not time its stores, and
+ * waits as long in every change.
+ */
+static inline uint64_t waits_longest(const struct waits *waits)
+{
+	uint64_t longest = waits->stretch * SYNC_LATENCY_MAX;
+
+	if (longest < waits->first)
+		longest = waits->first;
+	return longest < waits->second ? waits->second : longest;
+}
+
 struct sync {
 	enum pc_policy policy; /* WAIT or MEMBARRIER; AUTO: there is none */
 	struct waits waits;

@@ -14,9 +14,6 @@
 #define LINE   64u
 #define NO_CPU UINT_MAX /* of a moment that was not read: time counts from when it is asked for */
 
-/* Longer latencies are those of a patcher that lost its CPU: they say nothing of the line. */
-#define LATENCY_MAX UINT64_C(100000) /* ticks */
-
 /*
  * The 8 bytes that are stored to change [addr, addr + len): the aligned word
  * where it holds them all, else eight bytes inside the line. Never across a
@@ -453,10 +450,11 @@ NOPATCH void word_note_visible(struct word *word, enum word_part which, struct m
 			       struct moment visible)
 {
 	struct word_trace *trace = word->sync->trace;
-	uint64_t latency = moment_known(asked, visible) ? visible.ticks - asked.ticks : LATENCY_MAX;
+	uint64_t latency =
+		moment_known(asked, visible) ? visible.ticks - asked.ticks : SYNC_LATENCY_MAX;
 
 	if (latency > word->latency)
-		word->latency = latency < LATENCY_MAX ? latency : LATENCY_MAX;
+		word->latency = latency < SYNC_LATENCY_MAX ? latency : SYNC_LATENCY_MAX;
 	if (trace) {
 		trace->visible[which] = visible.ticks;
 		trace->latency[which] = latency;

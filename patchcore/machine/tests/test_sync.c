@@ -12,6 +12,7 @@
 
 #include "patchcore/machine/sync.h"
 #include "patchcore/tests/child.h"
+#include "patchcore/word/word.h"
 
 static struct sync waiting = { .policy = PC_POLICY_WAIT,
 			       .waits.first = 3000,
@@ -180,6 +181,43 @@ static void threads_share_a_bucket(const void *arg)
 	MUST(is_within(waits_of_all) && waits_of_all >= ROOM - 1);
 }
 
+static uint64_t longer_of_two(const struct waits *waits)
+{
+	return waits->first > waits->second ? waits->first : waits->second;
+}
+
+/* Is a wait of a change longer than what is said to be the longest? */
+static bool exceeds(uint64_t (*longest)(const struct waits *waits))
+{
+	static const uint64_t ticks[] = { 0, 1, 99, 3200, 99999, 100000, 400000, 1000000000 };
+	static const uint64_t latencies[] = { 0, 100, 25000, 99999, 100000, 100001, 1u << 30 };
+
+	for (size_t f = 0; f < 8; f++)
+		for (size_t s = 0; s < 8; s++)
+			for (size_t l = 0; l < 7; l++)
+				for (uint64_t stretch = 0; stretch <= 64; stretch += 4) {
+					struct sync sync = { .waits = { ticks[f], ticks[s],
+									stretch } };
+					struct word word = { .sync = &sync };
+					const struct moment asked = { .ticks = 7 };
+					struct moment visible = asked;
+
+					visible.ticks += latencies[l];
+					word_note_visible(&word, WORD_PART_INT3, asked, visible);
+					if (word_stretch(&word, ticks[f]) > longest(&sync.waits) ||
+					    word_stretch(&word, ticks[s]) > longest(&sync.waits))
+						return true;
+				}
+	return false;
+}
+
+static void no_wait_is_longer(void **state)
+{
+	(void)state;
+	assert_false(exceeds(waits_longest));
+	assert_true(exceeds(longer_of_two));
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -189,6 +227,7 @@ int main(void)
 		child_unit_test(within_a_rate),
 		child_unit_test(bucket_fills_again),
 		child_unit_test(threads_share_a_bucket),
+		cmocka_unit_test(no_wait_is_longer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
