@@ -75,7 +75,13 @@ char *words_of_row(const struct bench_row *row, const char *const without[], cha
  * words_of_result - lines on how and where it was measured, by which waits, and what else went on.
  * The caller frees them. NULL: no memory.
  */
-char *words_of_result(const struct bench_result *result);
+char *words_of_result(const struct bench_result *result, uint64_t tsc_khz);
+
+/*
+ * bench_ticks_to_times - for people: what is in ticks becomes microseconds, or nanoseconds where no
+ * median is as long. Unless the rate of the TSC is 0: not known.
+ */
+void bench_ticks_to_times(struct bench_result *result, uint64_t tsc_khz);
 
 #define WORDS_MAX 32
 

@@ -115,7 +115,7 @@ static void put_count(FILE *out, const char *what, uint64_t count)
 		fprintf(out, "%" PRIu64, count);
 }
 
-char *words_of_result(const struct bench_result *r)
+char *words_of_result(const struct bench_result *r, uint64_t tsc_khz)
 {
 	const struct seating *seating = &r->seating;
 	const struct bench_value *distance = &r->distance;
@@ -141,11 +141,12 @@ char *words_of_result(const struct bench_result *r)
 			fprintf(out, "-%u", cpu[end - 1]);
 	}
 	if (!isnan(distance->median))
-		fprintf(out, "\na line takes %s ticks from one to the other (%s to %s)",
-			FIGURE(distance->median), FIGURE(distance->low), FIGURE(distance->high));
+		fprintf(out, "\na line takes %s from one to the other (%s to %s)",
+			TICKS(distance->median, tsc_khz), TICKS(distance->low, tsc_khz),
+			TICKS(distance->high, tsc_khz));
 	if (r->waits.first)
-		fprintf(out, "\npolicy wait: %" PRIu64 " and %" PRIu64 " ticks", r->waits.first,
-			r->waits.second);
+		fprintf(out, "\npolicy wait: %s and %s", TICKS(r->waits.first, tsc_khz),
+			TICKS(r->waits.second, tsc_khz));
 	else
 		fputs("\npolicy wait: not to be had here", out);
 	if (r->waits.first && r->waits.stretch)
@@ -165,6 +166,34 @@ char *words_of_result(const struct bench_result *r)
 		return text;
 	free(text);
 	return NULL;
+}
+
+static void scale_value(struct bench_value *v, double by)
+{
+	*v = (struct bench_value){ v->median * by, v->low * by, v->high * by };
+}
+
+void bench_ticks_to_times(struct bench_result *result, uint64_t tsc_khz)
+{
+	double us = 1000 / (double)tsc_khz, most = 0;
+	struct bench_row *row, *end = result->row + result->rows;
+
+	for (row = result->row; row < end; row++)
+		if (strcmp(row->unit, "ticks") == 0)
+			most = fmax(most, row->value.median * us);
+	for (row = result->row; tsc_khz && row < end; row++) {
+		double *const quantiles[] = { &row->least, &row->p5,  &row->p25, &row->p75,
+					      &row->p95,   &row->p99, &row->most };
+		double by = most < 1 ? 1000 * us : us;
+
+		if (strcmp(row->unit, "ticks") != 0)
+			continue;
+		strcpy(row->unit, most < 1 ? "ns" : "us");
+		scale_value(&row->value, by);
+		scale_value(&row->base, by);
+		for (size_t i = 0; i < sizeof(quantiles) / sizeof(quantiles[0]); i++)
+			*quantiles[i] *= by;
+	}
 }
 
 bool row_measured(const struct bench_row *row)

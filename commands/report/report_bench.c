@@ -106,30 +106,6 @@ static void put_rows(FILE *out, const struct bench_result *result)
 	html_folded_table_end(out);
 }
 
-static void scale_value(struct bench_value *v, double by)
-{
-	*v = (struct bench_value){ v->median * by, v->low * by, v->high * by };
-}
-
-/* Ticks are of no use to a reader who does not know the rate of this TSC. */
-static void rows_in_us(struct bench_result *result, uint64_t khz)
-{
-	double us = khz ? 1000 / (double)khz : 1;
-
-	for (struct bench_row *row = result->row; khz && row < result->row + result->rows; row++) {
-		double *const quantiles[] = { &row->least, &row->p5,  &row->p25, &row->p75,
-					      &row->p95,   &row->p99, &row->most };
-
-		if (strcmp(row->unit, "ticks") != 0)
-			continue;
-		strcpy(row->unit, "us");
-		scale_value(&row->value, us);
-		scale_value(&row->base, us);
-		for (size_t i = 0; i < sizeof(quantiles) / sizeof(quantiles[0]); i++)
-			*quantiles[i] *= us;
-	}
-}
-
 static const char about_rows[] =
 	" Dots: medians of the blocks, with their 95 % interval by bootstrap as a thick bar; thin "
 	"line: from the 5th to the 99th percentile of all samples; cross: the longest sample. "
@@ -139,7 +115,7 @@ static int put_benchmark(struct html_page *page, const struct benchmark *benchma
 			 const struct bench_result *result, unsigned lines)
 {
 	char name[BENCH_KEY + 8], label[LABEL_MAX], caption[CAPTION_MAX], why[64],
-		*around = words_of_result(result);
+		*around = words_of_result(result, page->data->identity.tsc_khz);
 	struct bench_figure of;
 	FILE *out = page->out;
 	int rc;
@@ -177,7 +153,7 @@ int section_benchmark(struct html_page *page, const struct benchmark *benchmark)
 	int rc = read_last(page->data, benchmark->name, &result);
 
 	if (rc > 0)
-		rows_in_us(&result, page->data->identity.tsc_khz);
+		bench_ticks_to_times(&result, page->data->identity.tsc_khz);
 	if (rc > 0)
 		rc = put_benchmark(page, benchmark, &result, (unsigned)rc);
 	else if (rc == 0)

@@ -167,7 +167,7 @@ static void show_progress(unsigned done, unsigned all, const char *what)
 }
 
 /* The journal comes first: if all else fails, what was measured is kept. */
-static int tell_result(const struct bench *b, const struct bench_result *result)
+static int tell_result(const struct bench *b, struct bench_result *result)
 {
 	json_t *body = bench_to_json(result);
 	int status = EXIT_PASS, ret;
@@ -184,7 +184,7 @@ static int tell_result(const struct bench *b, const struct bench_result *result)
 		json_object_set_new(told, "identity", identity_to_json(&b->id));
 		journal_tell(stdout, told);
 	} else {
-		bench_print(result, stdout);
+		bench_print(result, b->id.tsc_khz, stdout);
 		putchar('\n');
 	}
 	json_decref(body);

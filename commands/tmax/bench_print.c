@@ -77,10 +77,10 @@ static bool is_skipped_alike(const struct bench_row *a, const struct bench_row *
 	return !b->samples && strcmp(a->name, b->name) == 0 && strcmp(a->why, b->why) == 0;
 }
 
-void bench_print(const struct bench_result *result, FILE *out)
+void bench_print(struct bench_result *result, uint64_t tsc_khz, FILE *out)
 {
 	const struct bench_row *end = result->row + result->rows, *last = NULL;
-	char *around = words_of_result(result);
+	char *around = words_of_result(result, tsc_khz);
 	const char *head = "\nskipped\n";
 
 	if (!around) {
@@ -89,6 +89,7 @@ void bench_print(const struct bench_result *result, FILE *out)
 	}
 	fputs(around, out);
 	free(around);
+	bench_ticks_to_times(result, tsc_khz);
 	for (const struct bench_row *row = result->row; row < end; row++) {
 		if (!row->samples)
 			continue;

@@ -28,7 +28,7 @@ int cmd_fleet(int argc, char **argv);
 
 /* bench_print - the result of a benchmark as a table. */
 struct bench_result;
-void bench_print(const struct bench_result *result, FILE *out);
+void bench_print(struct bench_result *result, uint64_t tsc_khz, FILE *out);
 
 /* Set to the signal's number by SIGINT, SIGTERM and SIGHUP. */
 extern volatile sig_atomic_t interrupted;

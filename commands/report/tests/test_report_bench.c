@@ -65,8 +65,8 @@ static void rows_and_what_was_skipped_are_listed(void **state)
 			 "<td class=\"w\" colspan=\"6\">ptrace: Operation not permitted</td>");
 	assert_has(page, "meanwhile: involuntary switches 12, interrupts 900, steal 0.2 %, "
 			 "runnable at the end 1.25");
-	assert_has(page, "policy wait: 4000 and 2000 ticks, or 4 times");
-	assert_has(page, "a line takes 140 ticks from one to the other (120 to 390)");
+	assert_has(page, "policy wait: 1.54 us and 0.769 us, or 4 times");
+	assert_has(page, "a line takes 0.0538 us from one to the other (0.0462 us to 0.15 us)");
 	free(page);
 }
 
@@ -90,8 +90,8 @@ static void the_last_line_wins(void **state)
 	fill(place, sample_run);
 	page = page_with(place, write_twice);
 	assert_has(page, "This is the last of 2 results of this benchmark.");
-	assert_has(page, "<td class=\"n\">0.0212 [0.0205, 0.0218]</td>");
-	assert_has_not(page, "<td class=\"n\">0.0296 [");
+	assert_has(page, "<td class=\"n\">21.2 [20.5, 21.8]</td>");
+	assert_has_not(page, "<td class=\"n\">29.6 [");
 	assert_has(page, "These waits are assumed");
 	assert_has_not(page, "<h2 id=\"bench-toggle\">");
 	free(page);
@@ -163,7 +163,7 @@ static void nonsense_is_told_and_survived(void **state)
 	/* A good one beside them is read. */
 	page = page_with(place, write_twice);
 	assert_has(page, "2 lines of benchmarks could not be read");
-	assert_has(page, "<td class=\"n\">0.0212 [0.0205, 0.0218]</td>");
+	assert_has(page, "<td class=\"n\">21.2 [20.5, 21.8]</td>");
 	free(page);
 }
 

@@ -18,6 +18,7 @@
 #include "commands/tmax/commands.h"
 
 static struct bench_result result;
+static uint64_t tsc_khz; /* 0: not known, so ticks stay ticks */
 static char *text;
 
 static int start(void **state)
@@ -34,6 +35,7 @@ static int stop(void **state)
 	(void)state;
 	free(text);
 	text = NULL;
+	tsc_khz = 0;
 	bench_result_free(&result);
 	return 0;
 }
@@ -56,7 +58,7 @@ static void print(void)
 	free(text);
 	f = open_memstream(&text, &size);
 	assert_non_null(f);
-	bench_print(&result, f);
+	bench_print(&result, tsc_khz, f);
 	fclose(f);
 }
 
@@ -86,6 +88,22 @@ static void a_row_has_its_figures(void **state)
 	     "        on aligned\n");
 	assert_int_equal(times("no difference"), 0);
 	assert_int_equal(times("skipped"), 0);
+}
+
+/* 442 ticks of 2 GHz are 221 ns, and of 0.2 GHz 2.21 us. A ratio stays a ratio. */
+static void ticks_are_told_as_times(void **state)
+{
+	(void)state;
+	for (int slow = 0; slow < 2; slow++) {
+		tsc_khz = slow ? 200000 : 2000000;
+		result.rows = 0;
+		add_row("aligned", "on");
+		print();
+		says(slow ? "        us\n" : "        ns\n");
+		says(slow ? "\n    2.21       [2.08,2.34]      1.95..2.73      294    17 1.13 "
+			  : "\n     221         [208,234]        195..273    29406    17 1.13 ");
+		assert_int_equal(times(" ticks"), 0);
+	}
 }
 
 static void a_difference_within_the_noise_is_none(void **state)
@@ -197,8 +215,8 @@ static void the_top_tells_on_what(void **state)
 	print();
 	says("toggle: 20 rounds in 83 s, ended 2026-01-31T23:59:59Z, seed 9223372036854775807\n"
 	     "patcher on CPU 0, executors on 1-2, 700\n"
-	     "a line takes 310 ticks from one to the other (249 to 572)\n"
-	     "policy wait: 9300 and 10800 ticks, or 4 times what the stores take, "
+	     "a line takes 310 ticks from one to the other (249 ticks to 572 ticks)\n"
+	     "policy wait: 9300 ticks and 10800 ticks, or 4 times what the stores take, "
 	     "from machine.conf\n");
 	strcpy(result.waits_from, "assumed");
 	result.waits.stretch = 0;
@@ -206,7 +224,7 @@ static void the_top_tells_on_what(void **state)
 	result.distance.median = NAN;
 	print();
 	says("patcher on CPU 0, executor on 1\n"
-	     "policy wait: 9300 and 10800 ticks\n"
+	     "policy wait: 9300 ticks and 10800 ticks\n"
 	     "These waits are assumed, to tell costs. Nothing is claimed about tears at them.\n");
 	assert_int_equal(times("machine.conf"), 0);
 	result.waits.first = 0;
@@ -250,6 +268,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_row_has_its_figures, start, stop),
+		cmocka_unit_test_setup_teardown(ticks_are_told_as_times, start, stop),
 		cmocka_unit_test_setup_teardown(a_difference_within_the_noise_is_none, start, stop),
 		cmocka_unit_test_setup_teardown(without_a_baseline_there_is_no_ratio, start, stop),
 		cmocka_unit_test_setup_teardown(each_row_says_what_it_is, start, stop),
