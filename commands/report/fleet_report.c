@@ -51,7 +51,7 @@ typedef void ladder_row(FILE *out, char *cells);
 
 /*
  * Of each decade and crossing the cheapest wait that keeps it, as cells with tabs between them:
- * decade, crossing, waits, bound, machines, runs, toggles, tears.
+ * decade, crossing, wait, what a change costs, bound, machines, runs, toggles, tears.
  */
 static void kind_ladder(FILE *out, const struct kind_report *r, ladder_row *put)
 {
@@ -69,17 +69,18 @@ static void kind_ladder(FILE *out, const struct kind_report *r, ladder_row *put)
 				continue;
 			behind = &r->behind.level[best][c];
 			snprintf(cells, sizeof(cells),
-				 "1e-%d\t%s\t%s\t%s\t%" PRIu64 "\t%" PRIu64 "\t%s\t%" PRIu64,
-				 decade, claim_name(c), WAITS(&level->rung), NUMBER(claim->upper_p),
-				 behind->machines, behind->runs, NUMBER(claim->count.toggles),
-				 claim->count.tears);
+				 "1e-%d\t%s\t%s\t%s\t%s\t%" PRIu64 "\t%" PRIu64 "\t%s\t%" PRIu64,
+				 decade, claim_name(c), TICKS(level->rung.first, r->kind->khz[0]),
+				 level->ticks > 0 ? TICKS(level->ticks, r->kind->khz[0]) : "?",
+				 NUMBER(claim->upper_p), behind->machines, behind->runs,
+				 NUMBER(claim->count.toggles), claim->count.tears);
 			put(out, cells);
 		}
 }
 
 static void put_row(FILE *out, char *cells)
 {
-	static const int wide[] = { 4, 4, 12, -8, -9, -8, -9, -8 };
+	static const int wide[] = { 4, 4, -10, -9, -8, -9, -8, -9, -8 };
 
 	fputs("   ", out);
 	for (size_t i = 0; cells && i < sizeof(wide) / sizeof(wide[0]); i++)
@@ -91,8 +92,10 @@ static void put_ladder(FILE *out, const struct kind_report *r)
 {
 	if (estimate_best(&r->estimate, CLAIM_LINE, 1e-3) >= 0 ||
 	    estimate_best(&r->estimate, CLAIM_PAGE, 1e-3) >= 0)
-		fputs("  tears below, across, waits    bound  machines     runs   toggles    "
-		      "tears\n",
+		fputs("  Each of a change's two waits, or four times the store's own latency if "
+		      "that is longer:\n"
+		      "  tears below, across,  wait    change    bound  machines     runs  changes "
+		      "    tears\n",
 		      out);
 	kind_ladder(out, r, put_row);
 }
@@ -298,7 +301,7 @@ static int list_machines(struct fleet_page *f, const struct kind_report *r)
 static void put_html_row(FILE *out, char *cells)
 {
 	html_row(out, NULL);
-	html_cells(out, "tttnnnnn", "%s", cells);
+	html_cells(out, "ttnnnnnnn", "%s", cells);
 }
 
 static int put_kind(const struct kind_report *r, void *arg)
@@ -333,9 +336,9 @@ static int put_kind(const struct kind_report *r, void *arg)
 		fputs("<section>\n<h2>", page->out);
 		html_text(page->out, text);
 		fputs("</h2>\n", page->out);
-		html_table(
-			page->out, NULL,
-			"tears below\tacross a\twaits\t#bound\t#machines\t#runs\t#toggles\t#tears");
+		html_table(page->out, NULL,
+			   "tears below\tacross a\t#each wait\t#change\t#bound\t#machines\t#runs\t"
+			   "#changes\t#tears");
 		kind_ladder(page->out, r, put_html_row);
 		html_table_end(page->out);
 		for (char *part, *rest = text + length + 1; (part = strsep(&rest, "\n"));)

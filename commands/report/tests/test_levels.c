@@ -22,7 +22,7 @@
 
 /* The waits that a text names, by decade and claim; NONE where there are none. */
 struct named {
-	char waits[DECADES][CLAIMS][WAITS_TEXT];
+	char waits[DECADES][CLAIMS][TICKS_TEXT];
 	bool known; /* the text is there */
 };
 
@@ -65,19 +65,20 @@ static void ask_library(const struct machine_conf *conf, struct named *n)
 			level_in_use(conf, i % CLAIMS, pow(10, -3 - i / CLAIMS));
 
 		if (level)
-			waits_text(&level->waits, n->waits[i / CLAIMS][i % CLAIMS]);
+			ticks_text(n->waits[i / CLAIMS][i % CLAIMS], (double)level->waits.first,
+				   conf->identity.tsc_khz);
 	}
 }
 
 /* The cell of a row behind so many bars, up to what stands in brackets. */
-static void take_cell(const char *row, unsigned bars, char text[WAITS_TEXT])
+static void take_cell(const char *row, unsigned bars, char text[TICKS_TEXT])
 {
 	while (bars > 0 && (row = strchr(row, '|'))) {
 		row++;
 		bars--;
 	}
 	assert_non_null(row);
-	snprintf(text, WAITS_TEXT, "%.*s", (int)strcspn(row + 1, "|("), row + 1);
+	snprintf(text, TICKS_TEXT, "%.*s", (int)strcspn(row + 1, "|("), row + 1);
 	text[strlen(text) - 1] = '\0';
 }
 
@@ -99,7 +100,7 @@ static void ask_page(const char *page, const char *run, struct named *n)
 	}
 }
 
-static void ask_estimate(const struct estimate *e, struct named *n)
+static void ask_estimate(const struct estimate *e, uint64_t tsc_khz, struct named *n)
 {
 	begin_named(n);
 	n->known = true;
@@ -107,7 +108,8 @@ static void ask_estimate(const struct estimate *e, struct named *n)
 		int best = estimate_best(e, i % CLAIMS, pow(10, -3 - i / CLAIMS));
 
 		if (best >= 0)
-			waits_text(&e->level[best].rung, n->waits[i / CLAIMS][i % CLAIMS]);
+			ticks_text(n->waits[i / CLAIMS][i % CLAIMS],
+				   (double)e->level[best].rung.first, tsc_khz);
 	}
 }
 
@@ -115,7 +117,7 @@ static void ask_fleet(const char *path, const char *store, struct named *n)
 {
 	struct intake intake = { 0 };
 	struct fleet *fleet;
-	char *text = NULL, crossing[16], first[24], stretch[16];
+	char *text = NULL, crossing[16], wait[16];
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
 	int decade;
@@ -129,10 +131,10 @@ static void ask_fleet(const char *path, const char *store, struct named *n)
 	fleet_close(fleet, false);
 	fclose(out);
 	for (const char *line = text; line; line = strchr(line + 1, '\n'))
-		if (sscanf(line, " 1e-%d %15s %23s %15s", &decade, crossing, first, stretch) == 4)
+		if (sscanf(line, " 1e-%d %15s %15s us", &decade, crossing, wait) == 3)
 			snprintf(n->waits[decade - 3]
 					 [strcmp(crossing, "page") == 0 ? CLAIM_PAGE : CLAIM_LINE],
-				 WAITS_TEXT, "%s %s", first, stretch);
+				 TICKS_TEXT, "%s us", wait);
 	free(text);
 }
 
@@ -245,7 +247,7 @@ static void compare_evidence(struct place *p, const char *run, const char *store
 	summary_print(out, &e, &from);
 	fclose(out);
 	ask_library(&conf, &library);
-	ask_estimate(&e, &told);
+	ask_estimate(&e, from.identity->tsc_khz, &told);
 	expect_same(run, "the estimate", &told, "the library", &library);
 	expect_costs(run, &conf, summary, from.identity);
 	/* A fleet goes by all epochs. */
@@ -328,8 +330,8 @@ static void the_shortest_is_not_always_the_cheapest(void **state)
 	memcpy(conf.level, levels, sizeof(levels));
 	ask_library(&conf, &library);
 	begin_named(&shortest);
-	waits_text(&levels[0].waits, shortest.waits[0][CLAIM_PAGE]);
-	assert_string_equal(library.waits[0][CLAIM_PAGE], "400 x4");
+	ticks_text(shortest.waits[0][CLAIM_PAGE], (double)levels[0].waits.first, 0);
+	assert_string_equal(library.waits[0][CLAIM_PAGE], "400 ticks");
 	assert_string_not_equal(library.waits[0][CLAIM_PAGE], shortest.waits[0][CLAIM_PAGE]);
 }
 
