@@ -21,9 +21,13 @@
 
 /* --- How far it is ---------------------------------------------------------------------------- */
 
-void progress_open(struct progress *p, bool quiet)
+void progress_open(struct progress *p, bool quiet, uint64_t tsc_khz)
 {
-	*p = (struct progress){ .quiet = quiet, .terminal = isatty(STDERR_FILENO) };
+	*p = (struct progress){
+		.quiet = quiet,
+		.terminal = isatty(STDERR_FILENO),
+		.tsc_khz = tsc_khz,
+	};
 }
 
 void progress_begin_cell(struct progress *p, const struct cell *cell, double left)
@@ -43,6 +47,7 @@ void progress_cell(void *arg, const struct cell_result *so_far)
 	double left = fmax(0, p->left - (seconds_now() - p->cell_begin));
 	uint64_t tears = p->tears + (counts ? cell_result_tears(so_far) : 0);
 	char line[LINE_MAX_BYTES], provokers[PROVOKERS_MAX], time[32] = "";
+	char wait[TICKS_TEXT + 1] = "";
 	int width = LINE_MAX_BYTES;
 	struct winsize size;
 
@@ -50,12 +55,13 @@ void progress_cell(void *arg, const struct cell_result *so_far)
 		return;
 	if (left > 0)
 		snprintf(time, sizeof(time), "%d:%02d left, ", (int)left / 60, (int)left % 60);
+	if (c->waits.first || c->waits.stretch)
+		snprintf(wait, sizeof(wait), " %s", TICKS(c->waits.first, p->tsc_khz));
 	snprintf(line, sizeof(line),
-		 "%s%" PRIu64 " %s in %s toggles; %s: %s, %s, %u executor%s, %s %s%s%s", time,
-		 tears, tears_word(tears), NUMBER(p->toggles + (counts ? so_far->toggles : 0)),
-		 p->stage, placement_name(c->placement), crossing_name(c->crossing), c->executors,
-		 S(c->executors), protocol_name(c->protocol), WAITS(&c->waits),
-		 c->provokers ? ", " : "",
+		 "%s%" PRIu64 " %s in %s toggles; %s: %s, %s, %u executor%s, %s%s%s%s", time, tears,
+		 tears_word(tears), NUMBER(p->toggles + (counts ? so_far->toggles : 0)), p->stage,
+		 placement_name(c->placement), crossing_name(c->crossing), c->executors,
+		 S(c->executors), protocol_name(c->protocol), wait, c->provokers ? ", " : "",
 		 c->provokers ? provokers_name(c->provokers, provokers) : "");
 	/* Cut to the columns of the terminal: a line that wrapped would not renew itself. */
 	if (p->terminal)

@@ -20,6 +20,7 @@
  */
 struct progress {
 	bool quiet, terminal;
+	uint64_t tsc_khz;  /* 0: not known, so waits are told in ticks */
 	bool open;	   /* the terminal line wants a newline */
 	const char *stage; /* that runs now */
 	/* Of cells that ended; broken protocols must tear and do not count. */
@@ -29,7 +30,7 @@ struct progress {
 	double cell_begin, last_line; /* when the last plain line was printed */
 };
 
-void progress_open(struct progress *p, bool quiet);
+void progress_open(struct progress *p, bool quiet, uint64_t tsc_khz);
 
 void progress_begin_cell(struct progress *p, const struct cell *cell, double left);
 

@@ -35,7 +35,7 @@ static inline void session_begin(struct session_place *place)
 	session_free(s);
 	*s = (struct session){ .stop = &place->stop, .budget = 1e6, .begin = seconds_now() };
 	place->stop = 0;
-	progress_open(&s->progress, true);
+	progress_open(&s->progress, true, 0);
 	assert_int_equal(journal_read(place->path, &s->known), 0);
 	assert_int_equal(journal_open(&s->journal, place->path), 0);
 }

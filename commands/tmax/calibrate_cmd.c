@@ -324,7 +324,7 @@ int request_run(struct request *r)
 		return status;
 	plan_seat(&r->plan, s.topology);
 	r->plan.widest = kind_read(&id).widest;
-	progress_open(&s.progress, r->quiet);
+	progress_open(&s.progress, r->quiet, id.tsc_khz);
 	if (r->experiment.list)
 		status = experiment_prepare(&r->experiment, s.topology);
 	if (status == EXIT_PASS)

@@ -178,7 +178,7 @@ static int run_cells(struct verify *v, const struct verify_request *r, const cha
 		status = complain(EXIT_CANNOT_WRITE, ret, "cannot write journal %s", journal);
 	if (status != EXIT_PASS)
 		goto out;
-	progress_open(&s.progress, !isatty(STDERR_FILENO));
+	progress_open(&s.progress, !isatty(STDERR_FILENO), v->here.tsc_khz);
 	v->accept_p = r->accept_p > 0	      ? r->accept_p
 		      : v->conf.require_p > 0 ? v->conf.require_p
 					      : REQUIRE_P;

@@ -88,7 +88,7 @@ static void run_for(double budget, unsigned window)
 			     .page.upper_p = P } },
 		.window = window,
 	};
-	progress_open(&session.progress, true);
+	progress_open(&session.progress, true, 0);
 	verify_plan(&v, topology);
 	verify_run(&v, &session, 0);
 	verify_judge(&v);

@@ -40,6 +40,7 @@ done
 
 # Plain lines where there is no terminal.
 grep -q '^[0-9]*:[0-9][0-9] left, .* tears\? in .* toggles; ' "$dir/progress" || fail "no progress on stderr"
+! grep -E 'ticks| x[0-9]' "$dir/progress" || fail "progress in ticks"
 if grep -q "$(printf '[\r\033]')" "$dir/progress"; then
 	fail "terminal codes where there is no terminal"
 fi
