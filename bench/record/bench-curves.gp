@@ -53,11 +53,9 @@ if (O_sum > 0) {
 
 is(row, p, k) = row eq "V" && $2 == p - 1 && $3 == k - 1
 do for [p = 1 : panels] {
-	row = (p - 1) / columns; column = (p - 1) % columns
-	set lmargin at screen (440.0 * column + 80) / wide
-	set rmargin at screen (440.0 * column + 422) / wide
-	set tmargin at screen from(top + row * high + 24)
-	set bmargin at screen from(top + (row + 1) * high - 52)
+	t = place_panel(p, columns, top, high)
+	set lmargin at screen LEFT; set rmargin at screen RIGHT
+	set tmargin at screen TOP; set bmargin at screen BOTTOM - 10 / height
 	set title word(TITLES, p) noenhanced offset 0,-0.7
 	set xlabel word(XS, p) noenhanced offset 0,0.4
 	set ylabel word(YS, p) noenhanced
@@ -88,7 +86,11 @@ do for [p = 1 : panels] {
 			linecolor rgb colour(k), \
 		for [k = 1 : curves] DATA using \
 			(is(strcol(1), p, k) && $6 == $7 ? place($4) : NaN):5 \
-			with points pointtype point(k) pointsize 0.2 linecolor rgb colour(k)
+			with points pointtype point(k) pointsize 0.2 linecolor rgb colour(k), \
+		for [k = 1 : curves] DATA using (is(strcol(1), p, k) ? place($4) : NaN):5: \
+			(sprintf("%s: %s at %s %s%s", word(NAMES, k), say($5), say($4), word(XS, p), \
+			$6 != $7 ? sprintf(", 95 %% from %s to %s", say($6), say($7)) : "")) \
+			@HOVER
 }
 unset title; unset xlabel; unset ylabel; unset tics; unset grid; unset border; unset logscale
 set xrange [0 : 1]; set yrange [0 : 1]

@@ -71,7 +71,8 @@ do for [p = 1 : panels] {
 	set format x "%g"
 	set format x2 "%g"
 	set grid xtics linecolor "#dddddd" linewidth 1
-	set xlabel word(UNITS, p) noenhanced offset 0,0.3
+	# A title of the axis would be left out where gnuplot thinks that the numbers take its room.
+	set label 1 word(UNITS, p) at screen 0.69,(last - 36) / height center noenhanced
 	left = logarithmic ? least / 1.5 : 0
 	plot for [h = 0 : 1] DATA using (strcol(1) eq "L" && $2 == p - 1 && $4 == h ? left : NaN): \
 			3:5 with labels right offset -1,0 noenhanced \
@@ -96,15 +97,16 @@ do for [p = 1 : panels] {
 			with points pointtype POINT[k] pointsize 0.75 linewidth 1.4 \
 			linecolor rgb COLOUR[c + 1], \
 		DATA using (is(strcol(1), p) ? $6 : NaN):(y($3)): \
-			(sprintf("%s: %g, 95 %% from %g to %g; 5th to 99th percentile %g to %g; longest %g %s", \
-			word(MEASURES, int($4) + 1), $6, $7, $8, $9, $10, $11, word(UNITS, p))) \
-			with labels hypertext point pointtype 7 pointsize 0.9 linecolor rgb "#ff000000"
+			(sprintf("%s: %s, 95 %% from %s to %s; 5th to 99th percentile %s to %s; longest %s %s", \
+			word(MEASURES, int($4) + 1), say($6), say($7), say($8), say($9), say($10), say($11), \
+			word(UNITS, p))) \
+			@HOVER
 }
 set lmargin at screen 0.02
 set tmargin at screen 1 - 4.0 / height
 set bmargin at screen 1 - (top - 6.0) / height
 set key left center Left reverse vertical maxrows key_rows samplen 1.5 width -3 noenhanced
-unset xlabel; unset x2tics; unset tics; unset grid; unset border; unset logscale
+unset label; unset x2tics; unset tics; unset grid; unset border; unset logscale
 set xrange [0 : 1]; set yrange [0 : 1]
 plot for [k = 1 : measures] NaN with points pointtype POINT[k] pointsize 0.9 linewidth 1.4 \
 		linecolor rgb 0x404040 title word(MEASURES, k) . ": median", \

@@ -36,8 +36,6 @@ set logscale y
 set yrange [floor_y : 1]
 eval tics_of("y", "1")
 
-say(x) = x == 0 ? "0" : x >= 1e5 || x < 0.001 ? sprintf("%.1e", x) : x >= 100 ? sprintf("%.0f", x) \
-	: sprintf("%.3g", x)
 told(crossing, wait, b, n, k, cost) = sprintf("wait of %s %s, across a %s: %s of %s changes tore", \
 	say(wait), UNIT, crossing, say(k), say(n)) \
 	. (b < 1 ? sprintf(", bound %s", say(b)) : "") \
@@ -60,7 +58,7 @@ do for [constant = 0 : 1] {
 	set xrange [unscaled(-0.05 * span) : unscaled(1.05 * span)]
 	set xtics (0)
 	if (constant) {
-		do for [i = 1 : 4] { set xtics add (say(most * i / 4) most * i / 4) }
+		do for [i = 1 : 9] { set xtics add (say(nice(most / 4) * i) nice(most / 4) * i) }
 		set xlabel "constant wait (" . UNIT . ", linear)" offset 0,0.3
 		unset ylabel
 		set title "the paper's constant waits" offset 0,-0.7
@@ -86,11 +84,9 @@ do for [constant = 0 : 1] {
 			with points pointtype 10 pointsize 0.8 linecolor rgb COLOUR[k], \
 		DATA using 3:(here($7 > 0 ? floor_y * 1.5 : NaN, "line", constant)):(say($7)) \
 			with labels rotate by 90 left font small textcolor rgb 0x505050, \
-		for [k = 1 : 2] c = word(names, k) DATA using (aside($3, k)): \
-			(here(rate($6, $5, $9), c, constant)):(told(strcol(1), $3, $4, $5, $6, $7)) \
-			with labels hypertext point pointtype 7 pointsize 1 linecolor rgb "#ff000000", \
-		for [k = 1 : 2] c = word(names, k) DATA using (aside($3, k)): \
-			(here($4 < 1 ? $4 : NaN, c, constant)):(told(strcol(1), $3, $4, $5, $6, $7)) \
+		for [bound = 0 : 1] for [k = 1 : 2] c = word(names, k) DATA using (aside($3, k)): \
+			(here(!bound ? rate($6, $5, $9) : $4 < 1 ? $4 : NaN, c, constant)): \
+			(told(strcol(1), $3, $4, $5, $6, $7)) \
 			with labels hypertext point pointtype 7 pointsize 1 linecolor rgb "#ff000000"
 }
 set lmargin at screen 0.02

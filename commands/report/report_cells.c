@@ -45,11 +45,12 @@ int section_cells(struct html_page *page)
 
 	if (worst) {
 		html_paragraph(out,
-			       "The worst cell: %s tear%s in %s toggles, at waits of %s and %s "
-			       "ticks. This runs it again:",
+			       "The worst cell: %s tear%s in %s toggles, at waits of %s and %s us. "
+			       "This runs it again:",
 			       NUMBER(cell_result_tears(&worst->result)),
 			       S(cell_result_tears(&worst->result)), NUMBER(worst->result.toggles),
-			       NUMBER(worst->cell.waits.first), NUMBER(worst->cell.waits.second));
+			       NUMBER(ticks_us(page, (double)worst->cell.waits.first)),
+			       NUMBER(ticks_us(page, (double)worst->cell.waits.second)));
 		cell_command(&worst->cell, command, sizeof(command));
 		html_between(out, "<pre><code>", "</code></pre>\n", "%s", command);
 	}
@@ -71,7 +72,7 @@ int section_cells(struct html_page *page)
 	if (count) {
 		html_fold(out, "All %zu cells with tears", count);
 		html_table(out, NULL,
-			   "stage\t#waits\t#toggles\t#old front\t#new front\t#other\toutcome\t"
+			   "stage\t#waits, us\t#toggles\t#old front\t#new front\t#other\toutcome\t"
 			   "runs it again");
 	}
 	for (size_t k = 0; k < data->count; k++) {
@@ -82,10 +83,12 @@ int section_cells(struct html_page *page)
 			continue;
 		cell_command(&r->cell, command, sizeof(command));
 		html_line(out, NULL, "tnnnnnt", "%s%s\t%s / %s\t%s\t%s\t%s\t%s\t%s", r->stage,
-			  r->noisy ? ", noisy" : "", NUMBER(r->cell.waits.first),
-			  NUMBER(r->cell.waits.second), NUMBER(r->result.toggles),
-			  NUMBER(kinds[TEAR_OLD_FRONT]), NUMBER(kinds[TEAR_NEW_FRONT]),
-			  NUMBER(kinds[TEAR_OTHER]), outcome_name(r->result.outcome));
+			  r->noisy ? ", noisy" : "",
+			  NUMBER(ticks_us(page, (double)r->cell.waits.first)),
+			  NUMBER(ticks_us(page, (double)r->cell.waits.second)),
+			  NUMBER(r->result.toggles), NUMBER(kinds[TEAR_OLD_FRONT]),
+			  NUMBER(kinds[TEAR_NEW_FRONT]), NUMBER(kinds[TEAR_OTHER]),
+			  outcome_name(r->result.outcome));
 		html_code(out, "%s", command);
 	}
 	if (count)

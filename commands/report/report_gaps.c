@@ -79,7 +79,8 @@ static void print_buckets(FILE *stream, const void *arg)
 int section_gaps(struct html_page *page)
 {
 	char crossings[48];
-	const char *const args[] = { crossings, NULL };
+	char ticks[24];
+	const char *const args[] = { crossings, ticks, NULL };
 	struct gaps g = { 0 };
 	const struct page_figure figure = {
 		.name = "gaps",
@@ -99,6 +100,7 @@ int section_gaps(struct html_page *page)
 		add_run(&g, run);
 	if (!count)
 		return 1;
+	snprintf(ticks, sizeof(ticks), "%.9g", (double)page->data->identity.tsc_khz / 1000);
 	tally_words(&g.buckets, 1, GAP_CROSSING, crossings, sizeof(crossings));
 	if (g.buckets.failed || g.stores.failed)
 		rc = -ENOMEM;
@@ -113,7 +115,8 @@ int section_gaps(struct html_page *page)
 	html_fold(out, "%zu run%s of the gap oracle", count, S(count));
 	html_table(
 		out,
-		"Longest and TSC error in ticks. Discarded: pairs that a pre-emption, a late "
+		"Longest and TSC error in microseconds. Discarded: pairs that a pre-emption, a "
+		"late "
 		"stamp or a wrapped generation may have faked.",
 		"crossing\t#split\tprovokers\t#stores\t#old front\t#longest\t#new front\t#longest\t"
 		"#discarded\t#TSC error\tcommand");
@@ -132,11 +135,12 @@ int section_gaps(struct html_page *page)
 			const json_t *longest = json_array_get(json_object_get(kind, "tail"), 0);
 
 			html_cells(out, "nn", "%s\t%s", NUMBER_OF(kind, "count"),
-				   json_is_number(longest) ? NUMBER(json_number_value(longest))
-							   : "none");
+				   json_is_number(longest)
+					   ? NUMBER(ticks_us(page, json_number_value(longest)))
+					   : "none");
 		}
 		html_cells(out, "nn", "%s\t%s", NUMBER_OF(run, "faked"),
-			   NUMBER_OF(run, "offset_error"));
+			   NUMBER(ticks_us(page, json_real_of(run, "offset_error"))));
 		html_code(out, "%s", json_text_of(run, "command"));
 	}
 	html_folded_table_end(out);

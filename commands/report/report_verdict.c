@@ -31,6 +31,7 @@ static void put_others(const struct html_page *page, const json_t *e)
 {
 	const json_t *window = json_object_get(e, "window"), *paper = json_object_get(e, "paper");
 	double barrier = json_real_of(e, "membarrier_ticks");
+	double bound = json_real_of(window, "upper_p");
 	FILE *out = page->out;
 
 	if (barrier > 0)
@@ -39,9 +40,10 @@ static void put_others(const struct html_page *page, const json_t *e)
 	if (json_is_true(json_object_get(window, "word_tore")))
 		html_paragraph(out, "A single store tore: nothing can be relied on here.");
 	else if (window)
-		html_paragraph(out, "One store inside %s bytes: no tear in %s stores, bound %s.",
+		html_paragraph(out, "One store inside %s bytes: no tear in %s stores%s%s.",
 			       NUMBER_OF(window, "bytes"), NUMBER_OF(window, "toggles"),
-			       NUMBER_OF(window, "upper_p"));
+			       bound < 1 ? ", bound " : "; a bound takes runs in more hours",
+			       bound < 1 ? NUMBER(bound) : "");
 	if (json_is_true(json_object_get(paper, "found")))
 		html_paragraph(
 			out, "The paper's T_max, the lowest constant wait without a tear: %s us%s.",
@@ -101,9 +103,9 @@ static void put_distances(const struct html_page *page, const json_t *e)
 	if (!(near + far > 0))
 		return;
 	html_paragraph(out,
-		       "Half a round trip of a cache line between the two CPUs took %d ticks or "
+		       "Half a round trip of a cache line between the two CPUs took %s us or "
 		       "more, which is far, in %s %% of the slices.",
-		       DISTANCE_TICKS, NUMBER(100 * far / (near + far)));
+		       NUMBER(ticks_us(page, DISTANCE_TICKS)), NUMBER(100 * far / (near + far)));
 	if (unknown > 0)
 		html_paragraph(out, "Of %s other slices it is not known.", NUMBER(unknown));
 	if (!(near > 0) || !(far > 0))

@@ -264,7 +264,8 @@ static int draw_figure(struct figure *f, const struct journal_data *data, const 
 		       char *error, size_t size)
 {
 	const json_t *paper = json_object_get(line_last(data, "estimate"), "paper");
-	char crossings[16], splits[16], mark[32] = "";
+	char crossings[16], splits[16], mark[48];
+	int length;
 	const char *const args[] = {
 		f->titles, oracle_name(f->oracle), crossings, splits, f->caption, mark, NULL
 	};
@@ -280,10 +281,12 @@ static int draw_figure(struct figure *f, const struct journal_data *data, const 
 		return picture_fail(-ENODATA, error, size, "no cell fits the figure");
 	tally_words(&f->points, 1, 0, crossings, sizeof(crossings));
 	tally_words(&f->splits, 1, 0, splits, sizeof(splits));
+	length = snprintf(mark, sizeof(mark), "%.9g", (double)data->identity.tsc_khz / 1000);
 	/* The paper's T_max, as the last estimate has it. */
 	if (f->oracle == ORACLE_COUNT && f->still &&
 	    json_is_true(json_object_get(paper, "found")) && json_real_of(paper, "wait") >= 0)
-		snprintf(mark, sizeof(mark), "%.0f", json_real_of(paper, "wait"));
+		snprintf(mark + length, sizeof(mark) - (size_t)length, " %.0f",
+			 json_real_of(paper, "wait"));
 	return picture_make(&picture, prefix, error, size);
 }
 

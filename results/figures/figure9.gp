@@ -8,16 +8,18 @@
 # in ticks, events, trials. ORACLE is count (events are tears, trials toggles) or
 # crash (events are failed runs, trials runs). CROSSINGS lists the panels, SPLITS
 # the curves; split 0 is all of them in one. TITLES is the machine, and what was run on the next
-# line; CAPTION may have several lines. MARK is a wait that gets an upright line, or empty. Texts
+# line; CAPTION may have several lines. MARK is how many ticks a microsecond has, 0: not known, and
+# behind it a wait that gets an upright line, if any. Texts
 # come as arguments and without enhanced mode, so that nothing that a machine calls itself can mean
 # anything here.
 
 FORMAT = ARG1; OUTPUT = ARG2; DATA = ARG3
-CROSSINGS = ARG6; SPLITS = ARG7; MARK = ARG9
+CROSSINGS = ARG6; SPLITS = ARG7; TIME = real(word(ARG9, 1)); MARK = word(ARG9, 2)
 counting = ARG5 eq "count"
 panels = words(CROSSINGS)
 curves = words(SPLITS)
-high = 270
+columns = panels > 1 ? 2 : 1
+wide = 440.0 * columns; high = 270
 
 # Lines that are no longer than the figure is wide; broken behind a blank.
 end_of(text) = strstrt(text, "\n") > 0 ? strstrt(text, "\n") - 1 : strlen(text)
@@ -31,7 +33,7 @@ do for [part = 1 : 2] {
 		line = rest[1 : end_of(rest)]
 		rest = rest[end_of(rest) + 2 : *]
 		while (strlen(line) > 0) {
-			at = cut(line, 70)
+			at = cut(line, 70 * columns)
 			LINES = LINES . line[1 : at] . "\n"
 			lines = lines + 1
 			line = line[at + 1 : *]
@@ -40,11 +42,13 @@ do for [part = 1 : 2] {
 	if (part == 1) { HEADING = LINES; heading = lines; LINES = ""; lines = 0 }
 }
 top = 17 * heading + 8
-rows = ceil((curves + 1 + (strlen(MARK) > 0)) / 2.0)
+rows = ceil((curves + 1 + (strlen(MARK) > 0)) / (2.0 * columns))
 foot = 18 * rows + 17 * (lines + 2) + 12
-height = top + panels * high + 16 + foot
+panels_high = ceil(panels / (1.0 * columns)) * high
+height = top + panels_high + 16 + foot
 load ARG0[1 : strlen(ARG0) - strlen("figure9.gp")] . "figure.gp"
 
+t = set_time(TIME)
 unit = counting ? 1e6 : 100
 y_text = counting ? "tears per million toggles" : "failed runs in 100"
 bound_text = counting ? "no tear: 95 % bound" : "no failure: 95 % bound"
@@ -91,12 +95,13 @@ set nonlinear x via scaled(x) inverse unscaled(x)
 set xrange [unscaled(-0.04 * span) : unscaled(1.04 * span)]
 set xtics (0)
 if (short) {
-	do for [tic = 1 : 6] { set xtics add (500 * tic) }
-	if (x_most < 1000) { set xtics add (100, 200, 300, 400) }
+	step = nice(x_most / TIME / 4)
+	do for [tic = 1 : 9] { set xtics add (say(tic * step) tic * step * TIME) }
 } else {
-	do for [decade = 2 : 9] {
+	do for [decade = -2 : 9] {
 		do for [step in "1 3"] {
-			set xtics add (tic_text(int(step), decade) step * 10 ** decade)
+			at = int(step) * 10.0 ** decade * TIME
+			if (at > 0.3 * knee) { set xtics add (tic_text(int(step), decade) at) }
 		}
 	}
 }
@@ -123,10 +128,11 @@ ceiling = counting ? Y_max * 3 : 105
 floor_y = counting ? Y_min * 0.3 : 0
 do for [p = 1 : panels] {
 	crossing = int(word(CROSSINGS, p))
-	set tmargin at screen from(top + (p - 1) * high + 24.0)
-	set bmargin at screen from(top + p * high - 42.0)
+	t = place_panel(p, columns, top, high)
+	set lmargin at screen LEFT; set rmargin at screen RIGHT
+	set tmargin at screen TOP; set bmargin at screen BOTTOM
 	set title panel_text(crossing) offset 0,-0.7
-	if (p == panels) { set xlabel "first wait = second wait (ticks)" offset 0,0.4 } \
+	if (p > panels - columns) { set xlabel "first wait = second wait (" . UNIT . ")" offset 0,0.4 } \
 	else { unset xlabel }
 	plot for [i = 1 : strlen(MARK) > 0] "+" every ::0::0 \
 		using (mark_at):(floor_y):(0):(ceiling - floor_y) \
@@ -145,12 +151,15 @@ do for [p = 1 : panels] {
 		for [s in SPLITS] DATA \
 		using (here(crossing, s) && $4 == 0 ? aside($3, int(s)) : NaN):(mark($4, $5)) \
 		with points pointtype 10 pointsize 0.7 linewidth 1.2 \
-		linecolor rgb COLOUR[curve(int(s))]
+		linecolor rgb COLOUR[curve(int(s))], \
+		for [s in SPLITS] DATA using (here(crossing, s) ? aside($3, int(s)) : NaN): \
+		(mark($4, $5)):(sprintf("%s, waits of %s %s: %s of %s %s", curve_text(int(s)), \
+		say($3 / TIME), UNIT, say($4), say($5), counting ? "toggles tore" : "runs failed")) @HOVER
 	unset label
 }
 # The legend is a plot of its own below the panels, never over data.
 set lmargin at screen 0.02
-set tmargin at screen from(top + panels * high + 14.0)
+set tmargin at screen from(top + panels_high + 14.0)
 set bmargin at screen (17.0 * (lines + 2) + 4) / height
 set key left center Left reverse vertical maxrows rows samplen 1.5 width -3 noenhanced
 unset title; unset xlabel; unset ylabel; unset tics; unset grid; unset border; unset logscale

@@ -102,7 +102,7 @@ if command -v gnuplot >/dev/null; then
 	if [ -d "$top/results/runs" ]; then
 		expect 0 "$tmax" report "$top/results/runs/intel-6-167-1-kvm-bench/journal.jsonl.xz" -o "$dir/bench"
 		page=$dir/bench/index.html
-		for title in "share of changes" "share of untouched" "changes/s" "us per change"; do
+		for title in "share of untouched" "toggles per second" ns us; do
 			has ">$title<"
 		done
 		page=$dir/page/index.html

@@ -158,7 +158,7 @@ static void test_counted_tears_need_no_caption(void **state)
 	add_record(place, 100, 1, 10);
 	add_record(place, 100, 1, 10)->cell.split = 3;
 	assert_int_equal(write_it(place), 0);
-	assert_true(file_has("arguments", "\ncount\n64\n2 3\n\n\n"));
+	assert_true(file_has("arguments", "\ncount\n64\n2 3\n\n2600\n"));
 	assert_false(file_has("out.dat", "The paper"));
 }
 

@@ -34,9 +34,12 @@ static void test_pictures(void **state)
 	assert_true(file_has("out.svg", "line crossing (64 bytes)"));
 	assert_true(file_has("out.svg", "page crossing (4096 bytes)"));
 	assert_true(file_has("out.svg", "tears per million toggles"));
-	assert_true(file_has("out.svg", "first wait = second wait (ticks)"));
+	assert_true(file_has("out.svg", "first wait = second wait (us)"));
 	assert_true(file_has("out.svg", "no tear: 95 % bound"));
 	assert_true(file_has("out.svg", "split 2|3"));
+	/* Where the pointer rests. */
+	assert_true(file_has("out.svg", "split 2|3, waits of 0.0385 us: "));
+	assert_true(file_has("out.svg", " toggles tore"));
 	assert_true(file_has("out.svg", "hypervisor KVMKVMKVM"));
 	assert_true(file_has("out.svg", "1.92e9 toggles in 96 cells, 1 executor"));
 }
