@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Demangled names of C++ and Rust functions, by libiberty; without it, the symbols. */
+/* Demangled names of C++ and Rust functions, by libiberty. */
 #ifndef BASE_DEMANGLE_H
 #define BASE_DEMANGLE_H
 
@@ -19,7 +19,7 @@ static inline bool is_mangled(const char *name)
  */
 const char *demangle_name(const char *name, bool parameters, char room[NAME_ROOM]);
 
-/* name_for_people - the same, until the next call. Without libiberty it complains once. */
+/* name_for_people - the same, until the next call. */
 const char *name_for_people(const char *name, bool parameters);
 
 #endif

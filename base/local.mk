@@ -29,13 +29,8 @@ libfastinst_text_la_SOURCES = \
 	agent/counts/base.h \
 	agent/counts/words.c
 noinst_LTLIBRARIES += libfastinst_names.la
-libfastinst_names_la_SOURCES = base/demangle.h
-if HAVE_LIBIBERTY
-libfastinst_names_la_SOURCES += base/demangle.c
+libfastinst_names_la_SOURCES = base/demangle.c base/demangle.h
 libfastinst_names_la_LIBADD = -liberty
-else
-libfastinst_names_la_SOURCES += base/no_demangle.c
-endif
 if HAVE_CMOCKA
 check_PROGRAMS += base/tests/test_text
 tests_race += base/tests/test_text

@@ -9,6 +9,19 @@ PKG_CHECK_MODULES([$1], [$2], [:],
 	 tmax_missing="$tmax_missing $3"])
 ])
 
+# TMAX_NEED_PROGRAM(NAME, CFLAGS, LIBS, DEBIAN-PACKAGE, PROLOGUE, BODY)
+# --------------------------------------------------------------------
+# The same of a library that pkg-config does not know: a program is linked with it.
+AC_DEFUN([TMAX_NEED_PROGRAM], [
+AC_MSG_CHECKING([for $1])
+save_LIBS=$LIBS save_CFLAGS=$CFLAGS
+LIBS="$3 $LIBS" CFLAGS="$CFLAGS $2"
+AC_LINK_IFELSE([AC_LANG_PROGRAM([$5], [$6])], [AC_MSG_RESULT([yes])],
+	[AC_MSG_RESULT([no; on Debian the package $4 brings it])
+	 tmax_missing="$tmax_missing $4"])
+LIBS=$save_LIBS CFLAGS=$save_CFLAGS
+])
+
 # TMAX_NEEDS_MET
 # --------------
 AC_DEFUN([TMAX_NEEDS_MET], [

@@ -39,19 +39,15 @@ libfastinst_elf_la_SOURCES = \
 	probes/elf/slot.c
 
 noinst_LTLIBRARIES += libfastinst_source.la
-libfastinst_source_la_SOURCES = probes/dwarf/source.h
-if HAVE_LIBDW
-libfastinst_source_la_SOURCES += \
+libfastinst_source_la_SOURCES = \
 	probes/dwarf/abi.c \
 	probes/dwarf/abi.h \
 	probes/dwarf/by_reference.c \
 	probes/dwarf/locations.c \
 	probes/dwarf/whole.c \
 	probes/dwarf/libdw.c \
-	probes/dwarf/source.c
-else
-libfastinst_source_la_SOURCES += probes/dwarf/no_source.c
-endif
+	probes/dwarf/source.c \
+	probes/dwarf/source.h
 
 # The same objects with nothing but the public functions in sight. Sites call into it: it holds itself.
 lib_LTLIBRARIES += libfastinst.la
@@ -89,13 +85,11 @@ check_PROGRAMS += $(probes_tests)
 tests_race += $(probes_tests)
 probes_core_tests_test_entry_LDFLAGS = -Wl,--wrap=near_entry,--wrap=effects_read
 probes_core_tests_test_entry_LDADD = libfastinst_internal.la $(LDADD)
-if HAVE_ZYDIS
 check_PROGRAMS += probes/core/tests/test_leaf
 tests_race += probes/core/tests/test_leaf
 not_asan += probes/core/tests/test_leaf
 probes_core_tests_test_leaf_LDFLAGS = -Wl,--wrap=near_entry,--wrap=effects_read,--wrap=leaf_word
 probes_core_tests_test_leaf_LDADD = libfastinst_internal.la $(LDADD)
-endif
 wrap_probes = -Wl,--wrap=near_entry,--wrap=pc_text_close,--wrap=pc_patch,--wrap=pc_patch_batch,--wrap=pc_deactivate_call
 probes_core_tests_test_probes_LDFLAGS = $(wrap_probes)
 probes_core_tests_test_probes_crossing_SOURCES = probes/core/tests/test_probes.c
@@ -105,10 +99,6 @@ probes_core_tests_test_probes_crossing_LDADD = libfastinst_internal.la $(LDADD)
 probes_core_tests_test_lock_LDADD = libfastinst_internal.la $(LDADD)
 probes_core_tests_test_stack_LDADD = libfastinst_internal.la $(LDADD)
 probes_core_tests_test_probes_LDADD = libfastinst_internal.la $(LDADD)
-endif
-
-if HAVE_CMOCKA
-# An object of its own: the agents have one of libtool.
 endif
 
 tests_wait += probes/tests/test_last_thread.sh
@@ -123,16 +113,15 @@ tests_race += \
 tests_compute += \
 	probes/core/tests/test_function.sh \
 	probes/core/tests/test_unload.sh \
-	probes/tests/test_optional.sh \
 	probes/tests/test_static.sh \
 	probes/tests/test_users.sh
 EXTRA_DIST += \
 	probes/tests/common.sh \
 	probes/tests/exact.cc \
 	probes/tests/loads.c \
+	probes/tests/no_insn.c \
 	probes/tests/test_exact.sh \
 	probes/tests/test_loads.sh \
-	probes/tests/test_optional.sh \
 	probes/tests/test_environment.sh \
 	probes/tests/test_last_thread.sh \
 	probes/tests/test_pages.sh \

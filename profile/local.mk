@@ -26,14 +26,9 @@ libfastinst_writers_la_LIBADD = libfastinst_estimate.la libfastinst_lines.la lib
 
 # The lines that blocks stand on.
 noinst_LTLIBRARIES += libfastinst_lines.la
-if HAVE_LIBDW
 libfastinst_lines_la_SOURCES = profile/command/read.c
 libfastinst_lines_la_CFLAGS = $(AM_CFLAGS) $(LIBDW_CFLAGS)
 libfastinst_lines_la_LIBADD = $(LIBDW_LIBS)
-else
-libfastinst_lines_la_SOURCES = profile/command/none.c
-endif
-EXTRA_DIST += profile/command/none.c profile/command/read.c
 
 # Pages are strings in the program.
 SUFFIXES = .html .inc

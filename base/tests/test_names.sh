@@ -169,10 +169,8 @@ if [ -e "$build/.libs/libfastinst-profile.so" ]; then
 	json "$dir/told" 'named(text[0]["functions"], "name")'
 fi
 
-if build blocks -fsanitize-coverage=trace-pc 2>/dev/null && [ -e "$build/.libs/libfastinst-edges.so" ] &&
-	[ -e "$build/probes/insn/insn.lo" ]; then
-	formats=table,json,html,chrome,autofdo
-	[ ! -e "$build/profile/command/libfastinst_lines_la-read.lo" ] || formats+=,llvm,gcov
+if build blocks -fsanitize-coverage=trace-pc 2>/dev/null && [ -e "$build/.libs/libfastinst-edges.so" ]; then
+	formats=table,json,html,chrome,autofdo,llvm,gcov
 	for rounds in 3 30 300; do
 		fastinst profile --edges --period 6 --phase 2 --format $formats --output "$dir/e" "$place/blocks" ${rounds}000000
 		[ "$(grep -cF -- '->' "$dir/e.table" || true)" -lt 3 ] || break

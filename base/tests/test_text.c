@@ -161,7 +161,7 @@ static void expect_name(const char *symbol, bool parameters, const char *expecte
 
 static void test_demangled(void **state)
 {
-	char room[NAME_ROOM], longest[4000] = "_Z3fooN";
+	char longest[4000] = "_Z3fooN";
 
 	(void)state;
 	expect_name("main", true, "main");
@@ -169,8 +169,6 @@ static void test_demangled(void **state)
 	expect_name("_RNvC7mycr", true, "_RNvC7mycr");
 	memset(longest + 7, 'x', sizeof(longest) - 8);
 	expect_name(longest, true, longest);
-	if (demangle_name("_Z3foov", true, room) != room)
-		skip(); /* built without libiberty */
 	expect_name("_ZN3Foo3barEiPKc", true, "Foo::bar(int, char const*)");
 	expect_name("_ZN3Foo3barEiPKc", false, "Foo::bar");
 	expect_name("_Z5twiceIiET_S0_", true, "int twice<int>(int)");

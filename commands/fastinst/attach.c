@@ -244,8 +244,6 @@ int attach_command(int argc, char **argv)
 	if (status == STATUS_OK &&
 	    (optind + 1 != argc || !number_in(argv[optind], 1, PID_MOST, &pid)))
 		status = refuse_usage("it takes the number of one process");
-	if (status == STATUS_OK && attach.asked.entries)
-		status = refuse_entries();
 	attach.pid = (long)pid;
 	if (status == STATUS_OK && !detaches)
 		status = attach_agent(&attach);

@@ -81,9 +81,6 @@ int control_ask(long pid, struct counts *counts, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 bool control_listens(long pid);
 
-/* refuse_entries - STATUS_FAILED, after a complaint, where --entries can do nothing. */
-int refuse_entries(void);
-
 /* control_sweep - sockets of processes that are gone, and have not removed them, are removed. */
 void control_sweep(void);
 

@@ -9,7 +9,6 @@
 #include "base/text.h"
 #include "commands/fastinst/command.h"
 #include "commands/fastinst/sites.h"
-#include "probes/entries/survey.h"
 #include "profile/command/command.h"
 
 struct list_request {
@@ -199,13 +198,6 @@ static int show_sites(const struct list_request *list, const char *path)
 			ret == -ENOEXEC ? "no ELF file for x86-64" : strerror(-ret));
 }
 
-int refuse_entries(void)
-{
-	if (survey_ready())
-		return STATUS_OK;
-	return complain(STATUS_FAILED, 0, SURVEY_MISSING);
-}
-
 static const struct option_row options[] = {
 	{ "entries", NULL,
 	  "functions that nothing was compiled into: which of them \"fastinst run --entries\" "
@@ -222,8 +214,7 @@ static const struct command_line line = {
 		 "markers, blocks, compares, static branches and calls; which cross a boundary of\n"
 		 "8 bytes, a line of 64, or a page.\n",
 	.options = { options },
-	.end = "Exit status: 0, 1 no Zydis for --entries, 64 usage, 66 a file cannot be "
-	       "read.\n",
+	.end = "Exit status: 0, 64 usage, 66 a file cannot be read.\n",
 };
 
 int list_command(int argc, char **argv)
@@ -233,8 +224,6 @@ int list_command(int argc, char **argv)
 
 	if (status == STATUS_OK && optind == argc)
 		status = refuse_usage("there is no program to look at");
-	if (status == STATUS_OK && list.entries)
-		status = refuse_entries();
 	for (int i = optind; i < argc && !status; i++) {
 		if (argc > optind + 1 && !list.json)
 			printf("%s:\n", argv[i]);

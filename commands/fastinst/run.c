@@ -69,8 +69,6 @@ int run_command(int argc, char **argv)
 
 	if (status == STATUS_OK && optind == argc)
 		status = refuse_usage("there is no program to run");
-	if (status == STATUS_OK && run.asked.entries)
-		status = refuse_entries();
 	if (status == STATUS_OK)
 		status = run_program(&run, argv + optind);
 	free(run.asked.on);

@@ -237,11 +237,8 @@ int trace_command(int argc, char **argv)
 
 	if (status == STATUS_OK && (optind == argc) != (trace.pid != 0))
 		status = refuse_usage("it takes either a program to run or --pid");
-	if (status == STATUS_OK && trace.asked.entries)
-		status = refuse_entries();
 	if (status == STATUS_OK && !source_ready())
-		remark("libdw is not here: arguments, results and lines are not shown; install "
-		       "libdw-dev, and if fastinst was built without it, build it again");
+		remark("libdw.so.1 is not here: arguments, results and lines are not shown");
 	if (status == STATUS_OK)
 		status = start_trace(&trace, argv + optind);
 	filter_free(&trace.filter);

@@ -35,13 +35,9 @@ static atomic_bool asked;
 
 int fi_take_entries(const char *objects)
 {
-	char *copy = NULL;
+	char *copy = objects ? strdup(objects) : NULL;
 	int ret;
 
-	if (objects && !survey_ready())
-		return -ENOTSUP;
-	if (objects)
-		copy = strdup(objects);
 	if (objects && !copy)
 		return -ENOMEM;
 	ret = core_lock();
@@ -142,7 +138,7 @@ static int discover_entries(struct object *object, const struct elf *elf)
 		ret = add_entry(object, &others, &survey.site[i]);
 	free(others.site);
 	survey_free(&survey);
-	return ret == -ENOTSUP ? 0 : ret;
+	return ret;
 }
 
 static int arm_entry(struct probe *probe)

@@ -19,7 +19,6 @@ tests_compute += probes/entries/tests/test_beside.sh probes/entries/tests/test_t
 tests_race += probes/entries/tests/test_go.sh
 EXTRA_DIST += probes/entries/tests/test_beside.sh probes/entries/tests/test_go.sh probes/entries/tests/test_tables.sh
 
-if HAVE_ZYDIS
 check_PROGRAMS += probes/entries/tests/fuzz_survey
 tests_compute += probes/entries/tests/fuzz_survey
 CLEANFILES += probes/entries/tests/fuzz_survey.crash
@@ -27,7 +26,6 @@ probes_entries_tests_fuzz_survey_CPPFLAGS = $(fuzz_cppflags)
 probes_entries_tests_fuzz_survey_CFLAGS = $(fuzz_cflags)
 probes_entries_tests_fuzz_survey_LDFLAGS = -Wl,--wrap=elf_constant
 probes_entries_tests_fuzz_survey_LDADD = libfastinst_survey.la libfastinst_insn.la libfastinst_elf.la
-endif
 
 # By hand.
 check_PROGRAMS += probes/entries/tests/costs
@@ -40,8 +38,6 @@ probes_entries_tests_many_LDADD = libfastinst.la
 tests_race += probes/entries/tests/test_many.sh
 EXTRA_DIST += probes/entries/tests/test_many.sh
 
-if HAVE_ZYDIS
 check_PROGRAMS += probes/entries/tests/uprobed
 tests_race += probes/entries/tests/uprobed
 probes_entries_tests_uprobed_LDADD = libfastinst.la libpatchcore.la
-endif

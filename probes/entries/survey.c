@@ -246,8 +246,6 @@ int survey_make(struct survey *survey, const struct elf *elf)
 	int ret;
 
 	*survey = (struct survey){ 0 };
-	if (insn_support())
-		return insn_support();
 	find_kind(&program, elf);
 	ret = elf_functions(elf, &program.symbols);
 	if (!ret)
@@ -272,11 +270,6 @@ void survey_free(struct survey *survey)
 }
 
 /* --- The instructions of a site at another address -------------------------------------------- */
-
-bool survey_ready(void)
-{
-	return insn_support() == 0;
-}
 
 static int put_distance(uint8_t *bytes, uint64_t target, uint64_t next)
 {
@@ -313,8 +306,6 @@ int survey_move(const struct survey_site *site, uint64_t from, uint64_t to,
 	struct insn insn;
 	int used = 0;
 
-	if (insn_support())
-		return insn_support();
 	for (unsigned at = 0; at < site->len; at += insn.len) {
 		int len;
 

@@ -51,13 +51,7 @@ struct survey {
 	size_t usable;
 };
 
-/* survey_ready - whether there is a decoder: this was built with Zydis. Else what to say. */
-bool survey_ready(void);
-#define SURVEY_MISSING                                                                             \
-	"--entries takes Zydis, which fastinst was built without: install libzydis-dev and build " \
-	"it again"
-
-/* survey_make - -ENOMEM; -ENOTSUP: built without a decoder. Free by survey_free() in any case. */
+/* survey_make - -ENOMEM. Free by survey_free() in any case. */
 int survey_make(struct survey *survey, const struct elf *elf);
 void survey_free(struct survey *survey);
 

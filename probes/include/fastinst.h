@@ -185,7 +185,7 @@ int fi_own_thread(int change);
  * FI_REFUSED. Such a function begins with a jump while its probe is on; a backtrace from the few
  * instructions that were moved ends there. The C library is not among them, nor what this library
  * is in. FASTINST_ENTRIES in the environment of an agent does the same. Not while fi_init() runs.
- * -ENOMEM; -ENOTSUP: the library was built without Zydis.
+ * -ENOMEM.
  */
 int fi_take_entries(const char *objects);
 
@@ -246,9 +246,9 @@ int fi_source(uint32_t id, const char **file, unsigned *line);
  *	     against the last part of the path. FILE, which has a '/' or ends as sources do (.c,
  *	     .cc, .cpp, .cxx, .h, .rs), against what fi_source() tells: all of it, or its last
  *	     parts. Or "/REGEX/": an extended regular expression (regex(7)) on "OBJECT:FUNCTION".
- *	     FUNCTION of C++ and Rust is matched as the symbol is named, and, where the library was
- *	     built with libiberty, as the source names it, with parameters and without:
- *	     "Foo::bar", "Foo::bar(int)". The colon in front of it is one that stands alone.
+ *	     FUNCTION of C++ and Rust is matched as the symbol is named, and as the source names it,
+ *	     with parameters and without: "Foo::bar", "Foo::bar(int)". The colon in front of it is
+ *	     one that stands alone.
  * @from:    the lowest id
  * @ids:     filled up to max
  *
@@ -296,10 +296,10 @@ int fi_deactivate_batch(const uint32_t *ids, size_t n);
  * without saving them, which is most of what a call costs. A function that breaks the promise
  * destroys arguments and results of the program. -EINVAL: other flags.
  *
- * Of a small function that calls nothing the library sees for itself which it changes, where it was
- * built with Zydis: its first 128 bytes are decoded when it is given to a probe, so the code of a
- * probe function must not change while it is one. Where it changes none, this needs no promise;
- * where it changes some of xmm0 to xmm7 by SSE instructions, only these are saved.
+ * Of a small function that calls nothing the library sees for itself which it changes: its first
+ * 128 bytes are decoded when it is given to a probe, so the code of a probe function must not
+ * change while it is one. Where it changes none, this needs no promise; where it changes some of
+ * xmm0 to xmm7 by SSE instructions, only these are saved.
  *
  * One that changes none, makes no use of its stack and has one RET at its end is not called but
  * copied, with what it needs in front and behind: a call and a return take as long as all the rest.

@@ -35,8 +35,6 @@ int function_read(struct function_code *code, const uint8_t *bytes, uint64_t add
 	struct insn insn;
 
 	*code = (struct function_code){ .bytes = bytes, .addr = addr, .end = addr + len };
-	if (insn_support())
-		return insn_support();
 	for (uint64_t at = 0; at < len; at += insn.len) {
 		if (code->n == INSN_NONE || !insn_read(&insn, bytes + at, len - at, addr + at))
 			return -ENOEXEC;

@@ -8,11 +8,6 @@
 
 #include "probes/insn/zydis.h"
 
-int insn_support(void)
-{
-	return 0;
-}
-
 /* --- Where it leads ------------------------------------------------------------------------- */
 
 static bool depends_on_vendor(const ZydisDecodedInstruction *insn)

@@ -66,9 +66,6 @@ struct insn {
 	uint32_t table; /* of FLOW_INDIRECT: index of its jump table, or INSN_NONE */
 };
 
-/* insn_support - 0, or -ENOTSUP: built without a decoder. */
-int insn_support(void);
-
 /*
  * insn_read - the instruction at an address. False: there is none, or not the same one on all
  * vendors' processors. @len: bytes of code that are there
@@ -101,7 +98,7 @@ struct function_code {
 };
 
 /*
- * function_read - its instructions, and which of them lead to which. -ENOMEM, -ENOTSUP; -ENOEXEC:
+ * function_read - its instructions, and which of them lead to which. -ENOMEM; -ENOEXEC:
  * not all of it comes out as instructions that end where it ends. function_free() it, also after
  * an error. @code: at an address
  */

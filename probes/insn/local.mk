@@ -4,23 +4,17 @@ noinst_LTLIBRARIES += libfastinst_insn.la
 libfastinst_insn_la_SOURCES = \
 	probes/insn/branches.c \
 	probes/insn/constants.c \
-	probes/insn/function.c \
-	probes/insn/insn.h
-libfastinst_insn_la_LIBADD = $(ZYDIS_LIBS)
-if HAVE_ZYDIS
-libfastinst_insn_la_SOURCES += \
 	probes/insn/effects.c \
+	probes/insn/function.c \
 	probes/insn/insn.c \
+	probes/insn/insn.h \
 	probes/insn/jump_table.c \
 	probes/insn/value.c \
 	probes/insn/zydis.c \
 	probes/insn/zydis.h
-else
-libfastinst_insn_la_SOURCES += probes/insn/no_insn.c
-endif
+libfastinst_insn_la_LIBADD = $(ZYDIS_LIBS)
 
 if HAVE_CMOCKA
-if HAVE_ZYDIS
 check_PROGRAMS += probes/insn/tests/test_constants
 tests_compute += probes/insn/tests/test_constants
 probes_insn_tests_test_constants_LDADD = libfastinst_insn.la libfastinst_elf.la $(LDADD)
@@ -30,5 +24,4 @@ probes_insn_tests_test_effects_LDADD = libfastinst_insn.la $(LDADD)
 check_PROGRAMS += probes/insn/tests/test_parts
 tests_compute += probes/insn/tests/test_parts
 probes_insn_tests_test_parts_LDADD = libfastinst_insn.la libfastinst_elf.la $(LDADD)
-endif
 endif

@@ -273,8 +273,6 @@ static int add_sites(struct call_search *place, const struct elf_symbol *functio
 	const char *failed = error ? "its function does not come out as instructions" : NULL;
 	int ret = 0;
 
-	if (error == -ENOTSUP)
-		failed = "built without Zydis: install libzydis-dev and build it again";
 	for (size_t i = 0; i < function->size && !ret; i++) {
 		const struct call_slot *slot;
 		const struct way *way = find_way(place, bytes + i, function->size - i, &slot);

@@ -39,11 +39,6 @@ needs_shared()
 	[ -e "$build/.libs/$1" ] || skip "built without shared libraries"
 }
 
-needs_zydis()
-{
-	[ -e "$build/probes/insn/insn.lo" ] || skip "built without Zydis: calls that the compiler put are refused"
-}
-
 # valid FILE - each line is what the schema says
 valid()
 {

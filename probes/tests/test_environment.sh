@@ -72,8 +72,6 @@ reports 0 '> NAME\(' "$fastinst" trace --on '*'
 # Epochs find what was loaded.
 reports 0.6 '^ *[0-9].* NAME$' "$fastinst" profile
 reports 0.6 '^ *[0-9].* NAME$' "$fastinst" profile --on early --on late
-if [ -e "$build/probes/insn/insn.lo" ]; then
-	build -fsanitize-coverage=trace-pc "-L$build/.libs" "-Wl,-rpath,$build/.libs" -lfastinst -lpatchcore
-	reports 0.3 'NAME\+0x' "$fastinst" profile --edges --format json --period 20
-fi
+build -fsanitize-coverage=trace-pc "-L$build/.libs" "-Wl,-rpath,$build/.libs" -lfastinst -lpatchcore
+reports 0.3 'NAME\+0x' "$fastinst" profile --edges --format json --period 20
 exit $failed

@@ -33,18 +33,14 @@ try()
 	! differs || wrong "$*: the program says <, fastinst >: $(cat "$dir/diff")"
 }
 
-hooks=
-if (needs_zydis) >/dev/null; then
-	hooks=-finstrument-functions
-fi
 for cc in g++ clang++; do
 	command -v $cc >/dev/null || continue
 	for level in -O0 -O2; do
 		try $cc $level -fpatchable-function-entry=5
-		[ -z "$hooks" ] || try $cc $level $hooks
+		try $cc $level -finstrument-functions
 	done
 	try $cc -O2 -fcf-protection=full -fpatchable-function-entry=5
-	[ -z "$hooks" ] || try $cc -O2 $hooks -fpatchable-function-entry=5
+	try $cc -O2 -finstrument-functions -fpatchable-function-entry=5
 done
 [ $tried != 0 ] || skip "no compiler of C++"
 

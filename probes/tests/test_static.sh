@@ -78,16 +78,11 @@ int main(void)
 	return 0;
 }
 END
-without=()
-[ ! -e "$build/probes/insn/insn.lo" ] ||
-	without=("$top/probes/insn/no_insn.c")
-demangler=()
-[ ! -e "$build/base/demangle.lo" ] || demangler=(-liberty)
 for place in -static -static-pie; do
 	# shellcheck disable=SC2086 # CC may carry options
 	$CC -g -O2 -w -D_GNU_SOURCE -fpatchable-function-entry=5 $place -I "$top" -I "$top/probes/include" -I "$top/patchcore/include" \
-		-o "$dir/static" "$dir/static.c" "${without[@]}" "$build/.libs/libfastinst_internal.a" \
-		"${demangler[@]}" "$build/.libs/libpatchcore_internal.a" -linih -lm -pthread 2>"$dir/errors" || skip "it cannot be linked: $(cat "$dir/errors")"
+		-o "$dir/static" "$dir/static.c" "$top/probes/tests/no_insn.c" "$build/.libs/libfastinst_internal.a" \
+		-liberty "$build/.libs/libpatchcore_internal.a" -linih -lm -pthread 2>"$dir/errors" || skip "it cannot be linked: $(cat "$dir/errors")"
 	status=0
 	timeout 60 "$dir/static" >"$dir/log" 2>&1 || status=$?
 	[ $status != 77 ] || skip "probes cannot be used here"

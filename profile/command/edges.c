@@ -146,9 +146,6 @@ static int write_object(struct executed *run, FILE *out, object_writer *write)
 		remark("%s has no debug information: compile it with -gline-tables-only "
 		       "-fdebug-info-for-profiling",
 		       object);
-	if (ret == -ENOSYS)
-		remark("built without libdw, which finds the lines of blocks: install libdw-dev "
-		       "and build it again");
 	return ret;
 }
 

@@ -57,7 +57,7 @@ struct body {
 
 /*
  * lines_each - call a function for every outermost function of an object. 0, -ENODATA: the file has
- * no lines, -ENOSYS: built without libdw, or another negative errno.
+ * no lines, or another negative errno.
  */
 int lines_each(const struct executed *executed, void (*function)(struct body *, void *), void *arg);
 

@@ -14,7 +14,6 @@
 #include "base/exit_status.h"
 #include "base/spelling.h"
 #include "base/text.h"
-#include "probes/entries/survey.h"
 
 struct profile_request {
 	struct asked asked;
@@ -329,8 +328,6 @@ static int check_request(const struct profile_request *run, bool has_program)
 		return refuse_usage("it takes either a program to run or --pid");
 	if (run->seconds > 0 && !run->pid)
 		return refuse_usage("--for goes with --pid");
-	if (run->asked.entries && !survey_ready())
-		return complain(STATUS_FAILED, 0, SURVEY_MISSING);
 	return STATUS_OK;
 }
 

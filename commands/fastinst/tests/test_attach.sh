@@ -107,64 +107,60 @@ finish
 
 # --- without sites ---
 
-timeout 60 "$fastinst" list --entries --json "$dir/plain" >"$dir/list" 2>"$dir/log" || true
-if grep -q Zydis "$dir/log"; then
-	echo "without Zydis: no --entries"
-else
-	valid "$dir/list"
-	grep -q '"usable":[1-9]' "$dir/list" || wrong "list --entries says $(cat "$dir/list")"
-	for flags in -fcf-protection=none "-fcf-protection=full -falign-functions=1" "-fno-pie -no-pie"; do
-		# shellcheck disable=SC2086
-		build plain $flags
-		start "$dir/plain"
-		timeout 60 "$fastinst" attach --entries "$pid" >/dev/null 2>"$dir/log" ||
-			wrong "attach --entries: $(cat "$dir/log")"
-		turn_on
-		for n in 1 2; do
-			echo >&7
-			wait_for "one round" $n
-		done
-		counts 2
-		finish
-
-		# Asked for when the agent is there already; once more changes nothing.
-		start "$dir/plain"
-		timeout 60 "$fastinst" attach "$pid" >/dev/null 2>"$dir/log" || wrong "attach: $(cat "$dir/log")"
-		! "$fastinst" on leaf >/dev/null 2>"$dir/log" || wrong "on, where there are no sites: status 0"
-		grep -q 'try --entries' "$dir/log" || wrong "on, where there are no sites, says $(cat "$dir/log")"
-		for n in 1 2; do
-			timeout 60 "$fastinst" attach --entries "$pid" >"$dir/log" 2>&1 || wrong "attach --entries: $(cat "$dir/log")"
-		done
-		grep -q ': 0 probes' "$dir/log" || wrong "the second attach --entries says $(cat "$dir/log")"
-		turn_on
-		for n in 1 2; do
-			echo >&7
-			wait_for "one round" $n
-		done
-		counts 2
-		finish
-
-		for what in once threads fork; do
-			timeout 60 "$fastinst" run --entries --output "$dir/counts" -- "$dir/plain" $what >"$dir/says" 2>"$dir/errors" ||
-				wrong "run --entries: $(cat "$dir/errors")"
-			awk '$4 ~ /^(leaf|even|fib)$/ { print $4, $1 }' "$dir/counts" | sort >"$dir/counted"
-			sort "$dir/says" | diff - "$dir/counted" || wrong "$flags $what: the program says <, fastinst >"
-		done
+timeout 60 "$fastinst" list --entries --json "$dir/plain" >"$dir/list" 2>"$dir/log" || wrong "list --entries: $(cat "$dir/log")"
+valid "$dir/list"
+grep -q '"usable":[1-9]' "$dir/list" || wrong "list --entries says $(cat "$dir/list")"
+for flags in -fcf-protection=none "-fcf-protection=full -falign-functions=1" "-fno-pie -no-pie"; do
+	# shellcheck disable=SC2086
+	build plain $flags
+	start "$dir/plain"
+	timeout 60 "$fastinst" attach --entries "$pid" >/dev/null 2>"$dir/log" ||
+		wrong "attach --entries: $(cat "$dir/log")"
+	turn_on
+	for n in 1 2; do
+		echo >&7
+		wait_for "one round" $n
 	done
-	# The comparison can fail.
-	build liar -DLIAR
-	timeout 60 "$fastinst" run --entries --output "$dir/counts" -- "$dir/liar" once >"$dir/says"
-	awk '$4 ~ /^(leaf|even|fib)$/ { print $4, $1 }' "$dir/counts" | sort >"$dir/counted"
-	! sort "$dir/says" | cmp -s - "$dir/counted" || wrong "a wrong count was not seen"
-	# Without names: each by its address.
-	if command -v strip >/dev/null; then
-		strip -o "$dir/bare" "$dir/plain"
-		timeout 60 "$fastinst" run --entries --output "$dir/counts" -- "$dir/bare" once >/dev/null
-		for n in 1500 1000 177; do
-			awk -v n=$n '$1 == n && $4 ~ /^0x/ { found = 1 } END { exit !found }' "$dir/counts" ||
-				wrong "stripped: no function was called $n times"
-		done
-	fi
+	counts 2
+	finish
+
+	# Asked for when the agent is there already; once more changes nothing.
+	start "$dir/plain"
+	timeout 60 "$fastinst" attach "$pid" >/dev/null 2>"$dir/log" || wrong "attach: $(cat "$dir/log")"
+	! "$fastinst" on leaf >/dev/null 2>"$dir/log" || wrong "on, where there are no sites: status 0"
+	grep -q 'try --entries' "$dir/log" || wrong "on, where there are no sites, says $(cat "$dir/log")"
+	for n in 1 2; do
+		timeout 60 "$fastinst" attach --entries "$pid" >"$dir/log" 2>&1 || wrong "attach --entries: $(cat "$dir/log")"
+	done
+	grep -q ': 0 probes' "$dir/log" || wrong "the second attach --entries says $(cat "$dir/log")"
+	turn_on
+	for n in 1 2; do
+		echo >&7
+		wait_for "one round" $n
+	done
+	counts 2
+	finish
+
+	for what in once threads fork; do
+		timeout 60 "$fastinst" run --entries --output "$dir/counts" -- "$dir/plain" $what >"$dir/says" 2>"$dir/errors" ||
+			wrong "run --entries: $(cat "$dir/errors")"
+		awk '$4 ~ /^(leaf|even|fib)$/ { print $4, $1 }' "$dir/counts" | sort >"$dir/counted"
+		sort "$dir/says" | diff - "$dir/counted" || wrong "$flags $what: the program says <, fastinst >"
+	done
+done
+# The comparison can fail.
+build liar -DLIAR
+timeout 60 "$fastinst" run --entries --output "$dir/counts" -- "$dir/liar" once >"$dir/says"
+awk '$4 ~ /^(leaf|even|fib)$/ { print $4, $1 }' "$dir/counts" | sort >"$dir/counted"
+! sort "$dir/says" | cmp -s - "$dir/counted" || wrong "a wrong count was not seen"
+# Without names: each by its address.
+if command -v strip >/dev/null; then
+	strip -o "$dir/bare" "$dir/plain"
+	timeout 60 "$fastinst" run --entries --output "$dir/counts" -- "$dir/bare" once >/dev/null
+	for n in 1500 1000 177; do
+		awk -v n=$n '$1 == n && $4 ~ /^0x/ { found = 1 } END { exit !found }' "$dir/counts" ||
+			wrong "stripped: no function was called $n times"
+	done
 fi
 
 # --- what it unloads ---

@@ -8,7 +8,7 @@
 needs_shared libfastinst-agent.so
 needs_patchable
 lines=
-if [ -e probes/dwarf/source.lo ] && python3 -c 'import ctypes; ctypes.CDLL("libdw.so.1")' 2>/dev/null; then
+if python3 -c 'import ctypes; ctypes.CDLL("libdw.so.1")' 2>/dev/null; then
 	lines=yes
 fi
 

@@ -9,7 +9,6 @@
 
 needs_shared libfastinst-agent.so
 needs_patchable
-[ -e probes/dwarf/source.lo ] || skip "built without libdw"
 python3 -c 'import ctypes; ctypes.CDLL("libdw.so.1")' 2>/dev/null || skip "no libdw"
 
 # compare LEAST FUNCTION... - the trace with what the program has told; so many values at least are shown, and

@@ -88,7 +88,7 @@ if [ -e "$build/.libs/libfastinst-profile.so" ]; then
 	told "$lost" "$fastinst" profile --output "$work/profile" -- sh -c "$limited" "$work/program" 10000
 fi
 # shellcheck disable=SC2086
-if [ -e "$build/.libs/libfastinst-edges.so" ] && [ -e "$build/probes/insn/insn.lo" ] &&
+if [ -e "$build/.libs/libfastinst-edges.so" ] &&
 	$CC -O1 -w -fsanitize-coverage=trace-pc -c -o "$work/blocks.o" "$work/program.c"; then
 	$CC -o "$work/blocks" "$work/blocks.o" -L.libs -lfastinst -lpatchcore "-Wl,-rpath,$PWD/.libs"
 	told "$lost" "$fastinst" profile --edges --output "$work/profile" -- sh -c "$limited" "$work/blocks" 10000

@@ -7,7 +7,6 @@
 . "${srcdir:-.}/probes/tests/common.sh"
 
 needs_shared libfastinst.so
-needs_zydis
 needs_patchable
 tried=0
 

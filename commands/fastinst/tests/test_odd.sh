@@ -8,8 +8,6 @@
 
 needs_shared libfastinst-agent.so
 needs_patchable
-needs_zydis
-[ -e probes/dwarf/source.lo ] || skip "built without libdw"
 python3 -c 'import ctypes; ctypes.CDLL("libdw.so.1")' 2>/dev/null || skip "no libdw"
 here=$top/commands/fastinst/tests
 

@@ -3,7 +3,7 @@
  * patchcore, optional checking layer: may this change be made while other threads run the code?
  *
  * A library of its own, libpatchcore_check (pkg-config patchcore_check), because
- * it needs a decoder of instructions, Zydis. Built where Zydis was found.
+ * it needs a decoder of instructions, Zydis.
  */
 #ifndef PATCHCORE_CHECK_H
 #define PATCHCORE_CHECK_H

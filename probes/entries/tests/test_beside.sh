@@ -7,7 +7,6 @@
 
 needs_shared libfastinst-agent.so
 needs_patchable
-needs_zydis
 
 # counts OPTION - of the program, as it says them, but for what has no name
 counts()

@@ -6,7 +6,6 @@
 . "${srcdir:-.}/probes/tests/common.sh"
 
 needs_shared libfastinst-agent.so
-needs_zydis
 readonly reason="Go's runtime"
 cat >"$dir/some.c" <<'END_C'
 #include <stdio.h>

@@ -5,7 +5,6 @@
 . "${srcdir:-.}/probes/tests/common.sh"
 
 needs_shared libfastinst-agent.so
-needs_zydis
 readonly objects=8 functions=200
 
 # The code of an object lies in two segments, with nothing between them.

@@ -6,7 +6,6 @@
 . "${srcdir:-.}/probes/tests/common.sh"
 
 needs_shared libfastinst-agent.so
-needs_zydis
 
 cat >"$dir/tables.c" <<'END'
 #include <stdio.h>

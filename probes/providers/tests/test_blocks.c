@@ -79,11 +79,6 @@ uint32_t __wrap_function_index(const struct function_code *code, uint64_t at)
 	return takes_all ? 0 : __real_function_index(code, at);
 }
 
-static bool decoder(void)
-{
-	return !insn_support();
-}
-
 static int status_of(int (*child)(void))
 {
 	int status = -1;
@@ -121,8 +116,6 @@ static void test_counts(void **state)
 
 	(void)state;
 	assert_int_equal(fi_init(), 0);
-	if (!decoder())
-		skip();
 	assert_int_equal(fi_find("two_blocks+*", ids, IDS), 2);
 	assert_int_equal(fi_get(ids[0], &probe), 0);
 	assert_int_equal(probe.kind, FI_BLOCK);
@@ -159,8 +152,6 @@ static void test_across_words_the_opcode_alone_is_changed(void **state)
 
 	(void)state;
 	assert_int_equal(fi_init(), 0);
-	if (!decoder())
-		skip();
 	assert_int_equal(fi_find("two_blocks+*", ids, IDS), 2);
 	assert_int_equal(fi_activate_batch(ids, 2, NULL), 0);
 	before = changes(ids[0]);
@@ -211,8 +202,6 @@ static void test_any_bytes(void **state)
 	struct function_code code;
 
 	(void)state;
-	if (!decoder())
-		skip();
 	assert_true(map != MAP_FAILED);
 	assert_int_equal(mprotect(map + page, page, PROT_NONE), 0);
 	for (unsigned i = 0; i < 20000; i++) {

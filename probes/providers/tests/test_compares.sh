@@ -7,7 +7,6 @@
 . "${srcdir:-.}/probes/tests/common.sh"
 
 needs_shared libfastinst-agent.so
-needs_zydis
 
 # compile COMPILER OPTION FLAG... - linked without the option, for which clang would add a library
 compile()

@@ -7,7 +7,6 @@
 . "${srcdir:-.}/probes/tests/common.sh"
 
 needs_shared libfastinst-agent.so
-needs_zydis
 source=$top/probes
 tried=0
 

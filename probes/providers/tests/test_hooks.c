@@ -208,18 +208,6 @@ PLAIN static int child_is_broken(void)
 }
 #endif
 
-PLAIN static int no_decoder(void)
-{
-	struct fi_probe probe;
-
-	for (uint32_t id = 0; id < fi_probes(); id++)
-		if (!fi_get(id, &probe) && strstr(probe.reason, "Zydis")) {
-			printf("%s\n", probe.reason);
-			return 1;
-		}
-	return 0;
-}
-
 PLAIN int main(void)
 {
 	uint64_t expected = work();
@@ -233,8 +221,6 @@ PLAIN int main(void)
 #endif
 	if (fi_init() < 0)
 		return 1;
-	if (no_decoder())
-		return 77;
 #ifdef BREAKABLE
 	if (!broken)
 		wrong("a call inside of a constant was not seen", 0, 1);

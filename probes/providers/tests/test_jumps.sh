@@ -6,8 +6,6 @@
 # shellcheck source=probes/tests/common.sh
 . "${srcdir:-.}/probes/tests/common.sh"
 
-[ -e "$build/probes/insn/insn.lo" ] || skip "built without Zydis"
-
 # told WHAT NAME FLAG... - the body of f is stdin, its data $data; the call in it is told to be NAME's
 told()
 {

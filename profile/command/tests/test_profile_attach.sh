@@ -304,7 +304,7 @@ edges_of()
 }
 
 # Edges, where they can be.
-if [ -e "$build/probes/insn/insn.lo" ] && $CC -O1 -fsanitize-coverage=trace-pc -c -o "$dir/blocks.o" "$dir/runs.c" 2>/dev/null; then
+if $CC -O1 -fsanitize-coverage=trace-pc -c -o "$dir/blocks.o" "$dir/runs.c" 2>/dev/null; then
 	# shellcheck disable=SC2086
 	$CC -pthread -o "$dir/blocks" "$dir/blocks.o" -L.libs -lfastinst -lpatchcore "-Wl,-rpath,$PWD/.libs"
 	start "$dir/blocks"

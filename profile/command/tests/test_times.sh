@@ -79,9 +79,7 @@ try()
 
 tried=
 try -foptimize-sibling-calls -fno-pie -pg -mfentry -mnop-mcount -mrecord-mcount -minstrument-return=nop5 -mrecord-return
-if [ -e "$build/probes/insn/insn.lo" ]; then
-	try -finstrument-functions
-fi
+try -finstrument-functions
 
 # Calls that take some tens to some thousand ticks, by the program's own measure: what the probes of a call take is not
 # in its time. An interval that holds everything is none.

@@ -7,7 +7,6 @@
 . "${srcdir:-.}/probes/tests/common.sh"
 
 needs_shared libfastinst-edges.so
-needs_zydis
 rounds=1000000
 
 # A jump to the tracer would come back elsewhere, for the reference.

@@ -6,7 +6,6 @@
 . "${srcdir:-.}/probes/tests/common.sh"
 
 needs_shared libfastinst-edges.so
-[ -e profile/command/libfastinst_lines_la-read.lo ] || skip "built without libdw"
 for need in clang llvm-profdata llvm-cov llvm-dwarfdump objdump python3; do
 	command -v $need >/dev/null || skip "$need is not here"
 done

@@ -1,13 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* In place of the others where there is no decoder. */
-#include <errno.h>
-
+/* In place of the decoder in a program that is linked statically: Zydis mostly comes as a shared library alone. */
 #include "probes/insn/insn.h"
-
-int insn_support(void)
-{
-	return -ENOTSUP;
-}
 
 bool insn_read(struct insn *insn, const uint8_t *code, uint64_t len, uint64_t at)
 {
