@@ -270,6 +270,7 @@ const char *bench_policy_name(enum pc_policy policy)
 		[PC_POLICY_AUTO] = "auto",
 		[PC_POLICY_WAIT] = "wait",
 		[PC_POLICY_MEMBARRIER] = "membarrier",
+		[PC_POLICY_QUIET] = "quiet",
 	};
 
 	return names[policy];

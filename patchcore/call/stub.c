@@ -7,6 +7,7 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 
+#include "patchcore/machine/policy.h"
 #include "patchcore/pages/text.h"
 #include "patchcore/site/lock.h"
 
@@ -163,9 +164,11 @@ static int pool_fill(struct pool *pool, unsigned low)
 static int pool_new(struct pool **made, uintptr_t end, int low)
 {
 	unsigned from = low == STUB_ANY ? 0 : (unsigned)low % STRIDE;
-	struct pool *pool = calloc(1, sizeof(*pool));
+	struct pool *pool = choice_is_quiet() ? NULL : calloc(1, sizeof(*pool));
 	int ret;
 
+	if (choice_is_quiet())
+		return -ENOSPC;
 	if (!pool)
 		return -ENOMEM;
 	for (struct pool *other = pools; other && pool->size < POOL_MAX; other = other->next)

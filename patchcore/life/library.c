@@ -46,7 +46,7 @@ static int choose_policy(bool is_to_be_possible)
 	syncs = choice_get(&facts, asked.policy, asked.p, why, sizeof(why));
 	if (!syncs)
 		return -ENOMEM;
-	if (is_to_be_possible && syncs->page.policy == PC_POLICY_AUTO &&
+	if (is_to_be_possible && !syncs->page.quiet && syncs->page.policy == PC_POLICY_AUTO &&
 	    syncs->line.policy == PC_POLICY_AUTO)
 		return -ENOTSUP;
 	/* Before any change by the new choice. */
@@ -159,9 +159,25 @@ static int choose_again(const enum pc_policy *policy, double *wish, double value
 	return ret;
 }
 
+/* Changes that were begun before the policy was set may interrupt until they are over. */
+static int end_older_changes(void)
+{
+	bool all_left = thread_await_all();
+	struct thread *self;
+	int ret = fork_enter(&self);
+
+	if (ret < 0)
+		return ret;
+	ret = flight_drain();
+	fork_leave(self);
+	return ret == 0 && !all_left ? -ETIMEDOUT : ret;
+}
+
 int pc_set_policy(enum pc_policy policy)
 {
-	return (unsigned)policy <= PC_POLICY_MEMBARRIER ? choose_again(&policy, NULL, 0) : -EINVAL;
+	int ret = (unsigned)policy <= PC_POLICY_QUIET ? choose_again(&policy, NULL, 0) : -EINVAL;
+
+	return ret == 0 && policy == PC_POLICY_QUIET ? end_older_changes() : ret;
 }
 
 int pc_set_accept_p(double p)

@@ -25,7 +25,8 @@ static const struct {
 	{ ENOMEM, "no memory" },
 	{ ENOSPC, "no room for a stub within reach of the call" },
 	{ ENOTSUP,
-	  "no safe way on this machine: neither membarrier nor a machine.conf to wait by" },
+	  "no safe way: neither membarrier nor a machine.conf to wait by, or the policy is "
+	  "quiet and it would interrupt other CPUs" },
 	{ EPERM, "the pages are shared, the code is the library's own, or a filter forbids it" },
 	{ ESHUTDOWN, "the library is not initialised: call pc_init()" },
 	{ ESTALE, "other bytes stand there than were expected" },

@@ -157,6 +157,11 @@ static unsigned number_of(const struct facts *facts, const struct machine_conf_l
 	return level ? (unsigned)(level - facts->conf.level) + 1 : 0;
 }
 
+static bool is_wait(enum pc_policy asked)
+{
+	return asked == PC_POLICY_WAIT || asked == PC_POLICY_QUIET;
+}
+
 /* Of sites of one kind: the level to wait by, from 1, or 0. */
 static unsigned choose_level(const struct facts *facts, enum pc_policy asked,
 			     enum machine_conf_sites sites, double accept_p)
@@ -172,7 +177,7 @@ static unsigned choose_level(const struct facts *facts, enum pc_policy asked,
 			? machine_conf_accepted(conf, sites, accept_p)
 			: machine_conf_cheapest(conf->level, conf->levels, sites, accept_p);
 	/* By name, the caller owns the risk of the surest level there is. */
-	if (asked == PC_POLICY_WAIT && !level)
+	if (is_wait(asked) && !level)
 		level = machine_conf_surest(conf, sites);
 	return number_of(facts, level);
 }
@@ -186,7 +191,8 @@ static void choose_sync(const struct facts *facts, enum pc_policy asked,
 	unsigned level;
 
 	sync->policy = PC_POLICY_AUTO;
-	sync->window = asked == PC_POLICY_WAIT && facts->have_conf ? conf->window : facts->window;
+	sync->window = is_wait(asked) && facts->have_conf ? conf->window : facts->window;
+	sync->quiet = asked == PC_POLICY_QUIET;
 	if (!facts->trap)
 		return;
 	level = choose_level(facts, asked, sites, accept_p);
@@ -196,7 +202,7 @@ static void choose_sync(const struct facts *facts, enum pc_policy asked,
 		sync->waits = conf->level[level - 1].waits;
 		sync->upper_p = machine_conf_p(&conf->level[level - 1], sites);
 		sync->rest = conf->level[level - 1].rest;
-	} else if (asked != PC_POLICY_WAIT && facts->membarrier) {
+	} else if (!is_wait(asked) && facts->membarrier) {
 		sync->policy = PC_POLICY_MEMBARRIER;
 	}
 	if (asked != PC_POLICY_AUTO || !facts->membarrier)
@@ -240,8 +246,11 @@ static void explain_policy(const struct facts *facts, enum pc_policy asked, doub
 
 	if (!facts->trap)
 		why = facts->trap_reason;
-	else if (asked == PC_POLICY_WAIT)
-		why = facts->have_conf ? "wait: asked for by name" : facts->conf_reason;
+	else if (is_wait(asked) && !facts->have_conf)
+		why = facts->conf_reason;
+	else if (is_wait(asked))
+		why = asked == PC_POLICY_WAIT ? "wait: asked for by name"
+					      : "quiet: waits, and interrupts no other CPU";
 	else if (asked == PC_POLICY_MEMBARRIER)
 		why = facts->membarrier ? "membarrier: asked for by name" : no_membarrier;
 	if (why)
@@ -297,7 +306,8 @@ static bool syncs_same(const struct syncs *a, const struct syncs *b)
 	_Static_assert(sizeof(*a) == 6 * sizeof(*one), "syncs and nothing else");
 	for (int i = 0; i < 6; i++)
 		if (one[i].policy != other[i].policy || one[i].level != other[i].level ||
-		    one[i].window != other[i].window || one[i].upper_p != other[i].upper_p ||
+		    one[i].window != other[i].window || one[i].quiet != other[i].quiet ||
+		    one[i].upper_p != other[i].upper_p ||
 		    memcmp(&one[i].waits, &other[i].waits, sizeof(one[i].waits)) != 0)
 			return false;
 	return true;

@@ -113,4 +113,12 @@ static inline const struct sync *choice_sync(void)
 	return own ? &own->page : NULL;
 }
 
+/* choice_is_quiet - may no other CPU be interrupted now? Async-signal-safe. */
+static inline bool choice_is_quiet(void)
+{
+	const struct sync *sync = choice_sync();
+
+	return sync && sync->quiet;
+}
+
 #endif

@@ -42,6 +42,7 @@ struct sync {
 	const struct sync *other; /* may be used in place of this where it is cheaper, or NULL */
 	/* Of waits that count against pc_set_accept_rate(): membarrier, for when it is used up. */
 	const struct sync *instead;
+	bool quiet;		  /* a change interrupts no other CPU, or is refused */
 	double upper_p;		  /* bound on its tears per change; 0 unless it waits */
 	struct word_trace *trace; /* filled in with how each straddler went; NULL in production */
 };

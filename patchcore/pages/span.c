@@ -8,6 +8,7 @@
 #include <sys/prctl.h>
 
 #include "patchcore/machine/identity.h"
+#include "patchcore/machine/policy.h"
 #include "patchcore/mapping.h"
 #include "patchcore/pages/text_page.h"
 #include "patchcore/site/fork.h"
@@ -52,6 +53,8 @@ static int set_shifts(struct text_span *span, const struct page *first, const st
 	for (int i = 0; i < 2; i++) {
 		if (!page_may_be_written(ends[i]))
 			return -EACCES;
+		if (!page_shift(ends[i]) && choice_is_quiet())
+			return -ENOTSUP;
 		if (page_shift(ends[i]) && text_child_is_late())
 			return -EAGAIN;
 		span->shift[i] = page_shift(ends[i]);
@@ -93,7 +96,7 @@ int text_begin(struct text_span *span, void *addr, size_t len)
 	*span = (struct text_span){ .addr = addr, .len = len };
 	if (!page_is_open(page) || (uintptr_t)addr % TEXT_PAGE + len > TEXT_PAGE)
 		return begin_anywhere(span);
-	if (page_shift(page))
+	if (page_shift(page) || choice_is_quiet())
 		ret = set_shifts(span, page, page);
 	if (ret < 0)
 		text_end(span);
@@ -138,15 +141,18 @@ static const char *guess_refuser(void)
 	return enforcing[0] == '1' ? "SELinux is enforcing" : "a security module, perhaps";
 }
 
+static const char only_aliases[] = "the policy interrupts no CPU: only code with an alias changes";
+
 /* All of it is open. */
 static int say_open(uintptr_t start, uintptr_t end, enum pc_text_way *way, char *reason,
 		    size_t size)
 {
 	const struct page *aliased = NULL;
-	bool is_stale = false, is_late;
+	bool is_stale = false, is_plain = false, is_late;
 
 	for (uintptr_t p = start; p < end; p += TEXT_PAGE) {
 		is_stale |= text_is_stale(p);
+		is_plain |= !page_shift(page_find(p));
 		if (page_shift(page_find(p)))
 			aliased = page_find(p);
 	}
@@ -156,6 +162,8 @@ static int say_open(uintptr_t start, uintptr_t end, enum pc_text_way *way, char 
 		snprintf(reason, size,
 			 "the alias is shared with the parent process: no copy was made when it "
 			 "forked");
+	else if (is_plain && choice_is_quiet())
+		snprintf(reason, size, "%s", only_aliases);
 	else if (is_late)
 		snprintf(reason, size, "a child of fork() still runs these pages");
 	else if (aliased)
@@ -163,7 +171,11 @@ static int say_open(uintptr_t start, uintptr_t end, enum pc_text_way *way, char 
 			 (void *)page_alias(aliased));
 	else
 		snprintf(reason, size, "the pages are kept writable");
-	return is_stale ? -EACCES : is_late ? -EAGAIN : 0;
+	if (is_stale)
+		return -EACCES;
+	if (is_plain && choice_is_quiet())
+		return -ENOTSUP;
+	return is_late ? -EAGAIN : 0;
 }
 
 /* None is kept open: each change borrows the pages, as is done here. */
@@ -180,6 +192,8 @@ static int say_protect(uintptr_t start, uintptr_t end, char *reason, size_t size
 			       : "each change makes the pages writable and gives their protection "
 				 "back";
 		text_return(start, end, loan);
+	} else if (ret == -ENOTSUP) {
+		what = only_aliases;
 	} else if (ret == -EFAULT) {
 		what = "some of it is not mapped, or behind the end of its file";
 	} else if (ret == -EPERM) {

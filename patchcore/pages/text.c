@@ -351,6 +351,8 @@ static int use_pages(const struct page_wish *wish, uintptr_t start, uintptr_t en
 	int ret;
 
 	text_refused_with = 0;
+	if (choice_is_quiet())
+		return -ENOTSUP;
 	/* Before the pages are used: code mapped there since has no change in flight yet. */
 	forget_gone();
 	lock_take(&text_lock);
@@ -443,6 +445,8 @@ int text_stop_using(uintptr_t *start, uintptr_t *end, uint64_t *loan)
 {
 	bool is_open;
 
+	if (choice_is_quiet())
+		return -ENOTSUP;
 	lock_take(&text_lock);
 	if (text_is_open(*start, *end))
 		text_compare(*start, *end);

@@ -5,6 +5,7 @@
 
 #include <sys/mman.h>
 
+#include "patchcore/machine/policy.h"
 #include "patchcore/pages/text.h"
 #include "patchcore/site/lock.h"
 #include "patchcore/site/site.h"
@@ -65,8 +66,8 @@ NOPATCH_INLINE bool page_is_open(const struct page *page)
 }
 
 /*
- * page_find_plain - the page of addr if it is open and written where it runs, else NULL; for a
- * thread that is inside, and mostly meets the page that it met last. Memory of pages is never
+ * page_find_plain - the page of addr if it is open and may be written where it runs, else NULL;
+ * for a thread that is inside, and mostly meets the page that it met last. Memory of pages is never
  * freed, but may become another page's, once all threads have left that had found it open. So its
  * address is compared last.
  */
@@ -80,7 +81,7 @@ NOPATCH_INLINE const struct page *page_find_plain(struct thread *self, uintptr_t
 		if (!page_is_open(page))
 			return NULL;
 	}
-	return page_shift(page) ? NULL : page;
+	return page_shift(page) || choice_is_quiet() ? NULL : page;
 }
 
 /* By this process? Not where its alias is the memory of the process that it was forked from. */

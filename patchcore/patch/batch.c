@@ -148,6 +148,9 @@ int pc_patch_batch(struct pc_op *ops, size_t n)
 {
 	const struct sync *sync = choice_sync();
 	struct batch batch = { .sync = sync };
+	/* Memory that is given back may make the kernel interrupt other CPUs. */
+	bool is_few = n <= PC_QUIET_BATCH;
+	void *few[2 * PC_QUIET_BATCH];
 	struct thread *self;
 	int ret;
 
@@ -157,16 +160,18 @@ int pc_patch_batch(struct pc_op *ops, size_t n)
 		return 0;
 	if (!ops)
 		return -EINVAL;
-	ret = fork_enter(&self);
+	ret = sync->quiet && !is_few ? -ENOTSUP : fork_enter(&self);
 	if (ret == 0) {
 		/* No handler runs, and no thread ends, with some of it in hand. */
 		signals_hold();
-		batch.ops = calloc(n, sizeof(*batch.ops) + sizeof(*batch.sites));
+		batch.ops = is_few ? (struct pc_op **)few
+				   : calloc(n, sizeof(*batch.ops) + sizeof(*batch.sites));
 		if (batch.ops)
 			make_batch(&batch, ops, n);
 		else
 			ret = -ENOMEM;
-		free(batch.ops);
+		if (!is_few)
+			free(batch.ops);
 		signals_let();
 		fork_leave(self);
 	}

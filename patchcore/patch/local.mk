@@ -12,7 +12,8 @@ if HAVE_CMOCKA
 patchcore_patch_tests = \
 	patchcore/patch/tests/test_batch \
 	patchcore/patch/tests/test_cost \
-	patchcore/patch/tests/test_patch
+	patchcore/patch/tests/test_patch \
+	patchcore/patch/tests/test_quiet
 check_PROGRAMS += $(patchcore_patch_tests)
 tests_race += $(patchcore_patch_tests)
 

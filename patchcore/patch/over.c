@@ -44,7 +44,7 @@ static int prepare_look(struct merge *merge)
 {
 	int ret;
 
-	if (membarrier_register() < 0)
+	if (choice_is_quiet() || membarrier_register() < 0)
 		return -ENOTSUP;
 	if (!trap_was_ours_lately())
 		return -EBUSY;
@@ -208,7 +208,7 @@ int pc_patch_over_batch(struct pc_over *ops, size_t n, enum pc_inside who)
 		return 0;
 	if (!ops || (unsigned)who > PC_STARTS_KEPT)
 		return -EINVAL;
-	ret = fork_enter(&self);
+	ret = choice_is_quiet() ? -ENOTSUP : fork_enter(&self);
 	if (ret == 0) {
 		signals_hold();
 		batch.merges = calloc(n, sizeof(*batch.merges) + sizeof(*batch.inside) +

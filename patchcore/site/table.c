@@ -127,18 +127,21 @@ static bool renew_entry(const struct table *table, struct entry *entry)
 static struct entry *make_entry(struct table *table, uintptr_t addr)
 {
 	struct entry *entry = table->removed, *next = entry ? entry->next : NULL;
+	uintptr_t align = table->entry_align;
+	void *room;
 
 	if (entry && renew_entry(table, entry)) {
 		table->removed = next;
 		entry->addr = addr;
 		return entry;
 	}
-	entry = aligned_alloc(table->entry_align, table->entry_size);
-	if (!entry)
+	/* Not aligned_alloc(): that may give memory back, and interrupt other CPUs for it. */
+	room = calloc(1, table->entry_size + align - 1);
+	if (!room)
 		return NULL;
-	memset(entry, 0, table->entry_size);
+	entry = (struct entry *)(((uintptr_t)room + align - 1) & ~(align - 1));
 	if (!renew_entry(table, entry)) {
-		free(entry);
+		free(room);
 		return NULL;
 	}
 	entry->addr = addr;

@@ -9,6 +9,7 @@ pub const PC_PATCH_MAX: usize = 8;
 pub const PC_POLICY_AUTO: c_uint = 0;
 pub const PC_POLICY_WAIT: c_uint = 1;
 pub const PC_POLICY_MEMBARRIER: c_uint = 2;
+pub const PC_POLICY_QUIET: c_uint = 3;
 
 #[repr(C)]
 #[derive(Clone, Copy)]

@@ -30,6 +30,7 @@ struct pc_op {
  *   -EINVAL    shares a byte with another op of the batch; both are refused, as
  *              nothing says which should win
  *   -ENOMEM    also of all ops, if there is none for the batch itself
+ *   -ENOTSUP   also of all ops, if the policy is PC_POLICY_QUIET and n above PC_QUIET_BATCH
  *
  * Returns 0 if all were made, else the first of the results that is not 0 (by index). n 0 is
  * nothing to do. -EINVAL: ops is NULL. -ESHUTDOWN: the results are not filled in. Thread-safe.

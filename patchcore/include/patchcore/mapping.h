@@ -17,6 +17,8 @@
  * change, copied by fork(2), or given back by pc_fini(), and left as they are. Memory of no file,
  * mapped there anew with the protection that the library gave, is taken for the old, and a change
  * of a page that is open does not look.
+ *
+ * -ENOTSUP: under PC_POLICY_QUIET none of them opens or closes anything.
  */
 #ifndef PATCHCORE_MAPPING_H
 #define PATCHCORE_MAPPING_H
@@ -126,8 +128,8 @@ int pc_text_close(void *addr, size_t len);
  * Finds out by trying: where no caller has them open, the pages are made writable
  * and get their protection back.
  *
- * -EACCES, -EPERM, -ENOMEM, -EAGAIN (a child of fork(2) still runs the pages): a change there would
- * fail so; way and reason say which was refused and by whom. -EFAULT: not mapped, or behind the end
+ * -EACCES, -EPERM, -ENOMEM, -EAGAIN (a child of fork(2) still runs the pages), -ENOTSUP: a change
+ * there would fail so; way and reason say which was refused and by whom. -EFAULT: not mapped, or behind the end
  * of its file; reason says so. -EINVAL: way is NULL, len is 0, or the range wraps.
  * With -EINVAL and -ESHUTDOWN, way and reason are as they were.
  */

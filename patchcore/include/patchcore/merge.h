@@ -85,7 +85,8 @@ enum pc_inside {
  *   -ETIMEDOUT  a thread was still inside after a second, or did not answer within one: it
  *               runs with all signals blocked, or is held inside by a debugger; or there are
  *               too many threads for a second
- *   -ENOTSUP    PC_CHECK_THREADS: the kernel has no membarrier SYNC_CORE; else as
+ *   -ENOTSUP    PC_CHECK_THREADS: the kernel has no membarrier SYNC_CORE, or the policy is
+ *               PC_POLICY_QUIET; else as
  *               pc_patch()
  *   -EBUSY      another handler has taken SIGTRAP
  *   -EFAULT, -EACCES, -ENOMEM, -EPERM, -ESHUTDOWN as pc_patch(); -EACCES also: there

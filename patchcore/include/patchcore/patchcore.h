@@ -65,7 +65,15 @@ enum pc_policy {
 	PC_POLICY_WAIT = 1,
 	/* membarrier(PRIVATE_EXPEDITED_SYNC_CORE), Linux 4.16 and later. */
 	PC_POLICY_MEMBARRIER = 2,
+	/*
+	 * As WAIT, and no other CPU is interrupted: for threads on isolated CPUs (isolcpus,
+	 * nohz_full). See pc_set_policy().
+	 */
+	PC_POLICY_QUIET = 3,
 };
+
+/* The most changes of a batch under PC_POLICY_QUIET. */
+#define PC_QUIET_BATCH 64
 
 /* What the library decided on this machine, and why. */
 struct pc_status {
@@ -155,10 +163,11 @@ int pc_fini(void);
  * before may still run the old instruction for up to T_max.
  *
  * Where the policy waits by a level that was measured at sites at rest, and this library has just
- * changed one of the site's lines, the rest that is missing is waited first (before an INT3 stands):
- * at most the level's `rest`, some 8 microseconds, and twice that if another patcher changes
- * the line meanwhile; or membarrier is used, if it costs less. pc_patch_batch() waits so once for
- * all, pc_start_patch() before it returns. Code that the program itself wrote is not known.
+ * changed one of the site's lines, the rest that is missing is waited first (before an INT3
+ * stands): at most the level's `rest`, some 8 microseconds, and twice that if another patcher
+ * changes the line meanwhile; or membarrier is used, if it costs less. pc_patch_batch() waits so
+ * once for all, pc_start_patch() before it returns. Code that the program itself wrote is not
+ * known.
  *
  * Two patchers with disjoint bytes, also in the same 8 bytes, never lose each
  * other's update. Bytes outside [addr, addr + len) are never changed.
@@ -180,7 +189,7 @@ int pc_fini(void);
  *   -EACCES   the page cannot be made writable
  *   -EPERM    the page is of a shared mapping: see pc_text_open_shared()
  *   -ENOTSUP  a straddler, and no policy is safe on this machine: see
- *             pc_get_status()
+ *             pc_get_status(); or the policy is QUIET, and the code has no alias
  *   -EBUSY    a straddler, and SIGTRAP no longer comes to this library (who
  *             has it is looked up at most once in a million ticks)
  *   -ENOMEM   or else what membarrier(2) fails with, under that policy: -EPERM, where a
@@ -245,6 +254,28 @@ int pc_patch_how(void *addr, const void *bytes, size_t len, const struct pc_how 
  *
  * -ENOTSUP: not possible on this machine, the policy stays as it was.
  * -EINVAL: no such policy. -ENOMEM. -ESHUTDOWN.
+ *
+ * Under PC_POLICY_QUIET, from the return of this function on, no change makes the kernel interrupt
+ * a CPU that its thread does not run on: there is no membarrier, no signal, no change of a mapping
+ * whose old entries other TLBs may hold, and no memory is given back. What would need one of these
+ * fails, with -ENOTSUP where nothing else is said, and the code is as it was:
+ *
+ *   - a change of code without an alias, kept writable or not, as the first store to a private
+ *     page of a file has the kernel copy it: pc_text_alias() the code first
+ *   - pc_text_open(), pc_text_open_shared(), pc_text_alias(), pc_text_close(): before or after
+ *   - pc_patch_merge(), pc_patch_over() with a look at threads; pc_patch_over_batch()
+ *   - pc_patch_batch() of more than PC_QUIET_BATCH changes
+ *   - -ENOSPC: a stub for a call, where that takes new memory
+ *   - a straddler, without a valid config. The policy is set nevertheless: all else is possible
+ *
+ * First it waits for what other threads have begun under another policy, and finishes what is in
+ * flight. -ETIMEDOUT, -EAGAIN, -ENOMEM, as pc_text_close(): the policy is set, but some of that is
+ * not over.
+ *
+ * This is no promise about pc_init() and pc_fini(), the other setters, pc_forget() and the first
+ * change after dlclose(3), and fork(2); about threads that change code at the same time, of which
+ * one may have to wake the other; nor about what the kernel does on its own. Executors that run
+ * into an INT3 take a trap of their own.
  */
 int pc_set_policy(enum pc_policy policy);
 

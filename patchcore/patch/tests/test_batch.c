@@ -50,20 +50,22 @@ void *__wrap_calloc(size_t count, size_t size)
 
 static void no_memory(const void *arg)
 {
-	struct pc_op ops[2];
+	struct pc_op ops[PC_QUIET_BATCH + 1]; /* fewer need no memory */
 	int failed = 0;
 
 	(void)arg;
 	flights_use_membarrier();
 	map(1, RWX, 8);
 	ops[0] = op_at(flight_site(pages, 0), CODE_LEN);
-	ops[1] = op_at(pages + 8, 1);
+	for (size_t i = 1; i <= PC_QUIET_BATCH; i++)
+		ops[i] = op_at(pages + CODE_PAGE / 2 + i, 1);
 	fail_at = 1;
-	failed = pc_patch_batch(ops, 2);
+	failed = pc_patch_batch(ops, PC_QUIET_BATCH + 1);
 	MUST(failed == -ENOMEM && ops[0].result == -ENOMEM && ops[1].result == -ENOMEM);
 	MUST(flight_look(ops[0].addr) == FLIGHT_OLD && pages[8] == CODE_NOP);
 	fail_at = 0;
-	MUST(pc_patch_batch(ops, 2) == 0 && flight_look(ops[0].addr) == FLIGHT_NEW);
+	MUST(pc_patch_batch(ops, PC_QUIET_BATCH + 1) == 0 &&
+	     flight_look(ops[0].addr) == FLIGHT_NEW);
 }
 
 /* --- What becomes of each --------------------------------------------------------------------- */
