@@ -134,3 +134,5 @@ not_asan += commands/tmax/%
 EXTRA_DIST += commands/tmax/tests/test_conform.sh
 tests_read += commands/tmax/tests/test_fleet.sh
 EXTRA_DIST += commands/tmax/tests/test_fleet.sh
+tests_read += commands/report/tests/test_page_fits.sh
+EXTRA_DIST += commands/report/tests/test_page_fits.sh
