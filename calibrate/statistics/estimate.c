@@ -427,10 +427,10 @@ void estimate_decide(struct estimate *e, double require_p)
 	} else {
 		e->verdict = VERDICT_INCONCLUSIVE;
 		snprintf(e->reason, sizeof(e->reason),
-			 "too little was measured: of one wait, for lines and pages, the best "
-			 "bound per "
-			 "change is %s, where %s is required",
-			 least < 1 ? NUMBER(least) : "unknown", NUMBER(require_p));
+			 "too little was measured: no wait is known to keep tears below %s per "
+			 "change; so far %s%s",
+			 NUMBER(require_p), least < 1 ? "the best bound is " : "none has a bound",
+			 least < 1 ? NUMBER(least) : "");
 	}
 }
 

@@ -46,10 +46,11 @@ do for [p = 1 : panels] {
 	set tmargin at screen TOP; set bmargin at screen BOTTOM
 	set title panel_text(c) offset 0,-0.7
 	if (p > panels - columns) { set xlabel "gap (" . UNIT . ")" offset 0,0.4 } else { unset xlabel }
+	# gnuplot 5.4 crashes on labels without a point.
 	plot for [k = 1 : 4] DATA \
 		using ($1 == c && $2 == k - 1 ? at($3) : NaN):(rate($5, $6)):(at($4) - at($3)):(0) \
 		with vectors nohead linewidth 2.5 linecolor rgb COLOUR[k], \
-		for [k = 1 : 4] DATA \
+		for [k = 1 : 4] for [i = 1 : seen(k)] DATA \
 		using ($1 == c && $2 == k - 1 ? sqrt(at($3) * at($4)) : NaN):(rate($5, $6)): \
 			(sprintf("%s: %s gaps of %s to %s %s in %s stores", NAME[k], say($5), \
 			say($3 / TIME), say($4 / TIME), UNIT, say($6))) @HOVER

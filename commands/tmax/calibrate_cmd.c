@@ -263,7 +263,7 @@ static int conclude_calibration(struct session *s, const struct request *r,
 	if (!r->json && (status == EXIT_PASS || (one->blind && kept[0])))
 		printf("Config:  %s%s\n", r->output, kept);
 	if (!r->json)
-		printf("Journal: %s%s%s\n", r->journal,
+		printf("Journal: %s (tmax report makes a page of it)%s%s\n", r->journal,
 		       one->blind ? "" : ", evidence: ", one->blind ? "" : r->evidence);
 	return status != EXIT_PASS ? status : (int)e->verdict;
 }

@@ -150,6 +150,12 @@ expect 0 "$tmax" merge -o "$dir/fleet.db" "$runs"/*-ladder/machine.conf.evidence
 expect 0 "$tmax" fleet report --page "$dir/page" "$dir/fleet.db"
 fits "$dir/page/fleet.html"
 
+# One point is a figure, too. The scripts of a build stand in one folder.
+printf '64 0 26 27 1 745664\n' >"$dir/gap"
+expect 0 gnuplot -d -c "${TMAX_DATADIR:-data}/gaps.gp" svg "$dir/gap.svg" "$dir/gap" 64 2600
+printf '64 1 100 1 1000\n' >"$dir/point"
+expect 0 gnuplot -d -c "${TMAX_DATADIR:-data}/figure9.gp" svg "$dir/point.svg" "$dir/point" title count 64 1 "" 2600
+
 # A page that does not is seen.
 page=$dir/page/fleet.html
 seen()
