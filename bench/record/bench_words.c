@@ -175,6 +175,9 @@ static void scale_value(struct bench_value *v, double by)
 
 void bench_ticks_to_times(struct bench_result *result, uint64_t tsc_khz)
 {
+	static const char *const times[] = { "over_empty", "over_low", "over_high",
+					     "over_base",  "typical",  "worst",
+					     "idle_worst", "pass",     NULL };
 	double us = 1000 / (double)tsc_khz, most = 0;
 	struct bench_row *row, *end = result->row + result->rows;
 
@@ -193,6 +196,8 @@ void bench_ticks_to_times(struct bench_result *result, uint64_t tsc_khz)
 		scale_value(&row->base, by);
 		for (size_t i = 0; i < sizeof(quantiles) / sizeof(quantiles[0]); i++)
 			*quantiles[i] *= by;
+		for (unsigned i = 0; i < row->extras; i++)
+			row->extra[i].number *= word_listed(row->extra[i].key, times) ? by : 1;
 	}
 }
 

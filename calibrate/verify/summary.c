@@ -34,31 +34,19 @@ static double one_in(double p)
 
 /* --- What a change costs ---------------------------------------------------------------------- */
 
-/* Ticks as microseconds; 0: they are not known. */
-static void put_cost(FILE *out, int width, double ticks, const struct identity *id)
-{
-	double us = id->tsc_khz ? ticks * 1000.0 / (double)id->tsc_khz : 0;
-
-	if (us > 0)
-		fprintf(out, "%*.*f us", width - 3, us < 10 ? 2 : 1, us);
-	else
-		fprintf(out, "%*s", width, "?");
-}
+/* 0: it is not known. */
+#define COST(ticks, id) ((ticks) > 0 && (id)->tsc_khz ? TICKS(ticks, (id)->tsc_khz) : "?")
 
 static void put_site(FILE *out, const char *where, double before, double now,
 		     const struct identity *id)
 {
-	fprintf(out, "  %-18s", where);
-	put_cost(out, 10, before, id);
-	put_cost(out, 10, now, id);
-	fputs("   ", out);
+	fprintf(out, "  %-18s%10s%10s   ", where, COST(before, id), COST(now, id));
 }
 
 /* What the same change costs by a level, and what that means. */
 static void put_level(FILE *out, const struct level *level, int claim, const struct identity *id)
 {
-	put_cost(out, 0, level->ticks, id);
-	fprintf(out, ", fewer than 1 in %s tears; two waits of %s",
+	fprintf(out, "%s, fewer than 1 in %s tears; two waits of %s", COST(level->ticks, id),
 		NUMBER(one_in(level->claim[claim].upper_p)),
 		WAITS_WORDS(&level->rung, id->tsc_khz));
 }
@@ -285,10 +273,10 @@ static void put_started(FILE *out, const struct estimate *e, const struct identi
 		best = level->upper_p < best->upper_p ? level : best;
 	if (best->upper_p > WORTH_TELLING)
 		return;
-	fputs("  changes that are started, and finished later, take ", out);
-	put_cost(out, 0, best->ticks, id);
-	fprintf(out, " with pc_set_accept_p(%s), no executor interrupted\n",
-		NUMBER(round_up(best->upper_p)));
+	fprintf(out,
+		"  changes that are started, and finished later, take %s with pc_set_accept_p(%s), "
+		"no executor interrupted\n",
+		COST(best->ticks, id), NUMBER(round_up(best->upper_p)));
 }
 
 void summary_details(FILE *out, const struct estimate *e, const struct provenance *from)

@@ -188,7 +188,9 @@ static int put_suspects(FILE *out, const struct kind_report *r)
 		fprintf(out, "; p = %s over all %zu machines\n", NUMBER(p), n);
 		found++;
 	}
-	if (ret == 0 && !found && n && machines[0].p >= 1)
+	if (ret == 0 && n == 1)
+		fputs("  One machine alone: there is none to compare it with.\n", out);
+	else if (ret == 0 && !found && n && machines[0].p >= 1)
 		fputs("  Too little was counted to tell one machine from another.\n", out);
 	else if (ret == 0 && !found)
 		fputs("  No machine is worse than its kind by more than luck explains.\n", out);

@@ -141,7 +141,9 @@ int report_write(struct report *report, char *error, size_t size)
 	report->undrawn = 0;
 	report->undrawn_why[0] = '\0';
 	if (!page.data->have_identity)
-		return picture_fail(-EINVAL, error, size, "the journals name no machine");
+		return picture_fail(
+			-EINVAL, error, size,
+			"the journals name no machine; of a database see tmax fleet report");
 	if (page.data->mixed)
 		return picture_fail(-EINVAL, error, size, "the journals hold different machines");
 	if (mkdir(folder, 0777) < 0 &&

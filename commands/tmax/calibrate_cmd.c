@@ -352,16 +352,16 @@ static int plan_known(const char *name)
 #define PLAN(name) OPTION_TEXT(struct request, plan_name), .fixed = (name)
 
 static const struct option_row options[] = {
-	{ "plan", "NAME", "quick, default or thorough", OPTION_TEXT(struct request, plan_name),
-	  .parse = plan_known },
-	{ "quick", NULL, "plan quick: a minute", PLAN("quick") },
-	{ "thorough", NULL, "plan thorough: two hours; default: a quarter of an hour",
-	  PLAN("thorough") },
+	{ "plan", "NAME", "quick: a minute; default: a quarter of an hour; thorough: two hours",
+	  OPTION_TEXT(struct request, plan_name), .parse = plan_known },
+	{ "quick", NULL, "the same as --plan quick", PLAN("quick") },
+	{ "thorough", NULL, "the same as --plan thorough", PLAN("thorough") },
 	{ "budget", "TIME", "another time, such as 10m (at least 5s)",
 	  OPTION_TIME(struct request, budget, BUDGET_MIN) },
-	{ "require-p", "P", "tears per toggle that a pass stays below (1e-4)",
+	{ "require-p", "P", "tears per change that a pass stays below (1e-4)",
 	  OPTION_INTO(option_probability, struct request, require_p) },
-	{ "only", "WHAT", "all of it for window: stores inside a line; or gaps: of fetches",
+	{ "only", "WHAT",
+	  "spend all of the time on window (stores inside a line) or gaps (of fetches)",
 	  OPTION_CHOICE(struct request, only, only_parse) },
 	{ "output", "FILE", "the config (default: where the library looks for it)",
 	  OPTION_FILE(struct request, output) },

@@ -124,7 +124,7 @@ static int show_evidence(const struct evidence_request *r, const struct evidence
 		json_decref(body);
 	} else if (!known.latest) {
 		printf("Nothing is known of these CPUs as they are now (%s: %zu run%s of others or "
-		       "of before).\n",
+		       "of before): run tmax calibrate.\n",
 		       r->store, e->count, S(e->count));
 		show_runs(e, NULL);
 	} else {

@@ -161,11 +161,12 @@ static int write_conf(const char *output, const char *table, const struct prior 
 
 	if (ret < 0)
 		return complain(EXIT_CANNOT_WRITE, ret, "cannot write %s", output);
-	printf("Verdict: %s: %s\nHow sure: %.0f %%, from %" PRIu64
-	       " machines of this kind and none of this one: tmax calibrate knows better.\n"
-	       "Config:  %s\n",
+	printf("Verdict: %s: %s\nSure:    %.0f %%, from %" PRIu64
+	       " machine%s of this kind and none of this one\n"
+	       "Next:    tmax calibrate on this machine, which knows better; or a table of more "
+	       "machines\nConfig:  %s\n",
 	       verdict_name(prior->estimate.verdict), prior->estimate.reason,
-	       100 * prior->confidence, prior->kind.machines, output);
+	       100 * prior->confidence, prior->kind.machines, S(prior->kind.machines), output);
 	return EXIT_PASS;
 }
 

@@ -101,7 +101,9 @@ int cmd_merge(int argc, char **argv)
 		error(0, ret < 0 ? -ret : -kept, "nothing was added to %s", r.database);
 		return EXIT_CANNOT_WRITE;
 	}
-	printf("%zu run%s added to %s, %zu known before, %zu line%s set aside\n", intake.runs,
-	       S(intake.runs), r.database, intake.known, intake.aside, S(intake.aside));
+	printf("%zu run%s added to %s, %zu known before, %zu line%s set aside\n"
+	       "Next: tmax fleet report %s\n",
+	       intake.runs, S(intake.runs), r.database, intake.known, intake.aside, S(intake.aside),
+	       r.database);
 	return status;
 }

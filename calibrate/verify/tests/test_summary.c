@@ -181,7 +181,7 @@ static void it_says_what_a_change_costs(void **state)
 	assert_has(text, "\n  inside 64 bytes      15.4 us   15.4 us   one store, maybe, after "
 			 "runs like this one in 1 more hours\n");
 	assert_has(text,
-		   "\n  across a page        15.4 us   10.0 us   5.00 us, fewer than 1 in "
+		   "\n  across a page        15.4 us     10 us   5 us, fewer than 1 in "
 		   "10000 tears; two waits of 0.308 us, or 4 times the store's own latency\n");
 	assert_has(text, "pc_set_accept_p(1e-4): fewer than 0.36 an hour at one change a second.");
 	free(text);
@@ -191,13 +191,12 @@ static void it_says_what_a_change_costs(void **state)
 	free(text);
 	e.window.upper_p = 1e-7;
 	text = printed(summary_print);
-	assert_has(text, "\n  inside 64 bytes      15.4 us   0.30 us   the same: one store\n");
+	assert_has(text, "\n  inside 64 bytes      15.4 us    0.3 us   the same: one store\n");
 	free(text);
 	make(20000);
 	text = printed(summary_print);
-	assert_has(text,
-		   "\n  across a line        7.69 us   7.69 us   5.00 us, fewer than 1 in 10000 "
-		   "tears; two waits of 0.308 us, or");
+	assert_has(text, "\n  across a line        7.69 us   7.69 us   5 us, fewer than 1 in 10000 "
+			 "tears; two waits of 0.308 us, or");
 	free(text);
 	make(12000);
 	text = printed(summary_print);
@@ -235,7 +234,7 @@ static void rest(double p)
 /* By the rule of the library, which takes levels at rest where no other is accepted. */
 static void a_level_at_rest_is_told_where_it_is_used(void **state)
 {
-	static const char rested[] = "\n    rested 7.69 us, pc_set_accept_p(3e-5): 5.00 us, fewer "
+	static const char rested[] = "\n    rested 7.69 us, pc_set_accept_p(3e-5): 5 us, fewer "
 				     "than 1 in 43000 tears; two waits of 4 times the store's own "
 				     "latency\n";
 	char *text;

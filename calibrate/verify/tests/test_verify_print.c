@@ -124,6 +124,44 @@ static void test_print_text(void **state)
 	assert_non_null(strstr(text, "\nskipped   wait "));
 	assert_int_equal(times(text, "tmax stress "), 1);
 	assert_non_null(strstr(text, "\nVerdict:  broken: "));
+	/* Of what held inside the window one line; of what did not, its own. */
+	assert_int_equal(times(text, "\nheld      window"), 1);
+	assert_non_null(strstr(text, "window of 8 bytes: no tear in 1000 stores, at 1 places"));
+	free(text);
+	v.cell[2].tears[TEAR_OTHER] = 1;
+	verify_judge(&v);
+	text = printed(VERIFY_TEXT);
+	assert_int_equal(times(text, "\nbroken    window "), 1);
+	assert_null(strstr(text, "window of 8 bytes: no tear"));
+	free(text);
+}
+
+/* By which level each kind of sites is changed, as times; of one at rest after how long. */
+static void test_print_levels(void **state)
+{
+	char *text;
+
+	(void)state;
+	judge_all_kinds();
+	v.accept_p = 1e-5;
+	v.conf.identity.tsc_khz = 2000000;
+	v.conf.level[0].waits = (struct waits){ 800, 800, 4 };
+	v.conf.rested = 1;
+	v.conf.level[1] = v.conf.level[0];
+	v.conf.level[0].line.upper_p = 1e-4;
+	v.conf.level[1].rest = 20000;
+	text = printed(VERIFY_TEXT);
+	assert_non_null(strstr(text,
+			       "\nWaits:    across a line two waits of 0.4 us, or 4 times the "
+			       "store's own latency: below 1e-6, if unchanged for 10 us before"
+			       "\n          across a page two waits of 0.4 us, or 4 times the "
+			       "store's own latency: below 1e-6\n"));
+	assert_null(strstr(text, "ticks"));
+	free(text);
+	/* What is tried where no level is good enough. */
+	v.conf.rested = 0;
+	text = printed(VERIFY_TEXT);
+	assert_non_null(strstr(text, ": below 1e-4; more than is accepted\n"));
 	free(text);
 }
 
@@ -151,9 +189,9 @@ static void test_print_verdicts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_printable),      cmocka_unit_test(test_print_json),
-		cmocka_unit_test(test_print_junit),    cmocka_unit_test(test_print_text),
-		cmocka_unit_test(test_print_verdicts),
+		cmocka_unit_test(test_printable),    cmocka_unit_test(test_print_json),
+		cmocka_unit_test(test_print_junit),  cmocka_unit_test(test_print_text),
+		cmocka_unit_test(test_print_levels), cmocka_unit_test(test_print_verdicts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

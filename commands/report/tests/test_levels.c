@@ -200,21 +200,18 @@ static void expect_costs(const char *run, const struct machine_conf *conf, const
 
 	for (int claim = 0; claim < CLAIMS && conf->usable; claim++) {
 		const struct machine_conf_level *level = level_in_use(conf, claim, REQUIRE_P);
-		char two[32], one[32];
-		double us;
+		const char *cost;
 
 		assert_non_null(level);
 		worst = fmax(worst,
 			     claim == CLAIM_PAGE ? level->page.upper_p : level->line.upper_p);
 		if (level->ticks >= conf->membarrier_ticks)
 			continue;
-		us = (double)level->ticks * 1000 / (double)id->tsc_khz;
-		snprintf(two, sizeof(two), "%.2f us", us);
-		snprintf(one, sizeof(one), "%.1f us", us);
-		if (!strstr(summary, two) && !strstr(summary, one))
+		cost = TICKS(level->ticks, id->tsc_khz);
+		if (!strstr(summary, cost))
 			fail_msg("%s: across a %s a change costs %s, which the summary does not "
 				 "say:\n%s",
-				 run, claim_name(claim), two, summary);
+				 run, claim_name(claim), cost, summary);
 	}
 	snprintf(bound, sizeof(bound), "keeps tears below %s ", NUMBER(worst));
 	if (conf->usable && !strstr(summary, bound))
