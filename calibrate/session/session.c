@@ -43,7 +43,7 @@ void progress_cell(void *arg, const struct cell_result *so_far)
 {
 	struct progress *p = arg;
 	const struct cell *c = &p->cell;
-	bool counts = !protocol_is_broken(c->protocol);
+	bool counts = protocol_is_compiled(c->protocol);
 	double left = fmax(0, p->left - (seconds_now() - p->cell_begin));
 	uint64_t tears = p->tears + (counts ? cell_result_tears(so_far) : 0);
 	char line[LINE_MAX_BYTES], provokers[PROVOKERS_MAX], time[32] = "";
@@ -190,7 +190,7 @@ int session_run(struct session *s, const char *stage, unsigned round, const stru
 	}
 	s->tries++;
 	*record = r;
-	if (!protocol_is_broken(cell->protocol)) {
+	if (protocol_is_compiled(cell->protocol)) {
 		s->progress.toggles += r->result.toggles;
 		s->progress.tears += cell_result_tears(&r->result);
 	}

@@ -6,7 +6,7 @@
 
 static bool is_broken(const struct cell_record *r)
 {
-	return protocol_is_broken(r->cell.protocol);
+	return !protocol_is_compiled(r->cell.protocol);
 }
 
 /* The wait that a record's tears speak against. */

@@ -2,6 +2,7 @@
 # The manual pages. A page of one line is another name of the page that it names.
 dist_man_MANS = \
 	docs/man/machine.conf.5 \
+	docs/man/tmax-protocol.5 \
 	docs/man/patchcore.7 \
 	docs/man/pc_activate_call.3 \
 	docs/man/pc_async.3 \

@@ -18,10 +18,10 @@
 static const struct field cell_fields[] = {
 	NAME(struct cell, "placement", placement, PLACEMENT_COUNT, placement_name, placement_parse),
 	NAME(struct cell, "crossing", crossing, CROSSING_COUNT, crossing_name, crossing_parse),
-	NAME(struct cell, "pair", pair, PAIR_COUNT, pair_name, pair_parse),
-	NAME(struct cell, "protocol", protocol, PROTOCOL_COUNT, protocol_name, protocol_parse),
+	NAME(struct cell, "pair", pair, PAIR_OWN + 1, pair_name, pair_parse),
+	NAME(struct cell, "protocol", protocol, PROTOCOL_NAMES, protocol_name, protocol_parse),
 	NAME(struct cell, "oracle", oracle, ORACLE_KINDS, oracle_name, oracle_parse),
-	BOUNDED(struct cell, "split", split, NUMBER_UNSIGNED, 1, 4),
+	BOUNDED(struct cell, "split", split, NUMBER_UNSIGNED, 1, SITE_BYTES - 1),
 	BOUNDED(struct cell, "executors", executors, NUMBER_UNSIGNED, 1,
 		PLACEMENT_EXECUTORS_MAX),
 	COUNT(struct cell, "first_wait", waits.first),

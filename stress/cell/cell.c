@@ -10,7 +10,8 @@
 #include "base/command_line.h"
 #include "base/names.h"
 
-static const char *const protocol_names[PROTOCOL_COUNT] = {
+/* Those of other files are met in journals, on command lines and in lists of cells. */
+static const char *protocol_names[PROTOCOL_NAMES] = {
 	[PROTOCOL_WAIT] = "wait",	[PROTOCOL_MEMBARRIER] = "membarrier",
 	[PROTOCOL_ATOMIC] = "atomic",	[PROTOCOL_NAIVE] = "naive",
 	[PROTOCOL_NO_INT3] = "no-int3", [PROTOCOL_FRONT_FIRST] = "front-first",
@@ -43,10 +44,37 @@ static const struct {
 	unsigned traits;
 } provokers[PROVOKER_COUNT] = { PROVOKERS(PROVOKER_ROW) };
 
-NAMES(protocol, protocol, PROTOCOL_COUNT)
 NAMES(oracle, oracle, ORACLE_KINDS)
 NAMES(outcome, outcome, OUTCOME_COUNT)
 NAMES(tear_kind, tear_kind, TEAR_KINDS)
+
+const char *protocol_name(enum protocol p)
+{
+	return p < PROTOCOL_NAMES ? protocol_names[p] : NULL;
+}
+
+#define PROTOCOL_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.+/"
+#define PROTOCOL_PATH	 128 /* bytes of a name: it stands in command lines and journals */
+
+int protocol_parse(const char *name)
+{
+	size_t length = strlen(name);
+	int id = 0;
+
+	while (id < PROTOCOL_NAMES && protocol_names[id] && strcmp(protocol_names[id], name) != 0)
+		id++;
+	if (id == PROTOCOL_NAMES || !length || length >= PROTOCOL_PATH ||
+	    strspn(name, PROTOCOL_LETTERS) != length || name[0] == '-')
+		return -EINVAL;
+	if (!protocol_names[id])
+		protocol_names[id] = strdup(name);
+	return protocol_names[id] ? id : -ENOMEM;
+}
+
+int protocol_file(enum protocol p, const struct protocol_file **file, char *why)
+{
+	return protocol_find(protocol_names[p], file, why);
+}
 
 const char *provoker_name(enum provoker p)
 {
@@ -111,16 +139,39 @@ void cell_defaults(struct cell *cell)
 	};
 }
 
+/* Does a step name the parts before and behind the boundary? */
+static bool has_parts(const struct protocol_file *p)
+{
+	for (unsigned way = 0; way < 2; way++)
+		for (unsigned i = 0; i < p->steps[way]; i++)
+			if (p->step[way][i].span.kind == SPAN_FRONT ||
+			    p->step[way][i].span.kind == SPAN_BACK)
+				return true;
+	return false;
+}
+
 int cell_check(const struct cell *cell, char *reason, size_t size)
 {
-	bool atomic = cell->protocol == PROTOCOL_ATOMIC, naive = cell->protocol == PROTOCOL_NAIVE;
+	static const struct protocol_file library = { .length = PAIR_LENGTH,
+						      .pairs = (1u << PAIR_COUNT) - 1 };
+	const struct protocol_file *p = &library;
+	bool compiled = protocol_is_compiled(cell->protocol);
+	bool atomic = cell->protocol == PROTOCOL_ATOMIC, own = cell->pair == PAIR_OWN;
 	bool kinds = cell->placement == PLACEMENT_KIND_UP || cell->placement == PLACEMENT_KIND_DOWN;
+	char why[WORDS_WHY] = "";
+
+	if (!compiled && protocol_file(cell->protocol, &p, why) < 0) {
+		snprintf(reason, size, "%s", why);
+		return -EINVAL;
+	}
 	const struct {
 		bool refused;
 		const char *why;
 	} rules[] = {
-		{ cell->split < 1 || cell->split > 4,
-		  "the split must be 1 to 4 bytes before the boundary" },
+		{ !(p->pairs & 1u << cell->pair), "the protocol is not for such a pair" },
+		{ cell->split < 1 || cell->split >= p->length,
+		  own ? "the split must leave bytes on both sides of the boundary"
+		      : "the split must be 1 to 4 bytes before the boundary" },
 		{ cell->executors < 1 || cell->executors > PLACEMENT_EXECUTORS_MAX,
 		  "executors must be 1 to 1024" },
 		{ cell->waits.first > CELL_WAIT_MAX || cell->waits.second > CELL_WAIT_MAX ||
@@ -128,7 +179,6 @@ int cell_check(const struct cell *cell, char *reason, size_t size)
 		  "a wait must be at most 1000000000 ticks" },
 		{ cell->waits.stretch > CELL_STRETCH_MAX,
 		  "the stretch must be 0 to 64 times the latency" },
-		{ cell->pair == PAIR_OWN, "pair own is for protocols with code of their own" },
 		{ cell->provokers & ~PROVOKERS_ALL, "no such provoker" },
 		{ cell->loop > CELL_LOOP_MAX, "the loop takes 0 to 4096 filler instructions" },
 		{ cell->toggles < 1 || cell->toggles > CELL_TOGGLES_MAX,
@@ -137,17 +187,26 @@ int cell_check(const struct cell *cell, char *reason, size_t size)
 		  "seconds must be 0 to 2678400" },
 		{ cell->swap && kinds, "kind-up swapped is kind-down: ask for that" },
 		{ cell->place > INT64_MAX, "the place must be at most 9223372036854775807" },
-		{ cell->crossing == CROSSING_NONE && !atomic && !naive,
+		{ cell->crossing == CROSSING_NONE && (compiled ? !atomic : has_parts(p)),
 		  "crossing none has no split: use protocol atomic or naive" },
-		{ cell->split == 1 && (cell->pair == PAIR_CALL_CALL || cell->pair == PAIR_WORD),
+		{ compiled && cell->split == 1 &&
+			  (cell->pair == PAIR_CALL_CALL || cell->pair == PAIR_WORD),
 		  "split 1 of call-call and word has no mix: its codes share the opcode" },
 		{ cell->pair == PAIR_WORD && cell->oracle == ORACLE_CRASH,
 		  "no mix of pair word crashes: use oracle count" },
+		{ own && cell->oracle == ORACLE_CRASH, "pair own has oracle count" },
 		{ cell->crossing == CROSSING_INSIDE &&
 			  (cell->pair != PAIR_CALL_CALL || cell->oracle != ORACLE_COUNT ||
-			   (!atomic && !protocol_is_broken(cell->protocol))),
+			   (compiled && !atomic)),
 		  "crossing inside has pair call-call, oracle count and protocol "
 		  "atomic, naive, no-int3 or front-first" },
+		{ own && cell->crossing == CROSSING_NONE && cell->split - 1 + p->length > 8,
+		  "the site does not fit into 8 bytes" },
+		/* Beside it lies a larger boundary. */
+		{ own && cell->crossing != CROSSING_NONE &&
+			  (cell->split > crossing_bytes(cell->crossing) ||
+			   p->length - cell->split > crossing_bytes(cell->crossing)),
+		  "the site would straddle a larger boundary, too" },
 		{ cell->crossing >= CROSSING_LINE && atomic,
 		  "no store is atomic across a line: use protocol naive" },
 	};
@@ -157,7 +216,7 @@ int cell_check(const struct cell *cell, char *reason, size_t size)
 			snprintf(reason, size, "%s", rules[i].why);
 			return -EINVAL;
 		}
-	return 0;
+	return compiled ? 0 : protocol_check(p, cell->crossing, cell->split, reason, size);
 }
 
 char *waits_text(const struct waits *waits, char buf[WAITS_TEXT])

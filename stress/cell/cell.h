@@ -22,6 +22,7 @@
 #define CELL_HOT    UINT64_C(2000)
 #define CELL_RESTED UINT64_C(20000)
 
+/* How the site is changed. From PROTOCOL_NAIVE on by the steps of a file. */
 enum protocol {
 	PROTOCOL_WAIT,	     /* the library's word protocol with the cell's two waits */
 	PROTOCOL_MEMBARRIER, /* the same with membarrier in place of the waits */
@@ -30,14 +31,18 @@ enum protocol {
 	PROTOCOL_NAIVE,	      /* one plain unaligned store */
 	PROTOCOL_NO_INT3,     /* wait, back, wait, front, without the lock byte */
 	PROTOCOL_FRONT_FIRST, /* INT3, wait, front, wait, back */
-	PROTOCOL_COUNT
+	PROTOCOL_COUNT,	      /* from here on others, in the order in which their names were met */
+	PROTOCOL_NAMES = PROTOCOL_COUNT + 256
 };
 
-/* protocol_is_broken - on purpose? */
-static inline bool protocol_is_broken(enum protocol protocol)
+/* protocol_is_compiled - is it what the library does? Others prove nothing of the library. */
+static inline bool protocol_is_compiled(enum protocol protocol)
 {
-	return protocol >= PROTOCOL_NAIVE;
+	return protocol < PROTOCOL_NAIVE;
 }
+
+/* protocol_file - of one that is not compiled. 0, or as protocol_find(). */
+int protocol_file(enum protocol protocol, const struct protocol_file **file, char *why);
 
 /* What pulls the two fetches apart on purpose; stress/run/provoker.c does it. A set has bits. */
 #define PROVOKERS(ROW)                                                                             \
@@ -82,7 +87,7 @@ struct cell {
 	enum code_pair pair;
 	enum protocol protocol;
 	enum oracle oracle;
-	unsigned split; /* bytes of the instruction before the boundary, 1 to 4 */
+	unsigned split; /* bytes of the site before the boundary, from 1 on */
 	unsigned executors;
 	bool swap;	/* the patcher sits where the first executor would, and it there */
 	uint64_t place; /* picks where site and patcher are: see struct site_place */
@@ -207,10 +212,10 @@ void cell_defaults(struct cell *cell);
 int cell_check(const struct cell *cell, char *reason, size_t size);
 
 /* The names of each choice as the command line and the journal spell them. */
-const char *protocol_name(enum protocol p);
+const char *protocol_name(enum protocol p); /* NULL: its name was not met */
 const char *oracle_name(enum oracle o);
 const char *outcome_name(enum outcome o);
-int protocol_parse(const char *name);
+int protocol_parse(const char *name); /* of a file, whether there is one or not */
 int oracle_parse(const char *name);
 int outcome_parse(const char *name);
 const char *tear_kind_name(enum tear_kind k); /* "old-front", "new-front", "other" */

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,20 +11,53 @@
 #define WORDS_MAX 64 /* of a command line */
 #define BLANKS	  " \t\r\n"
 
+/* Is there such a protocol? A path is looked at when it is taken. */
+static int find_protocol(const char *name)
+{
+	int protocol = protocol_parse(name);
+	char path[PATH_MAX];
+
+	if (protocol < 0 || protocol_is_compiled((enum protocol)protocol) || strchr(name, '/'))
+		return protocol;
+	return protocol_path(name, path, sizeof(path)) < 0 ? -EINVAL : protocol;
+}
+
+/* A file's codes may be of one pair alone: then that is taken. */
+static bool take_protocol(const struct option_row *row, const char *text, void *request, char *why)
+{
+	const struct protocol_file *file;
+	struct cell *cell = request;
+	char reason[WORDS_WHY];
+
+	cell->protocol = (enum protocol)row->parse(text);
+	if (protocol_is_compiled(cell->protocol))
+		return true;
+	if (protocol_file(cell->protocol, &file, reason) < 0)
+		return option_refuse(why, reason);
+	if (!(file->pairs & 1u << cell->pair))
+		cell->pair = (enum code_pair)__builtin_ctz(file->pairs);
+	return true;
+}
+
 const struct option_row cell_options[] = {
 	{ "placement", "NAME", PLACEMENT_HELP,
 	  OPTION_CHOICE(struct cell, placement, placement_parse) },
 	{ "crossing", "NAME", "line, page, 8, 16, 32, inside or none (line)",
 	  OPTION_CHOICE(struct cell, crossing, crossing_parse) },
-	{ "split", "S", "bytes of the instruction before the boundary, 1 to 4 (3)",
-	  OPTION_NUMBER(struct cell, split, 1, 4) },
+	{ "split", "S", "bytes of the site before the boundary, 1 to 4; 1 to 15 of pair own (3)",
+	  OPTION_NUMBER(struct cell, split, 1, SITE_BYTES - 1) },
 	{ "executors", "N", "how many (1)",
 	  OPTION_NUMBER(struct cell, executors, 1, PLACEMENT_EXECUTORS_MAX) },
 	{ "pair", "NAME", "call-call, call-nop, jmp-nop or word (call-call)",
 	  OPTION_CHOICE(struct cell, pair, pair_parse) },
 	{ "protocol", "NAME",
-	  "wait, membarrier, atomic; broken on purpose: naive, no-int3, front-first (wait)",
-	  OPTION_CHOICE(struct cell, protocol, protocol_parse) },
+	  "wait, membarrier, atomic; broken on purpose: naive, no-int3, front-first; as others do "
+	  "it: "
+	  "gvisor, openj9, hotspot-call, hotspot-replace, dynamorio, javascriptcore, uftrace, "
+	  "xray, "
+	  "text-poke, uprobes-nop5, uprobes-nop10, word-patch, call-patch, liteinst2, "
+	  "liteinst2-line; or a file with / in its path (wait)",
+	  OPTION_INTO(take_protocol, struct cell, protocol), .parse = find_protocol },
 	{ "oracle", "NAME", "count, or crash: a tear kills the child (count)",
 	  OPTION_CHOICE(struct cell, oracle, oracle_parse) },
 	{ "first-wait", "T", "ticks between INT3 and back part (3000)",

@@ -16,9 +16,8 @@
 #define ARENA_TRIES  4096
 #define PAGES	     CODE_ARENA_PAGES
 
-#define OPCODE_STC     0xf9
-#define OPCODE_CLD     0xfc
-#define OPCODE_INVALID 0x06 /* PUSH ES: #UD in 64-bit mode, with any prefix */
+#define OPCODE_STC 0xf9
+#define OPCODE_CLD 0xfc
 
 /* Slots of the NOP pairs; call-call and word use front * 3 + back. */
 #define SLOT_CALL   0
@@ -27,25 +26,9 @@
 #define SLOT_SORTED 9 /* call-call and word: as many slots are in use */
 
 /* Behind the last boundary: the additions of a cell, and what else there is. */
-#define CHAIN	  40
-#define ADDITIONS (CELL_LOOP_MAX * 4 + CHAIN * 4 + (CODE_EXTRA * 2 + 1) * LINE)
+#define ADDITIONS (CELL_LOOP_MAX * 4 + CODE_CHAIN * 4 + (CODE_EXTRA * 2 + 1) * LINE)
 _Static_assert(2 * PAGE + ADDITIONS + 1024 <= PAGES * PAGE, "the loop does not fit");
 _Static_assert(CODE_MARKS == 256 && sizeof(struct code_mark) == 16, "see put_mix()");
-
-static int map_at(uint64_t addr, size_t len)
-{
-	void *want = (void *)(uintptr_t)addr;
-	void *got = mmap(want, len, PROT_READ | PROT_WRITE | PROT_EXEC,
-			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-
-	if (got == MAP_FAILED)
-		return -errno;
-	if (got != want) { /* a kernel before 4.17 takes the flag for a hint */
-		munmap(got, len);
-		return -EEXIST;
-	}
-	return 0;
-}
 
 static bool has_site_place(const struct cell *cell)
 {
@@ -101,10 +84,10 @@ static void write_codes(struct code *code, const struct cell *cell)
 	for (unsigned k = 0; k < code->codes; k++)
 		memcpy(first->bytes[k], pairs[cell->pair].bytes[k], CODE_LENGTH);
 	/* The call or jump of a NOP pair; see the table in code.h. */
-	if (code->codes == 2) {
+	if (code_is_nop_pair(code)) {
 		memset(first->bytes[0] + cell->split, OPCODE_CLD, CODE_LENGTH - cell->split);
 		first->bytes[0][cell->split] =
-			cell->oracle == ORACLE_CRASH ? OPCODE_INVALID : OPCODE_STC;
+			cell->oracle == ORACLE_CRASH ? CODE_INVALID : OPCODE_STC;
 	}
 	code->pair = cell->pair;
 	if (cell->crossing != CROSSING_INSIDE)
@@ -134,23 +117,6 @@ static uint8_t *destination(const uint8_t *site, const uint8_t *bytes)
 static size_t slots_of(unsigned site)
 {
 	return site * sizeof(struct code_slots);
-}
-
-/* Map the page of a landing place, and the next one, unless that was done before. */
-static int map_landing(const uint8_t *at)
-{
-	uint64_t page = (uint64_t)(uintptr_t)at & ~(uint64_t)(PAGE - 1);
-
-	for (unsigned i = 0; i < 2; i++) {
-		int ret = map_at(page + i * PAGE, PAGE);
-
-		if (ret == 0)
-			/* An executor that lands beside a pad is seen, too. */
-			memset((void *)(uintptr_t)(page + i * PAGE), OPCODE_INVALID, PAGE);
-		else if (ret != -EEXIST)
-			return ret;
-	}
-	return 0;
 }
 
 static void put_jump(struct emit *e, const uint8_t *target)
@@ -196,9 +162,9 @@ static int write_target(const struct code *code, unsigned site, const uint8_t *b
 {
 	const size_t last = slots_of(site) + offsetof(struct code_slots, last);
 	struct emit e = { .at = destination(code->site[site].at, bytes) };
-	bool of_nop = code->codes == 2;
+	bool of_nop = code_is_nop_pair(code);
 	uint8_t *other;
-	int ret = map_landing(e.at);
+	int ret = code_map_landing(e.at);
 
 	if (ret < 0)
 		return ret;
@@ -269,11 +235,11 @@ static int write_pad(const struct code *code, unsigned site, const uint8_t *byte
 		     const uint8_t *mix)
 {
 	struct emit e = { .at = destination(code->site[site].at, bytes) };
-	int ret = map_landing(e.at);
+	int ret = code_map_landing(e.at);
 
 	if (ret < 0)
 		return ret;
-	if (code->codes == 2)
+	if (code_is_nop_pair(code))
 		put_slot_by_toggle(&e, slot);
 	else
 		PUT(&e, 0x41, 0xb8, (uint8_t)slot, 0, 0, 0); /* mov r8d, slot */
@@ -330,30 +296,6 @@ static void land_branch(const struct mix_branch *branch, const struct emit *e)
 	put_rel32(&hole, e->at, 0);
 }
 
-/* What the cell adds to the loop. Leaves the carry clear, and what the loop needs. */
-static void put_additions(struct emit *e, struct code *code, const struct cell *cell)
-{
-	static const uint8_t nop[8] = { 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00 };
-
-	/* Each has two lines of its own, and is a NOP 0F 1F 44 with any bytes. */
-	for (unsigned i = 0; cell->provokers & 1u << PROVOKER_SITES && i < CODE_EXTRA; i++) {
-		uintptr_t line = ((uintptr_t)e->at + 3 + 2 * LINE) & ~(uintptr_t)(LINE - 1);
-
-		code->extra[i] = (uint8_t *)(line - 4);
-		while (code->extra[i] - e->at >= 8)
-			put(e, nop, 8);
-		put_copies(e, 0x90, (size_t)(code->extra[i] - e->at));
-		PUT(e, 0x0f, 0x1f, 0x44, 0x00, 0x00);
-	}
-	for (unsigned i = 0; i < cell->loop; i++)
-		PUT(e, 0x48, 0x8d, 0x52, 0x01); /* lea rdx, [rdx + 1] */
-	if (!(cell->provokers & 1u << PROVOKER_CHAIN))
-		return;
-	for (unsigned i = 0; i < CHAIN; i++)
-		PUT(e, 0x48, 0x0f, 0xaf, 0xd2); /* imul rdx, rdx */
-	PUT(e, 0xf8);				/* clc */
-}
-
 /*
  * entry:	mov r9, rsi	counters
  *		mov r10, rdx	number of the toggle
@@ -401,10 +343,10 @@ static void write_loop(struct code *code, const struct cell *cell, const uint8_t
 		PUT_AT(&e, offsetof(struct code_slots, last), 0x49, 0x3b, 0x89);
 		other = put_branch(&e, 0x85);
 		mix.back = other.back = e.at;
-	} else if (code->codes == 2) {
+	} else if (code_is_nop_pair(code)) {
 		mix = put_branch(&e, 0x82); /* jc */
 	}
-	put_additions(&e, code, cell);
+	code_put_additions(&e, code, cell);
 	PUT(&e, 0x48, 0xff, 0xcf, 0x0f, 0x85);
 	put_rel32(&e, code->site[0].at, 0);
 	PUT(&e, 0x48, 0x89, 0xc8, 0xc3);
@@ -417,7 +359,7 @@ static void write_loop(struct code *code, const struct cell *cell, const uint8_t
 		PUT_AT(&e, offsetof(struct code_slots, last), 0x49, 0x89, 0x89);
 		PUT_AT(&e, offsetof(struct code_slots, seen), 0x49, 0xff, 0x81);
 		put_jump(&e, other.back);
-	} else if (code->codes == 2) {
+	} else if (code_is_nop_pair(code)) {
 		land_branch(&mix, &e); /* a set carry is a tear: counted, and cleared */
 		put_slot_by_toggle(&e, SLOT_CARRY);
 		put_mix(&e, 0);
@@ -435,6 +377,7 @@ int code_build(struct code *code, const struct cell *cell)
 	bool two = cell->crossing == CROSSING_PAGE;
 	const uint8_t *pads[CELL_INSIDE];
 	int error = -EEXIST;
+	char why[WORDS_WHY];
 	uint8_t *arena = NULL;
 
 	/* Sites cross at the second page. Nothing of others is within 2 GiB on either side. */
@@ -443,7 +386,7 @@ int code_build(struct code *code, const struct cell *cell)
 			ARENA_FIRST + i * ARENA_STRIDE + site_place_of(cell->place).boundary;
 
 		arena = (uint8_t *)(uintptr_t)(second - PAGE);
-		error = map_at(second - PAGE, PAGES * PAGE);
+		error = code_map(second - PAGE, PAGES * PAGE);
 	}
 	if (error < 0)
 		return error;
@@ -456,6 +399,15 @@ int code_build(struct code *code, const struct cell *cell)
 	if (error < 0)
 		return error;
 	*code = (struct code){ .site[0].at = code_place_site(arena, cell), .sites = 1 };
+	code->length = CODE_LENGTH;
+	code->split = cell->split;
+	code->again = code->site[0].at;
+	if (!protocol_is_compiled(cell->protocol))
+		error = protocol_file(cell->protocol, &code->protocol, why);
+	if (error == 0 && cell->pair == PAIR_OWN)
+		return own_build(code, cell);
+	if (error < 0)
+		return error;
 	write_codes(code, cell);
 	write_loop(code, cell, pads);
 	for (unsigned i = 0; i < code->sites && error == 0; i++)
@@ -465,15 +417,17 @@ int code_build(struct code *code, const struct cell *cell)
 
 static bool is_whole(const struct code *code, unsigned slot)
 {
-	return code->codes == 2 ? slot == SLOT_CALL : slot % 4 == 0;
+	return code_is_nop_pair(code) ? slot == SLOT_CALL : slot % 4 == 0;
 }
 
 /* Of NOP pairs a call front is old in even toggles, call to NOP; odd ones are back. */
 static enum tear_kind kind_of_mix(const struct code *code, unsigned slot)
 {
-	bool old_front = code->codes == 2 ? slot == SLOT_PAD || slot == SLOT_CARRY + 1
-					  : slot % 3 == (slot / 3 + 1) % 3;
+	bool old_front = code_is_nop_pair(code) ? slot == SLOT_PAD || slot == SLOT_CARRY + 1
+						: slot % 3 == (slot / 3 + 1) % 3;
 
+	if (code->pair == PAIR_OWN)
+		return TEAR_OTHER;
 	return old_front ? TEAR_OLD_FRONT : TEAR_NEW_FRONT;
 }
 
@@ -492,7 +446,8 @@ void code_collect(const struct code *code, const struct code_slots *slots, uint6
 				result->tears[kind_of_mix(code, i)] += s->at[i];
 		}
 		/* Else an execution that is in no slot ran something that was not foreseen. */
-		*(code->codes == 2 ? &result->old_new[1] : &result->tears[TEAR_OTHER]) += others;
+		*(code_is_nop_pair(code) ? &result->old_new[1] : &result->tears[TEAR_OTHER]) +=
+			others;
 	}
 }
 
@@ -503,7 +458,7 @@ void code_run(const struct code *code, uint64_t iterations, struct code_slots *s
 	uint64_t last = slots->last == 1 ? iterations + 1 : 0;
 
 	last = code->loop(iterations, slots, toggle, last);
-	if (code->codes == 2)
+	if (code_is_nop_pair(code))
 		slots->last = last;
 }
 
@@ -517,9 +472,9 @@ uint64_t code_exposed(const struct code *code, const struct code_slots *slots, u
 	 * it, and the last run of calls has no end if calls stand. Other pairs: the first run of
 	 * the first code was counted as a change, too.
 	 */
-	if (code->codes == 2 && seen)
+	if (code_is_nop_pair(code) && seen)
 		seen = 2 * seen - (toggles % 2 ? 1 : 2);
-	else if (code->codes == 3 && slots->last == standing * 4 + 1)
+	else if (!code_is_nop_pair(code) && slots->last == standing * 4 + 1)
 		seen--;
 	return seen < toggles ? seen : toggles;
 }

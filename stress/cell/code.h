@@ -29,6 +29,9 @@
  * is taken once after a change, when the front end starts anew anyway. A NOP leaves no trace, so
  * there calls count to which another execution is between the last one and them.
  *
+ *   own        codes of a protocol's file, of any length. A mix leaves other registers behind than
+ *              the whole codes do, see own.c; which part was old is not told.
+ *
  * What a cell adds to the loop stands behind the site and what watches it, that is, ahead of the
  * next execution of it.
  *
@@ -43,7 +46,7 @@
 #include "patchcore/word/word.h"
 #include "stress/cell/cell.h"
 
-#define CODE_LENGTH	 5
+#define CODE_LENGTH	 PAIR_LENGTH /* of a site; less or more of pair own alone */
 #define CODE_SLOTS	 1024
 #define CODE_ARENA_PAGES 8
 #define CODE_MARKS	 256 /* the generated code takes a byte for its index */
@@ -73,12 +76,14 @@ struct code_slots {
 	uint64_t torn;	    /* toggles of which it ran a mix */
 	uint64_t torn_last; /* number of the last of them, plus 1; 0: none yet */
 	uint64_t marks;	    /* made so far; the last ones are in the ring */
+	uint64_t strange;   /* of pair own: the signature of the last mix */
 	struct code_mark mark[CODE_MARKS];
 };
 
 struct code_site {
 	uint8_t *at;
-	uint8_t bytes[3][8]; /* the codes to rotate through; bytes[0] stands there first */
+	/* The codes to rotate through; bytes[0] stands there first. */
+	uint8_t bytes[3][SITE_BYTES];
 };
 
 /*
@@ -92,8 +97,11 @@ struct code {
 	struct code_site site[CELL_INSIDE];
 	unsigned sites; /* 1, or CELL_INSIDE of crossing inside */
 	unsigned codes; /* 2 or 3 */
+	unsigned length, split;
 	enum code_pair pair;
+	const struct protocol_file *protocol; /* NULL: a compiled one */
 	code_loop_fn *loop;
+	const uint8_t *again;	    /* where a thread goes on that shall run the site once more */
 	uint8_t *extra[CODE_EXTRA]; /* the straddlers of provoker sites, or NULL */
 };
 
@@ -102,6 +110,12 @@ int code_build(struct code *code, const struct cell *cell);
 
 /* code_place_site - where in an arena: at a boundary of just that size, by place or seed. */
 uint8_t *code_place_site(uint8_t *arena, const struct cell *cell);
+
+/* code_is_nop_pair - is one of its two codes a NOP, which leaves no trace? */
+static inline bool code_is_nop_pair(const struct code *code)
+{
+	return code->codes == 2 && code->pair != PAIR_OWN;
+}
 
 /* code_collect - add what an executor counted in so many executions. */
 void code_collect(const struct code *code, const struct code_slots *slots, uint64_t executions,
@@ -126,12 +140,37 @@ enum tear_kind code_mark_kind(const struct code *code, const struct code_mark *m
 /* code_stir - rewrite the extra sites, and say how many there are. */
 unsigned code_stir(const struct code *code, uint64_t number);
 
+/* --- own.c: sites of pair own ----------------------------------------------------------------- */
+
+#define CODE_OWN_MIX 1 /* the slot of any mix; the whole codes have 0 and 4 */
+
+/* own_build - write codes, loop and landings; code->site[0].at and the protocol are set. */
+int own_build(struct code *code, const struct cell *cell);
+
+/* --- shared_code.c ---------------------------------------------------------------------------- */
+
+#define CODE_CHAIN   40
+#define CODE_INVALID 0x06 /* PUSH ES: #UD in 64-bit mode, with any prefix */
+
+struct emit;
+
+/*
+ * code_map - just there; -EEXIST: something is. code_map_landing - the page of a landing place, and
+ * the next one, unless that was done before. 0 or a negative errno.
+ */
+int code_map(uint64_t addr, size_t length);
+int code_map_landing(const uint8_t *at);
+
+/* code_put_additions - what the cell adds to the loop; leaves the carry clear, and uses rdx. */
+void code_put_additions(struct emit *e, struct code *code, const struct cell *cell);
+
 /* --- toggle.c: one change of the site, by the protocol of a cell ---------------------------- */
 
-/* toggle - 0 or a negative errno; bytes holds 8, of which 5 count. */
-int toggle(enum protocol protocol, uint8_t *site, const uint8_t *bytes, const struct sync *sync);
+/* toggle - to that code of the site, from the one before it. 0 or a negative errno. */
+int toggle(enum protocol protocol, const struct code *code, unsigned site, unsigned next,
+	   const struct sync *sync);
 
-/* toggle_sync - its trace is left to the caller; broken protocols tell only visible stores. */
+/* toggle_sync - its trace is left to the caller. */
 struct sync toggle_sync(const struct cell *cell);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
 #include <errno.h>
-#include <string.h>
 
 #include "patchcore/machine/wait.h"
 #include "stress/cell/code.h"
@@ -20,61 +19,27 @@ static void tell_prepared(const struct sync *sync)
 		sync->trace->prepared(sync->trace->arg);
 }
 
-/* Broken: no INT3; or the front before the back, so that the first byte is whole too early. */
-static int toggle_wrongly(const struct change *change, const struct sync *sync, bool front_first)
+int toggle(enum protocol protocol, const struct code *code, unsigned site, unsigned next,
+	   const struct sync *sync)
 {
-	struct word *word;
-	int ret = word_hold(&word, change, sync);
+	const struct code_site *at = &code->site[site];
+	unsigned before = next ? next - 1 : code->codes - 1;
+	struct change change = change_in_place(at->at, at->bytes[next], CODE_LENGTH);
+	struct protocol_site changed = { at->at, code->length, code->split, at->bytes[before],
+					 at->bytes[next] };
+	int ret;
 
-	if (ret < 0)
-		return ret;
-	word_prepared(word);
-	if (front_first)
-		word_put_int3(word);
-	note_visible(sync, 0);
-	for (unsigned i = 0; i < 2; i++) {
-		bool front = front_first == (i == 0);
-
-		ticks_wait(i ? sync->waits.second : sync->waits.first);
-		if (front)
-			word_put_front(word);
-		else
-			word_put_back(word);
-		note_visible(sync, front ? 2 : 1);
-	}
-	word_release(word);
-	return 0;
-}
-
-int toggle(enum protocol protocol, uint8_t *site, const uint8_t *bytes, const struct sync *sync)
-{
-	struct change change = change_in_place(site, bytes, CODE_LENGTH);
-	uint64_t word;
-	int ret = 0;
-
-	switch (protocol) {
-	case PROTOCOL_WAIT:
-	case PROTOCOL_MEMBARRIER:
+	if (!protocol_is_compiled(protocol))
+		/* A NOP, or the old code, is what a file changes from. */
+		return protocol_change(code->protocol,
+				       code->codes == 2 && next == code_is_nop_pair(code), &changed,
+				       sync);
+	if (protocol != PROTOCOL_ATOMIC)
 		return word_patch(&change, sync);
-	case PROTOCOL_ATOMIC:
-		tell_prepared(sync);
-		ret = word_put(site, bytes, CODE_LENGTH) ? 0 : -EAGAIN;
-		note_visible(sync, 2);
-		return ret;
-	case PROTOCOL_NAIVE:
-		/* Broken: a plain store of 8 bytes, boundary or not. No neighbour changes. */
-		memcpy(&word, site, sizeof(word));
-		memcpy(&word, bytes, CODE_LENGTH);
-		tell_prepared(sync);
-		__asm__ volatile("movq %1, %0" : "=m"(*(uint8_t(*)[8])site) : "r"(word) : "memory");
-		note_visible(sync, 2);
-		return 0;
-	case PROTOCOL_NO_INT3:
-	case PROTOCOL_FRONT_FIRST:
-		return toggle_wrongly(&change, sync, protocol == PROTOCOL_FRONT_FIRST);
-	default: /* cell_check() refuses the others */
-		return -EINVAL;
-	}
+	tell_prepared(sync);
+	ret = word_put(at->at, at->bytes[next], CODE_LENGTH) ? 0 : -EAGAIN;
+	note_visible(sync, 2);
+	return ret;
 }
 
 struct sync toggle_sync(const struct cell *cell)

@@ -166,7 +166,10 @@ struct protocol_file {
 	unsigned steps[2];
 };
 
-/* protocol_supports - does it claim to hold there? Of crossing none the split says nothing. */
+/*
+ * protocol_supports - does it claim to hold there? Of crossing none the split is the site's offset
+ * in 8 bytes, plus 1.
+ */
 bool protocol_supports(const struct protocol_file *p, enum crossing crossing, unsigned split);
 
 /*

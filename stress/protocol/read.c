@@ -39,7 +39,7 @@ unsigned crossing_bytes(enum crossing c)
 
 bool protocol_supports(const struct protocol_file *p, enum crossing crossing, unsigned split)
 {
-	return p->supports[crossing] & (crossing == CROSSING_NONE ? ~0u : 1u << split);
+	return p->supports[crossing] & 1u << split;
 }
 
 /* --- The site --------------------------------------------------------------------------------- */

@@ -270,8 +270,7 @@ static int patch_until_over(struct child *c)
 		sync.trace->arg = c->provokers;
 		ret = 0;
 		for (unsigned site = 0; site < code->sites && ret == 0; site++)
-			ret = toggle(cell->protocol, code->site[site].at,
-				     code->site[site].bytes[next], &sync);
+			ret = toggle(cell->protocol, code, site, next, &sync);
 		if (ret == 0) {
 			trace_end(&c->trace, i, &shared->result.witness);
 			shared->stirred += code_stir(code, i);
@@ -330,6 +329,17 @@ static void sum_toggles(const struct shared *shared, struct cell_result *result)
 	result->torn = torn < result->toggles ? torn : result->toggles;
 }
 
+/* Threads that run into what stands there for a while: the library's INT3, or a file's guards. */
+static int take_traps(const struct code *code)
+{
+	const uint8_t *at[CELL_INSIDE];
+
+	for (unsigned i = 0; i < code->sites; i++)
+		at[i] = code->site[i].at;
+	return code->protocol ? protocol_begin(code->protocol, at, code->sites, code->again)
+			      : trap_install();
+}
+
 static int run_cell(struct child *c)
 {
 	struct executor *executors = calloc(c->cell->executors, sizeof(*executors));
@@ -343,7 +353,7 @@ static int run_cell(struct child *c)
 	if (ret == 0)
 		ret = code_build(&shared->code, c->cell);
 	if (ret == 0)
-		ret = trap_install();
+		ret = take_traps(&shared->code);
 	if (ret == 0 && c->cell->protocol == PROTOCOL_MEMBARRIER)
 		ret = membarrier_register();
 	if (ret == 0)
@@ -392,7 +402,7 @@ static int run_cell(struct child *c)
 	tears_now(c);
 	sum_toggles(shared, result);
 	trace_latency(&c->trace, &result->latency);
-	result->traps = sites_count().traps;
+	result->traps = shared->code.protocol ? protocol_traps() : sites_count().traps;
 	return ret < 0 ? ret : atomic_load(&c->error);
 }
 
@@ -420,7 +430,7 @@ static void rescue_counts(const struct shared *s, const struct ending *ending,
 		for (unsigned k = 0; k < CODE_SLOTS; k++)
 			known += counts->slots[0].at[k];
 		/* NOPs leave no trace: only finished rounds tell of them. */
-		if (s->code.codes == 2 && finished > known)
+		if (code_is_nop_pair(&s->code) && finished > known)
 			known = finished;
 		code_collect(&s->code, counts->slots, known, result);
 	}

@@ -95,7 +95,7 @@ static void test_what_is_no_cell(void **state)
 	} bad[] = {
 		{ "stress --split 4", "line 1: it is no command line of tmax stress" },
 		{ "\n# so far so good\ntmax info\n", "line 3: it is no command line" },
-		{ "tmax stress --split 5", "line 1: --split '5': must be" },
+		{ "tmax stress --split 5", "line 1: the split must be 1 to 4" },
 		{ "tmax stress --split", "no cell: --split" },
 		{ "tmax stress --json", "describes no cell: --json" },
 		{ "tmax stress extra", "unexpected argument 'extra'" },

@@ -322,7 +322,7 @@ static void absurd_cells_are_refused(void **state)
 		const char *option;
 		const char *text[10];
 	} bad[] = {
-		{ "split", { "0", "5", "-1", "4294967297", "1.5", "", "x" } },
+		{ "split", { "0", "16", "-1", "4294967297", "1.5", "", "x" } },
 		{ "executors",
 		  { "0", "1025", "5000", "-1", "4294967297", "18446744073709551617", "" } },
 		{ "first-wait", { "-1", "1000000001", "18446744073709551616", "1e3", "" } },
@@ -398,7 +398,7 @@ static void a_usage_error_tells_where_help_is(void **state)
 static void a_silent_reader_says_why(void **state)
 {
 	static const struct command_line line = { .options = { cell_options } };
-	static const char *const bad[][2] = { { "--split=9", "from 1 to 4" },
+	static const char *const bad[][2] = { { "--split=16", "from 1 to 15" },
 					      { "--hope", "" },
 					      { "--split", "" },
 					      { "--help", "" },

@@ -129,7 +129,7 @@ static void test_bad_numbers_are_not_written(void **state)
 	r = sample_record(0), r.cell.loop = CELL_LOOP_MAX + 1, expect_unwritable(&r);
 	r = sample_record(0), r.result.events = TEAR_EVENTS_MAX + 1, expect_unwritable(&r);
 	r = sample_record(0), r.result.event[0].executor = 1024, expect_unwritable(&r);
-	r = sample_record(0), r.cell.split = 9, expect_unwritable(&r);
+	r = sample_record(0), r.cell.split = 16, expect_unwritable(&r);
 	r = sample_record(0), r.cell.executors = 1025, expect_unwritable(&r);
 	r = sample_record(0), r.result.seating.executors = 1025, expect_unwritable(&r);
 	r = sample_record(0), r.result.signal = -1, expect_unwritable(&r);
@@ -143,7 +143,7 @@ static void test_bad_names_are_not_written(void **state)
 	(void)state;
 	r = sample_record(0), r.cell.placement = PLACEMENT_COUNT, expect_unwritable(&r);
 	r = sample_record(0), r.cell.crossing = CROSSING_COUNT, expect_unwritable(&r);
-	r = sample_record(0), r.cell.pair = PAIR_COUNT, expect_unwritable(&r);
+	r = sample_record(0), r.cell.pair = PAIR_OWN + 1, expect_unwritable(&r);
 	r = sample_record(0), r.cell.protocol = PROTOCOL_COUNT, expect_unwritable(&r);
 	r = sample_record(0), r.cell.oracle = ORACLE_KINDS, expect_unwritable(&r);
 	r = sample_record(0), r.result.outcome = OUTCOME_COUNT, expect_unwritable(&r);
@@ -283,7 +283,7 @@ static void test_wrong_ranges_are_refused(void **state)
 		json_int_t value;
 	} bad[] = {
 		{ "cell", "split", 0 },
-		{ "cell", "split", 9 },
+		{ "cell", "split", 16 },
 		{ "cell", "executors", 0 },
 		{ "cell", "executors", 1025 },
 		{ "cell", "first_wait", -1 },
