@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: MIT
+# Metrics: what to measure, said in a language, becomes code at probes while a program runs.
+noinst_LTLIBRARIES += libfastinst_language.la
+libfastinst_language_la_SOURCES = \
+	metrics/language/check.c \
+	metrics/language/code.h \
+	metrics/language/compile.c \
+	metrics/language/grammar.y \
+	metrics/language/plan.c \
+	metrics/language/reader.h \
+	metrics/language/request.h \
+	metrics/language/tree.c \
+	metrics/language/tree.h \
+	metrics/language/words.l
+# Before the first of them is compiled.
+metrics/language/tree.lo metrics/language/words.lo: metrics/language/grammar.h
+
+check_PROGRAMS += metrics/language/tests/fuzz_language
+tests_compute += metrics/language/tests/fuzz_language
+CLEANFILES += metrics/language/tests/fuzz_language.crash
+metrics_language_tests_fuzz_language_SOURCES = metrics/language/tests/fuzz_language.c
+metrics_language_tests_fuzz_language_CPPFLAGS = $(fuzz_cppflags)
+metrics_language_tests_fuzz_language_CFLAGS = $(fuzz_cflags)
+metrics_language_tests_fuzz_language_LDADD = libfastinst_language.la libfastinst_text.la
+
+# What runs at probes changes no vector register.
+noinst_LTLIBRARIES += libfastinst_snippet.la
+libfastinst_snippet_la_SOURCES = metrics/language/code.h metrics/language/run.c
+libfastinst_snippet_la_CFLAGS = $(AM_CFLAGS) -mgeneral-regs-only -fno-sanitize=all
+
+if HAVE_CMOCKA
+metrics_tests = metrics/language/tests/test_code metrics/language/tests/test_request
+check_PROGRAMS += $(metrics_tests)
+tests_compute += $(metrics_tests)
+metrics_language_tests_test_code_LDADD = libfastinst_language.la libfastinst_snippet.la libfastinst_text.la $(CMOCKA_LIBS)
+metrics_language_tests_test_request_LDADD = libfastinst_language.la libfastinst_snippet.la libfastinst_text.la $(CMOCKA_LIBS)
+endif
+EXTRA_DIST += metrics/language/tests/paper.h
