@@ -30,6 +30,10 @@ fastinst_SOURCES = \
 	commands/fastinst/counts.c \
 	commands/fastinst/fastinst.c \
 	commands/fastinst/list.c \
+	commands/fastinst/metrics.c \
+	commands/fastinst/metrics.h \
+	commands/fastinst/metrics_print.c \
+	commands/fastinst/metrics_text.c \
 	commands/fastinst/run.c \
 	commands/fastinst/source_of.c \
 	commands/fastinst/top.c \
@@ -47,7 +51,7 @@ fastinst_SOURCES = \
 	agent/counts/ring.c \
 	agent/counts/ring.h
 fastinst_CPPFLAGS = $(AM_CPPFLAGS) -DPKGLIBDIR='"$(pkglibdir)"'
-fastinst_LDADD = libfastinst_internal.la libfastinst_inject.la libpatchcore_internal.la libresults.a libstress.a $(JANSSON_LIBS)
+fastinst_LDADD = libfastinst_language.la libfastinst_values.la libfastinst_internal.la libfastinst_inject.la libpatchcore_internal.la libresults.a libstress.a $(JANSSON_LIBS) $(LZMA_LIBS)
 fastinst_LDFLAGS = $(HARDEN_LDFLAGS) $(HARDEN_PIE)
 nodist_bashcompletion_DATA += completion/fastinst
 nodist_zshcompletion_DATA += completion/_fastinst

@@ -25,8 +25,35 @@ metrics_language_tests_fuzz_language_LDADD = libfastinst_language.la libfastinst
 
 # What runs at probes changes no vector register.
 noinst_LTLIBRARIES += libfastinst_snippet.la
-libfastinst_snippet_la_SOURCES = metrics/language/code.h metrics/language/run.c
+libfastinst_snippet_la_SOURCES = \
+	metrics/language/code.h \
+	metrics/language/run.c \
+	metrics/agent/values.h \
+	metrics/agent/values_write.c
 libfastinst_snippet_la_CFLAGS = $(AM_CFLAGS) -mgeneral-regs-only -fno-sanitize=all
+
+noinst_LTLIBRARIES += libfastinst_values.la
+libfastinst_values_la_SOURCES = metrics/agent/values_read.c metrics/agent/values.h
+
+dist_pkgdata_DATA += metrics/library/metrics.mdl
+
+# What "fastinst metrics" puts into a program.
+pkglib_LTLIBRARIES += libfastinst-metrics.la
+libfastinst_metrics_la_SOURCES = \
+	patchcore/life/bind.c \
+	patchcore/sigtrap/guard.c \
+	agent/counts/base.c \
+	agent/counts/base.h \
+	agent/counts/exec.c \
+	metrics/agent/agent.c \
+	metrics/agent/agent.h \
+	metrics/agent/program.c \
+	metrics/agent/program.h
+libfastinst_metrics_la_LIBADD = libfastinst_language.la libfastinst_snippet.la libfastinst_elf.la libfastinst_text.la \
+	libfastinst.la libpatchcore.la
+libfastinst_metrics_la_LDFLAGS = -module -avoid-version -shared -Wl,-z,nodelete -Wl,-z,now -Wl,-Bsymbolic $(HARDEN_LDFLAGS) \
+	-Wl,--version-script=$(top_srcdir)/agent/counts/agent.map
+EXTRA_libfastinst_metrics_la_DEPENDENCIES = agent/counts/agent.map
 
 if HAVE_CMOCKA
 metrics_tests = metrics/language/tests/test_code metrics/language/tests/test_request
@@ -36,3 +63,5 @@ metrics_language_tests_test_code_LDADD = libfastinst_language.la libfastinst_sni
 metrics_language_tests_test_request_LDADD = libfastinst_language.la libfastinst_snippet.la libfastinst_text.la $(CMOCKA_LIBS)
 endif
 EXTRA_DIST += metrics/language/tests/paper.h
+tests_race += metrics/tests/test_metrics.sh
+EXTRA_DIST += metrics/tests/measured.c metrics/tests/test_metrics.sh

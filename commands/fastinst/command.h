@@ -21,6 +21,7 @@ int switch_command(int argc, char **argv);
 int top_command(int argc, char **argv);
 int list_command(int argc, char **argv);
 int trace_command(int argc, char **argv);
+int metrics_command(int argc, char **argv);
 
 /* --- Counts by name, added up over processes, from the lines that agents write ---------------- */
 

@@ -14,6 +14,8 @@ static const struct program_command commands[] = {
 	  "trace --on 'Shop::add*' --limit 1000 -- ./prog input" },
 	{ "profile", profile_command, "run a program; estimate how often each function is called",
 	  "profile --format html --output prog.html -- ./prog input" },
+	{ "metrics", metrics_command, "run a program; measure what texts in a language say",
+	  "metrics -m time --focus /Code/parse.c/parse -- ./prog input" },
 	{ NULL, NULL, "Programs that run", NULL },
 	{ "attach", attach_command, "put the agent into a process that runs",
 	  "attach --entries --for 10s 1234" },

@@ -46,6 +46,7 @@ dist_man_MANS += \
 	docs/man/fastinst-attach.1 \
 	docs/man/fastinst-detach.1 \
 	docs/man/fastinst-list.1 \
+	docs/man/fastinst-metrics.1 \
 	docs/man/fastinst-off.1 \
 	docs/man/fastinst-on.1 \
 	docs/man/fastinst-profile.1 \
@@ -99,6 +100,7 @@ dist_man_MANS += \
 	docs/man/fi_unload.3 \
 	docs/man/fi_unregister_callback.3 \
 	docs/man/libfastinst.3 \
+	docs/man/mdl.5 \
 	docs/man/tmax-bench.1 \
 	docs/man/tmax-calibrate.1 \
 	docs/man/tmax-conform.1 \

@@ -33,15 +33,15 @@ for arguments in help -h --help "help -h" "help --help"; do
 	told "Usage: fastinst COMMAND [OPTION]... [ARGUMENT]..." $arguments
 done
 mapfile -t commands < <("$fastinst" --help | sed -nE 's/^  ([a-z]+)( .*)?$/\1/p')
-[ "${#commands[@]}" = 10 ] || wrong "commands: ${commands[*]}"
+[ "${#commands[@]}" = 11 ] || wrong "commands: ${commands[*]}"
 for command in "${commands[@]}"; do
-	refused "fastinst $command" "unrecognized option '--bogus'" "$command" --bogus
+	refused "fastinst $command" "unrecognized option '--xyzzy'" "$command" --xyzzy
 	[[ $("$fastinst" help "$command" | head -n 1) == "Usage: fastinst $command [OPTION]..."* ]] ||
 		wrong "help $command"
 	[ "$("$fastinst" help "$command")" = "$("$fastinst" "$command" -h)" ] || wrong "$command -h"
 	[ -z "$("$fastinst" help "$command" | awk 'length > 80')" ] || wrong "help $command: a line is too long"
 done
-refused fastinst "no such command 'bogus'; there are run, trace, profile, attach, " bogus
+refused fastinst "no such command 'bogus'; there are run, trace, profile, metrics, " bogus
 refused fastinst "no such command 'atach'; did you mean 'attach'?" atach
 hint=$("$fastinst" profile --formt json true 2>&1 | tail -n 1) || true
 [ "$hint" = "Try 'fastinst profile --help'; did you mean '--format'?" ] || wrong "$hint"
@@ -71,6 +71,12 @@ trace||it takes either a program to run or --pid
 trace|--pid 1 true|it takes either a program to run or --pid
 trace|--limit -1 true|--limit '-1': must be a whole number
 trace|--format xml true|--format 'xml': no such name; there are text, json, chrome
+metrics||it takes either a program to run or --list
+metrics|--list true|it takes either a program to run or --list
+metrics|true|no metric is asked for: --metric, -e or --file name some
+metrics|--focus parse true|--focus 'parse': a focus is a path, such as /Code/main.c/parse
+metrics|--file /nowhere true|--file '/nowhere': it cannot be read: No such file or directory
+metrics|--every 0 true|--every '0': must be a time
 profile||it takes either a program to run or --pid
 profile|--for 1 true|--for goes with --pid
 profile|--overhead 0 true|--overhead '0': must be a number from 0.0001 to 1
