@@ -97,8 +97,10 @@ static void ticks_are_told_as_times(void **state)
 	for (int slow = 0; slow < 2; slow++) {
 		tsc_khz = slow ? 200000 : 2000000;
 		result.rows = 0;
-		add_row("aligned", "on");
+		bench_row_extra(add_row("aligned", "on"), "over_empty", 100);
+		bench_row_extra(&result.row[0], "traps", 3);
 		print();
+		says(slow ? "; over_empty 0.5, traps 3\n" : "; over_empty 50, traps 3\n");
 		says(slow ? "        us\n" : "        ns\n");
 		says(slow ? "\n    2.21       [2.08,2.34]      1.95..2.73      294    17 1.13 "
 			  : "\n     221         [208,234]        195..273    29406    17 1.13 ");
