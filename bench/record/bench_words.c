@@ -168,11 +168,6 @@ char *words_of_result(const struct bench_result *r, uint64_t tsc_khz)
 	return NULL;
 }
 
-static void scale_value(struct bench_value *v, double by)
-{
-	*v = (struct bench_value){ v->median * by, v->low * by, v->high * by };
-}
-
 void bench_ticks_to_times(struct bench_result *result, uint64_t tsc_khz)
 {
 	static const char *const times[] = { "over_empty", "over_low", "over_high",
@@ -185,17 +180,17 @@ void bench_ticks_to_times(struct bench_result *result, uint64_t tsc_khz)
 		if (strcmp(row->unit, "ticks") == 0)
 			most = fmax(most, row->value.median * us);
 	for (row = result->row; tsc_khz && row < end; row++) {
-		double *const quantiles[] = { &row->least, &row->p5,  &row->p25, &row->p75,
-					      &row->p95,   &row->p99, &row->most };
+		double *const numbers[] = { &row->least,      &row->p5,		  &row->p25,
+					    &row->p75,	      &row->p95,	  &row->p99,
+					    &row->most,	      &row->value.median, &row->value.low,
+					    &row->value.high, &row->base.median };
 		double by = most < 1 ? 1000 * us : us;
 
 		if (strcmp(row->unit, "ticks") != 0)
 			continue;
 		strcpy(row->unit, most < 1 ? "ns" : "us");
-		scale_value(&row->value, by);
-		scale_value(&row->base, by);
-		for (size_t i = 0; i < sizeof(quantiles) / sizeof(quantiles[0]); i++)
-			*quantiles[i] *= by;
+		for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+			*numbers[i] *= by;
 		for (unsigned i = 0; i < row->extras; i++)
 			row->extra[i].number *= word_listed(row->extra[i].key, times) ? by : 1;
 	}

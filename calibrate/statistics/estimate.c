@@ -349,16 +349,15 @@ bool level_is_known(const struct level *level)
 }
 
 /* As machine.conf has them: what is not known is not there, and costs are whole ticks. */
-/* With so many of the levels at rest. */
-static int choose_level(const struct estimate *e, int claim, double p, unsigned rested)
+int estimate_accepted(const struct estimate *e, int claim, double p)
 {
 	static const enum machine_conf_sites sites[CLAIMS] = { SITES_LINE, SITES_PAGE };
-	struct machine_conf conf = { .levels = e->levels, .rested = rested };
-	/* Behind the others stand the constant waits, which no config has. */
+	struct machine_conf conf = { .levels = e->levels, .rested = e->ladder.rested };
+	/* Between these stand the constant waits, which no config has. */
 	unsigned apart = e->ladder.count - e->levels, best;
-	const struct machine_conf_level *chosen;
+	const struct machine_conf_level *accepted;
 
-	for (unsigned i = 0; i < e->levels + rested; i++) {
+	for (unsigned i = 0; i < conf.levels + conf.rested; i++) {
 		const struct level *level = &e->level[i < e->levels ? i : i + apart];
 		bool is_known = level_is_known(level) && (i < e->levels || level->upper_p < 1);
 
@@ -368,21 +367,16 @@ static int choose_level(const struct estimate *e, int claim, double p, unsigned 
 			.page.upper_p = is_known ? level->claim[CLAIM_PAGE].upper_p : INFINITY,
 		};
 	}
-	chosen = machine_conf_accepted(&conf, sites[claim], p);
-	if (!chosen)
-		return -1;
-	best = (unsigned)(chosen - conf.level);
-	return (int)(best < e->levels ? best : best + apart);
+	accepted = machine_conf_accepted(&conf, sites[claim], p);
+	best = accepted ? (unsigned)(accepted - conf.level) : 0;
+	return !accepted ? -1 : (int)(best < e->levels ? best : best + apart);
 }
 
 int estimate_best(const struct estimate *e, int claim, double p)
 {
-	return choose_level(e, claim, p, 0);
-}
+	int best = estimate_accepted(e, claim, p);
 
-int estimate_accepted(const struct estimate *e, int claim, double p)
-{
-	return choose_level(e, claim, p, e->ladder.rested);
+	return best < (int)e->levels ? best : -1;
 }
 
 double estimate_kept(const struct estimate *e, double p)

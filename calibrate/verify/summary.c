@@ -264,21 +264,6 @@ static void put_distances(FILE *out, const struct estimate *e)
 	}
 }
 
-/* The shortest of the long waits with the best bound. */
-static void put_started(FILE *out, const struct estimate *e, const struct identity *id)
-{
-	const struct level *best = e->long_level;
-
-	for (const struct level *level = best; level < e->long_level + LONG_WAITS; level++)
-		best = level->upper_p < best->upper_p ? level : best;
-	if (best->upper_p > WORTH_TELLING)
-		return;
-	fprintf(out,
-		"  changes that are started, and finished later, take %s with pc_set_accept_p(%s), "
-		"no executor interrupted\n",
-		COST(best->ticks, id), NUMBER(round_up(best->upper_p)));
-}
-
 void summary_details(FILE *out, const struct estimate *e, const struct provenance *from)
 {
 	const struct kind kind = kind_read(from->identity);
@@ -304,7 +289,6 @@ void summary_details(FILE *out, const struct estimate *e, const struct provenanc
 				"no wait had enough of both; so no bound\n",
 				claim_name(claim));
 	put_sections(out, e->long_level, LONG_WAITS);
-	put_started(out, e, from->identity);
 	fprintf(out,
 		"Stores inside a line: %s runs in different hours here, and %u runs in %u hours on "
 		"machines of this kind; the\nlibrary asks for %d, or for %d in %d hours.\n",

@@ -55,28 +55,11 @@ static void put_levels(FILE *f, const struct verify *v)
 		NUMBER(v->accept_p), v->conf.window, NUMBER(100 * v->conf.confidence), v->seed);
 }
 
-static bool is_whole(const struct verify_cell *c)
-{
-	return c->check == CHECK_WINDOW && c->status == STATUS_HELD;
-}
-
-/* One line for all boundaries inside the window that held. */
-static void put_window(FILE *f, const struct verify *v)
-{
-	unsigned held = 0;
-	double stores = 0;
-
-	for (const struct verify_cell *c = v->cell; c < v->cell + v->cells; c++) {
-		held += is_whole(c);
-		stores += is_whole(c) ? (double)c->count.toggles : 0;
-	}
-	if (held)
-		fprintf(f, "%-9s window of %u bytes: no tear in %s stores, at %u places in it\n",
-			verify_status_name(STATUS_HELD), v->conf.window, NUMBER(stores), held);
-}
-
 static void print_text(FILE *f, const struct verify *v)
 {
+	double stores = 0;
+	unsigned held = 0;
+
 	fprintf(f, "Config:   %s\n", v->config[0] ? v->config : "none found");
 	if (v->have_conf && v->cells)
 		put_levels(f, v);
@@ -84,8 +67,12 @@ static void print_text(FILE *f, const struct verify *v)
 		uint64_t tears = verify_tears(c);
 		char text[COMMAND_MAX];
 
-		if (is_whole(c))
+		/* One line for all boundaries inside the window that held. */
+		if (c->check == CHECK_WINDOW && c->status == STATUS_HELD) {
+			stores += (double)c->count.toggles;
+			held++;
 			continue;
+		}
 		fprintf(f, "%-9s %s: ", verify_status_name(c->status), name_of(c, text));
 		if (c->status == STATUS_SKIPPED) {
 			fprintf(f, "%s\n", c->reason);
@@ -104,7 +91,9 @@ static void print_text(FILE *f, const struct verify *v)
 		if (c->check != CHECK_CONTROL && tears)
 			fprintf(f, "%10s%s\n", "", text);
 	}
-	put_window(f, v);
+	if (held)
+		fprintf(f, "%-9s window of %u bytes: no tear in %s stores, at %u places in it\n",
+			verify_status_name(STATUS_HELD), v->conf.window, NUMBER(stores), held);
 	for (const struct verify_promise *p = v->promise; p < v->promise + v->promises; p++) {
 		fprintf(f, "%-9s promise %s: %s\n", verify_status_name(p->status), p->name,
 			p->reason);
