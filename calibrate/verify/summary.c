@@ -187,8 +187,8 @@ static void put_next(FILE *out, const struct estimate *e)
 		      out);
 	else
 		fprintf(out,
-			"if a program can bear tears, let it call pc_set_accept_p(%s): fewer than "
-			"%.2g an hour at one change a second. Else nothing.\n",
+			"nothing, unless a program can bear tears: then pc_set_accept_p(%s), fewer "
+			"than %.2g an hour at one change a second.\n",
 			NUMBER(e->require_p), 3600 * kept);
 }
 

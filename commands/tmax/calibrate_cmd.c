@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <error.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -211,6 +213,25 @@ static int tell_estimate(struct session *s, const struct request *r, const struc
 	return ret < 0 ? EXIT_CANNOT_WRITE : EXIT_PASS;
 }
 
+/* What this run has added to what the config said of the machine before. */
+static void put_since(const struct request *r, const struct estimate *e, const struct identity *id)
+{
+	static struct machine_conf before;
+	double least = 1;
+	char why[160];
+
+	if (machine_conf_read(&before, r->output, why, sizeof(why)) < 0 || before.fleet ||
+	    !before.levels || identity_differs(&before.identity, id))
+		return;
+	for (unsigned i = 0; i < e->levels; i++)
+		least = fmin(least, e->level[i].upper_p);
+	printf("Since:   the best bound per change is %s, from runs in %u hour%s; it was %s, from "
+	       "%" PRIu64 "\n",
+	       NUMBER(least), e->runs, S(e->runs),
+	       NUMBER(machine_conf_p(machine_conf_surest(&before, SITES_ALL), SITES_ALL)),
+	       before.runs);
+}
+
 /*
  * What one run has counted goes to the store, and what the store then says of this machine to the
  * journal, the user and the config. A run that saw nothing adds nothing, and takes nothing away:
@@ -250,6 +271,8 @@ static int conclude_calibration(struct session *s, const struct request *r,
 		e = &all;
 	}
 	status = tell_estimate(s, r, e, &from, written);
+	if (!r->json && has_conf && !one->blind)
+		put_since(r, e, id);
 	/* Without a wait a config would only take away what another one had said. */
 	if (has_conf && one->blind)
 		kept = ", as it was";

@@ -183,7 +183,7 @@ static void it_says_what_a_change_costs(void **state)
 	assert_has(text,
 		   "\n  across a page        15.4 us     10 us   5 us, fewer than 1 in "
 		   "10000 tears; two waits of 0.308 us, or 4 times the store's own latency\n");
-	assert_has(text, "pc_set_accept_p(1e-4): fewer than 0.36 an hour at one change a second.");
+	assert_has(text, "then pc_set_accept_p(1e-4), fewer than 0.36 an hour at one change a second.");
 	free(text);
 	e.window.runs = 30;
 	text = printed(summary_print);

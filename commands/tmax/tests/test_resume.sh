@@ -150,6 +150,10 @@ replayed()
 replayed
 grep -q '1 unreadable line passed over' "$dir/err" || fail "calibrate does not tell a damaged line"
 [[ "$(conf_says runs "$killed" scope)" = [12] ]] || fail "a damaged line is in the config"
+levels=$(conf_says levels "$killed" wait)
+replayed
+[ "$levels" = 0 ] || grep -qE '^Since:   the best bound per change is .*; it was .*, from [12]$' "$dir/out" ||
+	fail "not told what the run has added"
 # A store in which nothing can be read is begun behind what is there.
 printf 'rubbish\n{"type":"evidence","schema":2}\n\0\n' >"$dir/rubbish"
 cp "$dir/rubbish" "$dir/all"
