@@ -187,27 +187,39 @@ static void *print_intervals(void *arg)
 	return NULL;
 }
 
-/* A metric of which no process has the procedures is a failure; of which some have, is none. */
+/* A process makes plans again when it has loaded objects: the last one counts. */
 static void take_plan(struct metrics_run *run, char *line)
 {
+	uint64_t number, places, left_out;
+	struct metric_report *last;
 	char *field[4];
-	struct measured_metric *measured;
-	uint64_t number;
 
 	if (text_fields(&line, field, 4) != 4 ||
-	    !number_in(field[0], 0, run->measured_n - 1, &number))
+	    !number_in(field[0], 0, run->measured_n - 1, &number) ||
+	    !number_in(field[1], 0, UINT32_MAX, &places) ||
+	    !number_in(field[2], 0, UINT32_MAX, &left_out))
 		return;
-	measured = &run->measured[number];
-	if (*field[3]) {
-		free(measured->why);
-		measured->why = strdup(field[3]);
-		return;
+	last = &run->measured[number].last;
+	free(last->why);
+	*last = (struct metric_report){ 1, places, left_out, *field[3] ? strdup(field[3]) : NULL };
+}
+
+/* A metric that no process can measure is a failure; one that some cannot is none. */
+static void add_process(struct metrics_run *run)
+{
+	for (size_t i = 0; i < run->measured_n; i++) {
+		struct metric_report *last = &run->measured[i].last, *all = &run->measured[i].all;
+
+		if (last->why) {
+			free(all->why);
+			all->why = last->why;
+		} else {
+			all->processes += last->processes;
+			all->places += last->places;
+			all->left_out += last->left_out;
+		}
+		*last = (struct metric_report){ 0 };
 	}
-	measured->processes++;
-	if (number_in(field[1], 0, UINT32_MAX, &number))
-		measured->probes += number;
-	if (number_in(field[2], 0, UINT32_MAX, &number))
-		measured->left_out += number;
 }
 
 static int take_line(char *line, void *arg)
@@ -216,6 +228,8 @@ static int take_line(char *line, void *arg)
 	char *field[2];
 	uint64_t lost, missed;
 
+	if (!line)
+		add_process(run);
 	if (!line || !*line || line[1] != '\t')
 		return 0;
 	if (*line == 'A') {
@@ -235,6 +249,16 @@ static int take_line(char *line, void *arg)
 	return 0;
 }
 
+static const char *reason_of(const struct metric_report *all)
+{
+	if (all->left_out)
+		return "nothing is left";
+	if (all->processes)
+		return "it has no procedures with probes: compile with "
+		       "-fpatchable-function-entry=5, or take --entries";
+	return all->why ? all->why : "no process took the agent: is the program linked statically?";
+}
+
 /* What is not in the values, or may not be. */
 static void remark_on(struct metrics_run *run)
 {
@@ -242,18 +266,14 @@ static void remark_on(struct metrics_run *run)
 		const struct measured_metric *measured = &run->measured[i];
 		const char *name = measured->metric->name.text;
 
-		if (measured->left_out)
+		if (measured->all.left_out)
 			remark("%s: %zu procedure%s left out, as not all points that it needs "
 			       "have probes; fastinst(7) says how to compile",
-			       name, measured->left_out, S(measured->left_out));
+			       name, measured->all.left_out, S(measured->all.left_out));
 		if (was_measured(measured))
 			continue;
 		run->failed = true;
-		if (!measured->processes)
-			remark("%s was not measured: %s", name,
-			       measured->why ? measured->why
-					     : "no process took the agent: is the program linked "
-					       "statically?");
+		remark("%s was not measured: %s", name, reason_of(&measured->all));
 	}
 	if (run->lost)
 		remark("%llu event%s in signal handlers lost", (unsigned long long)run->lost,
@@ -358,7 +378,7 @@ static const struct command_line line = {
 static void free_run(struct metrics_run *run)
 {
 	for (size_t i = 0; i < run->measured_n; i++)
-		free(run->measured[i].why);
+		free(run->measured[i].all.why);
 	for (size_t i = 0; i < run->texts_n; i++)
 		free(run->texts[i].text);
 	free(run->measured);

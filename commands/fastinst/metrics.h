@@ -15,14 +15,20 @@ struct metric_text {
 	unsigned lines;
 };
 
-/* One metric that is measured, and what the agents say of it. */
+/* What an agent says of a metric in its process; with why, it cannot be measured there. */
+struct metric_report {
+	size_t processes, places, left_out;
+	char *why;
+};
+
+/* One metric that is measured. */
 struct measured_metric {
 	const struct mdl_metric *metric;
 	enum mdl_type type;
 	const char *thread;
-	double before; /* at the last line of --every */
-	size_t processes, probes, left_out;
-	char *why; /* it cannot be measured in some process */
+	double before;		   /* at the last line of --every */
+	struct metric_report last; /* of the process whose report is read */
+	struct metric_report all;
 };
 
 struct metrics_run {

@@ -114,7 +114,7 @@ static void print_metric(struct metrics_run *run, struct measured_metric *measur
 
 bool was_measured(const struct measured_metric *measured)
 {
-	return measured->processes && (measured->probes || !measured->left_out);
+	return measured->all.processes && measured->all.places;
 }
 
 void print_metrics(struct metrics_run *run, bool at_end)

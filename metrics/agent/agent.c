@@ -11,7 +11,7 @@
  *
  * Its report has lines of a letter and fields with tabs between:
  *
- *	P request, probes with code, procedures left out, why it cannot be measured or ""
+ *	P request, how often code was put, procedures left out, why it cannot be measured or ""
  *	A why probes could not be turned on
  *	E at the end: events that were lost in signal handlers, and missed for lack of memory
  */
@@ -232,22 +232,12 @@ static int read_requests(char *text)
 
 /* --- The report ------------------------------------------------------------------------------- */
 
-static size_t count_probes(const struct metric_plan *plan)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < plan->n; i++)
-		n += plan->placement[i].id < AT_EXIT;
-	return n;
-}
-
 static void write_plans(FILE *out)
 {
 	for (size_t i = 0; i < states_n; i++) {
 		const struct request_state *state = &states[i];
 
-		fprintf(out, "P\t%zu\t%zu\t%zu\t", i, count_probes(&state->plan),
-			state->plan.left_out);
+		fprintf(out, "P\t%zu\t%zu\t%zu\t", i, state->plan.n, state->plan.left_out);
 		text_put(out, state->error.text);
 		fputc('\n', out);
 	}

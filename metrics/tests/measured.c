@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Calls that are known, for metrics: threads, recursion, children, messages. "cpu": burns some and
- * prints how many seconds main() has used. "names": a thread called worker does all the work.
+ * prints how many seconds main() has used. A path: of a library that is loaded, whose plugin_run()
+ * is called.
  */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -88,15 +90,13 @@ static int burn(void)
 	return 0;
 }
 
-static int make_threads(int n, const char *name)
+static int make_threads(int n)
 {
 	pthread_t thread;
 
 	for (int i = 0; i < n; i++) {
 		if (pthread_create(&thread, NULL, run, NULL))
 			return 1;
-		if (name)
-			pthread_setname_np(thread, name);
 		pthread_join(thread, NULL);
 	}
 	return 0;
@@ -113,6 +113,15 @@ static int with_child(void)
 	wait(&status);
 	work(10);
 	return status;
+}
+
+static int load(const char *library, unsigned long calls)
+{
+	void *handle = dlopen(library, RTLD_NOW);
+	unsigned long (*run)(unsigned long) =
+		handle ? (unsigned long (*)(unsigned long))dlsym(handle, "plugin_run") : NULL;
+
+	return !run || run(calls) != calls;
 }
 
 static int write_some(void)
@@ -133,13 +142,15 @@ int main(int argc, char **argv)
 	if (!strcmp(what, "cpu"))
 		return burn();
 	if (!strcmp(what, "many"))
-		return make_threads(atoi(argv[2]), NULL);
+		return make_threads(atoi(argv[2]));
 	if (!strcmp(what, "child"))
 		return with_child();
 	if (!strcmp(what, "kill"))
 		return work(77) + raise(9);
 	if (!strcmp(what, "write"))
 		return write_some();
+	if (strchr(what, '/'))
+		return load(what, strtoul(argv[2], NULL, 10));
 	if (!strcmp(what, "exec"))
 		return work(5) + execl("/proc/self/exe", argv[0], "child", NULL);
 	for (int i = 0; i < THREADS; i++)

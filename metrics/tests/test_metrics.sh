@@ -85,6 +85,25 @@ measure plain 0 -m calls --focus '/Code/*/leaf' -- exec
 is calls 115
 measure plain 137 -m calls --focus '/Code/*/leaf' -- kill
 is calls 77
+# Measuring begins in each process, and in each program that it executes.
+begins='metric begins { base is counter { append preInsn $start.entry (* begins++; *) } }
+	metric ends { base is counter { append preInsn $exit.entry (* ends++; *) } }'
+measure plain 0 -e "$begins" -- child
+is begins 2
+is ends 2
+measure plain 0 -e "$begins" -- exec
+is begins 3
+is ends 3
+measure plain 137 -e "$begins" -- kill
+is begins 1
+is ends 0
+# A library that is loaded later, and one of its functions that the metric names.
+$CC -O1 -fPIC -shared -fpatchable-function-entry=5 -o "$dir/plugin.so" "$top/commands/fastinst/tests/plugin.c"
+measure plain 0 -m calls --focus /Code/plugin.so/plugin_step -- "$dir/plugin.so" 321
+is calls 321
+! grep -q 'not measured' "$dir/says" || wrong "a library that is loaded: $(cat "$dir/says")"
+measure plain 0 -m calls --focus '/Code/plugin.so' -- "$dir/plugin.so" 321
+is calls 322
 # More threads than one file of values has slots.
 measure plain 0 -m calls --focus '/Code/*/work' -- many 1500
 is calls 1500
@@ -230,6 +249,10 @@ refused 'is not of the flavor pvm' -e 'metric a { flavor mpi; base is counter { 
 printf 'metric a {\n\tbase is counter {\n\t\tappend preInsn $start.entry (* a = b; *)\n\t}\n}\n' >"$dir/wrong.mdl"
 refused "$dir/wrong.mdl:3:38: there is no b here" -f "$dir/wrong.mdl"
 grep -qx "$(printf '\t\t\t')  *^" "$dir/says" || wrong "no caret: $(cat "$dir/says")"
+$CC -O1 -o "$dir/bare" "$top/metrics/tests/measured.c" -pthread
+measure bare 1 -m calls
+is calls -
+grep -q 'no procedures with probes' "$dir/says" || wrong "no probes: $(cat "$dir/says")"
 measure plain 1 -m calls --focus /Code/measured.c/nobody
 grep -q 'no procedure is measured.c:nobody' "$dir/says" || wrong "nobody: $(cat "$dir/says")"
 measure plain 0 --no-library -e "$(base calls counter 'append preInsn $start.entry (* calls = 3; *)')"
