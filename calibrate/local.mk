@@ -11,6 +11,9 @@ libcalibrate_a_SOURCES = \
 	commands/tmax/export_cmd.c \
 	commands/tmax/info.c \
 	commands/tmax/one_cell_cmd.c \
+	commands/tmax/protocols.h \
+	commands/tmax/protocols_cmd.c \
+	commands/tmax/protocols_print.c \
 	commands/tmax/report_cmd.c \
 	commands/tmax/verify_cmd.c \
 	calibrate/verify/conf_write.c \
@@ -33,6 +36,7 @@ libcalibrate_a_SOURCES = \
 	commands/report/report_cells.c \
 	commands/report/report_gaps.c \
 	commands/report/report_machine.c \
+	commands/report/report_protocols.c \
 	commands/report/report_rate.c \
 	commands/report/report_verdict.c \
 	calibrate/session/session.c \
@@ -46,6 +50,8 @@ libcalibrate_a_SOURCES = \
 	calibrate/statistics/evidence.c \
 	calibrate/statistics/evidence.h \
 	calibrate/statistics/long_wait.c \
+	calibrate/statistics/protocol_rows.c \
+	calibrate/statistics/protocol_rows.h \
 	calibrate/statistics/sums.c \
 	calibrate/statistics/sums.h \
 	calibrate/verify/verify.c \
@@ -57,7 +63,8 @@ dist_pkgdata_DATA += \
 	calibrate/session/tail.cells \
 	results/figures/page.css \
 	commands/report/gaps.gp \
-	commands/report/ladder.gp
+	commands/report/ladder.gp \
+	commands/report/protocols.gp
 
 nodist_pkgdata_DATA += calibrate/session/paper.cells
 EXTRA_DIST += calibrate/session/paper.awk
@@ -82,7 +89,7 @@ calibrate_script_reading = \
 	commands/tmax/tests/test_report.sh
 calibrate_script_alone = commands/tmax/tests/test_gaps.sh
 calibrate_script_computing = commands/tmax/tests/test_hostile.sh
-calibrate_script_racing = commands/tmax/tests/test_proof.sh
+calibrate_script_racing = commands/tmax/tests/test_proof.sh commands/tmax/tests/test_protocols.sh
 tests_calibrate += $(calibrate_script_tests)
 tests_read += $(calibrate_script_reading)
 tests_alone += $(calibrate_script_alone)
@@ -147,6 +154,7 @@ calibrate_computing = \
 	calibrate/session/tests/test_quick \
 	calibrate/session/tests/test_schedule \
 	commands/tmax/tests/test_options \
+	commands/tmax/tests/test_protocols_print \
 	calibrate/session/tests/test_session \
 	calibrate/statistics/tests/test_coverage \
 	calibrate/verify/tests/test_power \

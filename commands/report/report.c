@@ -20,6 +20,7 @@ static const struct report_section sections[] = {
 	{ "figure9", "Figure 9 of the paper", section_figure9, NULL },
 	{ "gaps", "Fetch gaps", section_gaps, NULL },
 	{ "placements", "Placements", section_placements, NULL },
+	{ "protocols", "Protocols on trial", section_protocols, NULL },
 	{ "cells", "Cells with tears", section_cells, NULL },
 	{ "bench-", NULL, NULL, NULL }, /* all benchmarks */
 	{ "machine", "The machine and its runs", section_machine, NULL },

@@ -34,6 +34,7 @@ int section_machine(struct html_page *page);
 int section_figure9(struct html_page *page);
 int section_gaps(struct html_page *page);
 int section_placements(struct html_page *page);
+int section_protocols(struct html_page *page);
 int section_cells(struct html_page *page);
 int section_limits(struct html_page *page);
 int section_benchmark(struct html_page *page, const struct benchmark *benchmark);

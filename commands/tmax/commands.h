@@ -21,6 +21,7 @@ int cmd_bench(int argc, char **argv);
 int cmd_evidence(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 int cmd_export(int argc, char **argv);
+int cmd_protocols(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
 int cmd_conform(int argc, char **argv);
 int cmd_merge(int argc, char **argv);

@@ -34,6 +34,8 @@ static const struct program_command commands[] = {
 	{ NULL, NULL, "Research", NULL },
 	{ "stress", cmd_stress, "run one cell: toggle a site under executors, count tears",
 	  "stress --protocol front-first --toggles 20000" },
+	{ "protocols", cmd_protocols, "do protocols by which programs patch code hold here?",
+	  "protocols --budget 2m" },
 	{ "gaps", cmd_gaps, "measure the gaps between the two fetches of one instruction",
 	  "gaps --crossing page --seconds 10s" },
 	{ "bench", cmd_bench, "what patching costs here, beside what people use instead",

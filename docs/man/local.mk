@@ -110,6 +110,7 @@ dist_man_MANS += \
 	docs/man/tmax-gaps.1 \
 	docs/man/tmax-info.1 \
 	docs/man/tmax-merge.1 \
+	docs/man/tmax-protocols.1 \
 	docs/man/tmax-report.1 \
 	docs/man/tmax-stress.1 \
 	docs/man/tmax-verify.1 \
