@@ -49,8 +49,9 @@ bool kind_take(struct kind *k, const char *line, const struct identity *id)
 
 struct kind kind_read(const struct identity *id)
 {
+	const char *named = secure_getenv("PATCHCORE_KINDS");
 	char why[160], *line = NULL;
-	int fd = conf_open(kinds_path, why, sizeof(why));
+	int fd = conf_open(named && named[0] ? named : kinds_path, why, sizeof(why));
 	FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
 	struct kind kind = { 0 };
 	size_t room = 0;

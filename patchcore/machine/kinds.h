@@ -20,7 +20,10 @@ struct kind {
 	unsigned widest;   /* bytes: on no such machine may one store be taken to change more */
 };
 
-/* The table that is installed: tests have others. */
+/*
+ * The table that is installed: tests have others. A library that is not installed has the one that
+ * the environment names (PATCHCORE_KINDS).
+ */
 extern const char *kinds_path __attribute__((visibility("hidden")));
 
 /* kind_read - of a machine. But for widest all is 0 where the table has no sound line of its kind.

@@ -129,8 +129,8 @@ int pc_text_close(void *addr, size_t len);
  * and get their protection back.
  *
  * -EACCES, -EPERM, -ENOMEM, -EAGAIN (a child of fork(2) still runs the pages), -ENOTSUP: a change
- * there would fail so; way and reason say which was refused and by whom. -EFAULT: not mapped, or behind the end
- * of its file; reason says so. -EINVAL: way is NULL, len is 0, or the range wraps.
+ * there would fail so; way and reason say which was refused and by whom. -EFAULT: not mapped, or
+ * behind the end of its file; reason says so. -EINVAL: way is NULL, len is 0, or the range wraps.
  * With -EINVAL and -ESHUTDOWN, way and reason are as they were.
  */
 int pc_text_way(void *addr, size_t len, enum pc_text_way *way, char *reason, size_t size);

@@ -120,7 +120,8 @@ struct pc_status {
  * Before it, and after pc_fini(), all functions but these two return -ESHUTDOWN. Idempotent. Looks
  * for machine.conf in $PATCHCORE_MACHINE_CONF, $XDG_CONFIG_HOME/tmax/ (or ~/.config/tmax/),
  * sysconfdir/tmax/, localstatedir/lib/tmax/; the first that exists decides, also when it is
- * refused. The environment is ignored in set-user-ID programs.
+ * refused. kinds.tsv is looked for where the library is installed, or at $PATCHCORE_KINDS. The
+ * environment is ignored in set-user-ID programs.
  *
  * Returns 0 also when no policy is safe here: changes inside the atomic window
  * work on every machine. Else what sigaction(2) failed with, or -ENOMEM: nothing has begun, and it

@@ -446,6 +446,17 @@ static void widest_window(const void *arg)
 		       "AuthenticAMD\t26\t2\t64\t680000000\t37000000\t30\t10\t1\t0\t0\t9\n") == 8);
 	MUST(window_by(&conf,
 		       "AuthenticAMD\t26\t2\t32\t68000000\t37000000\t30\t10\t1\t0\t0\t9\n") == 8);
+	/* A library that is not installed finds the table that the environment names. */
+	setenv("PATCHCORE_KINDS", kinds_path, 1);
+	kinds_path = "/nowhere/kinds.tsv";
+	conf_use(&conf);
+	MUST(pc_fini() == 0 && status_now().atomic_window == 8);
+	use_kinds("AuthenticAMD\t26\t2\t32\t680000000\t37000000\t30\t10\t1\t0\t0\t9\n");
+	setenv("PATCHCORE_KINDS", kinds_path, 1);
+	kinds_path = "/nowhere/kinds.tsv";
+	MUST(pc_fini() == 0 && status_now().atomic_window == 32);
+	unsetenv("PATCHCORE_KINDS");
+	MUST(pc_fini() == 0 && status_now().atomic_window == 8);
 	/* Where others tore, no run of this machine helps. */
 	conf.window_runs = 30;
 	MUST(window_by(&conf, "") == 32);
