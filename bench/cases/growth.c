@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How the cost of an operation grows with what there is of sites, mappings, aliases, threads and
- * the like, and what it keeps: bench_growth.
+ * How the cost of an operation grows with what there is of sites, mappings, aliases, threads,
+ * processes and the like, and what it keeps: bench_growth.
  *
  * A cell is an operation at one size. It runs in a child process of its own: what it leaves behind
  * would be in the next cell's way. The child makes as many of what grows as the size says, or as it
@@ -13,6 +13,7 @@
 #include <malloc.h>
 #include <math.h>
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -51,6 +52,7 @@ struct ground {
 	uint8_t *code; /* PAGES pages that may be run and not be written */
 	struct pc_call *call;
 	sem_t ready;
+	unsigned process; /* of those that patch at once, from 0 */
 };
 
 typedef int ground_fn(struct ground *c, unsigned i);
@@ -247,6 +249,98 @@ static int fork_once(struct ground *c, unsigned i)
 	return child < 0 || waitpid(child, NULL, 0) < 0 ? -errno : 0;
 }
 
+/* --- Processes that patch at once ------------------------------------------------------------- */
+
+#define WORK 30000 /* additions, some 10 us of them */
+
+static _Atomic(unsigned) *patching; /* processes that have begun; shared by them */
+
+/* The seats in turn: a patcher and its executor side by side. */
+static void take_seat(const struct ground *c, unsigned i)
+{
+	const struct seating *seating = &c->run->seating;
+
+	i %= seating->executors + 1;
+	pin_this_thread(c->run->topology, i ? seating->executor[i - 1] : seating->patcher);
+}
+
+static void *run_site(void *arg)
+{
+	struct ground *c = arg;
+	void (*site)(void) = (void (*)(void))(uintptr_t)site_at(c, 0);
+
+	take_seat(c, c->process + 1);
+	for (;;)
+		site();
+	return NULL;
+}
+
+static int start_executor(struct ground *c)
+{
+	pthread_t thread;
+
+	return -pthread_create(&thread, NULL, run_site, c);
+}
+
+static int begin_patching(struct ground *c, enum pc_policy policy)
+{
+	static const uint8_t ret_code[] = { 0xc3 };
+	int ret = pc_set_policy(policy) ?: open_all(c, 0);
+
+	patching = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (ret == 0 && patching == MAP_FAILED)
+		ret = -errno;
+	return ret ?: pc_patch(site_at(c, 0) + LENGTH, ret_code, 1) ?: change_site(c, 0);
+}
+
+/* Until the parent ends. */
+static void patch_for_good(struct ground *c)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	take_seat(c, c->process);
+	if (start_executor(c) < 0)
+		_exit(1);
+	for (unsigned i = 0; change_site(c, i) == 0; i++)
+		if (i == 1)
+			(*patching)++;
+	_exit(1);
+}
+
+/* The first process is this one; the last one comes back when all others are at it. */
+static int add_process(struct ground *c, unsigned i, enum pc_policy policy)
+{
+	pid_t child;
+
+	if (i == 0)
+		return begin_patching(c, policy);
+	c->process = i;
+	child = fork();
+	if (child == 0)
+		patch_for_good(c);
+	if (child < 0)
+		return -errno;
+	if (i + 1 < c->size)
+		return 0;
+	while (*patching < i)
+		sched_yield();
+	c->process = 0;
+	return start_executor(c);
+}
+
+OPERATION(add_by_membarrier, add_process(c, i, PC_POLICY_MEMBARRIER))
+OPERATION(add_by_wait, add_process(c, i, PC_POLICY_WAIT))
+
+/* Another set of threads runs at each operation. */
+OPERATION(sleep_some, nanosleep(&(struct timespec){ .tv_nsec = 3000000 + i }, NULL))
+
+static int work_beside(struct ground *c, unsigned i)
+{
+	(void)c;
+	for (volatile unsigned k = i; k < i + WORK; k++)
+		;
+	return 0;
+}
+
 /* clang-format off */
 static const struct axis axes[] = {
 	{ "change", "sites", { 100, 3000, 100000 }, add_site, NULL, change_site, OFTEN },
@@ -269,6 +363,10 @@ static const struct axis axes[] = {
 	{ "fork", "sites", { 100, 3000, 100000 }, add_site, NULL, fork_once, ALONE },
 	{ "fork", "aliases", { 16, 250, 4000 }, add_alias, NULL, fork_once, ALONE },
 	{ "fork", "forks", { 10, 100, 1000 }, NULL, NULL, fork_once, ALONE },
+	{ "change by membarrier", "processes", { 2, 8, 32 }, add_by_membarrier, sleep_some, change_site, ALONE },
+	{ "change by wait", "processes", { 2, 8, 32 }, add_by_wait, sleep_some, change_site, ALONE },
+	{ "work beside membarriers", "processes", { 3, 9, 33 }, add_by_membarrier, sleep_some, work_beside, ALONE },
+	{ "work beside waits", "processes", { 3, 9, 33 }, add_by_wait, sleep_some, work_beside, ALONE },
 };
 /* clang-format on */
 
