@@ -42,6 +42,7 @@ dist_lab_DATA = \
 	docs/lab/epochs.md \
 	docs/lab/exact-counts.md \
 	docs/lab/executors.md \
+	docs/lab/membarrier-contention.md \
 	docs/lab/fleet-scale.md \
 	docs/lab/gap-lengths.md \
 	docs/lab/growth.md \
