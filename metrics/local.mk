@@ -56,9 +56,13 @@ libfastinst_metrics_la_LDFLAGS = -module -avoid-version -shared -Wl,-z,nodelete 
 EXTRA_libfastinst_metrics_la_DEPENDENCIES = agent/counts/agent.map
 
 if HAVE_CMOCKA
-metrics_tests = metrics/language/tests/test_code metrics/language/tests/test_request
+metrics_tests = \
+	metrics/agent/tests/test_values \
+	metrics/language/tests/test_code \
+	metrics/language/tests/test_request
 check_PROGRAMS += $(metrics_tests)
 tests_compute += $(metrics_tests)
+metrics_agent_tests_test_values_LDADD = libfastinst_values.la libfastinst_snippet.la $(CMOCKA_LIBS)
 metrics_language_tests_test_code_LDADD = libfastinst_language.la libfastinst_snippet.la libfastinst_text.la $(CMOCKA_LIBS)
 metrics_language_tests_test_request_LDADD = libfastinst_language.la libfastinst_snippet.la libfastinst_text.la $(CMOCKA_LIBS)
 endif

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "commands/fastinst/metrics.h"
@@ -29,18 +28,32 @@ static bool is_of_thread(const struct values_slot *slot, const char *thread)
 	return number_in(thread, 1, UINT32_MAX, &tid) && slot->tid == tid;
 }
 
+/* The thread that took the slot is there, and is no other one that has its number by now. */
+static bool is_alive(const struct values_slot *slot, uint32_t pid)
+{
+	char path[64], name[sizeof(slot->name)] = "";
+	FILE *comm;
+
+	snprintf(path, sizeof(path), "/proc/%u/task/%u/comm", pid, slot->tid);
+	comm = fopen(path, "re");
+	if (!comm)
+		return false;
+	if (fgets(name, sizeof(name), comm))
+		name[strcspn(name, "\n")] = '\0';
+	fclose(comm);
+	return !strncmp(name, slot->name, sizeof(name));
+}
+
 /* What a timer has run since it was started, where its clock can be read from here. */
-static int64_t running_time(enum mdl_type type, const struct value_copy *copy, uint32_t pid,
-			    uint32_t tid)
+static int64_t running_time(enum mdl_type type, const struct value_copy *copy,
+			    const struct values_slot *slot, uint32_t pid)
 {
 	clockid_t clock = CLOCK_MONOTONIC;
 	struct timespec now;
-	char path[64];
 	int64_t time;
 
-	snprintf(path, sizeof(path), "/proc/%u/task/%u", pid, tid);
 	if (type == MDL_COUNTER || type == MDL_THREAD_TIMER || copy->depth <= 0 ||
-	    access(path, F_OK) ||
+	    !is_alive(slot, pid) ||
 	    (type == MDL_PROCESS_TIMER && clock_getcpuclockid((pid_t)pid, &clock)) ||
 	    clock_gettime(clock, &now))
 		return 0;
@@ -60,7 +73,7 @@ static void add_slot(const struct values_slot *slot, uint32_t pid, void *data)
 
 		if (!is_of_thread(slot, measured->thread) || value_read(&slot->value[i], &copy))
 			continue;
-		value = copy.value + running_time(measured->type, &copy, pid, slot->tid);
+		value = copy.value + running_time(measured->type, &copy, slot, pid);
 		to->sum += value;
 		to->min = !to->threads || value < to->min ? value : to->min;
 		to->max = !to->threads || value > to->max ? value : to->max;
