@@ -57,6 +57,13 @@ static void put_levels(FILE *f, const struct verify *v)
 
 static void print_text(FILE *f, const struct verify *v)
 {
+	static const char *const next[] = {
+		[VERIFY_HOLDS] = "nothing",
+		[VERIFY_BROKEN] = "let no program wait by this config: remove it, and run tmax "
+				  "calibrate",
+		[VERIFY_INCONCLUSIVE] = "run it again, longer (--budget) or on a quiet machine",
+		[VERIFY_NO_CONF] = "run tmax calibrate",
+	};
 	double stores = 0;
 	unsigned held = 0;
 
@@ -106,6 +113,7 @@ static void print_text(FILE *f, const struct verify *v)
 	if (v->cells && v->verdict == VERIFY_HOLDS)
 		fprintf(f, "          this run alone says: at most %s per toggle, at %s %%\n",
 			NUMBER(v->upper_p), NUMBER(100 * VERIFY_CONFIDENCE));
+	fprintf(f, "Next:     %s\n", next[v->verdict]);
 }
 
 static json_t *level_json(const struct verify *v, int claim)

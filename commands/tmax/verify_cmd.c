@@ -80,9 +80,8 @@ static bool load_conf(struct verify *v, const char *named, char *path, size_t si
 		ret = machine_conf_find(path, size);
 	if (ret < 0)
 		return verify_conclude(v, VERIFY_NO_CONF,
-				       ret == -ENOENT
-					       ? "no machine.conf was found: run tmax calibrate"
-					       : "the path of machine.conf is too long");
+				       ret == -ENOENT ? "no machine.conf was found"
+						      : "the path of machine.conf is too long");
 	text_printable(v->config, sizeof(v->config), path);
 	if (machine_conf_read(&v->conf, path, why, sizeof(why)) < 0)
 		return verify_conclude(v, VERIFY_NO_CONF, "%s: %s", v->config, why);
