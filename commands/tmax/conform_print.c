@@ -102,6 +102,12 @@ static void put_suspects(FILE *f, const struct conform_report *r)
 static void print_text(FILE *f, const struct conform_report *r)
 {
 	const struct identity *id = r->identity;
+	static const char *const next[] = {
+		[CONFORMS] = "nothing",
+		[CONFORM_BROKEN] = "keep work off the suspect CPU, or off this machine, and show "
+				   "its vendor the commands",
+		[CONFORM_INCONCLUSIVE] = "run it again, longer (--budget)",
+	};
 	const struct conformance *c = r->tried;
 	char text[2 * TEXT_MAX];
 
@@ -133,7 +139,7 @@ static void print_text(FILE *f, const struct conform_report *r)
 		put_how_long(f, r);
 	fputs("Verdict: ", f);
 	put_verdict(f, conformance_verdict(c), (int)conformance_status(c));
-	fputc('\n', f);
+	fprintf(f, "\nNext:    %s\n", next[conformance_status(c)]);
 	if (r->interrupted)
 		fputs("Interrupted: the above is of the time until then; the same command begins "
 		      "anew\n",
