@@ -38,9 +38,12 @@ char *number_text(char buf[NUMBER_TEXT], double value)
 
 char *ticks_text(char buf[TICKS_TEXT], double ticks, uint64_t tsc_khz)
 {
-	if (tsc_khz)
-		snprintf(buf, TICKS_TEXT, "%s us", NUMBER(1000 * ticks / (double)tsc_khz));
-	else
-		snprintf(buf, TICKS_TEXT, "%s ticks", NUMBER(ticks));
+	double us = tsc_khz ? 1000 * ticks / (double)tsc_khz : 0;
+	double number = !tsc_khz ? ticks : us < 1 ? 1000 * us : us;
+
+	snprintf(buf, TICKS_TEXT, "%s %s", NUMBER(number),
+		 !tsc_khz ? "ticks"
+		 : us < 1 ? "ns"
+			  : "us");
 	return buf;
 }

@@ -15,7 +15,8 @@ char *number_text(char buf[NUMBER_TEXT], double value);
 /* The same as an expression, for the arguments of printf(). */
 #define NUMBER(value) number_text((char[NUMBER_TEXT]){ 0 }, (double)(value))
 
-/* ticks_text, TICKS - as a time: "7.7 us"; in ticks where the rate of the TSC is 0: not known. */
+/* ticks_text, TICKS - as a time: "77 ns", "7.7 us"; in ticks where the rate of the TSC is 0: not
+ * known. */
 #define TICKS_TEXT (NUMBER_TEXT + 8)
 char *ticks_text(char buf[TICKS_TEXT], double ticks, uint64_t tsc_khz);
 #define TICKS(ticks, tsc_khz) ticks_text((char[TICKS_TEXT]){ 0 }, (double)(ticks), (tsc_khz))

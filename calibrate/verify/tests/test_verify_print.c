@@ -153,9 +153,9 @@ static void test_print_levels(void **state)
 	v.conf.level[1].rest = 20000;
 	text = printed(VERIFY_TEXT);
 	assert_non_null(strstr(text,
-			       "\nWaits:    across a line two waits of 0.4 us, or 4 times the "
+			       "\nWaits:    across a line two waits of 400 ns, or 4 times the "
 			       "store's own latency: below 1e-6, if unchanged for 10 us before"
-			       "\n          across a page two waits of 0.4 us, or 4 times the "
+			       "\n          across a page two waits of 400 ns, or 4 times the "
 			       "store's own latency: below 1e-6\n"));
 	assert_null(strstr(text, "ticks"));
 	free(text);

@@ -117,7 +117,7 @@ static void ask_fleet(const char *path, const char *store, struct named *n)
 {
 	struct intake intake = { 0 };
 	struct fleet *fleet;
-	char *text = NULL, crossing[16], wait[16];
+	char *text = NULL, crossing[16], wait[16], unit[16];
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
 	int decade;
@@ -131,10 +131,10 @@ static void ask_fleet(const char *path, const char *store, struct named *n)
 	fleet_close(fleet, false);
 	fclose(out);
 	for (const char *line = text; line; line = strchr(line + 1, '\n'))
-		if (sscanf(line, " 1e-%d %15s %15s us", &decade, crossing, wait) == 3)
+		if (sscanf(line, " 1e-%d %15s %15s %15s", &decade, crossing, wait, unit) == 4)
 			snprintf(n->waits[decade - 3]
 					 [strcmp(crossing, "page") == 0 ? CLAIM_PAGE : CLAIM_LINE],
-				 TICKS_TEXT, "%s us", wait);
+				 TICKS_TEXT, "%s %s", wait, unit);
 	free(text);
 }
 

@@ -65,8 +65,8 @@ static void rows_and_what_was_skipped_are_listed(void **state)
 			 "<td class=\"w\" colspan=\"6\">ptrace: Operation not permitted</td>");
 	assert_has(page, "meanwhile: involuntary switches 12, interrupts 900, steal 0.2 %, "
 			 "runnable at the end 1.25");
-	assert_has(page, "policy wait: 1.54 us and 0.769 us, or 4 times");
-	assert_has(page, "a line takes 0.0538 us from one to the other (0.0462 us to 0.15 us)");
+	assert_has(page, "policy wait: 1.54 us and 769 ns, or 4 times");
+	assert_has(page, "a line takes 53.8 ns from one to the other (46.2 ns to 150 ns)");
 	free(page);
 }
 
