@@ -198,6 +198,37 @@ static int put_suspects(FILE *out, const struct kind_report *r)
 	return ret < 0 ? ret : found;
 }
 
+/* --- Protocols -------------------------------------------------------------------------------- */
+
+static int put_protocols(FILE *out, const struct kind_report *r)
+{
+	struct fleet_protocol *protocols;
+	char name[TEXT_SIZE];
+	unsigned held = 0;
+	size_t n;
+	int ret = fleet_protocols(r->fleet, r->kind->id, &protocols, &n);
+
+	for (size_t i = 0; i < n && ret == 0; i++) {
+		const struct fleet_protocol *p = &protocols[i];
+
+		plain_text(p->name, name);
+		if (p->died || p->tears)
+			fprintf(out,
+				"  %s, these steps as read in its source, where they are to hold: "
+				"%s of %s changes tore, executors died at %" PRIu64
+				" site%s; %" PRIu64 " machine%s\n",
+				name, NUMBER(p->tears), NUMBER(p->changes), p->died, S(p->died),
+				p->machines, S(p->machines));
+		else
+			fprintf(out, "%s%s (%s)", held++ ? ", " : "  No change tore by ", name,
+				NUMBER(p->changes));
+	}
+	if (held)
+		fputs(".\n", out);
+	free(protocols);
+	return ret;
+}
+
 /* --- All of it -------------------------------------------------------------------------------- */
 
 /* With the ladder or without. How many machines are worse than their kind, or a negative errno. */
@@ -233,6 +264,8 @@ static int kind_text(FILE *out, const struct kind_report *r, bool ladder)
 		fputs(")\n", out);
 	}
 	free(changes);
+	if (ret == 0)
+		ret = put_protocols(out, r);
 	put_untested(out, r);
 	fputs("\n", out);
 	return ret < 0 ? ret : suspects;

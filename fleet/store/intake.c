@@ -13,6 +13,7 @@
 
 #include "base/array.h"
 #include "base/text_file.h"
+#include "calibrate/statistics/protocol_rows.h"
 #include "results/journal/journal.h"
 #include "stress/placement/placement.h"
 
@@ -30,7 +31,9 @@ struct taking {
 	bool has_run;		     /* a journal's run line was seen: its cells follow */
 	uint64_t seed;		     /* of that line */
 	struct evidence_run journal; /* what they add up to */
-	char processor[64];	     /* whose dump was looked for last */
+	struct cell_record *slice;   /* and those of tmax protocols */
+	size_t slices;
+	char processor[64]; /* whose dump was looked for last */
 };
 
 void fleet_machine_of(const char *path, char *name, size_t size)
@@ -128,6 +131,27 @@ static int64_t time_of(const json_t *line)
 	return date && strptime(date, "%Y-%m-%dT%H:%M:%SZ", &tm) ? timegm(&tm) : 0;
 }
 
+static int add_protocols(struct taking *t, int64_t run)
+{
+	struct protocol_rows rows;
+	int ret = protocol_rows_make(&rows, t->slice, t->slices);
+
+	/* Without a control that tore nothing is known. */
+	for (size_t i = 0; i < rows.count && rows.seen && ret >= 0; i++) {
+		const struct protocol_part *part = &rows.row[i].part[PART_CLAIMED];
+		struct fleet_protocol protocol = { .changes = part->count.toggles,
+						   .tears = part->count.tears,
+						   .died = part->died };
+
+		snprintf(protocol.name, sizeof(protocol.name), "%s",
+			 protocol_name(rows.row[i].protocol));
+		if (part->sites)
+			ret = fleet_add_protocol(t->fleet, run, &protocol);
+	}
+	protocol_rows_free(&rows);
+	return ret < 0 ? ret : 0;
+}
+
 /* What the cells of a run add up to. */
 static int end_journal_run(struct taking *t)
 {
@@ -135,8 +159,11 @@ static int end_journal_run(struct taking *t)
 	int64_t id;
 	int ret = 0;
 
-	if (t->has_run && run->sums.count)
+	if (t->has_run && (run->sums.count || t->slices))
 		ret = add_run(t, run, &id);
+	if (ret >= 0 && t->slices)
+		ret = add_protocols(t, id);
+	t->slices = 0;
 	sums_free(&run->sums);
 	t->has_run = false;
 	return ret;
@@ -173,6 +200,8 @@ static int add_cell(struct taking *t, const json_t *line)
 		evidence_start(run->print, &record);
 	if (time_of(line) > run->time)
 		run->time = time_of(line);
+	if (strncmp(record.stage, STAGE_CLAIMED, strlen(STAGE_CLAIMED)) == 0)
+		return ARRAY_ADD(t->slice, t->slices, record);
 	return sums_add_record(&run->sums, &record);
 }
 
@@ -255,6 +284,7 @@ int fleet_take_file(struct fleet *fleet, const char *path, const char *machine,
 		ret = ended;
 	sums_free(&t.journal.sums);
 	free(t.run);
+	free(t.slice);
 	if (file)
 		fclose(file);
 	return ret;

@@ -13,7 +13,7 @@
 
 #include "base/text_file.h"
 
-#define FLEET_VERSION 3	   /* of the tables */
+#define FLEET_VERSION 4	   /* of the tables */
 #define HOUR	      3600 /* seconds */
 
 enum statement {
@@ -21,6 +21,7 @@ enum statement {
 	ADD_MACHINE,
 	ADD_RUN,
 	ADD_SUM,
+	ADD_PROTOCOL,
 	ADD_ASIDE,
 	ADD_CPUID,
 	FIND_RUN,
@@ -47,6 +48,8 @@ static const char *const texts[STATEMENTS] = {
 		    "second, stretch, slices, toggles, tears, unevenness, squares, ticks, "
 		    "worst_tears, worst_toggles) "
 		    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+	[ADD_PROTOCOL] = "INSERT OR IGNORE INTO protocol (run, name, changes, tears, died) "
+			 "VALUES (?, ?, ?, ?, ?)",
 	[ADD_ASIDE] = "INSERT INTO aside (print, file, line, reason) VALUES (?, ?, ?, ?) "
 		      "ON CONFLICT DO NOTHING RETURNING 1",
 	[ADD_CPUID] = "INSERT INTO cpuid VALUES (?, ?) ON CONFLICT DO NOTHING RETURNING 1",
@@ -100,6 +103,15 @@ static const struct field run_fields[] = {
 	TEXT(struct fleet_run, "name", name, -1),
 	TEXT(struct fleet_run, "kernel", kernel, -1),
 	SIGNED(struct fleet_run, "time", time),
+	END
+};
+
+static const struct field protocol_fields[] = {
+	TEXT(struct fleet_protocol, "name", name, -1),
+	COUNT(struct fleet_protocol, "changes", changes),
+	COUNT(struct fleet_protocol, "tears", tears),
+	COUNT(struct fleet_protocol, "died", died),
+	COUNT(struct fleet_protocol, "machines", machines),
 	END
 };
 /* clang-format on */
@@ -359,6 +371,12 @@ int fleet_add_run(struct fleet *fleet, char name[FLEET_NAME], const struct evide
 	return ret < 0 ? ret : 1;
 }
 
+int fleet_add_protocol(struct fleet *fleet, int64_t run, const struct fleet_protocol *protocol)
+{
+	return run_statement(fleet, ADD_PROTOCOL, NULL, 1, "itnnn", run, protocol->name,
+			     protocol->changes, protocol->tears, protocol->died);
+}
+
 int fleet_drop_run(struct fleet *fleet, int64_t id)
 {
 	return run_statement(fleet, DROP_RUN, NULL, 1, "i", id);
@@ -477,6 +495,30 @@ int fleet_hosts(struct fleet *fleet, struct fleet_host **hosts, size_t *count)
 		0, take_host, &list);
 
 	*hosts = list.at;
+	*count = list.count;
+	return ret;
+}
+
+static int take_protocol(sqlite3_stmt *row, void *list)
+{
+	struct fleet_protocol *protocol = list_more(list);
+
+	return protocol ? read_fields(row, 0, protocol_fields, protocol) : -ENOMEM;
+}
+
+int fleet_protocols(struct fleet *fleet, int64_t kind, struct fleet_protocol **protocols,
+		    size_t *count)
+{
+	struct growing_list list = { .size = sizeof(**protocols) };
+	int ret = ask_store(
+		fleet,
+		"SELECT protocol.name, sum(changes), sum(tears), sum(died), "
+		"count(DISTINCT machine) FROM protocol JOIN run ON run.id = protocol.run "
+		"WHERE kind = ?1 AND NOT dropped GROUP BY protocol.name "
+		"ORDER BY sum(died) DESC, sum(tears) * 1.0 / max(sum(changes), 1) DESC, 1",
+		kind, take_protocol, &list);
+
+	*protocols = list.at;
 	*count = list.count;
 	return ret;
 }

@@ -36,6 +36,17 @@ int fleet_close(struct fleet *fleet, bool keep);
 int fleet_add_run(struct fleet *fleet, char machine[FLEET_NAME], const struct evidence_run *run,
 		  int64_t *id);
 
+/* A protocol's steps where its file claims that they hold: in a run, or in all runs of a kind. */
+struct fleet_protocol {
+	char name[128];
+	uint64_t changes, tears; /* that could tear, that did */
+	uint64_t died;		 /* sites where executors died; of runs the sum */
+	uint64_t machines;	 /* only read */
+};
+
+/* fleet_add_protocol - of a run that was added. 0 or a negative errno. */
+int fleet_add_protocol(struct fleet *fleet, int64_t run, const struct fleet_protocol *protocol);
+
 /* fleet_drop_run - it counts no more. 0 or a negative errno. */
 int fleet_drop_run(struct fleet *fleet, int64_t id);
 
@@ -90,6 +101,10 @@ int fleet_kinds(struct fleet *fleet, struct fleet_kind **kinds, size_t *count);
 /* fleet_runs - the runs of a kind that count. 0 or a negative errno. */
 int fleet_runs(struct fleet *fleet, int64_t kind, struct fleet_run **runs, size_t *count);
 void fleet_runs_free(struct fleet_run *runs, size_t count);
+
+/* fleet_protocols - first those that died, then those that tore. The caller frees. */
+int fleet_protocols(struct fleet *fleet, int64_t kind, struct fleet_protocol **protocols,
+		    size_t *count);
 
 /* What a kind's runs have counted by the hour of a machine: those in one hour share its storms. */
 struct hours {

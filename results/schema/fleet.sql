@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- The evidence of many machines, as "tmax merge" writes it: version 3 (PRAGMA user_version).
+-- The evidence of many machines, as "tmax merge" writes it: version 4 (PRAGMA user_version).
 -- Times are seconds since 1970; ticks are of the TSC.
 
 -- What is judged together: a microarchitecture, its microcode, what it runs under, its shape.
@@ -46,6 +46,15 @@ CREATE TABLE sum (
   unevenness REAL NOT NULL, squares REAL NOT NULL, ticks REAL NOT NULL,
   worst_tears INTEGER NOT NULL, worst_toggles INTEGER NOT NULL,
   PRIMARY KEY (run, what, first, second, stretch, crossing, placement, executors)
+) STRICT, WITHOUT ROWID;
+
+-- What the steps of a protocol did in a run of tmax protocols, at the sites where its file claims that they hold.
+CREATE TABLE protocol (
+  run INTEGER NOT NULL REFERENCES run ON DELETE CASCADE,
+  name TEXT NOT NULL,         -- of its file
+  changes INTEGER NOT NULL, tears INTEGER NOT NULL, -- that could tear; that did
+  died INTEGER NOT NULL,      -- sites where executors died
+  PRIMARY KEY (run, name)
 ) STRICT, WITHOUT ROWID;
 
 -- Raw CPUID of each processor that there is (VENDOR-FAMILY-MODEL-STEPPING), for a later libcpuid.

@@ -60,6 +60,15 @@ for word in 'Protocols on trial' unguarded.protocol no-int3 'sequence of steps, 
 	grep -q "$word" "$dir/page/index.html" || fail "the page has no $word"
 done
 
+# A fleet takes it once, and tells whose steps broke on which kind of machine.
+for added in 1 0; do
+	expect 0 "$tmax" merge -o "$dir/fleet.db" --machine here "$dir/journal"
+	grep -q "^$added run" "$dir/out" || fail "not $added runs are added"
+done
+expect 0 "$tmax" fleet report "$dir/fleet.db"
+grep -qE "unguarded.protocol, these steps as read in its source.* [1-9][^ ]* of [^ ]* changes tore.* 1 machine$" "$dir/out" ||
+	fail "the fleet knows of no tear"
+
 until_seen 1 --strict "$dir/unguarded.protocol"
 grep -qE "^unguarded .* tears " "$dir/out" || fail "no row that tears"
 grep -q "^tmax stress --protocol $dir/unguarded.protocol .*# as read in " "$dir/out" || fail "no command"
