@@ -180,8 +180,12 @@ static int make_plans(void)
 	if (!procedures)
 		return -ENOMEM;
 	world = procedures_world(procedures);
-	for (size_t i = 0; i < states_n; i++)
-		plan_metric(&mdl, &states[i].request, &world, &states[i].plan, &states[i].error);
+	for (struct request_state *state = states; state < states + states_n; state++) {
+		int ret = plan_metric(&mdl, &state->request, &world, &state->plan, &state->error);
+
+		if (ret)
+			mdl_fault(&state->error, (struct mdl_place){ 0 }, "%s", strerror(-ret));
+	}
 	procedures_free(procedures);
 	return 0;
 }

@@ -152,13 +152,6 @@ void procedures_free(struct procedures *all)
 
 /* --- As a plan sees them ---------------------------------------------------------------------- */
 
-static int compare_numbers(const void *a, const void *b)
-{
-	uint32_t one = *(const uint32_t *)a, two = *(const uint32_t *)b;
-
-	return (one > two) - (one < two);
-}
-
 static bool is_listed(const struct procedures *all, uint32_t number, const struct mdl_list *list)
 {
 	bool in_program = !strcmp(all->procedure[number].object, all->program);
@@ -172,7 +165,7 @@ static long find_procedures(void *data, const char *pattern, const struct mdl_li
 	struct procedures *all = data;
 	uint32_t *ids = calloc(all->probes + 1, sizeof(*ids));
 	long n = ids ? fi_find(pattern, ids, all->probes) : -ENOMEM;
-	size_t kept = 0, once = 0;
+	size_t kept = 0;
 
 	*found = ids;
 	if (n < 0)
@@ -183,11 +176,7 @@ static long find_procedures(void *data, const char *pattern, const struct mdl_li
 		if (number && is_listed(all, number - 1, list))
 			ids[kept++] = number - 1;
 	}
-	qsort(ids, kept, sizeof(*ids), compare_numbers);
-	for (size_t i = 0; i < kept; i++)
-		if (!i || ids[i] != ids[i - 1])
-			ids[once++] = ids[i];
-	return (long)once;
+	return (long)sort_numbers(ids, kept);
 }
 
 static const char *procedure_name(void *data, uint32_t procedure)

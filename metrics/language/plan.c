@@ -4,8 +4,8 @@
  * constraint that replaces it. Each is walked once; foreach and if are run, and code is compiled
  * for each point where it is put.
  *
- * A procedure that lacks a point, as one without probes at its returns, is left out of foreach as a
- * whole: a timer that is started there would never be stopped.
+ * A procedure of foreach that lacks a point, as one without probes at its returns, gets no code of
+ * that constraint or base at all: a timer that is started there would never be stopped.
  */
 #include "metrics/language/request.h"
 
@@ -55,8 +55,10 @@ struct walk {
 	size_t foci;
 	const struct focus *here; /* whose constraint is walked; NULL: the metric's base is */
 	const struct binding *bindings;
-	uint32_t counters;	  /* the first of the metric's temporary ones */
-	bool in_procedure, lacks; /* a point, of the procedure that foreach is at */
+	uint32_t counters; /* the first of the metric's temporary ones */
+	bool in_loop;	   /* through procedures */
+	uint32_t *lacking; /* procedures without a point that this code needs */
+	size_t lacking_n;
 };
 
 static int walk_all(struct walk *walk, const struct mdl_where *where);
@@ -64,6 +66,27 @@ static int walk_all(struct walk *walk, const struct mdl_where *where);
 static int fail(struct walk *walk, struct mdl_place place, const char *what)
 {
 	return mdl_fault(walk->error, place, "%s", what);
+}
+
+/* --- Numbers of procedures -------------------------------------------------------------------- */
+
+static int compare_numbers(const void *a, const void *b)
+{
+	uint32_t one = *(const uint32_t *)a, two = *(const uint32_t *)b;
+
+	return (one > two) - (one < two);
+}
+
+size_t sort_numbers(uint32_t *number, size_t n)
+{
+	size_t once = 0;
+
+	if (n)
+		qsort(number, n, sizeof(*number), compare_numbers);
+	for (size_t i = 0; i < n; i++)
+		if (!i || number[i] != number[i - 1])
+			number[once++] = number[i];
+	return once;
 }
 
 /* --- Names in code ---------------------------------------------------------------------------- */
@@ -87,6 +110,15 @@ static struct code_name variable(enum mdl_type type, uint32_t at)
 				   .at = at };
 }
 
+static struct code_name constraint_variable(const struct walk *walk, const struct focus *focus)
+{
+	if (focus->constraint->is_default)
+		return (struct code_name){ .kind = NAME_UNKNOWN };
+	if (focus->constraint->replaces)
+		return variable(walk->plan->type, walk->request->value);
+	return variable(MDL_COUNTER, focus->flag);
+}
+
 static struct code_name find_name(void *data, const char *name)
 {
 	const struct walk *walk = data;
@@ -101,16 +133,12 @@ static struct code_name find_name(void *data, const char *name)
 	for (const struct mdl_name *one = walk->metric->counters; one; one = one->next, at++)
 		if (!strcmp(one->text, name))
 			return variable(MDL_COUNTER, at);
-	for (size_t i = 0; i < walk->foci; i++) {
-		const struct focus *focus = &walk->focus[i];
-
-		if (focus->constraint->is_default ||
-		    strcmp(focus->constraint->name.text, name) != 0)
-			continue;
-		if (focus->constraint->replaces)
-			return variable(walk->plan->type, walk->request->value);
-		return variable(MDL_COUNTER, focus->flag);
-	}
+	/* Two foci may have one constraint, whose code knows its own variable. */
+	if (walk->here && !strcmp(walk->here->constraint->name.text, name))
+		return constraint_variable(walk, walk->here);
+	for (size_t i = 0; i < walk->foci; i++)
+		if (!strcmp(walk->focus[i].constraint->name.text, name))
+			return constraint_variable(walk, &walk->focus[i]);
 	return (struct code_name){ .kind = NAME_UNKNOWN };
 }
 
@@ -219,13 +247,13 @@ static int compile_here(struct walk *walk, const struct mdl_where *put, enum cod
 	return ret;
 }
 
-static int put_at(struct walk *walk, const struct mdl_where *put, uint32_t id)
+static int put_at(struct walk *walk, const struct mdl_where *put, uint32_t procedure, uint32_t id)
 {
 	struct metric_plan *plan = walk->plan;
 	const struct snippet *snippet = plan->snippets[plan->snippets_n - 1];
 
 	return ARRAY_ADD(plan->placement, plan->n,
-			 (struct placement){ id, put->prepend, put->post, snippet });
+			 (struct placement){ id, procedure, put->prepend, put->post, snippet });
 }
 
 static int put_event(struct walk *walk, const struct mdl_where *put)
@@ -236,7 +264,9 @@ static int put_event(struct walk *walk, const struct mdl_where *put)
 	if (strcmp(put->object.field, "entry") != 0)
 		return fail(walk, put->object.field_place, "$start and $exit have .entry only");
 	ret = compile_here(walk, put, CODE_AT_EVENT, &registers);
-	return ret ? ret : put_at(walk, put, put->object.base == MDL_START ? AT_START : AT_EXIT);
+	if (ret)
+		return ret;
+	return put_at(walk, put, NO_PROCEDURE, put->object.base == MDL_START ? AT_START : AT_EXIT);
 }
 
 /* In foreach, a procedure without the point is left out later. */
@@ -248,17 +278,15 @@ static int put_in_procedure(struct walk *walk, const struct mdl_where *put, uint
 	size_t n = world->probes(world->data, procedure, point, registers, &ids);
 	int ret = 0;
 
-	if (!n && walk->in_procedure) {
-		walk->lacks = true;
-		return 0;
-	}
+	if (!n && walk->in_loop)
+		return ARRAY_ADD(walk->lacking, walk->lacking_n, procedure);
 	if (!n)
 		return mdl_fault(walk->error, put->object.field_place,
 				 "%s has no probes at .%s%s; fastinst(7) says how to compile",
 				 world->name(world->data, procedure), put->object.field,
 				 registers ? " that know registers" : "");
 	for (size_t i = 0; i < n && !ret; i++)
-		ret = put_at(walk, put, ids[i]);
+		ret = put_at(walk, put, procedure, ids[i]);
 	return ret;
 }
 
@@ -295,24 +323,14 @@ static int walk_put(struct walk *walk, const struct mdl_where *put)
 static int walk_with(struct walk *walk, const struct mdl_where *loop, const struct thing *thing)
 {
 	const struct binding binding = { walk->bindings, loop->text, thing };
-	struct metric_plan *plan = walk->plan;
-	size_t placements = plan->n, snippets = plan->snippets_n;
-	bool was_in = walk->in_procedure;
+	bool was_in = walk->in_loop;
 	int ret;
 
 	walk->bindings = &binding;
-	walk->in_procedure |= thing->kind == PROCEDURES;
+	walk->in_loop |= thing->kind == PROCEDURES;
 	ret = walk_all(walk, loop->then);
-	walk->in_procedure = was_in;
+	walk->in_loop = was_in;
 	walk->bindings = binding.outer;
-	/* Of loops in each other, the outermost one of procedures leaves it out. */
-	if (was_in || !walk->lacks)
-		return ret;
-	plan->left_out++;
-	plan->n = placements;
-	while (plan->snippets_n > snippets)
-		free(plan->snippets[--plan->snippets_n]);
-	walk->lacks = false;
 	return ret;
 }
 
@@ -328,12 +346,11 @@ static int walk_procedures(struct walk *walk, const struct mdl_where *loop, cons
 	return ret;
 }
 
-static int walk_pattern(struct walk *walk, const struct mdl_where *loop, const char *pattern,
-			const struct mdl_list *list)
+static int walk_pattern(struct walk *walk, const struct mdl_where *loop, const char *pattern)
 {
 	struct thing all = { .kind = PROCEDURES };
 	uint32_t *found = NULL;
-	long n = walk->world->find(walk->world->data, pattern, list, &found);
+	long n = walk->world->find(walk->world->data, pattern, NULL, &found);
 	int ret;
 
 	all.procedure = found;
@@ -343,19 +360,41 @@ static int walk_pattern(struct walk *walk, const struct mdl_where *loop, const c
 	return ret;
 }
 
-/* Items of a list of procedures that the program has not are not in it. */
+/* Those that any item names, once. Items that the program has not are not in the list. */
+static int walk_named(struct walk *walk, const struct mdl_where *loop, const struct mdl_list *list)
+{
+	struct thing all = { .kind = PROCEDURES };
+	uint32_t *number = NULL, *found;
+	size_t n = 0;
+	int ret = 0;
+
+	for (const struct mdl_name *item = list->items; item && ret >= 0; item = item->next) {
+		found = NULL;
+		ret = (int)walk->world->find(walk->world->data, item->text, list, &found);
+		for (long i = 0, more = ret; i < more && ret >= 0; i++)
+			ret = ARRAY_ADD(number, n, found[i]);
+		free(found);
+	}
+	all.procedure = number;
+	all.n = sort_numbers(number, n);
+	ret = ret < 0 ? ret : walk_procedures(walk, loop, &all);
+	free(number);
+	return ret;
+}
+
 static int walk_list(struct walk *walk, const struct mdl_where *loop, const struct mdl_list *list)
 {
 	int ret = 0;
 
 	if (!has_flavor(list->flavors, walk->request->flavor))
 		return 0;
+	if (list->kind == MDL_PROCEDURE)
+		return walk_named(walk, loop, list);
 	for (const struct mdl_name *item = list->items; item && !ret; item = item->next) {
 		struct thing thing = { .kind = list->kind == MDL_MODULE ? MODULE_PATTERN : TEXT,
 				       .text = item->text };
 
-		ret = list->kind == MDL_PROCEDURE ? walk_pattern(walk, loop, item->text, list)
-						  : walk_with(walk, loop, &thing);
+		ret = walk_with(walk, loop, &thing);
 	}
 	return ret;
 }
@@ -369,7 +408,7 @@ static int walk_foreach(struct walk *walk, const struct mdl_where *loop)
 	int ret;
 
 	if (object->base == MDL_PROCEDURES && !*object->field)
-		return walk_pattern(walk, loop, "*", NULL);
+		return walk_pattern(walk, loop, "*");
 	if (object->base == MDL_NAMED && !*object->field)
 		list = mdl_list_named(walk->mdl, object->text);
 	if (list)
@@ -382,8 +421,9 @@ static int walk_foreach(struct walk *walk, const struct mdl_where *loop)
 	if (thing.kind != MODULE_PATTERN || strcmp(object->field, "funcs") != 0)
 		return fail(walk, object->place,
 			    "foreach goes through a list, $procedures, or the .funcs of a module");
-	snprintf(pattern, sizeof(pattern), "%s:*", thing.text);
-	return walk_pattern(walk, loop, pattern, NULL);
+	if (snprintf(pattern, sizeof(pattern), "%s:*", thing.text) >= (int)sizeof(pattern))
+		return -ENAMETOOLONG;
+	return walk_pattern(walk, loop, pattern);
 }
 
 /* --- if --------------------------------------------------------------------------------------- */
@@ -568,7 +608,9 @@ static int find_focus_procedures(struct walk *walk, struct focus *focus)
 
 	if (!focus->in_code || focus->parts < 2)
 		return 0;
-	snprintf(pattern, sizeof(pattern), "%s:%s", focus->part[1], focus->part[0]);
+	if (snprintf(pattern, sizeof(pattern), "%s:%s", focus->part[1], focus->part[0]) >=
+	    (int)sizeof(pattern))
+		return -ENAMETOOLONG;
 	n = walk->world->find(walk->world->data, pattern, NULL, &focus->procedures);
 	if (n < 0)
 		return (int)n;
@@ -617,6 +659,27 @@ bool has_flavor(const struct mdl_name *flavors, const char *flavor)
 
 /* --- The plan --------------------------------------------------------------------------------- */
 
+/* A constraint's code, or a base: without what was put at procedures that lack a point. */
+static int walk_body(struct walk *walk, const struct mdl_where *body)
+{
+	struct metric_plan *plan = walk->plan;
+	size_t kept = plan->n;
+	int ret = walk_all(walk, body);
+
+	walk->lacking_n = sort_numbers(walk->lacking, walk->lacking_n);
+	for (size_t i = kept; i < plan->n && walk->lacking_n; i++)
+		if (!bsearch(&plan->placement[i].procedure, walk->lacking, walk->lacking_n,
+			     sizeof(*walk->lacking), compare_numbers))
+			plan->placement[kept++] = plan->placement[i];
+	if (walk->lacking_n)
+		plan->n = kept;
+	plan->left_out += walk->lacking_n;
+	free(walk->lacking);
+	walk->lacking = NULL;
+	walk->lacking_n = 0;
+	return ret;
+}
+
 static int walk_constraints(struct walk *walk)
 {
 	bool replaced = false;
@@ -630,10 +693,10 @@ static int walk_constraints(struct walk *walk)
 			return fail(walk, constraint->name.place,
 				    "two constraints cannot replace one base");
 		replaced |= constraint->replaces;
-		ret = walk_all(walk, constraint->body);
+		ret = walk_body(walk, constraint->body);
 	}
 	walk->here = NULL;
-	return ret || replaced ? ret : walk_all(walk, walk->metric->base);
+	return ret || replaced ? ret : walk_body(walk, walk->metric->base);
 }
 
 int plan_metric(const struct mdl *mdl, const struct metric_request *request,

@@ -29,8 +29,11 @@ struct metric_request {
 #define AT_START (UINT32_MAX - 1) /* when measuring begins */
 #define AT_EXIT	 (UINT32_MAX - 2) /* when the process ends */
 
+#define NO_PROCEDURE UINT32_MAX
+
 struct placement {
 	uint32_t id; /* of a probe */
+	uint32_t procedure;
 	bool prepend, post;
 	const struct snippet *snippet; /* of this plan */
 };
@@ -49,7 +52,8 @@ struct metric_plan {
 /* A program. Procedures have numbers. */
 struct metric_world {
 	void *data;
-	/* Which procedures a pattern matches: how many, and a list to be freed. -errno. */
+	/* Which procedures a pattern matches, each once: how many, and a list to be freed. -errno.
+	 */
 	long (*find)(void *data, const char *pattern, const struct mdl_list *list,
 		     uint32_t **found);
 	const char *(*name)(void *data, uint32_t procedure);
@@ -71,6 +75,9 @@ int plan_metric(const struct mdl *mdl, const struct metric_request *request,
 		const struct metric_world *world, struct metric_plan *plan,
 		struct mdl_error *error);
 void plan_free(struct metric_plan *plan);
+
+/* sort_numbers - and leave each once: how many there are. */
+size_t sort_numbers(uint32_t *number, size_t n);
 
 /* has_flavor - one of them, or there are none; of NULL all are. */
 bool has_flavor(const struct mdl_name *flavors, const char *flavor);

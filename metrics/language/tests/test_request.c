@@ -184,6 +184,58 @@ static void procedures_without_a_point_are_left_out(void **state)
 		    "helper has no probes at .return; fastinst(7) says how to compile");
 }
 
+/* Also where its points are in two loops. */
+static void a_procedure_is_left_out_as_a_whole(void **state)
+{
+	(void)state;
+	must_make("metric m { base is wallTimer {"
+		  "foreach f in $procedures append preInsn f.entry (* startWallTimer(m); *)"
+		  "foreach f in $procedures append preInsn f.return (* stopWallTimer(m); *)"
+		  "append preInsn $exit.entry (* stopWallTimer(m); *) } }",
+		  "m", NULL);
+	assert_int_equal(plan.left_out, 1);
+	assert_int_equal(plan.n, 2 * (PROCEDURES_N - 1) + 1);
+	for (size_t i = 0; i < plan.n; i++)
+		assert_int_not_equal(plan.placement[i].id, 30);
+}
+
+/* Two foci of one constraint are two variables, which both must be set. */
+static void two_foci_have_two_variables(void **state)
+{
+	const struct metric_request request = { .metric = "msgs",
+						.next_value = 1,
+						.foci = { "/Code/myprog.c/foo",
+							  "/Code/main.c/main" },
+						.foci_n = 2 };
+	struct mdl_value values[3] = { 0 };
+
+	(void)state;
+	must_make(PAPER_FIGURE_2, "msgs", NULL);
+	plan_free(&plan);
+	assert_int_equal(plan_metric(&mdl, &request, &world, &plan, &error), 0);
+	must_be_at(0, 40, false);
+	must_be_at(2, 0, false);
+	must_be_at(4, 10, false);
+	run_snippet(plan.placement[0].snippet, values, NULL);
+	run_snippet(plan.placement[4].snippet, values, NULL);
+	assert_int_equal(values[0].value, 0);
+	run_snippet(plan.placement[2].snippet, values, NULL);
+	run_snippet(plan.placement[4].snippet, values, NULL);
+	assert_int_equal(values[0].value, 1);
+}
+
+static void a_procedure_is_once_in_a_list(void **state)
+{
+	(void)state;
+	must_make(
+		"list l is procedure { items { \"foo\", \"myprog.c:foo\", \"main\", \"none\" }; }"
+		"metric m { base is counter { foreach f in l append preInsn f.entry (* m++; *) } }",
+		"m", NULL);
+	assert_int_equal(plan.n, 2);
+	must_be_at(0, 0, false);
+	must_be_at(1, 40, false);
+}
+
 static void a_value_of_the_focus_is_a_number_in_code(void **state)
 {
 	const struct fi_regs regs = { .rsi = 5 };
@@ -303,6 +355,9 @@ int main(void)
 		cmocka_unit_test(figure_3_is_made_of_figure_2),
 		cmocka_unit_test(without_a_focus_nothing_is_looked_at),
 		cmocka_unit_test(procedures_without_a_point_are_left_out),
+		cmocka_unit_test(a_procedure_is_left_out_as_a_whole),
+		cmocka_unit_test(two_foci_have_two_variables),
+		cmocka_unit_test(a_procedure_is_once_in_a_list),
 		cmocka_unit_test(a_value_of_the_focus_is_a_number_in_code),
 		cmocka_unit_test(what_is_not_there_is_told),
 		cmocka_unit_test(names_choose_procedures),
