@@ -270,6 +270,10 @@ static void remark_on(struct metrics_run *run)
 			remark("%s: %zu procedure%s left out, as not all points that it needs "
 			       "have probes; fastinst(7) says how to compile",
 			       name, measured->all.left_out, S(measured->all.left_out));
+		if (measured->running)
+			remark("%s: %zu timer%s not stopped before the end; the time since "
+			       "the start is left out",
+			       name, measured->running, measured->running == 1 ? " was" : "s were");
 		if (was_measured(measured))
 			continue;
 		run->failed = true;

@@ -27,6 +27,7 @@ struct measured_metric {
 	enum mdl_type type;
 	const char *thread;
 	double before;		   /* at the last line of --every */
+	size_t running;		   /* timers that were not stopped as it was printed */
 	struct metric_report last; /* of the process whose report is read */
 	struct metric_report all;
 };

@@ -66,13 +66,14 @@ static void add_slot(const struct values_slot *slot, uint32_t pid, void *data)
 	const struct aggregates *look = data;
 
 	for (size_t i = 0; i < look->run->measured_n; i++) {
-		const struct measured_metric *measured = &look->run->measured[i];
+		struct measured_metric *measured = &look->run->measured[i];
 		struct aggregate *to = &look->all[i];
 		struct value_copy copy;
 		int64_t value;
 
 		if (!is_of_thread(slot, measured->thread) || value_read(&slot->value[i], &copy))
 			continue;
+		measured->running += measured->type != MDL_COUNTER && copy.depth > 0;
 		value = copy.value + running_time(measured->type, &copy, slot, pid);
 		to->sum += value;
 		to->min = !to->threads || value < to->min ? value : to->min;
@@ -137,6 +138,8 @@ void print_metrics(struct metrics_run *run, bool at_end)
 
 	if (!look.all)
 		return;
+	for (size_t i = 0; i < run->measured_n; i++)
+		run->measured[i].running = 0;
 	values_read(run->folder, run->values, add_slot, &look);
 	for (size_t i = 0; i < run->measured_n; i++) {
 		if (run->every > 0 && !at_end)

@@ -169,6 +169,11 @@ if [ -n "$exits" ]; then
 fi
 measure hooks 1 -e "$(base r counter 'foreach f in $procedures append preInsn f.return (* r += $return; *)')"
 is r -
+# What is not known is told: main() does not return, or $exit does not come.
+measure hooks 0 -m time --focus '/Code/*/main' -- exec
+grep -q 'time: 1 timer was not stopped before the end' "$dir/says" || wrong "a timer that runs: $(cat "$dir/says")"
+measure plain 137 -m cpu -- kill
+grep -q 'cpu: 1 timer was not stopped' "$dir/says" || wrong "killed: $(cat "$dir/says")"
 # It begins before main(), and ends after it.
 measure plain 0 -m cpu -- cpu
 python3 -c "assert $(value cpu) >= $(cat "$dir/out")" || wrong "cpu is $(value cpu), main() used $(cat "$dir/out")"
