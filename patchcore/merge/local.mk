@@ -3,11 +3,14 @@
 libpatchcore_internal_la_SOURCES += \
 	patchcore/merge/frames.c \
 	patchcore/merge/frames.h \
+	patchcore/merge/look_signal.c \
+	patchcore/merge/look_signal.h \
 	patchcore/merge/merge.c \
 	patchcore/merge/merge.h \
 	patchcore/merge/merge_check.h \
 	patchcore/merge/others.c \
-	patchcore/merge/others.h
+	patchcore/merge/others.h \
+	patchcore/merge/restart.c
 
 if HAVE_CMOCKA
 patchcore_merge_tests = \

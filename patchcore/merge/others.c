@@ -3,9 +3,6 @@
  * One round at a time. The asker gives each thread a slot and sends it the slot's number with the
  * signal; the handler claims the slot, serves, and says so. Signals of rounds that are over claim
  * nothing; those that are not of the library are passed on.
- *
- * Handlers are set by exchange, since the program may set one at any moment: what was displaced
- * tells whether the signal was free, and is put back if not.
  */
 #include "patchcore/merge/others.h"
 
@@ -16,6 +13,7 @@
 #include <sys/mman.h>
 #include <x86intrin.h>
 
+#include "patchcore/merge/look_signal.h"
 #include "patchcore/site/thread.h"
 #include "patchcore/syscall/kernel_signal.h"
 #include "patchcore/syscall/task.h"
@@ -31,13 +29,6 @@
  * the signal yet.
  */
 #define AWAKE 2u /* times that a thread has to be seen since it slept */
-
-/* The signals that may be taken: not SIGRTMAX, which programs take first. */
-#define SIGNAL_MIN TASK_REAL_TIME_MIN
-#define SIGNAL_MAX (KERNEL_SIGNALS - 1)
-
-/* The kernel takes these two out of every mask that it keeps. */
-#define ALL_SIGNALS (~(kernel_bit(SIGKILL) | kernel_bit(SIGSTOP)))
 
 struct thread_slot {
 	pid_t tid;
@@ -86,23 +77,6 @@ static _Atomic(uint32_t) inside;  /* futex: threads in the handler */
 
 static struct others_room own_room; /* the holder's */
 
-static int others_signal; /* 0: none was ever taken. Chosen by the thread that has the round */
-
-/*
- * Signals whose handler is ours, and was their program's default before. One is added
- * with the first round that needs it, and stays.
- */
-static _Atomic(uint64_t) taken;
-
-/* The one whose handler is being changed: it may be a program's, displaced for a moment. */
-static _Atomic(int) settling;
-
-/*
- * What some thread was seen to have a use for. Kept: one that has all signals blocked for a
- * moment, as in a handler, hides what it blocks besides.
- */
-static _Atomic(uint64_t) known_used;
-
 /* May wake early. */
 NOPATCH static void futex_wait(_Atomic(uint32_t) *word, uint32_t seen, int64_t ns)
 {
@@ -114,110 +88,6 @@ NOPATCH static void futex_wait(_Atomic(uint32_t) *word, uint32_t seen, int64_t n
 NOPATCH static void futex_wake(_Atomic(uint32_t) *word)
 {
 	sys_call(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
-}
-
-/* --- The signal -------------------------------------------------------------------------- */
-
-NOPATCH static void on_look_signal(int signal, siginfo_t *info, void *context);
-
-NOPATCH static uintptr_t handler_of(int signal)
-{
-	struct kernel_action now;
-
-	return kernel_action(signal, NULL, &now) == 0 ? now.handler : (uintptr_t)SIG_ERR;
-}
-
-NOPATCH static bool is_our_handler(int signal)
-{
-	return signal && handler_of(signal) == (uintptr_t)on_look_signal;
-}
-
-/*
- * Put back what was displaced. Should the program have set another meanwhile, that is
- * what this displaces, and so it is put back in turn.
- */
-NOPATCH static void put_back(int signal, struct kernel_action *displaced,
-			     struct kernel_action *expected)
-{
-	struct kernel_action put = *displaced, found;
-
-	while (kernel_action(signal, &put, &found) == 0 &&
-	       (found.handler != expected->handler || found.flags != expected->flags ||
-		found.mask != expected->mask)) {
-		*expected = put;
-		put = found;
-	}
-}
-
-NOPATCH static bool take_signal(int signal)
-{
-	struct kernel_action ours = { .handler = (uintptr_t)on_look_signal,
-				      .flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART |
-					       KERNEL_RESTORER,
-				      .restorer = (uintptr_t)kernel_sigreturn,
-				      .mask = ALL_SIGNALS };
-	struct kernel_action before;
-	uint64_t mask = kernel_mask(SIG_BLOCK, ~UINT64_C(0));
-	bool free = false;
-
-	atomic_store(&settling, signal);
-	if (kernel_action(signal, &ours, &before) == 0) {
-		free = before.handler == (uintptr_t)SIG_DFL || before.handler == ours.handler;
-		if (free)
-			atomic_fetch_or(&taken, kernel_bit(signal));
-		else
-			put_back(signal, &before, &ours);
-	}
-	atomic_store(&settling, 0);
-	kernel_mask(SIG_SETMASK, mask);
-	return free;
-}
-
-NOPATCH void others_keep_off(uint64_t blocked)
-{
-	uint64_t used = task_uses(blocked, 0);
-
-	if (used & ~load_relaxed(&known_used))
-		atomic_fetch_or(&known_used, used);
-}
-
-/* The one of the last round if that will still do. */
-NOPATCH static int choose_from(uint64_t used, uint64_t pending)
-{
-	if (is_our_handler(others_signal) && !(used & kernel_bit(others_signal)))
-		return 0;
-	for (int i = SIGNAL_MAX; i >= SIGNAL_MIN; i--) {
-		if (used & kernel_bit(i))
-			continue;
-		/* What is pending is the library's own where its handler stands, else another's. */
-		if (is_our_handler(i) || (!(pending & kernel_bit(i)) &&
-					  handler_of(i) == (uintptr_t)SIG_DFL && take_signal(i))) {
-			others_signal = i;
-			return 0;
-		}
-	}
-	return -EAGAIN;
-}
-
-/*
- * The signal is sent again, to this thread: the program's handler, which is back at its place,
- * takes it, or the default action ends the process. Where the program's newer handler has called
- * ours, as the one that was there before it, the signal has been dealt with.
- */
-NOPATCH static void pass_on(int signal, siginfo_t *info)
-{
-	const struct kernel_action dfl = { .handler = (uintptr_t)SIG_DFL };
-	int64_t deadline = clock_ns() + OTHERS_MS * CLOCK_MS;
-	bool is_kept;
-
-	while (atomic_load(&settling) == signal && clock_ns() < deadline)
-		clock_sleep(CLOCK_MS / 20);
-	is_kept = atomic_load(&taken) & kernel_bit(signal);
-	if (is_our_handler(signal))
-		kernel_action(signal, &dfl, NULL);
-	else if (is_kept)
-		return;
-	sys_call(SYS_rt_tgsigqueueinfo, sys_call(SYS_getpid), sys_call(SYS_gettid), signal, info);
 }
 
 /* --- The handler ------------------------------------------------------------------------ */
@@ -235,7 +105,7 @@ NOPATCH static void on_look_signal(int signal, siginfo_t *info, void *context)
 	int open;
 
 	if (!others_is_ours(info->si_code, value)) {
-		pass_on(signal, info);
+		look_signal_pass_on(signal, info);
 		return;
 	}
 	/*
@@ -261,38 +131,6 @@ NOPATCH static void on_look_signal(int signal, siginfo_t *info, void *context)
 		futex_wake(&inside);
 }
 
-/* The number of the system call that is made at end, or -1. 24 bytes can be read in front of it. */
-NOPATCH static int call_number(const uint8_t *end)
-{
-	/* MOV n(%rsp), to arguments: the C library may have had something else to do before. */
-	for (int i = 0; i < 3 && end[-4] == 0x8b && (end[-3] & 0xc7) == 0x44 && end[-2] == 0x24;
-	     i++)
-		end -= end[-5] >> 4 == 4 ? 5 : 4;
-	/* XOR %eax, %eax, or MOV to it */
-	if (end[-2] == 0x31 && end[-1] == 0xc0)
-		return 0;
-	return end[-5] == 0xb8 && !end[-2] && !end[-1] ? end[-4] | end[-3] << 8 : -1;
-}
-
-NOPATCH void others_restart_call(greg_t *gregs)
-{
-	uint8_t code[26] = { 0 };
-	int number;
-
-	/* SYSCALL leaves in rcx where it goes on. */
-	if (gregs[REG_RAX] != -EINTR || gregs[REG_RCX] != gregs[REG_RIP])
-		return;
-	sys_transfer(SYS_process_vm_readv, (uintptr_t)gregs[REG_RIP] - sizeof(code), code,
-		     sizeof(code));
-	number = call_number(code + 24);
-	/* These two have done their work even so. */
-	if (code[24] != 0x0f || code[25] != 0x05 || number < 0 || number == SYS_close ||
-	    number == SYS_connect)
-		return;
-	gregs[REG_RAX] = number;
-	gregs[REG_RIP] -= 2;
-}
-
 /* --- Asking ----------------------------------------------------------------------------- */
 
 NOPATCH static long send_to(const struct round *round, pid_t tid, unsigned index)
@@ -300,13 +138,13 @@ NOPATCH static long send_to(const struct round *round, pid_t tid, unsigned index
 	/* The holder alone sends. What is not set stays 0. */
 	static siginfo_t info;
 
-	info.si_signo = others_signal;
+	info.si_signo = look_signal;
 	info.si_code = OTHERS_CODE;
 	info.si_errno = atomic_load(&ticket);
 	info.si_pid = round->process;
 	info.si_uid = (uid_t)sys_call(SYS_getuid);
 	info.si_value.sival_ptr = (void *)(uintptr_t)(OTHERS_MAGIC << 32 | index);
-	return sys_call(SYS_rt_tgsigqueueinfo, round->process, tid, others_signal, &info);
+	return sys_call(SYS_rt_tgsigqueueinfo, round->process, tid, look_signal, &info);
 }
 
 NOPATCH static bool is_late(const struct round *round)
@@ -352,7 +190,7 @@ NOPATCH static bool is_settled(const struct round *round, const struct thread_sl
 
 NOPATCH static void ask_thread(const struct round *round, struct thread_slot *slot, unsigned index)
 {
-	bool takes = !(slot->signals.blocked & kernel_bit(others_signal)) && !slot->call.waits;
+	bool takes = !(slot->signals.blocked & kernel_bit(look_signal)) && !slot->call.waits;
 	bool is_trapped = slot->signals.blocked == round->trapped;
 	long ret;
 
@@ -496,7 +334,7 @@ NOPATCH static int ask_all(struct round *round)
 
 	do {
 		/* The signals that some thread uses, or has pending, the library's too. */
-		uint64_t used = 0, pending = 0, own = 0, known;
+		uint64_t used = 0, pending = 0, own = 0;
 		bool first = ++round->pass == 1;
 
 		before = count;
@@ -515,11 +353,7 @@ NOPATCH static int ask_all(struct round *round)
 			/* This thread blocks all of them, and its mask is not its own now. */
 			sys_call(SYS_rt_sigpending, &own, sizeof(own));
 			pending |= own;
-			known = atomic_fetch_or(&known_used, used) | used;
-			/* Rather one that was in use once than none. */
-			ret = choose_from(known, pending);
-			if (ret == -EAGAIN)
-				ret = choose_from(used, pending);
+			ret = look_signal_choose(on_look_signal, used, pending);
 		}
 		if (ret < 0)
 			return ret;
@@ -549,7 +383,7 @@ NOPATCH static void take_round(void)
 			/* After fork() in a round of the parent's: its threads are not here. */
 			atomic_store(&ticket, 0);
 			atomic_store(&inside, 0);
-			atomic_store(&settling, 0);
+			look_signal_forget_change();
 			return;
 		}
 	}
@@ -610,36 +444,9 @@ NOPATCH int others_look(others_fn *fn, others_asleep_fn *asleep, void *arg)
 	return ret;
 }
 
-/* --- Giving back ------------------------------------------------------------------------ */
-
-NOPATCH static bool note_pending(pid_t tid, void *arg)
-{
-	struct task_signals signals;
-	uint64_t *pending = arg;
-	/* One that cannot be read may have any. */
-	if (task_signals(tid, &signals) < 0 && !task_has_ended(tid))
-		signals.pending = ~UINT64_C(0);
-	*pending |= signals.pending;
-	return true;
-}
-
 NOPATCH void others_give_back(void)
 {
-	uint64_t pending = 0;
-
 	take_round();
-	if (task_list(0, note_pending, &pending) < 0)
-		pending = ~UINT64_C(0);
-	for (int i = SIGNAL_MIN; i <= SIGNAL_MAX; i++) {
-		struct kernel_action dfl = { .handler = (uintptr_t)SIG_DFL }, before;
-
-		/* Only where ours is still the handler. */
-		if (!(atomic_load(&taken) & ~pending & kernel_bit(i)) || !is_our_handler(i) ||
-		    kernel_action(i, &dfl, &before) < 0)
-			continue;
-		if (before.handler != (uintptr_t)on_look_signal)
-			put_back(i, &before, &dfl);
-		atomic_fetch_and(&taken, ~kernel_bit(i));
-	}
+	look_signal_give_back();
 	atomic_store(&holder, 0);
 }
