@@ -29,7 +29,11 @@ patchcore_machine_tests_fuzz_conf_LDFLAGS = -Wl,--wrap=conf_rule
 patchcore_machine_tests_fuzz_conf_LDADD = $(LDADD) -lm
 
 in_tsan += patchcore/machine/tests/test_sync
-in_dist += patchcore/machine/tests/test_conf_file
+in_dist += patchcore/machine/tests/test_conf_file patchcore/machine/tests/test_conf_places
+EXTRA_DIST += \
+	patchcore/machine/tests/conf_folder.h \
+	patchcore/machine/tests/levels.h \
+	patchcore/machine/tests/policy_case.h
 
 if HAVE_CMOCKA
 patchcore_machine_tests = \
@@ -37,8 +41,11 @@ patchcore_machine_tests = \
 	patchcore/machine/tests/test_cpus \
 	patchcore/machine/tests/test_identity \
 	patchcore/machine/tests/test_identity_fields \
+	patchcore/machine/tests/test_level_sites \
 	patchcore/machine/tests/test_levels \
 	patchcore/machine/tests/test_policy \
+	patchcore/machine/tests/test_policy_conf \
+	patchcore/machine/tests/test_policy_start \
 	patchcore/machine/tests/test_sync \
 	patchcore/machine/tests/test_tsc \
 	patchcore/machine/tests/test_wait \
@@ -46,11 +53,16 @@ patchcore_machine_tests = \
 patchcore_machine_computing = \
 	patchcore/machine/tests/test_conf \
 	patchcore/machine/tests/test_conf_file \
-	patchcore/machine/tests/test_conf_form
+	patchcore/machine/tests/test_conf_form \
+	patchcore/machine/tests/test_conf_places \
+	patchcore/machine/tests/test_conf_rules
 check_PROGRAMS += $(patchcore_machine_tests) $(patchcore_machine_computing)
 tests_race += $(patchcore_machine_tests)
 tests_compute += $(patchcore_machine_computing)
 
 patchcore_machine_tests_test_choices_LDADD = $(LDADD) -lm
-patchcore_machine_tests_test_policy_LDFLAGS = -Wl,--wrap=identity_read,--wrap=tsc_problem
+wrap_policy = -Wl,--wrap=identity_read,--wrap=tsc_problem
+patchcore_machine_tests_test_policy_LDFLAGS = $(wrap_policy)
+patchcore_machine_tests_test_policy_conf_LDFLAGS = $(wrap_policy)
+patchcore_machine_tests_test_policy_start_LDFLAGS = $(wrap_policy)
 endif

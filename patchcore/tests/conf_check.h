@@ -79,4 +79,18 @@ static inline void sample_text(char text[CONF_TEXT])
 	conf_text(&sample_lines, text);
 }
 
+static inline int parse_lines(const struct conf_lines *lines, struct machine_conf *conf)
+{
+	char text[CONF_TEXT], why[160];
+
+	return parse(text, conf_text(lines, text), conf, why);
+}
+
+static inline void expect_taken(const struct conf_lines *lines)
+{
+	struct machine_conf conf;
+
+	assert_int_equal(parse_lines(lines, &conf), 0);
+}
+
 #endif

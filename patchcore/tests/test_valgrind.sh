@@ -27,7 +27,7 @@ cat >"$supp" <<'SUPP'
    fun:memmove
 }
 SUPP
-for test in test_conf test_conf_file test_identity_fields test_sync; do
+for test in test_conf test_conf_file test_conf_places test_conf_rules test_identity_fields test_sync; do
 	echo "$test"
 	./libtool --mode=execute valgrind -q --error-exitcode=99 --leak-check=full \
 		--suppressions="$supp" \
