@@ -27,7 +27,7 @@
 
 static uintptr_t near_by; /* an address that displacements count from */
 
-static void start(void)
+static void start_library(void)
 {
 	conf_use_none();
 	MUST(pc_init() == 0);
@@ -53,12 +53,12 @@ static void must_jump(struct stub *stub)
 	MUST(call_run(stub->code) == FAR);
 }
 
-static void every_low_byte(const void *arg)
+static void get_every_low_byte(const void *arg)
 {
 	struct stub *stub;
 
 	(void)arg;
-	start();
+	start_library();
 	for (int low = 0; low < 256; low++) {
 		MUST(take_stub(&stub, near_by, low) == 0);
 		MUST((uint8_t)(uintptr_t)stub->code == low);
@@ -74,7 +74,7 @@ static void every_low_byte(const void *arg)
 
 #define MANY 1000
 
-static int compare(const void *a, const void *b)
+static int compare_addresses(const void *a, const void *b)
 {
 	uintptr_t x = *(const uintptr_t *)a, y = *(const uintptr_t *)b;
 
@@ -82,19 +82,19 @@ static int compare(const void *a, const void *b)
 }
 
 /* More than one page has, and no two the same. */
-static void many(const void *low)
+static void take_many_stubs(const void *low)
 {
 	static uintptr_t got[2 * MANY];
 	struct stub *stub;
 
-	start();
+	start_library();
 	for (int i = 0; i < MANY; i++) {
 		MUST(take_stub(&stub, near_by, low ? *(const int *)low : STUB_ANY) == 0);
 		must_jump(stub);
 		got[2 * i] = (uintptr_t)stub->code;
 		got[2 * i + 1] = (uintptr_t)stub;
 	}
-	qsort(got, 2 * MANY, sizeof(*got), compare);
+	qsort(got, 2 * MANY, sizeof(*got), compare_addresses);
 	for (int i = 1; i < 2 * MANY; i++)
 		MUST(got[i] - got[i - 1] >= 8);
 }
@@ -104,17 +104,17 @@ static void test_many(void **state)
 	static const int low = 0xaf;
 
 	(void)state;
-	child_must_pass(many, NULL);
-	child_must_pass(many, &low);
+	child_must_pass(take_many_stubs, NULL);
+	child_must_pass(take_many_stubs, &low);
 }
 
-static void put_back(const void *arg)
+static void put_stubs_back(const void *arg)
 {
 	struct stubs first = { NULL, NULL }, second = { NULL, NULL };
 	struct stub *stub, *other, *third;
 
 	(void)arg;
-	start();
+	start_library();
 	MUST(stub_get(&stub, &first, near_by, 0x40, NULL) == 0);
 	MUST(stub_get(&other, &first, near_by, 0x40, NULL) == 0 && other == stub);
 	MUST(stub_get(&other, &first, near_by, STUB_ANY, NULL) == 0 && other == stub);
@@ -132,13 +132,13 @@ static void put_back(const void *arg)
 }
 
 /* One for all who want the same, for as long as any of them has it. */
-static void shared(const void *arg)
+static void share_a_stub(const void *arg)
 {
 	struct stubs first = { NULL, NULL }, second = { NULL, NULL };
 	struct stub *stub, *other;
 
 	(void)arg;
-	start();
+	start_library();
 	MUST(stub_get(&stub, &first, near_by, 0x40, one) == 0 && call_run(stub->code) == ONE);
 	MUST(stub_get(&other, &first, near_by, 0x40, one) == 0 && other == stub);
 	/* Another one is that holder's own affair. */
@@ -160,13 +160,13 @@ static void shared(const void *arg)
 	MUST(stub_get(&other, &first, near_by, 0x40, two) == 0 && call_run(other->code) == TWO);
 }
 
-static void one_ret(const void *arg)
+static void share_one_ret(const void *arg)
 {
 	void *code_at, *slot_at, *other;
 	struct stub *stub;
 
 	(void)arg;
-	start();
+	start_library();
 	MUST(stub_ret_get(&code_at, near_by, false) == 0);
 	MUST(stub_ret_get(&slot_at, near_by, true) == 0);
 	MUST(stub_ret_get(&other, near_by + (REACH / 2 - REACH / 16), false) == 0);
@@ -180,16 +180,16 @@ static void one_ret(const void *arg)
 	MUST(other != code_at && stub_in_reach((uintptr_t)far_away, (uintptr_t)other));
 }
 
-static void forked(const void *arg)
+static void use_a_stub_in_a_child(const void *arg)
 {
 	struct stub *stub;
 
-	start();
+	start_library();
 	MUST(take_stub(&stub, near_by, STUB_ANY) == 0);
 	atomic_store(&stub->target, one);
 	if (arg)
 		return;
-	MUST(WEXITSTATUS(child_run(forked, "")) == 0);
+	MUST(WEXITSTATUS(child_run(use_a_stub_in_a_child, "")) == 0);
 	MUST(call_run(stub->code) == ONE);
 }
 
@@ -208,7 +208,7 @@ static void fill_gap(uintptr_t from, uintptr_t to)
 }
 
 /* Leave nothing free that a displacement can reach. */
-static void fill(void)
+static void fill_reach(void)
 {
 	struct mapping *map;
 	int count = mappings_read(0, UINTPTR_MAX, &map);
@@ -233,13 +233,13 @@ static void must_be_put(uintptr_t hole)
 }
 
 /* One hole is left, and it is found, right at the edge of what is in reach too. */
-static void crowded(const void *arg)
+static void find_the_last_hole(const void *arg)
 {
 	const int64_t *offset = arg;
 	struct stub *stub;
 
-	start();
-	fill();
+	start_library();
+	fill_reach();
 	MUST(take_stub(&stub, near_by, STUB_ANY) == -ENOSPC);
 	/* Two pages are too few. */
 	MUST(munmap(code - 0x100000, 2 * CODE_PAGE) == 0);
@@ -254,16 +254,16 @@ static void test_crowded(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(offsets) / sizeof(*offsets); i++)
-		child_must_pass(crowded, &offsets[i]);
+		child_must_pass(find_the_last_hole, &offsets[i]);
 }
 
-static void just_too_far(const void *arg)
+static void refuse_a_hole_too_far_away(const void *arg)
 {
 	const int64_t *offset = arg;
 	struct stub *stub;
 
-	start();
-	fill();
+	start_library();
+	fill_reach();
 	munmap(code + *offset, POOL_PAGES * CODE_PAGE);
 	MUST(take_stub(&stub, near_by, STUB_ANY) == -ENOSPC);
 }
@@ -274,11 +274,11 @@ static void test_just_too_far(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(offsets) / sizeof(*offsets); i++)
-		child_must_pass(just_too_far, &offsets[i]);
+		child_must_pass(refuse_a_hole_too_far_away, &offsets[i]);
 }
 
 /* The hole below the main thread's stack is used from its other end. */
-static void below_stack(const void *arg)
+static void take_the_hole_below_the_stack(const void *arg)
 {
 	uintptr_t stack = getauxval(AT_RANDOM), low;
 	struct mapping *map;
@@ -286,7 +286,7 @@ static void below_stack(const void *arg)
 	int count, i;
 
 	(void)arg;
-	start();
+	start_library();
 	count = mappings_read(0, UINTPTR_MAX, &map);
 	for (i = 0; i < count && map[i].end <= stack; i++)
 		;
@@ -298,7 +298,7 @@ static void below_stack(const void *arg)
 	near_by = low;
 	MUST(mmap((void *)low, map[i].start - low, PROT_NONE,
 		  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == (void *)low);
-	fill();
+	fill_reach();
 	MUST(munmap((void *)low, map[i].start - low) == 0);
 	MUST(take_stub(&stub, near_by, STUB_ANY) == 0);
 	MUST((uintptr_t)stub->code / CODE_PAGE == low / CODE_PAGE);
@@ -314,14 +314,14 @@ static void must_turn(struct pc_call *call)
 	}
 }
 
-static void nothing_at_all(const void *arg)
+static void make_a_call_without_room(const void *arg)
 {
 	const struct place *place = arg;
 	bool has_way = place->split != 1 || call_shapes[place->form].tail;
 	uint8_t before[CALL_MAX], *at;
 	struct pc_call call;
 
-	start();
+	start_library();
 	memset(code, 0x41, CODE_PAGES * CODE_PAGE);
 	at = code + 1024 - place->split;
 	call_encode(at, place->form, to_target(at, place->form, one));
@@ -329,7 +329,7 @@ static void nothing_at_all(const void *arg)
 	/* No padding behind it. */
 	at[call_shapes[place->form].len] = 0xc3;
 	memcpy(before, at, CALL_MAX);
-	fill();
+	fill_reach();
 	MUST(pc_call_init(&call, at) == (has_way ? 0 : -ENOSPC));
 	MUST(memcmp(at, before, CALL_MAX) == 0);
 	if (has_way)
@@ -344,18 +344,18 @@ static void test_nothing_at_all(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < PLACES; i++)
-		child_must_pass(nothing_at_all, &places[i]);
+		child_must_pass(make_a_call_without_room, &places[i]);
 }
 
 /* --- Where the system allows no new code ------------------------------------------------------ */
 
 /* Memory that was writable may not become executable, a file may be mapped so. */
-static void no_mprotect(const void *arg)
+static void get_a_stub_without_mprotect(const void *arg)
 {
 	struct stub *stub;
 
 	(void)arg;
-	start();
+	start_library();
 	child_filter(SYS_mprotect, 2, PROT_EXEC, SECCOMP_RET_ERRNO | EACCES);
 	MUST(take_stub(&stub, near_by, STUB_ANY) == 0);
 	MUST(code_prot(stub->code) == RX);
@@ -363,26 +363,26 @@ static void no_mprotect(const void *arg)
 }
 
 /* An error, and not the signal that comes with a file that is too large. */
-static void no_file(const void *arg)
+static void refuse_without_a_file(const void *arg)
 {
 	static const struct rlimit none = { 0, 0 };
 	struct stub *stub;
 
 	(void)arg;
-	start();
+	start_library();
 	child_filter(SYS_mprotect, 2, PROT_EXEC, SECCOMP_RET_ERRNO | EACCES);
 	setrlimit(RLIMIT_FSIZE, &none);
 	MUST(take_stub(&stub, near_by, STUB_ANY) == -ENOSPC);
 }
 
-static void no_code(const void *arg)
+static void refuse_without_new_code(const void *arg)
 {
 	struct pc_call call;
 	struct stub *stub;
 	void *ret;
 
 	(void)arg;
-	start();
+	start_library();
 	put_call(code + 1024, CALL_NEAR);
 	MUST(pc_text_open(code, CODE_PAGE) == 0);
 	child_filter(SYS_mprotect, 2, PROT_EXEC, SECCOMP_RET_ERRNO | EACCES);
@@ -396,14 +396,14 @@ static void no_code(const void *arg)
 	MUST(pc_activate_call(&call, far_away) == -ENOSPC);
 }
 
-static void no_memory(const void *arg)
+static void refuse_without_memory(const void *arg)
 {
 	struct stub *stub;
 
 	(void)arg;
 	if (CHILD_ASAN)
 		child_skip("the sanitizer needs memory of its own");
-	start();
+	start_library();
 	MUST(take_stub(&stub, near_by, STUB_ANY) == 0);
 	child_filter(SYS_mmap, 3, MAP_ANONYMOUS, SECCOMP_RET_ERRNO | ENOMEM);
 	/* What is there already serves on. */
@@ -415,20 +415,20 @@ static void no_memory(const void *arg)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		child_unit_test(every_low_byte),
+		child_unit_test(get_every_low_byte),
 		cmocka_unit_test(test_many),
-		child_unit_test(put_back),
-		child_unit_test(shared),
-		child_unit_test(one_ret),
-		child_unit_test(forked),
+		child_unit_test(put_stubs_back),
+		child_unit_test(share_a_stub),
+		child_unit_test(share_one_ret),
+		child_unit_test(use_a_stub_in_a_child),
 		cmocka_unit_test(test_crowded),
 		cmocka_unit_test(test_just_too_far),
 		cmocka_unit_test(test_nothing_at_all),
-		child_unit_test(no_mprotect),
-		child_unit_test(no_file),
-		child_unit_test(no_code),
-		child_unit_test(no_memory),
-		child_unit_test(below_stack),
+		child_unit_test(get_a_stub_without_mprotect),
+		child_unit_test(refuse_without_a_file),
+		child_unit_test(refuse_without_new_code),
+		child_unit_test(refuse_without_memory),
+		child_unit_test(take_the_hole_below_the_stack),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

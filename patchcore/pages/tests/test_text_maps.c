@@ -23,7 +23,7 @@
 
 /* --- What there is to see ------------------------------------------------------------------ */
 
-static uint8_t *map(size_t count, int prot, int flags, int fd, off_t at)
+static uint8_t *map_pages(size_t count, int prot, int flags, int fd, off_t at)
 {
 	uint8_t *got = mmap(NULL, count * CODE_PAGE, prot, flags, fd, at);
 
@@ -49,23 +49,23 @@ static void map_many_kinds(void)
 	int file;
 
 	for (size_t i = 0; i < LENGTH(prots); i++) {
-		map(i + 1, prots[i], MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		map(i + 1, prots[i], MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-		map(2, prots[i], MAP_PRIVATE, fd, (off_t)(i * CODE_PAGE));
-		map(2, prots[i], MAP_SHARED, fd, (off_t)(i * 3 * CODE_PAGE));
+		map_pages(i + 1, prots[i], MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		map_pages(i + 1, prots[i], MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+		map_pages(2, prots[i], MAP_PRIVATE, fd, (off_t)(i * CODE_PAGE));
+		map_pages(2, prots[i], MAP_SHARED, fd, (off_t)(i * 3 * CODE_PAGE));
 	}
 	path[strlen(path) - 1] = 0;
 	MUST(mkdtemp(path));
 	snprintf(name, sizeof(name), "%s/%0200d", path, 1);
 	file = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	MUST(file >= 0 && ftruncate(file, 8 * CODE_PAGE) == 0);
-	map(3, RO, MAP_PRIVATE, file, 5 * CODE_PAGE);
-	map(3, RO, MAP_SHARED, file, 5 * CODE_PAGE);
+	map_pages(3, RO, MAP_PRIVATE, file, 5 * CODE_PAGE);
+	map_pages(3, RO, MAP_SHARED, file, 5 * CODE_PAGE);
 	unlink(name);
 	rmdir(path);
-	map((size_t)1 << 32, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	map_pages((size_t)1 << 32, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	for (int i = 0; i < 300; i++)
-		map(1, i % 2 ? RO : RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		map_pages(1, i % 2 ? RO : RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
 /* --- Both ways ------------------------------------------------------------------------------- */
@@ -75,7 +75,7 @@ struct all {
 	int count;
 };
 
-static int add(const struct mapping *map, void *arg)
+static int add_mapping(const struct mapping *map, void *arg)
 {
 	struct all *all = arg;
 
@@ -84,11 +84,12 @@ static int add(const struct mapping *map, void *arg)
 	return 0;
 }
 
-static void look(struct all *all, uintptr_t start, uintptr_t end, enum mapping_kind kind, bool text)
+static void list_mappings(struct all *all, uintptr_t start, uintptr_t end, enum mapping_kind kind,
+			  bool text)
 {
 	all->count = 0;
 	mappings_by_text = text;
-	MUST(mappings_each(start, end, kind, add, all) == 0);
+	MUST(mappings_each(start, end, kind, add_mapping, all) == 0);
 	mappings_by_text = false;
 }
 
@@ -102,14 +103,14 @@ static void must_be_same(uintptr_t start, uintptr_t end, enum mapping_kind kind)
 {
 	static struct all asked, read;
 
-	look(&asked, start, end, kind, false);
-	look(&read, start, end, kind, true);
+	list_mappings(&asked, start, end, kind, false);
+	list_mappings(&read, start, end, kind, true);
 	MUST(asked.count == read.count);
 	for (int i = 0; i < asked.count; i++)
 		MUST(are_same(&asked.list[i], &read.list[i]));
 }
 
-static void same(const void *arg)
+static void compare_both_ways(const void *arg)
 {
 	static struct all all;
 
@@ -117,7 +118,7 @@ static void same(const void *arg)
 	map_many_kinds();
 	must_be_same(0, UINTPTR_MAX, MAPPING_ANY);
 	must_be_same(0, UINTPTR_MAX, MAPPING_SHARED);
-	look(&all, 0, UINTPTR_MAX, MAPPING_ANY, true);
+	list_mappings(&all, 0, UINTPTR_MAX, MAPPING_ANY, true);
 	MUST(all.count > 350);
 	for (int i = 0; i < all.count; i++) {
 		const struct mapping *map = &all.list[i];
@@ -131,17 +132,17 @@ static void same(const void *arg)
 }
 
 /* Shared ones, and no others. */
-static void shared(const void *arg)
+static void list_shared_only(const void *arg)
 {
 	static struct all all;
 	unsigned found = 0;
 
 	(void)arg;
 	map_many_kinds();
-	look(&all, 0, UINTPTR_MAX, MAPPING_ANY, true);
+	list_mappings(&all, 0, UINTPTR_MAX, MAPPING_ANY, true);
 	for (int i = 0; i < all.count; i++)
 		found += all.list[i].shared;
-	look(&all, 0, UINTPTR_MAX, MAPPING_SHARED, false);
+	list_mappings(&all, 0, UINTPTR_MAX, MAPPING_SHARED, false);
 	MUST(found > 10 && all.count == (int)found);
 }
 
@@ -153,7 +154,7 @@ static int stop_at_third(const struct mapping *map, void *arg)
 	return ++*seen == 3 ? -7 : 0;
 }
 
-static void stopped(const void *arg)
+static void stop_the_list(const void *arg)
 {
 	(void)arg;
 	for (int text = 0; text < 2; text++) {
@@ -166,13 +167,13 @@ static void stopped(const void *arg)
 }
 
 /* As a list, in order. */
-static void listed(const void *arg)
+static void read_a_list(const void *arg)
 {
 	static struct all all;
 
 	(void)arg;
 	map_many_kinds();
-	look(&all, 0, UINTPTR_MAX, MAPPING_ANY, true);
+	list_mappings(&all, 0, UINTPTR_MAX, MAPPING_ANY, true);
 	for (int text = 0; text < 2; text++) {
 		struct mapping *list;
 		int count;
@@ -188,9 +189,9 @@ static void listed(const void *arg)
 	}
 }
 
-static void page_sizes(const void *arg)
+static void tell_page_sizes(const void *arg)
 {
-	uint8_t *plain = map(4, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *huge;
+	uint8_t *plain = map_pages(4, RW, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *huge;
 
 	(void)arg;
 	huge = mmap(NULL, 2 << 20, RW, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
@@ -205,29 +206,30 @@ static void page_sizes(const void *arg)
 
 /* --- What the kernel does not answer ---------------------------------------------------------- */
 
-static void refused(const void *arg)
+static void go_on_when_refused(const void *arg)
 {
 	static const struct rlimit none;
 	static struct all all, before;
 
 	(void)arg;
-	look(&before, 0, UINTPTR_MAX, MAPPING_ANY, true);
+	list_mappings(&before, 0, UINTPTR_MAX, MAPPING_ANY, true);
 	/* A filter of before it was there. */
 	child_filter(SYS_ioctl, 0, 0, SECCOMP_RET_ERRNO | EPERM);
-	look(&all, 0, UINTPTR_MAX, MAPPING_ANY, false);
+	list_mappings(&all, 0, UINTPTR_MAX, MAPPING_ANY, false);
 	MUST(all.count == before.count);
 	child_filter(SYS_read, 0, 0, SECCOMP_RET_ERRNO | EIO);
-	MUST(mappings_each(0, UINTPTR_MAX, MAPPING_ANY, add, &all) == -EACCES);
+	MUST(mappings_each(0, UINTPTR_MAX, MAPPING_ANY, add_mapping, &all) == -EACCES);
 	setrlimit(RLIMIT_NOFILE, &none);
-	MUST(mappings_each(0, UINTPTR_MAX, MAPPING_ANY, add, &all) == -EACCES);
+	MUST(mappings_each(0, UINTPTR_MAX, MAPPING_ANY, add_mapping, &all) == -EACCES);
 	MUST(mapping_page_size((uintptr_t)&none) == CODE_PAGE);
 }
 
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		child_unit_test(same),	 child_unit_test(shared),     child_unit_test(stopped),
-		child_unit_test(listed), child_unit_test(page_sizes), child_unit_test(refused),
+		child_unit_test(compare_both_ways), child_unit_test(list_shared_only),
+		child_unit_test(stop_the_list),	    child_unit_test(read_a_list),
+		child_unit_test(tell_page_sizes),   child_unit_test(go_on_when_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

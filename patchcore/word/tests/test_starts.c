@@ -42,7 +42,7 @@ static void put_old(void)
 	memcpy(site + LEN, tail, sizeof(tail));
 }
 
-static void map(void)
+static void map_site(void)
 {
 	page = code_map(1, RWX);
 	site = page + 512 - FRONT;
@@ -50,7 +50,7 @@ static void map(void)
 	MUST(pc_text_open(page, CODE_PAGE) == 0);
 }
 
-static enum flight_bytes look(const uint8_t *old, const uint8_t *new)
+static enum flight_bytes read_site(const uint8_t *old, const uint8_t *new)
 {
 	static const uint8_t at[] = { 0, 2, 4 };
 	uint8_t held[FRONT];
@@ -73,43 +73,43 @@ static enum flight_bytes look(const uint8_t *old, const uint8_t *new)
 
 static enum flight_bytes seen;
 
-static bool look_on(void)
+static bool check_next_bytes(void)
 {
-	enum flight_bytes now = look(old_code, new_code);
+	enum flight_bytes now = read_site(old_code, new_code);
 
 	MUST(now != FLIGHT_MIXED && (now == seen || now == seen + 1));
 	seen = now;
 	return true;
 }
 
-static void patch_it(void)
+static void patch_site(void)
 {
 	MUST(pc_patch_starts(site, new_code, LEN, STARTS) == 0);
 }
 
 /* INT3 on every start before the boundary and nowhere else; all of them or none. */
-static void each_start(const void *arg)
+static void put_int3_on_each_start(const void *arg)
 {
 	(void)arg;
 	if (CHILD_TSAN)
 		child_skip("the thread sanitizer takes no steps");
 	step_install();
 	flights_use_wait(20000, 20000);
-	map();
-	patch_it();
+	map_site();
+	patch_site();
 	MUST(code_run(site) == NEW);
 	put_old();
-	step_run(patch_it, look_on);
+	step_run(patch_site, check_next_bytes);
 	MUST(seen == FLIGHT_NEW && code_run(site) == NEW);
 }
 
-static void refused(const void *arg)
+static void refuse_wrong_starts(const void *arg)
 {
 	uint8_t code[LEN];
 
 	(void)arg;
 	flights_use_membarrier();
-	map();
+	map_site();
 	MUST(pc_patch_starts(site, new_code, LEN, 0) == -EINVAL);
 	MUST(pc_patch_starts(site, new_code, LEN, 0x54) == -EINVAL);
 	MUST(pc_patch_starts(site, new_code, LEN, 0x155) == -EINVAL);
@@ -118,7 +118,7 @@ static void refused(const void *arg)
 	memcpy(code, new_code, LEN);
 	code[6] = CODE_INT3;
 	MUST(pc_patch_starts(site, code, LEN, STARTS) == -EINVAL);
-	MUST(look(old_code, new_code) == FLIGHT_OLD);
+	MUST(read_site(old_code, new_code) == FLIGHT_OLD);
 	/* As an operand it is a number like any other. */
 	MUST(pc_patch_starts(site, code, LEN, 0x15) == 0);
 	MUST(memcmp(site, code, LEN) == 0);
@@ -139,7 +139,7 @@ static void *enter_at(void *at)
 }
 
 /* An executor that comes in at any of them waits there, then runs the new code from there on. */
-static void enters(const void *arg)
+static void hold_executors_until_the_end(const void *arg)
 {
 	struct sync sync = { .policy = PC_POLICY_WAIT, .window = 8 };
 	struct change change;
@@ -149,17 +149,17 @@ static void enters(const void *arg)
 
 	(void)arg;
 	flights_use_membarrier();
-	map();
+	map_site();
 	change = change_in_place(site, new_code, LEN);
 	change.starts = STARTS;
 	MUST(word_begin(&word, &change, &sync) == 0);
-	MUST(look(old_code, new_code) == FLIGHT_INT3_OLD);
+	MUST(read_site(old_code, new_code) == FLIGHT_INT3_OLD);
 	for (size_t i = 0; i < 3; i++)
 		MUST(pthread_create(&threads[i], NULL, enter_at, site + 2 * i) == 0);
 	while (arrived < 3)
 		usleep(1000);
 	usleep(20000);
-	MUST(gone_on == 0 && look(old_code, new_code) == FLIGHT_INT3_OLD);
+	MUST(gone_on == 0 && read_site(old_code, new_code) == FLIGHT_INT3_OLD);
 	MUST(word_finish(word) == 0);
 	word_release(word);
 	for (size_t i = 0; i < 3; i++) {
@@ -170,7 +170,7 @@ static void enters(const void *arg)
 	}
 }
 
-static void *begin_only(void *unused)
+static void *begin_change(void *unused)
 {
 	static const struct sync kept = { .policy = PC_POLICY_MEMBARRIER, .window = 8 };
 	struct change change = change_in_place(site, new_code, LEN);
@@ -182,23 +182,23 @@ static void *begin_only(void *unused)
 }
 
 /* An executor that waits at one behind the first goes on with the change that it is held for. */
-static void left_behind(const void *arg)
+static void finish_the_change_of_a_gone_thread(const void *arg)
 {
 	pthread_t thread;
 
 	(void)arg;
 	flights_use_membarrier();
-	map();
-	MUST(pthread_create(&thread, NULL, begin_only, NULL) == 0);
+	map_site();
+	MUST(pthread_create(&thread, NULL, begin_change, NULL) == 0);
 	pthread_join(thread, NULL);
-	MUST(look(old_code, new_code) == FLIGHT_INT3_OLD);
+	MUST(read_site(old_code, new_code) == FLIGHT_INT3_OLD);
 	MUST((code_run(site + 2) & 0xffffff00) == (NEW & 0xffffff00));
-	MUST(look(old_code, new_code) == FLIGHT_NEW && pc_drain() == 0 && pc_fini() == 0);
+	MUST(read_site(old_code, new_code) == FLIGHT_NEW && pc_drain() == 0 && pc_fini() == 0);
 }
 
 static atomic_bool done;
 
-static void *execute(void *unused)
+static void *run_site(void *unused)
 {
 	while (!done) {
 		uint32_t number = code_run(site);
@@ -215,14 +215,14 @@ static void *execute(void *unused)
 
 #define TOGGLES 2000
 
-static void executed(const void *arg)
+static void run_while_patched(const void *arg)
 {
 	pthread_t thread;
 
 	(void)arg;
 	flights_use_membarrier();
-	map();
-	MUST(pthread_create(&thread, NULL, execute, NULL) == 0);
+	map_site();
+	MUST(pthread_create(&thread, NULL, run_site, NULL) == 0);
 	for (int i = 0; i < TOGGLES; i++)
 		MUST(pc_patch_starts(site, i % 2 ? old_code : new_code, LEN, STARTS) == 0);
 	done = true;
@@ -232,7 +232,7 @@ static void executed(const void *arg)
 /* --- To which change the starts behind the first belong --------------------------------------- */
 
 /* One site has one change, whether it is the first start of that or another. */
-static void shared(const void *arg)
+static void share_a_start_with_another_change(const void *arg)
 {
 	struct sync sync = { .policy = PC_POLICY_WAIT, .window = 8 };
 	struct change change;
@@ -240,7 +240,7 @@ static void shared(const void *arg)
 
 	(void)arg;
 	flights_use_wait(1000, 1);
-	map();
+	map_site();
 	MUST(pc_start_patch(site + 4, new_code + 4, 4) == 0);
 	MUST(pc_patch_starts(site, new_code, LEN, STARTS) == -EAGAIN);
 	MUST(memcmp(site, old_code, 4) == 0 && site[4] == CODE_INT3);
@@ -255,52 +255,52 @@ static void shared(const void *arg)
 	MUST(pc_start_patch(site + 4, new_code + 4, 4) == -EAGAIN);
 	MUST(word_finish(word) == 0);
 	word_release(word);
-	MUST(look(old_code, new_code) == FLIGHT_OLD);
+	MUST(read_site(old_code, new_code) == FLIGHT_OLD);
 	MUST(pc_set_policy(PC_POLICY_AUTO) == 0 && pc_fini() == 0);
 }
 
 /* Every INT3 is taken back. */
-static void undone(const void *arg)
+static void take_back_each_int3(const void *arg)
 {
 	(void)arg;
 	flights_use_membarrier();
-	map();
+	map_site();
 	flights_filter_membarrier(SECCOMP_RET_ERRNO | ENOMEM);
 	MUST(pc_patch_starts(site, new_code, LEN, STARTS) == -ENOMEM);
-	MUST(look(old_code, new_code) == FLIGHT_OLD && code_run(site) == OLD);
+	MUST(read_site(old_code, new_code) == FLIGHT_OLD && code_run(site) == OLD);
 	MUST(pc_patch_starts(site, new_code, LEN, STARTS) == -ENOMEM && pc_fini() == 0);
 }
 
 /* Its page, read-only, is closed while the INT3s of a thread that is gone stand. */
-static void closed_after_a_thread_is_gone(const void *arg)
+static void close_the_page_of_a_gone_thread(const void *arg)
 {
 	pthread_t thread;
 
 	(void)arg;
 	flights_use_membarrier();
-	map();
+	map_site();
 	MUST(pc_text_close(page, CODE_PAGE) == 0 && mprotect(page, CODE_PAGE, RX) == 0);
 	MUST(pc_text_open(page, CODE_PAGE) == 0);
-	MUST(pthread_create(&thread, NULL, begin_only, NULL) == 0);
+	MUST(pthread_create(&thread, NULL, begin_change, NULL) == 0);
 	pthread_join(thread, NULL);
-	MUST(look(old_code, new_code) == FLIGHT_INT3_OLD);
+	MUST(read_site(old_code, new_code) == FLIGHT_INT3_OLD);
 	MUST(pc_text_close(page, CODE_PAGE) == 0 && code_prot(page) == RX);
-	MUST(look(old_code, new_code) == FLIGHT_NEW && code_run(site) == NEW);
+	MUST(read_site(old_code, new_code) == FLIGHT_NEW && code_run(site) == NEW);
 }
 
 /* Whichever of the sites is found first: they lie in a table by their addresses. */
-static void forgotten(const void *arg)
+static void forget_a_site_at_any_place(const void *arg)
 {
 	const struct pc_how how = { .starts = STARTS, .flags = PC_LATER };
 
 	(void)arg;
 	flights_use_membarrier();
-	map();
+	map_site();
 	for (unsigned i = 1; i < 8; i++) {
 		site = page + 512 * i - FRONT;
 		put_old();
 		MUST(pc_patch_how(site, new_code, LEN, &how) == 0);
-		MUST(look(old_code, new_code) == FLIGHT_INT3_OLD);
+		MUST(read_site(old_code, new_code) == FLIGHT_INT3_OLD);
 		MUST(pc_forget(site, LEN) == 0);
 	}
 	MUST(pc_drain() == 0 && pc_fini() == 0);
@@ -309,11 +309,15 @@ static void forgotten(const void *arg)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		child_unit_test(each_start),  child_unit_test(refused),
-		child_unit_test(enters),      child_unit_test(executed),
-		child_unit_test(left_behind), child_unit_test(shared),
-		child_unit_test(undone),      child_unit_test(closed_after_a_thread_is_gone),
-		child_unit_test(forgotten),
+		child_unit_test(put_int3_on_each_start),
+		child_unit_test(refuse_wrong_starts),
+		child_unit_test(hold_executors_until_the_end),
+		child_unit_test(run_while_patched),
+		child_unit_test(finish_the_change_of_a_gone_thread),
+		child_unit_test(share_a_start_with_another_change),
+		child_unit_test(take_back_each_int3),
+		child_unit_test(close_the_page_of_a_gone_thread),
+		child_unit_test(forget_a_site_at_any_place),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
