@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Lines of evidence and journals, and dumps of CPUID, into the database. */
+/* Lines of evidence and journals into the database. */
 #include "fleet/store/intake.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <libgen.h>
 #include <limits.h>
@@ -15,9 +14,6 @@
 #include "base/text_file.h"
 #include "calibrate/statistics/protocol_rows.h"
 #include "results/journal/journal.h"
-#include "stress/placement/placement.h"
-
-#define DUMP_MAX (1 << 20) /* bytes; libcpuid writes some 20 thousand */
 
 /* One file on its way in. */
 struct taking {
@@ -33,7 +29,6 @@ struct taking {
 	struct evidence_run journal; /* what they add up to */
 	struct cell_record *slice;   /* and those of tmax protocols */
 	size_t slices;
-	char processor[64]; /* whose dump was looked for last */
 };
 
 void fleet_machine_of(const char *path, char *name, size_t size)
@@ -61,37 +56,6 @@ static int set_aside(struct taking *t, size_t number, const char *line, const ch
 	return ret < 0 ? ret : 0;
 }
 
-/* --- Dumps of CPUID --------------------------------------------------------------------------- */
-
-/* Beside the file, as calibrate leaves it there. */
-static int look_for_dump(struct taking *t, const struct identity *id)
-{
-	char name[sizeof(t->processor)], path[PATH_MAX], *text;
-	struct cpu_name cpu;
-	int ret;
-
-	snprintf(name, sizeof(name), "%s-%u-%u-%u", id->vendor, id->family, id->model,
-		 id->stepping);
-	if (strcmp(name, t->processor) == 0)
-		return 0;
-	strcpy(t->processor, name);
-	for (const char *c = id->vendor; *c; c++)
-		if (!isalnum((unsigned char)*c))
-			return 0; /* what a line says is no path */
-	if (snprintf(path, sizeof(path), "%s.%s.cpuid", t->path, name) >= (int)sizeof(path))
-		return 0;
-	/* One that libcpuid cannot read is none. */
-	ret = cpuid_name_of(path, &cpu);
-	if (ret == -EINVAL)
-		return set_aside(t, 0, path, "no dump of CPUID that libcpuid can read");
-	text = ret == 0 ? text_file_read(path) : NULL;
-	ret = 0;
-	if (text && strlen(text) < DUMP_MAX)
-		ret = fleet_add_cpuid(t->fleet, name, text);
-	free(text);
-	return ret < 0 ? ret : 0;
-}
-
 /* --- Runs ------------------------------------------------------------------------------------- */
 
 static int add_run(struct taking *t, const struct evidence_run *run, int64_t *id)
@@ -101,7 +65,7 @@ static int add_run(struct taking *t, const struct evidence_run *run, int64_t *id
 	t->is_ours = true;
 	t->intake->runs += ret > 0;
 	t->intake->known += ret == 0;
-	return ret < 0 ? ret : look_for_dump(t, &run->identity);
+	return ret < 0 ? ret : 0;
 }
 
 static int add_evidence(struct taking *t, const struct evidence_run *run)

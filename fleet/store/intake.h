@@ -19,9 +19,8 @@ struct intake {
 /*
  * fleet_take_file - add what a file holds to the counts and to the database. machine: whose it is;
  * NULL: as the file's name says (HOST.evidence), or its folder's (HOST/machine.conf.evidence).
- * Dumps of CPUID that lie beside it (FILE.VENDOR-FAMILY-MODEL-STEPPING.cpuid) come along. Runs
- * that the file has before an epoch begins are dropped. 0; -ENOMSG: no line is evidence or of a
- * journal; or another negative errno: then nothing of the file is added.
+ * Runs that the file has before an epoch begins are dropped. 0; -ENOMSG: no line is evidence or of
+ * a journal; or another negative errno: then nothing of the file is added.
  */
 int fleet_take_file(struct fleet *fleet, const char *path, const char *machine,
 		    struct intake *intake);

@@ -23,7 +23,6 @@ enum statement {
 	ADD_SUM,
 	ADD_PROTOCOL,
 	ADD_ASIDE,
-	ADD_CPUID,
 	FIND_RUN,
 	FIND_BOOT,
 	DROP_RUN,
@@ -52,7 +51,6 @@ static const char *const texts[STATEMENTS] = {
 			 "VALUES (?, ?, ?, ?, ?)",
 	[ADD_ASIDE] = "INSERT INTO aside (print, file, line, reason) VALUES (?, ?, ?, ?) "
 		      "ON CONFLICT DO NOTHING RETURNING 1",
-	[ADD_CPUID] = "INSERT INTO cpuid VALUES (?, ?) ON CONFLICT DO NOTHING RETURNING 1",
 	[FIND_RUN] = FIND_IN " WHERE print = ?",
 	[FIND_BOOT] = FIND_IN " WHERE boot = ? AND boot <> '' ORDER BY up < 0, run.id LIMIT 1",
 	[DROP_RUN] = "UPDATE run SET dropped = 1 WHERE id = ?",
@@ -390,11 +388,6 @@ int fleet_begin_file(struct fleet *fleet)
 int fleet_end_file(struct fleet *fleet, bool keep)
 {
 	return run_text(fleet, keep ? "RELEASE file" : "ROLLBACK TO file; RELEASE file");
-}
-
-int fleet_add_cpuid(struct fleet *fleet, const char *name, const char *dump)
-{
-	return run_statement(fleet, ADD_CPUID, NULL, 1, "tt", name, dump);
 }
 
 int fleet_set_aside(struct fleet *fleet, const char *file, size_t line, const char *text,

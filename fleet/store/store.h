@@ -61,9 +61,6 @@ int fleet_end_file(struct fleet *fleet, bool keep);
 int fleet_set_aside(struct fleet *fleet, const char *file, size_t line, const char *text,
 		    const char *reason);
 
-/* fleet_add_cpuid - keep a dump. 1: added; 0: one of that name was there; or a negative errno. */
-int fleet_add_cpuid(struct fleet *fleet, const char *name, const char *dump);
-
 /* --- Reading ---------------------------------------------------------------------------------- */
 
 extern const struct field kind_fields[]; /* of struct identity: what makes a kind, and the brand */

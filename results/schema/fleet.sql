@@ -57,12 +57,6 @@ CREATE TABLE protocol (
   PRIMARY KEY (run, name)
 ) STRICT, WITHOUT ROWID;
 
--- Raw CPUID of each processor that there is (VENDOR-FAMILY-MODEL-STEPPING), for a later libcpuid.
-CREATE TABLE cpuid (
-  name TEXT PRIMARY KEY,
-  dump TEXT NOT NULL
-) STRICT;
-
 -- Lines that were no evidence, each once.
 CREATE TABLE aside (
   print TEXT PRIMARY KEY,

@@ -168,22 +168,6 @@ complains 69 "contradicts itself" "$tmax" fleet prior "$dir/other.prior" -o "$co
 complains 69 "no table" "$tmax" fleet prior "$top/README.md" -o "$conf"
 [ ! -e "$conf" ] || fail "a config all the same"
 
-# --- dumps of CPUID ride along ---
-
-mkdir "$dir/dumps"
-cp "$runs"/amd-25-17-1-kvm-ladder/machine.conf.evidence "$dir/dumps/host.evidence"
-dump <"$top/patchcore/tests/fixtures/amd-epyc-kvm/cpuid.txt" >"$dir/dumps/host.evidence.AuthenticAMD-25-17-1.cpuid"
-expect 0 "$tmax" merge -o "$dir/dumps.db" "$dir/dumps/host.evidence"
-expect 0 "$tmax" merge -o "$dir/dumps.db" "$dir/dumps/host.evidence"
-if command -v sqlite3 >/dev/null; then
-	sqlite3 "$dir/dumps.db" "SELECT dump FROM cpuid WHERE name = 'AuthenticAMD-25-17-1'" >"$dir/dump"
-	expect 0 "$tmax" info --cpuid "$dir/dump"
-	grep -qE '^  model +17$' "$dir/out" || fail "another dump"
-fi
-echo junk >"$dir/dumps/host.evidence.AuthenticAMD-25-17-1.cpuid"
-expect 0 "$tmax" merge -o "$dir/junk.db" "$dir/dumps/host.evidence"
-grep -q '1 line set aside' "$dir/out" || fail "junk is a dump"
-
 # --- what cannot be done ---
 
 echo '{"type":"evidence"}' >"$dir/bad.evidence"
