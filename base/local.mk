@@ -33,8 +33,8 @@ libfastinst_names_la_SOURCES = base/demangle.c base/demangle.h
 libfastinst_names_la_LIBADD = -liberty
 if HAVE_CMOCKA
 check_PROGRAMS += base/tests/test_text
-tests_race += base/tests/test_text
+tests_compute += base/tests/test_text
 base_tests_test_text_LDADD = libfastinst_names.la libfastinst_text.la $(CMOCKA_LIBS)
 endif
-tests_race += base/tests/test_names.sh
+tests_compute += base/tests/test_names.sh
 EXTRA_DIST += base/tests/test_names.sh

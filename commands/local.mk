@@ -62,15 +62,11 @@ tests_wait += \
 	commands/fastinst/tests/test_attach.sh \
 	commands/fastinst/tests/test_leftovers.sh
 tests_race += \
-	commands/fastinst/tests/test_completion.sh \
 	commands/fastinst/tests/test_control.sh \
 	commands/fastinst/tests/test_detach.sh \
 	commands/fastinst/tests/test_ends.sh \
 	commands/fastinst/tests/test_fastinst.sh \
 	commands/fastinst/tests/test_filters.sh \
-	commands/fastinst/tests/test_floats.sh \
-	commands/fastinst/tests/test_handed.sh \
-	commands/fastinst/tests/test_odd.sh \
 	commands/fastinst/tests/test_limits.sh \
 	commands/fastinst/tests/test_masked.sh \
 	commands/fastinst/tests/test_others.sh \
@@ -78,6 +74,10 @@ tests_race += \
 	commands/fastinst/tests/test_refused.sh \
 	commands/fastinst/tests/test_waits.sh
 tests_compute += \
+	commands/fastinst/tests/test_completion.sh \
+	commands/fastinst/tests/test_floats.sh \
+	commands/fastinst/tests/test_handed.sh \
+	commands/fastinst/tests/test_odd.sh \
 	commands/fastinst/tests/test_top.sh \
 	commands/fastinst/tests/test_trace.sh \
 	commands/fastinst/tests/test_usage.sh \

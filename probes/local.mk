@@ -106,12 +106,12 @@ tests_race += \
 	probes/core/tests/test_coroutine.sh \
 	probes/core/tests/test_grace.sh \
 	probes/providers/tests/test_imports.sh \
-	probes/tests/test_exact.sh \
 	probes/tests/test_loads.sh \
 	probes/tests/test_environment.sh \
 	probes/tests/test_pages.sh
 tests_compute += \
 	probes/core/tests/test_function.sh \
+	probes/tests/test_exact.sh \
 	probes/core/tests/test_unload.sh \
 	probes/tests/test_static.sh \
 	probes/tests/test_users.sh

@@ -144,7 +144,8 @@ tests_race += profile/sampler/tests/test_phases.sh
 EXTRA_DIST += profile/sampler/tests/test_phases.sh
 if HAVE_CMOCKA
 check_PROGRAMS += profile/sampler/tests/test_edges profile/sampler/tests/test_weight
-tests_race += profile/sampler/tests/test_edges profile/sampler/tests/test_weight
+tests_race += profile/sampler/tests/test_edges
+tests_compute += profile/sampler/tests/test_weight
 profile_sampler_tests_test_edges_SOURCES = \
 	profile/sampler/tests/test_edges.c \
 	profile/sampler/edges.c
@@ -167,7 +168,7 @@ fastinst_SOURCES += \
 fastinst_LDADD += libfastinst_writers.la
 if HAVE_CMOCKA
 check_PROGRAMS += profile/command/tests/test_gather
-tests_race += profile/command/tests/test_gather
+tests_compute += profile/command/tests/test_gather
 profile_command_tests_test_gather_SOURCES = \
 	profile/command/gather.c \
 	profile/command/tests/test_gather.c

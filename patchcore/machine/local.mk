@@ -37,10 +37,6 @@ EXTRA_DIST += \
 
 if HAVE_CMOCKA
 patchcore_machine_tests = \
-	patchcore/machine/tests/test_choices \
-	patchcore/machine/tests/test_cpus \
-	patchcore/machine/tests/test_identity \
-	patchcore/machine/tests/test_identity_fields \
 	patchcore/machine/tests/test_level_sites \
 	patchcore/machine/tests/test_levels \
 	patchcore/machine/tests/test_policy \
@@ -51,11 +47,15 @@ patchcore_machine_tests = \
 	patchcore/machine/tests/test_wait \
 	patchcore/machine/tests/test_wait_moves
 patchcore_machine_computing = \
+	patchcore/machine/tests/test_choices \
 	patchcore/machine/tests/test_conf \
 	patchcore/machine/tests/test_conf_file \
 	patchcore/machine/tests/test_conf_form \
 	patchcore/machine/tests/test_conf_places \
-	patchcore/machine/tests/test_conf_rules
+	patchcore/machine/tests/test_conf_rules \
+	patchcore/machine/tests/test_cpus \
+	patchcore/machine/tests/test_identity \
+	patchcore/machine/tests/test_identity_fields
 check_PROGRAMS += $(patchcore_machine_tests) $(patchcore_machine_computing)
 tests_race += $(patchcore_machine_tests)
 tests_compute += $(patchcore_machine_computing)

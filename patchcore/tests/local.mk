@@ -38,11 +38,10 @@ EXTRA_DIST += \
 	patchcore/tests/text_library.h \
 	patchcore/tests/text_pages.h \
 	patchcore/tests/trap_case.h
-tests_race += \
-	patchcore/tests/test_endurance.sh \
-	patchcore/tests/test_exports.sh \
-	patchcore/tests/test_own_code.sh
+tests_race += patchcore/tests/test_endurance.sh
 tests_compute += \
+	patchcore/tests/test_exports.sh \
+	patchcore/tests/test_own_code.sh \
 	patchcore/tests/test_hardened.sh \
 	patchcore/tests/test_rust.sh \
 	patchcore/tests/test_users.sh

@@ -27,13 +27,16 @@ libfastinst_internal_la_LIBADD += libfastinst_find.la
 noinst_LTLIBRARIES += libfastinst_find.la
 libfastinst_find_la_SOURCES = probes/providers/calls_find.c
 
-calls_script_tests = probes/providers/tests/test_compares.sh probes/providers/tests/test_counts.sh
-calls_script_computing = probes/providers/tests/test_compiled.sh probes/providers/tests/test_jumps.sh
-tests_race += $(calls_script_tests)
-tests_compute += $(calls_script_computing)
+calls_script_tests = \
+	probes/providers/tests/test_compares.sh \
+	probes/providers/tests/test_compiled.sh \
+	probes/providers/tests/test_counts.sh \
+	probes/providers/tests/test_jumps.sh
+tests_compute += $(calls_script_tests)
+tests_race += probes/providers/tests/test_toggled.sh
 EXTRA_DIST += \
 	$(calls_script_tests) \
-	$(calls_script_computing) \
+	probes/providers/tests/test_toggled.sh \
 	probes/providers/tests/blocked.c \
 	probes/providers/tests/compared.c \
 	probes/providers/tests/compares.c \
