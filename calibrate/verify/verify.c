@@ -75,9 +75,14 @@ const struct machine_conf_level *verify_level(const struct verify *v, int claim)
 	return level ? level : machine_conf_surest(&v->conf, sites_of(claim));
 }
 
+const struct machine_conf_bound *verify_bound(const struct machine_conf_level *level, int claim)
+{
+	return claim == CLAIM_PAGE ? &level->page : &level->line;
+}
+
 double verify_p(const struct verify *v, int claim)
 {
-	return machine_conf_p(verify_level(v, claim), sites_of(claim));
+	return verify_bound(verify_level(v, claim), claim)->upper_p;
 }
 
 double verify_spread(const struct verify *v, int claim)
@@ -269,15 +274,13 @@ void verify_since(struct verify *v, const struct machine_conf *before)
 						 claim_of(c->cell.crossing), c->count.tears,
 						 c->count.toggles, false },
 				  alpha, &worst);
-	for (const struct machine_conf_level *level = v->conf.level, *end = level + v->conf.levels;
-	     level < end; level++) {
+	for (unsigned i = 0; i < CLAIMS * v->conf.levels; i++) {
+		const struct machine_conf_level *level = &v->conf.level[i / CLAIMS];
+		int claim = (int)(i % CLAIMS);
+		const struct machine_conf_bound *seen = verify_bound(level, claim);
+
 		take_look(p, before,
-			  (struct look){ level->waits, 0, CLAIM_LINE, level->line.tears,
-					 level->line.toggles, true },
-			  alpha, &worst);
-		take_look(p, before,
-			  (struct look){ level->waits, 0, CLAIM_PAGE, level->page.tears,
-					 level->page.toggles, true },
+			  (struct look){ level->waits, 0, claim, seen->tears, seen->toggles, true },
 			  alpha, &worst);
 	}
 	p->status = p->failures ? STATUS_BROKEN : p->trials ? STATUS_HELD : STATUS_SKIPPED;

@@ -92,10 +92,12 @@ struct verify {
 
 /*
  * verify_level - the level that is tried at sites of a claim: that by which the library changes
- * them for the accepted probability. verify_p - its bound for them. verify_spread - how much the
- * rate differed between slices when that was measured.
+ * them for the accepted probability. verify_bound - what a level says of them. verify_p - the bound
+ * of the level that is tried. verify_spread - how much the rate differed between slices when that
+ * was measured.
  */
 const struct machine_conf_level *verify_level(const struct verify *v, int claim);
+const struct machine_conf_bound *verify_bound(const struct machine_conf_level *level, int claim);
 double verify_p(const struct verify *v, int claim);
 double verify_spread(const struct verify *v, int claim);
 

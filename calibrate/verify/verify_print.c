@@ -119,7 +119,7 @@ static void print_text(FILE *f, const struct verify *v)
 static json_t *level_json(const struct verify *v, int claim)
 {
 	const struct machine_conf_level *level = verify_level(v, claim);
-	const struct machine_conf_bound *bound = claim == CLAIM_PAGE ? &level->page : &level->line;
+	const struct machine_conf_bound *bound = verify_bound(level, claim);
 
 	return json_pack("{s:I, s:I, s:I, s:f, s:f, s:I, s:I}", "first_wait",
 			 INT(level->waits.first), "second_wait", INT(level->waits.second),

@@ -137,7 +137,7 @@ static void print_stress(const struct cell_record *record)
 {
 	const struct cell_result *r = &record->result;
 	const struct witness *w = &r->witness;
-	char command[512], provokers[PROVOKERS_MAX];
+	char command[512];
 
 	cell_command(&record->cell, command, sizeof(command));
 	printf("outcome     %s%s%s\n", outcome_name(r->outcome), r->error ? ": " : "",
@@ -157,9 +157,6 @@ static void print_stress(const struct cell_record *record)
 	printf("torn        %" PRIu64 " toggle%s\n", r->torn, S(r->torn));
 	if (r->events)
 		printf("  when        of the first %u: with --json\n", r->events);
-	if (r->frame[0])
-		printf("frames      %#" PRIx64 " %#" PRIx64 "\n", r->frame[0], r->frame[1]);
-	printf("provokers   %s\n", provokers_name(record->cell.provokers, provokers));
 	if (r->latency.median)
 		printf("latency     median %" PRIu64 ", 99th percentile %" PRIu64
 		       ", longest %" PRIu64 " ticks\n",

@@ -106,6 +106,16 @@ static void numbers_are_for_people(void **state)
 		assert_string_equal(NUMBER(cases[i].value), cases[i].text);
 }
 
+static void ticks_are_times_for_people(void **state)
+{
+	(void)state;
+	assert_string_equal(TICKS(200, 2600000), "76.9 ns");
+	assert_string_equal(TICKS(2600, 2600000), "1 us");
+	assert_string_equal(TICKS(20000, 2600000), "7.69 us");
+	assert_string_equal(TICKS(0, 2600000), "0 ns");
+	assert_string_equal(TICKS(20000, 0), "20000 ticks");
+}
+
 static int svg_of(const char *text, const char *prefix)
 {
 	char path[] = "/tmp/test_report.XXXXXX";
@@ -248,6 +258,7 @@ int main(void)
 		cmocka_unit_test(folds_are_escaped),
 		cmocka_unit_test(cuts_long_texts),
 		cmocka_unit_test(numbers_are_for_people),
+		cmocka_unit_test(ticks_are_times_for_people),
 		cmocka_unit_test(only_the_root_element_is_inlined),
 		cmocka_unit_test(a_point_has_its_text_as_a_title),
 		cmocka_unit_test(what_is_no_svg_is_refused),
