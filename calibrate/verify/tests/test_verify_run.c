@@ -23,6 +23,7 @@ static struct {
 	double spent;
 	uint64_t tears;	   /* of each cell at the waits */
 	bool blind;	   /* controls do not tear */
+	bool rested;	   /* the library would take a level at rest for lines */
 	unsigned noisy;	   /* so many runs at the waits, the first ones */
 	unsigned fails_at; /* number of the run, 0: never */
 	int fails_with;
@@ -88,6 +89,13 @@ static void run_for(double budget, unsigned window)
 			     .page.upper_p = P } },
 		.window = window,
 	};
+	if (world.rested) {
+		v.conf.rested = 1;
+		v.conf.level[1] = v.conf.level[0];
+		v.conf.level[1].rest = CELL_RESTED;
+		v.conf.level[1].line.upper_p = P / 10;
+		v.accept_p = P / 2;
+	}
 	progress_open(&session.progress, true, 0);
 	verify_plan(&v, topology);
 	verify_run(&v, &session, 0);
@@ -133,6 +141,22 @@ static void test_run_waits(void **state)
 	/* In turn, and more than once, so that all see the same weather. */
 	assert_true(waits >= 4 * SEATS && waits % (2 * SEATS) == 0);
 	assert_true(world.spent > 0.8 * 60 && world.spent < 61);
+}
+
+/* Where the library would take a level at rest, sites rest; pages have none that is accepted. */
+static void test_run_rested(void **state)
+{
+	(void)state;
+	reset();
+	world.rested = true;
+	run_for(60, 8);
+	for (unsigned i = 0; i < world.runs; i++) {
+		const struct cell *c = &world.ran[i];
+		bool rests = c->protocol == PROTOCOL_WAIT && c->crossing == CROSSING_LINE;
+
+		assert_int_equal(c->rest == CELL_RESTED, rests);
+		assert_true(rests || c->rest <= CELL_HOT);
+	}
 }
 
 static void test_run_seeds(void **state)
@@ -259,10 +283,11 @@ static void test_run_failures(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_run_waits),    cmocka_unit_test(test_run_seeds),
-		cmocka_unit_test(test_run_late),     cmocka_unit_test(test_run_window),
-		cmocka_unit_test(test_run_controls), cmocka_unit_test(test_run_tears),
-		cmocka_unit_test(test_run_noise),    cmocka_unit_test(test_run_failures),
+		cmocka_unit_test(test_run_rested),   cmocka_unit_test(test_run_waits),
+		cmocka_unit_test(test_run_seeds),    cmocka_unit_test(test_run_late),
+		cmocka_unit_test(test_run_window),   cmocka_unit_test(test_run_controls),
+		cmocka_unit_test(test_run_tears),    cmocka_unit_test(test_run_noise),
+		cmocka_unit_test(test_run_failures),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
