@@ -124,7 +124,6 @@ static int measure_cell(struct session *s, struct cell_record *record)
 		.stop = s->stop,
 		.progress = progress_cell,
 		.arg = &s->progress,
-		.hang_seconds = s->hang_seconds,
 	};
 	char reason[NOISE_REASON_MAX];
 	int ret = session_written(s, journal_write_begin(s->journal, record->key));

@@ -50,7 +50,6 @@ struct session {
 	double budget, begin; /* seconds */
 	double used;	      /* by resumed cells */
 	uint64_t seed;
-	double hang_seconds; /* of run_options */
 	struct progress progress;
 	char noise[NOISE_REASON_MAX]; /* what the last disturbed cell was disturbed by */
 	unsigned tries; /* records that the last session_run() added, all of one cell */

@@ -33,10 +33,7 @@ double protocol_row_p(const struct protocol_row *row)
 
 double protocol_row_loss(const struct protocol_row *row)
 {
-	double still = row->executions[0] / row->seconds[0];
-	double changed = row->executions[1] / row->seconds[1];
-
-	return still > 0 && row->seconds[1] > 0 ? 1 - changed / still : NAN;
+	return row->executions[0] > 0 ? 1 - row->executions[1] / row->executions[0] : NAN;
 }
 
 /* --- Adding up -------------------------------------------------------------------------------- */
@@ -46,7 +43,10 @@ static struct protocol_row *find_row(struct protocol_rows *rows, enum protocol p
 	for (size_t i = 0; i < rows->count; i++)
 		if (rows->row[i].protocol == protocol)
 			return &rows->row[i];
-	if (ARRAY_ADD(rows->row, rows->count, (struct protocol_row){ .protocol = protocol }) < 0)
+	if (ARRAY_ADD(rows->row, rows->count,
+		      (struct protocol_row){ .protocol = protocol,
+					     .executions = { NAN, NAN },
+					     .changes = NAN }) < 0)
 		return NULL;
 	return &rows->row[rows->count - 1];
 }
@@ -90,6 +90,7 @@ static void compare_slice(struct protocol_row *row, const struct cell_record *r)
 	const struct cell *cell = &r->cell, *still = &row->still->cell;
 	bool changed = strcmp(r->stage, STAGE_STILL) != 0;
 	struct count count = count_of_record(r);
+	double rate;
 
 	if (r->result.outcome != OUTCOME_DONE || cell->placement != still->placement ||
 	    cell->executors != still->executors)
@@ -99,9 +100,12 @@ static void compare_slice(struct protocol_row *row, const struct cell_record *r)
 	if (cell->crossing != still->crossing || cell->split != still->split ||
 	    cell->pair != still->pair)
 		return;
-	row->executions[changed] += (double)r->result.executions / cell->executors;
-	row->seconds[changed] += r->result.seconds;
-	row->changes += changed ? (double)r->result.toggles : 0;
+	rate = (double)r->result.executions / r->result.seconds / cell->executors;
+	if (rate <= row->executions[changed])
+		return;
+	row->executions[changed] = rate;
+	if (changed)
+		row->changes = (double)r->result.toggles / r->result.seconds;
 }
 
 /* --- Judging ---------------------------------------------------------------------------------- */
@@ -151,7 +155,6 @@ static void judge_row(const struct protocol_rows *rows, struct protocol_row *row
 	}
 	row->ticks =
 		alike->toggles && alike->ticks > 0 ? alike->ticks / (double)alike->toggles : NAN;
-	row->changes = row->seconds[1] > 0 ? row->changes / row->seconds[1] : NAN;
 }
 
 /* First what does not hold as it claims, and last what claims nothing. */

@@ -46,11 +46,13 @@ struct protocol_row {
 	struct protocol_part part[PROTOCOL_PARTS];
 	const struct cell_record *still; /* the first slice of its site that is not changed */
 	struct count alike; /* slices of all sites with as many executors, in the same placement */
-	double executions[2]; /* a second and executor: of that site; of the same being changed */
-	double seconds[2];
-	double changes; /* of that site, a second */
-	double ticks;	/* that a change takes of those alike; NAN: unknown */
-	bool frontier;	/* no other has as few tears and as cheap changes, and one of them less */
+	/*
+	 * Executions a second of an executor in the fastest slice: of that site; of the same being
+	 * changed, so often a second; NAN: unknown. Other work slows slices, and makes none fast.
+	 */
+	double executions[2], changes;
+	double ticks;  /* that a change takes of those alike; NAN: unknown */
+	bool frontier; /* no other has as few tears and as cheap changes, and one of them less */
 };
 
 /* protocol_row_main - what it claims; of a protocol that claims nothing, the rest. */

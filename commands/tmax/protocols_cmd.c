@@ -23,7 +23,6 @@
 #define SLICE	  0.25		/* seconds, at most, */
 #define SLICE_MIN 0.05		/* and at least: shorter ones are mostly set-up */
 #define SETUP	  0.07		/* seconds that starting a child takes */
-#define HANG	  2.0		/* seconds without a change, in which others take microseconds */
 #define STILL	  CELL_WAIT_MAX /* ticks between changes of a site that is hardly ever changed */
 #define CONTROL	  "no-int3"
 #define NO_SEED	  UINT64_MAX
@@ -224,6 +223,10 @@ static int run_slice(struct protocols_run *run, struct protocol_site_run *site, 
 	if (ret == -EINTR || ret == -EIO)
 		return ret;
 	site->over = ret < 0 || record->result.outcome != OUTCOME_DONE;
+	/* Another hang would take as long. */
+	for (size_t i = 0; ret == 0 && i < run->sites; i++)
+		run->site[i].over |= record->result.outcome == OUTCOME_HANG &&
+				     run->site[i].cell.protocol == cell.protocol;
 	return 0;
 }
 
@@ -322,7 +325,6 @@ int cmd_protocols(int argc, char **argv)
 	s->budget = run.asked.budget;
 	s->begin = seconds_now();
 	s->seed = run.asked.seed;
-	s->hang_seconds = HANG;
 	journal = run.asked.journal ? run.asked.journal : "/dev/null";
 	ret = journal_open(&s->journal, journal);
 	status = ret < 0 ? complain(EXIT_CANNOT_CREATE, ret, "cannot open journal %s", journal)

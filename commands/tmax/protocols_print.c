@@ -154,15 +154,15 @@ static json_t *row_json(const struct protocols_report *r, const struct protocol_
 {
 	const struct protocol_file *file = file_of(row);
 
-	return json_pack(
-		"{s:s, s:s, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "name",
-		protocol_name(row->protocol), "source", file->source, "claims", file->claims,
-		"broken", file->broken, "claimed", part_json(&row->part[PART_CLAIMED]), "outside",
-		part_json(&row->part[PART_OUTSIDE]), "change_us",
-		known(row->ticks * 1000 / (double)r->identity.tsc_khz), "executions_per_second",
-		known(row->executions[1] / row->seconds[1]), "unchanged_executions_per_second",
-		known(row->executions[0] / row->seconds[0]), "changes_per_second",
-		known(row->changes), "frontier", row->frontier);
+	return json_pack("{s:s, s:s, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "name",
+			 protocol_name(row->protocol), "source", file->source, "claims",
+			 file->claims, "broken", file->broken, "claimed",
+			 part_json(&row->part[PART_CLAIMED]), "outside",
+			 part_json(&row->part[PART_OUTSIDE]), "change_us",
+			 known(row->ticks * 1000 / (double)r->identity.tsc_khz),
+			 "executions_per_second", known(row->executions[1]),
+			 "unchanged_executions_per_second", known(row->executions[0]),
+			 "changes_per_second", known(row->changes), "frontier", row->frontier);
 }
 
 static json_t *report_json(const struct protocols_report *r)
