@@ -55,8 +55,9 @@ int section_protocols(struct html_page *page)
 		.label = "Tears of each protocol against what a change costs.",
 		.caption =
 			"Tears per change against what a change costs, of each sequence of steps "
-			"at the sites where it claims to hold. A triangle is a bound: none tore. "
-			"No other is below and left of one in a ring.",
+			"at the sites where it claims to hold. A triangle is a bound, where none "
+			"tore: it falls with what was counted. No other is below and left of one "
+			"in a ring.",
 	};
 	int rc = protocol_rows_make(&d.rows, page->data->records, page->data->count);
 

@@ -20,10 +20,10 @@
 #include "commands/tmax/protocols.h"
 
 #define BUDGET	  60.0
-#define SLICE	  0.25		/* seconds, at most, */
-#define SLICE_MIN 0.05		/* and at least: shorter ones are mostly set-up */
-#define SETUP	  0.07		/* seconds that starting a child takes */
-#define STILL	  CELL_WAIT_MAX /* ticks between changes of a site that is hardly ever changed */
+#define SLICE	  0.25		      /* seconds, at most, */
+#define SLICE_MIN 0.05		      /* and at least: shorter ones are mostly set-up */
+#define SETUP	  0.07		      /* seconds that starting a child takes */
+#define STILL	  UINT64_C(100000000) /* ticks between changes of a site that hardly changes */
 #define CONTROL	  "no-int3"
 #define NO_SEED	  UINT64_MAX
 
