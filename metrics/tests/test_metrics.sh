@@ -8,6 +8,7 @@
 
 needs_shared libfastinst-metrics.so
 needs_patchable
+NM=${NM:-nm} OBJDUMP=${OBJDUMP:-objdump}
 
 # compile NAME FLAG...
 compile()
@@ -230,6 +231,19 @@ if [ -n "$exits" ] && command -v strace >/dev/null &&
 else
 	echo "not compared: strace does not run here"
 fi
+
+# --- what runs at a probe ---
+
+# vectors OBJECT - what in it may change a vector register: such code, and functions that are not its own
+vectors()
+{
+	$OBJDUMP -d --no-show-raw-insn "$1" | grep -oE '%[xyz]mm[0-9]+' | sort -u
+	$NM -u "$1" | awk '$2 != "__stack_chk_fail" && $2 != "_GLOBAL_OFFSET_TABLE_" { print $2 }'
+}
+for object in metrics/language/.libs/libfastinst_snippet_la-run.o metrics/agent/.libs/libfastinst_snippet_la-values_write.o; do
+	[ -z "$(vectors $object)" ] || wrong "$object has $(vectors $object)"
+done
+[ -n "$(vectors metrics/language/.libs/plan.o)" ] || wrong "no vectors in what may have them"
 
 # --- what is refused ---
 
