@@ -26,8 +26,8 @@ struct measured_metric {
 	const struct mdl_metric *metric;
 	enum mdl_type type;
 	const char *thread;
-	double before;		   /* at the last line of --every */
-	size_t running;		   /* timers that were not stopped as it was printed */
+	double before;	/* at the last line of --every */
+	size_t running; /* timers that were not stopped, and ran for a time that is not known */
 	struct metric_report last; /* of the process whose report is read */
 	struct metric_report all;
 };

@@ -44,24 +44,40 @@ static bool is_alive(const struct values_slot *slot, uint32_t pid)
 	return !strncmp(name, slot->name, sizeof(name));
 }
 
-/* What a timer has run since it was started, where its clock can be read from here. */
-static int64_t running_time(enum mdl_type type, const struct value_copy *copy,
-			    const struct values_slot *slot, uint32_t pid)
+/* When the slot's process had its end, or now, by the clock of a timer; 0: that is not known. */
+static int64_t timer_now(enum mdl_type type, const struct values_slot *slot,
+			 const struct values_file *file)
 {
 	clockid_t clock = CLOCK_MONOTONIC;
 	struct timespec now;
-	int64_t time;
 
-	if (type == MDL_COUNTER || type == MDL_THREAD_TIMER || copy->depth <= 0 ||
-	    !is_alive(slot, pid) ||
-	    (type == MDL_PROCESS_TIMER && clock_getcpuclockid((pid_t)pid, &clock)) ||
+	if (type == MDL_THREAD_TIMER)
+		return 0;
+	if (file->ended)
+		return !slot->was_alive		   ? 0
+		       : type == MDL_PROCESS_TIMER ? file->ended_cpu
+						   : file->ended;
+	if (!is_alive(slot, file->pid) ||
+	    (type == MDL_PROCESS_TIMER && clock_getcpuclockid((pid_t)file->pid, &clock)) ||
 	    clock_gettime(clock, &now))
 		return 0;
-	time = now.tv_sec * INT64_C(1000000000) + now.tv_nsec - copy->start;
-	return time > 0 ? time : 0;
+	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-static void add_slot(const struct values_slot *slot, uint32_t pid, void *data)
+/* What a timer has run since it was started; it is counted where that is not known. */
+static int64_t running_time(struct measured_metric *measured, const struct value_copy *copy,
+			    const struct values_slot *slot, const struct values_file *file)
+{
+	int64_t now;
+
+	if (measured->type == MDL_COUNTER || copy->depth <= 0)
+		return 0;
+	now = timer_now(measured->type, slot, file);
+	measured->running += !now;
+	return now > copy->start ? now - copy->start : 0;
+}
+
+static void add_slot(const struct values_slot *slot, const struct values_file *file, void *data)
 {
 	const struct aggregates *look = data;
 
@@ -71,10 +87,12 @@ static void add_slot(const struct values_slot *slot, uint32_t pid, void *data)
 		struct value_copy copy;
 		int64_t value;
 
-		if (!is_of_thread(slot, measured->thread) || value_read(&slot->value[i], &copy))
+		if (!is_of_thread(slot, measured->thread))
 			continue;
-		measured->running += measured->type != MDL_COUNTER && copy.depth > 0;
-		value = copy.value + running_time(measured->type, &copy, slot, pid);
+		/* A timer in the midst of a change is taken without what it runs. */
+		if (value_read(&slot->value[i], &copy))
+			copy.depth = 0;
+		value = copy.value + running_time(measured, &copy, slot, file);
 		to->sum += value;
 		to->min = !to->threads || value < to->min ? value : to->min;
 		to->max = !to->threads || value > to->max ? value : to->max;

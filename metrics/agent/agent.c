@@ -267,6 +267,7 @@ static void end_measuring(void)
 		return;
 	measured = 0;
 	run_events(at_exit);
+	values_end(true);
 	write_report(folder, write_end);
 }
 
@@ -276,6 +277,7 @@ static void go_on(void)
 	if (measured)
 		return;
 	measured = getpid();
+	values_end(false);
 	run_events(at_start);
 }
 

@@ -21,9 +21,9 @@
 #define VALUES_MAX   1024 /* variables */
 
 struct values_slot {
-	_Atomic uint32_t tid; /* 0: no thread has it */
-	char name[20];	      /* of the thread, at its first event */
-	uint64_t unused;
+	_Atomic uint32_t tid;	    /* 0: no thread has it */
+	char name[20];		    /* of the thread, at its first event */
+	_Atomic uint64_t was_alive; /* when the process ended, and a timer of its ran */
 	struct mdl_value value[];
 };
 
@@ -32,7 +32,11 @@ struct values_file {
 	uint32_t pid;
 	uint32_t values; /* in a slot */
 	_Atomic uint32_t taken;
-	uint32_t unused[11];
+	uint32_t unused;
+	_Atomic int64_t ended; /* by CLOCK_MONOTONIC, in ns; 0: it has not, or a signal did it */
+	_Atomic int64_t ended_cpu; /* what CPU time the process had then, in ns */
+	uint64_t previous;	   /* where the process has the file before it */
+	uint64_t unused_too[2];
 	/* then VALUES_SLOTS slots */
 };
 
@@ -64,6 +68,12 @@ int values_start(const char *folder, uint32_t values);
 struct mdl_value *values_own(void);
 uint64_t values_missed(void);
 
+/*
+ * values_end - the process ends now, or, with false, goes on: timers that run are known to have run
+ * until then, of threads that are there.
+ */
+void values_end(bool ends);
+
 /* --- In the command --------------------------------------------------------------------------- */
 
 /* A thread's value, as it was at one moment. */
@@ -71,14 +81,18 @@ struct value_copy {
 	int64_t value, start, depth;
 };
 
-/* value_read - waits for nobody: 0, or -EAGAIN, if its thread was stopped while it changed it. */
+/*
+ * value_read - waits for nobody: 0, or -EAGAIN, if its thread was stopped while it changed it: each
+ * of the three is then what it was before, or after.
+ */
 int value_read(const struct mdl_value *from, struct value_copy *copy);
 
 /*
  * values_read - give the slot of each thread of each process that has files in a folder to a
  * function. Files that are not what they should be are passed over. 0 or a negative errno.
  */
-typedef void values_found(const struct values_slot *slot, uint32_t pid, void *data);
+typedef void values_found(const struct values_slot *slot, const struct values_file *file,
+			  void *data);
 int values_read(const char *folder, uint32_t values, values_found *found, void *data);
 
 #endif

@@ -40,7 +40,7 @@ static void read_slots(struct values_file *file, uint32_t values, values_found *
 		struct values_slot *slot = values_slot_at(file, values, i);
 
 		if (atomic_load_explicit(&slot->tid, memory_order_acquire))
-			found(slot, file->pid, data);
+			found(slot, file, data);
 	}
 }
 

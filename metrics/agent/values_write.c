@@ -114,6 +114,8 @@ static struct values_file *find_file(int32_t pid)
 	if (file && load_relaxed(&file->taken) < VALUES_SLOTS)
 		return file;
 	file = make_file(pid);
+	if (file)
+		file->previous = (uintptr_t)before;
 	if (file && !atomic_compare_exchange_strong(&current_file, &before, file)) {
 		sys_call(SYS_munmap, file, values_file_size(values_n));
 		file = before;
@@ -155,6 +157,40 @@ struct mdl_value *values_own(void)
 	if (!own.values)
 		atomic_fetch_add_explicit(&missed, 1, memory_order_relaxed);
 	return own.values;
+}
+
+static bool runs_timer(const struct values_slot *slot)
+{
+	bool runs = false;
+
+	for (uint32_t i = 0; i < values_n; i++)
+		runs |= load_relaxed(&slot->value[i].depth) > 0;
+	return runs;
+}
+
+static void end_slots(struct values_file *file)
+{
+	for (uint32_t i = 0; i < load_relaxed(&file->taken) && i < VALUES_SLOTS; i++) {
+		struct values_slot *slot = values_slot_at(file, values_n, i);
+
+		store_relaxed(&slot->was_alive,
+			      runs_timer(slot) && !sys_call(SYS_tgkill, file->pid,
+							    load_relaxed(&slot->tid), 0));
+	}
+}
+
+void values_end(bool ends)
+{
+	/* In a child without values these are its parent's files. */
+	struct values_file *file = load_relaxed(process) ? load_relaxed(&current_file) : NULL;
+	int64_t wall = ends ? clock_ns() : 0;
+	int64_t cpu = ends ? read_clock(CLOCK_PROCESS_CPUTIME_ID) : 0;
+
+	for (; file; file = (struct values_file *)file->previous) {
+		end_slots(file);
+		store_relaxed(&file->ended_cpu, cpu);
+		store_relaxed(&file->ended, wall);
+	}
 }
 
 uint64_t values_missed(void)

@@ -160,6 +160,9 @@ static inline int64_t combine_numbers(enum snippet_op op, int64_t a, int64_t b)
 	}
 }
 
+/* read_clock - in ns. Changes no vector register. */
+int64_t read_clock(int64_t clock);
+
 /*
  * run_snippet - with the variables of this thread. @regs: NULL where the point has none. Changes no
  * vector register, and makes no system call but for clocks and reads of memory.

@@ -5,7 +5,7 @@
 #include "metrics/language/code.h"
 #include "patchcore/syscall/sys.h"
 
-static int64_t read_clock(int64_t clock)
+int64_t read_clock(int64_t clock)
 {
 	struct timespec now = { 0 };
 

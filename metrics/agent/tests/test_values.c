@@ -28,11 +28,11 @@ static char folder[] = "/tmp/test-values-XXXXXX";
 
 struct sums {
 	int64_t value[VALUES];
-	size_t slots, mine;
+	size_t slots, mine, ended;
 	bool named;
 };
 
-static void add_slot(const struct values_slot *slot, uint32_t pid, void *data)
+static void add_slot(const struct values_slot *slot, const struct values_file *file, void *data)
 {
 	struct sums *sums = data;
 	struct value_copy copy;
@@ -42,7 +42,8 @@ static void add_slot(const struct values_slot *slot, uint32_t pid, void *data)
 		sums->value[i] += copy.value;
 	}
 	sums->slots++;
-	sums->mine += pid == (uint32_t)getpid();
+	sums->mine += file->pid == (uint32_t)getpid();
+	sums->ended += file->ended && file->ended_cpu && slot->was_alive;
 	sums->named |= !strcmp(slot->name, "counts");
 }
 
@@ -107,6 +108,29 @@ static void a_child_has_slots_of_its_own(void **state)
 	assert_int_equal(after.value[0], before.value[0] + 1);
 	assert_int_equal(after.slots, before.slots + 1);
 	assert_int_equal(after.mine, before.mine);
+}
+
+static void *start_timer(void *arg)
+{
+	values_own()[0].depth = 1;
+	return arg;
+}
+
+/* A timer of a thread that is gone is not taken for one that runs until the end. */
+static void an_end_is_of_threads_that_are_there(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, start_timer, NULL), 0);
+	pthread_join(thread, NULL);
+	start_timer(NULL);
+	assert_int_equal(read_all().ended, 0);
+	values_end(true);
+	assert_int_equal(read_all().ended, 1);
+	values_end(false);
+	assert_int_equal(read_all().ended, 0);
+	values_own()[0].depth = 0;
 }
 
 static void write_file(const char *name, const struct values_file *file, size_t size)
@@ -184,6 +208,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_thread_has_a_slot),
 		cmocka_unit_test(a_child_has_slots_of_its_own),
+		cmocka_unit_test(an_end_is_of_threads_that_are_there),
 		cmocka_unit_test(damaged_files_are_passed_over),
 		cmocka_unit_test(a_value_that_changes_is_not_taken),
 	};
