@@ -155,10 +155,7 @@ bool child_await(struct conform_child *c, uint64_t turn)
 
 static void pin_to(struct conform_child *c, unsigned cpu)
 {
-	cpu_set_t set[CPUS_MAX / CPU_SETSIZE] = { 0 };
-
-	CPU_SET_S(cpu, sizeof(set), set);
-	if (sched_setaffinity(0, sizeof(set), set) < 0)
+	if (isolate_pin(cpu) < 0)
 		note_error(c, CONFORM_UNSEATED);
 }
 

@@ -108,12 +108,4 @@ static inline void pause_for(unsigned times)
 		__builtin_ia32_pause();
 }
 
-/* serialize_core - what the SDM's algorithm has between the flag and the new code. */
-static inline void serialize_core(void)
-{
-	unsigned a = 0, b, c = 0, d;
-
-	__asm__ volatile("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d) : : "memory");
-}
-
 #endif

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "patchcore/machine/cpus.h"
 #include "stress/witness/witness.h"
 
 #define LOOK_MS	      250  /* from a CPU that is not measured, */
@@ -189,4 +191,12 @@ void isolate_finish(struct leash *leash, int ret, int *error, enum outcome *outc
 		*outcome = OUTCOME_INTERRUPTED;
 	/* Release: pairs with the parent's acquire. */
 	atomic_store_explicit(&leash->finished, 1, memory_order_release);
+}
+
+int isolate_pin(unsigned cpu)
+{
+	cpu_set_t set[CPUS_MAX / CPU_SETSIZE] = { 0 };
+
+	CPU_SET_S(cpu, sizeof(set), set);
+	return sched_setaffinity(0, sizeof(set), set) < 0 ? -errno : 0;
 }

@@ -72,6 +72,17 @@ int isolate(const struct isolated *what, struct ending *ending);
 /* isolate_finish - by the child, at its end: its error and outcome. */
 void isolate_finish(struct leash *leash, int ret, int *error, enum outcome *outcome);
 
+/* isolate_pin - put the calling thread on one CPU. 0 or a negative errno. */
+int isolate_pin(unsigned cpu);
+
+/* serialize_core - by CPUID, what the SDM's algorithm has between the flag and the new code. */
+static inline void serialize_core(void)
+{
+	unsigned a = 0, b, c = 0, d;
+
+	__asm__ volatile("cpuid" : "+a"(a), "=b"(b), "+c"(c), "=d"(d) : : "memory");
+}
+
 /* --- provoker.c: what is done on purpose to pull the two fetches of a straddler apart ------- */
 
 struct provokers;
