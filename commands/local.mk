@@ -133,6 +133,8 @@ commands_fastinst_tests_fuzz_sites_CFLAGS = $(fuzz_cflags)
 commands_fastinst_tests_fuzz_sites_LDFLAGS = -Wl,--wrap=elf_inside
 commands_fastinst_tests_fuzz_sites_LDADD = libfastinst_internal.la libfastinst_text.la libpatchcore_internal.la
 check_PROGRAMS += commands/report/tests/report_journal
+tests_race += commands/tmax/tests/test_litmus.sh
+EXTRA_DIST += commands/tmax/tests/test_litmus.sh
 tests_calibrate += commands/tmax/tests/test_conform.sh
 not_asan += commands/tmax/%
 EXTRA_DIST += commands/tmax/tests/test_conform.sh

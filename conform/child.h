@@ -35,9 +35,10 @@ struct conform_child {
 	_Atomic(uint64_t) number;  /* that code has which may run now */
 	_Atomic(uint64_t) started; /* the change that is under way or done */
 	uint8_t *_Atomic at;	   /* where it stands */
-	_Atomic(uint64_t) got;	   /* what the executor's call returned */
-	uint64_t random[2];	   /* the writer's, the executor's */
-	unsigned chances[2];	   /* for a fault, so far */
+	struct child_litmus *litmus;
+	_Atomic(uint64_t) got; /* what the executor's call returned */
+	uint64_t random[2];    /* the writer's, the executor's */
+	unsigned chances[2];   /* for a fault, so far */
 	struct call_count {
 		_Atomic(uint64_t) calls;
 	} __attribute__((aligned(2 * LINE))) called[2]; /* by the writer, by the executor */
@@ -85,16 +86,17 @@ static inline bool child_is_over(struct conform_child *c)
 	return atomic_load_explicit(&c->over, memory_order_relaxed);
 }
 
-/* What guarantees[] calls, in handshakes.c, running.c and pages.c. */
+/* What guarantees[] calls, in handshakes.c, running.c, pages.c and forbidden.c. */
 typedef void loop_fn(struct conform_child *c);
 typedef int prepare_fn(struct conform_child *c);
 typedef uint8_t *place_fn(struct conform_child *c, uint64_t trial);
 
 place_fn place_flag, place_moved, place_fresh;
-prepare_fn prepare_word, prepare_int3, prepare_membarrier, prepare_executable;
+prepare_fn prepare_word, prepare_int3, prepare_membarrier, prepare_executable, prepare_litmus;
 loop_fn write_in_turn, execute_in_turn, write_self;
 loop_fn write_word, write_int3, write_membarrier, execute_word, execute_int3, execute_membarrier;
 loop_fn write_reused, execute_reused, write_executable, execute_executable;
+loop_fn write_litmus, execute_litmus;
 
 /* number_of - the number that the code of a trial returns. */
 static inline uint32_t number_of(uint64_t trial)

@@ -24,6 +24,7 @@ enum fault {
 	FAULT_LOST,	    /* now and then a store of the writer's is lost */
 	FAULT_UNSYNCED,	    /* the executor does not wait for the writer */
 	FAULT_TORN,	    /* a change that is one store is made by two */
+	FAULT_EXCHANGED,    /* a litmus test is made that has its stores in the other order */
 	FAULT_UNSERIALIZED, /* nothing serialises between new code and its run: may not show */
 	FAULTS
 };
@@ -64,6 +65,7 @@ struct conform_result {
 	int error; /* negative errno: it could not be tried, or CONFORM_UNSEATED, CONFORM_IDLE */
 	uint64_t trials;
 	uint64_t failures;
+	char test[32];	      /* the litmus test that was run, or "" */
 	uint64_t wanted, got; /* by the first failure */
 	double until;	      /* seconds to it */
 	double seconds;

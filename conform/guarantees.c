@@ -47,6 +47,9 @@ const struct guarantee guarantees[] = {
 	  "mprotect(2): the flush of TLBs interrupts the executor, which serialises", 2,
 	  BIT(FAULT_STALE) | BIT(FAULT_LOST), prepare_executable, write_executable,
 	  execute_executable, NULL, true },
+	{ "litmus", "no litmus test of instruction fetch shows what the vendor forbids",
+	  "each test names its source: tmax litmus --list", 2, BIT(FAULT_EXCHANGED), prepare_litmus,
+	  write_litmus, execute_litmus, NULL, false },
 	{ 0 },
 };
 
@@ -58,8 +61,8 @@ const struct guarantee *guarantee_named(const char *name)
 	return NULL;
 }
 
-static const char *const faults[FAULTS] = { "none",	"stale", "lost",
-					    "unsynced", "torn",	 "unserialized" };
+static const char *const faults[FAULTS] = { "none", "stale",	 "lost",	"unsynced",
+					    "torn", "exchanged", "unserialized" };
 
 const char *fault_name(enum fault fault)
 {

@@ -24,6 +24,7 @@ int cmd_export(int argc, char **argv);
 int cmd_protocols(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
 int cmd_conform(int argc, char **argv);
+int cmd_litmus(int argc, char **argv);
 int cmd_merge(int argc, char **argv);
 int cmd_fleet(int argc, char **argv);
 

@@ -44,7 +44,8 @@ static const struct option_row options[] = {
 	  OPTION_TEXT(struct conform_options, load) },
 	{ "seed", "N", "of addresses, lengths and times (drawn anew)",
 	  OPTION_NUMBER(struct conform_options, c.seed, 0, INT64_MAX) },
-	{ "broken", "FAULT", "break it: stale, lost, unsynced, torn, unserialized (none)",
+	{ "broken", "FAULT",
+	  "break it: stale, lost, unsynced, torn, exchanged, unserialized (none)",
 	  OPTION_CHOICE(struct conform_options, c.fault, fault_parse) },
 	{ "broken-on", "CPU", "only what that CPU does (default: any)",
 	  OPTION_NUMBER(struct conform_options, c.fault_on, 0, CPUS_MAX - 1) },
@@ -62,7 +63,7 @@ static const struct command_line line = {
 		 "part.\n",
 	.options = { options },
 	.end = "The promises: flag, moved, self, word, int3, membarrier, fresh, reused,\n"
-	       "executable; see tmax-conform(1).\n"
+	       "executable, litmus; see tmax-conform(1).\n"
 	       "Exit status: 0 all hold, 1 one is broken, 2 none is, but not all hold, 64 usage,\n"
 	       "69 the machine cannot be read, 130 interrupted.\n",
 };

@@ -26,8 +26,9 @@ static void put_command(const struct conform_report *r, const struct failed *fai
 	char command[TEXT_MAX];
 
 	conform_command(&failed->cell, command, sizeof(command));
-	snprintf(text, size, "%s # %s %u-%u-%u, microcode %s, hypervisor %s", command, id->vendor,
-		 id->family, id->model, id->stepping, id->microcode, id->hypervisor);
+	snprintf(text, size, "%s # %s%s%s %u-%u-%u, microcode %s, hypervisor %s", command,
+		 failed->result.test, failed->result.test[0] ? " on " : "", id->vendor, id->family,
+		 id->model, id->stepping, id->microcode, id->hypervisor);
 }
 
 /* --- text ------------------------------------------------------------------------------------- */

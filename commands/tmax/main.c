@@ -38,6 +38,8 @@ static const struct program_command commands[] = {
 	  "protocols --budget 2m" },
 	{ "gaps", cmd_gaps, "measure the gaps between the two fetches of one instruction",
 	  "gaps --crossing page --seconds 10s" },
+	{ "litmus", cmd_litmus, "litmus tests of instruction fetch, with their outcomes",
+	  "litmus CoFF MP.RF+cpuid --times 100000" },
 	{ "bench", cmd_bench, "what patching costs here, beside what people use instead",
 	  "bench toggle stall --journal bench.jsonl" },
 	{ 0 },

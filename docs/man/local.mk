@@ -109,6 +109,7 @@ dist_man_MANS += \
 	docs/man/tmax-fleet.1 \
 	docs/man/tmax-gaps.1 \
 	docs/man/tmax-info.1 \
+	docs/man/tmax-litmus.1 \
 	docs/man/tmax-merge.1 \
 	docs/man/tmax-protocols.1 \
 	docs/man/tmax-report.1 \

@@ -21,8 +21,8 @@ ends()
 # --- as it is ---
 
 ends 0 "$tmax" conform --seed 1 --how-long
-[ "$(grep -c '^holds ' "$dir/out")" = 9 ] || fail "not all promises hold"
-[ "$(grep -cE '^  [a-z0-9]+ +[0-9].* (y|d|h|min|s)$' "$dir/out")" = 9 ] || fail "no table of times"
+[ "$(grep -c '^holds ' "$dir/out")" = 10 ] || fail "not all promises hold"
+[ "$(grep -cE '^  [a-z0-9]+ +[0-9].* (y|d|h|min|s)$' "$dir/out")" = 10 ] || fail "no table of times"
 grep -q '^Verdict: conforms$' "$dir/out" || fail "no verdict"
 
 # --- broken on purpose ---
@@ -42,6 +42,7 @@ stale 7
 lost 8
 unsynced 2
 torn 3
+exchanged 1
 LIST
 # What is printed runs the same again, and says where it was.
 read -ra again <<<"$(sed -nE '/wanted/s/.*: tmax (conform .*) # [^,]+, microcode [^,]+, hypervisor .*$/\1/p' "$dir/out" | head -n 1)"
