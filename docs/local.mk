@@ -61,6 +61,7 @@ dist_lab_DATA = \
 	docs/lab/profile-times.md \
 	docs/lab/programs.md \
 	docs/lab/promises.md \
+	docs/lab/protocols.md \
 	docs/lab/quick-runs.md \
 	docs/lab/real-programs.md \
 	docs/lab/real-toggling.md \
