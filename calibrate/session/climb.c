@@ -270,7 +270,7 @@ static int run_slice(struct climb *c, const struct estimate *e)
 	draw_shape(&cell);
 	draw_place(c, &cell);
 	/* The paper's figure is of a program that is left alone. */
-	if (cell.waits.stretch)
+	if (cell.waits.stretch && !c->schedule.focused)
 		draw_provoker(c, &cell, false);
 	return run_cell(c, "ladder", &cell, &c->ladder_used);
 }
@@ -321,9 +321,7 @@ static int climb_ladder(struct climb *c, struct estimate *e)
 		} else if (is_behind(c, c->plan->fetch_gaps, c->gaps_used)) {
 			ret = run_gaps(c);
 		} else {
-			/* A slice that is dealt needs no estimate. */
-			if (schedule_is_focused(&c->schedule))
-				estimate_so_far(e, c->sums, 1, c->plan);
+			estimate_so_far(e, c->sums, 1, c->plan);
 			ret = run_slice(c, e);
 		}
 	}

@@ -8,9 +8,11 @@
 #include "base/random.h"
 #include "calibrate/statistics/bound.h"
 
-#define ENOUGH	 1e-9 /* a bound that needs no further decade */
-#define LACK_MIN 2.0  /* slices at the rarer distance; a rung that lacks fewer does so by chance */
-#define UNSEEN	 3e5  /* ticks that a toggle is taken to need where none was measured: many */
+#define ENOUGH	  1e-9 /* a bound that needs no further decade */
+#define LACK_MIN  2.0  /* slices at the rarer distance; a rung that lacks fewer does so by chance */
+#define UNSEEN	  1e-3 /* slices for a bound that a level without any is taken to need, times it */
+#define SURER	  2    /* times as many slices as are needed at least may go to a longer wait */
+#define RESTED_IN 3    /* one in so many is at rest, once what is required is kept */
 
 static void shuffle_schedule(struct schedule *s)
 {
@@ -78,16 +80,17 @@ void schedule_free(struct schedule *s)
 
 /* --- Where a decade is nearest ---------------------------------------------------------------- */
 
-/* Are so many times as many toggles enough, if tears go on as they came? */
-static bool is_enough(const struct estimate *e, int claim, const struct section *s, double times,
+/* Are so many slices more enough, if they count as the section's have? */
+static bool is_enough(const struct estimate *e, int claim, const struct section *s, double slices,
 		      double confidence, double target)
 {
 	const struct count *c = &s->count;
+	double times = slices / (double)c->slices;
 	const struct count more = {
-		.slices = (uint64_t)ceil((double)c->slices * (times - 1)),
-		.toggles = (uint64_t)((double)c->toggles * (times - 1)),
-		.tears = (uint64_t)ceil((double)c->tears * (times - 1)),
-		.squares = c->squares * (times - 1),
+		.slices = (uint64_t)slices,
+		.toggles = (uint64_t)((double)c->toggles * times),
+		.tears = (uint64_t)ceil((double)c->tears * times),
+		.squares = c->squares * times,
 	};
 	struct section then = *s;
 
@@ -100,13 +103,17 @@ static bool is_enough(const struct estimate *e, int claim, const struct section 
 	return estimate_section(&then, e->spread[claim], e->cap[claim], confidence) <= target;
 }
 
-/* How many times as many toggles it takes. INFINITY: more than any run can make. */
-static double times_needed(const struct estimate *e, int claim, const struct section *s,
-			   double confidence, double target)
+/* How many slices more it takes. INFINITY: more than any run can make. */
+static double slices_needed(const struct estimate *e, int claim, const struct section *s,
+			    double confidence, double target)
 {
-	static const double tries[] = { 1.1, 1.25, 1.5, 2, 3, 5, 10, 20, 50, 100 };
+	static const double tries[] = { 1, 2, 3, 5, 8, 12, 20, 30, 50, 100, 300, 1000, 10000 };
 	size_t low = 0, high = sizeof(tries) / sizeof(tries[0]) - 1;
 
+	if (s->upper_p <= target)
+		return 0;
+	if (!s->count.toggles)
+		return UNSEEN / target;
 	if (!is_enough(e, claim, s, tries[high], confidence, target))
 		return INFINITY;
 	while (low < high) {
@@ -121,105 +128,106 @@ static double times_needed(const struct estimate *e, int claim, const struct sec
 }
 
 struct goal {
-	double time;
+	double slices; /* that it takes */
 	unsigned level;
 	int claim;
-	enum placement placement; /* whose evidence is furthest behind, */
-	bool most;		  /* and if that is of the largest number of executors */
+	enum placement placement; /* whose evidence is furthest behind */
 };
 
-/* A bound tells only the largest number of executors apart: else one of them is drawn. */
+/* By the largest number of executors: such a slice counts for each part of a claim. */
 static const struct sum *pick_sum(struct schedule *s, const struct estimate *e,
 				  const struct goal *goal)
 {
-	const struct waits *rung = &e->level[goal->level].rung;
-	const struct sum *found = NULL;
-	unsigned like = 0;
+	const struct sum like = {
+		.kind = goal->level < e->ladder.count ? SUM_WAIT : SUM_RESTED,
+		.rung = e->level[goal->level].rung,
+		.crossing = claimed[goal->claim],
+		.placement = goal->placement,
+		.executors = e->most[goal->placement],
+	};
 
-	for (unsigned i = 0; i < s->kinds; i++) {
-		const struct sum *kind = &s->kind[i];
-
-		if (claim_of(kind->crossing) == goal->claim && kind->placement == goal->placement &&
-		    waits_same(&kind->rung, rung) &&
-		    sum_is_rested(kind) == (goal->level >= e->ladder.count) &&
-		    (!goal->most || kind->executors == e->most[goal->placement]) &&
-		    random_next(&s->random) % ++like == 0)
-			found = kind;
-	}
-	return found;
+	return sums_find(&(struct sums){ s->kind, s->kinds }, &like);
 }
 
-/* What a level lacks to keep target: the time for all sections, and the neediest section. */
-static struct goal goal_of_level(const struct estimate *e, unsigned i, double target)
+/* What a claim of a level lacks to keep target: the slices, and the neediest placement. */
+static struct goal goal_of_claim(const struct estimate *e, unsigned level, int c, double target)
 {
-	const struct level *level = &e->level[i];
-	double most = 0, lacks = 0, each = level->ticks > 0 ? level->ticks : UNSEEN;
-	struct goal goal = { .level = i };
+	const struct claim *claim = &e->level[level].claim[c];
+	double confidence = bound_confidence_each(CONFIDENCE, CLAIMS * claim->sections), most = 0;
+	struct goal goal = { .level = level, .claim = c };
 
-	for (int c = 0; c < CLAIMS; c++) {
-		const struct claim *claim = &level->claim[c];
-		double confidence = bound_confidence_each(CONFIDENCE, CLAIMS * claim->sections);
+	for (unsigned k = 0; k < claim->sections; k++) {
+		double lacks = 0;
 
-		for (unsigned k = 0; k < CLAIM_PARTS * claim->sections; k++) {
-			enum part part = claim_parts[k % CLAIM_PARTS];
-			const struct section *at = &claim_part(claim, part)[k / CLAIM_PARTS];
-			double toggles = 4 / target;
-
-			if (k % CLAIM_PARTS == 0)
-				lacks = 0;
-			if (at->upper_p <= target)
-				continue;
-			if (at->count.toggles)
-				toggles = (times_needed(e, c, at, confidence, target) - 1) *
-					  (double)at->count.toggles;
-			/* What one part lacks comes to the others, too. */
-			goal.time += fmax(0, toggles - lacks) * each;
-			lacks = fmax(lacks, toggles);
-			if (toggles <= most)
-				continue;
-			most = toggles;
-			goal.claim = c;
-			goal.placement = at->placement;
-			goal.most = part == PART_MOST;
-		}
+		/* What one part lacks comes to the others, too. */
+		for (int i = 0; i < CLAIM_PARTS; i++)
+			lacks = fmax(lacks,
+				     slices_needed(e, c, &claim_part(claim, claim_parts[i])[k],
+						   confidence, target));
+		goal.slices += lacks;
+		if (lacks <= most)
+			continue;
+		most = lacks;
+		goal.placement = claim->section[k].placement;
 	}
 	return goal;
 }
 
-/* Of these levels, which stand in order of rising costs: where a decade is nearest. */
-static struct goal nearest_goal(const struct estimate *e, unsigned from, unsigned count)
+/*
+ * Of these levels, which stand in order of rising costs: where a decade is nearest for a claim.
+ * *kept: gets the claim's best bound.
+ */
+static struct goal nearest_goal(const struct estimate *e, unsigned from, unsigned count, int c,
+				double *kept)
 {
-	struct goal best = { .time = INFINITY };
-	double kept = 1;
+	struct goal best = { .slices = INFINITY };
+	double least = INFINITY, surer = e->cap[c] > 0 ? SURER : 1;
 
+	*kept = 1;
 	for (unsigned i = from; i < from + count; i++) {
 		struct goal goal;
 		double target;
 
 		/* A bound that a cheaper level keeps already is no goal for this one. */
-		kept = fmin(kept, e->level[i].upper_p);
-		if (kept <= ENOUGH)
+		*kept = fmin(*kept, e->level[i].claim[c].upper_p);
+		if (*kept <= ENOUGH)
 			break;
-		target = pow(10, ceil(log10(kept) - 1e-9) - 1);
-		if (kept > e->require_p && target > e->require_p)
+		target = pow(10, ceil(log10(*kept) - 1e-9) - 1);
+		if (*kept > e->require_p && target > e->require_p)
 			target = e->require_p;
-		goal = goal_of_level(e, i, target);
-		if (goal.time > 0 && goal.time < best.time)
+		goal = goal_of_claim(e, i, c, target);
+		if (goal.slices > 0 && goal.slices < least * surer)
 			best = goal;
+		least = fmin(least, goal.slices > 0 ? goal.slices : INFINITY);
 	}
 	return best;
 }
 
-/* Each third time sites at rest; or hot ones, or those, where nothing is left to do at the others. */
+/* The goal of the claim that keeps less, or of the other one. */
+static struct goal goal_of_worse(const struct estimate *e, unsigned from, unsigned count,
+				 double *kept)
+{
+	double line, page;
+	struct goal of_line = nearest_goal(e, from, count, CLAIM_LINE, &line);
+	struct goal of_page = nearest_goal(e, from, count, CLAIM_PAGE, &page);
+
+	*kept = fmax(line, page);
+	return (line > page && isfinite(of_line.slices)) || !isfinite(of_page.slices) ? of_line
+										      : of_page;
+}
+
 const struct sum *schedule_focus(struct schedule *s, const struct estimate *e)
 {
-	struct goal hot = nearest_goal(e, 0, e->levels);
-	struct goal rested = nearest_goal(e, e->ladder.count, e->ladder.rested);
-	const struct goal *goal = s->turn / 2 % 3 == 2 ? &rested : &hot;
+	double kept, kept_rested;
+	struct goal hot = goal_of_worse(e, 0, e->levels, &kept);
+	struct goal rested = goal_of_worse(e, e->ladder.count, e->ladder.rested, &kept_rested);
+	bool rests = kept <= e->require_p &&
+		     (kept_rested > e->require_p || s->turn / 2 % RESTED_IN == 0);
+	const struct goal *goal = rests ? &rested : &hot;
 
-	if (!isfinite(goal->time))
-		goal = goal == &hot ? &rested : &hot;
-	return isfinite(goal->time) ? pick_sum(s, e, goal) : NULL;
+	if (!isfinite(goal->slices))
+		goal = rests ? &hot : &rested;
+	return isfinite(goal->slices) ? pick_sum(s, e, goal) : NULL;
 }
 
 /* --- What is rare ----------------------------------------------------------------------------- */
@@ -245,7 +253,7 @@ static double share_of_time(const struct estimate *e, enum placement placement, 
 
 const struct sum *schedule_rare(struct schedule *s, const struct estimate *e)
 {
-	struct goal goal;
+	struct goal goal = { 0 };
 	double most = LACK_MIN;
 
 	for (int p = 0; p < PLACEMENT_COUNT; p++) {
@@ -282,11 +290,15 @@ void schedule_saw(struct schedule *s, enum placement placement, enum distance di
 
 const struct sum *schedule_next(struct schedule *s, const struct estimate *e)
 {
-	const struct sum *focus = schedule_is_focused(s) ? schedule_rare(s, e) : NULL;
+	const struct sum *focus = NULL;
 
-	if (!focus && schedule_is_focused(s))
-		focus = schedule_focus(s, e);
+	if (s->turn % 2) {
+		focus = schedule_rare(s, e);
+		if (!focus)
+			focus = schedule_focus(s, e);
+	}
 	s->turn++;
+	s->focused = focus != NULL;
 	if (focus)
 		return focus;
 	if (s->dealt == s->kinds)

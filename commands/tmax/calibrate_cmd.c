@@ -372,6 +372,17 @@ static int plan_known(const char *name)
 	return plan_find(name) ? 0 : -1;
 }
 
+/*
+ * Seconds. A shorter run needs most of its time for waits, or it ends without a verdict; a window
+ * is accepted after many runs.
+ */
+#define BRIEF 300.0
+
+static const char *plan_of_budget(const struct request *r)
+{
+	return r->budget > 0 && r->budget < BRIEF && !r->only ? "quick" : "default";
+}
+
 #define PLAN(name) OPTION_TEXT(struct request, plan_name), .fixed = (name)
 
 static const struct option_row options[] = {
@@ -379,7 +390,7 @@ static const struct option_row options[] = {
 	  OPTION_TEXT(struct request, plan_name), .parse = plan_known },
 	{ "quick", NULL, "the same as --plan quick", PLAN("quick") },
 	{ "thorough", NULL, "the same as --plan thorough", PLAN("thorough") },
-	{ "budget", "TIME", "another time, such as 10m (at least 5s)",
+	{ "budget", "TIME", "another time, such as 10m (at least 5s); plan quick below 5m",
 	  OPTION_TIME(struct request, budget, BUDGET_MIN) },
 	{ "require-p", "P", "tears per change that a pass stays below (1e-4)",
 	  OPTION_INTO(option_probability, struct request, require_p) },
@@ -418,11 +429,11 @@ int request_parse(int argc, char **argv, struct request *r)
 	uint32_t seed;
 	int status;
 
-	*r = (struct request){ .seed = NO_SEED, .plan_name = "default" };
+	*r = (struct request){ .seed = NO_SEED };
 	status = command_line_parse(&command, argc, argv, r, NULL);
 	if (status != EXIT_PASS)
 		return status;
-	r->plan = *plan_find(r->plan_name);
+	r->plan = *plan_find(r->plan_name ? r->plan_name : plan_of_budget(r));
 	r->have_seed = r->seed != NO_SEED;
 	/* Other places and another order in each run: only so do runs tell more together. */
 	if (!r->have_seed)

@@ -313,8 +313,8 @@ static void most_slices_are_left_alone(void **state)
 		else
 			alone++;
 	}
-	/* Two in three, and those that drew a provoker that does not count. */
-	assert_true(alone > 1.5 * provoked && alone < 6 * provoked);
+	/* Of the dealt ones two in three, and those that drew a provoker that does not count. */
+	assert_true(alone > 3 * provoked && alone < 20 * provoked);
 }
 
 static void what_cannot_be_provoked_is_not(void **state)

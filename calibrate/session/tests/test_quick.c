@@ -13,8 +13,10 @@
 /* Of the worst placement: does what is told of a rung and a kind of site hold for the time? */
 static bool claim_holds(const struct simulation *s, unsigned level, int claim)
 {
+	double rests = level < s->e.levels ? 1 : RESTS;
+
 	return s->e.level[level].claim[claim].upper_p >=
-	       rate_of(s->weather, &s->e.level[level].rung, claim) * s->storms / SLICES;
+	       rate_of(s->weather, &s->e.level[level].rung, claim) / rests * s->storms / SLICES;
 }
 
 /* And what is told of it near or far, for as long as it is. */
@@ -34,13 +36,20 @@ static bool is_supported(const struct count *count, double upper_p)
 {
 	double n = (double)count->toggles;
 
-	return upper_p >= (double)count->tears / n * (1 - 1e-9) &&
-	       n * -log1p(-upper_p) >= -log1p(-CONFIDENCE) * (1 - 1e-9);
+	return upper_p == 1 || (upper_p >= (double)count->tears / n * (1 - 1e-9) &&
+				n * -log1p(-upper_p) >= -log1p(-CONFIDENCE) * (1 - 1e-9));
 }
 
-static unsigned runs_each(void)
+#define STORMY_RUNS 30 /* so many tell nine of ten from two of three */
+
+static bool is_stormy(size_t weather)
 {
-	return (unsigned)ceil(test_scale());
+	return weather == HOUR || weather == MINUTES;
+}
+
+static unsigned runs_in(size_t weather)
+{
+	return (unsigned)fmax(ceil(test_scale()), is_stormy(weather) ? STORMY_RUNS : 1);
 }
 
 /* More than chance allows for, one time in a million. */
@@ -56,16 +65,18 @@ static void assert_share(unsigned held, unsigned tried, double p)
  */
 static void a_quick_run_keeps_what_is_required(void **state)
 {
-	const unsigned runs = runs_each();
+	unsigned kept_stormy = 0, stormy = 0;
 
 	(void)state;
 	for (size_t w = 0; w < WEATHERS; w++) {
+		const unsigned runs = runs_in(w);
 		unsigned kept = 0, rungs = 0, held = 0, chosen = 0, held_at[DISTANCES] = { 0 };
-		double log_best = 0, log_at[DISTANCES] = { 0 };
+		unsigned rungs_rested = 0, held_rested = 0;
+		double log_best = 0, log_rested = 0, log_at[DISTANCES] = { 0 };
 
 		for (unsigned seed = 1; seed <= runs; seed++) {
 			struct simulation s;
-			double best = 1, best_at[DISTANCES] = { 1, 1 };
+			double best = 1, rested = 1, best_at[DISTANCES] = { 1, 1 };
 			int line, page;
 
 			simulate(&s, &weathers[w], seed);
@@ -79,6 +90,15 @@ static void a_quick_run_keeps_what_is_required(void **state)
 					best_at[d] = fmin(best_at[d], s.e.level[i].at_p[d]);
 				}
 			}
+			for (unsigned i = 0; i < s.e.ladder.rested; i++) {
+				unsigned level = s.e.ladder.count + i;
+
+				rested = fmin(rested, s.e.level[level].upper_p);
+				rungs_rested++;
+				held_rested += claim_holds(&s, level, CLAIM_LINE) &&
+					       claim_holds(&s, level, CLAIM_PAGE);
+			}
+			log_rested += log10(rested);
 			/* The levels in use, each for its own sites. */
 			line = estimate_best(&s.e, CLAIM_LINE, REQUIRE_P);
 			page = estimate_best(&s.e, CLAIM_PAGE, REQUIRE_P);
@@ -91,10 +111,12 @@ static void a_quick_run_keeps_what_is_required(void **state)
 				log_at[d] += log10(best_at[d]);
 			end_simulation(&s);
 		}
-		print_message("# %s: %u of %u keep %g, and %u of these as they say; %.1f %% of all "
-			      "bounds hold; the best is %.1e in the mean\n",
-			      weathers[w].name, kept, runs, REQUIRE_P, chosen, 100.0 * held / rungs,
-			      pow(10, log_best / runs));
+		print_message(
+			"# %s: %u of %u keep %g, and %u of these as they say; %.1f %% of all "
+			"bounds hold; the best is %.1e in the mean; at rest %.1f %% and %.1e\n",
+			weathers[w].name, kept, runs, REQUIRE_P, chosen, 100.0 * held / rungs,
+			pow(10, log_best / runs), 100.0 * held_rested / rungs_rested,
+			pow(10, log_rested / runs));
 		for (int d = 0; d < DISTANCES && weathers[w].apart; d++) {
 			print_message("#   %s: %.1f %% of all bounds hold; the best is %.1e\n",
 				      d == DISTANCE_NEAR ? "near" : "far",
@@ -102,9 +124,15 @@ static void a_quick_run_keeps_what_is_required(void **state)
 			assert_share(held_at[d], rungs, 0.9);
 		}
 		assert_share(chosen, kept, 0.9);
+		assert_share(held_rested, rungs_rested, 0.9);
 		if (w < ORDINARY)
 			assert_share(kept, runs, 0.95);
+		kept_stormy += is_stormy(w) ? kept : 0;
+		stormy += is_stormy(w) ? runs : 0;
 	}
+	/* Broken: two thirds, where a third of what depends on counts is at rest in any case, or
+	 * goes to seats that do not count for each part of a claim. */
+	assert_share(kept_stormy, stormy, 0.9);
 }
 
 /* Broken: with its own count alone a bound that rests on shorter waits, too, is refused. */
@@ -133,7 +161,7 @@ static void the_library_takes_every_bound(void **state)
 /* Broken: what longer waits have counted, taken for evidence of the shortest. */
 static void evidence_goes_up_and_never_down(void **state)
 {
-	static const struct weather often = { "", 4e-3, 1, 1, 0, false, false, 0 };
+	static const struct weather often = { "", 4e-3, 1, 1, 0, 0, false, 0 };
 	struct simulation s;
 	struct section lowest, broken;
 	double truth, spread;

@@ -167,8 +167,8 @@ static void nothing_is_left_to_focus_on(void **state)
 
 	(void)state;
 	start(&s, 1, 1);
-	for (unsigned i = 0; i < s.e.ladder.count + s.e.ladder.rested; i++)
-		s.e.level[i].upper_p = 1e-12;
+	for (unsigned i = 0; i < CLAIMS * (s.e.ladder.count + s.e.ladder.rested); i++)
+		s.e.level[i / CLAIMS].claim[i % CLAIMS].upper_p = 1e-12;
 	assert_null(schedule_focus(&s.schedule, &s.e));
 	assert_non_null(schedule_next(&s.schedule, &s.e));
 	assert_non_null(schedule_next(&s.schedule, &s.e));
@@ -190,8 +190,7 @@ static void run_apart(struct simulation *s, unsigned slices, bool told)
 
 		sum.count = sum.at[now] = run_slice(&sum, s->rng);
 		assert_int_equal(sums_add(&s->sums, &sum), 0);
-		if (schedule_is_focused(&s->schedule))
-			estimate_so_far(&s->e, &s->sums, 1, &s->plan);
+		estimate_so_far(&s->e, &s->sums, 1, &s->plan);
 		if (gsl_rng_uniform(s->rng) < 1 / (now == DISTANCE_FAR ? STAY_FAR : STAY_NEAR))
 			now = now == DISTANCE_FAR ? DISTANCE_NEAR : DISTANCE_FAR;
 		for (unsigned k = 0; told && k < s->plan.seats; k++)
@@ -230,11 +229,11 @@ static void each_wait_has_its_share_of_far_time(void **state)
 		struct simulation s;
 
 		start(&s, 2, seed);
-		run_apart(&s, 300, true);
+		run_apart(&s, 900, true);
 		told += worst_lack(&s.e);
 		finish(&s);
 		start(&s, 2, seed);
-		run_apart(&s, 300, false);
+		run_apart(&s, 900, false);
 		chance += worst_lack(&s.e);
 		finish(&s);
 	}
