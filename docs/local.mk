@@ -42,7 +42,6 @@ dist_lab_DATA = \
 	docs/lab/epochs.md \
 	docs/lab/exact-counts.md \
 	docs/lab/executors.md \
-	docs/lab/membarrier-contention.md \
 	docs/lab/fleet-scale.md \
 	docs/lab/gap-lengths.md \
 	docs/lab/growth.md \
@@ -50,6 +49,7 @@ dist_lab_DATA = \
 	docs/lab/long-waits.md \
 	docs/lab/marked-programs.md \
 	docs/lab/marker-costs.md \
+	docs/lab/membarrier-contention.md \
 	docs/lab/near-far.md \
 	docs/lab/paper-protocols.md \
 	docs/lab/peer-programs.md \
