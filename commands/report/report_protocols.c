@@ -12,13 +12,19 @@ struct protocols_data {
 	struct protocol_rows rows;
 };
 
+/* Is there something to draw of it? */
+static bool is_point(const struct protocol_row *r)
+{
+	return !isnan(protocol_row_p(r)) && !isnan(r->ticks);
+}
+
 static void print_points(FILE *out, const void *arg)
 {
 	const struct protocols_data *d = arg;
 
 	fputs("# protocol us p torn frontier; p is a bound where none tore\n", out);
 	for (const struct protocol_row *r = d->rows.row; r < d->rows.row + d->rows.count; r++)
-		if (!isnan(protocol_row_p(r)) && !isnan(r->ticks))
+		if (is_point(r))
 			fprintf(out, "%s %.9g %.9g %d %d\n", protocol_name(r->protocol),
 				ticks_us(d->page, r->ticks), protocol_row_p(r),
 				protocol_row_main(r)->verdict == STEPS_TEAR, r->frontier);
@@ -59,11 +65,16 @@ int section_protocols(struct html_page *page)
 			"tore: it falls with what was counted. No other is below and left of one "
 			"in a ring.",
 	};
+	size_t points = 0;
 	int rc = protocol_rows_make(&d.rows, page->data->records, page->data->count);
 
 	if (rc == 0 && !d.rows.count)
 		return 1;
-	if (rc == 0)
+	for (size_t i = 0; rc == 0 && i < d.rows.count; i++)
+		points += is_point(&d.rows.row[i]);
+	if (rc == 0 && !points)
+		html_missing(page->out, "Too little was seen for a figure.");
+	else if (rc == 0)
 		rc = page_figure(page, &figure);
 	if (rc == 0) {
 		html_paragraph(page->out, "A row is of a sequence of steps, as read in its source, "

@@ -60,6 +60,13 @@ for word in 'Protocols on trial' unguarded.protocol no-int3 'sequence of steps, 
 	grep -q "$word" "$dir/page/index.html" || fail "the page has no $word"
 done
 
+# Without one that tears nothing is known, and there is nothing to draw.
+grep -vE '"protocol":"[^"]*(no-int3|unguarded)' "$dir/journal" >"$dir/blind"
+expect 0 "$tmax" report --output "$dir/blind-page" "$dir/blind"
+[ ! -s "$dir/err" ] || fail "a figure is missing"
+grep -q 'Too little was seen for a figure' "$dir/blind-page/index.html" || fail "there is a figure of nothing"
+grep -q unclear "$dir/blind-page/index.html" || fail "a blind run says something"
+
 # A fleet takes it once, and tells whose steps broke on which kind of machine.
 for added in 1 0; do
 	expect 0 "$tmax" merge -o "$dir/fleet.db" --machine here "$dir/journal"
