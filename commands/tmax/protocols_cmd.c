@@ -23,6 +23,7 @@
 #define SLICE	  0.25		      /* seconds, at most, */
 #define SLICE_MIN 0.05		      /* and at least: shorter ones are mostly set-up */
 #define SETUP	  0.07		      /* seconds that starting a child takes */
+#define OVERDRAWN 3.0		      /* times the budget that a first pass may take besides it */
 #define STILL	  UINT64_C(100000000) /* ticks between changes of a site that hardly changes */
 #define CONTROL	  "no-int3"
 #define NO_SEED	  UINT64_MAX
@@ -233,6 +234,7 @@ static int run_slice(struct protocols_run *run, struct protocol_site_run *site, 
 static int run_slices(struct protocols_run *run)
 {
 	double slice = fmin(SLICE, fmax(SLICE_MIN, run->asked.budget / (double)run->sites));
+	double more_time = OVERDRAWN * run->asked.budget;
 	uint64_t random = run->asked.seed;
 	unsigned turn = 0;
 	int ret = 0;
@@ -244,8 +246,10 @@ static int run_slices(struct protocols_run *run)
 		for (size_t i = 0; i < 2 * run->sites && ret == 0; i++) {
 			struct protocol_site_run *site = &run->site[i % run->sites];
 
-			/* Each of these once, however short the time. */
-			if (session_left(&run->session) < slice && !(pass == 0 && i < run->sites))
+			/* The first ones are tried once, also if that takes longer. */
+			double more = pass == 0 && i < run->sites ? more_time : 0;
+
+			if (session_left(&run->session) + more < slice)
 				return 0;
 			if (!site->over && site->early == (i < run->sites))
 				ret = run_slice(run, site, pass, turn++, slice);
