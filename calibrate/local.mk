@@ -108,6 +108,7 @@ EXTRA_DIST += \
 	calibrate/tests/hostile.py \
 	calibrate/tests/report_place.h \
 	calibrate/tests/report_sample.h \
+	calibrate/session/tests/climb_machine.h \
 	calibrate/tests/session_place.h \
 	calibrate/tests/sums_sample.h \
 	calibrate/tests/verify_sample.h \
@@ -151,6 +152,8 @@ calibrate_tests = \
 	calibrate/statistics/tests/test_sums
 calibrate_computing = \
 	calibrate/session/tests/test_climb \
+	calibrate/session/tests/test_climb_pairs \
+	calibrate/session/tests/test_climb_resumed \
 	calibrate/session/tests/test_quick \
 	calibrate/session/tests/test_schedule \
 	commands/tmax/tests/test_options \
@@ -166,9 +169,19 @@ tests_read += $(calibrate_tests)
 tests_compute += $(calibrate_computing)
 not_asan += \
 	calibrate/session/tests/test_climb \
+	calibrate/session/tests/test_climb_pairs \
+	calibrate/session/tests/test_climb_resumed \
 	calibrate/session/tests/test_quick \
 	calibrate/session/tests/test_schedule \
 	calibrate/statistics/tests/test_coverage
+climb_machine = calibrate/session/tests/climb_machine.c
+calibrate_session_tests_test_climb_SOURCES = calibrate/session/tests/test_climb.c $(climb_machine)
+calibrate_session_tests_test_climb_pairs_SOURCES = \
+	calibrate/session/tests/test_climb_pairs.c $(climb_machine)
+calibrate_session_tests_test_climb_resumed_SOURCES = \
+	calibrate/session/tests/test_climb_resumed.c $(climb_machine)
 calibrate_session_tests_test_climb_LDFLAGS = -Wl,--wrap=gap_run
+calibrate_session_tests_test_climb_pairs_LDFLAGS = -Wl,--wrap=gap_run
+calibrate_session_tests_test_climb_resumed_LDFLAGS = -Wl,--wrap=gap_run
 calibrate_verify_tests_test_verify_run_LDFLAGS = -Wl,--wrap=session_run,--wrap=session_left
 endif
