@@ -46,6 +46,7 @@ dist_lab_DATA = \
 	docs/lab/gap-lengths.md \
 	docs/lab/growth.md \
 	docs/lab/line-stores.md \
+	docs/lab/litmus.md \
 	docs/lab/long-waits.md \
 	docs/lab/marked-programs.md \
 	docs/lab/marker-costs.md \
