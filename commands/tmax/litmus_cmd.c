@@ -74,14 +74,12 @@ static const struct option_row options[] = {
 
 static const struct command_line line = {
 	.operands = "[NAME|FILE]...",
-	.about = "Run litmus tests in which a store to code is an event, and print their outcomes "
-		 "as\n"
+	.about = "Run litmus tests in which a store to code is an event, and print outcomes as\n"
 		 "litmus7 does. One that the processor's vendor forbids is a defect.\n",
 	.options = { options },
-	.end = "Without names, all tests that are installed. tmax-litmus(1) has the format of a "
-	       "FILE.\n"
-	       "Exit status: 0 nothing forbidden was seen, 1 something was, 2 a test could not be\n"
-	       "run, 64 usage, 69 the machine cannot be read, 130 interrupted.\n",
+	.end = "Without names, all installed tests. tmax-litmus(1) has the format of a FILE.\n"
+	       "Exit status: 0 nothing forbidden was seen, 1 something was, 2 a test could not\n"
+	       "be run, 64 usage, 69 the machine cannot be read, 130 interrupted.\n",
 };
 
 /* --- What is asked for ------------------------------------------------------------------------ */

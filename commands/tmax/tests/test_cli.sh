@@ -18,7 +18,7 @@ for option in help -h --help "help -h" "help --help"; do
 	grep -q '^Usage: tmax COMMAND' "$dir/out" || fail "$option without usage"
 done
 mapfile -t commands < <(sed -nE 's/^  ([a-z]+) .*/\1/p' "$dir/out")
-[ "${commands[*]}" = "calibrate verify conform info evidence report export merge fleet stress protocols gaps bench" ] || fail "commands: ${commands[*]}"
+[ "${commands[*]}" = "calibrate verify conform info evidence report export merge fleet stress protocols gaps litmus bench" ] || fail "commands: ${commands[*]}"
 for option in --version -V; do
 	expect 0 "$tmax" $option
 	[ "$(cat "$dir/out")" = "tmax ${PACKAGE_VERSION:?make check sets it}" ] || fail "$option"
