@@ -108,23 +108,17 @@ static double slices_needed(const struct estimate *e, int claim, const struct se
 			    double confidence, double target)
 {
 	static const double tries[] = { 1, 2, 3, 5, 8, 12, 20, 30, 50, 100, 300, 1000, 10000 };
-	size_t low = 0, high = sizeof(tries) / sizeof(tries[0]) - 1;
+	size_t i = 0, last = sizeof(tries) / sizeof(tries[0]) - 1;
 
 	if (s->upper_p <= target)
 		return 0;
 	if (!s->count.toggles)
 		return UNSEEN / target;
-	if (!is_enough(e, claim, s, tries[high], confidence, target))
+	if (!is_enough(e, claim, s, tries[last], confidence, target))
 		return INFINITY;
-	while (low < high) {
-		size_t middle = (low + high) / 2;
-
-		if (is_enough(e, claim, s, tries[middle], confidence, target))
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return tries[high];
+	while (i < last && !is_enough(e, claim, s, tries[i], confidence, target))
+		i++;
+	return tries[i];
 }
 
 struct goal {
@@ -232,51 +226,47 @@ const struct sum *schedule_focus(struct schedule *s, const struct estimate *e)
 
 /* --- What is rare ----------------------------------------------------------------------------- */
 
+/* Slices at a distance: of the i-th claim of all levels, and its k-th section. */
+static double slices_at(const struct estimate *e, unsigned i, unsigned k, enum distance d)
+{
+	return (double)e->level[i / CLAIMS].claim[i % CLAIMS].part[d][k].count.slices;
+}
+
 /* The share of a placement's slices, on all rungs, that were at that distance. */
-static double share_of_time(const struct estimate *e, enum placement placement, enum distance now)
+static double share_of_time(const struct estimate *e, unsigned k, enum distance now)
 {
 	double there = 0, all = 0;
 
 	for (unsigned i = 0; i < CLAIMS * e->ladder.count; i++) {
-		const struct claim *claim = &e->level[i / CLAIMS].claim[i % CLAIMS];
-
-		for (unsigned k = 0; k < claim->sections; k++) {
-			if (claim->section[k].placement != placement)
-				continue;
-			there += (double)claim->part[now][k].count.slices;
-			for (int d = 0; d < DISTANCES; d++)
-				all += (double)claim->part[d][k].count.slices;
-		}
+		there += slices_at(e, i, k, now);
+		for (int d = 0; d < DISTANCES; d++)
+			all += slices_at(e, i, k, (enum distance)d);
 	}
 	return all > 0 ? there / all : 0;
 }
 
 const struct sum *schedule_rare(struct schedule *s, const struct estimate *e)
 {
+	const struct claim *any = &e->level[0].claim[0]; /* all have the same placements */
 	struct goal goal = { 0 };
 	double most = LACK_MIN;
 
-	for (int p = 0; p < PLACEMENT_COUNT; p++) {
-		enum distance now = s->now[p];
-		double share = now < DISTANCES ? share_of_time(e, (enum placement)p, now) : 1;
+	for (unsigned k = 0; k < any->sections; k++) {
+		enum placement placement = any->section[k].placement;
+		enum distance now = s->now[placement];
+		double share = now < DISTANCES ? share_of_time(e, k, now) : 1;
 
 		for (unsigned i = 0; i < CLAIMS * e->levels && share < 0.5; i++) {
-			const struct claim *claim = &e->level[i / CLAIMS].claim[i % CLAIMS];
+			double all = slices_at(e, i, k, DISTANCE_NEAR) +
+				     slices_at(e, i, k, DISTANCE_FAR);
+			double lacks = share * all - slices_at(e, i, k, now);
 
-			for (unsigned k = 0; k < claim->sections; k++) {
-				double near = (double)claim->part[PART_NEAR][k].count.slices;
-				double far = (double)claim->part[PART_FAR][k].count.slices;
-				double lacks =
-					share * (near + far) - (now == DISTANCE_NEAR ? near : far);
-
-				if (claim->section[k].placement != (enum placement)p ||
-				    lacks <= most)
-					continue;
-				most = lacks;
-				goal = (struct goal){ .level = i / CLAIMS,
-						      .claim = (int)(i % CLAIMS),
-						      .placement = (enum placement)p };
-			}
+			if (lacks <= most)
+				continue;
+			most = lacks;
+			goal = (struct goal){ .level = i / CLAIMS,
+					      .claim = (int)(i % CLAIMS),
+					      .placement = placement };
 		}
 	}
 	return most > LACK_MIN ? pick_sum(s, e, &goal) : NULL;
@@ -292,12 +282,10 @@ const struct sum *schedule_next(struct schedule *s, const struct estimate *e)
 {
 	const struct sum *focus = NULL;
 
-	if (s->turn % 2) {
+	if (s->turn++ % 2) {
 		focus = schedule_rare(s, e);
-		if (!focus)
-			focus = schedule_focus(s, e);
+		focus = focus ? focus : schedule_focus(s, e);
 	}
-	s->turn++;
 	s->focused = focus != NULL;
 	if (focus)
 		return focus;
