@@ -2,7 +2,6 @@
 # The manual pages. A page of one line is another name of the page that it names.
 dist_man_MANS = \
 	docs/man/machine.conf.5 \
-	docs/man/tmax-protocol.5 \
 	docs/man/patchcore.7 \
 	docs/man/pc_activate_call.3 \
 	docs/man/pc_async.3 \
@@ -111,6 +110,7 @@ dist_man_MANS += \
 	docs/man/tmax-info.1 \
 	docs/man/tmax-litmus.1 \
 	docs/man/tmax-merge.1 \
+	docs/man/tmax-protocol.5 \
 	docs/man/tmax-protocols.1 \
 	docs/man/tmax-report.1 \
 	docs/man/tmax-stress.1 \

@@ -320,7 +320,7 @@ static void garbage_is_refused(void **state)
 }
 
 /* A change of one member of an object: its name, and what it becomes. NULL: it is taken away. */
-struct change {
+struct member_change {
 	const char *name;
 	const char *to;
 };
@@ -340,7 +340,7 @@ static json_t *at_skipped(json_t *line)
 	return json_array_get(json_object_get(line, "rows"), 2);
 }
 
-static void refuse_change(const struct change *c, json_t *(*at)(json_t *))
+static void refuse_change(const struct member_change *c, json_t *(*at)(json_t *))
 {
 	json_t *line = line_of(&result);
 
@@ -351,7 +351,7 @@ static void refuse_change(const struct change *c, json_t *(*at)(json_t *))
 	refuse(line);
 }
 
-static void refuse_changes(const struct change *changes, json_t *(*at)(json_t *))
+static void refuse_changes(const struct member_change *changes, json_t *(*at)(json_t *))
 {
 	for (; changes->name; changes++) {
 		print_message("%s %s\n", changes->name, changes->to ? changes->to : "gone");
@@ -361,7 +361,7 @@ static void refuse_changes(const struct change *changes, json_t *(*at)(json_t *)
 
 static void changed_lines_are_refused(void **state)
 {
-	static const struct change changes[] = {
+	static const struct member_change changes[] = {
 		{ "type", "\"bank\"" },
 		{ "type", "1" },
 		{ "schema", "1" },
@@ -407,7 +407,7 @@ static void changed_lines_are_refused(void **state)
 
 static void changed_rows_are_refused(void **state)
 {
-	static const struct change changes[] = {
+	static const struct member_change changes[] = {
 		{ "name", NULL },
 		{ "name", "\"\"" },
 		{ "name", "\"c\\u007fall\"" },
@@ -453,7 +453,7 @@ static void changed_rows_are_refused(void **state)
 
 static void changed_skipped_rows_are_refused(void **state)
 {
-	static const struct change changes[] = {
+	static const struct member_change changes[] = {
 		{ "skipped", NULL }, { "skipped", "null" }, { "skipped", "\"\\t\"" },
 		{ "name", NULL },    { "params", NULL },    { NULL, NULL },
 	};

@@ -128,7 +128,7 @@ done
 [ "$(cat part?.jsonl | grep -cE '"type":"(cell|gaps)"')" = 4 ] || fail "the shards are not all of it"
 
 echo "tmax stress --split 9" >bad.cells
-complains 64 "bad.cells: line 1: --split '9'" "$tmax" stress --list bad.cells
+complains 64 "bad.cells: line 1: the split must be" "$tmax" stress --list bad.cells
 echo "# nothing" >bad.cells
 complains 64 "no cell in it" "$tmax" stress --list bad.cells
 complains 69 "cannot read the list none" "$tmax" stress --list none

@@ -127,7 +127,7 @@ static void nonsense_is_refused(void **state)
 	result.kind[GAP_OLD_FRONT].tail[0] = UINT64_MAX;
 	assert_null(gap_to_json(&cell, &result));
 	result.kind[GAP_OLD_FRONT].tails = 0;
-	cell.split = 9;
+	cell.split = SITE_BYTES;
 	assert_null(gap_to_json(&cell, &result));
 }
 
