@@ -59,8 +59,7 @@ static void print_text(FILE *f, const struct verify *v)
 {
 	static const char *const next[] = {
 		[VERIFY_HOLDS] = "nothing",
-		[VERIFY_BROKEN] = "let no program wait by this config: remove it, and run tmax "
-				  "calibrate",
+		[VERIFY_BROKEN] = "let no program wait by it: remove it, and run tmax calibrate",
 		[VERIFY_INCONCLUSIVE] = "run it again, longer (--budget) or on a quiet machine",
 		[VERIFY_NO_CONF] = "run tmax calibrate",
 	};

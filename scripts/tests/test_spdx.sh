@@ -13,13 +13,13 @@ trap 'rm -rf "$dir"' EXIT
 # quilt's and dpkg's own files are read line by line. LICENSE holds for them.
 without='^(LICENSE|debian/(changelog|source/format|.*\.(install|manpages|symbols|docs|examples)|not-installed|tests/control)|results/runs/.*\.(conf|cpuid|dat|evidence|xz|png|svg|txt)|(patchcore|stress)/tests/fixtures/.*)$'
 
-# package - the files that make it: what git has, or in a tarball what is no product of autotools or make
+# package - the files that make it: what git has, or in a tarball what is no product of autotools, bison, flex or make
 package()
 {
 	if ! git -C "$top" ls-files 2>/dev/null | grep .; then
 		(cd "$top" && find . \( -name 'build*' -o -name '_*' -o -name 'autom4te.cache' -o -name debian \) -prune -o \
 			-type f -regex '.*\.\([chm1-9]\|sh\|md\|mk\|awk\|gp\|py\|rs\|sql\|css\|am\|ac\|map\|cells\)' -print) |
-			sed 's,^\./,,' | grep -vE '^(aclocal\.m4|m4/l.*|config\.h.*)$'
+			sed 's,^\./,,' | grep -vE '^(aclocal\.m4|m4/l.*|config\.h.*|metrics/language/(grammar|words)\.[ch])$'
 	fi
 }
 

@@ -124,7 +124,7 @@ static void test_print_text(void **state)
 	assert_non_null(strstr(text, "\nskipped   wait "));
 	assert_int_equal(times(text, "tmax stress "), 1);
 	assert_non_null(strstr(text, "\nVerdict:  broken: "));
-	assert_non_null(strstr(text, "\nNext:     let no program wait by this config"));
+	assert_non_null(strstr(text, "\nNext:     let no program wait by it: remove it"));
 	/* Of what held inside the window one line; of what did not, its own. */
 	assert_int_equal(times(text, "\nheld      window"), 1);
 	assert_non_null(strstr(text, "window of 8 bytes: no tear in 1000 stores, at 1 places"));
