@@ -92,6 +92,7 @@ stress_alone = \
 	stress/run/tests/test_provoker \
 	stress/run/tests/test_gap \
 	stress/run/tests/test_oracle \
+	stress/run/tests/test_protocol \
 	stress/run/tests/test_provoker_cell \
 	stress/witness/tests/test_noise \
 	stress/witness/tests/test_witness

@@ -170,6 +170,10 @@ void code_put_additions(struct emit *e, struct code *code, const struct cell *ce
 int toggle(enum protocol protocol, const struct code *code, unsigned site, unsigned next,
 	   const struct sync *sync);
 
+/* toggle_settle - at the end of a cell whose protocol is a file: the code that is to stand there.
+ */
+void toggle_settle(const struct code *code, unsigned site, unsigned standing);
+
 /* toggle_sync - its trace is left to the caller. */
 struct sync toggle_sync(const struct cell *cell);
 

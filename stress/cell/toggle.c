@@ -42,6 +42,15 @@ int toggle(enum protocol protocol, const struct code *code, unsigned site, unsig
 	return ret;
 }
 
+void toggle_settle(const struct code *code, unsigned site, unsigned standing)
+{
+	const struct code_site *at = &code->site[site];
+	const struct protocol_site changed = { at->at, code->length, code->split,
+					       at->bytes[standing], at->bytes[standing] };
+
+	protocol_settle(code->protocol, &changed);
+}
+
 struct sync toggle_sync(const struct cell *cell)
 {
 	return (struct sync){

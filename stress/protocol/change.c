@@ -14,7 +14,8 @@
 #include "stress/protocol/protocol.h"
 #include "stress/protocol/trap.h"
 
-#define LINE 64u
+#define LINE	     64u
+#define SETTLE_TICKS 1000000 /* far beyond any gap between two fetches that was seen */
 
 /* A change under way. */
 struct run {
@@ -203,28 +204,58 @@ static int run_membarrier(enum barrier_kind kind)
 
 static int run_step(struct run *run, const struct protocol_step *step);
 
-/* INT3, all but the first byte, the first byte, membarrier after each; no thread is inside. */
-static int run_restore(struct run *run)
+static int run_steps(struct run *run, const struct protocol_step *steps, unsigned count)
 {
-	static const struct protocol_step steps[] = {
-		{ .kind = STEP_GUARD,
-		  .span = { SPAN_FIXED, 0, 1 },
-		  .source = BYTES_GIVEN,
-		  .bytes = { 0xcc } },
-		{ .kind = STEP_MEMBARRIER, .form = BARRIER_SYNC_CORE },
-		{ .kind = STEP_STORE, .span = { .kind = SPAN_TAIL }, .source = BYTES_NEW },
-		{ .kind = STEP_MEMBARRIER, .form = BARRIER_SYNC_CORE },
-		{ .kind = STEP_STORE, .span = { SPAN_FIXED, 0, 1 }, .source = BYTES_NEW },
-		{ .kind = STEP_MEMBARRIER, .form = BARRIER_SYNC_CORE },
-	};
 	int ret = 0;
 
-	for (unsigned i = 0; ret == 0 && i < sizeof(steps) / sizeof(steps[0]); i++) {
+	for (unsigned i = 0; i < count && ret == 0; i++)
 		ret = run_step(run, &steps[i]);
-		/* Behind the INT3 no other thread enters: wait until the last has left. */
-		while (i == 1 && run->instructions && ret == 0 && (ret = signal_threads()) > 0)
-			ret = 0;
+	return ret;
+}
+
+#define COUNT(of) (sizeof(of) / sizeof((of)[0]))
+#define INT3                                                                                       \
+	{                                                                                          \
+		.kind = STEP_GUARD, .span = { SPAN_FIXED, 0, 1 }, .source = BYTES_GIVEN,           \
+		.bytes = {                                                                         \
+			0xcc                                                                       \
+		}                                                                                  \
 	}
+#define TAIL                                                                                       \
+	{                                                                                          \
+		.kind = STEP_STORE, .span = { .kind = SPAN_TAIL }, .source = BYTES_NEW             \
+	}
+#define FIRST                                                                                      \
+	{                                                                                          \
+		.kind = STEP_STORE, .span = { SPAN_FIXED, 0, 1 }, .source = BYTES_NEW              \
+	}
+#define LEAVE                                                                                      \
+	{                                                                                          \
+		.kind = STEP_LEAVE                                                                 \
+	}
+#define SYNC                                                                                       \
+	{                                                                                          \
+		.kind = STEP_MEMBARRIER, .form = BARRIER_SYNC_CORE                                 \
+	}
+#define PAUSE                                                                                      \
+	{                                                                                          \
+		.kind = STEP_WAIT, .form = WAIT_TICKS, .ticks = SETTLE_TICKS                       \
+	}
+
+static const struct protocol_step restore[] = { INT3, SYNC, LEAVE, TAIL, SYNC, FIRST, SYNC };
+/* Where membarrier may be missing, and once in a cell. */
+static const struct protocol_step settle[] = { INT3, PAUSE, LEAVE, TAIL, PAUSE, FIRST };
+
+/* Behind an INT3 no thread enters: until the last one has left. */
+static int run_leave(const struct run *run)
+{
+	int ret;
+
+	if (!run->instructions)
+		return 0;
+	do
+		ret = signal_threads();
+	while (ret > 0);
 	return ret;
 }
 
@@ -252,32 +283,48 @@ static int run_step(struct run *run, const struct protocol_step *step)
 		ret = signal_threads();
 		return ret < 0 ? ret : 0;
 	case STEP_RESTORE:
-		return run_restore(run);
+		return run_steps(run, restore, COUNT(restore));
+	case STEP_LEAVE:
+		return run_leave(run);
 	}
 	return -EINVAL;
+}
+
+static struct run begin_run(const struct protocol_file *p, const struct protocol_site *site)
+{
+	return (struct run){
+		.site = site,
+		.code = { [BYTES_OLD] = site->old, [BYTES_NEW] = site->new },
+		.last = moment_now(),
+		.instructions = p->pairs & 1u << PAIR_OWN,
+	};
 }
 
 int protocol_change(const struct protocol_file *p, bool back, const struct protocol_site *site,
 		    const struct sync *sync)
 {
 	struct word_trace unseen = { 0 };
-	struct run run = {
-		.site = site,
-		.code = { [BYTES_OLD] = site->old, [BYTES_NEW] = site->new },
-		.sync = sync,
-		.trace = sync->trace ? sync->trace : &unseen,
-		.instructions = p->pairs & 1u << PAIR_OWN,
-	};
-	int ret = 0;
+	struct run run;
 
-	if (run.trace->prepared)
-		run.trace->prepared(run.trace->arg);
-	run.last = moment_now();
+	if (sync->trace && sync->trace->prepared)
+		sync->trace->prepared(sync->trace->arg);
+	run = begin_run(p, site);
+	run.sync = sync;
+	run.trace = sync->trace ? sync->trace : &unseen;
 	/* Without a guard the site is open from now on. */
 	run.trace->visible[WORD_PART_INT3] = run.last.ticks;
-	for (unsigned i = 0; i < p->steps[back] && ret == 0; i++)
-		ret = run_step(&run, &p->step[back][i]);
-	return ret;
+	return run_steps(&run, p->step[back], p->steps[back]);
+}
+
+void protocol_settle(const struct protocol_file *p, const struct protocol_site *site)
+{
+	const struct sync sync = { .policy = PC_POLICY_WAIT };
+	struct word_trace unseen = { 0 };
+	struct run run = begin_run(p, site);
+
+	run.sync = &sync;
+	run.trace = &unseen;
+	run_steps(&run, settle, COUNT(settle));
 }
 
 /* Why a step cannot be made of such a site; NULL: it can. */

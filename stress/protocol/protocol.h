@@ -75,6 +75,7 @@ enum step_kind {
 	STEP_MEMBARRIER,
 	STEP_SIGNAL,  /* one to every other thread, until each has handled it */
 	STEP_RESTORE, /* the whole change by INT3 and membarrier: what the harness does by itself */
+	STEP_LEAVE,   /* until no thread is inside the site: part of the last one */
 };
 
 enum store_form {
@@ -204,6 +205,12 @@ struct protocol_site {
  */
 int protocol_change(const struct protocol_file *p, bool back, const struct protocol_site *site,
 		    const struct sync *sync);
+
+/*
+ * protocol_settle - after the last change: put the new code there. The steps may have left a guard
+ * or a loop, and a thread must not stay in it for ever.
+ */
+void protocol_settle(const struct protocol_file *p, const struct protocol_site *site);
 
 /* protocol_check - can its steps change such a site, here? 0, or -ENOTSUP with the reason. */
 int protocol_check(const struct protocol_file *p, enum crossing crossing, unsigned split, char *why,

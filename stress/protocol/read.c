@@ -286,6 +286,9 @@ static int take_guard(const struct word_line *w, struct reader *r)
 	if (ret < 0)
 		return ret;
 	step->trap = (enum trap_action)ret;
+	/* The others' loops would take the missing execution for a tear. */
+	if (step->trap == TRAP_PASS && r->p->pairs & (1u << PAIR_CALL_CALL | 1u << PAIR_WORD))
+		return words_refuse(w, 4, "restart, as the pairs are not NOPs");
 	return words_end(w, 5);
 }
 

@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "stress/protocol/protocol.h"
 
+#define INT3	       0xcc
 #define SITES_MAX      3
 #define HANDLED_WITHIN 5.0 /* seconds */
 
@@ -27,8 +28,9 @@ static const uint8_t *site_at[SITES_MAX], *run_again;
 static unsigned sites, site_length;
 static struct guard_byte {
 	unsigned at;
+	uint8_t byte;
 	enum trap_action action;
-} guards[2 * PROTOCOL_STEPS];
+} guards[2 * PROTOCOL_STEPS + 1];
 static unsigned guard_count;
 static _Atomic(uint64_t) traps;
 static _Atomic(unsigned) handled, inside;
@@ -61,7 +63,8 @@ static void on_trap(int signal_number, siginfo_t *info, void *context)
 	(void)info;
 	site = find_site(at, &offset);
 	for (unsigned i = 0; site && i < guard_count; i++) {
-		if (guards[i].at != offset)
+		if (guards[i].at != offset ||
+		    (guards[i].byte == INT3) != (signal_number == SIGTRAP))
 			continue;
 		atomic_fetch_add_explicit(&traps, 1, memory_order_relaxed);
 		if (guards[i].action == TRAP_PASS)
@@ -127,9 +130,8 @@ static int prepare_step(const struct protocol_step *step)
 	if (step->kind == STEP_FLUSH)
 		return has_flush((enum flush_kind)step->form) ? 0 : -ENOTSUP;
 	if (step->kind == STEP_GUARD)
-		guards[guard_count++] = (struct guard_byte){ step->span.at, step->trap };
-	if (step->kind == STEP_RESTORE)
-		guards[guard_count++] = (struct guard_byte){ 0, TRAP_RESTART };
+		guards[guard_count++] =
+			(struct guard_byte){ step->span.at, step->bytes[0], step->trap };
 	if (step->kind != STEP_RESTORE && step->kind != STEP_MEMBARRIER)
 		return 0;
 	if (step->kind == STEP_MEMBARRIER && step->form == BARRIER_EXPEDITED)
@@ -155,6 +157,8 @@ int protocol_begin(const struct protocol_file *p, const uint8_t *const *at, unsi
 	for (unsigned way = 0; way < 2; way++)
 		for (unsigned i = 0; i < p->steps[way] && ret == 0; i++)
 			ret = prepare_step(&p->step[way][i]);
+	/* That of a restore, and of protocol_settle(). */
+	guards[guard_count++] = (struct guard_byte){ 0, INT3, TRAP_RESTART };
 	for (unsigned i = 0; i < sizeof(numbers) / sizeof(numbers[0]) && ret == 0; i++)
 		ret = sigaction(numbers[i], &action, NULL) < 0 ? -errno : 0;
 	action.sa_sigaction = on_signal;

@@ -387,6 +387,8 @@ static int run_cell(struct child *c)
 	result->seconds = seconds_now() - start;
 	witness_add_usage(&result->witness, RUSAGE_THREAD, &begin);
 	atomic_store_explicit(&c->quit, 1, memory_order_relaxed);
+	for (unsigned i = 0; shared->code.protocol && i < shared->code.sites; i++)
+		toggle_settle(&shared->code, i, (unsigned)(result->toggles % shared->code.codes));
 	for (unsigned i = 0; i < c->cell->executors; i++)
 		pthread_join(executors[i].thread, NULL);
 	for (unsigned i = 0; i < PROVOKER_COUNT; i++)

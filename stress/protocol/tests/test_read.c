@@ -156,6 +156,8 @@ static void errors_name_line_and_column(void **state)
 		"f:6:7: expected plain or locked, found 'nontemporal'");
 	refused(SITE "guard plain 0+2 cc pass\n",
 		"f:6:13: expected the offset of one byte, found '0+2'");
+	refused(SITE "guard plain 0 cc pass\n",
+		"f:6:18: expected restart, as the pairs are not NOPs, found 'pass'");
 	refused(SITE "guard plain 0 cc stop\n", "f:6:18: expected restart or pass, found 'stop'");
 	refused(SITE "wait third\n",
 		"f:6:6: expected first, second or ticks up to 1000000000, found 'third'");
