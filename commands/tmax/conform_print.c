@@ -105,7 +105,8 @@ static void print_text(FILE *f, const struct conform_report *r)
 	const struct identity *id = r->identity;
 	static const char *const next[] = {
 		[CONFORMS] = "nothing",
-		[CONFORM_BROKEN] = "keep work off the suspect CPU, and show its vendor the commands",
+		[CONFORM_BROKEN] =
+			"keep work off the suspect CPU, and show its vendor the commands",
 		[CONFORM_INCONCLUSIVE] = "run it again, longer (--budget)",
 	};
 	const struct conformance *c = r->tried;
