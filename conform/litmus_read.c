@@ -282,11 +282,11 @@ static int take_operand(const struct word_line *w, struct litmus *l, struct litm
 
 static int take_event(const struct word_line *w, struct litmus *l, enum litmus_op op)
 {
-	struct litmus_thread *t = &l->thread[l->threads - 1];
+	struct litmus_thread *t = l->threads ? &l->thread[l->threads - 1] : NULL;
 	struct litmus_event e = { .op = op };
 	int ret = 0;
 
-	if (!l->threads || t->events == LITMUS_EVENTS)
+	if (!t || t->events == LITMUS_EVENTS)
 		return words_refuse(w, 0, "a thread of at most %d events", LITMUS_EVENTS);
 	if (op >= LITMUS_JUMP)
 		ret = words_end(w, 1);

@@ -180,10 +180,12 @@ static bool is_counted(const struct cell_record *r)
 
 int protocol_rows_make(struct protocol_rows *rows, const struct cell_record *records, size_t count)
 {
-	const struct cell_record *end = records + count;
+	const struct cell_record *end = count ? records + count : records;
 	struct protocol_row *row;
 
 	*rows = (struct protocol_rows){ .row = NULL };
+	if (!count)
+		return 0;
 	for (const struct cell_record *r = records; r < end; r++) {
 		bool still = strcmp(r->stage, STAGE_STILL) == 0;
 		bool is_claimed = strcmp(r->stage, STAGE_CLAIMED) == 0;
@@ -202,6 +204,8 @@ int protocol_rows_make(struct protocol_rows *rows, const struct cell_record *rec
 		rows->seen |=
 			!still && is_control(r->cell.protocol) && cell_result_tears(&r->result);
 	}
+	if (!rows->count)
+		return 0;
 	for (const struct cell_record *r = records; r < end; r++)
 		for (row = rows->row; row < rows->row + rows->count; row++)
 			if (is_counted(r) && row->protocol == r->cell.protocol && row->still)
@@ -210,8 +214,7 @@ int protocol_rows_make(struct protocol_rows *rows, const struct cell_record *rec
 		judge_row(rows, row);
 	for (row = rows->row; row < rows->row + rows->count; row++)
 		row->frontier = is_at_frontier(rows, row);
-	if (rows->count)
-		qsort(rows->row, rows->count, sizeof(*rows->row), by_verdict);
+	qsort(rows->row, rows->count, sizeof(*rows->row), by_verdict);
 	return 0;
 }
 

@@ -163,7 +163,8 @@ static void suspended(const void *arg)
 }
 
 /* The kernel's restorer, but one that stays: as if the thread lost its CPU there. */
-static atomic_bool may_return;
+/* Read by assembly alone. */
+static atomic_bool may_return __attribute__((used));
 void slow_restorer(void);
 __asm__(".pushsection .text\n"
 	"	nop\n"

@@ -166,7 +166,7 @@ static void test_unwritable_lines(void **state)
 	struct journal *journal = must_open(place->path);
 	json_t *list = json_array(), *object = json_object();
 
-	record.cell.split = 9;
+	record.cell.split = SITE_BYTES;
 	assert_int_equal(journal_write_cell(journal, &record), -EINVAL);
 	assert_int_equal(journal_write_line(journal, "estimate", list), -EINVAL);
 	assert_int_equal(journal_write_line(journal, "estimate", NULL), -EINVAL);
