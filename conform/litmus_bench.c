@@ -65,10 +65,13 @@ static uint8_t *code_of(const struct litmus_bench *b, unsigned k, unsigned threa
 	return b->view[0] + (k * LITMUS_THREADS + thread) * CODE_BYTES + k * 5 % LINE;
 }
 
+/* Of an inline site that is not yet put it is no address, and the code is made once more. */
 static const uint8_t *address_of(const struct litmus_bench *b, unsigned k,
 				 const struct litmus_event *e)
 {
-	return b->site[k][e->target] + e->offset + (b->view[e->view] - b->view[0]);
+	uintptr_t at = (uintptr_t)b->site[k][e->target];
+
+	return (const uint8_t *)(at + e->offset + (uintptr_t)(b->view[e->view] - b->view[0]));
 }
 
 /* The operand of an instruction: a variable, RSI behind it, or code, relative to RIP. */
