@@ -76,7 +76,7 @@ static int check_line(const struct word_line *w, void *arg)
 	return ret < 0 ? ret : words_end(w, 2);
 }
 
-static void expect(const char *text, const char *complaint)
+static void must_complain(const char *text, const char *complaint)
 {
 	uint64_t sum = 0;
 
@@ -91,16 +91,20 @@ static void errors_name_line_and_column(void **state)
 
 	(void)state;
 	assert_int_equal(read_text(good, strlen(good), check_line, &sum), 0);
-	expect("number 100\n", FILE_NAME ":1:8: expected a number from 1 to 99, found '100'");
-	expect("\n number",
-	       FILE_NAME ":2:8: expected a number from 1 to 99, found the end of the line");
-	expect("byte 1", FILE_NAME ":1:6: expected a byte of two hexadecimal digits, found '1'");
-	expect("byte -1", FILE_NAME ":1:6: expected a byte of two hexadecimal digits, found '-1'");
-	expect("byte \xc3\xa4",
-	       FILE_NAME ":1:6: expected a byte of two hexadecimal digits, found '\?\?'");
-	expect("colour  grey", FILE_NAME ":1:9: expected red, green or blue, found 'grey'");
-	expect("byte 0a 0b", FILE_NAME ":1:9: expected the end of the line, found '0b'");
-	expect("byte 0a\n", FILE_NAME ":2:1: expected a sum of 42, found the end of the file");
+	must_complain("number 100\n",
+		      FILE_NAME ":1:8: expected a number from 1 to 99, found '100'");
+	must_complain("\n number",
+		      FILE_NAME ":2:8: expected a number from 1 to 99, found the end of the line");
+	must_complain("byte 1",
+		      FILE_NAME ":1:6: expected a byte of two hexadecimal digits, found '1'");
+	must_complain("byte -1",
+		      FILE_NAME ":1:6: expected a byte of two hexadecimal digits, found '-1'");
+	must_complain("byte \xc3\xa4",
+		      FILE_NAME ":1:6: expected a byte of two hexadecimal digits, found '\?\?'");
+	must_complain("colour  grey", FILE_NAME ":1:9: expected red, green or blue, found 'grey'");
+	must_complain("byte 0a 0b", FILE_NAME ":1:9: expected the end of the line, found '0b'");
+	must_complain("byte 0a\n",
+		      FILE_NAME ":2:1: expected a sum of 42, found the end of the file");
 }
 
 static void lines_that_are_no_text_are_refused(void **state)

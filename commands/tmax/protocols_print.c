@@ -125,7 +125,7 @@ static void print_text(FILE *out, const struct protocols_report *r)
 
 /* --- JSON ------------------------------------------------------------------------------------- */
 
-static json_t *known(double value)
+static json_t *number_or_null(double value)
 {
 	return isfinite(value) ? json_real(value) : json_null();
 }
@@ -141,7 +141,7 @@ static json_t *part_json(const struct protocol_part *part)
 			 steps_verdict_name(part->verdict), "sites", (int)part->sites, "torn_sites",
 			 (int)part->torn, "died_sites", (int)part->died, "changes",
 			 (json_int_t)part->count.toggles, "torn", (json_int_t)part->count.tears,
-			 "p", known(part->p), "upper_p", part->upper_p);
+			 "p", number_or_null(part->p), "upper_p", part->upper_p);
 	if (part->witness)
 		json_object_set_new(json, "witness",
 				    json_pack("{s:s, s:i, s:s}", "outcome",
@@ -154,15 +154,15 @@ static json_t *row_json(const struct protocols_report *r, const struct protocol_
 {
 	const struct protocol_file *file = file_of(row);
 
-	return json_pack("{s:s, s:s, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "name",
-			 protocol_name(row->protocol), "source", file->source, "claims",
-			 file->claims, "broken", file->broken, "claimed",
-			 part_json(&row->part[PART_CLAIMED]), "outside",
-			 part_json(&row->part[PART_OUTSIDE]), "change_us",
-			 known(row->ticks * 1000 / (double)r->identity.tsc_khz),
-			 "executions_per_second", known(row->executions[1]),
-			 "unchanged_executions_per_second", known(row->executions[0]),
-			 "changes_per_second", known(row->changes), "frontier", row->frontier);
+	return json_pack(
+		"{s:s, s:s, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "name",
+		protocol_name(row->protocol), "source", file->source, "claims", file->claims,
+		"broken", file->broken, "claimed", part_json(&row->part[PART_CLAIMED]), "outside",
+		part_json(&row->part[PART_OUTSIDE]), "change_us",
+		number_or_null(row->ticks * 1000 / (double)r->identity.tsc_khz),
+		"executions_per_second", number_or_null(row->executions[1]),
+		"unchanged_executions_per_second", number_or_null(row->executions[0]),
+		"changes_per_second", number_or_null(row->changes), "frontier", row->frontier);
 }
 
 static json_t *report_json(const struct protocols_report *r)

@@ -219,7 +219,7 @@ static void it_says_what_a_change_costs(void **state)
 }
 
 /* Rungs at rest whose bounds are below those of all others, of lines only. */
-static void rest(double p)
+static void set_rested_bound(double p)
 {
 	struct level *level = &e.level[e.ladder.count];
 
@@ -242,7 +242,7 @@ static void a_level_at_rest_is_told_where_it_is_used(void **state)
 	(void)state;
 	make(40000);
 	e.levels = 5;
-	rest(2.3e-5);
+	set_rested_bound(2.3e-5);
 	text = printed(summary_print);
 	check_lines(text);
 	assert_has(text, rested);
@@ -255,7 +255,7 @@ static void a_level_at_rest_is_told_where_it_is_used(void **state)
 	/* Another level is as good, or none would be accepted at all. */
 	for (int i = 0; i < 2; i++) {
 		e.level[4].claim[CLAIM_LINE].upper_p = i ? 1e-4 : 1e-5;
-		rest(i ? 2e-4 : 2.3e-5);
+		set_rested_bound(i ? 2e-4 : 2.3e-5);
 		text = printed(summary_print);
 		assert_has_not(text, "rested");
 		free(text);

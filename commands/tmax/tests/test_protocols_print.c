@@ -267,7 +267,7 @@ static const char *const all[] = {
 };
 
 /* verdict: of all but the controls. */
-static char *told(unsigned format, bool strict, uint64_t torn, enum outcome outcome)
+static char *print_result(unsigned format, bool strict, uint64_t torn, enum outcome outcome)
 {
 	static char *text;
 	struct protocols_report report = { .identity = sample_machine(),
@@ -318,7 +318,7 @@ static void text_fits_a_screen(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		char *text = told(0, true, cases[i].torn, cases[i].outcome), *line;
+		char *text = print_result(0, true, cases[i].torn, cases[i].outcome), *line;
 		unsigned lines = 0;
 
 		assert_non_null(strstr(text, cases[i].has));
@@ -332,7 +332,7 @@ static void text_fits_a_screen(void **state)
 
 static json_t *json_told(uint64_t torn, enum outcome outcome)
 {
-	json_t *all_of = json_loads(told(2, false, torn, outcome), 0, NULL);
+	json_t *all_of = json_loads(print_result(2, false, torn, outcome), 0, NULL);
 
 	assert_non_null(all_of);
 	return all_of;
@@ -376,14 +376,14 @@ static unsigned count_text(const char *text, const char *what)
 static void junit_fails_only_where_that_is_asked_for(void **state)
 {
 	(void)state;
-	assert_int_equal(count_text(told(1, false, 3, OUTCOME_DONE), "<failure"), 0);
-	assert_int_equal(count_text(told(1, true, 3, OUTCOME_DONE), "<failure"), 15);
-	assert_int_equal(count_text(told(1, true, 0, OUTCOME_CRASH), "<failure"), 15);
-	assert_int_equal(count_text(told(1, true, 0, OUTCOME_DONE), "<failure"), 0);
+	assert_int_equal(count_text(print_result(1, false, 3, OUTCOME_DONE), "<failure"), 0);
+	assert_int_equal(count_text(print_result(1, true, 3, OUTCOME_DONE), "<failure"), 15);
+	assert_int_equal(count_text(print_result(1, true, 0, OUTCOME_CRASH), "<failure"), 15);
+	assert_int_equal(count_text(print_result(1, true, 0, OUTCOME_DONE), "<failure"), 0);
 	/* What claims nothing keeps all that it claims. */
-	assert_int_equal(count_text(told(1, true, 0, OUTCOME_DONE), "<skipped"), 3);
-	assert_non_null(
-		strstr(told(1, true, 3, OUTCOME_DONE), "this sequence of steps, as read in Linux"));
+	assert_int_equal(count_text(print_result(1, true, 0, OUTCOME_DONE), "<skipped"), 3);
+	assert_non_null(strstr(print_result(1, true, 3, OUTCOME_DONE),
+			       "this sequence of steps, as read in Linux"));
 }
 
 int main(void)

@@ -55,7 +55,7 @@ static struct sums read_all(void)
 	return sums;
 }
 
-static void *count(void *arg)
+static void *add_values(void *arg)
 {
 	struct mdl_value *values = values_own();
 
@@ -74,7 +74,7 @@ static void each_thread_has_a_slot(void **state)
 	(void)state;
 	assert_int_equal(values_start(folder, VALUES), 0);
 	for (int i = 0; i < THREADS; i++) {
-		assert_int_equal(pthread_create(&thread, NULL, count, NULL), 0);
+		assert_int_equal(pthread_create(&thread, NULL, add_values, NULL), 0);
 		pthread_join(thread, NULL);
 	}
 	sums = read_all();
@@ -95,12 +95,12 @@ static void a_child_has_slots_of_its_own(void **state)
 
 	(void)state;
 	pthread_setname_np(pthread_self(), "counts");
-	count(NULL);
+	add_values(NULL);
 	before = read_all();
 	assert_true(before.named);
 	child = fork();
 	if (!child) {
-		count(NULL);
+		add_values(NULL);
 		_exit(0);
 	}
 	waitpid(child, &status, 0);
@@ -188,13 +188,13 @@ static void a_value_that_changes_is_not_taken(void **state)
 	assert_int_equal(copy.value, 1);
 }
 
-static int setup(void **state)
+static int make_folder(void **state)
 {
 	(void)state;
 	return !mkdtemp(folder);
 }
 
-static int teardown(void **state)
+static int remove_folder(void **state)
 {
 	char command[64];
 
@@ -213,5 +213,5 @@ int main(void)
 		cmocka_unit_test(a_value_that_changes_is_not_taken),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
