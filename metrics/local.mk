@@ -6,6 +6,8 @@ libfastinst_language_la_SOURCES = \
 	metrics/language/code.h \
 	metrics/language/compile.c \
 	metrics/language/grammar.y \
+	metrics/language/focus.c \
+	metrics/language/focus.h \
 	metrics/language/plan.c \
 	metrics/language/reader.h \
 	metrics/language/request.h \

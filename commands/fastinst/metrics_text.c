@@ -8,6 +8,7 @@
 #include "base/array.h"
 #include "base/text_file.h"
 #include "commands/fastinst/metrics.h"
+#include "metrics/language/focus.h"
 
 #define LIBRARY "metrics.mdl"
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "metrics/language/request.h"
+#include "metrics/language/focus.h"
 
 /* --- A program that has all ------------------------------------------------------------------- */
 

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "metrics/language/focus.h"
 
 /* What a variable of foreach stands for, or a part of a focus. */
 struct thing {
@@ -31,17 +32,6 @@ struct binding {
 	const struct binding *outer;
 	const char *name;
 	const struct thing *thing;
-};
-
-struct focus {
-	const struct mdl_constraint *constraint;
-	char *copy;
-	const char *part[FOCUS_PARTS]; /* the last one is the first */
-	size_t parts;
-	bool in_code;
-	uint32_t *procedures; /* of the first part, where that is one */
-	size_t procedures_n;
-	uint32_t flag; /* its variable */
 };
 
 struct walk {
@@ -526,100 +516,6 @@ static int walk_all(struct walk *walk, const struct mdl_where *where)
 
 /* --- The focus -------------------------------------------------------------------------------- */
 
-/* Which kinds of parts a constraint uses, by bits of their numbers. */
-struct uses {
-	unsigned procedures, modules;
-};
-
-static void note_uses(const struct mdl_where *where, struct uses *uses)
-{
-	for (; where; where = where->next) {
-		const struct mdl_object *object = &where->object;
-		unsigned bit = object->number < FOCUS_PARTS ? 1u << object->number : 0;
-
-		if (where->kind != MDL_CHOOSE && object->base == MDL_SELECTED)
-			*(!strcmp(object->field, "funcs") ? &uses->modules : &uses->procedures) |=
-				bit;
-		note_uses(where->then, uses);
-		note_uses(where->otherwise, uses);
-	}
-}
-
-/* The parts of the focus are what the constraint takes them for. */
-bool takes_parts(const struct mdl_constraint *constraint, size_t parts)
-{
-	struct uses uses = { 0 };
-
-	note_uses(constraint->body, &uses);
-	return ((uses.procedures | uses.modules) & 1) &&
-	       !(uses.procedures & ~(parts == 2 ? 1u : 0)) &&
-	       !(uses.modules & ~(1u << (parts - 1)));
-}
-
-/* Behind the path of the constraint, or NULL: it has another one. */
-static const char *behind_path(const char *focus, const char *path)
-{
-	size_t len = strlen(path);
-
-	return !strncmp(focus, path, len) && (focus[len] == '/' || !focus[len]) ? focus + len
-										: NULL;
-}
-
-/* Splits the rest of a path. */
-static int split_focus(struct focus *focus, const char *rest)
-{
-	char *at = focus->copy = strdup(rest), *part;
-
-	if (!at)
-		return -ENOMEM;
-	while ((part = strsep(&at, "/"))) {
-		if (!*part)
-			continue;
-		if (focus->parts == FOCUS_PARTS)
-			return -E2BIG;
-		memmove(focus->part + 1, focus->part, focus->parts * sizeof(*focus->part));
-		focus->part[0] = part;
-		focus->parts++;
-	}
-	return 0;
-}
-
-static bool takes_focus(const struct mdl_constraint *constraint, const char *path,
-			struct focus *focus)
-{
-	const char *rest = behind_path(path, constraint->path);
-
-	if (!rest)
-		return false;
-	*focus = (struct focus){ .constraint = constraint,
-				 .in_code = !strcmp(constraint->path, "/Code") };
-	if (!split_focus(focus, rest) && focus->parts &&
-	    (!focus->in_code || (focus->parts <= 2 && takes_parts(constraint, focus->parts))))
-		return true;
-	free(focus->copy);
-	*focus = (struct focus){ 0 };
-	return false;
-}
-
-static int find_focus_procedures(struct walk *walk, struct focus *focus)
-{
-	char pattern[512];
-	long n;
-
-	if (!focus->in_code || focus->parts < 2)
-		return 0;
-	if (snprintf(pattern, sizeof(pattern), "%s:%s", focus->part[1], focus->part[0]) >=
-	    (int)sizeof(pattern))
-		return -ENAMETOOLONG;
-	n = walk->world->find(walk->world->data, pattern, NULL, &focus->procedures);
-	if (n < 0)
-		return (int)n;
-	focus->procedures_n = (size_t)n;
-	if (n)
-		return 0;
-	return mdl_fault(walk->error, (struct mdl_place){ 0 }, "no procedure is %s", pattern);
-}
-
 /* The first constraint of the metric's that takes it. */
 static int add_focus(struct walk *walk, const char *path)
 {
@@ -631,7 +527,7 @@ static int add_focus(struct walk *walk, const char *path)
 		return 0;
 	for (; name; name = name->next) {
 		constraint = mdl_constraint_named(walk->mdl, name->text);
-		if (constraint && takes_focus(constraint, path, focus))
+		if (constraint && focus_take(focus, constraint, path))
 			break;
 	}
 	if (!name)
@@ -645,7 +541,7 @@ static int add_focus(struct walk *walk, const char *path)
 		walk->plan->type = constraint->type;
 	else
 		focus->flag = walk->plan->next_value++;
-	return find_focus_procedures(walk, focus);
+	return focus_find_procedures(focus, walk->world, walk->error);
 }
 
 bool has_flavor(const struct mdl_name *flavors, const char *flavor)

@@ -82,9 +82,6 @@ size_t sort_numbers(uint32_t *number, size_t n);
 /* has_flavor - one of them, or there are none; of NULL all are. */
 bool has_flavor(const struct mdl_name *flavors, const char *flavor);
 
-/* takes_parts - whether a constraint on code is for paths of so many parts: 1 names a module. */
-bool takes_parts(const struct mdl_constraint *constraint, size_t parts);
-
 /* mdl_check - whether all that a text declares can be asked for. -EINVAL, -ENOMEM. */
 int mdl_check(const struct mdl *mdl, struct mdl_error *error);
 
