@@ -5,6 +5,8 @@ libbench_a_SOURCES = \
 	bench/cases/benchmarks.c \
 	bench/cases/benchmarks.h \
 	bench/cases/growth.c \
+	bench/cases/growth.h \
+	bench/cases/growth_axes.c \
 	bench/cases/pass.c \
 	bench/cases/probes.c \
 	bench/cases/probes_many.c \

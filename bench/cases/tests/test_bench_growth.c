@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Does growth tell what grows from what does not, and what is kept; and does it come to its end? */
 #include "bench/cases/growth.c"
+#include "bench/cases/growth_axes.c"
 #include "bench/tests/bench_run.h"
 
 static struct bench_run run;
@@ -260,17 +261,18 @@ static void slopes_do_without_what_was_not_done(void **state)
 
 static void every_row_is_there(void **state)
 {
+	const unsigned cells = growth_axes_count * SIZES;
 	struct bench_result result = { .benchmark = "growth" };
 	unsigned measured = 0;
 
 	(void)state;
 	run.rounds = 1;
 	assert_int_equal(bench_growth.run(&run, &result), 0);
-	assert_int_equal(result.rows, CELLS + AXES);
+	assert_int_equal(result.rows, cells + growth_axes_count);
 	for (unsigned i = 0; i < result.rows; i++) {
 		const struct bench_row *row = &result.row[i];
-		bool is_slope = i >= CELLS;
-		const struct axis *a = &axes[is_slope ? i - CELLS : i / SIZES];
+		bool is_slope = i >= cells;
+		const struct axis *a = &growth_axes[is_slope ? i - cells : i / SIZES];
 
 		assert_string_equal(row->name, a->name);
 		assert_string_equal(row->measure, is_slope ? "slope" : "operation");
