@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # The word protocol.
 libpatchcore_internal_la_SOURCES += \
+	patchcore/word/await_rest.c \
 	patchcore/word/flight.c \
 	patchcore/word/flight.h \
 	patchcore/word/word.c \
