@@ -100,6 +100,6 @@ check_PROGRAMS += $(stress_tests) $(stress_waiting) $(stress_alone)
 tests_race += $(stress_tests)
 tests_wait += $(stress_waiting)
 tests_alone += $(stress_alone)
-not_asan += stress/run/tests/test_protocol stress/run/tests/test_isolate stress/run/tests/test_gap stress/run/tests/test_oracle
+not_asan += stress/run/tests/test_isolate stress/run/tests/test_gap stress/run/tests/test_oracle
 endif
 
