@@ -6,6 +6,7 @@
 #include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
+#include <x86intrin.h>
 
 #include "patchcore/machine/wait.h"
 

@@ -32,8 +32,8 @@
  *
  * A line without --placement is seated where it is run, one without --seed gets one there.
  */
-#define CELLS_NAME 18  /* bytes of a line's name */
-#define CELLS_WHY  240 /* bytes of a reason */
+#define CELLS_NAME 18		     /* bytes of a line's name */
+#define CELLS_WHY  (OPTION_WHY + 32) /* bytes of a reason */
 #define CELLS_MAX  10000
 
 struct listed {

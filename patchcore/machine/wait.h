@@ -11,7 +11,6 @@
 #define PATCHCORE_MACHINE_WAIT_H
 
 #include <stdbool.h>
-#include <x86intrin.h>
 
 #include "patchcore/syscall/sys.h"
 
@@ -29,8 +28,8 @@ NOPATCH_INLINE void line_for_writing(const void *addr)
  */
 NOPATCH_INLINE uint64_t ticks_now(void)
 {
-	_mm_lfence();
-	return __rdtsc();
+	__builtin_ia32_lfence();
+	return __builtin_ia32_rdtsc();
 }
 
 /* A reading of a TSC, and what says whose it was. */
@@ -50,7 +49,7 @@ NOPATCH_INLINE struct moment moment_now(void)
 	if (__builtin_expect(moment_lacks_cpu, false))
 		now.ticks = ticks_now();
 	else
-		now.ticks = __rdtscp(&now.cpu);
+		now.ticks = __builtin_ia32_rdtscp(&now.cpu);
 	return now;
 }
 

@@ -11,7 +11,6 @@
 #include <linux/futex.h>
 #include <stddef.h>
 #include <sys/mman.h>
-#include <x86intrin.h>
 
 #include "patchcore/merge/look_signal.h"
 #include "patchcore/site/thread.h"
@@ -306,7 +305,7 @@ NOPATCH static int await_answers(const struct round *round)
 
 	for (unsigned spins = 0; ret >= 0 && any_open(&from); spins++) {
 		if (spins < SPINS) {
-			_mm_pause();
+			__builtin_ia32_pause();
 			continue;
 		}
 		if (is_late(round))

@@ -93,7 +93,7 @@ bool change_try_again(const struct change *change)
 			return false;
 		if (!load_relaxed(&site->owner))
 			return true;
-		_mm_pause();
+		__builtin_ia32_pause();
 	}
 	return false;
 }

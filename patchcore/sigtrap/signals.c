@@ -264,7 +264,7 @@ bool trap_is_ours(void)
 bool trap_was_ours_lately(void)
 {
 	static _Atomic(uint64_t) checked; /* ticks; a race costs one check more */
-	uint64_t now = __rdtsc();
+	uint64_t now = __builtin_ia32_rdtsc();
 
 	if (now - load_relaxed(&checked) < CHECK_TICKS)
 		return true;

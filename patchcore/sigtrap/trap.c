@@ -68,7 +68,7 @@ NOPATCH static bool settle_trap(struct site *site)
 				nap();
 			return true;
 		}
-		_mm_pause();
+		__builtin_ia32_pause();
 		turn = site_turn(site);
 	}
 	return !is_int3(site->entry.addr) || site_turn(site) != turn;

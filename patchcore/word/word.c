@@ -434,7 +434,7 @@ NOPATCH static const struct sync *noted_sync(struct site *const *sites, size_t n
 
 NOPATCH static uint64_t ticks_if(const struct sync *noted)
 {
-	return noted ? __rdtsc() : 0;
+	return noted ? __builtin_ia32_rdtsc() : 0;
 }
 
 /*
@@ -529,7 +529,7 @@ NOPATCH int word_finish_all(struct site *const *sites, size_t n)
 	start += ticks_if(noted) - between;
 	sync_all(sites, n, false);
 	if (noted)
-		sync_note_cost(noted, __rdtsc() - start);
+		sync_note_cost(noted, __builtin_ia32_rdtsc() - start);
 	for (size_t i = 0; i < n; i++) {
 		bool is_traced = sites[i]->word.sync->trace;
 

@@ -9,8 +9,10 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <x86intrin.h>
 
 #include "patchcore/machine/wait.h"
+#include "patchcore/word/word.h"
 #include "stress/protocol/protocol.h"
 #include "stress/protocol/trap.h"
 

@@ -11,7 +11,6 @@
 #include <stdio.h>
 
 #include "base/words.h"
-#include "patchcore/word/word.h"
 
 /* --- The site --------------------------------------------------------------------------------- */
 
@@ -191,6 +190,8 @@ int protocol_path(const char *name, char *path, size_t size);
 
 /* --- change.c ----------------------------------------------------------------------------------
  */
+
+struct sync;
 
 /* A site, and what it is to change between. */
 struct protocol_site {

@@ -207,9 +207,10 @@ for how in HUP INT QUIT TERM; do
 done
 [ -S "$dir/fastinst/$watched.sock" ] || wrong "the socket of a live program is gone"
 
+# Before it is the command, the child is timeout, which catches SIGTERM, and env.
 find_ender()
 {
-	ender=$(child_of "$job" 2>/dev/null) && [ -n "$ender" ]
+	ender=$(child_of "$job" 2>/dev/null) && [ -n "$ender" ] && [[ $(cat "/proc/$ender/comm") = *fastinst ]]
 }
 
 # has MASK BIT - /proc/STATUS of $ender: the command takes signals as it means to once SIGTERM is caught

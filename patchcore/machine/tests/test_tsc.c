@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <x86intrin.h>
 
 #include "patchcore/machine/policy.h"
 #include "patchcore/machine/wait.h"

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <x86intrin.h>
 
 #include "patchcore/machine/wait.h"
 #include "patchcore/tests/child.h"

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <x86intrin.h>
 
 #include "patchcore/async.h"
 #include "patchcore/batch.h"

@@ -15,6 +15,7 @@
 #include <ucontext.h>
 
 #include <cmocka.h>
+#include <x86intrin.h>
 
 #include "patchcore/machine/wait.h"
 #include "patchcore/site/site.h"

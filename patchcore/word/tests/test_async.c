@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include <cmocka.h>
+#include <x86intrin.h>
 
 #include "patchcore/async.h"
 #include "patchcore/batch.h"

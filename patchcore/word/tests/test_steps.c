@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 
 #include <cmocka.h>
+#include <x86intrin.h>
 
 #include "patchcore/patchcore.h"
 #include "patchcore/tests/child.h"
