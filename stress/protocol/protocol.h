@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "base/words.h"
+#include "patchcore/machine/sync.h"
 
 /* --- The site --------------------------------------------------------------------------------- */
 
@@ -190,8 +191,6 @@ int protocol_path(const char *name, char *path, size_t size);
 
 /* --- change.c ----------------------------------------------------------------------------------
  */
-
-struct sync;
 
 /* A site, and what it is to change between. */
 struct protocol_site {

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "patchcore/machine/wait.h"
+#include "patchcore/word/word.h"
 #include "stress/protocol/protocol.h"
 #include "stress/protocol/trap.h"
 
