@@ -296,22 +296,37 @@ for run in lines(store, "evidence"):
         if s["kind"] in ("wait", "alone"):
             add(stored, s["crossing"], s["first"], s["second"], s["stretch"], s["toggles"],
                 s["tears"], s["slices"])
-            add(placed, (s["crossing"], s["placement"]), s["first"], s["second"], s["stretch"],
-                s["toggles"], s["tears"], s["slices"])
+            add(placed, (s["crossing"], s["placement"], s["kind"], s["executors"]), s["first"],
+                s["second"], s["stretch"], s["toggles"], s["tears"], s["slices"])
         elif s["kind"] == "gap" and s["first"] == 32000:
             add(stored, ("gap", s["crossing"]), 0, 0, 0, s["toggles"], 0, s["slices"])
 
+def sums_of(crossing, part):
+    """By placement: of all slices, of those left alone, or of those of the most executors."""
+    chosen = {}
+    for (where, *wait), count in placed.items():
+        if where[0] == crossing:
+            most = max(k[0][3] for k in placed if k[0][:2] == where[:2])
+            chosen.setdefault(where[1], [])
+            if part == "all" or part == "alone" and where[2] == "alone" or part == "most" and where[3] == most:
+                chosen[where[1]].append((wait, count))
+    return chosen
+
 def supports(crossing, first, second, stretch):
-    """What a bound may rest on: in each placement the wait alone, or all shorter ones with it."""
-    choices = []
-    for placement in sorted({p for (c, p), *_ in placed if c == crossing}):
-        alone = placed[((crossing, placement), first, second, stretch)][:2]
-        below = [0, 0]
-        for (where, f, s, t), count in list(placed.items()):
-            if where == (crossing, placement) and f <= first and s <= second and t == stretch:
-                below = [a + b for a, b in zip(below, count)]
-        choices.append((alone, below))
-    return [[sum(n) for n in zip(*chosen)] for chosen in itertools.product(*choices)]
+    """What a bound may rest on: of one part, in each placement the wait alone, or all shorter ones with it."""
+    found = []
+    for part in "all", "alone", "most":
+        choices = []
+        for sums in sums_of(crossing, part).values():
+            alone, below = [0, 0], [0, 0]
+            for (f, s, t), count in sums:
+                if (f, s, t) == (first, second, stretch):
+                    alone = [a + b for a, b in zip(alone, count)]
+                if f <= first and s <= second and t == stretch:
+                    below = [a + b for a, b in zip(below, count)]
+            choices.append((alone, below))
+        found += [[sum(n) for n in zip(*chosen)] for chosen in itertools.product(*choices)]
+    return found
 
 conf = configparser.ConfigParser(interpolation=None)
 conf.read(conf_path)
