@@ -324,7 +324,8 @@ def supports(crossing, first, second, stretch):
                     alone = [a + b for a, b in zip(alone, count)]
                 if f <= first and s <= second and t == stretch:
                     below = [a + b for a, b in zip(below, count)]
-            choices.append((alone, below))
+            # A short run may have had none with as many executors as its plan.
+            choices.append((alone, below, [0, 0]) if part == "most" else (alone, below))
         found += [[sum(n) for n in zip(*chosen)] for chosen in itertools.product(*choices)]
     return found
 
